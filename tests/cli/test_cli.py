@@ -25,19 +25,6 @@ def test_it_says_its_version(capsys: Capture) -> None:
     assert capsys.readouterr().out == f"orcast {orcast.__version__}\n"
 
 
-def test_its_help_has_examples(capsys: Capture) -> None:
-    with pytest.raises(SystemExit, match="0"):
-        cli.main(["--help"])
-    told = capsys.readouterr().out
-    assert "demo" in told
-    for part in PARTS:
-        with pytest.raises(SystemExit, match="0"):
-            cli.main([part, "--help"])
-        told = capsys.readouterr().out
-        assert f"examples:\n  orcast {part}" in told
-        assert max(map(len, told.splitlines())) <= 106
-
-
 def test_the_examples_of_the_help_are_understood(capsys: Capture) -> None:
     """Each is parsed as a shell would hand it over; nothing is run."""
     import shlex

@@ -100,15 +100,6 @@ def test_what_came_out_may_take_the_place_of_what_was_found(forecasts: Path) -> 
     assert made["orcast_status"][5] == "no forecast"
 
 
-def test_a_report_is_written(forecasts: Path, tmp_path: Path, capsys: Capture) -> None:
-    assert cli.main(command(forecasts, "--report", tmp_path / "r.html")) == 0
-    said = capsys.readouterr().err.splitlines()
-    assert said[-1].endswith(f"cv.orcast.csv, {tmp_path / 'r.html'}")
-    page = (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert said[5].split("; ")[0] in page
-    assert "cv.csv" in page
-
-
 def test_a_state_goes_on(tmp_path: Path, capsys: Capture) -> None:
     frame = small(40)
     state = tmp_path / "state"
@@ -283,16 +274,3 @@ def test_times_and_oracles_are_those_of_the_library(tmp_path: Path) -> None:
         columns = [name for name in told.columns if "orcast" in name and told[name].dtype == pl.Float64]
         assert columns
         np.testing.assert_array_equal(found.select(columns).to_numpy(), told.select(columns).to_numpy())
-
-
-def test_groups_that_are_asked_for_have_a_line_each(forecasts: Path, capsys: Capture) -> None:
-    assert cli.main(command(forecasts, "--by", "weekday")) == 0
-    lines = capsys.readouterr().err.splitlines()
-    head = next(i for i, line in enumerate(lines) if line.split()[:2] == ["weekday", "rows"])
-    assert lines[head].split()[2:] == ["80%", "covered", "pinball", "loss"]
-    days = lines[head + 1 : head + 8]
-    assert [line.split()[0] for line in days][:2] == ["Monday", "Tuesday"]
-    assert all(line.count("->") == 2 for line in days)
-    assert sum(int(line.split()[1]) for line in days) == small()["y"].count()
-    assert cli.main(["check", str(forecasts), "--by", "weekday"]) == 0
-    assert "->" not in capsys.readouterr().out

@@ -151,22 +151,6 @@ def test_polars_is_the_same() -> None:
     np.testing.assert_array_equal(both[expected.columns].to_numpy(), expected.to_numpy())
 
 
-def test_a_cross_validation_frame_alone() -> None:
-    cv = validated(6, 2, 60)  # windows overlap
-    after = recalibrate(cv, low=0, high=100)
-    assert list(after.columns) == list(cv.columns)
-    expected = oc.recalibrate(cv, low=0, high=100, replace=True)
-    pd.testing.assert_frame_equal(after, expected[cv.columns])
-
-
-def test_over_the_year_intervals_hold_as_often_as_they_say() -> None:
-    frame = panel(days=300, h=2)
-    after = recalibrate(frame)
-    held = after["y"].between(after["ETS-lo-90"], after["ETS-hi-90"]).mean()
-    assert frame["y"].between(45, 55).mean() < 0.5
-    assert abs(held - 0.9) < 0.02
-
-
 def test_levels_that_are_asked_for() -> None:
     f, cv = predicted(), validated()
     after = recalibrate(f, cv, model="Naive", level=[50, 95])
@@ -312,19 +296,6 @@ def test_days_without_news_and_days_that_were_skipped() -> None:
     np.testing.assert_array_equal(after[["ETS-lo-90", "ETS", "ETS-hi-90"]].to_numpy()[0], expected)
 
 
-def test_outcomes_settle_what_waits_without_a_window() -> None:
-    frame = panel(days=30)
-    days = sorted(frame["cutoff"].unique())
-    early, window, _ = split(frame, days[20])
-    state = oc.PanelState()
-    first = recalibrate(window, early, state=state)
-    _, _, known = split(frame, days[23])
-    again = recalibrate(window, known, state=state, replace=False)  # the same window, now with its outcomes
-    np.testing.assert_array_equal(again["ETS_orcast"], first["ETS"])
-    assert (again["ETS_orcast_status"] == "ok").all()
-    assert again["ETS_orcast_miscalibration"].notna().all()
-
-
 def test_a_cross_validation_of_days_that_were_lived_is_not_news() -> None:
     """Windows that came without their cutoff are those of cross_validation, which has one."""
     frame, state = panel(), oc.PanelState()
@@ -345,19 +316,6 @@ def test_a_state_is_that_of_the_core(tmp_path: Path) -> None:
     early, window, _ = split(frame, days[30])
     oc.recalibrate(early, state=path)
     pd.testing.assert_frame_equal(recalibrate(window, state=path), recalibrate(window, early))
-
-
-def test_a_call_that_is_refused_leaves_the_state_alone(tmp_path: Path) -> None:
-    frame, path = panel(), tmp_path / "panel.orcast"
-    days = sorted(frame["cutoff"].unique())
-    early, window, _ = split(frame, days[30])
-    recalibrate(window, early, state=path)
-    before = path.read_bytes()
-    with pytest.raises(ValueError, match="levels that the state began with"):
-        recalibrate(window, early, level=[50], state=path)
-    with pytest.raises(ValueError, match="one row of series 'A'"):
-        recalibrate(pd.concat([window, window.head(1)]), state=path)
-    assert path.read_bytes() == before
 
 
 # --- windows with rows left out
@@ -535,22 +493,6 @@ def test_pools_are_those_of_recalibrate(pool: Any) -> None:
     pd.testing.assert_frame_equal(now, expected[window.columns])
 
 
-def test_pools_go_on_with_a_state_and_outcomes_alone() -> None:
-    frame = regions().drop(columns="site")
-    days = sorted(frame["cutoff"].unique())
-    early, window, _ = split(frame, days[20])
-    state = oc.PanelState()
-    rows = [recalibrate(window, early, state=state, pool="region")]
-    for day in days[21:]:
-        _, window, known = split(frame, day)
-        rows.append(recalibrate(window, known, state=state))
-    whole = oc.recalibrate(frame, replace=True, pool="region")
-    expected = whole.loc[whole["cutoff"] >= days[20], rows[0].columns]
-    order = ["unique_id", "ds", "ETS", "ETS-lo-90", "ETS-hi-90"]
-    found = pd.concat(rows).sort_values(order)[order].reset_index(drop=True)
-    pd.testing.assert_frame_equal(found, expected.sort_values(order)[order].reset_index(drop=True))
-
-
 def test_series_of_the_history_alone_teach_the_pool() -> None:
     frame = panel(series=3)
     early, window, _ = split(frame, sorted(frame["cutoff"].unique())[30])
@@ -604,26 +546,6 @@ def test_without_a_pool_series_that_are_not_forecast_are_learnt_of_only_for_a_st
     pd.testing.assert_frame_equal(later, recalibrate(f, validated(), pool=False)[~mine])
 
 
-def test_the_names_of_neuralforecast_and_mlforecast() -> None:
-    """Columns as these libraries name them: medians, ends of intervals, quantiles, a mean beside the median."""
-    frame = panel().drop(columns=list(SAID))
-    forms = {
-        "quantiles": {"NHITS-median": 50.0, "NHITS-lo-90": 45.0, "NHITS-hi-90": 55.0},
-        "mean too": {"NHITS": 50.5, "NHITS-median": 50.0, "NHITS-lo-90.0": 45.0, "NHITS-hi-90.0": 55.0},
-        "levels": {"TFT_ql0.05": 45.0, "TFT_ql0.5": 50.0, "TFT_ql0.95": 55.0},
-        "float32": {k: np.float32(v) for k, v in {"LGBM": 50.0, "LGBM-lo-90": 45.0, "LGBM-hi-90": 55.0}.items()},
-    }
-    day = sorted(frame["cutoff"].unique())[30]
-    for said in forms.values():
-        early, window, _ = split(frame.assign(**said), day)
-        after = recalibrate(window, early)
-        assert list(after.columns) == ["unique_id", "ds", *said]
-        low, high = min(said, key=said.__getitem__), max(said, key=said.__getitem__)
-        assert ((after[high] - after[low]) > 15.0).all()
-        if "NHITS" in said:
-            assert (after["NHITS"] != 50.5).all()
-
-
 def test_other_names_of_columns() -> None:
     frame = panel()
     early, window, _ = split(frame, sorted(frame["cutoff"].unique())[30])
@@ -635,22 +557,6 @@ def test_other_names_of_columns() -> None:
     pd.testing.assert_frame_equal(after, expected.rename(columns=names))
     index = recalibrate(window.set_index("unique_id"), early.set_index("unique_id"))
     pd.testing.assert_frame_equal(index, expected.set_index("unique_id"))
-
-
-def test_bounds_in_columns_and_contexts() -> None:
-    frame = panel().assign(least=0.0, most=100.0, weekday="M")
-    frame["hour"] = frame["ds"].dt.dayofweek
-    days = sorted(frame["cutoff"].unique())
-    early, window, _ = split(frame, days[30])
-    state = oc.PanelState()
-    after = recalibrate(window, early, low="least", high="most", model="ETS", state=state)
-    assert after[list(SAID)].stack().between(0, 100).all()
-    _, window, known = split(frame, days[31])
-    recalibrate(window, known, state=state, model="ETS")
-    assert state.pending == 2 * (3 + 2 + 1)
-    payoff = oc.QuantileCalibration(context=oc.by("hour", values=range(7)) * oc.by("weekday", values="MT"))
-    grouped = recalibrate(window, early, payoff=payoff, model="ETS")
-    assert not grouped["ETS-lo-90"].equals(recalibrate(window, early, model="ETS")["ETS-lo-90"])
 
 
 @pytest.mark.parametrize("name", ["bounds by series", "contexts"])

@@ -8,7 +8,6 @@ import subprocess
 import sys
 import warnings
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
@@ -48,9 +47,6 @@ from orcast.integrations.river import (  # noqa: E402
     RiverRegressor,
     pending,
 )
-
-ROOT = Path(__file__).resolve().parents[2]
-LEVELS = np.arange(1, 100) / 100
 
 
 def linear() -> Any:
@@ -151,29 +147,6 @@ def test_passes_the_checks_of_river_with_labels() -> None:
     assert run_checks(RiverClassifier(tree.HoeffdingTreeClassifier())) >= 40
 
 
-def test_one_check_is_skipped_and_only_for_classifiers() -> None:
-    assert RiverClassifier(logistic())._unit_test_skips() == {"check_shuffle_features_no_impact"}
-    assert RiverRegressor(linear())._unit_test_skips() == set()
-    # the wrapper itself does not mind the order: with a model that rounds alike nothing changes
-    one, other = (RiverClassifier(Says()) for _ in range(2))
-    rng = np.random.default_rng(0)
-    for t in range(60):
-        p = float(rng.random())
-        x, y = {"says": p, "a": t, "b": -t}, bool(rng.random() < p**2)
-        turned = dict(reversed(x.items()))
-        assert one.predict_proba_one(x) == other.predict_proba_one(turned)
-        one.learn_one(x, y)
-        other.learn_one(turned, y)
-
-
-@pytest.mark.parametrize("cls", [RiverRegressor, RiverClassifier, RiverForecaster])
-def test_parameters_for_unit_tests_work(cls: Any) -> None:
-    for parameters in cls._unit_test_params():
-        model = cls(**parameters)
-        assert repr(model) == repr(model.clone())
-        assert str(model._wrapped_model) in str(model)
-
-
 # --- the same numbers as by hand
 
 
@@ -217,27 +190,6 @@ def test_learning_without_asking_is_the_same() -> None:
         unasked.learn_one(x, y)
     assert asked.guarantee == unasked.guarantee
     assert asked.predict_one(stream[0][0]) == unasked.predict_one(stream[0][0])
-
-
-def test_late_outcomes_meet_the_forecast_that_was_issued(monkeypatch: pytest.MonkeyPatch) -> None:
-    stream, late = hours(200), 5
-    model = RiverRegressor(linear(), 0, 100)
-    issued, settled = [], []
-    settle = pending.PendingBook.settle
-
-    def watched(pending_book: Any, entry: Any, outcome: Any) -> None:
-        settled.append(pending_book.forecast(entry))
-        settle(pending_book, entry, outcome)
-
-    monkeypatch.setattr(pending.PendingBook, "settle", watched)
-    for t, (x, _) in enumerate(stream):
-        issued.append(model.predict_one(x, with_dist=True).forecast)
-        if t >= late:
-            model.learn_one(*copy.deepcopy(stream[t - late]))  # other objects, as from a queue
-    assert all(np.array_equal(one.mass, other.mass) for one, other in zip(issued, settled, strict=False))
-    assert len(settled) == len(stream) - late == model.guarantee.rounds
-    assert model.pending == late
-    assert 4.5 < model.guarantee.delay <= 5.0
 
 
 @pytest.mark.parametrize("late", [1, 6, 25])
@@ -337,19 +289,6 @@ def test_they_are_given_up() -> None:
     assert model.pending == 0
     assert not model._book._expected
     assert model._book.game.rounds.reserved == 0.0
-
-
-def test_asking_again_is_the_same_round() -> None:
-    model = RiverRegressor(Echo(), 0, 100)
-    for x, y in echoes(0, 20):
-        model.learn_one(x, y)
-    x = {"says": 50.0}
-    first = model.predict_one(x)
-    assert [model.predict_one(dict(x)) for _ in range(5)] == [first] * 5
-    assert model.pending == 1
-    model.learn_one({"says": 60.0}, 60.0)
-    assert model.predict_one(x) != first  # something was learnt since: the new forecast is the one that counts
-    assert model.pending == 1
 
 
 features = st.sampled_from([{"says": float(s), "k": k} for s in (20, 50, 80) for k in range(3)])
@@ -541,16 +480,6 @@ def test_the_mode_may_be_an_atom() -> None:
     assert RiverDistribution(p).mode == 1.0  # a small atom is not where the mass is
 
 
-def test_intervals_hold_their_share() -> None:
-    model, inside = RiverRegressor(linear(), 0, 100, confidence_level=0.8), stats.Mean()
-    for t, (x, y) in enumerate(hours(1500)):
-        interval = model.predict_one(x, with_interval=True)
-        if t > 100:
-            inside.update(y in interval)
-        model.learn_one(x, y)
-    assert abs(inside.get() - 0.8) < 0.03
-
-
 # --- groups
 
 
@@ -693,15 +622,6 @@ def test_copies_go_on_bit_for_bit(again: Any) -> None:
     assert model.pending == other.pending
 
 
-def test_a_clone_is_fresh() -> None:
-    model = RiverRegressor(linear(), 0, 100, confidence_level=0.8, window=7)
-    for x, y in hours(20):
-        model.learn_one(x, y)
-    clone = model.clone({"high": 120})
-    assert (clone.guarantee.rounds, clone.high, clone.window, clone.confidence_level) == (0, 120, 7, 0.8)
-    assert model.guarantee.rounds == 20
-
-
 # --- classifiers
 
 
@@ -815,18 +735,6 @@ def test_a_model_that_says_labels_only_is_taken_to_be_sure() -> None:
     # wrong one time in five, and so it says
     assert abs(model.predict_proba_one({"a": 0.9})[True] - 0.8) < 0.1
     assert abs(model.predict_proba_one({"a": 0.1})[True] - 0.2) < 0.1
-
-
-def test_probabilities_become_better() -> None:
-    plain, model = naive_bayes.GaussianNB(), RiverClassifier(naive_bayes.GaussianNB(), [False, True])
-    before, after = metrics.LogLoss(), metrics.LogLoss()
-    for t, (x, y) in enumerate(mails()):
-        if t > 50:
-            before.update(y, plain.predict_proba_one(x))
-            after.update(y, model.predict_proba_one(x))
-        plain.learn_one(x, y)
-        model.learn_one(x, y)
-    assert after.get() < 0.9 * before.get()
 
 
 # --- forecasters

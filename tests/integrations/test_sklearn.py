@@ -6,7 +6,6 @@ import subprocess
 import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,7 +46,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from orcast.integrations.sklearn import RecalibratedClassifier, RecalibratedRegressor
 from orcast.integrations.sklearn.regressor import has_spread, level_parameter
 
-ROOT = Path(__file__).resolve().parents[2]
 SPACE = oc.Interval(0, 100)
 LEVELS = [0.1, 0.5, 0.9]
 
@@ -316,19 +314,6 @@ def test_row_by_row_it_is_the_recalibrator_bit_for_bit(streamed: bool) -> None:
     assert model.predict(X[:1])[0] == recal.predict(residuals.around(X[0, 0], SPACE)).mean()
 
 
-@pytest.mark.parametrize("batch", [1, 7])
-def test_an_upper_bound_alone(batch: int) -> None:
-    X, y = echoes(90)
-    model = frozen(batch=batch).set_params(low=None).fit(X, y)
-    assert model.recalibrator_.space == oc.HalfLine(high=100)
-    assert model.recalibrator_.guarantee.rounds == 90
-    quantiles = model.predict_quantiles([[99.0, 0.0], [-1e4, 1.0]], [0.01, 0.99])
-    assert quantiles.max() <= 100.0
-    assert quantiles.min() < -1e4
-    with pytest.raises(ValueError, match=SENTENCE):
-        model.partial_fit([[50.0, 0.0]], [101.0])
-
-
 def test_what_is_scored_is_what_was_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also in batches of any length: the game is told the masses that the user saw."""
     X, y = echoes(200)
@@ -382,23 +367,6 @@ def test_predicting_changes_nothing() -> None:
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(lambda t: model.predict(X[t : t + 1])[0], range(20))) == alone
     assert pickle.dumps(model) == before
-
-
-def test_rows_of_a_call_may_come_in_any_order() -> None:
-    X, y = echoes(60)
-    model = frozen().fit(X, y)
-    order = np.random.default_rng(0).permutation(60)
-    np.testing.assert_array_equal(model.predict(X[order]), model.predict(X)[order])
-
-
-def test_copies_go_on_bit_for_bit() -> None:
-    X, y = echoes(120)
-    model = frozen().fit(X[:60], y[:60])
-    other = pickle.loads(pickle.dumps(model))
-    for each in (model, other):
-        each.partial_fit(X[60:90], y[60:90])
-    np.testing.assert_array_equal(model.predict(X[90:]), other.predict(X[90:]))
-    assert not hasattr(clone(model), "estimator_")
 
 
 # --- attacks
@@ -506,23 +474,6 @@ def test_errors_of_another_kind_are_reported() -> None:
     sharp = np.where(np.arange(200) < 160, y, 50 + (y - 50) / 20)
     with pytest.warns(UserWarning, match="errors of the last of 4 parts"):
         RecalibratedRegressor(DummyRegressor(), folds=4).fit(X, sharp)
-
-
-def test_in_a_stream_it_is_better_than_the_model() -> None:
-    X, y = humid(1200)
-    X = X[:, 2:]  # the same hour of the day before
-    model = RecalibratedRegressor(LinearRegression(), low=0, high=100, batch=1).fit(X[:600], y[:600])
-    levels = np.arange(1, 20) / 20
-    said, plain = [], []
-    for t in range(600, 1200):
-        row = X[t : t + 1]
-        said.append(model.predict_quantiles(row, levels)[0])
-        plain.append(model.residuals_.around(model.estimator_.predict(row)[0], SPACE).quantile(levels))
-        model.partial_fit(row, y[t : t + 1])
-    loss, other = (oc.metrics.pinball(np.array(q), y[600:], levels).mean() for q in (said, plain))
-    assert loss < 0.5 * other
-    shares = (y[600:, None] <= np.array(said)).mean(axis=0)
-    assert np.abs(shares - levels).max() < 0.05
 
 
 # --- what an estimator can say
@@ -658,17 +609,6 @@ def test_an_outcome_that_is_refused_changes_nothing() -> None:
     assert frozen(outside="clip").fit(X, y + 50).recalibrator_.guarantee.rounds == 40
 
 
-def test_before_a_fit() -> None:
-    X, _ = echoes(3)
-    for model, methods in (
-        (RecalibratedRegressor(), ("predict", "predict_interval", "predict_distribution")),
-        (RecalibratedClassifier(), ("predict", "predict_proba")),
-    ):
-        for method in methods:
-            with pytest.raises(NotFittedError):
-                getattr(model, method)(X)
-
-
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_a_context_finds_its_columns(library: str) -> None:
     frames = pytest.importorskip(library)
@@ -787,22 +727,6 @@ def test_classifiers_without_probabilities(base: Any, k: int) -> None:
     assert p.shape == (160, k)
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
     assert (model.predict(X) == y).mean() > 0.6
-
-
-def test_probabilities_become_better() -> None:
-    """A model that is far too sure."""
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=900)
-    y = (rng.random(900) < 1 / (1 + np.exp(-x))).astype(int)
-    sure = 1 / (1 + np.exp(-6 * x))
-    X = np.column_stack((1 - sure, sure))
-    model = RecalibratedClassifier(FrozenEstimator(Knows().fit(X, np.array([0, 1]))))
-    model.fit(X[:600], y[:600])
-
-    def brier(p: Any) -> float:
-        return float(np.mean((p - y[600:]) ** 2))
-
-    assert brier(model.predict_proba(X[600:])[:, 1]) < 0.9 * brier(sure[600:])
 
 
 # --- the library itself

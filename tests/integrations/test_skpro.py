@@ -22,7 +22,6 @@ from skpro.regression.online import OnlineRefit
 from skpro.regression.residual import ResidualDouble
 from skpro.utils.estimator_checks import check_estimator
 
-from orcast.integrations.sklearn import RecalibratedRegressor as Rows
 from orcast.integrations.skpro import LEVELS, ForecastDistribution, RecalibratedProbaRegressor
 
 SPACE = oc.Interval(0, 400)
@@ -162,50 +161,6 @@ def test_all_ways_to_ask_agree_and_change_nothing() -> None:
     bands = model.predict_interval(X[120:125], coverage=[0.5, 0.8])
     np.testing.assert_array_equal(bands.iloc[:, 2:], model.predict_quantiles(X[120:125], alpha=[0.5 - 0.4, 0.5 + 0.4]))
     assert pickle.dumps(model._model.recalibrator_) == before
-
-
-def test_an_upper_bound_alone() -> None:
-    X, y = diabetes()
-    model = RecalibratedProbaRegressor(double(), high=350, folds=1).fit(X[:80], y[:80])
-    assert model.guarantee.rounds == 40
-    assert model.predict_quantiles(X[80:], alpha=ALPHA).to_numpy().max() <= 350.0
-    with pytest.raises(ValueError, match=SENTENCE):
-        model.update(X[80:81], y[80:81] * 0 + 351.0)
-
-
-def test_it_says_what_the_wrapper_of_scikit_learn_would() -> None:
-    """Around a Gaussian both read the same forecasts, one as quantiles and one as mean and spread."""
-    X, y = diabetes()
-    model = RecalibratedProbaRegressor(double(), 0, 400, folds=1, batch=10).fit(X[:80], y[:80])
-
-    class Columns(LinearRegression):  # type: ignore[misc]
-        def fit(self, X: Any, y: Any) -> Any:
-            self.inner_ = double().fit(X, pd.DataFrame({"target": y}, index=X.index))
-            return self
-
-        def predict(self, X: Any) -> Any:
-            return self.inner_.predict_quantiles(X, alpha=list(LEVELS)).to_numpy()
-
-    twin = Rows(Columns(), low=0, high=400, levels=LEVELS, folds=1, batch=10).fit(X[:80], y["target"][:80])
-    np.testing.assert_array_equal(model.predict_quantiles(X[80:], alpha=ALPHA), twin.predict_quantiles(X[80:], ALPHA))
-    assert model.guarantee == twin.recalibrator_.guarantee
-
-
-def test_narrow_bands_become_true_ones() -> None:
-    X, y = diabetes()
-    noise = np.random.default_rng(0).normal(size=(442, 60))
-    X = pd.concat([X, pd.DataFrame(noise, index=X.index).add_prefix("noise")], axis=1)
-    # residuals of a fit with that many columns are too small
-    plain = double().fit(X[:220], y[:220])
-    model = RecalibratedProbaRegressor(double(), 0, 400, batch=20).fit(X[:220], y[:220])
-    inside = {}
-    for name, each in {"before": plain, "after": model}.items():
-        bands = each.predict_interval(X[220:], coverage=0.9).to_numpy()
-        inside[name] = float(
-            ((y[220:].to_numpy()[:, 0] >= bands[:, 0]) & (y[220:].to_numpy()[:, 0] <= bands[:, 1])).mean()
-        )
-    assert inside["before"] < 0.85
-    assert abs(inside["after"] - 0.9) < abs(inside["before"] - 0.9)
 
 
 def test_refused_input_changes_nothing() -> None:

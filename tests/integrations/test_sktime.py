@@ -41,7 +41,6 @@ from orcast.integrations.sktime import ForecastDistribution, RecalibratedForecas
 # what sktime 1.2 says of its next version whenever a forecaster is made
 pytestmark = pytest.mark.filterwarnings("ignore:The default of config:FutureWarning")
 
-ROOT = Path(__file__).resolve().parents[2]
 SPACE = oc.Interval(0, 100)
 ALPHA = [0.05, 0.5, 0.95]
 
@@ -106,10 +105,6 @@ class Told(Last):
 def walk(count: int, seed: int = 0) -> pd.Series:
     rng = np.random.default_rng(seed)
     return pd.Series(50 + 8 * np.sin(np.arange(count) / 7) + rng.gumbel(1.0, 3.0, count)).clip(0, 100)
-
-
-def humidity(count: int) -> pd.Series:
-    return pd.Series(oc.datasets.load("humidity").values[:count])
 
 
 def wrapped(forecaster: Any = None, **options: Any) -> RecalibratedForecaster:
@@ -409,19 +404,6 @@ def test_it_is_the_recalibrator_bit_for_bit(quantiles: bool, size: int) -> None:
         assert [39 + time for time in model.recalibrators_[step].pending] == list(hand.recals[step].pending)
 
 
-@pytest.mark.parametrize("quantiles", [False, True])
-def test_an_upper_bound_alone(quantiles: bool) -> None:
-    y = walk(80)
-    levels = None if quantiles else ()
-    model = RecalibratedForecaster(Last(), high=100, levels=levels).fit(y[:60], fh=[1, 2])
-    assert model.recalibrators_[2].space == oc.HalfLine(high=100)
-    assert model.predict_quantiles(alpha=[0.01, 0.99]).to_numpy().max() <= 100.0
-    before = rounds(model)
-    assert rounds(model.update(y[60:61])) == {1: before[1] + 1, 2: before[2] + 1}
-    with pytest.raises(ValueError, match=SENTENCE):
-        model.update(y[61:62] * 0 + 101.0)
-
-
 def test_what_is_scored_is_what_was_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
     y = walk(80)
     model = wrapped(initial_window=0.8).fit(y[:30], fh=[1, 2, 5])
@@ -465,16 +447,6 @@ def test_updates_count_whether_or_not_a_forecast_was_asked_for() -> None:
             each.update(y[row : row + 1])
     assert rounds(one) == {1: 28, 2: 27}
     np.testing.assert_array_equal(one.predict(), other.predict())
-
-
-def test_rows_beyond_all_steps_only_teach() -> None:
-    y = walk(60)
-    model = wrapped(initial_window=0.8).fit(y[:40], fh=[1, 2])
-    before = rounds(model)
-    model.update(y[40:60])  # the forecast of two steps that was made before the last of the history, and the last two
-    assert rounds(model) == {1: before[1] + 1, 2: before[2] + 2}
-    assert model.forecaster_.last_ == y[59]
-    assert model.cutoff == 59
 
 
 def test_old_rows_are_not_scored_twice() -> None:
@@ -899,29 +871,6 @@ def test_the_promise_holds_against_an_adversary_that_sees_the_forecasts() -> Non
             guarantee = model.guarantee(step)
             assert guarantee.miscalibration <= guarantee.promised
     assert model.guarantee(1).held > 0.99
-
-
-def test_narrow_bands_become_true_ones() -> None:
-    """A forecaster that is far too sure, on a real series: coverage and loss before and after."""
-    y = humidity(460)
-    band = Band(slope=0.0)
-    model = wrapped(band, initial_window=140).fit(y[:300], fh=[1, 3])
-    plain = band.clone().fit(y[:300])
-    levels = np.arange(1, 20) / 20
-    said: dict[str, list[Any]] = {"before": [], "after": []}
-    for row in range(300, 457):
-        said["before"].append(plain.predict_quantiles([1, 3], alpha=levels.tolist()).to_numpy())
-        said["after"].append(model.predict_quantiles(alpha=levels.tolist()).to_numpy())
-        for each in (plain, model):
-            each.update(y[row : row + 1])
-    for i, step in enumerate((1, 3)):
-        came = np.array([y[row - 1 + step] for row in range(300, 457)])
-        before, after = (np.array(table)[:, i] for table in said.values())
-        inside = [((came >= q[:, 0]) & (came <= q[:, -1])).mean() for q in (before, after)]
-        assert inside[0] < 0.5
-        assert abs(inside[1] - 0.9) < 0.06
-        loss = [oc.metrics.pinball(q, came, levels).mean() for q in (before, after)]
-        assert loss[1] < 0.95 * loss[0]
 
 
 # --- the library itself

@@ -1,7 +1,6 @@
 """Payoffs: consistent, bounded, and the same compiled as written."""
 
 import itertools
-import json
 
 import hypothesis.strategies as st
 import numpy as np
@@ -61,36 +60,7 @@ def distance(p: oc.Forecast, q: oc.Forecast) -> float:
     return float(np.sum((p.right - p.left) * (a * a + (a + b) ** 2 + b * b) / 6.0))
 
 
-@given(on_cells(SMALL))
-def test_the_compiled_payoff_is_consistent_too(pair: tuple[oc.Forecast, Vector]) -> None:
-    p, expert = pair
-    engine = engine_for(SMALL, full_payoff())
-    record = page_with(engine, p, expert)
-    mean = np.zeros(engine.memory.total.size)
-    for k, (left, right, mass) in enumerate(zip(p.left, p.right, p.mass, strict=True)):
-        for y, weight in within(oc.Forecast([left], [right], [1.0])):
-            mean += mass * weight * fast_payoff(engine, record, y, k)
-    one_sided = engine.ledger.layout.sides > 0.0
-    assert one_sided.sum() == 2
-    assert mean[~one_sided] == pytest.approx(np.zeros((~one_sided).sum()), abs=1e-9)
-    assert (mean[one_sided] <= 1e-9).all()
-
-
 # --- bounds ---
-
-
-@given(forecasts(), units, st.sampled_from([oc.QuantileCalibration(), oc.QuantileCalibration([0.3, 0.6])]))
-def test_quantile_payoffs_are_bounded(p: oc.Forecast, y: float, payoff: Payoff) -> None:
-    if p.left[0] <= y <= p.right[-1]:
-        value = payoff.evaluate(SPACE, p, y)
-        assert value @ value <= payoff.bound + 1e-12
-
-
-@given(forecasts(), units, st.integers(1, 12))
-def test_moment_payoffs_are_bounded(p: oc.Forecast, y: float, order: int) -> None:
-    value = oc.MomentMatching(order).evaluate(SPACE, p, y)
-    assert (np.abs(value) <= 1.0 + 1e-12).all()
-    assert value @ value <= oc.MomentMatching(order).on(SPACE).bound + 1e-9
 
 
 @pytest.mark.parametrize("levels", [[0.5], [0.1, 0.9], [0.2, 0.3, 0.4], [0.6, 0.7, 0.95], np.arange(1, 100) / 100])
@@ -231,14 +201,6 @@ def test_each_part_is_normalised_by_the_root_of_its_bound() -> None:
         value = fast_payoff(engine, record, y)
         worst = max(worst, float(value @ value))
     assert 1.9 < worst <= 2.0 + 1e-12
-
-
-@pytest.mark.parametrize("payoff", SUMS, ids=str)
-def test_plain_data_and_back(payoff: Payoff) -> None:
-    plain = payoff.to_plain()
-    twin = payoff_from_plain(json.loads(json.dumps(plain)))
-    assert twin.to_plain() == plain
-    assert [repr(part) for part in twin] == [repr(part) for part in payoff]
 
 
 # --- what is refused ---

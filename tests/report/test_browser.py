@@ -176,19 +176,6 @@ def test_dark_differs_from_light(browser: Any, page: Path) -> None:
     assert all(light != dark for light, dark in zip(seen[False], seen[True], strict=True))
 
 
-def test_details_open(browser: Any, page: Path) -> None:
-    from selenium.webdriver.common.by import By
-
-    show(browser, page, width=PHONE)
-    fold = browser.find_element(By.CSS_SELECTOR, "figure details")
-    table = fold.find_element(By.CSS_SELECTOR, "table")
-    assert not table.is_displayed()
-    browser.execute_script("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", fold)
-    fold.find_element(By.CSS_SELECTOR, "summary").click()
-    assert table.is_displayed()
-    assert "%" in table.text
-
-
 def test_marks_are_drawn_where_they_belong(browser: Any, page: Path) -> None:
     show(browser, page, width=DESK)
     outside = browser.execute_script(

@@ -90,16 +90,6 @@ def test_pit_draws_the_densities() -> None:
         assert f"{found.outside} of {found.shares.size}" in axes.get_title()
 
 
-@pytest.mark.parametrize("make", [one_series, binary, labels])
-def test_reliability_draws_the_frequencies(make: Callable[[], Evidence]) -> None:
-    evidence = make()
-    axes = plots.reliability(evidence, blank())
-    for side, words in (("before", "as given"), ("after", "recalibrated")):
-        found = facts.reliability(evidence, side)
-        np.testing.assert_array_equal(line(axes, words).get_xydata(), np.column_stack((found.nominal, found.frequency)))
-    drawn(axes)
-
-
 def test_rolling_draws_the_coverage() -> None:
     evidence = one_series()
     axes = plots.rolling(evidence, blank(), share=0.5, window=40)

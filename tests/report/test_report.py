@@ -85,13 +85,6 @@ def test_a_check_shows_before_only() -> None:
         assert 'class="bar after"' not in page.source
 
 
-def test_without_a_promise_there_is_no_such_section() -> None:
-    evidence = dataclasses.replace(one_series(), promised=None, miscalibration=None, holds=None)
-    page = read(evidence)
-    assert "Miscalibration and the promise" not in titles(page)
-    assert "Scores" in titles(page)
-
-
 def test_probabilities_have_reliability_diagrams_instead() -> None:
     for evidence in (binary(), labels()):
         assert titles(read(evidence)) == ["Reliability of the probabilities", "Sharpness", "Scores"]
@@ -444,11 +437,6 @@ def test_nothing_yet() -> None:
     read(empty, one_series())
 
 
-def test_one_row() -> None:
-    page = read(Evidence.of([[1.0, 2.0, 3.0]], [2.5], after=[[1.0, 2.0, 3.5]], levels=[0.1, 0.5, 0.9]))
-    assert len(cells(section(page, "Recent forecasts").all("table")[0])) == 1
-
-
 def test_identical_input_gives_identical_output() -> None:
     for make in ALL.values():
         assert report.html([make()]) == report.html([make()])
@@ -587,13 +575,3 @@ def test_where_the_gain_comes_from() -> None:
     assert "Beside the last known outcome" in titles(read(grouped(after=False)))
     better = dataclasses.replace(evidence, after=np.tile(evidence.before[1], (800, 1)))
     assert section(read(better), "Where the gain comes from").all("table")
-
-
-def test_what_is_assumed_stands_at_the_head() -> None:
-    page = read(one_series())
-    (said,) = page.top.all("header")[0].all("p", "assumption")
-    assert said.text.startswith("Each outcome counts as known before the next forecast is issued (no issue times were")
-    assert said.text not in page.top.all("main")[0].text
-    other = dataclasses.replace(one_series(), assumption="each forecast used the outcomes known at its cutoff")
-    both = read(one_series(), other).top.all("header")[0].all("p", "assumption")
-    assert [node.text for node in both] == [said.text, "Each forecast used the outcomes known at its cutoff."]
