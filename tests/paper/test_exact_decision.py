@@ -146,20 +146,6 @@ def test_the_path_ends_at_a_forecast_that_wins() -> None:
     check_path(300, 2)
 
 
-def test_two_actions_are_a_scalar_root() -> None:
-    """Between two cells, the share is where the logit of the answer is what both cells' prices ask for."""
-    table = np.array([[0.0, 1.0], [0.4, 0.4]])
-    owed = np.array([[0.3, -1.0], [1.0, 0.5]])
-    prices = Prices(np.array([0.0, 0.1]), [(50.0 * table, owed @ table)])
-    p, _ = on_path(prices)
-    shares = np.linspace(0.0, 1.0, 200_001)
-    mu = 1.0 / (1.0 + np.exp(-50.0 * (shares - 0.4)))
-    gap = 0.1 + mu * float((owed[0] @ table) @ [-1.0, 1.0]) + (1.0 - mu) * float((owed[1] @ table) @ [-1.0, 1.0])
-    roots = shares[:-1][np.diff(np.sign(gap)) != 0]
-    ends = [share for share, sign in ((0.0, 1.0), (1.0, -1.0)) if sign * gap[round(share * 200_000)] >= 0.0]
-    assert np.abs(np.append(roots, ends) - p[1]).min() < 1e-4
-
-
 # --- decision calibration alone ---
 
 

@@ -7,7 +7,6 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import example, given
-from scipy.optimize import linprog
 
 import orcast as oc
 from helpers import SENTENCE, Vector, positive, random_ledgers, whole
@@ -67,16 +66,6 @@ def test_its_derivative_is_that_of_finite_differences() -> None:
             step = 1e-7 * np.eye(6)[j]
             numeric = (cell_payoff.field(s, p + step) - cell_payoff.field(s, p - step)) / 2e-7
             assert jacobian[:, j] == pytest.approx(numeric, rel=1e-5, abs=1e-5)
-
-
-def test_the_bound_is_reached() -> None:
-    """All weight on one vertex, and an outcome on the wrong side."""
-    expert = np.array([0.4, 0.5, 0.1])
-    cell_payoff = LevelCellPayoff(0.9, 10, expert)
-    table = cell_payoff.table(np.array([0.4, 0.5, 0.1]))
-    assert cell_payoff.expert_level(cell_payoff.below(np.array([0.4, 0.5, 0.1]))) == pytest.approx(0.9)
-    assert table[:, 2] == pytest.approx(-0.9 * (np.arange(11) == 9))
-    assert (table**2).sum(axis=0).max() == pytest.approx(LevelCalibration(0.9).on(SPACES["interval"]).bound)
 
 
 def test_alpha_is_the_experts_word_for_our_quantile() -> None:
@@ -223,19 +212,6 @@ def test_without_debts_it_is_the_expert_who_speaks() -> None:
     assert p.quantile(0.9) == pytest.approx(4 + 1.2816, abs=0.1)
 
 
-def test_its_quantile_is_the_experts_at_the_root() -> None:
-    """Misses at 0.9 and hits at 1: the root is the point where the two would balance."""
-    engine = bind(SPACES["interval"], LevelCalibration(0.9))
-    engine.ledger.total[18] = -1.0
-    engine.ledger.total[19] = -0.5
-    engine.ledger.total[20] = 1.5
-    record = engine.predict(row_of(oc.Normal(4, 1), SPACES["interval"]))
-    cell_payoff, p, alpha = played(engine, record)
-    assert alpha == pytest.approx(0.95 + 0.05 * 0.25, abs=1e-12)
-    x = oc.Forecast(*record.round.cells[:2, : p.size], cell_payoff.expert)
-    assert engine.forecast(record).quantile(0.9) == pytest.approx(float(x.quantile(alpha)))
-
-
 def test_on_either_side_it_is_like_the_expert() -> None:
     engine = bind(oc.Interval(-2, 10), LevelCalibration(0.9))
     engine.ledger.total[16:19] = -1.0, 0.0, 2.0
@@ -321,24 +297,6 @@ def test_the_root_is_one_or_an_end_that_wins(c: list[float], start: float, low: 
 
 
 # --- the paper's randomised oracle ---
-
-
-def mixed(c: Vector, weights: Vector, level: float) -> Vector:
-    """<c, payoff> of a mixture of two quantiles: for an outcome below both, between them, above both."""
-    covered = np.array([[1.0, 1.0], [0.0, 1.0], [0.0, 0.0]])
-    return (covered - level) @ (weights * c)
-
-
-def test_the_papers_mixture_has_the_wrong_sign() -> None:
-    """It takes two levels with sums of different signs, by the inverse of their sizes; low ones have -, high ones +."""
-    c, level = np.array([-1.0, 1.0]), 0.9
-    assert mixed(c, np.array([0.5, 0.5]), level).max() == pytest.approx(0.5)
-    # a sign change the other way around is what its proof is about
-    assert mixed(-c, np.array([0.5, 0.5]), level).max() == pytest.approx(0.0)
-    # and no mixture at all does better than 0.1: minimise t with <c, payoff> <= t for each outcome
-    table = np.array([mixed(c, np.eye(2)[i], level) for i in range(2)]).T
-    lp = linprog([0, 0, 1], A_ub=np.hstack((table, -np.ones((3, 1)))), b_ub=np.zeros(3), A_eq=[[1, 1, 0]], b_eq=[1])
-    assert lp.x[2] == pytest.approx(0.1)
 
 
 # --- the promise ---

@@ -153,12 +153,6 @@ def test_so_it_does_where_many_systems_are_singular(owed: Vector, mean: float) -
     assert found.worst <= ROUNDING * max(np.abs(owed).max(), 1e-300)
 
 
-def test_where_everything_wins_the_solver_stays_at_its_target() -> None:
-    faces = moment_faces(8)
-    target = np.array([0.4, 0.27])
-    np.testing.assert_allclose(solve(faces, np.zeros_like(faces.points), target).point, target, atol=1e-6)
-
-
 # --- the oracle, by brute force ---
 
 

@@ -137,16 +137,6 @@ def test_the_mass_is_a_downward_zero(drawn: tuple[Vector, Vector]) -> None:
         assert slope(levels, s, u) <= size
 
 
-@given(owed_on_levels())
-def test_the_ends_are_told_apart_first(drawn: tuple[Vector, Vector]) -> None:
-    levels, s = drawn
-    u = downward_zero(levels, *tables(levels, s))
-    if slope(levels, s, 0.0) < -1e-9:
-        assert u == 0.0
-    elif slope(levels, s, 0.0) > 1e-9 and slope(levels, s, 1.0) < -1e-9:
-        assert u == 1.0
-
-
 def test_a_zero_on_a_level_is_not_passed() -> None:
     """H touches zero at 1/8 and rises: an outcome between the ends must still be booked as below that level.
 
