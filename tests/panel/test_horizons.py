@@ -115,17 +115,6 @@ def test_a_frame_may_be_cut_into_calls_with_a_state(seed: int, freq: str, cuts: 
     np.testing.assert_array_equal(pd.concat(parts).loc[whole.index, OUT].to_numpy(), whole[OUT].to_numpy())
 
 
-@pytest.mark.slow
-def test_workers_and_files_change_nothing(tmp_path: Any) -> None:
-    frame = thinned(panel("W", series=6), 0.15).drop(columns="h")
-    whole = answers(frame)
-    np.testing.assert_array_equal(oc.recalibrate(frame, workers=2)[OUT].to_numpy(), whole)
-    path, half = tmp_path / "weeks.orcast", frame["cutoff"] < frame["cutoff"].median()
-    parts = [oc.recalibrate(part, state=path) for part in (frame[half], frame[~half])]
-    np.testing.assert_array_equal(pd.concat(parts).loc[frame.index, OUT].to_numpy(), whole)
-    assert set(oc.PanelState.load(path).content.steps.values()) == {Step("length", 7 * 24 * 3600 * 10**9)}
-
-
 def test_a_state_that_began_with_too_little_is_not_continued_otherwise() -> None:
     """Every second week at first, all weeks later: that would be other horizons, and the state is as it was."""
     frame = panel("W", series=1)

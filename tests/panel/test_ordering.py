@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import hypothesis.strategies as st
 import numpy as np
 from hypothesis import given
-from numpy.typing import NDArray
 
 from orcast.engine.kernels.events import EventKind
 from orcast.panel.ordering import Before, Entries, Streams, fill_outcomes, order_of_play, seen_dates
 from orcast.panel.row_times import RowTimes, farthest
 from orcast.rounds import learnt_lag
 
-Vector = NDArray[Any]
 flags = st.booleans() | st.just(True)
 
 

@@ -60,16 +60,6 @@ def test_pandas_and_polars_agree_to_the_last_bit(form: str, horizons: int) -> No
     assert other["M0_orcast_status"].dtype == pl.String
 
 
-def test_a_state_of_pandas_goes_on_with_polars() -> None:
-    frame = panel(Plan(1, steps=8)).assign(ds=lambda f: pd.Timestamp("2024-01-01") + pd.to_timedelta(f.ds, unit="D"))
-    whole = recalibrate(frame)
-    state = PanelState()
-    early = frame.ds < "2024-01-05"
-    recalibrate(frame[early], state=state)
-    rest = recalibrate(polars(frame[~early]), state=state)
-    assert rows_of(rest.drop("ds")) == rows_of(whole[~early].drop(columns="ds"))
-
-
 def test_a_narwhals_frame_comes_back_as_one() -> None:
     nw = pytest.importorskip("narwhals.stable.v2")
     frame = panel(Plan(1))
@@ -558,12 +548,6 @@ def test_what_is_refused_is_said_in_one_sentence() -> None:
         with pytest.raises((TypeError, ValueError), match=match) as caught:
             recalibrate(frame, **options)
         assert re.match(SENTENCE, str(caught.value)), str(caught.value)
-
-
-def test_two_rows_of_one_time_may_lack_a_cutoff() -> None:
-    frame = panel(Plan(1, steps=4, horizons=2, series=1)).drop(columns="cutoff")
-    with pytest.raises(ValueError, match=r"got rows 1 and 2 for 2 \(and 2 more such pairs\); a column of cutoffs is"):
-        recalibrate(frame)
 
 
 def test_horizons_may_stand_in_a_column() -> None:

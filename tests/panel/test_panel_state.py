@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -46,7 +45,9 @@ def pieces(frame: pd.DataFrame, cuts: list[float], by: str) -> list[pd.DataFrame
 
 @few
 @given(plans, st.lists(st.floats(0.0, 1.0), min_size=1, max_size=3), st.booleans(), st.booleans())
-def test_frames_in_parts_are_the_frame(plan: Plan, cuts: list[float], by_cutoff: bool, through_a_file: bool) -> None:
+def test_frames_in_parts_are_the_frame(
+    folder: Path, plan: Plan, cuts: list[float], by_cutoff: bool, through_a_file: bool
+) -> None:
     """Bit for bit, wherever it is cut; with pending rows, delays, series that begin and end, and several models."""
     frame = panel(plan)
     whole = quietly(frame, pool=False, **bounds(plan))
@@ -55,23 +56,9 @@ def test_frames_in_parts_are_the_frame(plan: Plan, cuts: list[float], by_cutoff:
     for piece in pieces(frame, cuts, "cutoff" if by_cutoff and plan.horizons else "ds"):
         parts.append(quietly(piece, state=state, pool=False, **bounds(plan)))
         if through_a_file:
-            state = copy.deepcopy(state)
+            state.save(folder / "some.orcast")
+            state = PanelState.load(folder / "some.orcast")
     same(whole, pd.concat(parts))
-
-
-@few
-@given(plans, st.floats(0.0, 1.0))
-def test_through_a_file_it_is_the_same(folder: Path, plan: Plan, cut: float) -> None:
-    frame = panel(plan)
-    first, second = pieces(frame, [cut], "ds")
-    path = folder / "some.orcast"
-    path.unlink(missing_ok=True)
-    state = PanelState()
-    for piece in (first, second):
-        kept = quietly(piece, state=state, **bounds(plan))
-        filed = quietly(piece, state=path, **bounds(plan))
-        pd.testing.assert_frame_equal(kept, filed, check_exact=True)
-    assert contents(state, folder) == contents(PanelState.load(path), folder)
 
 
 @few
@@ -120,19 +107,6 @@ def test_outcomes_that_come_later_settle_what_waits(plan: Plan, seed: int) -> No
     names = [name for name in outputs(whole) if not name.endswith("status")]
     same(whole[names], final[names])
     assert state.pending == 0
-
-
-def test_an_outcome_settles_every_horizon_that_waits_for_it() -> None:
-    """It need not come with the row: any row of its series and time tells it."""
-    frame = panel(Plan(2, series=1, steps=6, horizons=3))
-    whole = recalibrate(frame)
-    state = PanelState()
-    for c in range(6):
-        # only the row of one step ahead comes again
-        part = frame[(frame.cutoff == c) | ((frame.cutoff == c - 1) & (frame.ds == c))]
-        out = recalibrate(part.assign(y=part.y.where(part.ds <= c)), state=state)
-        names = [name for name in outputs(out) if not name.endswith(("miscalibration", "status"))]
-        same(whole.loc[out.index, names], out[names])
 
 
 def test_nature_may_answer_where_it_hurts() -> None:
@@ -433,16 +407,6 @@ def test_a_frame_of_forecasts_alone_will_do_once_a_state_has_begun() -> None:
     assert set(out["M0_orcast_status"]) == {"pending"}
     assert recalibrate(frame, state=state)["M0_orcast_status"].isin(["seen", "ok"]).all()
     assert state.pending == 0
-
-
-def test_a_state_says_what_it_holds() -> None:
-    state = PanelState()
-    assert repr(state) == "PanelState(0 models, 0 series, 0 games, 0 pending rows)"
-    frame = panel(Plan(1, steps=4, models=2))
-    recalibrate(frame.assign(y=frame.y.where(frame.index > 0)), state=state)
-    assert repr(state) == "PanelState(2 models, 2 series, 4 games, 2 pending rows)"
-    assert state.models == ("M0", "M1")
-    assert len(state) == 4
 
 
 # --- files

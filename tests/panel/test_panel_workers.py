@@ -11,14 +11,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 from test_panel import polars
 from test_panel_play import bounds, quietly
 from test_panel_state import contents
 
-import orcast as oc
 from orcast.panel import PanelState, recalibrate, workers
 from orcast.panel.stream import play_batch
 from panels import FORMS, Plan, panel
@@ -260,11 +258,3 @@ def test_workers_go_when_their_caller_is_killed(tmp_path: Path) -> None:
     while [pid for pid in left if Path(f"/proc/{pid}").exists()]:
         assert time.monotonic() < until
         time.sleep(0.1)
-
-
-def test_a_payoff_travels_in_plain_form() -> None:
-    frame = panel(Plan(1, "normal", series=4, steps=6)).assign(day=lambda f: f.ds % 2)
-    payoff = oc.QuantileCalibration(context=oc.by("day", values=range(2))) + oc.NoRegret(oc.CRPS())
-    one, two = (recalibrate(frame, payoff=payoff, workers=count) for count in (1, 2))
-    pd.testing.assert_frame_equal(one, two, check_exact=True)
-    assert not np.array_equal(one["M0_orcast_mean"], recalibrate(frame)["M0_orcast_mean"])

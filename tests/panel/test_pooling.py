@@ -57,19 +57,6 @@ def biased(series: int = 6, steps: int = 30, bias: float = 8.0, seed: int = 0) -
     return pd.concat(rows, ignore_index=True).assign(M0_std=3.0)
 
 
-@settings(max_examples=15, deadline=None)
-@given(plan=plans, seed=st.integers(0, 100))
-def test_the_order_of_rows_does_not_matter(plan: Plan, seed: int) -> None:
-    frame = panel(plan)
-    shuffled = frame.sample(frac=1.0, random_state=seed)
-    pd.testing.assert_frame_equal(played(frame), played(shuffled).reindex(played(frame).index), check_exact=True)
-
-
-def test_the_number_of_workers_does_not_matter() -> None:
-    frame = panel(Plan(3, series=6, steps=12, horizons=2))
-    pd.testing.assert_frame_equal(played(frame, workers=1), played(frame, workers=2), check_exact=True)
-
-
 @settings(max_examples=25, deadline=None)
 @given(plan=plans, data=st.data())
 def test_nothing_that_is_not_known_yet_is_heard(plan: Plan, data: st.DataObject) -> None:
@@ -90,15 +77,6 @@ def test_without_a_pool_each_series_is_by_itself() -> None:
     alone = pd.concat([played(each, pool=True) for _, each in frame.groupby("unique_id")])
     pd.testing.assert_frame_equal(played(frame, pool=False), alone, check_exact=True)
     assert not played(frame).equals(alone)
-
-
-def test_what_is_common_is_learnt_sooner() -> None:
-    frame = biased()
-    errors = {}
-    for pool in (True, False):
-        out = oc.recalibrate(frame, pool=pool)
-        errors[pool] = (out.y - out.M0_orcast_mean).abs()[frame.ds < 8].mean()
-    assert errors[True] < 0.95 * errors[False]
 
 
 def test_a_series_that_comes_late_begins_with_what_the_others_learnt() -> None:

@@ -70,14 +70,8 @@ def expected() -> pd.DataFrame:
     return oc.recalibrate(frame(50, series=3), workers=1)
 
 
-@pytest.mark.slow
-def test_workers_and_the_order_of_rows_change_nothing(expected: pd.DataFrame) -> None:
-    mixed = frame(50, series=3).sample(frac=1.0, random_state=0)
-    pd.testing.assert_frame_equal(oc.recalibrate(mixed, workers=2).sort_index(), expected)
-
-
 @pytest.mark.parametrize("remember", [1, 1000])
-@pytest.mark.parametrize("cuts", [[1], [2], [1, 2, 3], [1, 9, 30], [5, 6]])
+@pytest.mark.parametrize("cuts", [[1, 2, 3], [1, 9, 30]])
 def test_cuts_change_nothing(cuts: list[int], remember: int, expected: pd.DataFrame) -> None:
     whole = frame(50, series=3)
     days = np.arange(len(whole)) % 50
@@ -104,7 +98,7 @@ def test_windows_of_several_steps_have_the_season_of_their_cutoffs() -> None:
         assert (answers(again)[one["cutoff"] == ds[when + 6]] != answers(out)[one["cutoff"] == ds[when + 6]]).any()
 
 
-@pytest.mark.parametrize("cuts", [[1], [2, 20], [1, 2, 3, 30], [25, 26]])
+@pytest.mark.parametrize("cuts", [[2, 20], [1, 2, 3, 30]])
 @pytest.mark.parametrize("horizons", [0, 2])
 def test_gaps_are_skipped_alike_however_a_frame_is_cut(horizons: int, cuts: list[int], tmp_path: Path) -> None:
     q, y = weekly(60)
