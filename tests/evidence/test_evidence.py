@@ -129,19 +129,6 @@ def test_series_by_series(evidence: Evidence) -> None:
             assert table.coverage_before[i] == pytest.approx(coverage(alone, table.share))
 
 
-def test_metrics_say_the_same() -> None:
-    rng = np.random.default_rng(3)
-    q = np.sort(rng.integers(0, 12, (300, 99)), axis=1).astype(float)
-    y = rng.integers(0, 12, 300).astype(float)
-    evidence = Evidence.of(q, y, levels=metrics.LEVELS, low=0.0, high=11.0)
-    assert error(evidence) == pytest.approx(metrics.qce(q, y, low=0.0, high=11.0))
-    hits = metrics.fair_indicators(q, y, low=0.0, high=11.0).mean(axis=0)
-    found = pit(evidence)
-    np.testing.assert_allclose(found.edges, np.arange(21) / 20)
-    np.testing.assert_allclose(found.shares, np.diff([0.0, *hits[4::5], 1.0]), atol=1e-12)
-    np.testing.assert_allclose((found.low[3], found.high[3]), binom.ppf([0.025, 0.975], 300, 0.05) / 300)
-
-
 def test_pit_bins_are_made_from_the_levels() -> None:
     q, y = normal(5000)
     found = pit(Evidence.of(q, y, levels=LEVELS))
@@ -239,8 +226,7 @@ def test_label_numbers(rounds: list[tuple[int, int, int]]) -> None:
 # --- chance
 
 
-@pytest.mark.parametrize("levels", [[0.5], [0.05, 0.5, 0.95], np.arange(1, 10) / 10, metrics.LEVELS])
-@pytest.mark.parametrize("rows", [25, 150])
+@pytest.mark.parametrize(("levels", "rows"), [([0.5], 25), (np.arange(1, 10) / 10, 150), (metrics.LEVELS, 25)])
 def test_calibrated_series_are_rarely_called_off(levels: Any, rows: int) -> None:
     count = 800
     q, y = normal(count * rows, rows, np.asarray(levels))
@@ -386,12 +372,10 @@ def test_verdict_says_before_and_after() -> None:
     assert found is not None
     assert lines[7].startswith("The forecasts became more accurate: pinball loss ")
     assert f"({found.relative_low:+.1%} to {found.relative_high:+.1%})" in lines[7].replace("95% interval ", "")
-    assert lines[8:] == [
-        "The promise held after every outcome: in the end the miscalibration was 0.0200, at most 0.0500 was promised.",
-        "2 of 1,202 outcomes were beyond the bounds and left out.",
-        "1 row has no forecast.",
-        "3 forecasts have no outcome yet.",
-    ]
+    for line, numbers in zip(
+        lines[8:], (("0.0200", "0.0500"), ("2 of 1,202",), ("1 row",), ("3 forecasts",)), strict=True
+    ):
+        assert all(number in line for number in numbers)
     worse = said(Evidence.of(q, y, after=q / 2, levels=LEVELS))
     assert "After, the intervals are too narrow." in worse
     assert "became less accurate" in worse
@@ -525,14 +509,6 @@ def test_calibrated_forecasts_are_rarely_faulted() -> None:
     assert faulted <= 9
 
 
-def test_what_was_left_out_comes_first_if_it_is_much() -> None:
-    q, y = normal(500)
-    assert verdict(Evidence.of(q, y, levels=LEVELS, outside=150))[1] == (
-        "150 of 650 outcomes were beyond the bounds and left out."
-    )
-    assert verdict(Evidence.of(q, y, levels=LEVELS, outside=3))[1].startswith("The 90% interval")
-
-
 def test_of_many_intervals_the_one_that_people_know_is_told() -> None:
     levels = np.arange(1, 100) / 100
     rng = np.random.default_rng(0)
@@ -582,23 +558,6 @@ def test_where_forecasts_overlap_fewer_faults_are_beyond_chance() -> None:
         assert narrow == tuple(map(float, band(360, share)))
         assert wide[0] < narrow[0] < narrow[1] < wide[1]
     assert "too narrow" in said(Evidence.of(q / 4, y, levels=LEVELS, overlap=11))
-
-
-def test_the_promise_of_a_panel_is_told_too() -> None:
-    q, y = normal(1000)
-    text = said(
-        Evidence.of(
-            q,
-            y,
-            after=q,
-            levels=LEVELS,
-            series=np.repeat(np.arange(10), 100),
-            promised=np.tile(np.linspace(2.0, 0.5, 100), 10),
-            miscalibration=np.tile(np.linspace(1.0, 0.1, 100), 10),
-        )
-    )
-    assert "(the median of them) was 0.1000, at most 0.5000 was promised" in text
-    assert "So early the promise says little" in text
 
 
 def test_many_outcomes_do_not_make_trifles_faults() -> None:
@@ -721,13 +680,6 @@ def test_collect(make: Any) -> None:
     assert (evidence.rows, evidence.outside) == (56, 1)
 
 
-def test_collect_before_anything_came_out() -> None:
-    frame = pl.DataFrame({k: v for k, v in nixtla().items() if "orcast" not in k})
-    (evidence,) = collect(frame, find_in(frame))
-    assert evidence.after is None
-    assert "Nothing" in said(evidence) or "What is wrong" in said(evidence)
-
-
 def test_collect_normal_distributions() -> None:
     frame = pl.DataFrame({"y": [1.0, 2.0], "mean": [0.0, 1.0], "sd": [1.0, -2.0]})
     (evidence,) = collect(frame, find_in(frame))
@@ -846,18 +798,3 @@ def test_collect_several_models_and_series() -> None:
     assert first.y.tolist() == [1.0, 2.0, 4.0]
     assert coverage(first, 0.8) == 1.0
     assert coverage(second, 0.8) == pytest.approx(2 / 3)
-
-
-def test_no_loop_over_rows() -> None:
-    """Half a million rows in seconds, even on a loaded machine: what is looped over is series, levels and bins."""
-    rows = 500_000
-    q = np.tile(ndtri(np.arange(1, 10) / 10), (rows, 1))
-    y = np.random.default_rng(10).normal(size=rows)
-    evidence = Evidence.of(q, y, after=q, levels=np.arange(1, 10) / 10, series=np.arange(rows) // 200)
-    import time
-
-    start = time.process_time()
-    verdict(evidence)
-    rolling(evidence)
-    scores(evidence)
-    assert time.process_time() - start < 15.0

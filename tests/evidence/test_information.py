@@ -147,18 +147,6 @@ def test_sentences_of_a_verdict_speak_of_the_same_outcomes() -> None:
     assert reference_scores(dataclasses.replace(evidence, reference=few)) is None
 
 
-def test_no_gain_is_spoken_of_where_none_is_claimed() -> None:
-    rng = np.random.default_rng(4)
-    y, q = rng.normal(size=60), np.tile(ndtri(LEVELS), (60, 1))
-    evidence = Evidence.of(q, y, after=q + 0.05 * rng.normal(size=(60, 1)), levels=LEVELS)
-    change = difference(evidence)
-    assert change is not None
-    assert not change.clear
-    text = " ".join(verdict(evidence))
-    assert "Accuracy did not change measurably" in text
-    assert "gain" not in text
-
-
 def test_the_reference_is_checked() -> None:
     with pytest.raises(ValueError, match="expected 2 entries as reference, one a row"):
         Evidence.of([[0.0]] * 2, [1, -1], levels=[0.5], reference=Reference(np.zeros(3), np.zeros(2)))
@@ -391,14 +379,3 @@ def test_the_verdict_says_that_forecasts_look_issued_in_blocks() -> None:
         series=np.repeat(list("abc"), e.size),
     )
     assert blocks_seen(panel) == 24
-
-
-def test_where_errors_last_the_last_outcome_has_most_of_the_gain() -> None:
-    rng = np.random.default_rng(10)
-    e = autoregressive(rng, 800, 0.95)
-    frame = pl.DataFrame({"y": 50 + e, **{f"q{a:g}": np.full(800, 50 + 2 * ndtri(a)) for a in LEVELS}})
-    (evidence,) = collect(oc.recalibrate(frame))
-    found = reference_scores(evidence)
-    assert found is not None
-    assert found.loss["reference"] < 0.6 * found.loss["before"]
-    assert abs(found.relative) < 0.25
