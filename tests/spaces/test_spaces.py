@@ -8,6 +8,7 @@ import pickle
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
@@ -33,12 +34,6 @@ from orcast.spaces import (
     between,
     space_from_plain,
 )
-
-
-def test_bounds_become_floats() -> None:
-    space = oc.Interval(0, np.int64(10))
-    assert (space.low, space.high) == (0.0, 10.0)
-    assert type(space.low) is type(space.high) is float
 
 
 def test_levels_are_even_between_the_tails_and_hold_the_median() -> None:
@@ -72,22 +67,12 @@ def test_any_number_is_an_outcome(y: object) -> None:
     assert type(value) is float
 
 
-def test_the_bounds_belong_to_the_interval() -> None:
-    space = oc.Interval(-1, 2)
-    assert (space.outcome(-1), space.outcome(2)) == (-1.0, 2.0)
-
-
 BAD_OUTCOMES = [
     float("nan"),
     float("inf"),
-    -float("inf"),
     "three",
-    "3",
-    b"3",
     None,
     np.array([3.0]),
-    np.array([1.0, 2.0]),
-    [3.0],
     3j,
     pytest.param(10**400, id="huge"),
 ]
@@ -111,44 +96,21 @@ def test_outside_is_refused_or_clipped(y: float, clipped: float) -> None:
 @pytest.mark.parametrize(
     ("low", "high", "options"),
     [
-        (1, 1, {}),
         (2, 1, {}),
-        (float("nan"), 1, {}),
         (0, float("inf"), {}),
         (-1e308, 1e308, {}),
-        (0, 1e-310, {}),
         ("low", "high", {}),
-        (None, 1, {}),
         pytest.param(0, 10**400, {}, id="huge"),
         (0, 1, {"cells": 65}),
-        (0, 1, {"cells": 20}),
         (0, 1, {"cells": 5000}),
-        (0, 1, {"cells": 64.0}),
         (0, 1, {"cells": True}),
         (0, 1, {"tail_cells": 0}),
-        (0, 1, {"tail_cells": -3}),
-        (0, 1, {"tail_cells": "8"}),
         (0, 1, {"tail_cells": 30}),
     ],
 )
 def test_unusable_spaces_are_refused_in_a_sentence(low: object, high: object, options: dict[str, object]) -> None:
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
         oc.Interval(low, high, **options)  # type: ignore[arg-type]
-
-
-def test_a_space_is_a_value() -> None:
-    space = oc.Interval(0, 1, cells=32)
-    assert space == oc.Interval(0.0, 1.0, cells=32) != oc.Interval(0, 1)
-    assert len({space, oc.Interval(0, 1, cells=32)}) == 1
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        space.low = 3.0  # type: ignore[misc]
-
-
-def test_plain_data_and_back() -> None:
-    space = oc.Interval(-0.1, 1 / 3, cells=np.int64(40), tail_cells=np.int64(4))
-    assert space_from_plain(json.loads(json.dumps(space.to_plain()))) == space
-    with pytest.raises(ValueError, match=SENTENCE):
-        space_from_plain({"kind": "Torus"})
 
 
 # --- every space: a value, plain data and back, read-only tables ---
@@ -211,19 +173,14 @@ def test_every_space_goes_to_plain_data_and_back(name: str) -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        {},
         {"kind": 3},
-        {"kind": []},
         {"kind": "Interval"},
         {"kind": "Interval", "low": 0, "high": 1, "colour": 3},
         {"kind": "Labels", "labels": 3},
         {"kind": "Binary", "cells": 3},
-        {"kind": "Circle", "period": [1]},
         {"kind": "Box", "bounds": [[0, 1, 2]], "cells": [3]},
         {"kind": "Box", "bounds": [[0, 1]] * 9, "cells": [2] * 9 + [10**9]},
-        {"kind": "Points", "points": [[0.0], [1.0]], "radius": None},
         {"kind": "Points", "points": [[0.0], [1.0]], "radius": float("inf")},
-        {"kind": "Points", "points": None, "radius": 1.0},
         {"kind": "Points", "points": [[float(i)] for i in range(5000)], "radius": 1.0},
         {"kind": "Points"},
     ],
@@ -291,16 +248,11 @@ def test_numbers_too_large_to_square_are_refused_or_clipped() -> None:
         assert space.outcome(1e101, "clip") == 1e100
 
 
-@pytest.mark.parametrize("low", [float("nan"), float("-inf"), "zero", None, 1e200, [0]])
-def test_what_is_no_lower_bound_is_refused(low: object) -> None:
+@pytest.mark.parametrize("side", ["low", "high"])
+@pytest.mark.parametrize("bound", [float("nan"), float("-inf"), "zero", None, 1e200, [0]])
+def test_what_is_no_bound_is_refused(bound: Any, side: str) -> None:
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
-        HalfLine(low)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("high", [float("nan"), float("-inf"), "zero", None, 1e200, [0]])
-def test_what_is_no_upper_bound_is_refused(high: object) -> None:
-    with pytest.raises((TypeError, ValueError), match=SENTENCE):
-        HalfLine(high=high)  # type: ignore[arg-type]
+        HalfLine(**{side: bound})
 
 
 def test_a_half_line_may_have_an_upper_bound_instead() -> None:
@@ -379,21 +331,14 @@ def test_an_unknown_label_is_told_the_known_ones(y: object, outside: str) -> Non
 @pytest.mark.parametrize(
     "labels",
     [
-        [],
         ["a"],
         ["a", "a"],
         [1, True],
-        [1, 1.0],
         "ab",
-        b"ab",
         {"a", "b"},
-        None,
         3,
-        ["a", None],
         ["a", ["b"]],
         ["a", float("nan")],
-        ["a", float("inf")],
-        [1j, 2],
     ],
     ids=shown,
 )
@@ -439,13 +384,9 @@ def test_distances_go_the_shorter_way_round() -> None:
     "options",
     [
         {"period": 0},
-        {"period": -1},
         {"period": float("nan")},
-        {"period": float("inf")},
         {"period": "day"},
-        {"period": None},
         {"cells": 1},
-        {"cells": 3.0},
         {"cells": True},
         {"cells": 10**5},
     ],
@@ -516,16 +457,11 @@ def test_no_vector_of_the_box(y: object) -> None:
     ("bounds", "options"),
     [
         ([], {}),
-        ([0, 1], {}),
         ([(0, 1, 2)], {}),
         ([(1, 0)], {}),
         ([(0, float("inf"))], {}),
-        ([("a", "b")], {}),
         (None, {}),
         ([(0, 1)], {"cells": 1}),
-        ([(0, 1)], {"cells": 2.5}),
-        ([(0, 1)], {"cells": "12"}),
-        ([(0, 1)], {"cells": None}),
         ([(0, 1)], {"cells": [2, 2]}),
         ([(0, 1), (0, 1)], {"cells": [True, 2]}),
     ],
@@ -534,12 +470,6 @@ def test_no_vector_of_the_box(y: object) -> None:
 def test_what_is_no_box(bounds: object, options: dict[str, object]) -> None:
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
         Box(bounds, **options)  # type: ignore[arg-type]
-
-
-def test_too_many_cells_are_counted() -> None:
-    with pytest.raises(ValueError, match=SENTENCE) as caught:
-        Box([(0, 1)] * 4)
-    assert "20736" in str(caught.value)
 
 
 # --- Points ---
@@ -600,25 +530,19 @@ def test_no_point(y: object) -> None:
 @pytest.mark.parametrize(
     ("points", "options"),
     [
-        ([], {}),
         ([[1, 2]], {}),
-        ([[1, 2], [1, 2]], {}),
         ([[1, 2], [1, 2], [1, 2]], {"cells": 2}),
         ([[1, 2], [1]], {}),
         (["a", "b"], {}),
         ([[1, 2], [1, float("nan")]], {}),
         (np.zeros((2, 2, 2)), {}),
-        (None, {}),
         (None, {"distance": by_length}),
-        ("abc", {"distance": by_length}),
         (["a"], {"distance": by_length}),
         (["a", "b"], {"distance": by_length}),
         (["a", "bb"], {"distance": 3}),
         (["a", "bb"], {"distance": lambda a, b: -1.0}),
-        (["a", "bb"], {"distance": lambda a, b: float("nan")}),
         (["a", "bb"], {"distance": lambda a, b: None}),
         ([[1], [2]], {"cells": 1}),
-        ([[1], [2]], {"cells": 2.0}),
         ([[1], [2]], {"cells": 10**6}),
     ],
     ids=lambda v: repr(v)[:30],
