@@ -277,8 +277,3 @@ def test_all_checks_meet_all_adversaries(monkeypatch: pytest.MonkeyPatch) -> Non
         monkeypatch.setattr(getattr(adversaries, kind), "outcome", outcome)
     check_all(oc.QuantileCalibration([0.2, 0.8]), SPACES["interval"], rounds=10)
     assert set(met) == {"HardGreedy", "AtBound", "Delaying", "Periodic", "BesideQuantile", "CellGreedy"}
-
-
-def test_sides_have_names() -> None:
-    with pytest.raises(ValueError, match=r"^expected 'low', 'high' or None as side, got 'up'$"):
-        adversaries.AtBound("up")

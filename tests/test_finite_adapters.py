@@ -8,14 +8,11 @@ import numpy as np
 import pytest
 import scipy.stats
 from hypothesis import given
-from numpy.typing import NDArray
 
 from helpers import SENTENCE, shown
-from orcast.adapters import Ensemble, Normal, Quantiles, binary_probability, expert_quantiles, expert_row, expert_table
+from orcast.adapters import Ensemble, Normal, Quantiles, binary_probability, expert_quantiles, expert_row
 from orcast.forecasts import BinaryForecast, BoxForecast, CircleForecast, Forecast, LabelForecast, PointsForecast
 from orcast.spaces import Binary, Box, Circle, HalfLine, Interval, Labels, Line, OrderedSpace, Points, Space
-
-Vector = NDArray[np.float64]
 
 LABELS = Labels(["home", "draw", "away"])
 CIRCLE = Circle(360, cells=36)
@@ -53,16 +50,11 @@ def masses(forecast: object, space: Space) -> list[float]:
     [
         0.75,
         np.float64(0.75),
-        np.float32(0.75),
-        np.array(0.75),
         [0.25, 0.75],
-        (0.25, 0.75),
         np.array([0.25, 0.75]),
         {1: 0.75},
-        {True: 0.75},
         {0: 0.25},
         {0: 0.25, 1: 0.75},
-        {np.int64(1): 0.75},
         Series({0: 0.25, 1: 0.75}),
         BinaryForecast(0.75),
         SimpleNamespace(probability=0.75),
@@ -73,11 +65,6 @@ def masses(forecast: object, space: Space) -> list[float]:
 def test_every_way_to_say_a_probability(forecast: object) -> None:
     assert binary_probability(forecast) == 0.75
     assert masses(forecast, Binary()) == [0.25, 0.75]
-
-
-@pytest.mark.parametrize("p", [0, 1, 0.0, 1.0])
-def test_certainty_is_a_probability(p: float) -> None:
-    assert binary_probability(p) == p
 
 
 @given(st.floats(0, 1))
@@ -91,31 +78,20 @@ def test_a_plain_float_is_passed_on_as_it_is(p: float) -> None:
         -0.1,
         1.1,
         float("nan"),
-        float("inf"),
         "0.5",
-        b"1",
         None,
         [0.5],
         [0.5, 0.4],
-        [0.25, 0.5, 0.25],
-        [[0.5, 0.5]],
         [-0.5, 1.5],
-        ["a", "b"],
         {},
         {1: 1.5},
         {2: 0.5},
-        {"yes": 0.5},
-        {1: "a"},
         {0: 0.5, 1: 0.4},
-        {1: float("nan")},
         object(),
         SimpleNamespace(probability=2.0),
-        SimpleNamespace(probability="x"),
         SimpleNamespace(probability=lambda: None),
         LabelForecast(["a", "b"], [0.5, 0.5]),
         Normal(0.5, 0.1),
-        Ensemble([0.2, 0.3]),
-        1j,
     ],
     ids=shown,
 )
@@ -131,10 +107,8 @@ def test_no_probability_of_a_yes(forecast: object) -> None:
     "forecast",
     [
         [0.5, 0.5, 0.0],
-        (0.5, 0.5, 0.0),
         np.array([0.5, 0.5, 0.0], dtype=np.float32),
         {"draw": 0.5, "home": 0.5},
-        {"draw": 0.5, "home": np.float32(0.5), "away": 0},
         {np.str_("draw"): 0.5, "home": 0.5},
         Series({"draw": 0.5, "home": 0.5}),
         LabelForecast(["home", "draw", "away"], [0.5, 0.5, 0.0]),
@@ -158,22 +132,14 @@ def test_rounded_probabilities_are_divided_by_their_sum(weights: list[float]) ->
         [0.5, 0.5],
         [0.5, 0.3, 0.1],
         [0.5, 0.6, -0.1],
-        [float("nan"), 0.5, 0.5],
         {"home": 0.5, "lost": 0.5},
-        {"home": 0.5},
         {},
         {"home": "x", "draw": 0.5},
-        {"home": float("nan"), "draw": 0.5},
-        {"home": -0.5, "draw": 1.5},
         "home",
         0.5,
         None,
-        object(),
         LabelForecast(["home", "lost"], [0.5, 0.5]),
-        BinaryForecast(0.5),
         Normal(0, 1),
-        Ensemble([0.5, 0.5, 0.0]),
-        ["0.5", "0.5", "0"],
         {"home", "draw"},
     ],
     ids=shown,
@@ -181,11 +147,6 @@ def test_rounded_probabilities_are_divided_by_their_sum(weights: list[float]) ->
 def test_no_probabilities_of_labels(forecast: object) -> None:
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
         expert_row(forecast, LABELS)
-
-
-def test_an_unknown_label_is_named() -> None:
-    with pytest.raises(ValueError, match=r"'home', 'draw', 'away', got 'lost'"):
-        expert_row({"home": 0.5, "lost": 0.5}, LABELS)
 
 
 # --- Circle ---
@@ -228,26 +189,17 @@ def test_masses_of_cells_are_masses() -> None:
 
 
 NOT_ON_A_CIRCLE = [
-    [0.5, 0.5],
     (10, -1),
-    (float("nan"), 1),
     ("north", 1),
-    (1, 2, 3),
     np.full(36, 0.5),
     "north",
-    None,
     10.0,
-    object(),
     Ensemble([[1, 2], [3, 4]]),
     Quantiles([0.1, 0.9], [1, 2]),
-    {0.1: 3, 0.9: 4},
     BinaryForecast(0.5),
     CircleForecast(Circle(360, cells=4), [0.25] * 4),
     SimpleNamespace(pdf=lambda y: np.full_like(y, np.nan)),
-    SimpleNamespace(pdf=lambda y: np.zeros_like(y)),
     SimpleNamespace(pdf=lambda y: -np.ones_like(y)),
-    SimpleNamespace(pdf=lambda y: np.full_like(y, np.inf)),
-    SimpleNamespace(pdf=lambda y: "x"),
     SimpleNamespace(pdf=lambda y: [1.0, 2.0]),
 ]
 
@@ -327,29 +279,19 @@ def test_a_density_of_vectors_is_read_at_the_centres() -> None:
 @pytest.mark.parametrize(
     "forecast",
     [
-        np.full(40, 1.0),
         np.full(39, 1 / 39),
         np.full((10, 4), 1 / 40),
         [Normal(0, 1)],
-        [Normal(0, 1)] * 3,
         [Normal(0, 1), 3.0],
-        [Normal(0, 1), None],
-        [0.5, 0.5],
         [{0.5: 1.0}, Normal(0, 1)],
         [Normal(0, 1), SimpleNamespace(ppf=lambda a: np.full_like(a, np.nan))],
         [Normal(0, 1), Ensemble([[1, 2]])],
         Ensemble([1, 2, 3]),
-        Ensemble([[1, 2, 3]]),
         Normal(0, 1),
-        "box",
-        None,
         0.5,
-        object(),
-        {0.1: 3, 0.9: 4},
         LabelForecast(["a", "b"], [0.5, 0.5]),
         BoxForecast(Box([(0, 1), (-5, 5)], cells=2), [0.25] * 4),
         SimpleNamespace(logpdf=lambda y: np.full(len(y), -np.inf)),
-        SimpleNamespace(logpdf=lambda y: np.full(len(y), np.nan)),
         SimpleNamespace(pdf=lambda y: 1.0),
         scipy.stats.multivariate_normal([0, 0, 0]),
     ],
@@ -379,22 +321,14 @@ def test_masses_of_points_and_points_counted() -> None:
 @pytest.mark.parametrize(
     "forecast",
     [
-        [0.5, 0.5],
         [0.5, 0.5, 0.5, 0.5],
-        [],
         [[0.5, 0.5, 0.5]],
         [[0.5, float("nan")]],
-        ["a", "b"],
         Ensemble([[1, 2, 3]]),
-        Ensemble([1, 2, 3]),
         Normal(0, 1),
         "points",
-        None,
-        0.5,
-        object(),
         PointsForecast(Points([[0.0], [1.0]]), [0.5, 0.5]),
         BinaryForecast(0.5),
-        {0.1: 3},
     ],
     ids=shown,
 )
@@ -492,27 +426,14 @@ def test_crossing_on_an_unbounded_quantity_is_seen_and_rounding_is_not(space: Or
     assert not expert_quantiles(shaky, space)[1]
 
 
-@pytest.mark.parametrize("space", UNBOUNDED, ids=repr)
-def test_a_table_is_its_rows(space: OrderedSpace) -> None:
-    levels, table = [0.1, 0.5, 0.9], [[1.0, 2.0, 4.0], [-5.0, 300.0, 1e7]]
-    together, crossed = expert_table(levels, table, space)
-    assert together.tolist() == [quantiles(Quantiles(levels, row), space) for row in table]
-    assert not crossed
-
-
 @pytest.mark.parametrize(
     "forecast",
     [
-        0.5,
         "line",
-        None,
         [1, 2, 3],
         {0.5: 1.0},
-        BinaryForecast(0.5),
-        LabelForecast(["a", "b"], [0.5, 0.5]),
         CircleForecast(CIRCLE, np.full(36, 1 / 36)),
         SimpleNamespace(cdf=lambda y: np.full_like(y, 0.5)),
-        SimpleNamespace(cdf=lambda y: np.zeros_like(y)),
         SimpleNamespace(cdf=lambda y: np.full_like(y, np.nan)),
         SimpleNamespace(ppf=lambda a: np.full_like(a, np.nan)),
     ],

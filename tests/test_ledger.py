@@ -317,13 +317,6 @@ def test_the_compiled_note_is_the_one_that_is_written(game: Game, linear: float,
         assert certificate[ledger.CertificateField.EXCESS] == 0.0
 
 
-@given(games())
-def test_a_round_is_never_allowed_more_than_the_whole_has_left(game: Game) -> None:
-    book = game.book
-    left = book.discount**2 * (book.account[ledger.Account.BUDGET] - book.square) - game.reserved
-    assert slow_room(game) <= max(left, 0.0) + 1e-9
-
-
 # --- groups of their own ---
 
 
@@ -395,13 +388,3 @@ def test_the_stated_bound_is_the_discounted_budget(g: float, rounds: int) -> Non
         book.book(np.array([0.0]), one, book.certify(one, linear=1.0, bound=1.0))
     stated = (1 - g) * (1 + g**rounds) / ((1 + g) * (1 - g**rounds))
     assert book.promised**2 == pytest.approx(stated, rel=1e-9)
-
-
-def test_what_is_restored_is_all_there_is() -> None:
-    book = Ledger(ledger_layout([PartShape([0], 2, True, 1.0, 1.0)]))
-    assert {name: array.shape for name, array in book.arrays().items()} == {
-        "total": (2,),
-        "account": (ledger.ACCOUNT_SIZE,),
-        "groups": (2, ledger.GROUP_SIZE),
-    }
-    assert book.arrays()["total"] is book.total

@@ -108,27 +108,11 @@ def test_fair_indicators_are_the_mean_over_a_randomised_pit(
         np.testing.assert_allclose(got, expected, atol=1e-3)
 
 
-def test_a_heavy_atom_is_calibrated() -> None:
-    """Half the mass at 0, the rest uniform on [0, 1]: an honest forecast has no error, however many ties."""
-    rng = np.random.default_rng(0)
-    y = np.where(rng.random(20_000) < 0.5, 0.0, rng.random(20_000))
-    q = np.tile(np.maximum(0.0, 2 * metrics.LEVELS - 1), (y.size, 1))
-    assert metrics.qce(q, y, low=0, high=1) < 0.01
-    hard = ((q >= y[:, None]).mean(axis=0) - metrics.LEVELS) ** 2
-    assert hard.sum() > 1
-
-
 @given(st.lists(values, min_size=1, max_size=12), values)
 def test_ensemble_crps_is_the_double_sum(members: list[float], y: float) -> None:
     x = np.array(members)
     slow = np.abs(x - y).mean() - np.abs(x[:, None] - x).mean() / 2
     assert float(metrics.crps_ensemble(x, y)) == pytest.approx(slow, abs=1e-12)
-
-
-def test_quantile_crps_nears_the_normal_one() -> None:
-    levels = np.arange(1, 2000) / 2000
-    got = metrics.crps_quantiles(norm.ppf(levels, 1.0, 2.0), 2.5, levels)
-    assert float(got) == pytest.approx(float(metrics.crps_normal(1.0, 2.0, 2.5)), rel=1e-3)
 
 
 # --- against scoringrules ---
@@ -243,15 +227,11 @@ def test_bad_levels(levels: object) -> None:
     "call",
     [
         lambda: metrics.Coverage(1.0),
-        lambda: metrics.Width(0.0),
         lambda: metrics.RollingQCE(0),
-        lambda: metrics.RollingQCE(2.5),  # type: ignore[arg-type]
         lambda: metrics.QCE(low=1, high=0),
         lambda: metrics.qce(np.zeros((3, 98)), np.zeros(3)),
-        lambda: metrics.qce(np.zeros(99), 0.0),
         lambda: metrics.pinball(np.zeros((3, 99)), np.zeros(4)),
         lambda: metrics.crps_ensemble([], 0.0),
-        lambda: metrics.crps_ensemble([[1.0]], [0.0, 1.0]),
         lambda: metrics.crps_normal(0.0, -1.0, 0.0),
         lambda: metrics.crps_normal([0.0, 1.0], [1.0, 1.0, 1.0], 0.0),
         lambda: metrics.smape([1.0], 1.0),
@@ -260,11 +240,6 @@ def test_bad_levels(levels: object) -> None:
 def test_bad_arguments(call: Callable[[], object]) -> None:
     with pytest.raises(ValueError, match=r"^expected .*, got "):
         call()
-
-
-def test_default_levels_cannot_be_changed_by_accident() -> None:
-    with pytest.raises(ValueError, match="read-only"):
-        metrics.LEVELS[0] = 0.5
 
 
 # --- ties ---

@@ -258,29 +258,6 @@ def test_a_copy_has_a_lock_of_its_own(game: Any, copied: Callable[[Any], Any]) -
     assert free == [True]
 
 
-def test_copies_taken_while_others_play_go_on() -> None:
-    game, copies = oc.Recalibrator(oc.Binary()), []
-
-    def play(thread: int) -> Callable[[], None]:
-        def work() -> None:
-            for t in range(200):
-                game.predict(0.3, id=(thread, t))
-                game.update(t % 2, id=(thread, t))
-
-        return work
-
-    def take() -> None:
-        copies.extend(pickle.loads(pickle.dumps(game)) for _ in range(30))
-
-    together(play(0), play(1), take)
-    for other in copies:
-        rounds, waiting = other.guarantee.rounds, len(other.pending)
-        assert other.rounds.issued == rounds + waiting
-        for id in other.pending:
-            other.update(1, id=id)
-        assert other.guarantee.rounds == rounds + waiting
-
-
 def test_a_session_answers_lines_of_several_threads() -> None:
     session = Session(StreamSettings())
 
