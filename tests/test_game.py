@@ -286,8 +286,8 @@ def deep_size(thing: object, seen: set[int]) -> int:
 def test_memory_does_not_grow(make: Callable[..., Game], tmp_path: Path) -> None:
     game = played(make(), 0, 100)
     saved, deep = len(state(game, tmp_path)), deep_size(game, set())
-    played(game, 100, 3000)
-    assert game.guarantee.rounds == 3000
+    played(game, 100, 1000)
+    assert game.guarantee.rounds == 1000
     # a few more digits in the header
     assert len(state(game, tmp_path)) <= saved + 64
     assert deep_size(game, set()) <= deep + 64
@@ -587,26 +587,6 @@ def test_a_run_with_a_failing_feature_changes_nothing(name: str, bad: object, fi
         twin.run(experts, outcomes, x=good)
     assert game.run(experts, outcomes, x=good) == pytest.approx(twin.run(experts, outcomes, x=good), abs=0)
     assert state(game, tmp_path) == state(twin, tmp_path)
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        lambda game: game.run([0.5], [1], x=[{}, {}]),
-        lambda game: game.run([0.5], [1], x=7),
-        lambda game: game.run([[0.5, 0.5]], [1], levels=[0.1, 0.9]),
-        lambda game: game.run([0.5, 0.6], [1, 2]),
-        lambda game: game.run([0.5, 7.0], [1, 0]),
-        lambda game: game.run([0.5], [1], x=[object()]),
-    ],
-)
-def test_a_bad_run_on_binary_changes_nothing(bad: Callable[[oc.Recalibrator], object], tmp_path: Path) -> None:
-    game = oc.Recalibrator(oc.Binary())
-    game.run([0.5], [1])
-    before = state(game, tmp_path)
-    with pytest.raises((TypeError, ValueError), match=SENTENCE):
-        bad(game)
-    assert state(game, tmp_path) == before
 
 
 def test_a_refused_first_round_does_not_name_the_experts() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -217,14 +215,3 @@ def test_reach_and_blocks() -> None:
     per_step = [float(variance_of_sums(parts, alike)[0]) / x.size / 144 for alike in (False, True)]
     assert per_step[0] == pytest.approx(0.84, abs=0.06)
     assert per_step[1] == pytest.approx(1.0, abs=0.12)
-
-
-def test_half_a_million_rows_take_no_longer() -> None:
-    rows, levels = 500_000, np.arange(1, 10) / 10
-    q, y = np.tile(ndtri(levels), (rows, 1)), np.random.default_rng(10).normal(size=rows)
-    series, when = np.arange(rows) // 10_000, np.arange(rows) % 10_000
-    groups = Grouping("hour", when % 24, tuple(map(str, range(24))))
-    evidence = Evidence.of(q, y, after=q, levels=levels, series=series, time=when, overlap=11, by=(groups,))
-    start = time.process_time()
-    verdict(evidence)
-    assert time.process_time() - start < 15.0

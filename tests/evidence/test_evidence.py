@@ -509,17 +509,6 @@ def test_calibrated_forecasts_are_rarely_faulted() -> None:
     assert faulted <= 9
 
 
-def test_of_many_intervals_the_one_that_people_know_is_told() -> None:
-    levels = np.arange(1, 100) / 100
-    rng = np.random.default_rng(0)
-    z = np.sort(rng.normal(size=100_000))[::1000][1:]
-    evidence = Evidence.of(np.tile(z, (800, 1)), rng.normal(size=800), levels=levels)
-    assert verdict(evidence)[1].startswith("The 90% interval")
-    assert verdict(evidence)[2].startswith("The 50% interval")
-    assert rolling(evidence).share == pytest.approx(0.9)
-    assert by_series(evidence).share == pytest.approx(0.9)
-
-
 def test_what_lies_beyond_chance_is_not_passed_over() -> None:
     """Between what chance does in 19 of 20 cases and in 99 of 100, no fault is named, but that is said."""
     q, y = normal(4000)

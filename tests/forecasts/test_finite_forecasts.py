@@ -70,15 +70,6 @@ def masses(draw: st.DrawFn, cells: int) -> Vector:
 
 
 @every
-def test_the_class_goes_with_the_space(name: str) -> None:
-    p = some(name)
-    assert type(p) is CLASSES[name]
-    assert p.space == SPACES[name]()
-    assert p.certificate is None
-    assert repr(p).startswith(type(p).__name__)
-
-
-@every
 def test_masses_are_shared_and_read_only(name: str) -> None:
     space = SPACES[name]()
     mass = np.full(space.cells, 1 / space.cells)

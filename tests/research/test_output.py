@@ -26,11 +26,6 @@ def test_table_in_markdown() -> None:
     assert lines[-1] == "two rows"
 
 
-def test_default_digits() -> None:
-    table = Table("a", "A", ("x",), [(0.123456,), (1234.5,), (3,), (None,)])
-    assert table.shown() == [["0.1235"], ["1,234"], ["3"], [""]]
-
-
 def test_table_as_csv_has_all_digits(tmp_path: Path) -> None:
     rows = list(csv.reader(TABLE.write(tmp_path).read_text(encoding="utf-8").splitlines()))
     assert rows == [["method", "loss", "rounds", "note"], ["base", "0.123456", "12000", "first"],

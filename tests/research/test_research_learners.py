@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 import orcast as oc
 from orcast.datasets import Series, load
-from orcast.metrics import LEVELS, qce
+from orcast.metrics import LEVELS
 from research import learners
 
 pytest.importorskip("river")
@@ -158,14 +158,6 @@ def test_marginal_is_the_sorted_past() -> None:
     zero = (y[:44] == 0.0).mean()
     assert 0.1 < zero < 0.6
     assert (s.quantile([0.9 * zero])[0] == 0.0).all()
-
-
-def test_marginal_is_calibrated_on_independent_outcomes() -> None:
-    y = np.random.default_rng(5).exponential(size=24 + 1000 + 1000)
-    s = learners.stream(series(y, 0.0, 50.0), "marginal")
-    assert qce(s.quantile(LEVELS), s.y) < 0.15
-    normal = learners.Gaussian(s.name, s.mu, s.sd, s.y, s.low, s.high)
-    assert qce(normal.quantile(LEVELS), s.y) > 0.3
 
 
 def test_day_ahead_uses_the_days_before_only() -> None:
