@@ -7,8 +7,10 @@ import numpy as np
 from numpy.random import Generator
 
 from orcast.forecasts import Forecast
-from orcast.testing.adversaries import UNNAMED, Adversary, Greedy, RoundInputs
+from orcast.testing.adversaries import Adversary, Greedy, RoundInputs
 from orcast.testing.consequences import as_given, squares_after, worst_outcome
+
+UNNAMED = RoundInputs()
 
 NEXT = "the round after"  # id of a round that is only tried
 
