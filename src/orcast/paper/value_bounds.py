@@ -254,13 +254,14 @@ class ValueCheck:
 
 
 def _direction(values: Sequence[float], so_far: int) -> int:
-    """Whether values rise (1), fall (-1), or neither (0), or one clear sentence."""
-    steps = np.diff(values)
-    # rounding may break what is monotone
-    steps[np.abs(steps) <= ROUNDING * np.maximum(values[1:], values[:-1])] = 0.0
-    rises, falls = bool((steps > 0.0).any()), bool((steps < 0.0).any())
+    """Whether values rise (1), fall (-1), or neither (0) by more than rounding, or one clear sentence."""
+    found = np.asarray(values)
+    # against the least and the largest before, since steps of less than rounding may add up to more
+    up = found - np.minimum.accumulate(found) > ROUNDING * found
+    down = np.maximum.accumulate(found) - found > ROUNDING * np.maximum.accumulate(found)
+    rises, falls = bool(up.any()), bool(down.any())
     if rises and falls:
-        turn = int(np.flatnonzero(steps * (1.0 if steps.sum() < 0.0 else -1.0) > 0.0)[0])
+        turn = int(np.argmax(up if found[-1] < found[0] else down)) - 1
         raise ValueError(_not_monotone(f"{values[turn]:g} then {values[turn + 1]:g}, and the opposite elsewhere"))
     if (falls and so_far > 0) or (rises and so_far < 0):
         raise ValueError(_not_monotone("one that did otherwise before"))

@@ -39,7 +39,8 @@ def candidates(game: Forecaster, id: Hashable = None, points: int = 3) -> list[A
     found = np.unique(left[:, None] + (right - left)[:, None] * shares)
     found = np.unique(np.concatenate((found, left[:1], right[-1:])))
     low, high = max(space.low, -LARGEST), min(space.high, LARGEST)
-    chosen: list[Any] = found[(low <= found) & (found <= high)].tolist()
+    # a window may be driven beyond the largest outcome: what lies there stands for the nearest that may come
+    chosen: list[Any] = np.unique(np.clip(found, low, high)).tolist()
     return chosen
 
 

@@ -181,13 +181,27 @@ def first_solution(rules, memory, round, log_mix, workspace):
     return lp
 
 
+@kernel
+def try_experts(rules, memory, round, workspace, best):
+    """Judge each expert's own forecast: it has no regret, where an equilibrium has a tiny one at any temperature."""
+    p, n = round.cells[CellRow.PLAYED], best.p.shape[0]
+    lp = np.empty(n)
+    for e in range(round.rivals.shape[0]):
+        if rules.crps + rules.mse == 0 or best.missing[0] <= 0.0:
+            return
+        for k in range(n):
+            p[k] = round.rivals[e, k]
+        log_masses(n, p, lp)
+        keep_if_better(best, judge(rules, memory, round, p, workspace), lp, 0.0, round)
+
+
 @entry_kernel
 def play(rules, memory, mix, reserved, thorough, round, witness):
     """The equilibrium around the mix on the ledger of what is played, as gentle as the slack rule lets it be.
 
     If the certificate does not hold at the usual temperature, it is lowered by continuation.  A branch of equilibria
-    may end; then all forecasts on a grid are searched, more thoroughly where no other cells will be tried.  What
-    holds, or comes closest, is played.
+    may end; then all forecasts on a grid are searched, more thoroughly where no other cells will be tried, and last the
+    experts' own forecasts.  What holds, or comes closest, is played.
     """
     rows = round.cells
     p, n = rows[CellRow.PLAYED], mix.shape[0]
@@ -208,6 +222,9 @@ def play(rules, memory, mix, reserved, thorough, round, witness):
     if best.missing[0] <= 0.0:
         return
     search_paths(rules, memory, mix, thorough, round, workspace, best)
+    if best.missing[0] <= 0.0:
+        return
+    try_experts(rules, memory, round, workspace, best)
     if best.missing[0] <= 0.0:
         return
     for k in range(n):
