@@ -156,7 +156,7 @@ def check_guarantee(
     seed: int = 0,
     adversary: Adversary | None = None,
 ) -> float:
-    """Play against an adversary that sees each forecast (see `orcast.testing.adversaries`); returns the share held.
+    """Play against an adversary that sees each forecast (one of orcast.testing.adversaries); returns the share held.
 
     The default adversary is `Greedy`.  After every round the miscalibration is within the bound, without what a broken
     certificate added, no outcome is worse than certified, and certificates hold in at least the share `held` of the
