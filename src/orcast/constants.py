@@ -27,6 +27,13 @@ MAX_TILT = 6.0
 # The standard deviation of a Gaussian whose mean absolute value is 1: see `orcast.residuals`.
 PER_ABSOLUTE = math.sqrt(math.pi / 2.0)
 
+# Initial covariances of the learners of location and spread.
+LOCATION_START, SPREAD_START = 0.05, 0.02
+# The longest season that is searched for, in outcomes, and the shortest.
+LONGEST_SEASON, SHORTEST_SEASON = 368, 4
+# Mass of a tail cell over that of its inner neighbour.
+TAIL_FALL = 0.6
+
 # --- the equilibrium
 
 # Of the committee's last layer.

@@ -14,11 +14,10 @@ from orcast import ledger as _ledger
 from orcast import limits
 from orcast.adapters import FINEST, beyond_doubles, expert_row
 from orcast.coins import seed_of
+from orcast.constants import LONGEST_SEASON, SHORTEST_SEASON
 from orcast.engine import Committee, Engine, Equilibrium, Oracle
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.half_space import issued
-from orcast.engine.kernels.records import LONGEST_SEASON
-from orcast.engine.kernels.seasons import SHORTEST
 from orcast.engine.ordered import OrderedEngine
 from orcast.features import FeatureReader
 from orcast.forecasts import PERCENTS, as_levels
@@ -589,5 +588,5 @@ def _checked_seasons(seasons: Any) -> tuple[int, ...]:
         seasons = (seasons,)
     if not isinstance(seasons, (tuple, list)) or len(seasons) > 2:
         raise TypeError(f"expected at most two seasons, such as (24, 168), got {short(seasons)}")
-    lags = [whole(lag, "rounds as a season", SHORTEST, LONGEST_SEASON - 2) for lag in seasons]
+    lags = [whole(lag, "rounds as a season", SHORTEST_SEASON, LONGEST_SEASON - 2) for lag in seasons]
     return tuple(dict.fromkeys(lags))

@@ -34,8 +34,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.jit import entry_kernel, kernel
-from orcast.jit.ieee import sqrt
+from orcast.kernels.ledger import (
+    available_slack_arrays,
+    mean_size_arrays,
+    settle_arrays,
+    squared_norm_arrays,
+    write_certificate_arrays,
+)
+from orcast.kernels.state import Layout as LedgerLayout
 
 Array = NDArray[np.float64]
 
@@ -101,22 +107,6 @@ ACCOUNT_SIZE, GROUP_SIZE = len(Account), len(GroupAccount)
 CERTIFICATE_SIZE, ROUND_LOG_SIZE = len(CertificateField), len(RoundLog)
 # The promise starts with the budget of this many rounds.
 CREDIT = 64.0
-# Rounding of sums of some thousand terms.
-ROUNDING = 1e-9
-
-
-class LedgerLayout(NamedTuple):
-    """How the parts of a payoff lie in the ledger, and how they share the core: the payoff before contexts and weights.
-
-    Two parts may share coordinates of the core, as the same quantiles given different contexts do.
-    """
-
-    parts: NDArray[np.int64]  # a row a part
-    places: NDArray[np.int64]  # for each coordinate of each part, its place in the core
-    scale: Array  # weight of each part, over the root of its bound where it is two-sided
-    bounds: Array  # squared bound of each part, weight included, for a context of norm one
-    sides: Array  # for each coordinate of the ledger: 1 if it is one-sided
-    general: float  # squared bound of the whole
 
 
 class PartShape(NamedTuple):
@@ -151,217 +141,6 @@ def ledger_layout(shapes: Sequence[PartShape]) -> LedgerLayout:
         np.array(sides, dtype=np.float64),
         float(sum(shape.bound * shape.reach for shape in shapes)),
     )
-
-
-@kernel
-def squared_norm(sides: Array, total: Array) -> float:
-    """||S||_+^2; one-sided coordinates count through their positive part."""
-    square = 0.0
-    for i in range(total.shape[0]):
-        s = total[i]
-        if sides[i] == 0.0 or s > 0.0:
-            square += s * s
-    return square
-
-
-@entry_kernel
-def combine(layout: LedgerLayout, total: Array, context: Array, discount: float, owed: Array, factors: Array) -> None:
-    """What the oracle sees of the ledger: owed = sum of scale c^T S_+ in the core, and what multiplies its squares.
-
-    For a core payoff d the whole payoff has <S_+, payoff> = <owed, d> and ||payoff||^2 = sum of factors d^2.
-    """
-    for i in range(owed.shape[0]):
-        owed[i] = 0.0
-        factors[i] = 0.0
-    for part in range(layout.parts.shape[0]):
-        start, size, groups, places, at, one_sided = layout.parts[part]
-        scale = layout.scale[part]
-        norm = 0.0
-        for group in range(groups):
-            c = context[at + group]
-            if c == 0.0:
-                continue
-            norm += c * c
-            first = start + group * size
-            for i in range(size):
-                s = total[first + i]
-                if one_sided == 0 or s > 0.0:
-                    owed[layout.places[places + i]] += discount * scale * c * s
-        for i in range(size):
-            factors[layout.places[places + i]] += scale * scale * norm
-
-
-@kernel
-def squared_payoff(layout: LedgerLayout, context: Array, payoff: Array) -> float:
-    """||payoff||^2 of a core payoff with its contexts and weights."""
-    square = 0.0
-    for part in range(layout.parts.shape[0]):
-        _, size, groups, places, at, _ = layout.parts[part]
-        own = 0.0
-        for i in range(size):
-            value = payoff[layout.places[places + i]]
-            own += value * value
-        norm = 0.0
-        for group in range(groups):
-            norm += context[at + group] * context[at + group]
-        square += layout.scale[part] * layout.scale[part] * norm * own
-    return square
-
-
-@entry_kernel
-def available_slack(
-    layout: LedgerLayout,
-    account: Array,
-    groups: Array,
-    total: Array,
-    square: float,
-    context: Array,
-    discount: float,
-    reserved: float,
-) -> float:
-    """The slack that a round may use beyond its own B_t.
-
-    That is what the whole has left and no waiting round has `reserved`; and with groups, what the groups that the
-    round belongs to have left.  A part without groups lends in proportion to the rounds of the rarest of them.
-    """
-    free = discount * discount * (account[Account.BUDGET] - square) - reserved
-    grouped = False
-    rarest = account[Account.ROUNDS]
-    row = 0
-    for part in range(layout.parts.shape[0]):
-        count, at = layout.parts[part, PartColumn.GROUPS], layout.parts[part, PartColumn.CONTEXT]
-        for group in range(count):
-            if count > 1 and context[at + group] != 0.0:
-                grouped = True
-                rarest = min(rarest, groups[row, GroupAccount.COUNT])
-            row += 1
-    if grouped and free > 0.0:
-        share = min((max(rarest, 0.0) + 1.0) / (account[Account.ROUNDS] + 1.0), 1.0)
-        own = -share * reserved
-        row = 0
-        for part in range(layout.parts.shape[0]):
-            start, size, count, _, at, one_sided = layout.parts[part]
-            for group in range(count):
-                if context[at + group] != 0.0:
-                    left = groups[row, GroupAccount.BUDGET]
-                    for i in range(start + group * size, start + (group + 1) * size):
-                        if one_sided == 0 or total[i] > 0.0:
-                            left -= total[i] * total[i]
-                    own += discount * discount * left * (1.0 if count > 1 else share)
-                row += 1
-        free = min(free, own)
-    return float(max(free, 0.0))
-
-
-@kernel
-def write_certificate(
-    account: Array,
-    discount: float,
-    square: float,
-    free: float,
-    linear: float,
-    bound: float,
-    general: float,
-    certificate: Array,
-) -> None:
-    """Judge a forecast before its outcome: `linear` is the largest 2 <S_+, payoff> + ||payoff||^2.
-
-    `bound` is B_t, the largest squared payoff of this round, and `general` the bound B of any round.  What it may use
-    beyond its own B_t (its overdraft) comes out of the slack that is `free`.
-    """
-    overdraft = max(linear - bound, 0.0)
-    carried = discount * discount * square
-    certificate[CertificateField.WORST] = carried + linear
-    certificate[CertificateField.BOUND] = bound
-    certificate[CertificateField.ALLOWED] = carried + free + bound
-    certificate[CertificateField.HOLDS] = (
-        1.0 if overdraft <= free + ROUNDING * (account[Account.BUDGET] + bound) else 0.0
-    )
-    certificate[CertificateField.OVERDRAFT] = min(overdraft, free)
-    certificate[CertificateField.ROOT] = sqrt(max(bound, general))
-    certificate[CertificateField.ROOTS_THEN] = account[Account.ROOTS]
-    certificate[CertificateField.ROUNDS_THEN] = account[Account.ROUNDS]
-    weight = discount * account[Account.WEIGHT] + 1.0
-    before = discount * discount * max(account[Account.BUDGET] - account[Account.EXCESS], 0.0) + bound
-    certificate[CertificateField.PROMISED] = sqrt(before) / weight
-    certificate[CertificateField.EXCESS] = 0.0
-    if certificate[CertificateField.HOLDS] == 0.0 or account[Account.EXCESS] > 0.0:
-        # what was added after earlier rounds, and what this one could add
-        reach = discount * discount * account[Account.BUDGET] + bound + max(overdraft - free, 0.0)
-        certificate[CertificateField.EXCESS] = max(sqrt(reach) - sqrt(before), 0.0) / weight
-
-
-@entry_kernel
-def settle(
-    layout: LedgerLayout,
-    account: Array,
-    groups: Array,
-    total: Array,
-    context: Array,
-    discount: float,
-    reserved: float,
-    payoff: Array,
-    certificate: Array,
-) -> None:
-    """Add the cell payoff of a round; `reserved` is the overdraft of the others that still wait.
-
-    With d outcomes booked since its forecast, S has moved by at most d sqrt(B), and the budget grows by the cross
-    term of the squares, 2 d B; so the promise squared is at most B (T + C + 2 sum d) / T^2.  What goes beyond the
-    budget by more than rounding is the excess, and a round that brings one did not hold.
-    """
-    if discount < 1.0:
-        for i in range(total.shape[0]):
-            total[i] *= discount
-        for i in range(groups.shape[0]):
-            groups[i, GroupAccount.BUDGET] *= discount * discount
-            groups[i, GroupAccount.EXCESS] *= discount * discount
-            groups[i, GroupAccount.COUNT] *= discount
-        account[Account.BUDGET] *= discount * discount
-        account[Account.EXCESS] *= discount * discount
-        account[Account.WEIGHT] *= discount
-    account[Account.BUDGET] += certificate[CertificateField.BOUND] + 2.0 * certificate[CertificateField.ROOT] * (
-        account[Account.ROOTS] - certificate[CertificateField.ROOTS_THEN]
-    )
-    account[Account.DELAY] += account[Account.ROUNDS] - certificate[CertificateField.ROUNDS_THEN]
-    account[Account.ROOTS] += certificate[CertificateField.ROOT]
-    account[Account.ROUNDS] += 1.0
-    account[Account.WEIGHT] += 1.0
-    account[Account.HELD] += certificate[CertificateField.HOLDS]
-    row = 0
-    square = 0.0
-    for part in range(layout.parts.shape[0]):
-        start, size, count, places, at, one_sided = layout.parts[part]
-        for group in range(count):
-            c = context[at + group]
-            own = 0.0
-            for i in range(size):
-                j = start + group * size + i
-                if c != 0.0:
-                    total[j] += layout.scale[part] * c * payoff[layout.places[places + i]]
-                if one_sided == 0 or total[j] > 0.0:
-                    own += total[j] * total[j]
-            square += own
-            # with d outcomes booked since the forecast, the group's own sum has moved by at most d roots of its bound
-            late = account[Account.ROUNDS] - 1.0 - certificate[CertificateField.ROUNDS_THEN]
-            groups[row, GroupAccount.BUDGET] += (c * c + 2.0 * abs(c) * late) * layout.bounds[part]
-            groups[row, GroupAccount.COUNT] += abs(c)
-            excess = own - groups[row, GroupAccount.BUDGET]
-            if excess > ROUNDING * groups[row, GroupAccount.BUDGET]:
-                groups[row, GroupAccount.EXCESS] += excess
-            groups[row, GroupAccount.BUDGET] += max(excess, 0.0)
-            row += 1
-    excess = square - (account[Account.BUDGET] - reserved)
-    if excess > ROUNDING * account[Account.BUDGET]:
-        # a certificate that the outcome proved wrong did not hold: a function had a peak that it did not see
-        account[Account.HELD] -= certificate[CertificateField.HOLDS]
-        account[Account.EXCESS] += excess
-    account[Account.BUDGET] += max(excess, 0.0)
-
-
-@kernel
-def mean_size(square: float, account: Array) -> float:
-    """The miscalibration ||S_T||_+ / T from its square, zero before any outcome."""
-    return float(sqrt(square) / max(account[Account.WEIGHT], 1.0))
 
 
 @dataclass(frozen=True)
@@ -543,13 +322,13 @@ class Ledger:
         self.layout = layout
         self.discount = discount
         self.bound = layout.general
-        self.total: Array = np.zeros(layout.sides.size)
+        self.total: Array = np.zeros(layout.size)
         self.account: Array = np.zeros(ACCOUNT_SIZE)
         self.account[Account.BUDGET] = credit * self.bound
-        counts = layout.parts[:, PartColumn.GROUPS]
+        counts = layout.part_table[:, PartColumn.GROUPS]
         self.groups: Array = np.zeros((int(counts.sum()), GROUP_SIZE))
         # where an index has 32 bits, as in a browser, numpy repeats by nothing wider
-        self.groups[:, GroupAccount.BUDGET] = credit * np.repeat(layout.bounds, counts.astype(np.intp))
+        self.groups[:, GroupAccount.BUDGET] = credit * np.repeat(layout.bound_list, counts.astype(np.intp))
 
     @property
     def rounds(self) -> int:
@@ -559,14 +338,12 @@ class Ledger:
     @property
     def square(self) -> float:
         """||S||_+^2."""
-        counted = np.where((self.layout.sides == 0.0) | (self.total > 0.0), self.total, 0.0)
-        # summed one by one, as the kernels do, so that both say the same to the last bit
-        return float(np.cumsum(counted * counted)[-1]) if counted.size else 0.0
+        return squared_norm_arrays(self.layout, self.total)
 
     @property
     def miscalibration(self) -> float:
         """||S_T||_+ / T, zero before any outcome."""
-        return float(mean_size(self.square, self.account))
+        return mean_size_arrays(self.square, self.account)
 
     @property
     def promised(self) -> float:
@@ -596,16 +373,16 @@ class Ledger:
 
     def part(self, number: int) -> Array:
         """The sums of one part, in its own units: a row a group."""
-        start, size, groups = self.layout.parts[number, :3]
-        sums: Array = self.total[start : start + size * groups].reshape(groups, size) / self.layout.scale[number]
+        start, size, groups = self.layout.part_table[number, :3]
+        sums: Array = self.total[start : start + size * groups].reshape(groups, size) / self.layout.scales[number]
         return sums
 
     def group_guarantees(self, number: int) -> list[Group]:
         """How each group of a part fares."""
-        first = int(self.layout.parts[:number, PartColumn.GROUPS].sum())
+        first = int(self.layout.part_table[:number, PartColumn.GROUPS].sum())
         found = []
-        for row, sums in enumerate(self.part(number) * self.layout.scale[number], start=first):
-            one_sided = self.layout.parts[number, PartColumn.ONE_SIDED]
+        for row, sums in enumerate(self.part(number) * self.layout.scales[number], start=first):
+            one_sided = self.layout.part_table[number, PartColumn.ONE_SIDED]
             norm = float(np.linalg.norm(np.maximum(sums, 0.0) if one_sided else sums))
             budget, count, excess = self.groups[row].tolist()
             now = norm / max(count, 1.0)
@@ -617,15 +394,15 @@ class Ledger:
         """The note of a certificate: what the worst outcome could do against what is allowed."""
         certificate = np.zeros(CERTIFICATE_SIZE)
         square = self.square
-        free = available_slack(
+        free = available_slack_arrays(
             self.layout, self.account, self.groups, self.total, square, context, self.discount, reserved
         )
-        write_certificate(self.account, self.discount, square, free, linear, bound, self.bound, certificate)
+        write_certificate_arrays(self.account, self.discount, square, free, linear, bound, self.bound, certificate)
         return certificate
 
     def book(self, payoff: Array, context: Array, certificate: Array, *, reserved: float = 0.0) -> None:
         """Add the core payoff of a round; `reserved` is the overdraft of the rounds that still wait."""
-        settle(
+        settle_arrays(
             self.layout, self.account, self.groups, self.total, context, self.discount, reserved, payoff, certificate
         )
 

@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.engine import admissible
-from orcast.engine.kernels import packing, pooling
-from orcast.engine.kernels.evidence import expert_beyond_chance
-from orcast.engine.kernels.records import EVIDENCE_SIZE, Evidence, PoolColumn, PoolSpread, RoundInfo, TrackerUnit
-from orcast.engine.ordered import NOTHING, OrderedEngine, OrderedRecord
+from orcast.engine.ordered import NOTHING, OrderedEngine
+from orcast.kernels import pooling, records
+from orcast.kernels.evidence import expert_beyond_chance_arrays
+from orcast.kernels.pool_state import EVIDENCE_NUMBERS, SIGNAL, SPREAD_NUMBERS
+from orcast.kernels.rounds import pool_gradients
+from orcast.kernels.state import Round
 from orcast.locks import GameLock, Locked, locked
 
 Array = NDArray[np.float64]
@@ -22,10 +24,14 @@ OWNER = "Pool"
 # What is kept of the mean offsets from outcome to outcome: they are those of the last hundred or so, of all games.
 KEPT = 0.99
 
+# Columns of a signal: outcomes, evidence in standard errors, miscalibration of the experts, and the first of the sums.
+COUNT, EVIDENCE, EXCESS = (SIGNAL.index(name) for name in ("count", "evidence", "excess"))
+SUMS = len(SIGNAL)
+
 # What a pool knows, in the order of its snapshots.
 ARRAYS: admissible.Table = {
-    "signal": {int(PoolColumn.COUNT): admissible.COUNTED},
-    "evidence": {int(Evidence.SQUARE): admissible.COUNTED},
+    "signal": {COUNT: admissible.COUNTED},
+    "evidence": {records.EVIDENCE.index("square"): admissible.COUNTED},
     "totals": admissible.VALUES,
     "weight": admissible.COUNTED,
     "spreads": admissible.ANY,
@@ -62,16 +68,16 @@ class Pool(Locked):
 
     def _begin(self) -> None:
         size = len(self._trackers) * len(self._levels)
-        self._signal = np.zeros(PoolColumn.SUMS + 2 * size + 1)
-        self._evidence = np.zeros(EVIDENCE_SIZE)
+        self._signal = np.zeros(SUMS + 2 * size + 1)
+        self._evidence = np.zeros(EVIDENCE_NUMBERS)
         self._totals = np.zeros(size)
         self._weight = np.zeros(1)
-        self._spreads = np.zeros(len(PoolSpread))
+        self._spreads = np.zeros(SPREAD_NUMBERS)
 
     @property
     def outcomes(self) -> int:
         """Outcomes so far, of all games."""
-        return int(self._signal[PoolColumn.COUNT])
+        return int(self._signal[COUNT])
 
     def __repr__(self) -> str:
         return f"Pool({self.outcomes} outcomes)"
@@ -85,7 +91,8 @@ class Pool(Locked):
                 "expected a pool for quantities that Committee() plays with their usual payoffs, "
                 f"got it for {engine.space!r}"
             )
-        levels, trackers = engine.rules.grid, engine.rules.quantile_trackers[: engine.rules.pooled]
+        options = engine.rules.options
+        levels, trackers = options["grid"], options["trackers"][: engine.rules.pooled]
         if not len(self._levels):
             self._levels, self._trackers = levels.copy(), trackers.copy()
             self._begin()
@@ -100,28 +107,28 @@ class Pool(Locked):
     @locked
     def has_told(self, engine: Any) -> bool:
         """Whether it can be the pool of which a game has heard: it knows as much, or more."""
-        seen: Array = engine.memory.pool_seen
+        seen: Array = engine.memory.view("pool_seen")
         mine = self._signal[: len(seen)]
-        if seen[PoolColumn.COUNT] != mine[PoolColumn.COUNT]:
-            return bool(seen[PoolColumn.COUNT] < mine[PoolColumn.COUNT])
-        return np.array_equal(seen[PoolColumn.SUMS :], mine[PoolColumn.SUMS :])
+        if seen[COUNT] != mine[COUNT]:
+            return bool(seen[COUNT] < mine[COUNT])
+        return np.array_equal(seen[SUMS:], mine[SUMS:])
 
     @property
     def signal(self) -> Array:
         """What is heard of it now; nothing before the first outcome.  It is not written to again."""
-        return self._signal if self._signal[PoolColumn.COUNT] > 0.0 else NOTHING
+        return self._signal if self._signal[COUNT] > 0.0 else NOTHING
 
     @locked
-    def settle(self, engine: OrderedEngine, record: OrderedRecord, y: float, reserved: float) -> None:
+    def settle(self, engine: OrderedEngine, record: Round, y: float, reserved: float) -> None:
         """The outcome of a game: the pool learns from it, then the game with what the pool knows now."""
         rules, size = engine.rules, len(self._totals)
-        gradients = np.empty((rules.pooled, len(rules.grid)))
-        gain = float(packing.pool_part(rules, engine.memory_row, record.row, record.slots, self.signal, y, gradients))
+        gradients = np.empty(size)
+        gain = pool_gradients(rules, engine.memory, record, self.signal, y, gradients)
         signal, evidence = self._signal.copy(), self._evidence.copy()
-        signal[PoolColumn.COUNT] += 1.0
-        signal[PoolColumn.SUMS : PoolColumn.SUMS + size] += gradients.ravel()
-        pending = float(record.round.info[RoundInfo.PENDING])
-        signal[PoolColumn.EVIDENCE] = pooling.add_gain(evidence, gain, pending)
+        signal[COUNT] += 1.0
+        signal[SUMS : SUMS + size] += gradients
+        pending = record.read("info", "pending")
+        signal[EVIDENCE] = pooling.add_gain(evidence, gain, pending)
         engine.update(record, y, reserved=reserved, signal=signal)
         self._signal, self._evidence = signal, evidence
         self._learn_offsets(engine)
@@ -129,18 +136,19 @@ class Pool(Locked):
     def _learn_offsets(self, engine: OrderedEngine) -> None:
         """The mean offsets of the games, and how far their experts are beyond chance, the last ones counting most."""
         rules, memory = engine.rules, engine.memory
-        loss, count = memory.tracker_unit[[TrackerUnit.LOSS, TrackerUnit.COUNT]].tolist()
+        loss, count = memory.read("tracker_unit", "loss"), memory.read("tracker_unit", "count")
         if not (count > 0.0 and loss > 0.0):
             return
-        own = memory.offsets[: rules.pooled].ravel() / (loss / count)
+        own = memory.view("offsets")[: rules.pooled].ravel() / (loss / count)
         self._totals = KEPT * self._totals + own
         self._weight = KEPT * self._weight + 1.0
         signal = self._signal.copy()
-        beyond = float(expert_beyond_chance(memory.expert_ledger, rules.grid, rules.scores))
-        signal[PoolColumn.BEYOND_CHANCE] += (beyond - signal[PoolColumn.BEYOND_CHANCE]) / self._weight[0]
-        signal[PoolColumn.SUMS + len(own) : -1] = self._totals / self._weight[0]
+        ledger, grid, scores = memory.view("expert_ledger").reshape(-1), rules.options["grid"], rules.options["scores"]
+        beyond = expert_beyond_chance_arrays(ledger, grid, scores)
+        signal[EXCESS] += (beyond - signal[EXCESS]) / self._weight[0]
+        signal[SUMS + len(own) : -1] = self._totals / self._weight[0]
         self._spreads = KEPT * self._spreads
-        signal[-1] = pooling.add_game(self._spreads, memory.expert_ledger, rules.grid, rules.scores, count)
+        signal[-1] = pooling.add_game(self._spreads, ledger, grid, scores, count)
         self._signal = signal
 
     @locked

@@ -21,8 +21,8 @@ from orcast import limits
 from orcast.coins import coins
 from orcast.engine import Engine
 from orcast.engine.half_space import issued
-from orcast.engine.kernels.events import LAG_RATE, PackedRounds, pack_row
-from orcast.engine.kernels.records import RoundInfo
+from orcast.kernels.records import LAG_RATE
+from orcast.packed import PackedRounds, pack_row
 from orcast.serialise import features_from_json, features_to_json, id_from_plain, plain_id
 from orcast.spaces import Binary, OrderedSpace
 from orcast.validation import short, warn_user
@@ -36,8 +36,6 @@ Entry = TypeVar("Entry")
 
 # Larger counts are not whole any more as floats.
 MOST_COUNTED = 2**53
-# an int: looked up in every round
-OVERDRAFT = int(_ledger.CertificateField.OVERDRAFT)
 
 
 def learnt_lag(usual: float | None, lag: float) -> float:
@@ -142,7 +140,7 @@ class PendingRound:
     @property
     def overdraft(self) -> float:
         """The slack that it reserves."""
-        return self.record.certificate.item(OVERDRAFT)  # type: ignore[no-any-return]
+        return self.record.overdraft()  # type: ignore[no-any-return]
 
 
 class Snapshot(NamedTuple):
@@ -246,7 +244,7 @@ class Rounds(PendingById[PendingRound]):
     def _toss(self, record: Any, number: int) -> None:
         """Give a round its coin, by its number, where there are coins; its forecast does not change any more."""
         if self.seed is not None:
-            record.round.info[RoundInfo.COIN] = coins(self.seed, number, 1)[0]
+            record.set_coin(coins(self.seed, number, 1)[0])
 
     def issue(self, rows: Array | None, features: Any = None, *, id: Hashable = None) -> PendingRound:
         """Play a round around the experts' rows and keep it under a new id, or as the unnamed one."""
@@ -355,10 +353,10 @@ class Rounds(PendingById[PendingRound]):
 
     def read(self, record: Any, levels: Array, log_row: Array) -> Any:
         """What a round plays: quantiles, masses or a probability; what is known of it goes into a row of the log."""
-        space, p = self.engine.space, self.engine.forecast(record)
-        log_row[_ledger.RoundLog.HOLDS] = record.certificate[_ledger.CertificateField.HOLDS]
-        log_row[_ledger.RoundLog.PROMISED] = record.certificate[_ledger.CertificateField.PROMISED]
-        log_row[_ledger.RoundLog.EXCESS] = record.certificate[_ledger.CertificateField.EXCESS]
+        space, p, certificate = self.engine.space, self.engine.forecast(record), record.certificate_row
+        log_row[_ledger.RoundLog.HOLDS] = certificate[_ledger.CertificateField.HOLDS]
+        log_row[_ledger.RoundLog.PROMISED] = certificate[_ledger.CertificateField.PROMISED]
+        log_row[_ledger.RoundLog.EXCESS] = certificate[_ledger.CertificateField.EXCESS]
         if isinstance(space, OrderedSpace):
             log_row[_ledger.RoundLog.MEAN], log_row[_ledger.RoundLog.SD] = p.to_normal()
             return p.quantile(levels)

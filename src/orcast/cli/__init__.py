@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from orcast.cli import check, recalibrate, stream, warm
+from orcast.cli import check, recalibrate, stream
 from orcast.cli.common import Examples, as_options, say
 
 __all__ = ["main", "parser"]
@@ -26,7 +26,7 @@ exit codes:
 `orcast COMMAND --help` tells more of each.
 """
 
-PARTS = (recalibrate, check, stream, warm)
+PARTS = (recalibrate, check, stream)
 
 
 def parser() -> argparse.ArgumentParser:

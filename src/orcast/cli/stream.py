@@ -109,7 +109,6 @@ def run(options: argparse.Namespace) -> int:
     if options.sync and options.state is None:
         raise ValueError("expected --state beside --sync, got none")
     session = _session(options, wanted)
-    _warm(session)
     from orcast.streaming.durable_session import DurableSession
     from orcast.streaming.serve import serve
 
@@ -170,27 +169,3 @@ def _session(options: argparse.Namespace, wanted: dict[str, Any]) -> Any:
     if session.recovered:
         say(f"{session.recovered} lines recovered from {session.journal.path}")
     return session
-
-
-def _warm(session: Any) -> None:
-    """Play a round on the side while nothing is asked yet: the first answer then comes as fast as the others."""
-    from orcast.pool import Pool
-    from orcast.spaces import Binary, Labels, OrderedSpace
-    from orcast.streaming.durable_session import DurableSession
-    from orcast.streaming.session import StreamSettings
-
-    chosen: StreamSettings = (session.session if isinstance(session, DurableSession) else session).options
-    space = chosen.space("quantity", ())
-    game = chosen.game(space, Pool() if chosen.pool else None)
-    x = None if chosen.by is None else {chosen.by[0]: chosen.by[1][0]}
-    if isinstance(space, Binary):
-        game.predict(0.5, x=x)
-        game.update(0)
-    elif isinstance(space, Labels):
-        game.predict([1.0 / space.cells] * space.cells, x=x)
-        game.update(space.labels[0])
-    else:
-        low = max(space.low, 0.0) if isinstance(space, OrderedSpace) else 0.0
-        game.predict((low, 1.0), x=x)
-        game.update(low)
-    _ = game.guarantee

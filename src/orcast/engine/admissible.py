@@ -13,25 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.constants import MAX_TILT
-from orcast.engine.kernels.binary import COUNT, MOST_USED, USED, BinaryStatistic, RecordedOdds
-from orcast.engine.kernels.finite_rounds import FiniteInfo, FiniteRival
-from orcast.engine.kernels.records import (
-    CELL_ROWS,
-    LEARNER_SIZE,
-    LONGEST_SEASON,
-    CellRow,
-    ExpertLoss,
-    GroupColumn,
-    LearnerRecord,
-    RivalColumn,
-    Round,
-    RoundInfo,
-    SeasonColumn,
-    SpreadColumn,
-    Statistic,
-    TrackerRecord,
-)
+from orcast.constants import LONGEST_SEASON, MAX_TILT
+from orcast.kernels import records
+from orcast.kernels.finite_state import USED
+from orcast.kernels.state import Round
 from orcast.ledger import Account, CertificateField, GroupAccount, Ledger
 
 Array = NDArray[np.float64]
@@ -56,77 +41,78 @@ MASS_ROUNDING, MATRIX_ROUNDING, BUDGET_ROUNDING, ROUNDING = 1e-6, 1e-6, 1e-6, 1e
 BUDGET = int(GroupAccount.BUDGET)
 
 Columns = Mapping[int, Range]
-# What each field may hold; a field with several columns has a range for each, by number, ANY where none is named.
+# Range of each field; a field with several columns has a range for each, by number, ANY where none is named.
 Table = Mapping[str, Range | Columns]
+
+
+def columns(names: tuple[str, ...], default: Range = ANY, **ranges: Range) -> Columns:
+    """Range of each number of a record; those that are not named have the default."""
+    return {i: ranges.get(name, default) for i, name in enumerate(names)}
+
 
 LEDGER: Table = {
     "total": ANY,
-    "account": dict.fromkeys(map(int, Account), COUNTED),
-    "groups": dict.fromkeys(map(int, GroupAccount), COUNTED),
+    "account": columns(records.ACCOUNT, COUNTED),
+    "groups": columns(records.GROUP_ACCOUNT, COUNTED),
 }
-CERTIFICATE: Columns = {
-    **dict.fromkeys(map(int, CertificateField), COUNTED),
-    CertificateField.WORST: ANY,
-    CertificateField.HOLDS: FLAG,
-}
+CERTIFICATE: Columns = columns(records.CERTIFICATE, COUNTED, worst=ANY, holds=FLAG)
+LAG = Range(-LONGEST_SEASON, LONGEST_SEASON)
 ORDERED_MEMORY: Table = {
     **LEDGER,
-    "statistics": {
-        **dict.fromkeys(map(int, Statistic), VALUES),
-        Statistic.SCORE_SIZE: Range(1e-4, 1e120),
-        Statistic.OUTCOMES: COUNTED,
-        Statistic.MEDIAN_VARIANCE: SQUARES,
-        Statistic.LOG_SCALE_MEAN: SMALL,
-        Statistic.DISTANCE_MEAN: SMALL,
-        Statistic.LAST_PIT: MASS,
-        Statistic.LOSS_SUM: COUNTED,
-        Statistic.LOSS_COUNT: COUNTED,
-        Statistic.OBSERVATIONS: COUNTED,
-        Statistic.LEVEL_VARIANCE: SQUARES,
-        Statistic.ROBUST_LOSS: COUNTED,
-    },
+    "statistics": columns(
+        records.STATISTICS,
+        VALUES,
+        score_size=Range(1e-4, 1e120),
+        outcomes=COUNTED,
+        median_variance=SQUARES,
+        log_scale_mean=SMALL,
+        distance_mean=SMALL,
+        last_pit=MASS,
+        loss_sum=COUNTED,
+        loss_count=COUNTED,
+        observations=COUNTED,
+        level_variance=SQUARES,
+        robust_loss=COUNTED,
+    ),
     "location": VALUES,
     "location_cov": UNIT,
-    "spread": {SpreadColumn.SLOW: Range(1e-120, 1e120), SpreadColumn.FAST: Range(0.0, 1e120)},
+    "spread": columns(records.SPREAD, slow=Range(1e-120, 1e120), fast=Range(0.0, 1e120)),
     "fit": VALUES,
     "fit_cov": UNIT,
-    "seasons": {
-        **dict.fromkeys((SeasonColumn.FIRST, SeasonColumn.SECOND), Range(-LONGEST_SEASON, LONGEST_SEASON)),
-        SeasonColumn.NEXT: Range(0.0, LONGEST_SEASON - 1.0),
-        SeasonColumn.COUNT: Range(0.0, 1e15),
-    },
+    "seasons": columns(
+        records.SEASONS, LAG, next=Range(0.0, LONGEST_SEASON - 1.0), count=Range(0.0, 1e15)
+    ),
     "track_loss": COUNTED,
     "shape": VALUES,
     "member_loss": COUNTED,
     "warm": SMALL,  # only where a forecast was searched for is it cut to MAX_TILT
-    "expert_loss": {ExpertLoss.BEHIND: ANY, ExpertLoss.SQUARES: COUNTED},
-    "rivals": {
-        **dict.fromkeys(map(int, RivalColumn), COUNTED),
-        RivalColumn.CRPS_EXCESS: ANY,
-        RivalColumn.MSE_EXCESS: Range(-1e250, 1e250),
-    },
-    "by_group": {GroupColumn.ROUNDS: COUNTED, GroupColumn.MEAN: SMALL, GroupColumn.VARIANCE: Range(0.0, 1e6)},
+    "expert_loss": columns(records.EXPERT_LOSS, squares=COUNTED),
+    "rivals": columns(records.RIVAL, COUNTED, crps_excess=ANY, mse_excess=Range(-1e250, 1e250)),
+    "by_group": columns(records.GROUP_STATISTICS, COUNTED, mean=SMALL, variance=Range(0.0, 1e6)),
     "group_loss": ANY,
 }
 ORDERED_ROUND: Table = {
     "slots": COUNTED,
-    "info": {
-        **dict.fromkeys(map(int, RoundInfo), COUNTED),
-        RoundInfo.LAST_CONTEXT: Range(-1.0 - 1e-6, 1.0 + 1e-6),
-        RoundInfo.HAS_EXPERT: FLAG,
-        RoundInfo.LOW: VALUES,
-        RoundInfo.HIGH: VALUES,
-        RoundInfo.REGULAR: FLAG,
-        RoundInfo.GROUP_LOCATION: SMALL,
-        RoundInfo.GROUP_SPREAD: Range(0.0, 1e6),
-    },
+    "info": columns(
+        records.INFO,
+        COUNTED,
+        last_context=Range(-1.0 - 1e-6, 1.0 + 1e-6),
+        has_expert=FLAG,
+        low=VALUES,
+        high=VALUES,
+        regular=FLAG,
+        group_location=SMALL,
+        group_spread=Range(0.0, 1e6),
+    ),
     "certificate": CERTIFICATE,
-    "tracker_record": VALUES,
+    "record": VALUES,
+    "learners": VALUES,
     "means": SMALL,
     "experts": Range(*VALUES[:2], missing=True),
     "raw": VALUES,
     "rivals": MASS,
-    "units": COUNTED,
+    "crps_units": COUNTED,
+    "mse_units": COUNTED,
     "context": SMALL,
     "expected": Range(-1e250, 1e250),
 }
@@ -142,24 +128,20 @@ FINITE_STATE: Table = {
     "theta": SMALL,
     "spread": SMALL,
     "learner_loss": COUNTED,
-    "statistics": {
-        **dict.fromkeys(map(int, BinaryStatistic), UNIT),
-        BinaryStatistic.LAST_LOG_ODDS: SMALL,
-        BinaryStatistic.OUTCOMES: COUNTED,
-        BinaryStatistic.LOSS_SUM: COUNTED,
-        BinaryStatistic.LOSS_COUNT: COUNTED,
-    },
-    "rivals": {**dict.fromkeys(map(int, FiniteRival), COUNTED), FiniteRival.EXCESS: ANY},
+    "statistics": columns(
+        records.BINARY_STATISTICS, UNIT, last_log_odds=SMALL, outcomes=COUNTED, loss_sum=COUNTED, loss_count=COUNTED
+    ),
+    "rivals": columns(records.FINITE_RIVAL, COUNTED, excess=ANY),
     "last": SMALL,
 }
 FINITE_ROUND: Table = {
-    "info": {**dict.fromkeys(map(int, FiniteInfo), COUNTED), FiniteInfo.HAS_EXPERT: FLAG, FiniteInfo.ODDS: SMALL},
+    "info": columns(records.FINITE_INFO, COUNTED, has_expert=FLAG, odds=SMALL),
     "certificate": CERTIFICATE,
     "context": SMALL,
     "experts": Range(*MASS[:2], missing=True),
     "units": COUNTED,
     **dict.fromkeys(("pool", "base", "prior", "played", "members", "moved"), MASS),
-    "odds": {**dict.fromkeys(map(int, RecordedOdds), SMALL), RecordedOdds.PROBABILITY: FLAG},
+    "odds": columns(records.BINARY_ODDS, SMALL, probability=FLAG),
     "features": SMALL,
     "learners": SMALL,
 }
@@ -219,7 +201,7 @@ class Accounts:
     """What a ledger of this layout may hold."""
 
     def __init__(self, ledger: Ledger) -> None:
-        parts = ledger.layout.parts
+        parts = ledger.layout.part_table
         self._starts = np.array(
             [start + group * size for start, size, groups, *_ in parts.tolist() for group in range(groups)],
             dtype=np.intp,
@@ -232,7 +214,7 @@ class Accounts:
             raise ValueError("the rounds of the account are not counted right")
         if not self._starts.size:
             return
-        owed = np.where((ledger.layout.sides == 0.0) | (ledger.total > 0.0), ledger.total, 0.0)
+        owed = np.where((ledger.layout.side_list == 0.0) | (ledger.total > 0.0), ledger.total, 0.0)
         squares = np.add.reduceat(owed * owed, self._starts)
         if not float(squares.sum()) <= budget * (1.0 + BUDGET_ROUNDING) + ROUNDING:
             raise ValueError("the account owes more than its budget")
@@ -270,54 +252,49 @@ def check_masses(name: str, masses: Array) -> None:
 
 def check_binary_matrices(spread: Array) -> None:
     """The same for the learners of binary outcomes, whose matrices of several sizes lie in a row."""
-    padded = np.tile(np.eye(MOST_USED), (COUNT, 1, 1))
+    padded = np.tile(np.eye(max(USED)), (len(USED), 1, 1))
     padded[_BINARY_PLACES] = spread
     check_matrices("spread", padded)
 
 
 def _binary_places() -> NDArray[np.bool_]:
     """Where the numbers of the learners' matrices lie in matrices of one size."""
-    side = np.arange(MOST_USED) < USED[:, None]
+    side = np.arange(max(USED)) < np.array(USED)[:, None]
     return np.asarray(side[:, :, None] & side[:, None, :])
 
 
 _BINARY_PLACES = _binary_places()
 
 
-def round_table(members: int, capacity: int) -> tuple[Array, Array]:
-    """The least and largest numbers of a round's cells, a row each."""
-    rows = [VALUES] * 2 + [MASS] * 3 + [SMALL] + [MASS] * (1 + members)
-    low, high = (np.repeat([[part[i]] for part in rows], capacity, axis=1) for i in (0, 1))
-    return low, high
-
-
-def check_round(round: Round, capacity: int, learners: int) -> None:
+def check_round(round: Round) -> None:
     """Refuse a pending round on an ordered space whose parts do not belong together."""
-    info, cells = round.info, round.cells
-    n = info[RoundInfo.CELLS]
-    if not (n == np.floor(n) and 1 <= n <= capacity and ((round.slots >= 0) & (round.slots < n)).all()):
+    cells, n = round.view("cells"), round.read("info", "cells")
+    capacity, members = round.rules.capacity, round.rules.member_count
+    if not (n == np.floor(n) and 1 <= n <= capacity and ((round.whole >= 0) & (round.whole < n)).all()):
         raise ValueError(f"a pending round has {n} cells")
     n = int(n)
-    low, high = round_table(len(cells) - CELL_ROWS, capacity)
+    rows = [VALUES] * 2 + [MASS] * 3 + [SMALL] + [MASS] * (1 + members)
+    low, high = (np.array([[part[i]] for part in rows]) for i in (0, 1))
     if not ((cells >= low) & (cells <= high)).all():
         raise ValueError("a pending round has cells of the wrong size")
-    left, right = cells[CellRow.LEFT, :n], cells[CellRow.RIGHT, :n]
-    if not ((left <= right).all() and (right[:-1] <= left[1:]).all() and info[RoundInfo.LOW] <= info[RoundInfo.HIGH]):
+    left, right, prior, expert, played = cells[:5, :n]
+    ordered = (left <= right).all() and (right[:-1] <= left[1:]).all()
+    if not (ordered and round.read("info", "low") <= round.read("info", "high")):
         raise ValueError("the cells of a pending round are not in order")
-    check_masses("a pending forecast", cells[CellRow.PLAYED, :n])
-    experts = round.experts[~np.isnan(round.experts[:, 0])]
+    check_masses("a pending forecast", played)
+    experts = round.view("experts")
+    experts = experts[~np.isnan(experts[:, 0])]
     if not (np.diff(experts, axis=1) >= 0.0).all():
         raise ValueError("an expert of a pending round has quantiles that are not in order")
-    if info[RoundInfo.HAS_EXPERT] > 0.0:
-        check_masses("the expert of a pending round", cells[CellRow.EXPERT, :n])
-        check_masses("the prior of a pending round", cells[CellRow.PRIOR, :n])
+    if round.read("info", "has_expert") > 0.0:
+        check_masses("the expert of a pending round", expert)
+        check_masses("the prior of a pending round", prior)
         if not len(experts):
             raise ValueError("a pending round has no expert")
-        if learners:
-            record = round.tracker_record
-            spreads = record[TrackerRecord.LEARNERS + LearnerRecord.SPREAD :: LEARNER_SIZE]
-            sizes = record[[TrackerRecord.SCALE, TrackerRecord.SLOPE_LOW, TrackerRecord.SLOPE_HIGH]]
-            if not (min(spreads.min(), sizes.min(), record[TrackerRecord.SCORE_SIZE]) >= 1e-150):
+        if round.rules.learner_count:
+            names = [records.TRACKER_RECORD.index(name) for name in ("scale", "slope_low", "slope_high", "score_size")]
+            spreads = round.view("learners")[:, records.LEARNER_RECORD.index("spread")]
+            if not min(spreads.min(), round.view("record")[names].min()) >= 1e-150:
                 raise ValueError("a pending round has no spread")
 
 

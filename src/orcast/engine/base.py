@@ -20,7 +20,7 @@ USUAL_EFFORT, MOST_EFFORT = 12, 1000
 
 
 class Learning(NamedTuple):
-    """What learns beside the ledger; a row of options each, in the columns of `engine.kernels.records`."""
+    """What learns beside the ledger; a row of options each, in the columns of `kernels.records`."""
 
     learners: Array = np.empty((0, 3))  # of location and spread
     quantile_trackers: Array = np.empty((0, 3))  # those that share in a pool first

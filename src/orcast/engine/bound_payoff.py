@@ -112,7 +112,7 @@ class BoundPayoff:
             else None
             for part in self.parts
         ]
-        factors = [norm / scale for norm, scale in zip(norms, ledger.layout.scale, strict=True) if norm is not None]
+        factors = [norm / scale for norm, scale in zip(norms, ledger.layout.scales, strict=True) if norm is not None]
         # an outcome that was not counted, before there were coins, may have been booked
         whole = without == 0.0 < weight and weight >= ledger.account[Account.WEIGHT] * (1.0 - 1e-9)
         if not factors or not whole:
@@ -147,7 +147,7 @@ class BoundPayoff:
             else:
                 parts[name] = payoff.summary(ledger.part(number) / rounds)
                 if not payoff.one_sided:
-                    bounds[name] = payoff.summary_bound(promised / float(ledger.layout.scale[number]))
+                    bounds[name] = payoff.summary_bound(promised / float(ledger.layout.scales[number]))
             if payoff.context is not EVERYONE:
                 found = ledger.group_guarantees(number)
                 groups[name] = dict(zip(payoff.context.labels, found, strict=True))

@@ -1,10 +1,9 @@
-"""The engine on events and labels: a thin coat over the compiled rounds on finite spaces."""
+"""Engine on events and labels: calls the kernels of rounds on finite spaces."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -17,21 +16,13 @@ from orcast.contexts import ContextInputs
 from orcast.engine import admissible
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.explain import PartTilt, explanation
-from orcast.engine.kernels import binary as binary_kernels
-from orcast.engine.kernels import finite as finite_kernels
-from orcast.engine.kernels import finite_rounds, packing
-from orcast.engine.kernels.finite_rounds import (
-    BINARY_TEMPERATURE,
-    FiniteInfo,
-    FiniteRival,
-    FiniteRound,
-    FiniteRules,
-    FiniteState,
-)
-from orcast.engine.kernels.packing import fields, finite_round_shapes, finite_shapes, length, slices
 from orcast.forecasts import BinaryForecast, FiniteForecast, forecast_on
-from orcast.jit import expect_rounds
-from orcast.ledger import Guarantee, Ledger
+from orcast.kernels import binary as binary_kernels
+from orcast.kernels import finite_members, records
+from orcast.kernels import finite_rounds as kernels
+from orcast.kernels.finite_rounds import BINARY_TEMPERATURE
+from orcast.kernels.finite_state import FiniteRound, FiniteRules, FiniteState, restored_finite_round
+from orcast.ledger import Certificate, Guarantee, Ledger
 from orcast.payoffs import BinaryCalibration, Calibeating, CellGrid, LabelCalibration, MomentMatching, NoRegret, Payoff
 from orcast.scores import Brier
 from orcast.spaces import Binary, Labels
@@ -40,12 +31,16 @@ Array = NDArray[np.float64]
 
 # Hats of the forecast's own probabilities.
 CALIBRATION = (BinaryCalibration, LabelCalibration)
-# Seconds that a round takes in Python, about.
-SECONDS_A_ROUND = 0.001
+# Rounds in one call of the compiled loop: between two calls Python can be interrupted.
+AT_ONCE = 2000
+# Columns of the records that Python reads.
+WEIGHT = records.ACCOUNT.index("weight")
+EXCESS, ROUNDS = records.FINITE_RIVAL.index("excess"), records.FINITE_RIVAL.index("rounds")
+MEAN, SD = records.ROUND_LOG.index("mean"), records.ROUND_LOG.index("sd")
 
 
 def plays(bound_payoff: BoundPayoff) -> bool:
-    """Whether the compiled equilibrium on finite spaces covers the space and all payoffs."""
+    """Whether the kernels on finite spaces cover the space and all payoffs."""
     grids: dict[bool, set[int]] = {False: set(), True: set()}
     for payoff in bound_payoff.payoffs:
         if isinstance(payoff, (*CALIBRATION, Calibeating)):
@@ -58,16 +53,31 @@ def plays(bound_payoff: BoundPayoff) -> bool:
     return isinstance(bound_payoff.space, (Binary, Labels)) and all(len(found) <= 1 for found in grids.values())
 
 
-@dataclass(slots=True)
-class FiniteRecord:
-    """A pending round: one row of numbers, and its certificate in it."""
+class Moment:
+    """Ledger at the time of a forecast, for its certificate and explanation."""
 
-    row: Array
-    certificate: Array
+    __slots__ = ("engine", "round", "total", "weight")
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Everything of it."""
-        return {"row": self.row}
+    def __init__(self, engine: FiniteEngine, round: FiniteRound) -> None:
+        self.engine, self.round, self.total = engine, round, engine.ledger.total.copy()
+        self.weight = engine.ledger.account.item(WEIGHT)
+
+    def certificate(self) -> Certificate:
+        """Certificate of the forecast."""
+        found = _ledger.certificate_of(self.round.certificate_row)
+        found.find_half_space_by(self.half_space)
+        return found
+
+    def half_space(self) -> float:
+        """Largest <mean payoff, payoff(p, y)> over the outcomes y."""
+        from orcast.engine.half_space import largest
+
+        return largest(self.engine, self.engine.ledger, self.round, self.total) / max(self.weight, 1.0)
+
+    def explanation(self) -> Any:
+        """Explanation of the forecast."""
+        engine, round = self.engine, self.round
+        return explanation(engine.space, engine._cell_grid(round), engine._tilts(round, self.total))
 
 
 class FiniteEngine:
@@ -95,12 +105,10 @@ class FiniteEngine:
         bias = int(any(isinstance(p, MomentMatching) for p in bound_payoff.payoffs))
         regret = int(any(isinstance(p, NoRegret) for p in bound_payoff.payoffs))
         cuts = np.cumsum([0, hats * events, expert_hats * events, bias, regret * count]).tolist()
-        self._core = cuts[-1]
         places = [range(*cuts[kind : kind + 2]) for kind in map(_kind, bound_payoff.payoffs)]
         self.ledger = Ledger(bound_payoff.layout(places), discount=bound_payoff.discount)
-        layout = self.ledger.layout
         self.rules = FiniteRules(
-            layout=layout,
+            self.ledger.layout,
             cells=cells,
             events=events,
             hats=hats,
@@ -109,30 +117,21 @@ class FiniteEngine:
             regret=regret,
             brier=0.5 if self.binary else 1.0,
             rivals=count,
-            groups=int(layout.parts[:, _ledger.PartColumn.GROUPS].sum()),
             bound=self.ledger.bound,
             discount=bound_payoff.discount,
             temperature=temperature,
             learns=int(learns),
             logistic=int(logistic),
-            members=np.array(members),
+            members=members,
             moved=moved,
         )
-        shapes = finite_shapes(self.rules)
-        self._row = np.zeros(length(shapes))
-        self.state = state = FiniteState(*fields(shapes, self._row))
+        self.state = state = FiniteState(self.rules)
         if logistic:
-            binary_kernels.start(state.theta, state.spread)
+            binary_kernels.start(state)
         for name, array in self.ledger.arrays().items():
-            getattr(state, name)[...] = array
-        self.ledger.total, self.ledger.account, self.ledger.groups = state.total, state.account, state.groups
-        self._shapes = finite_round_shapes(self.rules)
-        lies: Any = FiniteRound(*slices(self._shapes))  # type: ignore[arg-type]
-        self._certificate, self._context, self._played = lies.certificate, lies.context, lies.played
-        self._blank = np.zeros(length(self._shapes))
-        self._blank[self._context] = 1.0
-        self._blank[lies.experts] = np.nan
-        self._nobody = np.empty((0, cells))
+            state.view(name)[...] = array
+        self.ledger.total, self.ledger.account, self.ledger.groups = map(state.view, ("total", "account", "groups"))
+        self._plain = bound_payoff.plain
 
     def _grid(self, kinds: tuple[type[Payoff], ...]) -> int:
         return next((p.grid for p in self.bound_payoff.payoffs if isinstance(p, kinds)), 0)  # type: ignore[attr-defined]
@@ -141,110 +140,83 @@ class FiniteEngine:
     def known(
         self, bound_payoff: BoundPayoff, experts: Array | None, features: Any, rounds: int | None = None
     ) -> ContextInputs:
-        """The inputs of the contexts of a payoff; `rounds` are those of its ledger, or else of the engine's own."""
+        """Inputs of the contexts of a payoff; `rounds` are those of its ledger, or else of the engine's own."""
         if bound_payoff.needs_last and not self.binary:
             raise TypeError(f"expected a space of numbers for by_last_error(), got {self.space!r}")
         level = math.nan
         if experts is not None and bound_payoff.needs_expert:
-            pool = np.empty(self.space.cells)
-            finite_kernels.pool_masses(self.state.pool, experts, pool)
+            pool = finite_members.pooled(self.state, experts)
             level = float(pool[1] if self.binary else pool.max())
         settled = self.ledger.rounds if rounds is None else rounds
-        last = float(self.state.last[0]) if self.binary and settled else math.nan
+        last = self.state.view("last").item(0) if self.binary and settled else math.nan
         return ContextInputs(features, level, math.nan, last)
-
-    def _record(self, row: Array) -> FiniteRecord:
-        return FiniteRecord(row, row[self._certificate])
-
-    def new_round(self) -> FiniteRound:
-        """An empty round."""
-        return self.round_of(self._blank.copy())
-
-    def round_of(self, row: Array) -> FiniteRound:
-        """The fields of a round, as views of its row."""
-        return FiniteRound(*fields(self._shapes, row))
 
     def predict(
         self, experts: Array | None, features: Any = None, *, pending: float = 0.0, reserved: float = 0.0
-    ) -> FiniteRecord:
-        """Issue one round around the experts' masses (or without any)."""
-        row = self._blank.copy()
-        if not self.bound_payoff.plain:
-            row[self._context] = self.bound_payoff.context(self.known(self.bound_payoff, experts, features))
-        given = self._nobody if experts is None else np.ascontiguousarray(experts)
-        packing.predict_finite(self.rules, self._row, given, pending, reserved, row)
-        return self._record(row)
+    ) -> FiniteRound:
+        """Compute a round around the experts' masses (or without any); the state does not change."""
+        context = None
+        if not self._plain:
+            context = self.bound_payoff.context(self.known(self.bound_payoff, experts, features))
+        return kernels.predict_finite(self.state, experts, pending, reserved, context)
 
     def learnt(self, experts: Array | None, features: Any = None, *, pending: float = 0.0) -> FiniteForecast:
-        """The prior of the equilibrium: the committee's forecast before the guarantee."""
-        prior = self.round_of(self.predict(experts, features, pending=pending).row).prior
-        return forecast_on(self.space, prior.copy())
+        """Forecast of the committee before the last layer."""
+        return forecast_on(self.space, self.predict(experts, features, pending=pending).view("prior").copy())
 
-    def payoff(self, record: FiniteRecord, y: Any) -> Array:
-        """The core payoff of an outcome."""
-        out = np.empty(self._core)
-        finite_rounds.payoff(self.rules, self.round_of(record.row), self.space.cell(y), out)
-        return out
+    def payoff(self, record: FiniteRound, y: Any) -> Array:
+        """Core payoff of an outcome."""
+        return kernels.payoff_finite(record, self.space.cell(y))
 
-    def update(self, record: FiniteRecord, y: Any, *, reserved: float = 0.0) -> None:
+    def update(self, record: FiniteRound, y: Any, *, reserved: float = 0.0) -> None:
         """Settle the outcome of a round."""
-        packing.update_finite(self.rules, self._row, record.row, reserved, self.space.cell(y))
+        kernels.update_finite(self.state, record, reserved, self.space.cell(y))
 
-    def context_of(self, record: FiniteRecord) -> Array:
-        """The context that a round has."""
-        return record.row[self._context]
+    def context_of(self, record: FiniteRound) -> Array:
+        """Context of a round."""
+        return record.view("context")
 
     @property
     def runs(self) -> bool:
-        """Whether whole histories can be played in one compiled loop."""
+        """Whether whole histories can be computed in one compiled loop."""
         return not self.bound_payoff.needs_last and not self.bound_payoff.needs_expert
 
     def run(
         self, experts: Array, features: Sequence[Any] | None, outcomes: Array, levels: Array
     ) -> tuple[Array, Array]:
-        """Many rounds in one compiled loop: the masses played (of `Binary` the probability of 1), and their log."""
-        count = len(outcomes)
-        played = np.empty((count, self.space.cells))
-        round_log = np.full((count, _ledger.ROUND_LOG_SIZE), np.nan)
+        """Run many rounds in compiled loops: masses of the forecasts (on `Binary` the probability of 1), and their log."""
+        count, cells = len(outcomes), self.space.cells
+        played, log = np.empty((count, cells)), np.full((count, _ledger.ROUND_LOG_SIZE), np.nan)
         contexts = np.ones((count, self.rules.groups))
-        if not self.bound_payoff.plain:
+        if not self._plain:
             for t in range(count):
                 contexts[t] = self.bound_payoff.context(ContextInputs(None if features is None else features[t]))
-        play = finite_rounds.run
-        round = self.new_round()
-        streams = np.ascontiguousarray(experts), contexts, outcomes.astype(np.int64)
-        expect_rounds(play, (self.rules, self.state, *streams, round, played, round_log), count, SECONDS_A_ROUND)
-        t = 0
-        while t < count:
-            part = slice(t, t + play.at_once(count - t))
-            play(self.rules, self.state, *(stream[part] for stream in streams), round, played[part], round_log[part])
-            t = part.stop
+        experts, outcomes = np.ascontiguousarray(experts), outcomes.astype(np.int64)
+        for start in range(0, count, AT_ONCE):
+            part = slice(start, start + AT_ONCE)
+            rows = [array[part].reshape(-1) for array in (experts, contexts, outcomes, played, log)]
+            kernels.run(self.state, *rows)
         if not self.binary:
-            return played, round_log
-        p = played[:, 1]
-        round_log[:, _ledger.RoundLog.MEAN], round_log[:, _ledger.RoundLog.SD] = p, np.sqrt(p * (1.0 - p))
-        return p.copy(), round_log
+            return played, log
+        p = played[:, 1].copy()
+        log[:, MEAN], log[:, SD] = p, np.sqrt(p * (1.0 - p))
+        return p, log
 
-    # --- what users see
-    def forecast(self, record: FiniteRecord) -> FiniteForecast:
-        """The forecast that a round issued, with its certificate."""
-        played, total = record.row[self._played], self.ledger.total.copy()
-        certificate = _ledger.certificate_of(record.certificate)
-
-        def why() -> Any:
-            return explanation(self.space, self._cell_grid(record), self._tilts(record, total))
-
+    # --- the public forecast
+    def forecast(self, record: FiniteRound) -> FiniteForecast:
+        """Forecast of a round; its certificate and explanation are made when they are read."""
+        moment = Moment(self, record)
         if self.binary:
-            return BinaryForecast.trusted(self.space, played.item(1), certificate, why)
-        return forecast_on(self.space, played.copy(), certificate, why)
+            return BinaryForecast.trusted(self.space, record.probability(1), moment.certificate, moment.explanation)
+        return forecast_on(self.space, record.view("played").copy(), moment.certificate, moment.explanation)
 
-    def _cell_grid(self, record: FiniteRecord) -> tuple[CellGrid, Array]:
-        round = self.round_of(record.row)
-        return CellGrid(self.space, self.space.cells, expert=round.pool, experts=round.experts), round.played
+    def _cell_grid(self, record: FiniteRound) -> tuple[CellGrid, Array]:
+        grid = CellGrid(self.space, self.space.cells, expert=record.view("pool"), experts=record.view("experts"))
+        return grid, record.view("played")
 
-    def _tilts(self, record: FiniteRecord, total: Array) -> Iterator[PartTilt]:
-        """The tilt of each part and group."""
-        temperature = float(self.round_of(record.row).info[FiniteInfo.TEMPERATURE])
+    def _tilts(self, record: FiniteRound, total: Array) -> Iterator[PartTilt]:
+        """Tilt of each part and group."""
+        temperature = record.read("info", "temperature")
         if temperature <= 0.0:
             return
         layout = self.ledger.layout
@@ -252,12 +224,12 @@ class FiniteEngine:
         payoffs = np.array([self.payoff(record, space.outcome(space.value(k))) for k in range(space.cells)])
         context = self.context_of(record)
         for number, name in enumerate(self.bound_payoff.names):
-            start, size, groups, places, at, one_sided = (int(v) for v in layout.parts[number])
-            own = payoffs[:, layout.places[places : places + size]]
+            start, size, groups, places, at, one_sided = (int(v) for v in layout.part_table[number])
+            own = payoffs[:, layout.place_list[places : places + size]]
             for group in range(groups):
                 if context[at + group] != 0.0:
                     s = total[start + group * size : start + (group + 1) * size]
-                    s = layout.scale[number] * self.rules.discount * (np.maximum(s, 0.0) if one_sided else s)
+                    s = layout.scales[number] * self.rules.discount * (np.maximum(s, 0.0) if one_sided else s)
                     tilt = float(context[at + group]) * (own @ s) / temperature
                     labels = self.bound_payoff.parts[number].context.labels
                     yield PartTilt(name, labels[group] if groups > 1 else "", tilt - tilt[0])
@@ -265,8 +237,8 @@ class FiniteEngine:
     def guarantee(self) -> Guarantee:
         """The bounds and the miscalibration so far."""
         regrets: dict[int, dict[str, float]] = {}
-        rivals = self.state.rivals
-        excess = rivals[:, FiniteRival.EXCESS] / np.maximum(rivals[:, FiniteRival.ROUNDS], 1.0)
+        rivals = self.state.view("rivals")
+        excess = rivals[:, EXCESS] / np.maximum(rivals[:, ROUNDS], 1.0)
         for number, payoff in enumerate(self.bound_payoff.payoffs):
             if isinstance(payoff, NoRegret):
                 names = self.bound_payoff.regret_names(payoff)
@@ -275,41 +247,41 @@ class FiniteEngine:
 
     # --- state
     def arrays(self) -> dict[str, Array]:
-        """Everything that is carried from round to round."""
-        return dict(self.state._asdict())
+        """All numbers that are carried from round to round."""
+        return self.state.views()
 
     def restore(self, arrays: dict[str, Array]) -> None:
-        """Take over what `arrays` of an equal engine gave."""
+        """Take over the `arrays` of an equal engine."""
         fields, accounts = self._admissible
-        fields.copy_into(self.arrays(), arrays)
+        fields.copy_into(self.state.views(), arrays)
         accounts.check(self.ledger)
         if self.rules.logistic:
-            admissible.check_binary_matrices(self.state.spread)
+            admissible.check_binary_matrices(self.state.view("spread"))
 
     @cached_property
     def _admissible(self) -> tuple[admissible.Fields, admissible.Accounts]:
         return admissible.Fields(self.arrays(), admissible.FINITE_STATE), admissible.Accounts(self.ledger)
 
-    def restored_record(self, arrays: dict[str, NDArray[Any]], features: Any) -> FiniteRecord:
-        """A pending round from its arrays."""
-        row = arrays["row"].copy()
-        if row.shape != self._blank.shape or row.dtype != self._blank.dtype:
-            raise ValueError(f"row is {row.dtype} of shape {row.shape}, not of shape {self._blank.shape}")
-        round = self.round_of(row)
-        self.restore_round(round, round._asdict())
-        record = self._record(row)
-        admissible.check_certificate(record.certificate, self.ledger)
+    def restored_record(self, arrays: dict[str, NDArray[Any]], features: Any) -> FiniteRound:
+        """Pending round from its arrays."""
+        row, size = arrays["row"], self.rules.round_size
+        if row.shape != (size,) or row.dtype != np.float64:
+            raise ValueError(f"row is {row.dtype} of shape {row.shape}, not of shape {(size,)}")
+        record = restored_finite_round(self.rules, row)
+        self.restore_round(record, record.views())
+        admissible.check_certificate(record.view("certificate"), self.ledger)
         return record
 
     def restore_round(self, round: FiniteRound, arrays: dict[str, NDArray[Any]]) -> None:
         """Take over the arrays of a pending round."""
-        admissible.Fields(round._asdict(), admissible.FINITE_ROUND).copy_into(round._asdict(), arrays)
+        mine = round.views()
+        admissible.Fields(mine, admissible.FINITE_ROUND).copy_into(mine, arrays)
         for name in ("pool", "prior", "played"):
-            admissible.check_masses(f"{name} of a pending round", getattr(round, name))
+            admissible.check_masses(f"{name} of a pending round", mine[name])
 
 
 def _kind(payoff: Payoff) -> int:
-    """The place of a payoff among the kinds of the core."""
+    """Position of a payoff among the kinds of the core."""
     if isinstance(payoff, CALIBRATION):
         return 0
     return 1 if isinstance(payoff, Calibeating) else 2 if isinstance(payoff, MomentMatching) else 3

@@ -8,17 +8,17 @@ forecast wins the half-space.  The slack rule asks for less, so under it many fo
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast import ledger as _ledger
 from orcast.engine.base import Engine
 from orcast.engine.dense.engine import DenseEngine, DenseRecord
-from orcast.engine.kernels.records import CellRow, RoundInfo
-from orcast.engine.ordered import OrderedEngine, OrderedRecord
+from orcast.engine.finite import FiniteEngine
+from orcast.engine.ordered import LEFT, RIGHT, OrderedEngine
+from orcast.kernels.ledger import combine_arrays
+from orcast.kernels.state import Round
 from orcast.ledger import Account, Ledger
 from orcast.payoffs.cell_payoffs import NODES
 from orcast.spaces import FiniteSpace
@@ -32,7 +32,7 @@ WEIGHT = int(Account.WEIGHT)
 def issued(engine: Engine, record: Any) -> Any:
     """The forecast of a round; its certificate can say the half-space value of this moment, now or later."""
     forecast = engine.forecast(record)
-    if forecast.certificate.lacks_half_space:
+    if not isinstance(engine, (OrderedEngine, FiniteEngine)) and forecast.certificate.lacks_half_space:
         ledger = engine.ledger
         total, weight = ledger.total.copy(), max(ledger.account.item(WEIGHT), 1.0)
         forecast.certificate.find_half_space_by(lambda: largest(engine, ledger, record, total) / weight)
@@ -54,7 +54,7 @@ def largest(engine: Engine, ledger: Ledger, record: Any, total: Array) -> float:
 
 def _owed(ledger: Ledger, context: Array, total: Array, size: int) -> Array:
     owed, factors = np.empty(size), np.empty(size)
-    _ledger.combine(ledger.layout, total, context, ledger.discount, owed, factors)
+    combine_arrays(ledger.layout, total, context, ledger.discount, owed, factors)
     return owed
 
 
@@ -69,25 +69,21 @@ def _of_parts(engine: DenseEngine, ledger: Ledger, record: DenseRecord, total: A
     return 0.5 * float(twice.max())
 
 
-def _on_cells(engine: OrderedEngine, ledger: Ledger, record: OrderedRecord, total: Array) -> float:
-    """Within a cell the value is a polynomial of the outcome; a user's functions are looked at in seven places."""
-    round, rules = record.round, engine.rules
-    n = int(round.info[RoundInfo.CELLS])
-    left, right = round.cells[CellRow.LEFT, :n], round.cells[CellRow.RIGHT, :n]
+def _on_cells(engine: OrderedEngine, ledger: Ledger, record: Round, total: Array) -> float:
+    """Largest value, a polynomial of the outcome within each cell; users' functions are evaluated at seven points."""
+    rules, cells, n = engine.rules, record.view("cells"), record.count()
+    left, right = cells[LEFT, :n], cells[RIGHT, :n]
     degree = max(rules.orders, 2 * rules.crps, rules.mse)
     # strictly within the cell: an edge belongs to the cell on its left
     places = NODES if engine.explicit else 0.5 - 0.5 * np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
-    owed: Array | None = None
-    best = -math.inf
-    for a, b in zip(left.tolist(), right.tolist(), strict=True):
-        payoffs = [engine.payoff(record, a + (b - a) * float(t)) for t in places]
-        if owed is None:
-            owed = _owed(ledger, engine.context_of(record), total, payoffs[0].size)
-        values = np.array([float(owed @ payoff) for payoff in payoffs])
-        best = max(best, float(values.max()))
-        if not engine.explicit and b > a:
-            best = max(best, _top(places, values))
-    return best
+    points = left[:, None] + (right - left)[:, None] * places
+    payoffs = engine.payoffs(record, points.ravel())
+    owed = _owed(ledger, engine.context_of(record), total, payoffs.shape[1])
+    values = (payoffs @ owed).reshape(n, len(places))
+    best = float(values.max())
+    if engine.explicit:
+        return best
+    return max([best, *(_top(places, row) for row, wide in zip(values, right > left, strict=True) if wide)])
 
 
 def _top(places: Array, values: Array) -> float:

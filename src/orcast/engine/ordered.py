@@ -16,35 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
-from orcast.constants import DELAY_TEMPERATURE
+from orcast.constants import DELAY_TEMPERATURE, TAIL_FALL
 from orcast.contexts import ContextInputs
 from orcast.engine import admissible
 from orcast.engine.base import Learning
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.explain import PartTilt, explanation
-from orcast.engine.kernels import cells as cell_kernels
-from orcast.engine.kernels import equilibrium as equilibrium_kernels
-from orcast.engine.kernels import judging, last_layer, packing, tracker
-from orcast.engine.kernels import outcomes as outcome_kernels
-from orcast.engine.kernels import rounds as round_kernels
-from orcast.engine.kernels.packing import Shape, fields, length, memory_shapes, round_shapes, slices
-from orcast.engine.kernels.records import (
-    BASIS,
-    LOCATION_FEATURES,
-    SPREAD_FEATURES,
-    CellRow,
-    GroupColumn,
-    Memory,
-    QuantileTrackerColumn,
-    RegretScore,
-    RivalColumn,
-    Round,
-    RoundInfo,
-    Rules,
-    Statistic,
-)
 from orcast.forecasts import Forecast
-from orcast.jit import expect_rounds
+from orcast.kernels import records
+from orcast.kernels import rounds as kernels
+from orcast.kernels.state import Round, Rules, new_memory, restored_round
 from orcast.ledger import Certificate, Guarantee, Ledger, LedgerLayout
 from orcast.payoffs import CellGrid, NoRegret
 from orcast.payoffs.cell_payoffs import ExplicitCellPayoff
@@ -54,14 +35,21 @@ from orcast.spaces import TAIL_MASS, OrderedSpace
 Array = NDArray[np.float64]
 
 NOTHING: Array = np.empty(0)
-# As plain numbers for what Python reads in every round: an enum costs as much as the reading.
-LEFT, RIGHT, PLAYED = int(CellRow.LEFT), int(CellRow.RIGHT), int(CellRow.PLAYED)
+# Cosines in the tilt of a PIT member.
+BASIS = 8
+# Rounds in one call of the compiled loop: between two calls Python can be interrupted.
+AT_ONCE = 2000
+# Column of the options of a quantile tracker: its share in a pool.
+SHARE = 2
+WEIGHT = int(_ledger.Account.WEIGHT)
+# Rows of the cells of a round.
+LEFT, RIGHT, PRIOR, EXPERT, PLAYED, TILT = range(6)
 
 
 def slot_masses(space: OrderedSpace) -> Array:
     """Masses of the cells around an expert before atoms merge; how a tail shares its own hardly matters to cosines."""
     side = space.tail_cells + 1
-    fall = cell_kernels.TAIL_FALL
+    fall = TAIL_FALL
     tail = TAIL_MASS * (1.0 - fall) / (1.0 - fall**side) * fall ** np.arange(side)
     inner = space.cells - 2 * side
     return np.concatenate((tail[::-1], np.full(inner, (1.0 - 2.0 * TAIL_MASS) / inner), tail))
@@ -76,24 +64,31 @@ def cosine_means(masses: Array) -> Array:
     return means
 
 
-class OrderedRecord:
-    """A pending round: its row of numbers, the features it had, and its witnesses (remade after a load)."""
+class Moment:
+    """Ledger at the time of a forecast, for its certificate and explanation."""
 
-    __slots__ = ("_shapes", "cell_payoffs", "certificate", "features", "row", "slots")
+    __slots__ = ("engine", "round", "total", "weight")
 
-    def __init__(self, shapes: tuple[Shape, ...], row: Array, slots: NDArray[np.int64], certificate: Array) -> None:
-        self._shapes, self.row, self.slots, self.certificate = shapes, row, slots, certificate
-        self.features: Any = None
-        self.cell_payoffs: list[ExplicitCellPayoff] | None = None
+    def __init__(self, engine: OrderedEngine, round: Round, total: Array) -> None:
+        self.engine, self.round, self.total = engine, round, total
+        self.weight = max(engine.ledger.account.item(WEIGHT), 1.0)
 
-    @property
-    def round(self) -> Round:
-        """The round's arrays, views of its row."""
-        return Round(self.slots, *fields(self._shapes, self.row))
+    def certificate(self) -> Certificate:
+        """Certificate of the forecast."""
+        found = _ledger.certificate_of(self.round.certificate_row)
+        found.find_half_space_by(self.half_space)
+        return found
 
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """Everything of it but the features."""
-        return {"row": self.row, "slots": self.slots}
+    def half_space(self) -> float:
+        """Largest <mean payoff, payoff(p, y)> over the outcomes y."""
+        from orcast.engine.half_space import largest
+
+        return largest(self.engine, self.engine.ledger, self.round, self.total) / self.weight
+
+    def explanation(self) -> Any:
+        """Explanation of the forecast."""
+        engine, round = self.engine, self.round
+        return explanation(engine.space, engine._cell_grid(round), engine._tilts(round, self.total))
 
 
 class OrderedEngine:
@@ -138,84 +133,63 @@ class OrderedEngine:
         cuts = np.concatenate(([0], np.cumsum([part.size for part in bound_payoff.parts]))).astype(int)
         self._apart = bound_payoff.layout([range(a, b) for a, b in pairwise(cuts)])
         jumps = [part.jumps for part in bound_payoff.parts if part.jumps.size]
-        self.ledger = Ledger(layout, discount=bound_payoff.discount)
+        self.ledger, self.levels = Ledger(layout, discount=bound_payoff.discount), levels
+        group_at, group_count = groups_of(layout)
         self.rules = Rules(
-            space.low,
-            space.high,
-            space.levels.copy(),
-            space.scores.copy(),
-            space.cells,
-            int(space.tail_cells),
-            count,
-            int(layout.parts[:, _ledger.PartColumn.GROUPS].sum()),
-            *groups_of(layout),
-            np.unique(np.concatenate(jumps)) if jumps else NOTHING,
-            levels.copy(),
-            np.array(intervals, dtype=np.int64).reshape(-1, 2),
-            orders,
-            witnesses,
-            int("crps" in scores),
-            int("mse" in scores),
             layout,
-            self.ledger.bound,
-            bound_payoff.discount,
-            temperature,
-            effort,
-            learning.learners.copy(),
-            learning.quantile_trackers.copy(),
-            int((learning.quantile_trackers[:, QuantileTrackerColumn.SHARE] > 0.0).sum()),
-            learning.members.copy(),
-            cosine_means(slot_masses(space)),
+            low=space.low,
+            high=space.high,
+            grid=space.levels,
+            scores=space.scores,
+            cells=space.cells,
+            tail_cells=int(space.tail_cells),
+            experts=count,
+            group_at=group_at,
+            group_count=group_count,
+            jumps=np.unique(np.concatenate(jumps)) if jumps else NOTHING,
+            levels=levels,
+            intervals=np.array(intervals, dtype=np.int64),
+            orders=orders,
+            witnesses=witnesses,
+            crps=int("crps" in scores),
+            mse=int("mse" in scores),
+            bound=self.ledger.bound,
+            discount=bound_payoff.discount,
+            temperature=temperature,
+            effort=effort,
+            learners=learning.learners,
+            trackers=learning.quantile_trackers,
+            pooled=int((learning.quantile_trackers[:, SHARE] > 0.0).sum()),
+            members=learning.members,
+            basis=cosine_means(slot_masses(space)),
         )
         self._none = np.empty((0, space.levels.size))
+        self._plain_context = np.ones(self.rules.groups)
+        self._ends = space.low == -math.inf, space.high == math.inf
         self._start()
 
     def _start(self) -> None:
-        """An empty memory, and where a round's fields lie."""
-        self._memory, self.memory = new_memory(self.rules)
-        memory = self.memory
+        """Begin with an empty memory."""
+        self.memory = memory = new_memory(self.rules)
         for name, array in self.ledger.arrays().items():
-            getattr(memory, name)[...] = array
-        self.ledger.total, self.ledger.account, self.ledger.groups = memory.total, memory.account, memory.groups
-        slots, *shapes = round_shapes(self.rules)
-        self._slots, self._shapes = slots, tuple(shapes)
-        self._length = length(self._shapes)
-        lies: Any = Round(None, *slices(self._shapes))  # type: ignore[arg-type]
-        self._cells_at = lies.info.start + int(RoundInfo.CELLS)
-        self._coin_at = lies.info.start + int(RoundInfo.COIN)
-        self._certificate, self._context = lies.certificate, lies.context
+            memory.view(name)[...] = array
+        self.ledger.total, self.ledger.account, self.ledger.groups = map(memory.view, ("total", "account", "groups"))
 
     def cut_at(self, places: Array) -> None:
-        """Make given places edges of cells, before any round is played."""
-        self.rules = self.rules._replace(jumps=places)
+        """Make given places edges of cells, before the first round."""
+        self.rules = self.rules.replaced(jumps=places)
         self._start()
 
     def presume_seasons(self, lags: Sequence[int]) -> None:
-        """Let the learners look at what surprised so many outcomes ago, before any round is played."""
-        if not len(self.rules.learners):
+        """Give the learners one or two seasons to look at, before the first round."""
+        if not self.rules.learner_count:
             raise TypeError("expected seasons for Committee() with its trackers, got them for another oracle")
-        self.memory.seasons[: len(lags)] = [-lag for lag in lags]
+        self.memory.view("seasons")[: len(lags)] = [-lag for lag in lags]
 
     @property
     def capacity(self) -> int:
-        """Cells that a round has room for."""
-        return self.space.cells + self.rules.jumps.size
-
-    def new_record(self) -> OrderedRecord:
-        """An empty round."""
-        row = np.zeros(self._length)
-        return OrderedRecord(self._shapes, row, np.zeros(self._slots, dtype=np.int64), row[self._certificate])
-
-    # --- for loops that keep the records of many rounds themselves
-    @property
-    def memory_row(self) -> Array:
-        """The whole memory, as kernels take it."""
-        return self._memory
-
-    @property
-    def record_size(self) -> int:
-        """Numbers in the row of a record."""
-        return self._length
+        """Largest number of cells of a round."""
+        return self.rules.capacity
 
     # --- what is known before the outcome
     def known(self, experts: Array | None, features: Any, bound_payoff: BoundPayoff, rounds: int) -> ContextInputs:
@@ -224,31 +198,29 @@ class OrderedEngine:
             return ContextInputs(features)
         level = spread = math.nan
         if experts is not None and bound_payoff.needs_expert:
-            pool = experts[0]
-            if len(experts) > 1:
-                pool = np.empty(experts.shape[1])
-                round_kernels.pool_experts(self.memory, experts, pool)
+            pool = experts[0] if len(experts) == 1 else kernels.pooled_quantiles(self.rules, self.memory, experts)
             level = float(pool[pool.size // 2])
             low, high = np.interp([0.1, 0.9], self.space.levels, pool)
             spread = float(high - low)
-        last = float(self.memory.statistics[Statistic.LAST_ERROR]) if rounds else math.nan
+        last = self.memory.read("statistics", "last_error") if rounds else math.nan
         return ContextInputs(features, level, spread, last)
 
     def experts_or_own(self, experts: Array | None) -> Array:
-        """The experts; without any on an unbounded space, a Gaussian around the past outcomes, as one row."""
+        """Rows of the experts; without any on an unbounded space, a Gaussian around the past outcomes as one row."""
         if experts is not None:
-            return experts if experts.flags.writeable else experts.copy()  # of either kind is code of its own
-        if math.isfinite(self.space.high - self.space.low):
+            return experts
+        if not any(self._ends):
             return self._none
-        statistics = self.memory.statistics
-        spread = math.sqrt(statistics[Statistic.LEVEL_VARIANCE])
-        own: Array = statistics[Statistic.LEVEL_MEAN] + 2.0 * spread * self.space.scores
+        spread = math.sqrt(self.memory.read("statistics", "level_variance"))
+        own: Array = self.memory.read("statistics", "level_mean") + 2.0 * spread * self.space.scores
         return own[None, :]
 
-    def forget_unit(self, info: Array) -> None:
-        """Nothing but the level is learnt from a forecast without an expert that has no past: it has no unit."""
-        if not self.memory.account[_ledger.Account.ROUNDS]:
-            info[RoundInfo.HAS_EXPERT] = 0.0
+    def context(self, experts: Array | None, features: Any) -> Array:
+        """Contexts of all parts for a new round."""
+        if self.bound_payoff.plain:
+            return self._plain_context
+        known = self.known(experts, features, self.bound_payoff, self.ledger.rounds)
+        return self.bound_payoff.context(known)
 
     # --- the round
     def predict(
@@ -259,57 +231,43 @@ class OrderedEngine:
         pending: float = 0.0,
         reserved: float = 0.0,
         signal: Array = NOTHING,
-    ) -> OrderedRecord:
-        """Play one round around the experts' quantiles (or without any); the memory does not change.
+        coin: float = 0.0,
+    ) -> Round:
+        """Compute a round around the experts' quantiles (or without any); the memory does not change.
 
-        `signal` is what is heard of a pool, if the game is in one.
+        `signal` is what a pool sends, if the engine is in one; `coin` a number in (0, 1) if quantiles are randomised.
         """
-        record = self.new_record()
-        if self.bound_payoff.plain:
-            record.row[self._context] = 1.0
-        else:
-            known = self.known(experts, features, self.bound_payoff, self.ledger.rounds)
-            record.row[self._context] = self.bound_payoff.context(known)
+        context = self.context(experts, features)
         rows = self.experts_or_own(experts)
         if not self.explicit:
-            packing.predict(self.rules, self._memory, rows, signal, float(pending), reserved, record.row, record.slots)
-            if experts is None:
-                self.forget_unit(record.round.info)
-            return record
+            return kernels.predict(
+                self.rules, self.memory, rows, experts is None, signal, pending, reserved, context, coin
+            )
         mix = np.empty(self.capacity)
-        round = record.round
-        round_kernels.open_round(self.rules, self.memory, rows, signal, float(pending), round, mix)
-        if experts is None:
-            self.forget_unit(round.info)
-        record.features, record.cell_payoffs = features, self._play(round, mix, reserved, not len(rows), features)
-        if record.certificate[_ledger.CertificateField.HOLDS] == 0.0 and len(rows):
-            other = self.copied(record)
-            even = other.round
-            round_kernels.recell(self.rules, self.memory, even, mix)
-            other.cell_payoffs = self._play(even, mix, reserved, True, features)
-            even.cells[CellRow.TILT] = 0.0
-            if other.certificate[_ledger.CertificateField.HOLDS] > 0.0:
-                return other
-        return record
+        round = kernels.prepare(self.rules, self.memory, rows, experts is None, signal, pending, context, mix)
+        round.set_coin(coin)
+        round.features, round.cell_payoffs = features, self._play(round, mix, reserved, not len(rows), features)
+        if not round.holds() and len(rows):
+            even = round.copied()
+            kernels.replace_cells(self.rules, self.memory, even, mix)
+            even.features, even.cell_payoffs = features, self._play(even, mix, reserved, True, features)
+            even.view("cells")[TILT] = 0.0
+            if even.holds():
+                return even
+        return round
 
     def learnt(
         self, experts: Array | None, features: Any = None, *, pending: float = 0.0, signal: Array = NOTHING
     ) -> Forecast:
-        """What was learnt of the experts before the guarantee has its say: the prior of the last layer."""
-        record = self.new_record()
-        record.row[self._context] = 1.0
-        if not self.bound_payoff.plain:
-            known = self.known(experts, features, self.bound_payoff, self.ledger.rounds)
-            record.row[self._context] = self.bound_payoff.context(known)
-        round = record.round
-        mix = round.cells[CellRow.PLAYED]
-        round_kernels.open_round(
-            self.rules, self.memory, self.experts_or_own(experts), signal, float(pending), round, mix
-        )
-        return forecast_of(self.space, round.cells, int(round.info[RoundInfo.CELLS]), None, None)
+        """Forecast of the committee before the last layer."""
+        mix, rows = np.empty(self.capacity), self.experts_or_own(experts)
+        context = self.context(experts, features)
+        round = kernels.prepare(self.rules, self.memory, rows, experts is None, signal, pending, context, mix)
+        round.view("cells")[PLAYED] = mix
+        return Forecast.issued(round, self._ends)
 
     def _witness_table(self, cell_payoffs: list[ExplicitCellPayoff], n: int) -> Array:
-        """Mean, least and largest value of each witness in each cell; powers are the kernels' business."""
+        """Mean, least and largest value of each witness in each cell; the kernels fill in the powers."""
         witness = np.zeros((3, self.rules.witnesses, self.capacity))
         at = self.rules.orders
         for cell_payoff in cell_payoffs:
@@ -318,23 +276,16 @@ class OrderedEngine:
             at += cell_payoff.size
         return witness
 
-    def copied(self, record: OrderedRecord) -> OrderedRecord:
-        """The same round in arrays of its own."""
-        row = record.row.copy()
-        other = OrderedRecord(self._shapes, row, record.slots.copy(), row[self._certificate])
-        other.features, other.cell_payoffs = record.features, record.cell_payoffs
-        return other
-
     def _play(
         self, round: Round, mix: Array, reserved: float, thorough: bool, features: Any
     ) -> list[ExplicitCellPayoff]:
-        n = int(round.info[RoundInfo.CELLS])
+        n = round.count()
         cell_payoffs = self._cell_payoffs(round, features)
         witness = self._witness_table(cell_payoffs, n)
-        last_layer.play(self.rules, self.memory, mix[:n], reserved, thorough, round, witness)
+        kernels.finish(self.rules, self.memory, mix, reserved, thorough, round, witness)
         for cell_payoff in cell_payoffs:
             if isinstance(cell_payoff, BoundedCellPayoff):
-                cell_payoff.assess(np.zeros(cell_payoff.size), 1.0, round.cells[CellRow.PLAYED, :n])
+                cell_payoff.assess(np.zeros(cell_payoff.size), 1.0, round.view("cells")[PLAYED, :n])
         return cell_payoffs
 
     def _cell_payoffs(self, round: Round, features: Any) -> list[ExplicitCellPayoff]:
@@ -347,61 +298,45 @@ class OrderedEngine:
                 )
         return cell_payoffs
 
-    def payoff(self, record: OrderedRecord, y: float) -> Array:
-        """The core payoff that an outcome would settle."""
-        round = record.round
-        out = np.empty(int(judging.payoff_size(self.rules, len(round.rivals))))
-        near = min(max(y, float(round.info[RoundInfo.LOW])), float(round.info[RoundInfo.HIGH]))
-        k = self._cell(round, near)
-        equilibrium_kernels.payoff(self.rules, round, near, k, self._witnesses(record, near, k), out)
-        return out
+    def payoff(self, record: Round, y: float) -> Array:
+        """Core payoff of an outcome."""
+        return self.payoffs(record, np.array([y]))[0]
 
-    def payoffs(self, record: OrderedRecord, ys: Array) -> Array:
-        """The core payoffs that outcomes would settle, a row each."""
-        round = record.round
-        near = np.clip(ys, float(round.info[RoundInfo.LOW]), float(round.info[RoundInfo.HIGH]))
-        found = np.empty((near.size, int(judging.payoff_size(self.rules, len(round.rivals)))))
-        witnesses = np.empty((near.size, 0))
+    def payoffs(self, record: Round, ys: Array) -> Array:
+        """Core payoffs of outcomes, a row each."""
+        near = np.clip(ys, record.read("info", "low"), record.read("info", "high"))
+        witnesses = NOTHING
         if self.explicit:
-            witnesses = np.array([self._witnesses(record, y, self._cell(round, y)) for y in near.tolist()])
-        outcome_kernels.payoffs(self.rules, round, near, witnesses, found)
-        return found
+            witnesses = np.concatenate([self._witnesses(record, y) for y in near.tolist()])
+        return kernels.payoffs(self.rules, record, near, witnesses)
 
-    def update(self, record: OrderedRecord, y: float, *, reserved: float = 0.0, signal: Array = NOTHING) -> None:
+    def update(self, record: Round, y: float, *, reserved: float = 0.0, signal: Array = NOTHING) -> None:
         """Settle the outcome of a round."""
-        if not self.explicit:
-            packing.update(self.rules, self._memory, record.row, record.slots, signal, reserved, y)
-            return
-        round = record.round
-        near = min(max(y, float(round.info[RoundInfo.LOW])), float(round.info[RoundInfo.HIGH]))
-        k = self._cell(round, near)
-        at = self._witnesses(record, near, k)
-        for cell_payoff in record.cell_payoffs or []:
-            if isinstance(cell_payoff, BoundedCellPayoff):
-                cell_payoff.realised(round.cells[CellRow.PLAYED, : int(round.info[RoundInfo.CELLS])], k, near)
-        round_kernels.update(self.rules, self.memory, round, signal, reserved, y, at)
+        at = NOTHING
+        if self.explicit:
+            near = min(max(y, record.read("info", "low")), record.read("info", "high"))
+            at = self._witnesses(record, near)
+            k = kernels.cell_of(record, near)
+            for cell_payoff in record.cell_payoffs or []:
+                if isinstance(cell_payoff, BoundedCellPayoff):
+                    cell_payoff.realised(record.view("cells")[PLAYED, : record.count()], k, near)
+        kernels.update(self.rules, self.memory, record, signal, reserved, y, at)
 
-    def _cell(self, round: Round, near: float) -> int:
-        n = int(round.info[RoundInfo.CELLS])
-        return int(cell_kernels.locate(near, round.cells[CellRow.LEFT], round.cells[CellRow.RIGHT], n))
-
-    def _witnesses(self, record: OrderedRecord, near: float, k: int) -> Array:
-        """The witnesses of an outcome; powers are the kernels' business."""
-        if not self.explicit:
-            return NOTHING
+    def _witnesses(self, record: Round, near: float) -> Array:
+        """Witnesses of an outcome; the kernels fill in the powers."""
         if record.cell_payoffs is None:
-            record.cell_payoffs = self._cell_payoffs(record.round, record.features)
-        return np.concatenate(
-            [np.zeros(self.rules.orders), *(cell_payoff.witness.point(near, k) for cell_payoff in record.cell_payoffs)]
-        )
+            record.cell_payoffs = self._cell_payoffs(record, record.features)
+        k = kernels.cell_of(record, near)
+        found = [cell_payoff.witness.point(near, k) for cell_payoff in record.cell_payoffs]
+        return np.concatenate([np.zeros(self.rules.orders), *found])
 
-    def context_of(self, record: OrderedRecord) -> Array:
-        """The context that a round has."""
-        return record.row[self._context]
+    def context_of(self, record: Round) -> Array:
+        """Context of a round."""
+        return record.view("context")
 
     @property
     def runs(self) -> bool:
-        """Whether whole histories can be played in one compiled loop."""
+        """Whether whole histories can be computed in one compiled loop."""
         return (
             not self.explicit
             and not self.bound_payoff.needs_last
@@ -416,74 +351,54 @@ class OrderedEngine:
         levels: Array,
         coins: Array | None = None,
     ) -> tuple[Array, Array]:
-        """Many rounds in one compiled loop: the quantiles played, and what is told of each (see the ledger)."""
+        """Run many rounds in compiled loops: the quantiles of each forecast, and its log (`records.ROUND_LOG`)."""
+        rounds = outcomes.size
         if coins is None:
-            coins = np.zeros(outcomes.size)
-        quantiles = np.empty((outcomes.size, levels.size))
-        round_log = np.empty((outcomes.size, _ledger.ROUND_LOG_SIZE))
-        contexts = np.ones((outcomes.size, self.rules.groups))
+            coins = np.zeros(rounds)
+        quantiles, log = np.empty((rounds, levels.size)), np.empty((rounds, _ledger.ROUND_LOG_SIZE))
+        contexts = np.ones((rounds, self.rules.groups))
         if not self.bound_payoff.plain:
-            for t in range(outcomes.size):
+            for t in range(rounds):
                 x = None if features is None else features[t]
                 contexts[t] = self.bound_payoff.context(self.known(experts[t], x, self.bound_payoff, 0))
-        record = self.new_record()
-        round = record.round
-        play = round_kernels.run
-        given = self.rules, self.memory, experts, contexts
-        read = levels, 0, round, quantiles, round_log
-        expect_rounds(play, (*given, outcomes, coins, *read), outcomes.size)
-        t = 0
-        while t < outcomes.size:
-            stop = t + play.at_once(outcomes.size - t)
-            play(*given, outcomes[:stop], coins, levels, t, round, quantiles, round_log)
-            t = stop
-        return quantiles, round_log
+        experts, outcomes = np.ascontiguousarray(experts), np.asarray(outcomes, dtype=np.float64)
+        for start in range(0, rounds, AT_ONCE):
+            part = slice(start, start + AT_ONCE)
+            rows = [array[part].reshape(-1) for array in (experts, contexts, outcomes, coins)]
+            kernels.run(self.rules, self.memory, *rows, levels, quantiles[part].reshape(-1), log[part].reshape(-1))
+        return quantiles, log
 
-    # --- what users see
-    def forecast(self, record: OrderedRecord) -> Forecast:
-        """The forecast that a round played, with its certificate."""
-        n = int(record.row[self._cells_at])
-        # the cells come first in the row
-        cells = record.row[: (PLAYED + 1) * self.capacity].reshape(-1, self.capacity)
-        total = self.memory.total.copy()
-        return forecast_of(
-            self.space,
-            cells,
-            n,
-            _ledger.certificate_of(record.certificate),
-            lambda: explanation(self.space, self._cell_grid(record), self._tilts(record, total)),
-            record.row.item(self._coin_at),
-        )
+    # --- the public forecast
+    def forecast(self, record: Round) -> Forecast:
+        """Forecast of a round; its certificate and explanation are made when they are read."""
+        moment = Moment(self, record, self.ledger.total.copy())
+        return Forecast.issued(record, self._ends, moment.certificate, moment.explanation)
 
-    def _cell_grid(self, record: OrderedRecord) -> tuple[CellGrid, Array]:
-        round = record.round
-        return cell_grid_of(self.space, round, record.features), round.cells[
-            CellRow.PLAYED, : int(round.info[RoundInfo.CELLS])
-        ]
+    def _cell_grid(self, record: Round) -> tuple[CellGrid, Array]:
+        return cell_grid_of(self.space, record, record.features), record.view("cells")[PLAYED, : record.count()]
 
-    def _tilts(self, record: OrderedRecord, total: Array) -> Iterator[PartTilt]:
-        """The tilt of each part and group, whose sum is log(played / prior of the last layer)."""
-        round = record.round
-        n = int(round.info[RoundInfo.CELLS])
-        cell_grid, p = self._cell_grid(record)
-        temperature = float(round.info[RoundInfo.TEMPERATURE])
+    def _tilts(self, round: Round, total: Array) -> Iterator[PartTilt]:
+        """Tilt of each part and group; their sum is log(forecast / prior of the last layer)."""
+        n = round.count()
+        cell_grid, p = self._cell_grid(round)
+        temperature = round.read("info", "temperature")
         if temperature <= 0.0:
             return
-        soft = (1.0 + float(round.info[RoundInfo.PENDING])) ** DELAY_TEMPERATURE
+        soft = (1.0 + round.read("info", "pending")) ** DELAY_TEMPERATURE
         usual = temperature == self.rules.temperature * soft
-        layout = self.ledger.layout
+        layout, context = self.ledger.layout, round.view("context")
         for number, (part, name) in enumerate(zip(self.bound_payoff.parts, self.bound_payoff.names, strict=True)):
-            start, size, groups, _, at, one_sided = (int(v) for v in layout.parts[number])
+            start, size, groups, _, at, one_sided = (int(v) for v in layout.part_table[number])
             cell_payoff: Any = None
             if part.kind != "regret":
                 cell_payoff = part.cell_payoff(cell_grid, {})
             for group in range(groups):
-                c = float(round.context[at + group])
+                c = float(context[at + group])
                 if c == 0.0:
                     continue
                 s = total[start + group * size : start + (group + 1) * size]
                 s = (
-                    layout.scale[number]
+                    layout.scales[number]
                     * c
                     * self.rules.discount
                     * (np.maximum(s, 0.0) if one_sided else s)
@@ -500,123 +415,95 @@ class OrderedEngine:
 
         field = np.zeros(p.size)
         span = cell_grid.high - cell_grid.low
-        rows = {"crps": (RegretScore.CRPS, 1.0), "mse": (RegretScore.MSE, span * span)}
+        units = {"crps": (round.view("crps_units"), 1.0), "mse": (round.view("mse_units"), span * span)}
+        rivals = round.view("rivals")
         i = 0
         for score in payoff.scores:
-            row, unit = rows[score.name]
-            for e in range(len(round.rivals)):
-                if s[i] > 0.0 and round.units[row, e] > 0.0:
-                    gap = score_gap(score, cell_grid, p, round.rivals[e, : p.size])[0]
-                    field += s[i] * round.units[row, e] * gap / unit
+            own, unit = units[score.name]
+            for e in range(len(rivals)):
+                if s[i] > 0.0 and own[e] > 0.0:
+                    gap = score_gap(score, cell_grid, p, rivals[e, : p.size])[0]
+                    field += s[i] * own[e] * gap / unit
                 i += 1
         return field
 
     def guarantee(self) -> Guarantee:
-        """What was promised and what was kept."""
+        """Bound and miscalibration so far."""
         regrets: dict[int, dict[str, float]] = {}
-        columns = {"crps": RivalColumn.CRPS_EXCESS, "mse": RivalColumn.MSE_EXCESS}
-        seen = np.maximum(self.memory.rivals[:, RivalColumn.ROUNDS], 1.0)
+        rivals = self.memory.view("rivals")
+        columns = {"crps": records.RIVAL.index("crps_excess"), "mse": records.RIVAL.index("mse_excess")}
+        seen = np.maximum(rivals[:, records.RIVAL.index("rounds")], 1.0)
         for number, payoff in enumerate(self.bound_payoff.payoffs):
             if isinstance(payoff, NoRegret):
-                values = [self.memory.rivals[:, columns[score.name]] / seen for score in payoff.scores]
+                values = [rivals[:, columns[score.name]] / seen for score in payoff.scores]
                 names = self.bound_payoff.regret_names(payoff)
                 regrets[number] = dict(zip(names, map(float, np.concatenate(values)), strict=True))
-        counted = self.bound_payoff.counted(self.ledger, self.rules.levels, self.memory.counted)
+        sums = np.concatenate((self.memory.view("counted"), self.memory.view("counts")))
+        counted = self.bound_payoff.counted(self.ledger, self.levels, sums)
         return self.bound_payoff.guarantee(self.ledger, regrets, counted=counted)
 
     # --- state
     def arrays(self) -> dict[str, Array]:
-        """Everything that is carried from round to round."""
-        return dict(self.memory._asdict())
+        """All numbers that are carried from round to round."""
+        return self.memory.views()
 
     def restore(self, arrays: dict[str, Array]) -> None:
-        """Take over what `arrays` of an equal engine gave."""
-        memory = self.memory
+        """Take over the `arrays` of an equal engine."""
         fields, accounts = self._admissible
-        fields.copy_into(memory._asdict(), arrays)
+        fields.copy_into(self.memory.views(), arrays)
         accounts.check(self.ledger)
-        for matrices in (memory.location_cov, memory.fit_cov):
-            admissible.check_matrices("a covariance", matrices)
+        for name in ("location_cov", "fit_cov"):
+            admissible.check_matrices("a covariance", self.memory.view(name))
 
     @cached_property
     def _admissible(self) -> tuple[admissible.Fields, admissible.Accounts]:
-        memory = admissible.Fields(self.memory._asdict(), admissible.ORDERED_MEMORY)
+        memory = admissible.Fields(self.memory.views(), admissible.ORDERED_MEMORY)
         return memory, admissible.Accounts(self.ledger)
 
-    def restored_record(self, arrays: dict[str, NDArray[Any]], features: Any) -> OrderedRecord:
-        """A pending round from its arrays, checked so that no kernel can leave its arrays."""
-        record = self.new_record()
-        self.restore_round(record.round, {"slots": arrays["slots"], **self._fields_of(arrays["row"])})
-        admissible.check_certificate(record.certificate, self.ledger)
+    def restored_record(self, arrays: dict[str, NDArray[Any]], features: Any) -> Round:
+        """Pending round from its arrays, checked so that no kernel can leave its arrays."""
+        blank = Round(self.rules)
+        row = like("row", arrays["row"], blank.row, missing=True)
+        slots = like("slots", arrays["slots"], blank.whole)
+        record = restored_round(self.rules, row, slots)
+        self.check_round(record)
         record.features = features
         return record
 
-    def _fields_of(self, row: Array) -> dict[str, Array]:
-        """Cut the row of a pending round into its arrays."""
-        names = tuple(round_shapes(self.rules)._asdict())[1:]
-        theirs = like("row", row, np.empty(length(self._shapes)), missing=True)
-        return dict(zip(names, fields(self._shapes, theirs), strict=True))
-
-    def restore_round(self, round: Round, arrays: dict[str, NDArray[Any]]) -> None:
-        """Take over the arrays of a pending round."""
-        admissible.Fields(round._asdict(), admissible.ORDERED_ROUND).copy_into(round._asdict(), arrays)
-        admissible.check_round(round, self.capacity, len(self.rules.learners))
-
-
-def new_memory(rules: Rules) -> tuple[Array, Memory]:
-    """A memory before any round but for its ledger, in a row of numbers."""
-    shapes = memory_shapes(rules)
-    row = np.zeros(length(shapes))
-    memory = Memory(*fields(shapes, row))
-    memory.statistics[Statistic.SCORE_SIZE] = 1.0
-    memory.statistics[Statistic.LAST_PIT] = 0.5
-    memory.statistics[Statistic.LEVEL_VARIANCE] = 1.0
-    memory.location_cov[:] = tracker.LOCATION_START * np.eye(LOCATION_FEATURES)
-    memory.spread[:] = 1.0
-    memory.fit_cov[:] = tracker.SPREAD_START * np.eye(SPREAD_FEATURES)
-    memory.by_group[:, GroupColumn.VARIANCE] = 1.0
-    return row, memory
+    def check_round(self, record: Round) -> None:
+        """Refuse a round whose numbers no kernel leads to."""
+        fields = {"slots": record.whole, **record.views()}
+        admissible.Fields(fields, admissible.ORDERED_ROUND).copy_into(fields, fields)
+        admissible.check_round(record)
+        admissible.check_certificate(record.view("certificate"), self.ledger)
 
 
 def groups_of(layout: LedgerLayout) -> tuple[int, int]:
-    """The groups that the learners look at: those of the part that has most, if any has several."""
-    counts = layout.parts[:, _ledger.PartColumn.GROUPS]
+    """Groups that the learners use: those of the part that has most, if any has several."""
+    counts = layout.part_table[:, _ledger.PartColumn.GROUPS]
     if not (counts > 1).any():
         return 0, 0
     most = int(counts.argmax())
-    return int(layout.parts[most, _ledger.PartColumn.CONTEXT]), int(counts[most])
-
-
-def forecast_of(
-    space: OrderedSpace, cells: Array, n: int, certificate: Certificate | None, why: Any, coin: float = 0.0
-) -> Forecast:
-    """What users see of a round's cells; where the space has no bound, the outer cell is open."""
-    left, right = cells[LEFT, :n].copy(), cells[RIGHT, :n].copy()
-    if space.low == -math.inf:
-        left[0] = -math.inf
-    if space.high == math.inf:
-        right[-1] = math.inf
-    return Forecast.trusted(left, right, cells[PLAYED, :n].copy(), certificate, why, coin or None)
+    return int(layout.part_table[most, _ledger.PartColumn.CONTEXT]), int(counts[most])
 
 
 def cell_grid_of(space: OrderedSpace, round: Round, features: Any) -> CellGrid:
     """The cells of a round as payoffs see them."""
-    n = int(round.info[RoundInfo.CELLS])
-    several = len(round.rivals) > 1
-    experts = round.rivals[:, :n].copy()
-    if several:
-        experts[np.isnan(round.experts[1:, 0])] = np.nan
+    n, cells = round.count(), round.view("cells")
+    experts = round.view("rivals")[:, :n].copy()
+    if len(experts) > 1:
+        experts[np.isnan(round.view("experts")[1:, 0])] = np.nan
     return CellGrid(
         space,
         n,
-        round.cells[CellRow.LEFT, :n],
-        round.cells[CellRow.RIGHT, :n],
-        float(round.info[RoundInfo.LOW]),
-        float(round.info[RoundInfo.HIGH]),
-        round.cells[CellRow.EXPERT, :n],
+        cells[LEFT, :n],
+        cells[RIGHT, :n],
+        round.read("info", "low"),
+        round.read("info", "high"),
+        cells[EXPERT, :n],
         experts,
         features,
-        round.raw if round.info[RoundInfo.HAS_EXPERT] > 0.0 else NOTHING,
+        round.view("raw") if round.read("info", "has_expert") > 0.0 else NOTHING,
     )
 
 

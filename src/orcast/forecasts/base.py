@@ -17,10 +17,17 @@ Why = Callable[[], Any]
 class IssuedForecast:
     """A forecast that a game may have issued."""
 
-    __slots__ = ("_why", "certificate")
+    __slots__ = ("_certificate", "_why")
 
-    certificate: Certificate | None
+    _certificate: Certificate | Callable[[], Certificate] | None
     _why: Why | None
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """Certificate, if a recalibrator issued the forecast; built when it is first read."""
+        if callable(self._certificate):
+            self._certificate = self._certificate()
+        return self._certificate
 
     def explain(self) -> Any:
         """Why the game issued this forecast and no other."""

@@ -18,6 +18,8 @@ from orcast.validation import short
 if TYPE_CHECKING:
     from orcast.ledger import Certificate
 
+    Given = Certificate | Callable[[], Certificate] | None
+
 Array = NDArray[np.float64]
 
 # Masses may miss a sum of 1 by this much, and are then divided by their sum.
@@ -62,16 +64,16 @@ class FiniteForecast(IssuedForecast):
     _instead: ClassVar[str]
 
     @classmethod
-    def trusted(cls, space: FiniteSpace, mass: Array, certificate: Certificate | None, why: Why | None = None) -> Self:
-        """From masses that a kernel made: no checks, no copies."""
+    def trusted(cls, space: FiniteSpace, mass: Array, certificate: Given, why: Why | None = None) -> Self:
+        """From masses that a kernel made: no checks, no copies; the certificate may be a function that makes it."""
         self = cls.__new__(cls)
         mass.flags.writeable = False
-        self.space, self.mass, self.certificate, self._why = space, mass, certificate, why
+        self.space, self.mass, self._certificate, self._why = space, mass, certificate, why
         return self
 
     def _made_by_hand(self, space: FiniteSpace, mass: ArrayLike, certificate: Certificate | None) -> None:
         self.space, self.mass = space, frozen(as_masses(mass, space.cells))
-        self.certificate, self._why = certificate, None
+        self._certificate, self._why = certificate, None
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data, exact; the class brings it back from `**data`, or from its space and the masses."""
@@ -160,15 +162,15 @@ class BinaryForecast(FiniteForecast):
 
     def __init__(self, probability: float, certificate: Certificate | None = None) -> None:
         p = _as_probability(probability)
-        self._mass, self.certificate, self._why = p, certificate, None
+        self._mass, self._certificate, self._why = p, certificate, None
 
     @classmethod
     def trusted(
-        cls, space: FiniteSpace, mass: Array | float, certificate: Certificate | None, why: Why | None = None
+        cls, space: FiniteSpace, mass: Array | float, certificate: Given, why: Why | None = None
     ) -> Self:
         """From two masses, or from the probability of a yes: no checks, no copies."""
         self = cls.__new__(cls)
-        self._mass, self.certificate, self._why = mass, certificate, why
+        self._mass, self._certificate, self._why = mass, certificate, why
         return self
 
     @property
@@ -496,7 +498,7 @@ _CLASSES: dict[type, type[FiniteForecast]] = {
 
 
 def forecast_on(
-    space: FiniteSpace, mass: Array, certificate: Certificate | None = None, why: Why | None = None
+    space: FiniteSpace, mass: Array, certificate: Given = None, why: Why | None = None
 ) -> FiniteForecast:
     """The forecast with these masses on a finite space; they are trusted and not copied.
 

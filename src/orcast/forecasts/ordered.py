@@ -11,9 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from orcast.forecasts.base import GivenExplanation, IssuedForecast, Why, as_share, generator
+from orcast.kernels.reading import (
+    mean_and_variance_arrays,
+    nearest_normal_arrays,
+    read_quantiles_arrays,
+    read_randomised_arrays,
+    read_round,
+)
 from orcast.validation import floats, number, short
 
 if TYPE_CHECKING:
+    from orcast.kernels.state import Round
     from orcast.ledger import Certificate
 
 Array = NDArray[np.float64]
@@ -103,7 +111,7 @@ class Forecast(IssuedForecast):
     ((0.0, inf), 0.9375, 1.75)
     """
 
-    __slots__ = ("_below", "_bounded", "coin", "left", "mass", "right")
+    __slots__ = ("_below", "_bounded", "_ends", "_left", "_mass", "_right", "_round", "coin")
 
     def __init__(
         self,
@@ -144,13 +152,15 @@ class Forecast(IssuedForecast):
         left: Array,
         right: Array,
         mass: Array,
-        certificate: Certificate | None,
+        certificate: Any,
         why: Why | None,
         coin: float | None = None,
     ) -> None:
         for values in (left, right, mass):
             values.flags.writeable = False
-        self.left, self.right, self.mass, self.certificate = left, right, mass, certificate
+        self._left, self._right, self._mass, self._certificate = left, right, mass, certificate
+        self._round = None
+        self._ends = left.item(0) == -math.inf, right.item(-1) == math.inf
         self._why, self.coin = why, coin
         self._below: Array | None = None
         self._bounded: _Cells | None = None
@@ -161,14 +171,58 @@ class Forecast(IssuedForecast):
         left: Array,
         right: Array,
         mass: Array,
-        certificate: Certificate | None,
+        certificate: Any,
         why: Why | None = None,
         coin: float | None = None,
     ) -> Forecast:
-        """From arrays that a kernel made: no checks, no copies."""
+        """Forecast from arrays that a kernel made: no checks, no copies."""
         self = cls.__new__(cls)
         self._set(left, right, mass, certificate, why, coin)
         return self
+
+    @classmethod
+    def issued(
+        cls, round: Round, ends: tuple[bool, bool], certificate: Any = None, why: Why | None = None
+    ) -> Forecast:
+        """Forecast of a round, read from its numbers on demand; `ends` says which outer cells are open."""
+        self = cls.__new__(cls)
+        self._round, self._ends, self._certificate, self._why = round, ends, certificate, why
+        self.coin = round.coin() or None
+        self._left = self._below = self._bounded = None
+        return self
+
+    def _read(self) -> None:
+        """Copy the cells of the round."""
+        cells = self._round.cell_rows()  # type: ignore[union-attr]
+        left, right, mass = cells[0].copy(), cells[1].copy(), cells[4].copy()
+        if self._ends[0]:
+            left[0] = -math.inf
+        if self._ends[1]:
+            right[-1] = math.inf
+        for values in (left, right, mass):
+            values.flags.writeable = False
+        self._right, self._mass, self._left = right, mass, left
+
+    @property
+    def left(self) -> Array:
+        """Left ends of the cells."""
+        if self._left is None:
+            self._read()
+        return self._left  # type: ignore[return-value]
+
+    @property
+    def right(self) -> Array:
+        """Right ends of the cells."""
+        if self._left is None:
+            self._read()
+        return self._right
+
+    @property
+    def mass(self) -> Array:
+        """Masses of the cells."""
+        if self._left is None:
+            self._read()
+        return self._mass
 
     def randomised(self, rng: np.random.Generator) -> Forecast:
         """The same distribution, whose quantiles are reported at an end of their cell, by one coin for all levels.
@@ -223,27 +277,16 @@ class Forecast(IssuedForecast):
     # --- moments
     @property
     def _plain(self) -> tuple[int, Array, Array, Array, bool, bool]:
-        """What the kernels want to know."""
-        return (
-            self.mass.size,
-            self.left,
-            self.right,
-            self.mass,
-            self.left.item(0) == -math.inf,
-            self.right.item(-1) == math.inf,
-        )
+        """Arguments of the kernels that read forecasts."""
+        return self.mass.size, self.left, self.right, self.mass, *self._ends
 
     def mean(self) -> float:
         """Expected value."""
-        from orcast.forecasts.kernels import mean_and_variance
-
-        return float(mean_and_variance(*self._plain)[0])
+        return mean_and_variance_arrays(*self._plain)[0]  # type: ignore[no-any-return]
 
     def var(self) -> float:
         """Variance."""
-        from orcast.forecasts.kernels import mean_and_variance
-
-        return float(mean_and_variance(*self._plain)[1])
+        return mean_and_variance_arrays(*self._plain)[1]  # type: ignore[no-any-return]
 
     def std(self) -> float:
         """Standard deviation."""
@@ -301,16 +344,16 @@ class Forecast(IssuedForecast):
 
         With a `coin` it is an end of the cell where that lies: see `randomised`.
         """
-        from orcast.forecasts.kernels import read_quantiles, read_randomised
-
         a = as_levels(levels)
-        # a copy: for levels that must not be written to, the kernel would be compiled once more
-        flat = np.array(a).reshape(-1)
-        out = np.empty(flat.size)
-        if self.coin is None:
-            read_quantiles(*self._plain, flat, out)
+        flat = np.ascontiguousarray(a).reshape(-1)
+        if self._round is not None:
+            out = read_round(self._round, self._ends[0], self._ends[1], self.coin or 0.0, flat)
         else:
-            read_randomised(*self._plain, self.coin, flat, out)
+            out = np.empty(flat.size)
+            if self.coin is None:
+                read_quantiles_arrays(*self._plain, flat, out)
+            else:
+                read_randomised_arrays(*self._plain, self.coin, flat, out)
         return float(out[0]) if a.ndim == 0 else out.reshape(a.shape)
 
     ppf = quantile
@@ -427,10 +470,7 @@ class Forecast(IssuedForecast):
         so that a normal forecast that needs no correction comes back as it was.  `mean` and `std` are those of the
         whole distribution instead, whose tails are made for surprises: far out, little mass counts much.
         """
-        from orcast.forecasts.kernels import nearest_normal
-
-        mean, sd = nearest_normal(*self._plain)
-        return float(mean), float(sd)
+        return nearest_normal_arrays(*self._plain)  # type: ignore[no-any-return]
 
     def to_quantiles(self, levels: Iterable[float] | None = None) -> dict[float, float]:
         """A quantile grid, by level; at 0.01, 0.02, ..., 0.99 unless told otherwise."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.engine.kernels.records import LONGEST_SEASON
-from orcast.engine.kernels.seasons import SHORTEST
+from orcast.constants import LONGEST_SEASON, SHORTEST_SEASON
 
 # In nanoseconds.
 DAY = 24 * 3600 * 10**9
@@ -29,7 +28,7 @@ def seasons_of(step: int) -> tuple[int, ...]:
         return ()
     found = [period // step for period in (DAY, WEEK) if period % step == 0]
     found += [rows for least, most, rows in YEARS if least * DAY <= step <= most * DAY]
-    return tuple(int(lag) for lag in found if SHORTEST <= lag <= LONGEST_SEASON - 2)
+    return tuple(int(lag) for lag in found if SHORTEST_SEASON <= lag <= LONGEST_SEASON - 2)
 
 
 def steps_between(times: NDArray[np.int64], step: int) -> NDArray[np.int64]:

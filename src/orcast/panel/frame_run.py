@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike, NDArray
 from orcast.coins import derived_seed, seed_of
 from orcast.engine import Committee, Oracle
 from orcast.features import feature_names, has_functions, plain_payoff
-from orcast.jit import many_rounds
 from orcast.panel.bounds import Bounds, read_bounds
 from orcast.panel.checks import doubts
 from orcast.panel.column_names import of_model, of_series, rows_text
@@ -43,8 +42,8 @@ from orcast.validation import short, warn_user
 
 Array = NDArray[np.float64]
 
-# A frame with fewer forecasts is played before other processes would have started.
-SMALL = 20_000
+# Threads are started for frames with at least this many forecasts.
+SMALL = 2_000
 # Rows of a batch, at most: about a second of play.
 BATCH = 20_000
 # Rows of a stream that may be pending.
@@ -333,10 +332,7 @@ class FrameRun:
             for number, model in enumerate(self.models)
         ]
         made = ((i, self._batch(options[number], first, last)) for i, (number, first, last) in enumerate(batches))
-        payoffs: dict[int, dict[str, Any] | None]
-        payoffs = dict.fromkeys(range(len(self.models)), None if self.payoff is None else plain_payoff(self.payoff))
-        played = closing(play_all(made, workers, payoffs))
-        with many_rounds(total), progress_bar(progress, total) as add, played as results:
+        with progress_bar(progress, total) as add, closing(play_all(made, workers)) as results:
             for i, result in results:
                 number, first, last = batches[i]
                 self._write(self.models[number], first, last, result)

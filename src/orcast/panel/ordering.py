@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.engine.kernels.events import EventKind
+from orcast.kernels.records import DROP, PREDICT, SETTLE, SKIP
 from orcast.panel.column_names import of_series
 from orcast.panel.frame import Codes, Frame, Times, show_time
 from orcast.panel.horizons import PLACES, UNKNOWN, Step, find_steps, steps_ahead
@@ -28,9 +28,6 @@ from orcast.rounds import learnt_lag
 
 Array = NDArray[np.float64]
 Events = NDArray[np.int64]  # kind and entry of each
-
-# As plain numbers: Python 3.11 is slow in looking up members of an enum, and streams may be short.
-PREDICT, SETTLE, DROP, SKIP = map(int, EventKind)
 
 
 @dataclass(frozen=True)

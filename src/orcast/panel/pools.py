@@ -24,17 +24,8 @@ from numpy.typing import NDArray
 from orcast.adapters import reach_of
 from orcast.engine import admissible
 from orcast.engine.committee import POOLED
-from orcast.engine.kernels import pooling
-from orcast.engine.kernels.pooling import PoolMemory, PoolRows, PoolRules, PoolStreams
-from orcast.engine.kernels.records import (
-    EVIDENCE_SIZE,
-    TRACKER_UNIT_SIZE,
-    Evidence,
-    LedgerRow,
-    PoolColumn,
-    PoolSpread,
-    TrackerUnit,
-)
+from orcast.kernels import pooling, records
+from orcast.kernels.pool_state import SIGNAL, PoolMemory, PoolRows, PoolRules, PoolStreams, rows_with
 from orcast.panel.bounds import scale_between, space_between
 from orcast.panel.experts import ForecastShape
 from orcast.panel.row_times import Stamps
@@ -53,6 +44,9 @@ MOST_LATE = 100
 BATCH_SHARE = 1.0 / 64.0
 # Forecasts that are converted at a time.
 CHUNK = 8192
+# Columns: the count of a signal, the squares of evidence, the count of a tracker's unit.
+COUNT, SQUARE = SIGNAL.index("count"), records.EVIDENCE.index("square")
+UNIT_COUNT = records.TRACKER_UNIT.index("count")
 
 
 class SignalTable(NamedTuple):
@@ -115,9 +109,8 @@ class PendingRows:
 
     def taken(self, keep: NDArray[np.bool_]) -> PendingRows:
         """Some of them."""
-        rows = PoolRows(*(each[keep] for each in self.rows))
         own: dict[str, Any] = {name: each[keep] for name, each in vars(self).items() if name != "rows"}
-        return PendingRows(**own, rows=rows)
+        return PendingRows(**own, rows=self.rows.taken(keep))
 
 
 @dataclass
@@ -147,32 +140,14 @@ def order_of(key: StreamKey) -> tuple[str, str]:
 def rules() -> PoolRules:
     """What all pools have in common."""
     space = Line()
-    return PoolRules(POOLED.copy(), space.levels.copy(), space.scores.copy())
+    return PoolRules(POOLED, space.levels, space.scores)
 
 
 def new_pool(stamps: Any) -> PoolState:
     """A pool without streams, for times of a kind."""
-    trackers, levels = len(POOLED), len(Line().levels)
-    size = trackers * levels
-    memory = PoolMemory(
-        tally=np.zeros(len(pooling.PoolTally)),
-        common=np.zeros(PoolColumn.SUMS + size),
-        common_evidence=np.zeros(EVIDENCE_SIZE),
-        own=np.zeros((0, PoolColumn.SUMS + size)),
-        evidence=np.zeros((0, EVIDENCE_SIZE)),
-        batches=np.zeros(0),
-        members=np.zeros(0),
-        totals=np.zeros((0, size)),
-        offsets=np.zeros((0, trackers, levels)),
-        seen=np.zeros((0, PoolColumn.SUMS + size)),
-        unit=np.zeros((0, TRACKER_UNIT_SIZE)),
-        ledger=np.zeros((0, len(LedgerRow), levels + 1)),
-        beyond=np.zeros(0),
-        spreads=np.zeros((0, len(PoolSpread))),
-        errors=np.zeros((0, 2)),
-    )
+    memory = PoolMemory(rules(), 0, 0)
     none, stamps = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=stamps)
-    rows = PoolRows(np.zeros((0, levels)), np.zeros((0, levels)), np.zeros(0))
+    rows = PoolRows(0, memory.rules.level_count)
     pending = PendingRows(none, none, stamps, stamps, stamps, np.zeros(0), np.zeros(0), np.zeros((0, 2)), rows)
     return PoolState([], [], memory, none, np.zeros((0, 2), dtype=stamps.dtype), None, pending)
 
@@ -195,14 +170,14 @@ def with_streams(state: PoolState, more: Sequence[StreamKey]) -> PoolState:
         wide[places] = array
         return wide
 
-    old = state.memory._asdict()
-    new = {name: array.copy() for name, array in old.items() if name not in BY_HORIZON + BY_STREAM}
-    new |= {name: spread(old[name], columns, len(horizons)) for name in BY_HORIZON}
-    new |= {name: spread(old[name], at, len(streams)) for name in BY_STREAM}
+    memory = PoolMemory(state.memory.rules, len(horizons), len(streams))
+    for name, array in state.memory.views().items():
+        where: Any = columns if name in BY_HORIZON else at if name in BY_STREAM else slice(None)
+        memory.view(name)[where] = array
     pending = state.pending.taken(np.ones(len(state.pending), dtype=bool))
     pending.stream = at[pending.stream]
     issued, last = spread(state.issued, at, len(streams)), spread(state.last, at, len(streams))
-    return PoolState(streams, horizons, PoolMemory(**new), issued, last, state.clock, pending)
+    return PoolState(streams, horizons, memory, issued, last, state.clock, pending)
 
 
 def played_between(low: Array, high: Array, by_row: bool) -> tuple[Array, Array]:
@@ -231,7 +206,7 @@ class PoolPass:
         before = new_pool(rows.cutoff.dtype) if before is None else before
         new = self._new_rows(before, rows)
         state = self.state = with_streams(before, [rows.streams[s] for s in np.unique(rows.stream[new]).tolist()])
-        self.rules = rules()
+        self.rules = state.memory.rules
         self.begun = state.clock is not None
         self._outcomes_of_pending(rows)
         place = {key: i for i, key in enumerate(state.streams)}
@@ -343,7 +318,7 @@ class PoolPass:
         series = {key: i for i, key in enumerate(dict.fromkeys(key for key, _ in state.streams))}
         of = np.array([series[key] for key, _ in state.streams], dtype=np.int64)
         begun = np.zeros(len(series))
-        begun[of[state.memory.unit[:, TrackerUnit.COUNT] > 0.0]] = 1.0
+        begun[of[state.memory.view("unit")[:, UNIT_COUNT] > 0.0]] = 1.0
         low, high = np.full(len(of), -math.inf), np.full(len(of), math.inf)
         which: Any = self.stream if self.options.by_row else slice(None)
         low[which], high[which] = played_between(self.bounds[:, 0], self.bounds[:, 1], self.options.by_row)
@@ -397,8 +372,7 @@ class PoolPass:
                 self._issue(issued[a:issue_end], chunks)
             a = issue_end
         self._keep()
-        size = self.rules.trackers.shape[0] * len(self.rules.levels)
-        rows = np.concatenate(self.rows_out) if self.rows_out else np.empty((0, PoolColumn.SUMS + 2 * size + 1))
+        rows = np.concatenate(self.rows_out) if self.rows_out else np.empty((0, self.rules.signal_size))
         index = np.array(self.index, dtype=np.int64).reshape(len(self.stamps), len(self.state.horizons))
         return SignalTable(np.array(self.stamps, dtype=self.cutoff.dtype), index, rows, self.begun)
 
@@ -414,17 +388,16 @@ class PoolPass:
         return int(was.sum()) + np.searchsorted(begun, moments, side="right")
 
     def _begin_store(self) -> None:
-        pending = self.state.pending
-        self.store = PoolRows(*(each.copy() for each in pending.rows))
+        self.store = self.state.pending.rows.grown(0)
         self.place[: self.old] = np.arange(self.old)
         self.free: Integers = np.empty(0, dtype=np.int64)
 
     def _take_places(self, count: int) -> Integers:
         """Places for so many forecasts."""
         if len(self.free) < count:
-            room = len(self.store.batch)
+            room = self.store.count
             more = max(count - len(self.free), room // 2, 256)
-            self.store = PoolRows(*(np.concatenate((each, np.zeros((more, *each.shape[1:])))) for each in self.store))
+            self.store = self.store.grown(more)
             self.free = np.concatenate((np.arange(room + more - 1, room - 1, -1), self.free))
         taken, self.free = self.free[len(self.free) - count :], self.free[: len(self.free) - count]
         return taken
@@ -439,7 +412,7 @@ class PoolPass:
         given = self.given(self.new[at - self.old])
         low, high = self._bounds_of(at).T
         shift, scale = scale_between(low, high, by_row)
-        rows, spreads = np.empty((len(at), len(self.rules.levels))), np.empty(len(at))
+        rows, spreads = np.empty((len(at), self.rules.level_count)), np.empty(len(at))
         pairs = np.column_stack((np.isfinite(low), np.isfinite(high)) if by_row else (low, high))
         kinds, which = np.unique(pairs, axis=0, return_inverse=True)
         which = which.ravel()
@@ -467,7 +440,7 @@ class PoolPass:
             places = self._take_places(count)
             point = self.options.shape.kind == "point"
             if not point:
-                self.store.q[places] = self._buffer[0][part]
+                self.store.view("q")[places] = self._buffer[0][part]
             points = self.point[at[:count]] if point else np.empty(0)
             pooling.issue(
                 self.rules,
@@ -488,23 +461,23 @@ class PoolPass:
         state = self.state
         at = at[np.lexsort((self.time[at], self.due[at], self.stream[at]))]
         places, which = self.place[at].astype(np.int64), self.stream[at].astype(np.int64)
-        alone = float(state.memory.tally[pooling.PoolTally.SERIES]) <= 1.0
+        alone = state.memory.alone()
         points = self.point[at] if self.options.shape.kind == "point" else np.empty(0)
         pooling.settle(self.rules, state.memory, self.streams, which, places, self.value[at], points, self.store)
         self.place[at] = -1
         self.free = np.concatenate((self.free, places))
         self.settled[at] = True
         state.clock = moment
-        changed = np.arange(len(state.horizons)) if alone else np.unique(self.streams.horizon[self.stream[at]])
+        changed = np.arange(len(state.horizons)) if alone else np.unique(self.streams.horizons[self.stream[at]])
         self._write(changed, moment)
 
     def _write(self, horizons: Integers, moment: Any) -> None:
         """What some horizons hear from now on."""
         memory = self.state.memory
-        rows = np.empty((len(horizons), len(memory.common) + memory.totals.shape[1] + 1))
+        rows = np.empty((len(horizons), self.rules.signal_size))
         heard = np.zeros(len(horizons), dtype=np.int64)
-        pooling.hear(memory, horizons, rows, heard)
-        alone = float(memory.tally[pooling.PoolTally.SERIES]) <= 1.0
+        pooling.hear(memory, horizons, rows.reshape(-1), heard)
+        alone = memory.alone()
         self.newest = self.newest.copy()
         count = self.written
         if alone:
@@ -525,7 +498,7 @@ class PoolPass:
         keep = (self.place >= 0) & ~self.settled & (age <= MOST_LATE)
         if not self.options.remember:
             keep[:] = False
-        rows = PoolRows(*(each[self.place[keep]] for each in self.store))
+        rows = self.store.taken(self.place[keep])
         state.pending = PendingRows(
             self.stream[keep].astype(np.int64),
             self.serial[keep].astype(np.int64),
@@ -543,8 +516,8 @@ class PoolPass:
 
 POOL_MEMORY: admissible.Table = {
     **dict.fromkeys(("tally", "batches", "members", "unit", "errors"), admissible.COUNTED),
-    **{name: {int(PoolColumn.COUNT): admissible.COUNTED} for name in ("common", "own", "seen")},
-    **{name: {int(Evidence.SQUARE): admissible.COUNTED} for name in ("common_evidence", "evidence")},
+    **{name: {COUNT: admissible.COUNTED} for name in ("common", "own", "seen")},
+    **{name: {SQUARE: admissible.COUNTED} for name in ("common_evidence", "evidence")},
     "offsets": admissible.VALUES,
     "totals": admissible.VALUES,
     "ledger": admissible.ANY,
@@ -563,8 +536,8 @@ PENDING: admissible.Table = {
 
 def pool_to_plain(state: PoolState) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """A pool as what JSON can hold, and named arrays, each in one row."""
-    arrays: dict[str, NDArray[Any]] = {name: array.ravel() for name, array in state.memory._asdict().items()}
-    pending = {**vars(state.pending), **state.pending.rows._asdict()}
+    arrays: dict[str, NDArray[Any]] = {name: array.ravel() for name, array in state.memory.views().items()}
+    pending = {**vars(state.pending), **state.pending.rows.views()}
     del pending["rows"]
     arrays |= {f"pending/{name}": array.ravel() for name, array in pending.items()}
     arrays |= {"issued": state.issued, "last": state.last.ravel()}
@@ -581,8 +554,9 @@ def pool_from_plain(plain: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -
     state = with_streams(new_pool(kind), keys)
     if state.streams != keys:
         raise ValueError("the streams of a pool are not in order")
-    shaped = {name: arrays[name].reshape(array.shape) for name, array in state.memory._asdict().items()}
-    admissible.Fields(state.memory._asdict(), POOL_MEMORY).copy_into(state.memory._asdict(), shaped)
+    memory = state.memory.views()
+    shaped = {name: arrays[name].reshape(array.shape) for name, array in memory.items()}
+    admissible.Fields(memory, POOL_MEMORY).copy_into(memory, shaped)
     count = len(arrays["pending/stream"])
     levels = len(Line().levels)
     template = {
@@ -604,10 +578,10 @@ def pool_from_plain(plain: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -
         raise ValueError("a pending row of a pool is not yet issued")
     if not (np.diff(found["q"], axis=1) >= 0.0).all():
         raise ValueError("a pending row of a pool has quantiles that are not in order")
-    rows = PoolRows(*(found.pop(name) for name in ("q", "blends", "batch")))
+    rows = rows_with(*(found.pop(name) for name in ("q", "blends", "batch")))
     state.pending = PendingRows(**found, rows=rows)
     clock = arrays["clock"]
-    if len(clock) != int(state.memory.members.sum() > 0.0) or clock.dtype != kind:
+    if len(clock) != int(memory["members"].sum() > 0.0) or clock.dtype != kind:
         raise ValueError("the clock of a pool is no time")
     state.clock = clock[0] if len(clock) else None
     return state

@@ -19,21 +19,12 @@ from orcast.adapters import reach_of
 from orcast.coins import coins
 from orcast.engine import Committee, Oracle
 from orcast.engine.bound_payoff import BoundPayoff
-from orcast.engine.kernels import events as event_kernels
-from orcast.engine.kernels.events import (
-    Counter,
-    EventInputs,
-    EventKind,
-    EventOutputs,
-    PackedRounds,
-    PendingStore,
-    pack_row,
-    unpack_row,
-)
-from orcast.engine.kernels.tracker import skip_steps
 from orcast.engine.ordered import OrderedEngine
 from orcast.histories import ALONE
-from orcast.jit import expect_rounds
+from orcast.kernels import events as kernels
+from orcast.kernels.records import PREDICT, SETTLE, SKIP
+from orcast.kernels.tracker import skip_steps
+from orcast.packed import PackedRounds, pack_row, unpack_row
 from orcast.panel.bounds import scale_between, space_between
 from orcast.panel.experts import ForecastShape, normal_rows
 from orcast.panel.ordering import Before
@@ -50,10 +41,11 @@ Array = NDArray[np.float64]
 Events = NDArray[np.int64]  # kind, entry, and row of the signals that is heard (-1: none) of each
 
 # As plain numbers: Python 3.11 is slow in looking up members of an enum, and streams may be short.
-PREDICT = int(EventKind.PREDICT)
 HOLDS, PROMISED, MISCALIBRATION, MEAN, SD, _ = map(int, _ledger.RoundLog)
 # What is heard where there is no pool.
 NO_SIGNALS = np.empty((0, 0))
+# Events in one call of the compiled loop: between two calls Python can be interrupted.
+AT_ONCE = 4000
 # Runners that are kept, of series with other bounds.
 MOST_RUNNERS = 256
 
@@ -74,6 +66,29 @@ class NewForecasts:
     high: Array
     units: Units
     features: list[Any] | None = None
+
+
+class Inputs(NamedTuple):
+    """What is to be run: entries that are pending from before, then one for each new forecast; see `kernels.Stream`."""
+
+    values: Array
+    points: Array
+    spreads: Array
+    experts: Array
+    reach: Array
+    levels: Array
+    widths: NDArray[np.int64]
+    level_set: NDArray[np.int64]
+    signals: Array
+    coins: Array
+
+
+class Outputs(NamedTuple):
+    """Results: quantiles and log of each new forecast, and the miscalibration after each outcome."""
+
+    quantiles: Array
+    round_log: Array
+    settled: Array
 
 
 class RunState(NamedTuple):
@@ -177,7 +192,7 @@ class Runner:
         shift, scale = new.units
         return np.asarray((new.given[:, 0] - shift) / scale)
 
-    def _inputs(self, new: NewForecasts, values: Array, points: Array, signals: Array, tossed: Array) -> EventInputs:
+    def _inputs(self, new: NewForecasts, values: Array, points: Array, signals: Array, tossed: Array) -> Inputs:
         shape, space, m = self.shape, self.space, len(new.given)
         shift, scale = new.units
         experts, spreads = np.empty((0, 0)), np.empty(0)
@@ -198,10 +213,8 @@ class Runner:
             row[: len(each)] = each
         widths = np.array([len(each) for each in sets])
         values, points = np.ascontiguousarray(values), np.ascontiguousarray(points)
-        contexts = np.empty((m, 0))
-        level_set = level_set.astype(np.int64)
-        return EventInputs(
-            values, points, spreads, experts, reach, contexts, levels, widths, level_set, signals, tossed
+        return Inputs(
+            values, points, spreads, experts, reach, levels, widths, level_set.astype(np.int64), signals, tossed
         )
 
     def answers(self, run: CompiledRun | PythonRun, new: NewForecasts) -> Array:
@@ -269,7 +282,7 @@ class Runner:
     def has_seasons(self) -> bool:
         """Whether there are learners that look at seasons."""
         engine = self.rounds.engine
-        return isinstance(engine, OrderedEngine) and len(engine.rules.learners) > 0
+        return isinstance(engine, OrderedEngine) and engine.rules.learner_count > 0
 
     def presume_seasons(self, lags: Sequence[int]) -> None:
         """Let the learners of a stream that begins look at these lags, where there are learners."""
@@ -284,52 +297,37 @@ class Runner:
         return RunState(rounds, errors, pack_row(engine.arrays().values()), sizes)
 
 
-def _new_outputs(inputs: EventInputs, width: int) -> EventOutputs:
-    m = len(inputs.level_set)
-    round_log = np.full((m, _ledger.ROUND_LOG_SIZE), np.nan)
-    return EventOutputs(np.full((m, width), np.nan), round_log, np.full(len(inputs.values), np.nan))
-
-
 class CompiledRun:
-    """The events of one stream, played by the compiled loop."""
+    """The events of one stream, run by a compiled loop."""
 
     def __init__(
-        self, runner: Runner, state: RunState, inputs: EventInputs, features: list[Any] | None, events: Events
+        self, runner: Runner, state: RunState, inputs: Inputs, features: list[Any] | None, events: Events
     ) -> None:
         engine: Any = runner.rounds.engine
-        self.runner, self.engine = runner, engine
+        self.runner, self.engine, self.inputs = runner, engine, inputs
         packed = state.rounds
-        old, entries = len(packed.issued), len(inputs.values)
-        kinds = events[events[:, 0] != EventKind.SKIP, 0]
-        open_ = old + np.cumsum(1 - 2 * (kinds != PREDICT))
-        most = int(open_.max(initial=max(old, 1)))
+        old = len(packed.issued)
+        kinds = events[events[:, 0] != SKIP, 0]
+        pending = old + np.cumsum(1 - 2 * (kinds != PREDICT))
         issued, lag, reserved = packed.counters.tolist()
         check_counters(issued, None if lag != lag else lag, reserved, packed.issued.tolist())
-        store = PendingStore(
+        self.stream = kernels.Stream(
+            engine.rules,
+            *inputs[:5],
+            self._contexts(inputs, features),
+            *inputs[5:],
             np.concatenate((packed.counters, state.errors)),
-            np.zeros((most, engine.record_size)),
-            np.zeros((most, engine.space.cells), dtype=np.int64),
-            np.zeros((most, _ledger.CERTIFICATE_SIZE)),
-            np.full(entries, -1, dtype=np.int64),
-            np.zeros(most + 1, dtype=np.int64),
-            np.arange(most, -1, -1, dtype=np.int64),
-            np.zeros(entries),
-            packed.counters[:1].copy(),
+            int(pending.max(initial=max(old, 1))),
         )
         if old:
-            for entry, (arrays, own) in enumerate(zip(packed.arrays(), packed.features, strict=True)):
-                record = engine.restored_record(arrays, own)
-                store.records[entry], store.slots[entry] = record.row, record.slots
-                store.certificates[entry] = record.certificate
-            store.place[:old] = np.arange(old)
-            store.queue[0], store.queue[1 : old + 1] = old, np.arange(old)
-            store.issued[:old] = packed.issued
-        store.free[0] = most - old
-        self.store, self.inputs = store, inputs._replace(contexts=self._contexts(inputs, features))
-        self.outputs = _new_outputs(inputs, inputs.levels.shape[1])
+            pairs = zip(packed.arrays(), packed.features, strict=True)
+            records = [engine.restored_record(arrays, own) for arrays, own in pairs]
+            rows, slots = np.array([each.row for each in records]), np.array([each.whole for each in records])
+            self.stream.resume(rows, slots, packed.issued)
+        self.outputs = Outputs(self.stream.quantiles, self.stream.round_log, self.stream.settled)
 
-    def _contexts(self, inputs: EventInputs, features: list[Any] | None) -> Array:
-        """The contexts of the new forecasts; of a point forecast they see the point."""
+    def _contexts(self, inputs: Inputs, features: list[Any] | None) -> Array:
+        """Contexts of the new forecasts; those of a point forecast see the point."""
         engine, m = self.engine, len(inputs.level_set)
         contexts = np.ones((m, engine.rules.groups))
         if not engine.bound_payoff.plain:
@@ -343,20 +341,14 @@ class CompiledRun:
         return contexts
 
     def play(self, events: Events) -> None:
-        """Play events."""
-        engine, store, play = self.engine, self.store, event_kernels.play
-        at = 0
-        given = engine.rules, engine.memory_row, self.inputs, store, self.outputs
-        expect_rounds(play, (*given, events, at), len(events) // 2)
-        while at < len(events):
-            stop = at + play.at_once(len(events) - at)
-            play(*given, events[:stop], at)
-            at = stop
+        """Run events."""
+        for start in range(0, len(events), AT_ONCE):
+            self.stream.run(self.engine.memory, np.ascontiguousarray(events[start : start + AT_ONCE]).reshape(-1))
 
     def look_ahead(self, events: Events) -> None:
-        """Play events for the miscalibration that comes of them, and undo everything else."""
-        store = self.store
-        changing = (self.engine.memory_row, store.counters, store.place, store.queue, store.free)
+        """Run events for the miscalibration that comes of them, and undo everything else."""
+        stream = self.stream
+        changing = (self.engine.memory.row, stream.counters, stream.place, stream.queue, stream.free)
         was = [array.copy() for array in changing]
         self.play(events)
         for array, before in zip(changing, was, strict=True):
@@ -365,29 +357,29 @@ class CompiledRun:
     @property
     def pending(self) -> NDArray[np.int64]:
         """The pending entries, the oldest first."""
-        return self.store.queue[1 : self.store.queue[0] + 1]
+        return self.stream.pending  # type: ignore[no-any-return]
 
     def state(self) -> RunState:
         """The game after the events."""
-        store, entries = self.store, self.pending
-        places = store.place[entries]
-        fields = (("row", "<f8", (store.records.shape[1],)), ("slots", "<i8", (store.slots.shape[1],)))
-        records = np.concatenate((store.records[places], store.slots[places].astype(np.float64)), axis=1)
+        stream, entries = self.stream, self.pending
+        places = stream.place[entries]
+        fields = (("row", "<f8", (stream.records.shape[1],)), ("slots", "<i8", (stream.slots.shape[1],)))
+        records = np.concatenate((stream.records[places], stream.slots[places].astype(np.float64)), axis=1)
         packed = PackedRounds(
-            store.counters[: Counter.ERROR_SUM].copy(),
+            stream.counters[:3].copy(),
             fields if len(entries) else (),
             records,
-            store.issued[entries],
+            stream.issued[entries],
             [None] * len(entries),
         )
-        return self.runner.state(packed, store.counters[Counter.ERROR_SUM :].copy())
+        return self.runner.state(packed, stream.counters[3:].copy())
 
 
 class PythonRun:
     """The events of one stream, played round by round."""
 
     def __init__(
-        self, runner: Runner, state: RunState, inputs: EventInputs, features: list[Any] | None, events: Events
+        self, runner: Runner, state: RunState, inputs: Inputs, features: list[Any] | None, events: Events
     ) -> None:
         self.runner, self.rounds, self.inputs = runner, runner.rounds, inputs
         self.features = features
@@ -396,13 +388,15 @@ class PythonRun:
         self.residuals = Residuals()
         self.residuals.total, self.residuals.count = float(state.errors[0]), int(state.errors[1])
         width = inputs.levels.shape[1] if runner.shape.ordered else len(runner.shape.outputs)
-        self.outputs = _new_outputs(inputs, width)
+        m, entries = len(inputs.level_set), len(inputs.values)
+        log = np.full((m, _ledger.ROUND_LOG_SIZE), np.nan)
+        self.outputs = Outputs(np.full((m, width), np.nan), log, np.full(entries, np.nan))
 
     def play(self, events: Events) -> None:
         """Play events; where each outcome comes before the next forecast, in one compiled loop if there is one."""
         at = 0
         kinds, entries = events[:, 0], events[:, 1]
-        pairs = (kinds[:-1] == EventKind.PREDICT) & (kinds[1:] == EventKind.SETTLE) & (entries[:-1] == entries[1:])
+        pairs = (kinds[:-1] == PREDICT) & (kinds[1:] == SETTLE) & (entries[:-1] == entries[1:])
         while at < len(events):
             if self.rounds.engine.runs and not self.rounds.pending and len(pairs) > at and pairs[at]:
                 more = pairs[at::2]
@@ -411,16 +405,16 @@ class PythonRun:
                 at += 2 * count
                 continue
             kind, entry = int(kinds[at]), int(entries[at])
-            if kind == EventKind.SKIP:
+            if kind == SKIP:
                 engine: Any = self.rounds.engine
                 skip_steps(engine.memory, entry)
                 at += 1
                 continue
             heard = int(events[at, 2])
             self.rounds.listen(self.inputs.signals[heard] if heard >= 0 else None)
-            if kind == EventKind.PREDICT:
+            if kind == PREDICT:
                 self._predict(entry)
-            elif kind == EventKind.SETTLE:
+            elif kind == SETTLE:
                 self._settle(entry)
             else:
                 self.rounds.drop(entry)
@@ -437,7 +431,7 @@ class PythonRun:
 
     def _predict(self, entry: int) -> None:
         new, inputs = entry - self.old, self.inputs
-        certificates = np.array([each.record.certificate for each in self.rounds.pending.values()])
+        certificates = np.array([each.record.certificate_row for each in self.rounds.pending.values()])
         if len(inputs.points):
             space: Any = self.runner.space
             point = inputs.points[entry : entry + 1]
@@ -453,7 +447,7 @@ class PythonRun:
         self.outputs.quantiles[new, :width] = self.rounds.read(record, inputs.levels[which, :width], log_row)
         if len(certificates):
             account = self.rounds.engine.ledger.account
-            log_row[PROMISED] = event_kernels.promised(account, certificates, record.certificate)
+            log_row[PROMISED] = kernels.promised(account, certificates, record.certificate_row)
 
     def _settle(self, entry: int) -> None:
         value = float(self.inputs.values[entry])

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from orcast import persistence
 from orcast.coins import seed_of
-from orcast.engine.kernels.events import PackedRounds, record_fields
-from orcast.engine.kernels.records import LONGEST_SEASON
+from orcast.constants import LONGEST_SEASON
+from orcast.packed import PackedRounds, record_fields
 from orcast.panel.calendar import seasons_of
 from orcast.panel.experts import ForecastShape
 from orcast.panel.horizons import Step, step_from_plain

@@ -6,14 +6,15 @@ it was, so that the caller can still refuse the whole.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from threading import Event
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast.constants import LONGEST_SEASON
 from orcast.engine import Oracle
-from orcast.engine.kernels.records import LONGEST_SEASON
 from orcast.panel.calendar import seasons_of, steps_between
 from orcast.panel.experts import ForecastShape
 from orcast.panel.ordering import DROP, PREDICT, SETTLE, Before, Entries, order_of_play, with_skips
@@ -94,10 +95,6 @@ class Batch:
     heard: list[tuple[SignalTable, int]] | None = None
     seeds: list[int] | None = None  # of the coins of each stream
 
-    def with_payoff(self, payoff: Payoff | None) -> Batch:
-        """The same with another payoff: it travels by itself."""
-        return replace(self, options=replace(self.options, payoff=payoff))
-
 
 @dataclass
 class StreamResult:
@@ -110,8 +107,8 @@ class StreamResult:
     incomplete: list[tuple[int, int, int]]  # streams that cannot be replayed: rows in the frame, rows that were played
 
 
-def play_batch(batch: Batch, pools: dict[int, RunnerPool]) -> StreamResult:
-    """Play the streams of a batch; the runners are kept from one to the next."""
+def play_batch(batch: Batch, pools: dict[int, RunnerPool], stop: Event | None = None) -> StreamResult:
+    """Run the streams of a batch; the runners are kept from one to the next. `stop` ends it early, its result unused."""
     n, options = len(batch.time), batch.options
     answers, certificate = np.full((n, len(options.shape.outputs)), np.nan), np.full((n, 3), np.nan)
     result = StreamResult(answers, certificate, np.full(n, Status.NO_FORECAST, dtype=np.uint8), [], [])
@@ -121,6 +118,8 @@ def play_batch(batch: Batch, pools: dict[int, RunnerPool]) -> StreamResult:
         )
     pool = pools[options.number]
     for number, before in enumerate(batch.streams):
+        if stop is not None and stop.is_set():
+            break
         if batch.starts[number] == batch.starts[number + 1] and (before is None or not len(before.pending)):
             result.streams.append(before)
             continue

@@ -18,10 +18,9 @@ from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.priors import GridPrior
 from orcast.engine.dense.search import CandidateSearch, DenseRound, HalfSpaceClaim, log_masses
-from orcast.paper import orca_kernels
+from orcast.kernels import orca as kernels
 from orcast.paper.exact.base import expert_alone
 from orcast.paper.families import Family, GaussianMixture, Softmax
-from orcast.paper.orca_kernels import AdamRates
 from orcast.paper.orca_problem import compiles, problem_of
 from orcast.paper.slopes import centring, slopes, smooth_slopes
 from orcast.payoffs import CellGrid, CellPayoff
@@ -72,9 +71,9 @@ class Adam:
         _check_numbers(self, rate=(1e-12, 1e3), first=(0.0, 1.0 - 1e-12), second=(0.0, 1.0 - 1e-12))
 
     @property
-    def rates(self) -> AdamRates:
-        """As the kernel takes them."""
-        return AdamRates(self.rate, self.first, self.second, 1e-12)
+    def rates(self) -> kernels.AdamRates:
+        """Arguments of the kernel."""
+        return kernels.AdamRates(self.rate, self.first, self.second, 1e-12)
 
 
 @dataclass(frozen=True)
@@ -331,7 +330,7 @@ class OrcaSolver:
     def _search(
         self, search: CandidateSearch, cell_grid: CellGrid, parameters: Array, nature: Array, soft: float
     ) -> Array:
-        """The slow twin of orca_kernels.descend, for any family and payoff."""
+        """The slow twin of `kernels.orca.descend`, for any family and payoff."""
         family, adam = self.options.family, self.options.optimizer
         first, second = np.zeros(parameters.size), np.zeros(parameters.size)
         best, found = parameters, math.inf
@@ -345,8 +344,7 @@ class OrcaSolver:
                 best, found = parameters, float(reach.max())
             if found <= 0.0 or step == self.options.steps:
                 break
-            weights = np.zeros(reach.size)
-            orca_kernels.weigh(reach.size, reach, soft, weights)
+            weights = kernels.choose(reach, soft)
             cells = weights @ nature if nature.size else weights
             slopes_of = smooth_slopes if self.options.smooth else slopes
             found_slopes = [slopes_of(cell_payoff, s, p, cells) for cell_payoff, s in pairs]
@@ -365,6 +363,5 @@ class OrcaSolver:
     ) -> Array:
         options = self.options
         problem = problem_of(options, zip(search.cell_payoffs, search.owed, strict=True), cell_grid, nature, soft)
-        best = np.empty(cell_grid.cells)
-        orca_kernels.descend(problem, parameters.copy(), options.optimizer.rates, options.steps, best)
+        best: Array = kernels.search(problem, parameters, options.optimizer.rates, options.steps)[0]
         return best

@@ -1,4 +1,4 @@
-"""What the compiled search of ORCA is given: a round's payoffs as tables on its cells."""
+"""Input of the compiled search of ORCA: the payoffs of a round as tables on its cells."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.engine.kernels import equilibrium as equilibrium_kernels
-from orcast.paper import orca_kernels
-from orcast.paper.orca_kernels import ExpertTables, OrcaProblem, QuantileTables
+from orcast.kernels.equilibrium import field_tables_arrays
+from orcast.kernels.orca import ExpertTables, OrcaProblem, QuantileTables, cell_crps
 from orcast.payoffs import CellGrid, CellPayoff
 from orcast.payoffs.calibration import IntervalCellPayoff, QuantileCellPayoff
 from orcast.payoffs.recipe import BoundedCellPayoff
@@ -85,10 +84,8 @@ def expert_tables(regrets: Sequence[tuple[RegretCellPayoff, Array]], cell_grid: 
             if due.any():
                 rows.append((np.ascontiguousarray(cell_grid.experts[e]), due, loss))
     masses = np.array([x for x, _, _ in rows]).reshape(len(rows), cell_grid.cells)
-    crps = np.empty(masses.shape)
-    for x, theirs in zip(masses, crps, strict=True):
-        score_cells = orca_kernels.crps_centres if centre else orca_kernels.crps_means
-        score_cells(cell_grid.cells, cell_grid.right - cell_grid.left, x, theirs)
+    width = cell_grid.right - cell_grid.left
+    crps = np.array([cell_crps(width, x, centre) for x in masses]).reshape(masses.shape)
     owed, usual = (np.array([row[i] for row in rows]).reshape(len(rows), 2).T.copy() for i in (1, 2))
     return ExpertTables(masses, crps, owed, usual)
 
@@ -118,5 +115,5 @@ def quantile_tables(grids: Sequence[tuple[Array, Array]]) -> QuantileTables:
 def field_tables(levels: Array, owed: Array) -> tuple[Array, Array]:
     """H at 0 and at the levels, and its slopes between them."""
     knots, slopes = np.empty(levels.size + 1), np.empty(levels.size + 1)
-    equilibrium_kernels.field_tables(owed, levels, knots, slopes)
+    field_tables_arrays(owed, levels, knots, slopes)
     return knots, slopes

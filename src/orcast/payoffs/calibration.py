@@ -15,9 +15,9 @@ from orcast import limits
 from orcast.constants import MIN_SLOPE, TINY_MASS
 from orcast.contexts import Context
 from orcast.forecasts import PERCENTS
+from orcast.kernels.hats import STEEPNESS
 from orcast.payoffs.base import CellGrid, CellPayoff, Part, Payoff, wrong_space
 from orcast.payoffs.cell_payoffs import EventCellPayoff, ExplicitCellPayoff, Witness
-from orcast.payoffs.hat_kernels import STEEPNESS
 from orcast.spaces import Binary, Box, Circle, FiniteSpace, Interval, OrderedSpace, Points, Space, frozen
 from orcast.validation import short
 

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.payoffs import hat_kernels
+from orcast.kernels.hats import STEEPNESS, event_assess, event_field, event_jacobian
 from orcast.payoffs.base import NOTHING, CellGrid, CellPayoff
-from orcast.payoffs.hat_kernels import STEEPNESS
 from orcast.spaces import frozen
 from orcast.validation import short
 
@@ -228,7 +227,7 @@ def both(function: Callable[[Array], Array], low: Array, high: Array) -> tuple[A
 
 
 def hat_weights(grid: int, q: Array) -> tuple[NDArray[np.intp], Array]:
-    """For each q in [0, 1] the hat that it has (partly) left, and the share of the next one; see hat_kernels.hat."""
+    """For each q in [0, 1] the hat that it has (partly) left, and the share of the next one; see kernels.hats.hat."""
     left, u = _between_hats(grid, q)
     return left.astype(np.intp), u * u * (3.0 - 2.0 * u)
 
@@ -257,6 +256,7 @@ class EventCellPayoff(CellPayoff):
         self.events = witness.mean.shape[0]
         self.size = grid * self.events
         self._columns = np.arange(self.events)
+        self._means = np.ascontiguousarray(witness.mean, dtype=np.float64).reshape(-1)
 
     @property
     def features(self) -> Array:
@@ -289,18 +289,17 @@ class EventCellPayoff(CellPayoff):
 
     def field(self, s: Array, p: Array) -> Array:
         """sum_j s_j(q_j) (q_j - w_jk)."""
-        return hat_kernels.event_field(s.reshape(self.grid, self.events), self.witness.mean, p)
+        return event_field(np.ascontiguousarray(s), self.grid, self._means, np.ascontiguousarray(p))
 
     def jacobian(self, s: Array, p: Array, exact: bool = False) -> Array:
         """Through the interpolated ledgers."""
-        return hat_kernels.event_jacobian(s.reshape(self.grid, self.events), self.witness.mean, p)
+        return event_jacobian(np.ascontiguousarray(s), self.grid, self._means, np.ascontiguousarray(p))
 
     def assess(self, s: Array, factor: float, p: Array) -> tuple[Array, Array]:
         """Two hats touch each event."""
         if not self.witness.flat:
             return super().assess(s, factor, p)
-        linear, square = hat_kernels.event_assess(s.reshape(self.grid, self.events), factor, self.witness.mean, p)
-        return linear, square
+        return event_assess(np.ascontiguousarray(s), self.grid, factor, self._means, np.ascontiguousarray(p))
 
 
 class GivenCellPayoff(CellPayoff):

@@ -180,7 +180,7 @@ def check_guarantee(
 
 def _check_turn(game: Forecaster, turn: Turn) -> None:
     """Settle a round; no outcome may be worse than certified, nor may the promise break where certificates held."""
-    certificate = game.rounds.pending[turn.id].record.certificate.copy()
+    certificate = game.rounds.pending[turn.id].record.certificate_row.copy()
     ledger: Ledger = game.engine.ledger
     at_once = certificate[CertificateField.ROUNDS_THEN] == ledger.rounds
     y, square = worst_outcome(game, turn.id)

@@ -13,7 +13,8 @@ from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.ordered import OrderedEngine
 from orcast.forecasts import Forecast
 from orcast.game import Forecaster
-from orcast.ledger import Ledger, combine
+from orcast.kernels.ledger import combine_arrays
+from orcast.ledger import Ledger
 from orcast.spaces import FiniteSpace, OrderedSpace, Space
 from orcast.spaces.base import LARGEST
 
@@ -57,8 +58,8 @@ def _squares(ledger: Ledger, context: Array, payoffs: Array) -> Array:
     """||g S + c (x) payoff||_+^2 for each column of payoffs."""
     layout = ledger.layout
     squares = np.zeros(payoffs.shape[1])
-    for number, (start, size, groups, places, at, one_sided) in enumerate(layout.parts.tolist()):
-        own = layout.scale[number] * payoffs[layout.places[places : places + size]]
+    for number, (start, size, groups, places, at, one_sided) in enumerate(layout.part_table.tolist()):
+        own = layout.scales[number] * payoffs[layout.place_list[places : places + size]]
         s = ledger.discount * ledger.total[start : start + size * groups].reshape(groups, size)
         c = context[at : at + groups]
         if one_sided:
@@ -81,7 +82,7 @@ def products(game: Forecaster, outcomes: Sequence[Any], id: Hashable = None) -> 
     payoffs = _payoffs(game, outcomes, id)
     owed, factors = np.empty(len(payoffs)), np.empty(len(payoffs))
     context = game.engine.context_of(game.rounds.pending[id].record)
-    combine(ledger.layout, ledger.total, context, ledger.discount, owed, factors)
+    combine_arrays(ledger.layout, ledger.total, context, ledger.discount, owed, factors)
     return owed @ payoffs
 
 
@@ -117,7 +118,7 @@ def _pruned(game: Forecaster, engine: DenseEngine, outcomes: list[float], id: Ha
     p = engine.prior.played(record.round)
     size = int(engine.cuts[-1])
     owed, factors = np.empty(size), np.empty(size)
-    combine(ledger.layout, ledger.total, record.context, ledger.discount, owed, factors)
+    combine_arrays(ledger.layout, ledger.total, record.context, ledger.discount, owed, factors)
     bounds = np.full(p.size, ledger.discount**2 * ledger.square)
     for cell_payoff, first, last in zip(record.cell_payoffs or [], engine.cuts[:-1], engine.cuts[1:], strict=True):
         bounds += cell_payoff.assess(owed[first:last], float(factors[first]), p)[0]

@@ -1,4 +1,4 @@
-"""The dense engine: any payoff on any space, under the same ledger and slack rule as the compiled ones.
+"""Dense engine: any payoff on any space, under the same ledger and slack rule as the compiled ones.
 
 A prior supplies the cells and what is expected on them, a solver the forecasts to choose from.
 """
@@ -22,9 +22,12 @@ from orcast.engine.dense.priors import Prior
 from orcast.engine.dense.search import CandidateSearch, DenseRound, HalfSpaceClaim, masses_of
 from orcast.engine.dense.solver import Solver
 from orcast.engine.explain import PartTilt, explanation
-from orcast.engine.kernels.counts import COUNT_COLUMNS, count
-from orcast.engine.kernels.finite_rounds import FiniteRound
-from orcast.engine.kernels.records import CellRow, Round, RoundInfo
+from orcast.engine.ordered import LEFT, PLAYED, RIGHT
+from orcast.kernels import records
+from orcast.kernels.counts import count_arrays
+from orcast.kernels.finite_state import FiniteRound
+from orcast.kernels.ledger import settle_arrays
+from orcast.kernels.state import Round
 from orcast.ledger import Guarantee, Ledger
 from orcast.limits import LIMITS
 from orcast.payoffs import CellPayoff, NoRegret
@@ -40,11 +43,12 @@ Array = NDArray[np.float64]
 # Where nothing holds, a round is solved again on even cells, then on finer ones where they are too coarse: at most so
 # often, and more often if nothing but the resolution of the cells is missing.
 REFINEMENTS, IF_RESOLVED = 2, 4
+OVERDRAFT, HOLDS = records.CERTIFICATE.index("overdraft"), records.CERTIFICATE.index("holds")
 
 
 @dataclass(slots=True)
 class DenseRecord:
-    """A pending round: its prior's arrays, its own, its features, and its payoffs on cells (remade after a load)."""
+    """Pending round: that of its prior, its own arrays, its features, and its payoffs on cells (remade after a load)."""
 
     round: Round | FiniteRound
     context: Array
@@ -55,9 +59,22 @@ class DenseRecord:
     states: list[dict[str, Array]] | None = None  # of the parts when the round was issued
     claim: HalfSpaceClaim | None = None
 
+    @property
+    def certificate_row(self) -> Array:
+        """Numbers of the certificate."""
+        return self.certificate
+
+    def overdraft(self) -> float:
+        """Slack that the round reserves."""
+        return self.certificate.item(OVERDRAFT)
+
+    def set_coin(self, coin: float) -> None:
+        """Give the round a random number in (0, 1)."""
+        self.round.set_coin(coin)
+
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Everything of it but the features."""
-        own = {f"round/{name}": array for name, array in self.round._asdict().items()}
+        """Numbers of the round, without its features."""
+        own = {f"round/{name}": array for name, array in self.round.arrays().items()}
         for i, state in enumerate(self.states or []):
             own.update({f"part/{i}/{name}": array for name, array in state.items()})
         own.update(
@@ -82,7 +99,7 @@ class DenseEngine:
         self._last = np.zeros(prior.cells + 1 if solver.remembers else 0)
         self.states = [part.state() for part in bound_payoff.parts]
         levels = bound_payoff.count_levels
-        self._counted = np.zeros(levels.size + COUNT_COLUMNS if levels.size else 0)
+        self._counted = np.zeros(levels.size + len(records.COUNTS) if levels.size else 0)
         self._ledger: Ledger | None = None
         self.sizes: list[int] | None = None
         known = [part.size for part in bound_payoff.parts] if sizes is None else self._checked(sizes)
@@ -156,7 +173,7 @@ class DenseEngine:
             if search.missing > 0.0:
                 search.allow_resolution()
                 found.certificate[:] = search.certificate
-            if found.certificate[_ledger.CertificateField.HOLDS] > 0.0:
+            if found.certificate[HOLDS] > 0.0:
                 return found
         return record
 
@@ -226,7 +243,7 @@ class DenseEngine:
         assert record.cell_payoffs is not None
         cell_payoffs = record.cell_payoffs
         ledger = self.ledger
-        _ledger.settle(
+        settle_arrays(
             ledger.layout,
             ledger.account,
             ledger.groups,
@@ -252,24 +269,24 @@ class DenseEngine:
 
     def _count(self, round: Any, y: float) -> None:
         """Count the hard indicators of an outcome."""
-        cells, space = round.cells, self.space
+        space, cells = self.space, round.view("cells")
         assert isinstance(space, OrderedSpace)
-        count(
+        count_arrays(
             self.bound_payoff.count_levels,
             float(y),
-            int(round.info[RoundInfo.CELLS]),
-            cells[CellRow.LEFT],
-            cells[CellRow.RIGHT],
-            cells[CellRow.PLAYED],
+            round.count(),
+            cells[LEFT],
+            cells[RIGHT],
+            cells[PLAYED],
             space.low == -math.inf,
             space.high == math.inf,
-            float(round.info[RoundInfo.COIN]),
+            round.coin(),
             self.ledger.discount,
             self._counted,
         )
 
     def context_of(self, record: DenseRecord) -> Array:
-        """The context that a round has."""
+        """Context of a round."""
         return record.context
 
     @property
@@ -304,13 +321,13 @@ class DenseEngine:
         p = self.prior.played(record.round)
         cell_payoffs = record.cell_payoffs or self.cell_payoffs(record.round, record.features, record.states)
         for number, (cell_payoff, name) in enumerate(zip(cell_payoffs, self.bound_payoff.names, strict=True)):
-            start, size, groups, _, at, one_sided = (int(v) for v in layout.parts[number])
+            start, size, groups, _, at, one_sided = (int(v) for v in layout.part_table[number])
             for group in range(groups):
                 c = float(record.context[at + group])
                 if c != 0.0:
                     s = total[start + group * size : start + (group + 1) * size]
                     s = np.maximum(s, 0.0) if one_sided else s
-                    s = layout.scale[number] * c * self.ledger.discount * s / record.temperature
+                    s = layout.scales[number] * c * self.ledger.discount * s / record.temperature
                     labels = self.bound_payoff.parts[number].context.labels
                     yield PartTilt(name, labels[group] if groups > 1 else "", cell_payoff.field(s, p))
 
@@ -365,7 +382,7 @@ class DenseEngine:
     def restored_record(self, arrays: dict[str, NDArray[Any]], features: Any) -> DenseRecord:
         """A pending round from its arrays."""
         round = self.prior.restored({name[6:]: a for name, a in arrays.items() if name.startswith("round/")})
-        context = np.ones(int(self.ledger.layout.parts[:, _ledger.PartColumn.GROUPS].sum()))
+        context = np.ones(self.ledger.layout.groups)
         certificate, temperature, claim = np.zeros(_ledger.CERTIFICATE_SIZE), np.zeros(1), np.zeros(3)
         own = {"context": context, "certificate": certificate, "temperature": temperature, "claim": claim}
         admissible.Fields(own, admissible.DENSE_RECORD).copy_into(own, arrays)

@@ -1,4 +1,4 @@
-"""Where a round's cells and its prior come from: around the expert, on a fixed grid, or the cells of a finite space."""
+"""Cells and priors of rounds: around the expert, on a fixed grid, or the cells of a finite space."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast import ledger as _ledger
 from orcast.constants import LOSS_DISCOUNT, MAX_TILT
 from orcast.contexts import ContextInputs
 from orcast.engine import admissible
@@ -18,20 +17,25 @@ from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense import axes
 from orcast.engine.explain import Explanation
 from orcast.engine.finite import FiniteEngine
-from orcast.engine.kernels import cells as cell_kernels
-from orcast.engine.kernels import finite as finite_kernels
-from orcast.engine.kernels import rounds as round_kernels
-from orcast.engine.kernels.finite_rounds import FiniteInfo, FiniteRound
-from orcast.engine.kernels.records import CellRow, Round, RoundInfo
-from orcast.engine.kernels.rounds import EVEN_SHARE
-from orcast.engine.ordered import NOTHING, OrderedEngine, cell_grid_of, forecast_of
+from orcast.engine.ordered import EXPERT, LEFT, NOTHING, PLAYED, PRIOR, RIGHT, TILT, OrderedEngine, cell_grid_of
 from orcast.forecasts import FiniteForecast, Forecast, forecast_on
+from orcast.kernels import finite_members, records
+from orcast.kernels import rounds as round_kernels
+from orcast.kernels.cells import rebin_arrays
+from orcast.kernels.finite_state import FiniteRound
+from orcast.kernels.state import Round
 from orcast.ledger import Certificate
 from orcast.payoffs import CellGrid, Sum
 from orcast.spaces import FiniteSpace
 
 Array = NDArray[np.float64]
 
+# Columns of the numbers of a round that are written here, and the first row of cells that learners fill.
+CELLS, REGULAR = records.INFO.index("cells"), records.INFO.index("regular")
+PENDING, HAS_EXPERT = records.FINITE_INFO.index("pending"), records.FINITE_INFO.index("has_expert")
+LEARNT = TILT + 1
+# Share of even masses in a prior on cells that are not around the expert; as in `kernels.rounds`.
+EVEN_SHARE = 0.01
 
 RoundT = TypeVar("RoundT", Round, FiniteRound)
 Why = Callable[[], Explanation]
@@ -108,24 +112,26 @@ class Prior(Protocol[RoundT]):
 
 
 def on_edges(round: Round, mix: Array, edges: Array) -> tuple[Round, Array]:
-    """A round and its prior on other cells between the same ends; an edge that comes twice is an atom."""
-    found = Round(**{name: array.copy() for name, array in round._asdict().items()})
-    n, count = int(round.info[RoundInfo.CELLS]), edges.size - 1
-    old, rows = round.cells, found.cells
-    left, right = rows[CellRow.LEFT, :count], rows[CellRow.RIGHT, :count]
+    """Round and its prior on other cells between the same ends; an edge that comes twice is an atom."""
+    found = round.copied()
+    n, count = round.count(), edges.size - 1
+    old, rows = round.view("cells"), found.view("cells")
+    left, right = rows[LEFT, :count], rows[RIGHT, :count]
     left[:], right[:] = edges[:-1], edges[1:]
 
     def carried(masses: Array) -> Array:
         out = np.empty(count)
-        cell_kernels.rebin(n, old[CellRow.LEFT], old[CellRow.RIGHT], masses, count, left, right, out)
+        rebin_arrays(n, old[LEFT], old[RIGHT], masses, count, left, right, out)
         return out
 
-    for row in (CellRow.PRIOR, CellRow.EXPERT, *range(CellRow.LEARNT, len(rows))):
+    for row in (PRIOR, EXPERT, *range(LEARNT, len(rows))):
         rows[row, :count] = carried(old[row])
-    for e in range(len(round.rivals)):
-        found.rivals[e, :count] = carried(round.rivals[e])
-    found.info[RoundInfo.CELLS], found.info[RoundInfo.REGULAR] = count, 0.0
-    found.slots[:] = np.minimum(np.arange(found.slots.size), count - 1)
+    rivals = found.view("rivals")
+    for e, masses in enumerate(round.view("rivals")):
+        rivals[e, :count] = carried(masses)
+    info = found.view("info")
+    info[CELLS], info[REGULAR] = count, 0.0
+    found.whole[:] = np.minimum(np.arange(found.whole.size), count - 1)
     return found, carried(mix)
 
 
@@ -142,28 +148,34 @@ class OrderedPrior:
             self.engine.cut_at(np.unique(np.concatenate(jumps)))
         self.space = self.engine.space
         self.cells = self.engine.capacity
+        self._ends = self.space.low == -math.inf, self.space.high == math.inf
 
     def open(self, experts: Array | None, pending: float) -> tuple[Round, Array]:
         """A round with its cells, and the prior on them."""
-        round = self.engine.new_record().round
-        mix = np.empty(self.engine.capacity)
-        round_kernels.open_round(
-            self.engine.rules, self.engine.memory, self.engine.experts_or_own(experts), NOTHING, pending, round, mix
+        engine, mix = self.engine, np.empty(self.engine.capacity)
+        round = round_kernels.prepare(
+            engine.rules,
+            engine.memory,
+            engine.experts_or_own(experts),
+            experts is None,
+            NOTHING,
+            pending,
+            engine.context(experts, None),
+            mix,
         )
-        if experts is None:
-            self.engine.forget_unit(round.info)
-        return round, mix[: int(round.info[RoundInfo.CELLS])].copy()
+        return round, mix[: round.count()].copy()
 
     def recell(self, round: Round, mix: Array, coarse: Array | None = None) -> tuple[Round, Array]:
         """The same on even cells, or on cells that are narrower where those of the round are too `coarse`.
 
         Without bounds they are even near the expert, and grow with the distance from it.
         """
-        low, high = float(round.info[RoundInfo.LOW]), float(round.info[RoundInfo.HIGH])
+        low, high = round.read("info", "low"), round.read("info", "high")
         middle, unit = 0.5 * (low + high), math.inf
         if not math.isfinite(self.space.high - self.space.low):
-            middle = float(round.raw[round.raw.size // 2])
-            unit = max(float(round.raw[-1] - round.raw[0]), 1e-9 * abs(middle), 1e-100 * (high - low))
+            raw = round.view("raw")
+            middle = float(raw[raw.size // 2])
+            unit = max(float(raw[-1] - raw[0]), 1e-9 * abs(middle), 1e-100 * (high - low))
 
         def stretched(y: Array) -> Array:
             return np.arcsinh((y - middle) / unit) if unit < math.inf else y
@@ -171,8 +183,7 @@ class OrderedPrior:
         places = stretched(np.array([low, high]))
         shares = np.array([0.0, 1.0])
         if coarse is not None:
-            n = int(round.info[RoundInfo.CELLS])
-            left, right = round.cells[CellRow.LEFT, :n], round.cells[CellRow.RIGHT, :n]
+            left, right = round.cell_rows()[[LEFT, RIGHT]]
             wide = right > left
             own = coarse[wide] / coarse[wide].sum() + 1.0 / wide.sum()
             places = stretched(np.append(left[wide], high))
@@ -180,18 +191,18 @@ class OrderedPrior:
         edges = np.interp(np.linspace(0.0, 1.0, self.space.cells - 3), shares, places)
         if unit < math.inf:
             edges = middle + unit * np.sinh(edges)
-        edges = np.unique(np.concatenate((edges[1:-1], self.engine.rules.jumps)))
+        edges = np.unique(np.concatenate((edges[1:-1], self.engine.rules.options["jumps"])))
         # an atom at each end
         inside = edges[(edges > low) & (edges < high)]
         even, even_mix = on_edges(round, mix, np.concatenate(((low, low), inside, (high, high))))
         n = even_mix.size
-        for masses in (even_mix, even.cells[CellRow.PRIOR, :n]):
+        for masses in (even_mix, even.view("cells")[PRIOR, :n]):
             masses += EVEN_SHARE * (1.0 / n - masses)
         return even, even_mix
 
     def forget_tilt(self, round: Round) -> None:
         """No tilt on cells that no other round has."""
-        round.cells[CellRow.TILT] = 0.0
+        round.view("cells")[TILT] = 0.0
 
     def cell_grid(self, round: Round, features: Any) -> CellGrid:
         """The cells as payoffs see them."""
@@ -199,36 +210,32 @@ class OrderedPrior:
 
     def warm_start(self, round: Round, log_mix: Array) -> Array:
         """Where to start."""
-        start = log_mix.copy()
-        start[round.slots] = log_mix[round.slots] + self.engine.memory.warm
+        start, slots = log_mix.copy(), round.whole
+        start[slots] = log_mix[slots] + self.engine.memory.view("warm")
         return start
 
     def played(self, round: Round) -> Array:
         """The masses played, to be written or read."""
-        return round.cells[CellRow.PLAYED, : int(round.info[RoundInfo.CELLS])]
+        return round.view("cells")[PLAYED, : round.count()]
 
     def store(self, round: Round, p: Array, mix: Array) -> None:
         """Remember what is played, and how it differs from the prior."""
-        n = p.size
-        round.cells[CellRow.PLAYED, :n] = p
+        n, cells = p.size, round.view("cells")
+        cells[PLAYED, :n] = p
         tilt = np.log(np.maximum(p, 1e-300)) - np.log(np.maximum(mix, 1e-300))
-        round.cells[CellRow.TILT, :n] = np.clip(tilt, -MAX_TILT, MAX_TILT)
+        cells[TILT, :n] = np.clip(tilt, -MAX_TILT, MAX_TILT)
 
     def near(self, round: Round, y: float) -> float:
         """The outcome clipped to the window of the round."""
-        return min(max(y, float(round.info[RoundInfo.LOW])), float(round.info[RoundInfo.HIGH]))
+        return min(max(y, round.read("info", "low")), round.read("info", "high"))
 
     def place(self, round: Round, y: float) -> int:
         """The cell of an outcome."""
-        near = self.near(round, y)
-        n = int(round.info[RoundInfo.CELLS])
-        return int(cell_kernels.locate(near, round.cells[CellRow.LEFT], round.cells[CellRow.RIGHT], n))
+        return round_kernels.cell_of(round, self.near(round, y))
 
     def teach(self, round: Round, y: float, k: int) -> None:
         """Learn from an outcome."""
-        memory = self.engine.memory
-        memory.account[_ledger.Account.ROUNDS] += 1.0
-        round_kernels.teach(self.engine.rules, memory, round, NOTHING, y)
+        round_kernels.learn_only(self.engine.rules, self.engine.memory, round, y)
 
     def known(self, bound_payoff: BoundPayoff, experts: Array | None, features: Any, rounds: int) -> ContextInputs:
         """The inputs of contexts."""
@@ -236,8 +243,7 @@ class OrderedPrior:
 
     def forecast(self, round: Round, certificate: Certificate, why: Why) -> Forecast | FiniteForecast:
         """What users see."""
-        n, coin = int(round.info[RoundInfo.CELLS]), float(round.info[RoundInfo.COIN])
-        return forecast_of(self.space, round.cells, n, certificate, why, coin)
+        return Forecast.issued(round, self._ends, certificate, why)
 
     def memory(self) -> dict[str, Array]:
         """Everything that is carried from round to round."""
@@ -249,9 +255,7 @@ class OrderedPrior:
 
     def restored(self, arrays: dict[str, NDArray[Any]]) -> Round:
         """A pending round."""
-        round = self.engine.new_record().round
-        self.engine.restore_round(round, arrays)
-        return round
+        return self.engine.restored_record(arrays, None)
 
 
 class GridPrior:
@@ -270,7 +274,7 @@ class GridPrior:
         if edges is not None or bounded:
             even = np.linspace(engine.space.low, engine.space.high, count + 1) if edges is None else edges
             # an edge that comes twice is an atom; jumps are cut in where there is no edge yet
-            self.edges = np.sort(np.concatenate((even, np.setdiff1d(engine.rules.jumps, even))))
+            self.edges = np.sort(np.concatenate((even, np.setdiff1d(engine.rules.options["jumps"], even))))
             # cells around the expert are cut at the same places, so that nothing is smeared when they are joined
             engine.cut_at(np.unique(self.edges[1:-1]))
             count = self.edges.size - 1
@@ -285,7 +289,7 @@ class GridPrior:
         round, mix = self.around.open(experts, pending)
         edges = self.edges
         if edges is None:
-            edges = np.linspace(round.info[RoundInfo.LOW], round.info[RoundInfo.HIGH], self.count + 1)
+            edges = np.linspace(round.read("info", "low"), round.read("info", "high"), self.count + 1)
         return on_edges(round, mix, edges)
 
     def recell(self, round: Round, mix: Array, coarse: Array | None = None) -> tuple[Round, Array]:
@@ -362,22 +366,25 @@ class FinitePrior:
 
     def open(self, experts: Array | None, pending: float) -> tuple[FiniteRound, Array]:
         """A round, and its prior."""
-        round, state = self.engine.new_round(), self.engine.state
-        round.info[FiniteInfo.PENDING] = pending
+        state = self.engine.state
+        round = FiniteRound(self.engine.rules)
+        info, given, pool, base, prior = map(round.view, ("info", "experts", "pool", "base", "prior"))
+        info[PENDING] = pending
         if experts is None:
-            for masses in (round.pool, round.base, round.prior):
+            given[:] = np.nan
+            for masses in (pool, base, prior):
                 masses[:] = 1.0 / self.cells
-            return round, round.prior.copy()
-        round.info[FiniteInfo.HAS_EXPERT] = 1.0
-        round.experts[:] = experts
-        finite_kernels.pool_masses(state.pool, round.experts, round.pool)
-        round.base[:] = round.pool
-        if len(round.moved):
-            round.moved[:] = axes.corrected(self.space, self._axes, round.pool)
-            round.base[:] = axes.mixed(self._axes, round.moved, round.pool, pending)
-        options = self.engine.rules.members
-        finite_kernels.mix_members(options, state, round.base, pending, round.members, round.prior)
-        return round, round.prior.copy()
+            return round, prior.copy()
+        info[HAS_EXPERT] = 1.0
+        given[:] = experts
+        finite_members.pool_round(state, round)
+        base[:] = pool
+        moved = round.view("moved")
+        if len(moved):
+            moved[:] = axes.corrected(self.space, self._axes, pool)
+            base[:] = axes.mixed(self._axes, moved, pool, pending)
+        finite_members.mix_round(state, pending, round)
+        return round, prior.copy()
 
     def recell(self, round: FiniteRound, mix: Array, coarse: Array | None = None) -> tuple[FiniteRound, Array]:
         """There are no other cells."""
@@ -388,20 +395,21 @@ class FinitePrior:
 
     def cell_grid(self, round: FiniteRound, features: Any) -> CellGrid:
         """The cells as payoffs see them."""
-        return CellGrid(self.space, self.space.cells, expert=round.pool, experts=round.experts, features=features)
+        pool, experts = round.view("pool"), round.view("experts")
+        return CellGrid(self.space, self.space.cells, expert=pool, experts=experts, features=features)
 
     def warm_start(self, round: FiniteRound, log_mix: Array) -> Array:
         """Where to start."""
-        value: Array = log_mix + self.engine.state.warm
+        value: Array = log_mix + self.engine.state.view("warm")
         return value
 
     def played(self, round: FiniteRound) -> Array:
         """The masses played."""
-        return round.played
+        return round.view("played")
 
     def store(self, round: FiniteRound, p: Array, mix: Array) -> None:
         """Remember what is played."""
-        round.played[:] = p
+        round.view("played")[:] = p
 
     def near(self, round: FiniteRound, y: Any) -> Any:
         """The outcome as it is."""
@@ -413,17 +421,16 @@ class FinitePrior:
 
     def teach(self, round: FiniteRound, y: Any, k: int) -> None:
         """Learn from an outcome."""
-        state, pending = self.engine.state, float(round.info[FiniteInfo.PENDING])
-        state.last[0] = k - round.played[1]
-        tilt = np.log(np.maximum(round.played, 1e-300)) - np.log(np.maximum(round.prior, 1e-300))
-        state.warm[:] = np.clip(tilt, -MAX_TILT, MAX_TILT)
-        if not round.info[FiniteInfo.HAS_EXPERT]:
+        state, pending = self.engine.state, round.read("info", "pending")
+        played, prior, moved = map(round.view, ("played", "prior", "moved"))
+        state.view("last")[0] = k - played[1]
+        tilt = np.log(np.maximum(played, 1e-300)) - np.log(np.maximum(prior, 1e-300))
+        state.view("warm")[:] = np.clip(tilt, -MAX_TILT, MAX_TILT)
+        if not round.read("info", "has_expert"):
             return
-        if len(round.moved):
-            axes.learn(self.space, self._axes, round.moved, round.pool, np.asarray(y), k, pending)
-        weight = 1.0 / math.sqrt(1.0 + pending)
-        finite_kernels.learn_pool(state.pool, round.experts, round.pool, weight, LOSS_DISCOUNT, k)
-        finite_kernels.teach_members(self.engine.rules.members, state, round.base, round.members, weight, k)
+        if len(moved):
+            axes.learn(self.space, self._axes, moved, round.view("pool"), np.asarray(y), k, pending)
+        finite_members.teach_round(state, round, 1.0 / math.sqrt(1.0 + pending), LOSS_DISCOUNT, k)
 
     def known(self, bound_payoff: BoundPayoff, experts: Array | None, features: Any, rounds: int) -> ContextInputs:
         """The inputs of contexts."""
@@ -431,7 +438,7 @@ class FinitePrior:
 
     def forecast(self, round: FiniteRound, certificate: Certificate, why: Why) -> Forecast | FiniteForecast:
         """What users see."""
-        return forecast_on(self.space, round.played.copy(), certificate, why)
+        return forecast_on(self.space, round.view("played").copy(), certificate, why)
 
     def memory(self) -> dict[str, Array]:
         """Everything that is carried from round to round."""
@@ -446,6 +453,4 @@ class FinitePrior:
 
     def restored(self, arrays: dict[str, NDArray[Any]]) -> FiniteRound:
         """A pending round."""
-        round = self.engine.new_round()
-        self.engine.restore_round(round, arrays)
-        return round
+        return self.engine.restored_record(arrays, None)

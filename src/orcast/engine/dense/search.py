@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
 from orcast.engine.dense import fixed_point
+from orcast.kernels.ledger import available_slack_arrays, combine_arrays, write_certificate_arrays
 from orcast.ledger import Ledger, LedgerLayout
 from orcast.payoffs import CellGrid, CellPayoff
 from orcast.payoffs.regret import RegretCellPayoff
@@ -87,19 +88,17 @@ class CandidateSearch:
         self.cost = sum(cell_payoff.cost for cell_payoff in self.cell_payoffs)
         cuts = np.concatenate(([0], np.cumsum([cell_payoff.size for cell_payoff in cell_payoffs]))).astype(int)
         owed, factors = np.empty(cuts[-1]), np.empty(cuts[-1])
-        _ledger.combine(layout, ledger.total, context, ledger.discount, owed, factors)
+        combine_arrays(layout, ledger.total, context, ledger.discount, owed, factors)
         self.square = ledger.square
-        self.free = float(
-            _ledger.available_slack(
-                ledger.layout,
-                ledger.account,
-                ledger.groups,
-                ledger.total,
-                self.square,
-                context,
-                ledger.discount,
-                reserved,
-            )
+        self.free = available_slack_arrays(
+            ledger.layout,
+            ledger.account,
+            ledger.groups,
+            ledger.total,
+            self.square,
+            context,
+            ledger.discount,
+            reserved,
         )
         self.owed = [owed[a:b] for a, b in pairwise(cuts)]
         self.factors = [float(factors[a]) if b > a else 0.0 for a, b in pairwise(cuts)]
@@ -131,7 +130,7 @@ class CandidateSearch:
         certificate = np.zeros(_ledger.CERTIFICATE_SIZE)
         ledger = self.ledger
         worst, bound = float(linear.max()), float(norm.max())
-        _ledger.write_certificate(
+        write_certificate_arrays(
             ledger.account, ledger.discount, self.square, self.free, worst, bound, ledger.bound, certificate
         )
         missing = (
@@ -225,6 +224,6 @@ class CandidateSearch:
         linear = float(self.certificate[field.WORST]) - ledger.discount**2 * self.square
         needed = min(linear - bound - self.free, 2.0 * float(self.resolutions().max()))
         bound += max(needed, 0.0)
-        _ledger.write_certificate(
+        write_certificate_arrays(
             ledger.account, ledger.discount, self.square, self.free, linear, bound, ledger.bound, self.certificate
         )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.engine.kernels.equilibrium import field_tables
+from orcast.kernels.equilibrium import field_tables_arrays
 from orcast.payoffs import CellPayoff
 from orcast.payoffs.calibration import IntervalCellPayoff, QuantileCellPayoff
 
@@ -29,7 +29,7 @@ def two_ends(cell_payoffs: Sequence[CellPayoff], owed: Sequence[Array], cells: i
         return None
     grid, at = np.unique(np.concatenate(levels), return_inverse=True)
     knots, slopes = np.empty(grid.size + 1), np.empty(grid.size + 1)
-    field_tables(np.bincount(at, np.concatenate(pulls)), grid, knots, slopes)
+    field_tables_arrays(np.bincount(at, np.concatenate(pulls)), grid, knots, slopes)
     p = np.zeros(cells)
     p[0] = downward_zero(grid, knots, slopes)
     p[-1] = 1.0 - p[0]

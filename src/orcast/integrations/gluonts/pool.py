@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.engine.ordered import NOTHING, OrderedEngine, OrderedRecord
+from orcast.engine.ordered import NOTHING, OrderedEngine
+from orcast.kernels.state import Round
 from orcast.pool import Pool
 
 Array = NDArray[np.float64]
@@ -45,7 +46,7 @@ class StepPool:
         """What is heard now."""
         return self.pool.signal if self._open else NOTHING
 
-    def settle(self, engine: OrderedEngine, record: OrderedRecord, y: float, reserved: float) -> None:
+    def settle(self, engine: OrderedEngine, record: Round, y: float, reserved: float) -> None:
         """The outcome of a game."""
         if not self._open:
             engine.update(record, y, reserved=reserved)

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast import limits
-from orcast.engine.kernels.events import EventKind, PackedRounds, record_fields
+from orcast.kernels.records import DROP, PREDICT, SETTLE
+from orcast.packed import PackedRounds, record_fields
 from orcast.integrations.spark.events import (
     ANSWERS_AT,
     Event,
@@ -168,7 +169,7 @@ class Games:
         """Play the forecasts of an event alone: features that a context or a function cannot take are named so."""
         for number in np.flatnonzero(event.there).tolist():
             runner = self.options.runner(number, event.low, event.high)
-            new, first = forecasts_of(runner, [event], number), events_of([EventKind.PREDICT], [0])
+            new, first = forecasts_of(runner, [event], number), events_of([PREDICT], [0])
             runner.resume(None, new, np.full(1, np.nan), runner.points(new), first).play(first)
 
     def _played(self, events: list[Event]) -> list[SeriesAnswer]:
@@ -234,7 +235,7 @@ class Games:
             plan = plans[number]
             if len(plan.pending) >= options.max_pending:
                 oldest = next(iter(plan.pending))
-                plan.events.append((EventKind.DROP, plan.pending.pop(oldest)))
+                plan.events.append((DROP, plan.pending.pop(oldest)))
                 self._lose(self.rounds[oldest], number)
             if self._issued(number) + len(plan.new) == 1:
                 plan.step = self._first_step(number, fresh)
@@ -242,7 +243,7 @@ class Games:
             plan.pending[event.id] = entry = len(plan.points)
             point = options.shapes[number].kind == "point"
             plan.points.append(float(runner.points(forecasts_of(runner, [event], number))[0]) if point else np.nan)
-            plan.events.append((EventKind.PREDICT, entry))
+            plan.events.append((PREDICT, entry))
             plan.new.append((fresh, event))
         return fresh
 
@@ -271,7 +272,7 @@ class Games:
             plan.runner = runner = self.options.runner(number, known.low, known.high)
             value = float(runner.outcomes(np.array([event.y]), runner.units(*known.bounds), self.options.clip)[0])
             entry = plan.pending.pop(known.id)
-            plan.events.append((EventKind.DROP if np.isnan(value) else EventKind.SETTLE, entry))
+            plan.events.append((DROP if np.isnan(value) else SETTLE, entry))
             if not np.isnan(value):
                 plan.settled[entry] = known, value
             found.append(Status.OUTSIDE if np.isnan(value) else Status.OK)

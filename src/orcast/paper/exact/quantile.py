@@ -14,7 +14,7 @@ from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.priors import GridPrior
 from orcast.engine.dense.search import CandidateSearch, DenseRound
 from orcast.engine.dense.two_ends import downward_zero
-from orcast.engine.kernels.equilibrium import field_tables
+from orcast.kernels.equilibrium import field_tables_arrays
 from orcast.paper.exact.base import ExactOracle, ExactSolver, play
 from orcast.payoffs import Part
 from orcast.spaces import Interval
@@ -102,6 +102,6 @@ class EndsSolver(ExactSolver):
 
     def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
         """One forecast."""
-        field_tables(self.owed_on_levels(search.owed), self.levels, self.knots, self.slopes)
+        field_tables_arrays(self.owed_on_levels(search.owed), self.levels, self.knots, self.slopes)
         u = downward_zero(self.levels, self.knots, self.slopes)
         play(search, np.array([u, 0.0, 1.0 - u]))

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.engine.kernels.cells import build_cells, cut_cells
-from orcast.engine.kernels.rounds import LEAST, WINDOW
+from orcast.kernels.cells import build_cells_arrays, cut_cells_arrays
 from orcast.spaces import TAIL_MASS, Binary, Labels, OrderedSpace, Space, frozen
 from orcast.spaces.base import whole
 from orcast.validation import short
@@ -24,6 +23,9 @@ MOST_CELLS, USUAL_CELLS = 10_000, 100
 FINEST = 10
 # The bins of a quantity, unless others are given.
 BINS = 4
+# Without bounds, bins reach this many times the expert's spread beyond its outer quantiles; if the spread is zero, a
+# share LEAST of its size (as in `kernels.rounds`).
+WINDOW, LEAST = 12.0, 1e-3
 # Every bin has at least this mass of the expert's.
 LEAST_MASS = 1e-200
 
@@ -187,8 +189,9 @@ def cells_around(space: OrderedSpace, row: Array, edges: Array) -> Array:
     high = space.high if math.isfinite(space.high) else max(float(row[-1]), float(edges[-1]), low) + reach
     left, right, mass = np.empty((3, space.cells + edges.size))
     slots = np.empty(space.cells, dtype=np.int64)
-    n = build_cells(np.clip(row, low, high), low, high, int(space.tail_cells), TAIL_MASS, 0.0, left, right, mass, slots)
-    n = int(cut_cells(edges, n, left, right, mass, slots))
+    inside = np.clip(row, low, high)
+    n = build_cells_arrays(inside, low, high, int(space.tail_cells), TAIL_MASS, 0.0, left, right, mass, slots)
+    n = cut_cells_arrays(edges, n, left, right, mass, slots)
     table = np.array([left[:n], right[:n], np.maximum(mass[:n], LEAST_MASS)])
     table[2] /= table[2].sum()
     if space.low == -math.inf:

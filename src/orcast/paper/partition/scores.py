@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.payoffs.hat_kernels import STEEPNESS
+from orcast.kernels.hats import STEEPNESS
 from orcast.scores import CRPS, MSE, Brier, LogScore, Score
 from orcast.spaces import Binary, Space
 

@@ -1,1 +1,0 @@
-"""Compiled kernels: functions of arrays that know nothing of the objects around them."""

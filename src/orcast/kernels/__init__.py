@@ -1,0 +1,14 @@
+"""Numerical kernels: plain Python files with C types in the `.pxd` files beside them, compiled ahead of time by Cython.
+
+Without a C compiler the same files run as Python, with the same results to the last bit. Kernels work on state objects
+(`state`) and rows of numbers; they do not know the objects of the public interface, and they trust their input.
+
+ORCAST_KERNELS=python in the environment takes the Python files even if compiled ones lie beside them.
+"""
+
+import os
+import sys
+from importlib.machinery import SOURCE_SUFFIXES, FileFinder, SourceFileLoader
+
+if os.environ.get("ORCAST_KERNELS") == "python":
+    sys.path_importer_cache[__path__[0]] = FileFinder(__path__[0], (SourceFileLoader, SOURCE_SUFFIXES))

@@ -1,0 +1,282 @@
+"""Events of a stream on an ordered space: forecasts, and outcomes at the time when they become known."""
+
+try:
+    import cython
+except ImportError:
+    from orcast.kernels import shim as cython
+
+import numpy as np
+
+from orcast.constants import PER_ABSOLUTE
+from orcast.kernels.records import DROP, LAG_RATE, PREDICT, SETTLE, SKIP
+from orcast.kernels.state import Memory, Round, Rules
+
+if not cython.compiled:
+    from orcast.kernels.pure import as_account, as_certificate, as_counters, as_log, fabs, isnan, sqrt
+    from orcast.kernels.rounds import log_round, miscalibration, predict_round, sort, update_round
+    from orcast.kernels.rows import copy, cut, cut_whole, mark, numbers_of, release, take, whole_of, workspace
+    from orcast.kernels.state import CERTIFICATE_SIZE, ROUND_LOG_SIZE, attach
+    from orcast.kernels.tracker import skip_steps
+
+
+
+
+
+
+class Stream:
+    """Inputs, pending rounds and outputs of the events of one stream.
+
+    Entries that are pending from before come first, then one for each new forecast.
+
+    Parameters
+    ----------
+    values : outcomes of all entries, nan where unknown or outside the bounds
+    points, spreads : point forecasts of all entries and the spreads of the new ones, else empty
+    experts : quantiles of the new forecasts, flat; empty for points
+    reach : lowest and highest quantile of a point that is used
+    contexts : contexts of the new forecasts, flat
+    levels, widths, level_set : sets of levels to be read (flat, `set_width` each), their sizes, the set of each forecast
+    signals : what streams receive from a pool, flat, `signal_width` each
+    coins : random numbers of the forecasts to come, in the order of issue; empty for none
+    counters : COUNTERS
+    capacity : largest number of rounds that are pending at once
+    """
+
+    def __init__(
+        self,
+        rules: Rules,
+        values,
+        points,
+        spreads,
+        experts,
+        reach,
+        contexts,
+        levels,
+        widths,
+        level_set,
+        signals,
+        coins,
+        counters,
+        capacity,
+    ):
+        entries, new = len(values), len(level_set)
+        self.rules, self.capacity, self.entries, self.new = rules, capacity, entries, new
+        self.set_width = levels.shape[1]
+        self.signal_width = signals.shape[1]
+        self.quantiles = np.full((new, self.set_width), np.nan)
+        self.round_log = np.full((new, ROUND_LOG_SIZE), np.nan)
+        self.settled = np.full(entries, np.nan)
+        self.counters = np.array(counters, dtype=np.float64)
+        self.records = np.zeros((capacity, rules.round_size))
+        self.slots = np.zeros((capacity, rules.cells), dtype=np.int64)
+        self.place = np.full(entries, -1, dtype=np.int64)
+        self.queue = np.zeros(capacity + 1, dtype=np.int64)
+        self.free = np.arange(capacity, -1, -1, dtype=np.int64)
+        self.free[0] = capacity
+        self.issued = np.zeros(entries)
+        self.first = self.counters[0]
+        self.round = Round(rules)
+        self.kept = tuple(
+            np.ascontiguousarray(array, dtype=np.float64).reshape(-1)
+            for array in (values, points, spreads, experts, reach, contexts, levels, signals, coins)
+        )
+        self.kept_whole = tuple(np.ascontiguousarray(array, dtype=np.int64) for array in (widths, level_set))
+        self.has_points, self.has_coins = len(self.kept[1]) > 0, len(self.kept[8]) > 0
+        self.values_, self.points_, self.spreads_ = (
+            numbers_of(self.kept[0]),
+            numbers_of(self.kept[1]),
+            numbers_of(self.kept[2]),
+        )
+        self.experts_, self.reach_, self.contexts_ = (
+            numbers_of(self.kept[3]),
+            numbers_of(self.kept[4]),
+            numbers_of(self.kept[5]),
+        )
+        self.levels_, self.signals_, self.coins_ = (
+            numbers_of(self.kept[6]),
+            numbers_of(self.kept[7]),
+            numbers_of(self.kept[8]),
+        )
+        self.widths_, self.level_set_ = whole_of(self.kept_whole[0]), whole_of(self.kept_whole[1])
+        self.quantiles_, self.round_log_ = numbers_of(self.quantiles.reshape(-1)), numbers_of(self.round_log.reshape(-1))
+        self.settled_, self.issued_ = numbers_of(self.settled), numbers_of(self.issued)
+        self.counters_ = as_counters(numbers_of(self.counters))
+        self.records_, self.slots_ = numbers_of(self.records.reshape(-1)), whole_of(self.slots.reshape(-1))
+        self.place_, self.queue_, self.free_ = whole_of(self.place), whole_of(self.queue), whole_of(self.free)
+
+    def resume(self, records, slots, issued):
+        """Let the first entries be pending, with their rounds."""
+        old = len(records)
+        self.records[:old], self.slots[:old], self.issued[:old] = records, slots, issued
+        self.place[:old] = np.arange(old)
+        self.queue[0], self.queue[1 : old + 1] = old, np.arange(old)
+        self.free[0] = self.capacity - old
+
+    def run(self, memory: Memory, events):
+        """Run events (kind, entry, row of the signals or -1), flat, in their order."""
+        w = workspace()
+        kinds, number = whole_of(events), len(events) // 3
+        with cython.nogil:
+            for i in range(number):
+                run_event(self.rules, memory, self, kinds[3 * i], kinds[3 * i + 1], kinds[3 * i + 2], w)
+
+    @property
+    def pending(self):
+        """Pending entries, the oldest first."""
+        return self.queue[1 : self.queue[0] + 1]
+
+
+def certificate_of(rules, stream, place):
+    """Certificate of a pending round."""
+    at = place * rules.round_size + rules.certificate_at
+    return as_certificate(cut(stream.records_, at, CERTIFICATE_SIZE))
+
+
+def promised_bound(account, growth, count, root, bound, promised):
+    """Bound on the miscalibration after a round, whichever of `count` pending rounds are settled before it.
+
+    If k of them are, the budget has grown by their own bounds and by the cross terms of their delays (`growth`); those k
+    count that make it grow most. The excess of certificates that did not hold is not part of it.
+    """
+    sort(growth, count)
+    budget = max(account.budget - account.excess, 0.0) + bound
+    most = promised
+    for k in range(1, count + 1):
+        # the k-th is also later by those before it, and the round itself by one more
+        budget += growth[count - k] + 2.0 * root * root * (k - 1.0) + 2.0 * root * root
+        most = max(most, sqrt(budget) / (account.weight + k + 1.0))
+    return most
+
+
+def promised_with(rules, memory, stream, round, w):
+    """Bound on the miscalibration after a round, with the rounds of a stream pending."""
+    used = mark(w)
+    count = stream.queue_[0]
+    growth = take(w, count)
+    root = round.certificate.root
+    for i in range(count):
+        root = max(root, certificate_of(rules, stream, stream.place_[stream.queue_[i + 1]]).root)
+    for i in range(count):
+        other = certificate_of(rules, stream, stream.place_[stream.queue_[i + 1]])
+        growth[i] = other.bound + 2.0 * root * (memory.account.roots - other.roots_then)
+    found = promised_bound(memory.account, growth, count, root, round.certificate.bound, round.certificate.promised)
+    release(w, used)
+    return found
+
+
+def promised(account, certificates, certificate):
+    """Bound on the miscalibration after a round; `certificates` are those of the pending rounds, a row each."""
+    root = max(certificate[5], certificates[:, 5].max())
+    growth = certificates[:, 2] + 2.0 * root * (account[4] - certificates[:, 6])
+    own, grown = as_account(numbers_of(account)), numbers_of(growth)
+    return promised_bound(own, grown, len(growth), root, certificate[2], certificate[8])
+
+
+def fill_expert(rules, stream, entry, new, expert):
+    """Quantiles of a new forecast; of a point as `orcast.residuals.Residuals` has them."""
+    size = rules.grid_count
+    if not stream.has_points:
+        copy(cut(stream.experts_, new * size, size), size, expert)
+        return
+    spread = stream.spreads_[new]
+    if stream.counters_.error_count > 0.0:
+        spread = PER_ABSOLUTE * stream.counters_.error_sum / stream.counters_.error_count
+    for i in range(size):
+        value = stream.points_[entry] + spread * rules.scores[i]
+        expert[i] = min(max(value, stream.reach_[0]), stream.reach_[1])
+
+
+def reserve_place(rules, stream, entry):
+    """Empty record for an entry."""
+    at = stream.free_[stream.free_[0]]
+    stream.free_[0] -= 1
+    stream.place_[entry] = at
+    for i in range(rules.round_size):
+        stream.records_[at * rules.round_size + i] = 0.0
+    for i in range(rules.cells):
+        stream.slots_[at * rules.cells + i] = 0
+
+
+def bind(rules, stream, place):
+    """Let the round of a stream be that of a record."""
+    row = cut(stream.records_, place * rules.round_size, rules.round_size)
+    attach(rules, stream.round, row, cut_whole(stream.slots_, place * rules.cells, rules.cells))
+
+
+def remove_entry(stream, entry, overdraft):
+    """Remove an entry from the pending ones."""
+    count = stream.queue_[0]
+    at = 1
+    while stream.queue_[at] != entry:
+        at += 1
+    for i in range(at, count):
+        stream.queue_[i] = stream.queue_[i + 1]
+    stream.queue_[0] = count - 1
+    stream.free_[0] += 1
+    stream.free_[stream.free_[0]] = stream.place_[entry]
+    stream.place_[entry] = -1
+    stream.counters_.reserved = max(stream.counters_.reserved - overdraft, 0.0)
+    if stream.queue_[0] == 0:
+        stream.counters_.reserved = 0.0
+
+
+def learn_outcome(stream, entry):
+    """Update the usual lag and the errors of point forecasts."""
+    counters = stream.counters_
+    lag = counters.issued - stream.issued_[entry]
+    counters.lag = lag if isnan(counters.lag) else counters.lag + LAG_RATE * (lag - counters.lag)
+    if stream.has_points:
+        counters.error_sum += fabs(stream.values_[entry] - stream.points_[entry])
+        counters.error_count += 1.0
+
+
+def predict_entry(rules, memory, stream, entry, signal, heard, w):
+    """Issue the forecast of an entry."""
+    used = mark(w)
+    counters, queue, new = stream.counters_, stream.queue_, entry - (stream.entries - stream.new)
+    expert = take(w, rules.grid_count)
+    copy(cut(stream.contexts_, new * rules.groups, rules.groups), rules.groups, stream.round.context)
+    fill_expert(rules, stream, entry, new, expert)
+    outstanding = float(queue[0])
+    if not isnan(counters.lag):
+        outstanding = min(outstanding, 2.0 * counters.lag + 2.0)
+    predict_round(rules, memory, expert, 1, signal, heard, outstanding, counters.reserved, stream.round, w)
+    if stream.has_coins:
+        stream.round.info.coin = stream.coins_[int(counters.issued - stream.first)]
+    which = stream.level_set_[new]
+    width = stream.widths_[which]
+    levels = cut(stream.levels_, which * stream.set_width, width)
+    log_row = cut(stream.round_log_, new * ROUND_LOG_SIZE, ROUND_LOG_SIZE)
+    log_round(rules, stream.round, levels, width, cut(stream.quantiles_, new * stream.set_width, width), log_row, w)
+    if queue[0] > 0:
+        as_log(log_row).promised = promised_with(rules, memory, stream, stream.round, w)
+    counters.reserved += stream.round.certificate.overdraft
+    counters.issued += 1.0
+    stream.issued_[entry] = counters.issued
+    queue[0] += 1
+    queue[queue[0]] = entry
+    release(w, used)
+
+
+def run_event(rules, memory, stream, kind, entry, row, w):
+    """Run one event."""
+    if kind == SKIP:
+        skip_steps(memory, entry)
+        return
+    signal, heard = stream.signals_, 0
+    if row >= 0:
+        signal, heard = cut(stream.signals_, row * stream.signal_width, stream.signal_width), stream.signal_width
+    if kind == PREDICT:
+        reserve_place(rules, stream, entry)
+    bind(rules, stream, stream.place_[entry])
+    if kind == PREDICT:
+        predict_entry(rules, memory, stream, entry, signal, heard, w)
+        return
+    overdraft = stream.round.certificate.overdraft
+    if kind == SETTLE:
+        others = stream.counters_.reserved - overdraft if stream.queue_[0] > 1 else 0.0
+        y = stream.values_[entry]
+        update_round(rules, memory, stream.round, signal, heard, max(others, 0.0), y, signal, w)
+        stream.settled_[entry] = miscalibration(rules, memory)
+        learn_outcome(stream, entry)
+    remove_entry(stream, entry, overdraft)

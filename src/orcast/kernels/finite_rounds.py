@@ -1,0 +1,288 @@
+"""Round on a finite space: the prior of the learners, the forecast that the ledger allows, and its outcome.
+
+The core of the payoff is, in this order: hats of the forecast and hats of the expert (for each vertex all events), the
+bias of the event 1, the Brier score of each expert.
+"""
+
+try:
+    import cython
+except ImportError:
+    from orcast.kernels import shim as cython
+
+import numpy as np
+
+from orcast.constants import BINARY_LOSS_DISCOUNT, LOSS_DISCOUNT, OWN_EXPECTATION_WEIGHT
+from orcast.kernels.finite_state import FiniteRound
+
+if not cython.compiled:
+    from orcast.kernels.binary import MOST_PRIOR, committee, log_odds
+    from orcast.kernels.binary import teach as teach_learners
+    from orcast.kernels.delays import delay_weight
+    from orcast.kernels.finite_members import learn_pool, mix_members, pool_masses, teach_members
+    from orcast.kernels.finite_solver import interpolate, regret_scale, sigmoid, solve, squares_ahead
+    from orcast.kernels.finite_state import finite_game
+    from orcast.kernels.hats import hat
+    from orcast.kernels.ledger import available_slack, combine, mean_size, settle, squared_norm, write_certificate
+    from orcast.kernels.pure import as_log, finite_rival_at, isnan, sqrt
+    from orcast.kernels.rows import copy, cut, mark, numbers_of, readable_of, release, take, whole_of, workspace
+    from orcast.kernels.state import ROUND_LOG_SIZE
+
+# The usual temperature on two cells, and the number of rounds after which it begins to grow there.
+BINARY_TEMPERATURE, SETTLING = 6.0, 500.0
+# On two cells regret counts in units of this part of the expert's usual loss.
+REGRET_PART = 0.5
+LEAST_UNIT = 1e-6
+NAN = float("nan")
+
+
+def place_experts(rules, state, experts, count, round):
+    """Experts of a round (`count` is 0 if there are none), their pool, and the units of the regrets against them."""
+    round.info.has_expert = 1.0 if count > 0 else 0.0
+    for e in range(rules.rivals):
+        round.units[e] = 0.0
+    if count == 0:
+        for i in range(rules.rivals * rules.cells):
+            round.experts[i] = NAN
+        for c in range(rules.cells):
+            round.pool[c] = 1.0 / rules.cells
+            round.base[c] = round.pool[c]
+        return
+    copy(experts, rules.rivals * rules.cells, round.experts)
+    pool_masses(rules, state.pool, round.experts, round.pool)
+    copy(round.pool, rules.cells, round.base)
+    if rules.regret:
+        set_units(rules, state, round)
+
+
+def set_units(rules, state, round):
+    """Units of the regrets, from the expected and the usual Brier score of each expert."""
+    for e in range(rules.rivals):
+        x = cut(round.experts, e * rules.cells, rules.cells)
+        if not isnan(x[0]):
+            expected = 1.0
+            for c in range(rules.cells):
+                expected -= x[c] * x[c]
+            rival = finite_rival_at(state.rivals, e)
+            usual = OWN_EXPECTATION_WEIGHT * rules.brier * expected + rival.brier
+            usual /= OWN_EXPECTATION_WEIGHT + rival.count
+            round.units[e] = 1.0 / max(usual * REGRET_PART if rules.logistic else usual, LEAST_UNIT)
+
+
+def set_prior(rules, state, pending, round):
+    """Prior of the learners; the state is only read."""
+    if not rules.logistic:
+        if round.info.has_expert > 0.0:
+            mix_members(rules, state, round.base, pending, round.members, round.prior)
+        else:
+            copy(round.pool, rules.cells, round.prior)
+        return
+    if rules.learns and round.info.has_expert > 0.0:
+        odds = committee(state, round.pool[1], pending, round)
+    else:
+        odds = log_odds(round.pool[1], MOST_PRIOR)
+    round.info.odds = odds
+    round.prior[1] = sigmoid(odds)
+    round.prior[0] = 1.0 - round.prior[1]
+
+
+def new_game(rules, total, round, game, w):
+    """Set the problem of the last layer, in scratch memory that the caller releases."""
+    events, first = rules.events, rules.first
+    owed, squares = take(w, rules.payoff_size), take(w, rules.payoff_size)
+    combine(rules.layout, total, round.context, rules.discount, owed, squares, rules.payoff_size)
+    game.cells, game.first, game.events = rules.cells, first, events
+    game.fixed, game.fixed_size = take(w, events), take(w, events)
+    for j in range(events):
+        game.fixed[j] = 0.0
+        game.fixed_size[j] = 0.0
+    at = rules.hats * events
+    if rules.hats:
+        game.vertices, game.owed, game.hat_factor = rules.hats, cut(owed, 0, at), squares[0]
+    else:
+        game.vertices, game.owed, game.hat_factor = 2, take(w, 2 * events), 0.0
+        for i in range(2 * events):
+            game.owed[i] = 0.0
+    if rules.expert_hats:
+        given = cut(owed, at, rules.expert_hats * events)
+        for j in range(events):
+            x = round.pool[first + j]
+            _, share = hat(x, rules.expert_hats)
+            game.fixed[j] = interpolate(given, rules.expert_hats, events, j, x)
+            game.fixed_size[j] = squares[at] * (share * share + (1.0 - share) * (1.0 - share))
+        at += rules.expert_hats * events
+    if rules.bias:
+        game.fixed[0] += owed[at]
+        game.fixed_size[0] += squares[at]
+        at += 1
+    game.rivals = rules.rivals if rules.regret else 0
+    game.owed_regret = cut(owed, at, game.rivals)
+    game.regret_factor = squares[at] if game.rivals > 0 else 0.0
+    game.experts, game.units, game.brier = round.experts, round.units, rules.brier
+    game.prior, game.odds = round.prior, round.info.odds
+
+
+def predict(rules, state, experts, count, pending, reserved, round, game, w):
+    """Fill a round: the prior, the forecast and its certificate. The state is only read."""
+    round.info.pending = pending
+    round.info.odds = 0.0
+    place_experts(rules, state, experts, count, round)
+    set_prior(rules, state, pending, round)
+    kappa = rules.temperature
+    if rules.logistic and rules.learns and round.info.has_expert > 0.0:
+        # random fluctuations of the cumulative payoff grow with the root of the rounds
+        settled = min(state.account.rounds, 1.0 / max(1.0 - rules.discount, 1e-12))
+        kappa *= sqrt(1.0 + settled / SETTLING)
+    square = squared_norm(rules.layout, state.total)
+    free = available_slack(
+        rules.layout, state.account, state.groups, state.total, square, round.context, rules.discount, reserved
+    )
+    m = mark(w)
+    new_game(rules, state.total, round, game, w)
+    used, linear, bound = solve(game, kappa, pending, free, state.account.budget, round.played, w)
+    release(w, m)
+    round.info.temperature = used
+    write_certificate(state.account, rules.discount, square, free, linear, bound, rules.bound, round.certificate)
+
+
+def excess(rules, round, e, y):
+    """Brier score of the forecast minus an expert's, for an outcome in cell y."""
+    x = cut(round.experts, e * rules.cells, rules.cells)
+    return rules.brier * (squares_ahead(round.played, rules.cells, x) - 2.0 * (round.played[y] - x[y]))
+
+
+def payoff(rules, round, y, out):
+    """Payoff of an outcome in cell y, before contexts and weights."""
+    p, events, first = round.played, rules.events, rules.first
+    for i in range(rules.payoff_size):
+        out[i] = 0.0
+    at = rules.hats * events
+    for j in range(events):
+        error = p[first + j] - (1.0 if y == first + j else 0.0)
+        if rules.hats:
+            k, share = hat(p[first + j], rules.hats)
+            out[k * events + j] = (1.0 - share) * error
+            out[(k + 1) * events + j] = share * error
+        if rules.expert_hats:
+            k, share = hat(round.pool[first + j], rules.expert_hats)
+            out[at + k * events + j] = (1.0 - share) * error
+            out[at + (k + 1) * events + j] = share * error
+    at += rules.expert_hats * events
+    if rules.bias:
+        out[at] = p[1] - y
+        at += 1
+    if rules.regret:
+        for e in range(rules.rivals):
+            unit = round.units[e]
+            if unit > 0.0:
+                x = cut(round.experts, e * rules.cells, rules.cells)
+                out[at + e] = regret_scale(p, rules.cells, x, unit, rules.brier) * excess(rules, round, e, y)
+
+
+def learn_rivals(rules, rivals, round, y):
+    """Brier scores of the experts, and their differences from that of the forecast."""
+    for e in range(rules.rivals):
+        x = cut(round.experts, e * rules.cells, rules.cells)
+        if not isnan(x[0]):
+            loss = 1.0 - 2.0 * x[y]
+            for c in range(rules.cells):
+                loss += x[c] * x[c]
+            rival = finite_rival_at(rivals, e)
+            rival.brier = LOSS_DISCOUNT * rival.brier + rules.brier * loss
+            rival.count = LOSS_DISCOUNT * rival.count + 1.0
+            rival.excess += excess(rules, round, e, y)
+            rival.rounds += 1.0
+
+
+def update(rules, state, round, reserved, y, w):
+    """Settle an outcome in cell y and update the learners."""
+    m = mark(w)
+    coordinates = take(w, rules.payoff_size)
+    payoff(rules, round, y, coordinates)
+    settle(
+        rules.layout,
+        state.account,
+        state.groups,
+        state.total,
+        round.context,
+        rules.discount,
+        reserved,
+        coordinates,
+        round.certificate,
+    )
+    release(w, m)
+    state.last[0] = y - round.played[1]
+    if round.info.has_expert == 0.0:
+        return
+    pending = round.info.pending
+    weight = delay_weight(pending)
+    discount = BINARY_LOSS_DISCOUNT if rules.logistic else LOSS_DISCOUNT
+    learn_pool(rules, state.pool, round.experts, round.pool, weight, discount, y)
+    learn_rivals(rules, state.rivals, round, y)
+    if not rules.logistic:
+        teach_members(rules, state, round.base, round.members, weight, y)
+    elif rules.learns:
+        teach_learners(state, round, pending, y, w)
+
+
+def run_rounds(rules, state, experts, contexts, outcomes, count, round, played, logs, game, w):
+    """Many rounds, each outcome known before the next forecast; writes the forecasts and a log of each round."""
+    cells, width = rules.cells, rules.rivals * rules.cells
+    for t in range(count):
+        copy(cut(contexts, t * rules.groups, rules.groups), rules.groups, round.context)
+        predict(rules, state, cut(experts, t * width, width), rules.rivals, 0.0, 0.0, round, game, w)
+        copy(round.played, cells, cut(played, t * cells, cells))
+        log = as_log(cut(logs, t * ROUND_LOG_SIZE, ROUND_LOG_SIZE))
+        log.holds = round.certificate.holds
+        log.promised = round.certificate.promised
+        log.excess = round.certificate.excess
+        update(rules, state, round, 0.0, outcomes[t], w)
+        log.miscalibration = mean_size(squared_norm(rules.layout, state.total), state.account)
+
+
+# --- entry points
+
+
+def predict_finite(state, experts, pending, reserved, context):
+    """New round around the masses of all experts, or None; `context` has the contexts of all parts, None: all are 1."""
+    rules, round = state.rules, FiniteRound(state.rules)
+    w, game = workspace(), finite_game()
+    count, masses = 0, round.experts
+    if experts is not None:
+        flat = experts.reshape(-1)
+        if len(flat) != rules.rivals * rules.cells:
+            raise ValueError(f"expected {rules.rivals} x {rules.cells} masses, got {len(flat)}")
+        count, masses = rules.rivals, readable_of(flat)
+    if context is not None:
+        copy(readable_of(context), rules.groups, round.context)
+    with cython.nogil:
+        predict(rules, state, masses, count, pending, reserved, round, game, w)
+    return round
+
+
+def update_finite(state, round, reserved, y):
+    """Settle an outcome in cell y and update the learners."""
+    w = workspace()
+    with cython.nogil:
+        update(state.rules, state, round, reserved, y, w)
+
+
+def payoff_finite(round, y):
+    """Core payoff of an outcome in cell y."""
+    out = np.empty(round.rules.payoff_size)
+    payoff(round.rules, round, y, numbers_of(out))
+    return out
+
+
+def run(state, experts, contexts, outcomes, played, round_log):
+    """Many rounds in one call; all arrays are 1-d, with the numbers of one round together.
+
+    `outcomes` are cells (int64). Fills `played`, masses of all cells, and `round_log`.
+    """
+    w, game, round = workspace(), finite_game(), FiniteRound(state.rules)
+    count = len(outcomes)
+    if count == 0:
+        return
+    masses, given, cells = readable_of(experts), readable_of(contexts), whole_of(outcomes)
+    found, logs = numbers_of(played), numbers_of(round_log)
+    with cython.nogil:
+        run_rounds(state.rules, state, masses, given, cells, count, round, found, logs, game, w)

@@ -1,0 +1,479 @@
+"""Last layer on finite spaces: the logit equilibrium and its certificate.
+
+With hat functions w_v on an even grid, an event j (the outcome 1, or each label) has the payoffs
+w_v(p_j) (p_j - 1{y = j}) and w_v(x_j) (p_j - 1{y = j}), the outcome 1 also p - y, and each expert, one-sided,
+c (Brier(p, y) - Brier(x, y)). For the cumulative payoff S, the equilibrium around the prior m is
+
+    log p_c = log m_c + v_c(p) / kappa + const,      v_c(p) = <S_+, payoff(p, c)>
+
+The mean of v under p is at most 0, so max v is at most kappa times a constant: lowering kappa ends at a forecast whose
+certificate holds. But for a constant and the units of the regrets, v_c depends on p_c alone. So two cells have a
+scalar root, which exists for every S. For more cells a Newton step costs O(k); where Newton does not converge, a
+bisection on the common value of log p_c - log m_c - v_c / kappa finds an equilibrium, unless two cells jump at once;
+the certificate is that of the forecast in any case.
+"""
+
+try:
+    import cython
+except ImportError:
+    from orcast.kernels import shim as cython
+
+from orcast.constants import (
+    BINARY_DELAY_TEMPERATURE,
+    DELAY_TEMPERATURE,
+    MAX_STEP,
+    MIN_SLOPE,
+    SHRINK,
+    STRICT_STEPS,
+    TRUSTED,
+)
+
+if not cython.compiled:
+    from orcast.kernels.hats import hat, hat_slope
+    from orcast.kernels.ledger import ROUNDING
+    from orcast.kernels.numerics import real_power
+    from orcast.kernels.pure import ceil, exp, fabs, floor, log, sqrt
+    from orcast.kernels.rows import copy, cut, mark, release, take
+
+# The largest log odds of a forecast of two cells at a temperature, and the least mass of one cell of several.
+MOST_PLAYED, LEAST_MASS = 30.0, 1e-300
+HALVINGS, REFINEMENTS = 40, 2
+TOLERANCE, STEPS, NEWTON_STEPS, TRIES = 1e-10, 60, 12, 6
+# Passes of a bisection that take the units of the regrets anew, and the change at which they have settled.
+UNIT_PASSES, SETTLED = 4, 1e-6
+# The ledger allows for rounding; a forecast must not count on all of it.
+SURE = 0.1 * ROUNDING
+INF = float("inf")
+
+
+def sigmoid(z):
+    """Probability with log odds z."""
+    if z >= 0.0:
+        return 1.0 / (1.0 + exp(-z))
+    e = exp(z)
+    return e / (1.0 + e)
+
+
+def squares_ahead(p, cells, x):
+    """|p|^2 - |x|^2."""
+    total = 0.0
+    for c in range(cells):
+        total += (p[c] - x[c]) * (p[c] + x[c])
+    return total
+
+
+def regret_scale(p, cells, x, unit, brier):
+    """Unit of the regret of p against x, or less where the regret could exceed 1."""
+    ahead = squares_ahead(p, cells, x)
+    most = 1.0 / unit
+    for c in range(cells):
+        most = max(most, brier * fabs(ahead - 2.0 * (p[c] - x[c])))
+    return 1.0 / most
+
+
+def regret_pulls(game, p, eager, pulls):
+    """Pull of the regret against each expert, with the units that p has; 0 where there is no cumulative regret.
+
+    `eager` multiplies it: it points back to the expert and cannot overshoot, so delay need not soften it.
+    """
+    for e in range(game.rivals):
+        pulls[e] = 0.0
+        if game.owed_regret[e] > 0.0 and game.units[e] > 0.0:
+            x = cut(game.experts, e * game.cells, game.cells)
+            scale = regret_scale(p, game.cells, x, game.units[e], game.brier)
+            pulls[e] = 2.0 * game.brier * eager * game.owed_regret[e] * scale
+
+
+def interpolate(table, vertices, events, j, at):
+    """Column of a function given at the vertices, interpolated by the hats."""
+    k, share = hat(at, vertices)
+    return (1.0 - share) * table[k * events + j] + share * table[(k + 1) * events + j]
+
+
+def next_vertex(at, vertices, up):
+    """First vertex above a point, or below it; -1 or `vertices` if there is none."""
+    k = int(floor(at * vertices - 0.5)) if up else int(ceil(at * vertices - 0.5))
+    return k + 1 if up else k - 1
+
+
+def cell_field(game, pulls, c, at):
+    """v_c for a mass of the cell, up to a constant."""
+    total = 0.0
+    if c >= game.first:
+        j = c - game.first
+        total = -(interpolate(game.owed, game.vertices, game.events, j, at) + game.fixed[j])
+    for e in range(game.rivals):
+        if pulls[e] > 0.0:
+            total += pulls[e] * (game.experts[e * game.cells + c] - at)
+    return total
+
+
+def cell_slope(game, pulls, c, at):
+    """Derivative of v_c by the mass of the cell, that of the regrets' units left out."""
+    total = 0.0
+    if c >= game.first:
+        k, _ = hat(at, game.vertices)
+        j = c - game.first
+        rise = game.owed[(k + 1) * game.events + j] - game.owed[k * game.events + j]
+        total = -rise * hat_slope(at, game.vertices)
+    for e in range(game.rivals):
+        total -= pulls[e]
+    return total
+
+
+# --- two cells: a scalar root
+
+
+def advantage(game, q, eager, p, pulls):
+    """v_1 - v_0 where the second cell has the mass q: the pull on the log odds; fills p and the regrets' pulls."""
+    p[0] = 1.0 - q
+    p[1] = q
+    regret_pulls(game, p, eager, pulls)
+    return cell_field(game, pulls, 1, q) - cell_field(game, pulls, 0, 1.0 - q)
+
+
+def bracket(game, towards, kappa, eager, p, pulls):
+    """First interval between vertices, from the prior on in the direction of the pull, that holds a root."""
+    vertices = game.vertices
+    near = sigmoid(game.odds)
+    k = next_vertex(near, vertices, towards > 0.0)
+    while 0 <= k < vertices:
+        far = (k + 0.5) / vertices
+        if not 0.0 < far < 1.0:
+            break
+        value = advantage(game, far, eager, p, pulls)
+        if kappa > 0.0:
+            value -= kappa * (log(far / (1.0 - far)) - game.odds)
+        if value * towards <= 0.0:
+            return near, far
+        near = far
+        k += 1 if towards > 0.0 else -1
+    return near, (1.0 if towards > 0.0 else 0.0)
+
+
+def root(game, kappa, eager, p, pulls):
+    """Equilibrium nearest to the prior on two cells, for kappa > 0: the mass of the second."""
+    m = sigmoid(game.odds)
+    pull = advantage(game, m, eager, p, pulls)
+    if pull == 0.0:
+        return m
+    towards = 1.0 if pull > 0.0 else -1.0
+    near, far = bracket(game, towards, kappa, eager, p, pulls)
+    a = game.odds if near == m else log(near / (1.0 - near))
+    b = log(far / (1.0 - far)) if 0.0 < far < 1.0 else towards * MOST_PLAYED
+    if (b - a) * towards <= 0.0:
+        return sigmoid(a)
+    z = a
+    for n in range(STEPS):
+        q = sigmoid(z)
+        value = z - game.odds - advantage(game, q, eager, p, pulls) / kappa
+        if value * towards < 0.0:
+            a = z
+        else:
+            b = z
+        slope = cell_slope(game, pulls, 1, q) + cell_slope(game, pulls, 0, 1.0 - q)
+        rise = 1.0 - slope * q * (1.0 - q) / kappa
+        then = z - value / rise if rise > 0.0 else INF
+        if fabs(then - z) < TOLERANCE:
+            # converged, whatever side of the root rounding puts it on: the bracket would lead to another root
+            return sigmoid(then)
+        if n >= NEWTON_STEPS or not min(a, b) < then < max(a, b):
+            then = 0.5 * (a + b)
+        moved = fabs(then - z)
+        z = then
+        if moved < TOLERANCE:
+            break
+    return sigmoid(z)
+
+
+def strict_root(game, p, pulls):
+    """Limit kappa = 0: the zero of v_1 - v_0 nearest to the prior, or the end of [0, 1] that it points to."""
+    m = sigmoid(game.odds)
+    pull = advantage(game, m, 1.0, p, pulls)
+    if pull == 0.0:
+        return m
+    towards = 1.0 if pull > 0.0 else -1.0
+    a, b = bracket(game, towards, 0.0, 1.0, p, pulls)
+    if advantage(game, b, 1.0, p, pulls) * towards >= 0.0:
+        return b
+    for _ in range(STEPS):
+        q = 0.5 * (a + b)
+        if advantage(game, q, 1.0, p, pulls) * towards > 0.0:
+            a = q
+        else:
+            b = q
+    return 0.5 * (a + b)
+
+
+# --- more cells: Newton, or a bisection on the level that all cells share
+
+
+def residual(game, kappa, eager, log_prior, lp, p, pulls, r):
+    """Normalise lp; fill masses and the centred residual of the equilibrium; return its largest size."""
+    top = lp[0]
+    for c in range(1, game.cells):
+        top = max(top, lp[c])
+    total = 0.0
+    for c in range(game.cells):
+        p[c] = exp(lp[c] - top)
+        total += p[c]
+    shift = top + log(total)
+    for c in range(game.cells):
+        lp[c] -= shift
+        p[c] /= total
+    regret_pulls(game, p, eager, pulls)
+    mean = 0.0
+    for c in range(game.cells):
+        r[c] = lp[c] - log_prior[c] - cell_field(game, pulls, c, p[c]) / kappa
+        mean += p[c] * r[c]
+    worst = 0.0
+    for c in range(game.cells):
+        r[c] -= mean
+        worst = max(worst, fabs(r[c]))
+    return worst
+
+
+def newton(game, kappa, eager, log_prior, p, pulls, w):
+    """Equilibrium by damped Newton steps from the masses p, in place; returns the residual."""
+    cells = game.cells
+    m = mark(w)
+    lp, start, r, step = take(w, cells), take(w, cells), take(w, cells), take(w, cells)
+    for c in range(cells):
+        lp[c] = log(max(p[c], LEAST_MASS))
+    size = residual(game, kappa, eager, log_prior, lp, p, pulls, r)
+    for _ in range(STRICT_STEPS):
+        if size <= TOLERANCE:
+            break
+        # the matrix is diagonal but for the constant, which keeps the masses at a sum of one
+        above = 0.0
+        below = 0.0
+        for c in range(cells):
+            step[c] = 1.0 / max(1.0 - cell_slope(game, pulls, c, p[c]) * p[c] / kappa, MIN_SLOPE)
+            above += p[c] * r[c] * step[c]
+            below += p[c] * step[c]
+        for c in range(cells):
+            start[c] = lp[c]
+            step[c] = min(max((above / below - r[c]) * step[c], -MAX_STEP), MAX_STEP)
+        length = 1.0
+        new = INF
+        for _ in range(TRIES):
+            for c in range(cells):
+                lp[c] = start[c] + length * step[c]
+            new = residual(game, kappa, eager, log_prior, lp, p, pulls, r)
+            if new < size:
+                break
+            length *= SHRINK
+        if not new < size:
+            break
+        size = new
+    release(w, m)
+    return size
+
+
+def level_of(game, kappa, pulls, c, at):
+    """kappa log(p_c / m_c) - v_c at a mass of the cell: an equilibrium has the same in all cells."""
+    return kappa * log(max(at, LEAST_MASS) / game.prior[c]) - cell_field(game, pulls, c, at)
+
+
+def mass_at(game, kappa, pulls, c, level):
+    """Mass of a cell at a level, the nearest to the prior; it never falls as the level rises."""
+    vertices = game.vertices
+    near = game.prior[c]
+    up = level_of(game, kappa, pulls, c, near) < level
+    far = 1.0 if up else LEAST_MASS
+    k = next_vertex(near, vertices, up)
+    while 0 <= k < vertices:
+        middle = (k + 0.5) / vertices
+        if (level_of(game, kappa, pulls, c, middle) < level) != up:
+            far = middle
+            break
+        near = middle
+        k += 1 if up else -1
+    if (level_of(game, kappa, pulls, c, far) < level) == up:
+        return 1.0 if up else 0.0
+    a, b = log(near), log(far)
+    for _ in range(STEPS):
+        middle = 0.5 * (a + b)
+        if (level_of(game, kappa, pulls, c, exp(middle)) < level) == up:
+            a = middle
+        else:
+            b = middle
+    return exp(b)
+
+
+def masses_at(game, kappa, pulls, level, given, mass, p):
+    """Masses of all cells at a level, but for one cell that has a given mass; their sum."""
+    total = 0.0
+    for c in range(game.cells):
+        p[c] = mass if c == given else mass_at(game, kappa, pulls, c, level)
+        total += p[c]
+    return total
+
+
+def balance(game, kappa, pulls, p, w):
+    """Equilibrium for fixed units of the regrets: the level at which the masses add up to one.
+
+    At a jump of the sum one cell has several masses at that level; between them its own mass is searched for.
+    """
+    cells = game.cells
+    low = INF
+    high = -INF
+    for c in range(cells):
+        level = level_of(game, kappa, pulls, c, game.prior[c])
+        low = min(low, level)
+        high = max(high, level)
+    for _ in range(STEPS):
+        level = 0.5 * (low + high)
+        if masses_at(game, kappa, pulls, level, -1, 0.0, p) < 1.0:
+            low = level
+        else:
+            high = level
+    m = mark(w)
+    below = take(w, cells)
+    masses_at(game, kappa, pulls, low, -1, 0.0, below)
+    total = masses_at(game, kappa, pulls, high, -1, 0.0, p)
+    jump = 0
+    for c in range(cells):
+        if p[c] - below[c] > p[jump] - below[jump]:
+            jump = c
+    if p[jump] - below[jump] > TOLERANCE:
+        a, b = below[jump], p[jump]
+        for _ in range(STEPS):
+            mass = 0.5 * (a + b)
+            level = level_of(game, kappa, pulls, jump, mass)
+            total = masses_at(game, kappa, pulls, level, jump, mass, p)
+            if total < 1.0:
+                a = mass
+            else:
+                b = mass
+    for c in range(cells):
+        p[c] /= total
+    release(w, m)
+
+
+def equilibrium(game, kappa, eager, p, pulls, w):
+    """Fill p with the equilibrium at a temperature, around the prior."""
+    if game.cells == 2:
+        q = root(game, kappa, eager, p, pulls)
+        p[0] = 1.0 - q
+        p[1] = q
+        return
+    m = mark(w)
+    log_prior, before = take(w, game.cells), take(w, game.rivals)
+    for c in range(game.cells):
+        p[c] = game.prior[c]
+        log_prior[c] = log(p[c])
+    if not newton(game, kappa, eager, log_prior, p, pulls, w) <= TRUSTED:
+        for _ in range(UNIT_PASSES):
+            copy(pulls, game.rivals, before)
+            balance(game, kappa, pulls, p, w)
+            regret_pulls(game, p, eager, pulls)
+            change = 0.0
+            for e in range(game.rivals):
+                change = max(change, fabs(pulls[e] - before[e]) - SETTLED * before[e])
+            if change <= 0.0:
+                break
+    release(w, m)
+
+
+# --- the certificate, and the temperature that it allows
+
+
+def certify(game, p, w):
+    """Largest 2 <S_+, payoff> + ||payoff||^2 and largest ||payoff||^2 over all outcomes, exact."""
+    events, rivals, cells = game.events, game.rivals, game.cells
+    # an outcome changes its own error: p_c - 1 instead of p_c
+    inner = 0.0
+    square = 0.0
+    m = mark(w)
+    pulls, sizes, scales, ahead = take(w, events), take(w, events), take(w, rivals), take(w, rivals)
+    for j in range(events):
+        at = p[game.first + j]
+        _, share = hat(at, game.vertices)
+        pulls[j] = interpolate(game.owed, game.vertices, events, j, at) + game.fixed[j]
+        sizes[j] = game.hat_factor * (share * share + (1.0 - share) * (1.0 - share)) + game.fixed_size[j]
+        inner += pulls[j] * at
+        square += sizes[j] * at * at
+    for e in range(rivals):
+        scales[e] = 0.0
+        ahead[e] = 0.0
+        if game.units[e] > 0.0:
+            x = cut(game.experts, e * cells, cells)
+            scales[e] = game.brier * regret_scale(p, cells, x, game.units[e], game.brier)
+            ahead[e] = squares_ahead(p, cells, x)
+    linear = -INF
+    bound = 0.0
+    for c in range(cells):
+        along = inner
+        size = square
+        if c >= game.first:
+            j = c - game.first
+            along -= pulls[j]
+            size += sizes[j] * (1.0 - 2.0 * p[c])
+        for e in range(rivals):
+            if scales[e] > 0.0:
+                regret = scales[e] * (ahead[e] - 2.0 * (p[c] - game.experts[e * cells + c]))
+                along += max(game.owed_regret[e], 0.0) * regret
+                size += game.regret_factor * regret * regret
+        linear = max(linear, 2.0 * along + size)
+        bound = max(bound, size)
+    release(w, m)
+    return linear, bound
+
+
+def allows(linear, bound, free, budget):
+    """Whether a certificate holds with the slack that is free."""
+    return linear - bound <= free + SURE * (budget + bound)
+
+
+def solve(game, kappa, pending, free, budget, p, w):
+    """Fill the forecast; return the temperature used (0: strict) and its certificate: `linear` and `bound`.
+
+    The equilibrium at the usual temperature, or at a lower one where the slack that is `free` does not allow it.
+    """
+    soft = real_power(1.0 + pending, BINARY_DELAY_TEMPERATURE if game.cells == 2 else DELAY_TEMPERATURE)
+    m = mark(w)
+    pulls = take(w, game.rivals)
+    warm = kappa * soft
+    equilibrium(game, warm, soft, p, pulls, w)
+    linear, bound = certify(game, p, w)
+    if not allows(linear, bound, free, budget):
+        warm, linear, bound = cooled(game, warm, free, budget, p, pulls, w)
+    release(w, m)
+    return warm, linear, bound
+
+
+def cooled(game, warm, free, budget, p, pulls, w):
+    """As `solve`, for temperatures below one that the slack does not allow."""
+    cool = warm
+    linear = bound = INF
+    for _ in range(HALVINGS):
+        cool *= 0.5
+        equilibrium(game, cool, 1.0, p, pulls, w)
+        linear, bound = certify(game, p, w)
+        if allows(linear, bound, free, budget):
+            return refined(game, warm, cool, free, budget, linear, bound, p, pulls, w)
+        warm = cool
+    if game.cells == 2:
+        q = strict_root(game, p, pulls)
+        p[0] = 1.0 - q
+        p[1] = q
+        linear, bound = certify(game, p, w)
+    return 0.0, linear, bound
+
+
+def refined(game, warm, cool, free, budget, linear, bound, p, pulls, w):
+    """As `solve`, for temperatures between `cool`, which the slack allows, and `warm`, which it does not."""
+    m = mark(w)
+    trial = take(w, game.cells)
+    for _ in range(REFINEMENTS):
+        middle = sqrt(warm * cool)
+        equilibrium(game, middle, 1.0, trial, pulls, w)
+        high, size = certify(game, trial, w)
+        if allows(high, size, free, budget):
+            copy(trial, game.cells, p)
+            cool, linear, bound = middle, high, size
+        else:
+            warm = middle
+    release(w, m)
+    return cool, linear, bound

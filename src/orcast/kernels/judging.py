@@ -1,0 +1,237 @@
+"""Certificates of candidate forecasts of a round, and the best candidate so far."""
+
+try:
+    import cython
+except ImportError:
+    from orcast.kernels import shim as cython
+
+from orcast.constants import MAX_TILT, OWN_EXPECTATION_WEIGHT
+
+if not cython.compiled:
+    from orcast.kernels.cells import expected_crps, power_mean
+    from orcast.kernels.certificate import certify, new_function, regret_standing, resolution
+    from orcast.kernels.equilibrium import crps_difference, field_tables, power_table
+    from orcast.kernels.ledger import available_slack, combine, squared_norm, write_certificate
+    from orcast.kernels.pure import fabs, isnan
+    from orcast.kernels.rows import copy, cut, mark, readable_of, release, take, workspace
+
+INF = float("inf")
+
+
+def level_ledger(rules, owed, scale, out):
+    """Cumulative payoff of each level, from the quantiles and from the intervals that end there."""
+    count = rules.level_count
+    for i in range(count):
+        out[i] = owed[i] * scale
+    for i in range(rules.interval_count):
+        out[rules.intervals[2 * i]] -= owed[count + i] * scale
+        out[rules.intervals[2 * i + 1]] += owed[count + i] * scale
+
+
+def take_rows(rules, n, w):
+    """Take the rows of the payoff and of the certificate from scratch memory."""
+    size, count, experts = rules.payoff_size, rules.level_count, rules.experts
+    w.owed, w.factors, w.standing, w.reach = take(w, size), take(w, size), take(w, size), take(w, size)
+    w.owed_knots, w.owed_slopes = take(w, count + 1), take(w, count + 1)
+    w.width, w.middle = take(w, n), take(w, n)
+    w.linear, w.norm, w.flat = take(w, n), take(w, n), take(w, n)
+    w.gaps, w.regret_means = take(w, experts * rules.capacity), take(w, 2 * experts)
+    new_function(rules.orders, experts * (rules.crps + rules.mse), w)
+
+
+def take_newton_rows(count, n, w):
+    """Take the rows of Newton's method from scratch memory."""
+    w.s, w.knots, w.slopes, w.base = take(w, count), take(w, count + 1), take(w, count + 1), take(w, n)
+    w.F, w.p, w.v, w.h, w.r = take(w, n + 2), take(w, n + 2), take(w, n + 2), take(w, n + 2), take(w, n + 2)
+    w.upper, w.d, w.e, w.start = take(w, n + 2), take(w, n + 2), take(w, n + 2), take(w, n + 2)
+
+
+def new_workspace(rules, memory, round, reserved, w):
+    """Set up the scratch memory for the cells of a round; pending rounds have `reserved` a part of the slack.
+
+    The caller marks the scratch memory before and releases it after the round. `w.witness_mean`, `w.witness_least` and
+    `w.witness_largest` are taken by the caller and hold the explicit witnesses; this function adds the powers.
+    """
+    n = int(round.info.cells)
+    low, high = round.info.low, round.info.high
+    take_rows(rules, n, w)
+    take_newton_rows(rules.level_count, n, w)
+    w.square = squared_norm(rules.layout, memory.total)
+    w.free = available_slack(
+        rules.layout, memory.account, memory.groups, memory.total, w.square, round.context, rules.discount, reserved
+    )
+    combine(rules.layout, memory.total, round.context, rules.discount, w.owed, w.factors, rules.payoff_size)
+    regret_standing(rules.layout, memory.total, round.context, rules.discount, w.standing, w.reach, rules.payoff_size)
+    level_ledger(rules, w.owed, 1.0, w.s)
+    field_tables(w.s, rules.levels, rules.level_count, w.owed_knots, w.owed_slopes)
+    power_table(rules, low, high, n, round.left, round.right, w)
+    for k in range(n):
+        w.width[k] = round.right[k] - round.left[k]
+        w.middle[k] = (0.5 * (round.left[k] + round.right[k]) - low) / (high - low)
+
+
+def crps_unit(rules, memory, n, round, p, e):
+    """Unit of the regret in CRPS of p against an expert."""
+    left, right = round.left, round.right
+    expert = cut(round.rivals, e * rules.capacity, rules.capacity)
+    span = round.info.high - round.info.low
+    usual = OWN_EXPECTATION_WEIGHT * expected_crps(n, left, right, expert) + memory.rivals[e].crps
+    usual = max(usual / (OWN_EXPECTATION_WEIGHT + memory.rivals[e].count), 1e-9 * span)
+    gap = crps_difference(left[0], 0, n, left, right, p, expert)
+    most = fabs(gap)
+    F = 0.0
+    for k in range(n):
+        # the slope of the difference is 2 (F - G), linear within the cell
+        F1 = F + p[k] - expert[k]
+        width = right[k] - left[k]
+        if F * F1 < 0.0:
+            most = max(most, fabs(gap + width * F * F / (F - F1)))
+        gap += width * (F + F1)
+        most = max(most, fabs(gap))
+        F = F1
+    return 1.0 / max(usual, most)
+
+
+def mse_unit(rules, memory, n, round, p, e):
+    """Unit of the regret in squared error of p against an expert."""
+    expert = cut(round.rivals, e * rules.capacity, rules.capacity)
+    low, span = round.info.low, round.info.high - round.info.low
+    mean_p = 0.0
+    mean_x = 0.0
+    variance = 0.0
+    for k in range(n):
+        a = (round.left[k] - low) / span
+        b = (round.right[k] - low) / span
+        mean_p += p[k] * 0.5 * (a + b)
+        mean_x += expert[k] * 0.5 * (a + b)
+        variance += expert[k] * power_mean(a, b, 2)
+    usual = OWN_EXPECTATION_WEIGHT * max(variance - mean_x * mean_x, 0.0) + memory.rivals[e].squared_error
+    usual = max(usual / (OWN_EXPECTATION_WEIGHT + memory.rivals[e].count), 1e-12)
+    most = fabs(mean_p - mean_x) * max(mean_p + mean_x, 2.0 - mean_p - mean_x)
+    return 1.0 / max(usual, most)
+
+
+def regret_units(rules, memory, n, round, p):
+    """Units of the regrets of p, known before the outcome: one over the expert's usual loss or the largest difference.
+
+    The larger of the two is used, so that no regret counts more than 1 in a round. A missing expert has the unit zero.
+    """
+    if rules.crps == 0 and rules.mse == 0:
+        return
+    for e in range(rules.experts):
+        round.crps_units[e] = 0.0
+        round.mse_units[e] = 0.0
+        if rules.experts > 1 and isnan(round.experts[(e + 1) * rules.grid_count]):
+            continue
+        if rules.crps:
+            round.crps_units[e] = crps_unit(rules, memory, n, round, p, e)
+        if rules.mse:
+            round.mse_units[e] = mse_unit(rules, memory, n, round, p, e)
+
+
+def judge(rules, memory, round, p, w):
+    """Write the certificate of p; return by how much it fails (at most 0: it holds)."""
+    certificate = round.certificate
+    n = int(round.info.cells)
+    mass = 0.0
+    for k in range(n):
+        mass += p[k]
+    if not fabs(mass - 1.0) < 1e-6:
+        # not a forecast, since a solve diverged
+        write_certificate(memory.account, rules.discount, w.square, w.free, INF, 0.0, rules.bound, certificate)
+        return INF
+    regret_units(rules, memory, n, round, p)
+    linear, bound = certify(rules, n, round, p, w)
+    write_certificate(memory.account, rules.discount, w.square, w.free, linear, bound, rules.bound, certificate)
+    if certificate.holds > 0.0:
+        return 0.0
+    return certificate.worst - certificate.allowed
+
+
+def allow_resolution(rules, memory, n, round, p, w):
+    """Let the bound of the round grow by the resolution of the cells, as far as the forecast needs it.
+
+    On the means over cells some forecast always wins the half-space. Within a cell an outcome may exceed the mean by
+    the resolution of the cell, and no forecast on these cells can prevent it (docs/theory.md).
+    """
+    certificate = round.certificate
+    linear = certificate.worst - rules.discount * rules.discount * w.square
+    needed = linear - certificate.bound - w.free
+    needed = min(needed, 2.0 * resolution(rules, n, round, p, w))
+    bound = certificate.bound + max(needed, 0.0)
+    write_certificate(memory.account, rules.discount, w.square, w.free, linear, bound, rules.bound, certificate)
+
+
+def keep(lp, temperature, round, w):
+    """Keep the forecast of the round, with log masses lp, as the best."""
+    n = int(round.info.cells)
+    for k in range(n):
+        w.best_p[k] = round.played[k]
+        round.tilt[k] = min(max(lp[k] - w.log_mix[k], -MAX_TILT), MAX_TILT)
+    round.info.temperature = temperature
+
+
+def keep_if_better(missing, lp, temperature, round, w):
+    """Keep the forecast of the round, with log masses lp, if less is missing than from the best so far."""
+    if missing < w.best_missing:
+        w.best_missing = missing
+        keep(lp, temperature, round, w)
+
+
+# --- entries for Python: the forecast is `round.played`, `witness` a row of means, least and largest values of the
+# witnesses (`capacity` numbers each), and `free` the slack, or None for that of the ledger
+
+
+def put_witnesses(rules, table, w):
+    """Take the rows of the witnesses from scratch memory and fill them from a table."""
+    size = rules.witnesses * rules.capacity
+    w.witness_mean, w.witness_least, w.witness_largest = take(w, size), take(w, size), take(w, size)
+    copy(table, size, w.witness_mean)
+    copy(cut(table, size, size), size, w.witness_least)
+    copy(cut(table, 2 * size, size), size, w.witness_largest)
+
+
+def open_workspace(rules, memory, round, witness, free, w):
+    """Set up the scratch memory for a round; return the mark to release."""
+    if len(witness) != 3 * rules.witnesses * rules.capacity:
+        raise ValueError(f"expected {3 * rules.witnesses * rules.capacity} numbers in witness, got {len(witness)}")
+    table, start = readable_of(witness), mark(w)
+    put_witnesses(rules, table, w)
+    new_workspace(rules, memory, round, 0.0, w)
+    if free is not None:
+        w.free = free
+    return start
+
+
+def regret_units_arrays(rules, memory, round, p):
+    """Set the units of the regrets of p."""
+    regret_units(rules, memory, int(round.info.cells), round, readable_of(p))
+
+
+def certify_arrays(rules, memory, round, witness, free):
+    """Largest growth, largest ||payoff||^2, resolution and slack of a forecast."""
+    w = workspace()
+    start = open_workspace(rules, memory, round, witness, free, w)
+    n = int(round.info.cells)
+    linear, bound = certify(rules, n, round, round.played, w)
+    apart, slack = resolution(rules, n, round, round.played, w), w.free
+    release(w, start)
+    return linear, bound, apart, slack
+
+
+def judge_arrays(rules, memory, round, witness, free):
+    """Write the certificate of a forecast; return by how much it fails."""
+    w = workspace()
+    start = open_workspace(rules, memory, round, witness, free, w)
+    missing = judge(rules, memory, round, round.played, w)
+    release(w, start)
+    return missing
+
+
+def allow_resolution_arrays(rules, memory, round, witness, free):
+    """Write the certificate of a forecast, with the resolution of the cells."""
+    w = workspace()
+    start = open_workspace(rules, memory, round, witness, free, w)
+    judge(rules, memory, round, round.played, w)
+    allow_resolution(rules, memory, int(round.info.cells), round, round.played, w)
+    release(w, start)

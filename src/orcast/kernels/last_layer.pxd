@@ -1,0 +1,48 @@
+cimport cython
+from libc.math cimport exp, sqrt
+from orcast.kernels.cells cimport log_masses, mean_of
+from orcast.kernels.equilibrium cimport field_tables, solve
+from orcast.kernels.judging cimport (
+    allow_resolution, judge, keep, keep_if_better, level_ledger, new_workspace, regret_units
+)
+from orcast.kernels.numerics cimport real_power
+from orcast.kernels.path_search cimport NEAREST, search_paths
+from orcast.kernels.rows cimport Workspace, copy, cut, mark, release, take
+from orcast.kernels.state cimport Memory, Round, Rules, Statistics
+
+cdef double CHANCE, FIRM, LEAST_SOFT, CLOSEST_RATIO, DELAY_TEMPERATURE, EASY, LOWEST, STRICT, TRUSTED
+cdef Py_ssize_t CONTINUATION, EASY_STEPS, STRICT_STEPS
+
+cdef void pull_crps(double pull, Py_ssize_t n, Round round, double *expert, Workspace w) noexcept nogil
+cdef void pull_mse(double pull, Py_ssize_t n, Round round, double *expert, Workspace w) noexcept nogil
+@cython.locals(n=Py_ssize_t)
+cdef void prepare(Rules rules, double temperature, double eager, Round round, Workspace w) noexcept nogil
+cdef double equilibrium(
+    Rules rules, double temperature, double eager, Round round, double *lp, double tolerance, Py_ssize_t steps,
+    Workspace w
+) noexcept nogil
+@cython.locals(n=Py_ssize_t)
+cdef double solve_strictly(
+    Rules rules, double temperature, Round round, double *start, double *lp, Workspace w
+) noexcept nogil
+@cython.locals(n=Py_ssize_t)
+cdef void descend(
+    Rules rules, Memory memory, double temperature, Round round, double *start, Workspace w
+) noexcept nogil
+@cython.locals(n=Py_ssize_t)
+cdef void approach(
+    Rules rules, Memory memory, double lower, double higher, Round round, double *start, Workspace w
+) noexcept nogil
+cdef double chance_softness(Statistics *statistics, double pending, double square) noexcept nogil
+@cython.locals(n=Py_ssize_t)
+cdef void first_solution(Rules rules, Memory memory, Round round, double *lp, Workspace w) noexcept nogil
+@cython.locals(n=Py_ssize_t)
+cdef void try_experts(Rules rules, Memory memory, Round round, Workspace w) noexcept nogil
+@cython.locals(n=Py_ssize_t)
+cdef void search(
+    Rules rules, Memory memory, double *mix, bint thorough, Round round, double *lp, Workspace w
+) noexcept nogil
+@cython.locals(n=Py_ssize_t)
+cdef void play(
+    Rules rules, Memory memory, double *mix, double reserved, bint thorough, Round round, Workspace w
+) noexcept nogil

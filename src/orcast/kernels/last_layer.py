@@ -1,0 +1,245 @@
+"""Last layer of a round: the equilibrium on the ledger around the mix, and a forecast whose certificate holds."""
+
+try:
+    import cython
+except ImportError:
+    from orcast.kernels import shim as cython
+
+from orcast.constants import (
+    CLOSEST_RATIO,
+    CONTINUATION,
+    DELAY_TEMPERATURE,
+    EASY,
+    EASY_STEPS,
+    LOWEST,
+    STRICT,
+    STRICT_STEPS,
+    TRUSTED,
+)
+
+if not cython.compiled:
+    from orcast.kernels.cells import log_masses, mean_of
+    from orcast.kernels.equilibrium import field_tables, solve
+    from orcast.kernels.judging import (
+        allow_resolution,
+        judge,
+        keep,
+        keep_if_better,
+        level_ledger,
+        new_workspace,
+        regret_units,
+    )
+    from orcast.kernels.numerics import real_power
+    from orcast.kernels.path_search import NEAREST, search_paths
+    from orcast.kernels.pure import exp, sqrt
+    from orcast.kernels.rows import copy, cut, mark, release, take
+
+# The temperature is the usual one where the ledger is this many times its expected size under calibration.
+CHANCE = 6.0
+# The temperature falls once less than this share of the budget is left, to at least this share of itself.
+FIRM, LEAST_SOFT = 0.5, 0.02
+
+
+def pull_crps(pull, n, round, expert, w):
+    """Add the pull of a regret in CRPS to the equation of the equilibrium."""
+    w.crps_pull += pull
+    edge = 0.0
+    below = 0.0
+    for k in range(n):
+        width = round.right[k] - round.left[k]
+        mass = expert[k]
+        w.base[k] -= pull * (edge + width * (below + mass / 3.0 - 0.5))
+        edge += width * (2.0 * below + mass - 1.0)
+        below += mass
+
+
+def pull_mse(pull, n, round, expert, w):
+    """Add the pull of a regret in squared error to the equation of the equilibrium."""
+    w.mse_pull += pull
+    mean = (mean_of(n, round.left, round.right, expert) - round.info.low) / (round.info.high - round.info.low)
+    for k in range(n):
+        w.base[k] += 2.0 * pull * mean * w.middle[k]
+
+
+def prepare(rules, temperature, eager, round, w):
+    """Fill all of the equation of the equilibrium around `w.log_mix` that does not depend on the masses.
+
+    `eager` multiplies the pulls of the regrets: the pull to the expert cannot overshoot, so that delay need not soften
+    it.
+    """
+    n = int(round.info.cells)
+    level_ledger(rules, w.owed, 1.0 / temperature, w.s)
+    field_tables(w.s, rules.levels, rules.level_count, w.knots, w.slopes)
+    copy(w.log_mix, n, w.base)
+    coordinate = rules.level_count + rules.interval_count
+    for i in range(rules.witnesses):
+        pull = w.owed[coordinate] / temperature
+        coordinate += 1
+        if pull != 0.0:
+            for k in range(n):
+                w.base[k] -= pull * w.witness_mean[i * rules.capacity + k]
+    w.crps_pull = 0.0
+    w.mse_pull = 0.0
+    if rules.crps:
+        for e in range(rules.experts):
+            pull = eager * w.owed[coordinate] * round.crps_units[e] / temperature
+            coordinate += 1
+            if pull > 0.0:
+                pull_crps(pull, n, round, cut(round.rivals, e * rules.capacity, rules.capacity), w)
+    if rules.mse:
+        for e in range(rules.experts):
+            pull = eager * w.owed[coordinate] * round.mse_units[e] / temperature
+            coordinate += 1
+            if pull > 0.0:
+                pull_mse(pull, n, round, cut(round.rivals, e * rules.capacity, rules.capacity), w)
+
+
+def equilibrium(rules, temperature, eager, round, lp, tolerance, steps, w):
+    """Solve for the logit equilibrium around the mix at a temperature, from lp, in place; return the residual."""
+    prepare(rules, temperature, eager, round, w)
+    return solve(int(round.info.cells), lp, rules, tolerance, steps, w)
+
+
+def solve_strictly(rules, temperature, round, start, lp, w):
+    """Solve from `start` into lp, and make the solution the forecast of the round; return the residual."""
+    n = int(round.info.cells)
+    copy(start, n, lp)
+    error = equilibrium(rules, temperature, 1.0, round, lp, STRICT, STRICT_STEPS, w)
+    for k in range(n):
+        round.played[k] = exp(lp[k])
+    return error
+
+
+def descend(rules, memory, temperature, round, start, w):
+    """Lower the temperature from a solution at `start` until the certificate holds, or the branch ends.
+
+    Each solve starts from the last one; where one fails, the ratio comes closer to 1.
+    """
+    n = int(round.info.cells)
+    used = mark(w)
+    lp = take(w, n)
+    ratio = 0.5
+    for _ in range(CONTINUATION):
+        lower = temperature * ratio
+        error = solve_strictly(rules, lower, round, start, lp, w)
+        keep_if_better(judge(rules, memory, round, round.played, w), lp, lower, round, w)
+        if w.best_missing <= 0.0:
+            approach(rules, memory, lower, temperature, round, start, w)
+            break
+        if error > TRUSTED and ratio < CLOSEST_RATIO:
+            ratio = sqrt(ratio)
+            continue
+        temperature = lower
+        copy(lp, n, start)
+        if temperature < LOWEST * min(rules.temperature, 1.0):
+            break
+    release(w, used)
+
+
+def approach(rules, memory, lower, higher, round, start, w):
+    """Take the forecast nearest to the mix that holds, between two temperatures of which the lower one does."""
+    n = int(round.info.cells)
+    used = mark(w)
+    lp = take(w, n)
+    for _ in range(NEAREST):
+        middle = sqrt(lower * higher)
+        solve_strictly(rules, middle, round, start, lp, w)
+        if judge(rules, memory, round, round.played, w) > 0.0:
+            higher = middle
+            continue
+        lower = middle
+        keep(lp, lower, round, w)
+    copy(w.best_p, n, round.played)
+    judge(rules, memory, round, round.played, w)
+    release(w, used)
+
+
+def chance_softness(statistics, pending, square):
+    """Factor of the temperature while the ledger may be sampling noise; errors that overlap count as one."""
+    chance = CHANCE * (1.0 + pending) * statistics.squares
+    return 1.0 + chance / max(square, 1e-3 * chance + 1e-300)
+
+
+def first_solution(rules, memory, round, lp, w):
+    """Fill lp with the equilibrium at the usual temperature, from the last tilt; from the mix where that fails."""
+    n = int(round.info.cells)
+    soft = real_power(1.0 + round.info.pending, DELAY_TEMPERATURE)
+    if rules.member_count > 0:
+        soft *= chance_softness(memory.statistics, round.info.pending, w.square)
+        # the temperature falls before the bound binds: a forecast that is found where it binds may be far from the mix
+        left = 1.0 - w.square / memory.account.budget
+        soft *= min(max(left / FIRM, LEAST_SOFT), 1.0)
+    usual = rules.temperature * soft
+    round.info.temperature = usual
+    copy(w.log_mix, n, lp)
+    for i in range(rules.cells):
+        lp[round.slots[i]] = w.log_mix[round.slots[i]] + memory.warm[i]
+    error = equilibrium(rules, usual, soft, round, lp, EASY, EASY_STEPS, w)
+    if not error <= 10.0 * EASY:
+        used = mark(w)
+        cold = take(w, n)
+        copy(w.log_mix, n, cold)
+        if equilibrium(rules, usual, soft, round, cold, EASY, STRICT_STEPS, w) < error:
+            copy(cold, n, lp)
+        release(w, used)
+
+
+def try_experts(rules, memory, round, w):
+    """Judge the forecast of each expert: it has no regret, where an equilibrium has a tiny one at any temperature."""
+    if rules.crps + rules.mse == 0:
+        return
+    n = int(round.info.cells)
+    used = mark(w)
+    lp = take(w, n)
+    for e in range(rules.experts):
+        if w.best_missing <= 0.0:
+            break
+        copy(cut(round.rivals, e * rules.capacity, rules.capacity), n, round.played)
+        log_masses(n, round.played, lp)
+        keep_if_better(judge(rules, memory, round, round.played, w), lp, 0.0, round, w)
+    release(w, used)
+
+
+def search(rules, memory, mix, thorough, round, lp, w):
+    """Search for a forecast that holds, from an equilibrium lp that does not; the best one becomes the forecast."""
+    n = int(round.info.cells)
+    descend(rules, memory, round.info.temperature, round, lp, w)
+    if w.best_missing <= 0.0:
+        return
+    search_paths(rules, memory, mix, thorough, round, w)
+    if w.best_missing <= 0.0:
+        return
+    try_experts(rules, memory, round, w)
+    if w.best_missing <= 0.0:
+        return
+    copy(w.best_p, n, round.played)
+    judge(rules, memory, round, round.played, w)
+    if thorough:
+        allow_resolution(rules, memory, n, round, round.played, w)
+
+
+def play(rules, memory, mix, reserved, thorough, round, w):
+    """Fill the forecast of a round and its certificate: the equilibrium around the mix, at a temperature that holds.
+
+    If the certificate does not hold at the usual temperature, the temperature is lowered by continuation. A branch of
+    equilibria may end; then all forecasts on a grid are searched, more thoroughly where no other cells will be tried,
+    and last the experts' own forecasts. The forecast that holds, or comes closest, is used.
+
+    The caller takes the rows of the witnesses in `w` from scratch memory and fills the explicit ones.
+    """
+    n = int(round.info.cells)
+    used = mark(w)
+    regret_units(rules, memory, n, round, mix)
+    new_workspace(rules, memory, round, reserved, w)
+    w.log_mix, w.best_p = take(w, n), take(w, n)
+    lp = take(w, n)
+    log_masses(n, mix, w.log_mix)
+    first_solution(rules, memory, round, lp, w)
+    for k in range(n):
+        round.played[k] = exp(lp[k])
+        round.tilt[k] = lp[k] - w.log_mix[k]
+    w.best_missing = judge(rules, memory, round, round.played, w)
+    if not w.best_missing <= 0.0:
+        copy(round.played, n, w.best_p)
+        search(rules, memory, mix, thorough, round, lp, w)
+    release(w, used)

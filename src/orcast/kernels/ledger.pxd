@@ -1,0 +1,48 @@
+from libc.math cimport fabs, sqrt
+from orcast.kernels.rows cimport numbers_of, readable_of
+from orcast.kernels.state cimport (
+    Account, Certificate, GroupAccount, Layout, Part, as_account, as_certificate, as_group_accounts, group_account_at,
+    part_at,
+)
+
+cdef double ROUNDING
+
+cdef double squared_norm(Layout layout, double *total) noexcept nogil
+cdef void combine(
+    Layout layout, double *total, double *context, double discount, double *owed, double *factors, Py_ssize_t size
+) noexcept nogil
+cdef double squared_payoff(Layout layout, double *context, double *payoff) noexcept nogil
+cdef double rarest_group(Layout layout, Account *account, GroupAccount *groups, double *context) noexcept nogil
+cdef double available_slack(
+    Layout layout, Account *account, GroupAccount *groups, double *total, double square, double *context,
+    double discount, double reserved
+) noexcept nogil
+cdef void write_certificate(
+    Account *account, double discount, double square, double free, double linear, double bound, double general,
+    Certificate *certificate
+) noexcept nogil
+cdef void forget(Layout layout, Account *account, GroupAccount *groups, double *total, double discount) noexcept nogil
+cdef void settle(
+    Layout layout, Account *account, GroupAccount *groups, double *total, double *context, double discount,
+    double reserved, double *payoff, Certificate *certificate
+) noexcept nogil
+cdef double mean_size(double square, Account *account) noexcept nogil
+
+cpdef double squared_norm_arrays(Layout layout, object total) except? -1.0
+cpdef object combine_arrays(
+    Layout layout, object total, object context, double discount, object owed, object factors
+)
+cpdef double squared_payoff_arrays(Layout layout, object context, object payoff) except? -1.0
+cpdef double available_slack_arrays(
+    Layout layout, object account, object groups, object total, double square, object context, double discount,
+    double reserved
+) except? -1.0
+cpdef object write_certificate_arrays(
+    object account, double discount, double square, double free, double linear, double bound, double general,
+    object certificate
+)
+cpdef object settle_arrays(
+    Layout layout, object account, object groups, object total, object context, double discount, double reserved,
+    object payoff, object certificate
+)
+cpdef double mean_size_arrays(double square, object account) except? -1.0

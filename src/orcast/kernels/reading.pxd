@@ -1,0 +1,51 @@
+cimport cython
+from libc.math cimport fabs, nextafter
+from orcast.kernels.numerics cimport real_power, search_left
+from orcast.kernels.rows cimport Workspace, cut, mark, numbers_of, readable_of, release, take, workspace
+from orcast.kernels.state cimport Round
+
+cdef double TINY_MASS, INF, SQUARES
+cdef Py_ssize_t PERCENT_COUNT
+cdef double *PERCENTS
+cdef double *SCORES
+
+cdef double tail_scale(Py_ssize_t n, double *left, double *right, bint open_low, bint open_high) noexcept nogil
+cdef void cumulate(Py_ssize_t n, double *mass, double *below) noexcept nogil
+cdef double quantile_in(
+    Py_ssize_t k, double level, Py_ssize_t n, double *left, double *right, double *below, bint open_low,
+    bint open_high, double scale
+) noexcept nogil
+cdef void read_quantiles(
+    Py_ssize_t n, double *left, double *right, double *mass, bint open_low, bint open_high, double *levels,
+    Py_ssize_t count, double *out, Workspace w
+) noexcept nogil
+cdef double end_of(
+    Py_ssize_t k, Py_ssize_t n, double *left, double *right, bint open_low, bint open_high
+) noexcept nogil
+cdef bint lies_below(double level, double before, double mass, double coin) noexcept nogil
+cdef void read_randomised(
+    Py_ssize_t n, double *left, double *right, double *mass, bint open_low, bint open_high, double coin,
+    double *levels, Py_ssize_t count, double *out, Workspace w
+) noexcept nogil
+cdef (double, double) mean_and_variance(
+    Py_ssize_t n, double *left, double *right, double *mass, bint open_low, bint open_high
+) noexcept nogil
+cdef (double, double) nearest_normal(
+    Py_ssize_t n, double *left, double *right, double *mass, bint open_low, bint open_high, Workspace w
+) noexcept nogil
+
+cpdef object read_quantiles_arrays(
+    Py_ssize_t n, object left, object right, object mass, bint open_low, bint open_high, object levels, object out
+)
+cpdef object read_randomised_arrays(
+    Py_ssize_t n, object left, object right, object mass, bint open_low, bint open_high, double coin, object levels,
+    object out
+)
+cpdef object mean_and_variance_arrays(
+    Py_ssize_t n, object left, object right, object mass, bint open_low, bint open_high
+)
+cpdef object nearest_normal_arrays(
+    Py_ssize_t n, object left, object right, object mass, bint open_low, bint open_high
+)
+@cython.locals(n=Py_ssize_t)
+cpdef object read_round(Round round, bint open_low, bint open_high, double coin, object levels)

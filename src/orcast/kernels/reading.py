@@ -1,0 +1,218 @@
+"""Quantiles, mean and variance of a forecast on cells; the outer cells may be open-ended and then have tails."""
+
+try:
+    import cython
+except ImportError:
+    from orcast.kernels import shim as cython
+
+import math
+
+import numpy as np
+from scipy.special import ndtri
+
+from orcast.constants import TINY_MASS
+from orcast.kernels.state import Round
+
+if not cython.compiled:
+    from orcast.kernels.numerics import real_power, search_left
+    from orcast.kernels.pure import fabs, nextafter
+    from orcast.kernels.rows import cut, mark, numbers_of, readable_of, release, take, workspace
+
+INF = math.inf
+# Levels 1%, ..., 99%, their normal scores, and the sum of the squared scores.
+PERCENT_ROW = np.arange(1, 100) / 100.0
+SCORE_ROW = ndtri(PERCENT_ROW)
+PERCENT_COUNT, SQUARES = len(PERCENT_ROW), float(SCORE_ROW @ SCORE_ROW)
+PERCENTS = numbers_of(PERCENT_ROW)
+SCORES = numbers_of(SCORE_ROW)
+
+
+def tail_scale(n, left, right, open_low, open_high):
+    """Scale of the tails of open-ended cells: half the width of the others."""
+    if not (open_low or open_high):
+        return 0.0
+    first = 1 if open_low else 0
+    end = n - 1 if open_high else n
+    half = 0.0
+    for k in range(first, end):
+        half += 0.5 * (right[k] - left[k])
+    if half > 0.0:
+        # below any meant width, and large enough that an excess divided by it does not overflow
+        return max(half, 1e-200)
+    edge = max(fabs(right[0] if open_low else left[0]), fabs(left[n - 1] if open_high else right[n - 1]))
+    # in units of the edge, unless that is zero
+    return max(1e-9 * edge, 1e-200) if edge > 0.0 else 1e-12
+
+
+def cumulate(n, mass, below):
+    """Fill the n + 1 cumulated masses: the mass below each cell, and 1."""
+    below[0] = 0.0
+    for k in range(n):
+        below[k + 1] = below[k] + mass[k]
+    whole = below[n]
+    for k in range(n + 1):
+        below[k] /= whole
+
+
+def quantile_in(k, level, n, left, right, below, open_low, open_high, scale):
+    """Quantile at a level that lies in cell k."""
+    here = below[k + 1] - below[k]
+    share = min(max((level - below[k]) / (here if here > 0.0 else 1.0), 0.0), 1.0)
+    if open_high and k == n - 1:
+        return left[k] + scale * (real_power(1.0 - share, -1.0 / 3.0) - 1.0)
+    if open_low and k == 0:
+        return right[k] - scale * (real_power(share, -1.0 / 3.0) - 1.0)
+    return left[k] + share * (right[k] - left[k])
+
+
+def read_quantiles(n, left, right, mass, open_low, open_high, levels, count, out, w):
+    """Quantiles of a forecast on n cells at levels in any order."""
+    start = mark(w)
+    below = take(w, n + 1)
+    cumulate(n, mass, below)
+    scale = tail_scale(n, left, right, open_low, open_high)
+    k = 0
+    before = INF
+    for i in range(count):
+        level = levels[i]
+        if level >= before:
+            while k < n - 1 and below[k + 1] < level:
+                k += 1
+        else:
+            k = min(search_left(cut(below, 1, n), n, level), n - 1)
+        before = level
+        out[i] = quantile_in(k, level, n, left, right, below, open_low, open_high, scale)
+    release(w, start)
+
+
+def end_of(k, n, left, right, open_low, open_high):
+    """Largest number that belongs to the cells up to k: to all of them if k is the last, to none if k is -1.
+
+    An outcome on an edge belongs to the cell on its left, and at an atom to the atom. Before an atom, and before the
+    first cell, the result is the next number below.
+    """
+    if k < 0:
+        return -INF if open_low else nextafter(left[0], -INF)
+    if k == n - 1:
+        return INF if open_high else right[k]
+    if left[k + 1] == right[k + 1] and right[k] >= left[k + 1]:
+        return nextafter(right[k], -INF)
+    return right[k]
+
+
+def lies_below(level, before, mass, coin):
+    """Test if an outcome in a cell counts as at most the randomised quantile at a level."""
+    if mass <= TINY_MASS:
+        # the limit of an empty cell, as in the payoff
+        return level >= before
+    return before + coin * mass < level
+
+
+def read_randomised(n, left, right, mass, open_low, open_high, coin, levels, count, out, w):
+    """Quantiles, each moved to an end of its cell by a random number between 0 and 1 that all levels share.
+
+    With mass F before the cell and p in it, the quantile at a level a is the upper end if F + coin p < a, else the
+    lower end. Then for any outcome y, P(y <= quantile) is the smoothed indicator of the cell of y.
+    """
+    start = mark(w)
+    below = take(w, n + 1)
+    cumulate(n, mass, below)
+    for i in range(count):
+        k = min(search_left(cut(below, 1, n), n, levels[i]), n - 1)
+        if not lies_below(levels[i], below[k], below[k + 1] - below[k], coin):
+            k -= 1
+        else:
+            # empty cells at the level itself
+            while k + 1 < n and below[k + 2] - below[k + 1] <= TINY_MASS and levels[i] >= below[k + 1]:
+                k += 1
+        out[i] = end_of(k, n, left, right, open_low, open_high)
+    release(w, start)
+
+
+def mean_and_variance(n, left, right, mass, open_low, open_high):
+    """Mean and variance of a forecast on n cells."""
+    scale = tail_scale(n, left, right, open_low, open_high)
+    whole = 0.0
+    mean = 0.0
+    for k in range(n):
+        whole += mass[k]
+        if open_low and k == 0:
+            mean += mass[k] * (right[k] - 0.5 * scale)
+        elif open_high and k == n - 1:
+            mean += mass[k] * (left[k] + 0.5 * scale)
+        else:
+            mean += mass[k] * 0.5 * (left[k] + right[k])
+    mean /= whole
+    square = 0.0
+    for k in range(n):
+        if open_low and k == 0:
+            a = right[k] - mean
+            square += mass[k] * (a * a - scale * a + scale * scale)
+        elif open_high and k == n - 1:
+            a = left[k] - mean
+            square += mass[k] * (a * a + scale * a + scale * scale)
+        else:
+            a = left[k] - mean
+            b = right[k] - mean
+            square += mass[k] * (a * a + a * b + b * b) / 3.0
+    return mean, square / whole
+
+
+def nearest_normal(n, left, right, mass, open_low, open_high, w):
+    """Mean and standard deviation of the normal whose percentiles are nearest to the forecast's, by least squares."""
+    start = mark(w)
+    q = take(w, PERCENT_COUNT)
+    read_quantiles(n, left, right, mass, open_low, open_high, PERCENTS, PERCENT_COUNT, q, w)
+    mean = 0.0
+    for i in range(PERCENT_COUNT):
+        mean += q[i]
+    mean /= PERCENT_COUNT
+    spread = 0.0
+    for i in range(PERCENT_COUNT):
+        spread += SCORES[i] * (q[i] - mean)
+    release(w, start)
+    return mean, spread / SQUARES
+
+
+# --- entries from Python: the same on numpy arrays
+
+
+def read_quantiles_arrays(n, left, right, mass, open_low, open_high, levels, out):
+    """Quantiles of a forecast on n cells at levels in any order."""
+    w, a, count, found = workspace(), readable_of(levels), len(levels), numbers_of(out)
+    lefts, rights, masses = readable_of(left), readable_of(right), readable_of(mass)
+    with cython.nogil:
+        read_quantiles(n, lefts, rights, masses, open_low, open_high, a, count, found, w)
+
+
+def read_randomised_arrays(n, left, right, mass, open_low, open_high, coin, levels, out):
+    """Randomised quantiles of a forecast on n cells."""
+    w, a, count, found = workspace(), readable_of(levels), len(levels), numbers_of(out)
+    lefts, rights, masses = readable_of(left), readable_of(right), readable_of(mass)
+    with cython.nogil:
+        read_randomised(n, lefts, rights, masses, open_low, open_high, coin, a, count, found, w)
+
+
+def mean_and_variance_arrays(n, left, right, mass, open_low, open_high):
+    """Mean and variance of a forecast on n cells."""
+    lefts, rights, masses = readable_of(left), readable_of(right), readable_of(mass)
+    return mean_and_variance(n, lefts, rights, masses, open_low, open_high)
+
+
+def nearest_normal_arrays(n, left, right, mass, open_low, open_high):
+    """Mean and standard deviation of the nearest normal."""
+    lefts, rights, masses = readable_of(left), readable_of(right), readable_of(mass)
+    return nearest_normal(n, lefts, rights, masses, open_low, open_high, workspace())
+
+
+def read_round(round: Round, open_low, open_high, coin, levels):
+    """Quantiles of the forecast of a round at levels in any order; randomised if there is a coin."""
+    w, count, n = workspace(), len(levels), int(round.info.cells)
+    found = np.empty(count)
+    at, out = readable_of(levels), numbers_of(found)
+    with cython.nogil:
+        if coin > 0.0:
+            read_randomised(n, round.left, round.right, round.played, open_low, open_high, coin, at, count, out, w)
+        else:
+            read_quantiles(n, round.left, round.right, round.played, open_low, open_high, at, count, out, w)
+    return found

@@ -1,0 +1,152 @@
+"""Names of the numbers in each kind of record; the structs in `state.pxd` have the same members in the same order."""
+
+# --- ledger
+# budget: credit, B_1 + ... + B_T, allowances for delay and the excess of rounds that did not hold; rounds: outcomes
+# settled; held: of these, rounds whose certificate held; excess: what of the budget was added because a certificate did
+# not hold; roots: sum of the sizes that the settled payoffs may have; delay: sum over the settled rounds of the outcomes
+# settled between forecast and outcome; weight: rounds, discounted as the payoffs are.
+ACCOUNT = ("budget", "rounds", "held", "excess", "roots", "delay", "weight")
+# count: discounted sum of the contexts; excess: what was added because the group exceeded its budget.
+GROUP_ACCOUNT = ("budget", "count", "excess")
+# Part of a layout (whole numbers): start in the cumulative payoff, coordinates, groups, start of its places in the core
+# payoff, start of its context, whether it is one-sided.
+PART = ("start", "size", "groups", "places", "context", "one_sided")
+CERTIFICATE = (
+    "worst",
+    "overdraft",
+    "bound",
+    "allowed",
+    "holds",
+    "root",
+    "roots_then",
+    "rounds_then",
+    "promised",
+    "excess",
+)
+# Log of a round that is run in a batch: mean and sd are those of the nearest normal.
+ROUND_LOG = ("holds", "promised", "miscalibration", "mean", "sd", "excess")
+# Counters of a stream beside its memory: rounds so far, usual lag (nan before any), slack reserved by the pending rounds,
+# sum and number of the absolute errors of point forecasts.
+COUNTERS = ("issued", "lag", "reserved", "error_sum", "error_count")
+# Kinds of events; the entry of a skip is a number of steps of the calendar without a round.
+PREDICT, SETTLE, DROP, SKIP = 0, 1, 2, 3
+# Rate at which the usual lag is learnt.
+LAG_RATE = 0.05
+# Empirical indicators, after the sums by level: variance of the randomisation, weight, rounds without randomisation.
+COUNTS = ("spread", "weight", "without")
+
+# --- rounds on ordered spaces
+# cells: their number; last_context: 2 u - 1 for the last PIT u; pending: outcomes outstanding at the forecast; low, high:
+# window to which outcomes are clipped; regular: 1 if no cells were merged or cut; smallest_slope: of the base quantiles;
+# coin: number in (0, 1) if quantiles are randomised, else 0.
+INFO = (
+    "cells",
+    "last_context",
+    "pending",
+    "has_expert",
+    "temperature",
+    "low",
+    "high",
+    "regular",
+    "group_location",
+    "group_spread",
+    "smallest_slope",
+    "coin",
+)
+# crps, squared_error: discounted sums, count: their weight; excesses: sums of our score minus the expert's over `rounds`.
+RIVAL = ("crps", "squared_error", "count", "crps_excess", "mse_excess", "rounds")
+# behind: discounted sum of the expert's pinball loss minus the pool's at a level, squares: of the squares.
+EXPERT_LOSS = ("behind", "squares")
+STATISTICS = (
+    "score_size",
+    "error_1",
+    "error_2",
+    "error_3",
+    "last_outcome",
+    "outcomes",
+    "median_mean",
+    "median_variance",
+    "log_scale_mean",
+    "distance_mean",
+    "last_pit",
+    "loss_sum",
+    "loss_count",
+    "observations",
+    "last_error",
+    "level_mean",
+    "level_variance",
+    "robust_loss",
+    "farthest_error",
+    "squares",
+    "last_median",
+    "move_mean",
+    "outcome_2",
+    "outcome_3",
+)
+
+# --- learners
+LEARNER_OPTIONS = ("features", "discount", "trusting")
+TRACKER_OPTIONS = ("step", "leak", "share")
+MEMBER_OPTIONS = ("step", "context", "start")
+TRACKER_UNIT = ("loss", "count")
+EVIDENCE = ("gain", "square", "block", "count")
+SEASONS = ("first", "second", "next", "count")
+SPREAD = ("slow", "fast")
+GROUP_STATISTICS = ("rounds", "mean", "variance")
+GROUP_LOSS = ("expert", "corrected")
+# The location features come first.
+TRACKER_RECORD = (
+    "one",
+    "error_1",
+    "error_2",
+    "error_3",
+    "last_outcome",
+    "outcome_2",
+    "outcome_3",
+    "season_1",
+    "season_2",
+    "scale",
+    "slope_low",
+    "slope_high",
+    "score_size",
+    "median",
+    "usual_move",
+)
+# The features of the spread come last.
+LEARNER_RECORD = ("location", "spread", "one", "fast", "level", "scale", "distance")
+
+# --- finite spaces
+# pending: outcomes outstanding at the forecast; odds: log odds of the prior, on two cells.
+FINITE_INFO = ("pending", "temperature", "has_expert", "odds")
+# brier: discounted sum, count: its weight; excess: sum of our Brier score minus the expert's over `rounds`.
+FINITE_RIVAL = ("brier", "count", "excess", "rounds")
+# Memory of a member, whether it shifts, prior observations of its curvatures.
+FINITE_MEMBER = ("discount", "shifts", "start")
+# The outcomes are -1 and 1; last_log_odds: of the expert; loss_sum: discounted squared errors of the expert.
+BINARY_STATISTICS = (
+    "last_error",
+    "fast_error",
+    "slow_error",
+    "last_outcome",
+    "outcome_mean",
+    "last_log_odds",
+    "before_last_outcome",
+    "outcomes",
+    "loss_sum",
+    "loss_count",
+)
+# Recorded odds of a round: the expert's probability and its log odds, log odds after stage 1 and of the prior.
+BINARY_ODDS = ("probability", "expert", "first_stage", "prior")
+# Features of the binary learners before the hat functions of the log odds.
+BINARY_FEATURES = (
+    "one",
+    "log_odds",
+    "skew",
+    "error",
+    "fast",
+    "slow",
+    "outcome",
+    "mean",
+    "change",
+    "before",
+)

@@ -1,0 +1,665 @@
+"""Rounds on an ordered space: predict, update, and whole histories.
+
+    experts --pool, groups, correction--> corrected expert --cells--> prior --PIT members--> mix --last layer--> forecast
+
+Only the last layer touches the ledger and its guarantee (docs/theory.md).
+"""
+
+try:
+    import cython
+except ImportError:
+    from orcast.kernels import shim as cython
+
+import numpy as np
+
+from orcast.constants import LOSS_DISCOUNT, WEIGHT_RATE
+from orcast.kernels.state import Memory, Round, Rules
+
+if not cython.compiled:
+    from orcast.kernels.cells import (
+        build_cells,
+        crps,
+        cut_cells,
+        expected_crps,
+        locate,
+        mean_of,
+        rebin,
+    )
+    from orcast.kernels.correction import correct as correct_errors
+    from orcast.kernels.correction import learn as learn_correction
+    from orcast.kernels.correction import pool_part
+    from orcast.kernels.counts import count
+    from orcast.kernels.delays import delay_odds, delay_weight, delayed
+    from orcast.kernels.equilibrium import crps_difference, payoff
+    from orcast.kernels.groups import correct as correct_groups
+    from orcast.kernels.groups import learn as learn_groups
+    from orcast.kernels.last_layer import play
+    from orcast.kernels.ledger import mean_size, settle, squared_norm, squared_payoff
+    from orcast.kernels.pit_members import mix_members, teach_members
+    from orcast.kernels.pure import as_log, exp, expert_loss_at, fabs, isnan, rival_at, sqrt
+    from orcast.kernels.quantile_function import between
+    from orcast.kernels.reading import nearest_normal, read_quantiles, read_randomised
+    from orcast.kernels.rows import copy, cut, mark, numbers_of, readable_of, release, take, take_whole, workspace
+    from orcast.kernels.state import CELL_ROWS, ROUND_LOG_SIZE
+
+INF, NAN = float("inf"), float("nan")
+# Prior mass of the atom at each bound, without an expert.
+BOUND_MASS = 1e-4
+# Uniform mass mixed in where even cells replace those around the expert.
+EVEN_SHARE = 0.01
+# Without bounds, cells reach this far beyond the expert's outer quantiles, in units of its 98% spread; or USUAL times
+# its usual loss, if that is more; or, if its spread is zero, a share LEAST of its size.
+WINDOW, USUAL, LEAST = 12.0, 4.0, 1e-3
+# A loss enters the usual loss, from which the window is taken, as at most this many times that.
+REACH_STEP = 4.0
+# Without an expert, an outcome enters as at most this many standard deviations from the past ones.
+LEVEL_STEP = 6.0
+# No expert's log weight at a level falls further behind the best than this, the last outcome aside, so that it can
+# recover quickly (as with a fixed share).
+MOST_BEHIND = 4.0
+# A loss enters the variance of the evidence as at most this many times the pool's usual one.
+MOST_NOISE = 0.3
+# Log weights are smoothed over this part of the levels to either side.
+NEIGHBOURS = 12
+# Log weights are at most this: exp(-700) is still positive.
+MOST_SCORE = 700.0
+
+
+def usual_loss(statistics):
+    """Mean discounted CRPS of the expert; zero before any outcome."""
+    return statistics.loss_sum / statistics.loss_count if statistics.loss_count > 0.0 else 0.0
+
+
+def log_weight(behind, squares):
+    """Distance of an expert's log weight at a level from the pool's.
+
+    The sum of its losses beyond the pool's over the root of the sum of squares: evidence counts by its variance, so that
+    each level has a rate of its own (Wintenberger 2017, Bernstein online aggregation).
+    """
+    if squares == 0.0:
+        return 0.0
+    return min(max(WEIGHT_RATE * behind / sqrt(squares), -MOST_SCORE), MOST_SCORE)
+
+
+def smooth_over_levels(values, levels, out):
+    """Means over neighbouring levels, with weights that fall linearly to zero."""
+    reach = levels // NEIGHBOURS
+    for j in range(levels):
+        mean = 0.0
+        total = 0.0
+        for i in range(max(j - reach, 0), min(j + reach, levels - 1) + 1):
+            weight = reach + 1.0 - fabs(i - j)
+            mean += weight * values[i]
+            total += weight
+        out[j] = mean / total
+
+
+def sort(values, size):
+    """Sort in place; quick where the values are almost sorted."""
+    for i in range(1, size):
+        value = values[i]
+        j = i - 1
+        while j >= 0 and values[j] > value:
+            values[j + 1] = values[j]
+            j -= 1
+        values[j + 1] = value
+
+
+def pool_experts(memory, experts, number, levels, out, w):
+    """Average the quantiles of the experts that are present, with weights by level, smoothed over levels; then sort.
+
+    As in CRPS learning (Berrisch and Ziel 2023).
+    """
+    used = mark(w)
+    own = take(w, levels)
+    behind = take(w, number * levels)
+    best = take(w, levels)
+    total = take(w, levels)
+    for j in range(levels):
+        best[j] = INF
+        total[j] = 0.0
+        out[j] = 0.0
+    for e in range(number):
+        if isnan(experts[e * levels]):
+            continue
+        for j in range(levels):
+            loss = expert_loss_at(memory.expert_loss, e * levels + j)
+            own[j] = log_weight(loss.behind, loss.squares)
+        smooth_over_levels(own, levels, cut(behind, e * levels, levels))
+        for j in range(levels):
+            best[j] = min(best[j], behind[e * levels + j])
+    for e in range(number):
+        if isnan(experts[e * levels]):
+            continue
+        for j in range(levels):
+            weight = exp(best[j] - behind[e * levels + j])
+            total[j] += weight
+            if weight > 0.0:
+                out[j] = between(out[j], experts[e * levels + j], weight / total[j])
+    sort(out, levels)
+    release(w, used)
+
+
+def miss_experts(rules, round):
+    """Mark all experts as missing, where there are several."""
+    for e in range(1, rules.rival_rows):
+        round.experts[e * rules.grid_count] = NAN
+
+
+def set_window(rules, q, shifted, statistics, info):
+    """Set the window that outcomes are clipped to: the bounds, or far beyond the expert's quantiles and errors."""
+    info.low = rules.low
+    info.high = rules.high
+    if rules.low > -INF and rules.high < INF:
+        return
+    last = rules.grid_count - 1
+    size = max(fabs(q[0]), fabs(q[last]))
+    reach = max(WINDOW * max(q[last] - q[0], shifted[last] - shifted[0]), USUAL * statistics.robust_loss)
+    if reach <= 1e-9 * size:
+        reach = LEAST * size
+    if reach == 0.0:
+        reach = 1.0
+    if rules.low == -INF:
+        info.low = min(q[0], shifted[0], rules.high) - reach
+    if rules.high == INF:
+        info.high = max(q[last], shifted[last], info.low) + reach
+
+
+def even_cells(low, high, n, round):
+    """Equal cells with equal masses and an atom of little mass at each bound: the prior without an expert."""
+    inner = n - 2
+    for k in range(n):
+        round.left[k] = low + (high - low) * max(k - 1, 0) / inner if k < n - 1 else high
+        round.right[k] = low + (high - low) * k / inner if k < n - 2 else high
+        round.prior[k] = (1.0 - 2.0 * BOUND_MASS) / inner if 0 < k < n - 1 else BOUND_MASS
+        round.slots[k] = k
+    return n
+
+
+def cells_around(rules, q, usual, info, left, right, mass, slots, w):
+    """Cells around quantiles and the masses on them; returns their number."""
+    # the grid starts at the mass of a tail
+    tail, low, high = rules.grid[0], info.low, info.high
+    return build_cells(q, rules.grid_count, low, high, rules.tail_cells, tail, usual, left, right, mass, slots, w)
+
+
+def cut_at_jumps(rules, n, round):
+    """Cut the cells of a round where the payoff jumps; returns their number."""
+    return cut_cells(rules.jumps, rules.jump_count, n, round.left, round.right, round.prior, round.slots, rules.cells)
+
+
+def put_on_cells(rules, q, usual, n, round, out, w):
+    """Masses of an expert's quantiles on the cells of the round."""
+    used = mark(w)
+    inner = take(w, rules.grid_count)
+    for j in range(rules.grid_count):
+        inner[j] = min(max(q[j], round.info.low), round.info.high)
+    left, right, mass = take(w, rules.cells), take(w, rules.cells), take(w, rules.cells)
+    slots = take_whole(w, rules.cells)
+    own = cells_around(rules, inner, usual, round.info, left, right, mass, slots, w)
+    rebin(own, left, right, mass, n, round.left, round.right, out)
+    release(w, used)
+
+
+def correct_expert(rules, memory, experts, number, signal, heard, usual, round, out, w):
+    """Quantiles of the pool of experts, corrected for the groups of the round and for past errors.
+
+    One row where there are several experts is a forecast without an expert.
+    """
+    size = rules.grid_count
+    pool = round.experts
+    miss_experts(rules, round)
+    if number == 1:
+        copy(experts, size, pool)
+    else:
+        pool_experts(memory, experts, number, size, pool, w)
+        for e in range(number):
+            if not isnan(experts[e * size]):
+                copy(cut(experts, e * size, size), size, cut(round.experts, (e + 1) * size, size))
+    copy(pool, size, round.raw)
+    if rules.learner_count == 0:
+        for j in range(size):
+            out[j] = min(max(pool[j], rules.low), rules.high)
+        return
+    smallest = 1e-7 * (rules.high - rules.low)
+    if smallest == INF:
+        smallest = 1e-9 * (pool[size - 1] - pool[0] + usual + LEAST * fabs(pool[size // 2])) + 1e-140
+    round.info.smallest_slope = smallest
+    if rules.group_count > 0:
+        correct_groups(rules, memory, round, delay_odds(round.info.pending), pool, w)
+    correct_errors(rules, memory, round, signal, heard, out, w)
+
+
+def expert_cells(rules, memory, experts, number, signal, heard, round, w):
+    """Cells around the corrected expert, with its masses and those of the expert; returns their number."""
+    used = mark(w)
+    usual = usual_loss(memory.statistics)
+    shifted = take(w, rules.grid_count)
+    correct_expert(rules, memory, experts, number, signal, heard, usual, round, shifted, w)
+    set_window(rules, round.raw, shifted, memory.statistics, round.info)
+    n = cells_around(rules, shifted, usual, round.info, round.left, round.right, round.prior, round.slots, w)
+    round.info.regular = 1.0 if n == rules.cells and rules.jump_count == 0 else 0.0
+    n = cut_at_jumps(rules, n, round)
+    if rules.learner_count > 0:
+        put_on_cells(rules, round.raw, usual, n, round, round.expert, w)
+    else:
+        copy(round.prior, n, round.expert)
+    release(w, used)
+    return n
+
+
+def bare_cells(rules, round):
+    """Even cells, where there is no expert; returns their number."""
+    miss_experts(rules, round)
+    round.info.low = rules.low
+    round.info.high = rules.high
+    n = even_cells(rules.low, rules.high, rules.cells, round)
+    n = cut_at_jumps(rules, n, round)
+    copy(round.prior, n, round.expert)
+    round.info.regular = 0.0
+    return n
+
+
+def open_round(rules, memory, experts, number, signal, heard, pending, round, mix, w):
+    """Fill the round up to the prior of the last layer, in `mix`; the memory is only read."""
+    info = round.info
+    info.has_expert = 1.0 if number > 0 else 0.0
+    info.pending = pending
+    info.last_context = 2.0 * memory.statistics.last_pit - 1.0
+    if number > 0:
+        n = expert_cells(rules, memory, experts, number, signal, heard, round, w)
+    else:
+        n = bare_cells(rules, round)
+    info.cells = n
+    place_rivals(rules, memory, n, round, w)
+    if number > 0 and rules.member_count > 0:
+        mix_members(rules, memory, n, round, mix, w)
+    else:
+        copy(round.prior, n, mix)
+
+
+def place_rivals(rules, memory, n, round, w):
+    """Masses of each expert on the cells of the round; a missing one has none."""
+    if rules.experts == 1:
+        copy(round.expert, n, round.rivals)
+        return
+    usual = usual_loss(memory.statistics)
+    for e in range(rules.experts):
+        q = cut(round.experts, (e + 1) * rules.grid_count, rules.grid_count)
+        if not isnan(q[0]):
+            put_on_cells(rules, q, usual, n, round, cut(round.rivals, e * rules.capacity, rules.capacity), w)
+
+
+def recell(rules, memory, round, mix, w):
+    """Replace the cells around the expert by even ones, where they are too coarse for the cumulative payoff.
+
+    An outcome that shares its cell with half of the interval has any mean, so no forecast bounds its moments there.
+    """
+    used = mark(w)
+    n, capacity = int(round.info.cells), rules.capacity
+    rows = CELL_ROWS + rules.member_count
+    old = take(w, rows * capacity)
+    copy(round.numbers, rows * capacity, old)
+    left, right = cut(old, 0, capacity), cut(old, capacity, capacity)
+    total = rules.cells - 2
+    even_cells(round.info.low, round.info.high, total, round)
+    total = cut_at_jumps(rules, total, round)
+    round.slots[rules.cells - 2] = total - 1
+    round.slots[rules.cells - 1] = total - 1
+    for row in range(2, rows):
+        if row != 4 and row != 5:  # not the forecast and its tilt
+            target = cut(round.numbers, row * capacity, capacity)
+            rebin(n, left, right, cut(old, row * capacity, capacity), total, round.left, round.right, target)
+    even_mix = take(w, total)
+    rebin(n, left, right, mix, total, round.left, round.right, even_mix)
+    for k in range(total):
+        mix[k] = even_mix[k] + EVEN_SHARE * (1.0 / total - even_mix[k])
+        round.prior[k] += EVEN_SHARE * (1.0 / total - round.prior[k])
+    round.info.cells = total
+    round.info.regular = 0.0
+    place_rivals(rules, memory, total, round, w)
+    release(w, used)
+
+
+def play_evenly(rules, memory, mix, reserved, round, w):
+    """Compute the round on even cells; kept if its certificate holds there, or comes closer."""
+    used = mark(w)
+    numbers, slots = take(w, rules.round_size), take_whole(w, rules.cells)
+    copy(round.numbers, rules.round_size, numbers)
+    for i in range(rules.cells):
+        slots[i] = round.slots[i]
+    missing = round.certificate.worst - round.certificate.allowed
+    recell(rules, memory, round, mix, w)
+    play(rules, memory, mix, reserved, True, round, w)
+    n = int(round.info.cells)
+    for k in range(n):
+        round.tilt[k] = 0.0
+    if round.certificate.holds == 0.0 and missing <= round.certificate.worst - round.certificate.allowed:
+        copy(numbers, rules.round_size, round.numbers)
+        for i in range(rules.cells):
+            round.slots[i] = slots[i]
+    release(w, used)
+
+
+def take_witnesses(rules, w):
+    """Scratch memory for the values of the witnesses in each cell."""
+    w.witness_mean = take(w, rules.witnesses * rules.capacity)
+    w.witness_least = take(w, rules.witnesses * rules.capacity)
+    w.witness_largest = take(w, rules.witnesses * rules.capacity)
+
+
+def predict_round(rules, memory, experts, number, signal, heard, pending, reserved, round, w):
+    """Fill the round: cells, prior, members, forecast and certificate; the memory is only read."""
+    used = mark(w)
+    mix = take(w, rules.capacity)
+    take_witnesses(rules, w)
+    open_round(rules, memory, experts, number, signal, heard, pending, round, mix, w)
+    play(rules, memory, mix, reserved, round.info.has_expert == 0.0, round, w)
+    if round.info.has_expert > 0.0 and round.certificate.holds == 0.0:
+        play_evenly(rules, memory, mix, reserved, round, w)
+    release(w, used)
+
+
+def settle_round(rules, memory, round, reserved, y, at, w):
+    """Add the payoff of an outcome to the ledger; `at` holds the witnesses there, powers aside."""
+    used = mark(w)
+    near = min(max(y, round.info.low), round.info.high)
+    k = locate(near, round.left, round.right, int(round.info.cells))
+    core = take(w, rules.payoff_size)
+    payoff(rules, round, near, k, at, core)
+    squares = rules.discount * rules.discount * memory.statistics.squares
+    memory.statistics.squares = squares + squared_payoff(rules.layout, round.context, core)
+    settle(
+        rules.layout,
+        memory.account,
+        memory.groups,
+        memory.total,
+        round.context,
+        rules.discount,
+        reserved,
+        core,
+        round.certificate,
+    )
+    if rules.level_count > 0:
+        count(rules, memory, round, y, w)
+    release(w, used)
+
+
+def learn_level(statistics, y, rounds):
+    """Mean and variance of the outcomes, for forecasts without an expert or bounds; no outcome moves them far."""
+    if rounds <= 1.0:
+        statistics.level_mean = y
+        # the first outcome sets the unit; zero has none
+        statistics.level_variance = max(0.01 * y * y, 1e-280) if y != 0.0 else 1e-12
+        return
+    step = max(0.002, 1.0 / (rounds + 1.0))
+    most = LEVEL_STEP * sqrt(statistics.level_variance)
+    change = min(max(y - statistics.level_mean, -most), most)
+    statistics.level_mean += step * change
+    statistics.level_variance = (1.0 - step) * (statistics.level_variance + step * change * change)
+
+
+def learn_loss(rules, statistics, round, loss, clipped):
+    """Update the expert's usual loss, and a robust one for the window; returns the unit of losses."""
+    info = round.info
+    statistics.loss_sum = LOSS_DISCOUNT * statistics.loss_sum + loss
+    statistics.loss_count = LOSS_DISCOUNT * statistics.loss_count + 1.0
+    unit = statistics.loss_sum / statistics.loss_count
+    expected = expected_crps(int(info.cells), round.left, round.right, round.expert)
+    spread = round.raw[rules.grid_count - 1] - round.raw[0]
+    usual = max(statistics.robust_loss, expected, 1e-3 * spread, 1e-6 * fabs(clipped))
+    step = max(0.002, 1.0 / (statistics.outcomes + 2.0))
+    statistics.robust_loss += step * (min(loss, REACH_STEP * usual) - statistics.robust_loss)
+    return max(unit, 1e-12 * (info.high - info.low))
+
+
+def pinball(quantile, level, y):
+    """Pinball loss."""
+    return level * (y - quantile) if y > quantile else (1.0 - level) * (quantile - y)
+
+
+def learn_weights(rules, memory, round, clipped, weight, unit):
+    """Update the weights of the experts in the pool; a missing one loses as much as the pool."""
+    levels = rules.grid_count
+    kept = delayed(LOSS_DISCOUNT, weight)
+    for j in range(levels):
+        best = INF
+        for e in range(rules.experts):
+            if not isnan(round.experts[(e + 1) * levels]):
+                loss = expert_loss_at(memory.expert_loss, e * levels + j)
+                best = min(best, log_weight(loss.behind, loss.squares))
+        pooled = pinball(round.raw[j], rules.grid[j], clipped)
+        for e in range(rules.experts):
+            if isnan(round.experts[(e + 1) * levels]):
+                continue
+            loss = expert_loss_at(memory.expert_loss, e * levels + j)
+            most = (best + MOST_BEHIND) / WEIGHT_RATE * sqrt(loss.squares)
+            behind = min(loss.behind, most)
+            more = (pinball(round.experts[(e + 1) * levels + j], rules.grid[j], clipped) - pooled) / unit
+            noise = min(fabs(more), MOST_NOISE)
+            loss.behind = kept * behind + weight * more
+            loss.squares = kept * loss.squares + weight * noise * noise
+
+
+def learn_rivals(rules, memory, round, k, loss, clipped):
+    """Update the scores of each expert; the pool's own CRPS is `loss`."""
+    n, left, right, played = int(round.info.cells), round.left, round.right, round.played
+    span = round.info.high - round.info.low
+    mean = mean_of(n, left, right, played)
+    for e in range(rules.experts):
+        if rules.experts > 1 and isnan(round.experts[(e + 1) * rules.grid_count]):
+            continue
+        masses = cut(round.rivals, e * rules.capacity, rules.capacity)
+        own = loss if rules.experts == 1 else crps(clipped, k, n, left, right, masses)
+        rival = rival_at(memory.rivals, e)
+        error = clipped - mean_of(n, left, right, masses)
+        rival.crps = LOSS_DISCOUNT * rival.crps + own
+        square = (error / span) * (error / span)
+        rival.squared_error = LOSS_DISCOUNT * rival.squared_error + square
+        rival.count = LOSS_DISCOUNT * rival.count + 1.0
+        rival.crps_excess += crps_difference(clipped, k, n, left, right, played, masses)
+        rival.mse_excess += (clipped - mean) * (clipped - mean) - error * error
+        rival.rounds += 1.0
+
+
+def median_of(n, round):
+    """Median of the forecast, linear within its cell."""
+    k = 0
+    below = 0.0
+    while k < n - 1 and below + round.played[k] < 0.5:
+        below += round.played[k]
+        k += 1
+    share = (0.5 - below) / round.played[k] if round.played[k] > 0.0 else 1.0
+    return round.left[k] + min(max(share, 0.0), 1.0) * (round.right[k] - round.left[k])
+
+
+def learn(rules, memory, round, signal, heard, y, w):
+    """Update all that is learnt from an outcome beside the ledger."""
+    info, statistics, n = round.info, memory.statistics, int(round.info.cells)
+    clipped = min(max(y, info.low), info.high)
+    k = locate(clipped, round.left, round.right, n)
+    for i in range(rules.cells):
+        memory.warm[i] = round.tilt[round.slots[i]]
+    statistics.last_error = y - median_of(n, round)
+    learn_level(statistics, y, memory.account.rounds)
+    if info.has_expert == 0.0:
+        return
+    loss = crps(clipped, k, n, round.left, round.right, round.expert)
+    unit = learn_loss(rules, statistics, round, loss, clipped)
+    weight = delay_weight(info.pending)
+    if rules.experts > 1:
+        learn_weights(rules, memory, round, clipped, weight, unit)
+    learn_rivals(rules, memory, round, k, loss, clipped)
+    if rules.member_count > 0:
+        teach_members(rules, memory, round, k, y, clipped, weight, unit, w)
+    if rules.learner_count > 0:
+        if rules.group_count > 0:
+            learn_groups(rules, memory, round, y, clipped, weight, unit, w)
+        learn_correction(rules, memory, round, signal, heard, y, clipped, weight, unit, w)
+
+
+def update_round(rules, memory, round, signal, heard, reserved, y, at, w):
+    """Settle the outcome of a round and learn from it."""
+    settle_round(rules, memory, round, reserved, y, at, w)
+    learn(rules, memory, round, signal, heard, y, w)
+
+
+def log_round(rules, round, levels, width, row, log_row, w):
+    """Write the quantiles of a round, and what is known of it before the outcome."""
+    n, coin = int(round.info.cells), round.info.coin
+    low, high = rules.low == -INF, rules.high == INF
+    if coin > 0.0:
+        read_randomised(n, round.left, round.right, round.played, low, high, coin, levels, width, row, w)
+    else:
+        read_quantiles(n, round.left, round.right, round.played, low, high, levels, width, row, w)
+    mean, spread = nearest_normal(n, round.left, round.right, round.played, low, high, w)
+    log = as_log(log_row)
+    log.holds = round.certificate.holds
+    log.promised = round.certificate.promised
+    log.mean = mean
+    log.sd = spread
+    log.excess = round.certificate.excess
+
+
+def miscalibration(rules, memory):
+    """Norm of the mean payoff."""
+    return mean_size(squared_norm(rules.layout, memory.total), memory.account)
+
+
+# --- entries for Python
+
+
+def forget_unit(memory, round):
+    """Learn nothing but the level from a forecast without an expert that has no past: it has no unit."""
+    if memory.account.rounds == 0.0:
+        round.info.has_expert = 0.0
+
+
+def predict(rules, memory, experts, own, signal, pending, reserved, context, coin):
+    """New round around the rows of `experts`; `own` if they are not an expert's, but those of past outcomes."""
+    round = Round(rules)
+    w = workspace()
+    flat = experts.reshape(-1)
+    rows, number = readable_of(flat), len(experts)
+    heard, heard_count = readable_of(signal), len(signal)
+    given = readable_of(context)
+    with cython.nogil:
+        copy(given, rules.groups, round.context)
+        predict_round(rules, memory, rows, number, heard, heard_count, pending, reserved, round, w)
+        round.info.coin = coin
+        if own:
+            forget_unit(memory, round)
+    return round
+
+
+def prepare(rules, memory, experts, own, signal, pending, context, mix):
+    """New round up to the prior of the last layer, in `mix`."""
+    round = Round(rules)
+    w = workspace()
+    flat = experts.reshape(-1)
+    rows, number = readable_of(flat), len(experts)
+    heard, heard_count = readable_of(signal), len(signal)
+    given, prior = readable_of(context), numbers_of(mix)
+    with cython.nogil:
+        copy(given, rules.groups, round.context)
+        open_round(rules, memory, rows, number, heard, heard_count, pending, round, prior, w)
+        if own:
+            forget_unit(memory, round)
+    return round
+
+
+def replace_cells(rules, memory, round, mix):
+    """Even cells for a round and its mix; see `recell`."""
+    w = workspace()
+    prior = numbers_of(mix)
+    with cython.nogil:
+        recell(rules, memory, round, prior, w)
+
+
+def finish(rules, memory, mix, reserved, thorough, round, witness):
+    """Forecast and certificate of a prepared round; `witness` has mean, least and largest value of each by cell."""
+    w = workspace()
+    flat = witness.reshape(-1)
+    prior, values = numbers_of(mix), numbers_of(flat)
+    size = rules.witnesses * rules.capacity
+    with cython.nogil:
+        used = mark(w)
+        take_witnesses(rules, w)
+        copy(values, size, w.witness_mean)
+        copy(cut(values, size, size), size, w.witness_least)
+        copy(cut(values, 2 * size, size), size, w.witness_largest)
+        play(rules, memory, prior, reserved, thorough, round, w)
+        release(w, used)
+
+
+def update(rules, memory, round, signal, reserved, y, at):
+    """Settle the outcome of a round; `at` holds the witnesses there, powers aside."""
+    w = workspace()
+    heard, heard_count, witnesses = readable_of(signal), len(signal), readable_of(at)
+    with cython.nogil:
+        update_round(rules, memory, round, heard, heard_count, reserved, y, witnesses, w)
+
+
+def learn_only(rules, memory, round, y):
+    """Learn from an outcome whose payoff another engine settles."""
+    w = workspace()
+    with cython.nogil:
+        memory.account.rounds += 1.0
+        learn(rules, memory, round, memory.total, 0, y, w)
+
+
+def pool_gradients(rules, memory, round, signal, y, out):
+    """Gradients that a round's outcome adds to a pool, in `out`; returns the gain of the pooled trackers."""
+    w = workspace()
+    heard, heard_count, gradients = readable_of(signal), len(signal), numbers_of(out)
+    with cython.nogil:
+        gain = pool_part(rules, memory, round, heard, heard_count, y, gradients, w)
+    return gain
+
+
+def pooled_quantiles(rules, memory, experts):
+    """Quantiles of the pool of experts."""
+    w = workspace()
+    flat, found = experts.reshape(-1), np.empty(rules.grid_count)
+    rows, out, number = readable_of(flat), numbers_of(found), len(experts)
+    with cython.nogil:
+        pool_experts(memory, rows, number, rules.grid_count, out, w)
+    return found
+
+
+def payoffs(rules, round, places, witnesses):
+    """Core payoffs of outcomes at `places`, a row each; `witnesses` has a row for each of them."""
+    number, width = len(places), len(witnesses) // max(len(places), 1)
+    found = np.empty(number * rules.payoff_size)
+    at, values, out = readable_of(places), readable_of(witnesses), numbers_of(found)
+    with cython.nogil:
+        for i in range(number):
+            k = locate(at[i], round.left, round.right, int(round.info.cells))
+            row = cut(out, i * rules.payoff_size, rules.payoff_size)
+            payoff(rules, round, at[i], k, cut(values, i * width, width), row)
+    return found.reshape(number, rules.payoff_size)
+
+
+def cell_of(round, y):
+    """Number of the cell of an outcome."""
+    return locate(y, round.left, round.right, int(round.info.cells))
+
+
+def run(rules, memory, experts, contexts, outcomes, coins, levels, quantiles, round_log):
+    """Run many rounds, each outcome known before the next forecast; all arrays are flat, a row each round."""
+    round = Round(rules)
+    w = workspace()
+    rounds, width, row = len(outcomes), len(levels), rules.experts * rules.grid_count
+    all_experts, all_contexts, all_y = readable_of(experts), readable_of(contexts), readable_of(outcomes)
+    all_coins, at = readable_of(coins), readable_of(levels)
+    all_quantiles, all_log = numbers_of(quantiles), numbers_of(round_log)
+    with cython.nogil:
+        for t in range(rounds):
+            copy(cut(all_contexts, t * rules.groups, rules.groups), rules.groups, round.context)
+            round.info.coin = all_coins[t]
+            q = cut(all_experts, t * row, row)
+            predict_round(rules, memory, q, rules.experts, all_y, 0, 0.0, 0.0, round, w)
+            log_row = cut(all_log, t * ROUND_LOG_SIZE, ROUND_LOG_SIZE)
+            log_round(rules, round, at, width, cut(all_quantiles, t * width, width), log_row, w)
+            update_round(rules, memory, round, all_y, 0, 0.0, all_y[t], all_y, w)
+            as_log(log_row).miscalibration = miscalibration(rules, memory)

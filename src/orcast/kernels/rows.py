@@ -1,0 +1,140 @@
+# cython: boundscheck=False
+"""Rows of numbers, and the scratch memory of a thread."""
+
+try:
+    import cython
+except ImportError:
+    from orcast.kernels import shim as cython
+
+import threading
+from array import array
+from math import nan
+
+# Numbers in the first block of scratch memory; how many blocks there may be, and where a mark keeps the block.
+FIRST_BLOCK, BLOCKS, BLOCK_UNIT = 65536, 24, 1 << 40
+
+THREAD = threading.local()
+
+
+def numbers_of(row):
+    """Numbers of a 1-d float64 array: a pointer if compiled (the caller keeps the array alive), else a memoryview."""
+    if cython.compiled:
+        numbers = row
+        return cython.address(numbers[0])
+    return memoryview(row)
+
+
+def readable_of(row):
+    """Numbers of a 1-d float64 array that may be read-only; the caller only reads them."""
+    if cython.compiled:
+        constants = row
+        return cython.cast(cython.p_double, cython.address(constants[0]))
+    return memoryview(row)
+
+
+def whole_of(row):
+    """Numbers of a 1-d int64 array."""
+    if cython.compiled:
+        numbers = row
+        return cython.address(numbers[0])
+    return memoryview(row)
+
+
+def cut(row, at, size):
+    """`size` numbers of a row from `at` on."""
+    if cython.compiled:
+        return row + at
+    return row[at : at + size]
+
+
+def cut_whole(row, at, size):
+    """`size` whole numbers of a row from `at` on."""
+    if cython.compiled:
+        return row + at
+    return row[at : at + size]
+
+
+class Workspace:
+    """Scratch memory: blocks of numbers that kernels take from and give back in the order of a stack.
+
+    A kernel that takes scratch memory calls `mark` first and `release` before it returns. The fields of `rows.pxd` point
+    to scratch memory of the round that is being computed. With AddressSanitizer (`make test-checked`) scratch memory
+    that is not in use is closed, so is a FENCE after each part, and numbers are nan until they are set.
+    """
+
+    def __init__(self):
+        self.block = self.used = 0
+        if cython.compiled:
+            grow(self, 0, FIRST_BLOCK)
+
+    def __dealloc__(self):
+        if cython.compiled:
+            for i in range(BLOCKS):
+                free(self.blocks[i])  # noqa: F821
+
+
+def grow(w, block, size):
+    """Allocate a block."""
+    if block >= BLOCKS:
+        abort()  # noqa: F821
+    free(w.blocks[block])  # noqa: F821
+    w.blocks[block] = new_block(size)  # noqa: F821
+    w.sizes[block] = size
+    close_scratch(w.blocks[block], size)  # noqa: F821
+
+
+def mark(w):
+    """Amount of scratch memory in use."""
+    return w.block * BLOCK_UNIT + w.used
+
+
+def release(w, mark):
+    """Give back all that was taken since a mark."""
+    if cython.compiled and FENCE > 0:  # noqa: F821
+        close_since(w, mark // BLOCK_UNIT, mark % BLOCK_UNIT)
+    w.block = mark // BLOCK_UNIT
+    w.used = mark % BLOCK_UNIT
+
+
+def close_since(w, block, used):
+    """Close the scratch memory from a place on."""
+    for i in range(block, w.block + 1):
+        close_scratch(w.blocks[i] + used, w.sizes[i] - used)  # noqa: F821
+        used = 0
+
+
+def take(w, size):
+    """Scratch memory for `size` numbers; they are not set."""
+    if cython.compiled:
+        needed = size + FENCE  # noqa: F821
+        if w.used + needed > w.sizes[w.block]:
+            w.block += 1
+            w.used = 0
+            if w.sizes[w.block] < needed:
+                grow(w, w.block, max(needed, 2 * w.sizes[w.block - 1]))
+        w.used += needed
+        open_scratch(w.blocks[w.block] + (w.used - needed), size)  # noqa: F821
+        return w.blocks[w.block] + (w.used - needed)
+    return memoryview(array("d", [nan]) * size)
+
+
+def take_whole(w, size):
+    """Scratch memory for `size` whole numbers."""
+    if cython.compiled:
+        return as_whole(take(w, size))  # noqa: F821
+    return memoryview(bytearray(8 * size)).cast("q")
+
+
+def workspace():
+    """Scratch memory of the running thread."""
+    try:
+        return THREAD.workspace
+    except AttributeError:
+        THREAD.workspace = Workspace()
+        return THREAD.workspace
+
+
+def copy(source, size, target):
+    """Copy numbers."""
+    for i in range(size):
+        target[i] = source[i]

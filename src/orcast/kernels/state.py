@@ -1,0 +1,425 @@
+"""State of a recalibrator on an ordered space: its rules, its memory and its pending rounds.
+
+Each object owns one row of numbers (`row`), which is what is saved. Compiled, the fields are pointers into the row and
+structs (`state.pxd`); uncompiled, they are memoryviews and objects with the same names.
+"""
+
+try:
+    import cython
+except ImportError:
+    from orcast.kernels import shim as cython
+
+import math
+
+import numpy as np
+
+from orcast.constants import LOCATION_START, LONGEST_SEASON, SPREAD_START
+from orcast.kernels import records
+
+if not cython.compiled:
+    from orcast.kernels.pure import (
+        as_account,
+        as_certificate,
+        as_counts,
+        as_evidence,
+        as_expert_losses,
+        as_group_accounts,
+        as_group_loss,
+        as_group_statistics,
+        as_info,
+        as_learner_options,
+        as_learner_records,
+        as_member_options,
+        as_parts,
+        as_record,
+        as_rivals,
+        as_seasons,
+        as_spreads,
+        as_statistics,
+        as_tracker_options,
+        as_tracker_unit,
+    )
+    from orcast.kernels.rows import cut, cut_whole, numbers_of, whole_of
+
+# Cosines in the tilt of a PIT member.
+BASIS = 8
+# Groups of losses, by the number of outstanding outcomes.
+HORIZONS = 3
+# Features of a learner's location and of its spread.
+LOCATION_FEATURES, SPREAD_FEATURES = 9, 5
+# Rows of cells before those of the members.
+CELL_ROWS = 7
+# First numbers of what a stream receives from its pool: outcomes, evidence in standard errors, miscalibration of the
+# experts over its expected size. Sums of gradients follow; the last number is the excess of squared normal scores.
+POOL_COUNT, POOL_EVIDENCE, POOL_EXCESS, POOL_SUMS = 0, 1, 2, 3
+
+
+def places(shapes):
+    """Start and shape of each array of a row, and the length of the row."""
+    found, at = {}, 0
+    for name, shape in shapes.items():
+        found[name] = (at, shape)
+        at += math.prod(shape)
+    return found, at
+
+
+def view(row, at, shape):
+    """View of a part of a row as an array."""
+    return row[at : at + math.prod(shape)].reshape(shape)
+
+
+class Layout:
+    """Positions of the parts of a payoff in the ledger, and their places in the core payoff."""
+
+    def __init__(self, parts, places, scale, bounds, sides, general: float):
+        self.part_table, self.place_list = np.reshape(parts, (-1, 6)), np.asarray(places)
+        self.scales, self.bound_list, self.side_list = np.asarray(scale), np.asarray(bounds), np.asarray(sides)
+        self.count, self.size, self.general = len(parts), len(sides), general
+        self.groups = int(np.sum(np.reshape(parts, (-1, 6))[:, 2]))
+        self.whole = np.concatenate((np.ravel(parts), places)).astype(np.int64)
+        self.row = np.concatenate((scale, bounds, sides)).astype(np.float64)
+        whole, row = whole_of(self.whole), numbers_of(self.row)
+        self.parts = as_parts(cut_whole(whole, 0, 6 * self.count))
+        self.places = cut_whole(whole, 6 * self.count, len(places))
+        self.scale = cut(row, 0, self.count)
+        self.bounds = cut(row, self.count, self.count)
+        self.sides = cut(row, 2 * self.count, self.size)
+
+    def __reduce__(self):
+        arrays = self.part_table, self.place_list, self.scales, self.bound_list, self.side_list
+        return Layout, (*arrays, self.general)
+
+
+class Rules:
+    """Constants of a recalibrator on an ordered space.
+
+    The core payoff has, in this order, a coordinate for each level, interval, witness (powers first), the CRPS of each
+    expert and the squared error of each expert.
+    """
+
+    def __init__(self, layout: Layout, **options):
+        self.layout, self.options = layout, options
+        arrays = [np.ascontiguousarray(options[name], dtype=np.float64) for name in RULE_ARRAYS]
+        self.row = np.concatenate([array.ravel() for array in arrays])
+        self.whole = np.ascontiguousarray(options["intervals"], dtype=np.int64).ravel()
+        ends = np.cumsum([0] + [array.size for array in arrays])
+        row = numbers_of(self.row)
+        self.grid = cut(row, ends[0], ends[1] - ends[0])
+        self.scores = cut(row, ends[1], ends[2] - ends[1])
+        self.jumps = cut(row, ends[2], ends[3] - ends[2])
+        self.levels = cut(row, ends[3], ends[4] - ends[3])
+        self.learners = as_learner_options(cut(row, ends[4], ends[5] - ends[4]))
+        self.trackers = as_tracker_options(cut(row, ends[5], ends[6] - ends[5]))
+        self.members = as_member_options(cut(row, ends[6], ends[7] - ends[6]))
+        self.basis = cut(row, ends[7], ends[8] - ends[7])
+        self.intervals = whole_of(self.whole)
+        self.grid_count, self.jump_count, self.level_count = len(arrays[0]), len(arrays[2]), len(arrays[3])
+        self.learner_count, self.tracker_count, self.member_count = len(arrays[4]), len(arrays[5]), len(arrays[6])
+        self.interval_count = len(self.whole) // 2
+        self.low, self.high = options["low"], options["high"]
+        self.cells, self.tail_cells, self.experts = options["cells"], options["tail_cells"], options["experts"]
+        self.group_at, self.group_count = options["group_at"], options["group_count"]
+        self.orders, self.witnesses = options["orders"], options["witnesses"]
+        self.crps, self.mse, self.pooled = options["crps"], options["mse"], options["pooled"]
+        self.bound, self.discount = options["bound"], options["discount"]
+        self.temperature, self.effort = options["temperature"], options["effort"]
+        self.groups = layout.groups
+        self.capacity = self.cells + self.jump_count
+        self.rival_rows = 1 if self.experts == 1 else 1 + self.experts
+        self.payoff_size = (
+            self.level_count + self.interval_count + self.witnesses + (self.crps + self.mse) * self.experts
+        )
+        self.memory_places, self.memory_size = places(memory_shapes(self))
+        self.round_places, self.round_size = places(round_shapes(self))
+        self.certificate_at = self.round_places["certificate"][0]
+
+    def replaced(self, **options):
+        """Copy with other options."""
+        return Rules(self.layout, **{**self.options, **options})
+
+    def __reduce__(self):
+        return restored_rules, (self.layout, self.options)
+
+
+# Arrays among the options of the rules, in the order of their row.
+RULE_ARRAYS = ("grid", "scores", "jumps", "levels", "learners", "trackers", "members", "basis")
+
+
+def restored_rules(layout, options):
+    """Rules from their options; for pickling."""
+    return Rules(layout, **options)
+
+
+def memory_shapes(rules):
+    """Shapes of the arrays of a memory."""
+    learners, members, trackers, levels = (
+        rules.learner_count,
+        rules.member_count,
+        rules.tracker_count,
+        rules.grid_count,
+    )
+    several = 0 if rules.experts == 1 else rules.experts
+    evidence = (HORIZONS, len(records.EVIDENCE))
+    return {
+        "total": (rules.layout.size,),
+        "account": (len(records.ACCOUNT),),
+        "groups": (rules.groups, len(records.GROUP_ACCOUNT)),
+        "counted": (rules.level_count,),
+        "counts": (len(records.COUNTS),),
+        "statistics": (len(records.STATISTICS),),
+        "location": (learners, LOCATION_FEATURES),
+        "location_cov": (learners, LOCATION_FEATURES, LOCATION_FEATURES),
+        "spread": (learners, len(records.SPREAD)),
+        "fit": (learners, SPREAD_FEATURES),
+        "fit_cov": (learners, SPREAD_FEATURES, SPREAD_FEATURES),
+        "surprises": (LONGEST_SEASON,),
+        "autocorrelation": (LONGEST_SEASON,),
+        "seasons": (len(records.SEASONS),),
+        "offsets": (trackers, levels),
+        "pool_seen": (POOL_SUMS + rules.pooled * levels,),
+        "tracker_unit": (len(records.TRACKER_UNIT),),
+        "track_loss": (HORIZONS, learners + trackers),
+        "track_evidence": evidence,
+        "level_offsets": (levels,),
+        "level_evidence": evidence,
+        "level_ledger": (2, levels + 1),
+        "expert_ledger": (2, levels + 1),
+        "shape": (members, 2, BASIS),
+        "member_loss": (HORIZONS, members),
+        "member_evidence": evidence,
+        "warm": (rules.cells,),
+        "expert_loss": (several, levels, len(records.EXPERT_LOSS)),
+        "rivals": (rules.experts, len(records.RIVAL)),
+        "by_group": (rules.group_count, len(records.GROUP_STATISTICS)),
+        "group_loss": (len(records.GROUP_LOSS),),
+    }
+
+
+def round_shapes(rules):
+    """Shapes of the arrays of a round; its slots are whole numbers and lie apart."""
+    members, capacity, levels = rules.member_count, rules.capacity, rules.grid_count
+    return {
+        "cells": (CELL_ROWS + members, capacity),
+        "info": (len(records.INFO),),
+        "certificate": (len(records.CERTIFICATE),),
+        "record": (len(records.TRACKER_RECORD),),
+        "learners": (rules.learner_count, len(records.LEARNER_RECORD)),
+        "tracked": (rules.tracker_count + 3, levels),
+        "means": (members, BASIS),
+        "experts": (rules.rival_rows, levels),
+        "raw": (levels,),
+        "rivals": (rules.experts, capacity),
+        "crps_units": (rules.experts,),
+        "mse_units": (rules.experts,),
+        "context": (rules.groups,),
+        "expected": (rules.witnesses,),
+    }
+
+
+class Memory:
+    """Numbers that are carried from round to round; their count is constant."""
+
+    def __init__(self, rules: Rules):
+        self.rules = rules
+        self.row = np.zeros(rules.memory_size)
+        row = numbers_of(self.row)
+        at = {name: place[0] for name, place in rules.memory_places.items()}
+        size = {name: math.prod(place[1]) for name, place in rules.memory_places.items()}
+        self.numbers = row
+        self.total = cut(row, at["total"], size["total"])
+        self.account = as_account(cut(row, at["account"], size["account"]))
+        self.groups = as_group_accounts(cut(row, at["groups"], size["groups"]))
+        self.counted = cut(row, at["counted"], size["counted"])
+        self.counts = as_counts(cut(row, at["counts"], size["counts"]))
+        self.statistics = as_statistics(cut(row, at["statistics"], size["statistics"]))
+        self.location = cut(row, at["location"], size["location"])
+        self.location_cov = cut(row, at["location_cov"], size["location_cov"])
+        self.spread = as_spreads(cut(row, at["spread"], size["spread"]))
+        self.fit = cut(row, at["fit"], size["fit"])
+        self.fit_cov = cut(row, at["fit_cov"], size["fit_cov"])
+        self.surprises = cut(row, at["surprises"], size["surprises"])
+        self.autocorrelation = cut(row, at["autocorrelation"], size["autocorrelation"])
+        self.seasons = as_seasons(cut(row, at["seasons"], size["seasons"]))
+        self.offsets = cut(row, at["offsets"], size["offsets"])
+        self.pool_seen = cut(row, at["pool_seen"], size["pool_seen"])
+        self.tracker_unit = as_tracker_unit(cut(row, at["tracker_unit"], size["tracker_unit"]))
+        self.track_loss = cut(row, at["track_loss"], size["track_loss"])
+        self.track_evidence = as_evidence(cut(row, at["track_evidence"], size["track_evidence"]))
+        self.level_offsets = cut(row, at["level_offsets"], size["level_offsets"])
+        self.level_evidence = as_evidence(cut(row, at["level_evidence"], size["level_evidence"]))
+        self.level_ledger = cut(row, at["level_ledger"], size["level_ledger"])
+        self.expert_ledger = cut(row, at["expert_ledger"], size["expert_ledger"])
+        self.shape = cut(row, at["shape"], size["shape"])
+        self.member_loss = cut(row, at["member_loss"], size["member_loss"])
+        self.member_evidence = as_evidence(cut(row, at["member_evidence"], size["member_evidence"]))
+        self.warm = cut(row, at["warm"], size["warm"])
+        self.expert_loss = as_expert_losses(cut(row, at["expert_loss"], size["expert_loss"]))
+        self.rivals = as_rivals(cut(row, at["rivals"], size["rivals"]))
+        self.by_group = as_group_statistics(cut(row, at["by_group"], size["by_group"]))
+        self.group_loss = as_group_loss(cut(row, at["group_loss"], size["group_loss"]))
+
+    def view(self, name):
+        """Array of the memory, as a view of its row."""
+        return view(self.row, *self.rules.memory_places[name])
+
+    def read(self, record, name):
+        """Number of a record of the memory, such as ("statistics", "last_error")."""
+        return self.row.item(self.rules.memory_places[record][0] + FIELDS[record][name])
+
+    def views(self):
+        """All arrays of the memory by name."""
+        return {name: view(self.row, *place) for name, place in self.rules.memory_places.items()}
+
+    def __reduce__(self):
+        return restored_memory, (self.rules, self.row)
+
+
+def new_memory(rules):
+    """Memory before any round, without its ledger."""
+    memory = Memory(rules)
+    memory.statistics.score_size = memory.statistics.level_variance = 1.0
+    memory.statistics.last_pit = 0.5
+    memory.view("location_cov")[:] = LOCATION_START * np.eye(LOCATION_FEATURES)
+    memory.view("spread")[:] = 1.0
+    memory.view("fit_cov")[:] = SPREAD_START * np.eye(SPREAD_FEATURES)
+    memory.view("by_group")[:, 2] = 1.0  # variance
+    return memory
+
+
+def restored_memory(rules, row):
+    """Memory from its row; for pickling."""
+    memory = Memory(rules)
+    memory.row[:] = row
+    return memory
+
+
+class Round:
+    """Numbers of a forecast that its outcome will need."""
+
+    def __init__(self, rules: Rules):
+        self.rules, self.features, self.cell_payoffs = rules, None, None
+        self.row, self.whole = np.zeros(rules.round_size), np.zeros(rules.cells, dtype=np.int64)
+        attach(rules, self, numbers_of(self.row), whole_of(self.whole))
+
+    def view(self, name):
+        """Array of the round, as a view of its row."""
+        return view(self.row, *self.rules.round_places[name])
+
+    def read(self, record, name):
+        """Number of a record of the round, such as ("info", "low")."""
+        return self.row.item(self.rules.round_places[record][0] + FIELDS[record][name])
+
+    def overdraft(self):
+        """Slack that the round reserves."""
+        return self.certificate.overdraft
+
+    def holds(self):
+        """Whether the certificate holds."""
+        return self.certificate.holds > 0.0
+
+    def count(self):
+        """Number of cells."""
+        return int(self.info.cells)
+
+    def coin(self):
+        """Random number of the round; 0 for none."""
+        return self.info.coin
+
+    def set_coin(self, coin):
+        """Give the round a random number in (0, 1)."""
+        self.info.coin = coin
+
+    @property
+    def certificate_row(self):
+        """Numbers of the certificate, as a view of the row."""
+        return self.row[self.rules.certificate_at : self.rules.certificate_at + CERTIFICATE_SIZE]
+
+    def cell_rows(self):
+        """Left and right ends, prior, expert and forecast on the cells, as a view of the row."""
+        return self.row[: 5 * self.rules.capacity].reshape(5, -1)[:, : int(self.info.cells)]
+
+    def arrays(self):
+        """Numbers of the round, without its features."""
+        return {"row": self.row, "slots": self.whole}
+
+    def views(self):
+        """All arrays of the round by name."""
+        return {name: view(self.row, *place) for name, place in self.rules.round_places.items()}
+
+    def copied(self):
+        """Copy in arrays of its own, without features."""
+        return restored_round(self.rules, self.row, self.whole)
+
+    def __reduce__(self):
+        return restored_round, (self.rules, self.row, self.whole)
+
+
+def restored_round(rules, row, whole):
+    """Round from its numbers; for pickling and copies."""
+    round = Round(rules)
+    round.row[:], round.whole[:] = row, whole
+    return round
+
+
+def attach(rules, round, row, slots):
+    """Let the fields of a round lie in a row of numbers and its slots."""
+    capacity, levels, experts = rules.capacity, rules.grid_count, rules.experts
+    round.slots, round.numbers = slots, row
+    round.left, round.right = cut(row, 0, capacity), cut(row, capacity, capacity)
+    round.prior, round.expert = cut(row, 2 * capacity, capacity), cut(row, 3 * capacity, capacity)
+    round.played, round.tilt = cut(row, 4 * capacity, capacity), cut(row, 5 * capacity, capacity)
+    round.learnt = cut(row, 6 * capacity, capacity)
+    at = CELL_ROWS * capacity
+    round.members = cut(row, at, rules.member_count * capacity)
+    at += rules.member_count * capacity
+    round.info = as_info(cut(row, at, INFO_SIZE))
+    at += INFO_SIZE
+    round.certificate = as_certificate(cut(row, at, CERTIFICATE_SIZE))
+    at += CERTIFICATE_SIZE
+    round.location_features = cut(row, at, LOCATION_FEATURES)
+    round.record = as_record(cut(row, at, RECORD_SIZE))
+    at += RECORD_SIZE
+    round.learner_rows = cut(row, at, rules.learner_count * LEARNER_SIZE)
+    round.learners = as_learner_records(cut(row, at, rules.learner_count * LEARNER_SIZE))
+    at += rules.learner_count * LEARNER_SIZE
+    round.tracked = cut(row, at, (rules.tracker_count + 3) * levels)
+    at += (rules.tracker_count + 3) * levels
+    round.means = cut(row, at, rules.member_count * BASIS)
+    at += rules.member_count * BASIS
+    round.experts = cut(row, at, rules.rival_rows * levels)
+    at += rules.rival_rows * levels
+    round.raw = cut(row, at, levels)
+    at += levels
+    round.rivals = cut(row, at, experts * capacity)
+    at += experts * capacity
+    round.crps_units, round.mse_units = cut(row, at, experts), cut(row, at + experts, experts)
+    at += 2 * experts
+    round.context = cut(row, at, rules.groups)
+    at += rules.groups
+    round.expected = cut(row, at, rules.witnesses)
+
+
+def copy_round(source, target):
+    """Copy all numbers of a round into another."""
+    for i in range(source.rules.round_size):
+        target.numbers[i] = source.numbers[i]
+    for i in range(source.rules.cells):
+        target.slots[i] = source.slots[i]
+
+
+# Sizes of the records of a round.
+INFO_SIZE, CERTIFICATE_SIZE = len(records.INFO), len(records.CERTIFICATE)
+RECORD_SIZE, LEARNER_SIZE = len(records.TRACKER_RECORD), len(records.LEARNER_RECORD)
+ROUND_LOG_SIZE = len(records.ROUND_LOG)
+# Places of the numbers of the records that Python reads.
+FIELDS = {
+    name: {field: i for i, field in enumerate(fields)}
+    for name, fields in (
+        ("account", records.ACCOUNT),
+        ("certificate", records.CERTIFICATE),
+        ("counts", records.COUNTS),
+        ("info", records.INFO),
+        ("statistics", records.STATISTICS),
+        ("tracker_unit", records.TRACKER_UNIT),
+    )
+}

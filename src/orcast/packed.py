@@ -1,0 +1,61 @@
+"""Pending rounds in few arrays, for panels, which keep very many recalibrators."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+# Name, dtype and shape of each array of a record.
+RecordFields = tuple[tuple[str, str, tuple[int, ...]], ...]
+# Largest size of an array of a record.
+MOST_NUMBERS = 2**40
+
+
+class PackedRounds(NamedTuple):
+    """Pending rounds and counters of a recalibrator."""
+
+    counters: Array  # issued, usual lag (nan before any), reserved
+    fields: RecordFields
+    records: Array  # a pending round a row, all its arrays one after the other
+    issued: Array
+    features: list[Any]
+
+    def arrays(self) -> Iterator[dict[str, NDArray[Any]]]:
+        """The arrays of each record."""
+        shapes = {name: (np.dtype(kind), shape) for name, kind, shape in self.fields}
+        return (unpack_row(row, shapes) for row in self.records)
+
+
+def record_fields(plain: Any) -> RecordFields:
+    """Names, kinds and shapes of a record's arrays from their plain form, or a reason why not.
+
+    >>> record_fields([["row", "<f8", [4]]])
+    (('row', '<f8', (4,)),)
+    """
+    for name, kind, sides in plain:
+        whole = all(isinstance(side, int) and 0 <= side <= MOST_NUMBERS for side in sides)
+        if not (isinstance(name, str) and kind in ("<f8", "<i8") and whole):
+            raise ValueError(f"a record has no field {name!r} of the kind {kind!r} and shape {sides!r}")
+    return tuple((name, kind, tuple(sides)) for name, kind, sides in plain)
+
+
+def pack_row(arrays: Any) -> Array:
+    """Arrays as one row of numbers."""
+    return np.concatenate([np.asarray(array, dtype=np.float64).ravel() for array in arrays])
+
+
+def unpack_row(row: Array, shapes: dict[str, tuple[Any, tuple[int, ...]]]) -> dict[str, NDArray[Any]]:
+    """The arrays of dtypes and shapes that a row of numbers holds, or a reason why not."""
+    sizes = [math.prod(shape) for _, shape in shapes.values()]
+    if sum(sizes) != len(row):
+        raise ValueError(f"{len(row)} numbers of a state, not {sum(sizes)}")
+    parts = np.split(row, np.cumsum(sizes)[:-1]) if sizes else []
+    return {
+        name: part.reshape(shape).astype(kind)
+        for part, (name, (kind, shape)) in zip(parts, shapes.items(), strict=True)
+    }
