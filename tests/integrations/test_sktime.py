@@ -2,8 +2,6 @@
 
 import math
 import pickle
-import subprocess
-import sys
 import warnings
 from copy import deepcopy
 from pathlib import Path
@@ -874,12 +872,3 @@ def test_the_promise_holds_against_an_adversary_that_sees_the_forecasts() -> Non
 
 
 # --- the library itself
-
-
-def test_without_sktime_one_clear_sentence() -> None:
-    code = "import sys; sys.modules['sktime'] = None; import orcast.integrations.sktime"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert out.returncode == 1
-    last = out.stderr.strip().splitlines()[-1]
-    assert last == "ImportError: expected the extra orcast[sktime] to be installed, got no sktime"
-    assert "During handling" not in out.stderr
