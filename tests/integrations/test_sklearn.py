@@ -2,7 +2,6 @@
 
 import math
 import pickle
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -20,7 +19,7 @@ from scipy import sparse
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.dummy import DummyRegressor
-from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor, RandomForestRegressor
+from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -41,8 +40,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from orcast.integrations.sklearn import RecalibratedClassifier, RecalibratedRegressor
-from orcast.integrations.sklearn.regressor import has_spread, level_parameter
+from orcast.integrations.sklearn import RecalibratedClassifier, RecalibratedRegressor, has_spread, level_parameter
 
 SPACE = oc.Interval(0, 100)
 LEVELS = [0.1, 0.5, 0.9]
@@ -370,7 +368,6 @@ def test_predicting_changes_nothing() -> None:
 # --- attacks
 
 
-@pytest.mark.filterwarnings("ignore:the errors since fit")  # which is what an adversary is for
 @pytest.mark.parametrize("size", [1, 5, 40])
 def test_the_promise_holds_against_an_adversary_that_sees_the_forecasts(size: int) -> None:
     X, y = echoes(10)
@@ -453,25 +450,6 @@ def test_a_pipeline_passes_on_what_is_asked_for() -> None:
         np.testing.assert_array_equal(routed.predict(X[150:], interval=0.8), last.predict_interval(rows, 0.8))
     with pytest.raises(ValueError, match=SENTENCE):
         pipeline.predict(X, interval=0.8, quantiles=LEVELS)
-
-
-def test_errors_of_another_kind_are_reported() -> None:
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(200, 5)), rng.normal(50, 5, 200)
-    seen = FrozenEstimator(
-        RandomForestRegressor(20, bootstrap=False, max_features=2, random_state=0).fit(X[:100], y[:100])
-    )
-    knows = RecalibratedRegressor(seen, low=0, high=100).fit(X[:100], y[:100] + rng.normal(0, 0.5, 100))
-    with pytest.warns(UserWarning, match="errors since fit are .* times those that fit has seen"):
-        knows.partial_fit(X[100:150], y[100:150])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        knows.partial_fit(X[150:], y[150:])  # once
-        honest = RecalibratedRegressor(RandomForestRegressor(20, random_state=0), low=0, high=100)
-        honest.fit(X[:100], y[:100]).partial_fit(X[100:], y[100:])
-    sharp = np.where(np.arange(200) < 160, y, 50 + (y - 50) / 20)
-    with pytest.warns(UserWarning, match="errors of the last of 4 parts"):
-        RecalibratedRegressor(DummyRegressor(), folds=4).fit(X, sharp)
 
 
 # --- what an estimator can say
