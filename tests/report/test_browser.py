@@ -187,7 +187,7 @@ def test_marks_are_drawn_where_they_belong(browser: Any, page: Path) -> None:
     assert outside == []
 
 
-def test_it_prints_on_white_with_the_tables(browser: Any, page: Path) -> None:
+def test_it_prints_on_white(browser: Any, page: Path) -> None:
     show(browser, page, width=DESK, dark=True)
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     paper, ink = browser.execute_script(
@@ -195,11 +195,6 @@ def test_it_prints_on_white_with_the_tables(browser: Any, page: Path) -> None:
     )
     assert paper == "rgb(255, 255, 255)"
     assert ink == "rgb(28, 33, 39)"
-    count = "return [...document.querySelectorAll('details:not([open]) table')].filter(t => t.checkVisibility()).length"
-    printed = browser.execute_script(count)
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "screen"})
-    assert browser.execute_script(count) == 0
-    assert printed > 10
 
 
 # --- the documentation site -----------------------------------------------------------------------
