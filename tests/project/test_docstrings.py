@@ -36,6 +36,10 @@ BUILDING_BLOCKS = {
     *(f"payoffs.{name}" for name in ("part_names", "payoff_from_plain")),
     *(f"scores.{name}" for name in ("Score", "score_from_plain")),
     "paper.Family",
+    # results of functions whose examples show them
+    *(f"evidence.{name}" for name in ("Difference", "Fan", "GroupTable", "Grouping", "Histogram", "PromiseCheck")),
+    *(f"evidence.{name}" for name in ("Reference", "ReferenceScores", "Reliability", "Rolling", "ScoreRow")),
+    *(f"evidence.{name}" for name in ("SeriesTable", "Widths")),
 }
 # What the wrappers share, which no user calls.
 INTERNAL = {"common", "optional"}

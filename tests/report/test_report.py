@@ -469,21 +469,3 @@ def test_horizons_side_by_side() -> None:
     assert "By horizon pinball loss fell for 1 (" in page.top.text
     alone = section(read(grouped(after=False)), "By horizon")
     assert len([svg for svg in alone.all("svg") if "chart" in svg.attrs.get("class", "")]) == 1
-
-
-def test_where_the_gain_comes_from() -> None:
-    evidence = grouped()
-    found = facts.reference_scores(evidence)
-    assert found is not None
-    part = section(read(evidence), "Beside the last known outcome")
-    rows = cells(part.all("table")[0])
-    assert [row[0] for row in rows] == ["As given", "Recalibrated", "The last known outcome with its own spread"]
-    for row, side in zip(rows, ("before", "after", "reference"), strict=True):
-        assert value(row[1]) == pytest.approx(found.loss[side], rel=1e-3)
-        assert value(row[3]) == pytest.approx(found.coverage[side], abs=0.0006)
-    assert "Of 800 outcomes 799 have past enough; the others are as given." in part.text
-    # what one horizon gains the other loses, and no gain is spoken of
-    assert "the gain" not in part.text
-    assert "Beside the last known outcome" in titles(read(grouped(after=False)))
-    better = dataclasses.replace(evidence, after=np.tile(evidence.before[1], (800, 1)))
-    assert section(read(better), "Where the gain comes from").all("table")

@@ -20,13 +20,12 @@ from orcast.metrics.quantiles import (
     smape,
     worst_rolling_qce,
 )
-from orcast.metrics.running import QCE, SMAPE, Coverage, MeanCRPS, MeanPinball, Metric, RollingQCE, Width
+from orcast.metrics.running import QCE, Coverage, MeanCRPS, MeanPinball, Metric, RollingQCE, Width
 
 __all__ = [
     "ECE",
     "LEVELS",
     "QCE",
-    "SMAPE",
     "Coverage",
     "MeanBrier",
     "MeanCRPS",

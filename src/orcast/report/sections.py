@@ -17,8 +17,6 @@ from orcast.report.text import capital, count, name, number, percent, plain, sho
 
 Vector = NDArray[np.float64]
 
-LAST_KNOWN = "The last known outcome with its own spread"
-
 # So much is shown, however much there is: the page stays small.
 MOST_SERIES, FIRST_SERIES, MOST_SCORES, LAST, POINTS = 50, 12, 30, 120, 200
 
@@ -27,7 +25,7 @@ def sections(evidence: Evidence) -> str:
     """All sections that there is evidence for."""
     quantiles: tuple[Callable[[Evidence], str], ...] = (_pit, _reliability, _over_time, _fan, _sharpness)
     parts = quantiles if evidence.kind == "quantiles" else (_probabilities, _probability_shares)
-    return "".join(part(evidence) for part in (*parts, _groups, _scores, _gain, _promise, _series))
+    return "".join(part(evidence) for part in (*parts, _groups, _scores, _promise, _series))
 
 
 def _drawn(picture: Picture) -> str:
@@ -196,43 +194,6 @@ def _scores(evidence: Evidence) -> str:
         notes.append(f"{len(shown)} of {len(found)} scores are shown.")
     note = f'<p class="note">{" ".join(notes)}</p>' if notes else ""
     return f'<section class="part"><h3>Scores</h3>{body}{note}</section>'
-
-
-def _gain(evidence: Evidence) -> str:
-    """The third line beside as given and recalibrated: what knowing the last outcome gives."""
-    found = facts.reference_scores(evidence)
-    if found is None:
-        return ""
-    names = {**{side: capital(SIDE_NAMES[side]) for side in evidence.sides}, "reference": LAST_KNOWN}
-    cells = [
-        [
-            label,
-            number(found.loss[side]),
-            percent(found.loss[side] / found.loss["before"] - 1.0 if found.loss["before"] > 0.0 else None, sign=True),
-            *([percent(found.coverage[side])] if found.coverage else []),
-        ]
-        for side, label in names.items()
-    ]
-    notes = []
-    if np.isfinite([found.low, found.high]).all():
-        low, high = (percent(end, sign=True) for end in (found.low, found.high))
-        notes.append(
-            f"{names[evidence.sides[-1]]}, against the last known outcome: {percent(found.relative, sign=True)}, "
-            f"95% interval {low} to {high}."
-        )
-    if found.rows < evidence.rows:
-        notes.append(f"Of {count(evidence.rows, 'outcome')} {found.rows:,} have past enough; the others are as given.")
-    change = facts.difference(evidence)
-    covered = [] if found.share is None else [f"{level_name(found.share)} interval covered"]
-    gained = change is not None and change.clear and change.change < 0.0
-    title = "Where the gain comes from" if gained else "Beside the last known outcome"
-    heads = ["", capital(facts.scores(evidence)[-1].name), "Against as given", *covered]
-    lead = "The last known outcome: a normal distribution around the newest one of the series that was known when the "
-    lead += "forecast was issued, as wide as past changes over that lag."
-    return (
-        f'<section class="part"><h3>{title}</h3><p class="soft">{lead}</p>{table(heads, cells, label=title)}'
-        f'<p class="note">{" ".join(notes)}</p></section>'
-    )
 
 
 def _points(change: float | None) -> str:
