@@ -9,7 +9,7 @@ of one forecast, and what a payoff such as `NoRegret` is made of; the running me
 """
 
 from orcast.metrics.arrays import LEVELS
-from orcast.metrics.probabilities import ECE, MeanBrier, brier, ece, internal_regret
+from orcast.metrics.probabilities import ECE, MeanBrier, brier, ece
 from orcast.metrics.quantiles import (
     crps_ensemble,
     crps_normal,
@@ -39,7 +39,6 @@ __all__ = [
     "crps_quantiles",
     "ece",
     "fair_indicators",
-    "internal_regret",
     "pinball",
     "qce",
     "smape",
