@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from datetime import datetime, timedelta
 from itertools import product
@@ -15,16 +14,12 @@ import pytest
 from hypothesis import given
 from scipy.special import ndtri
 
-import orcast as oc
 from helpers import SENTENCE
 from orcast import metrics
 from orcast.constants import PER_ABSOLUTE
 from orcast.evidence import (
-    Evidence,
-    Reference,
     by_group,
     collect,
-    difference,
     loss,
     reference_scores,
     verdict,
@@ -118,32 +113,6 @@ def test_no_reference_knows_what_came_later() -> None:
         earlier = issued <= at
         np.testing.assert_array_equal(before.last[earlier], after.last[earlier])
         np.testing.assert_array_equal(before.spread[earlier], after.spread[earlier])
-
-
-def test_sentences_of_a_verdict_speak_of_the_same_outcomes() -> None:
-    """Twenty short series: the losses beside the last known outcome are those of the sentence on accuracy."""
-    rng = np.random.default_rng(3)
-    series = np.repeat(np.arange(20), 20)
-    y = np.cumsum(rng.normal(size=(20, 20)), axis=1).ravel()
-    frame = pl.DataFrame({"unique_id": series, "ds": np.tile(np.arange(20), 20), "y": y})
-    middle = y + rng.normal(size=400)
-    frame = frame.with_columns(**{f"q{a:g}": pl.Series(middle + ndtri(a)) for a in LEVELS})
-    (evidence,) = collect(oc.recalibrate(frame))
-    found, change = reference_scores(evidence), difference(evidence)
-    assert found is not None
-    assert change is not None
-    assert found.rows < evidence.rows
-    assert (found.loss["before"], found.loss["after"]) == (change.before, change.after)
-    text = " ".join(verdict(evidence))
-    assert f"(as given for {400 - found.rows} outcomes with too little past)" in text
-    # few of them: nothing is said
-    few = Reference(np.where(np.arange(400) < 390, np.nan, 0.0), np.where(np.arange(400) < 390, np.nan, 1.0))
-    assert reference_scores(dataclasses.replace(evidence, reference=few)) is None
-
-
-def test_the_reference_is_checked() -> None:
-    with pytest.raises(ValueError, match="expected 2 entries as reference, one a row"):
-        Evidence.of([[0.0]] * 2, [1, -1], levels=[0.5], reference=Reference(np.zeros(3), np.zeros(2)))
 
 
 # --- horizons, groups, assumptions in frames
@@ -281,20 +250,3 @@ def test_what_was_said_of_issue_times_counts() -> None:
     for every, said in (("daily", "once a day"), ("12h", "every 12 hours"), ("weekly", "every 7 days")):
         (one,) = collect(dated, issued_every=every, lag="2h")
         assert one.assumption.endswith(f"known when it was issued, {said}; outcomes count as known 2h after their time")
-
-
-def test_gaps_do_not_overlap() -> None:
-    rng = np.random.default_rng(6)
-    y = rng.normal(size=300)
-    y[rng.integers(0, 300, 20)] = np.nan
-    frame = pl.DataFrame(
-        {
-            "ds": np.arange(300),
-            "cutoff": np.arange(300) - 1,
-            "y": y,
-            **{f"q{a:g}": np.full(300, ndtri(a)) for a in LEVELS},
-        }
-    )
-    (evidence,) = collect(frame)
-    assert evidence.overlap == 0
-    assert evidence.horizon is None

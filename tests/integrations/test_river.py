@@ -25,9 +25,7 @@ from river import (  # noqa: E402
     checks,
     conf,
     datasets,
-    evaluate,
     linear_model,
-    metrics,
     naive_bayes,
     preprocessing,
     proba,
@@ -215,15 +213,6 @@ def test_features_may_be_written_over() -> None:
     assert model.pending == 0
 
 
-def test_with_river_s_own_delays() -> None:
-    model = RiverRegressor(linear(), 0, 100)
-    stream = [({**x, "t": t}, y) for t, (x, y) in enumerate(hours(120))]
-    evaluate.progressive_val_score(iter(stream), model, metrics.MAE(), delay=10)
-    assert model.guarantee.rounds == 120
-    assert model.pending == 0
-    assert model.guarantee.delay > 5.0
-
-
 def test_named_rounds_where_features_repeat() -> None:
     model, recal, residuals = RiverRegressor(Echo(), 0, 100), oc.Recalibrator(oc.Interval(0, 100)), Residuals(100)
     x = {"says": 50.0}
@@ -383,14 +372,6 @@ def test_other_things_that_make_no_sense() -> None:
         RiverRegressor(Echo()).predict_one({}, with_dist=True, with_interval=True)
 
 
-def test_a_model_that_runs_away_stays_within_the_bounds() -> None:
-    model = RiverRegressor(Echo(), 0, 100)
-    for t in range(40):
-        model.learn_one({"says": 1e12 * (-1) ** t}, 50.0)
-    assert model._residuals.scale(0.0, oc.Interval(0, 100)) < 70.0
-    assert 30.0 < model.predict_one({"says": 1e12}) < 70.0
-
-
 # --- distributions and intervals
 
 
@@ -417,20 +398,6 @@ def test_of_a_pipeline_the_last_step_says_whether_there_are_distributions() -> N
         model.learn_one(x, y)
 
 
-def test_a_distribution_without_mu_is_read_by_its_cdf() -> None:
-    class Uniform:
-        def cdf(self, y: float) -> float:
-            return min(max(float(y) / 10.0, 0.0), 1.0)
-
-    class Flat(Echo):
-        def predict_one(self, x: Any, with_dist: bool = False) -> Any:
-            return Uniform() if with_dist else 5.0
-
-    p = RiverRegressor(Flat(), 0, 20).predict_one({}, with_dist=True).forecast
-    expected = oc.Recalibrator(oc.Interval(0, 20)).predict(Uniform())
-    np.testing.assert_array_equal(p.mass, expected.mass)
-
-
 def test_a_distribution_keeps_the_conventions_of_river() -> None:
     model = RiverRegressor(Echo())
     for x, y in echoes(2, 50):
@@ -454,13 +421,6 @@ def test_a_distribution_keeps_the_conventions_of_river() -> None:
     for change in (p.update, p.revert):
         with pytest.raises(NotImplementedError, match=SENTENCE):
             change(1.0)
-
-
-def test_the_mode_may_be_an_atom() -> None:
-    p = oc.Forecast([0.0, 0.0, 2.0], [0.0, 2.0, 2.0], [0.5, 0.3, 0.2])
-    assert RiverDistribution(p).mode == 0.0
-    p = oc.Forecast([0.0, 0.0, 2.0], [0.0, 2.0, 6.0], [0.1, 0.5, 0.4])
-    assert RiverDistribution(p).mode == 1.0  # a small atom is not where the mass is
 
 
 # --- groups
@@ -639,35 +599,6 @@ def test_two_labels_of_any_kind_are_yes_or_no() -> None:
         recal.update(int(t % 3 > 0))
 
 
-@pytest.mark.parametrize("said", [{}, {"a": 0.0, "b": 0.0, "c": 0.0}, {"a": 2.0, "b": 2.0, "c": 2.0}, {"else": 1.0}])
-def test_odd_probabilities_are_made_whole(said: Any) -> None:
-    model = RiverClassifier(Says(), ["a", "b", "c"])
-    p = model.predict_proba_one({"says": said})
-    even = oc.Recalibrator(oc.Labels(list("abc"))).predict([1 / 3] * 3).mass
-    np.testing.assert_allclose(list(p.values()), even)
-
-
-def test_a_model_that_says_labels_only_is_taken_to_be_sure() -> None:
-    class Sure(Says):
-        def predict_proba_one(self, x: Any, **kwargs: Any) -> Any:
-            raise NotImplementedError
-
-        def predict_one(self, x: Any, **kwargs: Any) -> Any:
-            return x["a"] > 0.5
-
-    model = RiverClassifier(Sure(multiclass=False))
-    rng = np.random.default_rng(0)
-    right = []
-    for _ in range(400):
-        a = float(rng.random())
-        y = bool((a > 0.5) ^ (rng.random() < 0.2))
-        right.append(model.predict_proba_one({"a": a})[y])
-        model.learn_one({"a": a}, y)
-    # wrong one time in five, and so it says
-    assert abs(model.predict_proba_one({"a": 0.9})[True] - 0.8) < 0.1
-    assert abs(model.predict_proba_one({"a": 0.1})[True] - 0.2) < 0.1
-
-
 # --- forecasters
 
 
@@ -720,17 +651,6 @@ def test_a_history_that_is_only_learnt_counts_at_each_step() -> None:
     assert model.forecast(4) == asked.forecast(4)
 
 
-def test_a_longer_forecast_now_and_then() -> None:
-    model = RiverForecaster(time_series.HoltWinters(0.3), 0, 100)
-    for t, y in enumerate(series(100)):
-        if t >= 10 and t % 10 == 0:
-            model.forecast(10)
-        model.learn_one(y)
-    assert model.guarantee(1).rounds == 98
-    assert model.guarantee(10).rounds == 9
-    assert model.pending == 0
-
-
 def test_features_reach_model_and_context() -> None:
     seen: list[Any] = []
 
@@ -767,16 +687,6 @@ def test_an_outcome_that_is_refused_by_a_forecaster_changes_nothing() -> None:
         with pytest.raises(ValueError, match=SENTENCE):
             RiverForecaster(time_series.HoltWinters(0.3), horizon=horizon)
     assert state(model) == before
-
-
-def test_river_can_evaluate_a_forecaster() -> None:
-    model = RiverForecaster(time_series.HoltWinters(0.3, 0.1, 0.6, 12, True), low=0, horizon=12)
-    plain = time_series.HoltWinters(0.3, 0.1, 0.6, 12, True)
-    scores = [
-        evaluate.evaluate(datasets.AirlinePassengers(), each, metrics.MAE(), horizon=12).get()
-        for each in (plain, model)
-    ]
-    assert np.mean(scores[1]) < 1.05 * np.mean(scores[0])
 
 
 # --- the library itself

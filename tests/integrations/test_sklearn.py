@@ -19,7 +19,7 @@ from scipy import sparse
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.dummy import DummyRegressor
-from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor
+from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -40,7 +40,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from orcast.integrations.sklearn import RecalibratedClassifier, RecalibratedRegressor, has_spread, level_parameter
+from orcast.integrations.sklearn import RecalibratedClassifier, RecalibratedRegressor, has_spread
 
 SPACE = oc.Interval(0, 100)
 LEVELS = [0.1, 0.5, 0.9]
@@ -266,25 +266,6 @@ def test_a_classifier_that_fails_changes_nothing(rows: int, classes: int, monkey
     assert model.estimator_.class_count_.sum() == 40 + rows
 
 
-def test_no_rows_are_no_rounds() -> None:
-    X, y = echoes(20)
-    model = RecalibratedRegressor(DummyRegressor(), low=0, high=100, folds=1).fit(X, y)
-    before = pickle.dumps(model.recalibrator_)
-    model.partial_fit(X[:0], y[:0])
-    assert pickle.dumps(model.recalibrator_) == before
-
-
-def test_a_first_batch_for_a_model_that_cannot_be_taught_is_a_fit() -> None:
-    X, y = echoes(30)
-    one = RecalibratedRegressor(LinearRegression(), low=0, high=100).partial_fit(X, y)
-    other = RecalibratedRegressor(LinearRegression(), low=0, high=100).fit(X, y)
-    np.testing.assert_array_equal(one.predict(X), other.predict(X))
-    before = one.estimator_.coef_.copy()
-    one.partial_fit(X, y)
-    np.testing.assert_array_equal(one.estimator_.coef_, before)
-    assert one.recalibrator_.guarantee.rounds == 55
-
-
 # --- the same numbers as by hand
 
 
@@ -379,24 +360,6 @@ def test_the_promise_holds_against_an_adversary_that_sees_the_forecasts(size: in
         guarantee = model.recalibrator_.guarantee
         assert guarantee.miscalibration <= guarantee.promised
     assert guarantee.held > 0.99
-
-
-@pytest.mark.parametrize("size", [24, 150])
-def test_many_rows_at_once_are_never_absurd(size: int) -> None:
-    """Whatever it was taught by, a forecast of many rows loses little against the model's own."""
-    X, y = humid(1900)
-    base = SGDRegressor(random_state=0)
-    model = RecalibratedRegressor(make_pipeline(StandardScaler(), base), low=0, high=100, batch=size)
-    model.fit(X[:900], y[:900])
-    levels = np.arange(1, 20) / 20
-    said = model.predict_quantiles(X[900:], levels)
-    points, spread = model.estimator_.predict(X[900:]), model.residuals_
-    plain = np.array([spread.around(point, SPACE).quantile(levels) for point in points])
-    own = oc.metrics.pinball(plain, y[900:], levels).mean()
-    assert oc.metrics.pinball(said, y[900:], levels).mean() < 1.1 * own
-    # nor does it matter which other rows are in the call
-    single = np.concatenate([model.predict_quantiles(X[t : t + 1], levels) for t in range(900, 920)])
-    np.testing.assert_allclose(single, said[:20], rtol=1e-12)
 
 
 def test_a_row_is_forecast_by_itself() -> None:
@@ -521,31 +484,6 @@ def test_one_estimator_for_each_level(base: Any) -> None:
     model.partial_fit(X[:5], y[:5])
 
 
-def test_which_parameter_is_the_level() -> None:
-    for base, name in (
-        (QuantileRegressor(), "quantile"),
-        (HistGradientBoostingRegressor(loss="quantile"), "quantile"),
-        (GradientBoostingRegressor(loss="quantile"), "alpha"),
-        (make_pipeline(StandardScaler(), QuantileRegressor()), "quantileregressor__quantile"),
-        (HistGradientBoostingRegressor(), None),
-        (GradientBoostingRegressor(), None),
-        (SGDRegressor(), None),
-        (Ridge(), None),
-        (Table(), None),
-    ):
-        assert level_parameter(base) == name
-
-
-def test_predictions_of_a_strange_shape() -> None:
-    X, y = humid(40)
-    with pytest.raises(ValueError, match=SENTENCE):
-        RecalibratedRegressor(Table()).fit(X, y)
-    with pytest.raises(ValueError, match=SENTENCE):
-        RecalibratedRegressor(LinearRegression(), levels=LEVELS).fit(X, y)
-    with pytest.raises(ValueError, match=SENTENCE):
-        RecalibratedRegressor(Table(), levels=[0.1, 0.9]).fit(X, y)
-
-
 # --- input
 
 
@@ -606,14 +544,6 @@ def test_a_context_finds_its_columns(library: str) -> None:
     assert len(model.predict(frame[:7])) == 7
 
 
-def test_a_function_sees_the_row_of_an_array() -> None:
-    X, y = echoes(40)
-    payoff = oc.QuantileCalibration(context=oc.by(lambda row: [row[1] < 20, row[1] >= 20], size=2))
-    model = frozen(payoff=payoff).fit(X, y)
-    groups = model.recalibrator_.guarantee.groups["quantile by function"]
-    assert all(group.rounds == 20 for group in groups.values())
-
-
 def test_sparse_rows_and_lists() -> None:
     X, y = humid(60)
     base = Ridge()
@@ -624,17 +554,6 @@ def test_sparse_rows_and_lists() -> None:
         np.testing.assert_allclose(model.predict(kind(scaled)), dense.predict(scaled))
     model = RecalibratedRegressor(base, low=0, high=100).fit(scaled.tolist(), y.tolist())
     np.testing.assert_array_equal(model.predict(scaled.tolist()), dense.predict(scaled))
-
-
-def test_in_a_search() -> None:
-    X, y = humid(120)
-    search = GridSearchCV(
-        RecalibratedRegressor(Ridge(), low=0, high=100, folds=2),
-        {"estimator__alpha": [1e-4, 1e-2], "window": [10, 50]},
-        cv=TimeSeriesSplit(2),
-    )
-    search.fit(X / 100, y)
-    assert search.best_estimator_.predict(X[:3] / 100).shape == (3,)
 
 
 # --- classifiers
@@ -671,25 +590,6 @@ def test_classes_that_come_late_are_not_scored_before() -> None:
     assert model.recalibrator_.guarantee.rounds == 30
     assert model.predict_proba(X).shape == (60, 3)
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
-
-
-def test_classes_are_those_of_the_first_batch() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(40, 2))
-    y = np.where(X[:, 0] > 0, "b", "a")
-    model = RecalibratedClassifier(SGDClassifier(loss="log_loss", random_state=0))
-    model.partial_fit(X[:10], y[:10], classes=["a", "b", "c"])
-    assert model.classes_.tolist() == ["a", "b", "c"]
-    model.partial_fit(X[10:], y[10:])
-    assert model.recalibrator_.guarantee.rounds == 30
-    before = pickle.dumps(model)
-    with pytest.raises(ValueError, match=SENTENCE):
-        model.partial_fit(X[:2], ["a", "z"])
-    assert pickle.dumps(model) == before
-    with pytest.raises(ValueError, match=SENTENCE):
-        RecalibratedClassifier(GaussianNB()).partial_fit(X, y, classes=["a", "c"])
-    with pytest.raises(ValueError, match=SENTENCE):
-        RecalibratedClassifier(GaussianNB()).fit(X, np.zeros(40))
 
 
 @pytest.mark.parametrize("base", [RidgeClassifier(), SVC(), SVC(decision_function_shape="ovo")])

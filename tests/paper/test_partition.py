@@ -635,13 +635,6 @@ def test_predicting_changes_nothing_that_lasts() -> None:
         assert state(game) == before
 
 
-def test_crossing_quantiles_are_said_once() -> None:
-    game = GAMES["interval"]()
-    with pytest.warns(UserWarning, match="crossing quantiles"):
-        game.predict({0.1: 0.6, 0.9: 0.4})
-    game.predict({0.1: 0.6, 0.9: 0.4})
-
-
 # --- state
 
 
@@ -758,31 +751,3 @@ def test_refused_outcomes_and_ids_change_nothing(name: str) -> None:
 def test_bad_options_are_refused(make: Callable[[], object]) -> None:
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
         make()
-
-
-def test_too_many_cells_are_refused_with_their_number() -> None:
-    labels = oc.Labels(range(8))
-    with pytest.raises(ValueError, match=r"at most 10,000 cells, got 11,440 for 8 .* cells=9 \(cells=8 would do\)"):
-        PartitionedRecalibrator(labels, cells=9)
-    assert PartitionedRecalibrator(labels, cells=8).cells.total == 6_435
-    for K in (2, 3, 5, 12, 150):
-        assert PartitionedRecalibrator(oc.Labels(range(K))).cells.total <= max(100, K)
-
-
-def test_a_first_forecast_that_cuts_no_bins_is_refused() -> None:
-    game = PartitionedRecalibrator(oc.Interval(0, 1))
-    with pytest.raises(ValueError, match=SENTENCE):
-        game.predict(oc.Normal(5, 0.1))
-    assert game.pending == ()
-    game.predict(oc.Normal(0.5, 0.1))
-
-
-def test_another_oracle_may_play_the_cells() -> None:
-    rng = np.random.default_rng(18)
-    game = GAMES["binary"](oracle=oc.Committee())
-    twin, nature = Twin("binary", game), Nature("calibration", "binary", rng)
-    for t in range(60):
-        x = float(rng.random())
-        p = game.predict(x)
-        game.update(nature(twin, x, p, t))
-        check_bounds(game)

@@ -84,11 +84,6 @@ def test_a_check_shows_before_only() -> None:
         assert 'class="bar after"' not in page.source
 
 
-def test_probabilities_have_reliability_diagrams_instead() -> None:
-    for evidence in (binary(), labels()):
-        assert titles(read(evidence)) == ["Reliability of the probabilities", "Sharpness", "Scores"]
-
-
 def test_several_models_have_a_summary_first_and_a_section_each() -> None:
     given = [one_series(), panel(), binary()]
     page = read(*given)
@@ -349,11 +344,6 @@ def test_nothing_yet() -> None:
     read(empty, one_series())
 
 
-def test_identical_input_gives_identical_output() -> None:
-    for make in ALL.values():
-        assert report.html([make()]) == report.html([make()])
-
-
 def test_the_page_stays_small() -> None:
     many = panel(tuple(f"series number {i}" for i in range(4000)), 50)
     page = read(many)
@@ -365,16 +355,6 @@ def test_the_page_stays_small() -> None:
     for node in page.top.all("path"):
         assert len(re.findall("[ML]", node.attrs["d"])) <= 410
     assert "The last 120 of 200,000 outcomes." in page.top.text
-
-
-def test_overlapping_forecasts_show_one_row_a_time() -> None:
-    evidence = dataclasses.replace(one_series(), overlap=True, time=np.repeat(np.arange(100), 4))
-    found = facts.fan(evidence, last=30)
-    np.testing.assert_array_equal(found.time, np.arange(70, 100))
-    np.testing.assert_array_equal(found.rows, 4 * np.arange(70, 100) + 3)
-    promise = facts.promise_check(evidence)
-    assert promise is not None
-    assert not promise.single
 
 
 # --- writing ---
