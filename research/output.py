@@ -1,4 +1,4 @@
-"""Output of the research commands: tables, figures, pages in Markdown, progress bars, resumable result files."""
+"""Output of the research commands: tables, figures, pages in Markdown, progress, resumable result files."""
 
 from __future__ import annotations
 
@@ -79,7 +79,6 @@ class Table:
     digits : format of the numbers of a column; by default 4 significant digits, no decimals from 1000 on.
     caption : text below the table.
     marks : cells, by row and column, shown in "bold" or with an "underline"; CSV files have the plain numbers.
-    whole : columns whose cells are never wrapped in the terminal.
 
     Examples
     --------
@@ -98,7 +97,6 @@ class Table:
     digits: Mapping[str, str] = field(default_factory=dict)
     caption: str = ""
     marks: Mapping[tuple[int, str], str] = field(default_factory=dict)
-    whole: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, name: str, title: str, rows: Sequence[Mapping[str, Cell]], **options: Any) -> Table:
@@ -150,37 +148,29 @@ class Table:
         return path
 
     def print(self, console: Console) -> None:
-        """Print to the terminal; if it is too narrow for the longest words, lines are wider than it."""
+        """Print to the terminal."""
         from rich import box
-        from rich.console import Console
-        from rich.measure import Measurement
         from rich.table import Table as RichTable
 
         table = RichTable(title=self.title, title_justify="left", caption=self.caption or None,
                           caption_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)  # fmt: skip
-        shown = self.shown()
-        for i, (column, number) in enumerate(zip(self.columns, self.numeric, strict=True)):
-            words = [part for text in (column, *(row[i] for row in shown)) for part in text.split() or [""]]
-            words += [row[i] for row in shown] if column in self.whole else []
-            table.add_column(column, justify="right" if number else "left", min_width=max(map(len, words)))
+        for column, number in zip(self.columns, self.numeric, strict=True):
+            table.add_column(column, justify="right" if number else "left", overflow="fold")
         for row in self.shown({"bold": "[bold]{}[/bold]", "underline": "[underline]{}[/underline]"}):
             table.add_row(*row)
-        least = Measurement.get(console, console.options.update(max_width=1000), table).minimum
-        wide = console if least <= console.width else Console(width=least, file=console.file)
-        wide.print(table, crop=False)
+        console.print(table, crop=False)
 
 
 @contextmanager
-def styled_figure(height: float, w_pad: float | None = None, h_pad: float | None = None) -> Iterator[Figure]:
+def styled_figure(height: float) -> Iterator[Figure]:
     """Yield an empty figure of the width of a page, in the style of `orcast.plots`."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure as Empty
-    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     from orcast.plots import STYLE
 
     with rc_context(STYLE):
-        yield Empty(figsize=(10.0, height), layout=ConstrainedLayoutEngine(w_pad=w_pad, h_pad=h_pad))
+        yield Empty(figsize=(10.0, height), layout="constrained")
 
 
 @dataclass(frozen=True)
@@ -236,32 +226,18 @@ def relative_folder(page: str | None, folder: str) -> str:
     return f"{Path(away).as_posix()}/"
 
 
-class _Tenths:
-    """Progress as lines on stderr, one for each tenth."""
+def progress_lines(name: str) -> Progress:
+    """Make a callback that prints a line to stderr for each tenth."""
+    shown = -1
 
-    def __init__(self, name: str) -> None:
-        self.name, self.shown = name, -1
-
-    def __call__(self, what: str, share: float) -> None:
+    def progress(what: str, share: float) -> None:
+        nonlocal shown
         tenths = int(10.0 * share + 1e-9)
-        if tenths > self.shown:
-            self.shown = tenths
-            print(f"{self.name}: {10 * tenths}% done ({what})", file=sys.stderr, flush=True)
+        if tenths > shown:
+            shown = tenths
+            print(f"{name}: {10 * tenths}% done ({what})", file=sys.stderr, flush=True)
 
-
-@contextmanager
-def progress_bar(console: Console, name: str) -> Iterator[Progress]:
-    """Yield a callback that moves a bar, or prints to stderr each tenth if there is no terminal."""
-    if not console.is_terminal:
-        yield _Tenths(name)
-        return
-    from rich import progress as bars
-
-    columns = (bars.TextColumn("{task.description}"), bars.BarColumn(), bars.TextColumn("{task.percentage:3.0f}%"),
-               bars.TimeElapsedColumn())  # fmt: skip
-    with bars.Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(name, total=1.0)
-        yield lambda what, share: bar.update(task, description=what, completed=share)
+    return progress
 
 
 class ResultsFile:

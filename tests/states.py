@@ -187,10 +187,6 @@ def _games() -> Iterator[Callable[[], Saved]]:
     yield game("simplex grid", labels, m, oc.payoffs.SimplexCalibration(3), drawn)
     yield game("decision game", INTERVAL, y, bets, oc.paper.DecisionGame(), {"payoff": bets})
     yield game("conformal", INTERVAL, y, oc.payoffs.LevelCalibration(0.9, grid=6), oc.paper.ConformalLevel(0.9))
-    for name, where, pairs in (("events", oc.Binary(), p), ("labels", labels, m), ("numbers", INTERVAL, y)):
-        options = {"bins": 3} if name == "numbers" else {}
-        made = partial(oc.paper.PartitionedRecalibrator, where, cells=2, grid=5, **options)
-        yield partial(_game, f"partition of {name}", made, pairs)
     yield _level
 
 

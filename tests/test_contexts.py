@@ -83,24 +83,6 @@ def test_bins_are_a_partition_of_unity(edges: list[float], value: float, soft: f
     assert c[int(np.searchsorted(edges, value))] >= 0.5 - 1e-9
 
 
-def test_hard_edges_belong_to_the_left_bin() -> None:
-    context = oc.by("wind", edges=[5, 10], soft=0)
-    assert [at(context, wind=w).index(1.0) for w in (4, 5, 5.001, 10, 11)] == [0, 0, 1, 1, 2]
-    assert context.labels == ("wind in (-inf, 5]", "wind in (5, 10]", "wind in (10, inf]")
-
-
-def test_the_default_softness_is_a_tenth_of_the_narrowest_bin() -> None:
-    assert oc.by("wind", edges=[0, 10, 12]).soft == pytest.approx(0.2)
-    assert at(oc.by("wind", edges=[0, 10, 12]), wind=10.0) == pytest.approx([0, 0.5, 0.5, 0])
-
-
-def test_a_function_is_any_vector() -> None:
-    context = oc.by(lambda x: [0.6, -0.8 * x["up"]], size=2)
-    assert at(context, up=1) == [0.6, -0.8]
-    assert context.signed
-    assert context.labels == ("function[0]", "function[1]")
-
-
 BAD_VECTORS: dict[str, Callable[[Any], Any]] = {
     "nan": lambda x: [np.nan, 0.0],
     "too long": lambda x: [0.1, 0.1, 0.1],
@@ -169,12 +151,6 @@ def test_plain_data_and_back(name: str) -> None:
     twin = context_from_plain(plain)
     assert twin.to_plain() == context.to_plain()
     assert (twin.labels, twin.bound, twin.signed) == (context.labels, context.bound, context.signed)
-
-
-@pytest.mark.parametrize("context", [oc.by(len, size=2), oc.by(len, size=2) * PLAIN["bins"]], ids=repr)
-def test_a_function_does_not_come_back(context: Context) -> None:
-    with pytest.raises(ValueError, match=SENTENCE):
-        context_from_plain(context.to_plain())
 
 
 @pytest.mark.parametrize(
@@ -249,12 +225,6 @@ def test_the_last_error_is_that_of_what_was_played(space: Any) -> None:
     (groups,) = game.guarantee.groups.values()
     # the first round belongs to neither
     assert [group.rounds for group in groups.values()] == expected
-
-
-def test_the_last_error_makes_no_sense_for_labels() -> None:
-    game = oc.Recalibrator(oc.Labels(["a", "b", "c"]), oc.LabelCalibration(grid=5, context=oc.by_last_error()))
-    with pytest.raises(TypeError, match=SENTENCE):
-        game.predict([0.2, 0.3, 0.5])
 
 
 def test_groups_are_told_by_name() -> None:

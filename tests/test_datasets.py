@@ -1,6 +1,5 @@
 """The shipped series and their two naive experts."""
 
-import gzip
 from pathlib import Path
 
 import numpy as np
@@ -30,30 +29,6 @@ def test_files_are_small_and_have_a_source() -> None:
     for file in packed:
         assert file.stat().st_size < 60_000
         assert file.name in notes
-
-
-def test_wind_has_whole_days() -> None:
-    """24 rows are one day of 2014: day-ahead tasks rely on it."""
-    packed = (FOLDER / "wind_haute_borne_2014_hourly.csv.gz").read_bytes()
-    hours = [line.split(",")[0] for line in gzip.decompress(packed).decode("ascii").splitlines()[1:]]
-    moments = np.array(hours, dtype="datetime64[h]").reshape(-1, 24)
-    first = moments[:, 0].astype("datetime64[D]")
-    assert len(first) == 350
-    assert (np.diff(first) >= np.timedelta64(1, "D")).all()
-    np.testing.assert_array_equal(moments, first[:, None].astype("datetime64[h]") + np.arange(24))
-
-
-def test_sunspots_have_their_dates() -> None:
-    values = datasets.load("sunspots").values
-    assert values[:3].tolist() == [58.0, 62.6, 70.0]
-    assert divmod(int(values.argmax()), 12) == (1957 - 1749, 9), "the highest month is October 1957"
-
-
-def test_unknown_names_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"^expected one of humidity, wind, sunspots, got 'rain'$"):
-        datasets.load("rain")
-    with pytest.raises(ValueError, match=r"^expected one of rls, naive, got 'oracle'$"):
-        datasets.stream(datasets.load("humidity"), "oracle")
 
 
 def test_recursive_least_squares_solves_the_weighted_problem() -> None:

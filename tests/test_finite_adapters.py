@@ -12,7 +12,7 @@ from hypothesis import given
 from helpers import SENTENCE, shown
 from orcast.adapters import Ensemble, Normal, Quantiles, binary_probability, expert_quantiles, expert_row
 from orcast.forecasts import BinaryForecast, BoxForecast, CircleForecast, Forecast, LabelForecast, PointsForecast
-from orcast.spaces import Binary, Box, Circle, HalfLine, Interval, Labels, Line, OrderedSpace, Points, Space
+from orcast.spaces import Binary, Box, Circle, HalfLine, Labels, Line, OrderedSpace, Points, Space
 
 LABELS = Labels(["home", "draw", "away"])
 CIRCLE = Circle(360, cells=36)
@@ -65,11 +65,6 @@ def masses(forecast: object, space: Space) -> list[float]:
 def test_every_way_to_say_a_probability(forecast: object) -> None:
     assert binary_probability(forecast) == 0.75
     assert masses(forecast, Binary()) == [0.25, 0.75]
-
-
-@given(st.floats(0, 1))
-def test_a_plain_float_is_passed_on_as_it_is(p: float) -> None:
-    assert binary_probability(p) is p
 
 
 @pytest.mark.parametrize(
@@ -162,30 +157,11 @@ def test_a_direction_and_a_spread_are_a_wrapped_normal(direction: float, spread:
     assert masses(Normal(direction, spread), CIRCLE) == row.tolist()
 
 
-def test_a_huge_spread_is_even_and_none_is_one_cell() -> None:
-    assert masses((10, 1e9), CIRCLE) == pytest.approx([1 / 36] * 36)
-    assert masses((725, 0), CIRCLE)[0] == 1.0
-
-
 @given(st.lists(st.floats(-720, 720), min_size=1, max_size=9))
 def test_directions_are_counted_with_a_kernel_of_one_cell(members: list[float]) -> None:
     row = np.array(masses(Ensemble(members), CIRCLE))
     expected = np.mean([masses((member, 10.0), CIRCLE) for member in members], axis=0)
     assert row == pytest.approx(expected, abs=1e-12)
-
-
-def test_a_density_is_read_at_the_centres() -> None:
-    space = Circle(2 * np.pi, cells=48)
-    truth = scipy.stats.vonmises(2.0, loc=1.0)
-    row = np.array(masses(truth, space))
-    assert row == pytest.approx(truth.pdf(space.points) / truth.pdf(space.points).sum())
-    assert masses(SimpleNamespace(pdf=truth.pdf), space) == pytest.approx(row.tolist())
-
-
-def test_masses_of_cells_are_masses() -> None:
-    mass = np.arange(36) / np.arange(36).sum()
-    for forecast in (mass, mass.tolist(), tuple(mass.tolist()), CircleForecast(CIRCLE, mass)):
-        assert masses(forecast, CIRCLE) == pytest.approx(mass.tolist(), abs=1e-15)
 
 
 NOT_ON_A_CIRCLE = [
@@ -240,15 +216,6 @@ def test_forecasts_of_the_components_make_a_product(second: object, make: Callab
     edges = BOX.edges[1]
     side = np.diff(np.concatenate(([0.0], scipy.stats.norm.cdf(edges[1:-1], 1, 2), [1.0])))
     assert row == pytest.approx(np.multiply.outer([0.375, 0.375, 0.125, 0.125], side), abs=1e-3)
-
-
-def test_a_component_without_spread_is_in_one_cell() -> None:
-    row = np.array(masses([(0.3, 0), Ensemble([2.5])], BOX)).reshape(4, 10)
-    assert np.argwhere(row == 1.0).tolist() == [[1, 7]]
-    # on an edge it is in the cell below, where the outcome would be
-    row = np.array(masses([(0.25, 0), SimpleNamespace(ppf=lambda a: np.full_like(a, 99.0))], BOX))
-    assert row.argmax() == BOX.cell([0.25, 5.0])
-    assert row.max() == 1.0
 
 
 @given(st.lists(st.tuples(st.floats(-0.5, 1.5), st.floats(-8, 8)), min_size=1, max_size=20))
@@ -348,12 +315,6 @@ def test_no_forecast_of_a_point(forecast: object) -> None:
 def test_what_is_no_ensemble(members: object) -> None:
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
         Ensemble(members)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("space", [Interval(0, 1), Line(), HalfLine(), CIRCLE, LABELS, Binary()], ids=repr)
-def test_vectors_are_no_forecast_of_a_number(space: Space) -> None:
-    with pytest.raises((TypeError, ValueError), match=SENTENCE):
-        expert_row(Ensemble([[1, 2], [3, 4]]), space)
 
 
 # --- unbounded quantities ---

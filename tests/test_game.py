@@ -13,7 +13,6 @@ import pytest
 
 import orcast as oc
 from helpers import SENTENCE, engine_of, one_by_one
-from orcast.engine.kernels.records import RoundInfo
 
 SPACE = oc.Interval(0, 1)
 Game = oc.Forecaster | oc.Recalibrator
@@ -100,19 +99,6 @@ def test_a_forecast_does_not_change_once_it_is_issued(make: Callable[..., Game])
     assert p.to_plain() == before
 
 
-def test_it_works_before_any_outcome(make: Callable[..., Game]) -> None:
-    game = make()
-    g = game.guarantee
-    assert (g.rounds, g.miscalibration, g.held) == (0, 0.0, 1.0)
-    p = game.predict(expert(0))
-    assert p.certificate is not None
-    assert p.certificate.holds
-    assert p.mass.sum() == pytest.approx(1.0)
-    assert game.guarantee == g
-    # nothing is known against the expert yet
-    assert p.mean() == pytest.approx(0.5, abs=0.02)
-
-
 def test_a_second_unnamed_forecast_replaces_the_first(make: Callable[..., Game], tmp_path: Path) -> None:
     once, twice = played(make(), 0, 5), played(make(), 0, 5)
     twice.predict(expert(77))
@@ -141,14 +127,6 @@ def test_named_rounds_are_settled_late_in_any_order_or_never(make: Callable[...,
     # the name is free again
     game.predict(expert(7), id="round 4")
     assert game.pending[-1] == "round 4"
-
-
-@pytest.mark.parametrize("id", ["14:00", 3, 2.5, ("station", 7), np.int64(4)], ids=repr)
-def test_anything_that_can_be_a_key_is_an_id(id: object) -> None:
-    game = oc.Recalibrator(SPACE)
-    game.predict(expert(0), id=id)
-    game.update(0.5, id=id)
-    assert game.guarantee.rounds == 1
 
 
 BAD_IDS: dict[str, Callable[[Game], object]] = {
@@ -354,30 +332,6 @@ def test_run_is_predict_and_update_bit_for_bit(name: str, tmp_path: Path) -> Non
     assert state(fast, tmp_path) == state(slow, tmp_path)
 
 
-def test_run_takes_rows_of_quantiles(tmp_path: Path) -> None:
-    levels = np.array([0.1, 0.5, 0.9])
-    rows = np.array([expert(t).quantile(levels) for t in range(50)])
-    outcomes = np.array([outcome(t) for t in range(50)])
-    one, two = oc.Recalibrator(SPACE), oc.Recalibrator(SPACE)
-    a = one.run(rows, outcomes, levels=levels)
-    b = two.run([dict(zip(levels, row, strict=True)) for row in rows], outcomes, at=levels)
-    assert (a == b).all()
-    assert state(one, tmp_path) == state(two, tmp_path)
-
-
-def test_run_returns_the_levels_it_was_given_in_their_order() -> None:
-    """A column for each that came in, unless `at` asks for others."""
-    levels = np.array([0.5, 0.1, 0.9])
-    rows = np.array([expert(t).quantile(levels) for t in range(20)])
-    outcomes = [outcome(t) for t in range(20)]
-    found = oc.Recalibrator(SPACE).run(rows, outcomes, levels=levels)
-    every = oc.Recalibrator(SPACE).run(rows, outcomes, levels=levels, at=np.arange(1, 100) / 100)
-    assert (found == every[:, [49, 9, 89]]).all()
-    assert oc.Recalibrator(SPACE).run([expert(0)], [0.5]).shape == (1, 99)
-    several = oc.Recalibrator(SPACE).run(experts={"a": rows, "b": rows}, outcomes=outcomes, levels=levels)
-    assert several.shape == rows.shape
-
-
 # --- what is told ---
 
 TOLD: dict[str, tuple[Callable[[oc.Recalibrator], object], str]] = {
@@ -445,21 +399,6 @@ def test_features_that_nothing_looks_at_are_told_once() -> None:
         calls.predict(expert(0), x={"hour": 3})
 
 
-def test_replay_warms_up_as_if_it_had_happened(tmp_path: Path) -> None:
-    history = [(expert(t), outcome(t)) for t in range(60)]
-    lived, replayed = oc.Recalibrator(SPACE), oc.Recalibrator(SPACE)
-    one_by_one(lived, *zip(*history, strict=True))
-    replayed.replay(iter(history))
-    assert state(replayed, tmp_path) == state(lived, tmp_path)
-
-
-def test_run_clips_if_told_to() -> None:
-    a, b = oc.Recalibrator(SPACE, outside="clip"), oc.Recalibrator(SPACE)
-    a.run([expert(0), expert(1)], [7.0, -2.0])
-    b.run([expert(0), expert(1)], [1.0, 0.0])
-    assert memory(a) == memory(b)
-
-
 BAD_RUNS: dict[str, Callable[[oc.Recalibrator], object]] = {
     "uneven": lambda game: game.run([expert(0)], [0.5, 0.6]),
     "bad outcome": lambda game: game.run([expert(0), expert(1)], [0.5, float("nan")]),
@@ -494,17 +433,6 @@ def test_run_wants_no_waiting_rounds() -> None:
     with pytest.raises(ValueError, match=SENTENCE):
         game.replay([(expert(1), 0.5)])
     assert game.pending == ("late",)
-
-
-# --- late outcomes change how bold the next forecasts are, and only then ---
-
-
-def test_waiting_rounds_raise_the_temperature() -> None:
-    game = oc.Recalibrator(SPACE)
-    for t in range(10):
-        game.predict(expert(t), id=t)
-    temperatures = [w.record.round.info[RoundInfo.TEMPERATURE] for w in game.rounds.pending.values()]
-    assert (np.diff(temperatures) > 0).all()
 
 
 # --- whole histories on other spaces, and with features ---
@@ -653,20 +581,6 @@ def test_a_peek_is_the_next_forecast_and_leaves_nothing(space: Any, tmp_path: Pa
         several.peek()
 
 
-def test_a_forecast_beyond_the_space_is_reported_once() -> None:
-    recal = oc.Recalibrator(oc.Interval(0, 1))
-    with pytest.warns(UserWarning, match="lies wholly outside Interval.*counts as its end .reported once."):
-        recal.predict(oc.Normal(50, 1))
-    recal.update(0.5)
-    recal.predict(oc.Normal(-50, 1))
-    recal.update(0.5)
-    with pytest.warns(UserWarning, match="lies wholly outside HalfLine"):
-        oc.Recalibrator(oc.HalfLine(0)).run([oc.Normal(5, 1), oc.Normal(-50, 1)], [3.0, 3.0])
-    # what reaches into the space, or lies on its end, is as usual
-    oc.Recalibrator(oc.Interval(0, 1)).predict({0.1: 0.0, 0.5: 0.0, 0.9: 0.0})
-    oc.Recalibrator(oc.Interval(0, 1)).predict(oc.Normal(1.5, 1))
-
-
 def test_a_forecast_without_a_name_is_no_new_expert() -> None:
     recal = oc.Recalibrator()
     recal.predict(experts={"a": oc.Normal(0, 1), "b": oc.Normal(0, 2)})
@@ -678,15 +592,3 @@ def test_a_forecast_without_a_name_is_no_new_expert() -> None:
             play(oc.Normal(0, 1))
     assert recal.experts == ("a", "b")
     assert recal.guarantee.rounds == 1
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"low": 0}, r"expected bounds as a space, such as Interval\(0, 100\) or HalfLine\(0\), got low=0"),
-        ({"lag": 3}, "expected the options of a game, got lag=3"),
-    ],
-)
-def test_an_option_that_there_is_none_of_is_refused_in_a_sentence(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(TypeError, match=message):
-        oc.Recalibrator(**options)

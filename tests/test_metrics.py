@@ -69,11 +69,10 @@ def test_rolling_qce_streams(data: tuple[Vector, Vector], window: int) -> None:
 
 
 @given(rounds())
-def test_pinball_crps_and_smape_stream(data: tuple[Vector, Vector]) -> None:
+def test_pinball_and_crps_stream(data: tuple[Vector, Vector]) -> None:
     q, y = data
     assert fed(metrics.MeanPinball(TENTHS), q, y) == pytest.approx(metrics.pinball(q, y, TENTHS).mean())
     assert fed(metrics.MeanCRPS(TENTHS), q, y) == pytest.approx(metrics.crps_quantiles(q, y, TENTHS).mean())
-    assert fed(metrics.SMAPE(TENTHS), q, y) == pytest.approx(metrics.smape(q.mean(axis=1), y).mean())
 
 
 @given(rounds())
@@ -145,7 +144,6 @@ MAKERS: list[Callable[[], metrics.Metric]] = [
     lambda: metrics.RollingQCE(2, TENTHS),
     lambda: metrics.MeanPinball(TENTHS),
     lambda: metrics.MeanCRPS(TENTHS),
-    lambda: metrics.SMAPE(TENTHS),
     lambda: metrics.Coverage(0.8),
     lambda: metrics.Width(0.8),
 ]

@@ -35,22 +35,6 @@ def test_it_is_the_mean_absolute_error_in_units_of_a_gaussian() -> None:
     assert gaussian.scale(0.0, oc.Line()) == pytest.approx(4.0, rel=0.02)
 
 
-def test_a_copy_goes_its_own_way() -> None:
-    for window in (None, 5):
-        one = Residuals(window)
-        one.add(1.0)
-        other = one.copy()
-        other.add(9.0)
-        assert (len(one), len(other)) == (1, 2)
-        assert one.scale(0.0, oc.Line()) < other.scale(0.0, oc.Line())
-
-
-@pytest.mark.parametrize("window", [0, -1, 1.5, True, "all"])
-def test_a_window_is_a_number_of_residuals(window: object) -> None:
-    with pytest.raises(ValueError, match="expected a window of at least 1 residual, got"):
-        Residuals(window)  # type: ignore[arg-type]
-
-
 def test_before_any_error_it_is_a_tenth() -> None:
     points = np.array([50.0, -20.0, 0.0])
     assert first_spread(points, oc.Interval(0, 300)).tolist() == [30.0, 30.0, 30.0]
@@ -129,8 +113,3 @@ def test_the_spread_is_that_of_a_gaussian_with_this_mean_absolute_error(
         assert len(each) == len(counted)
         sd = each.scale(5.0, oc.Line())
         assert sd * math.sqrt(2.0 / math.pi) == pytest.approx(np.mean(np.abs(counted)), abs=1e-12)
-
-
-def test_a_point_beyond_a_bound_is_moved_to_it() -> None:
-    assert Residuals().around(-5.0, oc.Interval(0, 10)) == oc.Normal(0.0, 1.0)
-    assert Residuals().around(12.0, oc.Interval(0, 10), spread=2.0) == oc.Normal(10.0, 2.0)

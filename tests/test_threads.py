@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import json
 import pickle
@@ -310,29 +309,3 @@ done.set()
 raise SystemExit(code)
 """
     assert subprocess.run([sys.executable, "-W", "ignore", "-c", code], timeout=120).returncode == 0
-
-
-def test_messages_shorten_long_ids() -> None:
-    recal = oc.Recalibrator(oc.Binary())
-    recal.predict(0.5, id="x" * 20_000)
-    for call in (lambda: recal.predict(0.5, id="x" * 20_000), lambda: recal.update(1, id="y" * 20_000)):
-        with pytest.raises(ValueError, match="expected") as caught:
-            call()
-        assert len(str(caught.value)) < 300
-
-
-def test_tasks_of_asyncio_share_a_game() -> None:
-    game = oc.Recalibrator(oc.Binary())
-
-    async def play(task: int) -> None:
-        for t in range(20):
-            await asyncio.to_thread(game.predict, 0.4, id=(task, t))  # beside the loop
-            await asyncio.sleep(0)
-            game.update(t % 2, id=(task, t))  # in it
-
-    async def main() -> None:
-        await asyncio.gather(*map(play, range(10)))
-
-    asyncio.run(main())
-    assert game.guarantee.rounds == 200
-    assert game.pending == ()

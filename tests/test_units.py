@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from typing import Any
 
@@ -13,7 +12,6 @@ from numpy.typing import NDArray
 
 import orcast as oc
 from orcast.payoffs import default_payoff
-from orcast.streaming.session import Session, StreamSettings
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 ROUNDS = 80
@@ -62,11 +60,6 @@ def test_nor_with_groups_and_late_outcomes_but_for_rounding(name: str, power: in
     np.testing.assert_allclose(ours, play(name, 1.0, late=4, groups=True), rtol=0.0, atol=1e-11)
 
 
-@pytest.mark.parametrize("unit", [1e-90, 1e-7, 1e7, 1e90])
-def test_nor_do_units_that_round(unit: float) -> None:
-    np.testing.assert_allclose(play("line", unit), play("line", 1.0), rtol=0.0, atol=1e-6)
-
-
 @pytest.mark.parametrize("late", [0, 4])
 @pytest.mark.parametrize("name", ["half line", "upper half line", "line"])
 def test_without_an_expert_the_outcomes_give_the_unit(name: str, late: int) -> None:
@@ -113,19 +106,3 @@ def test_it_is_said_of_the_rows_of_a_frame(kind: str) -> None:
     want = [] if kind == "one number" else ["beyond doubles in row 0: subtract an offset"]
     assert [text for text in want if text in str(said[0].message)] == want
     assert len(said) == len(want)
-
-
-def test_it_is_said_in_the_answers_of_a_stream() -> None:
-    session = Session(StreamSettings())
-    lines = [{"mean": 1e15, "sd": 0.5}, {"mean": 1e15, "sd": 1e4}, {"0.1": 1e15, "0.9": 1e15 + 2.0}]
-    answers = [
-        json.loads(session.answer(json.dumps({"id": i, "forecast": f}).encode()).text) for i, f in enumerate(lines)
-    ]
-    assert [answer.get("beyond_doubles", False) for answer in answers] == [True, False, True]
-
-
-@pytest.mark.parametrize("forecast", [oc.Normal(1e15, 1e4), oc.Normal(1e-110, 1e-110), {0.1: 3.0, 0.9: 3.0}], ids=repr)
-def test_others_are_taken_without_a_word(forecast: Any) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        oc.Recalibrator().predict(forecast)

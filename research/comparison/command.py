@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from research.comparison import jobs, tables
 from research.comparison.catalogue import catalogue, left_out
 from research.comparison.stream import KINDS
-from research.output import progress_bar, require, write_page
+from research.output import progress_lines, require, write_page
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -54,8 +54,8 @@ def run(options: argparse.Namespace) -> int:
     entries = [e for e in catalogue(options.data, options.stored, quick=options.quick) if e.kind in kinds]
     if not entries:
         raise ValueError(f"expected streams of the kinds {', '.join(kinds)}, got none")
-    with progress_bar(console, "compare") as progress:
-        comparison = jobs.run(entries, options.out, methods=options.method, workers=options.workers, progress=progress)
+    progress = progress_lines("compare")
+    comparison = jobs.run(entries, options.out, methods=options.method, workers=options.workers, progress=progress)
     show(console, comparison)
     paths = write(Path(options.out), comparison)
     if options.page:
@@ -68,15 +68,12 @@ def run(options: argparse.Namespace) -> int:
 
 
 def show(console: Console, comparison: jobs.Comparison) -> None:
-    """Print the rankings, the rank of orcast in each, where it is worse than the base forecast, and failures."""
+    """Print the rankings, the places of orcast, where it is worse than the base forecast, and failures."""
     found = tables.rankings(comparison)
     for ranking in found:
         ranking.table(tables.SHORT).print(console)
-    console.print("[bold]Rank of orcast[/bold]")
-    for ranking in found:
-        style = None if ranking.place() == 1 else "red"
-        console.print(ranking.sentence(), style=style, highlight=False, soft_wrap=True, markup=False)
-    console.print("\n[bold]Streams on which orcast is worse than the base forecast[/bold]")
+    tables.summary(found).print(console)
+    console.print("[bold]Streams on which orcast is worse than the base forecast[/bold]")
     worse = tables.worse_than_base(comparison.rows)
     for line in [*(worse or ["none"]), *tables.failures(comparison.rows)]:
         style = None if line == "none" else "red"

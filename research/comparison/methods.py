@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import runpy
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ from orcast.pool import Pool
 from orcast.recalibrator import Recalibrator
 from orcast.spaces import Binary, Space
 from orcast.spaces.ordered import between
-from orcast.validation import short
 from research import rivals
 from research.comparison.runner import Group, Model, Run, bounds, run_stream
 from research.comparison.stream import Array, Stream
@@ -228,19 +227,10 @@ def load(path: str | Path | None) -> dict[str, Method]:
     """Return the table, with the methods of a Python file: METHODS = {name: factory}."""
     if path is None:
         return METHODS
-    expected = f"expected METHODS = {{name: factory}} in {path}"
     if not Path(path).is_file():
-        raise ValueError(f"{expected}, got no such file")
-    try:
-        found = runpy.run_path(str(path)).get("METHODS")
-    except Exception as error:
-        raise ValueError(f"{expected}, got {type(error).__name__}: {error}") from error
-    if not isinstance(found, Mapping) or not found:
-        raise ValueError(f"{expected}, got {'none' if found is None else short(found)}")
+        raise ValueError(f"expected METHODS = {{name: factory}} in {path}, got no such file")
     table = dict(METHODS)
-    for name, factory in found.items():
-        if not isinstance(name, str) or not callable(factory):
-            raise ValueError(f"{expected}, got {short(name)}: {short(factory)}")
+    for name, factory in runpy.run_path(str(path))["METHODS"].items():
         if name in table or name == TRACKED:
             raise ValueError(f"expected a new name in {path}, got {name!r}, which is in the table")
         table[name] = Method(name, Path(path).name, factory, events=True)

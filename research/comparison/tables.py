@@ -115,33 +115,7 @@ class Ranking(NamedTuple):
             rows.append((name, line.rank.mean, interval, line.significant.mean, *cells))
         digits = {name: column.form for column, name in columns} | {"joint rank": ".2f", SIGNIFICANT: ".2f"}
         names = ("method", "joint rank", "90% interval", SIGNIFICANT, *(name for _, name in columns))
-        return Table(f"{self.kind.replace(' ', '_')}_{self.on}", self.title, names, rows, digits, whole=names[2:3])
-
-    def sentence(self) -> str:
-        """Rank of orcast in a sentence; where it is not first, by how much."""
-        ours, rivals = self.line(), [line for line in self.ranked if line.method != ORCAST]
-        if ours is None or not rivals:
-            return f"{self.title}: orcast or its rivals did not run."
-        best = min(rivals, key=lambda line: line.significant.mean)
-        noise = (
-            f"above noise {self.place('significant')} of {len(self.ranked)}, {ours.significant.mean:.2f} against "
-            f"{best.method}, {best.significant.mean:.2f}."
-        )
-        first = self.lines[0]
-        if self.place() == 1:
-            return (
-                f"{self.title}: orcast is first, joint rank {ours.rank.mean:.2f}, {rivals[0].method} "
-                f"{rivals[0].rank.mean:.2f}; {noise}"
-            )
-        worse = ", ".join(
-            f"{name} {ours.values[c.field]:{c.form}} against {first.values[c.field]:{c.form}}"
-            for c, name in self.columns()
-            if c.field in ("loss", "gap")
-        )
-        return (
-            f"{self.title}: orcast is NOT first but {self.place()} of {len(self.ranked)}, joint rank "
-            f"{ours.rank.mean:.2f}; first is {first.method}, {first.rank.mean:.2f} ({worse}); {noise}"
-        )
+        return Table(f"{self.kind.replace(' ', '_')}_{self.on}", self.title, names, rows, digits)
 
 
 def rankings(comparison: Comparison) -> list[Ranking]:
@@ -252,7 +226,7 @@ def markdown(comparison: Comparison) -> str:
     """All tables in Markdown."""
     found = rankings(comparison)
     parts = [f"## Results\n\n{summary(found).markdown()}\n"]
-    parts += [f"### {each.title}\n\n{each.sentence()}\n\n{each.table().markdown()}\n" for each in found]
+    parts += [f"### {each.title}\n\n{each.table().markdown()}\n" for each in found]
     parts += [f"- {failed}" for failed in failures(comparison.rows)]
     return "\n".join([*parts, f"{information(comparison.methods)}\n"])
 

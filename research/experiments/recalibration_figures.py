@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from research.experiments.recalibration_tables import ISOTONIC, TITLES
 from research.output import styled_figure
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 # Okabe and Ito's colours, each with a shape of its own.
@@ -29,7 +27,6 @@ MARKERS: dict[str, tuple[str, str]] = {
     ORCA: ("#D55E00", "h"),
     OURS: ("#0072B2", "*"),
 }
-DASHED = (0, (4, 2))
 
 
 def _size(points: float, shape: str) -> float:
@@ -37,40 +34,19 @@ def _size(points: float, shape: str) -> float:
     return 1.6 * points if shape == "*" else points
 
 
-def _line(label: str, **style: Any) -> Any:
-    """Entry of a legend."""
+def qce_figure(settings: Sequence[Setting], perfect: Chance) -> Figure:
+    """QCE by setting and method: means with the range of the runs, beside chance and the paper's ORCA."""
     from matplotlib.lines import Line2D
-
-    return Line2D([], [], label=label, **style)
-
-
-def _band(label: str) -> Any:
     from matplotlib.patches import Patch
 
-    return Patch(color=GREY, alpha=0.3, lw=0, label=label)
-
-
-Panel = tuple["Axes", list[Setting]]
-
-
-@contextmanager
-def _figure(settings: Sequence[Setting], perfect: Chance, height: float) -> Iterator[tuple[Figure, list[Panel]]]:
-    """Figure with a panel for each series by QCE, and the QCE of a perfect forecaster."""
-    own = {o.series: [each for each in settings if each.series == o.series] for o in settings}
-    with styled_figure(height) as figure:
-        grid = figure.subplots(1, len(own), sharey=True, sharex=True, squeeze=False)[0]
-        for axes, series in zip(grid, own, strict=True):
+    by_series = {o.series: [each for each in settings if each.series == o.series] for o in settings}
+    with styled_figure(5.6) as figure:
+        grid = figure.subplots(1, len(by_series), sharey=True, sharex=True, squeeze=False)[0]
+        for axes, (series, own) in zip(grid, by_series.items(), strict=True):
             axes.set(title=series, xlabel="QCE", xscale="log")
             axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
             axes.axvspan(perfect.low, perfect.high, color=GREY, alpha=0.18, lw=0)
-        yield figure, list(zip(grid, own.values(), strict=True))
-
-
-def qce_figure(settings: Sequence[Setting], perfect: Chance) -> Figure:
-    """QCE by setting and method: means with the range of the runs, beside chance and the paper's ORCA."""
-    with _figure(settings, perfect, 5.6) as (figure, panels):
-        for axes, own in panels:
-            axes.axvline(perfect.mean, color=GREY, lw=1.0, ls=DASHED)
+            axes.axvline(perfect.mean, color=GREY, lw=1.0, ls=(0, (4, 2)))
             for row, setting in enumerate(own):
                 for place, (method, (color, shape)) in enumerate(MARKERS.items()):
                     at = row + 0.105 * (place - (len(MARKERS) - 1) / 2)
@@ -84,12 +60,13 @@ def qce_figure(settings: Sequence[Setting], perfect: Chance) -> Figure:
             axes.set_ylim(len(own) - 0.5, -0.5)
             axes.set_yticks(range(len(own)), [TITLES[o.learner] for o in own])
             axes.tick_params(axis="y", length=0)
-        handles = [
-            _line(method, color=color, marker=shape, ls="", ms=_size(7.0, shape), mec="white")
+        handles: list[Any] = [
+            Line2D([], [], label=method, color=color, marker=shape, ls="", ms=_size(7.0, shape), mec="white")
             for method, (color, shape) in MARKERS.items()
         ]
         if any(o.paper for o in settings):
-            handles.append(_line("ORCA in the paper", color=MARKERS[ORCA][0], marker="x", ls="", mew=1.6))
-        handles.append(_band("a perfect forecaster: mean, and 90% of cases"))
+            color = MARKERS[ORCA][0]
+            handles.append(Line2D([], [], label="ORCA in the paper", color=color, marker="x", ls="", mew=1.6))
+        handles.append(Patch(color=GREY, alpha=0.3, lw=0, label="a perfect forecaster: mean, and 90% of cases"))
         figure.legend(handles=handles, loc="outside lower center", ncols=5, columnspacing=1.6)
     return figure

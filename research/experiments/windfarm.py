@@ -340,33 +340,26 @@ MARKERS = {DEFAULT: ("#56B4E9", "s"), EACH: ("#CC79A7", "v"), BY_HOUR: (BLUE, "o
 
 
 def picture(comparisons: Comparisons, unit: str) -> Figure:
-    """Losses of each day and their means as in the paper; their sums; and the change for every lambda."""
-    with styled_figure(8.2, w_pad=0.1, h_pad=0.1) as figure:
-        grid = figure.add_gridspec(2, 2, height_ratios=(1.0, 1.15))
-        _draw_days(figure.add_subplot(grid[0, :]), figure.add_subplot(grid[1, 0]), comparisons, unit)
-        _draw_changes(figure.add_subplot(grid[1, 1]), comparisons)
+    """Losses of each day and their means as in the paper, and the change for every lambda."""
+    with styled_figure(8.2) as figure:
+        top, below = figure.subplots(2, 1)
+        _draw_days(top, comparisons, unit)
+        _draw_changes(below, comparisons)
     return figure
 
 
-def _draw_days(top: Axes, below: Axes, comparisons: Comparisons, unit: str) -> None:
+def _draw_days(top: Axes, comparisons: Comparisons, unit: str) -> None:
     each = comparisons[SHOWN]
     most = 0.0
-    below.axhline(0.0, color=INK, lw=1.0)
     for name, color in {EXPERT: INK, chosen_orca(comparisons): ORANGE, BY_HOUR: BLUE}.items():
         losses = each[name].losses / 1000.0
         most = max(most, float(losses.max()))
         t = np.arange(1, losses.size + 1)
         top.plot(t, losses, color=color, lw=0.8, alpha=0.75, label=f"{name}: mean {losses.mean():,.1f}")
         top.axhline(float(losses.mean()), color=color, lw=1.5, ls=(0, (5, 2)))
-        if name != EXPERT:
-            below.plot(t, np.cumsum(losses - each[EXPERT].losses / 1000.0), color=color, lw=1.6, label=name)
     top.set(title=f"Loss of each day (thin) and its mean (dashed), lambda = {SHOWN:g}", xlabel="day")
     top.set(ylabel=f"loss, thousand {unit} h", xlim=(1, t[-1]), ylim=(0.0, 1.2 * most))
     top.legend(loc="upper left", ncols=3)
-    below.set(title=f"Cumulative difference to the expert, lambda = {SHOWN:g}\n(below zero: cheaper)", xlabel="day")
-    below.set(ylabel=f"thousand {unit} h", xlim=(1, t[-1]))
-    below.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    below.legend(loc="best")
 
 
 def _draw_changes(axes: Axes, comparisons: Comparisons) -> None:

@@ -69,14 +69,18 @@ BELOW: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.18), 
 NARROW = 4.0
 
 
+def _example() -> Evidence:
+    """Evidence of 200 standard normal outcomes, with intervals that are too narrow before."""
+    y = np.random.default_rng(0).normal(size=200)
+    narrow, right = np.tile([-1.0, 0.0, 1.0], (200, 1)), np.tile([-1.64, 0.0, 1.64], (200, 1))
+    return Evidence.of(narrow, y, after=right, levels=[0.05, 0.5, 0.95])
+
+
 def pit(evidence: Evidence, axes: Axes | None = None, *, bins: int = 20) -> Axes:
     """PIT histogram before and after: where in the forecast the outcomes fell; flat is calibrated.
 
     >>> from matplotlib.figure import Figure
-    >>> from orcast.evidence import Evidence
-    >>> y = np.random.default_rng(0).normal(size=200)
-    >>> narrow, right = np.tile([-1.0, 0.0, 1.0], (200, 1)), np.tile([-1.64, 0.0, 1.64], (200, 1))
-    >>> evidence = Evidence.of(narrow, y, after=right, levels=[0.05, 0.5, 0.95])
+    >>> evidence = _example()
     >>> axes = pit(evidence, Figure().add_subplot())
     >>> print(axes.get_title())
     Bins beyond what chance allows:
@@ -89,10 +93,7 @@ def reliability(evidence: Evidence, axes: Axes | None = None) -> Axes:
     """How often the outcome was below each quantile, or came, against its level; on the diagonal is calibrated.
 
     >>> from matplotlib.figure import Figure
-    >>> from orcast.evidence import Evidence
-    >>> y = np.random.default_rng(0).normal(size=200)
-    >>> narrow, right = np.tile([-1.0, 0.0, 1.0], (200, 1)), np.tile([-1.64, 0.0, 1.64], (200, 1))
-    >>> evidence = Evidence.of(narrow, y, after=right, levels=[0.05, 0.5, 0.95])
+    >>> evidence = _example()
     >>> axes = reliability(evidence, Figure().add_subplot())
     >>> print(axes.get_title())
     Levels beyond what chance allows:
@@ -107,10 +108,7 @@ def rolling(
     """Coverage of a central interval over the last `window` outcomes, as time goes.
 
     >>> from matplotlib.figure import Figure
-    >>> from orcast.evidence import Evidence
-    >>> y = np.random.default_rng(0).normal(size=200)
-    >>> narrow, right = np.tile([-1.0, 0.0, 1.0], (200, 1)), np.tile([-1.64, 0.0, 1.64], (200, 1))
-    >>> evidence = Evidence.of(narrow, y, after=right, levels=[0.05, 0.5, 0.95])
+    >>> evidence = _example()
     >>> axes = rolling(evidence, Figure().add_subplot())
     >>> axes.get_title()
     'Share of the last 100 outcomes in the 90% interval'
@@ -131,10 +129,7 @@ def fan(
     `share` is the outer central interval.
 
     >>> from matplotlib.figure import Figure
-    >>> from orcast.evidence import Evidence
-    >>> y = np.random.default_rng(0).normal(size=200)
-    >>> narrow, right = np.tile([-1.0, 0.0, 1.0], (200, 1)), np.tile([-1.64, 0.0, 1.64], (200, 1))
-    >>> evidence = Evidence.of(narrow, y, after=right, levels=[0.05, 0.5, 0.95])
+    >>> evidence = _example()
     >>> axes = fan(evidence, Figure().add_subplot())
     >>> axes.get_title()
     'The last 150 of 200 outcomes'
@@ -146,10 +141,7 @@ def sharpness(evidence: Evidence, axes: Axes | None = None) -> Axes:
     """Mean widths of the central intervals before and after, with the range of 8 of 10.
 
     >>> from matplotlib.figure import Figure
-    >>> from orcast.evidence import Evidence
-    >>> y = np.random.default_rng(0).normal(size=200)
-    >>> narrow, right = np.tile([-1.0, 0.0, 1.0], (200, 1)), np.tile([-1.64, 0.0, 1.64], (200, 1))
-    >>> evidence = Evidence.of(narrow, y, after=right, levels=[0.05, 0.5, 0.95])
+    >>> evidence = _example()
     >>> axes = sharpness(evidence, Figure().add_subplot())
     >>> axes.get_title()
     'Mean widths of the central intervals'

@@ -59,17 +59,6 @@ def test_decimal_commas_are_named(mark: str, tmp_path: Path, capsys: Capture) ->
     assert f"sep='{mark}', decimal=','" in said
 
 
-def test_formats_may_differ(forecasts: Path, tmp_path: Path, capsys: Capture) -> None:
-    expected = recalibrate(small())
-    for name in ("a.parquet", "b.csv.gz", "c.tsv"):
-        assert cli.main(command(forecasts, "--out", tmp_path / name, "--quiet")) == 0
-        assert capsys.readouterr().err == ""
-        assert tables.read(str(tmp_path / name), names=("unique_id",)).frame.equals(expected)
-    small().write_parquet(tmp_path / "d.parquet")
-    assert cli.main(command(tmp_path / "d.parquet", "--quiet")) == 0
-    assert pl.read_parquet(tmp_path / "d.orcast.parquet").equals(expected)
-
-
 def test_columns_bounds_and_levels_can_be_named(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     frame = small().rename({"unique_id": "plant", "y": "power", "q0.1": "lower", "q0.9": "upper"})
@@ -141,12 +130,6 @@ def test_what_should_be_looked_at_is_said_with_its_line(forecasts: Path, tmp_pat
     assert cli.main(command(forecasts, "--quiet", "--state", state, "--replay")) == 1
     assert "played anew" in capsys.readouterr().err
     assert cli.main(command(forecasts, "--quiet", "--state", state)) == 0
-
-
-def test_rows_twice_are_named_by_their_lines(forecasts: Path, capsys: Capture) -> None:
-    text = forecasts.read_text().splitlines()
-    forecasts.write_text("\n".join([*text, text[7]]))
-    assert f"got lines 8 and {len(text) + 1} for 2024-01-07" in refused(command(forecasts), capsys)
 
 
 def test_probabilities_and_several_models(tmp_path: Path, capsys: Capture) -> None:

@@ -63,17 +63,6 @@ def test_a_hub_without_its_outcomes_is_told_where_to_put_them(tmp_path: Path, ca
     assert "The 95% interval covered" in capsys.readouterr().out
 
 
-def test_lines_of_a_hub_are_those_of_its_file(tmp_path: Path, capsys: Capture) -> None:
-    output, target = hub(tmp_path)
-    command = ["recalibrate", str(output), "--target", str(target), "--high", "70", "--quiet"]
-    assert cli.main(command) == 1
-    told = capsys.readouterr().err
-    outside = pl.read_csv(tmp_path / "model-output.orcast.csv").with_row_index("line", 2)
-    lines = outside.filter(pl.col("orcast_status") == "outside")["line"]
-    assert f": {lines[0]}, " in told
-    assert f"in line {lines[0]}" in told
-
-
 def test_forecasts_of_prophet(tmp_path: Path, capsys: Capture) -> None:
     rng = np.random.default_rng(1)
     days = [str(day) for day in np.arange("2024-01-01", "2024-06-01", dtype="datetime64[D]")]

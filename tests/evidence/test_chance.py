@@ -22,7 +22,7 @@ from orcast.evidence import (
     verdict,
 )
 from orcast.evidence.blocks import blocks_of, reach, variance_of_sums
-from orcast.evidence.statistics import level_band, limit_of
+from orcast.evidence.statistics import limit_of
 
 Vector = NDArray[np.float64]
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
@@ -92,18 +92,6 @@ def test_the_interval_of_a_change_holds_what_changed(ahead: int) -> None:
         assert found is not None
         held += found.low <= truth <= found.high
     assert 0.9 <= held / TRIALS <= 0.995
-
-
-def test_bins_depend_on_each_other_as_levels_do() -> None:
-    """The first bin is what is below the first level, so chance allows it about as much; likewise above the last."""
-    evidence = evidence_of(errors(np.random.default_rng(3)))
-    (low, high), (first, last) = level_band(evidence), (0, len(LEVELS) - 1)
-    bin_low, bin_high = level_band(evidence, places=np.arange(len(LEVELS)))
-    for width, bin_width in (
-        (high[first] - low[first], bin_high[first] - bin_low[first]),
-        (high[last] - low[last], bin_high[last + 1] - bin_low[last + 1]),
-    ):
-        assert 0.6 < bin_width / width < 1.4
 
 
 def test_real_faults_are_still_found() -> None:
@@ -182,18 +170,6 @@ def test_groups_of_rows() -> None:
     )
     assert some.labels == ("a", "c")
     np.testing.assert_allclose(some.loss_before, table.loss_before[[0, 2]])
-
-
-def test_groups_that_do_not_differ_are_not_spoken_of() -> None:
-    rng = np.random.default_rng(8)
-    spoken = 0
-    q = np.tile(ndtri(LEVELS), (1200, 1))
-    for _ in range(60):
-        y, noise = rng.normal(size=1200), 0.2 * rng.normal(size=(1200, 1))
-        groups = Grouping("hour", np.arange(1200) % 24, tuple(map(str, range(24))))
-        evidence = Evidence.of(q + noise, y, after=q - noise, levels=LEVELS, by=(groups,))
-        spoken += any(line.startswith("By hour") for line in verdict(evidence))
-    assert spoken <= 3
 
 
 def test_reach_and_blocks() -> None:

@@ -337,53 +337,6 @@ def test_verdict_names_what_is_wrong() -> None:
     assert "the 50% interval is too wide" in said(Evidence.of(crooked, y, levels=LEVELS))
 
 
-def test_verdict_says_before_and_after() -> None:
-    q, y = normal(1200)
-    lines = verdict(
-        Evidence.of(
-            q / 2,
-            y,
-            after=q,
-            levels=LEVELS,
-            holds=np.ones(1200),
-            promised=np.linspace(1, 0.05, 1200),
-            miscalibration=np.linspace(0.9, 0.02, 1200),
-            pending=3,
-            missing=1,
-            outside=2,
-        )
-    )
-    evidence = Evidence.of(q / 2, y, after=q, levels=LEVELS)
-    for share, at in ((0.9, 1), (0.5, 2)):
-        seen = [f"{coverage(evidence, share, side):.1%}" for side in ("before", "after")]
-        low, high = (f"{float(end):.1%}" for end in band(1200, share))
-        of = " of 1,200 outcomes" if at == 1 else ""
-        assert lines[at] == (
-            f"The {share:.0%} interval covered {seen[0]}{of}; after recalibration {seen[1]} "
-            f"({low} to {high} would be chance)."
-        )
-    assert lines[3:6] == [
-        "Before, the intervals were too narrow.",
-        "After, nothing is clearly wrong.",
-        "On average the 90% interval became 100% wider.",
-    ]
-    assert f"{error(evidence):.4f}, after recalibration {error(evidence, 'after'):.4f}" in lines[6]
-    found = difference(evidence)
-    assert found is not None
-    assert lines[7].startswith("The forecasts became more accurate: pinball loss ")
-    assert f"({found.relative_low:+.1%} to {found.relative_high:+.1%})" in lines[7].replace("95% interval ", "")
-    for line, numbers in zip(
-        lines[8:], (("0.0200", "0.0500"), ("2 of 1,202",), ("1 row",), ("3 forecasts",)), strict=True
-    ):
-        assert all(number in line for number in numbers)
-    worse = said(Evidence.of(q, y, after=q / 2, levels=LEVELS))
-    assert "After, the intervals are too narrow." in worse
-    assert "became less accurate" in worse
-    same = said(Evidence.of(q, y, after=q, levels=LEVELS))
-    assert "Nothing was clearly wrong before, and nothing is after." in same
-    assert "Accuracy did not change measurably: pinball loss 0.0% lower (95% interval +0.0% to +0.0%)." in same
-
-
 def test_harm_of_late_is_told_though_the_mean_is_better() -> None:
     """Three quarters much better, the last one worse: the mean says better, and a line says where it is not."""
     rng = np.random.default_rng(0)
@@ -414,56 +367,6 @@ def test_chance_alone_is_seldom_called_harm_of_late() -> None:
     assert told <= 6
 
 
-def test_verdict_says_when_there_is_too_little() -> None:
-    q, y = normal(2000)
-
-    def of(rows: int) -> str:
-        return said(Evidence.of(q[:rows], y[:rows], after=q[:rows], levels=LEVELS))
-
-    assert "20 outcomes are too few to judge by." in of(20)
-    assert "1 outcome is too few to judge by." in of(1)
-    assert "cannot be said from so few" in of(4)
-    assert "90 outcomes show large faults only." in of(90)
-    assert "few" not in of(2000)
-    assert "large faults" not in of(2000)
-    assert verdict(Evidence.of(q[:0], y[:0], levels=LEVELS, pending=1)) == [
-        "No outcome is known yet, so there is nothing to judge by.",
-        "1 forecast has no outcome yet.",
-    ]
-
-
-def test_verdict_on_promises() -> None:
-    q, y = normal(100)
-    rest: dict[str, Any] = {"levels": LEVELS, "after": q}
-    kept = {"promised": np.full(100, 0.4), "miscalibration": np.full(100, 0.4)}
-    assert "So early the promise says little" in said(Evidence.of(q, y, **rest, **kept))
-    broken = said(Evidence.of(q, y, **rest, promised=np.full(100, 0.4), miscalibration=np.linspace(0, 0.5, 100)))
-    assert "The promise was broken after 20 of 100 outcomes." in broken
-    holds = np.ones(100)
-    holds[:3] = 0.0
-    assert "did not hold for 3 of 100 forecasts" in said(Evidence.of(q, y, **rest, holds=holds))
-    unknown = np.full(100, np.nan)
-    assert "promise" not in said(Evidence.of(q, y, **rest, promised=unknown, miscalibration=unknown))
-
-
-def test_verdict_on_panels() -> None:
-    q, y = normal(6000)
-    series = np.repeat([f"s{i}" for i in range(60)], 100)
-    scale = np.where(np.arange(6000) < 2000, 0.3, 1.0)[:, None]
-    evidence = Evidence.of(scale * q, y, after=q, levels=LEVELS, series=series, overlap=True, point=True)
-    table = by_series(evidence)
-    assert table.outside_after is not None
-    was, now = int(table.outside_before.sum()), int(table.outside_after.sum())
-    assert was >= 20 > 10 > now
-    text = said(evidence)
-    assert f"Of 60 series {was} were further off than chance allows, after recalibration {now} (" in text
-    assert "chance alone would make about 3 of them" in text
-    assert "A point forecast has no intervals" in text
-    only_before = Evidence.of(scale * q, y, levels=LEVELS, series=series)
-    was, alone = int(by_series(only_before).outside_before.sum()), said(only_before)
-    assert f"Of 60 series {was} are further off than chance allows (" in alone
-
-
 def test_verdict_on_probabilities() -> None:
     rng = np.random.default_rng(6)
     p = rng.uniform(size=3000)
@@ -487,19 +390,6 @@ def test_verdict_on_probabilities() -> None:
     assert "Brier score" in both
 
 
-def test_verdict_on_labels() -> None:
-    rng = np.random.default_rng(7)
-    p = rng.dirichlet([4, 2, 2], 2000)
-    y = (p.cumsum(axis=1) > rng.uniform(size=(2000, 1))).argmax(axis=1)
-    labels = ("home", "draw", "away")
-    assert "Nothing is clearly wrong." in said(Evidence.of(p, y, labels=labels))
-    text = said(Evidence.of(p[:, [1, 0, 2]], y, after=p, labels=labels))
-    assert "the probability of 'home' was too low by" in text
-    assert "the probability of 'draw' was too high by" in text
-    assert "'away' was" not in text
-    assert "After, nothing is clearly wrong." in text
-
-
 def test_calibrated_forecasts_are_rarely_faulted() -> None:
     """Several faults are looked for, so each must be rarer by chance than one in twenty."""
     faulted = 0
@@ -507,30 +397,6 @@ def test_calibrated_forecasts_are_rarely_faulted() -> None:
         q, y = normal(300, seed)
         faulted += "What is wrong" in said(Evidence.of(q, y, levels=LEVELS))
     assert faulted <= 9
-
-
-def test_what_lies_beyond_chance_is_not_passed_over() -> None:
-    """Between what chance does in 19 of 20 cases and in 99 of 100, no fault is named, but that is said."""
-    q, y = normal(4000)
-    for stretch in np.linspace(1.0, 1.2, 81):
-        evidence = Evidence.of(q / 2, y, after=stretch * q, levels=LEVELS)
-        low, high = (float(end) for end in band(4000, 0.9))
-        beyond = not low <= coverage(evidence, 0.9, "after") <= high
-        text = said(evidence)
-        if beyond and "After, nothing" in text:
-            assert "though not all is within what chance allows" in text
-            break
-    else:
-        raise AssertionError("expected a stretch between the two bands")
-
-
-def test_outcomes_that_equal_a_quantile_are_spoken_of() -> None:
-    rng = np.random.default_rng(0)
-    y = np.where(rng.random(600) < 0.5, 0.0, rng.random(600))
-    q = np.tile([0.0, 0.0, 0.8], (600, 1))
-    text = said(Evidence.of(q, y, levels=[0.1, 0.5, 0.9], low=0.0))
-    assert "of the outcomes equal a quantile" in text
-    assert "equal a quantile" not in said(Evidence.of(q + 0.01, y, levels=[0.1, 0.5, 0.9], low=0.0))
 
 
 def test_where_forecasts_overlap_fewer_faults_are_beyond_chance() -> None:
@@ -763,27 +629,3 @@ def test_collect_probabilities() -> None:
         assert (evidence.kind, evidence.labels, evidence.y.tolist()) == ("labels", ("a", "b"), [1.0, 0.0])
         assert evidence.after is None
         assert evidence.pending == 1
-
-
-def test_collect_several_models_and_series() -> None:
-    frame = pl.DataFrame(
-        {
-            "shop": ["x", "x", "y", "y"],
-            "item": [1, 2, 1, 1],
-            "date": ["2024-01-01", "2024-01-01", "2024-01-02", "2024-01-01"],
-            "y": [1.0, 2.0, 3.0, 4.0],
-            "A_q0.1": [0.0] * 4,
-            "A_q0.9": [5.0] * 4,
-            "B_q0.1": [0.0] * 4,
-            "B_q0.9": [2.5] * 4,
-            "top": [9.0, 9.0, 2.0, 9.0],
-        }
-    )
-    first, second = collect(frame, find_in(frame, series=["shop", "item"]), high="top")
-    assert (first.model, second.model) == ("A", "B")
-    assert first.names == ("x / 1", "x / 2", "y / 1")
-    assert [first.names[k] for k in first.series] == ["x / 1", "x / 2", "y / 1"]
-    assert first.outside == 1
-    assert first.y.tolist() == [1.0, 2.0, 4.0]
-    assert coverage(first, 0.8) == 1.0
-    assert coverage(second, 0.8) == pytest.approx(2 / 3)

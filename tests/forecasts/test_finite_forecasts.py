@@ -232,18 +232,6 @@ def test_a_probability(p: float) -> None:
     assert type(float(BinaryForecast.trusted(Binary(), np.float64(p), None))) is float
 
 
-@pytest.mark.parametrize("p", [-0.1, 1.1, float("nan"), None, "half", "0.5", [0.5], 1j])
-def test_no_probability(p: object) -> None:
-    with pytest.raises((TypeError, ValueError), match=SENTENCE):
-        BinaryForecast(p)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("value", [2, "yes", None, 0.5])
-def test_neither_yes_nor_no(value: object) -> None:
-    with pytest.raises((TypeError, ValueError), match=SENTENCE):
-        BinaryForecast(0.5).probability(value)
-
-
 # --- Labels ---
 
 
@@ -285,13 +273,6 @@ def test_circular_moments_are_integrals(p: CircleForecast) -> None:
         assert p.std() == pytest.approx(np.sqrt(-2 * np.log(abs(mean))) * 180 / np.pi, rel=1e-3)
 
 
-def test_no_direction_prevails() -> None:
-    p = CircleForecast(Circle(360, cells=8), np.full(8, 1 / 8))
-    assert np.isnan(p.mean())
-    assert p.std() == np.inf
-    assert p.resultant() == pytest.approx(0.0, abs=1e-12)
-
-
 @given(circles(), st.floats(-400, 800), st.floats(0, 360))
 def test_the_mass_of_an_arc_is_an_integral(p: CircleForecast, start: float, length: float) -> None:
     y = start + length * (np.arange(2000) + 0.5) / 2000
@@ -327,16 +308,6 @@ def test_no_arc_that_holds_the_share_is_shorter(p: CircleForecast, share: float)
         assert max(held) <= share + 1e-9
 
 
-def test_an_arc_of_nothing_and_of_everything() -> None:
-    p = CircleForecast(Circle(360, cells=4), [0.0, 0.5, 0.5, 0.0])
-    assert p.arc(0.0) == (p.mode(), p.mode())
-    assert p.arc(1.0) == (90.0, 270.0)
-    assert CircleForecast(Circle(360, cells=4), [0.5, 0.0, 0.0, 0.5]).arc(1.0) == (270.0, 450.0)
-    for bad in (-0.1, 1.1, "most", None, float("nan")):
-        with pytest.raises((TypeError, ValueError), match=SENTENCE):
-            p.arc(bad)  # type: ignore[arg-type]
-
-
 # --- Box ---
 
 BOX = Box([(0, 2), (-5, 5)], cells=(3, 4))
@@ -369,18 +340,6 @@ def test_the_mass_of_a_box_inside(p: BoxForecast, ends: list[float]) -> None:
         expected += p.mass[k] * share
     assert p.probability(bounds) == pytest.approx(expected, abs=1e-12)
     assert p.probability([(-np.inf, np.inf)] * 2) == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize("value", [[(1, 0), (0, 1)], [(0, 1)], [0.5], "ab", None, [(0, float("nan")), (0, 1)]], ids=str)
-def test_no_box_inside(value: object) -> None:
-    with pytest.raises((TypeError, ValueError), match=SENTENCE):
-        BoxForecast(BOX, np.full(12, 1 / 12)).probability(value)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("i", [2, -3, 0.5, True, None, "x"])
-def test_no_component(i: object) -> None:
-    with pytest.raises(ValueError, match=SENTENCE):
-        BoxForecast(BOX, np.full(12, 1 / 12)).marginal(i)  # type: ignore[arg-type]
 
 
 # --- Points ---

@@ -15,7 +15,6 @@ from scipy.stats import rv_histogram
 
 import orcast as oc
 from helpers import NODES, SENTENCE, WEIGHTS, Vector, forecasts, units, within
-from orcast.forecasts import PERCENTS
 
 spots = units | st.floats(-0.5, 1.5)
 levels = st.integers(0, 20).map(lambda i: i / 20) | st.floats(0.0, 1.0)
@@ -45,12 +44,6 @@ def test_quantile_is_the_smallest_point_that_reaches_the_level(p: oc.Forecast, l
     assert p.cdf(q + 1e-9) >= level - 1e-12
     if level > 0.0:
         assert p.cdf(q - 1e-9) <= level + 1e-12
-
-
-@given(forecasts(), st.lists(levels, min_size=1, max_size=20))
-def test_arrays_are_many_numbers(p: oc.Forecast, some: list[float]) -> None:
-    assert p.quantile(some).tolist() == [p.quantile(a) for a in some]
-    assert p.cdf(np.array([some])).tolist() == [[p.cdf(y) for y in some]]
 
 
 def test_an_atom_is_a_jump() -> None:
@@ -122,11 +115,6 @@ def test_crps_of_atoms_is_that_of_an_ensemble(members: list[float], y: float) ->
     assert p.crps(y) == pytest.approx(scoringrules.crps_ensemble(y, at, estimator="nrg"), abs=1e-12)
 
 
-@given(forecasts(), spots)
-def test_squared_error_is_that_of_the_mean(p: oc.Forecast, y: float) -> None:
-    assert oc.MSE()(p, y) == pytest.approx((integral(p, 1) - y) ** 2, abs=1e-9)
-
-
 # --- draws ---
 
 
@@ -139,13 +127,6 @@ def test_draws_follow_the_forecast_and_the_generator() -> None:
     for y in (0.5, 1.0, 1.5, 2.5):
         assert np.mean(draws <= y) == pytest.approx(p.cdf(y), abs=0.02)
     assert p.sample((3, 4), rng=np.random.default_rng(0)).shape == (3, 4)
-
-
-def test_sample_wants_a_generator() -> None:
-    with pytest.raises(TypeError, match="rng"):
-        oc.Forecast([0], [1], [1]).sample(3)  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match=SENTENCE):
-        oc.Forecast([0], [1], [1]).sample(3, rng=7)  # type: ignore[arg-type]
 
 
 # --- as scipy does ---
@@ -187,34 +168,7 @@ def test_the_rest_follows_from_the_cdf(p: oc.Forecast) -> None:
     assert p.isf(0.25) == p.quantile(0.75)
 
 
-def test_rvs_is_called_as_scipy_does() -> None:
-    p, reference = histogram()
-    draws = p.rvs(size=5000, random_state=7)
-    assert (draws == p.rvs(size=5000, random_state=7)).all()
-    assert (draws == p.sample(5000, rng=np.random.default_rng(7))).all()
-    assert draws.mean() == pytest.approx(reference.mean(), abs=0.08)
-    assert p.rvs(size=(2, 3), random_state=np.random.default_rng(0)).shape == (2, 3)
-    assert type(p.rvs(random_state=7)) is float
-    assert np.ndim(reference.rvs(random_state=7)) == 0
-
-
 # --- export ---
-
-
-@given(forecasts())
-def test_plain_data_and_back(p: oc.Forecast) -> None:
-    twin = oc.Forecast(**json.loads(json.dumps(p.to_plain())))
-    for name in ("left", "right", "mass"):
-        assert (getattr(twin, name) == getattr(p, name)).all()
-
-
-@given(forecasts())
-def test_quantile_grid(p: oc.Forecast) -> None:
-    grid = p.to_quantiles()
-    assert list(grid) == PERCENTS.tolist()
-    assert list(grid.values()) == p.quantile(PERCENTS).tolist()
-    assert p.to_quantiles(iter([0.25, 0.5])) == {0.25: p.quantile(0.25), 0.5: p.quantile(0.5)}
-    json.dumps(grid)
 
 
 @pytest.mark.parametrize("twin_of", [copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))])
@@ -437,11 +391,6 @@ def test_extreme_open_ends_do_not_warn() -> None:
 
 
 # --- explanations ---
-
-
-def test_only_a_game_explains() -> None:
-    with pytest.raises(ValueError, match=SENTENCE):
-        oc.Forecast([0], [1], [1]).explain()
 
 
 @pytest.mark.parametrize("twin_of", [copy.copy, copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))])

@@ -120,20 +120,6 @@ def test_each_step_is_a_game_of_its_own_bit_for_bit() -> None:
     pd.testing.assert_series_equal(after["SeasonalNaive"], f["SeasonalNaive"])
 
 
-def test_the_frame_keeps_its_form() -> None:
-    f = predicted()
-    after = recalibrate(f, validated())
-    assert list(after.columns) == list(f.columns)
-    assert after.index.equals(f.index)
-    pd.testing.assert_frame_equal(after[["unique_id", "ds"]], f[["unique_id", "ds"]])
-    for model in ("Naive", "SeasonalNaive"):
-        order = [f"{model}{end}" for end in ("-lo-95", "-lo-80", "", "-hi-80", "-hi-95")]
-        assert (np.diff(after[order].to_numpy(), axis=1) >= 0).all()
-    shuffled = f.sample(frac=1.0, random_state=1)
-    again = recalibrate(shuffled, validated().sample(frac=1.0, random_state=2))
-    pd.testing.assert_frame_equal(again, after.loc[shuffled.index])
-
-
 def test_polars_is_the_same() -> None:
     library = pytest.importorskip("statsforecast")
     from statsforecast.models import Naive, SeasonalNaive
@@ -149,25 +135,6 @@ def test_polars_is_the_same() -> None:
     both = after.to_pandas().set_index(["unique_id", "ds"]).sort_index()
     expected = expected.set_index(["unique_id", "ds"]).sort_index()
     np.testing.assert_array_equal(both[expected.columns].to_numpy(), expected.to_numpy())
-
-
-def test_levels_that_are_asked_for() -> None:
-    f, cv = predicted(), validated()
-    after = recalibrate(f, cv, model="Naive", level=[50, 95])
-    assert list(after.columns) == [*f.columns, "Naive-lo-50", "Naive-hi-50"]
-    assert (after["Naive-lo-80"] < after["Naive-lo-50"]).all()
-    assert (after["Naive-lo-50"] < after["Naive"]).all()
-
-
-def test_points_get_intervals_from_their_past_errors() -> None:
-    names = ["unique_id", "ds", "Naive", "SeasonalNaive"]
-    after = recalibrate(predicted()[names], validated()[[*names, "cutoff", "y"]], low=0, high=100)
-    wanted = [f"Naive{end}" for end in ("-lo-95", "-lo-80", "-hi-80", "-hi-95")]
-    assert set(wanted) <= set(after.columns)
-    assert len(after.columns) == len(names) + 8
-    assert (np.diff(after[[*wanted[:2], "Naive", *wanted[2:]]].to_numpy(), axis=1) > 0).all()
-    alone = recalibrate(predicted()[names], validated()[[*names, "cutoff", "y"]], level=[90])
-    assert set(alone.columns) - set(names) == {f"{m}-{e}-90" for m in ("Naive", "SeasonalNaive") for e in ("lo", "hi")}
 
 
 def test_beside_with_certificates() -> None:
@@ -391,36 +358,6 @@ def test_forecasts_with_rows_left_out() -> None:
         recalibrate(forecasts, without(past))
 
 
-def test_an_older_history_is_one_of_whole_windows() -> None:
-    """Forecasts that begin long after the history have their steps by their places, if all are there."""
-    for kind in KINDS:
-        forecasts, past = today(windows(kind, count=60))
-        past = past[past["ds"] <= past["ds"].unique()[-9]]
-        after = recalibrate(without(forecasts), without(past))
-        pd.testing.assert_frame_equal(after, without(recalibrate(forecasts, past)))
-        with pytest.raises(ValueError, match="a column 'cutoff'"):
-            recalibrate(without(forecasts[forecasts["h"] < 4]), without(past))
-
-
-def test_days_one_by_one_with_rows_left_out() -> None:
-    """A state goes on, with the step in a column or by the times alone, with bounds of rows and with contexts."""
-    frame = windows(count=24).assign(least=-500.0, most=500.0, weekday="M")
-    payoff = oc.QuantileCalibration(context=oc.by("weekday", values="MT"))
-    frame = frame[np.random.default_rng(0).random(len(frame)) < 0.8]
-    frame = frame[frame.groupby(["unique_id", "cutoff"])["h"].transform("min") == 1]
-    days = sorted(frame["cutoff"].unique())
-    for options in ({"low": "least", "high": "most", "model": "ETS"}, {"payoff": payoff, "model": "ETS"}):
-        said, told = oc.PanelState(), oc.PanelState()
-        for number in range(12, len(days)):
-            early, window, known = split(frame, days[number])
-            known = known.drop_duplicates(["unique_id", "ds"])
-            one = recalibrate(window, early if number == 12 else known, state=said, **options)
-            early, window, known = (each.drop(columns="h", errors="ignore") for each in (early, window, known))
-            other = recalibrate(window, early if number == 12 else known, state=told, **options)
-            pd.testing.assert_frame_equal(without(one), other)
-        assert said.pending == told.pending
-
-
 def test_a_second_run_of_a_day_is_no_second_forecast() -> None:
     """The first run had an older history, or none: the forecasts are the same."""
     for kind in KINDS:
@@ -456,18 +393,6 @@ def test_outcomes_alone_that_cannot_be() -> None:
     recalibrate(later, pd.concat([known, known]), state=state)  # the same twice
 
 
-def test_a_level_of_numpy_and_series_that_are_new_to_a_state() -> None:
-    frame = panel()
-    days = sorted(frame["cutoff"].unique())
-    early, window, known = split(frame, days[30])
-    pd.testing.assert_frame_equal(recalibrate(window, early, level=np.int64(80)), recalibrate(window, early, level=80))
-    state = oc.PanelState()
-    recalibrate(window, early, state=state, pool=False)
-    one = window[window["unique_id"] == "A"].assign(unique_id="new")
-    fresh = recalibrate(one, known, state=state)
-    pd.testing.assert_frame_equal(fresh, recalibrate(one, state=oc.PanelState(), pool=False))
-
-
 # --- series that learn together
 
 
@@ -493,45 +418,7 @@ def test_pools_are_those_of_recalibrate(pool: Any) -> None:
     pd.testing.assert_frame_equal(now, expected[window.columns])
 
 
-def test_series_of_the_history_alone_teach_the_pool() -> None:
-    frame = panel(series=3)
-    early, window, _ = split(frame, sorted(frame["cutoff"].unique())[30])
-    mine = window["unique_id"] == "A"
-    together = recalibrate(window, early)[mine]
-    pd.testing.assert_frame_equal(recalibrate(window[mine], early), together)
-    alone = recalibrate(window[mine], early, pool=False)
-    assert (alone["ETS-hi-90"] != together["ETS-hi-90"]).all()
-
-
-def test_pools_that_do_not_fit() -> None:
-    frame = regions()
-    early, window, _ = split(frame, sorted(frame["cutoff"].unique())[30])
-    with pytest.raises(ValueError, match=SENTENCE) as found:
-        recalibrate(window, early, pool="land")
-    assert "columns of the frame" in str(found.value)
-    with pytest.raises(ValueError, match=SENTENCE):
-        recalibrate(window, early.drop(columns="region"), pool="region")
-    with pytest.raises(TypeError, match="expected pool=True"):
-        recalibrate(window, early, pool=3)
-
-
 # --- frames that do not fit
-
-
-def test_new_series_and_further_steps_begin_with_nothing_known() -> None:
-    f = recalibrate(predicted(8), validated(), replace=False)
-    step = f.groupby("unique_id").cumcount()
-    assert (f.loc[step >= 6, "Naive_orcast_promised"] > f.loc[step < 6, "Naive_orcast_promised"].max()).all()
-    pd.testing.assert_frame_equal(
-        recalibrate(predicted(8), validated())[step < 6].reset_index(drop=True), recalibrate(predicted(), validated())
-    )
-    cv = validated()
-    north = recalibrate(predicted(), cv[cv["unique_id"] == "north"], pool=False)
-    both = recalibrate(predicted(), cv, pool=False)
-    mine = north["unique_id"] == "north"
-    pd.testing.assert_frame_equal(north[mine], both[mine])
-    fresh = recalibrate(predicted(), state=oc.PanelState(), pool=False)
-    pd.testing.assert_frame_equal(north[~mine], fresh[~mine])
 
 
 def test_without_a_pool_series_that_are_not_forecast_are_learnt_of_only_for_a_state() -> None:
@@ -544,19 +431,6 @@ def test_without_a_pool_series_that_are_not_forecast_are_learnt_of_only_for_a_st
     )
     later = recalibrate(f[~mine], state=state)
     pd.testing.assert_frame_equal(later, recalibrate(f, validated(), pool=False)[~mine])
-
-
-def test_other_names_of_columns() -> None:
-    frame = panel()
-    early, window, _ = split(frame, sorted(frame["cutoff"].unique())[30])
-    expected = recalibrate(window, early)
-    names = {"unique_id": "shop", "ds": "day", "y": "sales"}
-    after = recalibrate(
-        window.rename(columns=names), early.rename(columns=names), id_col="shop", time_col="day", target_col="sales"
-    )
-    pd.testing.assert_frame_equal(after, expected.rename(columns=names))
-    index = recalibrate(window.set_index("unique_id"), early.set_index("unique_id"))
-    pd.testing.assert_frame_equal(index, expected.set_index("unique_id"))
 
 
 @pytest.mark.parametrize("name", ["bounds by series", "contexts"])
@@ -605,12 +479,6 @@ def refused() -> dict[str, Any]:
 def test_what_does_not_fit_is_refused_in_a_sentence(name: str) -> None:
     with pytest.raises((ValueError, TypeError), match=SENTENCE):
         refused()[name]()
-
-
-def test_a_frame_without_rows() -> None:
-    frame = panel()
-    early, window, _ = split(frame, sorted(frame["cutoff"].unique())[30])
-    assert len(recalibrate(window.head(0), early)) == 0
 
 
 def test_a_window_knows_what_was_known_at_its_cutoff() -> None:

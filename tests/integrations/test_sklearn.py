@@ -2,9 +2,6 @@
 
 import math
 import pickle
-import subprocess
-import sys
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -22,7 +19,7 @@ from scipy import sparse
 from sklearn import config_context
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.dummy import DummyRegressor
-from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor, RandomForestRegressor
+from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.exceptions import NotFittedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -43,8 +40,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from orcast.integrations.sklearn import RecalibratedClassifier, RecalibratedRegressor
-from orcast.integrations.sklearn.regressor import has_spread, level_parameter
+from orcast.integrations.sklearn import RecalibratedClassifier, RecalibratedRegressor, has_spread
 
 SPACE = oc.Interval(0, 100)
 LEVELS = [0.1, 0.5, 0.9]
@@ -270,25 +266,6 @@ def test_a_classifier_that_fails_changes_nothing(rows: int, classes: int, monkey
     assert model.estimator_.class_count_.sum() == 40 + rows
 
 
-def test_no_rows_are_no_rounds() -> None:
-    X, y = echoes(20)
-    model = RecalibratedRegressor(DummyRegressor(), low=0, high=100, folds=1).fit(X, y)
-    before = pickle.dumps(model.recalibrator_)
-    model.partial_fit(X[:0], y[:0])
-    assert pickle.dumps(model.recalibrator_) == before
-
-
-def test_a_first_batch_for_a_model_that_cannot_be_taught_is_a_fit() -> None:
-    X, y = echoes(30)
-    one = RecalibratedRegressor(LinearRegression(), low=0, high=100).partial_fit(X, y)
-    other = RecalibratedRegressor(LinearRegression(), low=0, high=100).fit(X, y)
-    np.testing.assert_array_equal(one.predict(X), other.predict(X))
-    before = one.estimator_.coef_.copy()
-    one.partial_fit(X, y)
-    np.testing.assert_array_equal(one.estimator_.coef_, before)
-    assert one.recalibrator_.guarantee.rounds == 55
-
-
 # --- the same numbers as by hand
 
 
@@ -372,7 +349,6 @@ def test_predicting_changes_nothing() -> None:
 # --- attacks
 
 
-@pytest.mark.filterwarnings("ignore:the errors since fit")  # which is what an adversary is for
 @pytest.mark.parametrize("size", [1, 5, 40])
 def test_the_promise_holds_against_an_adversary_that_sees_the_forecasts(size: int) -> None:
     X, y = echoes(10)
@@ -384,24 +360,6 @@ def test_the_promise_holds_against_an_adversary_that_sees_the_forecasts(size: in
         guarantee = model.recalibrator_.guarantee
         assert guarantee.miscalibration <= guarantee.promised
     assert guarantee.held > 0.99
-
-
-@pytest.mark.parametrize("size", [24, 150])
-def test_many_rows_at_once_are_never_absurd(size: int) -> None:
-    """Whatever it was taught by, a forecast of many rows loses little against the model's own."""
-    X, y = humid(1900)
-    base = SGDRegressor(random_state=0)
-    model = RecalibratedRegressor(make_pipeline(StandardScaler(), base), low=0, high=100, batch=size)
-    model.fit(X[:900], y[:900])
-    levels = np.arange(1, 20) / 20
-    said = model.predict_quantiles(X[900:], levels)
-    points, spread = model.estimator_.predict(X[900:]), model.residuals_
-    plain = np.array([spread.around(point, SPACE).quantile(levels) for point in points])
-    own = oc.metrics.pinball(plain, y[900:], levels).mean()
-    assert oc.metrics.pinball(said, y[900:], levels).mean() < 1.1 * own
-    # nor does it matter which other rows are in the call
-    single = np.concatenate([model.predict_quantiles(X[t : t + 1], levels) for t in range(900, 920)])
-    np.testing.assert_allclose(single, said[:20], rtol=1e-12)
 
 
 def test_a_row_is_forecast_by_itself() -> None:
@@ -455,25 +413,6 @@ def test_a_pipeline_passes_on_what_is_asked_for() -> None:
         np.testing.assert_array_equal(routed.predict(X[150:], interval=0.8), last.predict_interval(rows, 0.8))
     with pytest.raises(ValueError, match=SENTENCE):
         pipeline.predict(X, interval=0.8, quantiles=LEVELS)
-
-
-def test_errors_of_another_kind_are_reported() -> None:
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(200, 5)), rng.normal(50, 5, 200)
-    seen = FrozenEstimator(
-        RandomForestRegressor(20, bootstrap=False, max_features=2, random_state=0).fit(X[:100], y[:100])
-    )
-    knows = RecalibratedRegressor(seen, low=0, high=100).fit(X[:100], y[:100] + rng.normal(0, 0.5, 100))
-    with pytest.warns(UserWarning, match="errors since fit are .* times those that fit has seen"):
-        knows.partial_fit(X[100:150], y[100:150])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        knows.partial_fit(X[150:], y[150:])  # once
-        honest = RecalibratedRegressor(RandomForestRegressor(20, random_state=0), low=0, high=100)
-        honest.fit(X[:100], y[:100]).partial_fit(X[100:], y[100:])
-    sharp = np.where(np.arange(200) < 160, y, 50 + (y - 50) / 20)
-    with pytest.warns(UserWarning, match="errors of the last of 4 parts"):
-        RecalibratedRegressor(DummyRegressor(), folds=4).fit(X, sharp)
 
 
 # --- what an estimator can say
@@ -545,31 +484,6 @@ def test_one_estimator_for_each_level(base: Any) -> None:
     model.partial_fit(X[:5], y[:5])
 
 
-def test_which_parameter_is_the_level() -> None:
-    for base, name in (
-        (QuantileRegressor(), "quantile"),
-        (HistGradientBoostingRegressor(loss="quantile"), "quantile"),
-        (GradientBoostingRegressor(loss="quantile"), "alpha"),
-        (make_pipeline(StandardScaler(), QuantileRegressor()), "quantileregressor__quantile"),
-        (HistGradientBoostingRegressor(), None),
-        (GradientBoostingRegressor(), None),
-        (SGDRegressor(), None),
-        (Ridge(), None),
-        (Table(), None),
-    ):
-        assert level_parameter(base) == name
-
-
-def test_predictions_of_a_strange_shape() -> None:
-    X, y = humid(40)
-    with pytest.raises(ValueError, match=SENTENCE):
-        RecalibratedRegressor(Table()).fit(X, y)
-    with pytest.raises(ValueError, match=SENTENCE):
-        RecalibratedRegressor(LinearRegression(), levels=LEVELS).fit(X, y)
-    with pytest.raises(ValueError, match=SENTENCE):
-        RecalibratedRegressor(Table(), levels=[0.1, 0.9]).fit(X, y)
-
-
 # --- input
 
 
@@ -630,14 +544,6 @@ def test_a_context_finds_its_columns(library: str) -> None:
     assert len(model.predict(frame[:7])) == 7
 
 
-def test_a_function_sees_the_row_of_an_array() -> None:
-    X, y = echoes(40)
-    payoff = oc.QuantileCalibration(context=oc.by(lambda row: [row[1] < 20, row[1] >= 20], size=2))
-    model = frozen(payoff=payoff).fit(X, y)
-    groups = model.recalibrator_.guarantee.groups["quantile by function"]
-    assert all(group.rounds == 20 for group in groups.values())
-
-
 def test_sparse_rows_and_lists() -> None:
     X, y = humid(60)
     base = Ridge()
@@ -648,17 +554,6 @@ def test_sparse_rows_and_lists() -> None:
         np.testing.assert_allclose(model.predict(kind(scaled)), dense.predict(scaled))
     model = RecalibratedRegressor(base, low=0, high=100).fit(scaled.tolist(), y.tolist())
     np.testing.assert_array_equal(model.predict(scaled.tolist()), dense.predict(scaled))
-
-
-def test_in_a_search() -> None:
-    X, y = humid(120)
-    search = GridSearchCV(
-        RecalibratedRegressor(Ridge(), low=0, high=100, folds=2),
-        {"estimator__alpha": [1e-4, 1e-2], "window": [10, 50]},
-        cv=TimeSeriesSplit(2),
-    )
-    search.fit(X / 100, y)
-    assert search.best_estimator_.predict(X[:3] / 100).shape == (3,)
 
 
 # --- classifiers
@@ -697,25 +592,6 @@ def test_classes_that_come_late_are_not_scored_before() -> None:
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
 
 
-def test_classes_are_those_of_the_first_batch() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(40, 2))
-    y = np.where(X[:, 0] > 0, "b", "a")
-    model = RecalibratedClassifier(SGDClassifier(loss="log_loss", random_state=0))
-    model.partial_fit(X[:10], y[:10], classes=["a", "b", "c"])
-    assert model.classes_.tolist() == ["a", "b", "c"]
-    model.partial_fit(X[10:], y[10:])
-    assert model.recalibrator_.guarantee.rounds == 30
-    before = pickle.dumps(model)
-    with pytest.raises(ValueError, match=SENTENCE):
-        model.partial_fit(X[:2], ["a", "z"])
-    assert pickle.dumps(model) == before
-    with pytest.raises(ValueError, match=SENTENCE):
-        RecalibratedClassifier(GaussianNB()).partial_fit(X, y, classes=["a", "c"])
-    with pytest.raises(ValueError, match=SENTENCE):
-        RecalibratedClassifier(GaussianNB()).fit(X, np.zeros(40))
-
-
 @pytest.mark.parametrize("base", [RidgeClassifier(), SVC(), SVC(decision_function_shape="ovo")])
 @pytest.mark.parametrize("k", [2, 4])
 def test_classifiers_without_probabilities(base: Any, k: int) -> None:
@@ -730,12 +606,3 @@ def test_classifiers_without_probabilities(base: Any, k: int) -> None:
 
 
 # --- the library itself
-
-
-def test_without_scikit_learn_one_clear_sentence() -> None:
-    code = "import sys; sys.modules['sklearn'] = None; import orcast.integrations.sklearn"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert out.returncode == 1
-    last = out.stderr.strip().splitlines()[-1]
-    assert last == "ImportError: expected the extra orcast[sklearn] to be installed, got no sklearn"
-    assert "During handling" not in out.stderr

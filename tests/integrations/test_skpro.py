@@ -1,8 +1,6 @@
 """skpro: its own checks, a distribution that is the forecast exactly, a regressor that is scikit-learn's wrapper."""
 
 import pickle
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -225,12 +223,3 @@ def test_no_rows_are_no_rounds() -> None:
     assert nothing.shape == (0, 1)
     assert nothing.mean().shape == (0, 1)
     assert model.predict_quantiles(X[:0], alpha=ALPHA).shape == nothing.quantile(ALPHA).shape == (0, 3)
-
-
-def test_without_skpro_one_clear_sentence() -> None:
-    code = "import sys; sys.modules['skpro'] = None; import orcast.integrations.skpro"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert out.returncode == 1
-    last = out.stderr.strip().splitlines()[-1]
-    assert last == "ImportError: expected the extra orcast[sktime] to be installed, got no skpro"
-    assert "During handling" not in out.stderr

@@ -118,23 +118,6 @@ def test_bounds_may_be_columns_or_by_series_and_outcomes_are_clipped(spark: Any)
     check(df, high=100, outside="clip")
 
 
-def test_names_with_dots_levels_and_columns_of_an_earlier_run(spark: Any) -> None:
-    frame = panel(Plan(4, "quantiles", series=3, steps=5))
-    frame = frame.rename(columns={"M0-lo-80": "q0.1", "M0": "q0.5", "M0-hi-80": "q0.9"}).assign(**{"a b.`c": 1})
-    df = spark.createDataFrame(frame)
-    check(df, low=0, levels=[0.05])
-    check(recalibrate(df, low=0, levels=[0.05]), low=0)
-    replaced = recalibrate(df.withColumn("q0.5", F.col("`q0.5`").cast("int")), low=0, replace=True)
-    assert dict(replaced.dtypes)["q0.5"] == "double"
-    check(df, low=0, replace=True)
-    small = df.withColumn("q0.5", F.col("`q0.5`").cast("decimal(10,4)")).withColumn(
-        "q0.9", F.col("`q0.9`").cast("float")
-    )
-    assert recalibrate(small, low=0).dtypes[: len(df.columns)] == small.dtypes
-    got, floats = recalibrate(small, low=0, replace=True).toPandas(), small.toPandas()
-    same(got, quietly(floats.assign(**{"q0.5": floats["q0.5"].astype(float)}), low=0, replace=True), KEY)
-
-
 def test_types(spark: Any) -> None:
     """Ids that are numbers or dates, decimals, times with a zone, columns that only pass through."""
     rng = np.random.default_rng(0)
@@ -190,17 +173,6 @@ def test_the_outcomes_settle_what_names_cannot(spark: Any) -> None:
     with pytest.raises(ValueError, match="expected forecasts of one kind"):
         recalibrate(spark.createDataFrame(both))
     check(spark.createDataFrame(both.assign(y=[0.0, 1.0, 2.0, 0.0])), ["ds"])
-
-
-def test_one_series_and_any_number_of_parts(spark: Any) -> None:
-    frame = panel(Plan(6, "quantiles", series=1, steps=9)).drop(columns="unique_id")
-    check(spark.createDataFrame(frame).repartition(4), ["ds"])
-    many = spark.createDataFrame(panel(Plan(6, "quantiles", series=6, steps=4)))
-    for parts in (1, 2, 11):
-        out = recalibrate(many, partitions=parts)
-        assert out.rdd.getNumPartitions() == parts
-        same(out.toPandas(), quietly(many.toPandas()), KEY)
-    assert recalibrate(many.where("ds < 0")).count() == 0
 
 
 def test_pools_are_those_of_a_frame(spark: Any) -> None:
@@ -362,17 +334,6 @@ def test_events_of_a_stream(spark: Any, tmp_path: Path) -> None:
         p = recal.predict(oc.Normal(*forecast), id=id)
         row = told["a", id, "forecast", "pending"]
         assert (row.orcast_mean, row.orcast_sd) == p.to_normal()
-
-
-def test_a_stream_of_labels_by_two_columns_and_dates(spark: Any, tmp_path: Path) -> None:
-    frame = panel(Plan(10, "labels", series=4, steps=5, models=2))
-    frame["horizon"] = frame["unique_id"].str[1:] < "2"
-    frame["ds"] = pd.Timestamp("2024-10-26 22:00") + pd.to_timedelta(frame["ds"] * 90, unit="min")
-    frame["day"] = frame["ds"].dt.date
-    middle = frame["ds"].median()
-    parts = [frame[frame.ds < middle], frame[frame.ds >= middle]]
-    got = streamed(spark, parts, tmp_path / "labels", series=["unique_id", "horizon"])
-    same(got.drop(columns=["orcast_event", "orcast_reason"]), quietly(frame, series=["unique_id", "horizon"]), KEY)
 
 
 def test_what_a_stream_refuses_at_once(spark: Any, tmp_path: Path) -> None:

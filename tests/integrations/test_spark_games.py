@@ -1,8 +1,6 @@
 """The games of a series in a stream, without Spark: attacks on order, repeats, cuts and nonsense."""
 
-import datetime
 import math
-import types
 import warnings
 from typing import Any
 
@@ -15,13 +13,12 @@ from hypothesis import strategies as st
 import orcast as oc
 from helpers import SENTENCE
 from panels import LABELS, _answers, _columns, _read, _space, inputs
-from sparks import Acted, Unstarted
+from sparks import Acted
 
 pytest.importorskip("pyspark")
 
 from orcast.integrations.spark.events import ANSWERS_AT, Event, RoundColumn
 from orcast.integrations.spark.games import Games, SeriesOptions, mark_of
-from orcast.integrations.spark.stream import recalibrate_stream
 from orcast.panel.columns import find
 from orcast.panel.experts import ForecastShape
 from orcast.panel.runner import CompiledRun
@@ -291,20 +288,6 @@ NORMAL = "mean double, sd double, y double"
 U = "unique_id string, ds bigint"
 
 
-@pytest.mark.parametrize("tiny", [5e-324, 1e-310])
-@pytest.mark.parametrize("y", [None, 0.0, 50.0])
-def test_bounds_too_close_for_numbers_do_not_end_a_query(tiny: float, y: float | None) -> None:
-    stream, other = (Acted(f"{U}, {NORMAL}, lo double, hi double", low="lo", high="hi") for _ in range(2))
-    (bad,) = stream.batch(("a", "1", 50.0, 5.0, y, 0.0, tiny))
-    # an outcome of 50 lies outside anyway
-    assert bad["orcast_status"] == ("outside" if y == 50.0 else "refused")
-    assert y == 50.0 or bad["orcast_reason"].startswith("expected ")
-    good = ("a", "2", 50.0, 5.0, 60.0, 0.0, 100.0)
-    assert stream.batch(good) == other.batch(good)
-    if y != 50.0:
-        assert stream.states[("a",)].get == other.states[("a",)].get
-
-
 def test_an_id_is_not_a_series() -> None:
     rng = np.random.default_rng(0)
     rows = [(str(t), f"f{t}", 50.0, 5.0, float(rng.uniform(60, 90))) for t in range(8)]
@@ -354,14 +337,6 @@ def test_horizons_are_refused_unless_they_have_games() -> None:
     ]
 
 
-def test_long_decimals_are_ids_of_their_own() -> None:
-    stream = Acted(f"{U}, id decimal, {NORMAL}", low=0, high=100)
-    rows = [("a", str(t), str(20241116000000000000 + t), 40.0 + t, 5.0, None) for t in range(4)]
-    assert [row["orcast_status"] for row in stream.batch(*rows)] == ["pending"] * 4
-    (row,) = stream.batch(("a", "9", "20241116000000000002", None, None, 50.0))
-    assert row["orcast_status"] == "ok"
-
-
 def mark(columns: str = f"{U}, id bigint, {NORMAL}", **options: Any) -> bytes:
     return Acted(columns, **options).task.options.mark
 
@@ -371,16 +346,6 @@ def test_a_mark_tells_the_names_of_ids_series_and_times() -> None:
     marks = [mark(columns, **some) for some in ({}, {"id": "ds"}, {"series": "place"}, {"time": "at"}, {"id": "at"})]
     assert len(set(marks)) == len(marks)
     assert mark(columns, id="id") == marks[0]
-
-
-def test_a_mark_does_not_tell_how_numbers_are_written() -> None:
-    some: tuple[Any, ...] = (0, 0.0, -0.0, np.int64(0), np.float32(0))
-    assert len({mark(low=each, high=100) for each in some}) == 1
-    assert mark(low=-math.inf) == mark()
-    assert mark(low=1) != mark(low=0)
-    maps: tuple[Any, ...] = ({"a": 0}, types.MappingProxyType({"a": 0}), pd.Series({"a": 0, "b": 1}))
-    assert len({mark(low=each) for each in maps}) == 1
-    assert mark(low={"a": 0}) != mark()
 
 
 def test_bounds_of_a_stream_are_checked_at_once() -> None:
@@ -398,45 +363,3 @@ def test_bounds_of_a_stream_are_checked_at_once() -> None:
     stream = Acted(f"{U}, {NORMAL}", low={"a": 0.0, "b": None}, high={"a": 100})
     reported = stream.batch(("a", "1", 50.0, 5.0, None), ("b", "1", 50.0, 5.0, None))
     assert [row["orcast_status"] for row in reported] == ["pending", "refused"]
-
-
-def test_a_key_that_python_has_no_date_for() -> None:
-    columns = f"day date, ds bigint, {NORMAL}"
-    row = ("+10000-01-01", "1", 50.0, 5.0, None)
-    assert Acted(columns, series="day", low=0).batch(row)[0]["orcast_status"] == "pending"
-    stream = Acted(columns, series="day", low={datetime.date(2024, 1, 1): 0.0})
-    reported = stream.batch(row, ("2024-01-01", "1", 50.0, 5.0, None))
-    assert [(row["orcast_status"], row["orcast_reason"]) for row in reported] == [
-        ("refused", "expected low for every series, got none for '+10000-01-01'"),
-        ("pending", None),
-    ]
-
-
-def test_functions_see_times_as_those_of_a_table_do() -> None:
-    rng = np.random.default_rng(0)
-    zone = "Europe/Berlin"
-    frame = pd.DataFrame({"ds": pd.date_range("2024-10-26 20:30", periods=12, freq="h", tz="UTC").tz_convert(zone)})
-    frame["mean"], frame["sd"], frame["y"] = 50.0, 5.0, rng.uniform(0, 100, 12)
-    payoff = oc.QuantileCalibration(context=oc.by(lambda x: [float(x["ds"].hour < 2)], size=1))
-    want = oc.recalibrate(frame, low=0, high=100, payoff=payoff)["orcast_mean"].tolist()
-    stream = Acted(f"ds timestamp, {NORMAL}", low=0, high=100, payoff=payoff)
-    stamps = [str(each.value // 1000) for each in frame["ds"]]
-    rows = [(stamp, *each) for stamp, each in zip(stamps, frame[["mean", "sd", "y"]].to_numpy().tolist(), strict=True)]
-    assert [row["orcast_mean"] for row in stream.batch(*rows[:5]) + stream.batch(*rows[5:])] == want
-
-
-def test_a_model_that_comes_after_others_is_refused_with_a_reason() -> None:
-    columns = f"{U}, A-lo-80 double, A-hi-80 double, B-lo-80 double, B-hi-80 double, y double"
-    stream = Acted(columns, low=0, high=100)
-    rows = [("a", "1", 40.0, 60.0, None, None, None), ("a", "1", None, None, 20.0, 30.0, None)]
-    reported = [stream.batch(row)[0] for row in rows]
-    statuses = [(row["A_orcast_status"], row["B_orcast_status"]) for row in reported]
-    assert statuses == [("pending", "no forecast"), ("seen", "refused")]
-    assert reported[1]["orcast_reason"] == "expected the forecasts of an id in one event, got that of 'B' after others"
-    (row,) = stream.batch(("a", "1", None, None, 20.0, 30.0, 50.0))
-    assert (row["A_orcast_status"], row["B_orcast_status"]) == ("ok", "refused")
-
-
-def test_a_table_is_no_stream() -> None:
-    with pytest.raises(ValueError, match="expected a stream, got a table, which recalibrate takes"):
-        recalibrate_stream(Unstarted(f"{U}, {NORMAL}", streaming=False))  # type: ignore[arg-type]

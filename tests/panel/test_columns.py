@@ -270,13 +270,6 @@ def test_a_convention_settles_roles_that_others_could_have() -> None:
     assert (named.series, named.time, named.y) == (("unique_id",), "ds", "y")
 
 
-def test_features_are_not_models() -> None:
-    layout = seek([*NIXTLA, "temperature", "ETS", "ETS-lo-90", "ETS-hi-90", "price", "Naive", "q1", "scale", "p"])
-    assert [form.model for form in layout.forms] == ["ETS"]
-    layout = seek(["y", "temperature", "q0.1", "q0.9", "member_id", "sample_weight", "q0"])
-    assert [shown(form)[:2] for form in layout.forms] == [("", "quantiles")]
-
-
 def test_names_that_mean_nothing() -> None:
     assert [form.model for form in seek([*NIXTLA, "Naive", "index", "value", "h", "step"], horizon="h").forms] == [
         "Naive"
@@ -299,13 +292,6 @@ def test_names_that_mean_nothing() -> None:
     assert form.columns == ("member_control", "member_1", "member_2")
     both = seek([*NIXTLA, "net_q0.1", "net_q0.5", "net_q0.9", "net_q0.5-lo-90", "net_q0.5-hi-90"])
     assert [shown(form)[3] for form in both.forms] == [[0.1, 0.5, 0.9], [0.05, 0.5, 0.95]]
-
-
-def test_a_label_may_be_called_as_we_are() -> None:
-    columns = ["label", "p_orcast", "p_other"]
-    layout = find(columns, numeric=columns[1:], y="label")
-    again = [*columns, *layout.names()]
-    assert set(layout.earlier(again)) == set(layout.names())
 
 
 def test_a_plain_column_is_the_median_or_the_mean() -> None:
@@ -344,11 +330,6 @@ def test_doubts_are_said() -> None:
     refused(["y", "q0.1", "q0.9"], "text", outcomes="labels")
     refused(["y"], "'MODEL-lo-90'")
     refused([], "no columns")
-
-
-def test_doubtful_columns_do_not_hinder_others() -> None:
-    layout = seek([*NIXTLA, "q1", "q2", "q0.9", "A_lower", "A-lo-50", "B", "B-lo-90", "B-hi-90"])
-    assert [form.model for form in layout.forms] == ["B"]
 
 
 def test_what_is_named_must_be_there() -> None:
@@ -450,16 +431,6 @@ def test_names_of_what_comes_out() -> None:
     assert layout.names()[-4:] == tuple(f"A_orcast_{what}" for what in CERTIFICATE)
 
 
-def test_outputs_say_what_they_are() -> None:
-    outputs = seek([*NIXTLA, "A", "A-lo-90", "A-hi-90"]).forms[0].outputs([0.25])
-    assert [(out.what, out.level, out.place, out.column) for out in outputs] == [
-        ("quantile", 0.05, 0, "A-lo-90"),
-        ("quantile", 0.25, None, None),
-        ("quantile", 0.5, 1, "A"),
-        ("quantile", 0.95, 2, "A-hi-90"),
-    ]
-
-
 def test_levels_asked_for_must_be_levels() -> None:
     form = seek(["y", "q0.1", "q0.9"]).forms[0]
     for bad in ([0.0], [0.5, 1.0], [np.nan]):
@@ -545,28 +516,6 @@ def test_any_level_is_read_as_it_was_written(model: str, shares: set[int], lead:
 
 
 # --- frames
-
-
-def test_frames_of_both_kinds_are_read_alike() -> None:
-    data = {
-        "unique_id": ["a", "a"],
-        "ds": pd.to_datetime(["2024-01-01", "2024-01-02"]),
-        "y": [1.0, None],
-        "ETS": [1, 2],
-        "ETS-lo-90": [0.0, 0.5],
-        "ETS-hi-90": [2.0, 3.5],
-        "note": ["x", "y"],
-        "holiday": [True, False],
-    }
-    native = pd.DataFrame(data)
-    for frame in (native, pl.DataFrame({**data, "ds": native["ds"].to_numpy()}), nw.from_native(native)):
-        layout = find_in(frame)
-        assert [shown(form) for form in layout.forms] == [
-            ("ETS", "quantiles", ("ETS-lo-90", "ETS", "ETS-hi-90"), [0.05, 0.5, 0.95])
-        ]
-        assert (layout.series, layout.time, layout.y) == (("unique_id",), "ds", "y")
-    indexed = find_in(native.set_index(["unique_id", "ds"]))
-    assert (indexed.series, indexed.time) == (("unique_id",), "ds")
 
 
 def test_the_outcomes_decide_between_kinds() -> None:

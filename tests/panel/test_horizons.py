@@ -75,21 +75,6 @@ def test_clocks_that_change(zone: str, freq: str) -> None:
     np.testing.assert_array_equal(answers(frame.drop(columns="h")), answers(frame, horizon="h"))
 
 
-def test_cutoffs_on_other_days_than_the_times() -> None:
-    """Weeks end on Sunday; forecasts are issued on a Monday to Thursday before."""
-    frame = thinned(panel("W", cutoffs=20), 0.1)
-    late = pd.to_timedelta(frame["cutoff"].dt.day % 4 + 1, unit="D") + pd.Timedelta(hours=10)
-    frame = frame.assign(cutoff=frame["cutoff"] + late)
-    np.testing.assert_array_equal(answers(frame.drop(columns="h")), answers(frame, horizon="h"))
-
-
-def test_series_of_several_steps_in_one_frame() -> None:
-    weeks, months = panel("W", cutoffs=20), panel("MS", cutoffs=20)
-    both = pd.concat([weeks, months.assign(unique_id="m" + months["unique_id"])], ignore_index=True)
-    both = thinned(both, 0.1)
-    np.testing.assert_array_equal(answers(both.drop(columns="h")), answers(both, horizon="h"))
-
-
 def test_forecasts_issued_together() -> None:
     hours = pd.date_range("2026-01-01", periods=24 * 12, freq="h")
     rng = np.random.default_rng(0)
@@ -132,14 +117,6 @@ def test_a_state_that_began_with_too_little_is_not_continued_otherwise() -> None
     alone, whole = frame[frame["h"] == 4].drop(columns="h"), oc.PanelState()
     parts = [oc.recalibrate(part, state=whole) for _, part in alone.groupby("cutoff")]
     np.testing.assert_array_equal(pd.concat(parts)[OUT].to_numpy(), answers(alone))
-
-
-def test_evidence_counts_as_the_games_do() -> None:
-    frame = thinned(panel("MS"), 0.2)
-    (found,) = oc.evidence.collect(frame.drop(columns="h"))
-    order = np.lexsort((frame["cutoff"], frame["ds"], frame["unique_id"]))
-    assert found.horizon is not None
-    np.testing.assert_array_equal(found.horizon, frame["h"].to_numpy()[order])
 
 
 def test_steps_that_are_none() -> None:

@@ -101,14 +101,6 @@ def test_several_models_stand_side_by_side() -> None:
         assert both.filter(pl.col("model_id") == model)["orcast_value"].to_list() == alone["orcast_value"].to_list()
 
 
-def test_replaced_values_have_the_form_of_the_hub() -> None:
-    output, target = hub()
-    expected = recalibrate(output, target=target)
-    made = recalibrate(output, target=target, replace=True)
-    assert made["value"].to_list() == expected["orcast_value"].to_list()
-    assert "orcast_value" not in made.columns
-
-
 @pytest.mark.parametrize(("horizons", "back"), [((1, 2), None), ((0, 1), 7), ((-1, 0, 1), 14)])
 def test_no_forecast_counts_what_it_is_about_as_known(horizons: tuple[int, ...], back: int | None) -> None:
     output, target = hub(horizons)
@@ -178,32 +170,6 @@ def test_scoringutils_has_its_outcomes_beside() -> None:
     assert recalibrate(pl.DataFrame(rows))["orcast_predicted"].null_count() == 0
 
 
-def test_an_older_hub_has_points_among_its_quantiles() -> None:
-    output, target = hub((1,))
-    older = output.rename({"reference_date": "forecast_date", "output_type": "type", "output_type_id": "quantile"})
-    older = older.drop("horizon").with_columns(
-        pl.col("quantile").cast(pl.Float64), target=pl.lit("1 wk ahead inc death")
-    )
-    point = older.with_columns(type=pl.lit("point"), quantile=pl.lit(None, pl.Float64)).filter(pl.col("value") == 50.0)
-    made = recalibrate(pl.concat((point, older)), target=target.drop("as_of"))
-    expected = recalibrate(output, target=target)
-    assert made["orcast_value"].to_list() == [None] * len(point) + expected["orcast_value"].to_list()
-
-
-def test_columns_of_the_table_of_outcomes_may_be_named() -> None:
-    output, target = hub()
-    expected = recalibrate(output, target=target)
-    other = target.rename({"observation": "cases", "target_end_date": "week"}).with_columns(rate=pl.lit(0.5))
-    made = recalibrate(output, target=other, y="cases")
-    assert made["orcast_value"].equals(expected["orcast_value"])
-
-
-def test_a_name_that_another_column_tells_is_no_series() -> None:
-    output, target = hub()
-    named = output.with_columns(location_name=pl.col("location").replace({"01": "Alabama"}), population=pl.lit(3.5))
-    assert find_in(Frame(named, target)).series == ("location",)
-
-
 def test_the_newest_outcome_counts() -> None:
     output, target = hub()
     early = target.with_columns(as_of=pl.lit("2024-01-01"), observation=pl.lit(0.0))
@@ -213,16 +179,6 @@ def test_the_newest_outcome_counts() -> None:
             assert recalibrate(output, target=pl.concat(both))["observation"].equals(expected)
     with pytest.raises(ValueError, match=r"expected one outcome for each .*, got 0 and"):
         recalibrate(output, target=pl.concat((early, target)).drop("as_of"))
-
-
-def test_oracle_output_is_a_table_of_outcomes() -> None:
-    output, target = hub()
-    oracle = target.rename({"observation": "oracle_value"}).with_columns(
-        output_type=pl.lit("quantile"), output_type_id=pl.lit(None, pl.Float64)
-    )
-    labels = oracle.with_columns(output_type=pl.lit("pmf"), oracle_value=pl.lit(1.0))
-    made = recalibrate(output, target=pl.concat((oracle, labels)))
-    assert made["orcast_value"].equals(recalibrate(output, target=target)["orcast_value"])
 
 
 def test_wide_forecasts_may_have_outcomes_elsewhere_too() -> None:

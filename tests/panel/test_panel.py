@@ -17,7 +17,6 @@ import orcast as oc
 from helpers import SENTENCE
 from orcast.coins import derived_seed
 from orcast.panel import PanelState, recalibrate
-from orcast.panel.frame import Frame
 from panels import FORMS, Plan, outputs, panel
 
 
@@ -60,14 +59,6 @@ def test_pandas_and_polars_agree_to_the_last_bit(form: str, horizons: int) -> No
     assert other["M0_orcast_status"].dtype == pl.String
 
 
-def test_a_narwhals_frame_comes_back_as_one() -> None:
-    nw = pytest.importorskip("narwhals.stable.v2")
-    frame = panel(Plan(1))
-    out = recalibrate(nw.from_native(frame))
-    assert isinstance(out, nw.DataFrame)
-    pd.testing.assert_frame_equal(out.to_native(), recalibrate(frame))
-
-
 def test_the_frame_that_came_is_as_it_was() -> None:
     for form in FORMS:
         plan = Plan(1, form, gaps=0.2, holes=0.2)
@@ -94,23 +85,6 @@ def test_index_and_order_are_kept(index: str) -> None:
     out = recalibrate(frame)
     assert out.index.equals(frame.index)
     pd.testing.assert_frame_equal(out.reset_index(drop=True), plain, check_exact=True)
-
-
-def test_named_levels_of_an_index_count_as_columns() -> None:
-    frame = panel(Plan(2, series=2, steps=6))
-    plain = recalibrate(frame)
-    out = recalibrate(frame.set_index(["unique_id", "ds"]))
-    assert out.index.names == ["unique_id", "ds"]
-    assert "unique_id" not in out.columns
-    pd.testing.assert_frame_equal(out.reset_index(), plain, check_exact=True)
-
-
-def test_an_index_of_dates_is_the_time() -> None:
-    frame = pd.DataFrame({"y": [1.0, 2.0, 3.0], "q0.1": 0.0, "q0.9": 4.0}, index=pd.date_range("2024-01-01", periods=3))
-    out = recalibrate(frame[::-1])
-    assert out.index.equals(frame.index[::-1])
-    same(recalibrate(frame), out)
-    assert out["orcast_promised"].is_monotonic_increasing
 
 
 def test_missing_is_missing_however_it_is_written() -> None:
@@ -351,17 +325,6 @@ def test_an_upper_bound_alone_is_the_mirror_of_a_lower_one(form: str) -> None:
     same(high[outputs(high)], by_row[outputs(high)])
 
 
-def test_the_mirror_has_the_levels_of_the_mirror() -> None:
-    frame = panel(Plan(8, series=1, steps=12))
-    up = {"M": {0.2: "M0-lo-80", 0.5: "M0", 0.9: "M0-hi-80"}}
-    down = {"M": {0.1: "M0-hi-80", 0.5: "M0", 0.8: "M0-lo-80"}}
-    low = recalibrate(frame, low=-20, model=up)
-    names = [n for n in frame.columns if n.startswith("M0")]
-    high = recalibrate(frame.assign(y=-frame.y, **{n: -frame[n] for n in names}), high=20, model=down)
-    for a, b in ((0.2, 0.8), (0.5, 0.5), (0.9, 0.1)):
-        np.testing.assert_allclose(low[f"M_orcast_q{a}"], -high[f"M_orcast_q{b}"], rtol=1e-9, atol=1e-9)
-
-
 def test_outcomes_beyond_a_bound_are_reported_with_their_rows() -> None:
     frame = panel(Plan(1, series=2, steps=6))
     frame.loc[[2, 7], "y"] = 120.0, np.inf
@@ -407,25 +370,6 @@ def test_crossing_quantiles_are_sorted_and_said_so() -> None:
     with pytest.warns(UserWarning, match="crossing quantiles of model 'M0' were sorted in row 3"):
         out = recalibrate(crossed)
     same(recalibrate(frame)[outputs(out)], out[outputs(out)])
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_small_frames_are_frames(form: str) -> None:
-    frame = panel(Plan(1, form, series=1, steps=3))
-    for few in (frame[:0], frame[:1], frame.assign(y=None if form == "labels" else np.nan)):
-        text = {"y": pl.String} if form == "labels" else {}
-        for told in (few, polars(few).cast(text)):
-            out = recalibrate(told, state=PanelState())
-            assert len(out) == len(few)
-            assert set(out["M0_orcast_status"]) <= {"ok", "pending"}
-
-
-def test_what_an_earlier_run_wrote_is_replaced() -> None:
-    frame = panel(Plan(1, steps=5))
-    once = recalibrate(frame, levels=[0.05, 0.95])
-    twice = recalibrate(once)
-    pd.testing.assert_frame_equal(twice, recalibrate(frame), check_exact=True)
-    assert "M0_orcast-lo-90" not in twice.columns
 
 
 def test_forecasts_may_be_replaced_in_their_columns() -> None:
@@ -564,23 +508,6 @@ def test_horizons_may_stand_in_a_column() -> None:
 
 
 # --- the edge by itself
-
-
-def test_columns_are_read_as_they_are_meant() -> None:
-    frame = Frame(pl.DataFrame({"a": [1, None, 3], "d": [datetime.date(2020, 1, 1)] * 3, "s": ["x", "y", "x"]}))
-    assert np.isnan(frame.numbers("a")).tolist() == [False, True, False]
-    assert frame.times("d").kind == "dates"
-    codes, keys = frame.keys(["s"])
-    assert (codes.tolist(), keys) == ([0, 1, 0], ["x", "y"])
-    with pytest.raises(ValueError, match="expected dates from 1678 to 2262 in 'd', got 0001-01-01"):
-        Frame(pl.DataFrame({"d": [datetime.datetime(1, 1, 1)]})).times("d")
-
-
-def test_a_forecast_that_is_too_large_is_not_one_beyond_doubles() -> None:
-    frame = pd.DataFrame({"y": [1.0, 2.0], "mean": [1.0, 1e308], "sd": [1.0, 1.7e308]})
-    with np.errstate(over="raise", invalid="raise"):
-        out = recalibrate(frame)
-    assert out["orcast_status"].tolist() == ["ok", "no forecast"]
 
 
 def test_randomised_quantiles_are_those_of_a_game_with_the_seed_of_the_series(tmp_path: Path) -> None:

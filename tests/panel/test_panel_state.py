@@ -187,17 +187,6 @@ def test_a_replay_is_a_new_game(plan: Plan) -> None:
     assert "corrected" not in set(more["M0_orcast_status"])
 
 
-def test_a_replay_needs_the_whole_history(folder: Path) -> None:
-    frame = panel(Plan(1, steps=6, series=1))
-    state = PanelState()
-    recalibrate(frame, state=state)
-    before = contents(state, folder)
-    frame.loc[3, "y"] += 1.0
-    with pytest.raises(ValueError, match=r"expected all 6 rows of series 's0' since its start, to replay it, got 5"):
-        recalibrate(frame[1:], state=state, replay=True)
-    assert contents(state, folder) == before
-
-
 def test_an_outcome_that_nobody_used_yet_may_change() -> None:
     """It was known, but no forecast could know it: the new one counts, and nothing need be replayed."""
     frame = panel(Plan(6, series=1, steps=5, horizons=3))
@@ -319,32 +308,6 @@ def test_an_outcome_that_is_missing_while_later_ones_come_is_given_up() -> None:
     same(replayed[outputs(replayed)[:-1]], recalibrate(late)[outputs(replayed)[:-1]])
 
 
-@pytest.mark.parametrize("horizons", [0, 3])
-def test_gaps_are_given_up_alike_however_a_frame_is_cut(horizons: int) -> None:
-    frame = panel(Plan(5, series=2, steps=40, horizons=horizons))
-    gone = np.random.default_rng(5).choice(frame.ds.unique(), 5, replace=False)
-    frame = frame.assign(y=frame.y.where(~frame.ds.isin(gone)))
-    whole = recalibrate(frame)
-    assert (whole["M0_orcast_status"] == "pending").sum() > 4
-    when = frame.cutoff if horizons else frame.ds
-    state = PanelState()
-    parts = [
-        recalibrate(frame[(when >= a) & (when < b)], state=state) for a, b in ((-9, 13), (13, 14), (14, 31), (31, 99))
-    ]
-    names = [name for name in outputs(whole) if not name.endswith(("status", "miscalibration"))]
-    same(whole[names], pd.concat(parts).loc[whole.index, names])
-
-
-def test_a_row_that_comes_too_late_has_no_answer() -> None:
-    frame = panel(Plan(1, series=1, steps=6))
-    state = PanelState()
-    recalibrate(frame[frame.ds != 3], state=state)
-    with pytest.warns(UserWarning, match="have no answer, in row 3"):
-        out = recalibrate(frame, state=state)
-    assert out["M0_orcast_status"].tolist() == ["seen"] * 3 + ["late"] + ["seen"] * 2
-    assert out.loc[3, outputs(out)[:-1]].isna().all()
-
-
 def test_rows_are_given_up_when_too_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     from orcast.panel import frame_run
 
@@ -374,15 +337,6 @@ def test_rows_within_a_cutoff_go_on_from_frame_to_frame() -> None:
     out = recalibrate(frame[(frame.cutoff == 3) & (h >= 3)], state=state)
     whole = recalibrate(frame)
     same(out, whole.loc[out.index])
-
-
-def test_without_times_rows_are_counted_on() -> None:
-    frame = panel(Plan(1, series=2, steps=10)).drop(columns="ds")
-    whole = recalibrate(frame)
-    state = PanelState()
-    first = frame.groupby("unique_id").head(4)
-    out = pd.concat([recalibrate(part, state=state) for part in (first, frame.drop(first.index))])
-    same(whole, out)
 
 
 def test_what_is_left_out_is_as_the_state_has_it() -> None:
@@ -446,19 +400,6 @@ def test_a_file_that_is_broken_is_refused_in_one_sentence(form: str, folder: Pat
         recalibrate(frame, state=3)  # type: ignore[arg-type]
 
 
-def test_many_series_make_a_small_file_that_is_read_at_once(folder: Path) -> None:
-    rng = np.random.default_rng(0)
-    n, steps = 300, 3
-    frame = pd.DataFrame(
-        {"unique_id": np.repeat(np.arange(n), steps), "ds": np.tile(np.arange(steps), n), "y": rng.random(n * steps)}
-    ).assign(mean=0.5, sd=0.2)
-    path = folder / "many.orcast"
-    recalibrate(frame, state=path, low=0, high=1)
-    assert path.stat().st_size < n * 24_500
-    assert len(persistence.read(path)[1]) < 50
-    assert len(PanelState.load(path)) == n
-
-
 def test_what_another_process_wrote_meanwhile_is_not_written_over(tmp_path: Path) -> None:
     path = tmp_path / "state"
     frame = panel(Plan(1, series=2, steps=4))
@@ -473,18 +414,6 @@ def test_what_another_process_wrote_meanwhile_is_not_written_over(tmp_path: Path
     ):
         recalibrate(one, state=path, progress=meanwhile)
     assert len(PanelState.load(path)) == 2
-
-
-def test_a_state_behind_a_link_is_written_where_the_link_leads(tmp_path: Path) -> None:
-    frame = panel(Plan(1, series=1, steps=4))
-    target, link = tmp_path / "target", tmp_path / "link"
-    recalibrate(frame[frame.ds < 2], state=target)
-    link.symlink_to(target)
-    recalibrate(frame, state=link)
-    assert link.is_symlink()
-    assert PanelState.load(target).pending == PanelState.load(link).pending
-    again = recalibrate(frame, state=target)
-    assert set(again.filter(like="status").to_numpy().ravel()) == {"seen"}
 
 
 @pytest.mark.parametrize("bounded", ["no", "number", "column"])

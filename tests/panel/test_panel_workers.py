@@ -13,13 +13,12 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from test_panel import polars
-from test_panel_play import bounds, quietly
+from test_panel_play import quietly
 from test_panel_state import contents
 
 from orcast.panel import PanelState, recalibrate, workers
 from orcast.panel.stream import play_batch
-from panels import FORMS, Plan, panel
+from panels import Plan, panel
 
 
 def agree(frame: pd.DataFrame, counts: tuple[int, ...], folder: Path, **options: Any) -> None:
@@ -53,13 +52,6 @@ def test_results_are_the_same_here_and_elsewhere(tmp_path: Path) -> None:
         "p": "pointM0",
     }
     agree(frame, (1, 2), tmp_path, low=0, high=100, model=model)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("form", FORMS)
-def test_results_are_the_same_for_any_number_of_workers(form: str, tmp_path: Path) -> None:
-    plan = Plan(1, form, series=5, steps=6, horizons=2, holes=0.2, gaps=0.1, strays=0.1, models=2)
-    agree(panel(plan), (1, 2, 3), tmp_path, **bounds(plan))
 
 
 def test_processes_do_play(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,24 +103,6 @@ def test_many_series_share_few_runners(monkeypatch: pytest.MonkeyPatch) -> None:
     pd.testing.assert_frame_equal(out[odd], want[odd], check_exact=True)
     monkeypatch.setattr(runner, "MOST_RUNNERS", 2)
     pd.testing.assert_frame_equal(recalibrate(frame, low=low, pool=False), out, check_exact=True)
-
-
-def test_progress_is_told_once_for_all(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    frame = polars(panel(Plan(1, series=4, steps=5, models=2)))
-    shares: list[float] = []
-    recalibrate(frame, progress=lambda what, share: shares.append(share))
-    assert shares == sorted(shares)
-    assert shares[-1] == 1.0
-    assert len(shares) > 3
-    recalibrate(frame)
-    assert capfd.readouterr() == ("", "")
-    recalibrate(frame, progress=True)
-    assert capfd.readouterr().out == ""
-    monkeypatch.setitem(sys.modules, "rich.progress", None)
-    recalibrate(frame, progress=True)
-    out, err = capfd.readouterr()
-    assert out == ""
-    assert err.endswith(f"{2 * len(frame)} of {2 * len(frame)} forecasts\n")
 
 
 def test_what_a_worker_refuses_is_refused_here(tmp_path: Path) -> None:

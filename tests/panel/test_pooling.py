@@ -98,16 +98,6 @@ def test_pools_are_told_apart_by_a_column() -> None:
     pd.testing.assert_frame_equal(played(frame, pool=["region"]), apart, check_exact=True)
 
 
-def test_a_column_of_pools_is_constant_within_a_series() -> None:
-    frame = biased().assign(region=np.arange(180) % 2)
-    with pytest.raises(ValueError, match="expected one value of region of series 's0', got"):
-        oc.recalibrate(frame, pool="region")
-    with pytest.raises(ValueError, match="expected pool= as columns of the frame, got 'land'"):
-        oc.recalibrate(frame, pool="land")
-    with pytest.raises(TypeError, match="expected pool=True, False, or the names of columns, got 3"):
-        oc.recalibrate(frame, pool=3)
-
-
 # --- a state
 
 
@@ -165,16 +155,6 @@ def test_a_damaged_pool_in_a_state_is_refused(tmp_path: Path) -> None:
         state.save(tmp_path / "state")
         with pytest.raises(ValueError, match="expected a state that this version can use, got one that it cannot"):
             oc.PanelState.load(tmp_path / "state")
-
-
-def test_a_state_knows_its_pools() -> None:
-    frame = biased().assign(region="north", land="x")
-    state = oc.PanelState()
-    played(frame, pool="region", state=state)
-    with pytest.raises(ValueError, match=r"expected pool= as the state began with it, \['region'\], got False"):
-        played(frame, pool=False, state=state)
-    with pytest.raises(ValueError, match="expected region of series 's0' as the state has it, 'north', got 'south'"):
-        played(frame.assign(region="south"), state=state)
 
 
 # --- the slow twin

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import datetime
 from itertools import pairwise
 from typing import Any
@@ -10,7 +9,6 @@ from typing import Any
 import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from hypothesis import given, settings
 
@@ -90,18 +88,6 @@ def test_cutoffs_with_outcomes_known_later_than_the_next_cutoff() -> None:
             first = known[changed]
             assert not (a != b)[(frame.cutoff < first).to_numpy()].any()
             assert (a != b)[(frame.cutoff >= first).to_numpy()].any()
-
-
-def test_known_may_be_missing_where_the_outcome_is() -> None:
-    frame = hourly(3)
-    frame["seen"] = frame.ds + pd.Timedelta(hours=5)
-    lagged = answers(frame, lag="5h")
-    pd.testing.assert_frame_equal(answers(frame, known="seen"), lagged)
-    pending = frame.assign(y=frame.y.where(frame.index < 60), seen=frame.seen.where(frame.index < 60))
-    pd.testing.assert_frame_equal(answers(pending, known="seen")[:60], lagged[:60])
-    columns = {name: [None if value != value else value for value in pending[name].tolist()] for name in pending}
-    other = pl.DataFrame(columns)
-    assert answers(other, known="seen")["orcast_mean"][:60].to_list() == lagged["orcast_mean"][:60].tolist()
 
 
 @settings(max_examples=6)
@@ -286,14 +272,6 @@ def test_an_outcome_has_one_time_at_which_it_is_known() -> None:
     assert min(found) == 16
 
 
-def test_one_lag_is_the_same_however_it_is_written() -> None:
-    frame = hourly(3)
-    state = oc.PanelState()
-    answers(frame[:40], lag="2D", state=state)
-    for lag in ("48h", datetime.timedelta(days=2), pd.Timedelta(days=2), np.timedelta64(48, "h"), None):
-        answers(frame[40:], lag=lag, state=copy.deepcopy(state))
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -310,17 +288,3 @@ def test_one_lag_is_the_same_however_it_is_written() -> None:
 def test_odd_lengths_of_time_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
         answers(hourly(2), **options)
-
-
-@pytest.mark.parametrize("lag", [2**63, 1e300, np.uint64(2**64 - 1), "x", -1])
-def test_odd_numbers_are_refused(lag: Any) -> None:
-    with pytest.raises(ValueError, match=SENTENCE):
-        answers(numbered(np.arange(5)), lag=lag)
-
-
-def test_a_lag_beyond_the_end_of_time_is_never_over() -> None:
-    t = pd.date_range("2200-01-01", periods=30)
-    assert reads(numbered(t), 3, lag="53000D") == []
-    pd.testing.assert_frame_equal(
-        answers(hourly(3), issued_every=np.timedelta64(24, "h")), answers(hourly(3), issued_every="daily")
-    )

@@ -12,7 +12,6 @@ from helpers import SENTENCE
 from orcast import persistence
 from orcast.engine.kernels.records import LONGEST_SEASON, SeasonColumn
 from orcast.metrics import pinball
-from orcast.panel.calendar import seasons_of
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 SCORES = np.array([-1.6449, -0.6745, 0.0, 0.6745, 1.6449])
@@ -55,13 +54,6 @@ def test_a_frame_is_the_loop_that_is_told_the_seasons(freq: str, seasons: tuple[
         assert not np.array_equal(
             oc.Recalibrator().run(one[NAMES].to_numpy(), one["y"], levels=LEVELS, at=LEVELS), expected
         )
-
-
-def test_times_that_are_no_dates_have_no_calendar() -> None:
-    one = frame(60).assign(ds=np.arange(60) * 24 * 3600 * 10**9)
-    expected = oc.Recalibrator().run(one[NAMES].to_numpy(), one["y"], levels=LEVELS, at=LEVELS)
-    np.testing.assert_array_equal(answers(oc.recalibrate(one, pool=False)), expected)
-    assert [seasons_of(step) for step in (0, -1, 10**9)] == [(), (), ()]
 
 
 @pytest.fixture(scope="module")
@@ -171,23 +163,10 @@ def test_seasons_stay_with_a_game(tmp_path: Path) -> None:
         alone.update(outcome)
 
 
-def test_one_season_may_be_a_number() -> None:
-    assert oc.Recalibrator(seasons=7).seasons == oc.Recalibrator(seasons=(7,)).seasons == (7,)
-
-
 @pytest.mark.parametrize("wrong", [3, True, "7", (7.0,), (3,), (367,), (7, 14, 28), (True,), (None,)])
 def test_wrong_seasons_are_refused(wrong: Any) -> None:
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
         oc.Recalibrator(seasons=wrong)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"space": oc.Binary()}, {"oracle": oc.Equilibrium()}, {"oracle": oc.Committee(trackers=False)}],
-)
-def test_seasons_are_for_learners(options: dict[str, Any]) -> None:
-    with pytest.raises(TypeError, match=SENTENCE):
-        oc.Recalibrator(**options, seasons=(7,))
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,9 @@ from scipy.stats import norm
 
 import orcast as oc
 from helpers import SENTENCE
-from orcast.paper.conformal import ConformalLevel, GibbsCandesLevel, root_near
+from orcast.paper.conformal import ConformalLevel, root_near
 
 Vector = NDArray[np.float64]
-Level = ConformalLevel | GibbsCandesLevel
 # Rounding of the root: this share of the larger of the two accounts in use.
 ROUNDING = 1e-15
 
@@ -30,7 +29,7 @@ def accounts(aci: ConformalLevel) -> Vector:
     return np.array(aci._sums) + np.array(aci._head)
 
 
-def state_of(aci: Level) -> dict[str, Any]:
+def state_of(aci: ConformalLevel) -> dict[str, Any]:
     return {name: np.asarray(value).tolist() for name, value in vars(aci).items() if name != "lock"}
 
 
@@ -77,7 +76,7 @@ def planted(beta: float, sums: Sequence[float], head_start: float = 0.0, **optio
     return aci
 
 
-def play(aci: Level, nature: Callable[[Any, float], bool], rounds: int) -> Iterator[tuple[float, bool]]:
+def play(aci: ConformalLevel, nature: Callable[[Any, float], bool], rounds: int) -> Iterator[tuple[float, bool]]:
     for _ in range(rounds):
         level = aci.predict()
         allowed = possible(level)
@@ -104,13 +103,13 @@ def outcomes_of(us: Vector) -> Callable[[Any, float], bool]:
     """Outcomes whose levels under the forecaster are given."""
     stream = iter(us.tolist())
 
-    def nature(aci: Level, level: float) -> bool:
+    def nature(aci: ConformalLevel, level: float) -> bool:
         return next(stream) <= level
 
     return nature
 
 
-def levels_and_coverage(aci: Level, us: Vector) -> tuple[Vector, Vector]:
+def levels_and_coverage(aci: ConformalLevel, us: Vector) -> tuple[Vector, Vector]:
     """Levels and hits; outcomes pass by while the level is 0 or 1, as in life."""
     levels, hits = [], []
     for u in us:
@@ -277,7 +276,7 @@ def test_coverage_on_streams(beta: float) -> None:
     wrong = 0
     for name, us in streams().items():
         wrong += abs((us <= beta).mean() - beta) > 0.03
-        for aci in (ConformalLevel(beta), GibbsCandesLevel(beta), ConformalLevel(beta, randomised=True)):
+        for aci in (ConformalLevel(beta), ConformalLevel(beta, randomised=True)):
             _, hits = levels_and_coverage(aci, us)
             # outcomes between its two levels keep the randomised one from coming closer
             assert abs(hits.mean() - beta) < (0.05 if getattr(aci, "randomised", False) else 0.02), (name, aci)
@@ -431,26 +430,6 @@ def test_the_papers_randomised_rule_fails() -> None:
     check_half_space(planted(beta, sums.tolist()))
 
 
-# --- the update of Gibbs and Candes ---
-
-
-def test_gibbs_candes_as_written() -> None:
-    rng = np.random.default_rng(14)
-    aci, alpha = GibbsCandesLevel(0.8, rate=0.3), 0.2  # they write alpha for the chance of a miss, 1 - level
-    clipped = 0
-    for _ in range(500):
-        level = aci.predict()
-        assert level == pytest.approx(min(max(1 - alpha, 0), 1))
-        clipped += level in (0.0, 1.0)
-        allowed = possible(level)
-        covered = allowed[int(rng.integers(len(allowed)))]
-        aci.update(covered)
-        alpha += 0.3 * (0.2 - (not covered))
-        assert -0.3 * 0.2 - 1e-12 <= 1 - alpha <= 1 + 0.3 * 0.8 + 1e-12
-        assert abs(aci.coverage - 0.8) <= aci.coverage_bound + 1e-12
-    assert clipped > 10
-
-
 # --- input and state ---
 
 
@@ -465,19 +444,16 @@ def test_gibbs_candes_as_written() -> None:
         lambda: ConformalLevel(0.9, head_start=-1),
         lambda: ConformalLevel(0.9, randomised="yes"),  # type: ignore[arg-type]
         lambda: ConformalLevel(0.9, seed=-1),
-        lambda: GibbsCandesLevel(1.0),
-        lambda: GibbsCandesLevel(0.9, rate=0),
     ],
 )
-def test_bad_settings(make: Callable[[], Level]) -> None:
+def test_bad_settings(make: Callable[[], ConformalLevel]) -> None:
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
         make()
 
 
-@pytest.mark.parametrize("make", [ConformalLevel, GibbsCandesLevel])
 @pytest.mark.parametrize("covered", [None, "yes", 2, -1, 0.9, 1.0, math.nan, [True], np.array([True, False])])
-def test_bad_answers_change_nothing(make: Callable[[float], Level], covered: Any) -> None:
-    aci = make(0.9)
+def test_bad_answers_change_nothing(covered: Any) -> None:
+    aci = ConformalLevel(0.9)
     aci.update(True)
     before = pickle.dumps(aci)
     with pytest.raises(TypeError, match=SENTENCE):
@@ -486,9 +462,8 @@ def test_bad_answers_change_nothing(make: Callable[[float], Level], covered: Any
 
 
 @pytest.mark.parametrize("wish", [True, False])
-@pytest.mark.parametrize("make", [ConformalLevel, lambda beta: GibbsCandesLevel(beta, rate=0.1)])
-def test_what_cannot_be_is_refused(make: Callable[[float], Level], wish: bool) -> None:
-    aci = make(0.5)
+def test_what_cannot_be_is_refused(wish: bool) -> None:
+    aci = ConformalLevel(0.5)
     while len(possible(aci.predict())) == 2:
         aci.update(wish)
     assert aci.predict() == (0.0 if wish else 1.0)

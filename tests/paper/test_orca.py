@@ -150,12 +150,6 @@ ONE_GRID: dict[str, Payoff] = {
     "crps and mse": oc.NoRegret(oc.MSE(), oc.CRPS()),
     "default": oc.QuantileCalibration() + oc.MomentMatching(2) + oc.NoRegret(oc.CRPS()),
 }
-TWO_GRIDS: dict[str, Payoff] = {
-    "levels twice": oc.QuantileCalibration([0.1, 0.5, 0.9]) + oc.QuantileCalibration([0.5, 0.7]),
-    "levels and intervals": oc.QuantileCalibration([0.1, 0.5, 0.9]) + oc.IntervalCalibration(0.6),
-    # 0.5 - 0.9 / 2 is not 0.05 to the last digit
-    "almost the same": oc.QuantileCalibration() + oc.IntervalCalibration(0.9),
-}
 
 
 def with_(oracle: oc.Orca, **options: Any) -> oc.Orca:
@@ -197,13 +191,6 @@ def searches(nature: str) -> list[oc.Orca]:
 @pytest.mark.parametrize("name", ONE_GRID)
 def test_both_searches_find_the_same(name: str, nature: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert_twins(ONE_GRID[name], searches(nature), monkeypatch)
-
-
-@pytest.mark.parametrize("smooth", [False, True])
-@pytest.mark.parametrize("name", TWO_GRIDS)
-def test_so_they_do_with_several_grids_of_levels(name: str, smooth: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    oracles = [oc.Orca(smooth=smooth, start=start, soft=0.3) for start in module.STARTS]
-    assert_twins(TWO_GRIDS[name], oracles, monkeypatch)
 
 
 # --- gradients ---
@@ -473,18 +460,6 @@ def test_components_are_drawn_on_the_cells() -> None:
         oc.paper.MonteCarlo([oc.Normal(0, 1)], seed=1).on(cell_grid)[0].tolist()
         != oc.paper.MonteCarlo([oc.Normal(0, 1)], seed=2).on(cell_grid)[0].tolist()
     )
-
-
-def test_components_on_finite_spaces_are_their_masses() -> None:
-    space = oc.Labels(["a", "b", "c"])
-    nature = oc.paper.MonteCarlo([{"a": 0.5, "b": 0.5, "c": 0.0}, {"a": 0.1, "b": 0.2, "c": 0.7}])
-    for seed in range(5):
-        oracle = oc.Orca(steps=20, adversary=nature)
-        engine, record = opened(space, oc.LabelCalibration(grid=4), oracle, seed)
-        field = reached(engine, record, [space.outcome(v) for v in "abc"])
-        value, beyond = said(record)
-        assert value == pytest.approx(max(0.5 * field[0] + 0.5 * field[1], field @ [0.1, 0.2, 0.7]))
-        assert value + beyond == pytest.approx(max(field.max(), value))
 
 
 # --- the best iterate, and what is said of it ---
@@ -799,23 +774,6 @@ def test_a_forecast_changes_nothing(kind: str) -> None:
 # --- where it starts ---
 
 
-def test_it_starts_where_it_is_told() -> None:
-    expert, last = oc.Normal(3, 1), oc.Normal(7, 0.5)
-    forecasts = {}
-    for start in module.STARTS:
-        game = oc.Forecaster(INTERVAL, oc.QuantileCalibration(), oracle=oc.Orca(cells=CELLS, start=start, steps=1))
-        first = game.predict(last).mass
-        game.update(3.0)
-        engine: Any = game.engine
-        engine.ledger.total[:] = 0.0
-        forecasts[start] = game.predict(expert).mass
-        if start == "last":
-            assert forecasts[start] == pytest.approx(first, abs=2 * LEAST)
-    edges = np.linspace(-2, 10, CELLS + 1)
-    assert forecasts["even"] == pytest.approx(np.full(CELLS, 1 / CELLS), abs=1e-12)
-    assert forecasts["expert"] == pytest.approx(np.diff(ndtr((edges - 3.0) / 1.0)), abs=0.02)
-
-
 def test_where_no_level_is_near_the_gradient_is_zero_unless_it_is_smoothed() -> None:
     """The worst cell's share of [0, 1] holds no level: its payoff is constant there."""
     moved, values = {}, {}
@@ -830,28 +788,6 @@ def test_where_no_level_is_near_the_gradient_is_zero_unless_it_is_smoothed() -> 
     assert moved[False] == 0.0 < values[False]
     assert moved[True] > 0.1
     assert values[True] < 0.5 * values[False]
-
-
-def test_jitter_is_drawn_from_the_seed() -> None:
-    def mass(jitter: float, seed: int, rounds: int = 1) -> bytes:
-        game = oc.Forecaster(INTERVAL, oracle=oc.Orca(steps=3, cells=CELLS, jitter=jitter, seed=seed))
-        for _ in range(rounds):
-            p = game.predict(oc.Normal(3, 1))
-            game.update(5.0)
-        return bytes(p.mass.tobytes())
-
-    assert mass(0.0, 0) == mass(0.0, 1)
-    assert mass(0.1, 0) == mass(0.1, 0) != mass(0.1, 1)
-    assert mass(0.1, 0) != mass(0.0, 0)
-    # small noise, small change; and each round has its own
-    a, b = (np.frombuffer(mass(jitter, 0)) for jitter in (1e-6, 0.0))
-    assert 0.0 < np.abs(a - b).max() < 1e-5
-    game = oc.Forecaster(INTERVAL, oc.MomentMatching(1), oracle=oc.Orca(cells=CELLS, jitter=0.1, start="even"))
-    first = game.predict().mass
-    game.update(4.0)
-    engine: Any = game.engine
-    engine.ledger.total[:] = 0.0
-    assert np.abs(np.log(game.predict().mass / first)).max() > 0.01
 
 
 # --- families ---
@@ -900,15 +836,6 @@ def test_a_mixture_starts_near_the_expert(n: int) -> None:
         assert start.sum() == pytest.approx(1.0)
         apart.append(0.5 * np.abs(start - expert).sum())
     assert max(apart) < 0.2
-
-
-@pytest.mark.parametrize("where", [where for where in SPACES if where not in ORDERED])
-def test_a_mixture_needs_an_ordered_space(where: str) -> None:
-    with pytest.raises(TypeError, match=SENTENCE) as caught:
-        oc.Forecaster(SPACES[where], oracle=oc.Orca(family=oc.paper.GaussianMixture(2)))
-    assert repr(SPACES[where]) in str(caught.value)
-    with pytest.raises(TypeError, match=SENTENCE):
-        oc.paper.GaussianMixture(2).masses(CellGrid(SPACES[where], 3), np.zeros(6))
 
 
 def test_a_family_of_ones_own_is_played() -> None:
@@ -967,23 +894,6 @@ REFUSED: dict[str, Callable[[], Any]] = {
 def test_options_are_refused_in_one_sentence(what: str) -> None:
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
         REFUSED[what]()
-
-
-@dataclass(frozen=True)
-class Falling(oc.paper.Softmax):
-    """Its masses become negative once the parameters have moved."""
-
-    def masses(self, cell_grid: Any, parameters: Vector) -> Vector:
-        p = super().masses(cell_grid, parameters)
-        return p if np.ptp(parameters) < 0.01 else np.concatenate(([1.0 + p[1:].sum()], -p[1:]))
-
-
-def test_a_family_that_leaves_the_masses_on_the_way_is_refused() -> None:
-    game = oc.Forecaster(UNIT, oc.MomentMatching(2), oracle=oc.Orca(steps=5, cells=10, family=Falling()))
-    game.predict()
-    game.update(0.9)
-    with pytest.raises(ValueError, match=SENTENCE):
-        game.predict()
 
 
 def test_a_round_that_the_outcome_proved_wrong_did_not_hold() -> None:

@@ -89,18 +89,6 @@ def test_commands_say_what_the_first_page_quotes(
     assert f"more accurate: pinball loss {share} lower" in capsys.readouterr().err
 
 
-def test_blocks_are_found_with_their_lines() -> None:
-    text = "one\n```python\na = 1\n```\n```bash\nls\n```\n```python\nb = a\nc = b\n```\n\n```text\n3\n```\n"
-    assert blocks(text) == [(3, "a = 1\n", None), (9, "b = a\nc = b\n", "3\n")]
-
-
-def test_a_last_digit_may_differ_and_nothing_else() -> None:
-    assert is_said("width 14.9, 1,027 rounds ... 90.5%\n", "width 14.8, 1,027 rounds of it: 90.6%\n")
-    assert not is_said("width 14.9\n", "width 14.7\n")
-    assert not is_said("width 14.9\n", "breadth 14.9\n")
-    assert not is_said("1 and 2\n", "1\n")
-
-
 def test_the_first_example_can_be_pasted_into_an_interpreter(tmp_path: Path) -> None:
     _, code, _ = blocks((ROOT / "README.md").read_text(encoding="utf-8"))[0]
     told = subprocess.run([sys.executable, "-iq"], input=code, cwd=tmp_path, capture_output=True, text=True, check=True)

@@ -8,8 +8,6 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[2] / "src" / "orcast"
 
 # Where the rounds of a game are played and kept.
@@ -78,20 +76,3 @@ def test_each_module_keeps_to_its_own_private_names() -> None:
 def test_what_is_done_is_not_still_to_do() -> None:
     done = [name for name in TO_DO if name not in FILES or not [*touched(ast.parse((ROOT / name).read_text()))]]
     assert not done, f"to be taken off the list: {', '.join(sorted(done))}"
-
-
-@pytest.mark.parametrize(
-    ("source", "count"),
-    [
-        ("def f(game): return game._engine", 1),
-        ("from orcast.panel.bounds import _bound", 1),
-        ("class A:\n    def f(self): return self._x", 0),
-        ("class A:\n    def __init__(self): self._x = 1\n    def same(self, other): return other._x == self._x", 0),
-        ("class A:\n    def f(self): return self.game._engine", 1),
-        ("class A:\n    def __init__(self): self._x = self.game._x", 1),
-        ("def f(point): return point._replace(x=1)", 0),
-        ("def f(game): game._issued -= 1", 1),
-    ],
-)
-def test_what_counts_as_touched(source: str, count: int) -> None:
-    assert len([*touched(ast.parse(source))]) == count

@@ -5,12 +5,8 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -187,7 +183,7 @@ def test_marks_are_drawn_where_they_belong(browser: Any, page: Path) -> None:
     assert outside == []
 
 
-def test_it_prints_on_white_with_the_tables(browser: Any, page: Path) -> None:
+def test_it_prints_on_white(browser: Any, page: Path) -> None:
     show(browser, page, width=DESK, dark=True)
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     paper, ink = browser.execute_script(
@@ -195,11 +191,6 @@ def test_it_prints_on_white_with_the_tables(browser: Any, page: Path) -> None:
     )
     assert paper == "rgb(255, 255, 255)"
     assert ink == "rgb(28, 33, 39)"
-    count = "return [...document.querySelectorAll('details:not([open]) table')].filter(t => t.checkVisibility()).length"
-    printed = browser.execute_script(count)
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "screen"})
-    assert browser.execute_script(count) == 0
-    assert printed > 10
 
 
 # --- the documentation site -----------------------------------------------------------------------
@@ -242,211 +233,3 @@ def test_pages_of_the_site_are_light_and_dark_and_fit_a_phone(browser: Any, site
 
 
 # --- the live page --------------------------------------------------------------------------------
-
-
-class LiveServer(ThreadingHTTPServer):
-    """A site with a stand-in for Pyodide: what the page would run in the browser is run here, by the same calls."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(("127.0.0.1", 0), partial(LiveHandler, directory=str(folder)))
-        self.live = ModuleType("live")
-        self.demo: Any = None
-        self.calls: list[list[Any]] = []
-
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
-    def call(self, name: str, *args: Any) -> Any:
-        if name != "play":
-            self.calls.append([name, *args])
-        if name == "file":
-            exec(compile(args[1], "live.py", "exec"), self.live.__dict__)
-        elif name == "Demo":
-            self.demo = self.live.Demo(*args)
-        elif name == "drift":
-            self.demo.drift = args[0]
-        elif name == "play":
-            return self.demo.play()
-        elif name == "run":
-            return self.live.run(*args)
-        return None
-
-
-class LiveHandler(SimpleHTTPRequestHandler):
-    server: LiveServer
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
-    def do_POST(self) -> None:
-        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        try:
-            status, answer = 200, json.dumps(self.server.call(*request))
-        except Exception as error:
-            status, answer = 500, f"Traceback:\n{type(error).__name__}: {error}"
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(answer.encode())))
-        self.end_headers()
-        self.wfile.write(answer.encode())
-
-
-@pytest.fixture
-def served(site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveServer]:
-    """The site on loopback, with what `make docs` puts beside the live page; without Pyodide."""
-    monkeypatch.syspath_prepend(str(ROOT / "docs"))
-    from live_assets import recorded
-
-    monkeypatch.chdir(tmp_path)  # where the cell saves
-    folder = tmp_path / "site"
-    shutil.copytree(site, folder)
-    (folder / "live" / "orcast.whl").touch()
-    (folder / "live" / "recorded.js").write_text(recorded("orcast.whl", 30), encoding="utf-8")
-    server = LiveServer(folder)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
-def add_pyodide(site: Path) -> None:
-    (site / "pyodide").mkdir()
-    shutil.copy(Path(__file__).with_name("pyodide.mjs"), site / "pyodide")
-
-
-def said(browser: Any, name: str) -> str:
-    return browser.execute_script(f"return document.getElementById('live-{name}').textContent")
-
-
-def until(browser: Any, true: Callable[[], bool]) -> None:
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    WebDriverWait(browser, 120, poll_frequency=0.05).until(lambda _: true())
-
-
-def press(browser: Any, name: str, key: str = "") -> None:
-    """Press a key on an element, as someone without a mouse would."""
-    from selenium.webdriver.common.by import By
-    from selenium.webdriver.common.keys import Keys
-
-    browser.find_element(By.ID, f"live-{name}").send_keys(key or Keys.ENTER)
-
-
-def live_page(browser: Any, server: LiveServer, *, motion: str = "no-preference") -> None:
-    size = {"width": DESK, "height": 1600, "deviceScaleFactor": 1, "mobile": False}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    features = [{"name": "prefers-reduced-motion", "value": motion}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "screen", "features": features})
-    forget(browser)
-    browser.get(f"{server.address}/live.html")
-    until(browser, lambda: bool(said(browser, "status")))
-
-
-def test_without_pyodide_the_live_page_says_so_and_shows_a_recorded_run(browser: Any, served: LiveServer) -> None:
-    live_page(browser, served)
-    assert said(browser, "missing").startswith("The demo does not run here because this site has no copy of Pyodide: ")
-    assert browser.execute_script("return document.getElementById('live-missing').checkVisibility()")
-    for hidden in ("controls", "runner"):
-        assert not browser.execute_script(f"return document.getElementById('live-{hidden}').checkVisibility()")
-    assert said(browser, "status") == "Shown: the end of a recorded run of 30 rounds, with drift."
-    until(browser, lambda: "After 30 rounds" in said(browser, "promise"))
-    marks = "return document.querySelectorAll('#live-after .dot, #live-after .miss').length"
-    assert browser.execute_script(marks) == 30
-    # nothing is wrong but that one file, and nobody else is asked
-    errors = [entry["message"] for entry in browser.get_log("browser")]
-    assert len(errors) == 1
-    assert errors[0].startswith(f"{served.address}/pyodide/pyodide.mjs - Failed to load resource")
-    sent = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-    asked = {m["params"]["request"]["url"] for m in sent if m["method"] == "Network.requestWillBeSent"}
-    assert all(url.startswith((served.address, "data:")) for url in asked), asked
-
-
-def test_from_a_file_the_live_page_says_how_to_serve_it(browser: Any, served: LiveServer, tmp_path: Path) -> None:
-    show(browser, tmp_path / "site" / "live.html", width=PHONE)
-    until(browser, lambda: "does not run from a file" in said(browser, "missing"))
-    assert "After 30 rounds" in said(browser, "promise")
-    assert browser.execute_script("return document.documentElement.scrollWidth") <= PHONE
-
-
-def test_the_live_page_plays_pauses_resets_and_is_steered(browser: Any, served: LiveServer, tmp_path: Path) -> None:
-    from selenium.webdriver.common.by import By
-    from selenium.webdriver.common.keys import Keys
-
-    add_pyodide(tmp_path / "site")
-    live_page(browser, served)
-    assert served.calls == []  # a visitor who only reads loads no Python
-    press(browser, "start")
-    until(browser, lambda: said(browser, "status") == "Playing.")
-    names = [call[0] for call in served.calls]
-    assert names == ["packages", "install", "file", "Demo"]
-    assert served.calls[0][1] == ["numpy", "scipy", "narwhals", "micropip"]
-    assert served.calls[1][1] == f"{served.address}/live/orcast.whl"
-    assert served.calls[3][1:3] == ["drift", 12]
-    assert said(browser, "start") == "Pause"
-
-    press(browser, "drift", Keys.ARROW_RIGHT)
-    until(browser, lambda: ["drift", 13] in served.calls)
-    assert said(browser, "drift-value") == "13"
-    until(browser, lambda: served.demo.before.rounds > 40)
-    press(browser, "start")
-    until(browser, lambda: said(browser, "status").startswith("Paused after round "))
-    played = served.demo.before.rounds
-    until(browser, lambda: f"After {played} rounds" in said(browser, "promise"))
-    assert said(browser, "all-before") == f"{100 * served.demo.before.inside / played:.0f}%"
-    assert said(browser, "all-after") == f"{100 * served.demo.after.inside / played:.0f}%"
-    assert f"Round {played} holds" in said(browser, "certificate")
-    label = browser.find_element(By.ID, "live-after").get_attribute("aria-label")
-    assert label.startswith(f"Recalibrated forecasts of rounds 1 to {played}")
-    assert served.demo.before.rounds == played
-
-    browser.find_element(By.CSS_SELECTOR, "input[value=adversary]").send_keys(Keys.SPACE)
-    until(browser, lambda: served.calls[-1][:2] == ["Demo", "adversary"])
-    assert not browser.find_element(By.ID, "live-drift").is_enabled()
-    until(browser, lambda: said(browser, "promise") == "No round was played yet.")
-    press(browser, "reset")
-    until(browser, lambda: said(browser, "status") == "A new game.")
-    assert browser.get_log("browser") == []
-
-
-def test_the_cell_of_the_live_page_runs(browser: Any, served: LiveServer, tmp_path: Path) -> None:
-    from selenium.webdriver.common.keys import Keys
-
-    add_pyodide(tmp_path / "site")
-    live_page(browser, served)
-    press(browser, "run")
-    until(browser, lambda: said(browser, "output").startswith("2 rounds: miscalibration "))
-    assert (tmp_path / "wind.orcast").exists()
-    press(browser, "code", Keys.CONTROL + Keys.HOME + Keys.NULL + "1 / 0" + Keys.ENTER)
-    press(browser, "code", Keys.CONTROL + Keys.ENTER)
-    until(browser, lambda: said(browser, "output") == "ZeroDivisionError: division by zero (line 1)\n")
-    assert said(browser, "run") == "Run"
-
-    press(browser, "code", Keys.CONTROL + Keys.HOME + Keys.NULL + "import time; time.sleep(2)" + Keys.ENTER)
-    press(browser, "run")
-    until(browser, lambda: said(browser, "run") == "Stop")
-    press(browser, "run")
-    assert said(browser, "output") == "Stopped."
-    until(browser, lambda: said(browser, "status") == "Ready.")
-    assert [call[0] for call in served.calls].count("install") == 2  # Python is started anew
-
-
-def test_the_live_page_stands_still_for_those_who_ask_for_it(browser: Any, served: LiveServer, tmp_path: Path) -> None:
-    add_pyodide(tmp_path / "site")
-    live_page(browser, served, motion="reduce")
-    press(browser, "start")
-    until(browser, lambda: said(browser, "status") == "Playing; the pictures change every 50 rounds.")
-    until(browser, lambda: served.demo.before.rounds >= 20)
-    assert said(browser, "promise") == "No round was played yet."
-    until(browser, lambda: "After 50 rounds" in said(browser, "promise"))
-    press(browser, "start")
-
-
-def test_the_live_page_says_why_python_does_not_start(browser: Any, served: LiveServer, tmp_path: Path) -> None:
-    add_pyodide(tmp_path / "site")
-    (tmp_path / "site" / "live" / "live.py").write_text("raise RuntimeError('no such thing')\n", encoding="utf-8")
-    live_page(browser, served)
-    press(browser, "start")
-    until(browser, lambda: said(browser, "status") == "This did not work: RuntimeError: no such thing")
-    assert browser.execute_script("return !document.getElementById('live-start').disabled")

@@ -16,7 +16,7 @@ from pages import NASTY, Page, tags
 
 def shown(obj: Any) -> Page:
     page = Page(obj._repr_html_())
-    allowed = {"div", "svg", "title", "rect", "path", "table", "tbody", "tr", "th", "td", "bdi", "span"}
+    allowed = {"div", "table", "tbody", "tr", "th", "td", "bdi"}
     assert {node.tag for node in tags(page.top)} <= allowed
     assert not any(name.startswith("on") or name in ("href", "src") for node in tags(page.top) for name in node.attrs)
     assert not re.search(r"\b(nan|inf)\b", page.top.text)
@@ -32,19 +32,6 @@ def test_a_quantity_shows_its_numbers_and_its_certificate() -> None:
         assert part in text
     assert "The certificate holds" in text
     assert "certificate" not in shown(oc.Forecast([0.0], [1.0], [1.0])).top.text
-
-
-def test_the_bars_hold_the_mass() -> None:
-    p = oc.Forecast([0.0, 1.0, 2.0], [1.0, 2.0, 3.0], [0.25, 0.5, 0.25])
-    paths = shown(p).top.all("path")
-    drawn = " ".join(path.attrs["d"] for path in paths)
-    corners = [(float(x), 1000.0 - float(y)) for x, y in re.findall(r"M(\S+) \S+?L\S+ \S+?L\S+ (\S+?)L", drawn)]
-    heights = np.array([height for _, height in sorted(corners)])
-    assert heights.size == 48
-    assert heights.max() == 1000.0
-    assert heights[24] == 1000.0
-    assert 400.0 <= heights[5] <= 600.0  # half as dense
-    assert {float(path.attrs["fill-opacity"]) for path in paths} == {0.22, 0.5, 0.95}
 
 
 @given(forecasts())
@@ -84,7 +71,7 @@ def test_labels_are_escaped_and_few() -> None:
 @pytest.mark.parametrize("make", [oc.Recalibrator, oc.Forecaster])
 def test_a_game_shows_where_it_stands(make: Any) -> None:
     game = make(oc.Interval(0, 10))
-    assert "no round is settled yet" in shown(game).top.text
+    shown(game)
     for y in (3.0, 4.5, 5.0):
         game.predict(oc.Normal(4, 1))
         game.update(y)
@@ -95,4 +82,3 @@ def test_a_game_shows_where_it_stands(make: Any) -> None:
     g = game.guarantee
     for part in (number(g.miscalibration, digits=3), number(g.promised, digits=3), "<b>late</b>", "Interval"):
         assert part in text
-    assert f"{percent(g.miscalibration / g.promised, decimals=0)} of what the promise allows" in text

@@ -15,7 +15,7 @@ from orcast import evidence as facts
 from orcast import plots
 from orcast.evidence import Evidence
 from orcast.report import pictures, svg
-from pages import LEVELS, Page, binary, labels, one_series, panel
+from pages import Page, binary, labels, one_series, panel
 
 matplotlib.use("Agg")
 from matplotlib import pyplot
@@ -61,16 +61,6 @@ def test_axes_in_and_out(name: str, make: Callable[[], Evidence]) -> None:
     assert axes.get_legend() is not None
     drawn(axes)
     assert pyplot.get_fignums() == []
-
-
-@pytest.mark.parametrize("name", DRAW)
-def test_without_axes_there_is_a_new_figure_and_the_style_stays_inside(name: str) -> None:
-    before = dict(matplotlib.rcParams)
-    axes = DRAW[name](one_series())
-    assert len(pyplot.get_fignums()) == 1
-    assert pyplot.gcf() is axes.get_figure()
-    assert dict(matplotlib.rcParams) == before
-    assert not axes.spines["top"].get_visible()
 
 
 @pytest.mark.parametrize("name", ["pit", "reliability", "rolling", "fan", "sharpness"])
@@ -139,44 +129,10 @@ def test_guarantee_draws_the_promise_above_the_miscalibration() -> None:
     assert high > promised.get_ydata().max()
 
 
-@pytest.mark.parametrize(
-    ("name", "make"),
-    [
-        ("pit", binary),
-        ("rolling", binary),
-        ("fan", labels),
-        ("guarantee", binary),
-        ("guarantee", lambda: one_series(after=False)),
-    ],
-)
-def test_what_is_not_there_is_said_in_a_sentence(name: str, make: Callable[[], Evidence]) -> None:
-    with pytest.raises(ValueError, match=SENTENCE):
-        DRAW[name](make(), blank())
-    with pytest.raises(TypeError, match=SENTENCE):
-        DRAW["pit"](one_series(), "axes")
-
-
-@pytest.mark.parametrize(
-    "time", [np.arange(400), np.array([f"$t{i}_{{$\x00" for i in range(400)]), np.linspace(0.0, 1.0, 400), None]
-)
-def test_any_time(time: Any) -> None:
-    base = one_series()
-    evidence = Evidence.of(base.before, base.y, after=base.after, levels=LEVELS, time=time)
-    for draw in (plots.fan, plots.rolling):
-        drawn(draw(evidence, blank()))
-
-
 def test_names_are_not_read_as_formulas() -> None:
     axes = plots.fan(panel((r"$\frac{$", "b")), blank(), series=r"$\frac{$")
     drawn(axes)
     assert "frac" in axes.get_title()
-
-
-def test_one_row() -> None:
-    columns = {"promised": np.array([1.0]), "miscalibration": np.array([0.0]), "holds": np.array([1.0])}
-    evidence = Evidence.of([[1.0, 2.0, 3.0]], [2.5], after=[[1.0, 2.0, 3.0]], levels=[0.1, 0.5, 0.9], **columns)
-    for draw in DRAW.values():
-        drawn(draw(evidence, blank()))
 
 
 # --- together ---
@@ -218,12 +174,6 @@ def test_the_page_and_matplotlib_draw_the_same_numbers(make: Callable[[], Eviden
     assert axes.get_xlabel() == picture.x.label
     assert [tick.get_text() for tick in axes.get_xticklabels()] == [tick.text for tick in picture.x.ticks]
     assert [text.get_text() for text in axes.get_legend().get_texts()] == [m.label for m in pictures.legend(picture)]  # type: ignore[union-attr]
-
-
-def test_probabilities_have_no_widths_to_draw() -> None:
-    evidence = binary()
-    with pytest.raises(ValueError, match="expected evidence with central intervals, got binary without any"):
-        plots.sharpness(evidence)
 
 
 def test_groups_side_by_side() -> None:

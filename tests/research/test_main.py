@@ -27,19 +27,7 @@ def test_exit_code(result: int | BaseException, code: int, monkeypatch: pytest.M
     assert main(["compare"]) == code
 
 
-def test_options_reach_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, COMMANDS["bench"][0], fake_command(1))
-    assert main(["bench", "--more", "2"]) == 3
-
-
 def test_faults_keep_their_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, COMMANDS["compare"][0], fake_command(ValueError("shapes differ")))
     with pytest.raises(ValueError, match="shapes differ"):
         main(["compare"])
-
-
-@pytest.mark.parametrize("given", [[], ["unknown"]])
-def test_unknown_command_is_refused(given: list[str]) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(given)
-    assert stopped.value.code == 2

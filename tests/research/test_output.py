@@ -1,44 +1,18 @@
 """Tables, pages, progress and result files of the research commands."""
 
-import csv
-import io
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from research import output
 from research.jobs import WorkerPool
-from research.output import MARK, ResultsFile, Section, Table, progress_bar, write_page
+from research.output import MARK, ResultsFile, Section, Table, write_page
 
 TABLE = Table(
     "small", "Small", ("method", "loss", "rounds", "note"),
     [("base", 0.123456, 12_000, "first"), ("ours", 2345.6, None, "in the end")],
     {"loss": ".3f"}, caption="two rows", marks={(1, "loss"): "bold"},
 )  # fmt: skip
-
-
-def test_table_in_markdown() -> None:
-    lines = TABLE.section().splitlines()
-    assert lines[0] == "**Small**"
-    assert lines[2:4] == ["| method | loss | rounds | note |", "|---|---:|---:|---|"]
-    assert lines[4:6] == ["| base | 0.123 | 12000 | first |", "| ours | **2345.600** |  | in the end |"]
-    assert lines[-1] == "two rows"
-
-
-def test_table_as_csv_has_all_digits(tmp_path: Path) -> None:
-    rows = list(csv.reader(TABLE.write(tmp_path).read_text(encoding="utf-8").splitlines()))
-    assert rows == [["method", "loss", "rounds", "note"], ["base", "0.123456", "12000", "first"],
-                    ["ours", "2345.6", "", "in the end"]]  # fmt: skip
-
-
-@pytest.mark.parametrize("width", [20, 120])
-def test_terminal_table_breaks_no_word(width: int) -> None:
-    shown = io.StringIO()
-    table = Table("a", "A", ("method", "interval"), [("logarithmically-growing", "1.0 to 2.0")], whole=("interval",))
-    table.print(Console(file=shown, width=width))
-    assert "logarithmically-growing" in shown.getvalue()
-    assert "1.0 to 2.0" in shown.getvalue()
 
 
 def test_section_writes_tables_and_figures(tmp_path: Path) -> None:
@@ -62,19 +36,6 @@ def test_page_keeps_the_text_above_its_mark(tmp_path: Path) -> None:
     assert "old" not in text
 
 
-def test_relative_folder() -> None:
-    assert output.relative_folder("docs/page.md", "docs/figures") == "figures/"
-    assert output.relative_folder(None, "docs") == ""
-
-
-def test_progress_prints_tenths_without_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress_bar(Console(file=io.StringIO()), "all") as progress, WorkerPool(1, 20, progress) as pool:
-        assert pool.run(abs, {k: (-k,) for k in range(20)}, str)[19] == 19
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 11
-    assert lines[-1] == "all: 100% done (19)"
-
-
 def test_pool_reports_results_of_two_processes() -> None:
     found: list[int] = []
     with WorkerPool(2, 3) as pool:
@@ -96,14 +57,6 @@ def test_results_survive_a_crash_in_the_last_line(tmp_path: Path) -> None:
     assert again.select(["2"])[0]["loss"] != again.select(["2"])[0]["loss"]
     again.add([{"key": "5", "stream": "c", "loss": 0.5}])
     assert len(ResultsFile(path, ("stream",)).select(["2", "3", "5"])) == 3
-
-
-@pytest.mark.parametrize("line", ["no json", "[1, 2]", '{"key": "1"}'])
-def test_results_refuse_another_file(tmp_path: Path, line: str) -> None:
-    path = tmp_path / "results.jsonl"
-    path.write_text(f"{line}\n{line}\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="expected a result in line 1"):
-        ResultsFile(path, ("stream",))
 
 
 def test_missing_modules_name_the_extra() -> None:

@@ -1,16 +1,12 @@
 """Streams of the paper's experiments: learners predict before they are updated and never look ahead."""
 
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import orcast as oc
 from orcast.datasets import Series, load
-from orcast.metrics import LEVELS
 from research import learners
 
 pytest.importorskip("river")
@@ -91,75 +87,6 @@ def test_learners_do_not_look_ahead(learner: str) -> None:
         assert not np.array_equal(a[change + 1 :], b[change + 1 :])
 
 
-@pytest.mark.parametrize("learner", ALL)
-def test_same_seed_gives_the_same_stream(learner: str) -> None:
-    whole = humidity(24 + 200 + 30)
-    runs = [learners.stream(whole, learner, steps=30, warmup=200, seed=seed) for seed in (1, 1, 2)]
-    np.testing.assert_array_equal(runs[0].mu, runs[1].mu)
-    np.testing.assert_array_equal(runs[0].sd, runs[1].sd)
-    assert np.array_equal(runs[0].mu, runs[2].mu) is not (learner in ("network", "hoeffding-tree"))
-
-
-@pytest.mark.parametrize("learner", [name for name in ALL if name != "marginal"])
-def test_learners_beat_the_mean(learner: str) -> None:
-    """On a wave with noise the error is below that of the mean, and not below the noise."""
-    rng = np.random.default_rng(3)
-    t = np.arange(24 + 900 + 200)
-    y = 5.0 * np.sin(2 * np.pi * t / 24) + rng.normal(size=t.size)
-    s = learners.stream(series(y, -20.0, 20.0), learner, steps=200, warmup=900)
-    error = np.sqrt(np.mean((s.y - s.mu) ** 2))
-    assert 0.9 < error < 0.75 * s.y.std()
-    assert s.sd.mean() == pytest.approx(error, rel=0.5)
-
-
-@pytest.mark.parametrize("learner", ["hoeffding-tree", "marginal"])
-def test_forecasts_are_accepted_by_a_recalibrator(learner: str) -> None:
-    s = learners.stream(humidity(24 + 210 + 10), learner, steps=10, warmup=210)
-    q = s.quantile(LEVELS)
-    assert q.shape == (len(s), 99)
-    assert s.low <= q.min() <= q.max() <= s.high
-    recal = oc.Recalibrator(oc.Interval(s.low, s.high))
-    for k, forecast in enumerate(s.forecasts()):
-        np.testing.assert_allclose(np.clip(forecast.quantile(LEVELS), s.low, s.high), q[k], atol=1e-9)
-        recal.predict(forecast)
-        recal.update(float(s.y[k]))
-
-
-def test_wrong_arguments_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = humidity(300)
-    with pytest.raises(ValueError, match=r"^expected one of gradient-tree, network, hoeffding-tree, marginal, got 'or"):
-        learners.stream(whole, "oracle")
-    with pytest.raises(ValueError, match=r"^expected a series of at least 301 values, got 300$"):
-        learners.stream(whole, "marginal", steps=77, warmup=200)
-    with pytest.raises(ValueError, match=r"^expected at least 1 step and 2 rounds of warm-up, got 0 and 200$"):
-        learners.stream(whole, "marginal", steps=0, warmup=200)
-    for days, arguments, least in ((60, {}, 61), (16, {"warmup": 10, "days": 7}, 17)):
-        with pytest.raises(ValueError, match=rf"^expected a series of at least {least} days, got {days}$"):
-            learners.day_ahead(wind(days), **arguments)
-
-
-def test_optional_packages_are_imported_when_used() -> None:
-    code = "import sys, research.learners; print([n for n in ('river', 'sklearn') if n in sys.modules])"
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert out.strip() == "[]"
-
-
-def test_marginal_is_the_sorted_past() -> None:
-    """Levels (k - 1/2) / n meet the k-th of n past values exactly, atoms included."""
-    rng = np.random.default_rng(4)
-    y = np.maximum(rng.normal(1.0, 2.0, size=24 + 20 + 30), 0.0).round(1)
-    s = learners.stream(series(y), "marginal", steps=30, warmup=20)
-    for k, forecast in enumerate(s.forecasts()):
-        past = np.sort(y[: 44 + k])
-        n = past.size
-        np.testing.assert_allclose(forecast.quantile((np.arange(n) + 0.5) / n), past, atol=1e-9)
-        assert s.mu[k] == pytest.approx(past.mean())
-        assert s.sd[k] == pytest.approx(past.std())
-    zero = (y[:44] == 0.0).mean()
-    assert 0.1 < zero < 0.6
-    assert (s.quantile([0.9 * zero])[0] == 0.0).all()
-
-
 def test_day_ahead_uses_the_days_before_only() -> None:
     """Another day leaves the forecasts of all days up to itself as they are, and changes that of the next."""
     whole, change = wind(32), 24
@@ -188,12 +115,3 @@ def test_day_ahead_deviation_of_an_hour_is_that_of_its_residuals() -> None:
     np.testing.assert_array_equal(hour.sd, late.sd[:, 3])
     last = learners.last_outcome_days(wind(14), warmup=10)
     assert (last.mu[1] == last.y[0, -1]).all()
-
-
-@pytest.mark.slow
-def test_day_ahead_of_the_shipped_wind_farm() -> None:
-    days = learners.day_ahead(load("wind"))
-    assert days.mu.shape == (290, 24)
-    error = np.sqrt(np.mean((days.y - days.mu) ** 2))
-    assert error < 0.9 * np.sqrt(np.mean((days.y[1:] - days.y[:-1]) ** 2))
-    assert 0.85 < np.mean(np.abs(days.y - days.mu) < 1.645 * days.sd) < 0.97

@@ -3,7 +3,6 @@
 import copy
 import dataclasses
 import json
-import math
 import pickle
 from collections.abc import Callable
 from decimal import Decimal
@@ -14,7 +13,6 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given
-from scipy.stats import norm
 
 import orcast as oc
 from helpers import SENTENCE, shown, units
@@ -31,7 +29,6 @@ from orcast.spaces import (
     OrderedSpace,
     Points,
     Space,
-    between,
     space_from_plain,
 )
 
@@ -52,12 +49,6 @@ def test_inner_edges_and_tails_add_up(cells: int, tail_cells: int) -> None:
     assert inner >= 4
     p = oc.Recalibrator(space).predict(oc.Normal(0.5, 0.05))
     assert p.mass.size == cells
-
-
-def test_scores_are_normal_and_antisymmetric() -> None:
-    space = oc.Interval(-3, 8)
-    assert space.scores == pytest.approx(norm.ppf(space.levels), abs=1e-12)
-    assert (space.scores == -space.scores[::-1]).all()
 
 
 @pytest.mark.parametrize("y", [3, 3.0, np.float32(3), np.array(3.0), Fraction(3), Decimal(3)])
@@ -217,18 +208,6 @@ def test_distances_are_a_metric_and_read_only(make: Callable[[], FiniteSpace]) -
 # --- Line, HalfLine ---
 
 
-@pytest.mark.parametrize("make", [Line, HalfLine])
-def test_unbounded_quantities_have_the_levels_of_an_interval(make: Callable[..., OrderedSpace]) -> None:
-    space, bounded = make(cells=40, tail_cells=5), Interval(0, 1, cells=40, tail_cells=5)
-    assert (space.levels == bounded.levels).all()
-    assert (space.scores == bounded.scores).all()
-    assert space.high == np.inf
-    with pytest.raises((TypeError, ValueError), match=SENTENCE):
-        make(cells=41)
-    with pytest.raises((TypeError, ValueError), match=SENTENCE):
-        make(tail_cells=True)
-
-
 @given(st.floats(-1e100, 1e100))
 def test_any_number_is_an_outcome_of_the_line(y: float) -> None:
     counted = y if abs(y) >= 1e-100 else 0.0
@@ -272,19 +251,6 @@ def test_a_half_line_may_have_an_upper_bound_instead() -> None:
         assert hash(copied) == hash(space)
 
 
-@pytest.mark.parametrize("nothing", [None, math.inf])
-def test_bounds_make_a_space(nothing: float | None) -> None:
-    below = None if nothing is None else -nothing
-    assert between(below, nothing) == Line()
-    assert between(2, nothing) == HalfLine(2)
-    assert between(below, 10) == HalfLine(high=10)
-    assert between(2, 10) == Interval(2, 10)
-    with pytest.raises(ValueError, match=SENTENCE):
-        between(10, 2)
-    with pytest.raises(TypeError, match=SENTENCE):
-        between("low", nothing)  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("y", BAD_OUTCOMES, ids=lambda y: repr(y)[:20])
 @pytest.mark.parametrize("space", [Line(), HalfLine(), Circle(), Binary()], ids=lambda space: type(space).__name__)
 def test_what_is_no_number_is_no_outcome(space: Space, y: object) -> None:
@@ -306,26 +272,6 @@ def test_one_in_every_dress(one: object) -> None:
 def test_neither_0_nor_1(y: object) -> None:
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
         Binary().outcome(y)
-
-
-def test_labels_of_numpy_are_plain() -> None:
-    space = Labels(np.array(["a", "b"]))
-    assert all(type(label) is str for label in space.labels)
-    assert space.outcome(np.str_("b")) == 1
-    assert Labels([1, 2]).outcome(np.int64(2)) == 1
-    assert Labels(np.array([1, 2])).outcome(np.array(2.0)) == 1
-    assert Labels(range(3)).labels == (0, 1, 2)
-    assert Labels(["a", "b"]) != Labels(["b", "a"])
-
-
-@pytest.mark.parametrize("y", ["d", "A", None, 3, ["a"], {}, float("nan"), np.array(["a"])], ids=str)
-@pytest.mark.parametrize("outside", ["raise", "clip"])
-def test_an_unknown_label_is_told_the_known_ones(y: object, outside: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=SENTENCE) as caught:
-        Labels(["a", "b", "c"]).outcome(y, outside)
-    assert "'a', 'b', 'c'" in str(caught.value)
-    with pytest.raises((TypeError, ValueError), match="1000 labels"):
-        Labels([f"label {i}" for i in range(1000)]).outcome(y)
 
 
 @pytest.mark.parametrize(
@@ -360,24 +306,6 @@ def test_a_circle_comes_round(y: float, cells: int, period: float) -> None:
     assert away <= space.radius * (1 + 1e-9)
     again = space.outcome(y + period)
     assert min(abs(again - canonical), period - abs(again - canonical)) < 1e-6 * period
-
-
-def test_just_below_zero_is_zero_and_not_the_period() -> None:
-    space = Circle(360)
-    assert space.outcome(-1e-20) == 0.0
-    assert space.outcome(360) == 0.0
-    assert space.cell(np.nextafter(360, 0)) == 71
-
-
-@pytest.mark.parametrize(("period", "cells"), [(360, 72), (24, 48), (1, 10), (7, 7)])
-def test_a_cell_has_its_start(period: int, cells: int) -> None:
-    space = Circle(period, cells)
-    assert [space.cell(k * period / cells) for k in range(cells)] == list(range(cells))
-
-
-def test_distances_go_the_shorter_way_round() -> None:
-    d = Circle(24, cells=24).distances
-    assert d[0].tolist() == [*range(13), *range(11, 0, -1)]
 
 
 @pytest.mark.parametrize(
@@ -500,22 +428,6 @@ def test_the_farthest_first_is_at_most_twice_as_far_as_the_best_net(count: int, 
     packed = [*space.points, points[reach.argmax()]]
     gaps = [np.linalg.norm(a - b) for i, a in enumerate(packed) for b in packed[:i]]
     assert min(gaps) >= reach.max() - 1e-12
-
-
-def test_a_net_keeps_the_order_of_the_points_and_drops_twins() -> None:
-    points = [[5.0], [0.0], [10.0], [0.0], [10.0], [5.0]]
-    assert Points(points, cells=5).points.ravel().tolist() == [5.0, 0.0, 10.0]
-    assert Points(points[:3]).points.ravel().tolist() == [5.0, 0.0, 10.0]
-
-
-def test_far_from_every_point() -> None:
-    space = Points([[0, 0], [0, 2]])
-    assert space.radius == 1.0
-    assert space.outcome([0, -1]) == 0
-    with pytest.raises(ValueError, match=SENTENCE) as caught:
-        space.outcome([0, 5])
-    assert "distance of 3" in str(caught.value)
-    assert space.outcome([0, 5], "clip") == 1
 
 
 @pytest.mark.parametrize(

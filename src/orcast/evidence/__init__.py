@@ -29,7 +29,6 @@ from orcast.evidence.diagnostics import (
 )
 from orcast.evidence.frames import collect
 from orcast.evidence.gain import ReferenceScores, reference_scores
-from orcast.evidence.issue_times import blocks_seen, issue_blocks
 from orcast.evidence.statistics import (
     band,
     chance_limit,
@@ -62,7 +61,6 @@ __all__ = [
     "Widths",
     "assumptions",
     "band",
-    "blocks_seen",
     "by_group",
     "by_series",
     "chance_limit",
@@ -75,7 +73,6 @@ __all__ = [
     "headline",
     "inside",
     "interval_band",
-    "issue_blocks",
     "level_band",
     "loss",
     "main_share",

@@ -46,10 +46,6 @@ class Difference:
 
     `relative` is the change as a part of the loss before, with its own interval.  The interval is nan where there is
     too little to resample; `units` of `unit` were resampled.
-
-    >>> found = difference(Evidence.of([[0.0]] * 100, np.ones(100), after=[[0.5]] * 100, levels=[0.5]))
-    >>> found.name, found.before, found.after, found.clear
-    ('pinball loss', 0.5, 0.25, True)
     """
 
     name: str
@@ -147,22 +143,14 @@ def loss_blocks(evidence: Evidence) -> Blocks:
     return blocks_of(evidence, reach_of(evidence, signals), int(np.ceil(2.0 * times_of(evidence) ** (1.0 / 3.0))))
 
 
-def loss_sums(
-    evidence: Evidence,
-    blocks: Blocks,
-    codes: Places | None = None,
-    groups: int = 1,
-    *,
-    losses: tuple[Vector, Vector] | None = None,
-) -> Vector:
-    """Sums of the losses before and after (or of two others) and of the rows: blocks x 3 x groups."""
+def loss_sums(evidence: Evidence, blocks: Blocks, codes: Places | None = None, groups: int = 1) -> Vector:
+    """Sums of the losses before and after and of the rows: blocks x 3 x groups."""
     places = blocks.of_row * groups
     there: Places | slice = slice(None)
     if codes is not None:
         there = np.flatnonzero(codes >= 0)
         places = places[there] + codes[there]
-    first, then = losses or (loss(evidence, "before"), loss(evidence, "after"))
-    columns = (first[there], then[there], np.ones(places.size))
+    columns = (loss(evidence, "before")[there], loss(evidence, "after")[there], np.ones(places.size))
     sums = [np.bincount(places, values, minlength=blocks.count * groups) for values in columns]
     return np.asarray(sums, dtype=np.float64).reshape(3, blocks.count, groups).transpose(1, 0, 2)
 

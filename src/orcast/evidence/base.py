@@ -35,11 +35,7 @@ ASSUMPTION = (
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """Groups of rows: `codes` says to which of `labels` each row belongs, -1 to none; `name` what they differ in.
-
-    >>> Grouping("hour", np.array([0, 1, 0]), ("night", "day")).labels
-    ('night', 'day')
-    """
+    """Groups of rows: `codes` says to which of `labels` each row belongs, -1 to none; `name` what they differ in."""
 
     name: str
     codes: Places
@@ -51,9 +47,6 @@ class Reference:
     """For each row the last outcome that was known when it was issued, and the spread of past changes over that lag.
 
     Both are nan where nothing was known yet.
-
-    >>> Reference(np.array([np.nan, 2.0]), np.array([np.nan, 0.5])).last
-    array([nan,  2.])
     """
 
     last: Vector

@@ -37,10 +37,6 @@ class Histogram:
 
     The bins are made from the levels and may have different widths; `density` is the share over the width, 1 if
     calibrated.
-
-    >>> found = pit(Evidence.of([[1.0, 3.0]] * 4, [0.5, 2.0, 2.5, 5.0], levels=[0.25, 0.75]))
-    >>> found.edges, found.density
-    (array([0.  , 0.25, 0.75, 1.  ]), array([1., 1., 1.]))
     """
 
     edges: Vector
@@ -81,10 +77,6 @@ class Reliability:
     """How often it happened (`frequency`) against the `nominal` probability, and what chance allows there.
 
     For quantiles `nominal` are the levels, for probabilities their means in bins; `count` is the number of forecasts.
-
-    >>> found = reliability(Evidence.of([[1.0, 3.0]] * 4, [0.5, 2.0, 2.5, 5.0], levels=[0.25, 0.75]))
-    >>> found.nominal, found.frequency
-    (array([0.25, 0.75]), array([0.25, 0.75]))
     """
 
     nominal: Vector
@@ -135,10 +127,6 @@ class Rolling:
     """Coverage of the last `window` forecasts as time goes; `low` and `high` are what chance allows in a window.
 
     `time` are labels of the rows, or their numbers.
-
-    >>> found = rolling(Evidence.of([[0.0, 1.0]] * 4, [0.5, 2.0, 0.5, 0.5], levels=[0.25, 0.75]), window=2)
-    >>> found.share, found.window, found.before
-    (0.5, 2, array([0.5, 0.5, 1. ]))
     """
 
     time: NDArray[Any]
@@ -201,10 +189,6 @@ class Fan:
     """The last rows of a series: which they are, their times, how many rows it has in all, and what to draw of them.
 
     `bands` are the widest first; `median` is the column of the median, if there is one.
-
-    >>> found = fan(Evidence.of([[0.0, 1.0, 2.0]] * 6, [1.0] * 6, levels=[0.05, 0.5, 0.95]), last=3)
-    >>> found.time, found.bands[0].name, found.columns
-    (array([4, 5, 6]), '90% interval', [0, 1, 2])
     """
 
     name: str
@@ -262,11 +246,7 @@ def _fan_bands(evidence: Evidence, share: float | None) -> tuple[FanBand, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Widths:
-    """Widths of a few central intervals: for each side the means, and between what 8 of 10 lie.
-
-    >>> widths(Evidence.of([[0.0, 1.0], [0.0, 3.0]], [0.5, 0.7], levels=[0.25, 0.75])).shares
-    (0.5,)
-    """
+    """Widths of a few central intervals: for each side the means, and between what 8 of 10 lie."""
 
     shares: tuple[float, ...]
     sides: dict[str, tuple[Vector, Vector, Vector]]
@@ -309,10 +289,6 @@ class PromiseCheck:
     came closest to its promise is shown, so nothing that was broken is thinned away.  `kept` of `rows` rows kept it;
     `held` is the share of certificates that held before the outcome; `final` are miscalibration and promise in the end,
     of several series the medians.
-
-    >>> columns = {"promised": np.ones(2), "miscalibration": np.array([0.5, 1.5])}
-    >>> promise_check(Evidence.of([[0.0]] * 2, [1, -1], levels=[0.5], **columns)).summary
-    'The promise was not kept after 1 of 2 outcomes.'
     """
 
     single: bool

@@ -8,9 +8,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from orcast import metrics
-from orcast.evidence.accuracy import loss, loss_sums, resample
+from orcast.evidence.accuracy import loss
 from orcast.evidence.base import Evidence, Places, Vector, chunks, computed_once
-from orcast.evidence.blocks import blocks_of, reach_of, times_of
 from orcast.evidence.statistics import ends_of, inside, main_share
 
 
@@ -19,23 +18,13 @@ class ReferenceScores:
     """The last known outcome with its own spread beside the forecasts, of which so many `rows` have one.
 
     The others count as they were given, so that all is said of the same outcomes.  `loss` and `coverage` (of the
-    interval nearest to 90%, `share`) by "reference", "before" and "after"; `relative` is how the loss of the last of
-    these differs from that of the reference, as a part of it, with a 95% interval.
-
-    >>> from orcast.evidence import Reference
-    >>> reference = Reference(np.ones(10), np.full(10, 0.5))
-    >>> found = reference_scores(Evidence.of([[0.0, 4.0]] * 10, np.ones(10), levels=[0.05, 0.95], reference=reference))
-    >>> found.coverage, found.relative > 0
-    ({'reference': 1.0, 'before': 1.0}, True)
+    interval nearest to 90%, `share`) by "reference", "before" and "after".
     """
 
     rows: int
     loss: dict[str, float]
     share: float | None
     coverage: dict[str, float]
-    relative: float
-    low: float
-    high: float
 
 
 @computed_once
@@ -65,14 +54,7 @@ def reference_scores(evidence: Evidence) -> ReferenceScores | None:
         covered[there] = hits
         coverage = {"reference": float(covered.mean())}
         coverage |= {side: float(inside(evidence, share, side).mean()) for side in evidence.sides}
-    last = loss(evidence, evidence.sides[-1])
-    far = reach_of(evidence, [last - own])
-    blocks = blocks_of(evidence, far, int(np.ceil(2.0 * times_of(evidence) ** (1.0 / 3.0))))
-    ends = resample(loss_sums(evidence, blocks, losses=(own, last)), blocks.alike)
-    relative = means[evidence.sides[-1]] / means["reference"] - 1.0 if means["reference"] > 0.0 else float("nan")
-    return ReferenceScores(
-        int(there.size), means, share, coverage, relative, float(ends.relative_low[0]), float(ends.relative_high[0])
-    )
+    return ReferenceScores(int(there.size), means, share, coverage)
 
 
 def _reference_losses(evidence: Evidence, there: Places, share: float | None) -> tuple[Vector, Vector]:

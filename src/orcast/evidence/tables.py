@@ -44,10 +44,6 @@ class SeriesTable:
 
     `error` is as in `error`, `limit` what chance allows it (`SURE`), `outside` whether it is above.  `coverage`
     is that of the interval nearest to 90%, `share`; None for probabilities.
-
-    >>> table = by_series(Evidence.of([[0.0]] * 8, [1, -1] * 2 + [1] * 4, levels=[0.5], series=list("aaaabbbb")))
-    >>> table.names, table.rows
-    (('b', 'a'), array([4., 4.]))
     """
 
     names: tuple[str, ...]
@@ -131,11 +127,6 @@ class GroupTable:
     `coverage` is that of the interval nearest to 90%, `share`, and `chance` between what it stays by chance (low and
     high).  `relative` is how the loss changed as a part of that before, with a 95% interval from `low` to `high`.
     `clear` is -1 where it fell beyond chance, 1 where it rose, else 0, all groups looked at together (Bonferroni).
-
-    >>> groups = Grouping("h", np.array([0, 0, 1, 1]), ("1", "2"))
-    >>> table = by_group(Evidence.of([[0.0]] * 4, [1.0, -1.0, 2.0, 2.0], levels=[0.5]), groups)
-    >>> table.labels, table.rows, table.loss_before
-    (('1', '2'), array([2., 2.]), array([0.5, 1. ]))
     """
 
     name: str
@@ -235,10 +226,6 @@ class ScoreRow:
 
     `target` is what a calibrated forecaster shows, `chance` between what it stays; `low` and `high` are the 95%
     interval of after - before.  What does not apply is None.  `form` is "percent" or "number".
-
-    >>> first = scores(Evidence.of([[0.0, 1.0]] * 4, [0.5, 0.7, 1.5, 0.1], levels=[0.25, 0.75]))[0]
-    >>> first.name, first.before, first.target
-    ('coverage of the 50% interval', 0.75, 0.5)
     """
 
     name: str

@@ -10,7 +10,6 @@ from orcast.evidence.base import SIDES, Evidence, outcomes_of
 from orcast.evidence.blocks import design_effect, frequencies
 from orcast.evidence.diagnostics import promise_check
 from orcast.evidence.gain import reference_scores
-from orcast.evidence.issue_times import blocks_seen
 from orcast.evidence.statistics import (
     SURE,
     band,
@@ -77,7 +76,7 @@ def verdict(evidence: Evidence) -> list[str]:
 
 
 def assumptions(evidence: Evidence) -> list[str]:
-    """What counts as known when, and whether the errors look otherwise; nothing where there is nothing to judge.
+    """Outcomes that count as known at each forecast, in a sentence; nothing without outcomes.
 
     >>> print(*assumptions(Evidence.of([[0.0]], [1.0], levels=[0.5])))
     Each outcome counts as known before the next forecast is issued (no issue times were given),
@@ -85,7 +84,7 @@ def assumptions(evidence: Evidence) -> list[str]:
     """
     if evidence.rows == 0:
         return []
-    return [f"{evidence.assumption[:1].upper()}{evidence.assumption[1:]}.", *_on_blocks(evidence)]
+    return [f"{evidence.assumption[:1].upper()}{evidence.assumption[1:]}."]
 
 
 def headline(evidence: Evidence) -> str:
@@ -99,17 +98,6 @@ def headline(evidence: Evidence) -> str:
 
 def _on_main(evidence: Evidence) -> list[str]:
     return _on_intervals(evidence) if evidence.kind == "quantiles" else _on_averages(evidence)
-
-
-def _on_blocks(evidence: Evidence) -> list[str]:
-    """Whether the errors say otherwise than the assumption."""
-    length = blocks_seen(evidence)
-    if length is None:
-        return []
-    return [
-        f"But the errors look like those of forecasts issued {length} at a time: give their issue times, or the "
-        "gain from knowing each outcome at once may not be there."
-    ]
 
 
 def faults(evidence: Evidence, side: str = "before") -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.adapters import Normal, Quantiles, expert_row
+from orcast.adapters import Normal, expert_row
 from orcast.engine import Oracle
 from orcast.forecasts import as_levels
 from orcast.game import Forecaster
@@ -22,13 +22,8 @@ from orcast.serialise import plain_features
 from orcast.spaces import OrderedSpace, between
 from orcast.validation import short
 
-# Spreads of two forecasts of one thing whose ratio is larger are of different kinds; so are errors or
-# widths of many, which drift, if that is no accident.
-APART = 2.0
+# Widths of many forecasts whose ratio is larger are of different kinds.
 KINDS_APART = 4.0
-ACCIDENT = 1e-3
-# So few errors say nothing about their kind.
-FEW_ERRORS = 10
 
 
 class QuantityOptions(Protocol):
@@ -191,42 +186,3 @@ class HorizonGame:
         rounds.settle(outcome, id=time)
         if point is not None:
             self.residuals.add(outcome - point)
-
-
-def centre_and_spread(forecast: Normal | Quantiles) -> tuple[float, float]:
-    """The median of a forecast, and how wide its central 90% are."""
-    low, median, high = forecast.quantile([0.05, 0.5, 0.95]).tolist()
-    return median, high - low
-
-
-def difference(one: Normal | Quantiles, other: Normal | Quantiles, usual: float) -> str:
-    """In words, how a forecast differs from another of the same thing; empty if by less than the usual error.
-
-    >>> difference(Normal(10, 1), Normal(14, 1), 2.0), difference(Normal(10, 1), Normal(11, 1), 2.0)
-    ('lies 4 away (usual error: 2) from', '')
-    >>> difference(Normal(10, 1), Normal(10, 3), 2.0)
-    'is 3.29 wide (90% band; the other: 9.87), unlike'
-    """
-    (centre, width), (centre_of_other, width_of_other) = centre_and_spread(one), centre_and_spread(other)
-    apart = abs(centre - centre_of_other)
-    if apart > usual:
-        return f"lies {apart:.3g} away (usual error: {usual:.3g}) from"
-    if max(width, width_of_other) > APART * min(width, width_of_other):
-        return f"is {width:.3g} wide (90% band; the other: {width_of_other:.3g}), unlike"
-    return ""
-
-
-def ratio_of_errors(learnt: Sequence[float], served: Sequence[float]) -> float | None:
-    """The median of absolute errors over that of others, if they are of different kinds; None if not, or too few.
-
-    >>> ratio_of_errors([1.0, 2.0, 3.0] * 10, [8.0, 9.0, 10.0] * 10), ratio_of_errors([1.0, 2.0] * 10, [1.0, 3.0] * 10)
-    (4.5, None)
-    """
-    if min(len(learnt), len(served)) < FEW_ERRORS:
-        return None
-    before, now = float(np.median(learnt)), float(np.median(served))
-    if max(before, now) <= KINDS_APART * min(before, now):
-        return None
-    from scipy.stats import mannwhitneyu
-
-    return now / before if before > 0.0 and mannwhitneyu(learnt, served).pvalue < ACCIDENT else None

@@ -9,7 +9,7 @@ of one forecast, and what a payoff such as `NoRegret` is made of; the running me
 """
 
 from orcast.metrics.arrays import LEVELS
-from orcast.metrics.probabilities import ECE, MeanBrier, brier, ece, internal_regret
+from orcast.metrics.probabilities import ECE, MeanBrier, brier, ece
 from orcast.metrics.quantiles import (
     crps_ensemble,
     crps_normal,
@@ -20,13 +20,12 @@ from orcast.metrics.quantiles import (
     smape,
     worst_rolling_qce,
 )
-from orcast.metrics.running import QCE, SMAPE, Coverage, MeanCRPS, MeanPinball, Metric, RollingQCE, Width
+from orcast.metrics.running import QCE, Coverage, MeanCRPS, MeanPinball, Metric, RollingQCE, Width
 
 __all__ = [
     "ECE",
     "LEVELS",
     "QCE",
-    "SMAPE",
     "Coverage",
     "MeanBrier",
     "MeanCRPS",
@@ -40,7 +39,6 @@ __all__ = [
     "crps_quantiles",
     "ece",
     "fair_indicators",
-    "internal_regret",
     "pinball",
     "qce",
     "smape",

@@ -6,10 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from orcast.adapters import binary_probability
-from orcast.forecasts import LabelForecast, forecast_on
+from orcast.forecasts import LabelForecast
 from orcast.metrics.arrays import Vector, as_count, as_numbers
-from orcast.scores import Brier, Score
-from orcast.spaces import Binary, FiniteSpace, Labels
+from orcast.spaces import Binary
 
 _BINARY = Binary()
 
@@ -76,70 +75,6 @@ def brier(p: ArrayLike, y: ArrayLike) -> Vector:
     if not ((places == outcomes) & (places >= 0) & (places < prob.shape[1])).all():
         raise ValueError(f"expected places from 0 to {prob.shape[1] - 1} as outcomes, got others")
     return _brier(prob, places)
-
-
-def internal_regret(p: ArrayLike, y: ArrayLike, score: Score | None = None, *, grid: int | None = None) -> float:
-    """What could have been gained by another forecast in all rounds of one forecast, the largest such gain.
-
-        max_{i,j} 1/T sum_t 1{p_t = p_i} ( score(p_i, y_t) - score(p_j, y_t) )
-
-    i and j run over the forecasts that occur: a probability of 1 each, or a row of probabilities of labels each, where
-    y holds the places of the labels. Forecasts are equal if they are the same numbers; with `grid` = N they are first
-    taken to the nearest multiples of 1/N. The score is the Brier score unless another proper one is given.
-
-    A calibrated forecaster has little of it: for a score from 0 to B it is at most B C_T, where C_T = sum_i (T_i / T)
-    || frequencies of the outcomes given p_i - p_i ||_1 (paper, appendix D, lemma 1, whose sum lacks the 1/T and whose
-    factor 2 is not needed). It is 0 if no change of this kind would have paid.
-
-    Reference: Foster and Vohra (1999), "Regret in the on-line decision problem", Games and Economic Behavior 29.
-
-    Examples:
-        >>> internal_regret([0.25, 0.25, 0.75, 0.75], [1, 1, 1, 0])
-        0.25
-        >>> internal_regret([0.25, 0.25, 0.75, 0.75], [1, 0, 1, 0])
-        0.0
-    """
-    prob = as_numbers(p, "probabilities")
-    space: FiniteSpace
-    rule = Brier() if score is None else score
-    if not isinstance(rule, Score):
-        raise TypeError(f"expected a score such as Brier() or LogScore(), got {score!r}")
-    if prob.ndim == 2:
-        outcomes = as_numbers(y, "outcomes")
-        brier(prob, outcomes)  # says what is wrong with them
-        mass, space = prob, Labels(range(max(prob.shape[1], 1)))
-    else:
-        prob, outcomes = _binary_rounds(prob, y)
-        mass, space = np.column_stack((1.0 - prob, prob)), Binary()
-    rule.check(space)
-    if grid is not None:
-        mass = _nearest_multiples(mass, as_count(grid, "a grid of at least 1"))
-    if not len(mass):
-        return float("nan")
-    return _internal_regret(mass, outcomes.astype(np.intp), rule, space)
-
-
-def _nearest_multiples(mass: Vector, grid: int) -> Vector:
-    """Rows of multiples of 1/grid that sum to one, nearest to some: by largest remainders."""
-    places = grid * mass
-    whole = np.floor(places)
-    rank = np.argsort(np.argsort(whole - places, axis=1, kind="stable"), axis=1)
-    return np.asarray((whole + (rank < (grid - whole.sum(axis=1))[:, None])) / grid)
-
-
-def _internal_regret(mass: Vector, places: NDArray[np.intp], score: Score, space: FiniteSpace) -> float:
-    different, which = np.unique(mass, axis=0, return_inverse=True)
-    count, cells = different.shape
-    seen = np.bincount(which.ravel() * cells + places, minlength=count * cells).reshape(count, cells)
-    issued = [forecast_on(space, row) for row in different]
-    losses = np.array([[score(each, space.value(k)) for k in range(cells)] for each in issued])
-    most = 0.0
-    for rows in np.array_split(np.arange(count), -(-count // 1000)):
-        # the loss of each of these forecasts in its own rounds, and of every other one there
-        table = seen[rows] @ losses.T
-        own = (seen[rows] * losses[rows]).sum(axis=1)
-        most = max(most, float((own - table.min(axis=1)).max()))
-    return most / len(mass)
 
 
 def _brier(p: Vector, k: NDArray[np.intp]) -> Vector:

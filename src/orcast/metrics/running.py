@@ -21,7 +21,6 @@ from orcast.metrics.arrays import (
     indicators,
     mean_pinball,
     midpoints,
-    relative_errors,
 )
 
 
@@ -233,33 +232,6 @@ class MeanCRPS(_QuantileMean):
 
     def _score(self, q: Vector, y: float) -> float:
         return 2.0 * float(mean_pinball(q, np.asarray(y), self.levels))
-
-
-class SMAPE(_QuantileMean):
-    """Symmetric absolute percentage error of the forecast's mean, averaged over the rounds; between 0 and 2.
-
-        mean_t |y - m| / ((|y| + |m|) / 2),    0 where both are 0
-
-    From quantiles, m is their plain average.
-
-    Reference: Makridakis (1993), "Accuracy measures", International Journal of Forecasting 9.
-
-    Examples:
-        >>> metric = SMAPE([0.25, 0.75])
-        >>> metric.update_quantiles([2.0, 4.0], 1.0)
-        >>> metric.get()
-        1.0
-    """
-
-    def _exact(self, forecast: object, y: float) -> float | None:
-        mean = getattr(forecast, "mean", None)
-        if mean is None:
-            return None
-        m = as_number(mean() if callable(mean) else mean, "the forecast's mean")
-        return float(relative_errors(np.asarray(m), np.asarray(as_number(y, "the outcome"))))
-
-    def _score(self, q: Vector, y: float) -> float:
-        return float(relative_errors(q.mean(), np.asarray(y)))
 
 
 class _IntervalMean(_QuantileMean):

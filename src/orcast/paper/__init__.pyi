@@ -1,5 +1,4 @@
 from orcast.paper.conformal import ConformalLevel as ConformalLevel
-from orcast.paper.conformal import GibbsCandesLevel as GibbsCandesLevel
 from orcast.paper.exact import BinaryRoot as BinaryRoot
 from orcast.paper.exact import DecisionGame as DecisionGame
 from orcast.paper.exact import MomentHull as MomentHull

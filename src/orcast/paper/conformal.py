@@ -33,25 +33,7 @@ FINEST = 100_000
 OPTIONS = ("grid", "head_start", "randomised", "seed")
 
 
-class _CoveredLevel(Locked):
-    """Rounds, and covered outcomes."""
-
-    def __init__(self, beta: float) -> None:
-        self.lock = GameLock()
-        self.beta = number(beta, "beta")
-        if not 0.0 < self.beta < 1.0:
-            raise ValueError(f"expected a share strictly between 0 and 1 as beta, got {short(beta)}")
-        self.rounds = 0
-        self._covered = 0
-
-    @property
-    @locked
-    def coverage(self) -> float:
-        """The share of covered outcomes; nan before the first."""
-        return self._covered / self.rounds if self.rounds else math.nan
-
-
-class ConformalLevel(_CoveredLevel):
+class ConformalLevel(Locked):
     """The level at which to ask a quantile function, so that outcomes fall below it with frequency `beta`.
 
     In each round ask a quantile function Q_t at the level a_t of `predict`, and pass to `update` whether the outcome
@@ -119,7 +101,12 @@ class ConformalLevel(_CoveredLevel):
     def __init__(
         self, beta: float, *, grid: int = 20, head_start: float = 0.3, randomised: bool = False, seed: int = 0
     ) -> None:
-        super().__init__(beta)
+        self.lock = GameLock()
+        self.beta = number(beta, "beta")
+        if not 0.0 < self.beta < 1.0:
+            raise ValueError(f"expected a share strictly between 0 and 1 as beta, got {short(beta)}")
+        self.rounds = 0
+        self._covered = 0
         self.grid = whole(grid, "cells in the grid", 1, FINEST)
         self.head_start = number(head_start, "head_start", 0.0, 1e6)
         if not isinstance(randomised, (bool, np.bool_)):
@@ -205,6 +192,12 @@ class ConformalLevel(_CoveredLevel):
     # --- the guarantee
     @property
     @locked
+    def coverage(self) -> float:
+        """The share of covered outcomes; nan before the first."""
+        return self._covered / self.rounds if self.rounds else math.nan
+
+    @property
+    @locked
     def miscalibration(self) -> float:
         """The norm of the mean payoff; zero before any outcome."""
         return math.hypot(*self._sums) / max(self.rounds, 1)
@@ -276,54 +269,6 @@ class ConformalLevel(_CoveredLevel):
                 raise ValueError(f"sums of shape {sums.shape}, not all finite or not {self.grid + 1}")
             self._sums = sums.astype(np.float64).tolist()
         return self
-
-
-class GibbsCandesLevel(_CoveredLevel):
-    """Adaptive conformal inference as first proposed (Gibbs and Candes, 2021), for comparison.
-
-        a <- a + rate (beta - e),    e = 1{y <= Q(a)}
-
-    so a miss raises the level of the quantile by rate beta, and a covered outcome lowers it by rate (1 - beta).  It is
-    asked for clipped to [0, 1], but remembered as it is: never further out than one step.  The steps add up to
-    rate T (beta - coverage), hence `coverage_bound`.  A good rate depends on how fast the world changes.
-
-    >>> from orcast.paper.conformal import GibbsCandesLevel
-    >>> aci = GibbsCandesLevel(0.9, rate=0.05)
-    >>> aci.predict(); aci.update(False); round(aci.predict(), 3); aci.update(True); round(aci.predict(), 3)
-    0.9
-    0.945
-    0.94
-    """
-
-    def __init__(self, beta: float, *, rate: float = 0.005) -> None:
-        super().__init__(beta)
-        self.rate = number(rate, "rate", 1e-12, 1e12)
-        self._level = self.beta
-
-    @locked
-    def predict(self) -> float:
-        """The level to ask at; changes nothing."""
-        return min(max(self._level, 0.0), 1.0)
-
-    @locked
-    def update(self, covered: bool) -> None:
-        """Record whether the outcome was at most the quantile at the level of `predict`."""
-        hit = _hit(covered, self.predict())
-        self._level += self.rate * (self.beta - hit)
-        self._covered += hit
-        self.rounds += 1
-
-    @property
-    @locked
-    def coverage_bound(self) -> float:
-        """A bound on abs(coverage - beta): the longest way the level can have gone, divided by rate T."""
-        if not self.rounds:
-            return math.inf
-        up, down = 1.0 - self.beta + self.rate * self.beta, self.beta + self.rate * (1.0 - self.beta)
-        return max(up, down) / (self.rate * self.rounds)
-
-    def __repr__(self) -> str:
-        return f"GibbsCandesLevel({self.beta:g}, rate={self.rate:g}, level={self._level:.4g})"
 
 
 class LevelSolver(ExactSolver):

@@ -1,4 +1,4 @@
-"""What a page is made of: tables, figures with their numbers as a table, key numbers, the document around them."""
+"""Parts of a page: tables, figures, key numbers, the document around them."""
 
 from __future__ import annotations
 
@@ -32,10 +32,9 @@ def details(summary: str, body: str) -> str:
     return f"<details><summary>{plain(summary)}</summary>{body}</details>"
 
 
-def figure(title: str, lead: str, drawing: str, numbers: str) -> str:
-    """A picture under its title and a sentence that says what it shows, and the same numbers as a table."""
-    numbers = details("The numbers", numbers)
-    return f"<figure><figcaption><h3>{plain(title)}</h3><p>{lead}</p></figcaption>{drawing}{numbers}</figure>"
+def figure(title: str, lead: str, drawing: str) -> str:
+    """A picture under its title and a sentence that says what it shows."""
+    return f"<figure><figcaption><h3>{plain(title)}</h3><p>{lead}</p></figcaption>{drawing}</figure>"
 
 
 def pair(panels: Sequence[tuple[str, str]]) -> str:

@@ -1,4 +1,4 @@
-"""What is shown of one model: pictures, each with its numbers as a table, then scores, the promise and the series."""
+"""Sections of one model: pictures, then groups, scores, the promise and the series."""
 
 from __future__ import annotations
 
@@ -11,14 +11,11 @@ from orcast import evidence as facts
 from orcast.evidence import Evidence, Grouping
 from orcast.evidence.statistics import level_name
 from orcast.report import pictures, svg
-from orcast.report.axes import moment
 from orcast.report.html import details, figure, pair, table
 from orcast.report.pictures import SIDE_NAMES, Picture
 from orcast.report.text import capital, count, name, number, percent, plain, shortened, small
 
 Vector = NDArray[np.float64]
-
-LAST_KNOWN = "The last known outcome with its own spread"
 
 # So much is shown, however much there is: the page stays small.
 MOST_SERIES, FIRST_SERIES, MOST_SCORES, LAST, POINTS = 50, 12, 30, 120, 200
@@ -28,7 +25,7 @@ def sections(evidence: Evidence) -> str:
     """All sections that there is evidence for."""
     quantiles: tuple[Callable[[Evidence], str], ...] = (_pit, _reliability, _over_time, _fan, _sharpness)
     parts = quantiles if evidence.kind == "quantiles" else (_probabilities, _probability_shares)
-    return "".join(part(evidence) for part in (*parts, _groups, _scores, _gain, _promise, _series))
+    return "".join(part(evidence) for part in (*parts, _groups, _scores, _promise, _series))
 
 
 def _drawn(picture: Picture) -> str:
@@ -41,10 +38,6 @@ def _side_by_side(each: Sequence[Picture], headings: Sequence[str] = ()) -> str:
     return svg.key(each) + pair(panels)
 
 
-def _side_heads(evidence: Evidence) -> list[str]:
-    return [capital(SIDE_NAMES[side]) for side in evidence.sides]
-
-
 def _chance(low: float, high: float) -> str:
     return f"{percent(low, decimals=2)} to {percent(high, decimals=2)}"
 
@@ -53,96 +46,53 @@ def _chance(low: float, high: float) -> str:
 
 
 def _pit(evidence: Evidence) -> str:
-    found = [facts.pit(evidence, side) for side in evidence.sides]
-    one = found[-1]
-    rows = [
-        [
-            f"{number(one.edges[k])} to {number(one.edges[k + 1])}",
-            *(percent(h.shares[k], decimals=2) for h in found),
-            _chance(one.low[k], one.high[k]),
-        ]
-        for k in range(one.shares.size)
-    ]
     lead = (
         "Bars of one height are calibrated. High ends mean intervals that are too narrow, a hill in the middle "
         "too wide, a slope forecasts that are too high or too low."
     )
     drawing = _side_by_side([pictures.pit(evidence, [side]) for side in evidence.sides])
-    numbers = table(["PIT", *_side_heads(evidence), "chance allows"], rows, label="PIT histogram")
-    return figure("Where in the forecast the outcomes fell", lead, drawing, numbers)
+    return figure("Where in the forecast the outcomes fell", lead, drawing)
 
 
 def _reliability(evidence: Evidence) -> str:
     found = {side: facts.reliability(evidence, side) for side in evidence.sides}
-    one = found[evidence.sides[-1]]
     outside = "; ".join(f"{SIDE_NAMES[side]} {r.outside} of {r.nominal.size}" for side, r in found.items())
     each = [pictures.reliability(evidence), pictures.reliability(evidence, less_level=True)]
-    rows = [
-        [
-            level_name(one.nominal[k]),
-            *(percent(r.frequency[k], decimals=2) for r in found.values()),
-            _chance(one.low[k], one.high[k]),
-        ]
-        for k in range(one.nominal.size)
-    ]
     lead = (
         f"How often the outcome was below each quantile, against the quantile's level. Levels beyond chance: {outside}."
     )
-    title = "Reliability of the quantiles"
-    numbers = table(["Level", *_side_heads(evidence), "chance allows"], rows, label=title)
-    return figure(title, lead, _side_by_side(each, ["Frequency by level", "The same, less the level"]), numbers)
+    drawing = _side_by_side(each, ["Frequency by level", "The same, less the level"])
+    return figure("Reliability of the quantiles", lead, drawing)
 
 
 def _over_time(evidence: Evidence) -> str:
     if facts.main_share(evidence) is None:
         return ""
     found = facts.rolling(evidence, points=POINTS)
-    sides = [found.before] if found.after is None else [found.before, found.after]
-    rows = [[plain(moment(t)), *(percent(v[k]) for v in sides)] for k, t in enumerate(found.time)]
     lead = (
         f"Share of the last {count(found.window, 'outcome')} inside the {level_name(found.share)} interval; "
         f"in a window chance allows {percent(found.low)} to {percent(found.high)}."
     )
-    numbers = table(["Up to", *_side_heads(evidence)], rows, label="Coverage over time")
-    return figure("Coverage over time", lead, _drawn(pictures.rolling(evidence, points=POINTS)), numbers)
+    return figure("Coverage over time", lead, _drawn(pictures.rolling(evidence, points=POINTS)))
 
 
 def _fan(evidence: Evidence) -> str:
     found = facts.fan(evidence, last=LAST)
     if found.rows.size == 0:
         return ""
-    y = evidence.y[found.rows]
-    sides = {side: evidence.side(side)[found.rows] for side in evidence.sides}
-    heads = [f"{level_name(evidence.levels[c])} {SIDE_NAMES[side]}" for side in sides for c in found.columns]
-    rows = [
-        [
-            plain(moment(found.time[k])),
-            number(y[k]),
-            *(number(values[k, c]) for values in sides.values() for c in found.columns),
-        ]
-        for k in range(y.size)
-    ]
     lead = f"last {found.rows.size:,} of {count(found.total, 'outcome')}."
     if len(evidence.names) > 1:
         lead = f"Series {name(found.name)}, the worst of {len(evidence.names):,}: its {lead}"
     else:
         lead = f"The {lead}"
-    numbers = table(["Time", "Outcome", *heads], rows, label="Recent forecasts")
-    return figure("Recent forecasts", lead, _drawn(pictures.fan(evidence, last=LAST)), numbers)
+    return figure("Recent forecasts", lead, _drawn(pictures.fan(evidence, last=LAST)))
 
 
 def _sharpness(evidence: Evidence) -> str:
-    found = facts.widths(evidence)
-    if not found.shares:
+    if not facts.widths(evidence).shares:
         return ""
-    heads = [head for side in found.sides for head in (f"Mean {SIDE_NAMES[side]}", "10%", "90%")]
-    rows = [
-        [level_name(share), *(number(v[k]) for columns in found.sides.values() for v in columns)]
-        for k, share in enumerate(found.shares)
-    ]
     lead = "How wide the intervals are. Among calibrated forecasts the narrower are the better."
-    numbers = table(["Interval", *heads], rows, label="Sharpness")
-    return figure("Sharpness", lead, _drawn(pictures.sharpness(evidence)), numbers)
+    return figure("Sharpness", lead, _drawn(pictures.sharpness(evidence)))
 
 
 # --- groups ---------------------------------------------------------------------------------------
@@ -180,7 +130,7 @@ def _group(evidence: Evidence, grouping: Grouping) -> str:
     if not each:
         return f'<section class="part"><h3>{plain(title)}</h3>{numbers}</section>'
     drawing = "".join(f"<h4>{plain(p.finding)}</h4>{_drawn(p)}" for p in each)
-    return figure(title, _group_lead(found), drawing, numbers)
+    return figure(title, _group_lead(found), drawing + details("The numbers", numbers))
 
 
 def _both(show: Callable[[float], str], was: Vector, now: Vector | None) -> list[str]:
@@ -201,41 +151,17 @@ def _group_lead(found: facts.GroupTable) -> str:
 
 
 def _probabilities(evidence: Evidence) -> str:
-    found = {side: facts.reliability(evidence, side) for side in evidence.sides}
     each = [pictures.reliability(evidence, [side]) for side in evidence.sides]
     panels = [(p.finding, f'<div class="narrow">{svg.draw(p)}</div>') for p in each]
-    rows = [
-        [
-            capital(SIDE_NAMES[side]),
-            percent(r.nominal[k], decimals=2),
-            percent(r.frequency[k], decimals=2),
-            _chance(r.low[k], r.high[k]),
-            f"{int(r.count[k]):,}",
-        ]
-        for side, r in found.items()
-        for k in range(r.nominal.size)
-    ]
-    title = "Reliability of the probabilities"
-    numbers = table(["", "Probability", "Frequency", "chance allows", "Forecasts"], rows, label=title)
     what = "it came" if evidence.kind == "binary" else "a label came"
     lead = f"How often {what}, against the probability that it was given. On the diagonal the two are the same."
-    return figure(title, lead, svg.key(each) + pair(panels), numbers)
+    return figure("Reliability of the probabilities", lead, svg.key(each) + pair(panels))
 
 
 def _probability_shares(evidence: Evidence) -> str:
-    found = [facts.probability_shares(evidence, side) for side in evidence.sides]
-    edges = found[0][0]
-    rows = [
-        [
-            f"{percent(edges[k], decimals=0)} to {percent(edges[k + 1], decimals=0)}",
-            *(percent(shares[k]) for _, shares in found),
-        ]
-        for k in range(edges.size - 1)
-    ]
-    numbers = table(["Probability", *_side_heads(evidence)], rows, label="Sharpness")
     lead = "How often each probability was given. Among calibrated forecasts those nearer to 0% and 100% say more."
     drawing = pair([(p.finding, svg.draw(p)) for p in (pictures.probabilities(evidence, s) for s in evidence.sides)])
-    return figure("Sharpness", lead, drawing, numbers)
+    return figure("Sharpness", lead, drawing)
 
 
 # --- scores, promise, series ----------------------------------------------------------------------
@@ -270,43 +196,6 @@ def _scores(evidence: Evidence) -> str:
     return f'<section class="part"><h3>Scores</h3>{body}{note}</section>'
 
 
-def _gain(evidence: Evidence) -> str:
-    """The third line beside as given and recalibrated: what knowing the last outcome gives."""
-    found = facts.reference_scores(evidence)
-    if found is None:
-        return ""
-    names = {**{side: capital(SIDE_NAMES[side]) for side in evidence.sides}, "reference": LAST_KNOWN}
-    cells = [
-        [
-            label,
-            number(found.loss[side]),
-            percent(found.loss[side] / found.loss["before"] - 1.0 if found.loss["before"] > 0.0 else None, sign=True),
-            *([percent(found.coverage[side])] if found.coverage else []),
-        ]
-        for side, label in names.items()
-    ]
-    notes = []
-    if np.isfinite([found.low, found.high]).all():
-        low, high = (percent(end, sign=True) for end in (found.low, found.high))
-        notes.append(
-            f"{names[evidence.sides[-1]]}, against the last known outcome: {percent(found.relative, sign=True)}, "
-            f"95% interval {low} to {high}."
-        )
-    if found.rows < evidence.rows:
-        notes.append(f"Of {count(evidence.rows, 'outcome')} {found.rows:,} have past enough; the others are as given.")
-    change = facts.difference(evidence)
-    covered = [] if found.share is None else [f"{level_name(found.share)} interval covered"]
-    gained = change is not None and change.clear and change.change < 0.0
-    title = "Where the gain comes from" if gained else "Beside the last known outcome"
-    heads = ["", capital(facts.scores(evidence)[-1].name), "Against as given", *covered]
-    lead = "The last known outcome: a normal distribution around the newest one of the series that was known when the "
-    lead += "forecast was issued, as wide as past changes over that lag."
-    return (
-        f'<section class="part"><h3>{title}</h3><p class="soft">{lead}</p>{table(heads, cells, label=title)}'
-        f'<p class="note">{" ".join(notes)}</p></section>'
-    )
-
-
 def _points(change: float | None) -> str:
     text = percent(change, sign=True)
     return text.replace("%", " points")
@@ -321,23 +210,11 @@ def _promise(evidence: Evidence) -> str:
     if found is None:
         return ""
     held = "" if found.held is None else f" Certificates that held before the outcome: {percent(found.held)}."
+    how = "All series together, by what was promised: the more outcomes, the less."
     if found.single:
         how = "After each outcome, under the bound that was known before it."
-        columns = {"Round": found.x, "Promised": found.promised, "Miscalibration": found.miscalibration}
-        if found.before is not None:
-            columns["As given, its quantiles alone"] = found.before
-    else:
-        how = "All series together, by what was promised: the more outcomes, the less."
-        columns = {"Promised": found.promised, "The worst": found.miscalibration}
-        if found.median is not None:
-            columns["The median"] = found.median
-    rows = [
-        [number(float(v[k]), digits=6 if i == 0 else 4) for i, v in enumerate(columns.values())]
-        for k in range(found.x.size)
-    ]
-    numbers = table(list(columns), rows, label="The promise")
     lead = f"{how} {found.summary}{held}"
-    return figure("Miscalibration and the promise", lead, _drawn(pictures.promise(evidence)), numbers)
+    return figure("Miscalibration and the promise", lead, _drawn(pictures.promise(evidence)))
 
 
 def _series(evidence: Evidence) -> str:

@@ -11,10 +11,9 @@ import pytest
 import orcast as oc
 from orcast.metrics import LEVELS
 from research import __main__ as research
-from research.benchmarks import games, guarantee, harm, memory, quality, streams
-from research.benchmarks.command import SECTIONS, YARDSTICK
+from research.benchmarks import games, guarantee, streams
+from research.benchmarks.command import YARDSTICK
 from research.benchmarks.lines import Line, Remark
-from research.experiments import data
 
 
 def section(title: str, *lines: Line | Remark) -> SimpleNamespace:
@@ -38,16 +37,6 @@ def test_command_prints_lines_and_writes_json(
     assert "a round" in text
     assert "0 targets ok, 1 MISSED" in text
     assert research.main(["bench", "sped"]) == 2
-
-
-def test_sections_exist() -> None:
-    folder = Path(streams.__file__).parent
-    assert all((folder / f"{name}.py").is_file() for name in SECTIONS)
-
-
-def test_documented_numbers_have_the_titles_of_the_sections() -> None:
-    path = Path(__file__).resolve().parents[3] / "docs" / "benchmarks.json"
-    assert set(json.loads(path.read_text(encoding="utf-8"))) >= {harm.TITLE, memory.TITLE, "Speed"}
 
 
 def test_yardstick_stream_with_late_outcomes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,23 +64,6 @@ def test_yardstick_stream_with_late_outcomes(tmp_path: Path, monkeypatch: pytest
         streams.yardstick_folder()
 
 
-def test_quality_lines_of_one_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(data.VARIABLE, raising=False)
-    case = next(case for case in streams.shipped_cases(60) if case.name == "humidity/rls")
-    own = streams.score(case, case.quantiles)
-    lines = list(quality._lines([case], [streams.run_case(case, None)], {case.name: {"good": own.pinball}}))
-    assert isinstance(lines[0], Line)
-    assert lines[0].note.endswith("best rival good 1.000")
-    assert [line.what for line in lines if isinstance(line, Line)][1:3] == ["QCE", "worst rolling-200 QCE"]
-
-
-def test_last_known_outcome_is_normal_around_it() -> None:
-    y = np.array([0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0])
-    q = streams.last_known(y, np.arange(8) - 1, np.array([0.5]))
-    assert np.isnan(q[:6]).all(), "five changes are needed"
-    assert q[6:, 0].tolist() == [1.0, 0.0]
-
-
 @pytest.mark.parametrize("name", ["Interval, default, hard greedy", "Binary, default, greedy"])
 def test_attack_measures_a_game(name: str) -> None:
     (game,) = [game for game in games.all_games() if game.name == name]
@@ -100,20 +72,3 @@ def test_attack_measures_a_game(name: str) -> None:
     assert (outcome.rounds, outcome.held, outcome.uncertified) == (30, 1.0, 0)
     assert 0.0 < outcome.ratio <= 1.0 + 1e-9
     assert next(line.value for line in guarantee._summaries([outcome]) if isinstance(line, Line)) == 1.0
-
-
-def test_games_are_distinct_and_can_be_made() -> None:
-    chosen = games.all_games()
-    assert len({game.name for game in chosen}) == len(chosen) > 500
-    assert {game.space for game in chosen} == set(games.SPACES)
-    for game in chosen[::40]:
-        oc.Forecaster(game.on(), game.payoff(), oracle=oc.Committee())
-        game.opponent()
-
-
-def test_panel_scores() -> None:
-    panel = harm.thinned(harm.strong_ensemble(0, series=6, weeks=12), 2)
-    assert len(panel.games(4)) == 3
-    loss, _, worst, better = harm._scores([panel], [panel.q], 1)
-    assert (loss, worst, better) == (pytest.approx(1.0), pytest.approx(1.0), 0.0)
-    assert np.isfinite(harm.multiqt(panel, 4)[panel.ahead == 4]).all()

@@ -1,15 +1,12 @@
 """Streams of the comparison: unique, reproducible, honest about time, and there without optional packages."""
 
 import pickle
-import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from research.comparison import series
 from research.comparison.catalogue import STORED, catalogue, left_out
 from research.comparison.recipe_list import RECIPES
 from research.comparison.recipes import Recipe
@@ -34,17 +31,6 @@ def test_catalogue_has_all_kinds() -> None:
     assert len(found) >= 60
     assert {entry.kind for entry in found} == set(KINDS)
     assert any("the data folder" in note for note in left_out())
-
-
-@all_packages
-def test_shipped_series_are_finite_and_within_their_bounds() -> None:
-    for name, shipped in series.SHIPPED.items():
-        if shipped.path is not None:
-            found = series.load(name)
-            assert np.isfinite(found.values).all(), name
-            assert found.values.shape[-1] >= 12, name
-            assert ((found.values >= found.low) & (found.values <= found.high)).all(), name
-            assert found.x is None or (found.x.shape[0] == found.values.size and np.isfinite(found.x).all()), name
 
 
 def test_quick_streams_are_reproducible() -> None:
@@ -106,28 +92,6 @@ def test_outcomes_in_late_batches_and_day_ahead() -> None:
     assert set(stream.known - stream.issued) == set(range(15, 39))
 
 
-ALONE = """
-import sys
-gone = ("river", "sklearn", "sktime", "statsmodels", "statsforecast", "matplotlib", "pandas", "gluonts")
-class Without:
-    def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in gone:
-            raise ModuleNotFoundError(name)
-sys.meta_path.insert(0, Without())
-from research.comparison.catalogue import catalogue, left_out
-assert len(catalogue()) > 20
-assert len([entry.make() for entry in catalogue(quick=True)]) > 5
-for name in gone[:4]:
-    assert any(name in note for note in left_out()), name
-"""
-
-
-def test_catalogue_without_optional_packages() -> None:
-    root = Path(__file__).resolve().parents[3]
-    done = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, timeout=300, cwd=root)
-    assert done.returncode == 0, done.stderr
-
-
 def test_stored_streams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "streams").mkdir()
     (tmp_path / "short").mkdir()
@@ -152,11 +116,3 @@ def test_stored_streams(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert len(rest) == 3
     assert c.y[first].tolist() == [0.0, 1.0, 2.0]
     assert c.base[first, 0].tolist() == [0.0, 2.0, 4.0]
-
-
-def test_data_folder(tmp_path: Path) -> None:
-    lines = ["sunspot_number", *(f"{50 + 40 * np.sin(t / 20):.3f}" for t in range(700))]
-    (tmp_path / "sunspot_silso_v2_monthly.csv").write_text("\n".join(lines))
-    names = {entry.name: entry for entry in catalogue(tmp_path)}
-    assert "wind, regression" not in names
-    assert names["sunspots, regression"].make().rows == 300

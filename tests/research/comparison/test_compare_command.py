@@ -62,20 +62,6 @@ def test_a_stopped_run_continues_with_equal_results(tmp_path: Path, monkeypatch:
     assert len(calls) == 3
 
 
-@pytest.mark.slow
-def test_two_workers_equal_one(compared: tuple[Path, jobs.Comparison], tmp_path: Path) -> None:
-    both = jobs.run(entries("hills", "rain"), tmp_path, workers=2)
-    assert timeless(both.rows) == timeless([row for row in compared[1].rows if row["stream"] in ("hills", "rain")])
-
-
-def test_results_depend_on_sources_and_the_file_of_methods(tmp_path: Path) -> None:
-    own, found = tmp_path / "mine.py", {jobs.source_digest()}
-    for text in ("a = 1", "a = 2"):
-        own.write_text(text)
-        found.add(jobs.source_digest(own))
-    assert len(found) == 3
-
-
 def test_a_failing_method_has_a_row_with_its_error(tmp_path: Path) -> None:
     own = tmp_path / "mine.py"
     own.write_text("def broken(stream, group):\n    raise RuntimeError('no idea')\nMETHODS = {'broken': broken}\n")
@@ -96,9 +82,7 @@ def test_rankings(compared: tuple[Path, jobs.Comparison]) -> None:
         ranks = [line.rank.mean for line in ranking.lines]
         assert ranks == sorted(ranks)
         assert sum(ranks) == pytest.approx(len(ranks) * (len(ranks) + 1) / 2)
-        assert ("is first" in ranking.sentence()) == (ranking.place() == 1)
-        if ranking.place() > 1:
-            assert f"first is {names[0]}" in ranking.sentence()
+        assert (names[0] == ORCAST) == (ranking.place() == 1)
 
 
 def test_tables_agree(compared: tuple[Path, jobs.Comparison]) -> None:
@@ -115,13 +99,6 @@ def test_tables_agree(compared: tuple[Path, jobs.Comparison]) -> None:
     ]
 
 
-def test_streams_worse_than_the_base_forecast_are_listed(compared: tuple[Path, jobs.Comparison]) -> None:
-    rows = [{**row, "loss": 1.25} if row["method"] == ORCAST else row for row in compared[1].rows]
-    assert tables.worse_than_base(rows)[0] == "hills (one-step): loss 25% higher"
-    assert tables.worse_than_base(rows, most=1)[1] == "and 3 more, see streams.csv"
-    assert tables.worse_than_base([{**row, "loss": 1.0} for row in rows]) == []
-
-
 @pytest.fixture
 def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ORCAST_DATA", raising=False)
@@ -136,21 +113,12 @@ def test_command_with_kinds_a_page_and_a_failing_method(tmp_path: Path, capsys: 
     given = ["compare", "--quick", "--kind", "binary", "--out", str(out), "--page", str(page), "--workers", "1"]
     assert main([*given, "--method", str(own)]) == 1
     shown = capsys.readouterr()
-    assert "Rank of orcast" in shown.out
+    assert "All kinds of streams" in shown.out
     assert "failed: broken on humidity at noon, above its 60%: IndexError: list index out of range" in shown.out
     assert shown.err.splitlines()[-1] == "compare: 100% done (humidity at noon, above its 60%)"
     assert "### binary, on the tracked forecast (1 stream)" in page.read_text(encoding="utf-8")
     assert {path.name for path in out.iterdir()} == {"results.jsonl", "streams.csv", "tables", "tables.md"}
     assert main(given) == 0  # the results without the own methods are there
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("no_environment")
-def test_quick_command_runs_all_kinds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", "--quick", "--out", str(tmp_path), "--workers", "1"]) == 0
-    shown = capsys.readouterr().out
-    assert shown.count("joint rank") >= 14
-    assert "failed:" not in shown
 
 
 @pytest.mark.parametrize("wrong", [["--workers", "0"], ["--method", "nothing.py"], ["--stored", "nowhere"]])

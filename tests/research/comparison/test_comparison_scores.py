@@ -75,13 +75,6 @@ def test_loss_of_a_panel_is_a_geometric_mean_over_groups() -> None:
     assert math.isnan(found.rolling)  # no group is that long
 
 
-def test_bands_that_are_not_among_the_levels_are_nan() -> None:
-    levels = np.array([0.1, 0.9])
-    q = np.zeros((4, 2))
-    assert math.isnan(scores.cover(q, np.zeros(4), levels, 0.9))
-    assert math.isnan(scores.width(q, levels))
-
-
 def test_events_have_brier_and_calibration_errors() -> None:
     stream = events(260)
     p = np.full(260, 0.55)
@@ -92,14 +85,6 @@ def test_events_have_brier_and_calibration_errors() -> None:
     assert found.rolling == pytest.approx(max(windows))
     assert math.isnan(found.qce)
     assert math.isnan(found.cover90)
-
-
-def test_loss_relative_to_an_exact_base_forecast() -> None:
-    stream = one_step(20)
-    exact = np.tile(stream.y[:, None], LEVELS.size)
-    sure = type(stream)(stream.name, stream.kind, "", "", LEVELS, {"e": exact}, stream.y, stream.issued, stream.known)
-    assert score(sure, Run(exact, stream.y, 0.0), 0.0).loss == 1.0
-    assert score(sure, as_issued(stream), 0.0).loss == pytest.approx(scores.MOST)
 
 
 def test_chance_falls_with_length_and_rises_with_overlap() -> None:
@@ -127,11 +112,3 @@ def test_joint_ranks_by_hand() -> None:
     for rank in found.values():
         assert rank.low <= rank.mean <= rank.high
     assert (found["a"].low, found["a"].high) == (1.25, 1.5)
-
-
-def test_interval_of_a_rank_narrows_with_streams() -> None:
-    rng = np.random.default_rng(0)
-    many = {str(i): {"a": (x, x), "b": (0.5, 0.5)} for i, x in enumerate(rng.random(40))}
-    few = dict(list(many.items())[:6])
-    wide, narrow = (joint_ranks(each)["a"] for each in (few, many))
-    assert wide.high - wide.low > narrow.high - narrow.low > 0.1

@@ -1,7 +1,6 @@
 """Runs: no early outcomes, tracked forecasts, adversaries, and the frame against round by round."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,8 +8,8 @@ import pytest
 from small_streams import LEVELS, MAKERS, Calls, Spy, adversarial, events, one_step, panel, spies
 
 import orcast as oc
-from research.comparison.methods import BASE, METHODS, ORCAST, Method, frame, load, space_of
-from research.comparison.runner import Group, Model, bounds, run_stream
+from research.comparison.methods import METHODS, ORCAST, Method, frame, space_of
+from research.comparison.runner import Group, Model, run_stream
 from research.comparison.stream import Stream
 from research.comparison.tracked import run_on_tracked, tracked
 
@@ -77,24 +76,6 @@ def test_methods_may_issue_arrays_or_dictionaries(form: Any) -> None:
     run = run_stream(stream, lambda s, g: Model(Own(form)))
     assert run is not None
     np.testing.assert_allclose(run.issued, stream.base)
-
-
-@pytest.mark.parametrize(
-    ("issued", "match"), [(np.full(7, np.nan), "expected finite quantiles"), (np.zeros(3), "expected 7 quantiles")]
-)
-def test_bad_issued_forecasts_are_refused(issued: Any, match: str) -> None:
-    with pytest.raises(ValueError, match=match):
-        run_stream(one_step(10), lambda s, g: Model(Own(lambda f: issued)))
-
-
-def test_bounds_come_from_the_values_where_there_are_none() -> None:
-    stream = one_step()
-    low, high = bounds(stream, np.arange(20))
-    values = np.append(stream.base[:20].ravel(), stream.y[:20])
-    assert low == pytest.approx(values.min() - np.ptp(values) / 2)
-    assert high == pytest.approx(values.max() + np.ptp(values) / 2)
-    assert bounds(panel(), panel().groups()[0])[0] == 0.0
-    assert bounds(adversarial(), np.arange(3)) == (0.0, 1.0)
 
 
 def test_every_method_runs_on_what_it_supports() -> None:
@@ -176,24 +157,6 @@ def test_tracked_forecast_is_that_of_a_default_recalibrator() -> None:
     assert errors[0] < errors[1]  # the base forecast is too low
 
 
-@pytest.mark.parametrize("stream", [one_step(), panel(), events()], ids=lambda s: s.name)
-def test_tracked_forecast_uses_no_early_outcome(stream: Stream) -> None:
-    half = int(np.median(stream.issued))
-    y, later = stream.y.copy(), stream.known > half
-    y[later] = 1.0 - y[later] if stream.binary else y[later] + 3.0
-    before, after = (tracked(each).stream.base for each in (stream, replace(stream, y=y)))
-    early = stream.issued <= half
-    assert (before[early] == after[early]).all()
-    assert (before[~early] != after[~early]).any()
-
-
-def test_rivals_get_the_tracked_forecast() -> None:
-    stream = one_step(20)
-    found, calls = tracked(stream), []
-    run_on_tracked(Method("spy", "", spies(calls)), stream, found)
-    assert [value for what, _, value in calls if what == "predict"] == found.stream.base[:, 3].tolist()
-
-
 def test_adversary_chooses_outcomes_from_issued_forecasts() -> None:
     stream, calls = adversarial(), []
     run = run_stream(stream, model(spies(calls)))
@@ -203,47 +166,3 @@ def test_adversary_chooses_outcomes_from_issued_forecasts() -> None:
     assert ((run.y >= 0.0) & (run.y <= 1.0)).all()
     others = METHODS[ORCAST].run(stream), run_on_tracked(METHODS["MultiQT"], stream, tracked(stream))
     assert all(other is not None and not (other.y == run.y).all() for other in others)
-
-
-def test_methods_of_a_file_join_the_table(tmp_path: Path) -> None:
-    path = tmp_path / "mine.py"
-    path.write_text("from research.rivals import ACI\nMETHODS = {'mine': lambda s, g: ACI(-99, 99)}\n")
-    table = load(path)
-    assert list(table) == [*METHODS, "mine"]
-    assert table["mine"].run(one_step(5)) is not None
-    assert load(None) is METHODS
-
-
-@pytest.mark.parametrize(
-    ("text", "match"),
-    [
-        ("x = 1", "got none"),
-        ("METHODS = {}", r"got \{\}"),
-        ("METHODS = {'a': 3}", "got 'a': 3"),
-        ("METHODS = {1: print}", "got 1: "),
-        ("1 / 0", "got ZeroDivisionError"),
-        (f"METHODS = {{'{BASE}': print}}", "expected a new name"),
-    ],
-)
-def test_bad_files_of_methods_are_refused(tmp_path: Path, text: str, match: str) -> None:
-    path = tmp_path / "mine.py"
-    path.write_text(text)
-    with pytest.raises(ValueError, match=match):
-        load(path)
-    with pytest.raises(ValueError, match="got no such file"):
-        load(tmp_path / "nothing.py")
-
-
-WRONG: dict[str, dict[str, Any]] = {
-    "a kind among": {"kind": "strange"},
-    "forecasts of shape": {"experts": {}},
-    "times of issue": {"known": np.arange(3)},
-    "outcomes after their forecasts": {"known": np.zeros(10, np.int64)},
-    "within the bounds": {"low": 5.0},
-}
-
-
-@pytest.mark.parametrize("match", WRONG)
-def test_inconsistent_streams_are_refused(match: str) -> None:
-    with pytest.raises(ValueError, match=match):
-        replace(one_step(10), **WRONG[match])

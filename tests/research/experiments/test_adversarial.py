@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 
 import orcast as oc
 from helpers import forecasts
-from orcast.metrics import LEVELS, fair_indicators, qce
+from orcast.metrics import LEVELS, qce
 from orcast.testing.adversaries import CellGreedy, own_cells
 from research.experiments import adversarial as ad
-from research.jobs import WorkerPool
 
 Vector = NDArray[np.float64]
 
@@ -30,18 +29,6 @@ def test_cell_payoffs_are_means_of_hard_indicators(p: oc.Forecast) -> None:
         for k in range(look.left.size):
             if look.right[k] - look.left[k] > 1e-6:
                 assert np.abs(look.payoffs[k] - hard_mean(p, look.left[k], look.right[k])).max() < 2e-3
-
-
-def test_point_masses_at_one_place_are_one() -> None:
-    p = oc.Forecast([0.0, 0.0, 0.0, 0.6], [0.0, 0.0, 0.6, 1.0], [0.2, 0.3, 0.1, 0.4])
-    assert own_cells(p).left.tolist() == [0.0, 0.6]
-    look = own_cells(p, points=True)
-    assert look.left.tolist() == [0.0, 0.0, 0.6]
-    assert look.right.tolist() == [0.0, 0.6, 1.0]
-    np.testing.assert_allclose(look.payoffs[0], np.minimum(LEVELS / 0.5, 1.0) - LEVELS, atol=1e-12)
-    # the metric counts an outcome there alike, but for the width of a level
-    fair = fair_indicators(p.quantile(LEVELS), 0.0, low=0.0, high=1.0) - LEVELS
-    assert np.abs(look.payoffs[0] - fair).max() < 0.02
 
 
 @given(st.lists(forecasts(), min_size=1, max_size=4), st.integers(0, 5), st.sampled_from(list(ad.ADVERSARIES)))
@@ -93,29 +80,9 @@ def test_qce_is_that_of_the_metric() -> None:
     assert np.isnan(trace.settled).all()
 
 
-def test_orca_is_decided_by_its_seeds_and_has_even_cells() -> None:
-    first, again, other = (ad.run_method(ad.ORCA, "cells", 12, run=run) for run in (1, 1, 2))
-    np.testing.assert_array_equal(first.qce, again.qce)
-    assert not np.array_equal(first.qce, other.qce)
-    p = ad.METHODS[ad.ORCA](0).predict()
-    own, even = own_cells(p, points=True), ad.even_cells(p)
-    np.testing.assert_allclose(own.left, even.left, atol=1e-12)
-    np.testing.assert_allclose(own.payoffs, even.payoffs, atol=1e-6)
-
-
 def course(*qce: float) -> ad.Trace:
     """Run with the QCE at rounds 1, 100, 500 and 1000."""
     return ad.Trace(np.array([1, 100, 500, 1000]), np.array(qce), np.full(4, 0.1), np.full(4, 0.2), 0.5, 1.0)
-
-
-def test_tables_have_means_and_deviations() -> None:
-    both = [course(30.0, 1.0, 1.0, 0.02), course(30.0, 1.0, 1.0, 0.04)]
-    traces = {(adversary, method): both for adversary in ad.ADVERSARIES for method in ad.METHODS}
-    for row in ad.main_table(traces, 1000).rows:
-        assert row[1:4] == (1.0, pytest.approx(0.03), pytest.approx(math.sqrt(0.0002)))
-        assert row[4:] == (pytest.approx(0.1), pytest.approx(0.2), 0.5, 100.0)
-    for row in ad.adversary_table(traces, 1000).rows:
-        assert row[1:] == (pytest.approx(0.03), pytest.approx(math.sqrt(0.0002))) * 3
 
 
 def test_claim_is_tested_against_every_adversary() -> None:
@@ -130,13 +97,3 @@ def test_claim_is_tested_against_every_adversary() -> None:
     assert found[1].here.endswith("; not always below conformal PID")
     assert found[0].bound.startswith("0.0200")
     assert [row[1:] for row in ad.rule_table(runs, 1000).rows] == [(0.1, 0.05, "yes"), (0.2, 0.02, "")]
-
-
-@pytest.mark.slow
-def test_results_do_not_depend_on_the_number_of_workers() -> None:
-    alone, two = (ad.run_all(6, 1, seed=1, pool=lambda jobs, n=n: WorkerPool(n, jobs)) for n in (1, 2))
-    assert alone.rate == two.rate
-    for key, traces in alone.traces.items():
-        for one, other in zip(traces, two.traces[key], strict=True):
-            for a, b in zip(one, other, strict=True):
-                np.testing.assert_array_equal(a, b)

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,35 +12,6 @@ from result_pages import read, strangers
 
 for name in ("matplotlib", "rich", "river", "sklearn"):
     pytest.importorskip(name)
-
-FILES = {
-    "claims",
-    *(f"recalibration{name}" for name in ("", "_chance", "_paper", "_rule", "_time")),
-    *("adversarial", "adversarial_cells", "adversarial_rule"),
-    *("windfarm", "windfarm_losses", "windfarm_rule"),
-}
-FIGURES = {"recalibration_qce", "adversarial", "windfarm"}
-
-
-@pytest.mark.slow
-def test_quick_run_of_all_experiments(tmp_path: Path) -> None:
-    clean = {name: value for name, value in os.environ.items() if name != "ORCAST_DATA"} | {"COLUMNS": "80"}
-    root = str(Path(__file__).resolve().parents[3])
-    clean["PYTHONPATH"] = os.pathsep.join(filter(None, [root, clean.get("PYTHONPATH")]))
-    command = [sys.executable, "-m", "research", "reproduce", "all", "--quick", "--out", "out", "--page", "page.md"]
-    done = subprocess.run(command, cwd=tmp_path, env=clean, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    assert {path.stem for path in (tmp_path / "out").glob("*.csv")} == FILES
-    for figure in FIGURES:
-        assert (tmp_path / "out" / f"{figure}.png").read_bytes().startswith(b"\x89PNG")
-    assert "…" not in done.stdout
-    assert "It is a stand-in" in done.stdout
-    assert re.search(r"^\d+ s$", done.stdout, re.MULTILINE)
-    page = (tmp_path / "page.md").read_text(encoding="utf-8")
-    pictures = re.findall(r"!\[\w+\]\(([^)]+)\)", page)
-    assert {Path(picture).stem for picture in pictures} == FIGURES
-    assert all((tmp_path / picture).exists() for picture in pictures)
-    assert strangers(page, tmp_path / "out") == ([], [])
 
 
 @pytest.fixture

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
+from orcast.datasets import EXPERTS, stream
 from orcast.metrics import LEVELS, qce, worst_rolling_qce
 from research.experiments import data
 
@@ -38,46 +38,13 @@ def test_folder_as_argument_or_in_the_environment(tmp_path: Path, monkeypatch: p
         data.load("sunspots")
 
 
-@pytest.mark.parametrize(
-    "rows", ["", "hour,power\n1,2", "hour,wind_mwh", "hour,wind_mwh\n1,none", "hour,wind_mwh\n1,-5"]
-)
-def test_damaged_csv_is_refused(rows: str, tmp_path: Path) -> None:
-    (tmp_path / WIND).write_text(rows)
-    for read in (data.load, data.best):
-        with pytest.raises(ValueError, match=r"^expected .*, got "):
-            read("wind", tmp_path)
-
-
-def test_unknown_names_and_folders_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"^expected a folder, as argument or in ORCAST_DATA, got '.*nowhere'$"):
-        data.best("wind", tmp_path / "nowhere")
-    with pytest.raises(ValueError, match=r"^expected one of wind, sunspots, humidity, got 'rain'$"):
-        data.best("rain")
-    with pytest.raises(ValueError, match=r"^expected one of wind, sunspots, got 'humidity'$"):
-        data.stand_in("humidity")
-
-
-def test_bytes_are_refused(tmp_path: Path) -> None:
-    (tmp_path / SUNSPOTS).write_bytes(b"\xff\xfe\x00\x81")
-    with pytest.raises(ValueError, match=rf"^expected text in {SUNSPOTS}, got something else$"):
-        data.load("sunspots", tmp_path)
-
-
 @needs_folder
 def test_streams_of_the_folder() -> None:
     """The base forecasts have the calibration that the yardstick's targets were set for."""
-    streams = list(data.table_streams())
+    streams = [stream(data.load(name), expert) for name in ("wind", "sunspots") for expert in EXPERTS]
     assert [s.name for s in streams] == ["wind/rls", "wind/naive", "sunspots/rls", "sunspots/naive"]
     assert [len(s) for s in streams] == [3000, 3000, 3092, 3092]
     for s, error, worst in zip(streams, [0.1504, 0.0177, 0.1886, 0.1373], [1.052, 1.774, 2.638, 4.965], strict=True):
         q = s.quantile(LEVELS)
         assert qce(q, s.y, low=s.low, high=s.high) == pytest.approx(error, abs=1e-3)
         assert worst_rolling_qce(q, s.y, low=s.low, high=s.high) == pytest.approx(worst, abs=1e-2)
-
-
-@needs_folder
-def test_stand_in_of_sunspots_is_version_one() -> None:
-    """Version 2.0 drops the factor 0.6 that made later observers count like the first."""
-    old, new = data.stand_in("sunspots").values, data.load("sunspots").values[:2820]
-    assert np.corrcoef(old, new)[0, 1] > 0.98
-    assert np.mean(np.abs(old - 0.6 * new) < 0.06) > 0.4

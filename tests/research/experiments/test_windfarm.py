@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import orcast as oc
-from helpers import forecasts
 from orcast.metrics import LEVELS
 from research.experiments import windfarm as wf
 from research.jobs import WorkerPool
@@ -15,7 +14,6 @@ from research.learners import HOURS, Days
 
 Vector = NDArray[np.float64]
 SMALL = wf.Plan(days=3, rates=(0.01,), steps=5)
-NAMES = wf.methods_of(SMALL)
 
 
 def made_days(count: int = 3, **changes: Vector) -> Days:
@@ -45,12 +43,6 @@ def test_loss_is_that_of_the_paper(pairs: list[tuple[float, float]], lam: float)
     assert -float(wf._value((a[0], lam), y[0])) == pytest.approx(wf.daily_loss(a[:1], y[:1], lam), abs=1e-12)
 
 
-@given(forecasts(0.0, 10.0), st.sampled_from(wf.LAMBDAS))
-def test_commitment_is_the_quantile_of_its_column(p: oc.Forecast, lam: float) -> None:
-    read = p.quantile(LEVELS)[wf.column(lam)]
-    assert oc.decisions.commitment(p, under=1.0 + lam, over=1.0 - lam) == pytest.approx(read, abs=1e-9)
-
-
 @given(st.lists(st.floats(-5, 5), min_size=1, max_size=20))
 def test_interval_against_its_slow_twin(differences: list[float]) -> None:
     n = len(differences)
@@ -60,15 +52,6 @@ def test_interval_against_its_slow_twin(differences: list[float]) -> None:
         patch.setattr(wf, "RESAMPLES", 40)
         low, high = wf.interval(np.array(differences), seed=1)
     assert (low, high) == pytest.approx((np.quantile(means, 0.025), np.quantile(means, 0.975)), abs=1e-9)
-
-
-def test_autocorrelated_days_widen_the_interval(monkeypatch: pytest.MonkeyPatch) -> None:
-    d = np.repeat(np.random.default_rng(0).normal(size=60), 7)  # days of a week are equal
-    weeks = wf.interval(d)
-    monkeypatch.setattr(wf, "BLOCK", 1)
-    single = wf.interval(d)
-    assert single[1] - single[0] == pytest.approx(2 * 1.96 * d.std() / np.sqrt(d.size), rel=0.1)
-    assert weeks[1] - weeks[0] > 1.8 * (single[1] - single[0])
 
 
 def test_forecasts_of_a_day_do_not_use_its_outcomes(found: dict[str, Vector]) -> None:
@@ -109,27 +92,6 @@ def test_orca_calibrates_decisions() -> None:
     recal.update(60.0)
     assert {"quantile", "moment", "decision"} <= set(recal.guarantee.parts)
     assert sum(name.startswith("regret") for name in recal.guarantee.parts) == 2
-
-
-@pytest.mark.slow
-def test_results_do_not_depend_on_the_number_of_workers(found: dict[str, Vector]) -> None:
-    for name, other in run_all(made_days(), workers=2).items():
-        np.testing.assert_array_equal(other, found[name])
-
-
-def test_losses_are_relative_to_the_expert() -> None:
-    days = made_days(30)
-    expert = days.quantile(LEVELS)
-    higher, lower = np.clip(expert + 4.0, 0.0, 100.0), np.clip(expert - 9.0, 0.0, 100.0)
-    for lam in wf.LAMBDAS:
-        found = wf.compare_losses({wf.EXPERT: expert, "higher": higher, "lower": lower}, days.y, lam)
-        assert found[wf.EXPERT][1:4] == (0.0, 0.0, 0.0)
-        assert found["higher"].better  # the expert is too low by 4
-        assert found["lower"].low > 0.0
-        base = found[wf.EXPERT].losses.mean()
-        for one in found.values():
-            assert one.change == pytest.approx(100.0 * (one.losses.mean() / base - 1.0))
-            assert one.low <= one.change <= one.high
 
 
 def test_rate_is_chosen_by_the_first_half_and_the_claim_needs_every_lambda() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from numpy.typing import NDArray
-from scipy.optimize import lsq_linear, minimize
+from scipy.optimize import lsq_linear
 from scipy.special import expit, logit
 
 from helpers import units
@@ -20,10 +20,8 @@ from research.rivals import (
     EventGradientEquilibrium,
     HistogramBinning,
     IsotonicCalibration,
-    OutcomeFrequency,
     VennAbers,
 )
-from research.rivals.events import not_negative
 
 Vector = NDArray[np.float64]
 Pairs = list[tuple[float, int]]
@@ -89,30 +87,6 @@ def test_venn_abers_against_its_definition(past: Pairs, p: float, window: int) -
     assert float(method.predict(p)) == pytest.approx(p1 / (1 - p0 + p1), abs=1e-9)
 
 
-def test_isotonic_and_venn_abers_against_scikit_learn() -> None:
-    IsotonicRegression = pytest.importorskip("sklearn.isotonic").IsotonicRegression
-    past = [(round(p, 2), y) for p, y in drawn(600, 1)]  # many ties
-    isotonic, venn = IsotonicCalibration(), VennAbers()
-    probabilities(isotonic, past)
-    probabilities(venn, past)
-    x, y = map(list, zip(*past, strict=True))
-    fit = IsotonicRegression(out_of_bounds="clip").fit(x, y)
-    for p in (0.0, 0.003, 0.11, 0.333, 0.5, 0.77, 0.995, 1.0):
-        assert float(isotonic.predict(p)) == pytest.approx(fit.predict([p])[0], abs=1e-9)
-        both = [IsotonicRegression().fit([*x, p], [*y, end]).predict([p])[0] for end in (0, 1)]
-        np.testing.assert_allclose(venn.both(p), both, atol=1e-9)
-
-
-def test_venn_abers_by_hand() -> None:
-    venn = VennAbers()
-    issued = probabilities(venn, [(0.3, 1), (0.3, 0), (0.6, 1)])
-    # after a yes: 1/2 and 1; then a no at 0.6 is pooled with a yes and a no, and a yes stands alone
-    assert issued == pytest.approx([0.3, 1 / (1 - 1 / 2 + 1), 1 / (1 - 1 / 3 + 1)])
-    assert venn.both(0.3) == pytest.approx((1 / 3, 2 / 3))
-    assert venn.both(0.9) == pytest.approx((0.5, 1.0))
-    assert venn.both(0.1) == pytest.approx((0.0, 2 / 3))
-
-
 def test_long_pasts_stay_exact() -> None:
     """The search for the edge ends on the slope of the hull after thousands of rounds."""
     past = drawn(3000, 2)
@@ -145,35 +119,6 @@ def test_platt_against_its_slow_twin() -> None:
         a += np.outer(g, g)
         w = w - np.linalg.inv(a) @ g / 0.1
     assert (platt.slope, platt.shift) == (pytest.approx(w[0]), pytest.approx(w[1]))
-
-
-def test_platt_coefficients_stay_bounded() -> None:
-    """Separated outcomes, then reversed."""
-    platt = OPS(curvature=0.02)
-    sizes = []
-    for t in range(4000):
-        issued = float(platt.predict(1.0 if t % 2 else 0.0))
-        assert 0.0 <= issued <= 1.0
-        platt.update(t % 2 if t < 2000 else 1 - t % 2)
-        sizes.append(math.hypot(platt.slope, platt.shift))
-    assert max(sizes) <= 100.0 + 1e-9
-    assert platt.slope < 0.0
-
-
-def test_large_coefficients_are_shrunk() -> None:
-    platt = OPS(curvature=1000.0)  # the first step is 1000 g
-    platt.predict(0.9)
-    platt.update(0)
-    assert math.hypot(platt.slope, platt.shift) <= 100.0 + 1e-9
-    free = np.array([1.0, 0.0]) - 1e-3 * np.linalg.inv(
-        1e-6 * np.eye(2) + 0.81 * np.outer([logit(0.9), 1], [logit(0.9), 1])
-    ) @ (0.9 * np.array([logit(0.9), 1]))
-    assert np.hypot(*free) < 100.0
-    assert (platt.slope, platt.shift) == (pytest.approx(free[0], rel=1e-6), pytest.approx(free[1], rel=1e-6))
-    platt.slope, platt.shift = 300.0, 400.0
-    platt.predict(0.999)
-    platt.update(1)
-    assert (platt.slope, platt.shift) == (pytest.approx(60.0), pytest.approx(80.0))
 
 
 def test_binning_by_hand() -> None:
@@ -228,27 +173,6 @@ def test_beta_against_its_slow_twin(late: int, slope: float) -> None:
     assert moved > (50 if slope < 0 else 0)
 
 
-@given(st.lists(st.floats(-3, 3), min_size=3, max_size=3), st.integers(0, 1000))
-def test_nearest_coefficients_that_arenot_negative(free: list[float], seed: int) -> None:
-    root = np.random.default_rng(seed).normal(size=(3, 3))
-    a = root @ root.T + 0.1 * np.eye(3)
-    np.testing.assert_allclose(not_negative(np.array(free), np.linalg.inv(a)), nearest(np.array(free), a), atol=1e-7)
-
-
-def test_beta_converges_to_maximum_likelihood() -> None:
-    rng = np.random.default_rng(4)
-    p = rng.uniform(0.02, 0.98, size=8000)
-    y = (rng.random(8000) < expit(0.4 * np.log(p) - 1.5 * np.log(1 - p) - 0.5)).astype(int)
-    beta = BetaCalibration()
-    probabilities(beta, list(zip(p.tolist(), y.tolist(), strict=True)))
-    x = np.column_stack((np.log(p), -np.log(1 - p), np.ones(p.size)))
-    best = minimize(lambda w: float(np.logaddexp(0, np.where(y == 1, -x @ w, x @ w)).mean()), [1.0, 1.0, 0.0]).x
-    np.testing.assert_allclose(beta.coefficients, best, atol=0.1)
-    at = np.array([0.05, 0.3, 0.6, 0.95])
-    wanted = expit(np.column_stack((np.log(at), -np.log(1 - at), np.ones(4))) @ best)
-    np.testing.assert_allclose([float(beta.predict(q)) for q in at], wanted, atol=0.02)
-
-
 # --- calibeating ---
 
 
@@ -272,12 +196,6 @@ def slow_tops(rounds: Pairs, late: int) -> list[float]:
 def test_calibeating_against_its_slow_twin(late: int) -> None:
     rounds = drawn(400, 5)
     np.testing.assert_allclose(probabilities(TOPS(), rounds, late=late), slow_tops(rounds, late), atol=1e-12)
-
-
-def test_frequency_by_hand() -> None:
-    rounds = [(0.9, 1), (0.9, 0), (0.1, 0), (0.2, 1)]
-    assert probabilities(OutcomeFrequency(memory=2), rounds) == pytest.approx([0.9, 1.5 / 2, 1 / 2.5, 0.75 / 2.75])
-    assert probabilities(OutcomeFrequency(memory=1), rounds, late=1) == pytest.approx([0.9, 0.9, 0.75, 0.25])
 
 
 # --- gradient equilibrium ---

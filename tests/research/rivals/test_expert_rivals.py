@@ -91,34 +91,6 @@ def test_boa_against_its_slow_twin(late: int, absent: float) -> None:
     np.testing.assert_allclose(found, slow_boa(rounds, y, late), atol=1e-7)
 
 
-def test_boa_by_hand() -> None:
-    boa = BOA(0, 10, levels=[0.25, 0.75])
-    experts = {"low": oc.Normal(4, 0), "high": oc.Normal(6, 0)}
-    assert combined(boa, [experts], [5.5], levels=np.array([0.25, 0.75])).tolist() == [[5.0, 5.0]]
-    # y is above 5, so r = -a (5 - q) = (-a, a): E = a, V = a^2, eta = min(1 / (2 a), sqrt(log 2) / a) = 1 / (2 a)
-    # R = (-a - a / 2) / 2 and (a - a / 2) / 2, eta R = -3/8 and 1/8 at both levels
-    share = 1 / (1 + math.exp(-0.5))
-    assert boa.weights["high"] == pytest.approx([share, share])
-    assert boa.predict(experts=experts).median() == pytest.approx(4 + 2 * share)
-
-
-def test_boa_is_nearly_as_good_as_the_best_expert() -> None:
-    rounds, y = three_experts(800, 3)
-    loss = {n: oc.metrics.pinball(np.array([e[n].quantile(PERCENTS) for e in rounds]), y).mean() for n in rounds[0]}
-    boa, mean = (
-        oc.metrics.pinball(combined(make(0, 100), rounds, y, levels=PERCENTS), y).mean() for make in (BOA, EqualWeights)
-    )
-    assert boa < 1.03 * min(loss.values())
-    assert mean > 1.15 * min(loss.values())
-
-
-def test_first_regret_of_zero_does_not_win() -> None:
-    experts = {"low": oc.Normal(4, 0), "middle": oc.Normal(5, 0), "high": oc.Normal(6, 0)}
-    boa = BOA(0, 10, levels=LEVELS)
-    combined(boa, [experts] * 200, [6.0] * 200)
-    assert (boa.weights["high"] > 0.95).all()
-
-
 def test_an_expert_joins_with_its_first_update() -> None:
     rounds, y = three_experts(300, 4)
     boa = BOA(0, 100, levels=LEVELS)
@@ -153,15 +125,3 @@ def test_last_outcome_against_the_whole_series(late: int) -> None:
         if t >= late:
             last.update(y[t - late], id=t - late)
     assert early == 6 + 2 * late
-
-
-def test_last_outcome_with_a_missing_outcome() -> None:
-    last = LastOutcome(0, 100)
-    for t in range(10):
-        last.predict(oc.Normal(30, 2), id=t)
-    for t in (9, 1, 3, 2, 0, 5, 4, 6, 8):  # without 7, two of the nine changes of one round are unknown
-        last.update(10.0 * (t % 2) + t, id=t)
-    p = last.predict(oc.Normal(30, 2))
-    assert p.median() == pytest.approx(19.0)
-    spread = math.sqrt(np.mean(np.square([11, -9, 11, -9, 11, -9, 11])))
-    assert p.quantile(0.5 * (1 + math.erf(math.sqrt(0.5)))) == pytest.approx(19 + spread, rel=1e-3)

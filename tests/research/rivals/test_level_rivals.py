@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from rival_cases import PERCENTS, Vector, forecast_all, pooled
-from scipy.stats import norm, uniform
+from scipy.stats import norm
 
 import orcast as oc
 from helpers import units
@@ -15,14 +15,6 @@ from research.rivals import ACI, CalibratedRegression, DtACI
 from research.rivals.base import Quantity
 
 UNIFORM = oc.Quantiles(PERCENTS, PERCENTS)
-
-
-def test_isotonic_by_hand() -> None:
-    isotonic = CalibratedRegression(0, 1)
-    forecast_all(isotonic, [uniform()], [0.2])  # R goes through (0, 0), (0.2, 1/2), (1, 1)
-    np.testing.assert_allclose(isotonic.predict(uniform()).quantile([0.25, 0.5, 0.75]), [0.1, 0.2, 0.6], atol=1e-3)
-    isotonic.update(0.8)  # (0, 0), (0.2, 1/3), (0.8, 2/3), (1, 1)
-    np.testing.assert_allclose(isotonic.predict(uniform()).quantile([1 / 6, 0.5, 5 / 6]), [0.1, 0.5, 0.9], atol=2e-3)
 
 
 def slow_isotonic(pits: list[float], levels: Vector) -> Vector:
@@ -52,16 +44,6 @@ def test_isotonic_against_its_slow_twin(pits: list[float], window: int | None) -
     np.testing.assert_allclose(isotonic.predict(UNIFORM).quantile(PERCENTS), reader.quantile(row, inverse), atol=1e-9)
 
 
-def test_aci_by_hand() -> None:
-    aci = ACI(0, 1, levels=[0.2, 0.5, 0.8], rate=0.1)
-    assert aci.predict(UNIFORM).quantile([0.2, 0.5, 0.8]) == pytest.approx([0.2, 0.5, 0.8])
-    aci.update(0.6)  # covered by the highest only
-    assert aci.alpha == pytest.approx([0.22, 0.55, 0.78])
-    assert aci.predict(UNIFORM).quantile([0.2, 0.5, 0.8]) == pytest.approx([0.22, 0.55, 0.78], abs=1e-4)
-    aci.update(0.1)  # covered by all
-    assert aci.alpha == pytest.approx([0.14, 0.50, 0.76])
-
-
 def test_aci_issues_the_bounds_beyond_levels_zero_and_one() -> None:
     aci, expert = ACI(0, 10, levels=[0.4, 0.6], rate=0.9), oc.Normal(5, 1)
     forecast_all(aci, [expert], [2])
@@ -71,15 +53,6 @@ def test_aci_issues_the_bounds_beyond_levels_zero_and_one() -> None:
     forecast_all(aci, [expert], [9])
     assert aci.alpha == pytest.approx([0.58, 1.32])
     assert aci.predict(expert).quantile(0.6) == 10.0
-
-
-def test_crossing_levels_are_sorted_only_when_issued() -> None:
-    aci = ACI(0, 1, levels=[0.5, 0.6], rate=0.5)
-    forecast_all(aci, [UNIFORM], [0.55])
-    assert aci.alpha == pytest.approx([0.75, 0.4])
-    assert aci.predict(UNIFORM).quantile([0.5, 0.6]) == pytest.approx([0.4, 0.75])
-    aci.update(0.5)  # covered by the level 0.5, whose quantile is the higher
-    assert aci.alpha == pytest.approx([0.5, 0.7])
 
 
 def slow_dtaci(a: float, rates: list[float], horizon: int, pits: list[float], late: int) -> float:
@@ -115,21 +88,6 @@ def test_dtaci_and_aci_against_their_slow_twin(rates: list[float], late: int) ->
         aci = ACI(0, 1, levels=[0.05, 0.4, 0.9], rate=rates[0])
         forecast_all(aci, experts, outcomes, late=late)
         np.testing.assert_allclose(aci.alpha, slow, atol=1e-9)
-
-
-def test_dtaci_with_losses_beyond_the_range_of_exp() -> None:
-    mix = DtACI(0, 1, levels=[1e-5, 0.5], rates=(1e5, 1.1e5), horizon=1)
-    assert np.isfinite(forecast_all(mix, [oc.Normal(0.5, 0.1)] * 6, [1.0, 0.0] * 3)).all()
-    np.testing.assert_allclose(mix.weights.sum(axis=0), 1.0)
-
-
-def test_dtaci_prefers_the_rate_that_fits() -> None:
-    rng, expert = np.random.default_rng(4), oc.Normal(50, 1)
-    still, moving = DtACI(0, 100), DtACI(0, 100)
-    forecast_all(still, [expert] * 600, rng.normal(50, 1, size=600))
-    forecast_all(moving, [expert] * 600, rng.normal(50, 0.1, size=600) + np.where(np.arange(600) // 50 % 2, 2, -2))
-    usual = [math.exp(m.weights[:, 49] @ np.log(m.rates[:, 0])) for m in (still, moving)]
-    assert usual[0] < usual[1] / 2
 
 
 @pytest.mark.parametrize("rate", [0.005, 0.1, 2.0])

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from rival_cases import PERCENTS
-from scipy.stats import norm
 
 import orcast as oc
 from helpers import units
@@ -31,25 +30,6 @@ def test_pit_intervals_invert_quantiles(values: list[float], y: float, level: fl
     np.testing.assert_allclose(quantity.quantile(row, np.array([level])), [np.clip(twin, 0, 1)], atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("expert", "y", "expected"),
-    [
-        (oc.Quantiles([0.2, 0.4, 0.6, 0.8], [0, 0, 5, 5]), 0.0, (0.0, 0.4)),
-        (oc.Quantiles([0.2, 0.4, 0.6, 0.8], [0, 0, 5, 5]), 2.5, (0.5, 0.5)),
-        (oc.Quantiles([0.2, 0.4, 0.6, 0.8], [0, 0, 5, 5]), 5.0, (0.6, 1.0)),
-        (oc.Quantiles([0.2, 0.4, 0.6, 0.8], [0, 0, 5, 5]), 7.0, (1.0, 1.0)),
-        (oc.Normal(0, 1), 0.0, (0.0, 0.5)),
-        (oc.Normal(0, 1), 3.5, (norm.cdf(3.5), norm.cdf(3.5))),
-        (oc.Normal(12, 2), 10.0, (norm.cdf(-1), 1.0)),
-        (oc.Normal(5, 0), 4.0, (0.0, 0.0)),
-        (oc.Normal(5, 0), 5.0, (0.0, 1.0)),
-    ],
-)
-def test_pit_intervals_by_hand(expert: object, y: float, expected: tuple[float, float]) -> None:
-    quantity = Quantity(0, 10)
-    np.testing.assert_allclose(quantity.pit_interval(quantity.read(expert), y), expected, rtol=1e-12, atol=1e-15)
-
-
 def test_levels_zero_and_one_are_the_bounds() -> None:
     quantity = Quantity(-10, 10)
     levels = np.array([-0.1, 0.0, 0.001, 0.999, 1.0, 1.1])
@@ -57,14 +37,6 @@ def test_levels_zero_and_one_are_the_bounds() -> None:
     np.testing.assert_allclose(narrow, [-10, -10, 5 - 0.0309023, 5 + 0.0309023, 10, 10], atol=1e-6)
     atoms = quantity.quantile(quantity.read(oc.Quantiles([0.1, 0.2, 0.8, 0.9], [0, 0, 6, 6])), levels)
     assert atoms.tolist() == [-10, -10, 0, 6, 10, 10]
-
-
-def test_rounding_does_not_reverse_a_cell() -> None:
-    quantity = Quantity(0, 1)
-    q = np.linspace(0.2, 0.8, quantity.grid.size)
-    q[5] = np.nextafter(q[4], 0)
-    p = quantity.on_grid(q)
-    assert (p.right >= p.left).all()
 
 
 def test_pits_of_ties_are_even() -> None:

@@ -1,6 +1,5 @@
 """Behaviour that all rivals share."""
 
-import copy
 import math
 import pickle
 from collections.abc import Iterator
@@ -23,7 +22,6 @@ from research.rivals.base import EventRival
 TAILS = np.array([1e-9, 1e-4, 0.005])
 WIDE = np.concatenate((TAILS, PERCENTS, 1 - TAILS[::-1]))
 quantities = pytest.mark.parametrize("make", QUANTITIES.values(), ids=QUANTITIES.keys())
-events = pytest.mark.parametrize("make", EVENTS.values(), ids=EVENTS.keys())
 NORMAL = (oc.Normal(4, 1), {0.2: 5, 0.8: 5}, (6, 2)), (3.0, 5.0, 0.0)
 ALL: dict[str, Any] = {
     **{name: (lambda make=make: make(0, 10), *NORMAL) for name, make in QUANTITIES.items()},
@@ -103,14 +101,6 @@ def test_the_unit_of_the_outcome_does_not_matter(make: Any) -> None:
     here = forecast_all(make(0, 10), [oc.Normal(c, 1) for c in centres], outcomes)
     there = forecast_all(make(-64, 96), [oc.Normal(16 * c - 64, 16) for c in centres], 16 * outcomes - 64)
     np.testing.assert_allclose(there, 16 * here - 64, atol=1e-6)
-
-
-@pytest.mark.parametrize("name", ["ACI", "DtACI", "ConformalPID", "MultiQT", "SAOCP", "UPOCP", "CQR", "BOA"])
-def test_levels_may_come_in_any_order_and_beyond_the_percents(name: str) -> None:
-    method = QUANTITIES[name](0, 100, levels=[0.9999, 0.0001, 0.333])
-    assert method.levels.tolist() == [0.0001, 0.333, 0.9999]
-    p = method.predict(oc.Normal(50, 5))
-    np.testing.assert_allclose(p.quantile(method.levels), norm(50, 5).ppf(method.levels), atol=1e-6)
 
 
 def dry_experts(rounds: int) -> list[oc.Quantiles]:
@@ -195,12 +185,6 @@ def test_events_become_calibrated(name: str) -> None:
     assert after.get() < 0.07
 
 
-@events
-@pytest.mark.parametrize("forecast", [0.75, [0.25, 0.75], {0: 0.25}, oc.forecasts.BinaryForecast(0.75)])
-def test_events_take_forecasts_of_a_recalibrator(make: Any, forecast: object) -> None:
-    assert make().predict(forecast).probability() == pytest.approx(0.75)
-
-
 @everything
 def test_predict_only_replaces_the_anonymous_round(make: Any, experts: Any, outcomes: Any) -> None:
     calm, busy = make(), make()
@@ -239,24 +223,3 @@ def test_bad_input_changes_no_state(make: Any, experts: Any, outcomes: Any) -> N
     assert pickle.dumps(method) == before
     method.update(outcomes[1], id="a")
     assert method.rounds == 2
-
-
-@everything
-def test_copies_are_independent(make: Any, experts: Any, outcomes: Any) -> None:
-    method = make()
-    for expert, y in zip(experts, outcomes, strict=True):
-        method.predict(expert)
-        copies = [pickle.loads(pickle.dumps(method)), copy.deepcopy(method)]
-        before = pickle.dumps(method)
-        for other in copies:
-            other.update(y)
-        assert pickle.dumps(method) == before
-        method.update(y)
-        expected = issued(method.predict(expert))
-        assert [issued(other.predict(expert)) for other in copies] == [expected, expected]
-
-
-@pytest.mark.parametrize("bounds", [(1, 0), (0, math.inf), ("a", 1)])
-def test_bad_bounds_are_refused(bounds: Any) -> None:
-    with pytest.raises((TypeError, ValueError), match=SENTENCE):
-        QUANTITIES["ACI"](*bounds)

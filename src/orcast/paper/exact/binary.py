@@ -27,35 +27,19 @@ STEP = 1.0 / 32.0
 
 @dataclass(frozen=True)
 class BinaryRoot(ExactOracle):
-    """The half-space oracle on `Binary`, for every payoff: a probability that neither outcome can hurt.
+    """Half-space oracle on `Binary`, for every payoff: a probability that neither outcome can hurt.
 
-    With v_k(p) = <S_+, payoff(p, k)> and d = v_1 - v_0: play p = 0 if d(0) <= 0, p = 1 if d(1) >= 0, else a zero of d,
-    by bisection.
+    With v_k(p) = <S_+, payoff(p, k)> and d = v_1 - v_0 it plays p = 0 if d(0) <= 0, p = 1 if d(1) >= 0, else a zero of
+    d.  By (semi-)consistency
 
-    *Why it suffices.*  Payoffs are consistent, or semi-consistent if one-sided, so (1 - p) v_0(p) + p v_1(p) <= 0 for
-    every p, and therefore
+        v_1 <= (1 - p) d(p),        v_0 <= -p d(p),
 
-        v_1 <= (1 - p) d(p),        v_0 <= -p d(p).
+    so both are at most 0 there.  The search walks from the expert's p (1/2 without one) in the direction that d points,
+    by steps of 1/32, up to the first change of sign, then bisects: at most 33 + 2 log2(1 / tolerance) evaluations of d.
+    It ends when the bracket is narrower than `tolerance`, or |d| smaller than that share of its first value.  The
+    certificate states the exact value, with `approximation` 0.
 
-    Both are at most 0 where d(p) = 0, at p = 0 if d(0) <= 0, and at p = 1 if d(1) >= 0.  Otherwise d(0) > 0 > d(1), and
-    d, continuous as all payoffs are, has a zero in between.  The signs are those of payoffs p - y, as this library
-    books them: with hat functions d(p) = -sum_v hat_v(p) S_v.
-
-    *Which one.*  There may be several, and they are not equally good forecasts.  Where d > 0 at the expert's p the
-    forecasts made there were too low, and a zero lies above, or p = 1 is right; so the search walks from the
-    expert's p (1/2 without one) in that direction, by steps of 1/32, up to the first change of sign.
-    Where d is zero there but for rounding, rounding decides: stay, the first zero above, or the first below.  Each is
-    right, and they can be far apart.
-
-    *Cost.*  At most 33 + 2 log2(1 / tolerance) evaluations of d: in turn the zero of the chord is tried, and the
-    middle of what is left.  *Tolerance.*  The bisection ends when the bracket is narrower than `tolerance`, or |d|
-    smaller than that share of what it was at the ends of the first one.  With L the Lipschitz constant of d (for
-    `grid` hat functions 3 grid max_v |S_{v+1} - S_v|) both give max(v_0, v_1) <= |d| <= L tolerance.  And because
-    there are but two outcomes, the certificate says the very value: `half_space` is max(v_0, v_1) / T at what is
-    played, `approximation` 0.
-
-    The paper has no oracle for this case of its own; it is the scalar case of the fixed point of its appendix C.2,
-    whose lemma needs the two ends to be distinguished.
+    The paper has no oracle for this case; it is the scalar case of its appendix C.2.  docs/theory.md has the proof.
 
     >>> import orcast as oc
     >>> from orcast.paper.exact.binary import BinaryRoot

@@ -34,41 +34,23 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class DecisionGame(ExactOracle):
-    """The half-space oracle of `DecisionCalibration` and `SwapRegret`, and of any sum of these.
+    """Half-space oracle of `DecisionCalibration` and `SwapRegret`, and of any sum of these.
 
-    *Decision calibration alone.*  Prices do not depend on p, so the forecasts that win are those with mass on the
-    cheapest cells only.  Of these the nearest to the expert's in relative entropy is played: the expert's own, given
-    that the outcome falls there.  O(cells).
-
-    *Swap regret with the paper's indicator* of the best action.  Let mu be supported on the best actions under p, and
-    p on the cells where n_k(mu) is least.  Then
+    With the prices n_k of the module's docstring a forecast p wins,
 
         <S, payoff(p, k)> = n(mu).p - n_k(mu) <= 0    for every k,
 
-    where actions that are tied under p share the indicator as mu says.  Such a pair is a Nash equilibrium of the game
-    in which one side gets the utilities and the other pays the prices, so there is one.  Without sharing there may be
-    none: the indicator jumps, and fixed points need continuity.
+    if it has mass only on the cells that are cheapest given the answer mu to p itself.  Prices of decision calibration
+    alone do not depend on p: the expert's forecast is played, given that the outcome falls into the cheapest cells,
+    O(cells).  With swap regret a path leads from the expert to such a forecast; each step is a linear system in the
+    cells with mass, not more than there are actions.  If the path is lost, the dense equilibrium is tried.
 
-    *Swap regret as it is played here* has mu = softmax(sharpness E_p[u] / range).  Take the expert's forecast x with
-    the share 1 - s, and let the rest, masses q >= 0 that add up to s, lie only on cells that are cheapest given the
-    answer to the whole, q + (1 - s) x.  For s near 0 that is one cell, the cheapest given the answer to the expert.
-    From there the solutions form a path, along which s may rise and fall, cells come in when they have become
-    cheapest, and leave when no mass is left.  The solutions with s <= 1 are compact, so the path ends, but neither
-    inside nor at s = 0, where only one begins: it comes to s = 1, and there q is the forecast (`trace`; the
-    tracing procedure of Harsanyi and Selten, with the expert as prior, for one side of the game).  Each step is a
-    linear system in the cells with mass, not more than there are actions.
+    `half_space` in the certificate is the largest value over all cells, as measured, and `approximation` is the
+    addition by utilities that vary within a cell, seen at seven places of each: zero on finite spaces.  On an interval
+    there is an atom at each edge of a cell, so that outcomes there can be forecast exactly.
 
-    *What is guaranteed.* That such a forecast exists, for every ledger.  That the path leads to it, for all ledgers
-    but a null set; prices are moved by 1e-8 of their size (1e-10 times the largest exponent of the softmax, if that
-    is more) to be outside of it.  That rounding does not lose the path, no theorem says; it was not lost in 20,000
-    random ledgers, nor in 1,800 grown by an adversary.  If it is lost with shorter steps, too, the dense equilibrium is
-    tried.  Whatever is played, `half_space` in its certificate is the largest value over all
-    cells, as measured (if the oracle won, no more than prices are moved by), and `approximation` is what
-    utilities that vary within a cell add to it, seen at seven places of each: zero on finite spaces.  On an
-    interval there is an atom at each edge of a cell, so that outcomes there can be forecast exactly.
-
-    The paper (appendix C.2) claims such an oracle and constructs none.  The forecasts have mass on few cells: they show
-    that the promise can be kept, and `Equilibrium` keeps it with forecasts of use.
+    The paper (appendix C.2) claims such an oracle and constructs none; docs/theory.md has the existence proof.  The
+    forecasts have mass on few cells: `Equilibrium` keeps the same bound with forecasts of use.
 
     >>> import orcast as oc
     >>> utility = lambda action, y: -0.3 if action == "umbrella" else -1.0 * (y == "rain")

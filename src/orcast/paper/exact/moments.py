@@ -30,38 +30,21 @@ GOOD_ENOUGH = 1e-11
 
 @dataclass(frozen=True)
 class MomentHull(RandomisedOracle):
-    """The half-space oracle of `MomentBasedCalibration`: no outcome can push the moments any further.
+    """Half-space oracle of `MomentBasedCalibration`: no outcome can push the moments any further.
 
     With S_v owed on the vertices v of the triangulation and c(f) = sum_v lambda_v(f) S_v it finds a point f of the
     polygon with the corners (i/M, (i/M)^2) such that
 
         <c(f), f - g> <= 0    for all g of the polygon,
 
-    and forecasts a distribution with mean f_1 and mean square f_2.  If the expert's own forecast will do, it is played
-    as it is.
+    and forecasts the distribution with mean f_1 and mean square f_2 that is nearest to the expert.  If the expert's own
+    forecast will do, it is played as it is.  The search solves one linear system for each triangle, boundary segment
+    and corner, the nearest to the expert's moments first (`orcast.paper.exact.triangles` has the proof).
 
-    *How.*  One linear system for each triangle, for each segment of the boundary, and for each corner, the nearest to
-    the expert's moments first (`orcast.paper.exact.triangles` has the proof): O(M^2) of them at most.  The cells
-    are atoms at i/M and open cells between them.  Of all distributions on them with the moments f the one nearest to
-    the expert x is played, p_k ~ x_k exp(a t_k + b t2_k); on the edge of the polygon, where there may be none, a mix of
-    the two atoms around f_1 and the two at the ends.
-
-    *Tolerance.*  The true hull sticks out below each side of the polygon, by at most 1 / (4 M^2) in the second
-    coordinate, so <S, payoff> <= max(c_2(f), 0) / (4 M^2) for every outcome, plus 1e-9 of the largest |S|, and the
-    rounding of the ticks where the interval is narrow and far from zero.  The certificate says the largest value over
-    the polygon as `half_space`, and the former as `approximation`.
-
-    *Ties* are decided by rounding, as those of `SimplexGrid` are: each answer wins.
-
-    *Randomised.*  A corner v of the triangle of f is played instead, with probability lambda_v(f); the draw is a
-    function of `seed` and of the number of rounds settled.  In expectation over the draw, against a Nature who does
-    not see it, <S, payoff> is at most the above plus sum_v lambda_v <S_v, v - f>, which is at most the diameter of the
-    triangle times the largest |S_v| at its corners.  This, not zero, is what the paper's randomised oracle has, and a
-    forecast that was drawn need not keep the slack rule.  `half_space` is then about the expectation.
-
-    *The paper* (appendix C.2) enumerates a grid on a box.  Of the unit box of (mean, mean square) five sixths are
-    infeasible, no distribution has such moments (of its own box [-B, B] x [0, B^2] a third).  And its fixed-point lemma
-    asks for c(f) = 0, which need not exist (S_v = (1, 0) for all v): hence the segments and the corners.
+    <S, payoff> <= max(c_2(f), 0) / (4 M^2) for every outcome, plus 1e-9 of the largest |S|: the hull sticks out below
+    each side of the polygon by at most 1 / (4 M^2).  The certificate states the largest value over the polygon as
+    `half_space`, and the former as `approximation`.  `RandomisedOracle` describes `randomised` and `seed`.  The paper
+    (appendix C.2) enumerates a grid on a box; docs/theory.md has the differences.
 
     >>> import orcast as oc
     >>> from orcast.payoffs.triangulated import MomentBasedCalibration

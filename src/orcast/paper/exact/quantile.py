@@ -25,32 +25,19 @@ Places = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class TwoCells(ExactOracle):
-    """The half-space oracle for quantiles on an `Interval`: mass u at its low end, 1 - u at the high.
+    """Half-space oracle for quantiles on an `Interval`: mass u at its low end, 1 - u at the high.
 
-    For sums of `QuantileCalibration` and `IntervalCalibration`, whatever their levels, weights and contexts.  What is
-    owed adds up to s_a on the union of the levels; with
+    For sums of `QuantileCalibration` and `IntervalCalibration`.  The ledger adds up to s_a on the union of the levels;
+    with
 
         H(u) = sum_a s_a (min(u, a) - a u),        h = H',
 
-    the cells are the two ends, as atoms, and all that lies between, and an outcome there has the inner products
+    outcomes at the low end, between the ends and at the high end have the inner products H(u) / u, h(u) and
+    -H(u) / (1 - u).  All three are at most 0 at u = 0 if h(0) <= 0, at u = 1 if h(1) <= 0, else at a downward zero of
+    H.  The cost is O(M) for M levels; the tolerance is rounding, and the certificate states the exact value.
 
-        v_low = H(u) / u,        v_between = h(u),        v_high = -H(u) / (1 - u).
-
-    If h(0) <= 0 all mass goes to the high end (then v_high = 0 and the rest is h(0)); else if h(1) <= 0 all to the low
-    end; else H rises from H(0) = 0 and rises to H(1) = 0, so it has a downward zero u in between, where all three are
-    at most 0.  Payoffs of outcomes between the ends are hard indicators, so this promise does not depend on cells.
-
-    *Cost.*  O(M) for M levels to add up what is owed and its prefix sums, as booking an outcome is O(M); given these,
-    O(log M): bisection over the levels, where H is known, then the zero of one straight piece.  *Tolerance.*  Rounding:
-    a zero that lies on a level is played 1e-13 below it, which costs 1e-13 |h| / a; and the payoff is constant on each
-    cell, so the certificate says the very value, with `approximation` 0.
-
-    This is the oracle of the paper's appendix C.1.2, fixed.  The paper takes a zero of the ledger itself, s(a') = 0,
-    instead of one of H, and weighs the areas on its two sides: with levels 1/4 and 3/4 and s = (1, -1/2) it plays
-    u = 7/12, and an outcome at the low end has an inner product of 3/56 > 0; a zero of H is u = 2/3.
-
-    *Practical:* hardly.  These forecasts are step functions, and say nothing about the outcome: calibrated and
-    useless, as the paper says itself.  Use `Equilibrium` or `Committee` instead.
+    This is the oracle of the paper's appendix C.1.2, fixed (docs/theory.md).  Its forecasts are step functions, which
+    say nothing about the outcome: use `Equilibrium` or `Committee` instead.
 
     >>> import orcast as oc
     >>> from orcast.paper.exact.quantile import TwoCells

@@ -25,7 +25,7 @@ MOST_PIECES = 50_000
 
 @dataclass(frozen=True)
 class SimplexGrid(RandomisedOracle):
-    """The half-space oracle of `SimplexCalibration`, by enumeration: for a few labels and a coarse grid.
+    """Half-space oracle of `SimplexCalibration`, by enumeration: for a few labels and a coarse grid.
 
     With S_v owed on the vertices v of the triangulation and c(p) = sum_v lambda_v(p) S_v it finds a distribution p
     such that
@@ -33,30 +33,13 @@ class SimplexGrid(RandomisedOracle):
         <c(p), p - e_k> <= 0    for every label k.
 
     If the expert's own forecast will do, it is played as it is.  On an `Interval` the labels are the payoff's bins, and
-    within each the mass lies as the expert's does, on the cells around it.
+    within each the mass lies as the expert's does.  The search solves one linear system for each simplex in each face,
+    the nearest to the expert's forecast first (`orcast.paper.exact.triangles` has the proof).  With K labels and a grid
+    of N there are ((1 + N)^K - 1) / N pieces; more than 50,000 are refused.
 
-    *How.*  One linear system for each simplex of the triangulation in each face of the simplex of distributions (a
-    face for each set of labels), the nearest to the expert's forecast first (`orcast.paper.exact.triangles` has
-    the proof).  With K labels and a grid of N there are ((1 + N)^K - 1) / N pieces, 31 for three labels and N = 4; more
-    than 50,000 are refused.  The problem is PPAD-hard in general; `Equilibrium` does not enumerate, and cannot
-    say beforehand that it will succeed.
-
-    *Tolerance.*  Rounding: 1e-9 of the largest |S|.  `half_space` in the certificate is the largest value over all
-    labels, as measured, and `approximation` is 0.
-
-    *Ties.*  A rounding error decides whether the expert's own forecast wins by a tie or misses by 1e-16, and which of
-    two solutions is nearer that are equally far; so the answers of two kinds of processors can be far apart.  Each
-    wins the half-space up to the tolerance, and its certificate is about the one that is played.
-
-    *Randomised.*  A corner v of the simplex of p is played instead, with probability lambda_v(p); the draw is a
-    function of `seed` and of the number of rounds settled.  In expectation over the draw, against a Nature who does
-    not see it, <S, payoff> is at most the above plus sum_v lambda_v <S_v, v - p>, which is at most the diameter of a
-    simplex, sqrt(K) / N, times the largest |S_v| at its corners.  This, not zero, is what the paper's randomised
-    oracle has, and a forecast that was drawn need not keep the slack rule.  `half_space` is then about the
-    expectation.
-
-    *The paper* (appendix C.2) asks for c(p) = 0, which need not exist (S_v = (1, 0, 0) for all v), and leaves the other
-    cases open: they are the faces.
+    The tolerance is rounding, 1e-9 of the largest |S|; the certificate states the exact value.  Rounding decides ties,
+    so processors may differ in which of two winning forecasts they play.  `RandomisedOracle` describes `randomised` and
+    `seed`.  The paper (appendix C.2) asks for c(p) = 0, which need not exist; the other cases are the faces.
 
     >>> import orcast as oc
     >>> from orcast.payoffs.triangulated import SimplexCalibration

@@ -223,7 +223,13 @@ def drawn(found: Found, seed: int, rounds: int) -> int:
 
 @dataclass(frozen=True)
 class RandomisedOracle(ExactOracle):
-    """Options of the oracles on a triangulation: whether a corner is drawn, and the seed of the draws."""
+    """Options of the oracles on a triangulation: whether a corner is drawn, and the seed of the draws.
+
+    With `randomised=True` a corner v of the piece of the solution f is played, with probability lambda_v(f); the draw
+    is a function of `seed` and of the number of settled rounds.  In expectation over the draw, against an adversary who
+    does not see it, <S, payoff> grows by sum_v lambda_v <S_v, v - f>, at most the diameter of the piece times the
+    largest |S_v| at its corners.  `half_space` is then about the expectation.
+    """
 
     randomised: bool = False
     seed: int = 0

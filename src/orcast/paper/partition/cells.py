@@ -59,10 +59,6 @@ class ProbabilityBins:
         """The prior of the forecaster of a cell."""
         return self.middle(key)
 
-    def has(self, key: Key) -> bool:
-        """Tell whether a cell exists."""
-        return len(key) == 1 and 0 <= key[0] < self.count
-
     def name(self, key: Key) -> Any:
         """The name of a cell in reports."""
         return float(self.middle(key)[1])
@@ -121,10 +117,6 @@ class Compositions:
     def start(self, key: Key) -> Array:
         """The prior of the forecaster of a cell; a probability of zero could never grow."""
         return (np.array(key) + 1.0 / self.labels) / (self.resolution + 1.0)
-
-    def has(self, key: Key) -> bool:
-        """Tell whether a cell exists."""
-        return len(key) == self.labels and min(key) >= 0 and sum(key) == self.resolution
 
     def name(self, key: Key) -> Any:
         """The name of a cell in reports."""

@@ -19,7 +19,6 @@ is bounded at once, neither the paper's factor 1 / epsilon of lemma 2 nor the ep
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Hashable, Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -27,10 +26,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast import persistence
 from orcast.adapters import expert_row
 from orcast.engine import Equilibrium, Oracle
-from orcast.engine.admissible import ANY, COUNTED, MASS, Fields, Range, check_masses
 from orcast.forecasts import Forecast, forecast_on
 from orcast.game import Forecaster
 from orcast.ledger import Guarantee
@@ -41,11 +38,9 @@ from orcast.payoffs import BinaryCalibration, CellGrid, LabelCalibration
 from orcast.payoffs.calibration import GRID, checked_grid
 from orcast.payoffs.cell_payoffs import hat_weights
 from orcast.payoffs.regret import finite_score
-from orcast.persistence import inside, oracle_from_plain, reading
-from orcast.rounds import MOST_COUNTED, PendingById
-from orcast.scores import CRPS, Brier, LogScore, Score, score_from_plain
-from orcast.serialise import id_from_plain, plain_id
-from orcast.spaces import Binary, Labels, OrderedSpace, Space, frozen, space_from_plain
+from orcast.rounds import PendingById
+from orcast.scores import CRPS, Brier, LogScore, Score
+from orcast.spaces import Binary, Labels, OrderedSpace, Space, frozen
 from orcast.spaces.base import whole
 from orcast.validation import number, short, warn_user
 
@@ -81,20 +76,6 @@ class _CellRound:
     played: Array
     known: Array
     cells: Array
-
-    def check(self, events: int, scores: int) -> None:
-        """Refuse arrays that no round has."""
-        mass, known = np.empty(events), np.empty(1 + 2 * scores)
-        fields = Fields({"expert": mass, "played": mass, "known": known}, {"expert": MASS, "played": MASS})
-        for name in ("expert", "played", "known"):
-            fields.checked(name, getattr(self, name))
-        check_masses("expert of a pending round", self.expert)
-        check_masses("played of a pending round", self.played)
-        if self.cells.ndim != 2 or np.isnan(self.cells).any() or len(self.cells) != 4:
-            raise ValueError("a pending round has no cells")
-        left, right, *masses = self.cells
-        if not ((left <= right).all() and (right[:-1] <= left[1:]).all() and (np.array(masses) >= 0.0).all()):
-            raise ValueError("the cells of a pending round are not in order")
 
 
 @dataclass(frozen=True)
@@ -506,96 +487,6 @@ class PartitionedRecalibrator(Locked):
 
     def __repr__(self) -> str:
         return f"PartitionedRecalibrator({self.space}, {self.guarantee})"
-
-    # --- state
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the state to a file, without pickle; a crash leaves the old file or the new one, never a part."""
-        persistence.write(path, *self._state())
-
-    @locked
-    def _state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """A header of plain data, and named arrays: a copy."""
-        games, arrays = [], {"sums": self._sums, "excess": self._excess}
-        for place, (key, cell) in enumerate(self._cells.items()):
-            rounds, pending = cell.game.rounds.to_plain()
-            games.append([list(key), getattr(cell.game.engine, "sizes", None), rounds])
-            own = {"weights": cell.weights, "known": cell.known}
-            own |= {f"memory/{name}": array for name, array in cell.game.engine.arrays().items()}
-            own |= {f"pending/{name}": array for name, array in pending.items()}
-            arrays |= {f"cell/{place}/{name}": array for name, array in own.items()}
-        places = {key: place for place, key in enumerate(self._cells)}
-        edges = self.edges
-        header = {
-            "class": "PartitionedRecalibrator",
-            "space": self.space.to_plain(),
-            "cells": self._resolution,
-            "bins": self._bins if self._bins is None or isinstance(self._bins, int) else self._bins.tolist(),
-            "edges": None if edges is None else list(edges),
-            "grid": self.grid,
-            "scores": [score.to_plain() for score in self._scores],
-            "oracle": self.oracle.to_plain(),
-            "outside": self.outside,
-            "max_pending": self.max_pending,
-            "rounds": self._rounds,
-            "crossing_reported": self._crossing_reported,
-            "games": games,
-            "pending": [[plain_id(id), places[key]] for id, key in self._pending.pending.items()],
-        }
-        return header, {name: array.copy() for name, array in arrays.items()}
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str], *, scores: Iterable[Score] | None = None) -> PartitionedRecalibrator:
-        """Continue from a file, as `Recalibrator.load` does; refuses what it cannot read, in one sentence.
-
-        Scores of your own are not saved: give all scores again, in the same order.
-        """
-        given = None if scores is None else list(scores)
-        with reading(path, cls.__name__) as (header, arrays):
-            if given is not None and [score.to_plain() for score in given] != header["scores"]:
-                raise ValueError(f"expected the scores {short(header['scores'])}, got {short(given)}")
-            self = cls(
-                space_from_plain(header["space"]),
-                scores=[score_from_plain(score) for score in header["scores"]] if given is None else given,
-                oracle=oracle_from_plain(header["oracle"]),
-                **{name: header[name] for name in ("cells", "bins", "grid", "outside", "max_pending")},
-            )
-            self._restore(header, arrays)
-        return self
-
-    def _restore(self, header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> None:
-        if isinstance(self._bins, int) and header["edges"] is not None:
-            edges = checked_bins(header["edges"], self.space)
-            assert isinstance(edges, np.ndarray)
-            self._table = CellTable.of_bins(edges, self._resolution)
-            self._sums = self._no_sums(self._table)
-        self._rounds = whole(header["rounds"], "rounds", 0, MOST_COUNTED)
-        self._crossing_reported = bool(header["crossing_reported"])
-        own = {"sums": self._sums, "excess": self._excess}
-        # no round adds more than 1 to a sum
-        sums = Range(-(self._rounds + 1.0), self._rounds + 1.0)
-        Fields(own, {"sums": sums, "excess": ANY}).copy_into(own, arrays)
-        for place, (plain, sizes, rounds) in enumerate(header["games"]):
-            key = tuple(int(n) for n in plain)
-            if self._table is None or not self._table.cells.has(key):
-                raise ValueError(f"there is no cell {key}")
-            cell, own = self._new_cell(self._table), inside(arrays, f"cell/{place}/")
-            mine = {"weights": cell.weights, "known": cell.known}
-            Fields(mine, {"weights": COUNTED, "known": COUNTED}).copy_into(mine, own)
-            cell.game.begin(cell.game.experts, sizes)
-            cell.game.engine.restore(inside(own, "memory/"))
-            cell.game.rounds.from_plain(rounds, inside(own, "pending/"))
-            for entry in cell.game.rounds.pending.values():
-                _CellRound(**entry.attached).check(self._table.events.cells, len(self._scores))
-            self._cells[key] = cell
-        keys = list(self._cells)
-        self._pending.pending = {id_from_plain(id): keys[place] for id, place in header["pending"]}
-        there = {id: key for key, cell in self._cells.items() for id in cell.game.pending}
-        if there != self._pending.pending:
-            raise ValueError("the pending rounds of the cells are not those of the whole")
-        if self._rounds != sum(cell.game.guarantee.rounds for cell in self._cells.values()):
-            raise ValueError("the rounds of the cells do not sum to those of the whole")
-        if self.calibration_error > self.calibration_bound:
-            raise ValueError("the error is larger than its bound")
 
 
 def _at_least(bound: float, value: float) -> float:

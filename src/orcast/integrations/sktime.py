@@ -1,37 +1,48 @@
-"""Any forecaster of sktime's, recalibrated at each step ahead."""
+"""sktime: forecasters whose intervals, quantiles and distributions stay calibrated (extra ``orcast[sktime]``).
+
+Wrap a forecaster, and use it as any other of sktime's:
+
+    model = RecalibratedForecaster(ThetaForecaster(sp=12), low=0).fit(y, fh=[1, 2, 3])
+    model.predict_interval(coverage=0.9)
+    model.update(y_new)
+
+An outcome is scored against the forecasts that were issued for it: ``update`` issues the forecasts from before
+``y_new``, the same that the methods which predict made, settles those that are about ``y_new``, keeps the others
+pending, and fits the wrapped forecaster anew, as it was in the replay that taught the games.  All methods that predict
+are pure.
+"""
 
 from __future__ import annotations
 
 import math
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pandas as pd  # type: ignore[import-untyped]
 from numpy.typing import ArrayLike, NDArray
-from sktime.forecasting.base import BaseForecaster  # type: ignore[import-untyped]
 
 from orcast.adapters import Quantiles
 from orcast.constants import PER_ABSOLUTE
 from orcast.engine import Oracle
 from orcast.features import FeatureReader
 from orcast.forecasts import Forecast
-from orcast.integrations.common import (
-    HorizonGame,
-    at_least_one,
-    difference,
-    increasing_levels,
-    recalibrator_for,
-)
+from orcast.integrations.common import HorizonGame, at_least_one, increasing_levels, recalibrator_for
+from orcast.integrations.optional import needs
 from orcast.integrations.skpro import LEVELS, ForecastDistribution
-from orcast.integrations.sktime.replay import Replay, StepGame
-from orcast.integrations.sktime.times import HorizonRows, StepClock
 from orcast.ledger import Guarantee
 from orcast.payoffs import Payoff
+from orcast.recalibrator import Recalibrator
 from orcast.residuals import Residuals
 from orcast.spaces import between
 from orcast.validation import short, warn_user
+
+with needs("sktime", "pandas", "sktime"):
+    import pandas as pd  # type: ignore[import-untyped]
+    from sktime.forecasting.base import BaseForecaster, ForecastingHorizon  # type: ignore[import-untyped]
+
+__all__ = ["ForecastDistribution", "RecalibratedForecaster"]
 
 Array = NDArray[np.float64]
 
@@ -50,6 +61,161 @@ LIKE_IT = (
     "X-y-must-have-same-index",
     "enforce_index_type",
 )
+
+
+# --- the game of a step
+
+
+@dataclass
+class PointRecord:
+    """Sums of absolute errors of the calibrated means and of the forecaster's own points, over settled rounds."""
+
+    calibrated: float = 0.0
+    own: float = 0.0
+
+    @property
+    def own_is_better(self) -> bool:
+        """Whether the forecaster's own points were closer to the outcomes."""
+        return self.own < self.calibrated
+
+
+@dataclass
+class StepGame:
+    """The game of one step ahead, and which points came closer to the outcomes so far.
+
+    >>> import orcast as oc
+    >>> from orcast.residuals import Residuals
+    >>> step = StepGame(HorizonGame(oc.Recalibrator(oc.Interval(0, 100)), Residuals(window=100)))
+    >>> forecast = step.horizon.around(40.0)
+    >>> step.keep(7, forecast, step.horizon.peek(forecast, None))
+    >>> step.settle(7, 43.0)
+    >>> step.points.own
+    3.0
+    """
+
+    horizon: HorizonGame
+    points: PointRecord = field(default_factory=PointRecord)
+    issued: dict[int, tuple[float, float]] = field(default_factory=dict)  # means and own points of pending rounds
+
+    @property
+    def recalibrator(self) -> Recalibrator:
+        """That of the game."""
+        return self.horizon.recalibrator
+
+    def answer(self, forecast: Any, features: Any) -> tuple[Forecast, float]:
+        """A round as it would be issued now, and the point that goes with it; nothing is kept."""
+        p: Forecast = self.horizon.preview(forecast, features)
+        return p, self._own(forecast) if self.points.own_is_better else p.mean()
+
+    def keep(self, time: int, forecast: Any, record: Any) -> None:
+        """Keep a round that was played around a forecast, with its points."""
+        self.horizon.keep(time, forecast, record)
+        self.issued[time] = self.recalibrator.engine.forecast(record).mean(), self._own(forecast)
+
+    def settle(self, time: int, outcome: float | None) -> None:
+        """Record the outcome, in its canonical form, of a round; None if it will never come."""
+        self.horizon.settle(time, outcome)
+        mean, own = self.issued.pop(time)
+        if outcome is not None:
+            self.points.calibrated += abs(outcome - mean)
+            self.points.own += abs(outcome - own)
+
+    def _own(self, forecast: Any) -> float:
+        space: Any = self.recalibrator.space
+        return float(min(max(forecast.quantile(0.5), space.low), space.high))
+
+
+@dataclass
+class Replay:
+    """Games by step, and the forecaster that taught them: how many rows it knows, and came since it was fitted."""
+
+    games: dict[int, StepGame]
+    forecaster: Any = None
+    rows: int = 0
+    age: int = 0
+
+
+# --- times
+
+
+class StepClock:
+    """Counts steps from the end of the first history, whose times have one frequency."""
+
+    def __init__(self, origin: Any) -> None:
+        if isinstance(origin, pd.DatetimeIndex):
+            if origin.tz is not None and origin.tz.utcoffset(None) is None:
+                raise ValueError(f"expected times without a time zone, or in UTC, got times of {origin.tz}")
+            if origin.freq is None:
+                raise ValueError(
+                    f"expected times of one frequency (y.asfreq gives them one), got none up to {origin[0]}"
+                )
+        self.origin = origin
+
+    def times(self, index: Any) -> NDArray[np.int64]:
+        """Times as numbers of steps since the origin."""
+        if _kind(index) != _kind(self.origin):
+            raise TypeError(f"expected times like {self.origin[0]}, got {index[0]}")
+        origin = _without_zone(self.origin)
+        horizon = ForecastingHorizon(_without_zone(index), is_relative=False, freq=origin)
+        return np.asarray(horizon.to_relative(origin).to_numpy(), dtype=np.int64)
+
+    def rows(self, X: Any) -> HorizonRows:
+        """Rows of X by their times."""
+        return HorizonRows(X, np.empty(0, dtype=np.int64) if X is None else self.times(X.index))
+
+    def horizon(self, steps: Sequence[int]) -> Any:
+        """Steps ahead as sktime has them."""
+        return ForecastingHorizon(list(steps), is_relative=True, freq=self.origin)
+
+    def dated(self, cutoff: Any) -> Any:
+        """A cutoff with the frequency, which one row by itself has not."""
+        if not isinstance(cutoff, pd.DatetimeIndex):
+            return cutoff
+        freq = self.origin.freq
+        if not freq.is_on_offset(cutoff[0]):
+            raise ValueError(f"expected times of the frequency {freq.freqstr}, got {cutoff[0]}")
+        return pd.DatetimeIndex(cutoff, freq=freq)
+
+
+class HorizonRows:
+    """Rows of X by their times; without any, None of each."""
+
+    __slots__ = ("X", "times")
+
+    def __init__(self, X: Any, times: NDArray[np.int64]) -> None:
+        self.X, self.times = X, times
+
+    def until(self, time: int) -> Any:
+        """Up to a time."""
+        return None if self.X is None else self.X[self.times <= time]
+
+    def between(self, start: int, stop: int) -> Any:
+        """After a time, up to another."""
+        return None if self.X is None else self.X[(self.times > start) & (self.times <= stop)]
+
+    def ahead(self, steps: Sequence[int], now: int, all_or_none: bool) -> tuple[Sequence[int], Any]:
+        """The steps whose rows are there, and the rows from the next up to the last of them."""
+        if self.X is None or not steps:
+            return steps, None
+        there = set(self.times.tolist())
+        found = [step for step in steps if now + step in there]
+        if not found or (all_or_none and len(found) < len(steps)):
+            return [], None
+        return found, self.between(now, now + found[-1])
+
+
+def _kind(index: Any) -> Any:
+    """What times are: dates of a zone, periods of a frequency, or numbers."""
+    if isinstance(index, pd.DatetimeIndex):
+        return str(index.tz)
+    return index.dtype if isinstance(index, pd.PeriodIndex) else index.dtype.kind in "iu"
+
+
+def _without_zone(index: Any) -> Any:
+    return index if getattr(index, "tz", None) is None else index.tz_localize(None)
+
+
+# --- the forecaster
 
 
 class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
@@ -71,8 +237,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
     that were really out of sample, and that were made as those that are served: in the replay and in ``update`` alike,
     the forecaster is fitted anew to all rows as soon as ``refit_every`` rows have come since its last fit (1: always;
     None: never), and updated in between, with ``update_params`` or without.  With another ``refit_every`` than 1 the
-    replayed forecaster itself is served; if by then it differs from one that is fitted to all rows by more than its
-    usual errors, a warning says so.
+    replayed forecaster itself is served.
 
     A replay costs as many fits as it has cutoffs, 300 at most by default.  If a fit is slow, take longer steps or refit
     less often.  Steps that are not in the ``fh`` of ``fit`` are replayed when they are asked for, each time until the
@@ -183,10 +348,8 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         self._warned = False
         replay = self._add_games([] if fh is None else _ahead(self._relative(fh)))
         if not self._refits_always and replay.forecaster is not None:
-            fitted, self.forecaster_, self._age = self.forecaster_, replay.forecaster, replay.age
+            self.forecaster_, self._age = replay.forecaster, replay.age
             self._predictions.clear()
-            if X is None:
-                self._warn_if_outdated(fitted, replay)
         return self
 
     def _levels_to_ask(self) -> list[float]:
@@ -274,24 +437,6 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
             except TOO_SHORT:
                 replay.forecaster = None
         replay.rows = row
-
-    def _warn_if_outdated(self, fitted: Any, replay: Replay) -> None:
-        """Warn if the replayed forecaster, which is served, says something else than one that is fitted to all rows."""
-        steps = list(replay.games)
-        ours, theirs = (self._read(each, replay.games, steps, None)[1] for each in (self.forecaster_, fitted))
-        for (step, served, _), (_, fresh, _) in zip(ours, theirs, strict=True):
-            points = replay.games[step].points
-            if served is None or fresh is None or not points.settled:
-                continue
-            how = difference(served, fresh, points.own / points.settled)
-            if how:
-                warn_user(
-                    f"the forecaster was fitted {self._age} rows before the end and updated since, and "
-                    f"{step} steps ahead its forecast {how} that of one fitted to all rows; it is served as it was "
-                    f"replayed, refit_every={self.refit_every} (a smaller one keeps it up to date)",
-                    UserWarning,
-                )
-                return
 
     # --- the forecaster's own forecasts
     @property

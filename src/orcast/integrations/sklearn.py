@@ -1,0 +1,569 @@
+"""scikit-learn: regressors and classifiers whose forecasts stay calibrated (extra ``orcast[sklearn]``, 1.6 or newer).
+
+``fit`` learns from rows in the order of time, ``partial_fit`` from those that come later:
+
+    model = RecalibratedRegressor(GaussianProcessRegressor(), low=0, high=100).fit(X, y)
+    model.predict_interval(X_today)
+    model.partial_fit(X_today, y_today)
+
+Methods that predict are pure, and forecast each row by itself from the calibration as it is now: it does not matter
+which other rows are in the call.  ``partial_fit`` first makes the forecasts for its rows, the same that ``predict``
+makes of them, then scores them, and then updates the wrapped estimator, if that has ``partial_fit`` itself.
+``predict_then_fit`` goes through rows in their order, each forecast with what came before it.
+
+A forecast for the next row may trust the last errors, one for the hundredth must not: ``batch`` says how many rows
+there are between a forecast and its outcome.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from copy import deepcopy
+from itertools import pairwise
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from orcast.adapters import Quantiles
+from orcast.engine import Oracle
+from orcast.features import FeatureReader
+from orcast.forecasts import Forecast, as_levels
+from orcast.forecasts.base import as_share
+from orcast.integrations.common import (
+    at_least_one,
+    has_parameter,
+    increasing_levels,
+    peek_each,
+    recalibrator_for,
+    settle_together,
+)
+from orcast.integrations.optional import needs
+from orcast.payoffs import Payoff
+from orcast.recalibrator import Recalibrator
+from orcast.residuals import Residuals
+from orcast.spaces import Binary, Labels
+from orcast.validation import short
+
+with needs("sklearn", "sklearn"):
+    from sklearn.base import (  # type: ignore[import-untyped]
+        BaseEstimator,
+        ClassifierMixin,
+        MetaEstimatorMixin,
+        RegressorMixin,
+        clone,
+    )
+    from sklearn.frozen import FrozenEstimator  # type: ignore[import-untyped]
+    from sklearn.linear_model import BayesianRidge, LogisticRegression  # type: ignore[import-untyped]
+    from sklearn.pipeline import Pipeline  # type: ignore[import-untyped]
+    from sklearn.utils import _safe_indexing, get_tags  # type: ignore[import-untyped]
+    from sklearn.utils.multiclass import check_classification_targets  # type: ignore[import-untyped]
+    from sklearn.utils.validation import (  # type: ignore[import-untyped]
+        assert_all_finite,
+        check_consistent_length,
+        check_is_fitted,
+        column_or_1d,
+        validate_data,
+    )
+
+__all__ = ["RecalibratedClassifier", "RecalibratedRegressor"]
+
+Array = NDArray[np.float64]
+
+
+class RowEstimator(MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc]
+    """What both wrappers share: rows are fitted to, forecast and settled in the order of time."""
+
+    default_estimator: ClassVar[Any]
+    outcome_type: ClassVar[Any] = None  # any
+    estimator: Any
+    payoff: Payoff | None
+    folds: int
+    batch: int
+    recalibrator_: Recalibrator
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        theirs = get_tags(self._base()).input_tags  # what X may be is up to the estimator
+        for name in ("sparse", "allow_nan", "categorical", "string"):
+            setattr(tags.input_tags, name, getattr(theirs, name))
+        return tags
+
+    def fit(self, X: Any, y: ArrayLike) -> Self:
+        """Fit the estimator, and calibrate it on the rows that it had not seen."""
+        return self.fit_checked(*self._checked(X, y))
+
+    def fit_checked(self, X: Any, y: NDArray[Any]) -> Self:
+        """``fit``, with rows and outcomes that need no check."""
+        parts = _parts(len(y), at_least_one(self.folds, "at least 1 fold"), self._base())
+        batch = at_least_one(self.batch, "a batch of at least 1 row")
+        fitted = self._fitted(X, y)
+        self._begin(y)
+        for past, rows in parts:
+            base = fitted if past.stop == 0 else self._fitted(_safe_indexing(X, past), y[past])
+            if base is not None:
+                ahead = _safe_indexing(X, rows)
+                predictions = self._predictions(base, ahead)
+                self._settle(predictions, ahead, y[rows], batch)
+        self.estimator_ = fitted
+        return self
+
+    def _settle_and_update(self, X: Any, y: NDArray[Any]) -> Self:
+        """Score rows against the forecasts of the estimator as it is, then update it; all of it or nothing."""
+        with self.recalibrator_.lock:
+            predictions, updated = self._predictions(self.estimator_, X), _updated(self.estimator_, X, y)
+            self._settle(predictions, X, y)
+            self.estimator_ = updated
+        return self
+
+    def _base(self) -> Any:
+        return self.default_estimator() if self.estimator is None else self.estimator
+
+    def _checked(self, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
+        """Rows and outcomes to fit to; sets ``n_features_in_`` and ``feature_names_in_``."""
+        y = self._outcomes(X, y)
+        X = X.tocsr() if hasattr(X, "tocsr") else X if hasattr(X, "shape") else np.asarray(X)
+        validate_data(self, X, skip_check_array=True)
+        return X, y
+
+    def _outcomes(self, X: Any, y: Any) -> NDArray[Any]:
+        """Outcomes as an array, one for each row."""
+        outcomes = np.asarray(column_or_1d(y, warn=True), dtype=self.outcome_type)
+        assert_all_finite(outcomes, input_name="y")
+        if isinstance(self, ClassifierMixin):
+            check_classification_targets(outcomes)
+        check_consistent_length(X, outcomes)
+        return outcomes
+
+    def _forecast_rows(self, forecasts: list[Any], X: Any) -> Iterator[Any]:
+        """Calibrated forecasts of rows; nothing is kept."""
+        game = self.recalibrator_
+        records = peek_each(game, forecasts, features_of(self.payoff, X))
+        return (game.engine.forecast(record) for record in records)
+
+    @property
+    def _never_late(self) -> bool:
+        """Whether each outcome was known before the next forecast, so that one compiled loop can play them."""
+        return not self.recalibrator_.rounds.usual_lag
+
+    @abstractmethod
+    def _begin(self, y: NDArray[Any]) -> None:
+        """A new game."""
+
+    @abstractmethod
+    def _fitted(self, X: Any, y: NDArray[Any]) -> Any:
+        """A new estimator, fitted; None if it cannot be."""
+
+    @abstractmethod
+    def _predictions(self, estimator: Any, X: Any) -> Array:
+        """What the estimator predicts, a row for each row of X."""
+
+    @abstractmethod
+    def _settle(self, predictions: Array, X: Any, y: NDArray[Any], batch: int | None = None) -> None:
+        """Play the rounds of rows and record their outcomes, a batch at a time; all at once if they were served."""
+
+
+class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
+    """A regressor around any regressor of scikit-learn's, whose forecasts stay calibrated on any sequence.
+
+    ``estimator`` (a ``BayesianRidge`` if None) gives more than a number where it can:
+
+    - with ``levels`` quantiles: ``predict`` returns a column for each level; or the estimator is for one quantile (it
+      has a parameter ``quantile``, or ``alpha`` with the loss "quantile"), and one is fitted for each level.  Quantiles
+      that cross are sorted;
+    - a spread, if ``predict`` has the option ``return_std``;
+    - else a number, the mean of a Gaussian with
+
+        sd = sqrt(pi / 2) * mean of |outcome - prediction| over the last ``window`` outcomes that are known
+
+    ``low`` and ``high`` are the bounds of the outcomes, if there are any; ``payoff``, ``oracle``, ``memory`` and
+    ``outside`` are those of :class:`orcast.Recalibrator`.  A payoff with a context finds the features in the columns of
+    a data frame, or in a row of an array.
+
+    ``fit`` cuts the rows, in their order, into ``folds`` + 1 parts of one length.  Each part but the first is forecast
+    by a copy of the estimator that was fitted to all rows before it, and scored.  At last the estimator is fitted to
+    all rows.  So no row is scored by a model that has seen it, or a later one.  A ``FrozenEstimator`` was fitted
+    elsewhere, and forecasts all rows.  ``batch`` is how many rows are forecast before their outcomes are known, as it
+    will be in use: 1 in a stream, 24 for the hours of the next day, a hundred if many rows come at once.
+
+    ``partial_fit`` scores the rows against the forecasts of the estimator as it is, and then updates it if it can be
+    updated.  The first call, if nothing was fitted before, has no forecasts to score; it only updates, or is a ``fit``.
+
+    As the last step of a pipeline of scikit-learn's it is asked through ``predict``, whose options pipelines pass on:
+    ``pipeline.predict(X, interval=0.9)``, ``pipeline.predict(X, quantiles=[0.1, 0.9])``.  With metadata routing it asks
+    for them as any other: ``RecalibratedRegressor().set_predict_request(interval=True)``.
+
+    Fitted, it has ``estimator_`` (a list of them if there is one for each level), ``recalibrator_`` (an
+    :class:`orcast.Recalibrator`: its ``guarantee``), ``residuals_``, ``n_features_in_`` and, from data frames,
+    ``feature_names_in_``.
+
+    >>> from sklearn.datasets import load_diabetes
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = RecalibratedRegressor(low=0, high=400).fit(X[:300], y[:300])
+    >>> model.recalibrator_.guarantee.rounds
+    250
+    >>> model.predict_quantiles(X[300:], [0.05, 0.5, 0.95]).shape
+    (142, 3)
+    >>> model.partial_fit(X[300:], y[300:]).recalibrator_.guarantee.rounds
+    392
+    """
+
+    default_estimator = BayesianRidge
+    outcome_type = np.float64
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        low: float | None = None,
+        high: float | None = None,
+        levels: ArrayLike | None = None,
+        payoff: Payoff | None = None,
+        oracle: Oracle | None = None,
+        memory: float | None = None,
+        outside: str = "raise",
+        folds: int = 5,
+        batch: int = 100,
+        window: int = 100,
+    ) -> None:
+        self.estimator = estimator
+        self.low, self.high, self.levels = low, high, levels
+        self.payoff, self.oracle, self.memory, self.outside = payoff, oracle, memory, outside
+        self.folds, self.batch, self.window = folds, batch, window
+
+    def partial_fit(self, X: Any, y: ArrayLike) -> Self:
+        """Score the outcomes against the forecasts for these rows, then update the estimator."""
+        if hasattr(self, "estimator_"):
+            return self._settle_and_update(X, self._outcomes(X, y))
+        if not learns(self._base()):
+            return self.fit(X, y)
+        X, y = self._checked(X, y)
+        estimators = self._one_a_level(clone(self._base()))
+        for estimator in each_of(estimators):
+            estimator.partial_fit(X, y)
+        self._begin(y)
+        self.estimator_ = estimators
+        return self
+
+    def predict(
+        self, X: Any, return_std: bool = False, *, interval: float | None = None, quantiles: ArrayLike | None = None
+    ) -> Any:
+        """The means of the calibrated forecasts, and with ``return_std`` their standard deviations.
+
+        With ``interval``, a share, it is ``predict_interval``, with ``quantiles``, levels, ``predict_quantiles``.
+        """
+        asked = {"return_std": return_std or None, "interval": interval, "quantiles": quantiles}
+        asked = {name: value for name, value in asked.items() if value is not None}
+        if len(asked) > 1:
+            raise ValueError(f"expected one of return_std, interval and quantiles, got {' and '.join(asked)}")
+        if interval is not None:
+            return self.predict_interval(X, interval)
+        if quantiles is not None:
+            return self.predict_quantiles(X, quantiles)
+        if not return_std:
+            return np.array([p.mean() for p in self._calibrated(X)])
+        moments = np.array([(p.mean(), p.std()) for p in self._calibrated(X)]).reshape(-1, 2)
+        return moments[:, 0], moments[:, 1]
+
+    def predict_quantiles(self, X: Any, levels: ArrayLike) -> Array:
+        """Calibrated quantiles, a row for each row of X and a column for each level."""
+        wanted = np.atleast_1d(as_levels(levels))
+        rows = [p.quantile(wanted) for p in self._calibrated(X)]
+        return np.array(rows, dtype=np.float64).reshape(len(rows), wanted.size)
+
+    def predict_interval(self, X: Any, confidence: float = 0.9) -> Array:
+        """The lower and the upper end of the central intervals, a row for each row of X."""
+        share = as_share(confidence)
+        return self.predict_quantiles(X, [0.5 - share / 2.0, 0.5 + share / 2.0])
+
+    def predict_distribution(self, X: Any) -> list[Forecast]:
+        """The calibrated forecasts themselves, one for each row of X."""
+        return list(self._calibrated(X))
+
+    def predict_then_fit(self, X: Any, y: ArrayLike) -> list[Forecast]:
+        """Forecasts of rows in their order, ``batch`` at a time, each batch learnt from before the next is forecast.
+
+        The same as ``predict_distribution`` and ``partial_fit`` for one batch after the other.
+        """
+        check_is_fitted(self, "estimator_")
+        outcomes = self._outcomes(X, y)
+        for outcome in outcomes.tolist():
+            self.recalibrator_.space.outcome(outcome, self.outside)
+        X = X.tocsr() if hasattr(X, "tocsr") else X if hasattr(X, "shape") else np.asarray(X)
+        said: list[Forecast] = []
+        for rows, _ in batches(len(outcomes), self.batch):
+            part = _safe_indexing(X, rows)
+            said += self._calibrated(part)
+            self._settle_and_update(part, outcomes[rows])
+        return said
+
+    def _calibrated(self, X: Any) -> Iterator[Forecast]:
+        check_is_fitted(self, "estimator_")
+        forecasts = self._forecasts(self._predictions(self.estimator_, X), self.residuals_)
+        return self._forecast_rows(forecasts, X)
+
+    def _begin(self, y: Array) -> None:
+        self.recalibrator_ = recalibrator_for(self)
+        self.residuals_ = Residuals(self.window)
+
+    def _fitted(self, X: Any, y: Array) -> Any:
+        estimators = self._one_a_level(clone(self._base()))
+        for estimator in each_of(estimators):
+            estimator.fit(X, y)
+        return estimators
+
+    def _one_a_level(self, estimator: Any) -> Any:
+        if self.levels is None:
+            return estimator
+        name = level_parameter(estimator)
+        if name is None:
+            return estimator
+        return [clone(estimator).set_params(**{name: level}) for level in increasing_levels(self.levels)]
+
+    def _predictions(self, estimator: Any, X: Any) -> Array:
+        """A column for each level, or a mean and a spread (0 if it has none)."""
+        if self.levels is not None:
+            columns = [each.predict(X) for each in estimator] if isinstance(estimator, list) else estimator.predict(X)
+            table = np.column_stack(columns) if isinstance(columns, list) else np.asarray(columns, dtype=np.float64)
+            wanted = len(increasing_levels(self.levels))
+            if table.ndim != 2 or table.shape[1] != wanted:
+                raise ValueError(f"expected predictions at each of {wanted} levels, got shape {table.shape}")
+            return np.sort(table, axis=1)
+        if has_spread(estimator):
+            if isinstance(X, np.ndarray) and X.dtype.kind == "O":
+                X = X.astype(np.float64)  # some that take objects do so for their predictions, not for the spread
+            return np.column_stack(estimator.predict(X, return_std=True))
+        points = np.asarray(estimator.predict(X), dtype=np.float64)
+        if points.ndim == 2 and points.shape[1] == 1:
+            points = points[:, 0]
+        if points.ndim != 1:
+            raise ValueError(f"expected one prediction a row, or levels= of several, got shape {points.shape}")
+        return np.column_stack((points, np.zeros(len(points))))
+
+    def _forecasts(self, predictions: Array, residuals: Residuals, y: Array | None = None) -> list[Any]:
+        """A forecast for each row; with outcomes, each spread also from the residuals of the rows before it."""
+        if self.levels is not None:
+            levels = increasing_levels(self.levels)
+            return [Quantiles(levels, row) for row in predictions]
+        space: Any = self.recalibrator_.space
+        forecasts = []
+        for i, (point, spread) in enumerate(predictions.tolist()):
+            forecasts.append(residuals.around(point, space, spread))
+            if y is not None:
+                residuals.add(float(y[i]) - forecasts[-1].mean)
+        return forecasts
+
+    def _settle(self, predictions: Array, X: Any, y: Array, batch: int | None = None) -> None:
+        recal, residuals, features = self.recalibrator_, self.residuals_.copy(), features_of(self.payoff, X)
+        one_by_one = (batch == 1 or len(y) == 1) and self._never_late
+        if one_by_one and self.levels is not None:
+            recal.run(predictions, y, x=features, levels=increasing_levels(self.levels), at=[0.5])
+        elif one_by_one:
+            recal.run(self._forecasts(predictions, residuals, y), y, x=features, at=[0.5])
+        else:
+            outcomes = [recal.space.outcome(each, self.outside) for each in y.tolist()]
+            for rows, outstanding in batches(len(y), batch):
+                forecasts = self._forecasts(predictions[rows], residuals)
+                known = None if features is None else features[rows]
+                settle_together(recal, forecasts, known, outcomes[rows], outstanding)
+                if self.levels is None:
+                    for outcome, forecast in zip(outcomes[rows], forecasts, strict=True):
+                        residuals.add(outcome - forecast.mean)
+        self.residuals_ = residuals
+
+
+class RecalibratedClassifier(ClassifierMixin, RowEstimator):  # type: ignore[misc]
+    """A classifier around any classifier of scikit-learn's, whose probabilities stay calibrated on any sequence.
+
+    ``estimator`` (a ``LogisticRegression`` if None) is asked for ``predict_proba``; if it has none, its
+    ``decision_function`` goes through a sigmoid or softmax; if it has neither, it is taken to be sure of what it
+    predicts.  ``payoff``, ``oracle`` and ``memory`` are those of :class:`orcast.Recalibrator`; of two classes the game
+    is about the second (``Binary``).
+
+    ``fit``, ``folds`` and ``partial_fit`` are as for :class:`RecalibratedRegressor`; rows before the second class
+    are not scored.  The classes are those of ``fit``, or of the first ``partial_fit`` and its ``classes``.
+
+    Fitted, it has ``classes_``, ``estimator_``, ``recalibrator_`` (an :class:`orcast.Recalibrator`: its ``guarantee``),
+    ``n_features_in_`` and, from data frames, ``feature_names_in_``.
+
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = RecalibratedClassifier(GaussianNB()).fit(X[:400], y[:400])
+    >>> model.predict_proba(X[400:]).shape, model.recalibrator_.guarantee.rounds
+    ((169, 2), 334)
+    >>> model.partial_fit(X[400:], y[400:]).recalibrator_.guarantee.rounds
+    503
+    """
+
+    default_estimator = LogisticRegression
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        payoff: Payoff | None = None,
+        oracle: Oracle | None = None,
+        memory: float | None = None,
+        folds: int = 5,
+        batch: int = 100,
+    ) -> None:
+        self.estimator = estimator
+        self.payoff, self.oracle, self.memory = payoff, oracle, memory
+        self.folds, self.batch = folds, batch
+
+    def partial_fit(self, X: Any, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
+        """Score the outcomes against the probabilities of these rows, then update the estimator."""
+        if hasattr(self, "estimator_"):
+            y = self._outcomes(X, y)
+            self._places(y)
+            return self._settle_and_update(X, y)
+        if not learns(self._base()):
+            return self.fit(X, y)
+        X, y = self._checked(X, y)
+        self._begin(y if classes is None else np.asarray(classes))
+        self._places(y)
+        self.estimator_ = clone(self._base()).partial_fit(X, y, classes=self.classes_)
+        return self
+
+    def predict_proba(self, X: Any) -> Array:
+        """Calibrated probabilities, a row for each row of X and a column for each of ``classes_``."""
+        check_is_fitted(self, "estimator_")
+        forecasts = self._forecasts(self._predictions(self.estimator_, X))
+        return np.array([p.mass for p in self._forecast_rows(forecasts, X)])
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class with the largest calibrated probability."""
+        best = self.predict_proba(X).argmax(axis=1)
+        chosen: NDArray[Any] = self.classes_[best]
+        return chosen
+
+    def _begin(self, y: NDArray[Any]) -> None:
+        classes = np.unique(y)
+        if len(classes) < 2:
+            raise ValueError(f"expected at least two classes, got one class, {short(classes.tolist()[0])}")
+        self.classes_ = classes
+        space = Binary() if len(classes) == 2 else Labels(classes.tolist())
+        self.recalibrator_ = Recalibrator(space, self.payoff, oracle=self.oracle, memory=self.memory)
+
+    def _fitted(self, X: Any, y: NDArray[Any]) -> Any:
+        return None if len(np.unique(y)) == 1 else clone(self._base()).fit(X, y)
+
+    def _places(self, y: NDArray[Any]) -> NDArray[np.intp]:
+        """The places of labels among the classes."""
+        places = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
+        strange = self.classes_[places] != y
+        if strange.any():
+            raise ValueError(f"expected one of the classes {short(self.classes_.tolist())}, got {y[strange][0]!r}")
+        return places
+
+    def _predictions(self, estimator: Any, X: Any) -> Array:
+        """The estimator's probabilities, a column for each class."""
+        known = estimator.classes_
+        if hasattr(estimator, "predict_proba"):
+            masses = np.asarray(estimator.predict_proba(X), dtype=np.float64)
+        else:
+            masses = _by_margin(estimator, X, len(known))
+        table = np.zeros((len(masses), len(self.classes_)))
+        table[:, self._places(known)] = masses
+        total = table.sum(axis=1, keepdims=True)
+        even = np.full_like(table, 1.0 / table.shape[1])
+        return np.asarray(np.divide(table, total, out=even, where=total > 0.0))
+
+    def _forecasts(self, masses: Array) -> list[Any]:
+        return masses[:, 1].tolist() if len(self.classes_) == 2 else list(masses)
+
+    def _settle(self, predictions: Array, X: Any, y: NDArray[Any], batch: int | None = None) -> None:
+        places = self._places(y).tolist()
+        recal, forecasts, features = self.recalibrator_, self._forecasts(predictions), features_of(self.payoff, X)
+        if (batch == 1 or len(y) == 1) and self._never_late:
+            recal.run(forecasts, places if len(self.classes_) == 2 else y.tolist(), x=features)
+            return
+        for rows, outstanding in batches(len(places), batch):
+            known = None if features is None else features[rows]
+            settle_together(recal, forecasts[rows], known, places[rows], outstanding)
+
+
+# --- helpers
+
+
+def _parts(rows: int, folds: int, base: Any) -> Iterator[tuple[slice, slice]]:
+    """The rows to fit to and those to score after it, in the order of time; nothing to fit to if it is frozen."""
+    if isinstance(base, FrozenEstimator):
+        return iter([(slice(0, 0), slice(0, rows))])
+    ends = [rows * part // (folds + 1) for part in range(1, folds + 2)]
+    return ((slice(0, a), slice(a, b)) for a, b in pairwise(ends) if 0 < a < b)
+
+
+def batches(rows: int, size: int | None) -> Iterator[tuple[slice, float]]:
+    """Rows whose outcomes come together, and how many others are outstanding for each; by default all rows."""
+    if size is None:
+        yield slice(0, rows), 0.0  # they were forecast as `predict` does, each by itself
+        return
+    for start in range(0, rows, size):
+        yield slice(start, start + size), float(min(size, rows - start) - 1)
+
+
+def each_of(estimators: Any) -> list[Any]:
+    """One estimator, or one for each level, as a list."""
+    return estimators if isinstance(estimators, list) else [estimators]
+
+
+def learns(estimator: Any) -> bool:
+    """Whether an estimator can be updated."""
+    return hasattr(estimator, "partial_fit") and not isinstance(estimator, FrozenEstimator)
+
+
+def _updated(estimators: Any, X: Any, y: Any) -> Any:
+    """Copies that have learnt from rows, of those that can: if one fails, all are as they were."""
+    if not all(map(learns, each_of(estimators))):
+        return estimators
+    updated = deepcopy(estimators)
+    for estimator in each_of(updated):
+        estimator.partial_fit(X, y)
+    return updated
+
+
+def features_of(payoff: Payoff | None, X: Any) -> list[Any] | None:
+    """What the payoff's contexts see of each row: by the names of the columns, or the row itself."""
+    asked = FeatureReader(payoff)
+    if not asked:
+        return None
+    import narwhals as nw
+
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        return [asked.of(row) for row in frame.iter_rows(named=True)]
+    return [asked.of(row) for row in (X.toarray() if hasattr(X, "toarray") else np.asarray(X)).tolist()]
+
+
+def level_parameter(estimator: Any) -> str | None:
+    """The name of the parameter for the level of a quantile, if the estimator is for one."""
+    parameters = estimator.get_params()
+    for name in parameters:
+        place, _, last = name.rpartition("__")
+        loss = parameters.get(f"{place}__loss" if place else "loss")
+        if (last == "quantile" and loss in (None, "quantile")) or (last == "alpha" and loss == "quantile"):
+            return str(name)
+    return None
+
+
+def has_spread(estimator: Any) -> bool:
+    """Whether ``predict`` has the option ``return_std``; of a pipeline its last step's."""
+    while isinstance(estimator, (Pipeline, FrozenEstimator)):
+        estimator = estimator[-1] if isinstance(estimator, Pipeline) else estimator.estimator
+    return has_parameter(estimator.predict, "return_std")
+
+
+def _by_margin(estimator: Any, X: Any, classes: int) -> Array:
+    """Probabilities of a classifier that has none: from its margins, or from what it predicts."""
+    from scipy.special import expit, softmax
+
+    if hasattr(estimator, "decision_function"):
+        margin = np.asarray(estimator.decision_function(X), dtype=np.float64)
+        if margin.ndim == 1:
+            return np.column_stack((expit(-margin), expit(margin)))
+        if margin.shape[1] == classes:
+            return np.asarray(softmax(margin, axis=1))
+    return np.asarray(estimator.predict(X)[:, None] == estimator.classes_, dtype=np.float64)
