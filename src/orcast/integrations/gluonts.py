@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from orcast import persistence
 from orcast.adapters import Ensemble, Quantiles
 from orcast.engine import Committee, Oracle
-from orcast.engine.ordered import NOTHING, OrderedEngine, OrderedRecord
+from orcast.engine.ordered import NOTHING, OrderedEngine
 from orcast.features import FeatureReader
 from orcast.forecasts import as_levels
 from orcast.integrations.common import HorizonGame, recalibrator_for
@@ -279,7 +279,7 @@ class _StepPool(Pool):
         """The pool's signal, empty for a game that is behind."""
         return super().signal if self._open else NOTHING
 
-    def settle(self, engine: OrderedEngine, record: OrderedRecord, y: float, reserved: float) -> None:
+    def settle(self, engine: OrderedEngine, record: Any, y: float, reserved: float) -> None:
         """Update the pool and the game with an outcome; the game alone if it is behind."""
         if not self._open:
             engine.update(record, y, reserved=reserved)
