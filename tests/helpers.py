@@ -1,4 +1,4 @@
-"""What several tests share: strategies for hypothesis, slow twins, and late outcomes."""
+"""Shared parts of tests: strategies for hypothesis, definitions in plain Python, and late outcomes."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -10,21 +10,22 @@ from numpy.typing import NDArray
 import orcast as oc
 from orcast.engine import Oracle
 from orcast.engine.bound_payoff import BoundPayoff
-from orcast.engine.kernels import cells as cell_kernels
-from orcast.engine.kernels import judging
-from orcast.engine.kernels.cells import locate
-from orcast.engine.kernels.certificate import certify
-from orcast.engine.kernels.equilibrium import payoff as cell_payoff_of
-from orcast.engine.kernels.judging import payoff_size
-from orcast.engine.kernels.records import CellRow, RegretScore, Round, RoundInfo, WitnessRow
-from orcast.engine.ordered import OrderedEngine
+from orcast.engine.ordered import EXPERT, LEFT, PLAYED, RIGHT, OrderedEngine
+from orcast.kernels import cells as cell_kernels
+from orcast.kernels import records
+from orcast.kernels.equilibrium import payoff_arrays
+from orcast.kernels.judging import certify_arrays
+from orcast.kernels.state import Round
 from orcast.ledger import LedgerLayout
 from orcast.payoffs import Payoff
 from orcast.spaces import TAIL_MASS, OrderedSpace, Space
 
 Vector = NDArray[np.float64]
 
-# Every message at the public edge: one sentence, what was wanted and what came.
+# Rows of a table of witnesses.
+MEAN, LEAST, LARGEST = range(3)
+
+# Every message of the public interface: one sentence, with what was expected and what was found.
 SENTENCE = r"\Aexpected [^\n]*\bgot [^\n]*\Z"
 
 # Nodes and weights on [0, 1] that integrate polynomials up to degree 11 exactly; none sits on an edge.
@@ -93,12 +94,13 @@ def on_cells(
 def cells_around(
     space: OrderedSpace, q: Vector, usual: float = 0.0, jumps: Iterable[float] = ()
 ) -> tuple[Vector, Vector, Vector, NDArray[np.int64]]:
-    """What build_cells makes of an expert's quantiles and its usual loss: left, right, masses, slots."""
+    """Cells at an expert's quantiles, given its usual loss: left and right ends, masses, slots."""
     edges = np.array(list(jumps), dtype=np.float64)
     left, right, mass = np.empty((3, space.cells + edges.size))
     slots = np.empty(space.cells, dtype=np.int64)
-    n = cell_kernels.build_cells(q, space.low, space.high, space.tail_cells, TAIL_MASS, usual, left, right, mass, slots)
-    n = cell_kernels.cut_cells(edges, n, left, right, mass, slots)
+    tails = int(space.tail_cells), TAIL_MASS
+    n = cell_kernels.build_cells_arrays(q, space.low, space.high, *tails, usual, left, right, mass, slots)
+    n = cell_kernels.cut_cells_arrays(edges, n, left, right, mass, slots)
     return left[:n].copy(), right[:n].copy(), mass[:n].copy(), slots
 
 
@@ -132,41 +134,45 @@ def bound_to(space: Space, payoff: Payoff, oracle: Oracle | None = None, experts
     return (oc.Equilibrium() if oracle is None else oracle).bind(BoundPayoff(space, payoff, experts, None))
 
 
+def cells_of(round: Round) -> tuple[Vector, Vector, Vector]:
+    """Left ends, right ends and masses of the forecast of a round."""
+    rows = round.view("cells")[:, : round.count()]
+    return rows[LEFT], rows[RIGHT], rows[PLAYED]
+
+
+def set_info(round: Round, **numbers: float) -> None:
+    """Write numbers of the record `info` of a round."""
+    for name, value in numbers.items():
+        round.view("info")[records.INFO.index(name)] = value
+
+
 def page_with(engine: OrderedEngine, p: oc.Forecast, expert: Vector) -> Round:
-    """A round that played p, whatever the oracle would have done; the expert's masses are on the same cells."""
-    round = engine.new_record().round
+    """A round with the forecast p, whatever the oracle would choose; the expert's masses are on the same cells."""
+    round = Round(engine.rules)
     n = p.mass.size
-    round.context[:] = 1.0
-    round.info[RoundInfo.CELLS] = n
-    round.info[RoundInfo.LOW], round.info[RoundInfo.HIGH] = engine.space.low, engine.space.high
-    round.units[RegretScore.CRPS], round.units[RegretScore.MSE] = 2.0, 3.0
-    for row, values in zip(
-        (CellRow.LEFT, CellRow.RIGHT, CellRow.PLAYED, CellRow.EXPERT), (p.left, p.right, p.mass, expert), strict=True
-    ):
-        round.cells[row, :n] = values
-    round.rivals[:, :n] = expert
-    round.expected[:] = witnesses(engine, round)[WitnessRow.MEAN, :, :n] @ p.mass
+    set_info(round, cells=n, low=engine.space.low, high=engine.space.high)
+    round.view("context")[:] = 1.0
+    round.view("crps_units")[:], round.view("mse_units")[:] = 2.0, 3.0
+    round.view("cells")[[LEFT, RIGHT, PLAYED, EXPERT], :n] = p.left, p.right, p.mass, expert
+    round.view("rivals")[:, :n] = expert
+    round.view("expected")[:] = witnesses(engine, round)[MEAN, :, :n] @ p.mass
     return round
 
 
 def witnesses(engine: OrderedEngine, round: Round, features: object = None) -> NDArray[np.float64]:
-    """What the kernels see of the witnesses: powers first, then whatever else is explicit."""
-    rules = engine.rules
-    n = int(round.info[RoundInfo.CELLS])
+    """Mean, least and largest value of each witness in each cell: powers first, then those of explicit payoffs."""
+    rules, n = engine.rules, round.count()
     table = np.zeros((3, rules.witnesses, engine.capacity))
-    low, high = round.info[RoundInfo.LOW], round.info[RoundInfo.HIGH]
-    a = (round.cells[CellRow.LEFT, :n] - low) / (high - low)
-    b = (round.cells[CellRow.RIGHT, :n] - low) / (high - low)
+    low, high = round.read("info", "low"), round.read("info", "high")
+    left, right, _ = cells_of(round)
+    a, b = (left - low) / (high - low), (right - low) / (high - low)
     for order in range(1, rules.orders + 1):
         unit = [oc.Forecast([u], [v], [1.0]).moment(order) for u, v in zip(a, b, strict=True)]
         table[:, order - 1, :n] = unit, a**order, b**order
     at = rules.orders
     for cell_payoff in engine._cell_payoffs(round, features):
-        table[:, at : at + cell_payoff.size, :n] = (
-            cell_payoff.witness.mean,
-            cell_payoff.witness.low,
-            cell_payoff.witness.high,
-        )
+        found = cell_payoff.witness
+        table[:, at : at + cell_payoff.size, :n] = found.mean, found.low, found.high
         at += cell_payoff.size
     return table
 
@@ -174,21 +180,20 @@ def witnesses(engine: OrderedEngine, round: Round, features: object = None) -> N
 def whole(layout: LedgerLayout, cell_payoff: Vector, context: Vector) -> Vector:
     """The payoff as the ledger holds it: scale times context (x) the part's share of the core, part after part."""
     parts = []
-    for number, (_, size, groups, places, at, _) in enumerate(layout.parts):
-        own = cell_payoff[layout.places[places : places + size]]
-        parts.append(layout.scale[number] * np.outer(context[at : at + groups], own).ravel())
+    for number, (_, size, groups, places, at, _) in enumerate(layout.part_table):
+        own = cell_payoff[layout.place_list[places : places + size]]
+        parts.append(layout.scales[number] * np.outer(context[at : at + groups], own).ravel())
     return np.concatenate(parts) if parts else np.empty(0)
 
 
 def slow_payoff(engine: OrderedEngine, round: Round, y: float, features: object = None) -> Vector:
     """The whole weighted payoff of a round with one expert, from the parts' own `evaluate`."""
-    n = int(round.info[RoundInfo.CELLS])
-    left, right = round.cells[CellRow.LEFT, :n], round.cells[CellRow.RIGHT, :n]
-    p = oc.Forecast(left, right, round.cells[CellRow.PLAYED, :n])
-    expert = oc.Forecast(left, right, round.rivals[0, :n])
+    left, right, mass = cells_of(round)
+    p, expert = oc.Forecast(left, right, mass), oc.Forecast(left, right, round.view("rivals")[0, : mass.size])
     span = engine.space.high - engine.space.low
-    # squared errors are booked in units of the interval
-    units_of = {"crps": round.units[RegretScore.CRPS, 0], "mse": round.units[RegretScore.MSE, 0] / span**2}
+    # squared errors are in units of the interval
+    units_of = {"crps": round.view("crps_units")[0], "mse": round.view("mse_units")[0] / span**2}
+    context = round.view("context")
     coordinates, at = [], 0
     for part in engine.bound_payoff.parts:
         payoff = part.payoff
@@ -198,41 +203,37 @@ def slow_payoff(engine: OrderedEngine, round: Round, y: float, features: object 
         else:
             value = value / np.sqrt(part.bound * payoff.context.bound)
         groups = payoff.context.size
-        coordinates.append(payoff.weight * np.outer(round.context[at : at + groups], value).ravel())
+        coordinates.append(payoff.weight * np.outer(context[at : at + groups], value).ravel())
         at += groups
     return np.concatenate(coordinates)
 
 
 def fast_payoff(engine: OrderedEngine, round: Round, y: float, k: int | None = None, features: object = None) -> Vector:
-    """The same from the compiled kernel; y is taken to be in cell k if that is given."""
-    n = int(round.info[RoundInfo.CELLS])
+    """Payoff of a round by the kernel; y is taken to be in cell k if that is given."""
     if k is None:
-        k = int(locate(y, round.cells[CellRow.LEFT], round.cells[CellRow.RIGHT], n))
+        left, right, mass = cells_of(round)
+        k = cell_kernels.locate_arrays(y, left, right, mass.size)
     at = np.zeros(engine.rules.witnesses)
     if engine.explicit:
         at[engine.rules.orders :] = np.concatenate(
             [c.witness.point(y, k) for c in engine._cell_payoffs(round, features)]
         )
-    cell_payoff = np.empty(int(payoff_size(engine.rules, len(round.rivals))))
-    cell_payoff_of(engine.rules, round, y, k, at, cell_payoff)
-    return whole(engine.ledger.layout, cell_payoff, round.context)
+    cell_payoff = np.empty(engine.rules.payoff_size)
+    payoff_arrays(engine.rules, round, y, k, at, cell_payoff)
+    return whole(engine.ledger.layout, cell_payoff, round.view("context"))
 
 
 def certified(
     engine: OrderedEngine, round: Round, features: object = None, free: float | None = None
 ) -> tuple[float, float, float]:
-    """Bounds on ||S + payoff||_+^2, on how much that is more than ||S||_+^2, and on ||payoff||^2, from the kernel.
+    """Bounds on ||S + payoff||_+^2, on its growth over ||S||_+^2, and on ||payoff||^2, from the kernel.
 
-    Within the slack that is `free` the kernel is content with a bound; without any it has to be exact.
+    Within the slack `free` the kernel may return a bound; without slack the result is exact.
     """
-    n = int(round.info[RoundInfo.CELLS])
-    round = round._replace(**{name: array.copy() for name, array in round._asdict().items()})
-    workspace = judging.new_workspace(engine.rules, engine.memory, round, 0.0, witnesses(engine, round, features))
-    if free is not None:
-        workspace = workspace._replace(free=free)
-    linear, bound = certify(engine.rules, n, round, round.cells[CellRow.PLAYED], workspace)
-    carried = engine.rules.discount**2 * positive_square(engine.memory.total, engine.ledger.layout.sides)
-    return carried + float(linear), float(linear), float(bound)
+    table = witnesses(engine, round, features).ravel()
+    linear, bound, _, _ = certify_arrays(engine.rules, engine.memory, round.copied(), table, free)
+    carried = engine.rules.discount**2 * positive_square(engine.ledger.total, engine.ledger.layout.side_list)
+    return carried + linear, linear, bound
 
 
 def positive(total: Vector, sides: Vector) -> Vector:
@@ -253,7 +254,7 @@ def engine_of(game: oc.Forecaster | oc.Recalibrator) -> OrderedEngine:
 
 
 def record_of(game: oc.Forecaster | oc.Recalibrator, id: object = None) -> Round:
-    return game.rounds.find(id).record.round
+    return game.rounds.find(id).record
 
 
 def one_by_one(game: oc.Recalibrator, experts: Iterable[object], outcomes: Iterable[float]) -> list[oc.Forecast]:
