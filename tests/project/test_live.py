@@ -1,4 +1,4 @@
-"""The live page of the documentation: what it plays, without numba as in a browser, and what it is made of."""
+"""The live page of the documentation: its runs, with the kernels as Python as in a browser, and its files."""
 
 import html
 import importlib.util
@@ -7,46 +7,38 @@ import os
 import re
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
-from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 ROUNDS = 150
 
-WITHOUT_NUMBA = f"""
+RUNS = f"""
 import json, sys
-class Blocked:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("numba", "llvmlite"):
-            raise ImportError("no module named " + name)
-sys.meta_path.insert(0, Blocked())
 sys.path.insert(0, {str(DOCS / "live")!r})
 import live
+from orcast.kernels import rows
 runs = {{name: json.loads(live.Demo(name, 12.0, 1).play({ROUNDS})) for name in live.SITUATIONS}}
 runs["steered"] = []
 demo = live.Demo("drift", 12.0, 1)
 for drift in (12.0, -12.0):
     demo.drift = drift
     runs["steered"] += json.loads(demo.play({ROUNDS}))
-print(json.dumps({{"runs": runs, "numba": "numba" in sys.modules}}))
+print(json.dumps({{"runs": runs, "kernels": rows.__file__}}))
 """
 
 
 @pytest.fixture(scope="module")
 def played() -> dict[str, list[dict[str, Any]]]:
-    """Rounds of each situation, played by a Python that has no numba."""
-    environment = {key: value for key, value in os.environ.items() if key != "ORCAST_KERNELS"}
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_NUMBA], env=environment, capture_output=True, text=True, check=True
-    )
+    """Rounds of each situation, with the kernels as Python."""
+    environment = os.environ | {"ORCAST_KERNELS": "python"}
+    done = subprocess.run([sys.executable, "-c", RUNS], env=environment, capture_output=True, text=True, check=True)
     told = json.loads(done.stdout)
-    assert not told["numba"]
+    assert told["kernels"].endswith(".py")
     return told["runs"]
 
 
@@ -124,20 +116,6 @@ def test_the_cell_says_what_went_wrong_and_where(live: ModuleType) -> None:
     assert live.run("x = 1") == ""
 
 
-def test_numba_is_wanted_where_there_is_one() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    (numba,) = (each for text in project["dependencies"] if (each := Requirement(text)).name == "numba")
-    assert numba.marker is not None
-    for implementation, platform, wanted in [
-        ("cpython", "linux", True),
-        ("cpython", "darwin", True),
-        ("cpython", "win32", True),
-        ("cpython", "emscripten", False),
-        ("pypy", "linux", False),
-    ]:
-        assert numba.marker.evaluate({"implementation_name": implementation, "sys_platform": platform}) is wanted
-
-
 @pytest.mark.parametrize("name", ["live.md", "live/live.js", "live/worker.js", "live/live.css", "live/live.py"])
 def test_the_page_names_no_other_host(name: str) -> None:
     addresses = re.findall(r"(?:https?:)?//[\w-]+\.[\w./-]+", (DOCS / name).read_text(encoding="utf-8"))
@@ -146,8 +124,7 @@ def test_the_page_names_no_other_host(name: str) -> None:
 
 @pytest.mark.slow
 def test_the_wheel_of_the_page_is_the_same_each_time(tmp_path: Path) -> None:
-    pytest.importorskip("hatchling", reason="hatchling is not installed")
-    pytest.importorskip("hatch_fancy_pypi_readme", reason="hatch-fancy-pypi-readme is not installed")
+    pytest.importorskip("setuptools", minversion="77.0.1")
     made = []
     for folder in ("one", "two"):
         (tmp_path / folder / "live").mkdir(parents=True)
@@ -155,7 +132,7 @@ def test_the_wheel_of_the_page_is_the_same_each_time(tmp_path: Path) -> None:
         pyodide.mkdir(exist_ok=True)
         (pyodide / "pyodide.mjs").write_text("export {};\n", encoding="utf-8")
         command = [sys.executable, str(DOCS / "live_assets.py"), str(tmp_path / folder), str(pyodide)]
-        subprocess.run(command, env=os.environ | {"ORCAST_KERNELS": "python"}, check=True)
+        subprocess.run(command, check=True)
         assert (tmp_path / folder / "pyodide" / "pyodide.mjs").exists()
         made.append({path.name: path.read_bytes() for path in (tmp_path / folder / "live").iterdir()})
     assert made[0] == made[1]
