@@ -13,52 +13,59 @@ FRAMES := src/orcast/panel tests/panel tests/cli/test_cli_recalibrate.py tests/e
 CORES  := -n auto --maxprocesses=4 --dist loadfile
 # what needs no library that orcast is at home in
 CORE   := --doctest-ignore-import-errors --ignore=tests/project --ignore=tests/integrations
+PLAIN  := ".[cli,demo,test]"
 # from Python 3.12 on lines are counted at little cost; before that it takes a third more time, and has a target of its own
 COUNTER = $(shell $(BIN)/python -c 'import sys; print("sysmon" * hasattr(sys, "monitoring"))')
 LINES   = --cov --cov-report=
 
 # bytecode is kept: tests start many processes, each of which would compile the sources again
 unexport PYTHONDONTWRITEBYTECODE
+# kernels that cannot be compiled are an error; with ORCAST_BUILD=pure they run as Python
+export ORCAST_BUILD ?= compiled
+# compiles the kernels that changed; what it makes serves every Python, so that all environments share it
+BUILD := setup.py -q build_ext --inplace --build-lib build/inplace --build-temp build/temp
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-cpus test-pandas3 test-lowest test-newest coverage bench docs licences dist lint types format hooks clean
+.PHONY: help demo build test test-all test-checked test-cpus test-pandas3 test-lowest test-newest coverage bench docs licences dist lint types format hooks clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 INSTALL := -m pip install -qq --disable-pip-version-check
 
+# environment, options of pip, what to install; the kernels are compiled by $(BUILD), not by pip
+define environment
+	@test -x $(1)/bin/python || $(PYTHON) -m venv $(1)
+	@$(1)/bin/python $(INSTALL) $(2) "setuptools>=77.0.1" "Cython>=3.1"
+	@ORCAST_BUILD=pure $(1)/bin/python $(INSTALL) $(2) --no-build-isolation $(3)
+endef
+
 # the demo needs little; everything else, the libraries that orcast is at home in too
 $(SHOWN): pyproject.toml constraints.txt
 	@echo "setting up $(VENV) (half a minute, once)"
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python $(INSTALL) -c constraints.txt -e ".[demo]"
+	$(call environment,$(VENV),-c constraints.txt,-e ".[demo]")
 	@touch $@
 
 $(READY): pyproject.toml constraints.txt
 	@echo "setting up $(VENV) (two minutes, once)"
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python $(INSTALL) -c constraints.txt -e ".[dev]"
+	$(call environment,$(VENV),-c constraints.txt,-e ".[dev]")
 	@touch $(SHOWN) $@
 
 # some of those libraries do not take pandas 3 yet; orcast does
 $(PANDAS)/.ready: pyproject.toml constraints.txt
 	@echo "setting up $(PANDAS) (half a minute, once)"
-	@test -x $(PANDAS)/bin/python || $(PYTHON) -m venv $(PANDAS)
-	@grep -v '^pandas==' constraints.txt > $(PANDAS)/constraints.txt
-	@$(PANDAS)/bin/python $(INSTALL) -c $(PANDAS)/constraints.txt "pandas>=3" -e ".[cli,demo,test]"
+	@mkdir -p $(PANDAS) && grep -v '^pandas==' constraints.txt > $(PANDAS)/constraints.txt
+	$(call environment,$(PANDAS),-c $(PANDAS)/constraints.txt,"pandas>=3" -e $(PLAIN))
 	@touch $@
 
 $(LOWEST)/.ready: pyproject.toml constraints-lowest.txt
 	@echo "setting up $(LOWEST) (half a minute, once)"
-	@test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
-	@$(LOWEST)/bin/python $(INSTALL) -c constraints-lowest.txt -e ".[cli,demo,test]"
+	$(call environment,$(LOWEST),-c constraints-lowest.txt,-e $(PLAIN))
 	@touch $@
 
 $(NEWEST)/.ready: pyproject.toml
 	@echo "setting up $(NEWEST) (a minute, once)"
-	@test -x $(NEWEST)/bin/python || $(PYTHON) -m venv $(NEWEST)
-	@$(NEWEST)/bin/python $(INSTALL) --upgrade --upgrade-strategy eager -e ".[cli,demo,test]"
+	$(call environment,$(NEWEST),--upgrade --upgrade-strategy eager,-e $(PLAIN))
 	@touch $@
 
 $(DIST)/.ready: constraints.txt
@@ -67,54 +74,63 @@ $(DIST)/.ready: constraints.txt
 	@touch $@
 
 demo: $(SHOWN)  ## recalibrate a real stream: table and picture
+	@ORCAST_BUILD=$(ORCAST_BUILD:compiled=) $(BIN)/python $(BUILD)
 	@$(BIN)/python -m orcast.demo
 
+build: $(READY)  ## compile the kernels that changed, in place
+	@$(BIN)/python $(BUILD)
+
 # types are checked beside: one process, while the tests are being collected
-test: lint  ## the gate: lint, types, tests, doc snippets
+test: lint build  ## the gate: lint, types, tests, doc snippets
 	@$(BIN)/mypy & types=$$!; \
 	COVERAGE_CORE=$(COUNTER) $(BIN)/python -m pytest -q --durations=25 $(CORES) $(if $(COUNTER),$(LINES)); tests=$$?; \
 	wait $$types && exit $$tests
 
-coverage: $(READY)  ## the tests alone, with the lines that they reach
+coverage: build  ## the tests alone, with the lines that they reach
 	@COVERAGE_CORE=$(COUNTER) $(BIN)/python -m pytest -q $(CORES) --cov --cov-report=term:skip-covered
 
-test-all: lint types  ## the gate and the slow tests, with more random examples
+test-all: lint types build  ## the gate and the slow tests, with more random examples
 	@$(BIN)/python -m pytest -q -m "" --hypothesis-profile=thorough $(CORES)
 
-# SHORT=1 is the part for the gate: after `make test` it compiles nothing, so one process is the quickest
-test-cpus: $(READY)  ## what depends on numbers, with the kernels of other processors
+test-checked: build  ## the tests of the kernels, compiled with AddressSanitizer and bounds checks
+	@$(BIN)/python tests/checked.py
+
+# SHORT=1 is the part for the gate: few tests, in one process
+test-cpus: build  ## what depends on numbers, as other processors compute it
 	@$(BIN)/python tests/cpus.py $(if $(SHORT),--short,$(CORES))
 
 test-pandas3: $(PANDAS)/.ready  ## what touches data frames, with pandas 3
+	@$(PANDAS)/bin/python $(BUILD)
 	@$(PANDAS)/bin/python -m pytest -q $(CORES) $(FRAMES)
 
-# kernels compiled by another numba have a cache of their own
 test-lowest: $(LOWEST)/.ready  ## what needs no other library, with the lowest versions of the dependencies
-	@NUMBA_CACHE_DIR=$(CURDIR)/$(LOWEST)/kernels $(LOWEST)/bin/python -m pytest -q $(CORES) $(CORE)
+	@$(LOWEST)/bin/python $(BUILD)
+	@$(LOWEST)/bin/python -m pytest -q $(CORES) $(CORE)
 
 # PYTHON=python3.13 with NEWEST=.venv-3.13 tries another Python beside
 test-newest: $(NEWEST)/.ready  ## the same with the newest versions, which a bare pip install takes
-	@NUMBA_CACHE_DIR=$(CURDIR)/$(NEWEST)/kernels $(NEWEST)/bin/python -m pytest -q $(CORES) $(CORE)
+	@$(NEWEST)/bin/python $(BUILD)
+	@$(NEWEST)/bin/python -m pytest -q $(CORES) $(CORE)
 
-bench: $(READY)  ## benchmarks: ratios from one run
+bench: build  ## benchmarks: ratios from one run
 	@$(BIN)/python -m research bench
 
 # PYODIDE=folder, an unpacked distribution of Pyodide, lets the live page run
-docs: $(READY)  ## the documentation site, in site/; open site/index.html
+docs: build  ## the documentation site, in site/; open site/index.html
 	@PYTHONPATH=docs $(BIN)/zensical build --clean --strict
-	@ORCAST_KERNELS=python $(BIN)/python docs/live_assets.py site $(PYODIDE)
+	@$(BIN)/python docs/live_assets.py site $(PYODIDE)
 
 licences: $(READY)  ## what the dependencies are licensed under, in docs/licences.md
 	@$(BIN)/python docs/licences.py
 
-dist: $(DIST)/.ready  ## sdist and wheel, in dist/; the wheel, alone, runs the README's first example
+dist: $(DIST)/.ready  ## sdist, compiled wheel and wheel for any Python, in dist/; each wheel runs the README's first example
 	@rm -rf dist
 	@$(DIST)/bin/python -m build --quiet
+	@ORCAST_BUILD=pure $(DIST)/bin/python -m build --quiet --wheel
 	@$(DIST)/bin/twine check --strict dist/*
-	@place=$$(mktemp -d) && trap 'rm -rf "$$place"' EXIT && $(PYTHON) -m venv "$$place/venv" \
-	&& "$$place/venv/bin/python" $(INSTALL) dist/*.whl \
-	&& awk '/^```python/ {code = 1; next} /^```/ && code {exit} code' README.md > "$$place/example.py" \
-	&& cd "$$place" && venv/bin/python example.py
+	@place=$$(mktemp -d) && trap 'rm -rf "$$place"' EXIT && for wheel in dist/*.whl; do \
+	$(PYTHON) -m venv --clear "$$place" && "$$place/bin/python" $(INSTALL) "$$wheel" \
+	&& "$$place/bin/python" tests/wheel.py "$$wheel" || exit 1; done
 
 lint: $(READY)  ## ruff: rules and formatting
 	@$(BIN)/ruff check
@@ -131,5 +147,6 @@ hooks: $(READY)  ## run what pre-commit runs, on all files
 	@$(BIN)/pre-commit run --all-files
 
 clean:  ## remove .venv, caches and build products
-	rm -rf $(VENV) $(PANDAS) $(LOWEST) $(NEWEST) $(DIST) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .cache .coverage*
+	rm -rf $(VENV) $(PANDAS) $(LOWEST) $(NEWEST) $(DIST) site build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .cache .coverage*
+	rm -f src/orcast/kernels/*.so src/orcast/kernels/*.pyd
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -4,15 +4,19 @@ The wheel of this tree, a recorded run that the page shows until Python is there
 """
 
 import json
+import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from live.live import Demo
 
 ROUNDS = 240
 DIGITS = 4
+# Seconds since 1970 at which all files of the wheel are said to have changed.
+CHANGED = 1_577_836_800
 
 
 def rounded(value: object) -> object:
@@ -32,11 +36,16 @@ def recorded(wheel: str, rounds: int = ROUNDS) -> str:
 
 
 def build_wheel(folder: Path) -> Path:
-    """The wheel of this tree, the same bytes each time, without a network."""
-    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder.resolve())]
-    subprocess.run(build, cwd=Path(__file__).resolve().parents[1], capture_output=True, check=True)
-    (wheel,) = folder.glob("orcast-*.whl")
-    return wheel
+    """Build the wheel for any Python from this tree: without a network, with the same bytes each time."""
+    environment = os.environ | {"ORCAST_BUILD": "pure", "SOURCE_DATE_EPOCH": str(CHANGED)}
+    root = Path(__file__).resolve().parents[1]
+    with tempfile.TemporaryDirectory() as made:
+        places = ["egg_info", "--egg-base", made, "build", "--build-base", f"{made}/build"]
+        wheel = ["bdist_wheel", "--bdist-dir", f"{made}/wheel", "--dist-dir", str(folder.resolve())]
+        build = [sys.executable, "setup.py", "-q", *places, *wheel]
+        subprocess.run(build, cwd=root, env=environment, capture_output=True, check=True)
+    (found,) = folder.glob("orcast-*.whl")
+    return found
 
 
 def write(site: Path, pyodide: Path | None = None) -> None:

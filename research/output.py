@@ -210,7 +210,7 @@ class Section:
 def write_page(path: Path, parts: Sequence[str], seconds: float, command: str) -> None:
     """Write results into a page below `MARK`; the text above it stays."""
     above = path.read_text(encoding="utf-8").split(MARK)[0] if path.exists() else "# Results\n\n"
-    versions = ", ".join(f"{name} {version(name)}" for name in ("numpy", "numba", "river", "scikit-learn"))
+    versions = ", ".join(f"{name} {version(name)}" for name in ("numpy", "river", "scikit-learn"))
     made = (
         f"Produced by `{command}` in {seconds:.0f} s on {os.cpu_count()} cores ({platform.machine()}, "
         f"{platform.system()}), Python {platform.python_version()}, orcast {__version__}, {versions}."

@@ -1,8 +1,8 @@
-"""``make test-cpus``: the tests that depend on numbers, with the kernels that other processors would choose.
+"""``make test-cpus``: the tests that depend on numbers, as other processors compute them.
 
-numpy, BLAS and numba choose their kernels by the processor, sums are then added up in another order, and a test that
-rests on the last bit fails elsewhere.  Each setting runs in a process of its own, one after the other; `--short` is
-the part for the gate, which compiles nothing.  What is not known here goes to pytest.
+numpy and BLAS choose their loops by the processor, sums are then added up in another order, and a test that rests on
+the last bit fails elsewhere. (The kernels of orcast are the same on every processor.) Each setting runs in a process of
+its own, one after the other; `--short` is the part for the gate. Unknown arguments are passed to pytest.
 """
 
 from __future__ import annotations
@@ -28,8 +28,6 @@ CHOOSERS = (
     "NPY_ENABLE_CPU_FEATURES",
     "OPENBLAS_CORETYPE",
     "OPENBLAS_NUM_THREADS",
-    "NUMBA_CPU_FEATURES",
-    "NUMBA_CPU_NAME",
     "ORCAST_KERNELS",
 )
 AVX512 = ("AVX512", "X86_V4")
@@ -68,14 +66,14 @@ SETTINGS = (
         "AVX2, four BLAS threads",
         AVX512,
         "Haswell",
-        {"NUMBA_CPU_NAME": "haswell", "OPENBLAS_NUM_THREADS": "4"},
+        {"OPENBLAS_NUM_THREADS": "4"},
         needs=("AVX2", "X86_V3"),
     ),
-    Setting("baseline, one BLAS thread", EVERY, "Nehalem", {"NUMBA_CPU_NAME": "generic", "OPENBLAS_NUM_THREADS": "1"}),
+    Setting("baseline, one BLAS thread", EVERY, "Nehalem", {"OPENBLAS_NUM_THREADS": "1"}),
 )
 SHORT = (
-    Setting("AVX2, own kernels as shipped", AVX512, "Haswell", needs=("AVX2", "X86_V3")),
-    Setting("baseline, own kernels as Python", EVERY, "Nehalem", {"ORCAST_KERNELS": "python"}),
+    Setting("AVX2, compiled kernels", AVX512, "Haswell", needs=("AVX2", "X86_V3")),
+    Setting("baseline, kernels as Python", EVERY, "Nehalem", {"ORCAST_KERNELS": "python"}),
 )
 LATE = ("river.py::test_late_outcomes_are_played_as_the_core_plays_them",)
 SHORT_TESTS = ("frozen.py", "exact_binary.py", "exact_simplex.py", *LATE)
@@ -128,7 +126,7 @@ def run(variables: dict[str, str], tests: Sequence[str]) -> Outcome:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The table; 1 if a test fails in any setting."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--short", action="store_true", help="two settings and few tests, without compiling")
+    parser.add_argument("--short", action="store_true", help="two settings and few tests")
     parser.add_argument("--tests", nargs="+", metavar="FILE", help="these instead of those that depend on numbers")
     chosen, rest = parser.parse_known_args(arguments)
     tests = chosen.tests or [located(name) for name in (SHORT_TESTS if chosen.short else TESTS)]

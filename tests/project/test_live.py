@@ -1,4 +1,4 @@
-"""The live page of the documentation: what it plays, without numba as in a browser, and what it is made of."""
+"""The live page of the documentation: its runs, with the kernels as Python as in a browser, and its files."""
 
 import html
 import importlib.util
@@ -7,46 +7,38 @@ import os
 import re
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
-from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 ROUNDS = 150
 
-WITHOUT_NUMBA = f"""
+RUNS = f"""
 import json, sys
-class Blocked:
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in ("numba", "llvmlite"):
-            raise ImportError("no module named " + name)
-sys.meta_path.insert(0, Blocked())
 sys.path.insert(0, {str(DOCS / "live")!r})
 import live
+from orcast.kernels import rows
 runs = {{name: json.loads(live.Demo(name, 12.0, 1).play({ROUNDS})) for name in live.SITUATIONS}}
 runs["steered"] = []
 demo = live.Demo("drift", 12.0, 1)
 for drift in (12.0, -12.0):
     demo.drift = drift
     runs["steered"] += json.loads(demo.play({ROUNDS}))
-print(json.dumps({{"runs": runs, "numba": "numba" in sys.modules}}))
+print(json.dumps({{"runs": runs, "kernels": rows.__file__}}))
 """
 
 
 @pytest.fixture(scope="module")
 def played() -> dict[str, list[dict[str, Any]]]:
-    """Rounds of each situation, played by a Python that has no numba."""
-    environment = {key: value for key, value in os.environ.items() if key != "ORCAST_KERNELS"}
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_NUMBA], env=environment, capture_output=True, text=True, check=True
-    )
+    """Rounds of each situation, with the kernels as Python."""
+    environment = os.environ | {"ORCAST_KERNELS": "python"}
+    done = subprocess.run([sys.executable, "-c", RUNS], env=environment, capture_output=True, text=True, check=True)
     told = json.loads(done.stdout)
-    assert not told["numba"]
+    assert told["kernels"].endswith(".py")
     return told["runs"]
 
 
@@ -109,20 +101,6 @@ def test_the_cell_holds_the_example_of_the_readme_and_runs_it(
     monkeypatch.chdir(tmp_path)
     assert live.run(example()).startswith("2 rounds: miscalibration ")
     assert (tmp_path / "wind.orcast").exists()
-
-
-def test_numba_is_wanted_where_there_is_one() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    (numba,) = (each for text in project["dependencies"] if (each := Requirement(text)).name == "numba")
-    assert numba.marker is not None
-    for implementation, platform, wanted in [
-        ("cpython", "linux", True),
-        ("cpython", "darwin", True),
-        ("cpython", "win32", True),
-        ("cpython", "emscripten", False),
-        ("pypy", "linux", False),
-    ]:
-        assert numba.marker.evaluate({"implementation_name": implementation, "sys_platform": platform}) is wanted
 
 
 @pytest.mark.parametrize("name", ["live.md", "live/live.js", "live/worker.js", "live/live.css", "live/live.py"])

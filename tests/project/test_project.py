@@ -13,7 +13,8 @@ from packaging.version import Version
 import orcast
 
 ROOT = Path(__file__).resolve().parents[2]
-PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+SETTINGS: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT: dict[str, Any] = SETTINGS["project"]
 HOME: str = PROJECT["urls"]["Homepage"]
 BOUND = re.compile(r"([\w-]+)>=([\w.]+)")
 PIN = re.compile(r"^([\w.-]+)==(\S+)$", re.MULTILINE)
@@ -61,9 +62,10 @@ def test_all_versions_of_python_are_tested_that_are_promised() -> None:
 
 def test_the_lowest_versions_are_those_that_are_promised() -> None:
     extras = PROJECT["optional-dependencies"]
-    bounds = dict(BOUND.findall("\n".join([*PROJECT["dependencies"], *extras["cli"], *extras["demo"]])))
+    lines = [*SETTINGS["build-system"]["requires"], *PROJECT["dependencies"], *extras["cli"], *extras["demo"]]
+    bounds = dict(BOUND.findall("\n".join(lines)))
     pins = dict(PIN.findall(text("constraints-lowest.txt")))
-    assert {"numpy", "scipy", "numba", "narwhals"} < bounds.keys()
+    assert {"setuptools", "Cython", "numpy", "scipy", "narwhals"} < bounds.keys()
     assert {name: Version(pins[name]) for name in bounds} == {name: Version(bounds[name]) for name in bounds}
 
 
@@ -74,7 +76,7 @@ def test_versions_agree() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["CITATION.cff", "SECURITY.md", ".github/ISSUE_TEMPLATE/config.yml", "pyproject.toml"],
+    ["CITATION.cff", "SECURITY.md", ".github/ISSUE_TEMPLATE/config.yml", "pyproject.toml", "setup.py"],
 )
 def test_there_is_one_address(name: str) -> None:
     found = re.findall(r"https://(?:github|raw\.githubusercontent)\.com/[\w-]+/[\w-]+", text(name))
