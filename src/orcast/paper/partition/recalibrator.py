@@ -32,8 +32,17 @@ from orcast.forecasts import Forecast, forecast_on
 from orcast.game import Forecaster
 from orcast.ledger import Guarantee
 from orcast.locks import GameLock, Locked, locked
-from orcast.paper.partition.cells import MOST_CELLS, CellTable, Compositions, Key, cells_around, checked_bins
-from orcast.paper.partition.scores import additive, hat_heights, slope
+from orcast.paper.partition.cells import (
+    MOST_CELLS,
+    CellTable,
+    Compositions,
+    Key,
+    additive,
+    cells_around,
+    checked_bins,
+    hat_heights,
+    slope,
+)
 from orcast.payoffs import BinaryCalibration, CellGrid, LabelCalibration
 from orcast.payoffs.calibration import GRID, checked_grid
 from orcast.payoffs.cell_payoffs import hat_weights
