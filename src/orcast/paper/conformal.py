@@ -268,9 +268,6 @@ class LevelSolver(ExactSolver):
     the top cell, for an expert with masses x_0, ..., x_K.  If c(alpha_0) >= 0 the former wins: w is the level in the
     bottom cell and 0 above.  If c(alpha_1) <= 0 the latter does: w is the level in the top cell and 1 below.  Otherwise
     there is a root in between.
-
-    The paper's randomised algorithm (appendix C.1.1) has the wrong sign: low levels have S < 0 and high ones S > 0, and
-    the mixture of two such has a positive inner product with an outcome between their quantiles.
     """
 
     def __init__(self, grids: Sequence[int]) -> None:
