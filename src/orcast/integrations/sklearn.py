@@ -32,7 +32,6 @@ from orcast.features import FeatureReader
 from orcast.forecasts import Forecast, as_levels
 from orcast.forecasts.base import as_share
 from orcast.integrations.common import (
-    at_least_one,
     has_parameter,
     increasing_levels,
     peek_each,
@@ -40,6 +39,7 @@ from orcast.integrations.common import (
     settle_together,
 )
 from orcast.integrations.optional import needs
+from orcast.metrics.arrays import as_count
 from orcast.payoffs import Payoff
 from orcast.recalibrator import Recalibrator
 from orcast.residuals import Residuals
@@ -96,8 +96,8 @@ class RowEstimator(MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc
 
     def fit_checked(self, X: Any, y: NDArray[Any]) -> Self:
         """``fit``, with rows and outcomes that need no check."""
-        parts = _parts(len(y), at_least_one(self.folds, "at least 1 fold"), self._base())
-        batch = at_least_one(self.batch, "a batch of at least 1 row")
+        parts = _parts(len(y), as_count(self.folds, "at least 1 fold"), self._base())
+        batch = as_count(self.batch, "a batch of at least 1 row")
         fitted = self._fitted(X, y)
         self._begin(y)
         for past, rows in parts:

@@ -28,10 +28,11 @@ from orcast.constants import PER_ABSOLUTE
 from orcast.engine import Oracle
 from orcast.features import FeatureReader
 from orcast.forecasts import Forecast
-from orcast.integrations.common import HorizonGame, at_least_one, increasing_levels, recalibrator_for
+from orcast.integrations.common import HorizonGame, increasing_levels, recalibrator_for
 from orcast.integrations.optional import needs
 from orcast.integrations.skpro import LEVELS, ForecastDistribution
 from orcast.ledger import Guarantee
+from orcast.metrics.arrays import as_count
 from orcast.payoffs import Payoff
 from orcast.recalibrator import Recalibrator
 from orcast.residuals import Residuals
@@ -319,9 +320,9 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
     def _fit(self, y: Any, X: Any, fh: Any) -> RecalibratedForecaster:
         self._quantile_levels = self._levels_to_ask()
         self._features = FeatureReader(self.payoff if isinstance(self.payoff, Payoff) else None)
-        at_least_one(self.step_length, "a step_length of at least 1 row")
+        as_count(self.step_length, "a step_length of at least 1 row")
         if self.refit_every is not None:
-            at_least_one(self.refit_every, "refit_every of at least 1 row, or None")
+            as_count(self.refit_every, "refit_every of at least 1 row, or None")
         _first_rows(self.initial_window, len(y))
         self._space = between(self.low, self.high)
         self._new_game(1, y)  # refuses what does not fit, before anything is fitted
