@@ -1,6 +1,5 @@
 """Decisions: against brute force, the value bound by attack, and the slips of the paper's appendix E."""
 
-import dataclasses
 import math
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +12,7 @@ from hypothesis import assume, given
 import orcast as oc
 from helpers import SENTENCE, forecasts, units, within
 from orcast.decisions import best_action, commitment
-from orcast.paper.value_bounds import ValueCheck, value_bound
+from orcast.paper.value_bounds import ValueCheck
 
 UNIT = oc.Forecast([0.0], [1.0], [1.0])
 OPEN = oc.Forecast([None, 0.0, 1.0], [0.0, 1.0, None], [0.1, 0.7, 0.2])
@@ -133,22 +132,11 @@ def test_no_other_commitment_is_better(p: oc.Forecast, under: float, over: float
 
 
 def test_expected_values_and_thresholds() -> None:
-    several = [UNIT, oc.Forecast([0, 2], [2, 4], [0.5, 0.5]), OPEN]
-    bound = value_bound(several, lambda y: max(y, 0.0), 2)
-    assert bound.expected[:2] == pytest.approx([0.5, 2.0])
+    rising, falling = ValueCheck(lambda y: max(y, 0.0), 2), ValueCheck(lambda y: 10 - y, 2)
+    assert rising.thresholds(UNIT) == pytest.approx((0.5, 1.0, 1))
+    assert falling.thresholds(UNIT) == pytest.approx((9.5, 19.0, -1))
     # the tail beyond 1 begins there, with mean excess d/2 = 1/4
-    assert bound.expected[2] == pytest.approx(0.7 * 0.5 + 0.2 * 1.25)
-    assert bound.thresholds == pytest.approx(2 * bound.expected)
-    assert bound.bound == 0.5
-    assert bound.increasing
-    falling = value_bound(several[:2], lambda y: 10 - y, 2)
-    assert falling.expected == pytest.approx([9.5, 8.0])
-    assert not falling.increasing
-    with pytest.raises(ValueError, match="read-only"):
-        bound.expected[0] = 1.0
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        bound.bound = 1.0  # type: ignore[misc]
-    assert value_bound([], lambda y: y, 2).expected.size == 0
+    assert rising.thresholds(OPEN)[0] == pytest.approx(0.7 * 0.5 + 0.2 * 1.25)
 
 
 def wobbly(y: float) -> float:
@@ -160,18 +148,18 @@ def test_what_is_not_monotone_or_negative_is_refused() -> None:
     check = ValueCheck(lambda y: abs(y - 0.5), 2)
     before = dict(vars(check))
     for call in (
-        lambda: value_bound([UNIT], lambda y: abs(y - 0.5), 2),
-        lambda: value_bound([UNIT], lambda y: math.sin(7 * y) + 1, 2),
+        lambda: ValueCheck(lambda y: math.sin(7 * y) + 1, 2).thresholds(UNIT),
         lambda: check.update(UNIT, 0.3),
     ):
         with pytest.raises(ValueError, match=r"expected a value that never falls or never rises .* got"):
             call()
     assert vars(check) == before
     with pytest.raises(ValueError, match="expected a value that is not negative, got"):
-        value_bound([UNIT], lambda y: y - 0.1, 2)
+        ValueCheck(lambda y: y - 0.1, 2).thresholds(UNIT)
+    turning = ValueCheck(lambda y: 1 - abs(y - 1), 2)  # monotone on each forecast alone
+    turning.update(UNIT, 0.5)
     with pytest.raises(ValueError, match=r"expected a value that never falls or never rises .* did otherwise before"):
-        # on each forecast alone it is monotone
-        value_bound([UNIT, oc.Forecast([1], [2], [1])], lambda y: 1 - abs(y - 1), 2)
+        turning.update(oc.Forecast([1], [2], [1]), 1.5)
     # the outcome, too, may show it
     check = ValueCheck(lambda y: y if y >= 0 else 100.0, 2)
     check.update(UNIT, 0.5)
@@ -182,7 +170,7 @@ def test_what_is_not_monotone_or_negative_is_refused() -> None:
     # rounding is not a fall
     steps = np.diff([wobbly(y) for y in np.linspace(0, 1, 50).tolist()])
     assert steps.min() < 0 < steps.max()
-    assert value_bound([UNIT], wobbly, 2).bound == 0.5
+    assert ValueCheck(wobbly, 2).thresholds(UNIT)[2] == 0
 
 
 def test_the_inequality_must_be_strict() -> None:
@@ -191,8 +179,7 @@ def test_the_inequality_must_be_strict() -> None:
     check = ValueCheck(lambda y: 0.0, 4)
     counted_by_the_paper = 0
     for y in rng.random(200):
-        bound = value_bound([UNIT], lambda y: 0.0, 4)
-        counted_by_the_paper += bound.thresholds[0] <= 0.0
+        counted_by_the_paper += check.thresholds(UNIT)[1] <= 0.0
         check.update(UNIT, y)
     assert counted_by_the_paper == 200
     assert check.share == 0.0
@@ -246,9 +233,9 @@ def test_the_finite_bound_always_holds(name: str, rounds: list[tuple[oc.Forecast
     exceeded = 0
     for p, y in rounds:
         check.update(p, y)
-        bound = value_bound([p], value, r)
-        exceeded += value(y) > bound.thresholds[0] * (1 + 1e-12)
-        assert bound.thresholds[0] == pytest.approx(r * bound.expected[0])
+        expected, threshold, _ = ValueCheck(value, r).thresholds(p)
+        exceeded += value(y) > threshold * (1 + 1e-12)
+        assert threshold == pytest.approx(r * expected)
         assert check.share <= check.allowed
     assert check.rounds == len(rounds)
     assert check.exceeded == exceeded
@@ -265,7 +252,7 @@ def test_a_quadrature_that_misses_a_step_does_not_break_the_bound() -> None:
     value = VALUES["step at 0.78"]
     naive = UNIT.expect(lambda ys: [value(y) for y in ys])
     assert 5 * naive < 1.0 < 5 * 0.22
-    assert value_bound([UNIT], value, 5).expected[0] == pytest.approx(0.2)
+    assert ValueCheck(value, 5).thresholds(UNIT)[0] == pytest.approx(0.2)
     for value, y in ((step(0.78), 0.79), (step_down(0.22), 0.21)):
         check = ValueCheck(value, 5)
         check.update(UNIT, y)
@@ -336,16 +323,15 @@ def test_the_value_sees_the_action_and_the_features() -> None:
 )
 def test_each_round_counts_the_tail_that_matters_in_it(rounds: list[Any], r: float) -> None:
     check = ValueCheck(margin, r)
-    actions, features = [each[2] for each in rounds], [{"price": each[3]} for each in rounds]
-    bound = value_bound([each[0] for each in rounds], margin, r, actions=actions, x=features)
     exceeded = beyond = 0
-    for t, (p, y, action, price) in enumerate(rounds):
+    for p, y, action, price in rounds:
+        found, threshold, _ = check.thresholds(p, 0, action, {"price": price})
         # written out: what v is expected to be, and which tail its proof needs
         mean = p.mean()
         expected = price * (mean if action == "buy" else 1.0 - mean)
-        assert bound.expected[t] == pytest.approx(expected, rel=1e-9, abs=1e-12)
-        assert bound.thresholds[t] == pytest.approx(r * expected, rel=1e-9, abs=1e-12)
-        exceeded += margin(y, action, {"price": price}) > bound.thresholds[t] * (1 + 1e-12)
+        assert found == pytest.approx(expected, rel=1e-9, abs=1e-12)
+        assert threshold == pytest.approx(r * expected, rel=1e-9, abs=1e-12)
+        exceeded += margin(y, action, {"price": price}) > threshold * (1 + 1e-12)
         # a forecast so narrow that the value differs by rounding alone has no direction: it counts as rising
         low, high = (margin(float(end), action, {"price": price}) for end in (p.right[-1], p.left[0]))
         falls = high - low > 1e-12 * high

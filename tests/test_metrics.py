@@ -3,6 +3,7 @@
 import copy
 import pickle
 from collections.abc import Callable
+from typing import Any
 
 import hypothesis.extra.numpy as hnp
 import hypothesis.strategies as st
@@ -42,7 +43,7 @@ class Fixed:
         return float(self.q.mean())
 
 
-def fed(metric: metrics.Metric, q: Vector, y: Vector) -> float:
+def fed(metric: Any, q: Vector, y: Vector) -> float:
     for row, outcome in zip(q, y, strict=True):
         metric.update_quantiles(row, outcome)
     return metric.get()
@@ -139,7 +140,7 @@ def test_normal_crps_without_spread() -> None:
 
 # --- the contract of every metric ---
 
-MAKERS: list[Callable[[], metrics.Metric]] = [
+MAKERS: list[Callable[[], Any]] = [
     lambda: metrics.QCE(TENTHS),
     lambda: metrics.RollingQCE(2, TENTHS),
     lambda: metrics.MeanPinball(TENTHS),
@@ -151,26 +152,25 @@ every = pytest.mark.parametrize("make", MAKERS, ids=lambda make: type(make()).__
 
 
 @every
-def test_metric_before_any_outcome(make: Callable[[], metrics.Metric]) -> None:
+def test_metric_before_any_outcome(make: Callable[[], Any]) -> None:
     metric = make()
-    assert isinstance(metric, metrics.Metric)
     assert np.isnan(metric.get())
 
 
 @every
-def test_forecast_and_its_quantiles_are_the_same(make: Callable[[], metrics.Metric]) -> None:
+def test_forecast_and_its_quantiles_are_the_same(make: Callable[[], Any]) -> None:
     rng = np.random.default_rng(2)
     one, two = make(), make()
     for _ in range(5):
         forecast, y = Fixed(np.sort(rng.normal(size=9))), float(rng.normal())
         one.update(forecast, y)
-        two.update_quantiles(forecast.quantile(one.levels), y)  # type: ignore[attr-defined]
+        two.update_quantiles(forecast.quantile(one.levels), y)
     assert one.get() == two.get()
 
 
 @every
 @pytest.mark.parametrize("y", [np.nan, np.inf, None, "warm", [1.0, 2.0]])
-def test_a_bad_outcome_changes_nothing(make: Callable[[], metrics.Metric], y: object) -> None:
+def test_a_bad_outcome_changes_nothing(make: Callable[[], Any], y: object) -> None:
     metric = make()
     good = Fixed(TENTHS)
     metric.update(good, 0.33)
@@ -183,7 +183,7 @@ def test_a_bad_outcome_changes_nothing(make: Callable[[], metrics.Metric], y: ob
 
 @every
 @pytest.mark.parametrize("bad", [np.full(9, np.nan), np.zeros(3), np.zeros((9, 9)), 1.0, ["a"] * 9])
-def test_bad_quantiles_change_nothing(make: Callable[[], metrics.Metric], bad: object) -> None:
+def test_bad_quantiles_change_nothing(make: Callable[[], Any], bad: object) -> None:
     metric = make()
     metric.update(Fixed(TENTHS), 0.33)
     before = pickle.dumps(metric)
@@ -193,7 +193,7 @@ def test_bad_quantiles_change_nothing(make: Callable[[], metrics.Metric], bad: o
 
 
 @every
-def test_memory_is_constant_and_copies_are_independent(make: Callable[[], metrics.Metric]) -> None:
+def test_memory_is_constant_and_copies_are_independent(make: Callable[[], Any]) -> None:
     metric = make()
     forecast = Fixed(TENTHS)
     for _ in range(10):

@@ -17,8 +17,7 @@ from sparks import Acted
 
 pytest.importorskip("pyspark")
 
-from orcast.integrations.spark.events import ANSWERS_AT, Event, RoundColumn
-from orcast.integrations.spark.games import Games, SeriesOptions, mark_of
+from orcast.integrations.spark.games import ANSWERS_AT, Event, Games, RoundColumn, SeriesOptions, mark_of
 from orcast.panel.columns import find
 from orcast.panel.experts import ForecastShape
 from orcast.panel.runner import CompiledRun

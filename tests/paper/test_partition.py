@@ -18,8 +18,7 @@ import orcast as oc
 from helpers import SENTENCE, cells_around
 from orcast.adapters import expert_row
 from orcast.paper.partition import PartitionedRecalibrator
-from orcast.paper.partition.cells import CellTable, Compositions, ProbabilityBins
-from orcast.paper.partition.scores import hat_heights, slope
+from orcast.paper.partition.cells import CellTable, Compositions, ProbabilityBins, hat_heights, slope
 from orcast.payoffs.calibration import hats
 from orcast.payoffs.cell_payoffs import hat_weights
 from orcast.scores import Score

@@ -49,9 +49,6 @@ MATHEMATICAL = (
     *(f"orcast.{name}" for name in ("decisions", "engine", "game", "ledger", "metrics")),
     *(f"orcast.{name}" for name in ("paper", "payoffs", "recalibrator", "scores", "spaces")),
 )
-NO_FORMULA = {
-    "metrics.Metric": "a protocol: the metrics have the formulas",
-}
 NO_DOCSTRING = {"metrics.LEVELS": "an array, which can have none; a comment beside it says what it is"}
 NO_EXAMPLE = {
     "integrations.spark.": "a session is a Java process, too slow for an example: its tests start one for all"
@@ -136,7 +133,7 @@ def test_public_name_is_documented(name: str) -> None:
     thing = PUBLIC[name]
     own = thing.__dict__.get("__doc__") if isinstance(thing, type) else thing.__doc__  # none that is inherited
     text = inspect.cleandoc(own) if own else None
-    mathematical = is_mathematical(thing) and name not in NO_FORMULA
+    mathematical = is_mathematical(thing)
     lacking = faults(text, examples=examples_of(thing), formula=mathematical, source=mathematical)
     assert not lacking, f"orcast.{name} lacks {', '.join(lacking)}"
 
@@ -149,14 +146,6 @@ def test_integrations_are_documented() -> None:
         if found:
             lacking[name] = found
     assert not lacking
-
-
-def test_exceptions_are_real_and_few() -> None:
-    excepted = {**NO_FORMULA, **NO_DOCSTRING}
-    assert excepted.keys() <= PUBLIC.keys()
-    assert len(excepted) <= 5
-    for name in NO_FORMULA:  # an exception that is not needed any more goes
-        assert faults(inspect.getdoc(PUBLIC[name]), examples=1, formula=True, source=True)
 
 
 def test_every_public_name_is_in_the_reference() -> None:

@@ -28,7 +28,6 @@ from orcast.evidence.diagnostics import (
     widths,
 )
 from orcast.evidence.frames import collect
-from orcast.evidence.gain import ReferenceScores, reference_scores
 from orcast.evidence.statistics import (
     band,
     chance_limit,
@@ -41,7 +40,16 @@ from orcast.evidence.statistics import (
     shares,
     width,
 )
-from orcast.evidence.tables import GroupTable, ScoreRow, SeriesTable, by_group, by_series, scores
+from orcast.evidence.tables import (
+    GroupTable,
+    ReferenceScores,
+    ScoreRow,
+    SeriesTable,
+    by_group,
+    by_series,
+    reference_scores,
+    scores,
+)
 from orcast.evidence.verdict import assumptions, faults, headline, verdict
 
 __all__ = [

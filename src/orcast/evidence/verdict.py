@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import ndtri
 
 from orcast.evidence.accuracy import difference, loss_name, recent_difference
 from orcast.evidence.base import SIDES, Evidence, outcomes_of
 from orcast.evidence.blocks import design_effect, frequencies
 from orcast.evidence.diagnostics import promise_check
-from orcast.evidence.gain import reference_scores
 from orcast.evidence.statistics import (
     SURE,
     band,
@@ -27,7 +25,7 @@ from orcast.evidence.statistics import (
     shares,
     width,
 )
-from orcast.evidence.tables import GroupTable, by_group, by_series
+from orcast.evidence.tables import GroupTable, by_group, by_series, reference_scores
 
 # With very many outcomes everything is beyond chance.  A smaller fault of a frequency is not reported.
 NEGLIGIBLE = 0.005
@@ -367,7 +365,6 @@ def _on_groups(evidence: Evidence) -> list[str]:
     lines = []
     for grouping in evidence.by:
         table = by_group(evidence, grouping)
-        lines += _on_extremes(table, evidence.rows)
         if table.clear is None or table.relative is None or not ((table.clear < 0).any() and (table.clear > 0).any()):
             continue
         order = np.argsort(table.relative)
@@ -375,27 +372,6 @@ def _on_groups(evidence: Evidence) -> list[str]:
         rose = [_group(table, k) for k in order[::-1] if table.clear[k] > 0]
         lines.append(f"By {table.name} {loss_name(evidence)} fell for {_some(fell)} and rose for {_some(rose)}.")
     return lines
-
-
-def _on_extremes(table: GroupTable, rows: int) -> list[str]:
-    """Between which groups the coverage lies, if one of them is beyond chance."""
-    after = table.coverage_after is not None
-    found = table.coverage_after if after else table.coverage_before
-    if found is None or table.chance is None or table.share is None or len(table.labels) < 2:
-        return []
-    # the widest of so many gaps is beyond chance only if one alone would be so far more rarely
-    often = ndtri(1.0 - (1.0 - SURE) / (2.0 * len(table.labels))) / ndtri(0.5 + SURE / 2.0)
-    low, high = (table.share + often * (end - table.share) for end in table.chance)
-    one = 1.0 / table.rows
-    if ((low - one <= found) & (found <= high + one)).all():
-        return []
-    a, b = int(np.argmin(found)), int(np.argmax(found))
-    then = " after recalibration" if after else ""
-    return [
-        f"By {table.name} the {level_name(table.share)} interval covered from {_percent(float(found[a]), rows)} "
-        f"({table.labels[a]}) to {_percent(float(found[b]), rows)} ({table.labels[b]}){then}, "
-        "further off than chance allows."
-    ]
 
 
 def _group(table: GroupTable, k: int) -> str:

@@ -20,7 +20,6 @@ from orcast.residuals import Residuals
 from orcast.rounds import PendingRound
 from orcast.serialise import plain_features
 from orcast.spaces import OrderedSpace, between
-from orcast.validation import short
 
 # Widths of many forecasts whose ratio is larger are of different kinds.
 KINDS_APART = 4.0
@@ -50,18 +49,6 @@ def recalibrator_for(
         max_pending=max_pending,
         pool=pool,
     )
-
-
-def at_least_one(value: object, what: str) -> int:
-    """A whole number of at least 1; `what` is what was expected.
-
-    >>> at_least_one(0, "a batch of at least 1 row")
-    Traceback (most recent call last):
-    ValueError: expected a batch of at least 1 row, got 0
-    """
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise ValueError(f"expected {what}, got {short(value)}")
-    return int(value)
 
 
 def has_parameter(function: Callable[..., Any], name: str) -> bool:

@@ -25,10 +25,11 @@ from orcast.engine import Oracle
 from orcast.features import FeatureReader
 from orcast.forecasts import Forecast
 from orcast.game import Forecaster
-from orcast.integrations.common import HorizonGame, at_least_one, has_parameter, recalibrator_for
+from orcast.integrations.common import HorizonGame, has_parameter, recalibrator_for
 from orcast.integrations.optional import needs
 from orcast.ledger import Guarantee
 from orcast.locks import GameLock, Locked, locked
+from orcast.metrics.arrays import as_count
 from orcast.payoffs import Payoff
 from orcast.recalibrator import Recalibrator
 from orcast.residuals import Residuals
@@ -353,7 +354,7 @@ class RiverRegressor(Locked, base.Wrapper[base.Regressor], base.Regressor):
         self.payoff, self.oracle, self.memory, self.outside = payoff, oracle, memory, outside
         self.confidence_level = number(confidence_level, "confidence_level", 0.0, 1.0)
         self.window = window
-        self.max_pending = at_least_one(max_pending, "max_pending of at least 1")
+        self.max_pending = as_count(max_pending, "max_pending of at least 1")
         recalibrator = recalibrator_for(self)
         self._space: Any = recalibrator.space
         self._book = PendingBook(recalibrator, self.max_pending)
@@ -450,7 +451,7 @@ class RiverClassifier(Locked, base.Wrapper[base.Classifier], base.Classifier):
         self.model = checked_model(model, "learn_one", "predict_one", kind="classifier")
         self.labels = labels
         self.payoff, self.oracle, self.memory = payoff, oracle, memory
-        self.max_pending = at_least_one(max_pending, "max_pending of at least 1")
+        self.max_pending = as_count(max_pending, "max_pending of at least 1")
         self._grows = labels is None and self._multiclass
         self._known: tuple[Any, ...] = ()
         self._places: dict[Any, int] = {}
@@ -589,7 +590,7 @@ class RiverForecaster(Locked, base.Wrapper[time_series.base.Forecaster], time_se
     ) -> None:
         self.lock = GameLock()
         self.model = checked_model(model, "learn_one", "forecast", kind="forecaster")
-        self.low, self.high, self.horizon = low, high, _checked_horizon(horizon)
+        self.low, self.high, self.horizon = low, high, as_count(horizon, "a horizon of at least 1 step")
         self.payoff, self.oracle, self.memory, self.outside = payoff, oracle, memory, outside
         self.confidence_level = number(confidence_level, "confidence_level", 0.0, 1.0)
         self.window = window
@@ -632,7 +633,9 @@ class RiverForecaster(Locked, base.Wrapper[time_series.base.Forecaster], time_se
         **kwargs: Any,
     ) -> list[Any]:
         """The mean of the calibrated forecast at each step ahead, or the distribution, or an interval."""
-        forecasts = self._issue(self.model.forecast(horizon=_checked_horizon(horizon), xs=xs, **kwargs), xs)
+        forecasts = self._issue(
+            self.model.forecast(horizon=as_count(horizon, "a horizon of at least 1 step"), xs=xs, **kwargs), xs
+        )
         self._asked = True
         answers = []
         for p, game in zip(forecasts, self._games, strict=False):
@@ -680,7 +683,3 @@ class RiverForecaster(Locked, base.Wrapper[time_series.base.Forecaster], time_se
             recalibrator = recalibrator_for(self, space=self._space, max_pending=len(self._games) + 1)
             self._games.append(HorizonGame(recalibrator, Residuals(self.window)))
         return self._games[ahead - 1]
-
-
-def _checked_horizon(horizon: object) -> int:
-    return at_least_one(horizon, "a horizon of at least 1 step")

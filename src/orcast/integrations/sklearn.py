@@ -32,7 +32,6 @@ from orcast.features import FeatureReader
 from orcast.forecasts import Forecast, as_levels
 from orcast.forecasts.base import as_share
 from orcast.integrations.common import (
-    at_least_one,
     has_parameter,
     increasing_levels,
     peek_each,
@@ -40,6 +39,7 @@ from orcast.integrations.common import (
     settle_together,
 )
 from orcast.integrations.optional import needs
+from orcast.metrics.arrays import as_count
 from orcast.payoffs import Payoff
 from orcast.recalibrator import Recalibrator
 from orcast.residuals import Residuals
@@ -96,8 +96,8 @@ class RowEstimator(MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc
 
     def fit_checked(self, X: Any, y: NDArray[Any]) -> Self:
         """``fit``, with rows and outcomes that need no check."""
-        parts = _parts(len(y), at_least_one(self.folds, "at least 1 fold"), self._base())
-        batch = at_least_one(self.batch, "a batch of at least 1 row")
+        parts = _parts(len(y), as_count(self.folds, "at least 1 fold"), self._base())
+        batch = as_count(self.batch, "a batch of at least 1 row")
         fitted = self._fitted(X, y)
         self._begin(y)
         for past, rows in parts:
@@ -165,38 +165,27 @@ class RowEstimator(MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc
 
 
 class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
-    """A regressor around any regressor of scikit-learn's, whose forecasts stay calibrated on any sequence.
+    """Regressor around any regressor of scikit-learn, whose forecasts stay calibrated on any sequence.
 
-    ``estimator`` (a ``BayesianRidge`` if None) gives more than a number where it can:
+    ``fit`` cuts the rows, in their order, into ``folds`` + 1 parts.  Each part but the first is forecast by a copy of
+    the estimator that was fitted to all rows before it, and scored; at last the estimator is fitted to all rows.  A
+    ``FrozenEstimator`` was fitted elsewhere, and forecasts all rows.  ``partial_fit`` scores its rows against the
+    forecasts of the estimator as it is, and then updates it if it can be updated.  In a pipeline ``predict`` takes
+    ``interval=0.9`` or ``quantiles=[0.1, 0.9]``.
 
-    - with ``levels`` quantiles: ``predict`` returns a column for each level; or the estimator is for one quantile (it
-      has a parameter ``quantile``, or ``alpha`` with the loss "quantile"), and one is fitted for each level.  Quantiles
-      that cross are sorted;
-    - a spread, if ``predict`` has the option ``return_std``;
-    - else a number, the mean of a Gaussian with
+    Parameters
+    ----------
+    estimator
+        ``BayesianRidge`` if None.  With ``levels`` its ``predict`` returns a column for each level, or it has a
+        parameter ``quantile`` (or ``alpha`` with the loss "quantile") and one is fitted for each level; else it gives
+        a spread (``return_std``) or a number, the mean of a Gaussian with
+        sd = sqrt(pi / 2) * mean of |outcome - prediction| over the last ``window`` known outcomes.
+    low, high, payoff, oracle, memory, outside
+        As in :class:`orcast.Recalibrator`.  A context finds features in the columns of a data frame, or in a row.
+    batch
+        Rows that are forecast before their outcomes are known: 1 in a stream, 24 for the hours of the next day.
 
-        sd = sqrt(pi / 2) * mean of |outcome - prediction| over the last ``window`` outcomes that are known
-
-    ``low`` and ``high`` are the bounds of the outcomes, if there are any; ``payoff``, ``oracle``, ``memory`` and
-    ``outside`` are those of :class:`orcast.Recalibrator`.  A payoff with a context finds the features in the columns of
-    a data frame, or in a row of an array.
-
-    ``fit`` cuts the rows, in their order, into ``folds`` + 1 parts of one length.  Each part but the first is forecast
-    by a copy of the estimator that was fitted to all rows before it, and scored.  At last the estimator is fitted to
-    all rows.  So no row is scored by a model that has seen it, or a later one.  A ``FrozenEstimator`` was fitted
-    elsewhere, and forecasts all rows.  ``batch`` is how many rows are forecast before their outcomes are known, as it
-    will be in use: 1 in a stream, 24 for the hours of the next day, a hundred if many rows come at once.
-
-    ``partial_fit`` scores the rows against the forecasts of the estimator as it is, and then updates it if it can be
-    updated.  The first call, if nothing was fitted before, has no forecasts to score; it only updates, or is a ``fit``.
-
-    As the last step of a pipeline of scikit-learn's it is asked through ``predict``, whose options pipelines pass on:
-    ``pipeline.predict(X, interval=0.9)``, ``pipeline.predict(X, quantiles=[0.1, 0.9])``.  With metadata routing it asks
-    for them as any other: ``RecalibratedRegressor().set_predict_request(interval=True)``.
-
-    Fitted, it has ``estimator_`` (a list of them if there is one for each level), ``recalibrator_`` (an
-    :class:`orcast.Recalibrator`: its ``guarantee``), ``residuals_``, ``n_features_in_`` and, from data frames,
-    ``feature_names_in_``.
+    Fitted, it has ``estimator_`` (a list if there is one for each level), ``recalibrator_`` and ``residuals_``.
 
     >>> from sklearn.datasets import load_diabetes
     >>> X, y = load_diabetes(return_X_y=True)

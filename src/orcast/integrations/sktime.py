@@ -28,10 +28,11 @@ from orcast.constants import PER_ABSOLUTE
 from orcast.engine import Oracle
 from orcast.features import FeatureReader
 from orcast.forecasts import Forecast
-from orcast.integrations.common import HorizonGame, at_least_one, increasing_levels, recalibrator_for
+from orcast.integrations.common import HorizonGame, increasing_levels, recalibrator_for
 from orcast.integrations.optional import needs
 from orcast.integrations.skpro import LEVELS, ForecastDistribution
 from orcast.ledger import Guarantee
+from orcast.metrics.arrays import as_count
 from orcast.payoffs import Payoff
 from orcast.recalibrator import Recalibrator
 from orcast.residuals import Residuals
@@ -219,43 +220,30 @@ def _without_zone(index: Any) -> Any:
 
 
 class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
-    """A forecaster around any forecaster of sktime's, calibrated at each step ahead by itself.
+    """Forecaster around any forecaster of sktime, calibrated at each step ahead by itself.
 
-    ``forecaster`` is asked for its quantiles at ``levels``, if it has them (``capability:pred_int``).  If it has not,
-    or with ``levels=()``, its points are the means of Gaussians with
+    ``fit`` replays the history: from the first rows on a copy of the forecaster is brought up to date and asked for the
+    steps of ``fh``, so each step's game has only out-of-sample forecasts.  ``update`` settles the forecasts issued
+    before its rows and keeps the others pending; missing outcomes end their rounds.  If the forecaster wants X, give
+    ``update`` the X of all steps that were asked for.  ``predict`` gives the calibrated mean at the steps where it was
+    closer to past outcomes than the forecaster's own point, else that point.  Times have one frequency, and no time
+    zone whose clocks are changed.
 
-        sd = sqrt(pi / 2) * mean of |outcome - point| over the last ``window`` known outcomes of the step
-
-    and before there is one, of |outcome - the value so many steps before it| in the first rows.
-
-    ``low`` and ``high`` are the bounds of the outcomes, if there are any; ``payoff``, ``oracle``, ``memory`` and
-    ``outside`` are those of :class:`orcast.Recalibrator`.  A payoff with a context finds its features in the rows of X.
-
-    ``fit`` replays the history as it would have been in use: from the first ``initial_window`` rows on (a number, or a
-    share; by default a third, or all but the last 300 if that is more), every ``step_length`` rows, a copy of the
-    forecaster is brought up to date and asked for the steps of ``fh``.  So each step's game has learnt from forecasts
-    that were really out of sample, and that were made as those that are served: in the replay and in ``update`` alike,
-    the forecaster is fitted anew to all rows as soon as ``refit_every`` rows have come since its last fit (1: always;
-    None: never), and updated in between, with ``update_params`` or without.  With another ``refit_every`` than 1 the
-    replayed forecaster itself is served.
-
-    A replay costs as many fits as it has cutoffs, 300 at most by default.  If a fit is slow, take longer steps or refit
-    less often.  Steps that are not in the ``fh`` of ``fit`` are replayed when they are asked for, each time until the
-    next ``update``: name them in ``fit`` if you can.
-
-    ``update`` settles what was issued, a forecast at each step from the time before its rows; rows that lie beyond all
-    steps only update the forecaster.  Rounds whose outcome is missing (nan, or left out) are dropped.
-    If the forecaster wants X, give ``update`` the X of all steps that you asked for, not of the new rows alone: only
-    forecasts whose X is there can be scored.
-
-    ``predict`` gives the means of the calibrated forecasts at the steps where those of the past, in the replay and
-    since, were closer to the outcomes than the middle of the forecaster's own; at others, and within the history, it
-    gives the forecaster's own.  ``predict_proba`` gives a
-    :class:`~orcast.integrations.skpro.ForecastDistribution`.
-
-    A forecaster that cannot be updated (``capability:update``) is fitted anew each time.  ``update`` with
-    ``update_params=False`` fits nothing, so that what it serves then was made in another way.  Times have one
-    frequency, and no time zone whose clocks are changed: take UTC.
+    Parameters
+    ----------
+    forecaster
+        Asked for quantiles at ``levels`` if it has them (``capability:pred_int``), else, or with ``levels=()``, for
+        points: means of Gaussians with sd = sqrt(pi / 2) * mean of |outcome - point| over the last ``window`` outcomes
+        of the step.
+    low, high, payoff, oracle, memory, outside
+        As in :class:`orcast.Recalibrator`.  A payoff with a context finds its features in the rows of X.
+    initial_window, step_length
+        Rows before the replay, as a number or a share (by default a third, or all but the last 300), and rows between
+        its cutoffs.  Each cutoff costs a fit.
+    refit_every, update_params
+        The forecaster is fitted anew as soon as so many rows have come since its last fit (1: always; None: never), and
+        updated in between, in the replay and in ``update`` alike.  With another value than 1 the replayed forecaster
+        itself is served.
 
     Fitted, it has ``forecaster_`` and ``recalibrators_``, an :class:`orcast.Recalibrator` by step.
 
@@ -332,9 +320,9 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
     def _fit(self, y: Any, X: Any, fh: Any) -> RecalibratedForecaster:
         self._quantile_levels = self._levels_to_ask()
         self._features = FeatureReader(self.payoff if isinstance(self.payoff, Payoff) else None)
-        at_least_one(self.step_length, "a step_length of at least 1 row")
+        as_count(self.step_length, "a step_length of at least 1 row")
         if self.refit_every is not None:
-            at_least_one(self.refit_every, "refit_every of at least 1 row, or None")
+            as_count(self.refit_every, "refit_every of at least 1 row, or None")
         _first_rows(self.initial_window, len(y))
         self._space = between(self.low, self.high)
         self._new_game(1, y)  # refuses what does not fit, before anything is fitted

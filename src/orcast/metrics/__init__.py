@@ -20,7 +20,7 @@ from orcast.metrics.quantiles import (
     smape,
     worst_rolling_qce,
 )
-from orcast.metrics.running import QCE, Coverage, MeanCRPS, MeanPinball, Metric, RollingQCE, Width
+from orcast.metrics.running import QCE, Coverage, MeanCRPS, MeanPinball, RollingQCE, Width
 
 __all__ = [
     "ECE",
@@ -30,7 +30,6 @@ __all__ = [
     "MeanBrier",
     "MeanCRPS",
     "MeanPinball",
-    "Metric",
     "RollingQCE",
     "Width",
     "brier",

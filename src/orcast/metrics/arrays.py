@@ -23,7 +23,7 @@ def as_levels(levels: ArrayLike) -> Vector:
     return a
 
 
-def as_count(value: int, what: str) -> int:
+def as_count(value: object, what: str) -> int:
     """A whole number of 1 or more."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise ValueError(f"expected {what}, got {value!r}")

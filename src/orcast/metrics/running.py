@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,25 +21,6 @@ from orcast.metrics.arrays import (
     mean_pinball,
     midpoints,
 )
-
-
-@runtime_checkable
-class Metric(Protocol):
-    """What all metrics have in common: `update` with a forecast and its outcome, `get` the value so far.
-
-    Examples:
-        >>> isinstance(QCE(), Metric)
-        True
-    """
-
-    def update(self, forecast: object, y: float) -> None:
-        """Add one forecast with its outcome."""
-
-    def update_quantiles(self, q: ArrayLike, y: float) -> None:
-        """Add the forecast's quantiles at the metric's own levels with the outcome."""
-
-    def get(self) -> float:
-        """The metric over all rounds so far; nan before the first."""
 
 
 class _QuantileMetric(ABC):

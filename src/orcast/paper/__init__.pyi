@@ -11,6 +11,4 @@ from orcast.paper.orca import Adam as Adam
 from orcast.paper.orca import MonteCarlo as MonteCarlo
 from orcast.paper.orca import Orca as Orca
 from orcast.paper.partition import PartitionedRecalibrator as PartitionedRecalibrator
-from orcast.paper.value_bounds import ValueBound as ValueBound
 from orcast.paper.value_bounds import ValueCheck as ValueCheck
-from orcast.paper.value_bounds import value_bound as value_bound

@@ -67,15 +67,8 @@ class ConformalLevel(Locked):
     Low levels are covered too seldom, high ones too often: of several roots the first that c points to from beta is
     taken.
 
-    *Randomised.*  The bound is weaker, and one in mean square over the draws.  Let a <= 0 < b be the two entries around
-    the root and s = |a| / (|a| + b) the probability of the upper one.  The expected <S, payoff> is zero if none or both
-    levels are covered, and beta (1 - s) |a| + (1 - beta) s b = |a| b / (|a| + b) <= ||S|| / sqrt(8) if the outcome
-    falls between the two quantiles.  If it does so with probability at most g, given the past, the root mean square of
-    the miscalibration is at most `promised` + g / sqrt(8).  No randomised rule does without such a term: with entries
-    (-1, 1) of two levels and beta = 0.9, each has an outcome whose expected <S, payoff> is at least 0.1.
-
-    *As an oracle* of `LevelCalibration` the expert is the quantile function: the forecast is the expert's, bent so that
-    its beta-quantile is where the ledger wants it.  The payoff has its own grid, and there is no head start.
+    docs/theory.md has the randomised rule and its weaker bound.  As an oracle of `LevelCalibration` the expert is the
+    quantile function: the forecast is the expert's, bent so that its beta-quantile is where the ledger wants it.
 
     Examples
     --------
@@ -207,9 +200,7 @@ class ConformalLevel(Locked):
     def promised(self) -> float:
         """The bound on the miscalibration: (h + sqrt(h^2 + B_1 + ... + B_T)) / T, h the norm of the head start used.
 
-        The half-space argument bounds the norm of payoffs and head start together, sqrt(h^2 + B_1 + ... + B_T); the
-        first h takes the head start out again.  Entries without payoffs have the same head start on both sides and
-        drop out.  B_t is beta^2 or (1 - beta)^2, the larger that can come at level a_t, times sum_v w_v(a_t)^2.  With
+        B_t is beta^2 or (1 - beta)^2, the larger that can come at level a_t, times sum_v w_v(a_t)^2.  With
         `randomised=True` it bounds the root mean square over the draws, if no outcome falls between the two levels.
         """
         _, head = self._used()
@@ -225,11 +216,8 @@ class ConformalLevel(Locked):
 
             T |coverage - beta| <= b + sqrt(b^2 + n T beta (1 - beta)),    b = n |1 - 2 beta| / 2 + sqrt(n) h
 
-        about sqrt(n) standard errors of T independent trials.  Proof: the hat functions sum to one, so that
-        u = T |coverage - beta| = |sum_v S_v| is at most sqrt(n) times their norm (Cauchy and Schwarz), which is at most
-        h + sqrt(h^2 + sum_t (e_t - beta)^2); that sum is T beta (1 - beta) + T (coverage - beta)(1 - 2 beta).  So
-        (u - sqrt(n) h)^2 <= n (h^2 + T beta (1 - beta) + u |1 - 2 beta|), a quadratic inequality in u.  With
-        `randomised=True` it bounds the mean of abs(coverage - beta) over the draws, if no outcome falls between.
+        about sqrt(n) standard errors of T independent trials (proof: docs/theory.md).  With `randomised=True` it bounds
+        the mean of abs(coverage - beta) over the draws, if no outcome falls between.
         """
         if not self.rounds:
             return math.inf
@@ -280,9 +268,6 @@ class LevelSolver(ExactSolver):
     the top cell, for an expert with masses x_0, ..., x_K.  If c(alpha_0) >= 0 the former wins: w is the level in the
     bottom cell and 0 above.  If c(alpha_1) <= 0 the latter does: w is the level in the top cell and 1 below.  Otherwise
     there is a root in between.
-
-    The paper's randomised algorithm (appendix C.1.1) has the wrong sign: low levels have S < 0 and high ones S > 0, and
-    the mixture of two such has a positive inner product with an outcome between their quantiles.
     """
 
     def __init__(self, grids: Sequence[int]) -> None:

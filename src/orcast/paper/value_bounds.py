@@ -1,137 +1,37 @@
-"""What an outcome can cost beyond its expected value: the bound of the paper's appendix E."""
+"""Bound on how often an outcome costs more than a multiple of its expected value (paper, appendix E)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from orcast.decisions import ROUNDING, check_quantity, expected_value, one_number
 from orcast.forecasts import Forecast
 from orcast.spaces.base import single
 from orcast.validation import number, short
 
-Array = NDArray[np.float64]
-
 # Beyond this the level 1 - 1/r is too close to 1 to tell.
 LARGEST_FACTOR = 1e9
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class ValueBound:
-    """What an outcome's value may exceed in at most a share `bound` of the rounds, a number a round.
-
-        thresholds_t = r expected_t,    bound = 1 / r    (paper, appendix E)
-
-    `increasing` says whether the value rises with the outcome; None if it rises in some rounds and falls in others.
-    `value_bound` gives it.
-
-    >>> import orcast as oc
-    >>> found = oc.paper.value_bound([oc.Forecast([0], [2], [1])], lambda y: y, r=4)
-    >>> found.expected.round(6).tolist(), found.thresholds.round(6).tolist(), found.bound
-    ([1.0], [4.0], 0.25)
-    """
-
-    expected: Array
-    thresholds: Array
-    bound: float
-    increasing: bool | None
-
-
-def value_bound(
-    forecasts: Iterable[Forecast],
-    value: Callable[..., float],
-    r: float,
-    *,
-    actions: Iterable[Any] | None = None,
-    x: Iterable[Any] | None = None,
-) -> ValueBound:
-    """How often an outcome's value can exceed r times its expectation (paper, appendix E: Markov's inequality).
-
-    For `value` = v >= 0, monotone in the outcome, and quantile calibrated forecasts p_t, on any sequence,
-
-        #{ t : v(y_t, a_t, x_t) > r E_{p_t} v(y, a_t, x_t) } / T  <=  1/r + o(1),    r > 1
-
-    v is called with the outcome, and with the round's action and features if `actions` and `x` give them: v(y),
-    v(y, action) or v(y, action, x), where the action is None if there are features alone.
-
-    The inequality on the left is strict: with v = 0 the paper's `>=` would count every round.  And the error is o(1);
-    an o(T), as the paper has it, says nothing.  That v is monotone and not negative is checked on the forecasts'
-    cells.  A v that rises in some rounds and falls in others needs forecasts that are calibrated in either kind of
-    rounds: `ValueCheck` has the proof, a counterexample, and measures the left side.
-
-    >>> import orcast as oc
-    >>> from orcast.paper import value_bound
-    >>> cost = value_bound([oc.Forecast([0], [2], [1]), oc.Forecast([0], [6], [1])], lambda y: 10 * y, r=4)
-    >>> cost.expected.round(6).tolist(), cost.thresholds.round(6).tolist(), cost.bound
-    ([10.0, 30.0], [40.0, 120.0], 0.25)
-    >>> sold = lambda y, amount, x: x["price"] * max(amount - y, 0)
-    >>> missing = value_bound([oc.Forecast([0], [2], [1])], sold, r=4, actions=[2.0], x=[{"price": 5}])
-    >>> missing.expected.round(6).tolist(), missing.increasing
-    ([5.0], False)
-    """
-    check = ValueCheck(value, r)
-    several = _listed(forecasts, "forecasts")
-    taken = _beside(actions, "actions", several)
-    features = _beside(x, "features", several)
-    direction, met = 0, set()
-    pairs = np.empty((2, len(several)))
-    for t, (forecast, action, known) in enumerate(zip(several, taken, features, strict=True)):
-        check_quantity(forecast)
-        same = action is None and known is None
-        *pairs[:, t], found = check.thresholds(forecast, direction if same else 0, action, known)
-        direction = found if same else direction
-        met.add(found)
-    pairs.flags.writeable = False
-    return ValueBound(pairs[0], pairs[1], check.bound, None if met >= {1, -1} else -1 not in met)
-
-
-def _listed(values: Iterable[Any], what: str) -> list[Any]:
-    try:
-        return list(values)
-    except TypeError:
-        raise TypeError(f"expected a sequence of {what}, got {short(values)}") from None
-
-
-def _beside(values: Iterable[Any] | None, what: str, forecasts: list[Any]) -> list[Any]:
-    """One for each forecast."""
-    if values is None:
-        return [None] * len(forecasts)
-    found = _listed(values, what)
-    if len(found) != len(forecasts):
-        raise ValueError(f"expected as many {what} as forecasts, got {len(found)} and {len(forecasts)}")
-    return found
-
-
 class ValueCheck:
-    """Measures how often an outcome's value exceeded r times its expectation (paper, appendix E).
+    """Measure how often an outcome's value exceeds r times its expectation (paper, appendix E: Markov's inequality).
 
     `share` is the measured #{ t : v(y_t, a_t, x_t) > r E_{p_t} v(y, a_t, x_t) } / T, for v >= 0 that is monotone in y;
-    `bound` = 1/r is what it is at most if the forecasts are quantile calibrated.  v is called as v(y), or with what
-    `update` is given of the round: v(y, action), v(y, action, x).  On any sequence and for any forecasts the share is
+    `bound` = 1/r bounds it if the forecasts are quantile calibrated.  v is called as v(y), or with the action and
+    features that `update` is given: v(y, action), v(y, action, x).  On any sequence and for any forecasts the share is
     at most
 
         allowed  =  1/r + calibration_error  =  #{ t : y_t > q_{1 - 1/r}(p_t) } / T
 
-    (for a v that falls, #{ t : y_t < q_{1/r}(p_t) } / T): of all that calibration means, only this one level matters.
-    Proof: under p the outcome is at least q = q_{1 - 1/r}(p) with probability 1/r or more, and v is then at least v(q).
-    So E_p v >= v(q) / r, as v >= 0 elsewhere.  Hence v(y) > r E_p v implies v(y) > v(q), and y > q since v is monotone.
+    (for a v that falls, #{ t : y_t < q_{1/r}(p_t) } / T).  A v that rises in some rounds and falls in others needs
+    forecasts that are calibrated in the rounds of either direction; docs/theory.md has the proof and a counterexample.
 
-    **Both directions.**  The proof looks at one round, so v may rise in some rounds and fall in others, as the action
-    or the features have it; `allowed` then counts in each round the tail that matters there.  But quantile calibration
-    over all rounds no longer makes that 1/r, as the paper's theorem would have it.  Let p be uniform on [0, 1] in every
-    round, v the step 1{y > 1/2} and y uniform on [1/2, 1] in even rounds, v = 1{y < 1/2} and y uniform on [0, 1/2] in
-    odd ones.  All quantiles have the right frequencies, and v exceeds 1.9 times its expectation in every round.  What
-    is needed is calibration in the rounds of either direction, such as `QuantileCalibration(context=by(...))` gives.
-
-    The expectation is a quadrature (`Forecast.expect`).  Where it comes out below v(q) / r, that is taken: by the proof
-    the true one is no less, and the argument then holds for the numbers as computed.  In an open-ended cell, whose tail
-    has index 3, a v that grows like a cube or faster has an infinite expectation, of which the quadrature sees a part.
-    v is checked on the cells of each forecast, and an outcome that shows it not to be monotone is refused.
+    The expectation is a quadrature (`Forecast.expect`), but no less than v(q) / r, which the proof allows.  v is
+    checked on the cells of each forecast, and an outcome that shows it not to be monotone is refused.
 
     >>> import orcast as oc
     >>> from orcast.paper import ValueCheck
@@ -233,9 +133,9 @@ class ValueCheck:
         return worth
 
     def thresholds(
-        self, forecast: Forecast, direction: int, action: Any = None, x: Any = None
+        self, forecast: Forecast, direction: int = 0, action: Any = None, x: Any = None
     ) -> tuple[float, float, int]:
-        """Expected value, what r times it is, and the direction of the value, also on this forecast's cells."""
+        """Expected value under a forecast, r times it, and the direction of the value: 1 rising, -1 falling, else 0."""
         seen: dict[float, float] = {}
 
         def value_at(y: float) -> float:

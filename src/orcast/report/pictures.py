@@ -127,24 +127,18 @@ def pit(evidence: Evidence, sides: Sequence[str] | None = None, *, bins: int = 2
     )
 
 
-def reliability(evidence: Evidence, sides: Sequence[str] | None = None, *, less_level: bool = False) -> Picture:
-    """How often it happened against the level or the probability; `less_level` shows the difference of quantiles."""
+def reliability(evidence: Evidence, sides: Sequence[str] | None = None) -> Picture:
+    """Frequency of the event against the level of the quantile or the probability."""
     found = {side: facts.reliability(evidence, side) for side in _chosen(evidence, sides)}
     if evidence.kind != "quantiles":
         return _reliability_of_probabilities(found)
     one = list(found.values())[-1]
-    shift = one.nominal if less_level else np.zeros_like(one.nominal)
-    chance = Mark("area", "chance", one.nominal, one.high - shift, one.low - shift, label="what chance allows")
-    marks = [chance, _level_line(0.0) if less_level else _diagonal()]
+    marks = [Mark("area", "chance", one.nominal, one.high, one.low, label="what chance allows"), _diagonal()]
     for side, r in found.items():
-        marks += _dotted(side, r.nominal, r.frequency - shift)
+        marks += _dotted(side, r.nominal, r.frequency)
     x = number_axis("level of the quantile", UNIT, most=5, percent=True)
     y = number_axis("outcomes below it", UNIT, most=5, percent=True)
-    if less_level:
-        off = max(0.01, *(float(np.abs(v).max()) for m in marks for v in (m.y, m.base) if v is not None))
-        y = number_axis("outcomes below it, less the level", Scale(-1.06 * off, 1.06 * off), most=5, percent=True)
-    title = "Share of outcomes below each quantile" + (", less the level" if less_level else "")
-    return Picture(title, _finding(found, "Levels"), x, y, tuple(marks))
+    return Picture("Share of outcomes below each quantile", _finding(found, "Levels"), x, y, tuple(marks))
 
 
 def _reliability_of_probabilities(found: Mapping[str, Reliability]) -> Picture:

@@ -32,10 +32,9 @@ def _drawn(picture: Picture) -> str:
     return svg.key([picture]) + svg.draw(picture)
 
 
-def _side_by_side(each: Sequence[Picture], headings: Sequence[str] = ()) -> str:
-    """Pictures in a row under one key, each with a heading: what it finds, if nothing else."""
-    panels = [(title, svg.draw(p)) for title, p in zip(headings or [p.finding for p in each], each, strict=True)]
-    return svg.key(each) + pair(panels)
+def _side_by_side(each: Sequence[Picture]) -> str:
+    """Pictures in a row under one key, each with its finding as heading."""
+    return svg.key(each) + pair([(picture.finding, svg.draw(picture)) for picture in each])
 
 
 def _chance(low: float, high: float) -> str:
@@ -57,11 +56,10 @@ def _pit(evidence: Evidence) -> str:
 def _reliability(evidence: Evidence) -> str:
     found = {side: facts.reliability(evidence, side) for side in evidence.sides}
     outside = "; ".join(f"{SIDE_NAMES[side]} {r.outside} of {r.nominal.size}" for side, r in found.items())
-    each = [pictures.reliability(evidence), pictures.reliability(evidence, less_level=True)]
     lead = (
         f"How often the outcome was below each quantile, against the quantile's level. Levels beyond chance: {outside}."
     )
-    drawing = _side_by_side(each, ["Frequency by level", "The same, less the level"])
+    drawing = f'<div class="narrow">{_drawn(pictures.reliability(evidence))}</div>'
     return figure("Reliability of the quantiles", lead, drawing)
 
 

@@ -12,10 +12,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from orcast.integrations.spark.columns import carried_columns, decoded, encoded
 from orcast.integrations.spark.games import SeriesOptions, mark_of
 from orcast.integrations.spark.plan import SparkPlan, empty, plan_of
-from orcast.integrations.spark.task import StreamTask
+from orcast.integrations.spark.task import StreamTask, carried_columns, decoded, encoded
 from orcast.panel.bounds import bound_number, read_bounds, space_between
 from orcast.panel.calendar import DAY
 from orcast.panel.columns import SERIES

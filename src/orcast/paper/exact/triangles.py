@@ -11,11 +11,8 @@ solution lies on the boundary, and c(f) is normal to it.  Let F be the face of C
 dimension: a *piece*.  On each piece this is a square linear system for the barycentric weights; of its solutions with
 weights >= 0 at least one passes the test at all extreme points of C.
 
-**Singular systems.**  There are some whenever a corner was never played, for then S_v = 0.  Add e (v - target) to every
-S_v, which adds e (f - target) to c(f).  The changed inequality has a solution, too; the determinant of each system is a
-polynomial in e, whose leading coefficient does not vanish because the piece is not flat, so all but finitely many e
-leave none of them singular; and the solution misses the true inequality by at most e times the squared diameter of C
-(or of C with the target).  Where a whole set of points solves it, the change draws towards the target.
+Where a corner was never played S_v = 0 and systems are singular: e (v - target) is added to every S_v, which costs at
+most e times the squared diameter of C and draws towards the target (docs/theory.md).
 """
 
 from __future__ import annotations

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from orcast.kernels.cells import build_cells_arrays, cut_cells_arrays
+from orcast.kernels.hats import STEEPNESS
+from orcast.scores import CRPS, MSE, Brier, LogScore, Score
 from orcast.spaces import TAIL_MASS, Binary, Labels, OrderedSpace, Space, frozen
 from orcast.spaces.base import whole
 from orcast.validation import short
@@ -214,3 +217,34 @@ def checked_bins(bins: object, space: Space) -> int | Array | None:
             f"got {short(edges.tolist())}"
         )
     return frozen(edges)
+
+
+# --- scores that are sums over the probabilities of events, and the functions g that bound their regret
+
+
+def additive(score: Score, events: Space) -> bool:
+    """Tell whether a score is a sum over the events: Brier and log scores, and those equal to them."""
+    return type(score) in ((Brier, LogScore, CRPS, MSE) if isinstance(events, Binary) else (Brier, LogScore, CRPS))
+
+
+def slope(score: Score, binary: bool, q: Array) -> Array:
+    """g: minus the slope of the expected score, at the probability of each event."""
+    if isinstance(score, LogScore):
+        value: Array = np.log(np.maximum(q, score.clip))
+        return value - np.log(np.maximum(1.0 - q, score.clip)) if binary else value
+    return (1.0 if isinstance(score, CRPS) and not binary else 2.0) * q
+
+
+@lru_cache(maxsize=64)
+def hat_heights(score: Score, binary: bool, grid: int) -> Array:
+    """A g_v for each hat, such that (g(p) - g_v) (p - y) is small at worst where the hat is not zero."""
+    heights = np.empty(grid)
+    soft = 0.5 / STEEPNESS
+    for v in range(grid):
+        p = np.linspace(max(v - soft, 0.0), min(v + 1.0 + soft, grid), 65) / grid
+        g = slope(score, binary, p)
+        tried = np.linspace(g.min(), g.max(), 201)[:, None]
+        worst = np.maximum((g - tried) * p, (tried - g) * (1.0 - p)).max(axis=1)
+        heights[v] = tried[worst.argmin(), 0]
+    heights.flags.writeable = False
+    return heights

@@ -1,19 +1,10 @@
 """PartitionedRecalibrator: a calibrated forecaster for each cell of what an expert may forecast (paper, appendix D).
 
-For a proper score let g be minus the slope of what it expects of itself (2 p for the Brier score, log p for the log
-score).  Concavity says that for all forecasts p and x and every outcome
+For a proper score let g be minus the slope of its expectation (2 p for the Brier score, log p for the log score); then
 
     score(p, y) - score(x, y)  <=  sum_k (g(p_k) - g(x_k)) (p_k - 1{y = k})                                 (excess)
 
-so regret is an error of calibration, seen through g.  Hats w_v add up to one, so g(p) is sum_v w_v(p) g_v but for a
-remainder; x is the middle q_j of its cell but for another.  With S_j = the sum over the rounds of cell j of
-w_v(p_k) (p_k - 1{y = k}), which its forecaster keeps below T_j R_j in norm, Cauchy and Schwarz give
-
-    T regret  <=  sum_j ||g_v - g(q_jk)|| T_j R_j  +  sum_t max_y sum_k r_tk (p_tk - 1{y = k}),
-                  r = g(p) - sum_v w_v(p) g_v + g(q_j) - g(x)
-
-and all of the right side is known before the outcomes.  Since the hats are not indicators, and the sum over all of them
-is bounded at once, neither the paper's factor 1 / epsilon of lemma 2 nor the epsilon of lemma 3 is needed.
+so regret is an error of calibration, seen through g.  docs/theory.md derives the bound on it.
 """
 
 from __future__ import annotations
@@ -32,8 +23,17 @@ from orcast.forecasts import Forecast, forecast_on
 from orcast.game import Forecaster
 from orcast.ledger import Guarantee
 from orcast.locks import GameLock, Locked, locked
-from orcast.paper.partition.cells import MOST_CELLS, CellTable, Compositions, Key, cells_around, checked_bins
-from orcast.paper.partition.scores import additive, hat_heights, slope
+from orcast.paper.partition.cells import (
+    MOST_CELLS,
+    CellTable,
+    Compositions,
+    Key,
+    additive,
+    cells_around,
+    checked_bins,
+    hat_heights,
+    slope,
+)
 from orcast.payoffs import BinaryCalibration, CellGrid, LabelCalibration
 from orcast.payoffs.calibration import GRID, checked_grid
 from orcast.payoffs.cell_payoffs import hat_weights
