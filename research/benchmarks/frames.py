@@ -23,7 +23,7 @@ pd = optional("pandas")
 
 TITLE = "Frames and files"
 LEVELS = np.arange(1, 10) / 10
-FORECASTS_A_SECOND, MOST_MEGABYTES = 15_000, 2_000
+FORECASTS_A_SECOND, MOST_MEGABYTES = 60_000, 1_700
 FILE_SERIES = 1_000
 SELF, CHILDREN = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
 
@@ -44,7 +44,7 @@ def recalibrate(series: int, steps: int, options: dict[str, Any]) -> tuple[float
     """Seconds and MB of memory of one frame; run it in a process of its own."""
     import orcast as oc
 
-    oc.recalibrate(pd.DataFrame(panel(2, 5)), low=0, high=100, workers=1, **options)  # compiles
+    oc.recalibrate(pd.DataFrame(panel(2, 5)), low=0, high=100, workers=1, **options)
     frame = pd.DataFrame(panel(series, steps))
     begin = perf_counter()
     out = oc.recalibrate(frame, low=0, high=100, **options)
@@ -66,7 +66,7 @@ def through_the_command(rows: int, folder: Path) -> float:
 def measure(quick: bool = False) -> Lines:
     """Forecasts a second with and without a pool, memory, and a file."""
     series, steps = (200, 200) if quick else (10_000, 200)
-    yield Remark(f"{series:,} series x {steps} steps, 9 quantiles, {os.cpu_count()} cores, start of processes included")
+    yield Remark(f"{series:,} series x {steps} steps, 9 quantiles, {os.cpu_count()} cores")
     options: dict[str, dict[str, Any]] = {"oc.recalibrate": {}, "oc.recalibrate, pool=False": {"pool": False}}
     for case, given in options.items():
         # a process of its own, so that the memory is that of the frame alone

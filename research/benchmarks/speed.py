@@ -5,9 +5,11 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from statistics import median
-from time import thread_time
+from time import perf_counter, thread_time
 from typing import Any
 
 import numpy as np
@@ -18,11 +20,11 @@ from orcast.metrics import LEVELS
 from research.benchmarks.lines import Line, Lines, Remark
 
 TITLE = "Speed"
-LABELS = 10
+LABELS, HOURS = 10, 8760
 WARM_UP = 10
-IMPORT = "from time import perf_counter as c; t = c(); import orcast; print(c() - t)"
+# CPU seconds beyond numpy and scipy.special, which every user of them has paid for already.
 FIRST = (
-    "from time import perf_counter as c; t = c(); import orcast as oc; "
+    "import numpy, scipy.special; from time import process_time as c; t = c(); import orcast as oc; "
     "oc.Recalibrator(oc.Interval(0, 1)).predict(oc.Normal(0.5, 0.1)); print(c() - t)"
 )
 
@@ -36,10 +38,31 @@ def measure(quick: bool = False) -> Lines:
     yield from ratios(stream, works(stream), repetitions, 20)
     yield from ratios(stream, slow_works(stream), repetitions, 2)
     yield batch(stream, 3 if quick else 7)
-    count = 3 if quick else 7
-    yield Line("import orcast, new process", "seconds", child(IMPORT, count), 0.3, form=".3f")
-    child(FIRST, 1)  # compiles
-    yield Line("first forecast, new process", "seconds", child(FIRST, count), 1.0, form=".3f", note="with the import")
+    first = child(FIRST, 3 if quick else 7)
+    yield Line("import and first forecast, new process", "CPU seconds", first, 0.15, form=".3f")
+    yield Line("year of hourly rows, orcast recalibrate", "seconds", through_the_command(HOURS), 4.0, form=".1f")
+    yield Line("installed package", "MB", installed_size(), 6.0, form=".1f", note="without build files")
+
+
+def installed_size() -> float:
+    """Size of the package in MB, without bytecode."""
+    files = (path for path in Path(oc.__file__).parent.rglob("*") if path.is_file() and path.suffix != ".pyc")
+    return sum(path.stat().st_size for path in files) / 1e6
+
+
+def through_the_command(rows: int) -> float:
+    """Seconds of `orcast recalibrate` on a CSV file of one hourly series."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, rng = Path(folder) / "hours.csv", np.random.default_rng(0)
+        median_, spread = 50.0 + 20.0 * np.sin(np.arange(rows) / 24.0), norm.ppf([0.05, 0.5, 0.95]) * 4.0
+        times = np.datetime64("2025-01-01T00", "h") + np.arange(rows)
+        table = zip(times, median_ + 6.0 * rng.normal(size=rows), *(median_[:, None] + spread).T, strict=True)
+        lines = [",".join(map(str, row)) for row in table]
+        path.write_text("\n".join(["ds,y,q0.05,q0.5,q0.95", *lines]), encoding="utf-8")
+        begin = perf_counter()
+        command = [sys.executable, "-m", "orcast", "recalibrate", str(path), "--out", str(path.with_suffix(".out.csv"))]
+        subprocess.run([*command, "--quiet"], check=True)
+        return perf_counter() - begin
 
 
 def rounds(recal: Any, forecasts: list[Any], outcomes: list[Any], **features: list[Any]) -> Work:
@@ -48,6 +71,16 @@ def rounds(recal: Any, forecasts: list[Any], outcomes: list[Any], **features: li
     def one(t: int) -> None:
         given = {name: values[t] for name, values in features.items()}
         recal.predict(*([] if "experts" in given else [forecasts[t]]), **given)
+        recal.update(outcomes[t])
+
+    return one
+
+
+def reading_rounds(recal: Any, forecasts: list[Any], outcomes: list[Any]) -> Work:
+    """Round t of a recalibrator whose forecast is read at 99 levels."""
+
+    def one(t: int) -> None:
+        recal.predict(forecasts[t]).quantile(LEVELS)
         recal.update(outcomes[t])
 
     return one
@@ -67,15 +100,16 @@ def works(stream: oc.datasets.ForecastStream) -> dict[str, tuple[Work, float | N
     x = [{"hour": t % 24} for t in range(len(stream))]
     two = [{"one": one, "other": oc.Normal(one.mean + 1.0, 2.0 * one.sd)} for one in normals]
     return {
-        "default predict + update": (rounds(oc.Recalibrator(space), normals, y), 4.0),
+        "default predict + update": (rounds(oc.Recalibrator(space), normals, y), 0.8),
+        "the same and 99 quantiles read": (reading_rounds(oc.Recalibrator(space), normals, y), 0.9),
         "Equilibrium predict + update": (
             rounds(oc.Recalibrator(space, oracle=oc.Equilibrium()), normals, y),
-            1.5,
+            None,
         ),
-        "Binary default": (rounds(oc.Recalibrator(oc.Binary()), p.tolist(), events), 0.5),
+        "Binary default": (rounds(oc.Recalibrator(oc.Binary()), p.tolist(), events), 0.15),
         f"Labels default, {LABELS} labels": (
             rounds(oc.Recalibrator(oc.Labels(range(LABELS))), list(masses), labels),
-            20.0,
+            4.0,
         ),
         "by hour, moments, no regret": (rounds(oc.Recalibrator(space, by_hour), normals, y, x=x), None),
         "two experts": (rounds(oc.Recalibrator(space), [], y, experts=two), None),
@@ -127,15 +161,20 @@ def ratios(
 
 
 def batch(stream: oc.datasets.ForecastStream, repetitions: int) -> Line:
-    """Many rounds at once from an array of quantiles."""
-    q, times = stream.quantile(LEVELS), []
+    """Many rounds at once from an array of quantiles, a round beside one norm.ppf."""
+    q, times, units = stream.quantile(LEVELS), [], []
     for _ in range(repetitions + 1):
         recal = oc.Recalibrator(oc.Interval(stream.low, stream.high))
         begin = thread_time()
         recal.run(q, stream.y, levels=LEVELS)
-        times.append(thread_time() - begin)
-    each = 1e6 * median(times[1:]) / len(stream)
-    return Line("run(array, levels=...)", "microseconds a round", each, 80.0, form=".1f", note=f"{len(stream)} rounds")
+        times.append((thread_time() - begin) / len(stream))
+        begin = thread_time()
+        for _ in range(200):
+            norm.ppf(LEVELS)
+        units.append((thread_time() - begin) / 200)
+    ratio = median(a / b for a, b in zip(times[1:], units[1:], strict=True))
+    note = f"{1e6 * median(times[1:]):.1f} us, {len(stream)} rounds"
+    return Line("run(array, levels=...), a round", "times one norm.ppf", ratio, 0.6, form=".2f", note=note)
 
 
 def child(program: str, count: int) -> float:
