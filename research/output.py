@@ -240,6 +240,21 @@ def progress_lines(name: str) -> Progress:
     return progress
 
 
+@contextmanager
+def progress_bar(console: Console, name: str) -> Iterator[Progress]:
+    """Yield a callback that moves a bar, or prints a line for each tenth if there is no terminal."""
+    if not console.is_terminal:
+        yield progress_lines(name)
+        return
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:3.0f}%"), TimeElapsedColumn()
+    with Bar(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(name, total=1.0)
+        yield lambda what, share: bar.update(task, description=what, completed=share)
+
+
 class ResultsFile:
     """Results by key in a file of JSON lines, so that a run that was stopped can continue.
 

@@ -1,4 +1,4 @@
-"""Quality of the default on real streams: shipped ones, and the yardstick's beside the scores of rivals."""
+"""Quality of the default on real streams: shipped ones, and those of the yardstick."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from research.benchmarks.streams import (
     last_known,
     read_case,
     relative,
-    rival_scores,
     run_case,
     score,
     shipped_cases,
@@ -35,7 +34,7 @@ def measure(quick: bool = False) -> Lines:
     yield Remark("shipped streams:")
     cases = shipped_cases(rounds)
     quantiles = [run_case(case, None) for case in cases]
-    yield from _lines(cases, quantiles, {})
+    yield from _lines(cases, quantiles)
     folder = yardstick_folder()
     if folder is None:
         yield Remark("yardstick: skipped, no folder is named by --yardstick or ORCAST_YARDSTICK")
@@ -44,18 +43,15 @@ def measure(quick: bool = False) -> Lines:
         yield Remark("yardstick:")
         own = [read_case(file, rounds) for file in files if not file.name.startswith("bin_")]
         found = [run_case(case, case.reveal) for case in own]
-        # scores of rivals are those of whole streams
-        yield from _lines(own, found, {} if quick else rival_scores(folder, "reg", "pinball"))
+        yield from _lines(own, found)
         cases, quantiles = cases + own, quantiles + found
     yield from _coverage(cases, [q for q, _ in quantiles])
     yield from _late([case for case in cases if case.reveal is None])
     if folder is not None:
-        yield from _events([file for file in files if file.name.startswith("bin_")], folder)
+        yield from _events([file for file in files if file.name.startswith("bin_")])
 
 
-def _lines(
-    cases: list[Case], found: list[tuple[np.ndarray, oc.Guarantee]], rivals: dict[str, dict[str, float]]
-) -> Lines:
+def _lines(cases: list[Case], found: list[tuple[np.ndarray, oc.Guarantee]]) -> Lines:
     """Pinball, QCE, rolling QCE and coverage of each stream, and geometric means."""
     before = [score(case, case.quantiles) for case in cases]
     after = [score(case, q) for case, (q, _) in zip(cases, found, strict=True)]
@@ -67,10 +63,6 @@ def _lines(
             f"QCE {ours.qce:.4f} (base {raw.qce:.4f}), worst rolling {ours.worst:.2f} ({raw.worst:.2f}), "
             f"90% band {ours.coverage:.1%} ({raw.coverage:.1%}), held {guarantee.held:.1%}; last outcome {last:.3f}"
         )
-        others = rivals.get(case.name)
-        if others:
-            best = min(others, key=lambda method: others[method])
-            note += f"; best rival {best} {others[best] / raw.pinball:.3f}"
         yield Line(case.name, "pinball / base forecast's", ours.relative, form=".3f", note=note)
     mean = f"geometric mean, {len(cases)} streams"
     for what, form, name in (("QCE", ".4f", "qce"), ("worst rolling-200 QCE", ".3f", "worst")):
@@ -110,7 +102,7 @@ def _late(cases: list[Case]) -> Lines:
         yield Line(case.name, "pinball / base forecast's, late", ours.relative, 1.01, form=".3f", note=note)
 
 
-def _events(files: list[Path], folder: Path) -> Lines:
+def _events(files: list[Path]) -> Lines:
     """Probabilities of events: ECE and Brier score."""
     for file in files:
         with np.load(file, allow_pickle=False) as arrays:
@@ -121,7 +113,5 @@ def _events(files: list[Path], folder: Path) -> Lines:
             ("ece", ece(p, y), ece(raw, y)),
             ("brier", float(brier(p, y).mean()), float(brier(raw, y).mean())),
         ):
-            others = rival_scores(folder, "bin", column).get(file.stem, {})
-            best = min(others, key=lambda method: others[method], default="")
-            note = f"base forecast {base:.4f}" + (f"; best rival {best} {others[best]:.4f}" if best else "")
-            yield Line(f"{file.stem}, {y.size:,} rounds", column, ours, note=f"{note}; held {recal.guarantee.held:.1%}")
+            note = f"base forecast {base:.4f}; held {recal.guarantee.held:.1%}"
+            yield Line(f"{file.stem}, {y.size:,} rounds", column, ours, note=note)

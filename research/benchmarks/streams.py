@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +20,6 @@ from research.experiments import data
 Vector = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
-OURS = ("orcast", "ideal", "proto")  # rows of the yardstick's results that are no rivals
 CHANGES, FEWEST = 500, 5
 
 
@@ -53,7 +51,7 @@ class Score:
 
 
 def yardstick_folder() -> Path | None:
-    """Folder of streams with rivals' scores, from the environment."""
+    """Folder of stored streams, from the environment."""
     named = os.environ.get(YARDSTICK)
     if named and not Path(named).is_dir():
         raise ValueError(f"expected a folder as --yardstick or in {YARDSTICK}, got {named!r}")
@@ -85,18 +83,6 @@ def read_case(file: Path, rounds: int | None = None) -> Case:
     # a time of revelation becomes the first round that is issued at or after it
     late = None if at_once else np.maximum(np.searchsorted(issue, reveal), np.arange(y.size) + 1)
     return Case(file.stem, [oc.Quantiles(LEVELS, row) for row in q], q, y, low, high, late)
-
-
-def rival_scores(folder: Path, kind: str, column: str) -> dict[str, dict[str, float]]:
-    """Scores of rivals by stream and method, from `results.csv` of the yardstick."""
-    found: dict[str, dict[str, float]] = {}
-    file = folder / "results.csv"
-    if file.is_file():
-        with file.open(newline="", encoding="utf-8") as lines:
-            for row in csv.DictReader(lines):
-                if row["kind"] == kind and row[column] and not row["method"].startswith((*OURS, "raw")):
-                    found.setdefault(row["stream"], {})[row["method"]] = float(row[column])
-    return found
 
 
 def batches(rounds: int, batch: int = 50, late: int = 2) -> Whole:

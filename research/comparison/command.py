@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from research.comparison import jobs, tables
 from research.comparison.catalogue import catalogue, left_out
 from research.comparison.stream import KINDS
-from research.output import progress_lines, require, write_page
+from research.output import progress_bar, require, write_page
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -54,8 +54,8 @@ def run(options: argparse.Namespace) -> int:
     entries = [e for e in catalogue(options.data, options.stored, quick=options.quick) if e.kind in kinds]
     if not entries:
         raise ValueError(f"expected streams of the kinds {', '.join(kinds)}, got none")
-    progress = progress_lines("compare")
-    comparison = jobs.run(entries, options.out, methods=options.method, workers=options.workers, progress=progress)
+    with progress_bar(console, "compare") as progress:
+        comparison = jobs.run(entries, options.out, methods=options.method, workers=options.workers, progress=progress)
     show(console, comparison)
     paths = write(Path(options.out), comparison)
     if options.page:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from statistics import median
 from typing import NamedTuple
 
 import numpy as np
@@ -34,10 +35,6 @@ def _ratio(values: Sequence[float]) -> float:
     return geometric_mean(values, 1.0 / MOST)
 
 
-def _median(values: Sequence[float]) -> float:
-    return float(np.median(values))
-
-
 COLUMNS = (
     Column("loss", "pinball / base", "Brier / base", ".3f", _ratio),
     Column("gap", "coverage gap", "ECE", ".4f", mean),
@@ -50,7 +47,7 @@ COLUMNS = (
     Column("width90", "90% width / base", "", ".3f", _ratio),
     Column("worst", "worst series / base", "worst series / base", ".2f", max),
     Column("better", "series better", "series better", ".0%", mean),
-    Column("microseconds", "µs a round", "µs a round", ",.0f", _median),
+    Column("microseconds", "µs a round", "µs a round", ",.0f", median),
 )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from orcast import __version__
 from research.experiments.methods import Claim, Result, claims_table
 from research.jobs import WorkerPool
-from research.output import progress_lines, relative_folder, require, write_page
+from research.output import progress_bar, relative_folder, require, write_page
 
 EXPERIMENTS = ("recalibration", "adversarial", "windfarm")
 
@@ -40,7 +40,8 @@ def run(arguments: argparse.Namespace) -> int:
     parts: list[str] = []
     claims: list[Claim] = []
     for name in chosen:
-        result = _run(name, arguments, progress_lines(name))
+        with progress_bar(console, name) as progress:
+            result = _run(name, arguments, progress)
         console.print(f"[bold]{result.title}[/bold]")
         console.print("\n".join(result.notes), highlight=False)
         for table in result.tables:

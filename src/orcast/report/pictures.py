@@ -67,10 +67,6 @@ def legend(*pictures: Picture) -> list[Mark]:
     return sorted(found.values(), key=lambda mark: last.get(mark.role, 0))
 
 
-def _level_line(y: float, label: str = "calibrated") -> Mark:
-    return Mark("line", "target", np.array([0.0, 1.0]), np.array([y, y]), label=label)
-
-
 def _diagonal() -> Mark:
     return Mark("line", "target", np.array([0.0, 1.0]), np.array([0.0, 1.0]), label="calibrated")
 
@@ -116,7 +112,7 @@ def pit(evidence: Evidence, sides: Sequence[str] | None = None, *, bins: int = 2
         marks.append(Mark("bar", side, h.edges[:-1], h.density, right=h.edges[1:], label=SIDE_NAMES[side], hover=hover))
     low, high = (np.repeat(end / wide, 2) for end in (one.low, one.high))
     marks.append(Mark("area", "chance", steps, high, low, label="what chance allows", variant="over"))
-    marks.append(_level_line(1.0))
+    marks.append(Mark("line", "target", np.array([0.0, 1.0]), np.ones(2), label="calibrated"))
     return Picture(
         "PIT histogram, " + " and ".join(SIDE_NAMES[side] for side in found),
         _finding(found, "Bins"),

@@ -56,9 +56,6 @@ def test_yardstick_stream_with_late_outcomes(tmp_path: Path, monkeypatch: pytest
             recal.update(y[t - 3], id=t - 3)
         np.testing.assert_array_equal(recal.predict(oc.Quantiles(LEVELS, q[t]), id=t).quantile(LEVELS), found[t])
     assert done.rounds == 40
-    rows = "kind,stream,method,pinball\nreg,late,raw,0.2\nreg,late,orcast,0.1\nreg,late,good,0.15\nreg,late,bad,0.3\n"
-    (tmp_path / "results.csv").write_text(rows)
-    assert streams.rival_scores(tmp_path, "reg", "pinball") == {"late": {"good": 0.15, "bad": 0.3}}
     monkeypatch.setenv(YARDSTICK, str(tmp_path / "nowhere"))
     with pytest.raises(ValueError, match=r"^expected a folder as --yardstick or in ORCAST_YARDSTICK, got "):
         streams.yardstick_folder()
