@@ -352,9 +352,7 @@ def test_what_is_reserved_is_not_promised_twice() -> None:
     engine = engine_of(game)
     free, taken = engine.predict(None), engine.predict(None, reserved=0.5)
     gap = free.read("certificate", "allowed") - taken.read("certificate", "allowed")
-    assert gap == pytest.approx(
-        0.5 + free.read("certificate", "bound") - taken.read("certificate", "bound")
-    )
+    assert gap == pytest.approx(0.5 + free.read("certificate", "bound") - taken.read("certificate", "bound"))
 
 
 def test_the_promise_is_the_sum_of_the_bounds_issued() -> None:
