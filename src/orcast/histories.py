@@ -48,8 +48,11 @@ def read_outcomes(space: Space, outcomes: Any, outside: str) -> list[Any]:
     if isinstance(space, OrderedSpace) and isinstance(outcomes, np.ndarray) and outcomes.dtype == np.float64:
         low, high = max(space.low, -LARGEST), min(space.high, LARGEST)
         sizes = np.abs(outcomes)
-        if outcomes.ndim == 1 and ((outcomes >= low) & (outcomes <= high) & ((sizes >= SMALLEST) | (sizes == 0.0))).all():
-            return outcomes.tolist()
+        if (
+            outcomes.ndim == 1
+            and ((outcomes >= low) & (outcomes <= high) & ((sizes >= SMALLEST) | (sizes == 0.0))).all()
+        ):
+            return list(outcomes.tolist())
     found = []
     for row, y in enumerate(sequence_of(outcomes, "outcomes")):
         with where(f" in row {row}"):

@@ -41,7 +41,7 @@ from orcast.kernels.ledger import (
     squared_norm_arrays,
     write_certificate_arrays,
 )
-from orcast.kernels.state import Layout as LedgerLayout
+from orcast.kernels.state import Layout
 
 Array = NDArray[np.float64]
 
@@ -120,7 +120,7 @@ class PartShape(NamedTuple):
     reach: float = 1.0  # squared bound of the context
 
 
-def ledger_layout(shapes: Sequence[PartShape]) -> LedgerLayout:
+def ledger_layout(shapes: Sequence[PartShape]) -> Layout:
     """The layout of parts in a row."""
     parts: list[list[int]] = []
     places: list[int] = []
@@ -133,7 +133,7 @@ def ledger_layout(shapes: Sequence[PartShape]) -> LedgerLayout:
         sides.extend([float(shape.one_sided)] * (size * shape.groups))
         start += size * shape.groups
         context += shape.groups
-    return LedgerLayout(
+    return Layout(
         np.array(parts, dtype=np.int64).reshape(-1, 6),
         np.array(places, dtype=np.int64),
         np.array([shape.scale for shape in shapes], dtype=np.float64),
@@ -318,7 +318,7 @@ class Ledger:
     (0.6, 1.0)
     """
 
-    def __init__(self, layout: LedgerLayout, *, credit: float = CREDIT, discount: float = 1.0) -> None:
+    def __init__(self, layout: Layout, *, credit: float = CREDIT, discount: float = 1.0) -> None:
         self.layout = layout
         self.discount = discount
         self.bound = layout.general
@@ -338,12 +338,12 @@ class Ledger:
     @property
     def square(self) -> float:
         """||S||_+^2."""
-        return squared_norm_arrays(self.layout, self.total)
+        return float(squared_norm_arrays(self.layout, self.total))
 
     @property
     def miscalibration(self) -> float:
         """||S_T||_+ / T, zero before any outcome."""
-        return mean_size_arrays(self.square, self.account)
+        return float(mean_size_arrays(self.square, self.account))
 
     @property
     def promised(self) -> float:

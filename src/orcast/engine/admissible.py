@@ -79,9 +79,7 @@ ORDERED_MEMORY: Table = {
     "spread": columns(records.SPREAD, slow=Range(1e-120, 1e120), fast=Range(0.0, 1e120)),
     "fit": VALUES,
     "fit_cov": UNIT,
-    "seasons": columns(
-        records.SEASONS, LAG, next=Range(0.0, LONGEST_SEASON - 1.0), count=Range(0.0, 1e15)
-    ),
+    "seasons": columns(records.SEASONS, LAG, next=Range(0.0, LONGEST_SEASON - 1.0), count=Range(0.0, 1e15)),
     "track_loss": COUNTED,
     "shape": VALUES,
     "member_loss": COUNTED,

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from orcast import limits
 from orcast.contexts import EVERYONE, Bins, Context, ContextInputs, Everyone, LastError, Product, Union, Values
-from orcast.ledger import Account, Counted, Guarantee, Ledger, LedgerLayout, PartShape, ledger_layout
+from orcast.kernels.state import Layout
+from orcast.ledger import Account, Counted, Guarantee, Ledger, PartShape, ledger_layout
 from orcast.payoffs import NoRegret, Part, Payoff, part_names
 from orcast.spaces import Space
 
@@ -76,7 +77,7 @@ class BoundPayoff:
             return self._ones
         return np.concatenate([ONE if p.context is EVERYONE else p.context(known) for p in self.payoffs])
 
-    def layout(self, places: Sequence[Sequence[int]]) -> LedgerLayout:
+    def layout(self, places: Sequence[Sequence[int]]) -> Layout:
         """Where the parts lie in the ledger, given their places in the core."""
         pairs = zip(self.parts, places, strict=True)
         limits.check("coordinates", sum(len(own) * part.context.size for part, own in pairs))

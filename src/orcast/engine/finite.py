@@ -184,7 +184,7 @@ class FiniteEngine:
     def run(
         self, experts: Array, features: Sequence[Any] | None, outcomes: Array, levels: Array
     ) -> tuple[Array, Array]:
-        """Run many rounds in compiled loops: masses of the forecasts (on `Binary` the probability of 1), and their log."""
+        """Run many rounds in compiled loops: masses of the forecasts (on `Binary` probabilities of 1), and their log."""
         count, cells = len(outcomes), self.space.cells
         played, log = np.empty((count, cells)), np.full((count, _ledger.ROUND_LOG_SIZE), np.nan)
         contexts = np.ones((count, self.rules.groups))

@@ -25,8 +25,8 @@ from orcast.engine.explain import PartTilt, explanation
 from orcast.forecasts import Forecast
 from orcast.kernels import records
 from orcast.kernels import rounds as kernels
-from orcast.kernels.state import Round, Rules, new_memory, restored_round
-from orcast.ledger import Certificate, Guarantee, Ledger, LedgerLayout
+from orcast.kernels.state import Layout, Round, Rules, new_memory, restored_round
+from orcast.ledger import Certificate, Guarantee, Ledger
 from orcast.payoffs import CellGrid, NoRegret
 from orcast.payoffs.cell_payoffs import ExplicitCellPayoff
 from orcast.payoffs.recipe import BoundedCellPayoff
@@ -317,12 +317,13 @@ class OrderedEngine:
             near = min(max(y, record.read("info", "low")), record.read("info", "high"))
             at = self._witnesses(record, near)
             k = kernels.cell_of(record, near)
-            for cell_payoff in record.cell_payoffs or []:
+            cell_payoffs: list[Any] = record.cell_payoffs or []
+            for cell_payoff in cell_payoffs:
                 if isinstance(cell_payoff, BoundedCellPayoff):
                     cell_payoff.realised(record.view("cells")[PLAYED, : record.count()], k, near)
         kernels.update(self.rules, self.memory, record, signal, reserved, y, at)
 
-    def _witnesses(self, record: Round, near: float) -> Array:
+    def _witnesses(self, record: Any, near: float) -> Array:
         """Witnesses of an outcome; the kernels fill in the powers."""
         if record.cell_payoffs is None:
             record.cell_payoffs = self._cell_payoffs(record, record.features)
@@ -364,8 +365,9 @@ class OrderedEngine:
         experts, outcomes = np.ascontiguousarray(experts), np.asarray(outcomes, dtype=np.float64)
         for start in range(0, rounds, AT_ONCE):
             part = slice(start, start + AT_ONCE)
-            rows = [array[part].reshape(-1) for array in (experts, contexts, outcomes, coins)]
-            kernels.run(self.rules, self.memory, *rows, levels, quantiles[part].reshape(-1), log[part].reshape(-1))
+            given = (array[part].reshape(-1) for array in (experts, contexts, outcomes, coins))
+            read = quantiles[part].reshape(-1), log[part].reshape(-1)
+            kernels.run(self.rules, self.memory, *given, levels, *read)  # type: ignore[call-arg]
         return quantiles, log
 
     # --- the public forecast
@@ -478,7 +480,7 @@ class OrderedEngine:
         admissible.check_certificate(record.view("certificate"), self.ledger)
 
 
-def groups_of(layout: LedgerLayout) -> tuple[int, int]:
+def groups_of(layout: Layout) -> tuple[int, int]:
     """Groups that the learners use: those of the part that has most, if any has several."""
     counts = layout.part_table[:, _ledger.PartColumn.GROUPS]
     if not (counts > 1).any():

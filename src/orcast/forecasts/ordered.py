@@ -158,8 +158,9 @@ class Forecast(IssuedForecast):
     ) -> None:
         for values in (left, right, mass):
             values.flags.writeable = False
-        self._left, self._right, self._mass, self._certificate = left, right, mass, certificate
-        self._round = None
+        self._left: Array | None = left
+        self._right, self._mass, self._certificate = right, mass, certificate
+        self._round: Round | None = None
         self._ends = left.item(0) == -math.inf, right.item(-1) == math.inf
         self._why, self.coin = why, coin
         self._below: Array | None = None
@@ -181,9 +182,7 @@ class Forecast(IssuedForecast):
         return self
 
     @classmethod
-    def issued(
-        cls, round: Round, ends: tuple[bool, bool], certificate: Any = None, why: Why | None = None
-    ) -> Forecast:
+    def issued(cls, round: Round, ends: tuple[bool, bool], certificate: Any = None, why: Why | None = None) -> Forecast:
         """Forecast of a round, read from its numbers on demand; `ends` says which outer cells are open."""
         self = cls.__new__(cls)
         self._round, self._ends, self._certificate, self._why = round, ends, certificate, why
@@ -193,7 +192,8 @@ class Forecast(IssuedForecast):
 
     def _read(self) -> None:
         """Copy the cells of the round."""
-        cells = self._round.cell_rows()  # type: ignore[union-attr]
+        assert self._round is not None
+        cells = self._round.cell_rows()
         left, right, mass = cells[0].copy(), cells[1].copy(), cells[4].copy()
         if self._ends[0]:
             left[0] = -math.inf
@@ -282,11 +282,11 @@ class Forecast(IssuedForecast):
 
     def mean(self) -> float:
         """Expected value."""
-        return mean_and_variance_arrays(*self._plain)[0]  # type: ignore[no-any-return]
+        return mean_and_variance_arrays(*self._plain)[0]
 
     def var(self) -> float:
         """Variance."""
-        return mean_and_variance_arrays(*self._plain)[1]  # type: ignore[no-any-return]
+        return mean_and_variance_arrays(*self._plain)[1]
 
     def std(self) -> float:
         """Standard deviation."""
@@ -475,7 +475,7 @@ class Forecast(IssuedForecast):
         so that a normal forecast that needs no correction comes back as it was.  `mean` and `std` are those of the
         whole distribution instead, whose tails are made for surprises: far out, little mass counts much.
         """
-        return nearest_normal_arrays(*self._plain)  # type: ignore[no-any-return]
+        return nearest_normal_arrays(*self._plain)
 
     def to_quantiles(self, levels: Iterable[float] | None = None) -> dict[float, float]:
         """A quantile grid, by level; at 0.01, 0.02, ..., 0.99 unless told otherwise."""

@@ -8,7 +8,7 @@ except ImportError:
 import numpy as np
 
 from orcast.constants import PER_ABSOLUTE
-from orcast.kernels.records import DROP, LAG_RATE, PREDICT, SETTLE, SKIP
+from orcast.kernels.records import LAG_RATE, PREDICT, SETTLE, SKIP
 from orcast.kernels.state import Memory, Round, Rules
 
 if not cython.compiled:
@@ -17,10 +17,6 @@ if not cython.compiled:
     from orcast.kernels.rows import copy, cut, cut_whole, mark, numbers_of, release, take, whole_of, workspace
     from orcast.kernels.state import CERTIFICATE_SIZE, ROUND_LOG_SIZE, attach
     from orcast.kernels.tracker import skip_steps
-
-
-
-
 
 
 class Stream:
@@ -98,7 +94,10 @@ class Stream:
             numbers_of(self.kept[8]),
         )
         self.widths_, self.level_set_ = whole_of(self.kept_whole[0]), whole_of(self.kept_whole[1])
-        self.quantiles_, self.round_log_ = numbers_of(self.quantiles.reshape(-1)), numbers_of(self.round_log.reshape(-1))
+        self.quantiles_, self.round_log_ = (
+            numbers_of(self.quantiles.reshape(-1)),
+            numbers_of(self.round_log.reshape(-1)),
+        )
         self.settled_, self.issued_ = numbers_of(self.settled), numbers_of(self.issued)
         self.counters_ = as_counters(numbers_of(self.counters))
         self.records_, self.slots_ = numbers_of(self.records.reshape(-1)), whole_of(self.slots.reshape(-1))

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from orcast.constants import LONGEST_SEASON
 from orcast.engine import Oracle
+from orcast.kernels.records import DROP, PREDICT, SETTLE
 from orcast.panel.calendar import seasons_of, steps_between
 from orcast.panel.experts import ForecastShape
-from orcast.panel.ordering import DROP, PREDICT, SETTLE, Before, Entries, order_of_play, with_skips
+from orcast.panel.ordering import Before, Entries, order_of_play, with_skips
 from orcast.panel.pools import SignalTable
 from orcast.panel.runner import HOLDS, NO_SIGNALS, PROMISED, RunnerPool, RunState, events_of, with_heard
 from orcast.panel.statuses import Status
@@ -108,7 +109,7 @@ class StreamResult:
 
 
 def play_batch(batch: Batch, pools: dict[int, RunnerPool], stop: Event | None = None) -> StreamResult:
-    """Run the streams of a batch; the runners are kept from one to the next. `stop` ends it early, its result unused."""
+    """Run the streams of a batch; the runners are kept from one to the next. `stop` ends it early."""
     n, options = len(batch.time), batch.options
     answers, certificate = np.full((n, len(options.shape.outputs)), np.nan), np.full((n, 3), np.nan)
     result = StreamResult(answers, certificate, np.full(n, Status.NO_FORECAST, dtype=np.uint8), [], [])

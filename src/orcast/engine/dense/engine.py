@@ -48,7 +48,7 @@ OVERDRAFT, HOLDS = records.CERTIFICATE.index("overdraft"), records.CERTIFICATE.i
 
 @dataclass(slots=True)
 class DenseRecord:
-    """Pending round: that of its prior, its own arrays, its features, and its payoffs on cells (remade after a load)."""
+    """Pending round: that of its prior, its own arrays, its features, its payoffs on cells (remade after a load)."""
 
     round: Round | FiniteRound
     context: Array
@@ -70,11 +70,13 @@ class DenseRecord:
 
     def set_coin(self, coin: float) -> None:
         """Give the round a random number in (0, 1)."""
-        self.round.set_coin(coin)
+        round: Any = self.round
+        round.set_coin(coin)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Numbers of the round, without its features."""
-        own = {f"round/{name}": array for name, array in self.round.arrays().items()}
+        round: Any = self.round
+        own = {f"round/{name}": array for name, array in round.arrays().items()}
         for i, state in enumerate(self.states or []):
             own.update({f"part/{i}/{name}": array for name, array in state.items()})
         own.update(

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from orcast import ledger as _ledger
 from orcast.engine.dense import fixed_point
 from orcast.kernels.ledger import available_slack_arrays, combine_arrays, write_certificate_arrays
-from orcast.ledger import Ledger, LedgerLayout
+from orcast.kernels.state import Layout
+from orcast.ledger import Ledger
 from orcast.payoffs import CellGrid, CellPayoff
 from orcast.payoffs.regret import RegretCellPayoff
 
@@ -77,7 +78,7 @@ class CandidateSearch:
     def __init__(
         self,
         ledger: Ledger,
-        layout: LedgerLayout,
+        layout: Layout,
         cell_payoffs: Sequence[CellPayoff],
         context: Array,
         reserved: float,
