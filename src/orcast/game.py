@@ -27,7 +27,7 @@ from orcast.locks import GameLock, locked
 from orcast.payoffs import Payoff, default_payoff
 from orcast.rounds import Rounds
 from orcast.serialise import plain_features
-from orcast.spaces import Line, OrderedSpace, Space
+from orcast.spaces import Binary, Line, OrderedSpace, Space
 from orcast.spaces.base import whole
 from orcast.validation import number, short, warn_user
 
@@ -119,6 +119,7 @@ class Forecaster:
     default_oracle: ClassVar[type[Oracle]] = Equilibrium
     expert_required: ClassVar[bool] = False
     _ordered, _ends = False, (-math.inf, math.inf)  # ends of an ordered space
+    _binary = False
     _outside_reported = False  # whether the user knows that a forecast lies beyond the space
     _features_seen = False  # whether features were given, and the user knows if nothing looks at them
     _precision_reported = False  # whether the user knows that spreads are lost beside an offset
@@ -156,6 +157,7 @@ class Forecaster:
         self.pool = pool
         self.seasons = _checked_seasons(seasons)
         self.space: Space = Line() if space is None else space
+        self._binary = isinstance(self.space, Binary)
         if isinstance(self.space, OrderedSpace):
             self._ordered, self._ends = True, (self.space.low, self.space.high)
         self.randomised = seed_of(randomised)
@@ -302,12 +304,9 @@ class Forecaster:
     def update(self, y: Any, *, id: Hashable = None) -> None:
         """Settle the unnamed round, or a named one, with its outcome."""
         with self.lock:
-            self._update(y, id)
-
-    def _update(self, y: Any, id: Hashable) -> None:
-        if id is None:
-            self.rounds.check_unnamed()
-        self.rounds.settle(self.space.outcome(y, self.outside), id=id)
+            if id is None:
+                self.rounds.check_unnamed()
+            self.rounds.settle(self.space.outcome(y, self.outside), id=id)
 
     @locked
     def drop(self, id: Hashable = None) -> None:
@@ -336,6 +335,8 @@ class Forecaster:
         if experts is None:
             if forecast is None:
                 return None
+            if self._binary and type(forecast) is float and 0.0 <= forecast <= 1.0 and self._experts == (ALONE,):
+                return np.array(((1.0 - forecast, forecast),))
             row, crossed = expert_row(forecast, self.space)
             if crossed:
                 self._report_crossing(crossed)

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from orcast.engine.base import Engine
 from orcast.engine.dense.engine import DenseEngine, DenseRecord
-from orcast.engine.finite import FiniteEngine
 from orcast.engine.ordered import LEFT, RIGHT, OrderedEngine
 from orcast.kernels.ledger import combine_arrays
 from orcast.kernels.state import Round
@@ -32,7 +31,7 @@ WEIGHT = int(Account.WEIGHT)
 def issued(engine: Engine, record: Any) -> Any:
     """The forecast of a round; its certificate can say the half-space value of this moment, now or later."""
     forecast = engine.forecast(record)
-    if not isinstance(engine, (OrderedEngine, FiniteEngine)) and forecast.certificate.lacks_half_space:
+    if isinstance(engine, DenseEngine) and forecast.certificate.lacks_half_space:
         ledger = engine.ledger
         total, weight = ledger.total.copy(), max(ledger.account.item(WEIGHT), 1.0)
         forecast.certificate.find_half_space_by(lambda: largest(engine, ledger, record, total) / weight)
