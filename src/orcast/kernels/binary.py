@@ -40,9 +40,7 @@ LEAST_CURVATURE = 0.01
 TABLE = finite_state.LEARNER_TABLE
 KNOT_COUNT = len(finite_state.KNOTS)
 PADDED = [used + (0,) * (MOST_USED - len(used)) for _, _, used in TABLE]
-VARIANCES = [
-    [finite_state.VARIANCES[j] for j in used] + [0.0] * (MOST_USED - len(used)) for _, _, used in TABLE
-]
+VARIANCES = [[finite_state.VARIANCES[j] for j in used] + [0.0] * (MOST_USED - len(used)) for _, _, used in TABLE]
 KNOT_ROW = np.array(finite_state.KNOTS)
 # Learning rates by horizon; stale losses also weigh less.
 RATE_ROW = np.array([0.5, 1.0, 1.0])
