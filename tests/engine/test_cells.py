@@ -7,8 +7,7 @@ from hypothesis import given
 
 import orcast as oc
 from helpers import Vector, cells_around, quantile_rows, record_of, slow_locate, units
-from orcast.forecasts import PERCENTS
-from orcast.kernels.cells import locate_arrays, read_quantiles_arrays, rebin_arrays
+from orcast.kernels.cells import locate_arrays, rebin_arrays
 from orcast.kernels.equilibrium import crps_difference_arrays
 from orcast.spaces import TAIL_MASS
 
@@ -235,19 +234,10 @@ def played(draw: st.DrawFn) -> oc.Forecast:
     return oc.Forecast(left, right, mass / mass.sum())
 
 
-@given(played())
-def test_quantiles_are_read_as_the_forecast_reads_them(p: oc.Forecast) -> None:
-    out = np.empty(PERCENTS.size)
-    read_quantiles_arrays(p.mass.size, p.left, p.right, p.mass, PERCENTS, out)
-    assert out == pytest.approx(p.quantile(PERCENTS), abs=1e-9)
-
-
 def test_the_ends_of_the_levels_can_be_read() -> None:
     left, right, mass = np.array([0.0, 0.0, 1.0]), np.array([0.0, 1.0, 1.0]), np.array([0.25, 0.5, 0.25])
     levels = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
-    out = np.empty(5)
-    read_quantiles_arrays(3, left, right, mass, levels, out)
-    assert out.tolist() == [0.0, 0.0, 0.5, 1.0, 1.0] == oc.Forecast(left, right, mass).quantile(levels).tolist()
+    assert oc.Forecast(left, right, mass).quantile(levels).tolist() == [0.0, 0.0, 0.5, 1.0, 1.0]
 
 
 @given(played(), played(), units)

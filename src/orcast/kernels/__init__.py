@@ -8,7 +8,15 @@ ORCAST_KERNELS=python in the environment takes the Python files even if compiled
 
 import os
 import sys
+import warnings
 from importlib.machinery import SOURCE_SUFFIXES, FileFinder, SourceFileLoader
 
 if os.environ.get("ORCAST_KERNELS") == "python":
     sys.path_importer_cache[__path__[0]] = FileFinder(__path__[0], (SourceFileLoader, SOURCE_SUFFIXES))
+elif sys.platform != "emscripten" and not any(name.endswith((".so", ".pyd")) for name in os.listdir(__path__[0])):
+    warnings.warn(
+        "the kernels of orcast are not compiled and run as Python, about 100 times slower: install a C compiler and "
+        "install orcast again, or set ORCAST_KERNELS=python to use them as they are",
+        RuntimeWarning,
+        stacklevel=2,
+    )

@@ -223,4 +223,3 @@ cdef class Round:
 
 cpdef Round restored_round(Rules rules, object row, object whole)
 cdef void attach(Rules rules, Round round, double *row, int64_t *slots) noexcept nogil
-cdef void copy_round(Round source, Round target) noexcept nogil

@@ -396,14 +396,6 @@ def attach(rules, round, row, slots):
     round.expected = cut(row, at, rules.witnesses)
 
 
-def copy_round(source, target):
-    """Copy all numbers of a round into another."""
-    for i in range(source.rules.round_size):
-        target.numbers[i] = source.numbers[i]
-    for i in range(source.rules.cells):
-        target.slots[i] = source.slots[i]
-
-
 # Sizes of the records of a round.
 INFO_SIZE, CERTIFICATE_SIZE = len(records.INFO), len(records.CERTIFICATE)
 RECORD_SIZE, LEARNER_SIZE = len(records.TRACKER_RECORD), len(records.LEARNER_RECORD)
