@@ -165,9 +165,7 @@ class BinaryForecast(FiniteForecast):
         self._mass, self._certificate, self._why = p, certificate, None
 
     @classmethod
-    def trusted(
-        cls, space: FiniteSpace, mass: Array | float, certificate: Given, why: Why | None = None
-    ) -> Self:
+    def trusted(cls, space: FiniteSpace, mass: Array | float, certificate: Given, why: Why | None = None) -> Self:
         """From two masses, or from the probability of a yes: no checks, no copies."""
         self = cls.__new__(cls)
         self._mass, self._certificate, self._why = mass, certificate, why
@@ -497,9 +495,7 @@ _CLASSES: dict[type, type[FiniteForecast]] = {
 }
 
 
-def forecast_on(
-    space: FiniteSpace, mass: Array, certificate: Given = None, why: Why | None = None
-) -> FiniteForecast:
+def forecast_on(space: FiniteSpace, mass: Array, certificate: Given = None, why: Why | None = None) -> FiniteForecast:
     """The forecast with these masses on a finite space; they are trusted and not copied.
 
     >>> forecast_on(Labels(["no", "yes"]), np.array([0.25, 0.75]))
