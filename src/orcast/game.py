@@ -17,6 +17,7 @@ from orcast.coins import seed_of
 from orcast.constants import LONGEST_SEASON, SHORTEST_SEASON
 from orcast.engine import Committee, Engine, Equilibrium, Oracle
 from orcast.engine.bound_payoff import BoundPayoff
+from orcast.engine.finite import FiniteEngine
 from orcast.engine.half_space import issued
 from orcast.engine.ordered import OrderedEngine
 from orcast.features import FeatureReader
@@ -27,7 +28,7 @@ from orcast.locks import GameLock, locked
 from orcast.payoffs import Payoff, default_payoff
 from orcast.rounds import Rounds
 from orcast.serialise import plain_features
-from orcast.spaces import Binary, Line, OrderedSpace, Space
+from orcast.spaces import Line, OrderedSpace, Space
 from orcast.spaces.base import whole
 from orcast.validation import number, short, warn_user
 
@@ -119,7 +120,7 @@ class Forecaster:
     default_oracle: ClassVar[type[Oracle]] = Equilibrium
     expert_required: ClassVar[bool] = False
     _ordered, _ends = False, (-math.inf, math.inf)  # ends of an ordered space
-    _binary = False
+    _takes_floats = False  # whether the engine takes the probability of a single expert as a number
     _outside_reported = False  # whether the user knows that a forecast lies beyond the space
     _features_seen = False  # whether features were given, and the user knows if nothing looks at them
     _precision_reported = False  # whether the user knows that spreads are lost beside an offset
@@ -157,7 +158,6 @@ class Forecaster:
         self.pool = pool
         self.seasons = _checked_seasons(seasons)
         self.space: Space = Line() if space is None else space
-        self._binary = isinstance(self.space, Binary)
         if isinstance(self.space, OrderedSpace):
             self._ordered, self._ends = True, (self.space.low, self.space.high)
         self.randomised = seed_of(randomised)
@@ -187,6 +187,7 @@ class Forecaster:
             engine.presume_seasons(self.seasons)
         self.rounds = Rounds(engine, self.max_pending, self.pool, seed=self.randomised)
         self._experts = experts
+        self._takes_floats = isinstance(engine, FiniteEngine) and engine.binary and experts == (ALONE,)
 
     def _bound(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None) -> Engine:
         """An engine, which listens to the pool if there is one."""
@@ -262,7 +263,7 @@ class Forecaster:
         ((), True)
         """
 
-        def look(rows: Array | None, features: Any) -> Any:
+        def look(rows: Array | float | None, features: Any) -> Any:
             # a payoff may learn its size from what it sees first
             with self.rounds.branch():
                 return issued(self.engine, self.rounds.peek(rows, features))
@@ -286,7 +287,7 @@ class Forecaster:
 
     def _looked_at(
         self,
-        look: Callable[[Array | None, Any], Any],
+        look: Callable[[Array | float | None, Any], Any],
         forecast: object,
         experts: Mapping[str, object] | None,
         x: Any,
@@ -330,13 +331,16 @@ class Forecaster:
         """What was promised and what was kept, so far."""
         return self.engine.guarantee()
 
-    def _rows(self, forecast: object, experts: Mapping[str, object] | None) -> Array | None:
-        """The experts' forecasts, a row each, in the order of their names; nan for one that is missing."""
+    def _rows(self, forecast: object, experts: Mapping[str, object] | None) -> Array | float | None:
+        """Forecasts of the experts, a row each, in the order of their names; nan for a missing one.
+
+        The probability of a single expert may stay a number.
+        """
         if experts is None:
             if forecast is None:
                 return None
-            if self._binary and type(forecast) is float and 0.0 <= forecast <= 1.0 and self._experts == (ALONE,):
-                return np.array(((1.0 - forecast, forecast),))
+            if self._takes_floats and type(forecast) is float and 0.0 <= forecast <= 1.0:
+                return forecast
             row, crossed = expert_row(forecast, self.space)
             if crossed:
                 self._report_crossing(crossed)

@@ -218,7 +218,7 @@ class Rounds(PendingById[PendingRound]):
     # --- a round
     def peek(
         self,
-        rows: Array | None,
+        rows: Any,
         features: Any = None,
         *,
         outstanding: float | None = None,
@@ -238,7 +238,7 @@ class Rounds(PendingById[PendingRound]):
         self._toss(record, self.issued + 1)
         return record
 
-    def learnt(self, rows: Array | None, features: Any = None) -> Any:
+    def learnt(self, rows: Any, features: Any = None) -> Any:
         """What was learnt of the experts' rows, before the guarantee has its say."""
         learnt = getattr(self.engine, "learnt", None)
         if learnt is None:
@@ -250,7 +250,7 @@ class Rounds(PendingById[PendingRound]):
         if self.seed is not None:
             record.set_coin(coins(self.seed, number, 1)[0])
 
-    def issue(self, rows: Array | None, features: Any = None, *, id: Hashable = None) -> PendingRound:
+    def issue(self, rows: Any, features: Any = None, *, id: Hashable = None) -> PendingRound:
         """Compute a round around the experts' rows and keep it under a new id, or as the unnamed one."""
         if self.pending and self.leaving(id):
             return self._replace(rows, features, id)
@@ -263,7 +263,7 @@ class Rounds(PendingById[PendingRound]):
             )
         return self.keep(record, id=id)
 
-    def _replace(self, rows: Array | None, features: Any, id: Hashable) -> PendingRound:
+    def _replace(self, rows: Any, features: Any, id: Hashable) -> PendingRound:
         """Issue a round in place of one that makes way for it."""
         (other,) = self.leaving(id)
         # computed as if that one were gone already, which it is only if nothing is refused

@@ -21,7 +21,7 @@ from orcast.kernels import binary as binary_kernels
 from orcast.kernels import finite_members, records
 from orcast.kernels import finite_rounds as kernels
 from orcast.kernels.finite_rounds import BINARY_TEMPERATURE
-from orcast.kernels.finite_state import FiniteRound, FiniteRules, FiniteState, restored_finite_round
+from orcast.kernels.finite_state import FiniteMoment, FiniteRound, FiniteRules, FiniteState, restored_finite_round
 from orcast.ledger import Certificate, Guarantee, Ledger
 from orcast.payoffs import BinaryCalibration, Calibeating, CellGrid, LabelCalibration, MomentMatching, NoRegret, Payoff
 from orcast.scores import Brier
@@ -34,7 +34,6 @@ CALIBRATION = (BinaryCalibration, LabelCalibration)
 # Rounds in one call of the compiled loop: between two calls Python can be interrupted.
 AT_ONCE = 2000
 # Columns of the records that Python reads.
-WEIGHT = records.ACCOUNT.index("weight")
 EXCESS, ROUNDS = records.FINITE_RIVAL.index("excess"), records.FINITE_RIVAL.index("rounds")
 MEAN, SD = records.ROUND_LOG.index("mean"), records.ROUND_LOG.index("sd")
 
@@ -51,33 +50,6 @@ def plays(bound_payoff: BoundPayoff) -> bool:
         elif not isinstance(payoff, MomentMatching):
             return False
     return isinstance(bound_payoff.space, (Binary, Labels)) and all(len(found) <= 1 for found in grids.values())
-
-
-class Moment:
-    """Ledger at the time of a forecast, for its certificate and explanation."""
-
-    __slots__ = ("engine", "round", "total", "weight")
-
-    def __init__(self, engine: FiniteEngine, round: FiniteRound) -> None:
-        self.engine, self.round, self.total = engine, round, engine.ledger.total.copy()
-        self.weight = engine.ledger.account.item(WEIGHT)
-
-    def certificate(self) -> Certificate:
-        """Certificate of the forecast."""
-        found = _ledger.certificate_of(self.round.certificate_row)
-        found.find_half_space_by(self.half_space)
-        return found
-
-    def half_space(self) -> float:
-        """Largest <mean payoff, payoff(p, y)> over the outcomes y."""
-        from orcast.engine.half_space import largest
-
-        return largest(self.engine, self.engine.ledger, self.round, self.total) / max(self.weight, 1.0)
-
-    def explanation(self) -> Any:
-        """Explanation of the forecast."""
-        engine, round = self.engine, self.round
-        return explanation(engine.space, engine._cell_grid(round), engine._tilts(round, self.total))
 
 
 class FiniteEngine:
@@ -138,29 +110,36 @@ class FiniteEngine:
 
     # --- the round
     def known(
-        self, bound_payoff: BoundPayoff, experts: Array | None, features: Any, rounds: int | None = None
+        self, bound_payoff: BoundPayoff, experts: Array | float | None, features: Any, rounds: int | None = None
     ) -> ContextInputs:
         """Inputs of the contexts of a payoff; `rounds` are those of its ledger, or else of the engine's own."""
         if bound_payoff.needs_last and not self.binary:
             raise TypeError(f"expected a space of numbers for by_last_error(), got {self.space!r}")
         level = math.nan
-        if experts is not None and bound_payoff.needs_expert:
-            pool = finite_members.pooled(self.state, experts.reshape(-1))
+        if isinstance(experts, float):
+            level = experts
+        elif experts is not None and bound_payoff.needs_expert:
+            pool = finite_members.pooled(self.state, experts)
             level = float(pool[1] if self.binary else pool.max())
         settled = self.ledger.rounds if rounds is None else rounds
         last = self.state.view("last").item(0) if self.binary and settled else math.nan
         return ContextInputs(features, level, math.nan, last)
 
     def predict(
-        self, experts: Array | None, features: Any = None, *, pending: float = 0.0, reserved: float = 0.0
+        self, experts: Array | float | None, features: Any = None, *, pending: float = 0.0, reserved: float = 0.0
     ) -> FiniteRound:
-        """Compute a round around the experts' masses (or without any); the state does not change."""
+        """Compute a round around the experts' masses (or without any); the state does not change.
+
+        On `Binary` the masses of a single expert may be given as its probability of 1, which is faster.
+        """
         context = None
         if not self._plain:
             context = self.bound_payoff.context(self.known(self.bound_payoff, experts, features))
+        if isinstance(experts, float):
+            return kernels.predict_probability(self.state, experts, pending, reserved, context)
         return kernels.predict_finite(self.state, experts, pending, reserved, context)
 
-    def learnt(self, experts: Array | None, features: Any = None, *, pending: float = 0.0) -> FiniteForecast:
+    def learnt(self, experts: Array | float | None, features: Any = None, *, pending: float = 0.0) -> FiniteForecast:
         """Forecast of the committee before the last layer."""
         return forecast_on(self.space, self.predict(experts, features, pending=pending).view("prior").copy())
 
@@ -184,7 +163,7 @@ class FiniteEngine:
     def run(
         self, experts: Array, features: Sequence[Any] | None, outcomes: Array, levels: Array
     ) -> tuple[Array, Array]:
-        """Run many rounds in compiled loops: masses of the forecasts (on `Binary` probabilities of 1), and their log."""
+        """Run many rounds in compiled loops: masses of each forecast (on `Binary` that of 1), and its log."""
         count, cells = len(outcomes), self.space.cells
         played, log = np.empty((count, cells)), np.full((count, _ledger.ROUND_LOG_SIZE), np.nan)
         contexts = np.ones((count, self.rules.groups))
@@ -205,10 +184,26 @@ class FiniteEngine:
     # --- the public forecast
     def forecast(self, record: FiniteRound) -> FiniteForecast:
         """Forecast of a round; its certificate and explanation are made when they are read."""
-        moment = Moment(self, record)
+        moment = FiniteMoment(self, self.state, record)
         if self.binary:
             return BinaryForecast.trusted(self.space, record.probability(1), moment.certificate, moment.explanation)
         return forecast_on(self.space, record.view("played").copy(), moment.certificate, moment.explanation)
+
+    def certificate_at(self, moment: FiniteMoment) -> Certificate:
+        """Certificate of a forecast; its half-space value is computed when it is read."""
+        found = _ledger.certificate_of(moment.round.certificate_row)
+
+        def half_space() -> float:
+            from orcast.engine.half_space import largest
+
+            return largest(self, self.ledger, moment.round, moment.total) / moment.weight
+
+        found.find_half_space_by(half_space)
+        return found
+
+    def explanation_at(self, moment: FiniteMoment) -> Any:
+        """Explanation of a forecast."""
+        return explanation(self.space, self._cell_grid(moment.round), self._tilts(moment.round, moment.total))
 
     def _cell_grid(self, record: FiniteRound) -> tuple[CellGrid, Array]:
         grid = CellGrid(self.space, self.space.cells, expert=record.view("pool"), experts=record.view("experts"))

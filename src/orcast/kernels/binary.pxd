@@ -21,9 +21,13 @@ cdef int64_t *SPREAD_AT
 cdef double log_odds(double p, double most) noexcept nogil
 cdef double log_loss(double z, double y) noexcept nogil
 cdef void observe(BinaryStatistics *statistics, double x, FiniteRound round) noexcept nogil
-cdef double learner_odds(FiniteState state, Py_ssize_t i, double offset, double pending, FiniteRound round) noexcept nogil
+cdef double learner_odds(
+    FiniteState state, Py_ssize_t i, double offset, double pending, FiniteRound round
+) noexcept nogil
 cdef double committee(FiniteState state, double x, double pending, FiniteRound round) noexcept nogil
-cdef void step(FiniteState state, Py_ssize_t i, FiniteRound round, double y, double weight, double *f, double *gain) noexcept nogil
+cdef void step(
+    FiniteState state, Py_ssize_t i, FiniteRound round, double y, double weight, double *f, double *gain
+) noexcept nogil
 cdef void teach(FiniteState state, FiniteRound round, double pending, double y, Workspace w) noexcept nogil
 cdef void learn_statistics(BinaryStatistics *statistics, FiniteRound round, double y, double weight) noexcept nogil
 cpdef object start(FiniteState state)

@@ -89,7 +89,7 @@ def log_loss(z, y):
 
 def observe(statistics, x, round):
     """Write the expert's log odds and the features of the round."""
-    features, named = round.learner_features, round.named
+    features, named = round.inputs, round.named
     z = log_odds(x, MOST_EXPERT)
     round.odds.probability = x
     round.odds.expert = z
@@ -124,7 +124,7 @@ def learner_odds(state, i, offset, pending, round):
     total = 0.0
     at = THETA_AT[i]
     for j in range(USED[i]):
-        total += state.theta[at + j] * round.learner_features[USED_FEATURES[i * MOST_USED + j]]
+        total += state.theta[at + j] * round.inputs[USED_FEATURES[i * MOST_USED + j]]
     if pending > 0.0 and DISCOUNT[i] < 1.0:
         total *= real_power(DISCOUNT[i], pending)
     z = min(max(offset + total, -MOST_EXPERT), MOST_EXPERT)
@@ -177,7 +177,7 @@ def step(state, i, round, y, weight, f, gain):
     # its log odds now, not those of the forecast: a batch of outcomes is no reason to take the same step many times
     z = round.odds.expert if i < FIRST_STAGE else round.odds.first_stage
     for j in range(count):
-        f[j] = round.learner_features[USED_FEATURES[i * MOST_USED + j]]
+        f[j] = round.inputs[USED_FEATURES[i * MOST_USED + j]]
         z += theta[j] * f[j]
     z = min(max(z, -MOST_EXPERT), MOST_EXPERT)
     variance = 0.0

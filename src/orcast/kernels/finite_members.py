@@ -131,9 +131,11 @@ def teach_members(rules, state, base, masses, weight, k):
 
 
 def pooled(state, experts):
-    """Pool of the experts, whose masses lie in a 1-d array."""
-    pool = np.empty(state.rules.cells)
-    pool_masses(state.rules, state.pool, readable_of(experts), numbers_of(pool))
+    """Pool of the experts, whose masses are the rows of an array."""
+    rules, flat, pool = state.rules, experts.reshape(-1), np.empty(state.rules.cells)
+    if len(flat) != rules.rivals * rules.cells:
+        raise ValueError(f"expected {rules.rivals} x {rules.cells} masses, got {len(flat)}")
+    pool_masses(rules, state.pool, readable_of(flat), numbers_of(pool))
     return pool
 
 

@@ -15,21 +15,37 @@ from orcast.kernels.state cimport ROUND_LOG_SIZE, RoundLog, as_log
 
 cdef double BINARY_LOSS_DISCOUNT, LOSS_DISCOUNT, OWN_EXPECTATION_WEIGHT, SETTLING, REGRET_PART, LEAST_UNIT, NAN
 
-cdef void place_experts(FiniteRules rules, FiniteState state, double *experts, Py_ssize_t count, FiniteRound round) noexcept nogil
+cdef void place_experts(
+    FiniteRules rules, FiniteState state, double *experts, Py_ssize_t count, FiniteRound round
+) noexcept nogil
 cdef void set_units(FiniteRules rules, FiniteState state, FiniteRound round) noexcept nogil
 cdef void set_prior(FiniteRules rules, FiniteState state, double pending, FiniteRound round) noexcept nogil
 cdef void new_game(FiniteRules rules, double *total, FiniteRound round, FiniteGame game, Workspace w) noexcept nogil
-cdef void predict(FiniteRules rules, FiniteState state, double *experts, Py_ssize_t count, double pending, double reserved, FiniteRound round, FiniteGame game, Workspace w) noexcept nogil
+cdef void predict(
+    FiniteRules rules, FiniteState state, double *experts, Py_ssize_t count, double pending, double reserved,
+    FiniteRound round, FiniteGame game, Workspace w
+) noexcept nogil
 cdef double excess(FiniteRules rules, FiniteRound round, Py_ssize_t e, Py_ssize_t y) noexcept nogil
 cdef void payoff(FiniteRules rules, FiniteRound round, Py_ssize_t y, double *out) noexcept nogil
 cdef void learn_rivals(FiniteRules rules, FiniteRival *rivals, FiniteRound round, Py_ssize_t y) noexcept nogil
-cdef void update(FiniteRules rules, FiniteState state, FiniteRound round, double reserved, Py_ssize_t y, Workspace w) noexcept nogil
+cdef void update(
+    FiniteRules rules, FiniteState state, FiniteRound round, double reserved, Py_ssize_t y, Workspace w
+) noexcept nogil
 
 @cython.locals(w=Workspace, game=FiniteGame, rules=FiniteRules, round=FiniteRound, masses="double *", count=Py_ssize_t)
 cpdef FiniteRound predict_finite(FiniteState state, object experts, double pending, double reserved, object context)
+@cython.locals(w=Workspace, game=FiniteGame, rules=FiniteRules, round=FiniteRound)
+cpdef FiniteRound predict_probability(
+    FiniteState state, double probability, double pending, double reserved, object context
+)
 @cython.locals(w=Workspace)
 cpdef object update_finite(FiniteState state, FiniteRound round, double reserved, Py_ssize_t y)
 cpdef object payoff_finite(FiniteRound round, Py_ssize_t y)
-@cython.locals(w=Workspace, game=FiniteGame, round=FiniteRound)
+@cython.locals(w=Workspace, game=FiniteGame, rules=FiniteRules, round=FiniteRound)
 cpdef object run(FiniteState state, object experts, object contexts, object outcomes, object played, object round_log)
-cdef void run_rounds(FiniteRules rules, FiniteState state, double *experts, double *contexts, int64_t *outcomes, Py_ssize_t count, FiniteRound round, double *played, double *logs, FiniteGame game, Workspace w) noexcept nogil
+cdef int check_cell(FiniteRound round, Py_ssize_t y) except -1
+cdef int set_context(FiniteRound round, object context) except -1
+cdef void run_rounds(
+    FiniteRules rules, FiniteState state, double *experts, double *contexts, int64_t *outcomes, Py_ssize_t count,
+    FiniteRound round, double *played, double *logs, FiniteGame game, Workspace w
+) noexcept nogil

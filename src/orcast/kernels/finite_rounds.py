@@ -242,25 +242,57 @@ def run_rounds(rules, state, experts, contexts, outcomes, count, round, played, 
 # --- entry points
 
 
+def check_cell(round, y):
+    """Refuse an outcome in no cell."""
+    if not 0 <= y < round.rules.cells:
+        raise ValueError(f"expected an outcome in {round.rules.cells} cells, got cell {y}")
+    return 0
+
+
+def set_context(round, context):
+    """Give a round its contexts."""
+    if len(context) != round.rules.groups:
+        raise ValueError(f"expected a context of {round.rules.groups} numbers, got {len(context)}")
+    copy(readable_of(context), round.rules.groups, round.context)
+    return 0
+
+
 def predict_finite(state, experts, pending, reserved, context):
     """New round around the masses of all experts, or None; `context` has the contexts of all parts, None: all are 1."""
-    rules, round = state.rules, FiniteRound(state.rules)
-    w, game = workspace(), finite_game()
-    count, masses = 0, round.experts
+    rules, round, game = state.rules, FiniteRound(state.rules), finite_game()
+    count, masses, w = 0, round.experts, game.w
     if experts is not None:
         flat = experts.reshape(-1)
         if len(flat) != rules.rivals * rules.cells:
             raise ValueError(f"expected {rules.rivals} x {rules.cells} masses, got {len(flat)}")
         count, masses = rules.rivals, readable_of(flat)
     if context is not None:
-        copy(readable_of(context), rules.groups, round.context)
+        set_context(round, context)
     with cython.nogil:
         predict(rules, state, masses, count, pending, reserved, round, game, w)
     return round
 
 
+def predict_probability(state, probability, pending, reserved, context):
+    """New round on two cells around the probability of the second by a single expert."""
+    rules, round, game = state.rules, FiniteRound(state.rules), finite_game()
+    if rules.rivals != 1 or rules.cells != 2:
+        raise ValueError(f"expected an expert on two cells, got {rules.rivals} on {rules.cells}")
+    w, masses = game.w, round.experts
+    if context is not None:
+        set_context(round, context)
+    masses[0] = 1.0 - probability
+    masses[1] = probability
+    with cython.nogil:
+        predict(rules, state, masses, 1, pending, reserved, round, game, w)
+    return round
+
+
 def update_finite(state, round, reserved, y):
     """Settle an outcome in cell y and update the learners."""
+    check_cell(round, y)
+    if round.rules.round_size != state.rules.round_size:
+        raise ValueError("expected a round of the same rules, got another")
     w = workspace()
     with cython.nogil:
         update(state.rules, state, round, reserved, y, w)
@@ -268,6 +300,7 @@ def update_finite(state, round, reserved, y):
 
 def payoff_finite(round, y):
     """Core payoff of an outcome in cell y."""
+    check_cell(round, y)
     out = np.empty(round.rules.payoff_size)
     payoff(round.rules, round, y, numbers_of(out))
     return out
@@ -278,10 +311,15 @@ def run(state, experts, contexts, outcomes, played, round_log):
 
     `outcomes` are cells (int64). Fills `played`, masses of all cells, and `round_log`.
     """
-    w, game, round = workspace(), finite_game(), FiniteRound(state.rules)
-    count = len(outcomes)
+    game, round = finite_game(), FiniteRound(state.rules)
+    rules, w, count = state.rules, game.w, len(outcomes)
     if count == 0:
         return
+    sizes = count * rules.rivals * rules.cells, count * rules.groups, count * rules.cells, count * ROUND_LOG_SIZE
+    if sizes != (len(experts), len(contexts), len(played), len(round_log)):
+        raise ValueError(f"expected {sizes} numbers for {count} rounds, got others")
+    if outcomes.min() < 0 or outcomes.max() >= rules.cells:
+        raise ValueError(f"expected outcomes in {rules.cells} cells, got others")
     masses, given, cells = readable_of(experts), readable_of(contexts), whole_of(outcomes)
     found, logs = numbers_of(played), numbers_of(round_log)
     with cython.nogil:

@@ -21,21 +21,36 @@ cdef double cell_field(FiniteGame game, double *pulls, Py_ssize_t c, double at) 
 cdef double cell_slope(FiniteGame game, double *pulls, Py_ssize_t c, double at) noexcept nogil
 
 cdef double advantage(FiniteGame game, double q, double eager, double *p, double *pulls) noexcept nogil
-cdef (double, double) bracket(FiniteGame game, double towards, double kappa, double eager, double *p, double *pulls) noexcept nogil
+cdef (double, double) bracket(
+    FiniteGame game, double towards, double kappa, double eager, double *p, double *pulls
+) noexcept nogil
 cdef double root(FiniteGame game, double kappa, double eager, double *p, double *pulls) noexcept nogil
 cdef double strict_root(FiniteGame game, double *p, double *pulls) noexcept nogil
 
-cdef double residual(FiniteGame game, double kappa, double eager, double *log_prior, double *lp, double *p, double *pulls, double *r) noexcept nogil
-cdef double newton(FiniteGame game, double kappa, double eager, double *log_prior, double *p, double *pulls, Workspace w) noexcept nogil
+cdef double residual(
+    FiniteGame game, double kappa, double eager, double *log_prior, double *lp, double *p, double *pulls, double *r
+) noexcept nogil
+cdef double newton(
+    FiniteGame game, double kappa, double eager, double *log_prior, double *p, double *pulls, Workspace w
+) noexcept nogil
 cdef double level_of(FiniteGame game, double kappa, double *pulls, Py_ssize_t c, double at) noexcept nogil
 @cython.locals(up=bint)
 cdef double mass_at(FiniteGame game, double kappa, double *pulls, Py_ssize_t c, double level) noexcept nogil
-cdef double masses_at(FiniteGame game, double kappa, double *pulls, double level, Py_ssize_t given, double mass, double *p) noexcept nogil
+cdef double masses_at(
+    FiniteGame game, double kappa, double *pulls, double level, Py_ssize_t given, double mass, double *p
+) noexcept nogil
 cdef void balance(FiniteGame game, double kappa, double *pulls, double *p, Workspace w) noexcept nogil
 cdef void equilibrium(FiniteGame game, double kappa, double eager, double *p, double *pulls, Workspace w) noexcept nogil
 
 cdef (double, double) certify(FiniteGame game, double *p, Workspace w) noexcept nogil
 cdef bint allows(double linear, double bound, double free, double budget) noexcept nogil
-cdef (double, double, double) solve(FiniteGame game, double kappa, double pending, double free, double budget, double *p, Workspace w) noexcept nogil
-cdef (double, double, double) cooled(FiniteGame game, double warm, double free, double budget, double *p, double *pulls, Workspace w) noexcept nogil
-cdef (double, double, double) refined(FiniteGame game, double warm, double cool, double free, double budget, double linear, double bound, double *p, double *pulls, Workspace w) noexcept nogil
+cdef (double, double, double) solve(
+    FiniteGame game, double kappa, double pending, double free, double budget, double *p, Workspace w
+) noexcept nogil
+cdef (double, double, double) cooled(
+    FiniteGame game, double warm, double free, double budget, double *p, double *pulls, Workspace w
+) noexcept nogil
+cdef (double, double, double) refined(
+    FiniteGame game, double warm, double cool, double free, double budget, double linear, double bound, double *p,
+    double *pulls, Workspace w
+) noexcept nogil

@@ -1,5 +1,5 @@
 cimport cython
-from orcast.kernels.rows cimport cut, numbers_of
+from orcast.kernels.rows cimport Workspace, copy, cut, numbers_of, workspace
 from orcast.kernels.state cimport HORIZONS, Account, Certificate, GroupAccount, Layout, as_account, as_certificate
 from orcast.kernels.state cimport as_group_accounts
 
@@ -37,6 +37,13 @@ cdef inline BinaryOdds *as_binary_odds(double *row) noexcept nogil:
 cdef inline BinaryFeatures *as_binary_features(double *row) noexcept nogil:
     return <BinaryFeatures *> row
 
+cdef extern from "Python.h":
+    char *PyByteArray_AsString(object memory) except NULL
+
+cdef inline double *pointer_to(object memory) except NULL:
+    return <double *> PyByteArray_AsString(memory)
+cdef double *numbers_in(object memory) except NULL
+
 cdef class FiniteRules:
     cdef readonly Layout layout
     cdef readonly dict options, state_places, round_places
@@ -69,7 +76,7 @@ cdef class FiniteState:
 
 cdef class FiniteRound:
     cdef readonly FiniteRules rules
-    cdef readonly object row
+    cdef object memory, array
     cdef double *numbers
     cdef FiniteInfo *info
     cdef Certificate *certificate
@@ -81,7 +88,7 @@ cdef class FiniteRound:
     cdef double *prior
     cdef double *played
     cdef BinaryOdds *odds
-    cdef double *learner_features
+    cdef double *inputs
     cdef BinaryFeatures *named
     cdef double *learners
     cdef double *members
@@ -95,7 +102,14 @@ cdef class FiniteRound:
 
 cpdef FiniteRound restored_finite_round(FiniteRules rules, object row)
 
+cdef class FiniteMoment:
+    cdef readonly object engine
+    cdef readonly FiniteRound round
+    cdef readonly double weight
+    cdef object memory
+
 cdef class FiniteGame:
+    cdef Workspace w
     cdef Py_ssize_t cells, first, events, vertices, rivals
     cdef double *owed
     cdef double *fixed

@@ -28,7 +28,7 @@ if not cython.compiled:
         as_finite_rivals,
         as_group_accounts,
     )
-    from orcast.kernels.rows import cut, numbers_of
+    from orcast.kernels.rows import copy, cut, numbers_of, workspace
     from orcast.kernels.state import HORIZONS
 
 # --- logistic learners on two cells
@@ -81,6 +81,13 @@ FINITE_FIELDS = {
 }
 
 THREAD = threading.local()
+
+
+def numbers_in(memory):
+    """Numbers that lie in a bytearray; without numpy, which would take longer than most rounds have time for."""
+    if cython.compiled:
+        return pointer_to(memory)  # noqa: F821
+    return memoryview(memory).cast("d")
 
 
 class FiniteRules:
@@ -221,20 +228,28 @@ class FiniteRound:
     """Numbers of a forecast that its outcome will need; a new round has contexts of 1.
 
     experts: masses, a row each, nan where missing; units: of the regrets; pool: mean of the experts; base: where the
-    members start, the pool moved along the axes if there are any; played: the forecast; odds, features, learners: of
-    the logistic learners; members: masses of each; moved: the pool as each learner of the axes moves it.
+    members start, the pool moved along the axes if there are any; played: the forecast; odds, inputs (the array
+    "features") and learners: of the logistic learners; members: masses of each; moved: the pool as each learner of the
+    axes moves it.
     """
 
     def __init__(self, rules: FiniteRules):
-        self.rules, self.row = rules, np.zeros(rules.round_size)
+        self.rules, self.memory, self.array = rules, bytearray(8 * rules.round_size), None
         self.attach()
         for i in range(rules.groups):
             self.context[i] = 1.0
 
+    @property
+    def row(self):
+        """All numbers of the round as an array."""
+        if self.array is None:
+            self.array = np.frombuffer(self.memory)
+        return self.array
+
     def attach(self):
         """Let the fields lie in the row."""
         rules = self.rules
-        row = numbers_of(self.row)
+        row = numbers_in(self.memory)
         cells, rivals, logistic, at = rules.cells, rules.rivals, rules.logistic, FINITE_INFO_SIZE
         self.numbers = row
         self.info = as_finite_info(cut(row, 0, FINITE_INFO_SIZE))
@@ -251,7 +266,7 @@ class FiniteRound:
         at += 4 * cells
         self.odds = as_binary_odds(cut(row, at, logistic * ODDS_SIZE))
         at += logistic * ODDS_SIZE
-        self.learner_features = cut(row, at, logistic * FEATURES)
+        self.inputs = cut(row, at, logistic * FEATURES)
         self.named = as_binary_features(cut(row, at, logistic * FEATURES))
         at += logistic * FEATURES
         self.learners = cut(row, at, logistic * LEARNERS)
@@ -308,6 +323,28 @@ def restored_finite_round(rules, row):
     return round
 
 
+class FiniteMoment:
+    """State at the time of a forecast; the engine makes its certificate and explanation when they are read."""
+
+    def __init__(self, engine, state: FiniteState, round: FiniteRound):
+        self.engine, self.round, self.weight = engine, round, max(state.account.weight, 1.0)
+        self.memory = bytearray(8 * state.rules.layout.size)
+        copy(state.total, state.rules.layout.size, numbers_in(self.memory))
+
+    @property
+    def total(self):
+        """Cumulative payoff."""
+        return np.frombuffer(self.memory)
+
+    def certificate(self):
+        """Certificate of the forecast."""
+        return self.engine.certificate_at(self)
+
+    def explanation(self):
+        """Explanation of the forecast."""
+        return self.engine.explanation_at(self)
+
+
 class FiniteGame:
     """Problem of the last layer: cumulative payoffs, the experts and the prior; its rows are scratch memory.
 
@@ -315,8 +352,11 @@ class FiniteGame:
     first event; fixed: pull on each event that does not depend on p; fixed_size: factor of the squared error of each
     event, of the payoffs that do not depend on p; hat_factor: squared weight times the squared norm of the context, of
     the hats of the forecast; owed_regret: cumulative regret against each of the `rivals`; odds: log odds of the second
-    cell in the prior.
+    cell in the prior. `w` is the scratch memory of the thread.
     """
+
+    def __init__(self):
+        self.w = workspace()
 
 
 def finite_game():

@@ -1,4 +1,4 @@
-"""Hat functions of probabilities, and the payoffs of events that they make; `payoffs.cell_payoffs` has them in numpy."""
+"""Hat functions of probabilities, and the payoffs of events; `payoffs.cell_payoffs` has the same in numpy."""
 
 try:
     import cython

@@ -48,7 +48,7 @@ OVERDRAFT, HOLDS = records.CERTIFICATE.index("overdraft"), records.CERTIFICATE.i
 
 @dataclass(slots=True)
 class DenseRecord:
-    """Pending round: that of its prior, its own arrays, its features, its payoffs on cells (remade after a load)."""
+    """Pending round: that of its prior, own arrays, features, and its payoffs on cells (remade after a load)."""
 
     round: Round | FiniteRound
     context: Array
