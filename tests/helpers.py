@@ -15,8 +15,7 @@ from orcast.kernels import cells as cell_kernels
 from orcast.kernels import records
 from orcast.kernels.equilibrium import payoff_arrays
 from orcast.kernels.judging import certify_arrays
-from orcast.kernels.state import Round
-from orcast.ledger import LedgerLayout
+from orcast.kernels.state import Layout, Round
 from orcast.payoffs import Payoff
 from orcast.spaces import TAIL_MASS, OrderedSpace, Space
 
@@ -177,7 +176,7 @@ def witnesses(engine: OrderedEngine, round: Round, features: object = None) -> N
     return table
 
 
-def whole(layout: LedgerLayout, cell_payoff: Vector, context: Vector) -> Vector:
+def whole(layout: Layout, cell_payoff: Vector, context: Vector) -> Vector:
     """The payoff as the ledger holds it: scale times context (x) the part's share of the core, part after part."""
     parts = []
     for number, (_, size, groups, places, at, _) in enumerate(layout.part_table):

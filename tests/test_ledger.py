@@ -12,7 +12,8 @@ from hypothesis.extra.numpy import arrays
 from helpers import Vector, positive_square, whole
 from orcast import ledger
 from orcast.kernels.ledger import available_slack_arrays, combine_arrays, settle_arrays, squared_norm_arrays
-from orcast.ledger import Ledger, LedgerLayout, PartShape, ledger_layout
+from orcast.kernels.state import Layout
+from orcast.ledger import Ledger, PartShape, ledger_layout
 
 numbers = st.floats(-3, 3, allow_subnormal=False) | st.integers(-1, 1).map(float)
 # Share of a budget that counts as rounding.
@@ -66,7 +67,7 @@ def games(draw: st.DrawFn) -> Game:
 # --- slow twins ---
 
 
-def blocks(layout: LedgerLayout, total: Vector) -> list[Vector]:
+def blocks(layout: Layout, total: Vector) -> list[Vector]:
     """The sums of each part, one-sided ones through their positive part: a row a group."""
     found = []
     for start, size, groups, _, _, one_sided in layout.part_table:
@@ -75,7 +76,7 @@ def blocks(layout: LedgerLayout, total: Vector) -> list[Vector]:
     return found
 
 
-def shares(layout: LedgerLayout, context: Vector) -> list[Vector]:
+def shares(layout: Layout, context: Vector) -> list[Vector]:
     return [context[at : at + groups] for _, _, groups, _, at, _ in layout.part_table]
 
 

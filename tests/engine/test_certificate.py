@@ -33,8 +33,8 @@ from orcast.engine.ordered import PLAYED, OrderedEngine
 from orcast.kernels import records
 from orcast.kernels.equilibrium import crps_difference_arrays
 from orcast.kernels.judging import regret_units_arrays
-from orcast.kernels.state import Round
-from orcast.ledger import Ledger, LedgerLayout, PartShape, ledger_layout
+from orcast.kernels.state import Layout, Round
+from orcast.ledger import Ledger, PartShape, ledger_layout
 from orcast.payoffs import Payoff
 
 SMALL = oc.Interval(-2, 7, cells=12, tail_cells=2)
@@ -312,7 +312,7 @@ def test_a_layout_says_where_things_are() -> None:
             PartShape([2, 0], 2, False, 1.0, 1.0),
         ]
     )
-    assert isinstance(layout, LedgerLayout)
+    assert isinstance(layout, Layout)
     assert layout.part_table.tolist() == [[0, 2, 3, 0, 0, 0], [6, 1, 1, 2, 3, 1], [7, 2, 2, 3, 4, 0]]
     assert layout.place_list.tolist() == [0, 1, 1, 2, 0]
     assert layout.side_list.tolist() == [0.0] * 6 + [1.0] + [0.0] * 4
