@@ -91,7 +91,7 @@ def attack(case: Game, rounds: int, seconds: float) -> Outcome:
     times: list[float] = []
     for turn in play(game, case.opponent(), rounds, experts=case.experts(), x=features_of, rng=rng):
         ledger = game.engine.ledger
-        certificate = game.rounds.pending[turn.id].record.certificate
+        certificate = game.rounds.pending[turn.id].record.certificate_row
         if len(times) % THOROUGH == 0 and certificate[CertificateField.ROUNDS_THEN] == ledger.rounds:
             worst = certificate[CertificateField.WORST] * (1.0 + ROUNDING) + ROUNDING
             uncertified += worst_outcome(game, turn.id)[1] > worst

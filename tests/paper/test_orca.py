@@ -594,7 +594,8 @@ def test_what_was_promised_is_true_whatever_it_does(name: str, number: int) -> N
         check_kept(guarantee)
         assert guarantee.held == pytest.approx(np.mean(held))
         engine: Any = game.engine
-        assert engine.ledger.square == pytest.approx(positive_square(engine.ledger.total, engine.ledger.layout.side_list))
+        book = engine.ledger
+        assert book.square == pytest.approx(positive_square(book.total, book.layout.side_list))
     if name == "quantile" and number != 1:
         assert grown > 0  # so few steps do not win
 
