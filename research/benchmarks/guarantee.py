@@ -32,9 +32,7 @@ WORST = 10
 NEARLY = 0.999
 EXACT = ("Interval", "HalfLine", "Binary", "Labels", "Circle")
 USUAL_MS, LARGEST_MS = 20.0, 200.0
-SETTINGS = {"ORCAST_KERNELS": "compiled"} | dict.fromkeys(
-    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"
-)
+SETTINGS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 @dataclass(frozen=True)
