@@ -151,14 +151,9 @@ def test_every_name_can_be_imported() -> None:
     assert fresh("from orcast import *; import orcast; print(sorted(set(orcast.__all__) - set(dir())))") == "[]"
 
 
-def test_import_is_quick_and_light() -> None:
-    code = (
-        "import sys, time; start = time.process_time(); import orcast; print(time.process_time() - start); "
-        "print(sorted({'scipy', 'numpy'} & sys.modules.keys()))"
-    )
-    answers = [fresh(code).splitlines() for _ in range(3)]
-    assert {modules for _, modules in answers} == {"[]"}
-    assert min(float(seconds) for seconds, _ in answers) < 0.3
+def test_import_is_quick() -> None:
+    code = "import time; start = time.process_time(); import orcast; print(time.process_time() - start)"
+    assert min(float(fresh(code)) for _ in range(3)) < 0.3
 
 
 def test_kernels_are_all_compiled_or_none() -> None:
