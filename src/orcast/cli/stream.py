@@ -23,8 +23,6 @@ Other forecasts are {"mean": 4, "sd": 1}, {"members": [3, 4, 6]}, {"p": 0.7} wit
   "series"  text or a whole number: which game; made when it is first seen.  Left out: one series.
   "id"      text or a number: which round.  Left out: the series has one round at a time, and a new
             forecast takes the place of one that is still pending.
-  "y"       may stand beside a forecast: it is the outcome of the earlier round "of", or of the only
-            pending one, and counts first.  With --state such a line needs an "id".
   "drop"    true: the outcome of this round will never come.
   "x"       features such as {"hour": 14}, for --by.
   "low", "high", "binary", "labels"
