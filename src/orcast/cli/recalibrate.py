@@ -20,15 +20,11 @@ from orcast.cli.column_options import (
     text_columns,
     timing_of,
 )
-from orcast.cli.common import Parts, limited, part, say
+from orcast.cli.common import Parts, part, say
 
 if TYPE_CHECKING:
-    import polars as pl
-
-    from orcast.engine import Oracle
     from orcast.evidence import Evidence
     from orcast.panel import PanelState
-    from orcast.panel.columns import ColumnLayout
     from orcast.panel.frame import Frame
     from orcast.panel.frame_run import FrameRun
 
@@ -39,13 +35,6 @@ column of forecasts and a certificate for each row.  Rows without an outcome get
 The result goes to --out; without it, beside FILE as NAME.orcast.csv (or .parquet, as FILE is), and
 to stdout if FILE is -.  What was found, and how good it was before and after, is printed on stderr.
 Rows are never lost: those without a forecast pass through, and the status column says so."""
-
-# What --oracle may be: the name of a class, and its options.
-ORACLES: dict[str, tuple[str, dict[str, Any]]] = {
-    "committee": ("Committee", {}),
-    "untracked": ("Committee", {"trackers": False}),
-    "equilibrium": ("Equilibrium", {}),
-}
 
 EXAMPLES = """\
   orcast recalibrate cv.csv                                 writes cv.orcast.csv
@@ -87,28 +76,13 @@ def add(parts: Parts) -> None:
         "--replay", action="store_true", help="play a series anew if outcomes were corrected since the state"
     )
     more.add_argument(
-        "--replace", action="store_true", help="put the calibrated forecasts into the columns of the found ones"
-    )
-    more.add_argument(
-        "--oracle",
-        choices=tuple(ORACLES),
-        help="what chooses the forecasts: the committee (the default), the same without a memory of recent errors, "
-        "or the equilibrium alone",
-    )
-    more.add_argument(
         "--pool",
         metavar="COLUMN",
         action="append",
         help="series that agree in it learn together; may be given several times; none: each series by itself "
         "(default: all together)",
     )
-    more.add_argument(
-        "--randomised",
-        type=limited(int),
-        metavar="SEED",
-        help="randomise the quantiles by coins from this seed, for a promise about hard counts",
-    )
-    more.add_argument("--workers", type=limited(int), metavar="N", help="processes (default: as many as cores)")
+    more.add_argument("--workers", type=int, metavar="N", help="threads (default: as many as cores)")
     recalibrate.set_defaults(run=run)
 
 
@@ -157,11 +131,7 @@ def run(options: argparse.Namespace) -> int:
         found = tables.located(table, partial(collect, result, layout, **_bounds(state, low, high), **told))
     if state is not None:
         check_unchanged(options.state, was)
-    tables.write(
-        _replaced(result, frame, layout) if options.replace else result,
-        out,
-        format or tables.Format("csv", table.format.separator),
-    )
+    tables.write(result, out, format or tables.Format("csv", table.format.separator))
     written = [] if out == tables.PIPE else [out]
     if options.report:
         report(options.report, found, table.name)
@@ -200,9 +170,7 @@ def _played(
 
     # a state can go on with forecasts alone
     layout = find_in(frame, pending=state is not None and len(state) > 0, **names_of(options))
-    oracle, timing = _oracle(options.oracle), timing_of(options)
-    more = {"outside": options.outside, "pool": _pool(options.pool), "randomised": options.randomised}
-    asked = FrameOptions(*given, oracle=oracle, timing=timing, **more)
+    asked = FrameOptions(*given, outside=options.outside, timing=timing_of(options), pool=_pool(options.pool))
     run = FrameRun(frame, layout, asked.checked(), state)
     progress = sys.stderr.isatty() and not options.quiet
     run.play(worker_count(options.workers), progress, options.replay)
@@ -225,31 +193,6 @@ def _bounds(state: PanelState | None, low: float | str | None, high: float | str
     sides = ({key: pair[side] for key, pair in state.content.bounds.items()} for side in (0, 1))
     low_, high_ = ({key: end if math.isfinite(end) else None for key, end in side.items()} for side in sides)
     return {"low": low_, "high": high_}
-
-
-def _replaced(result: pl.DataFrame, frame: Frame, layout: ColumnLayout) -> pl.DataFrame:
-    """What came out in the place of what was found; a row without an answer keeps what it had."""
-    import polars as pl
-
-    from orcast.panel.column_names import OWN
-
-    if frame.spread is not None:
-        value = str(frame.spread.table.value)
-        new = pl.coalesce(f"{OWN}_{value}", pl.col(value).cast(pl.Float64)).alias(value)
-        return result.with_columns(new).drop(f"{OWN}_{value}")
-    pairs = [(out.column, out.name) for out in layout.outputs() if out.column is not None]
-    news = [pl.coalesce(new, pl.col(old).cast(pl.Float64)).alias(old) for old, new in pairs]
-    return result.with_columns(news).drop([new for _, new in pairs])
-
-
-def _oracle(name: str | None) -> Oracle | None:
-    import orcast.engine
-
-    if name is None:
-        return None
-    kind, options = ORACLES[name]
-    oracle: Oracle = getattr(orcast.engine, kind)(**options)
-    return oracle
 
 
 def _levels(text: str | None) -> list[float] | None:

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from orcast import limits
-from orcast.cli.common import Parts, limited, part, say
+from orcast.cli.common import Parts, part, say
 
 DESCRIPTION = """\
 Recalibrate forecasts as they come: JSON lines in, JSON lines out, each answer flushed, so that any
@@ -61,14 +61,12 @@ def add(parts: Parts) -> None:
         examples=EXAMPLES,
     )
     series = stream.add_argument_group("series")
-    series.add_argument("--low", type=limited(float), metavar="X", help="lower bound of the outcomes")
-    series.add_argument("--high", type=limited(float), metavar="X", help="upper bound of the outcomes")
+    series.add_argument("--low", type=float, metavar="X", help="lower bound of the outcomes")
+    series.add_argument("--high", type=float, metavar="X", help="upper bound of the outcomes")
     series.add_argument("--binary", action="store_const", const=True, help="outcomes are 0 or 1, also true or false")
     series.add_argument("--labels", metavar="A,B,...", help="outcomes are one of these")
     series.add_argument("--by", metavar="NAME=V,...", help="keep each value of a feature calibrated by itself")
-    series.add_argument(
-        "--memory", type=limited(float), metavar="ROUNDS", help="forget the past at this rate (default: never)"
-    )
+    series.add_argument("--memory", type=float, metavar="ROUNDS", help="forget the past at this rate (default: never)")
     series.add_argument(
         "--outside",
         choices=("raise", "clip"),
@@ -76,7 +74,7 @@ def add(parts: Parts) -> None:
     )
     series.add_argument(
         "--max-pending",
-        type=limited(int),
+        type=int,
         metavar="N",
         help='rounds of a series that may be pending; then the oldest is dropped, "lost" in an answer (default: 1000)',
     )
@@ -91,10 +89,10 @@ def add(parts: Parts) -> None:
     state = stream.add_argument_group("state", description=STATE)
     state.add_argument("--state", metavar="FILE", help="keep the state in FILE and go on from there")
     state.add_argument("--sync", action="store_true", help="be safe against loss of power too")
-    state.add_argument("--remember", type=limited(int), metavar="N", help="settled rounds to remember (default: 10000)")
+    state.add_argument("--remember", type=int, metavar="N", help="settled rounds to remember (default: 10000)")
     state.add_argument(
         "--snapshot",
-        type=limited(int),
+        type=int,
         metavar="N",
         help="lines between snapshots (default: 10000; more when they are large)",
     )
