@@ -13,7 +13,7 @@ except ImportError:
 import numpy as np
 
 from orcast.constants import LOSS_DISCOUNT, WEIGHT_RATE
-from orcast.kernels.state import Memory, Round, Rules
+from orcast.kernels.state import Round
 
 if not cython.compiled:
     from orcast.kernels.cells import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
@@ -515,7 +515,7 @@ class FrameRun:
                 self.bounds.by_row,
                 None if self.oracle is None else self.oracle.to_plain(),
                 self.layout.known is not None,
-                BY_SERIES if isinstance(self.timing.lag, Mapping) else self.timing.lag,
+                self.timing.lag,
                 self.timing.issued_every,
                 self.timing.nowcast,
                 list(self.options.pool) if isinstance(self.options.pool, tuple) else self.options.pool,

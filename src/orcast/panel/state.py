@@ -55,7 +55,7 @@ class ModelStreams:
 class PanelOptions:
     """What a panel was begun with; what is left out later is taken from here.
 
-    ``low``, ``high`` and ``lag`` are as they were given, or `BY_SERIES`; ``kind`` is that of the times, ``at_once``
+    ``low`` and ``high`` are as they were given, or `BY_SERIES`; ``kind`` is that of the times, ``at_once``
     whether each outcome is known before the next forecast is made.
     """
 
@@ -306,7 +306,7 @@ def _options(plain: dict[str, Any]) -> PanelOptions:
             single(side, "bound")
     if options.oracle is not None:
         oracle_from_plain(options.oracle)
-    if options.lag is not None and options.lag != BY_SERIES:
+    if options.lag is not None:
         stamps_of(options.lag, options.kind, "lag")
     if options.issued_every is not None:
         every(options.issued_every)

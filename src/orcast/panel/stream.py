@@ -108,7 +108,7 @@ class StreamResult:
 
 
 def play_batch(batch: Batch, pools: dict[int, RunnerPool], stop: Event | None = None) -> StreamResult:
-    """Run the streams of a batch; the runners are kept from one to the next. `stop` ends it early, its result unused."""
+    """Run the streams of a batch with runners that are kept; `stop` ends it early, and its result is not used."""
     n, options = len(batch.time), batch.options
     answers, certificate = np.full((n, len(options.shape.outputs)), np.nan), np.full((n, 3), np.nan)
     result = StreamResult(answers, certificate, np.full(n, Status.NO_FORECAST, dtype=np.uint8), [], [])
