@@ -386,7 +386,7 @@ def test_models_spelt_out() -> None:
 
 
 def names(columns: list[Any], levels: Any = None, **rest: Any) -> list[str]:
-    return [out.name for out in seek(columns, **rest).outputs(levels)]
+    return [out.name for form in seek(columns, **rest).forms for out in form.outputs(levels)]
 
 
 def test_names_of_what_comes_out() -> None:

@@ -148,7 +148,7 @@ def describe(table: TableFile, frame: Frame, layout: ColumnLayout, series: int) 
     parts = {"outcome": layout.y, "series": ", ".join(map(str, layout.series)), "time": layout.time}
     parts |= {"cutoff": layout.cutoff, "horizon": layout.horizon, "known": layout.known}
     parts |= {form.model or "forecast": _columns_of(form) for form in layout.forms}
-    used = {layout.y, layout.time, layout.cutoff, layout.horizon, layout.known, *layout.series}
+    used = {*layout.taken}
     used |= {column for form in layout.forms for column in (*form.columns, form.mean)}
     used |= set(layout.earlier(table.frame.columns)) | set(() if long is None else long.table.own)
     rest = [str(column) for column in table.frame.columns if column not in used]

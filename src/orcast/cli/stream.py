@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import fields
 from typing import Any
 
 from orcast import limits
@@ -116,25 +117,15 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _wanted(options: argparse.Namespace) -> dict[str, Any]:
-    """The options that were given."""
-    wanted: dict[str, Any] = {
-        "low": options.low,
-        "high": options.high,
-        "binary": options.binary,
-        "labels": _parts(options.labels),
-        "levels": _parts(options.levels),
-        "by": _by(options.by),
-        "outside": options.outside,
-        "memory": options.memory,
-        "max_pending": options.max_pending,
-        "remember": options.remember,
-        "pool": options.pool,
-    }
-    return {name: value for name, value in wanted.items() if value is not None}
+    """Settings of the series that were given."""
+    from orcast.streaming.session import StreamSettings
 
-
-def _parts(text: str | None) -> tuple[str, ...] | None:
-    return None if text is None else tuple(each.strip() for each in text.split(","))
+    given = {**vars(options), "by": _by(options.by)}
+    for name in ("labels", "levels"):
+        if given[name] is not None:
+            given[name] = tuple(each.strip() for each in given[name].split(","))
+    names = [each.name for each in fields(StreamSettings)]
+    return {name: given[name] for name in names if given[name] is not None}
 
 
 def _by(text: str | None) -> tuple[str, tuple[Any, ...]] | None:

@@ -8,7 +8,7 @@ except ImportError:
 import numpy as np
 
 from orcast.constants import PER_ABSOLUTE
-from orcast.kernels.records import LAG_RATE, PREDICT, SETTLE, SKIP
+from orcast.kernels.records import DROP, LAG_RATE, PREDICT, SETTLE, SKIP
 from orcast.kernels.state import Memory, Round, Rules
 
 if not cython.compiled:

@@ -13,7 +13,7 @@ except ImportError:
 import numpy as np
 
 from orcast.constants import LOSS_DISCOUNT, WEIGHT_RATE
-from orcast.kernels.state import Round
+from orcast.kernels.state import Memory, Round, Rules
 
 if not cython.compiled:
     from orcast.kernels.cells import (

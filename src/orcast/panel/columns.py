@@ -30,7 +30,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -172,27 +171,14 @@ def find(
         raise ValueError("expected at least one model, got none")
     _check(forms, candidates)
     assumed = tuple(form.assumed for form in forms if form.assumed is not None)
-    return ColumnLayout(
-        roles.series, roles.time, roles.cutoff, roles.horizon, roles.y, tuple(forms), roles.known, assumed
-    )
+    return dataclasses.replace(roles, forms=tuple(forms), assumed=assumed)
 
 
 # --- series, time, outcome
 
 
-@dataclass(frozen=True)
-class _Roles:
-    series: tuple[Label, ...]
-    time: Label | None
-    cutoff: Label | None
-    horizon: Label | None
-    y: Label
-    known: Label | None
-    nixtla: bool
-    taken: tuple[Label, ...]
-
-
-def _roles(labels: list[Label], names: Mapping[str, Any], pending: bool, numeric: set[Label]) -> _Roles:
+def _roles(labels: list[Label], names: Mapping[str, Any], pending: bool, numeric: set[Label]) -> ColumnLayout:
+    """Layout without forms."""
     texts = [str(label) for label in labels]
     if len(set(texts)) < len(texts):
         raise ValueError(f"expected columns with names of their own, got {_twice(texts)!r} twice")
@@ -203,11 +189,10 @@ def _roles(labels: list[Label], names: Mapping[str, Any], pending: bool, numeric
     if unknown := set(names) - {*usual, "series", "known"}:
         raise TypeError(f"expected names of y, series, time, cutoff, horizon and known, got {short(unknown)}")
     given = (role for role in (*usual, "known") if names.get(role) is not None)
-    found = {role: _column(names[role], labels, f"{role}=") for role in given}
+    found: dict[str, Any] = {role: _column(names[role], labels, f"{role}=") for role in given}
     series = names.get("series")
     several = None if series is None else [_column(name, labels, "series=") for name in _several(series, "series")]
-    taken = [*found.values(), *(several or [])]
-    free = {str(label): label for label in labels if label not in taken}
+    free = {str(label): label for label in labels if label not in [*found.values(), *(several or [])]}
     convention = next((words for words in CONVENTIONS if set(words.values()) <= set(texts)), {})
     for role, words in usual.items():
         if role not in found:
@@ -221,14 +206,13 @@ def _roles(labels: list[Label], names: Mapping[str, Any], pending: bool, numeric
             f"expected a column of outcomes named {listed(OUTCOME, 'or')}, or y= with its name, or target= with a "
             f"table of outcomes, got {_shown(labels)}"
         )
-    nixtla = {"unique_id", "ds"} <= set(texts) and ("y" in texts or names.get("y") is not None or pending)
-    taken = [column for column in (*found.values(), *several) if column is not None]
-    if len(set(taken)) < len(taken):
+    layout = ColumnLayout(tuple(several), forms=(), **found)
+    if len(set(layout.taken)) < len(layout.taken):
+        twice = _twice(layout.taken)
         raise ValueError(
-            f"expected a column for each of y, series, time, cutoff, horizon and known, got {_twice(taken)!r} for two"
+            f"expected a column for each of y, series, time, cutoff, horizon and known, got {twice!r} for two"
         )
-    time, cutoff, horizon, y = (found[role] for role in ("time", "cutoff", "horizon", "y"))
-    return _Roles(tuple(several), time, cutoff, horizon, y, found.get("known"), nixtla, tuple(taken))
+    return layout
 
 
 def _only(
@@ -280,7 +264,7 @@ class _Candidates:
     raise if a form is chosen.
     """
 
-    def __init__(self, labels: list[Label], numeric: set[Label], roles: _Roles, outcomes: str | None) -> None:
+    def __init__(self, labels: list[Label], numeric: set[Label], roles: ColumnLayout, outcomes: str | None) -> None:
         self.labels, self.numeric, self.roles, self.outcomes = labels, numeric, roles, outcomes
         self.free = {str(label): label for label in labels if label not in roles.taken}
         self.numbers = dict.fromkeys(text for text, label in self.free.items() if label in numeric)
@@ -469,7 +453,7 @@ def _points(candidates: _Candidates) -> list[Form]:
             f"model={{'tree': {{{example}}}}}, settles it"
         )
     names = [text for text in candidates.numbers if text.lower() not in NEVER and owner_of(text) is None]
-    if candidates.roles.nixtla and names:
+    if {"unique_id", "ds"} <= set(map(str, candidates.labels)) and names:
         return [_point(text, candidates) for text in names]
     asked = f"; model= with a name says which of {listed(names)} are forecasts" if names else ""
     raise ValueError(
@@ -543,32 +527,29 @@ def _is_level(key: object) -> bool:
 
 
 def _check(forms: list[Form], candidates: _Candidates) -> None:
-    """What was chosen must hold numbers, be about the outcomes, and leave room for what comes out."""
-    for form in forms:
-        doubt = None if form.explicit else candidates.ambiguous.get((form.model, form.kind))
-        if doubt is not None:
-            raise ValueError(doubt)
-        why = candidates.why_not(form)
-        if why is not None:
-            raise ValueError(why)
-        for column in form.columns:
-            if column in candidates.roles.taken:
-                raise ValueError(
-                    f"expected a column of forecasts{of_model(form.model)}, got {column!r}, which is y, series or time"
-                )
-            if column not in candidates.numeric:
-                raise ValueError(f"expected numbers in column {column!r}{of_model(form.model)}, got another type")
-        if len(set(form.columns)) < len(form.columns):
-            raise ValueError(f"expected different columns{of_model(form.model)}, got {_twice(form.columns)!r} twice")
+    """Chosen columns must hold numbers, fit the outcomes, and leave room for the added ones."""
     models = [form.model for form in forms]
     if len(set(models)) < len(models):
         raise ValueError(f"expected models with names of their own, got {_twice(models)!r} twice")
     bases = {form.base: form.model for form in forms}
     for form in forms:
+        whose = of_model(form.model)
+        doubt = None if form.explicit else candidates.ambiguous.get((form.model, form.kind))
+        if problem := doubt or candidates.why_not(form):
+            raise ValueError(problem)
+        if len(set(form.columns)) < len(form.columns):
+            raise ValueError(f"expected different columns{whose}, got {_twice(form.columns)!r} twice")
+        for column in form.columns:
+            if column in candidates.roles.taken:
+                raise ValueError(f"expected a column of forecasts{whose}, got {column!r}, which is y, series or time")
+            if column not in candidates.numeric:
+                raise ValueError(f"expected numbers in column {column!r}{whose}, got another type")
         for column in (*form.columns, *([] if form.mean is None else [form.mean])):
-            if owner_of(str(column)) in bases:
-                whose = bases[owner_of(str(column)) or ""]
-                raise ValueError(f"expected a model or what came out of it, got both: {whose!r} and column {column!r}")
+            owner = owner_of(str(column))
+            if owner in bases:
+                raise ValueError(
+                    f"expected a model or what came out of it, got both: {bases[owner]!r} and column {column!r}"
+                )
 
 
 # --- outcomes that name labels

@@ -147,7 +147,7 @@ def _quantiles(forecast: dict[str, Any]) -> LineForecast:
     levels = []
     for key in forecast:
         try:
-            levels.append(float(limits.check_number(key)))
+            levels.append(float(key))
         except ValueError:
             raise ValueError(f"expected a forecast such as {FORMS}, got the key {short(key)}") from None
     values = [_number(value, f"quantile {key}") for key, value in forecast.items()]

@@ -66,11 +66,10 @@ class StreamSettings:
         if (self.low is not None or self.high is not None) and (self.binary or self.labels):
             raise ValueError("expected bounds, binary or labels, got two of them")
         for level in self.levels:
-            told: object = limits.check_number(level) if isinstance(level, str) else level
+            told: object = level
             with suppress(ValueError):
-                told = float(told)  # type: ignore[arg-type]
-            number(told, "level", 0.0, 1.0)
-            if not 0.0 < float(level) < 1.0:
+                told = float(level)
+            if not 0.0 < number(told, "level", 0.0, 1.0) < 1.0:
                 raise ValueError(f"expected levels strictly between 0 and 1, got {level}")
         if len({float(level) for level in self.levels}) < len(self.levels):
             raise ValueError(f"expected different levels, got {', '.join(self.levels)}")

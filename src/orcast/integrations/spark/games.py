@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast import limits
+from orcast.kernels.records import DROP, PREDICT, SETTLE
+from orcast.packed import PackedRounds, record_fields
 from orcast.integrations.spark.events import (
     ANSWERS_AT,
     Event,
@@ -27,9 +29,7 @@ from orcast.integrations.spark.events import (
     forecasts_of,
     refusal_text,
 )
-from orcast.kernels.records import DROP, PREDICT, SETTLE
 from orcast.ledger import RoundLog
-from orcast.packed import PackedRounds, record_fields
 from orcast.panel.calendar import seasons_of
 from orcast.panel.columns import Form
 from orcast.panel.experts import ForecastShape
