@@ -192,7 +192,7 @@ def test_the_experts_level_and_spread_are_what_it_said() -> None:
     for mean, sd, groups in ((0.4, 0.05, [1, 0, 1, 0]), (0.6, 0.05, [0, 1, 1, 0]), (0.6, 0.1, [0, 1, 0, 1])):
         game.predict(oc.Normal(mean, sd))
         # from 10% to 90% is 2.56 sd
-        assert record_of(game).context.tolist() == groups
+        assert record_of(game).view("context").tolist() == groups
         game.update(0.5)
     with pytest.raises(ValueError, match=SENTENCE):
         oc.Forecaster(SPACE, payoff).predict()
@@ -284,12 +284,11 @@ def test_each_disjoint_group_keeps_its_own_promise(name: str, oracle: Any) -> No
     assert game.guarantee.held == 1.0
     if name in SINGLE:
         assert group_excess(game) == 0.0
-    size = len(engine_of(game).ledger.groups)
-    budgets = engine_of(game).ledger.groups[:, ledger.GroupAccount.BUDGET] - engine_of(game).ledger.groups[:, 2]
-    rounds = engine_of(game).ledger.groups[:, ledger.GroupAccount.COUNT]
-    bounds = np.repeat(engine_of(game).ledger.layout.bounds, size // len(engine_of(game).ledger.layout.bounds))
+    book = engine_of(game).ledger
+    budgets = book.groups[:, ledger.GroupAccount.BUDGET] - book.groups[:, ledger.GroupAccount.EXCESS]
+    bounds = np.repeat(book.layout.bound_list, len(book.groups) // book.layout.count)
     # what was promised to a group is B times its own rounds, and the credit
-    assert budgets == pytest.approx(bounds * (rounds + ledger.CREDIT))
+    assert budgets == pytest.approx(bounds * (book.groups[:, ledger.GroupAccount.COUNT] + ledger.CREDIT))
 
 
 @pytest.mark.parametrize("overlap", [0.0, 0.5, 1.0])

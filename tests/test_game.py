@@ -1,11 +1,13 @@
 """The contract of Forecaster and Recalibrator: what every one of them must do, in the style of river's checks."""
 
 import copy
+import gc
 import pickle
 import sys
 import warnings
 from collections.abc import Callable, Hashable
 from pathlib import Path
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -244,48 +246,43 @@ def test_bad_options_are_refused_in_a_sentence(build: Callable[[], object]) -> N
 # --- memory ---
 
 
-def deep_size(thing: object, seen: set[int]) -> int:
-    """Bytes of an object and all that hangs on it."""
-    if id(thing) in seen or isinstance(thing, (type, type(sys))):
-        return 0
-    seen.add(id(thing))
-    if isinstance(thing, np.ndarray):
-        return sys.getsizeof(thing) if thing.base is None else deep_size(thing.base, seen)
-    size = sys.getsizeof(thing)
-    if isinstance(thing, dict):
-        size += sum(deep_size(part, seen) for pair in thing.items() for part in pair)
-    elif isinstance(thing, (list, tuple, set)):
-        size += sum(deep_size(part, seen) for part in thing)
-    size += deep_size(getattr(thing, "__dict__", None), seen)
-    size += sum(deep_size(getattr(thing, name, None), seen) for name in getattr(type(thing), "__slots__", ()))
-    return size
+def deep_size(game: Game) -> int:
+    """Bytes of a game and of all objects that it refers to."""
+    seen: dict[int, object] = {}
+    todo: list[object] = [game]
+    while todo:
+        thing = todo.pop()
+        if id(thing) not in seen and not isinstance(thing, (type, ModuleType, FunctionType)):
+            seen[id(thing)] = thing
+            todo += [thing.base] if isinstance(thing, np.ndarray) else gc.get_referents(thing)
+    return sum(map(sys.getsizeof, seen.values()))
 
 
 def test_memory_does_not_grow(make: Callable[..., Game], tmp_path: Path) -> None:
     game = played(make(), 0, 100)
-    saved, deep = len(state(game, tmp_path)), deep_size(game, set())
+    saved, deep = len(state(game, tmp_path)), deep_size(game)
     played(game, 100, 1000)
     assert game.guarantee.rounds == 1000
     # a few more digits in the header
     assert len(state(game, tmp_path)) <= saved + 64
-    assert deep_size(game, set()) <= deep + 64
+    assert deep_size(game) <= deep + 64
     assert saved <= 32 * 1024
     assert deep <= 64 * 1024
 
 
 def test_what_waited_is_forgotten(make: Callable[..., Game]) -> None:
     game = played(make(), 0, 10)
-    before = deep_size(game, set())
+    before = deep_size(game)
     for t in range(50):
         game.predict(expert(t), id=t)
-    assert deep_size(game, set()) > before + 50 * 1000
+    assert deep_size(game) > before + 50 * 1000
     for t in range(50):
         if t % 2:
             game.update(0.5, id=t)
         else:
             game.drop(t)
     # a dict keeps the room it once had
-    assert deep_size(game, set()) <= before + 4096
+    assert deep_size(game) <= before + 4096
 
 
 # --- copies ---

@@ -12,7 +12,6 @@ from hypothesis import given
 from scipy.special import ndtri
 
 import orcast as oc
-from orcast.engine.kernels import events
 from orcast.evidence import collect
 from orcast.residuals import Residuals, first_spread
 
@@ -42,56 +41,26 @@ def test_before_any_error_it_is_a_tenth() -> None:
     assert Residuals().scale(-20.0, oc.HalfLine(-100)) == 2.0
 
 
-@pytest.mark.parametrize("space", [oc.Line(), oc.Interval(0.0, 100.0), oc.HalfLine(0.0)])
-def test_the_compiled_twin_has_the_same_quantiles(space: oc.spaces.OrderedSpace) -> None:
-    """`fill_expert`, in Python and as the panel compiles it, against `Residuals`."""
-    residuals = Residuals()
-    counters = np.zeros(events.COUNTERS_SIZE)
-    points = np.array([40.0, 60.0, 45.0, 90.0])
-    outcomes = points + np.array([*ERRORS, 0.0])
-    reach = np.array([-900.0, 1000.0])
-    empty = np.empty((0, 0))
-    inputs = events.EventInputs(
-        outcomes,
-        points,
-        first_spread(points, space),
-        empty,
-        reach,
-        empty,
-        empty,
-        np.empty(0, np.int64),
-        np.empty(0, np.int64),
-        empty,
-        np.empty(0),
-    )
-    row = np.empty((1, len(space.scores)))
-    for t, (point, y) in enumerate(zip(points.tolist(), outcomes.tolist(), strict=True)):
-        events.fill_expert(space.scores, inputs, counters, t, t, row)
-        want = point + residuals.scale(point, space) * space.scores
-        np.testing.assert_array_equal(row[0], np.clip(want, *reach))
-        events.learn_outcome(counters, inputs, t, 0.0)
-        residuals.add(y - point)
-    assert counters[events.Counter.ERROR_SUM] == residuals.total == 6.0
-    assert counters[events.Counter.ERROR_COUNT] == len(residuals) == 4
-
-
-def test_frames_and_evidence_have_it_too() -> None:
-    """Points of 10 with errors 3, -1, 2: the fourth forecast of a frame is that of a `Normal` with this spread."""
+@pytest.mark.parametrize(
+    ("bounds", "space"),
+    [({}, oc.Line()), ({"low": 0.0, "high": 100.0}, oc.Interval(0.0, 100.0)), ({"low": 0.0}, oc.HalfLine(0.0))],
+    ids=["line", "interval", "half line"],
+)
+def test_frames_and_evidence_have_the_same_spread(bounds: dict[str, float], space: oc.spaces.OrderedSpace) -> None:
+    """Points of 10 with errors 3, -1, 2: each forecast of a frame is that of a `Normal` with the spread so far."""
     frame = pd.DataFrame({"unique_id": "a", "ds": range(4), "y": [13.0, 9.0, 12.0, 10.0], "M": 10.0})
-    out = oc.recalibrate(frame, levels=[0.1, 0.9])
-    recal, residuals = oc.Recalibrator(), Residuals()
+    out = oc.recalibrate(frame, levels=[0.1, 0.9], **bounds)
+    recal, residuals, rows = oc.Recalibrator(space), Residuals(), []
     for y in frame["y"]:
-        p = recal.predict(residuals.around(10.0, oc.Line()))
+        rows.append(recal.predict(residuals.around(10.0, space)).quantile([0.1, 0.5, 0.9]))
         recal.update(y)
         residuals.add(y - 10.0)
-    columns = ["M_orcast-lo-80", "M_orcast", "M_orcast-hi-80"]
-    assert out[columns].iloc[-1].tolist() == p.quantile([0.1, 0.5, 0.9]).tolist()
-    (evidence,) = collect(frame, recalibrated=False)
+    assert out[["M_orcast-lo-80", "M_orcast", "M_orcast-hi-80"]].to_numpy().tolist() == np.array(rows).tolist()
+    (evidence,) = collect(frame, recalibrated=False, **bounds)
     sd = Residuals()
     for error in ERRORS:
         sd.add(error)
-    want = 10.0 + sd.scale(10.0, oc.Line()) * ndtri(evidence.levels)
-    np.testing.assert_allclose(evidence.before[-1], want)
+    np.testing.assert_allclose(evidence.before[-1], 10.0 + sd.scale(10.0, space) * ndtri(evidence.levels))
 
 
 errors = st.lists(st.floats(-100.0, 100.0), min_size=1, max_size=12)

@@ -118,7 +118,7 @@ class Forecaster:
     kind: ClassVar[str] = "Forecaster"
     default_oracle: ClassVar[type[Oracle]] = Equilibrium
     expert_required: ClassVar[bool] = False
-    _ends = (-math.inf, math.inf)  # of an ordered space
+    _ordered, _ends = False, (-math.inf, math.inf)  # ends of an ordered space
     _outside_reported = False  # whether the user knows that a forecast lies beyond the space
     _features_seen = False  # whether features were given, and the user knows if nothing looks at them
     _precision_reported = False  # whether the user knows that spreads are lost beside an offset
@@ -157,7 +157,7 @@ class Forecaster:
         self.seasons = _checked_seasons(seasons)
         self.space: Space = Line() if space is None else space
         if isinstance(self.space, OrderedSpace):
-            self._ends = self.space.low, self.space.high
+            self._ordered, self._ends = True, (self.space.low, self.space.high)
         self.randomised = seed_of(randomised)
         if self.randomised is not None and not isinstance(self.space, OrderedSpace):
             raise TypeError(f"expected randomised= on an ordered space such as Interval(0, 1), got {self.space!r}")
@@ -232,10 +232,10 @@ class Forecaster:
     def _predict(self, forecast: object, experts: Mapping[str, object] | None, x: Any, id: Hashable) -> Any:
         if self.expert_required and forecast is None and experts is None:
             raise TypeError("expected a forecast, got None (a game without an expert is a Forecaster)")
-        if id is None:
-            self.rounds.check_unnamed()
-        else:
+        if id is not None:
             self.rounds.check_new(id)
+        elif self.rounds.pending:
+            self.rounds.check_unnamed()
         features = None if x is None else self._features(x)
         was = self.rounds, self._experts
         rows = self._rows(forecast, experts)
@@ -244,7 +244,7 @@ class Forecaster:
         except BaseException:
             self.rounds, self._experts = was
             raise
-        return self.rounds.forecast(entry)
+        return issued(self.rounds.engine, entry.record)
 
     @locked
     def peek(self, forecast: object = None, *, experts: Mapping[str, object] | None = None, x: Any = None) -> Any:
@@ -339,12 +339,13 @@ class Forecaster:
             row, crossed = expert_row(forecast, self.space)
             if crossed:
                 self._report_crossing(crossed)
-            # what is looked at in every round is looked at by plain numbers
-            low, high = row.item(0), row.item(-1)
-            if high - low < FINEST * max(high, -low):
-                self._report_precision(row)
-            if high < self._ends[0] or low > self._ends[1]:
-                self._report_outside(row)
+            if self._ordered:
+                # plain numbers, since this is done in every round
+                low, high = row.item(0), row.item(-1)
+                if high - low < FINEST * max(high, -low):
+                    self._report_precision(row)
+                if high < self._ends[0] or low > self._ends[1]:
+                    self._report_outside(row)
             if self._experts == (ALONE,):
                 return row[None, :]
             self._check_unnamed()

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from orcast.adapters import expert_row, expert_table
 from orcast.spaces import OrderedSpace, Space
+from orcast.spaces.base import LARGEST, SMALLEST
 from orcast.validation import floats, short
 
 Array = NDArray[np.float64]
@@ -44,6 +45,11 @@ def sequence_of(values: Any, what: str) -> list[Any]:
 
 def read_outcomes(space: Space, outcomes: Any, outside: str) -> list[Any]:
     """Outcomes in the canonical form of their space."""
+    if isinstance(space, OrderedSpace) and isinstance(outcomes, np.ndarray) and outcomes.dtype == np.float64:
+        low, high = max(space.low, -LARGEST), min(space.high, LARGEST)
+        sizes = np.abs(outcomes)
+        if outcomes.ndim == 1 and ((outcomes >= low) & (outcomes <= high) & ((sizes >= SMALLEST) | (sizes == 0.0))).all():
+            return outcomes.tolist()
     found = []
     for row, y in enumerate(sequence_of(outcomes, "outcomes")):
         with where(f" in row {row}"):
@@ -88,6 +94,8 @@ def read_forecasts(space: Space, forecasts: Any, levels: ArrayLike | None) -> tu
         except (TypeError, ValueError):
             return expert_table(levels, forecasts, space)  # says what is wrong
         there = ~np.isnan(table).all(axis=-1) if table.ndim == 2 else np.ones(len(table), dtype=bool)
+        if there.all():
+            return expert_table(levels, table, space)
         rows = np.full((len(table), width), np.nan)
         rows[there], crossed = expert_table(levels, table[there], space)
         return rows, crossed

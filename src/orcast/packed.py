@@ -14,6 +14,8 @@ Array = NDArray[np.float64]
 RecordFields = tuple[tuple[str, str, tuple[int, ...]], ...]
 # Largest size of an array of a record.
 MOST_NUMBERS = 2**40
+# Whole numbers up to this one are exact as floats.
+MOST_WHOLE = 2.0**53
 
 
 class PackedRounds(NamedTuple):
@@ -55,7 +57,9 @@ def unpack_row(row: Array, shapes: dict[str, tuple[Any, tuple[int, ...]]]) -> di
     if sum(sizes) != len(row):
         raise ValueError(f"{len(row)} numbers of a state, not {sum(sizes)}")
     parts = np.split(row, np.cumsum(sizes)[:-1]) if sizes else []
-    return {
-        name: part.reshape(shape).astype(kind)
-        for part, (name, (kind, shape)) in zip(parts, shapes.items(), strict=True)
-    }
+    found = {}
+    for part, (name, (kind, shape)) in zip(parts, shapes.items(), strict=True):
+        if np.dtype(kind).kind == "i" and not ((part == np.floor(part)) & (np.abs(part) <= MOST_WHOLE)).all():
+            raise ValueError(f"{name} has a number that is not whole")
+        found[name] = part.reshape(shape).astype(kind)
+    return found

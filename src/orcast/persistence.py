@@ -53,6 +53,8 @@ UNREADABLE = (
     TypeError,
     ValueError,
 )
+# Characters of a reason that a message quotes: it may hold bytes of the file.
+MOST_REASON = 300
 # Arguments of `load`: objects with functions, which are not saved and have to be passed again.
 GIVEN = ("payoff", "space", "oracle", "pool")
 PAPER_ORACLES = ("BinaryRoot", "ConformalLevel", "DecisionGame", "MomentHull", "SimplexGrid", "TwoCells")
@@ -164,7 +166,7 @@ def _read(data: bytes) -> tuple[Header, Arrays]:
         header = limits.parsed_json(text.tobytes().decode())
         version, writer = header.pop("format"), header.get("writer")
     except Exception as reason:
-        raise ValueError(f"expected an intact state file, got a damaged one ({reason})") from reason
+        raise ValueError(f"expected an intact state file, got a damaged one ({str(reason)[:MOST_REASON]})") from reason
     if version != FORMAT:
         raise ValueError(
             f"expected a state file of format {FORMAT}, got format {short(version)} of orcast {short(writer)} "
@@ -204,7 +206,8 @@ def unusable(reason: BaseException, path: object = "") -> ValueError:
     ValueError("expected a state that this version can use, got one that it cannot ('rounds'): wind.orcast")
     """
     where = f": {path}" if path else ""
-    return ValueError(f"expected a state that this version can use, got one that it cannot ({reason}){where}")
+    text = str(reason)[:MOST_REASON]
+    return ValueError(f"expected a state that this version can use, got one that it cannot ({text}){where}")
 
 
 @contextmanager

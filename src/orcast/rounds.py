@@ -11,6 +11,7 @@ import threading
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -96,7 +97,7 @@ class PendingById(Generic[Entry]):
 
     def claim_unnamed(self) -> None:
         """A new unnamed one is this thread's."""
-        self._unnamed_of = threading.get_ident()
+        self._unnamed_of = get_ident()
 
     def release_unnamed(self) -> None:
         """The unnamed one is over, or any thread's."""
@@ -105,7 +106,7 @@ class PendingById(Generic[Entry]):
     def check_unnamed(self) -> None:
         """Refuse a thread if the unnamed one is another's: it must neither settle it nor take its place."""
         owner = self._unnamed_of
-        if owner is None or owner == threading.get_ident():
+        if owner is None or owner == get_ident():
             return
         if any(thread.ident == owner for thread in threading.enumerate()):  # not if it has ended
             raise ValueError(
@@ -201,7 +202,10 @@ class Rounds(PendingById[PendingRound]):
 
     def _learn(self, record: Any, y: Any, reserved: float) -> None:
         if self.pool is None:
-            self.engine.update(record, y, reserved=reserved, **self._heard)
+            if self._heard:
+                self.engine.update(record, y, reserved=reserved, **self._heard)
+            else:
+                self.engine.update(record, y, reserved=reserved)
         else:
             self.pool.settle(self.engine, record, y, reserved)  # type: ignore[arg-type]
 
@@ -247,15 +251,22 @@ class Rounds(PendingById[PendingRound]):
             record.set_coin(coins(self.seed, number, 1)[0])
 
     def issue(self, rows: Array | None, features: Any = None, *, id: Hashable = None) -> PendingRound:
-        """Play a round around the experts' rows and keep it under a new id, or as the unnamed one."""
-        leaving = self.leaving(id) if self.pending else []
-        if not leaving:
+        """Compute a round around the experts' rows and keep it under a new id, or as the unnamed one."""
+        if self.pending and self.leaving(id):
+            return self._replace(rows, features, id)
+        if self.pool is None and not self._heard:
+            outstanding = self.outstanding if self.pending else 0.0
+            record = self.engine.predict(rows, features, pending=outstanding, reserved=self.reserved)
+        else:
             record = self.engine.predict(
                 rows, features, pending=self.outstanding, reserved=self.reserved, **self._hear()
             )
-            return self.keep(record, id=id)
-        (other,) = leaving
-        # played as if that one were gone already, which it is only if nothing is refused
+        return self.keep(record, id=id)
+
+    def _replace(self, rows: Array | None, features: Any, id: Hashable) -> PendingRound:
+        """Issue a round in place of one that makes way for it."""
+        (other,) = self.leaving(id)
+        # computed as if that one were gone already, which it is only if nothing is refused
         rest = len(self.pending) - 1
         free = self._reserved_without(self.pending[other])
         record = self.peek(rows, features, outstanding=min(self.outstanding, float(rest)), reserved=free)
@@ -265,25 +276,30 @@ class Rounds(PendingById[PendingRound]):
         return self.keep(record, id=id)
 
     def keep(self, record: Any, *, id: Hashable = None) -> PendingRound:
-        """Keep a round that was played by `peek`, from now on."""
+        """Keep a round that was computed by `peek`, from now on."""
         if id is None:
-            self.claim_unnamed()
+            self._unnamed_of = get_ident()
         self.issued += 1
-        self._toss(record, self.issued)
+        if self.seed is not None:
+            self._toss(record, self.issued)
         self.pending[id] = entry = PendingRound(record, self.issued)
-        self.reserved += entry.overdraft
+        self.reserved += record.overdraft()
         return entry
 
     def settle(self, y: Any, *, id: Hashable = None) -> None:
         """Record the outcome, in its canonical form, of a pending round."""
         entry = self.find(id)
-        reserved = self._reserved_without(entry)
+        reserved = self._reserved_without(entry) if len(self.pending) > 1 else 0.0
         self._learn(entry.record, y, reserved)
         del self.pending[id]
         if id is None:
-            self.release_unnamed()
+            self._unnamed_of = None
         self.reserved = reserved
-        self.usual_lag = learnt_lag(self.usual_lag, float(self.issued - entry.issued))
+        lag = self.issued - entry.issued
+        if lag or self.usual_lag:
+            self.usual_lag = learnt_lag(self.usual_lag, float(lag))
+        else:
+            self.usual_lag = 0.0
 
     def settle_unkept(self, record: Any, y: Any, *, lag: float = 0.0, reserved: float = 0.0) -> None:
         """Record the outcome of a round that was played by `peek`; `lag` others were issued before it came."""

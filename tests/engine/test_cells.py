@@ -1,4 +1,4 @@
-"""The kernels that build cells around an expert and read a forecast off them, against slow twins."""
+"""Cells around an expert and forecasts on them, against definitions in plain Python."""
 
 import hypothesis.strategies as st
 import numpy as np
@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 
 import orcast as oc
-from helpers import Vector, cells_around, forecasts, quantile_rows, slow_locate, units, within
-from orcast.engine.kernels import cells as cell_kernels
-from orcast.engine.kernels import rounds as round_kernels
-from orcast.engine.kernels.records import CellRow
-from orcast.forecasts import PERCENTS
+from helpers import Vector, cells_around, quantile_rows, record_of, slow_locate, units
+from orcast.kernels.cells import locate_arrays, rebin_arrays
+from orcast.kernels.equilibrium import crps_difference_arrays
 from orcast.spaces import TAIL_MASS
 
 SPACE = oc.Interval(0, 1)
 ODD = oc.Interval(-2, 7, cells=22, tail_cells=3)
+# Quantiles that are closer than this share of the interval are one atom.
+ATOM = 1e-12
 spaces = st.sampled_from([SPACE, ODD, oc.Interval(1e6, 1e6 + 1e-3, cells=8, tail_cells=1)])
 
 
@@ -35,7 +35,7 @@ def normal_row(space: oc.Interval, mean: float, sd: float) -> Vector:
 def test_cells_cover_the_interval_without_gaps(expert: tuple[oc.Interval, Vector], usual: float) -> None:
     space, q = expert
     left, right, mass, slots = cells_around(space, q, usual * (space.high - space.low))
-    slack = cell_kernels.ATOM * (space.high - space.low)
+    slack = ATOM * (space.high - space.low)
     assert left[0] == space.low
     assert space.high - slack <= right[-1] <= space.high
     assert (left[1:] == right[:-1]).all()
@@ -91,34 +91,13 @@ def test_tails_widen_and_lose_mass_outwards(mean: float, sd: float) -> None:
         assert (masses > 0.0).all()
 
 
-@given(st.floats(1e-9, 1e9), st.floats(1e-4, 2.0), st.integers(1, 40))
-def test_tail_edges_rise_to_the_bound(distance: float, share: float, count: int) -> None:
-    out = np.empty(count)
-    cell_kernels.tail_edges(distance, share * distance, out)
-    widths = np.diff(np.concatenate(([0.0], out)))
-    assert (widths > 0.0).all()
-    assert out[-1] == pytest.approx(distance, rel=1e-14)
-    assert (widths[1:] >= widths[:-1] * (1 - 1e-6)).all()
-    if share < 1 / count < 1:
-        assert out[0] == pytest.approx(share * distance, rel=1e-6)
-
-
-@pytest.mark.parametrize("count", [2, 3, 8, 30])
-def test_tail_edges_where_growth_turns_into_none(count: int) -> None:
-    """The equation for the growth has a double root there."""
-    for near in (0.0, 1e-16, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6):
-        out = np.empty(count)
-        cell_kernels.tail_edges(1.0, (1.0 - near) / count, out)
-        assert out == pytest.approx((np.arange(count) + 1) / count, abs=1e-4)
-
-
 @pytest.mark.parametrize("at", [0.0, 0.3, 1.0])
 def test_all_mass_on_one_value(at: float) -> None:
     left, right, mass, slots = cells_around(SPACE, np.full(SPACE.levels.size, at))
     k = slow_locate(at, left, right)
     assert left[k] == at == right[k]
     assert mass[k] >= 1 - 2 * TAIL_MASS - 1e-12
-    assert k == cell_kernels.locate(at, left, right, left.size)
+    assert k == locate_arrays(at, left, right, left.size)
     assert slots[SPACE.cells // 2] == k
     # the tails are still there, so any outcome has a cell with mass
     assert left.size > SPACE.tail_cells
@@ -162,10 +141,11 @@ def test_tails_a_rounding_error_inside_a_bound_end_on_it() -> None:
 
 
 def test_even_cells_without_an_expert() -> None:
-    rows = np.empty((CellRow.MEMBERS, ODD.cells))
-    slots = np.empty(ODD.cells, dtype=np.int64)
-    n = round_kernels.even_cells(ODD.low, ODD.high, ODD.cells, rows, slots)
-    left, right, mass = rows[CellRow.LEFT], rows[CellRow.RIGHT], rows[CellRow.PRIOR]
+    game = oc.Forecaster(ODD, oc.QuantileCalibration(), oracle=oc.Equilibrium())
+    game.predict()
+    record = record_of(game)
+    n = record.count()
+    left, right, mass = record.view("cells")[:3, :n]
     assert n == ODD.cells
     assert (left[0], right[-1]) == (ODD.low, ODD.high)
     assert (left[1:] == right[:-1]).all()
@@ -173,7 +153,7 @@ def test_even_cells_without_an_expert() -> None:
     assert (left[0], left[-1]) == (right[0], right[-1])
     assert mass.sum() == pytest.approx(1.0)
     assert mass[1:-1] == pytest.approx(mass[1])
-    assert slots.tolist() == list(range(n))
+    assert record.whole.tolist() == list(range(n))
 
 
 # --- the rule for edges ---
@@ -187,17 +167,14 @@ def test_locate_is_the_rule(expert: tuple[oc.Interval, Vector], spot: float) -> 
     ys += [np.nextafter(y, space.low) for y in left] + [np.nextafter(y, space.high) for y in left]
     for y in ys:
         if left[0] <= y <= right[-1]:
-            assert cell_kernels.locate(y, left, right, left.size) == slow_locate(y, left, right)
+            assert locate_arrays(y, left, right, left.size) == slow_locate(y, left, right)
 
 
 def test_the_rule_in_words() -> None:
     left, right = np.array([0.0, 0.0, 1.0, 2.0, 2.0]), np.array([0.0, 1.0, 2.0, 2.0, 3.0])
     # an edge belongs to the cell on its left, an atom is a cell of its own
     for y, k in [(0.0, 0), (0.5, 1), (1.0, 1), (1.5, 2), (2.0, 3), (2.5, 4), (3.0, 4)]:
-        assert cell_kernels.locate(y, left, right, 5) == k
-    assert cell_kernels.place(1.5, 2, left, right) == 0.5
-    assert cell_kernels.place(1.0, 1, left, right) == 1.0
-    assert cell_kernels.place(2.0, 3, left, right) == 0.5
+        assert locate_arrays(y, left, right, 5) == k
 
 
 @given(experts())
@@ -206,12 +183,12 @@ def test_an_outcome_on_an_experts_atom_meets_the_atom(expert: tuple[oc.Interval,
     left, right, _, _ = cells_around(space, q)
     for value in q[:-1][q[1:] == q[:-1]]:
         # unless the atom was merged with one a rounding error below
-        k = cell_kernels.locate(value, left, right, left.size)
+        k = locate_arrays(value, left, right, left.size)
         nearest = int(np.abs(np.where(left == right, left, np.inf) - value).argmin())
         if left[nearest] == value:
             assert k == nearest
         else:
-            assert abs(left[nearest] - value) <= cell_kernels.ATOM * (space.high - space.low)
+            assert abs(left[nearest] - value) <= ATOM * (space.high - space.low)
 
 
 # --- carrying masses over ---
@@ -233,7 +210,7 @@ def test_rebin_is_its_slow_twin(old: Vector, new: Vector) -> None:
     source = oc.Forecast(*cells_around(SPACE, old)[:3])
     left, right, _, _ = cells_around(SPACE, new)
     out = np.empty(left.size)
-    cell_kernels.rebin(source.mass.size, source.left, source.right, source.mass, left.size, left, right, out)
+    rebin_arrays(source.mass.size, source.left, source.right, source.mass, left.size, left, right, out)
     assert out == pytest.approx(slow_rebin(source, left, right), abs=1e-12)
     assert out.sum() == pytest.approx(1.0, abs=1e-9)
 
@@ -242,7 +219,7 @@ def test_rebin_is_its_slow_twin(old: Vector, new: Vector) -> None:
 def test_rebin_to_the_same_cells_changes_nothing(q: Vector) -> None:
     left, right, mass, _ = cells_around(SPACE, q)
     out = np.empty(left.size)
-    cell_kernels.rebin(left.size, left, right, mass, left.size, left, right, out)
+    rebin_arrays(left.size, left, right, mass, left.size, left, right, out)
     assert out == pytest.approx(mass, abs=1e-12)
 
 
@@ -257,47 +234,16 @@ def played(draw: st.DrawFn) -> oc.Forecast:
     return oc.Forecast(left, right, mass / mass.sum())
 
 
-@given(played())
-def test_quantiles_are_read_as_the_forecast_reads_them(p: oc.Forecast) -> None:
-    out = np.empty(PERCENTS.size)
-    cell_kernels.read_quantiles(p.mass.size, p.left, p.right, p.mass, PERCENTS, out)
-    assert out == pytest.approx(p.quantile(PERCENTS), abs=1e-9)
-
-
 def test_the_ends_of_the_levels_can_be_read() -> None:
     left, right, mass = np.array([0.0, 0.0, 1.0]), np.array([0.0, 1.0, 1.0]), np.array([0.25, 0.5, 0.25])
     levels = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
-    out = np.empty(5)
-    cell_kernels.read_quantiles(3, left, right, mass, levels, out)
-    assert out.tolist() == [0.0, 0.0, 0.5, 1.0, 1.0] == oc.Forecast(left, right, mass).quantile(levels).tolist()
+    assert oc.Forecast(left, right, mass).quantile(levels).tolist() == [0.0, 0.0, 0.5, 1.0, 1.0]
 
 
-@given(played(), units)
-def test_crps_is_that_of_the_forecast(p: oc.Forecast, y: float) -> None:
-    k = cell_kernels.locate(y, p.left, p.right, p.mass.size)
-    assert cell_kernels.crps(y, k, p.mass.size, p.left, p.right, p.mass) == pytest.approx(p.crps(y), abs=1e-12)
-
-
-@given(played())
-def test_expected_crps_is_the_mean_under_the_forecast(p: oc.Forecast) -> None:
-    expected = sum(weight * p.crps(y) for y, weight in within(p))
-    assert cell_kernels.expected_crps(p.mass.size, p.left, p.right, p.mass) == pytest.approx(expected, abs=1e-9)
-
-
-@given(forecasts())
-def test_mean_of_is_that_of_the_forecast(p: oc.Forecast) -> None:
-    assert cell_kernels.mean_of(p.mass.size, p.left, p.right, p.mass) == pytest.approx(p.mean(), abs=1e-12)
-
-
-@given(units, units, st.integers(1, 12))
-def test_power_mean_is_that_of_a_uniform(a: float, b: float, order: int) -> None:
-    a, b = min(a, b), max(a, b)
-    expected = oc.Forecast([a], [b], [1.0]).moment(order)
-    assert cell_kernels.power_mean(a, b, order) == pytest.approx(expected, rel=1e-12, abs=1e-15)
-
-
-def test_log_masses_are_guarded() -> None:
-    out = np.empty(2)
-    cell_kernels.log_masses(2, np.array([0.0, 0.5]), out)
-    assert np.isfinite(out).all()
-    assert out[1] == np.log(0.5)
+@given(played(), played(), units)
+def test_crps_difference_is_that_of_the_forecasts(p: oc.Forecast, other: oc.Forecast, y: float) -> None:
+    n, k = p.mass.size, locate_arrays(y, p.left, p.right, p.mass.size)
+    expert = np.empty(n)
+    rebin_arrays(other.mass.size, other.left, other.right, other.mass, n, p.left, p.right, expert)
+    found = crps_difference_arrays(y, k, n, p.left, p.right, p.mass, expert)
+    assert found == pytest.approx(p.crps(y) - oc.Forecast(p.left, p.right, expert).crps(y), abs=1e-12)

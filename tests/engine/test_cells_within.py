@@ -8,8 +8,9 @@ import pytest
 from numpy.typing import NDArray
 
 import orcast as oc
+from helpers import cells_of
 from orcast.engine.dense.search import CandidateSearch
-from orcast.engine.kernels.records import CellRow, RoundInfo, Statistic
+from orcast.kernels import records
 from orcast.ledger import Account
 from orcast.payoffs import CellGrid, Payoff
 from orcast.payoffs.cell_payoffs import ContextCellPayoff, ExplicitCellPayoff, nodes_of, witness_on
@@ -45,7 +46,7 @@ def owing(space: Any, payoff: Payoff, seed: int, reach: float = 0.0) -> oc.Forec
     game.predict(oc.Normal(5.0, 1.0))
     game.update(5.0)
     if reach:
-        game.engine.prior.engine.memory.statistics[Statistic.ROBUST_LOSS] = reach
+        game.engine.prior.engine.memory.view("statistics")[records.STATISTICS.index("robust_loss")] = reach
     ledger = game.engine.ledger
     ledger.total[:] = 10.0 * np.random.default_rng(seed).normal(size=ledger.total.size)
     ledger.account[Account.BUDGET] = ledger.square
@@ -108,22 +109,20 @@ def test_a_wide_window_costs_the_promise_nothing(payoff: Payoff, seed: int) -> N
 def test_other_cells_are_narrow_around_the_expert_and_where_they_are_too_coarse() -> None:
     game = owing(oc.Line(), GIVEN, 0, reach=1e12)
     prior = game.engine.prior
-    round, mix = prior.open(np.linspace(3.0, 7.0, prior.engine.rules.grid.size)[None], 0.0)
+    round, mix = prior.open(np.linspace(3.0, 7.0, prior.engine.rules.grid_count)[None], 0.0)
     even, even_mix = prior.recell(round, mix)
     finer, finer_mix = prior.recell(even, even_mix, np.eye(even_mix.size)[20])
     widths = []
     for found, masses in ((even, even_mix), (finer, finer_mix)):
-        n = int(found.info[RoundInfo.CELLS])
-        left, right = found.cells[CellRow.LEFT, :n], found.cells[CellRow.RIGHT, :n]
+        left, right, _ = cells_of(found)
         widths.append(right - left)
         assert np.array_equal(left[1:], right[:-1])
-        assert (left[0], right[-1]) == (found.info[RoundInfo.LOW], found.info[RoundInfo.HIGH])
+        assert (left[0], right[-1]) == (found.read("info", "low"), found.read("info", "high"))
         assert (left[0], left[-1]) == (right[0], right[-1])
         assert 6.25 in left
         assert masses.sum() == pytest.approx(1.0)
-    at = float(even.cells[CellRow.LEFT, 20])
-    assert widths[0][np.searchsorted(even.cells[CellRow.RIGHT], 5.0)] < 20.0
-    assert widths[1][np.searchsorted(finer.cells[CellRow.LEFT], at)] < 0.5 * widths[0][20]
+    assert widths[0][np.searchsorted(cells_of(even)[1], 5.0)] < 20.0
+    assert widths[1][np.searchsorted(cells_of(finer)[0], cells_of(even)[0][20])] < 0.5 * widths[0][20]
 
 
 # --- what is seen of a function within a cell ---

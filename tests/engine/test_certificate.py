@@ -1,4 +1,4 @@
-"""The certificate against brute force, and the ledger's bookkeeping against the promise it makes."""
+"""The certificate against brute force, and the accounts of the ledger against its bound."""
 
 from typing import Any
 
@@ -12,6 +12,7 @@ import orcast as oc
 from helpers import (
     Vector,
     bound_to,
+    cells_of,
     certified,
     default_payoff,
     engine_of,
@@ -28,11 +29,11 @@ from helpers import (
 from helpers import positive_square as square
 from orcast import ledger
 from orcast.constants import TINY_MASS
-from orcast.engine.kernels import judging
-from orcast.engine.kernels.certificate import MOST_PARTS, CellFunction, cell_maximum, most_on_part
-from orcast.engine.kernels.equilibrium import crps_difference
-from orcast.engine.kernels.records import CellRow, RegretScore, RivalColumn, Round, RoundInfo
-from orcast.engine.ordered import OrderedEngine
+from orcast.engine.ordered import PLAYED, OrderedEngine
+from orcast.kernels import records
+from orcast.kernels.equilibrium import crps_difference_arrays
+from orcast.kernels.judging import regret_units_arrays
+from orcast.kernels.state import Round
 from orcast.ledger import Ledger, LedgerLayout, PartShape, ledger_layout
 from orcast.payoffs import Payoff
 
@@ -60,11 +61,10 @@ EXACT = {"quantile", "three levels", "interval"}
 
 def brute_force(engine: OrderedEngine, record: Round) -> tuple[float, float, float]:
     """The same three, over a grid of points in every cell."""
-    total, sides = engine.memory.total, engine.ledger.layout.sides
+    total, sides = engine.ledger.total, engine.ledger.layout.side_list
     carried = square(total, sides)
     worst, norm = -np.inf, -np.inf
-    for k in range(int(record.info[RoundInfo.CELLS])):
-        left, right = record.cells[CellRow.LEFT, k], record.cells[CellRow.RIGHT, k]
+    for k, (left, right, _) in enumerate(zip(*cells_of(record), strict=True)):
         for y in left + (right - left) * (POINTS if right > left else np.zeros(1)):
             owed = fast_payoff(engine, record, y, k)
             worst = max(worst, square(total + owed, sides))
@@ -77,9 +77,9 @@ def positions(draw: st.DrawFn, payoff: Payoff) -> tuple[OrderedEngine, Round]:
     """Any ledger and any forecast."""
     engine = bound_to(SMALL, payoff)
     sizes = st.floats(-1, 1, allow_subnormal=False) | st.integers(-1, 1).map(float)
-    total = draw(arrays(np.float64, engine.memory.total.size, elements=sizes))
-    engine.memory.total[:] = draw(st.sampled_from([0.0, 0.1, 1.0, 30.0])) * total
-    p, expert = draw(on_cells(SMALL, jumps=engine.rules.jumps))
+    total = draw(arrays(np.float64, engine.ledger.total.size, elements=sizes))
+    engine.ledger.total[:] = draw(st.sampled_from([0.0, 0.1, 1.0, 30.0])) * total
+    p, expert = draw(on_cells(SMALL, jumps=engine.rules.options["jumps"]))
     return engine, page_with(engine, p, expert)
 
 
@@ -117,7 +117,7 @@ def test_a_level_inside_an_almost_empty_cell(mass: float, share: float) -> None:
     below = 0.25 - share * mass
     p = oc.Forecast([-2, 0, 3], [0, 3, 7], [below, mass, 1.0 - below - mass])
     for total in ([-3.0, 3.0], [3.0, -3.0], [0.0, 0.0]):
-        engine.memory.total[:] = total
+        engine.ledger.total[:] = total
         record = page_with(engine, p, p.mass)
         assert certified(engine, record) == pytest.approx(brute_force(engine, record), rel=1e-6)
 
@@ -138,7 +138,7 @@ def test_the_certificate_issued_is_the_one_of_the_forecast_played(payoff: Payoff
         if p.certificate.holds:
             # no outcome breaks the rule
             assert found[0] <= p.certificate.allowed * (1 + 1e-6)
-            assert square(engine.memory.total, engine.ledger.layout.sides) + linear <= p.certificate.allowed * (
+            assert square(engine.ledger.total, engine.ledger.layout.side_list) + linear <= p.certificate.allowed * (
                 1 + 1e-6
             )
         game.update(rng.random())
@@ -152,18 +152,17 @@ def test_no_regret_counts_more_than_one() -> None:
     for t in range(16):
         game.predict(oc.Normal(0.5, 0.2))
         record = record_of(game)
-        n = int(record.info[RoundInfo.CELLS])
-        left, right, mass = record.cells[[CellRow.LEFT, CellRow.RIGHT, CellRow.PLAYED], :n]
-        expert = oc.Forecast(left, right, record.rivals[0, :n])
+        left, right, mass = cells_of(record)
+        expert = oc.Forecast(left, right, record.view("rivals")[0, : mass.size])
         own = sum(weight * expert.crps(y) for y, weight in within(expert))
-        losses, count = engine.memory.rivals[0, [RivalColumn.CRPS, RivalColumn.COUNT]]
+        losses, count = engine.memory.view("rivals")[0, [records.RIVAL.index(name) for name in ("crps", "count")]]
         usual = (5.0 * own + losses) / (5.0 + count)
         # F - G, whose integral is half of the difference, may change its sign within a cell
         played = oc.Forecast(left, right, mass)
         ys = np.concatenate([np.linspace(a, b, 21) for a, b in zip(left, right, strict=True)])
         most = max(abs(played.crps(y) - expert.crps(y)) for y in ys)
         largest.append(most / usual)
-        assert record.units[RegretScore.CRPS, 0] == pytest.approx(1.0 / max(usual, most), rel=1e-3)
+        assert record.view("crps_units")[0] == pytest.approx(1.0 / max(usual, most), rel=1e-3)
         game.update(0.5 + 0.01 * (t % 3))
     assert max(largest) > 1.0
 
@@ -180,10 +179,10 @@ def test_the_certificate_of_a_probability_is_exact(seed: int) -> None:
         book = engine.ledger
         record = game.rounds.find(None).record
         each = [whole(book.layout, engine.payoff(record, y), engine.context_of(record)) for y in (0, 1)]
-        linear = max(2.0 * positive(book.total, book.layout.sides) @ owed + owed @ owed for owed in each)
-        carried = square(book.total, book.layout.sides)
-        assert record.certificate[ledger.CertificateField.WORST] == pytest.approx(carried + linear)
-        assert record.certificate[ledger.CertificateField.BOUND] == pytest.approx(max(owed @ owed for owed in each))
+        linear = max(2.0 * positive(book.total, book.layout.side_list) @ owed + owed @ owed for owed in each)
+        carried = square(book.total, book.layout.side_list)
+        assert record.read("certificate", "worst") == pytest.approx(carried + linear)
+        assert record.read("certificate", "bound") == pytest.approx(max(owed @ owed for owed in each))
         game.update(int(rng.integers(2)))
         book.total[:] = rng.normal(size=book.total.size)
 
@@ -280,7 +279,7 @@ def test_whatever_waits_the_promise_is_never_broken(seed: int, queue: int, size:
     """Unit payoffs against an adversary, booked in any order: certificates that hold need no excess."""
     rng = np.random.default_rng(seed)
     book = plain_ledger(size, one_sided=size - 1, credit=1.0)
-    sides = book.layout.sides
+    sides = book.layout.side_list
     credit = book.account[ledger.Account.BUDGET]
     book.bound = 1.0
     waiting: list[tuple[Vector, Vector]] = []
@@ -314,9 +313,9 @@ def test_a_layout_says_where_things_are() -> None:
         ]
     )
     assert isinstance(layout, LedgerLayout)
-    assert layout.parts.tolist() == [[0, 2, 3, 0, 0, 0], [6, 1, 1, 2, 3, 1], [7, 2, 2, 3, 4, 0]]
-    assert layout.places.tolist() == [0, 1, 1, 2, 0]
-    assert layout.sides.tolist() == [0.0] * 6 + [1.0] + [0.0] * 4
+    assert layout.part_table.tolist() == [[0, 2, 3, 0, 0, 0], [6, 1, 1, 2, 3, 1], [7, 2, 2, 3, 4, 0]]
+    assert layout.place_list.tolist() == [0, 1, 1, 2, 0]
+    assert layout.side_list.tolist() == [0.0] * 6 + [1.0] + [0.0] * 4
     assert layout.general == pytest.approx(4.0 + 0.25 + 1.0)
 
 
@@ -324,7 +323,7 @@ def test_a_layout_says_where_things_are() -> None:
 
 
 def overdrafts(game: oc.Recalibrator) -> float:
-    return sum(float(w.record.certificate[ledger.CertificateField.OVERDRAFT]) for w in game.rounds.pending.values())
+    return sum(float(w.record.read("certificate", "overdraft")) for w in game.rounds.pending.values())
 
 
 def test_waiting_rounds_reserve_their_slack_and_give_it_back() -> None:
@@ -352,15 +351,13 @@ def test_what_is_reserved_is_not_promised_twice() -> None:
     game = oc.Recalibrator(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Equilibrium(temperature=1000))
     engine = engine_of(game)
     free, taken = engine.predict(None), engine.predict(None, reserved=0.5)
-    gap = free.certificate[ledger.CertificateField.ALLOWED] - taken.certificate[ledger.CertificateField.ALLOWED]
-    assert gap == pytest.approx(
-        0.5 + free.certificate[ledger.CertificateField.BOUND] - taken.certificate[ledger.CertificateField.BOUND]
-    )
+    gap = free.read("certificate", "allowed") - taken.read("certificate", "allowed")
+    assert gap == pytest.approx(0.5 + free.read("certificate", "bound") - taken.read("certificate", "bound"))
 
 
 def test_the_promise_is_the_sum_of_the_bounds_issued() -> None:
     game = oc.Recalibrator(oc.Interval(0, 1))
-    credit = engine_of(game).memory.account[ledger.Account.BUDGET]
+    credit = engine_of(game).ledger.account[ledger.Account.BUDGET]
     assert credit == ledger.CREDIT * engine_of(game).rules.bound
     rng, bounds = np.random.default_rng(0), 0.0
     for t in range(1, 60):
@@ -404,21 +401,20 @@ def test_parts_are_in_their_own_units() -> None:
 def test_the_unit_of_a_regret_that_crosses_zero() -> None:
     """Half of the mass at each end against an expert in the middle: in that cell the regret turns around."""
     engine: Any = oc.Recalibrator(oc.Interval(0, 1)).engine
-    round = engine.predict((0.5 + 0.1 * engine.space.scores)[None, :]).round
-    n = int(round.info[RoundInfo.CELLS])
-    left, right = round.cells[CellRow.LEFT], round.cells[CellRow.RIGHT]
-    middle = int(np.argmax((left[:n] <= 0.5) & (right[:n] > 0.5)))
-    p = np.zeros(round.cells.shape[1])
-    p[[0, n - 1]] = 0.5
-    round.rivals[0] = 0.0
-    round.rivals[0, middle] = 1.0
-    judging.regret_units(engine.rules, engine.memory, n, round, p)
+    round = engine.predict((0.5 + 0.1 * engine.space.scores)[None, :])
+    left, right, _ = cells_of(round)
+    p = np.zeros(engine.capacity)
+    p[[0, left.size - 1]] = 0.5
+    expert = round.view("rivals")[0]
+    expert[:] = 0.0
+    expert[int(np.argmax((left <= 0.5) & (right > 0.5)))] = 1.0
+    regret_units_arrays(engine.rules, engine.memory, round, p)
     gaps = [
-        crps_difference(y, k, n, left, right, p, round.rivals[0])
-        for k in range(n)
-        for y in np.linspace(left[k], right[k], 21)
+        crps_difference_arrays(y, k, left.size, left, right, p, expert)
+        for k, ends in enumerate(zip(left, right, strict=True))
+        for y in np.linspace(*ends, 21)
     ]
-    assert 1.0 / round.units[RegretScore.CRPS, 0] == pytest.approx(max(map(abs, gaps)), rel=1e-6)
+    assert 1.0 / round.view("crps_units")[0] == pytest.approx(max(map(abs, gaps)), rel=1e-6)
 
 
 # --- the maximum of the sum ---
@@ -429,7 +425,7 @@ def refined(engine: OrderedEngine, record: Round, shared: bool = False) -> tuple
 
     Where parts or groups have `shared` a regret, its claim is ||S||_+^2 + 2 <S_+, payoff> + ||payoff||^2.
     """
-    total, sides = engine.memory.total, engine.ledger.layout.sides
+    total, sides = engine.ledger.total, engine.ledger.layout.side_list
     pull = positive(total, sides)
 
     def at(y: float, k: int) -> tuple[float, float]:
@@ -439,18 +435,17 @@ def refined(engine: OrderedEngine, record: Round, shared: bool = False) -> tuple
 
     best = []
     norm = -np.inf
-    for k in range(int(record.info[RoundInfo.CELLS])):
-        left, right = record.cells[[CellRow.LEFT, CellRow.RIGHT], k]
+    lefts, rights, _ = cells_of(record)
+    for k, (left, right) in enumerate(zip(lefts, rights, strict=True)):
         values = [at(y, k) for y in np.linspace(left, right, 41)]
         where = int(np.argmax([value for value, _ in values]))
         best.append((values[where][0], k, left + (right - left) * where / 40, (right - left) / 40))
         norm = max(norm, *(size for _, size in values))
     worst = exact = max(best)[0]
     for _, k, y, width in sorted(best)[-3:]:
-        left, right = record.cells[[CellRow.LEFT, CellRow.RIGHT], k]
         middle, reach = y, width
         for _ in range(4):
-            ys = np.clip(np.linspace(middle - reach, middle + reach, 11), left, right)
+            ys = np.clip(np.linspace(middle - reach, middle + reach, 11), lefts[k], rights[k])
             found = [at(y, k)[0] for y in ys]
             middle, reach = float(ys[int(np.argmax(found))]), reach / 5
             exact = max(exact, *found)
@@ -461,7 +456,7 @@ def check_exact(engine: OrderedEngine, record: Round, shared: bool = False) -> N
     """No point is worse than the certificate says, and where it must be, some point is as bad but for rounding."""
     claimed, _, bound = certified(engine, record, free=-np.inf)
     worst, norm, exact = refined(engine, record, shared)
-    size = 1.0 + square(engine.memory.total, engine.ledger.layout.sides)
+    size = 1.0 + square(engine.ledger.total, engine.ledger.layout.side_list)
     assert worst <= claimed + 1e-9 * size
     assert claimed <= exact + 1e-6 * size
     assert norm <= bound * (1 + 1e-9)
@@ -469,36 +464,6 @@ def check_exact(engine: OrderedEngine, record: Round, shared: bool = False) -> N
     assert bound <= engine.rules.bound * (1 + 1e-9)
     # what is good enough within the slack is no less
     assert certified(engine, record, free=np.inf)[0] >= claimed - 1e-9 * size
-
-
-@given(st.integers(0, 2**32 - 1), st.integers(1, 9), st.integers(0, 3))
-def test_the_maximum_in_a_cell(seed: int, size: int, regrets: int) -> None:
-    """A polynomial and the squares of positive parts: bounded on every part of the cell, and exact on the whole."""
-    rng = np.random.default_rng(seed)
-    if regrets:
-        size = max(size, 5)
-    function = CellFunction(
-        rng.normal(size=size),
-        rng.normal(size=(regrets, 3)),
-        rng.random(regrets),
-        np.array([float(regrets)]),
-        np.empty(size),
-        np.empty(size),
-        np.empty((MOST_PARTS + 2, 3)),
-        np.empty((2, 3)),
-    )
-
-    def values(a: float, b: float) -> Vector:
-        t = np.linspace(a, b, 2001)
-        gaps = np.maximum(function.gaps @ np.stack([np.ones_like(t), t, t * t]), 0.0)
-        found: Vector = np.polynomial.polynomial.polyval(t, function.poly) + (gaps**2).sum(axis=0)
-        return found - function.standing.sum()
-
-    a, b = np.sort(rng.random(2))
-    assert values(a, b).max() <= most_on_part(function, a, b) + 1e-9
-    claimed = cell_maximum(function, -np.inf)
-    assert claimed == pytest.approx(values(0.0, 1.0).max(), abs=1e-4)
-    assert claimed >= values(0.0, 1.0).max() - 1e-9
 
 
 SUMS = {
@@ -532,11 +497,11 @@ def test_the_certificate_is_the_maximum_of_the_sum(name: str, where: str) -> Non
         game.predict(experts={"one": oc.Normal(rng.normal(2, 1), 1.0), "two": oc.Normal(3.0, rng.uniform(0.3, 2))}, x=x)
         engine = engine_of(game)
         record = record_of(game)
-        n = int(record.info[RoundInfo.CELLS])
-        record.cells[CellRow.PLAYED, :n] = rng.dirichlet(np.ones(n))
-        engine.memory.total[:] = size * rng.normal(size=engine.memory.total.size)
-        judging.regret_units(engine.rules, engine.memory, n, record, record.cells[CellRow.PLAYED])
-        record.expected[:] = witnesses(engine, record)[0, :, :n] @ record.cells[CellRow.PLAYED, :n]
+        n, played = record.count(), record.view("cells")[PLAYED]
+        played[:n] = rng.dirichlet(np.ones(n))
+        engine.ledger.total[:] = size * rng.normal(size=engine.ledger.total.size)
+        regret_units_arrays(engine.rules, engine.memory, record, played)
+        record.view("expected")[:] = witnesses(engine, record)[0, :, :n] @ played[:n]
         check_exact(engine, record, shared=name == "shared")
         game.update(float(rng.normal(2, 1)))
 
@@ -547,7 +512,7 @@ def test_coordinates_that_pull_against_each_other_are_added_at_one_point(at: flo
     """S = (-2 t s, s): each moment has its maximum elsewhere, and adding them up said 17 where the truth is 0.1."""
     game = oc.Recalibrator(oc.Interval(0, 1), oc.MomentMatching(2))
     engine = engine_of(game)
-    engine.memory.total[:] = -2.0 * at * size, size
+    engine.ledger.total[:] = -2.0 * at * size, size
     p = game.predict(oc.Normal(at, 0.05))
     record = record_of(game)
     check_exact(engine, record)

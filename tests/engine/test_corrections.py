@@ -83,7 +83,7 @@ def test_sums_are_divided_by_roots_of_bounds() -> None:
     assert np.linalg.norm(payoff / bound) == pytest.approx(2.0)
     assert np.linalg.norm(payoff / np.sqrt(bound)) == pytest.approx(1.0)
     layout = oc_layout()
-    assert layout.scale == pytest.approx([1.0 / np.sqrt(0.25), 1.0 / np.sqrt(2.0)])
+    assert layout.scales == pytest.approx([1.0 / np.sqrt(0.25), 1.0 / np.sqrt(2.0)])
     assert Ledger(layout, credit=0.0).bound == pytest.approx(2.0)  # two parts of bound one each
 
 

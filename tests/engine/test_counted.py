@@ -109,7 +109,7 @@ def test_the_bound_is_its_formula() -> None:
     rng = np.random.default_rng(0)
     game.run([expert(t) for t in range(60)], rng.random(60))
     g, counted = game.guarantee, counted_of(game)
-    spread = engine_of(game).memory.counted[A.size]
+    spread = engine_of(game).memory.read("counts", "spread")
     root = math.sqrt((A * A).sum())
     term = math.sqrt((spread + MIXTURE) * (2 * math.log(20) + math.log((spread + MIXTURE) / MIXTURE)))
     assert counted.bound == pytest.approx((root * (g.promised + g.excess) + term / 60) ** 2)
@@ -134,7 +134,7 @@ def test_weights_and_groups_are_minded() -> None:
         if name == "function":
             break
         root = math.sqrt(A @ A) * {"plain": 1, "light": 2, "grouped": 2}[name]
-        term = beyond_booked(float(engine_of(game).memory.counted[A.size])) / 50
+        term = beyond_booked(engine_of(game).memory.read("counts", "spread")) / 50
         assert bounds[name] == pytest.approx((root * (g.promised + g.excess) + term) ** 2)
     # a context that leaves rounds out says nothing about all of them
     assert bounds["function"] is None

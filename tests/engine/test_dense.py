@@ -10,14 +10,14 @@ from hypothesis import given
 from scipy.optimize import brentq
 
 import orcast as oc
-from helpers import Vector, bound_to, certified, fast_payoff, positive, whole
+from helpers import Vector, bound_to, cells_of, certified, fast_payoff, positive, whole
 from orcast import ledger
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense import fixed_point
 from orcast.engine.dense.engine import DenseEngine, DenseRecord
 from orcast.engine.dense.search import CandidateSearch
-from orcast.engine.kernels.records import CellRow, Round, RoundInfo
-from orcast.engine.ordered import OrderedEngine
+from orcast.engine.ordered import PLAYED, OrderedEngine
+from orcast.kernels.state import Round
 from orcast.payoffs import Payoff
 from orcast.payoffs.cell_payoffs import MEAN_WEIGHTS, NODES
 from orcast.testing.checks import cell_payoffs_of, dense_engine, random_masses
@@ -95,21 +95,21 @@ def a_round(space: Any, payoff: Payoff, seed: int) -> tuple[OrderedEngine, Round
     slow = dense_engine(oc.Equilibrium(), bound_payoff)  # type: ignore[arg-type]
     features = {"hour": int(rng.integers(3)), "wind": float(rng.random())}
     scale = 3.0 * rng.random()
-    fast.memory.total[:] = scale * rng.normal(size=fast.memory.total.size)
-    fast.memory.account[ledger.Account.BUDGET] = 1e6
-    fast.memory.groups[:, ledger.GroupAccount.BUDGET] = 1e6
-    slow.ledger.total[:] = fast.memory.total
-    slow.ledger.account[:] = fast.memory.account
-    slow.ledger.groups[:] = fast.memory.groups
+    fast.ledger.total[:] = scale * rng.normal(size=fast.ledger.total.size)
+    fast.ledger.account[ledger.Account.BUDGET] = 1e6
+    fast.ledger.groups[:, ledger.GroupAccount.BUDGET] = 1e6
+    slow.ledger.total[:] = fast.ledger.total
+    slow.ledger.account[:] = fast.ledger.account
+    slow.ledger.groups[:] = fast.ledger.groups
     row, _ = oc.adapters.expert_row(oc.Normal(rng.uniform(-1, 6), 10.0 ** rng.uniform(-1, 0.5)), space)
     record = fast.predict(row[None, :], features)
     other, _ = slow.prior.open(row[None, :], 0.0)
-    n = int(record.round.info[RoundInfo.CELLS])
-    assert n == int(other.info[RoundInfo.CELLS])
-    other.cells[: CellRow.PLAYED + 1, :n] = record.round.cells[: CellRow.PLAYED + 1, :n]
+    n = record.count()
+    assert n == other.count()
+    other.view("cells")[: PLAYED + 1, :n] = record.cell_rows()
     dense = DenseRecord(
         other,
-        record.round.context.copy(),
+        record.view("context").copy(),
         np.zeros(ledger.CERTIFICATE_SIZE),
         features,
         slow.cell_payoffs(other, features),
@@ -122,9 +122,8 @@ def a_round(space: Any, payoff: Payoff, seed: int) -> tuple[OrderedEngine, Round
 def test_both_book_the_same_payoffs(name: str, space: Any) -> None:
     for seed in range(2 if name == "everything" else 4):
         fast, record, slow, dense, features = a_round(space, FAST[name], seed)
-        info = record.round.info
-        for y in np.linspace(info[RoundInfo.LOW], info[RoundInfo.HIGH], 31):
-            mine = fast_payoff(fast, record.round, float(y), features=features)
+        for y in np.linspace(record.read("info", "low"), record.read("info", "high"), 31):
+            mine = fast_payoff(fast, record, float(y), features=features)
             theirs = whole(slow.ledger.layout, slow.payoff(dense, float(y)), dense.context)
             assert mine == pytest.approx(theirs, abs=1e-6)
 
@@ -134,26 +133,23 @@ def test_both_book_the_same_payoffs(name: str, space: Any) -> None:
 def test_the_compiled_certificate_is_the_dense_one_or_sharper(name: str, space: Any) -> None:
     for seed in range(2 if name == "everything" else 4):
         fast, record, slow, dense, features = a_round(space, FAST[name], seed)
-        worst, _, bound = certified(fast, record.round, features)
+        worst, _, bound = certified(fast, record, features)
         search = CandidateSearch(slow.ledger, slow.ledger.layout, dense.cell_payoffs, dense.context, 0.0, 8.0)
-        n = int(record.round.info[RoundInfo.CELLS])
-        search.consider(np.log(np.maximum(record.round.cells[CellRow.PLAYED, :n], 1e-300)), 1.0)
+        search.consider(np.log(np.maximum(cells_of(record)[2], 1e-300)), 1.0)
         # the compiled one counts regrets through their positive parts, and may add coordinates at one point of a cell
         assert worst <= search.certificate[ledger.CertificateField.WORST] + 1e-6 * (1.0 + abs(worst))
         assert search.certificate[ledger.CertificateField.BOUND] == pytest.approx(bound, rel=1e-6, abs=1e-6)
-        assert record.certificate[ledger.CertificateField.WORST] == pytest.approx(worst, rel=1e-6, abs=1e-6)
+        assert record.read("certificate", "worst") == pytest.approx(worst, rel=1e-6, abs=1e-6)
 
 
 @pytest.mark.parametrize("name", FAST)
 def test_both_feel_the_same_pull(name: str) -> None:
     """The dense field, up to a constant, is <S_+, payoff> averaged over each cell."""
     for seed in range(1 if name == "everything" else 3):
-        fast, record, slow, dense, features = a_round(SPACE, FAST[name], seed)
-        round = record.round
-        n = int(round.info[RoundInfo.CELLS])
-        p = round.cells[CellRow.PLAYED, :n]
-        pull = positive(fast.memory.total, fast.ledger.layout.sides)
-        left, right = round.cells[CellRow.LEFT, :n], round.cells[CellRow.RIGHT, :n]
+        fast, round, slow, dense, features = a_round(SPACE, FAST[name], seed)
+        left, right, p = cells_of(round)
+        n = p.size
+        pull = positive(fast.ledger.total, fast.ledger.layout.side_list)
         mean = np.zeros(n)
         for k in range(n):
             for node, weight in zip(NODES, MEAN_WEIGHTS, strict=True):
@@ -174,8 +170,9 @@ def test_a_whole_game_is_about_the_same(name: str) -> None:
     fast = oc.Forecaster(SPACE, FAST[name])
     slow = oc.Forecaster(SPACE, FAST[name])
     slow.rounds.engine = dense_engine(oc.Equilibrium(), BoundPayoff(SPACE, FAST[name], ("expert",), None))  # type: ignore[arg-type]
-    slow.engine.prior.engine.rules = slow.engine.prior.engine.rules._replace(
-        learners=fast.engine.rules.learners, members=fast.engine.rules.members
+    options = fast.engine.rules.options
+    slow.engine.prior.engine.rules = slow.engine.prior.engine.rules.replaced(
+        learners=options["learners"], members=options["members"]
     )
     slow.engine.prior.engine._start()
     rng = np.random.default_rng(0)
@@ -186,7 +183,7 @@ def test_a_whole_game_is_about_the_same(name: str) -> None:
         expert = oc.Normal(3 + 2 * np.sin(t), 1.0)
         p, q = fast.predict(expert, x=x), slow.predict(expert, x=x)
         lowered = (
-            fast.rounds.pending[None].record.round.info[RoundInfo.TEMPERATURE],
+            fast.rounds.pending[None].record.read("info", "temperature"),
             slow.rounds.pending[None].record.temperature,
         )
         if lowered != (usual, usual):
@@ -242,9 +239,9 @@ def test_the_residual_is_small_at_the_usual_temperature(space: Any) -> None:
         record = game.rounds.pending[None].record
         if record.temperature == engine.solver.temperature:
             (cell_payoff,) = record.cell_payoffs
-            s = engine.ledger.layout.scale[0] * engine.ledger.total / record.temperature
+            s = engine.ledger.layout.scales[0] * engine.ledger.total / record.temperature
             r, _ = fixed_point.residual(
-                np.log(record.round.played), np.log(record.round.prior), partial(cell_payoff.field, s)
+                *np.log([record.round.view("played"), record.round.view("prior")]), partial(cell_payoff.field, s)
             )
             errors.append(float(np.abs(r).max()))
         game.update(space.value(int(rng.choice(space.cells, p=truth))))

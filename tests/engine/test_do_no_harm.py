@@ -8,7 +8,6 @@ from scipy.stats import norm
 
 import orcast as oc
 from helpers import Vector, engine_of, in_batches, record_of
-from orcast.engine.kernels.records import SeasonColumn, Statistic
 
 LEVELS = np.arange(1, 100) / 100
 
@@ -118,8 +117,7 @@ def test_a_season_is_found_and_used(season: int) -> None:
     game = oc.Recalibrator(oc.Line())
     mean = np.full(y.size, 50.0)
     played_crps(game, mean[:300], 3.0, y[:300])
-    seasons = engine_of(game).memory.seasons
-    assert seasons[SeasonColumn.FIRST] == season
+    assert engine_of(game).memory.view("seasons")[0] == season
     played = played_crps(game, mean[300:], 3.0, y[300:])
     assert played.mean() < 0.7 * expert_crps(mean[300:], 3.0, y[300:]).mean()
 
@@ -129,12 +127,12 @@ def test_a_season_is_found_and_used(season: int) -> None:
 
 def caps(game: oc.Recalibrator) -> tuple[float, float]:
     """Beyond the expert and the recent outcomes by two spreads of the larger kind, within the bounds."""
-    engine, q = engine_of(game), record_of(game).experts[0]
-    statistics, median = engine.memory.statistics, q[q.size // 2]
+    engine, q = engine_of(game), record_of(game).view("experts")[0]
+    memory, median = engine.memory, q[q.size // 2]
     ends, far = [q[0], q[-1]], 0.0
-    if statistics[Statistic.OUTCOMES]:
-        far = statistics[Statistic.FARTHEST_ERROR]
-        ends += [statistics[Statistic.LAST_OUTCOME], median - far, median + far]
+    if memory.read("statistics", "outcomes"):
+        far = memory.read("statistics", "farthest_error")
+        ends += [memory.read("statistics", "last_outcome"), median - far, median + far]
     low, high = min(ends) - 2.0 * max(median - q[0], far), max(ends) + 2.0 * max(q[-1] - median, far)
     low, high = np.clip([low, high], engine.space.low, engine.space.high)
     return float(low), float(high)
@@ -171,7 +169,7 @@ def test_the_corrected_expert_stays_within_its_caps(
         p = game.predict(oc.Normal(mean, spread))
         low, high = caps(game)
         # all that was learnt together, and between it and the expert, without the level offsets and with them
-        found = record_of(game).tracked[-3:]
+        found = record_of(game).view("tracked")[-3:]
         slack = 1e-9 * max(abs(low), abs(high))
         assert low - slack <= found.min()
         assert found.max() <= high + slack

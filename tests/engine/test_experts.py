@@ -52,7 +52,8 @@ def test_regret_against_each_is_kept_under_attack(scores: tuple[Any, ...]) -> No
         y, worst = worst_outcome(game)
         assert worst <= p.certificate.worst_next * (1 + 1e-9)
         rivals = {
-            who: oc.Forecast(p.left, p.right, record_of(game).rivals[i, : p.mass.size]) for i, who in enumerate(experts)
+            who: oc.Forecast(p.left, p.right, record_of(game).view("rivals")[i, : p.mass.size])
+            for i, who in enumerate(experts)
         }
         for name in excess:
             _, score, _, who = name.split()

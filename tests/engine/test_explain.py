@@ -10,9 +10,8 @@ import pytest
 import orcast as oc
 from helpers import NODES, SENTENCE, WEIGHTS
 from orcast import ledger
-from orcast.engine.kernels.finite_rounds import FiniteInfo
-from orcast.engine.kernels.records import CellRow, RegretScore, RoundInfo
-from orcast.engine.ordered import OrderedEngine
+from orcast.engine.ordered import PRIOR, OrderedEngine
+from orcast.kernels.state import Round
 
 SPACE = oc.Interval(0, 1, cells=24, tail_cells=3)
 HOURS = oc.by("hour", values=range(2))
@@ -51,20 +50,11 @@ def outcome_on(space: Any, rng: np.random.Generator) -> Any:
 
 
 def last_layer(game: Any) -> tuple[float, np.ndarray]:
-    """The temperature of the pending round and its log prior, the expert on the cells where nothing learns."""
+    """Temperature of the pending round and its log prior, the expert on the cells where nothing learns."""
     record = game.rounds.find(None).record
-    if hasattr(record, "temperature"):
-        round = record.round
-        return record.temperature, np.log(round.prior) if hasattr(round, "prior") else log_prior(round)
-    if hasattr(record, "round"):
-        return float(record.round.info[RoundInfo.TEMPERATURE]), log_prior(record.round)
-    round = game.engine.round_of(record.row)
-    return float(round.info[FiniteInfo.TEMPERATURE]), np.log(round.prior)
-
-
-def log_prior(round: Any) -> np.ndarray:
-    prior: np.ndarray = np.log(round.cells[CellRow.PRIOR, : int(round.info[RoundInfo.CELLS])])
-    return prior
+    round = getattr(record, "round", record)
+    prior = round.cell_rows()[PRIOR] if isinstance(round, Round) else round.view("prior")
+    return record.temperature if round is not record else round.read("info", "temperature"), np.log(prior)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -103,10 +93,10 @@ def test_the_pull_of_regret_is_among_the_pieces() -> None:
     record = game.rounds.pending[None].record
     pieces = {piece.part: piece.tilt for piece in engine._tilts(record, engine.ledger.total.copy())}
     assert set(pieces) == {"moment", "regret"}
-    expert = oc.Forecast(p.left, p.right, record.round.rivals[0, : p.mass.size])
+    expert = oc.Forecast(p.left, p.right, record.view("rivals")[0, : p.mass.size])
     y = p.left[:, None] + NODES * (p.right - p.left)[:, None]
     gaps = np.array([[p.crps(spot) - expert.crps(spot) for spot in row] for row in y]) @ WEIGHTS
-    expected = 5.0 / 2.0 * record.round.units[RegretScore.CRPS, 0] * gaps
+    expected = 5.0 / 2.0 * record.view("crps_units")[0] * gaps
     assert np.abs(expected).max() > 0.1
     assert pieces["regret"] == pytest.approx(expected, abs=1e-6)
     # the moment pulls up, the regret back down to the expert

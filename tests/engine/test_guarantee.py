@@ -8,6 +8,7 @@ import pytest
 
 import orcast as oc
 from helpers import (
+    MEAN,
     certified,
     default_payoff,
     engine_of,
@@ -18,7 +19,8 @@ from helpers import (
     witnesses,
 )
 from orcast import ledger
-from orcast.engine.kernels.records import CellRow, WitnessRow
+from orcast.engine.ordered import PLAYED, PRIOR
+from orcast.kernels.ledger import write_certificate_arrays
 from orcast.payoffs import Payoff
 from orcast.testing import worst_outcome
 from orcast.testing.adversaries import Adversary, AtBound, Greedy, Periodic, RoundInputs, adversaries_on
@@ -63,8 +65,8 @@ class Book:
 
     def __init__(self, game: Game) -> None:
         engine = engine_of(game)
-        self.sides = engine.ledger.layout.sides
-        self.total = np.zeros(engine.memory.total.size)
+        self.sides = engine.ledger.layout.side_list
+        self.total = np.zeros(engine.ledger.total.size)
         self.budget = ledger.CREDIT * engine.rules.bound
         self.rounds = 0
 
@@ -181,7 +183,7 @@ def attack_late(game: Game, expert: Expert, nature: Adversary, rounds: int, queu
             shown[t] = game.predict(expert(t), id=t)
         if t >= queue:
             first = t - queue
-            bound = record_of(game, first).certificate[ledger.CertificateField.BOUND]
+            bound = record_of(game, first).read("certificate", "bound")
             # outcomes booked since its forecast, each of size sqrt(B) at most
             book_budget += bound + 2.0 * min(first, queue) * max(bound, general)
             game.update(nature.outcome(game, shown.pop(first), rng, RoundInputs(first)), id=first)
@@ -198,7 +200,7 @@ def test_late_outcomes_are_accounted_for(payoff: str, expert: str, nature: str) 
     game = Game(SPACE, PAYOFFS[payoff]())
     attack_late(game, EXPERTS[expert], NATURES[nature](), 300, queue=20)
     assert game.guarantee.held == 1.0
-    assert engine_of(game).memory.account[ledger.Account.EXCESS] == 0.0
+    assert engine_of(game).ledger.account[ledger.Account.EXCESS] == 0.0
 
 
 @pytest.mark.parametrize("payoff", PAYOFFS)
@@ -225,19 +227,21 @@ def test_what_is_added_after_is_told_apart_and_was_stated_before() -> None:
     """An oracle that never corrects anything: the expert is played as it is, with an honest certificate."""
     game = Game(SPACE, default_payoff())
     engine, book = engine_of(game), Book(game)
-    account = engine.memory.account
+    account = engine.ledger.account
     excess, held = 0.0, 0
     for t in range(1, 61):
         game.predict(EXPERTS["good"](t))
         record = record_of(game)
-        record.cells[CellRow.PLAYED] = record.cells[CellRow.PRIOR]
-        record.expected[:] = witnesses(engine, record)[WitnessRow.MEAN] @ record.cells[CellRow.PLAYED]
+        cells = record.view("cells")
+        cells[PLAYED] = cells[PRIOR]
+        record.view("expected")[:] = witnesses(engine, record)[MEAN] @ cells[PLAYED]
         _, linear, bound = certified(engine, record)
         free = max(book.budget - book.square, 0.0)
-        ledger.write_certificate(account, 1.0, book.square, free, linear, bound, engine.rules.bound, record.certificate)
-        holds = bool(record.certificate[ledger.CertificateField.HOLDS])
+        certificate = record.certificate_row
+        write_certificate_arrays(account, 1.0, book.square, free, linear, bound, engine.rules.bound, certificate)
+        holds = record.holds()
         held += holds
-        stated = ledger.certificate_of(record.certificate)
+        stated = ledger.certificate_of(certificate)
         y = worst_outcome(game)[0]
         book.add(game, y, bound)
         missing = max(book.square - book.budget, 0.0)

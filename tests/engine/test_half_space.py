@@ -53,7 +53,7 @@ def expert(space: Any, t: int) -> Any:
 def mean_owed(game: Any) -> np.ndarray:
     """The mean of the payoffs as an oracle sees it: discounted, with the positive part of what is one-sided."""
     ledger = game.engine.ledger
-    total = np.where((ledger.layout.sides == 0.0) | (ledger.total > 0.0), ledger.total, 0.0)
+    total = np.where((ledger.layout.side_list == 0.0) | (ledger.total > 0.0), ledger.total, 0.0)
     weight = max(float(ledger.account[6]), 1.0)
     return ledger.discount * total / weight
 
@@ -64,8 +64,8 @@ def whole_payoff(game: Any, y: Any) -> np.ndarray:
     record = game.rounds.find(None).record
     core, context, layout = engine.payoff(record, y), engine.context_of(record), engine.ledger.layout
     rows = []
-    for number, (_, size, groups, places, at, _) in enumerate(layout.parts):
-        own = layout.scale[number] * core[layout.places[places : places + size]]
+    for number, (_, size, groups, places, at, _) in enumerate(layout.part_table):
+        own = layout.scales[number] * core[layout.place_list[places : places + size]]
         rows.extend(context[at + group] * own for group in range(groups))
     return np.concatenate(rows)
 

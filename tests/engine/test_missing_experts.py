@@ -11,7 +11,6 @@ from scipy.special import ndtri
 
 import orcast as oc
 from helpers import check_kept, engine_of
-from orcast.engine.kernels.records import ExpertLoss
 from orcast.testing import worst_outcome
 
 SPACE = oc.Interval(0, 1, cells=24, tail_cells=3)
@@ -216,13 +215,12 @@ def test_pooled_quantiles_are_sorted() -> None:
     game = oc.Recalibrator(oc.Interval(0, 1))
     game.predict(experts={"low": oc.Normal(0.2, 0.01), "high": oc.Normal(0.8, 0.01)})
     game.update(0.5)
-    memory = engine_of(game).memory
-    levels = memory.expert_loss.shape[1]
-    memory.expert_loss[:, :, ExpertLoss.SQUARES] = 1.0
-    memory.expert_loss[0, :, ExpertLoss.BEHIND] = np.where(np.arange(levels) < levels // 2, 2.0, -2.0)
-    memory.expert_loss[1] = memory.expert_loss[0] * [-1.0, 1.0]
+    behind, squares = np.moveaxis(engine_of(game).memory.view("expert_loss"), 2, 0)
+    squares[:] = 1.0
+    behind[0] = np.where(np.arange(behind.shape[1]) < behind.shape[1] // 2, 2.0, -2.0)
+    behind[1] = -behind[0]
     p = game.predict(experts={"low": oc.Normal(0.2, 0.01), "high": oc.Normal(0.8, 0.01)})
-    pool = game.rounds.pending[None].record.round.raw
+    pool = game.rounds.pending[None].record.view("raw")
     assert (np.diff(pool) >= 0.0).all()
     assert pool[0] < 0.3
     assert pool[-1] > 0.7

@@ -1,8 +1,8 @@
-"""Existence for what is played, step by step, and the search that ends against brute force over all paths."""
+"""Existence of forecasts that hold, step by step, and the search for them against brute force over all paths."""
 
 import itertools
 from collections.abc import Iterator
-from typing import Any
+from typing import NamedTuple
 
 import hypothesis.strategies as st
 import numpy as np
@@ -15,6 +15,7 @@ from helpers import (
     WEIGHTS,
     Vector,
     bound_to,
+    cells_of,
     engine_of,
     fast_payoff,
     on_cells,
@@ -24,14 +25,11 @@ from helpers import (
     witnesses,
 )
 from orcast.constants import TINY_MASS
-from orcast.engine.kernels import judging, path_search
-from orcast.engine.kernels.certificate import certify, resolution
-from orcast.engine.kernels.equilibrium import field_tables, level_share
-from orcast.engine.kernels.judging import BestForecast, Workspace
-from orcast.engine.kernels.path_search import Paths, best_path, field_of_pairs, fill_grid, grid_size
-from orcast.engine.kernels.records import CellRow, Round, RoundInfo
-from orcast.engine.ordered import OrderedEngine
-from orcast.ledger import CREDIT, Account, CertificateField, squared_norm
+from orcast.engine.ordered import PLAYED, OrderedEngine
+from orcast.kernels import judging, path_search
+from orcast.kernels.equilibrium import field_tables_arrays, level_share
+from orcast.kernels.state import Round
+from orcast.ledger import CREDIT, Account
 from orcast.payoffs import Payoff
 from orcast.testing.adversaries import Greedy, play
 from orcast.testing.checks import some_expert
@@ -67,10 +65,9 @@ def test_with_a_floor_it_is_continuous(floor: float, a: float, F: float, p: floa
 
 def cell_means(engine: OrderedEngine, round: Round) -> Vector:
     """v: the mean of <S_+, payoff> over each cell."""
-    pull = positive(engine.memory.total, engine.ledger.layout.sides)
+    pull = positive(engine.ledger.total, engine.ledger.layout.side_list)
     means = []
-    for k in range(int(round.info[RoundInfo.CELLS])):
-        left, right = round.cells[[CellRow.LEFT, CellRow.RIGHT], k]
+    for k, (left, right, _) in enumerate(zip(*cells_of(round), strict=True)):
         ys = left + (right - left) * THREE
         means.append(sum(w * (pull @ fast_payoff(engine, round, y, k)) for y, w in zip(ys, THREE_WEIGHTS, strict=True)))
     return np.array(means)
@@ -92,10 +89,10 @@ def test_the_forecast_itself_expects_nothing(payoff: Payoff, proper: bool, data:
     """Sum of p_k v_k is 0, or with regrets at most 0: the step that turns the inequality into a bound."""
     engine = bound_to(SMALL, payoff)
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
-    engine.memory.total[:] = rng.normal(size=engine.memory.total.size) * data.draw(st.sampled_from([0.1, 10.0]))
+    engine.ledger.total[:] = rng.normal(size=engine.ledger.total.size) * data.draw(st.sampled_from([0.1, 10.0]))
     p, expert = data.draw(on_cells(SMALL, empty=False))
     expected = p.mass @ cell_means(engine, page_with(engine, p, expert))
-    size = 1.0 + float(np.linalg.norm(engine.memory.total))
+    size = 1.0 + float(np.linalg.norm(engine.ledger.total))
     assert expected <= 1e-9 * size
     if not proper:
         assert expected >= -1e-9 * size
@@ -166,15 +163,21 @@ def injected(payoff: Payoff, total: Vector | None, cells: int = 8) -> tuple[Orde
     """An engine with a ledger, and a round on even cells."""
     engine = bound_to(oc.Interval(0, 1, cells=max(cells, 8), tail_cells=1), payoff)
     if total is not None:
-        engine.memory.total[:] = total
+        engine.ledger.total[:] = total
     edges = np.linspace(0.0, 1.0, cells + 1)
     even = np.full(cells, 1.0 / cells)
     return engine, page_with(engine, oc.Forecast(edges[:-1], edges[1:], even), even)
 
 
-def opened(engine: OrderedEngine, round: Round, free: float | None = None) -> Workspace:
-    space = judging.new_workspace(engine.rules, engine.memory, round, 0.0, witnesses(engine, round))
-    return space if free is None else space._replace(free=free)
+def opened(engine: OrderedEngine, round: Round) -> tuple[object, ...]:
+    """First arguments of the kernels that search."""
+    return engine.rules, engine.memory, round, witnesses(engine, round).ravel()
+
+
+def without_slack(engine: OrderedEngine) -> OrderedEngine:
+    """Leave nothing of the budget."""
+    engine.ledger.account[Account.BUDGET] = engine.ledger.square
+    return engine
 
 
 @pytest.mark.parametrize(
@@ -184,19 +187,17 @@ def opened(engine: OrderedEngine, round: Round, free: float | None = None) -> Wo
 def test_the_resolution_is_what_a_point_adds_to_its_cell(payoff: Payoff, data: st.DataObject) -> None:
     engine = bound_to(SMALL, payoff)
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
-    engine.memory.total[:] = 5.0 * rng.normal(size=engine.memory.total.size)
+    engine.ledger.total[:] = 5.0 * rng.normal(size=engine.ledger.total.size)
     p, expert = data.draw(on_cells(SMALL, empty=False))
-    round, n = page_with(engine, p, expert), p.mass.size
-    space = opened(engine, round)
-    certify(engine.rules, n, round, round.cells[CellRow.PLAYED], space)
-    pull, means = positive(engine.memory.total, engine.ledger.layout.sides), cell_means(engine, round)
+    round = page_with(engine, p, expert)
+    pull, means = positive(engine.ledger.total, engine.ledger.layout.side_list), cell_means(engine, round)
     most = 0.0
-    for k in range(n):
+    for k in range(p.mass.size):
         ys = p.left[k] + (p.right[k] - p.left[k]) * np.linspace(0, 1, 11)
         most = max(most, *(pull @ fast_payoff(engine, round, y, k) - means[k] for y in ys))
-    claimed = resolution(engine.rules, n, round, round.cells[CellRow.PLAYED], space)
+    _, _, claimed, _ = judging.certify_arrays(*opened(engine, round), None)
     assert claimed >= most - 1e-9 * (1.0 + most)
-    assert claimed <= most * 1.03 + 1e-6 * (1.0 + np.linalg.norm(engine.memory.total))
+    assert claimed <= most * 1.03 + 1e-6 * (1.0 + np.linalg.norm(engine.ledger.total))
 
 
 @pytest.mark.parametrize("at", [0.3, 0.55, 0.9])
@@ -205,16 +206,12 @@ def test_a_promise_grows_by_the_resolution_where_cells_are_too_coarse(at: float,
     """What is owed is answered by a point mass alone, and there is none: B_t grows by what it needs, and no more."""
     game = oc.Forecaster(SMALL, oc.MomentMatching(2), oracle=oc.Equilibrium())
     engine = engine_of(game)
-    account = engine.memory.account
-    engine.memory.total[:] = -2.0 * at * size, size
-    # nothing is left of the budget
-    account[Account.BUDGET] = squared_norm(engine.ledger.layout.sides, engine.memory.total)
+    account = engine.ledger.account
+    engine.ledger.total[:] = -2.0 * at * size, size
+    without_slack(engine)
     p = game.predict()
-    round = record_of(game)
-    n, space = int(round.info[RoundInfo.CELLS]), opened(engine, round)
-    assert space.free == 0.0
-    linear, norm = certify(engine.rules, n, round, round.cells[CellRow.PLAYED], space)
-    apart = resolution(engine.rules, n, round, round.cells[CellRow.PLAYED], space)
+    linear, norm, apart, slack = judging.certify_arrays(*opened(engine, record_of(game)), None)
+    assert slack == 0.0
     assert norm < linear <= norm + 2.0 * apart
     assert p.certificate is not None
     assert p.certificate.holds
@@ -229,22 +226,32 @@ def test_a_promise_grows_by_the_resolution_where_cells_are_too_coarse(at: float,
 def test_where_the_resolution_is_not_enough_the_rest_is_said_before() -> None:
     """A forecast that misses more than its cells explain: the promise has the resolution, the excess has the rest."""
     engine, round = injected(oc.MomentMatching(1), np.array([50.0]))
-    space = opened(engine, round, free=0.0)
-    played = round.cells[CellRow.PLAYED]
-    assert judging.judge(engine.rules, engine.memory, round, played, space) > 0.0
-    linear, norm = certify(engine.rules, 8, round, played, space)
-    apart = resolution(engine.rules, 8, round, played, space)
+    given = opened(engine, round)
+    assert judging.judge_arrays(*given, 0.0) > 0.0
+    linear, norm, apart, _ = judging.certify_arrays(*given, 0.0)
     assert linear - norm > 2.0 * apart > 0.0
-    judging.allow_resolution(engine.rules, engine.memory, 8, round, played, space)
-    certificate, budget = round.certificate, engine.memory.account[Account.BUDGET]
-    assert certificate[CertificateField.HOLDS] == 0.0
-    assert certificate[CertificateField.BOUND] == pytest.approx(norm + 2.0 * apart)
-    promised, excess = certificate[[CertificateField.PROMISED, CertificateField.EXCESS]]
+    judging.allow_resolution_arrays(*given, 0.0)
+    budget = engine.ledger.account[Account.BUDGET]
+    assert not round.holds()
+    assert round.read("certificate", "bound") == pytest.approx(norm + 2.0 * apart)
+    promised, excess = round.read("certificate", "promised"), round.read("certificate", "excess")
     assert promised == pytest.approx(np.sqrt(budget + norm + 2.0 * apart))
     assert promised + excess == pytest.approx(np.sqrt(budget + linear))
 
 
 # --- paths ---
+
+
+class Paths(NamedTuple):
+    """Paths on points of F: the field of each pair of them, tilts of the cells, and F of the experts."""
+
+    points: Vector
+    fields: Vector
+    mean: Vector
+    most: Vector
+    cumulated: Vector
+    pull: float
+    weight: float
 
 
 def all_paths(points: int, cells: int) -> Iterator[tuple[int, ...]]:
@@ -256,7 +263,7 @@ def all_paths(points: int, cells: int) -> Iterator[tuple[int, ...]]:
 def judged(paths: Paths, width: Vector, path: tuple[int, ...]) -> tuple[float, float]:
     """The largest q + c + A along a path, and its V, as they are defined."""
     F = paths.points[list(path)]
-    mean, most = paths.tilts[0], paths.tilts[2]
+    mean, most = paths.mean, paths.most
     A = V = 0.0
     worst = -np.inf
     for k in range(len(path) - 1):
@@ -277,12 +284,11 @@ def random_paths(rng: np.random.Generator, pull: float) -> tuple[Paths, Vector]:
     points = np.concatenate([[0.0], np.sort(rng.random(count)), [1.0]])
     total = points.size
     mean = rng.normal(size=cells)
-    tilts = np.array([mean, np.zeros(cells), mean + rng.random(cells)])
+    most = mean + rng.random(cells)
     G = np.concatenate([[0.0], np.sort(rng.random(cells - 1)), [1.0]])
     width = rng.dirichlet(np.ones(cells))
-    steps = np.zeros((cells, total), dtype=np.int64)
     fields = rng.normal(size=(total, total))
-    return Paths(points, fields, tilts, G, pull, float(rng.choice([0.25, 1.0, 4.0])), 0.0, 1.0, 0.0, steps), width
+    return Paths(points, fields, mean, most, G, pull, float(rng.choice([0.25, 1.0, 4.0]))), width
 
 
 @pytest.mark.parametrize("pull", [0.0, 0.5, 5.0])
@@ -297,7 +303,7 @@ def test_the_best_path_against_all_paths(pull: float, seed: int, share: float, b
     within = [V for worst, V in each.values() if worst <= bound]
     best = max(within, default=-np.inf)
     masses = np.full(cells, np.nan)
-    found = best_path(paths, width, bound, masses)
+    found = path_search.best_path_arrays(*paths, width, bound, masses)
     if pull == 0.0:
         assert found == pytest.approx(best, abs=1e-12)
     if found == -np.inf:
@@ -318,10 +324,10 @@ def test_a_path_is_bounded_within_its_cells_too(beside: float, passes: bool) -> 
     points, G, width = np.array([0.0, 0.5, 0.6, 1.0]), np.array([0.0, 0.1, 0.9, 1.0]), np.full(3, 1.0 / 3.0)
     fields = np.full((4, 4), 100.0)
     fields[[0, 1, 2], [1, 2, 3]] = 0.0
-    paths = Paths(points, fields, np.zeros((3, 3)), G, 3.0, 1.0, 0.0, 1.0, 0.0, np.zeros((3, 4), dtype=np.int64))
+    paths = Paths(points, fields, np.zeros(3), np.zeros(3), G, 3.0, 1.0)
     worst, V = judged(paths, width, (0, 1, 2, 3))
     assert worst == pytest.approx(0.4 + 0.16 / 0.7)
-    found = best_path(paths, width, worst + beside, np.empty(3))
+    found = path_search.best_path_arrays(*paths, width, worst + beside, np.empty(3))
     assert found == (pytest.approx(V) if passes else -np.inf)
 
 
@@ -331,15 +337,12 @@ def test_the_grid(seed: int, count: int, whole: bool) -> None:
     rng = np.random.default_rng(seed)
     levels = np.arange(1, count + 1) / (count + 1) if count == 99 or whole else np.sort(rng.random(count))
     s = rng.integers(-2, 3, count).astype(float) if whole else rng.normal(size=count)
-    knots, slopes = np.empty(count + 1), np.empty(count + 1)
-    field_tables(s, levels, knots, slopes)
-    points = np.full(grid_size(count) + 3, np.nan)
-    total = fill_grid(levels, knots, slopes, points)
-    used = points[:total]
+    knots, slopes = np.empty((2, count + 1))
+    field_tables_arrays(s, levels, knots, slopes)
+    used = path_search.grid_arrays(levels, knots, slopes)
     assert (used[0], used[-1]) == (0.0, 1.0)
     assert (np.diff(used) > 0.0).all()
     assert not np.isin(used, levels).any()
-    assert total <= points.size
 
     def H(u: float) -> float:
         return float(s @ (np.minimum(u, levels) - levels * u))
@@ -358,29 +361,23 @@ def test_a_zero_on_a_level_is_played(s: list[float], thorough: bool) -> None:
     """H falls to zero at a level, nothing is left of the budget, and rounding is small beside what is owed."""
     levels = np.arange(1, len(s) + 1) / (len(s) + 1)
     engine, round = injected(oc.QuantileCalibration(levels), 1e7 * np.array(s))
-    engine.memory.account[Account.BUDGET] = squared_norm(engine.ledger.layout.sides, engine.memory.total)
-    space, best = opened(engine, round), nothing_yet(round)
-    assert space.free == 0.0
-    path_search.search_paths(engine.rules, engine.memory, np.full(8, 0.125), thorough, round, space, best)
-    assert best.missing[0] <= 0.0
+    given = opened(without_slack(engine), round)
+    assert path_search.search_paths_arrays(*given, None, np.full(8, 0.125), thorough)[0] <= 0.0
 
 
 def test_a_zero_on_the_grid_is_there_once() -> None:
     """A point of the grid that is the zero of H but for rounding becomes it."""
     levels = np.array([0.25, 0.75])
-    points = np.empty(grid_size(2) + 3)
-    nothing = np.zeros(3)
-    plain = fill_grid(levels, nothing, nothing, points)
-    inner = points[plain // 2]
+    plain = path_search.grid_arrays(levels, np.zeros(3), np.zeros(3))
+    inner = plain[plain.size // 2]
     slopes = np.array([4.0 * (inner - 0.25), -1.0, 4.0 * (0.75 - inner)])
     knots = np.array([0.0, inner - 0.25, inner - 0.75])
     for aside in (0.0, 1e-14, -1e-14):
         knots[1] = inner - 0.25 + aside
-        total = fill_grid(levels, knots, slopes, points)
-        assert total == plain
-        out = np.empty((total, total))
-        field_of_pairs(points, total, levels, knots, slopes, np.ones(2), 0.0, out)
-        assert np.abs(out[np.triu_indices(total)]).max() < 10.0
+        points = path_search.grid_arrays(levels, knots, slopes)
+        assert points.size == plain.size
+        out, _, _ = path_search.field_of_pairs_arrays(points, levels, knots, slopes, np.ones(2), 0.0)
+        assert np.abs(out[np.triu_indices(points.size)]).max() < 10.0
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 6))
@@ -389,23 +386,17 @@ def test_the_field_of_pairs(seed: int, count: int) -> None:
     rng = np.random.default_rng(seed)
     levels, s = np.sort(rng.random(count)), rng.normal(size=count)
     factors = rng.random(count)
-    knots, slopes = np.empty(count + 1), np.empty(count + 1)
-    field_tables(s, levels, knots, slopes)
+    knots, slopes = np.empty((2, count + 1))
+    field_tables_arrays(s, levels, knots, slopes)
     points = np.concatenate([[0.0], np.sort(rng.random(4)), [1.0]])
     for share in (0.0, 1.0):
-        out = np.empty((6, 6))
-        field_of_pairs(points, 6, levels, knots, slopes, factors, share, out)
+        out, _, _ = path_search.field_of_pairs_arrays(points, levels, knots, slopes, factors, share)
         for i, j in itertools.combinations_with_replacement(range(6), 2):
             z = np.array([level_share(a, points[i], points[j] - points[i]) - a for a in levels])
             assert out[i, j] == pytest.approx(s @ z + 0.5 * share * (factors @ z**2), abs=1e-9)
 
 
 # --- the search ---
-
-
-def nothing_yet(round: Round) -> BestForecast:
-    p = round.cells[CellRow.PLAYED, : int(round.info[RoundInfo.CELLS])].copy()
-    return BestForecast(np.array([np.inf]), p, np.log(p))
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 3), st.sampled_from([0.0, 0.05, 0.3]))
@@ -417,48 +408,33 @@ def test_no_path_on_the_grid_is_missed(seed: int, order: int, slack: float) -> N
     if order:
         payoff = payoff + oc.MomentMatching(order)
     engine, round = injected(payoff, None, cells=4)
-    engine.memory.total[:] = 30.0 * rng.normal(size=engine.memory.total.size)
-    size = float(np.linalg.norm(engine.memory.total))
-    space = opened(engine, round, free=slack * size)
-    rules = engine.rules._replace(effort=1000)
-    points = np.concatenate([[0.0], np.sort(rng.random(4)), [1.0]])
-    fields, tilts, steps = np.empty((6, 6)), np.empty((3, 4)), np.zeros((4, 6), dtype=np.int64)
-    field_of_pairs(points, 6, levels, space.owed_knots, space.owed_slopes, space.factors, 0.0, fields)
-    path_search.witness_tilts(rules, 4, round, space, tilts[0], tilts[1])
+    engine.ledger.total[:] = 30.0 * rng.normal(size=engine.ledger.total.size)
+    size = float(np.linalg.norm(engine.ledger.total))
+    free, points = slack * size, np.concatenate([[0.0], np.sort(rng.random(4)), [1.0]])
+    rules, *rest = opened(engine, round)
+    fields, mean, most = path_search.paths_arrays(rules, *rest, points)
+    left, right, _ = cells_of(round)
+    paths = Paths(points, fields, mean, most, np.zeros(5), 0.0, 1.0)
+    each = [judged(paths, right - left, path) for path in all_paths(6, 4)]
+    margin = max(V + 0.5 * free - worst for worst, V in each)
     # the bound falls by no more than it must
-    paths = Paths(points, fields, tilts, np.zeros(5), 0.0, 1.0, 0.0, 1e-9 * size, 0.0, steps)
-    tilts[2] = tilts[1]
-    each = [judged(paths, space.width, path) for path in all_paths(6, 4)]
-    margin = max(V + 0.5 * space.free - worst for worst, V in each)
-    best = nothing_yet(round)
-    path_search.search_grid(rules, engine.memory, paths, 0.0, round, space, np.full(4, 0.25), best)
+    given = rules.replaced(effort=1000), *rest, free, points, 1e-9 * size
+    missing = path_search.search_grid_arrays(*given, np.full(4, 0.25))
     if margin >= 1e-6 * size:
-        assert best.missing[0] <= 0.0
-        assert round.certificate[CertificateField.HOLDS] == 1.0
+        assert missing <= 0.0
+        assert round.holds()
 
 
-def test_the_search_ends_where_there_is_nothing_to_find(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One cell for all: no forecast answers for the mean.  The bound falls faster and faster, whatever the cap."""
+def test_the_search_ends_where_there_is_nothing_to_find() -> None:
+    """One cell for all: no forecast answers for the mean. The bound falls faster and faster, whatever the cap."""
     engine, round = injected(oc.QuantileCalibration([0.3, 0.6]) + oc.MomentMatching(2), None)
-    engine.memory.total[:] = [5.0, -3.0, -200.0, 180.0]
-    passes = 0
-
-    def counted(*given: Any) -> float:
-        nonlocal passes
-        passes += 1
-        return best_path(*given)
-
-    monkeypatch.setattr(path_search, "best_path", counted)
-    rules, best = engine.rules._replace(effort=1000), nothing_yet(round)
-    mix = np.full(8, 0.125)
-    path_search.search_paths(rules, engine.memory, mix, False, round, opened(engine, round, free=-1e4), best)
-    assert best.missing[0] > 0.0
-    assert 1 <= passes < 30
-    # and the cap is a cap
-    passes = 0
-    rules = rules._replace(effort=2)
-    path_search.search_paths(rules, engine.memory, mix, True, round, opened(engine, round, free=-1e4), best)
-    assert passes <= 4
+    engine.ledger.total[:] = [5.0, -3.0, -200.0, 180.0]
+    rules, *rest = opened(engine, round)
+    for effort, thorough, most in ((1000, False, 29), (2, True, 4)):
+        given = rules.replaced(effort=effort), *rest, -1e4, np.full(8, 0.125), thorough
+        missing, passes = path_search.search_paths_arrays(*given)
+        assert missing > 0.0
+        assert 1 <= passes <= most
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -473,13 +449,10 @@ def test_for_quantiles_alone_something_is_always_found(seed: int, thorough: bool
     if seed % 3 == 1:
         s = np.sort(s)
     engine, round = injected(oc.QuantileCalibration(levels), 10.0 ** rng.uniform(0, 3) * s)
-    engine.memory.account[Account.BUDGET] = squared_norm(engine.ledger.layout.sides, engine.memory.total)
-    space = opened(engine, round)
-    assert space.free == 0.0
-    best = nothing_yet(round)
-    path_search.search_paths(engine.rules, engine.memory, np.full(8, 0.125), thorough, round, space, best)
-    assert best.missing[0] <= 0.0
-    p = round.cells[CellRow.PLAYED, :8]
+    given = opened(without_slack(engine), round)
+    assert judging.certify_arrays(*given, None)[3] == 0.0
+    assert path_search.search_paths_arrays(*given, None, np.full(8, 0.125), thorough)[0] <= 0.0
+    p = round.view("cells")[PLAYED, :8]
     assert p.sum() == pytest.approx(1.0)
     assert p.min() >= 0.0
 
@@ -487,20 +460,19 @@ def test_for_quantiles_alone_something_is_always_found(seed: int, thorough: bool
 def test_what_is_mixed_in_holds_too() -> None:
     """Of the mix as much as the masses bear: the mixture holds, with a 64th more of the mix it would not."""
     engine, round = injected(oc.QuantileCalibration([0.25, 0.75]), np.array([40.0, -20.0]))
-    space, mix = opened(engine, round, free=10.0), np.full(8, 0.125)
+    given, mix, played = opened(engine, round), np.full(8, 0.125), round.view("cells")[PLAYED, :8]
     # H falls through zero at 2/3: the two cells that win
     masses = np.array([2.0, 0, 0, 0, 0, 0, 0, 1.0]) / 3.0
 
     def missing(share: float) -> float:
-        round.cells[CellRow.PLAYED, :8] = share * mix + (1.0 - share) * masses
-        return float(judging.judge(engine.rules, engine.memory, round, round.cells[CellRow.PLAYED], space))
+        played[:] = share * mix + (1.0 - share) * masses
+        return judging.judge_arrays(*given, 10.0)
 
     assert missing(0.0) <= 0.0 < missing(1.0)
-    best = BestForecast(np.array([0.0]), masses.copy(), np.log(mix))
-    path_search.mix_in(engine.rules, engine.memory, mix, masses, round, space, best)
-    assert round.certificate[CertificateField.HOLDS] == 1.0
-    share = 8.0 * round.cells[CellRow.PLAYED, 3]
-    assert round.cells[CellRow.PLAYED, :8] == pytest.approx(share * mix + (1.0 - share) * masses)
+    path_search.mix_in_arrays(*given, 10.0, mix, masses)
+    assert round.holds()
+    share = 8.0 * played[3]
+    assert played == pytest.approx(share * mix + (1.0 - share) * masses)
     assert share > 0.1
     assert missing(share + 1.0 / 64.0) > 0.0
 
@@ -524,9 +496,6 @@ CONFINED = [
 def test_a_confined_nature_and_random_experts(seed: int, within: tuple[float, float]) -> None:
     """What once broke the default: now every round holds, and none takes long."""
     space, experts = oc.Interval(0, 1), np.random.default_rng(seed)
-    # compiled code is loaded by the first rounds of any game
-    for _ in play(oc.Recalibrator(space), Greedy(), 1, experts=lambda t: oc.Normal(0.5, 0.1), rng=experts):
-        experts = np.random.default_rng(seed)
     game = oc.Recalibrator(space)
     nature = Greedy(within=within)
     for turn in play(game, nature, 400, experts=lambda t: some_expert(space, experts), rng=np.random.default_rng(0)):

@@ -9,27 +9,29 @@ from scipy.stats import norm, poisson
 
 import orcast as oc
 from helpers import Vector
-from orcast.engine.kernels import spread
-from orcast.engine.kernels.evidence import MOST_BEYOND, beyond_chance, learn_ledger
-from orcast.engine.kernels.pooling import add_game
-from orcast.engine.kernels.records import LedgerRow, PoolSpread
+from orcast.kernels import spread
+from orcast.kernels.evidence import beyond_chance_arrays, learn_ledger_arrays
+from orcast.kernels.pool_state import SPREAD_NUMBERS
+from orcast.kernels.pooling import add_game
 
 LEVELS = np.arange(1, 100) / 100
 SCORES = norm.ppf(LEVELS)
+# Constants of the kernels: the range of a spread, the largest standard errors, the largest ratio to sampling noise.
+NARROWEST, WIDEST, MOST_ERRORS, MOST_BEYOND = 0.4, 3.0, 30.0, 1e3
 
 
 def ledger_of(z: Vector) -> Vector:
     """The ledger of a standard normal forecast; every outcome is a block."""
     below = (z[:, None] < SCORES).astype(np.float64) - LEVELS
-    found = np.zeros((len(LedgerRow), LEVELS.size + 1))
-    found[LedgerRow.SUMS, :-1] = below.sum(axis=0)
-    found[LedgerRow.SUMS, -1] = np.square(below).sum()
+    found = np.zeros(2 * (LEVELS.size + 1))
+    found[: LEVELS.size] = below.sum(axis=0)
+    found[LEVELS.size] = np.square(below).sum()
     return found
 
 
 def pooled(ledgers: list[Vector], count: float) -> tuple[Vector, float]:
     """What a pool of as many streams holds, and what it says."""
-    found, usual = np.zeros(len(PoolSpread)), 0.0
+    found, usual = np.zeros(SPREAD_NUMBERS), 0.0
     for each in ledgers:
         usual = float(add_game(found, each, LEVELS, SCORES, count))
     return found, usual
@@ -42,7 +44,7 @@ def pooled(ledgers: list[Vector], count: float) -> tuple[Vector, float]:
 def test_the_sum_of_squares_is_in_the_ledger(seed: int, width: float, shift: float) -> None:
     """Squares of scores that are cut to the levels on either side of the outcome."""
     z = shift + width * np.random.default_rng(seed).normal(size=40)
-    total, variance, chance = spread.spread_excess(ledger_of(z), LEVELS, SCORES)
+    total, variance, chance = spread.spread_excess_arrays(ledger_of(z), LEVELS, SCORES)
     left, right = np.append(SCORES[0], SCORES[:-1]), np.append(SCORES[1:], SCORES[-1])
     square = np.append(0.0, np.cumsum(SCORES * (right - left)))  # of an outcome between two levels, up to a constant
     mean = float(np.diff(np.concatenate(([0.0], LEVELS, [1.0]))) @ square)
@@ -66,20 +68,22 @@ def test_the_spread_with_such_squares_is_found(b: float) -> None:
     found = spread.spread_with(spread_square(b) - spread_square(1.0), SCORES[-1])
     assert found == pytest.approx(b, rel=2e-3)
     assert spread.spread_with(0.0, SCORES[-1]) == 1.0
-    assert spread.spread_with(1e9, SCORES[-1]) == spread.WIDEST
-    assert spread.spread_with(-1e9, SCORES[-1]) == spread.NARROWEST
+    assert spread.spread_with(1e9, SCORES[-1]) == WIDEST
+    assert spread.spread_with(-1e9, SCORES[-1]) == NARROWEST
 
 
 def test_an_expert_that_is_right_is_seldom_stretched() -> None:
     rng = np.random.default_rng(0)
-    found = [spread.stretch_of(ledger_of(rng.normal(size=30)), LEVELS, SCORES, 30.0, 0.0) for _ in range(400)]
+    found = [spread.stretch_of_arrays(ledger_of(rng.normal(size=30)), LEVELS, SCORES, 30.0, 0.0) for _ in range(400)]
     assert np.abs(np.log(found)).mean() < 0.02
     assert np.mean(np.abs(np.log(found)) > 0.1) < 0.05
 
 
 def test_an_expert_too_narrow_by_a_third_is_stretched_after_some_twenty_outcomes() -> None:
     rng = np.random.default_rng(0)
-    found = [spread.stretch_of(ledger_of(1.5 * rng.normal(size=25)), LEVELS, SCORES, 25.0, 0.0) for _ in range(200)]
+    found = [
+        spread.stretch_of_arrays(ledger_of(1.5 * rng.normal(size=25)), LEVELS, SCORES, 25.0, 0.0) for _ in range(200)
+    ]
     assert 1.25 < np.median(found) < 1.6
 
 
@@ -88,11 +92,13 @@ def test_counts_of_a_calibrated_expert_are_not_read_as_too_wide(mean: float) -> 
     """Ties of outcomes with atoms have a mean of zero in the ledger."""
     q, found = poisson.ppf(LEVELS, mean), []
     for seed in range(6):
-        ledger = np.zeros((len(LedgerRow), LEVELS.size + 1))
+        ledger = np.zeros(2 * (LEVELS.size + 1))
         for y in np.random.default_rng(seed).poisson(mean, 800).astype(np.float64):
-            learn_ledger(ledger, q, LEVELS, 0.0, y)
-        errors = spread.spread_errors(ledger, LEVELS, SCORES)
-        found.append((errors, beyond_chance(ledger), spread.stretch_of(ledger, LEVELS, SCORES, 400.0, 0.0)))
+            learn_ledger_arrays(ledger, q, LEVELS, 0.0, y)
+        errors = spread.spread_errors_arrays(ledger, LEVELS, SCORES)
+        found.append(
+            (errors, beyond_chance_arrays(ledger), spread.stretch_of_arrays(ledger, LEVELS, SCORES, 400.0, 0.0))
+        )
     errors, beyond, stretch = np.mean(found, axis=0).tolist()
     assert abs(errors) < 1.5
     assert beyond < 3.0
@@ -101,11 +107,11 @@ def test_counts_of_a_calibrated_expert_are_not_read_as_too_wide(mean: float) -> 
 
 def test_a_long_block_does_not_run_away() -> None:
     """Outcomes one in each percent, in one block: its chance cancels, what is made of it does not explode."""
-    ledger = np.zeros((len(LedgerRow), LEVELS.size + 1))
+    ledger = np.zeros(2 * (LEVELS.size + 1))
     for y in norm.ppf((np.random.default_rng(0).permutation(100) + 0.5) / 100):
-        learn_ledger(ledger, SCORES, LEVELS, 150.0, float(y))
-    assert abs(spread.spread_errors(ledger, LEVELS, SCORES)) <= spread.MOST_ERRORS
-    assert beyond_chance(ledger) <= MOST_BEYOND
+        learn_ledger_arrays(ledger, SCORES, LEVELS, 150.0, float(y))
+    assert abs(spread.spread_errors_arrays(ledger, LEVELS, SCORES)) <= MOST_ERRORS
+    assert beyond_chance_arrays(ledger) <= MOST_BEYOND
 
 
 # --- pools
@@ -134,7 +140,7 @@ def test_a_stream_that_leaves_takes_all_of_it_along() -> None:
     kept, more = ledger_of(rng.normal(size=9)), ledger_of(2.0 * rng.normal(size=9))
     before, _ = pooled([kept], 9.0)
     both, _ = pooled([kept, more], 9.0)
-    spread.add_spread(both, more, LEVELS, SCORES, 9.0, -1.0)
+    spread.add_spread_arrays(both, more, LEVELS, SCORES, 9.0, -1.0)
     np.testing.assert_allclose(both, before, atol=1e-9)
 
 

@@ -9,7 +9,6 @@ import pytest
 import orcast as oc
 from helpers import default_payoff, engine_of, record_of
 from orcast import ledger
-from orcast.engine.kernels.records import RoundInfo
 from orcast.testing import worst_outcome
 
 SPACES = {"line": oc.Line(), "half line": oc.HalfLine(0.0)}
@@ -96,11 +95,11 @@ def test_without_an_expert(where: str, oracle: Any) -> None:
 def nature(game: Any, t: int, kind: str) -> float:
     """What hurts most within the window, or beyond it: clipped it hurts the same, but it need not be remembered so."""
     y, _ = worst_outcome(game)
-    info = record_of(game).info
+    record = record_of(game)
     if kind == "beyond":
-        if y >= info[RoundInfo.HIGH]:
+        if y >= record.read("info", "high"):
             y = 1e90 if t % 3 == 0 else y + 1e6
-        elif y <= info[RoundInfo.LOW] and game.space.low == -np.inf:
+        elif y <= record.read("info", "low") and game.space.low == -np.inf:
             y = -1e90 if t % 3 == 0 else y - 1e6
     return float(np.clip(y, max(game.space.low, -1e100), 1e100))
 
@@ -220,7 +219,7 @@ def test_learners_that_have_fallen_behind_for_good_count_nothing() -> None:
         game.update(11.0)
     played = []
     for behind in (300.0, 1e4):
-        losses = engine_of(game).memory.track_loss
+        losses = engine_of(game).memory.view("track_loss")
         losses[:], losses[:, -1] = behind, 0.0
         played.append(game.predict(expert(5)).quantile([0.1, 0.5, 0.9]))
         game.drop()

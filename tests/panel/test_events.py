@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given
 
 from orcast.engine import Committee
-from orcast.engine.kernels.events import EventKind, PackedRounds, promised
+from orcast.kernels.events import promised
+from orcast.kernels.records import DROP, PREDICT, SETTLE
 from orcast.ledger import Account, CertificateField, Ledger, PartShape, ledger_layout
+from orcast.packed import PackedRounds
 from orcast.panel.experts import ForecastShape
 from orcast.panel.runner import CompiledRun, PythonRun, Runner, RunState, events_of
 from orcast.spaces import Interval
 
-PREDICT, SETTLE, DROP = EventKind.PREDICT, EventKind.SETTLE, EventKind.DROP
 QUANTILE = (("quantile", 0.1, None), ("quantile", 0.5, None), ("quantile", 0.9, None))
 SHAPES = {
     "point": ForecastShape("point", 1, (), (), QUANTILE),
@@ -65,7 +66,7 @@ def test_both_loops_play_alike(kind: str) -> None:
         quantiles, log, settled = run.outputs
         found.append([*first, *numbers(run.state()), quantiles, log[:, :3], settled])
     for compiled, plain in zip(*found, strict=True):
-        np.testing.assert_allclose(compiled, plain, rtol=1e-9, atol=1e-9)
+        np.testing.assert_array_equal(compiled, plain)
 
 
 @pytest.mark.parametrize("kind", SHAPES)

@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import numpy as np
 from hypothesis import given
 
-from orcast.engine.kernels.events import EventKind
+from orcast.kernels.records import DROP, PREDICT, SETTLE
 from orcast.panel.ordering import Before, Entries, Streams, fill_outcomes, order_of_play, seen_dates
 from orcast.panel.row_times import RowTimes, farthest
 from orcast.rounds import learnt_lag
@@ -32,7 +32,7 @@ def slow_order(
         nonlocal lag
         known = [i for i in pending if there[i] and (at_once or due[i] <= now)]
         for i in sorted(known, key=lambda i: (due[i], time[i], cutoff[i], i)):
-            events.append([EventKind.SETTLE if good[i] else EventKind.DROP, i])
+            events.append([SETTLE if good[i] else DROP, i])
             pending.remove(i)
             over.add(issued[i])
             if good[i]:
@@ -44,11 +44,11 @@ def slow_order(
             if lag is not None and count - issued[j] > 2 * lag + 2 and any(k > issued[j] for k in over):
                 given_up.append(j)
                 pending.remove(j)
-                events.append([EventKind.DROP, j])
+                events.append([DROP, j])
         if len(pending) == most:
             lost.append(pending.pop(0))
-            events.append([EventKind.DROP, lost[-1]])
-        events.append([EventKind.PREDICT, i])
+            events.append([DROP, lost[-1]])
+        events.append([PREDICT, i])
         pending.append(i)
         count += 1
         issued[i] = count
@@ -89,9 +89,9 @@ def test_outcomes_of_one_moment_come_in_the_order_of_times_then_of_cutoffs() -> 
     for old in (0, 4):
         before = Before(range(1, old + 1), old)
         events = order_of_play(Entries(time, cutoff, time, yes, yes), before, at_once=False, most=10).events
-        assert [i for kind, i in events.tolist() if kind == EventKind.SETTLE] == order
+        assert [i for kind, i in events.tolist() if kind == SETTLE] == order
     events = order_of_play(Entries(time, time, time, yes, yes), Before(range(1, 5), 4), at_once=True, most=10).events
-    assert events.tolist()[:4] == [[EventKind.SETTLE, i] for i in (1, 3, 2, 0)]
+    assert events.tolist()[:4] == [[SETTLE, i] for i in (1, 3, 2, 0)]
 
 
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 4), st.booleans()), max_size=12))

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import orcast as oc
-from orcast.engine.kernels.events import promised
+from orcast.kernels.events import promised
 from orcast.panel import recalibrate
 from panels import FORMS, Plan, outputs, panel, twin
 
@@ -161,10 +161,9 @@ def test_the_promise_holds_whichever_outcomes_come_first(before: int, waiting: i
     recal.play([oc.Normal(0.5, 0.1)] * before, rng.random(before))
     for t in range(waiting):
         recal.predict(oc.Normal(rng.random(), 0.2), id=t)
-    game = recal
-    certificates = np.array([each.record.certificate for each in game.rounds.pending.values()])
+    certificates = np.array([each.record.certificate_row for each in recal.rounds.pending.values()])
     p = recal.predict(oc.Normal(0.4, 0.1), id="own")
-    said = float(promised(game.engine.ledger.account, certificates, game.rounds.pending["own"].record.certificate))
+    said = promised(recal.engine.ledger.account, certificates, recal.rounds.pending["own"].record.certificate_row)
     after = []
     orders = [tuple(range(k)) for k in range(waiting + 1)]
     orders += [tuple(rng.permutation(waiting)[: rng.integers(waiting + 1)].tolist()) for _ in range(40)]

@@ -15,8 +15,6 @@ from hypothesis import strategies as st
 import orcast as oc
 from orcast.constants import EVIDENCE_DISCOUNT
 from orcast.engine.committee import POOLED
-from orcast.engine.kernels.pooling import PER_SCALE
-from orcast.engine.kernels.records import PoolColumn
 from orcast.panel.columns import find_in
 from orcast.panel.frame import Frame
 from orcast.panel.frame_run import FrameOptions, FrameRun
@@ -144,10 +142,10 @@ def test_a_damaged_pool_in_a_state_is_refused(tmp_path: Path) -> None:
     played(panel(Plan(1, horizons=2)), state=state)
     ((name, pool),) = state.content.pools.items()
     for damage in (
-        lambda it: it.memory.offsets.fill(np.nan),
-        lambda it: it.memory.members.fill(-1.0),
+        lambda it: it.memory.view("offsets").fill(np.nan),
+        lambda it: it.memory.view("members").fill(-1.0),
         lambda it: it.pending.stream.fill(99),
-        lambda it: it.pending.rows.q.fill(np.inf),
+        lambda it: it.pending.rows.view("q").fill(np.inf),
         lambda it: it.streams.reverse(),
     ):
         state.content.pools[name] = copy.deepcopy(pool)
@@ -179,7 +177,7 @@ def slow_signals(frame: pd.DataFrame, sd: float) -> list[Any]:
             q, k = row.M0_mean + sd * scores, row.unique_id
             if k not in offsets:
                 # the expert's expected loss is its unit before there is any other
-                expected = PER_SCALE * 0.5 * sd * (np.interp(1.0, scores, scores) - np.interp(-1.0, scores, scores))
+                expected = np.pi**-0.5 * 0.5 * sd * (np.interp(1.0, scores, scores) - np.interp(-1.0, scores, scores))
                 offsets[k] = np.zeros((len(POOLED), len(levels))) + means * expected
                 seen[k], unit[k] = (0, np.zeros_like(total)), (0.0, 0.0)
             at = q + offsets[k]
@@ -231,7 +229,7 @@ def test_the_pass_is_what_its_slow_twin_says() -> None:
     assert table.stamps.tolist() == sorted(frame.ds[~frame.y.isna()].unique().tolist())
     for row, (count, numbers) in zip(table.rows, slow, strict=True):
         assert row[0] == count
-        np.testing.assert_allclose(row[PoolColumn.SUMS :], numbers, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(row[3:], numbers, rtol=1e-9, atol=1e-9)
 
 
 def pool_table(run: FrameRun) -> SignalTable:

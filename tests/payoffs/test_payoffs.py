@@ -21,8 +21,8 @@ from helpers import (
     units,
     within,
 )
-from orcast.engine.kernels import equilibrium as equilibrium_kernels
 from orcast.engine.ordered import OrderedEngine
+from orcast.kernels.equilibrium import level_share
 from orcast.payoffs import Payoff, payoff_from_plain
 
 SPACE = oc.Interval(0, 1)
@@ -98,8 +98,8 @@ SUMS = [
 
 def settled(p: oc.Forecast, engine: OrderedEngine) -> np.ndarray:
     """Coordinates where rounding decides nothing: no level within a hair of an edge next to an empty cell."""
-    ok = np.ones(engine.memory.total.size, dtype=bool)
-    for part, (start, size, *_) in zip(engine.bound_payoff.parts, engine.ledger.layout.parts, strict=True):
+    ok = np.ones(engine.ledger.total.size, dtype=bool)
+    for part, (start, size, *_) in zip(engine.bound_payoff.parts, engine.ledger.layout.part_table, strict=True):
         payoff = part.payoff
         if not isinstance(payoff, (oc.QuantileCalibration, oc.IntervalCalibration)):
             continue
@@ -116,7 +116,7 @@ def settled(p: oc.Forecast, engine: OrderedEngine) -> np.ndarray:
 @given(data=st.data(), spot=units)
 def test_the_kernel_is_the_sum_of_its_parts(payoff: Payoff, data: st.DataObject, spot: float) -> None:
     engine = engine_for(SMALL, payoff)
-    p, expert = data.draw(on_cells(SMALL, jumps=engine.rules.jumps))
+    p, expert = data.draw(on_cells(SMALL, jumps=engine.rules.options["jumps"]))
     record = page_with(engine, p, expert)
     for y in [SMALL.low + spot * (SMALL.high - SMALL.low), *p.left[[0, p.mass.size // 2, -1]]]:
         ok = settled(p, engine)
@@ -133,8 +133,8 @@ def test_a_round_books_the_payoff_of_its_parts(payoff: Payoff) -> None:
         for t in range(30):
             game.predict(oc.Normal(2 + np.sin(t), 0.5))
             y = float(np.clip(2 + np.sin(t) + rng.standard_t(2), -2, 7))
-            record = game.rounds.pending[None].record.round
-            expected = engine.memory.total + slow_payoff(engine, record, y)
+            record = game.rounds.pending[None].record
+            expected = engine.ledger.total + slow_payoff(engine, record, y)
             game.update(y)
             assert engine.ledger.total == pytest.approx(expected, abs=1e-9)
 
@@ -144,7 +144,7 @@ def test_a_level_on_the_edge_of_an_empty_cell_counts_as_reached() -> None:
     out = np.empty(3)
     p = np.array([0.5, 0.0, 0.5])
     levels = np.array([0.25, 0.5, 0.75])
-    out[:] = [equilibrium_kernels.level_share(a, 0.5, 0.0) - a for a in levels]
+    out[:] = [level_share(a, 0.5, 0.0) - a for a in levels]
     assert out == pytest.approx([-0.25, 0.5, 0.25])
     cells = oc.Forecast([0, 1, 2], [1, 2, 3], p)
     assert oc.QuantileCalibration(levels).evaluate(oc.Interval(0, 3), cells, 1.5) == pytest.approx(out)
@@ -186,7 +186,7 @@ def test_weights_count() -> None:
     expert = p.mass
     a = fast_payoff(plain, page_with(plain, p, expert), 0.2)
     b = fast_payoff(heavy, page_with(heavy, p, expert), 0.2)
-    count = plain.rules.levels.size
+    count = plain.levels.size
     assert np.abs(a[:count]).max() > 0.05 < np.abs(a[count:]).max()
     assert b[:count] == pytest.approx(5.0 * a[:count])
     assert b[count:] == pytest.approx(a[count:])

@@ -356,7 +356,9 @@ def expert_table(levels: ArrayLike, table: ArrayLike, space: OrderedSpace) -> tu
     bad = ~np.isfinite(rows).all(axis=1)
     if bad.any():
         raise ValueError(f"expected finite quantiles, got others in row {int(np.flatnonzero(bad)[0])}")
-    rows = rows[:, np.argsort(np.asarray(levels, dtype=np.float64), kind="stable")]
+    order = np.argsort(np.asarray(levels, dtype=np.float64), kind="stable")
+    if (np.diff(order) != 1).any():
+        rows = rows[:, order]
     crossed = bool((np.diff(rows, axis=1) < 0.0).any())
     if crossed:
         rows = np.sort(rows, axis=1)

@@ -145,7 +145,7 @@ class FiniteEngine:
             raise TypeError(f"expected a space of numbers for by_last_error(), got {self.space!r}")
         level = math.nan
         if experts is not None and bound_payoff.needs_expert:
-            pool = finite_members.pooled(self.state, experts)
+            pool = finite_members.pooled(self.state, experts.reshape(-1))
             level = float(pool[1] if self.binary else pool.max())
         settled = self.ledger.rounds if rounds is None else rounds
         last = self.state.view("last").item(0) if self.binary and settled else math.nan

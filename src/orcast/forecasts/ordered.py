@@ -344,6 +344,11 @@ class Forecast(IssuedForecast):
 
         With a `coin` it is an end of the cell where that lies: see `randomised`.
         """
+        if self._round is not None and type(levels) is np.ndarray and levels.dtype == np.float64 and levels.ndim == 1:
+            # levels are checked by the kernel, which returns None if one is not between 0 and 1
+            found = read_round(self._round, self._ends[0], self._ends[1], self.coin or 0.0, levels)
+            if found is not None:
+                return found
         a = as_levels(levels)
         flat = np.ascontiguousarray(a).reshape(-1)
         if self._round is not None:

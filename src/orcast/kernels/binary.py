@@ -40,9 +40,7 @@ LEAST_CURVATURE = 0.01
 TABLE = finite_state.LEARNER_TABLE
 KNOT_COUNT = len(finite_state.KNOTS)
 PADDED = [used + (0,) * (MOST_USED - len(used)) for _, _, used in TABLE]
-VARIANCES = [
-    [finite_state.VARIANCES[j] for j in used] + [0.0] * (MOST_USED - len(used)) for _, _, used in TABLE
-]
+VARIANCES = [[finite_state.VARIANCES[j] for j in used] + [0.0] * (MOST_USED - len(used)) for _, _, used in TABLE]
 KNOT_ROW = np.array(finite_state.KNOTS)
 # Learning rates by horizon; stale losses also weigh less.
 RATE_ROW = np.array([0.5, 1.0, 1.0])
@@ -91,7 +89,7 @@ def log_loss(z, y):
 
 def observe(statistics, x, round):
     """Write the expert's log odds and the features of the round."""
-    features, named = round.features, round.named
+    features, named = round.learner_features, round.named
     z = log_odds(x, MOST_EXPERT)
     round.odds.probability = x
     round.odds.expert = z
@@ -126,7 +124,7 @@ def learner_odds(state, i, offset, pending, round):
     total = 0.0
     at = THETA_AT[i]
     for j in range(USED[i]):
-        total += state.theta[at + j] * round.features[USED_FEATURES[i * MOST_USED + j]]
+        total += state.theta[at + j] * round.learner_features[USED_FEATURES[i * MOST_USED + j]]
     if pending > 0.0 and DISCOUNT[i] < 1.0:
         total *= real_power(DISCOUNT[i], pending)
     z = min(max(offset + total, -MOST_EXPERT), MOST_EXPERT)
@@ -179,7 +177,7 @@ def step(state, i, round, y, weight, f, gain):
     # its log odds now, not those of the forecast: a batch of outcomes is no reason to take the same step many times
     z = round.odds.expert if i < FIRST_STAGE else round.odds.first_stage
     for j in range(count):
-        f[j] = round.features[USED_FEATURES[i * MOST_USED + j]]
+        f[j] = round.learner_features[USED_FEATURES[i * MOST_USED + j]]
         z += theta[j] * f[j]
     z = min(max(z, -MOST_EXPERT), MOST_EXPERT)
     variance = 0.0

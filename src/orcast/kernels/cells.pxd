@@ -20,9 +20,6 @@ cdef void rebin(
     Py_ssize_t n_from, double *left_from, double *right_from, double *mass_from, Py_ssize_t n, double *left,
     double *right, double *out
 ) noexcept nogil
-cdef void read_quantiles(
-    Py_ssize_t n, double *left, double *right, double *mass, double *levels, Py_ssize_t count, double *out
-) noexcept nogil
 cdef double crps(double y, Py_ssize_t k, Py_ssize_t n, double *left, double *right, double *mass) noexcept nogil
 cdef double expected_crps(Py_ssize_t n, double *left, double *right, double *mass) noexcept nogil
 cdef double mean_of(Py_ssize_t n, double *left, double *right, double *mass) noexcept nogil
@@ -41,4 +38,3 @@ cpdef object rebin_arrays(
     Py_ssize_t n_from, object left_from, object right_from, object mass_from, Py_ssize_t n, object left, object right,
     object out
 )
-cpdef object read_quantiles_arrays(Py_ssize_t n, object left, object right, object mass, object levels, object out)

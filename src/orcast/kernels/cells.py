@@ -200,18 +200,6 @@ def rebin(n_from, left_from, right_from, mass_from, n, left, right, out):
             at += 1
 
 
-def read_quantiles(n, left, right, mass, levels, count, out):
-    """Quantiles at increasing levels, linear within cells."""
-    k = 0
-    below = 0.0
-    for i in range(count):
-        while k < n - 1 and below + mass[k] < levels[i]:
-            below += mass[k]
-            k += 1
-        share = (levels[i] - below) / mass[k] if mass[k] > 0.0 else 1.0
-        out[i] = left[k] + min(max(share, 0.0), 1.0) * (right[k] - left[k])
-
-
 def crps(y, k, n, left, right, mass):
     """Exact continuous ranked probability score of a forecast on cells, for an outcome in cell k."""
     below = 0.0
@@ -317,9 +305,3 @@ def rebin_arrays(n_from, left_from, right_from, mass_from, n, left, right, out):
         readable_of(right),
         numbers_of(out),
     )
-
-
-def read_quantiles_arrays(n, left, right, mass, levels, out):
-    """Quantiles at increasing levels, linear within cells."""
-    lefts, rights, masses = readable_of(left), readable_of(right), readable_of(mass)
-    read_quantiles(n, lefts, rights, masses, readable_of(levels), len(levels), numbers_of(out))

@@ -81,7 +81,7 @@ cdef class FiniteRound:
     cdef double *prior
     cdef double *played
     cdef BinaryOdds *odds
-    cdef double *features
+    cdef double *learner_features
     cdef BinaryFeatures *named
     cdef double *learners
     cdef double *members

@@ -251,7 +251,7 @@ class FiniteRound:
         at += 4 * cells
         self.odds = as_binary_odds(cut(row, at, logistic * ODDS_SIZE))
         at += logistic * ODDS_SIZE
-        self.features = cut(row, at, logistic * FEATURES)
+        self.learner_features = cut(row, at, logistic * FEATURES)
         self.named = as_binary_features(cut(row, at, logistic * FEATURES))
         at += logistic * FEATURES
         self.learners = cut(row, at, logistic * LEARNERS)

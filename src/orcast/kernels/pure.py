@@ -13,6 +13,16 @@ __all__ = ["ceil", "erf", "fabs", "floor", "isnan", "log1p", "nextafter", "sin"]
 
 inf, nan = math.inf, math.nan
 
+# Constants of `state.pxd`.
+# Cosines in the tilt of a PIT member.
+BASIS = 8
+# Groups of losses, by the number of outstanding outcomes.
+HORIZONS = 3
+# Features of a learner's location and of its spread.
+LOCATION_FEATURES, SPREAD_FEATURES = 9, 5
+# Rows of cells before those of the members.
+CELL_ROWS = 7
+
 
 def exp(x: float) -> float:
     """e^x; inf where the result overflows."""

@@ -206,10 +206,15 @@ def nearest_normal_arrays(n, left, right, mass, open_low, open_high):
 
 
 def read_round(round: Round, open_low, open_high, coin, levels):
-    """Quantiles of the forecast of a round at levels in any order; randomised if there is a coin."""
+    """Quantiles of the forecast of a round at levels in any order; None if a level is not in [0, 1]."""
     w, count, n = workspace(), len(levels), int(round.info.cells)
+    if levels.strides[0] != 8:
+        levels = np.ascontiguousarray(levels)
     found = np.empty(count)
     at, out = readable_of(levels), numbers_of(found)
+    for i in range(count):
+        if not 0.0 <= at[i] <= 1.0:
+            return None
     with cython.nogil:
         if coin > 0.0:
             read_randomised(n, round.left, round.right, round.played, open_low, open_high, coin, at, count, out, w)

@@ -38,7 +38,7 @@ cdef int64_t *cut_whole(int64_t *row, Py_ssize_t at, Py_ssize_t size) noexcept n
 cdef class Workspace:
     cdef double *blocks[24]
     cdef Py_ssize_t sizes[24]
-    cdef Py_ssize_t block, used
+    cdef readonly Py_ssize_t block, used
     # the last layer of a round: cumulative payoff seen by the round, its tables, and the cells
     cdef double *owed
     cdef double *factors

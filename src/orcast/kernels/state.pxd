@@ -1,7 +1,13 @@
 cimport cython
 from orcast.kernels.rows cimport cut, cut_whole, int64_t, numbers_of, whole_of
 
-cdef Py_ssize_t BASIS, HORIZONS, LONGEST_SEASON, LOCATION_FEATURES, SPREAD_FEATURES, CELL_ROWS
+cdef enum:  # known to the C compiler, which unrolls loops by them
+    BASIS = 8
+    HORIZONS = 3
+    LOCATION_FEATURES = 9
+    SPREAD_FEATURES = 5
+    CELL_ROWS = 7
+cdef Py_ssize_t LONGEST_SEASON
 cdef Py_ssize_t POOL_COUNT, POOL_EVIDENCE, POOL_EXCESS, POOL_SUMS
 cdef Py_ssize_t INFO_SIZE, CERTIFICATE_SIZE, RECORD_SIZE, LEARNER_SIZE, ROUND_LOG_SIZE
 
@@ -217,4 +223,3 @@ cdef class Round:
 
 cpdef Round restored_round(Rules rules, object row, object whole)
 cdef void attach(Rules rules, Round round, double *row, int64_t *slots) noexcept nogil
-cdef void copy_round(Round source, Round target) noexcept nogil

@@ -18,6 +18,11 @@ from orcast.kernels import records
 
 if not cython.compiled:
     from orcast.kernels.pure import (
+        BASIS,
+        CELL_ROWS,
+        HORIZONS,
+        LOCATION_FEATURES,
+        SPREAD_FEATURES,
         as_account,
         as_certificate,
         as_counts,
@@ -41,14 +46,6 @@ if not cython.compiled:
     )
     from orcast.kernels.rows import cut, cut_whole, numbers_of, whole_of
 
-# Cosines in the tilt of a PIT member.
-BASIS = 8
-# Groups of losses, by the number of outstanding outcomes.
-HORIZONS = 3
-# Features of a learner's location and of its spread.
-LOCATION_FEATURES, SPREAD_FEATURES = 9, 5
-# Rows of cells before those of the members.
-CELL_ROWS = 7
 # First numbers of what a stream receives from its pool: outcomes, evidence in standard errors, miscalibration of the
 # experts over its expected size. Sums of gradients follow; the last number is the excess of squared normal scores.
 POOL_COUNT, POOL_EVIDENCE, POOL_EXCESS, POOL_SUMS = 0, 1, 2, 3
@@ -397,14 +394,6 @@ def attach(rules, round, row, slots):
     round.context = cut(row, at, rules.groups)
     at += rules.groups
     round.expected = cut(row, at, rules.witnesses)
-
-
-def copy_round(source, target):
-    """Copy all numbers of a round into another."""
-    for i in range(source.rules.round_size):
-        target.numbers[i] = source.numbers[i]
-    for i in range(source.rules.cells):
-        target.slots[i] = source.slots[i]
 
 
 # Sizes of the records of a round.

@@ -112,7 +112,7 @@ class Pools:
                 self.run.content.pools.get((self.run.models[options.number].form.model, self.keys[pool])),
                 self._input(options, pool),
             )
-            table = played.play()
+            table = played.play(self.run.stop)
             self.tables[key] = table, {horizon: i for i, horizon in enumerate(played.state.horizons)}
             self.after[key] = played.state
         return self.tables[key]

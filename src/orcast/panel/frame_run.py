@@ -33,6 +33,7 @@ from orcast.panel.state import (
     bound_to_keep,
 )
 from orcast.panel.statuses import STATUS_TEXTS, Status
+from orcast.panel.stopping import Stop
 from orcast.panel.stream import Batch, Stream, StreamOptions, StreamResult
 from orcast.panel.workers import Progress, play_all, progress_bar, usable_cores
 from orcast.payoffs import Payoff, payoff_from_plain
@@ -146,7 +147,7 @@ class FrameRun:
         options: FrameOptions,
         panel: PanelState | None = None,
     ) -> None:
-        self.frame, self.layout, self.panel = frame, layout, panel
+        self.frame, self.layout, self.panel, self.stop = frame, layout, panel, Stop()
         self.content = PanelContent() if panel is None else panel.content
         before = self.content.options
         self.clip = options.outside == "clip"
@@ -332,7 +333,7 @@ class FrameRun:
             for number, model in enumerate(self.models)
         ]
         made = ((i, self._batch(options[number], first, last)) for i, (number, first, last) in enumerate(batches))
-        with progress_bar(progress, total) as add, closing(play_all(made, workers)) as results:
+        with progress_bar(progress, total) as add, closing(play_all(made, workers, self.stop)) as results:
             for i, result in results:
                 number, first, last = batches[i]
                 self._write(self.models[number], first, last, result)

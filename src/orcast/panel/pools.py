@@ -28,6 +28,7 @@ from orcast.kernels import pooling, records
 from orcast.kernels.pool_state import SIGNAL, PoolMemory, PoolRows, PoolRules, PoolStreams, rows_with
 from orcast.panel.bounds import scale_between, space_between
 from orcast.panel.row_times import Stamps
+from orcast.panel.stopping import NEVER, Stop
 from orcast.residuals import first_spread
 from orcast.serialise import id_from_plain, plain_id
 from orcast.spaces import Interval, Line
@@ -300,7 +301,7 @@ class PoolPass:
         self.streams = PoolStreams(horizon, of, begun, bounds, reach)
 
     # --- the pass
-    def play(self) -> SignalTable:
+    def play(self, stop: Stop = NEVER) -> SignalTable:
         """Go over time; the state is the one after it."""
         self.store = self.state.store.grown(0)
         self.place[: self.old] = np.arange(self.old)
@@ -334,6 +335,7 @@ class PoolPass:
         for moment, issue_end, known_end, streams in zip(
             moments, issue_ends.tolist(), known_ends.tolist(), begun.tolist(), strict=True
         ):
+            stop.check()
             if at_once:
                 self._issue(issued[a:issue_end], chunks)
             if known_end - b >= max(1.0, BATCH_SHARE * streams):

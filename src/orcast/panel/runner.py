@@ -28,6 +28,7 @@ from orcast.packed import PackedRounds, pack_row, unpack_row
 from orcast.panel.bounds import scale_between, space_between
 from orcast.panel.experts import ForecastShape, normal_rows
 from orcast.panel.ordering import Before
+from orcast.panel.stopping import NEVER, Stop
 from orcast.payoffs import Payoff, default_payoff
 from orcast.payoffs.base import UNKNOWN
 from orcast.persistence import UNREADABLE, unusable
@@ -101,8 +102,13 @@ class RunState(NamedTuple):
 
     def before(self) -> Before:
         """What the order of play has to know of the rounds so far."""
-        count, lag, _ = self.rounds.counters.tolist()
-        return Before(self.rounds.issued.astype(int).tolist(), int(count), None if lag != lag else lag)
+        count, lag, reserved = self.rounds.counters.tolist()
+        usual, pending = None if lag != lag else lag, self.rounds.issued.tolist()
+        try:
+            check_counters(count, usual, reserved, pending)
+        except ValueError as reason:
+            raise unusable(reason) from reason
+        return Before(list(map(int, pending)), int(count), usual)
 
 
 class RunnerPool:
@@ -340,9 +346,10 @@ class CompiledRun:
                 contexts[t] = engine.bound_payoff.context(known)
         return contexts
 
-    def play(self, events: Events) -> None:
+    def play(self, events: Events, stop: Stop = NEVER) -> None:
         """Run events."""
         for start in range(0, len(events), AT_ONCE):
+            stop.check()
             self.stream.run(self.engine.memory, np.ascontiguousarray(events[start : start + AT_ONCE]).reshape(-1))
 
     def look_ahead(self, events: Events) -> None:
@@ -392,12 +399,13 @@ class PythonRun:
         log = np.full((m, _ledger.ROUND_LOG_SIZE), np.nan)
         self.outputs = Outputs(np.full((m, width), np.nan), log, np.full(entries, np.nan))
 
-    def play(self, events: Events) -> None:
+    def play(self, events: Events, stop: Stop = NEVER) -> None:
         """Play events; where each outcome comes before the next forecast, in one compiled loop if there is one."""
         at = 0
         kinds, entries = events[:, 0], events[:, 1]
         pairs = (kinds[:-1] == PREDICT) & (kinds[1:] == SETTLE) & (entries[:-1] == entries[1:])
         while at < len(events):
+            stop.check()
             if self.rounds.engine.runs and not self.rounds.pending and len(pairs) > at and pairs[at]:
                 more = pairs[at::2]
                 count = len(more) if more.all() else int(more.argmin())

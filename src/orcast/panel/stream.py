@@ -7,7 +7,6 @@ it was, so that the caller can still refuse the whole.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from threading import Event
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from orcast.panel.ordering import DROP, PREDICT, SETTLE, Before, Entries, order_
 from orcast.panel.pools import SignalTable
 from orcast.panel.runner import HOLDS, NO_SIGNALS, PROMISED, RunnerPool, RunState, events_of, with_heard
 from orcast.panel.statuses import Status
+from orcast.panel.stopping import NEVER, Stop
 from orcast.payoffs import Payoff
 
 Array = NDArray[np.float64]
@@ -107,8 +107,8 @@ class StreamResult:
     incomplete: list[tuple[int, int, int]]  # streams that cannot be replayed: rows in the frame, rows that were played
 
 
-def play_batch(batch: Batch, pools: dict[int, RunnerPool], stop: Event | None = None) -> StreamResult:
-    """Run the streams of a batch with runners that are kept; `stop` ends it early, and its result is not used."""
+def play_batch(batch: Batch, pools: dict[int, RunnerPool], stop: Stop = NEVER) -> StreamResult:
+    """Run the streams of a batch; the runners are kept from one to the next."""
     n, options = len(batch.time), batch.options
     answers, certificate = np.full((n, len(options.shape.outputs)), np.nan), np.full((n, 3), np.nan)
     result = StreamResult(answers, certificate, np.full(n, Status.NO_FORECAST, dtype=np.uint8), [], [])
@@ -118,8 +118,7 @@ def play_batch(batch: Batch, pools: dict[int, RunnerPool], stop: Event | None = 
         )
     pool = pools[options.number]
     for number, before in enumerate(batch.streams):
-        if stop is not None and stop.is_set():
-            break
+        stop.check()
         if batch.starts[number] == batch.starts[number + 1] and (before is None or not len(before.pending)):
             result.streams.append(before)
             continue
@@ -133,7 +132,7 @@ def play_batch(batch: Batch, pools: dict[int, RunnerPool], stop: Event | None = 
         if run.idle():
             result.streams.append(before)
         else:
-            run.play()
+            run.play(stop)
             result.streams.append(run.stream() if options.remember else None)
         run.write(result)
     return result
@@ -227,7 +226,7 @@ class _StreamRun:
         return not (brought and len(self.before.pending))
 
     # --- the play
-    def play(self) -> None:
+    def play(self, stop: Stop) -> None:
         """Play the new rows, each after the outcomes that it could know."""
         before, m = self.before, len(self.new.given)
         played = 0 if before is None else before.rows
@@ -255,7 +254,7 @@ class _StreamRun:
         self.run = self.runner.resume(game, self.new, rows.value, points, events, signals, self.seed)
         if played < 2:
             self.runner.presume_seasons(seasons_of(self.step))
-        self.run.play(events)
+        self.run.play(events, stop)
         fresh = self.log[self.begin :]
         fresh[:, LogColumn.HOLDS : LogColumn.MISCALIBRATION] = self.run.outputs.round_log[:, HOLDS : PROMISED + 1]
         fresh[:, LogColumn.ANSWERS :] = self.runner.answers(self.run, self.new)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from orcast.panel.runner import RunnerPool
+from orcast.panel.stopping import Stop
 from orcast.panel.stream import Batch, StreamResult, play_batch
 from orcast.spaces.base import whole
 
@@ -30,14 +31,19 @@ def worker_count(workers: object) -> int | None:
     return None if workers is None else whole(workers, "workers", 1, 1024)
 
 
-def play_all(batches: Iterable[tuple[int, Batch]], workers: int) -> Generator[tuple[int, StreamResult], None, None]:
-    """Run batches in `workers` threads; yield each result with its number as soon as it is there."""
+def play_all(
+    batches: Iterable[tuple[int, Batch]], workers: int, stop: Stop
+) -> Generator[tuple[int, StreamResult], None, None]:
+    """Run batches in `workers` threads; yield each result with its number as soon as it is there.
+
+    If the generator is closed, or an exception is raised, `stop` is set and the threads are waited for.
+    """
     if workers <= 1:
         pools: dict[int, RunnerPool] = {}
         for number, batch in batches:
             yield number, play_batch(batch, pools)
         return
-    source, lock, stop = iter(batches), threading.Lock(), threading.Event()
+    source, lock = iter(batches), threading.Lock()
     done: queue.Queue[tuple[int, Any]] = queue.Queue()
 
     def work() -> None:

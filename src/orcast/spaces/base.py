@@ -95,6 +95,8 @@ class FiniteSpace(Space):
 
 def single(y: object, what: str = "outcome") -> float:
     """A finite number that is neither text nor true or false, as a float."""
+    if type(y) is float and math.isfinite(y):
+        return y
     try:
         # older versions of numpy would take the only number of an array, and warn
         if isinstance(y, (str, bytes, bool, np.bool_)) or (isinstance(y, np.ndarray) and y.ndim):

@@ -42,6 +42,8 @@ class Binary(FiniteSpace):
 
     def outcome(self, y: object, outside: str = "raise") -> int:
         """0 or 1, or one clear sentence."""
+        if type(y) is int and 0 <= y <= 1:
+            return y
         if isinstance(y, (bool, np.bool_)):
             return int(y)
         try:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from functools import cache
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import definitions
@@ -10,15 +11,23 @@ import pytest
 from definitions import Array, Settled, Taught
 
 import orcast as oc
-from orcast.engine.kernels.records import CellRow, PoolColumn, RoundInfo, SeasonColumn, Statistic, TrackerRecord
-from orcast.engine.kernels.seasons import find_seasons
+from orcast.kernels import records
+from orcast.kernels.seasons import find_seasons_arrays
 
 # soft edges: an hour on one of them belongs to two groups, half to each
 HOUR = oc.by("hour", edges=[1.0, 2.0], soft=0.5)
+# Rows of the cells of a round, places of numbers in the signal of a pool and in records.
+LEFT, TILT, LEARNT, MEMBERS = 0, 5, 6, 7
+POOL_EVIDENCE, POOL_EXCESS = 1, 2
+INFO, STATISTICS, SEASONS, RECORD = (
+    SimpleNamespace(**{name: place for place, name in enumerate(names)})
+    for names in (records.INFO, records.STATISTICS, records.SEASONS, records.TRACKER_RECORD)
+)
 
 
-def copied(arrays: Any) -> Any:
-    return type(arrays)(*(array.copy() for array in arrays))
+def copied(numbers: Any) -> Any:
+    """Arrays of a memory or a round."""
+    return SimpleNamespace(**{name: array.copy() for name, array in numbers.views().items()})
 
 
 def series(rounds: int, seed: int = 0) -> tuple[Array, Array]:
@@ -69,8 +78,8 @@ def hearing(engine: Any, signals: list[Array]) -> None:
                 signal = signal[:0]
             if signal.size:
                 signal = signal.copy()
-                signal[PoolColumn.EVIDENCE] += np.sin(len(signals))
-                signal[PoolColumn.BEYOND_CHANCE] = len(signals) % 5
+                signal[POOL_EVIDENCE] += np.sin(len(signals))
+                signal[POOL_EXCESS] = len(signals) % 5
                 signal[-1] = 0.4 * np.sin(2 * len(signals))
             signals.append(signal)
             return method(*inputs, signal=signal, **options)
@@ -114,12 +123,13 @@ def settle(name: str) -> Iterator[tuple[Settled, Then, Any]]:
             other.update(float(outcomes[t]))
         if t >= late:
             y = float(outcomes[t - late])
-            record = copied(recal.rounds.pending[t - late].record.round)
+            record = copied(recal.rounds.pending[t - late].record)
             before = copied(engine.memory)
             recal.update(y, id=t - late)
             after = copied(engine.memory)
+            rules = SimpleNamespace(**engine.rules.options, sides=engine.rules.layout.side_list)
             yield (
-                Settled(before, record, y, after, engine.space, engine.rules, signals[-1]),
+                Settled(before, record, y, after, engine.space, rules, signals[-1]),
                 then[t - late],
                 record,
             )
@@ -154,12 +164,13 @@ def test_tracker(name: str) -> None:
     found_season = moved = 0
     for it, then, record in settled(name):
         expected = definitions.tracked(then.memory, record, it.space, it.rules, then.signal)
-        assert_close(record.tracker_record, expected.record)
+        assert_close(record.record, expected.record)
+        assert_close(record.learners, expected.learners)
         assert_close(record.tracked, expected.tracked)
-        if record.info[RoundInfo.REGULAR]:
+        if record.info[INFO.regular]:
             # the inner edges of the cells are the quantiles of the corrected expert
             first = it.space.tail_cells + 1
-            left = record.cells[CellRow.LEFT, first : first + expected.quantiles.size]
+            left = record.cells[LEFT, first : first + expected.quantiles.size]
             assert_close(left, expected.quantiles)
         found = definitions.tracker(it)
         statistics = found.pop("statistics")
@@ -167,8 +178,8 @@ def test_tracker(name: str) -> None:
         assert_close(it.after.statistics[known], statistics[known])
         for field, values in found.items():
             assert_close(getattr(it.after, field), values, field)
-        found_season += bool(record.tracker_record[TrackerRecord.SEASON_1])
-        moved += bool(record.tracker_record[TrackerRecord.USUAL_MOVE] < 1.0)
+        found_season += bool(record.record[RECORD.season_1])
+        moved += bool(record.record[RECORD.usual_move] < 1.0)
     assert (found_season > 5) == ("season" in name)
     assert "jumps" not in name or moved > 2
 
@@ -181,7 +192,7 @@ def test_quantile_trackers(name: str) -> None:
             assert_close(getattr(it.after, field), values, field)
         assert_close(it.after.track_loss, definitions.track_loss(it))
         assert_close(it.after.level_offsets, definitions.learnt_levels(it))
-        cold = cold or bool(then.signal.size and then.memory.statistics[Statistic.OUTCOMES] == 0.0)
+        cold = cold or bool(then.signal.size and then.memory.statistics[STATISTICS.outcomes] == 0.0)
         silent = silent or bool(it.rules.pooled and not it.signal.size)
     assert cold == silent == ("pool" in name)
 
@@ -199,28 +210,28 @@ def test_pit_members(name: str) -> None:
     for it, then, record in settled(name):
         at_forecast = Taught(it._replace(before=then.memory))
         n = at_forecast.prior.size
-        assert_close(record.cells[CellRow.MEMBERS :, :n], definitions.members(at_forecast))
+        assert_close(record.cells[MEMBERS:, :n], definitions.members(at_forecast))
         learnt, mix = definitions.mixed(at_forecast)
-        assert_close(record.cells[CellRow.LEARNT, :n], learnt)
+        assert_close(record.cells[LEARNT, :n], learnt)
         # the last layer plays the mix times exp(tilt)
-        tilt = record.cells[CellRow.TILT, :n]
+        tilt = record.cells[TILT, :n]
         if np.abs(tilt).max() < 6.0:
             assert_close(at_forecast.played, mix * np.exp(tilt))
         assert_close(it.after.shape, definitions.shape(it))
         assert_close(it.after.member_loss, definitions.member_loss(it))
-        assert_close(it.after.statistics[Statistic.LAST_PIT], definitions.last_pit(it))
+        assert_close(it.after.statistics[STATISTICS.last_pit], definitions.last_pit(it))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_last_layer_makes_allowance_for_chance(name: str) -> None:
     usual = rounds = 0
     for it, then, record in settled(name):
-        assert_close(it.after.statistics[Statistic.SQUARES], definitions.squares(it))
-        pending = record.info[RoundInfo.PENDING]
-        temperature = definitions.usual_temperature(then.memory, pending, it.rules.layout.sides)
+        assert_close(it.after.statistics[STATISTICS.squares], definitions.squares(it))
+        pending = record.info[INFO.pending]
+        temperature = definitions.usual_temperature(then.memory, pending, it.rules.sides)
         # lower only where the promise asks for it
-        assert record.info[RoundInfo.TEMPERATURE] <= temperature * (1.0 + 1e-9)
-        usual += bool(record.info[RoundInfo.TEMPERATURE] >= temperature * (1.0 - 1e-9))
+        assert record.info[INFO.temperature] <= temperature * (1.0 + 1e-9)
+        usual += bool(record.info[INFO.temperature] >= temperature * (1.0 - 1e-9))
         rounds += 1
     assert usual > 0.5 * rounds
 
@@ -228,10 +239,10 @@ def test_the_last_layer_makes_allowance_for_chance(name: str) -> None:
 def test_the_two_highest_peaks_are_the_seasons() -> None:
     """Autocorrelations of all kinds, and seasons that come, stay and go."""
     rng = np.random.default_rng(0)
-    state = np.zeros(len(SeasonColumn))
+    state = np.zeros(len(records.SEASONS))
     kinds = set()
     for i in range(400):
-        state[SeasonColumn.COUNT] = rng.integers(1, 1500)
+        state[SEASONS.count] = rng.integers(1, 1500)
         c = rng.normal(0.0, 0.1, 60)
         c[0] = 1.0
         for lag in rng.integers(4, 59, rng.integers(0, 4)):
@@ -245,11 +256,11 @@ def test_the_two_highest_peaks_are_the_seasons() -> None:
         if i % 10 == 0:
             # a day and a week, which cannot be measured yet, and two days, which can
             day = int(rng.integers(4, 8))
-            state[:2], state[SeasonColumn.COUNT] = (-day, -7 * day), rng.integers(5 * day, 17 * day)
+            state[:2], state[SEASONS.count] = (-day, -7 * day), rng.integers(5 * day, 17 * day)
             c[2 * day] = 5.0
         was = state[:2].astype(int)
-        expected = definitions.peaks(c, state[SeasonColumn.COUNT], was)
-        changed = find_seasons(c, state)
+        expected = definitions.peaks(c, state[SEASONS.count], was)
+        changed = find_seasons_arrays(c, state)
         assert state[:2].tolist() == expected
         assert changed == (expected[0] != was[0]) + 2 * (expected[1] != was[1])
         assert i % 10 or 2 * day not in expected
@@ -262,11 +273,11 @@ def test_groups(name: str) -> None:
     blurred = shared = 0
     for it, then, record in settled(name):
         location, spread = definitions.wanted_correction(then.memory.by_group, record.context[: it.rules.group_count])
-        assert_close(record.info[RoundInfo.GROUP_LOCATION], location)
-        assert_close(record.info[RoundInfo.GROUP_SPREAD], spread)
+        assert_close(record.info[INFO.group_location], location)
+        assert_close(record.info[INFO.group_spread], spread)
         behind = then.memory.group_loss[1] - then.memory.group_loss[0]
-        share = 1.0 / (1.0 + np.exp(2.0 * behind) * (1.0 + record.info[RoundInfo.PENDING]) ** 0.5)
-        expert = definitions.Quantiles(record.raw, it.space, record.info[RoundInfo.SMALLEST_SLOPE])
+        share = 1.0 / (1.0 + np.exp(2.0 * behind) * (1.0 + record.info[INFO.pending]) ** 0.5)
+        expert = definitions.Quantiles(record.raw, it.space, record.info[INFO.smallest_slope])
         assert_close(record.experts[0], expert.corrected(share * location, 1.0 + share * (spread - 1.0)))
         shared += 0.4 < np.abs(record.context[: it.rules.group_count]).max() < 0.6
         groups, loss = definitions.by_group(it)
@@ -283,7 +294,7 @@ def test_losses_of_the_experts(name: str) -> None:
             assert_close(it.after.expert_loss, definitions.expert_loss(it))
         assert_close(it.after.rivals, definitions.rivals(it))
         for place, value in definitions.statistics(it).items():
-            assert_close(it.after.statistics[place], value, Statistic(place))
+            assert_close(it.after.statistics[place], value, records.STATISTICS[place])
 
 
 def test_the_pool_weighs_experts_by_their_losses() -> None:

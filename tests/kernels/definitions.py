@@ -81,7 +81,7 @@ def pinball(q: Array, y: float, levels: Array) -> float:
 
 
 class Settled(NamedTuple):
-    """A round and its outcome, and the memory before and after."""
+    """A round and its outcome, and the memory before and after; `rules` are the options of the engine."""
 
     before: Any
     record: Any
@@ -500,12 +500,11 @@ def trusted(rules: Any, c: int, usual_move: float) -> Array:
 def tracker(it: Settled) -> dict[str, Array]:
     """All that the learners of location and spread learn."""
     t = Taught(it)
-    old, record = it.before.statistics, it.record.tracker_record
+    old, record, learners = it.before.statistics, it.record.record, it.record.learners
     found = {name: getattr(it.before, name).copy() for name in ("location", "location_cov", "spread", "fit", "fit_cov")}
     expert = Quantiles(it.record.experts[0], it.space, t.smallest)
     score, variance = expert.outcome_score(it.y)
     size, most = old[0], 6.0 if np.isfinite(it.space.high - it.space.low) or old[5] < 100 else 3.0
-    learners = record[15:].reshape(-1, 7)
     plain = record[:9] * np.array([1.0, *[record[12] / size] * 8])
     target = min(max(score / size, -most), most)
     # the first learner knows no season: what it does not foresee is a surprise
@@ -544,7 +543,7 @@ def tracker(it: Settled) -> dict[str, Array]:
 
 def features(it: Settled, size: float) -> Array:
     """What the features of the next rounds are made of, in the places of the statistics; nan in those of others."""
-    old, record = it.before.statistics, it.record.tracker_record
+    old, record = it.before.statistics, it.record.record
     median = record[13]
     rate = max(0.002, 1 / (old[5] + 1))
     step = median - old[6]
@@ -593,10 +592,10 @@ def quantile_trackers(it: Settled) -> dict[str, Array]:
     """A step of each tracker that is awake, in a pool with a share of what all saw since the last one."""
     q, levels, signal = it.record.experts[0], it.space.levels, it.signal
     # a normal's expected CRPS is its standard deviation over the root of pi
-    offsets = offsets_of(it.before, it.rules, signal, it.record.tracker_record[9] / math.sqrt(math.pi))
+    offsets = offsets_of(it.before, it.rules, signal, it.record.record[9] / math.sqrt(math.pi))
     unit = 0.998 * it.before.tracker_unit + np.array([2 * pinball(q, it.y, levels), 1.0])
     usual, seen = unit[0] / unit[1], it.before.pool_seen.copy()
-    for m, (step, leak, share) in enumerate(it.rules.quantile_trackers):
+    for m, (step, leak, share) in enumerate(it.rules.trackers):
         if share and not signal.size:
             continue
         g = gradient(np.clip(q + offsets[m], it.space.low, it.space.high), it.y, levels)
@@ -611,9 +610,8 @@ def track_loss(it: Settled) -> Array:
     """Discounted pinball losses of the learners, then of the quantile trackers."""
     t, found, levels = Taught(it), it.before.track_loss.copy(), it.space.levels
     expert = Quantiles(it.record.experts[0], it.space, t.smallest)
-    learners = it.record.tracker_record[15:].reshape(-1, 7)
-    rows = [expert.corrected(own[0], own[1]) for own in learners]
-    rows += list(it.record.tracked[: len(it.rules.quantile_trackers)])
+    rows = [expert.corrected(own[0], own[1]) for own in it.record.learners]
+    rows += list(it.record.tracked[: len(it.rules.trackers)])
     losses = np.array([pinball(q, t.clipped, levels) for q in rows])
     found[t.horizon] = t.kept * found[t.horizon] + t.weight * losses / (0.5 * t.unit)
     return found
@@ -675,6 +673,7 @@ class Corrected(NamedTuple):
     """What is recorded of the corrected expert, and its quantiles."""
 
     record: Array
+    learners: Array
     tracked: Array
     quantiles: Array
 
@@ -694,8 +693,8 @@ def tracked(memory: Any, record: Any, space: Any, rules: Any, signal: Array) -> 
         if old[5] > 5 and moved > 6 * old[21]:
             usual_move = (6 * old[21] / moved) ** 2
     scale = max(0.5 * float(np.diff(expert.at([-1.0, 1.0]))[0]), 0.1 * sum(expert.slopes))
-    found = [*x, scale, *expert.slopes, old[0], median, usual_move]
-    said = []
+    found = np.array([*x, scale, *expert.slopes, old[0], median, usual_move])
+    learners, said = [], []
     for c, (count, memory_of, _) in enumerate(rules.learners):
         slow, fast = memory.spread[c]
         own = np.array([1.0, math.log((fast + 0.1 * slow) / (1.1 * slow)), 0.0, 0.0, 0.0])
@@ -709,7 +708,7 @@ def tracked(memory: Any, record: Any, space: Any, rules: Any, signal: Array) -> 
         unsure = math.sqrt(1 + z @ memory.location_cov[c][use, use] @ z) * (1 + max(1 - memory_of, 1 / (old[5] + 20)))
         spread = old[0] * slow * math.exp(np.clip(memory.fit[c] @ own, -1.5, 1.5)) * unsure
         said.append((location, spread))
-        found += [location, spread, *own]
+        learners.append([location, spread, *own])
     offsets = offsets_of(memory, rules, signal, scale / math.sqrt(math.pi))
     trackers = [with_offsets(expert.q, own, space) for own in offsets]
     loss = memory.track_loss[horizon(pending)]
@@ -722,7 +721,7 @@ def tracked(memory: Any, record: Any, space: Any, rules: Any, signal: Array) -> 
     fault = min(max(beyond_chance(memory.level_ledger) - 2, 0.0), 3.0)
     share = share_of(memory.level_evidence[horizon(pending)], fault, 0.8 / (1 - 0.9 * share / (1 + min(pending, 8))))
     rows = np.array([*trackers, learnt, base, settled])
-    return Corrected(np.array(found), rows, share * settled + (1 - share) * base)
+    return Corrected(found, np.array(learners), rows, share * settled + (1 - share) * base)
 
 
 def blended(
@@ -735,11 +734,11 @@ def blended(
     signal: Array,
 ) -> Array:
     """The mean quantiles of what is awake; the learners count together, at their mean location and spread."""
-    awake = np.array([True] * len(said) + [bool(signal.size) or not share for _, _, share in rules.quantile_trackers])
+    awake = np.array([True] * len(said) + [bool(signal.size) or not share for _, _, share in rules.trackers])
     pending, outcomes = counts
     young = (outcomes + 1) / (outcomes + 10) if signal.size else 1.0
     odds = np.array([young * (1 + min(pending, 8)) ** -2] * len(said))
-    odds = np.append(odds, [1.0 if share else young for _, _, share in rules.quantile_trackers])
+    odds = np.append(odds, [1.0 if share else young for _, _, share in rules.trackers])
     weights = np.where(awake, odds * np.exp(-2 * (loss - loss[awake].min())), 0.0)
     own = weights[: len(said)]
     location, spread = own @ np.array(said) / own.sum()

@@ -1,6 +1,16 @@
-"""Games that use every kernel, short enough to be played in plain Python too."""
+"""Runs that use every kernel, short enough for uncompiled kernels too.
 
+As a program, it saves the results and the names of the functions of the kernels that ran: python games.py results.npz
+"""
+
+import inspect
+import pickle
+import sys
+import threading
 from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -35,13 +45,18 @@ def played(game: Any, forecast: Callable[[int], Any], outcomes: Any, read: Any, 
     return np.concatenate([np.concatenate(rows), state(game)])
 
 
+def bits(numbers: Array) -> bytes:
+    """All bits of numbers, but for those of nan."""
+    return np.where(np.isnan(numbers), np.nan, numbers).tobytes()
+
+
 def games() -> Iterator[tuple[str, Callable[[], Array]]]:
     import orcast as oc
-    from orcast.engine.kernels.records import SeasonColumn
-    from orcast.ledger import Account, PartColumn
+    from orcast.kernels import records
 
     x, y = series()
     space = oc.Interval(0, 100)
+    budget = records.ACCOUNT.index("budget")
     hour = oc.by("hour", values=range(3))
     everything = oc.QuantileCalibration(context=hour) + oc.MomentMatching(3) + oc.NoRegret(oc.CRPS(), oc.MSE())
 
@@ -89,14 +104,14 @@ def games() -> Iterator[tuple[str, Callable[[], Array]]]:
         ),
     )
 
-    def broken() -> Array:
+    def broken(payoff: Any = None) -> Array:
         """A ledger that owes more than it may: all forecasts on a grid are searched, and even cells."""
-        game = oc.Recalibrator(space)
+        game = oc.Recalibrator(space, payoff)
         first = played(game, normal, y[:5], quantiles)
         engine: Any = game.engine
-        moments = int(engine.ledger.layout.parts[1, PartColumn.START])
+        moments = int(engine.ledger.layout.part_table[1, records.PART.index("start")])
         engine.ledger.total[moments : moments + 2] = 30.0, -30.0
-        engine.ledger.account[Account.BUDGET] = 1.0
+        engine.ledger.account[budget] = 1.0
         p = game.predict(oc.Normal(95.0, 0.01))
         record = game.rounds.pending[None].record
         return np.concatenate([first, p.quantile(LEVELS), record.row[np.isfinite(record.row)]])
@@ -105,8 +120,8 @@ def games() -> Iterator[tuple[str, Callable[[], Array]]]:
         """A ledger that no forecast on these cells answers: the promise grows by their resolution."""
         game = oc.Recalibrator(oc.Interval(0, 1, cells=8, tail_cells=1), oc.MomentMatching(2), oracle=oc.Equilibrium())
         engine: Any = game.engine
-        engine.memory.total[:] = -2.0 * 0.45 * 300.0, 300.0
-        engine.memory.account[Account.BUDGET] = float(engine.memory.total @ engine.memory.total)
+        engine.ledger.total[:] = -2.0 * 0.45 * 300.0, 300.0
+        engine.ledger.account[budget] = float(engine.ledger.total @ engine.ledger.total)
         rows = []
         # around an expert they are coarser still, so that even ones are tried
         for expert in (oc.Normal(0.5, 0.3), oc.Normal(0.95, 0.001)):
@@ -122,7 +137,7 @@ def games() -> Iterator[tuple[str, Callable[[], Array]]]:
         for t in range(4):
             engine: Any = game.engine
             engine.ledger.total[: len(LEVELS)] = 0.0
-            engine.memory.account[Account.BUDGET] = engine.ledger.square + (3.0, 1.0, 0.3, 0.0)[t]
+            engine.ledger.account[budget] = engine.ledger.square + (3.0, 1.0, 0.3, 0.0)[t]
             p = game.predict(oc.Normal(0.0, 0.05))
             rows.append([*p.quantile(LEVELS), p.certificate.worst_next])
             game.update(0.5)
@@ -157,12 +172,14 @@ def games() -> Iterator[tuple[str, Callable[[], Array]]]:
         time = np.arange(3 * ROUNDS)
         found = played(game, lambda t: oc.Normal(50.0, 2.0), 50.0 + 6.0 * (time % 5 == 0) + np.sin(time), quantiles)
         engine: Any = game.engine
-        assert engine.memory.seasons[SeasonColumn.FIRST] > 0.0
+        assert engine.memory.view("seasons")[0] > 0.0
         return found
 
     yield "pool", pooled
     yield "season", seasonal
     yield "broken", broken
+    witnesses = oc.MomentMatching(2) + oc.payoffs.MarginalCalibration([45.0, 55.0])
+    yield "broken, explicit", lambda: broken(witnesses)
     yield "coarse", coarse
     yield "at the edge", at_the_edge
     yield "randomised", randomised
@@ -200,6 +217,11 @@ def games() -> Iterator[tuple[str, Callable[[], Array]]]:
         rows = game.run([float(p) for p in chance], happened.tolist())
         return np.concatenate([np.ravel(rows), state(game)])
 
+    by_chance = oc.BinaryCalibration(context=oc.by_expert("level", edges=[0.5]))
+    yield (
+        "binary, contexts",
+        lambda: played(oc.Recalibrator(oc.Binary(), by_chance), nobody, happened, probability, experts=both),
+    )
     yield "binary, against", against
     yield "binary, run", binary_run
 
@@ -255,6 +277,7 @@ def games() -> Iterator[tuple[str, Callable[[], Array]]]:
     yield "orca", descended(regrets)
     yield "orca, soft", descended(regrets, soft=0.1)
     yield "orca, points", descended(regrets, adversary="dirac")
+    yield "orca, general", descended(regrets + oc.payoffs.DistributionCalibration(4))
 
     def opened() -> Array:
         """A forecast whose outer cells are open-ended."""
@@ -290,3 +313,78 @@ def games() -> Iterator[tuple[str, Callable[[], Array]]]:
     yield "open-ended", opened
     yield "frame", frame
     yield "panel", panel
+
+    def resumed(payoff: Any = None) -> Array:
+        """A frame in two parts, with outcomes outstanding between them."""
+        import pandas as pd
+
+        time = np.arange(ROUNDS)
+        table = pd.DataFrame({"time": time, "cutoff": time - 3, "model": x, "y": y})
+        options = {"y": "y", "model": "model", "time": "time", "cutoff": "cutoff", "low": 0, "high": 100}
+        found, state = [], oc.PanelState()
+        for part in (table[: ROUNDS // 2], table[ROUNDS // 2 :]):
+            out = oc.recalibrate(part, state=state, payoff=payoff, **options)
+            found.append(out.select_dtypes(float).to_numpy().ravel())
+        return np.concatenate(found)
+
+    def reloaded(space: Any, forecasts: list[Any], outcomes: Any, payoff: Any = None) -> Callable[[], Array]:
+        """Pickled between forecast and outcome; `half_space` looks at the payoffs of all outcomes."""
+
+        def run() -> Array:
+            game = oc.Recalibrator(space, payoff)
+            rows = []
+            for t in range(8):
+                p = game.predict(forecasts[t], id=t)
+                rows += [p.mass, np.array([p.certificate.half_space])]
+                if t % 3 == 0:
+                    game = pickle.loads(pickle.dumps(game))
+                game.update(outcomes[t], id=t)
+            return np.concatenate([*rows, state(game)])
+
+        return run
+
+    yield "resumed frame", resumed
+    yield "resumed frame, general", lambda: resumed(oc.QuantileCalibration() + oc.payoffs.DistributionCalibration(4))
+    yield "reloaded", reloaded(space, [normal(t) for t in range(ROUNDS)], y)
+    on_labels = oc.Labels(["a", "b", "c"]), [[0.5, 0.3, 0.2]] * ROUNDS, ["abc"[k] for k in labels]
+    yield "reloaded labels", reloaded(*on_labels)
+    yield "general labels", reloaded(*on_labels, oc.payoffs.TopLabelCalibration())
+    yield "explicit", lambda: played(oc.Recalibrator(space, witnesses), nobody, y, quantiles, experts=two)
+    by_level = oc.QuantileCalibration(context=oc.by_expert("level", edges=[48.0, 52.0]))
+    yield (
+        "forgetting",
+        lambda: played(oc.Recalibrator(space, by_level, memory=10), nobody, y, quantiles, experts=two),
+    )
+
+
+def kernel_functions() -> dict[Any, str]:
+    """Functions of the uncompiled kernels that have C types, by their code."""
+    import orcast.kernels
+
+    found = {}
+    for path in Path(orcast.kernels.__file__).parent.glob("[!_]*.pxd"):
+        module = f"orcast.kernels.{path.stem}"
+        for thing in vars(import_module(module)).values():
+            if inspect.isfunction(thing) and thing.__module__ == module:
+                found[thing.__code__] = f"{module}.{thing.__name__}"
+    return found
+
+
+def main() -> None:
+    ran = set()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            ran.add(frame.f_code)
+
+    threading.setprofile(note)
+    sys.setprofile(note)
+    results = {name: run() for name, run in games()}
+    sys.setprofile(None)
+    functions = kernel_functions()
+    idle = sorted(name for code, name in functions.items() if code not in ran)
+    np.savez(sys.argv[1], idle=np.array(idle), functions=np.array(sorted(functions.values())), **results)
+
+
+if __name__ == "__main__":
+    main()

@@ -7,12 +7,9 @@ import pytest
 from definitions import Array
 
 import orcast as oc
-from orcast.engine.kernels import finite_game
-from orcast.engine.kernels.finite_game import FiniteGame
-from orcast.ledger import Account, CertificateField, squared_payoff
+from orcast.kernels import records
 from orcast.testing.adversaries import adversaries_on, play
 
-LABELS = oc.LabelCalibration(7) + oc.payoffs.Calibeating(5) + oc.NoRegret(oc.Brier())
 PAYOFFS = {
     "binary": (oc.Binary(), None),
     "two labels": (oc.Labels(["a", "b"]), None),
@@ -30,6 +27,17 @@ def experts_on(space: Any, rng: np.random.Generator) -> dict[str, Any]:
     return {"one": rows[0].tolist(), "other": rows[1].tolist() if rng.random() < 0.7 else None}
 
 
+def payoff_of(engine: Any, record: Any, k: int) -> Array:
+    """Payoff of an outcome as the ledger holds it: scale times context (x) the part's share of the core."""
+    layout, core, context = engine.ledger.layout, engine.payoff(record, k), engine.context_of(record)
+    return np.concatenate(
+        [
+            scale * np.outer(context[at : at + groups], core[layout.place_list[places : places + size]]).ravel()
+            for scale, (_, size, groups, places, at, _) in zip(layout.scales, layout.part_table, strict=True)
+        ]
+    )
+
+
 @pytest.mark.parametrize("name", PAYOFFS)
 def test_certificate_is_the_worst_of_all_outcomes(name: str) -> None:
     space, payoff = PAYOFFS[name]
@@ -45,75 +53,67 @@ def test_certificate_is_the_worst_of_all_outcomes(name: str) -> None:
             after.__setstate__(recal.__getstate__())
             after.update(space.value(k))
             total = after.engine.ledger.total
-            sizes.append(float(np.sum(np.where((ledger.layout.sides == 0) | (total > 0), total, 0.0) ** 2)))
-            squares.append(squared_payoff(ledger.layout, engine.context_of(record), engine.payoff(record, k)))
-        assert record.certificate[CertificateField.BOUND] == pytest.approx(max(squares))
+            sizes.append(float(np.sum(np.where((ledger.layout.side_list == 0) | (total > 0), total, 0.0) ** 2)))
+            squares.append(float(np.sum(payoff_of(engine, record, k) ** 2)))
+        assert record.read("certificate", "bound") == pytest.approx(max(squares))
         # one-sided sums below zero count as zero, so the certificate may be above what comes
-        assert max(sizes) <= record.certificate[CertificateField.WORST] + 1e-9
-        if engine.ledger.layout.sides.max() == 0.0:
-            assert max(sizes) == pytest.approx(record.certificate[CertificateField.WORST])
+        assert max(sizes) <= record.read("certificate", "worst") + 1e-9
+        if engine.ledger.layout.side_list.max() == 0.0:
+            assert max(sizes) == pytest.approx(record.read("certificate", "worst"))
         recal.update(space.value(int(rng.integers(space.cells))))
 
 
-def game_of(cells: int, scale: float, seed: int, experts: int = 2) -> FiniteGame:
-    rng = np.random.default_rng(seed)
-    return FiniteGame(
-        owed=scale * rng.normal(size=(15, cells)),
-        first=0,
-        fixed=scale * rng.normal(size=cells),
-        fixed_size=np.ones(cells),
-        hat_factor=0.5,
-        owed_regret=scale * rng.normal(size=experts),
-        regret_factor=1.0,
-        experts=rng.dirichlet(np.ones(cells), size=experts),
-        units=np.array([3.0, 0.0])[:experts],
-        brier=1.0,
-        prior=0.98 * rng.dirichlet(np.ones(cells)) + 0.02 / cells,
-        odds=0.0,
-    )
+def with_ledger(game: Any, total: Array, forecast: Any) -> Any:
+    """Round of a game whose cumulative payoff is given, with a budget that allows every forecast."""
+    ledger = game.engine.ledger
+    ledger.total[:], ledger.account[records.ACCOUNT.index("budget")] = total, 1e9
+    game.predict(forecast)
+    return game.rounds.pending[None].record
 
 
-def levels(game: FiniteGame, kappa: float, p: Array, pulls: Array) -> Array:
-    """kappa log(p / m) - v, the same in all cells at an equilibrium."""
-    cells = [c for c in range(p.size) if p[c] > 1e-200]
-    return np.array([finite_game.level_of(game, kappa, pulls, c, p[c]) for c in cells])
+def levels(game: Any, record: Any) -> Array:
+    """kappa log(p / m) - <S_+, payoff>, which is the same for all outcomes at an equilibrium."""
+    ledger, p = game.engine.ledger, record.view("played")
+    positive = np.where((ledger.layout.side_list > 0.0) & (ledger.total < 0.0), 0.0, ledger.total)
+    found = []
+    for k in np.flatnonzero(p > 1e-200):
+        tilt = record.read("info", "temperature") * np.log(p[k] / record.view("prior")[k])
+        found.append(tilt - positive @ payoff_of(game.engine, record, k))
+    return np.array(found)
 
 
+@pytest.mark.parametrize("regret", [False, True], ids=["calibration", "with regret"])
 @pytest.mark.parametrize("scale", [0.1, 3.0, 30.0])
 @pytest.mark.parametrize("cells", [3, 10])
-def test_equilibrium_solves_its_equation(cells: int, scale: float) -> None:
-    solved = []
+def test_equilibrium_solves_its_equation(cells: int, scale: float, regret: bool) -> None:
+    """By Newton's method or, at large cumulative payoffs, by bisection."""
+    payoff, solved = oc.LabelCalibration(15), []
     for seed in range(6):
-        game, p, pulls = game_of(cells, scale, seed), np.empty(cells), np.empty(2)
-        finite_game.equilibrium(game, 2.0, 1.0, p, pulls)
-        assert p.sum() == pytest.approx(1.0)
-        solved.append(float(np.ptp(levels(game, 2.0, p, pulls))) < 1e-2)
+        rng = np.random.default_rng(seed)
+        game = oc.Forecaster(
+            oc.Labels(range(cells)),
+            payoff + oc.NoRegret(oc.Brier()) if regret else payoff,
+            oracle=oc.Equilibrium(temperature=1.0),
+        )
+        x = 0.98 * rng.dirichlet(np.ones(cells)) + 0.02 / cells
+        game.predict(x.tolist())
+        game.update(0)
+        record = with_ledger(game, scale * rng.normal(size=game.engine.ledger.total.size), x.tolist())
+        assert record.view("played").sum() == pytest.approx(1.0)
+        assert record.read("info", "temperature") == 1.0
+        solved.append(float(np.ptp(levels(game, record))) < 1e-6)
     # two cells may jump at once, and the units of a regret may change with the forecast
     assert np.mean(solved) >= 0.8
 
 
-@pytest.mark.parametrize("cells", [3, 6])
-def test_bisection_finds_an_equilibrium_from_any_ledger(cells: int) -> None:
-    found, kappa = [], 4.0
-    for seed in range(6):
-        game, p, pulls = game_of(cells, 5.0, seed, experts=0), np.empty(cells), np.empty(0)
-        finite_game.balance(game, kappa, pulls, p)
-        assert p.sum() == pytest.approx(1.0)
-        found.append(float(np.ptp(levels(game, kappa, p, pulls))) < 1e-4)
-    assert np.mean(found) >= 0.8
-
-
 def test_root_is_the_nearest_where_one_newton_step_lands_on_it() -> None:
-    """Where the pull is flat around the prior, rounding must not lead on to a root further away."""
-    owed = np.zeros((15, 1))
-    owed[11, 0], owed[10, 0] = 0.3, 1.8
-    nothing = np.empty(0)
+    """Where the field is flat around the prior, rounding must not lead on to a root further away."""
+    game = oc.Forecaster(oc.Binary(), oc.BinaryCalibration(15), oracle=oc.Equilibrium(temperature=7.0))
+    total = np.zeros(15)
+    total[11], total[10] = 0.3, 1.8
     for odds in np.log(0.76 / 0.24) + 1e-3 * np.arange(20):
-        prior = np.array([1 / (1 + np.exp(odds)), 1 / (1 + np.exp(-odds))])
-        game = FiniteGame(
-            owed, 1, np.zeros(1), np.zeros(1), 1.0, nothing, 0.0, np.empty((0, 2)), nothing, 0.5, prior, float(odds)
-        )
-        q = finite_game.root(game, 7.0, 1.0, np.empty(2), nothing)
+        record = with_ledger(game, total / game.engine.ledger.layout.scales[0], float(1 / (1 + np.exp(-odds))))
+        q = record.view("played")[1]
         assert np.log(q / (1 - q)) == pytest.approx(odds - 0.3 / 7.0, abs=1e-9)
 
 
@@ -139,4 +139,4 @@ def test_a_whole_history_is_its_rounds_one_by_one() -> None:
         assert single.predict(row.tolist()).mass.tolist() == masses.tolist()
         single.update(y)
     assert whole.guarantee == single.guarantee
-    assert whole.engine.ledger.account[Account.ROUNDS] == 25
+    assert whole.engine.ledger.rounds == 25

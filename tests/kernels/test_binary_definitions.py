@@ -122,8 +122,8 @@ class Committee:
         return np.array([*new, 0.998 * old[8] + (self.x - y) ** 2, 0.998 * old[9] + 1])
 
 
-def copied(engine: Any) -> SimpleNamespace:
-    return SimpleNamespace(**{name: array.copy() for name, array in engine.arrays().items()})
+def copied(arrays: dict[str, Array]) -> SimpleNamespace:
+    return SimpleNamespace(**{name: array.copy() for name, array in arrays.items()})
 
 
 def played(late: int, several: bool) -> Iterator[tuple[Any, Any, Any, Any, int]]:
@@ -140,12 +140,12 @@ def played(late: int, several: bool) -> Iterator[tuple[Any, Any, Any, Any, int]]
         else:
             recal.predict(float(p), id=t)
         engine: Any = recal.engine
-        then[t] = copied(engine)
+        then[t] = copied(engine.arrays())
         if t >= late:
-            record = engine.round_of(recal.rounds.pending[t - late].record.row.copy())
-            before = copied(engine)
+            record = copied(recal.rounds.pending[t - late].record.views())
+            before = copied(engine.arrays())
             recal.update(y[t - late], id=t - late)
-            yield then[t - late], record, before, copied(engine), int(y[t - late])
+            yield then[t - late], record, before, copied(engine.arrays()), int(y[t - late])
 
 
 @pytest.mark.parametrize("several", [False, True], ids=["one", "several"])

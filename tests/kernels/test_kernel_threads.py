@@ -1,0 +1,47 @@
+"""Kernels in several threads: the numbers of one thread to the last bit, and scratch memory that is given back."""
+
+import threading
+from collections.abc import Iterator
+
+import games
+import pytest
+
+import orcast.kernels.rows
+from orcast.kernels.rows import workspace
+
+GAMES = dict(games.games())
+
+
+def results(first: int = 0) -> Iterator[tuple[str, bytes]]:
+    """Results of all runs, from one of them on; after each of them no scratch memory is in use."""
+    names = [*GAMES][first:] + [*GAMES][:first]
+    for name in names:
+        yield name, games.bits(GAMES[name]())
+        if (workspace().block, workspace().used) != (0, 0):
+            raise AssertionError(f"scratch memory is left in use by {name}")
+
+
+@pytest.fixture(scope="module")
+def alone() -> dict[str, bytes]:
+    return dict(results())
+
+
+@pytest.mark.skipif(orcast.kernels.rows.__file__.endswith(".py"), reason="uncompiled kernels hold the GIL")
+@pytest.mark.parametrize("threads", [2, 4])
+def test_threads_equal_one_thread_to_the_last_bit(threads: int, alone: dict[str, bytes]) -> None:
+    found: list[object] = []
+
+    def work(first: int) -> None:
+        try:
+            found.append(dict(results(first)))
+        except BaseException as reason:
+            found.append(reason)
+
+    started = [threading.Thread(target=work, args=(7 * i,)) for i in range(threads)]
+    for thread in started:
+        thread.start()
+    for thread in started:
+        thread.join()
+    assert len(found) == threads
+    for each in found:
+        assert each == alone

@@ -1,0 +1,79 @@
+"""Compiled kernels against the same files run as Python: equal results, to the last bit, and equal records."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import games
+import numpy as np
+import pytest
+
+import orcast.kernels.rows
+from orcast.kernels import pool_pure, records
+
+KERNELS = Path(orcast.kernels.__file__).parent
+GAMES = dict(games.games())
+# Kernels that run only when compiled, and those that are there for tests and pickling alone.
+ELSEWHERE = re.compile(r"rows\.grow|rows\.close_since|_arrays$|\.function_|\.put_|\.open_workspace|\.restored_")
+
+
+@pytest.fixture(scope="module")
+def uncompiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Results of the runs in a process with uncompiled kernels."""
+    if orcast.kernels.rows.__file__.endswith(".py"):
+        pytest.skip("the kernels are not compiled here, so there is nothing to compare them with")
+    path = tmp_path_factory.mktemp("twins") / "results.npz"
+    command = [sys.executable, "-W", "ignore", str(Path(__file__).with_name("games.py")), str(path)]
+    subprocess.run(command, check=True, env={**os.environ, "ORCAST_KERNELS": "python"})
+    with np.load(path) as results:
+        return dict(results)
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_compiled_kernels_equal_uncompiled_ones_to_the_last_bit(name: str, uncompiled: dict[str, Any]) -> None:
+    run: Callable[[], games.Array] = GAMES[name]
+    assert games.bits(run()) == games.bits(uncompiled[name])
+
+
+def test_the_runs_use_every_kernel(uncompiled: dict[str, Any]) -> None:
+    assert len(uncompiled["functions"]) > 400
+    assert [name for name in uncompiled["idle"].tolist() if not ELSEWHERE.search(name)] == []
+
+
+def declared_structs() -> dict[str, tuple[str, ...]]:
+    """Members of the structs in the .pxd files, by the name of the function that makes a record of a row."""
+    found = {}
+    for path in sorted(KERNELS.glob("*state.pxd")):
+        text = path.read_text("utf-8")
+        for name, body in re.findall(r"^cdef struct (\w+):\n((?:    .+\n)+)", text, re.MULTILINE):
+            kinds, members = zip(*(line.split(None, 1) for line in body.strip().splitlines()), strict=True)
+            assert len(set(kinds)) == 1
+            assert set(kinds) <= {"double", "int64_t"}
+            (maker,) = re.findall(rf"inline {name} \*(as_\w+)\(", text)
+            found[maker] = tuple(member.strip() for line in members for member in line.split(","))
+    return found
+
+
+STRUCTS = declared_structs()
+RECORDS = {
+    value: name for module in (records, pool_pure) for name, value in vars(module).items() if isinstance(value, tuple)
+}
+
+
+@pytest.mark.parametrize("maker", STRUCTS)
+def test_structs_have_the_members_of_their_records_in_the_same_order(maker: str) -> None:
+    module = pool_pure if hasattr(pool_pure, maker) else orcast.kernels.pure
+    row = memoryview(np.arange(float(len(STRUCTS[maker]))))
+    made = getattr(module, maker)(row)
+    record = made[0] if isinstance(made, list) else made
+    assert [getattr(record, member) for member in STRUCTS[maker]] == row.tolist()
+    assert STRUCTS[maker] in RECORDS
+
+
+def test_every_record_has_a_struct() -> None:
+    assert len(STRUCTS) > 25
+    assert sorted(name for members, name in RECORDS.items() if members not in STRUCTS.values()) == []
