@@ -8,12 +8,11 @@ from typing import Any, TypeVar
 from numpy.typing import ArrayLike
 
 from orcast.engine import Oracle
-from orcast.panel.columns import find_in
 from orcast.panel.frame import Frame
-from orcast.panel.frame_run import FrameOptions, FrameRun
+from orcast.panel.frame_run import FrameOptions, play_frame
 from orcast.panel.row_times import Timing
 from orcast.panel.state import PanelState, open_state
-from orcast.panel.workers import Progress, worker_count
+from orcast.panel.workers import Progress
 from orcast.payoffs import Payoff
 
 AnyFrame = TypeVar("AnyFrame")
@@ -131,16 +130,12 @@ def recalibrate(
     ['ok', 'ok', 'pending']
     """
     timing = Timing(lag, issued_every, nowcast)
-    options = FrameOptions(low, high, levels, payoff, outside, oracle, timing, pool, randomised).checked()
-    count = worker_count(workers)
-    frame = Frame(df, target, y=y, time=time)
+    options = FrameOptions(low, high, levels, payoff, outside, oracle, timing, pool, randomised)
     names = {"y": y, "series": series, "time": time, "cutoff": cutoff, "horizon": horizon, "known": known}
+    names["model"] = model
+    frame = Frame(df, target, y=y, time=time)
     with open_state(state) as panel:
-        begun = panel is not None and panel.content.options is not None
-        layout = find_in(frame, model=model, pending=begun, **names)
-        run = FrameRun(frame, layout, options, panel)
-        run.play(count, progress, bool(replay))
-        run.warn(bool(replay))
+        run = play_frame(frame, names, options, panel, workers, progress, bool(replay))
         result: AnyFrame = run.result(bool(replace))
         if panel is not None:
             run.commit(panel)

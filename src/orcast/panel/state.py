@@ -22,7 +22,7 @@ from orcast.panel.calendar import seasons_of
 from orcast.panel.experts import ForecastShape
 from orcast.panel.horizons import Step, step_from_plain
 from orcast.panel.pools import PoolState, pool_from_plain, pool_to_plain
-from orcast.panel.row_times import Calendar, every, stamps_of
+from orcast.panel.row_times import Calendar, Timing, stamps_of
 from orcast.panel.runner import RunState
 from orcast.panel.statuses import Status
 from orcast.panel.stream import LogColumn, PendingColumn, Stream
@@ -308,8 +308,7 @@ def _options(plain: dict[str, Any]) -> PanelOptions:
         oracle_from_plain(options.oracle)
     if options.lag is not None:
         stamps_of(options.lag, options.kind, "lag")
-    if options.issued_every is not None:
-        every(options.issued_every)
+    Timing(None, options.issued_every).checked()
     if options.payoff is not None:
         try:
             payoff_from_plain(options.payoff)

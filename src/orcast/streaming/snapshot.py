@@ -140,56 +140,32 @@ def pack(states: Iterable[State]) -> tuple[dict[str, Any], Arrays]:
     shapes: dict[tuple[Any, ...], int] = {}
     shared: list[dict[str, Any]] = []
     header: dict[str, Any] = {"kind": [], "own": [], "shape": []}
-    floats: list[NDArray[Any]] = []
-    wholes: list[NDArray[Any]] = []
+    parts: dict[str, list[NDArray[Any]]] = {"f": [np.empty(0)], "i": [np.empty(0, dtype=np.int64)]}
     for state, arrays in states:
         common = {key: value for key, value in state.items() if key not in OWN}
         kind = repr(common)
         if kind not in kinds:
             kinds[kind] = len(shared)
             shared.append(common)
+        shape = tuple((name, array.dtype.kind, array.shape) for name, array in arrays.items())
         header["kind"].append(kinds[kind])
         header["own"].append([state[key] for key in OWN])
-        header["shape"].append([shapes.setdefault(shape, len(shapes)) for shape in _shapes(arrays)])
+        header["shape"].append(shapes.setdefault(shape, len(shapes)))
         for array in arrays.values():
-            (wholes if array.dtype.kind == "i" else floats).append(array.ravel())
-    return (
-        {**header, "kinds": shared, "shapes": [list(shape) for shape in shapes]},
-        {"floats": _joined(floats, np.float64), "wholes": _joined(wholes, np.int64)},
-    )
-
-
-def _joined(parts: list[NDArray[Any]], kind: Any) -> NDArray[Any]:
-    return np.concatenate(parts, dtype=kind) if parts else np.empty(0, dtype=kind)
-
-
-def _shapes(arrays: Arrays) -> list[tuple[Any, ...]]:
-    """Names, kinds and shapes: of the memory, and of each pending round, whose number is left out."""
-    parts: dict[str, list[Any]] = {}
-    for name, array in arrays.items():
-        head, _, field = name.partition("/")
-        number = ""
-        if head == "pending":
-            number, _, field = field.partition("/")
-        parts.setdefault(head + number, [head]).append((field, array.dtype.kind, array.shape))
-    return [tuple(part) for part in parts.values()]
+            parts[array.dtype.kind].append(array.ravel())
+    joined = {"floats": np.concatenate(parts["f"]), "wholes": np.concatenate(parts["i"])}
+    return {**header, "kinds": shared, "shapes": list(shapes)}, joined
 
 
 def unpack(header: dict[str, Any], arrays: Arrays) -> Iterable[State]:
     """The inverse of `pack`; the arrays of a state are parts of the long ones."""
     at = {"f": 0, "i": 0}
     long = {"f": arrays["floats"], "i": arrays["wholes"]}
-    for kind, own, shapes in zip(header["kind"], header["own"], header["shape"], strict=True):
-        state = {**header["kinds"][kind], **dict(zip(OWN, own, strict=True))}
-        own_arrays: Arrays = {}
-        for number, shape in enumerate(shapes):
-            head, *fields = header["shapes"][shape]
-            for field, code, sides in fields:
-                count = math.prod(sides)
-                part = long[code][at[code] : at[code] + count]
-                at[code] += count
-                name = f"memory/{field}" if head == "memory" else f"pending/{number - 1}/{field}"
-                own_arrays[name] = part.reshape(sides)
-        yield state, own_arrays
+    for kind, own, shape in zip(header["kind"], header["own"], header["shape"], strict=True):
+        parts: Arrays = {}
+        for name, code, sides in header["shapes"][shape]:
+            begin, at[code] = at[code], at[code] + math.prod(sides)
+            parts[name] = long[code][begin : at[code]].reshape(sides)
+        yield {**header["kinds"][kind], **dict(zip(OWN, own, strict=True))}, parts
     if any(at[code] != array.size for code, array in long.items()):
         raise ValueError("numbers of no series are left over")
