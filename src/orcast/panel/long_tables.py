@@ -280,7 +280,8 @@ def _roles(
     roles["cutoff"] = ISSUED if ISSUED in derived else cutoff
     taken = {*outcome, time, cutoff, horizon, "as_of"}
     chosen: list[Any] = []
-    together, count = [()] * len(rows), 1
+    together: list[tuple[Any, ...]] = [()] * len(rows)
+    count = 1
     candidates = [name for name in keys if name not in taken and not frame.column(name).dtype.is_float()]
     for name in sorted(candidates, key=lambda name: str(name).lower() != "location"):
         finer = [(*key, value) for key, value in zip(together, _taken(frame, name, rows), strict=True)]

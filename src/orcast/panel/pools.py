@@ -291,7 +291,7 @@ class PoolPass:
         begun[of[state.memory.view("unit")[:, UNIT_COUNT] > 0.0]] = 1.0
         low, high = np.full(len(of), -math.inf), np.full(len(of), math.inf)
         at = self.rows.stream
-        low[at], high[at] = played_between(*self.rows.bounds.T, self.options.by_row)
+        low[at], high[at] = played_between(self.rows.bounds[:, 0], self.rows.bounds[:, 1], self.options.by_row)
         reach = np.empty((len(of), 2))
         for least, most in np.unique(np.column_stack((low, high)), axis=0).tolist():
             reach[(low == least) & (high == most)] = reach_of(space_between(least, most, False))

@@ -212,7 +212,7 @@ class Session(Locked):
             return StreamAnswer(again, False)
         series = self._series(read)
         y = self._outcome(read, series)
-        fields = {"space": _plain(series.space)} if read.settings else {}
+        fields: dict[str, Any] = {"space": _plain(series.space)} if read.settings else {}
         if read.forecast is not None:
             if self._check_forecast(read.forecast, read, series):
                 fields["beyond_doubles"] = True

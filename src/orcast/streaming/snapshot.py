@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import glob
-import math
 import os
 import re
-from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from orcast import persistence
+from orcast.packed import pack, unpack
 from orcast.persistence import inside
 from orcast.pool import Pool
 from orcast.rounds import MOST_COUNTED
 from orcast.spaces import Labels, Space, space_from_plain
 from orcast.spaces.base import single, whole
-from orcast.streaming.session import IssuedAnswer, SeriesSession, Session, Settled, State, StreamSettings
+from orcast.streaming.session import IssuedAnswer, SeriesSession, Session, Settled, StreamSettings
 from orcast.validation import short
 
 CLASS = "Stream"
@@ -33,7 +31,7 @@ Arrays = dict[str, NDArray[Any]]
 
 def write(path: str | os.PathLike[str], session: Session, lines: int) -> None:
     """Write a session that has taken so many lines; a reader sees the old file or the new one, never a part."""
-    games, arrays = pack(series.state() for series in session.series.values())
+    games, arrays = pack((series.state() for series in session.series.values()), OWN)
     header = {
         "class": CLASS,
         "lines": lines,
@@ -49,10 +47,7 @@ def write(path: str | os.PathLike[str], session: Session, lines: int) -> None:
 
 def read(path: str | os.PathLike[str]) -> tuple[Session, int]:
     """The session in a file and how many lines it had taken; refuses what it cannot read, in one sentence."""
-    header, arrays = persistence.read(path)
-    if header.get("class") != CLASS:
-        raise ValueError(f"expected the state of a stream, got that of a {header.get('class')}: {path}")
-    try:
+    with persistence.reading(path, CLASS) as (header, arrays):
         options = dict(header["options"])
         for key in ("labels", "levels"):
             options[key] = tuple(options[key])
@@ -62,7 +57,7 @@ def read(path: str | os.PathLike[str]) -> tuple[Session, int]:
         pool = Pool.from_arrays(inside(arrays, POOL)) if settings.pool else None
         session = Session(settings, pool=pool)
         seen: set[int] = set()
-        states, kinds = unpack(header["games"], arrays), header["games"]["kind"]
+        states, kinds = unpack(header["games"], arrays, OWN), header["games"]["kind"]
         for (name, last), state, kind in zip(header["series"], states, kinds, strict=True):
             series = SeriesSession(space_from_plain(state[0]["space"]), None, state, pool)
             series.last = None if last is None else _settled(*last)
@@ -82,8 +77,6 @@ def read(path: str | os.PathLike[str]) -> tuple[Session, int]:
             if each is not None and each.y is not None:
                 _check_settled(each.y, session.series[name].space)
         return session, whole(header["lines"], "lines", 0, MOST_COUNTED)
-    except persistence.UNREADABLE as reason:
-        raise persistence.unusable(reason, path) from reason
 
 
 def tidy(path: Path) -> None:
@@ -118,54 +111,3 @@ def _check_settled(y: Any, space: Space) -> None:
 def _settled(digest: str, answer: str, y: Any, closing: str) -> Settled:
     _check_texts(digest, answer, closing)
     return Settled(digest, answer, y, closing.encode())
-
-
-# --- many games ---
-
-
-def pack(states: Iterable[State]) -> tuple[dict[str, Any], Arrays]:
-    """States as one header and two long arrays: what games share is written once.
-
-    >>> import orcast as oc
-    >>> from orcast.persistence import state_of
-    >>> games = [oc.Recalibrator(oc.Interval(0, 1)) for _ in range(3)]
-    >>> header, arrays = pack(state_of(game, "Recalibrator") for game in games)
-    >>> len(header["kinds"]), len(header["own"]), sorted(arrays)
-    (1, 3, ['floats', 'wholes'])
-    >>> state = next(unpack(header, arrays))
-    >>> state[0] == state_of(games[0], "Recalibrator")[0]
-    True
-    """
-    kinds: dict[str, int] = {}
-    shapes: dict[tuple[Any, ...], int] = {}
-    shared: list[dict[str, Any]] = []
-    header: dict[str, Any] = {"kind": [], "own": [], "shape": []}
-    parts: dict[str, list[NDArray[Any]]] = {"f": [np.empty(0)], "i": [np.empty(0, dtype=np.int64)]}
-    for state, arrays in states:
-        common = {key: value for key, value in state.items() if key not in OWN}
-        kind = repr(common)
-        if kind not in kinds:
-            kinds[kind] = len(shared)
-            shared.append(common)
-        shape = tuple((name, array.dtype.kind, array.shape) for name, array in arrays.items())
-        header["kind"].append(kinds[kind])
-        header["own"].append([state[key] for key in OWN])
-        header["shape"].append(shapes.setdefault(shape, len(shapes)))
-        for array in arrays.values():
-            parts[array.dtype.kind].append(array.ravel())
-    joined = {"floats": np.concatenate(parts["f"]), "wholes": np.concatenate(parts["i"])}
-    return {**header, "kinds": shared, "shapes": list(shapes)}, joined
-
-
-def unpack(header: dict[str, Any], arrays: Arrays) -> Iterable[State]:
-    """The inverse of `pack`; the arrays of a state are parts of the long ones."""
-    at = {"f": 0, "i": 0}
-    long = {"f": arrays["floats"], "i": arrays["wholes"]}
-    for kind, own, shape in zip(header["kind"], header["own"], header["shape"], strict=True):
-        parts: Arrays = {}
-        for name, code, sides in header["shapes"][shape]:
-            begin, at[code] = at[code], at[code] + math.prod(sides)
-            parts[name] = long[code][begin : at[code]].reshape(sides)
-        yield {**header["kinds"][kind], **dict(zip(OWN, own, strict=True))}, parts
-    if any(at[code] != array.size for code, array in long.items()):
-        raise ValueError("numbers of no series are left over")
