@@ -264,7 +264,6 @@ BAD = [
     b'{"id": "w", "y": 1, "drop": true}',
     b'{"id": "w", "drop": 1}',
     b'{"id": "w", "z": 1}',
-    b'{"id": "w", "id": "w", "y": 1}',
     b'{"series": "new", "y": 1}',
     b'{"id": "n", "forecast": 3}',
     b'{"id": "n", "forecast": {}}',

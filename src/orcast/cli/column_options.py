@@ -67,15 +67,8 @@ def add_groups(parser: argparse.ArgumentParser) -> None:
 
 def names_of(options: argparse.Namespace) -> dict[str, Any]:
     """The columns that were named, as `panel.columns.find_in` takes them."""
-    return {
-        "y": options.y,
-        "model": _models(options.model),
-        "series": options.series,
-        "time": options.time,
-        "cutoff": options.cutoff,
-        "horizon": options.horizon,
-        "known": options.known,
-    }
+    names = ("y", "series", "time", "cutoff", "horizon", "known")
+    return {name: getattr(options, name) for name in names} | {"model": _models(options.model)}
 
 
 def timing_of(options: argparse.Namespace) -> Timing:

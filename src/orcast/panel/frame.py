@@ -162,13 +162,6 @@ class Frame:
         kinds = set(map(type, column.to_list()))
         return all(issubclass(kind, (bool, int, float, np.number, np.bool_, type(None))) for kind in kinds)
 
-    def holds_dates(self, name: Any) -> bool:
-        """Whether a column begins with a date, or with text that is one."""
-        try:
-            return bool([read_date(value) for value in self.column(name).drop_nulls().head(1).to_list()])
-        except (TypeError, ValueError, OverflowError):
-            return False
-
     def complete(self, name: Any, what: str) -> list[Any]:
         """A column as Python values, none of which is missing."""
         column = self.column(name)

@@ -101,7 +101,7 @@ def _check_id(id: Any) -> None:
 
 def _parsed(text: bytes) -> dict[str, Any]:
     try:
-        found = limits.parsed_json(text.decode(), object_pairs_hook=_once)
+        found = limits.parsed_json(text.decode())
     except UnicodeDecodeError as reason:
         raise ValueError(f"expected a line in UTF-8, got another byte at place {reason.start + 1}") from None
     except json.JSONDecodeError as reason:
@@ -119,15 +119,6 @@ def _excerpt(text: bytes) -> str:
 
 def _where(reason: json.JSONDecodeError) -> str:
     return f"{reason.msg[:1].lower()}{reason.msg[1:]} at place {reason.pos + 1}"
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise ValueError(f"expected each key once, got {short(twice)} twice")
-    return found
 
 
 # --- forecasts, in ---
