@@ -32,9 +32,7 @@ WORST = 10
 NEARLY = 0.999
 EXACT = ("Interval", "HalfLine", "Binary", "Labels", "Circle")
 USUAL_MS, LARGEST_MS = 20.0, 200.0
-SETTINGS = {"ORCAST_KERNELS": "compiled"} | dict.fromkeys(
-    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"
-)
+SETTINGS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
 @dataclass(frozen=True)
@@ -91,7 +89,7 @@ def attack(case: Game, rounds: int, seconds: float) -> Outcome:
     times: list[float] = []
     for turn in play(game, case.opponent(), rounds, experts=case.experts(), x=features_of, rng=rng):
         ledger = game.engine.ledger
-        certificate = game.rounds.pending[turn.id].record.certificate
+        certificate = game.rounds.pending[turn.id].record.certificate_row
         if len(times) % THOROUGH == 0 and certificate[CertificateField.ROUNDS_THEN] == ledger.rounds:
             worst = certificate[CertificateField.WORST] * (1.0 + ROUNDING) + ROUNDING
             uncertified += worst_outcome(game, turn.id)[1] > worst

@@ -44,7 +44,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the comparison and show its results; return 1 if a method failed."""
     require("polars", "rich")
-    os.environ.setdefault("ORCAST_KERNELS", "compiled")  # compile before anything is timed
     from rich.console import Console
 
     console, begin = Console(), time.perf_counter()

@@ -11,10 +11,10 @@ from hypothesis import given
 
 import orcast as oc
 from helpers import Vector
-from orcast.engine.kernels.cells import locate
-from orcast.engine.kernels.counts import COUNT_COLUMNS, CountColumn, count
-from orcast.engine.kernels.equilibrium import level_share
-from orcast.forecasts.kernels import read_quantiles, read_randomised
+from orcast.kernels import records
+from orcast.kernels.cells import locate_arrays
+from orcast.kernels.counts import count_arrays
+from orcast.kernels.equilibrium import level_share
 
 LEVELS = np.arange(1, 20) / 20.0
 INF = math.inf
@@ -62,6 +62,15 @@ def coins_to_try(p: oc.Forecast) -> tuple[Vector, Vector]:
     return middles[wide], chances[wide]
 
 
+def counted(p: oc.Forecast, y: float, coin: float) -> tuple[Vector, dict[str, float]]:
+    """Indicators of an outcome at the levels, minus these, and the other numbers that are counted."""
+    ends = math.isinf(p.left[0]), math.isinf(p.right[-1])
+    left, right = np.nan_to_num(p.left, neginf=-50.0), np.nan_to_num(p.right, posinf=50.0)
+    sums = np.zeros(LEVELS.size + len(records.COUNTS))
+    count_arrays(LEVELS, y, p.mass.size, left, right, p.mass, *ends, float(coin), 1.0, sums)
+    return sums[: LEVELS.size], dict(zip(records.COUNTS, sums[LEVELS.size :].tolist(), strict=True))
+
+
 def with_coin(p: oc.Forecast, coin: float) -> oc.Forecast:
     return oc.Forecast.trusted(p.left, p.right, p.mass, None, None, float(coin))
 
@@ -73,7 +82,7 @@ def test_the_chance_is_what_is_booked(name: str) -> None:
     coins, chances = coins_to_try(p)
     reported = np.array([with_coin(p, coin).quantile(LEVELS) for coin in coins])
     for y in outcomes(p):
-        k = locate(y, p.left, p.right, p.mass.size)
+        k = locate_arrays(y, p.left, p.right, p.mass.size)
         booked = [level_share(a, p.below[k], p.mass[k]) for a in LEVELS]
         np.testing.assert_allclose(chances @ (y <= reported), booked, atol=1e-8, err_msg=f"y = {y!r}")
 
@@ -82,8 +91,6 @@ def test_the_chance_is_what_is_booked(name: str) -> None:
 def test_what_is_counted_is_what_is_reported(name: str) -> None:
     """With a coin and without: the kernel that counts by the mass below agrees with the quantiles as they are read."""
     p = PLAYED[name]
-    ends = math.isinf(p.left[0]), math.isinf(p.right[-1])
-    left, right = np.nan_to_num(p.left, neginf=-50.0), np.nan_to_num(p.right, posinf=50.0)
     coins = [0.0, *coins_to_try(p)[0]]
     for coin in coins:
         reported = with_coin(p, coin).quantile(LEVELS) if coin else p.quantile(LEVELS)
@@ -92,29 +99,20 @@ def test_what_is_counted_is_what_is_reported(name: str) -> None:
         for y in {*outcomes(p), *reported[np.isfinite(reported)], *near}:
             if not p.left[0] <= y <= p.right[-1]:
                 continue
-            for kernel in (count, count.source):
-                sums = np.zeros(LEVELS.size + COUNT_COLUMNS)
-                kernel(LEVELS, float(y), p.mass.size, left, right, p.mass, *ends, float(coin), 1.0, sums)
-                np.testing.assert_array_equal(
-                    sums[: LEVELS.size] + LEVELS > 0.5, y <= reported, f"y = {y!r}, coin {coin}"
-                )
-            assert sums[LEVELS.size + CountColumn.WEIGHT] == 1.0
-            assert sums[LEVELS.size + CountColumn.WITHOUT] == float(coin == 0.0)
+            sums, counts = counted(p, y, coin)
+            np.testing.assert_array_equal(sums + LEVELS > 0.5, y <= reported, f"y = {y!r}, coin {coin}")
+            assert (counts["weight"], counts["without"]) == (1.0, float(coin == 0.0))
 
 
 @pytest.mark.parametrize("name", PLAYED)
 def test_the_spread_is_the_largest_square_over_the_coins(name: str) -> None:
     p = PLAYED[name]
-    ends = math.isinf(p.left[0]), math.isinf(p.right[-1])
-    left, right = np.nan_to_num(p.left, neginf=-50.0), np.nan_to_num(p.right, posinf=50.0)
     coins, _ = coins_to_try(p)
     for y in outcomes(p):
-        k = locate(y, p.left, p.right, p.mass.size)
+        k = locate_arrays(y, p.left, p.right, p.mass.size)
         booked = np.array([level_share(a, p.below[k], p.mass[k]) for a in LEVELS])
         squares = [(((y <= with_coin(p, coin).quantile(LEVELS)) - booked) ** 2).sum() for coin in coins]
-        sums = np.zeros(LEVELS.size + COUNT_COLUMNS)
-        count(LEVELS, y, p.mass.size, left, right, p.mass, *ends, float(coins[0]), 1.0, sums)
-        spread = sums[LEVELS.size + CountColumn.SPREAD]
+        spread = counted(p, y, coins[0])[1]["spread"]
         assert spread >= max(squares) - 1e-9
         # a level that is an edge but for rounding may count or not
         if np.abs(LEVELS - p.below[k : k + 2, None]).min() > 1e-12:
@@ -141,21 +139,17 @@ coins = st.floats(1e-9, 1.0, exclude_max=True)
 
 
 @given(forecasts(), levels, coins)
-def test_monotone_within_a_cell_and_both_kernels_agree(p: oc.Forecast, levels: list[float], coin: float) -> None:
+def test_randomised_quantiles_are_monotone_and_stay_within_a_cell(
+    p: oc.Forecast, levels: list[float], coin: float
+) -> None:
     a = np.array(levels)
     q = with_coin(p, coin).quantile(a)
     assert (q[1:] >= q[:-1]).all()
-    plain, out = p.quantile(a), np.empty(a.size)
-    n, low, high = p.mass.size, bool(np.isinf(p.left[0])), bool(np.isinf(p.right[-1]))
-    read_randomised.source(n, p.left, p.right, p.mass, low, high, coin, a, out)
-    np.testing.assert_array_equal(out, q)
-    read_quantiles.source(n, p.left, p.right, p.mass, low, high, a, out)
-    np.testing.assert_array_equal(out, plain)
-    for level, now, before in zip(a, q, plain, strict=True):
+    for level, now, before in zip(a, q, p.quantile(a), strict=True):
         k = int(np.searchsorted(p.below[1:], level))
         # by less than a cell: no further than its ends, or the next number below; empty cells have no width that counts
         later = k
-        while later + 1 < n and p.mass[later + 1] <= 1e-8:
+        while later + 1 < p.mass.size and p.mass[later + 1] <= 1e-8:
             later += 1
         assert math.nextafter(p.left[k], -INF) <= now <= p.right[later]
         assert p.left[k] <= before <= p.right[k]

@@ -5,12 +5,10 @@ Rewrite a case only for a deliberate change of behaviour, in a commit of its own
 
 from __future__ import annotations
 
-import os
 import sys
 import time
 from pathlib import Path
 
-os.environ.setdefault("ORCAST_KERNELS", "compiled")
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from .answers import PATH, arrays, write

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 
 import orcast as oc
 from helpers import SENTENCE
-from orcast.engine.kernels.tracker import skip_steps
+from orcast.kernels.tracker import skip_steps
 from orcast.integrations.nixtla import recalibrate
 
 LEVEL = [80, 95]

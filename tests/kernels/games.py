@@ -280,9 +280,10 @@ def games() -> Iterator[tuple[str, Callable[[], Array]]]:
     yield "orca, general", descended(regrets + oc.payoffs.DistributionCalibration(4))
 
     def opened() -> Array:
-        """A forecast whose outer cells are open-ended."""
+        """A forecast whose outer cells are open-ended, and with a random draw."""
         p = oc.Forecast([-np.inf, 0.0, 1.0], [0.0, 1.0, np.inf], [0.2, 0.5, 0.3])
-        return np.array([p.mean(), p.var(), *p.quantile(LEVELS)])
+        drawn = p.randomised(np.random.default_rng(0))
+        return np.array([p.mean(), p.var(), *p.to_normal(), *p.quantile(LEVELS), *drawn.quantile(LEVELS)])
 
     def frame() -> Array:
         """A frame whose outcomes come late, and in which some days are missing, in one compiled loop."""

@@ -56,7 +56,7 @@ def ledgers(size: int, count: int, seed: int) -> Iterator[Vector]:
 def inner_products(engine: DenseEngine, record: Any) -> list[float]:
     """<S_+, payoff> of each outcome, from what would be booked."""
     layout = engine.ledger.layout
-    owed = positive(engine.ledger.total, layout.sides)
+    owed = positive(engine.ledger.total, layout.side_list)
     return [float(owed @ whole(layout, engine.payoff(record, y), engine.context_of(record))) for y in (0, 1)]
 
 

@@ -175,7 +175,7 @@ def products(game: oc.Forecaster, p: Any) -> tuple[list[Any], Vector, Vector]:
     """<S_+, payoff> of every outcome as it would be booked, and the squared norms of the payoffs."""
     record = game.rounds.pending[None].record
     ledger = game.engine.ledger
-    scale = np.repeat(ledger.layout.scale, ledger.layout.parts[:, PartColumn.SIZE])
+    scale = np.repeat(ledger.layout.scales, ledger.layout.part_table[:, PartColumn.SIZE])
     ys = outcomes_of(game, p)
     payoffs = np.array([scale * game.engine.payoff(record, y) for y in ys])
     return ys, payoffs @ ledger.total, np.einsum("ij,ij->i", payoffs, payoffs)

@@ -13,7 +13,6 @@ from helpers import SENTENCE, Vector, positive, random_ledgers, whole
 from orcast.adapters import expert_row
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
-from orcast.engine.kernels.records import CellRow, RoundInfo
 from orcast.paper.conformal import bent, root_between
 from orcast.payoffs import Payoff
 from orcast.payoffs.levels import LevelCalibration, LevelCellPayoff
@@ -137,15 +136,14 @@ def bind(space: Space, payoff: Payoff) -> DenseEngine:
 
 def outcomes(engine: DenseEngine, record: Any) -> list[float]:
     """Both ends and the middle of every cell."""
-    n = int(record.round.info[RoundInfo.CELLS])
-    left, right = record.round.cells[CellRow.LEFT, :n], record.round.cells[CellRow.RIGHT, :n]
+    left, right = record.round.cell_rows()[:2]
     return sorted({float(y) for y in np.concatenate((left, 0.5 * (left + right), right))})
 
 
 def inner_products(engine: DenseEngine, record: Any) -> dict[float, float]:
     """<S, payoff> of each outcome, from what would be booked."""
     layout = engine.ledger.layout
-    owed = positive(engine.ledger.total, layout.sides)
+    owed = positive(engine.ledger.total, layout.side_list)
     return {
         y: float(owed @ whole(layout, engine.payoff(record, y), engine.context_of(record)))
         for y in outcomes(engine, record)

@@ -13,7 +13,7 @@ from helpers import SENTENCE, Vector, positive, random_ledgers, whole
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.two_ends import downward_zero
-from orcast.engine.kernels import equilibrium as equilibrium_kernels
+from orcast.kernels.equilibrium import field_tables_arrays
 from orcast.paper.exact.quantile import EndsSolver, TwoCells
 from orcast.payoffs import Payoff
 
@@ -60,7 +60,7 @@ def ledgers(size: int, count: int, seed: int) -> Iterator[Vector]:
 def inner_products(engine: DenseEngine, record: Any) -> list[float]:
     """<S, payoff> of each outcome, from what would be booked."""
     layout = engine.ledger.layout
-    owed = positive(engine.ledger.total, layout.sides)
+    owed = positive(engine.ledger.total, layout.side_list)
     return [float(owed @ whole(layout, engine.payoff(record, y), engine.context_of(record))) for y in OUTCOMES]
 
 
@@ -112,7 +112,7 @@ def slope(levels: Vector, s: Vector, u: float) -> float:
 
 def tables(levels: Vector, s: Vector) -> tuple[Vector, Vector]:
     knots, slopes = np.empty(levels.size + 1), np.empty(levels.size + 1)
-    equilibrium_kernels.field_tables(s, levels, knots, slopes)
+    field_tables_arrays(s, levels, knots, slopes)
     return knots, slopes
 
 

@@ -25,8 +25,8 @@ from orcast import ledger
 from orcast.adapters import expert_row
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine, DenseRecord
+from orcast.kernels.orca import choose
 from orcast.paper import orca as module
-from orcast.paper import orca_kernels
 from orcast.paper.families import LEAST
 from orcast.paper.slopes import slopes, smooth_slopes
 from orcast.payoffs import CellGrid, CellPayoff, Payoff
@@ -96,7 +96,7 @@ def played(engine: DenseEngine, record: DenseRecord) -> Vector:
 def mean_payoff(engine: DenseEngine) -> Vector:
     """The mean payoff, one-sided coordinates through their positive part."""
     book = engine.ledger
-    return positive(book.total, book.layout.sides) / max(float(book.account[ledger.Account.WEIGHT]), 1.0)
+    return positive(book.total, book.layout.side_list) / max(float(book.account[ledger.Account.WEIGHT]), 1.0)
 
 
 def reached(engine: DenseEngine, record: DenseRecord, ys: Sequence[Any]) -> Vector:
@@ -113,7 +113,7 @@ def as_written(engine: DenseEngine, record: DenseRecord, y: float) -> float:
     assert record.cell_payoffs is not None
     values = []
     for part, cell_payoff, scale in zip(
-        engine.bound_payoff.parts, record.cell_payoffs, engine.ledger.layout.scale, strict=True
+        engine.bound_payoff.parts, record.cell_payoffs, engine.ledger.layout.scales, strict=True
     ):
         value = scale * part.payoff.evaluate(engine.space, mine, y, theirs)
         values.append(value * cell_payoff._units(p).ravel() if isinstance(cell_payoff, RegretCellPayoff) else value)
@@ -378,18 +378,14 @@ def test_the_slow_search_goes_down_the_gradient_of_what_it_judges_by(
 )
 def test_the_best_mixture_of_cells_is_a_cell(field: Vector, seed: int) -> None:
     solved = linprog(-field, A_eq=np.ones((1, field.size)), b_eq=[1.0])
-    weights = np.empty(field.size)
-    orca_kernels.weigh(field.size, field, 0.0, weights)
+    weights = choose(field, 0.0)
     assert sorted(weights)[-1] == weights.sum() == 1.0
     assert weights @ field == pytest.approx(-solved.fun, abs=1e-6)
-    # a soft choice is worth less, by at most the temperature times the entropy, and may be made in place
+    # a soft choice is worth less, by at most the temperature times the entropy
     soft = 10.0 ** np.random.default_rng(seed).uniform(-3, 3)
-    orca_kernels.weigh(field.size, field.copy(), soft, weights)
+    weights = choose(field, soft)
     assert weights == pytest.approx(np.exp((field - field.max()) / soft) / np.exp((field - field.max()) / soft).sum())
     assert -solved.fun - soft * math.log(field.size) - 1e-6 <= weights @ field <= -solved.fun + 1e-6
-    own = field.copy()
-    orca_kernels.weigh(field.size, own, soft, own)
-    assert np.array_equal(own, weights)
 
 
 EXACT: dict[str, Payoff] = {
@@ -598,7 +594,8 @@ def test_what_was_promised_is_true_whatever_it_does(name: str, number: int) -> N
         check_kept(guarantee)
         assert guarantee.held == pytest.approx(np.mean(held))
         engine: Any = game.engine
-        assert engine.ledger.square == pytest.approx(positive_square(engine.ledger.total, engine.ledger.layout.sides))
+        book = engine.ledger
+        assert book.square == pytest.approx(positive_square(book.total, book.layout.side_list))
     if name == "quantile" and number != 1:
         assert grown > 0  # so few steps do not win
 

@@ -11,7 +11,7 @@ import pytest
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples"
 EXAMPLES = sorted(path.stem for path in FOLDER.glob("*.py"))
-LIMIT = 300  # seconds; kernels may have to be compiled first
+LIMIT = 300  # seconds
 # Their libraries write warnings and settings to the error stream.
 CHATTY = {"sktime_airline", "spark_panel"}
 

@@ -15,13 +15,7 @@ FREE = {"game.py", "rounds.py"}
 # Private names that are part of a library's contract.
 CONTRACTS = {
     "_asdict": "namedtuple",
-    "_exit": "os",
-    "_fields": "namedtuple",
-    "_finalize_final_module": "numba",
     "_getframe": "sys",
-    "_optimize_final_module": "numba",
-    "_rebuild": "numba",
-    "_reduce": "numba",
     "_replace": "namedtuple",
     "_safe_indexing": "scikit-learn",
     "_set_cutoff": "sktime",

@@ -268,16 +268,17 @@ class FiniteEngine:
         if row.shape != (size,) or row.dtype != np.float64:
             raise ValueError(f"row is {row.dtype} of shape {row.shape}, not of shape {(size,)}")
         record = restored_finite_round(self.rules, row)
-        self.restore_round(record, record.views())
+        mine = record.views()
+        admissible.Fields(mine, admissible.FINITE_ROUND).copy_into(mine, mine)
         admissible.check_certificate(record.view("certificate"), self.ledger)
-        return record
-
-    def restore_round(self, round: FiniteRound, arrays: dict[str, NDArray[Any]]) -> None:
-        """Take over the arrays of a pending round."""
-        mine = round.views()
-        admissible.Fields(mine, admissible.FINITE_ROUND).copy_into(mine, arrays)
         for name in ("pool", "prior", "played"):
             admissible.check_masses(f"{name} of a pending round", mine[name])
+        missing = np.isnan(mine["experts"])
+        if (missing.any(axis=1) != missing.all(axis=1)).any():
+            raise ValueError("an expert of a pending round lacks some masses")
+        if record.read("info", "has_expert") > 0.0 and not (mine["moved"] > 0.0).all():
+            raise ValueError("a moved expert of a pending round has a mass of 0")
+        return record
 
 
 def _kind(payoff: Payoff) -> int:

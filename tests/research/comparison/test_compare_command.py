@@ -102,7 +102,6 @@ def test_tables_agree(compared: tuple[Path, jobs.Comparison]) -> None:
 @pytest.fixture
 def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ORCAST_DATA", raising=False)
-    monkeypatch.setenv("ORCAST_KERNELS", "compiled")
 
 
 @pytest.mark.usefixtures("no_environment")
