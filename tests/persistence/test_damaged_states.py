@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from orcast.warm import warm
 
 import mutations
 import orcast as oc
 from helpers import SENTENCE
 from orcast import jit
 from orcast.limits import LIMITS
-from orcast.warm import warm
 
 TESTS = Path(__file__).parents[1]
 SPACE = 4 * 2**30  # of addresses: libraries and compiled code reserve more than they use
