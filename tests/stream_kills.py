@@ -13,6 +13,7 @@ import sys
 import time
 from pathlib import Path
 
+from orcast.streaming.journal import Journal
 from stream_lines import some_lines
 
 OPTIONS = ["--levels", "0.05,0.5,0.95", "--snapshot", "3"]
@@ -114,15 +115,16 @@ def main(seed: int, kills: int, folder: Path) -> None:
     differ = [
         i for i, (a, b) in enumerate(zip(expected, answers, strict=False)) if without_number(a) != without_number(b)
     ]
+    left = sorted(path.name for path in folder.iterdir())
     told = {
         "lines": len(lines),
         "answers": [len(expected), len(answers)],
         "differ": differ[:3],
         "state": calm.read_bytes() == stormy.read_bytes(),
-        "journal": Path(f"{stormy}.journal").stat().st_size,
+        "journal": len(Journal(f"{stormy}.journal").entries()),
         "killed": killed,
         "back": back,
-        "left": sorted(path.name for path in folder.iterdir()),
+        "left": left,
         "status": status,
     }
     print(json.dumps(told))

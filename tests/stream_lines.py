@@ -50,19 +50,13 @@ def _turns(rng: random.Random, name: str | int | None) -> Maker:
 
 
 def _chain(rng: random.Random, name: str | int | None) -> Maker:
-    """Each line has the outcome of the round before."""
+    """Rounds with bounds in the first line, each settled before the next."""
     number = 0
     yield {"series": name, "id": number, "low": 0, "high": 10, "forecast": {"mean": 5, "sd": 1}}
     while True:
+        yield {"series": name, "id": number, "y": rng.uniform(0, 10)}
         number += 1
-        of = {"of": number - 1} if rng.random() < 0.5 else {}
-        yield {
-            "series": name,
-            "id": number,
-            "y": rng.uniform(0, 10),
-            **of,
-            "forecast": {"mean": rng.uniform(3, 7), "sd": 1},
-        }
+        yield {"series": name, "id": number, "forecast": {"mean": rng.uniform(3, 7), "sd": 1}}
 
 
 def _matches(rng: random.Random, name: str | int | None) -> Maker:

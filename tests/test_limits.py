@@ -72,14 +72,3 @@ def test_every_cap_is_in_the_table_of_the_documentation() -> None:
     page = (Path(__file__).parents[1] / "docs" / "scale.md").read_text()
     rows = dict(re.findall(r"^\| `(\w+)` \| ([\d,]+)", page, flags=re.MULTILINE))
     assert {name: int(most.replace(",", "")) for name, most in rows.items()} == asdict(limits.Limits())
-
-
-@pytest.mark.parametrize("option", ["--low", "--max-pending", "--remember"])
-def test_options_of_many_digits_are_refused_before_they_are_parsed(option: str, capsys: Any) -> None:
-    from orcast.cli import main
-
-    with pytest.raises(SystemExit):
-        main(["stream", option, "9" * 5000])
-    said = capsys.readouterr().err
-    assert "expected at most 1100 digits" in said
-    assert "9" * 100 not in said

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from itertools import islice
@@ -44,7 +45,6 @@ class Limits:
     pending: int = _cap(1_000_000, "pending rounds")  # of one game, as max_pending
     series: int = _cap(1_000_000, "series")  # of one stream of lines
     id_characters: int = _cap(10_000, "characters in an id")  # of a round or a series, where it is text
-    digits: int = _cap(1100, "digits in a number")  # in JSON and options: exact doubles have at most 1,077
     line_bytes: int = _cap(16 * 2**20, "bytes in a line")  # of a stream: a client may forget its line ends
     header_bytes: int = _cap(2**28, "bytes in the header of a state file")  # JSON takes several times that to read
     file_bytes: int = _cap(2**34, "bytes in a state file")
@@ -91,36 +91,23 @@ def taken(name: str, values: Iterable[T]) -> list[T]:
     return found
 
 
-# --- numbers, before they are parsed
-
-
-def _too_long(text: str) -> bool:
-    return len(text) > LIMITS.digits and sum(map(str.isdigit, text)) > LIMITS.digits
-
-
-def check_number(text: str, what: str = "a number") -> str:
-    """The text of a number, or one sentence if it has too many digits to be worth parsing."""
-    if _too_long(text):
-        raise ValueError(f"expected at most {LIMITS.digits} digits in {what}, got {text[:20]}... {MORE}")
-    return text
-
-
 def parsed_json(text: str, **hooks: Any) -> Any:
-    """JSON of finite numbers without too many digits; others are refused before they are parsed.
+    """JSON of finite numbers; Python refuses whole numbers of more than 4,300 digits before it parses them.
 
     >>> parsed_json('{"y": 3}')
     {'y': 3}
     >>> parsed_json('{"y": ' + 5000 * "9" + "}")
     Traceback (most recent call last):
-    ValueError: expected at most 1100 digits in a number, got 99999999999999999999... (ORCAST_LIMITS ...
+    ValueError: expected numbers of at most 4300 digits, got a longer one
     """
-    if len(text) > LIMITS.digits and re.search(rf"(?<![\d.])[\d.]{{{LIMITS.digits}}}", text):
-        # only then, because a function for each number makes reading slow
-        hooks |= {
-            "parse_int": lambda number: int(check_number(number)),
-            "parse_float": lambda number: float(check_number(number)),
-        }
-    return json.loads(text, **{"parse_constant": _refuse, **hooks})
+    try:
+        return json.loads(text, **{"parse_constant": _refuse, **hooks})
+    except ValueError as reason:
+        if "integer string conversion" in str(reason):
+            raise ValueError(
+                f"expected numbers of at most {sys.get_int_max_str_digits()} digits, got a longer one"
+            ) from None
+        raise
 
 
 def _refuse(name: str) -> None:

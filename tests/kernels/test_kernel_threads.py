@@ -6,7 +6,6 @@ from collections.abc import Iterator
 import games
 import pytest
 
-import orcast.kernels.rows
 from orcast.kernels.rows import workspace
 
 GAMES = dict(games.games())
@@ -26,7 +25,6 @@ def alone() -> dict[str, bytes]:
     return dict(results())
 
 
-@pytest.mark.skipif(orcast.kernels.rows.__file__.endswith(".py"), reason="uncompiled kernels hold the GIL")
 @pytest.mark.parametrize("threads", [2, 4])
 def test_threads_equal_one_thread_to_the_last_bit(threads: int, alone: dict[str, bytes]) -> None:
     found: list[object] = []

@@ -1,6 +1,5 @@
 """What is said against how a frame is read: order, units, swapped columns."""
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -43,15 +42,6 @@ def test_several_rows_of_a_series_at_one_time() -> None:
     assert said(frame(ds=times, unique_id=[f"shop{i % 4}" for i in range(N)])) == []
 
 
-def test_dates_out_of_order_that_nobody_looked_at() -> None:
-    (sentence,) = said(frame(day=days(range(N)[::-1])))
-    assert "'day' has dates that are not in order: time='day'" in sentence
-    assert said(frame(day=days(range(N)[::-1])), time="day") == []
-    both = frame(series=["a", "b"] * (N // 2), day=days(np.arange(N) // 2))
-    assert said(both) == []
-    assert len(said(both.reverse())) == 1
-
-
 @pytest.mark.parametrize("columns", [{"y": 1e6 + np.arange(N)}, {"y": -1e5 * np.ones(N), "mean": 0.0, "sd": 1.0}])
 def test_other_units(columns: dict[str, Any]) -> None:
     table = frame(**columns)
@@ -69,9 +59,5 @@ def test_swapped_columns() -> None:
 
 
 def test_recalibration_warns_of_them() -> None:
-    with warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always")
-        recalibrate(frame(day=days(range(N)[::-1])))
-    assert any("time='day'" in str(each.message) for each in warned)
     with pytest.warns(UserWarning, match="the default of Prophet"):
         recalibrate(frame().rename({"q0.1": "yhat_lower", "q0.5": "yhat", "q0.9": "yhat_upper"}))

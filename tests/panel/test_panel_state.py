@@ -392,7 +392,7 @@ def test_a_file_that_is_broken_is_refused_in_one_sentence(form: str, folder: Pat
             trouble = str(reason)
         assert trouble is None or trouble.startswith("expected")
     oc.Recalibrator().save(path)
-    with pytest.raises(ValueError, match="expected the state of a panel, got that of a Recalibrator"):
+    with pytest.raises(ValueError, match="expected the state of a PanelState, got that of a Recalibrator"):
         recalibrate(frame, state=path)
     with pytest.raises(FileNotFoundError, match="expected a folder that exists"):
         recalibrate(frame, state=folder / "none" / "state.orcast")

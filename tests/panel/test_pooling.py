@@ -145,7 +145,7 @@ def test_a_damaged_pool_in_a_state_is_refused(tmp_path: Path) -> None:
         lambda it: it.memory.view("offsets").fill(np.nan),
         lambda it: it.memory.view("members").fill(-1.0),
         lambda it: it.pending.stream.fill(99),
-        lambda it: it.pending.rows.view("q").fill(np.inf),
+        lambda it: it.store.view("q").fill(np.inf),
         lambda it: it.streams.reverse(),
     ):
         state.content.pools[name] = copy.deepcopy(pool)

@@ -107,36 +107,12 @@ def test_levels_may_be_asked_for() -> None:
     assert list(answer["quantiles"]) == ["0.05", "0.95"]
 
 
-def test_an_outcome_may_stand_beside_the_next_forecast() -> None:
-    one, other = Session(), Session()
-    for t in range(8):
-        told = {"series": "a", "id": t, "forecast": {"mean": t, "sd": 1}}
-        if t == 0:
-            ask(one, told)
-            ask(other, told)
-            continue
-        of = {"of": t - 1} if t % 2 else {}
-        both = ask(one, {**told, "y": t - 0.5, **of})
-        booked = ask(other, {"series": "a", "id": t - 1, "y": t - 0.5})
-        alone = ask(other, told)
-        assert both == {**alone, "of": t - 1, "y": t - 0.5, "guarantee": booked["guarantee"]}
-    # whose outcome it is must be plain
-    ask(one, {"series": "a", "id": "more", "forecast": {"mean": 0, "sd": 1}})
-    with pytest.raises(ValueError, match=r'expected "of", .* while 2 rounds are pending'):
-        ask(one, {"series": "a", "id": "most", "y": 1, "forecast": {"mean": 0, "sd": 1}})
-
-
 def test_rounds_without_a_name_take_turns() -> None:
     session = Session()
-    ask(session, {"forecast": {"mean": 0, "sd": 1}})
-    assert ask(session, {"y": 1, "forecast": {"mean": 1, "sd": 1}})["guarantee"]["rounds"] == 1
-    assert ask(session, {"y": 1})["guarantee"]["rounds"] == 2
+    for rounds, mean in ((1, 0), (2, 1)):
+        ask(session, {"forecast": {"mean": mean, "sd": 1}})
+        assert ask(session, {"y": 1})["guarantee"]["rounds"] == rounds
     assert session.series[None].pending == {}
-    strict = Session(strict=True)
-    ask(strict, {"id": 7, "forecast": {"mean": 0, "sd": 1}})
-    for of in ({}, {"of": 7}):
-        with pytest.raises(ValueError, match="expected an id in a line with both"):
-            ask(strict, {"y": 1, "forecast": {"mean": 1, "sd": 1}, **of})
 
 
 def test_a_series_says_its_own_bounds() -> None:
@@ -194,8 +170,7 @@ def test_groups_by_a_feature() -> None:
     before = state(session)
     for x in ({}, {"x": {"hour": 7}}, {"x": {"day": 1}}):
         with pytest.raises(ValueError, match="expected"):
-            # the outcome must not count either
-            ask(session, {"id": 21, "of": 20, "y": 1, "forecast": {"mean": 0, "sd": 1}, **x})
+            ask(session, {"id": 21, "forecast": {"mean": 0, "sd": 1}, **x})
     assert state(session) == before
 
 
@@ -250,7 +225,7 @@ def test_something_else_under_a_known_id_is_refused() -> None:
         '{"id": "c", "y": 1}': "which was dropped",
         '{"id": "z", "y": 1}': "got the id 'z'",
         '{"y": 1}': "1 rounds with an id are pending",
-        '{"id": "d", "of": "b", "y": 3.2, "forecast": {"mean": 0, "sd": 1}}': "which was settled with 3.2",
+        '{"id": "d", "y": 3.2, "forecast": {"mean": 0, "sd": 1}}': "in a line of its own",
     }.items():
         with pytest.raises(ValueError, match="expected") as refused:
             session.answer(line.encode())
@@ -287,10 +262,8 @@ BAD = [
     b'{"id": "w", "y": true}',
     b'{"id": "w", "y": 1e400}',
     b'{"id": "w", "y": 1, "drop": true}',
-    b'{"id": "w", "of": "v", "y": 1}',
     b'{"id": "w", "drop": 1}',
     b'{"id": "w", "z": 1}',
-    b'{"id": "w", "id": "w", "y": 1}',
     b'{"series": "new", "y": 1}',
     b'{"id": "n", "forecast": 3}',
     b'{"id": "n", "forecast": {}}',
@@ -309,7 +282,6 @@ BAD = [
     b'{"id": "n", "forecast": {"probabilities": {"a": 0.5, "b": 0.5}}}',
     b'{"id": "n", "forecast": {"mean": 3, "sd": 1}, "x": 3}',
     b'{"id": "n", "forecast": {"mean": 3, "sd": 1}, "low": 0}',
-    b'{"id": "n", "forecast": {"mean": 3, "sd": 1}, "y": 1, "of": "n"}',
     b'{"id": "n", "forecast": {"mean": 3, "sd": 1}, "y": "x"}',
     b'{"id": "n", "forecast": {"mean": 3}, "y": 1}',
     b'{"id": "n", "forecast": {"p": 2}, "series": "new"}',
@@ -348,7 +320,6 @@ somehow = st.fixed_dictionaries(
         "id": st.sampled_from(["w", "q", 1, None]) | values,
         "forecast": st.sampled_from([{"mean": 0, "sd": 1}, {"p": 0.4}, {"0.1": 3, "0.9": 2}]) | values,
         "y": st.sampled_from([0, 1, 0.5, "home"]) | values,
-        "of": st.sampled_from(["w", "q"]) | values,
         "drop": st.booleans() | values,
         "low": st.sampled_from([0, -1]) | values,
         "labels": values,

@@ -67,15 +67,8 @@ def add_groups(parser: argparse.ArgumentParser) -> None:
 
 def names_of(options: argparse.Namespace) -> dict[str, Any]:
     """The columns that were named, as `panel.columns.find_in` takes them."""
-    return {
-        "y": options.y,
-        "model": _models(options.model),
-        "series": options.series,
-        "time": options.time,
-        "cutoff": options.cutoff,
-        "horizon": options.horizon,
-        "known": options.known,
-    }
+    names = ("y", "series", "time", "cutoff", "horizon", "known")
+    return {name: getattr(options, name) for name in names} | {"model": _models(options.model)}
 
 
 def timing_of(options: argparse.Namespace) -> Timing:
@@ -148,9 +141,9 @@ def describe(table: TableFile, frame: Frame, layout: ColumnLayout, series: int) 
     parts = {"outcome": layout.y, "series": ", ".join(map(str, layout.series)), "time": layout.time}
     parts |= {"cutoff": layout.cutoff, "horizon": layout.horizon, "known": layout.known}
     parts |= {form.model or "forecast": _columns_of(form) for form in layout.forms}
-    used = {layout.y, layout.time, layout.cutoff, layout.horizon, layout.known, *layout.series}
+    used = {*layout.taken}
     used |= {column for form in layout.forms for column in (*form.columns, form.mean)}
-    used |= set(layout.earlier(table.frame.columns)) | {*frame.lists, *(() if long is None else long.table.own)}
+    used |= set(layout.earlier(table.frame.columns)) | set(() if long is None else long.table.own)
     rest = [str(column) for column in table.frame.columns if column not in used]
     parts["not used"] = ", ".join(rest) if len(rest) <= 8 else f"{', '.join(rest[:8])} and {len(rest) - 8} more"
     wide = max(8, *(len(what) for what, name in parts.items() if name))

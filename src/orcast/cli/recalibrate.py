@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 import warnings
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from orcast.cli.check import report, verdicts
 from orcast.cli.column_options import (
@@ -20,17 +18,12 @@ from orcast.cli.column_options import (
     text_columns,
     timing_of,
 )
-from orcast.cli.common import Parts, limited, part, say
+from orcast.cli.common import Parts, part, say
 
 if TYPE_CHECKING:
-    import polars as pl
-
-    from orcast.engine import Oracle
-    from orcast.evidence import Evidence
+    from orcast.cli.table_files import Format, TableFile
     from orcast.panel import PanelState
-    from orcast.panel.columns import ColumnLayout
     from orcast.panel.frame import Frame
-    from orcast.panel.frame_run import FrameRun
 
 DESCRIPTION = """\
 Recalibrate the forecasts in a file: the same table comes out, with a calibrated column for each
@@ -39,13 +32,6 @@ column of forecasts and a certificate for each row.  Rows without an outcome get
 The result goes to --out; without it, beside FILE as NAME.orcast.csv (or .parquet, as FILE is), and
 to stdout if FILE is -.  What was found, and how good it was before and after, is printed on stderr.
 Rows are never lost: those without a forecast pass through, and the status column says so."""
-
-# What --oracle may be: the name of a class, and its options.
-ORACLES: dict[str, tuple[str, dict[str, Any]]] = {
-    "committee": ("Committee", {}),
-    "untracked": ("Committee", {"trackers": False}),
-    "equilibrium": ("Equilibrium", {}),
-}
 
 EXAMPLES = """\
   orcast recalibrate cv.csv                                 writes cv.orcast.csv
@@ -87,28 +73,13 @@ def add(parts: Parts) -> None:
         "--replay", action="store_true", help="play a series anew if outcomes were corrected since the state"
     )
     more.add_argument(
-        "--replace", action="store_true", help="put the calibrated forecasts into the columns of the found ones"
-    )
-    more.add_argument(
-        "--oracle",
-        choices=tuple(ORACLES),
-        help="what chooses the forecasts: the committee (the default), the same without a memory of recent errors, "
-        "or the equilibrium alone",
-    )
-    more.add_argument(
         "--pool",
         metavar="COLUMN",
         action="append",
         help="series that agree in it learn together; may be given several times; none: each series by itself "
         "(default: all together)",
     )
-    more.add_argument(
-        "--randomised",
-        type=limited(int),
-        metavar="SEED",
-        help="randomise the quantiles by coins from this seed, for a promise about hard counts",
-    )
-    more.add_argument("--workers", type=limited(int), metavar="N", help="processes (default: as many as cores)")
+    more.add_argument("--workers", type=int, metavar="N", help="threads (default: as many as cores)")
     recalibrate.set_defaults(run=run)
 
 
@@ -132,124 +103,69 @@ def run(options: argparse.Namespace) -> int:
             "--state": options.state,
         }
     )
-    levels = _levels(options.levels)
     table = tables.read(options.file, names=text_columns(options))
     target = read_target(options)
-    import numpy as np
+    from orcast.panel.state import open_state
 
-    from orcast.evidence import collect
-    from orcast.panel.state import PanelState, check_unchanged, stamp
-    from orcast.panel.statuses import NEEDS_ATTENTION
-
-    low, high = bound(options.low), bound(options.high)
-    state, was = None, None
-    if options.state is not None:
-        was = stamp(options.state)
-        state = PanelState() if was is None else PanelState.load(options.state)
-    with warnings.catch_warnings(record=True) as warned:
+    with open_state(options.state) as state, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", UserWarning)
         table, frame = tables.framed(table, target, y=options.y, time=options.time)
-        run = tables.located(table, partial(_played, frame, options, (low, high, levels), state))
-        layout, result = run.layout, tables.located(table, partial(run.result, False))
-    found: list[Evidence] = []
-    if options.report or not options.quiet:
-        told = {"by": options.by, **run.timing._asdict()}
-        found = tables.located(table, partial(collect, result, layout, **_bounds(state, low, high), **told))
-    if state is not None:
-        check_unchanged(options.state, was)
-    tables.write(
-        _replaced(result, frame, layout) if options.replace else result,
-        out,
-        format or tables.Format("csv", table.format.separator),
-    )
-    written = [] if out == tables.PIPE else [out]
-    if options.report:
-        report(options.report, found, table.name)
-        written.append(options.report)
-    lines = (
-        [] if options.quiet else [*describe(table, frame, layout, len(found[0].names)), *verdicts(found, options.by)]
-    )
-    attention = any(np.isin(model.status, NEEDS_ATTENTION).any() for model in run.models)
-    if state is not None:
-        run.commit(state)
-    # the state may be as large as these
-    del found, result, run, frame
-    if state is not None:
-        # last: whoever stops before it gets the same rows again
-        check_unchanged(options.state, was)
-        state.save(options.state)
-        written.append(options.state)
+        lines, attention = _write(table, frame, options, state, out, format)
     if not options.quiet:
-        print("\n".join([*lines, *([f"written: {', '.join(written)}"] if written else [])]), file=sys.stderr)
+        paths = [path for path in (out, options.report, options.state) if path and path != tables.PIPE]
+        print("\n".join([*lines, *([f"written: {', '.join(paths)}"] if paths else [])]), file=sys.stderr)
     for each in warned:
         if each.category is UserWarning:
             say(table.as_command(str(each.message)))
     return 1 if attention else 0
 
 
-def _played(
+def _write(
+    table: TableFile,
     frame: Frame,
     options: argparse.Namespace,
-    given: tuple[float | str | None, float | str | None, list[float] | None],
     state: PanelState | None,
-) -> FrameRun:
-    """What `orcast.recalibrate` does with a frame and a state, up to the result."""
-    from orcast.panel.columns import find_in
-    from orcast.panel.frame_run import FrameOptions, FrameRun
-    from orcast.panel.workers import worker_count
+    out: str,
+    format: Format | None,
+) -> tuple[list[str], bool]:
+    """Recalibrate, write the result and the report; lines to print, and whether rows need attention."""
+    import numpy as np
 
-    # a state can go on with forecasts alone
-    layout = find_in(frame, pending=state is not None and len(state) > 0, **names_of(options))
-    oracle, timing = _oracle(options.oracle), timing_of(options)
-    more = {"outside": options.outside, "pool": _pool(options.pool), "randomised": options.randomised}
-    asked = FrameOptions(*given, oracle=oracle, timing=timing, **more)
-    run = FrameRun(frame, layout, asked.checked(), state)
+    from orcast.cli import table_files as tables
+    from orcast.evidence import collect
+    from orcast.panel.frame_run import FrameOptions, play_frame
+    from orcast.panel.statuses import NEEDS_ATTENTION
+
+    asked = FrameOptions(
+        bound(options.low),
+        bound(options.high),
+        _levels(options.levels),
+        outside=options.outside,
+        timing=timing_of(options),
+        pool=_pool(options.pool),
+    )
     progress = sys.stderr.isatty() and not options.quiet
-    run.play(worker_count(options.workers), progress, options.replay)
-    run.warn(options.replay)
-    return run
+    names = names_of(options)
+    run = tables.located(
+        table, lambda: play_frame(frame, names, asked, state, options.workers, progress, options.replay)
+    )
+    layout, result = run.layout, tables.located(table, lambda: run.result(False))
+    lines: list[str] = []
+    if options.report or not options.quiet:
+        told = {"by": options.by, "low": run.options.low, "high": run.options.high, **run.timing._asdict()}
+        found = tables.located(table, lambda: collect(result, layout, **told))
+        lines = [*describe(table, frame, layout, len(found[0].names)), *verdicts(found, options.by)]
+    tables.write(result, out, format or tables.Format("csv", table.format.separator))
+    if options.report:
+        report(options.report, found, table.name)
+    if state is not None:
+        run.commit(state)
+    return lines, any(np.isin(model.status, NEEDS_ATTENTION).any() for model in run.models)
 
 
 def _pool(given: list[str] | None) -> bool | list[str]:
     """Which series learn together."""
     return True if given is None else False if given == ["none"] else given
-
-
-def _bounds(state: PanelState | None, low: float | str | None, high: float | str | None) -> dict[str, Any]:
-    """The bounds, which a state knows from its beginning."""
-    before = None if state is None else state.content.options
-    if state is None or before is None or low is not None or high is not None:
-        return {"low": low, "high": high}
-    if before.by_row:
-        return {"low": before.low, "high": before.high}
-    sides = ({key: pair[side] for key, pair in state.content.bounds.items()} for side in (0, 1))
-    low_, high_ = ({key: end if math.isfinite(end) else None for key, end in side.items()} for side in sides)
-    return {"low": low_, "high": high_}
-
-
-def _replaced(result: pl.DataFrame, frame: Frame, layout: ColumnLayout) -> pl.DataFrame:
-    """What came out in the place of what was found; a row without an answer keeps what it had."""
-    import polars as pl
-
-    from orcast.panel.column_names import OWN
-
-    if frame.spread is not None:
-        value = str(frame.spread.table.value)
-        new = pl.coalesce(f"{OWN}_{value}", pl.col(value).cast(pl.Float64)).alias(value)
-        return result.with_columns(new).drop(f"{OWN}_{value}")
-    pairs = [(out.column, out.name) for out in layout.outputs() if out.column is not None]
-    news = [pl.coalesce(new, pl.col(old).cast(pl.Float64)).alias(old) for old, new in pairs]
-    return result.with_columns(news).drop([new for _, new in pairs])
-
-
-def _oracle(name: str | None) -> Oracle | None:
-    import orcast.engine
-
-    if name is None:
-        return None
-    kind, options = ORACLES[name]
-    oracle: Oracle = getattr(orcast.engine, kind)(**options)
-    return oracle
 
 
 def _levels(text: str | None) -> list[float] | None:

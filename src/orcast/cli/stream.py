@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import fields
 from typing import Any
 
 from orcast import limits
-from orcast.cli.common import Parts, limited, part, say
+from orcast.cli.common import Parts, part, say
 
 DESCRIPTION = """\
 Recalibrate forecasts as they come: JSON lines in, JSON lines out, each answer flushed, so that any
@@ -23,8 +24,6 @@ Other forecasts are {"mean": 4, "sd": 1}, {"members": [3, 4, 6]}, {"p": 0.7} wit
   "series"  text or a whole number: which game; made when it is first seen.  Left out: one series.
   "id"      text or a number: which round.  Left out: the series has one round at a time, and a new
             forecast takes the place of one that is still pending.
-  "y"       may stand beside a forecast: it is the outcome of the earlier round "of", or of the only
-            pending one, and counts first.  With --state such a line needs an "id".
   "drop"    true: the outcome of this round will never come.
   "x"       features such as {"hour": 14}, for --by.
   "low", "high", "binary", "labels"
@@ -63,14 +62,12 @@ def add(parts: Parts) -> None:
         examples=EXAMPLES,
     )
     series = stream.add_argument_group("series")
-    series.add_argument("--low", type=limited(float), metavar="X", help="lower bound of the outcomes")
-    series.add_argument("--high", type=limited(float), metavar="X", help="upper bound of the outcomes")
+    series.add_argument("--low", type=float, metavar="X", help="lower bound of the outcomes")
+    series.add_argument("--high", type=float, metavar="X", help="upper bound of the outcomes")
     series.add_argument("--binary", action="store_const", const=True, help="outcomes are 0 or 1, also true or false")
     series.add_argument("--labels", metavar="A,B,...", help="outcomes are one of these")
     series.add_argument("--by", metavar="NAME=V,...", help="keep each value of a feature calibrated by itself")
-    series.add_argument(
-        "--memory", type=limited(float), metavar="ROUNDS", help="forget the past at this rate (default: never)"
-    )
+    series.add_argument("--memory", type=float, metavar="ROUNDS", help="forget the past at this rate (default: never)")
     series.add_argument(
         "--outside",
         choices=("raise", "clip"),
@@ -78,7 +75,7 @@ def add(parts: Parts) -> None:
     )
     series.add_argument(
         "--max-pending",
-        type=limited(int),
+        type=int,
         metavar="N",
         help='rounds of a series that may be pending; then the oldest is dropped, "lost" in an answer (default: 1000)',
     )
@@ -93,10 +90,10 @@ def add(parts: Parts) -> None:
     state = stream.add_argument_group("state", description=STATE)
     state.add_argument("--state", metavar="FILE", help="keep the state in FILE and go on from there")
     state.add_argument("--sync", action="store_true", help="be safe against loss of power too")
-    state.add_argument("--remember", type=limited(int), metavar="N", help="settled rounds to remember (default: 10000)")
+    state.add_argument("--remember", type=int, metavar="N", help="settled rounds to remember (default: 10000)")
     state.add_argument(
         "--snapshot",
-        type=limited(int),
+        type=int,
         metavar="N",
         help="lines between snapshots (default: 10000; more when they are large)",
     )
@@ -120,25 +117,15 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _wanted(options: argparse.Namespace) -> dict[str, Any]:
-    """The options that were given."""
-    wanted: dict[str, Any] = {
-        "low": options.low,
-        "high": options.high,
-        "binary": options.binary,
-        "labels": _parts(options.labels),
-        "levels": _parts(options.levels),
-        "by": _by(options.by),
-        "outside": options.outside,
-        "memory": options.memory,
-        "max_pending": options.max_pending,
-        "remember": options.remember,
-        "pool": options.pool,
-    }
-    return {name: value for name, value in wanted.items() if value is not None}
+    """Settings of the series that were given."""
+    from orcast.streaming.session import StreamSettings
 
-
-def _parts(text: str | None) -> tuple[str, ...] | None:
-    return None if text is None else tuple(each.strip() for each in text.split(","))
+    given = {**vars(options), "by": _by(options.by)}
+    for name in ("labels", "levels"):
+        if given[name] is not None:
+            given[name] = tuple(each.strip() for each in given[name].split(","))
+    names = [each.name for each in fields(StreamSettings)]
+    return {name: given[name] for name in names if given[name] is not None}
 
 
 def _by(text: str | None) -> tuple[str, tuple[Any, ...]] | None:

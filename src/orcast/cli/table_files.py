@@ -1,4 +1,4 @@
-"""Tables in files: CSV and Parquet, in and out, with rows named as the file has them."""
+"""Tables in files: CSV and Parquet, read and written, with rows numbered as in the file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 from orcast.cli.common import as_options, need
 from orcast.persistence import replacing
@@ -77,25 +77,17 @@ class TableFile:
         return as_options(self.located(text))
 
     def stray(self, complaint: str) -> str | None:
-        """If a complaint is about a column of text that could be numbers: where it is not."""
+        """Place of the first value that is no number, if a complaint is about a column of text."""
         import polars as pl
 
         for name, kind in self.frame.schema.items():
-            if kind != pl.String or repr(name) not in complaint or "numbers" not in complaint:
-                continue
-            values = self.frame[name]
-            commas = values.str.strip_chars().str.contains(r"^[+-]?\d+,\d+$").fill_null(False)
-            if commas.any():
-                row = int(commas.arg_max() or 0)
-                return self.located(
-                    f"expected numbers with a decimal point in column {name!r}, got {values[row]!r} in row {row}: "
-                    "decimal commas were found, so write them as points (pandas.read_csv(path, "
-                    f"sep={self.format.separator!r}, decimal=',').to_csv(path, index=False) does)"
-                )
-            bad = values.is_not_null() & values.str.strip_chars().cast(pl.Float64, strict=False).is_null()
-            if 0 < bad.sum() <= 0.5 * len(values):
-                row = int(bad.arg_max() or 0)
-                return self.located(f"expected numbers in column {name!r}, got {short(values[row])} in row {row}")
+            if kind == pl.String and repr(name) in complaint and "numbers" in complaint:
+                values = self.frame[name]
+                bad = values.is_not_null() & values.str.strip_chars().cast(pl.Float64, strict=False).is_null()
+                if bad.any():
+                    row = int(bad.arg_max() or 0)
+                    got = f"got {short(values[row])} in row {row}"
+                    return self.located(f"expected numbers with a decimal point in column {name!r}, {got}")
         return None
 
 
@@ -120,102 +112,60 @@ def read(path: str, *, names: Collection[str] = ()) -> TableFile:
     if path == PIPE:
         if sys.stdin.isatty():
             raise ValueError("expected a table through a pipe for -, got a terminal")
-        content = sys.stdin.buffer.read()
-        if content.startswith(MAGIC):
-            return _parquet(io.BytesIO(content), "stdin")
-        return _csv(content, Format("csv"), "stdin", names)
-    format = format_of(path)
-    if not Path(path).is_file():
-        what = "a folder" if Path(path).is_dir() else "nothing by that name"
-        raise FileNotFoundError(f"expected a file, got {what}: {path}")
-    if format.kind == "parquet":
-        return _parquet(path, path)
+        content, name = sys.stdin.buffer.read(), "stdin"
+        format = Format("parquet" if content.startswith(MAGIC) else "csv")
+    else:
+        format, name = format_of(path), path
+        if not Path(path).is_file():
+            what = "a folder" if Path(path).is_dir() else "nothing by that name"
+            raise FileNotFoundError(f"expected a file, got {what}: {path}")
+        content = Path(path).read_bytes()
     if format.zipped:
-        with gzip.open(path) as file:
-            try:
-                content = file.read()
-            except (EOFError, gzip.BadGzipFile) as reason:
-                words = f"expected a file zipped by gzip, got one that is not whole ({reason}): {path}"
-                raise ValueError(words) from None
-        return _csv(content, format, path, names)
-    return _csv(path, format, path, names)
+        try:
+            content = gzip.decompress(content)
+        except (EOFError, gzip.BadGzipFile) as reason:
+            raise ValueError(f"expected a file zipped by gzip, got one that is not whole ({reason}): {path}") from None
+    return _parquet(content, name) if format.kind == "parquet" else _csv(content, format, name, names)
 
 
-def _parquet(source: Any, name: str) -> TableFile:
+def _parquet(content: bytes, name: str) -> TableFile:
     import polars as pl
 
     try:
-        frame = pl.read_parquet(source)
+        frame = pl.read_parquet(io.BytesIO(content))
     except (pl.exceptions.PolarsError, OSError) as reason:
         raise ValueError(f"expected a Parquet file, got one that cannot be read ({_first(reason)}): {name}") from None
     return TableFile(frame, name, Format("parquet"), None)
 
 
-def _csv(source: str | bytes, format: Format, name: str, names: Collection[str]) -> TableFile:
+def _csv(content: bytes, format: Format, name: str, names: Collection[str]) -> TableFile:
     import polars as pl
 
-    head = _head(source)
-    if not head.strip():
+    head = content.partition(b"\n")[0].decode("utf-8-sig", errors="replace").strip()
+    if not head:
         raise ValueError(f"expected a table with a line of column names, got an empty file: {name}")
-    separator = format.separator if format.separator != "," else _separator(head)
+    separator = format.separator
+    if separator == ",":
+        separator = max(",;\t|", key=lambda mark: (head.count(mark), mark == ","))
     columns = next(csv.reader([head], delimiter=separator))
     # names of series are text, even if they look like numbers: 007 stays 007
     text = {column: pl.String for column in columns if column in names}
     try:
         frame = pl.read_csv(
-            source, separator=separator, infer_schema_length=None, null_values=MISSING, schema_overrides=text
+            content, separator=separator, infer_schema_length=None, null_values=MISSING, schema_overrides=text
         )
     except (pl.exceptions.PolarsError, OSError) as reason:
-        raise ValueError(_why_not(source, separator, name, reason)) from None
+        raise ValueError(
+            f"expected a CSV file in UTF-8, got one that cannot be read ({_first(reason)}): {name}"
+        ) from None
     if frame.height == 0:
         raise ValueError(f"expected at least one row below the names of the columns, got none: {name}")
-    # nothing but missing values may be anything; numbers fit everywhere
+    # columns of missing values alone are read as numbers
     empty = [each for each in frame.columns if frame[each].null_count() == frame.height]
     frame = frame.with_columns(pl.col(each).cast(pl.Float64) for each in empty)
-    lines = _count_lines(source)
-    whole = lines == frame.height + 1
-    return TableFile(frame, name, Format("csv", separator, format.zipped), 2 if whole else None)
-
-
-def _opened(source: str | bytes) -> IO[bytes]:
-    return io.BytesIO(source) if isinstance(source, bytes) else open(source, "rb")
-
-
-def _head(source: str | bytes) -> str:
-    with _opened(source) as file:
-        return file.readline(2**20).decode("utf-8-sig", errors="replace").strip("\r\n")
-
-
-def _separator(head: str) -> str:
-    """The likeliest of the usual separators."""
-    return max(",;\t|", key=lambda mark: (head.count(mark), mark == ","))
-
-
-def _count_lines(source: str | bytes) -> int:
-    """Lines of a text, an unfinished last one included."""
-    count, last = 0, b"\n"
-    with _opened(source) as file:
-        while chunk := file.read(2**20):
-            count += chunk.count(b"\n")
-            last = chunk[-1:]
-    return count + (last != b"\n")
-
-
-def _why_not(source: str | bytes, separator: str, name: str, reason: Exception) -> str:
-    """Where a text is no table."""
-    try:
-        with _opened(source) as file:
-            rows = csv.reader(io.TextIOWrapper(file, "utf-8-sig", newline=""), delimiter=separator)
-            width = len(next(rows))
-            for row in rows:
-                if len(row) > width:
-                    return (
-                        f"expected {width} values in a line, as the first has, got {len(row)} in line {rows.line_num}: "
-                        f"{name}"
-                    )
-    except (UnicodeDecodeError, csv.Error, StopIteration) as other:
-        return f"expected a CSV file in UTF-8, got one that cannot be read ({_first(other)}): {name}"
-    return f"expected a CSV file, got one that cannot be read ({_first(reason)}): {name}"
+    lines = content.count(b"\n") + (not content.endswith(b"\n"))
+    first = 2 if lines == frame.height + 1 else None
+    return TableFile(frame, name, Format("csv", separator, format.zipped), first)
 
 
 def _first(reason: BaseException) -> str:
@@ -263,26 +213,17 @@ def write(frame: pl.DataFrame, path: str, format: Format) -> None:
         _write_to(frame, sys.stdout.buffer, format)
         sys.stdout.buffer.flush()
         return
-    with replacing(path) as temporary:
-        if format.zipped:
-            with gzip.open(temporary, "wb", compresslevel=6) as zipped:
-                _write_to(frame, zipped, format)
-        else:
-            with open(temporary, "wb") as file:
-                _write_to(frame, file, format)
-
-
-# Rows that are written to a pipe at a time: a copy of the whole as text would double the memory.
-SLICE = 50_000
+    opened: Any = gzip.open if format.zipped else open
+    with replacing(path) as temporary, opened(temporary, "wb") as file:
+        _write_to(frame, file, format)
 
 
 def _write_to(frame: pl.DataFrame, file: Any, format: Format) -> None:
     if format.kind == "parquet":
         frame.write_parquet(file)
         return
-    for start in range(0, max(frame.height, 1), SLICE):
-        text = frame[start : start + SLICE].write_csv(separator=format.separator, include_header=start == 0)
-        file.write(text.encode())
+    for number, part in enumerate(frame.iter_slices(50_000)):  # the whole as text would double the memory
+        file.write(part.write_csv(separator=format.separator, include_header=number == 0).encode())
 
 
 def framed(table: TableFile, target: pl.DataFrame | None, **names: str | None) -> tuple[TableFile, Frame]:

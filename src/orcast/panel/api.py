@@ -1,4 +1,4 @@
-"""From a frame of forecasts and outcomes to the same frame with recalibrated forecasts beside them."""
+"""Recalibration of a data frame."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from typing import Any, TypeVar
 from numpy.typing import ArrayLike
 
 from orcast.engine import Oracle
-from orcast.panel.columns import find_in
 from orcast.panel.frame import Frame
-from orcast.panel.frame_run import FrameOptions, FrameRun
+from orcast.panel.frame_run import FrameOptions, play_frame
 from orcast.panel.row_times import Timing
 from orcast.panel.state import PanelState, open_state
-from orcast.panel.workers import Progress, worker_count
+from orcast.panel.workers import Progress
 from orcast.payoffs import Payoff
 
 AnyFrame = TypeVar("AnyFrame")
@@ -47,82 +46,78 @@ def recalibrate(
     pool: Any = True,
     randomised: Any = None,
 ) -> AnyFrame:
-    """Recalibrate the forecasts in a data frame, of one series or of thousands; a frame of the same type comes back.
+    """Recalibrate the forecasts in a data frame, of one series or of thousands.
 
-    The frame (pandas, polars, or any that narwhals knows) has a row for each forecast, with its outcome where that is
-    known.  Columns are found by the names people use, as Nixtla's ``unique_id``, ``ds``, ``y``, ``cutoff``,
-    ``MODEL-lo-90``, or ``q0.1``, ``yhat_lower``, ``mean`` and ``sd``, ``member_1``, ``p``, ``p_home``, see
-    `orcast.panel.columns`; other names are given as ``y``, ``model``, ``series``, ``time``, ``cutoff`` and
-    ``horizon``.  Each model and series has a game of its own, with a guarantee of its own.
+    The frame (pandas, polars, or any other of narwhals) has a row for each forecast, with its outcome where that is
+    known.  Columns are detected by their names (`orcast.panel.columns`).  Each model and series has a recalibrator of
+    its own, with a guarantee of its own.  A long frame has a row for each quantile or sample
+    (`orcast.panel.long_tables`).
 
-    A **long** frame has a row for each quantile or sample instead, as hubs have it (``output_type``,
-    ``output_type_id``, ``value``; see `orcast.panel.long_tables`): the answer to each comes out beside it, as
-    ``orcast_value``.  ``target`` is a frame of outcomes, if they are not beside the forecasts: rows belong together
-    that agree in the time and in all columns of the same name.  darts ``TimeSeries`` are read
-    too, and a pandas frame comes out.
+    A forecast uses the outcomes that were known when it was issued.  Without issue times **each outcome counts as known
+    before the next forecast**.  If forecasts of a whole day were issued together, that is too optimistic: pass
+    ``cutoff`` or ``issued_every``.  With these there is a recalibrator for each horizon, counted in steps of the
+    series; irregular times are counted as the first, second, ... time of each cutoff.
 
-    **What was known when.**  Without issue times **each outcome counts as known before the next forecast is issued**.
-    If that was not so, the result looks better than it can be: forecasts of a whole day that were issued together did
-    not know each other's outcomes.  A row has three times.
+    Parameters
+    ----------
+    df
+        Data frame.
+    target
+        Frame of outcomes, if they are not beside the forecasts; rows are matched by time and by all columns of the same
+        name.
+    y, model, series, time, cutoff, horizon, known
+        Names of columns that are not detected: outcomes, forecasts (a name, several, or the columns of each model),
+        series (a name or several), the time that a row is about, the issue time, the number of steps ahead, and when
+        the outcome was known (default: at its time).
+    lag
+        Time from a row's time to the publication of its outcome: ``"4D"``, ``"36h"``, a timedelta, or a number.
+    issued_every
+        Rows that are issued together, just before the first of them: a number of rows, or ``"daily"``, ``"weekly"``,
+        ``"12h"`` (in the time zone of the column; UTC if it has one).
+    nowcast
+        Allow issue times after the row's time; needs ``known`` or ``lag``.
+    low, high
+        Bounds of the outcomes: a number, a column, or numbers by series.
+    levels
+        Levels of additional quantiles.
+    payoff, oracle
+        Notion of calibration (its features are columns) and method; see `Recalibrator`.
+    state
+        Path or `PanelState` to continue from; it is written at the end, unless an error is raised.  Rows without an
+        outcome stay pending.  Known rows get their old answers.
+    replay
+        Run a series again from its start if one of its outcomes changed; the frame must hold the whole series.
+    replace
+        Write the forecasts into the detected columns.
+    workers
+        Number of threads; the results do not depend on it.
+    progress
+        True for a line on stderr, or a callback of an activity and the share that is done.
+    outside
+        Outcomes outside the bounds: "report" (ignore and warn), "clip" or "raise".
+    pool
+        Series that learn together: True for all, False for none, or columns whose values are equal.  Certificates and
+        guarantees stay those of each series.
+    randomised
+        Seed; quantiles are randomised by one draw per row (`Forecast.randomised`).
 
-    - *issued*: the column ``cutoff``; or ``issued_every=24`` (so many rows of a series are issued together, just
-      before the first of them), or ``issued_every="daily"``, ``"weekly"``, ``"12h"`` (all rows of a day, of a week
-      from Monday on, of half a day; days are those of the times' own zone, of UTC if they have one);
-    - *about*: the column ``time``, which is after the cutoff (``nowcast=True`` allows others, and then ``known`` or
-      ``lag`` is needed);
-    - *known*: the column ``known``, or ``lag`` after the time: ``"4D"``, ``"36h"``, a timedelta, a number where times
-      are numbers, or one of these for each series.  Otherwise an outcome is known at its time.
+    Returns
+    -------
+    frame
+        Frame of the same type with the forecasts of each model M as ``M_orcast`` (``orcast_`` before columns without a
+        model) and four more columns: ``_holds`` (the certificate), ``_promised`` (the bound on the miscalibration after
+        this row), ``_miscalibration`` (its value) and ``_status``: "ok", "pending" (no outcome yet), "no forecast",
+        "outside" (the outcome is outside the bounds), "given up" (it came long after later ones), "seen" (answered by
+        an earlier call), "corrected" (the outcome changed), "late" (before rows that were answered) or "lost" (too many
+        rows were pending).
 
-    A forecast uses the outcomes that were known when it was issued.
+    Notes
+    -----
+    The i-th of n sorted members becomes the quantile at (i - 0.5) / n.  A point forecast is read as Gaussian, with the
+    spread of its known errors (`orcast.residuals`).
 
-    **Out** come the columns in the form that was found, under the name ``MODEL_orcast`` (``orcast_`` before those
-    without a model), quantiles at ``levels`` if asked for, and for each model
-
-    - ``..._holds``: the certificate, whether no outcome could break the promise;
-    - ``..._promised``: the bound on the miscalibration after this row, known before its outcome, as long as
-      certificates held (what rounds added whose certificate did not is not in it);
-    - ``..._miscalibration``: what it was after it;
-    - ``..._status``: "ok"; "pending", no outcome yet; "no forecast", it is missing or not finite; "outside", the
-      outcome lies beyond the bounds and was not used; "given up", it came long after later ones and was not used;
-      with a state also "seen", answered before; "corrected", the outcome is not the one that was used; "late", before
-      rows that were answered, so there is no answer; "lost", more rows were pending than a game keeps.
-
-    ``replace=True`` puts them into the found columns instead.  A member of an ensemble keeps its rank: the i-th of n
-    becomes the quantile at (i - 0.5) / n.  A mean and a deviation are those of the nearest normal.  A point forecast is
-    read as Gaussian, with a spread from its errors known so far (`orcast.residuals`; a tenth of its size before the
-    first); its median comes out, and intervals.
-
-    **Order.**  The rows of a series are played in the order in which they were issued.  With cutoffs, or
-    ``issued_every``, there is a game for each horizon: so many steps of its series a time lies after its cutoff, by
-    the calendar (days, weeks, months, working days; whole numbers as they are), so that a missing row moves no other.
-    Where times are irregular, which is said, horizons are the first, second, ... time of each cutoff.  Without a column
-    of times the rows of a series stand in their order.
-
-    **Bounds.**  ``low`` and ``high`` are numbers, names of columns, or numbers by series; or they are left out.
-    Outcomes beyond them are reported with their rows and not used; ``outside="clip"`` clips them, ``"raise"`` refuses.
-
-    **State.**  ``state`` is a path, read if it is there and written at the end, or a `PanelState`; the next frame goes
-    on from it, bit for bit as if both had been one.  Rows without an outcome are pending in it, for a later frame with
-    the same row and its outcome.  Rows that were answered are answered again as they were.  If an outcome changed
-    since, that is reported; ``replay=True`` then plays the series anew, from a frame that holds it from its start.  If
-    anything is refused, the state is as it was.
-
-    **Pools.**  Series move together, and each by itself knows little: beside its own learners each game has some that
-    take half of each step from the mean of all series of the frame, at its own horizon and to a lesser part at the
-    others.  A series that begins late begins with what the others learnt.  Only outcomes that were known when a
-    forecast was issued are heard.  Guarantee and certificate stay each series' own.  ``pool=False`` lets each learn by
-    itself; ``pool="region"``, or several columns, lets those learn together that agree in them.  Probabilities, and
-    oracles other than the default, are played without a pool.  With a state, forecasts that were issued at one time
-    come in one frame; one that was issued before others of its pool were answered hears nothing of it.
-
-    **Coins.**  With ``randomised=seed`` the quantiles that come out are randomised, by a coin for each row (see
-    `Forecast.randomised`), so that what is promised holds for the outcomes that are counted, if they are chosen without
-    the coins.  The coins of a series follow from the seed, its key and the horizon.
-
-    Many series are played by all cores (``workers``), with the same results for any number; ``progress=True`` shows a
-    bar.  A ``payoff`` may have contexts such as ``by("hour", values=range(24))``, whose features are columns; an
-    ``oracle`` other than the default is `Equilibrium`, which has no memory of recent errors.
-
+    Examples
+    --------
     >>> import orcast as oc, pandas as pd
     >>> frame = pd.DataFrame({
     ...     "unique_id": ["A"] * 3, "ds": ["2024-01-01", "2024-01-02", "2024-01-03"], "y": [5.0, 6.0, None],
@@ -135,16 +130,12 @@ def recalibrate(
     ['ok', 'ok', 'pending']
     """
     timing = Timing(lag, issued_every, nowcast)
-    options = FrameOptions(low, high, levels, payoff, outside, oracle, timing, pool, randomised).checked()
-    count = worker_count(workers)
-    frame = Frame(df, target, y=y, time=time)
+    options = FrameOptions(low, high, levels, payoff, outside, oracle, timing, pool, randomised)
     names = {"y": y, "series": series, "time": time, "cutoff": cutoff, "horizon": horizon, "known": known}
+    names["model"] = model
+    frame = Frame(df, target, y=y, time=time)
     with open_state(state) as panel:
-        begun = panel is not None and panel.content.options is not None
-        layout = find_in(frame, model=model, pending=begun, **names)
-        run = FrameRun(frame, layout, options, panel)
-        run.play(count, progress, bool(replay))
-        run.warn(bool(replay))
+        run = play_frame(frame, names, options, panel, workers, progress, bool(replay))
         result: AnyFrame = run.result(bool(replace))
         if panel is not None:
             run.commit(panel)

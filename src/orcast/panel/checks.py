@@ -1,11 +1,11 @@
-"""What a frame's values say against how they are read: sentences, where there is something to say."""
+"""Warnings about values of a frame that speak against how they are read."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.panel.column_names import listed, of_model, owner_of
+from orcast.panel.column_names import listed, of_model
 from orcast.panel.columns import ColumnLayout, Form
 from orcast.panel.frame import Frame
 
@@ -18,7 +18,7 @@ LOOKED_AT = 10_000
 
 
 def doubts(frame: Frame, layout: ColumnLayout) -> list[str]:
-    """Sentences on what was assumed, rows that are out of order, quantiles that are swapped, and other units.
+    """Sentences on assumptions, repeated rows, swapped quantiles, and other units.
 
     >>> import polars as pl
     >>> from orcast.panel.columns import find_in
@@ -26,35 +26,11 @@ def doubts(frame: Frame, layout: ColumnLayout) -> list[str]:
     >>> doubts(frame, find_in(frame))
     ['nearly all outcomes are more than 100 spreads away from their forecasts: are they in other units?']
     """
-    found = [*layout.assumed, *_out_of_order(frame, layout), *_repeated(frame, layout)]
+    found = [*layout.assumed, *_repeated(frame, layout)]
     for form in layout.forms:
         if form.ordered and form.kind != "point":
             found += _of_form(frame, layout, form)
     return found
-
-
-def _out_of_order(frame: Frame, layout: ColumnLayout) -> list[str]:
-    """Dates that nobody looked at and that do not increase, where rows count in their order."""
-    if layout.time is not None:
-        return []
-    codes = frame.keys(layout.series)[0]
-    order = np.argsort(codes, kind="stable")
-    same = np.diff(codes[order]) == 0
-    for name, kind in frame.searched.schema.items():
-        if kind.is_numeric() or owner_of(str(name)) is not None or name in layout.series:
-            continue
-        if not frame.holds_dates(name):
-            continue
-        try:
-            times = frame.times(name).values[order]
-        except (TypeError, ValueError):
-            continue
-        if (same & (np.diff(times) < 0)).any():
-            return [
-                f"rows were taken in the order in which they stand, but {name!r} has dates that are not in order: "
-                f"time={name!r} puts them in order"
-            ]
-    return []
 
 
 def _repeated(frame: Frame, layout: ColumnLayout) -> list[str]:

@@ -1,15 +1,13 @@
-"""Names of columns of forecasts: what people mean by them, and how ours are written.
+"""Names of columns: one table of conventions, and the names of the columns that are added.
 
-A name is a model's and an ending, or an ending alone: ``ETS-lo-90``, ``q0.1``.  Each function here reads one sort of
-ending and says whose it is; a model without a name is "".
+A name is a model's name and an ending, or an ending alone: ``ETS-lo-90``, ``q0.1``.  A model without a name is "".
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,140 +23,117 @@ OUTCOME = (
     *("y", "actual", "actuals", "outcome", "observed", "obs", "observation", "target", "value", "y_true", "truth"),
     *("true_value", "oracle_value"),
 )
-# What else may be meant, where none of the usual names is there: whole names, or how they begin.
+# Names that are read if none of the usual ones is there.
 ALSO = {
     "y": re.compile(r"price|actual[-_ ].+|obs(?:erved)?[-_ ].+|.+[-_ ](?:actual|obs|observed)", re.IGNORECASE),
     "time": re.compile(r"delivery(?:[-_ ].+)?", re.IGNORECASE),
     "series": re.compile(r"location|station|site|level", re.IGNORECASE),
 }
-# All columns of a row together leave no doubt about the roles, whatever else there is.
+# Sets of columns that settle the roles if all of a set are there.
 CONVENTIONS: tuple[dict[str, str], ...] = (
     {"series": "unique_id", "time": "ds", "y": "y"},
     {"series": "item_id", "time": "timestamp", "y": "target"},
-    # weather: when it was computed, and what it is about
     {"cutoff": "time", "time": "valid_time"},
     {"time": "ds", "y": "y"},
 )
-# Plain numbers that are nobody's forecast.
+# Columns of numbers that are no forecasts.
 NEVER = {*SERIES, *TIME, *CUTOFF, *HORIZON, *OUTCOME, "index", "level_0", "unnamed: 0"}
 
-MEANS = ("mean", "mu", "loc")
-SPREADS = ("sd", "std", "scale", "sigma", "stddev", "stdev")
-PROBABILITIES = ("p", "prob", "proba", "probability")
-# Members without a number, beside numbered ones; and endings of columns about members that are none.
-CONTROLS = ("control", "ctrl", "cf")
-NO_MEMBERS = ("id", "count", "number", "name", "mean", "median", "spread", "sd", "std", "min", "max")
-
-# What comes out beside the forecasts, for each model.
+# Columns that are added for each model, beside the forecasts.
 CERTIFICATE = ("holds", "promised", "miscalibration", "status")
 OWN = "orcast"
 
-# Ends of intervals whose share their names do not say, but the library that writes them does: the library, its
-# default, the model and its columns.
+# Libraries that write the ends of intervals without a level: the default level, the model and the columns.
 DEFAULTS = (
     ("Prophet", 0.8, "yhat", ("yhat_lower", "yhat", "yhat_upper")),
     ("skforecast", 0.9, "", ("lower_bound", "pred", "upper_bound")),
     ("statsmodels", 0.95, "", ("mean_ci_lower", "mean", "mean_ci_upper")),
 )
-# Words for members without a model, which may have a mean and a spread of their own; and a short one.
+# Models whose mean and spread are those of members beside them.
 ENSEMBLES = ("ens", "ensemble", "member", "mem", "sample")
-SHORT_MEMBER = re.compile(r"(?:.+[-_])?m[-_]\d+", re.IGNORECASE)
-_LISTS = re.compile(r"(?:.+[-_])?(?:samples?|members?|ensemble|ens|draws?)", re.IGNORECASE)
-# NeuralProphet's forecasts one, two, ... steps ahead of one row.
+# NeuralProphet's forecasts one, two, ... steps ahead in one row.
 STEPS = re.compile(r"yhat\d+")
+_LISTS = re.compile(r"(?:.+[-_])?(?:samples?|members?|ensemble|ens|draws?)", re.IGNORECASE)
 
-_WHOSE = r"(?:(?P<model>.+)(?P<joint>[-_]))?"
+_MODEL = r"(?:(?P<model>.+)(?P<joint>[-_]))?"
 _FIRST = r"(?:(?P<model>.+?)(?P<joint>[-_]))?"
-_INTERVAL = re.compile(rf"{_WHOSE}(?P<end>lo|hi)-(?P<digits>\d+(?:\.\d+)?)")
-# the forecast package of R, whose point forecast is a column of its own
-_SPACED = re.compile(rf"(?:(?P<model>(?:.+_)?{OWN})(?P<joint>_))?(?P<end>Lo|Hi)[ .](?P<digits>\d+(?:\.\d+)?)")
-_SIGNED = re.compile(r"(?:(?P<model>.+?)(?P<joint>[ _]))?(?P<digits>\d\d?(?:\.\d+)?)%")
-_MEDIAN = re.compile(rf"{_WHOSE}median", re.IGNORECASE)
-_FRACTION = re.compile(rf"{_FIRST}(?P<lead>ql|q[-_]?|quantile[-_]?)(?P<digits>0?\.\d+)", re.IGNORECASE)
-_BARE = re.compile(rf"(?:(?P<model>(?:.+_)?{OWN})(?P<joint>_))?(?P<lead>)(?P<digits>0?\.\d+)")
-_PERCENT = re.compile(rf"{_FIRST}(?P<lead>q[-_]?|p[-_]?)(?P<digits>\d\d?(?:\.\d+)?)", re.IGNORECASE)
-_MEMBER = re.compile(
-    rf"{_WHOSE}(?P<word>member|sample|ensemble|ens|mem|draw|pred_boot|m(?=[-_]))(?P<mark>[-_]?)(?P<end>.+)",
-    re.IGNORECASE,
+_OWN = rf"(?:(?P<model>(?:.+_)?{OWN})(?P<joint>_))?"
+_NUMBER = r"(?P<which>\d+(?:\.\d+)?)"
+_PROBABILITY = r"(?:p|prob|proba|probability)"
+# Endings of columns of forecasts: the kind, and the pattern.  "below" and "above" are the ends of an interval with its
+# share in percent; "bound" is an end without a share.
+ENDINGS = tuple(
+    (kind, re.compile(pattern, re.IGNORECASE))
+    for kind, pattern in (
+        ("below", rf"{_MODEL}(?P<lead>)lo[- .]{_NUMBER}"),
+        ("above", rf"{_MODEL}(?P<lead>)hi[- .]{_NUMBER}"),
+        ("median", rf"{_MODEL}(?P<lead>)(?P<which>median)"),
+        ("fraction", rf"{_FIRST}(?P<lead>ql|q[-_]?|quantile[-_]?)(?P<which>0?\.\d+)"),
+        ("fraction", rf"{_OWN}(?P<lead>)(?P<which>0?\.\d+)"),
+        ("percent", rf"{_FIRST}(?P<lead>q[-_]?|p[-_]?)(?P<which>\d\d?(?:\.\d+)?)"),
+        ("signed", r"(?:(?P<model>.+?)(?P<joint>[ _]))?(?P<lead>)(?P<which>\d\d?(?:\.\d+)?)%"),
+        ("member", rf"{_MODEL}(?:member|sample|ensemble|ens|mem|draw|pred_boot)[-_]?(?P<which>\d+)"),
+        ("mean", rf"{_MODEL}(?P<which>mean|mu|loc)"),
+        ("sd", rf"{_MODEL}(?P<which>sd|std|scale|sigma|stddev|stdev)"),
+        ("p", rf"{_MODEL}(?P<which>{_PROBABILITY})"),
+        ("label", rf"{_MODEL}{_PROBABILITY}_(?P<which>.+)"),
+        ("bound", rf"{_MODEL}(?P<which>(?:lower|upper|lo|hi|low|high)(?:[-_]?bound)?(?:[-_]?\d+)?)"),
+    )
 )
-_STATISTIC = re.compile(rf"{_WHOSE}(?P<word>{'|'.join((*MEANS, *SPREADS, *PROBABILITIES))})", re.IGNORECASE)
-_LABEL = re.compile(rf"{_WHOSE}(?:{'|'.join(PROBABILITIES)})_(?P<label>.+)", re.IGNORECASE)
-_BOUND = re.compile(rf"{_WHOSE}(?P<bound>(?:lower|upper|lo|hi|low|high)(?:[-_]?bound)?(?:[-_]?\d+)?)", re.IGNORECASE)
+LEVEL_KINDS = ("below", "above", "median", "fraction", "percent", "signed")
 
 
 # --- reading
 
 
-@dataclass(frozen=True)
-class Level:
-    """A quantile's name: its level, and how it was written.
-
-    ``way`` is "interval", "median", "fraction", "percent" or "signed" (with a percent sign); ``lead`` is what stands
-    between the model and the digits.
-    """
+class Level(NamedTuple):
+    """A quantile in a name; ``kind`` is that of `ENDINGS`, ``lead`` the text between the model and the digits."""
 
     model: str
     level: float
-    way: str
-    lead: str = ""
-    digits: str = ""
+    kind: str
+    lead: str
 
 
 def level_of(text: str) -> Level | None:
-    """Which quantile a name stands for; None if it is not one.
+    """Read a name as a quantile; None if it is not one.
 
     >>> level_of("ETS-lo-90"), level_of("q0.1").level, level_of("LGBM-v2_q0.100").model, level_of("price")
-    (Level(model='ETS', level=0.05, way='interval', lead='-', digits='90'), 0.1, 'LGBM-v2', None)
+    (Level(model='ETS', level=0.05, kind='below', lead='-'), 0.1, 'LGBM-v2', None)
     """
-    if m := _INTERVAL.fullmatch(text) or _SPACED.fullmatch(text):
-        share = float(m["digits"])
-        level = round((100.0 - share if m["end"].lower() == "lo" else 100.0 + share) / 200.0, 12)
-        return Level(m["model"] or "", level, "interval", m["joint"] or "_", m["digits"]) if 0 < share < 100 else None
-    if m := _MEDIAN.fullmatch(text):
-        return Level(m["model"] or "", 0.5, "median")
-    if m := _FRACTION.fullmatch(text) or _BARE.fullmatch(text):
-        level = float(m["digits"])
-        lead = (m["joint"] or "_") + m["lead"]
-        return Level(m["model"] or "", level, "fraction", lead, m["digits"]) if level > 0 else None
-    if m := _PERCENT.fullmatch(text):
-        level = round(float(m["digits"]) / 100.0, 12)
-        lead = (m["joint"] or "_") + m["lead"]
-        return Level(m["model"] or "", level, "percent", lead, m["digits"]) if level >= 0.01 else None
-    if m := _SIGNED.fullmatch(text):
-        level = round(float(m["digits"]) / 100.0, 12)
-        return Level(m["model"] or "", level, "signed", m["joint"] or "_", m["digits"]) if level > 0 else None
+    for kind, pattern in ENDINGS:
+        if kind in LEVEL_KINDS and (m := pattern.fullmatch(text)):
+            digits = 0.0 if kind == "median" else float(m["which"])
+            level = {
+                "below": (100.0 - digits) / 200.0,
+                "above": (100.0 + digits) / 200.0 if digits > 0.0 else 0.0,
+                "median": 0.5,
+                "fraction": digits,
+            }.get(kind, digits / 100.0)
+            fine = 0.0 < level < 1.0 and (level < 0.5 or kind != "below") and (level >= 0.01 or kind != "percent")
+            return Level(m["model"] or "", round(level, 12), kind, (m["joint"] or "_") + m["lead"]) if fine else None
     return None
 
 
 def readings(text: str) -> dict[str, tuple[str, Any]]:
-    """All that a name may stand for: by kind, whose it is, and which of that kind.
-
-    "level" and "percent" are quantiles; "member" one of an ensemble; "statistic" a "mean", "sd" or "p" (a probability);
-    "label" the probability of one; "bound" the end of an interval, of which the name does not say how much it covers.
+    """All readings of a name: by kind, the model and the `Level`, the number of the member, or the text that was found.
 
     >>> readings("gefs_member_12"), readings("sample_weight"), readings("ETS_std")
-    ({'member': ('gefs', '12')}, {}, {'statistic': ('ETS', 'sd')})
+    ({'member': ('gefs', '12')}, {}, {'sd': ('ETS', 'std')})
     >>> readings("prob_away_win"), readings("yhat_lower")
     ({'label': ('', 'away_win')}, {'bound': ('yhat', 'lower')})
     """
     found: dict[str, tuple[str, Any]] = {}
     if (level := level_of(text)) is not None:
-        found["percent" if level.way == "percent" else "level"] = level.model, level
-    if m := _MEMBER.fullmatch(text):
-        word = m["word"].lower() == "member" and m["mark"] and m["end"].lower() not in NO_MEMBERS
-        if word or m["end"].isdecimal():
-            found["member"] = m["model"] or "", m["end"]
-    if m := _STATISTIC.fullmatch(text):
-        word = m["word"].lower()
-        found["statistic"] = m["model"] or "", "mean" if word in MEANS else "sd" if word in SPREADS else "p"
-    for kind, pattern in (("label", _LABEL), ("bound", _BOUND)):
-        if m := pattern.fullmatch(text):
-            found[kind] = m["model"] or "", m[kind]
+        found["percent" if level.kind == "percent" else "level"] = level.model, level
+    for kind, pattern in ENDINGS:
+        if kind not in LEVEL_KINDS and (m := pattern.fullmatch(text)):
+            found[kind] = m["model"] or "", m["which"]
     return found
 
 
 def member_lists(lists: Iterable[Any], others: Iterable[Any]) -> list[Any]:
-    """Which columns of lists of numbers are members: those that say so, or all where nothing else is a forecast.
+    """Columns of lists of numbers that are members: those named so, or all where nothing else is a forecast.
 
     >>> member_lists(["net", "lags"], ["y"]), member_lists(["net_samples", "lags"], ["y", "q0.1"])
     (['net', 'lags'], ['net_samples'])
@@ -171,70 +146,37 @@ def member_lists(lists: Iterable[Any], others: Iterable[Any]) -> list[Any]:
 # --- writing
 
 
-@dataclass(frozen=True)
-class Style:
-    """How the levels of one model are written.
+class Style(NamedTuple):
+    """Endings for the levels of one model: ``interval`` as in ``-lo-90``, else ``lead`` and the level."""
 
-    ``way`` is that of a `Level`; ``lead`` goes before the digits.  ``decimals`` of fractions if their number is fixed;
-    of intervals and percents whether there is one, or a zero before one digit.
-    """
-
-    way: str = "fraction"
+    interval: bool = False
     lead: str = "_q"
-    decimals: int | None = None
 
     def write(self, level: float, others: Iterable[float]) -> str:
-        """The ending of a quantile's name; of intervals both ends must be among the levels.
+        """Ending of a quantile's name; an interval needs both ends among the levels.
 
-        >>> Style("interval", "-").write(0.05, [0.05, 0.95]), Style("interval", "-").write(0.05, [0.05])
+        >>> Style(True, "-").write(0.05, [0.05, 0.95]), Style(True, "-").write(0.05, [0.05])
         ('-lo-90', '-ql0.05')
         """
-        if self.way == "interval":
-            if abs(level - 0.5) < 1e-9:
-                return f"{self.lead}median"
-            if not any(abs(1.0 - level - other) < 1e-9 for other in others):
-                return f"{self.lead}ql{plain(level)}"
-            share = round(100.0 * abs(1.0 - 2.0 * level), 9)
-            text = plain(share) if self.decimals is None else repr(share)
-            return f"{self.lead}{'lo' if level < 0.5 else 'hi'}-{text}"
-        if self.way == "percent":
-            text = plain(100.0 * level)
-            return f"{self.lead}{text.zfill(2) if self.decimals else text}"
-        if self.way == "signed":
-            text = f"{100.0 * level:.{self.decimals or 0}f}"
-            return f"{self.lead}{text if abs(float(text) - 100.0 * level) < 1e-7 else plain(100.0 * level)}%"
-        fixed = plain(level) if self.decimals is None else f"{level:.{self.decimals}f}"
-        return f"{self.lead}{fixed if abs(float(fixed) - level) < 1e-9 else plain(level)}"
+        if not self.interval:
+            return f"{self.lead}{plain(level)}"
+        if abs(level - 0.5) < 1e-9:
+            return f"{self.lead}median"
+        if not any(abs(1.0 - level - other) < 1e-9 for other in others):
+            return f"{self.lead}ql{plain(level)}"
+        return f"{self.lead}{'lo' if level < 0.5 else 'hi'}-{plain(100.0 * abs(1.0 - 2.0 * level))}"
 
 
 def style_of(levels: Sequence[Level]) -> Style:
-    """How a model's levels are written, from those that are there.
-
-    >>> style_of([level_of("m_q0.100"), level_of("m_q0.900")]).write(0.25, [])
-    '_q0.250'
-    """
-    for way in ("interval", "percent", "signed", "fraction"):
-        some = [level for level in levels if level.way == way]
-        if not some:
-            continue
-        digits = [level.digits for level in some]
-        if way == "interval":
-            return Style(way, some[0].lead, 1 if any("." in text for text in digits) else None)
-        if way == "percent":
-            return Style(way, some[0].lead, 2 if any(text.startswith("0") for text in digits) else None)
-        decimals = [text.partition(".")[2] for text in digits]
-        if way == "signed":
-            return Style(way, some[0].lead, max(map(len, decimals)))
-        padded = any(text.endswith("0") for text in decimals)
-        return Style(way, some[0].lead, max(map(len, decimals)) if padded else None)
-    return Style()
-
-
-# --- ours
+    """Style of the levels that a model has."""
+    leads = {level.kind: level.lead for level in reversed(levels)}
+    if "below" in leads or "above" in leads:
+        return Style(True, leads.get("below", leads.get("above", "-")))
+    return Style(lead=leads.get("fraction", "_q"))
 
 
 def owner_of(text: str) -> str | None:
-    """What a column that came out begins with, which is `Form.base` of its model; None if it is not ours.
+    """Beginning of a column that was added, which is `Form.base` of its model; None for other columns.
 
     >>> owner_of("ETS_orcast-lo-90"), owner_of("orcast_status"), owner_of("ETS_orcast_v2"), owner_of("ETS")
     ('ETS_orcast', 'orcast', None, None)
@@ -248,11 +190,11 @@ def owner_of(text: str) -> str | None:
     return None
 
 
-# --- in sentences
+# --- sentences
 
 
 def plain(value: float) -> str:
-    """A number as people write it.
+    """Number without superfluous zeros.
 
     >>> plain(0.1), plain(90.0), plain(97.5)
     ('0.1', '90', '97.5')
@@ -273,17 +215,17 @@ def listed(names: Iterable[Any], last: str = "and", *, quoted: bool = True) -> s
 
 
 def of_model(model: str) -> str:
-    """Whose it is."""
+    """Model in a sentence."""
     return f" of model {model!r}" if model else ""
 
 
 def of_series(key: Hashable) -> str:
-    """Whose it is."""
+    """Series in a sentence."""
     return "" if key is None else f" of series {key!r}"
 
 
 def rows_text(rows: Sequence[Any] | NDArray[np.intp]) -> str:
-    """Some rows: how many, and the first of them.
+    """Number of some rows, and the first of them.
 
     >>> rows_text([4]), rows_text(range(7))
     ('row 4', '7 rows: 0, 1, 2, 3, 4, ...')

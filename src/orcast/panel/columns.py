@@ -1,41 +1,35 @@
-"""Which columns of a long frame are what, by the names people use; and the names of what comes out.
+"""Detection of the columns of a frame, by the names people use.
 
-A frame has a row for each forecast.  `find_in` reads a frame, `find` its column names alone; both give a `Layout`: the
-columns of series, time, cutoff, horizon and outcome, and a `Form` for each model.
+A frame has a row for each forecast.  `find_in` reads a frame, `find` its column names alone; both return a
+`ColumnLayout`: the columns of series, time, cutoff, horizon and outcome, and a `Form` for each model.
 
 ==========  ====================================================================================================
-kind        columns that are read as such
+kind        columns
 ==========  ====================================================================================================
 quantiles   ``M-lo-90`` ``M-hi-90`` ``M-median`` ``M-ql0.1`` ``M_ql0.1`` ``M-q-10`` (Nixtla), ``M_q0.100`` (darts),
             ``q0.1`` ``q_0.1`` ``0.1`` ``quantile_0.1`` (AutoGluon, Chronos, GluonTS and others), ``yhat1 10.0%``
             (NeuralProphet), ``Lo 80`` (R), ``q10`` ``p10`` ``M_q10`` (percents, if the mirror image of each, ``q90``,
             is there too); ``yhat_lower`` ``yhat_upper`` (80%, as Prophet has it), ``lower_bound`` ``upper_bound``
             beside ``pred`` (90%, skforecast), ``mean_ci_lower`` ``mean_ci_upper`` (95%, statsmodels)
-members     ``member_1`` ``member01`` ``M_member_1`` ``M-sample-1`` ``ens1`` ``m_1`` ``draw_1`` ``pred_boot_1``; a
-            column of lists of numbers
+members     ``member_1`` ``member01`` ``M_member_1`` ``M-sample-1`` ``ens1`` ``draw_1`` ``pred_boot_1``
 normal      ``mean`` and ``sd``, ``M_mean`` and ``M_std``, ``M`` and ``M_std``, ``M-loc`` and ``M-scale``
 labels      ``p_home`` ``p_draw`` ``p_away``, ``M_p_home`` ..., with outcomes that name a label
 binary      ``p`` ``prob`` ``probability`` ``M_p`` ``M_prob``, with outcomes 0 and 1
 point       ``M``, in a frame with ``unique_id``, ``ds`` and ``y``, or named by ``model=``
 ==========  ====================================================================================================
 
-A plain column ``M`` beside ``M-lo-90`` is the median, as Nixtla has it, unless ``M-median`` is there; else it is the
-mean.  One model's columns of several kinds are read as the first kind of the table.  Other columns of numbers beside
-these are left alone.  Nothing is guessed: where two readings are possible, one sentence says which argument settles
-it, and ``model`` can spell out everything:
+A plain column ``M`` beside ``M-lo-90`` is the median, unless ``M-median`` is there; else it is the mean.  If a model
+has columns of several kinds, the first kind of the table is read.  If two readings are possible, an error names the
+argument that settles it; ``model={"tree": {0.1: "lower", 0.9: "upper"}}`` names all columns of a model.
 
-    model={"tree": {0.1: "lower", 0.9: "upper"}}
-
-What comes out for a model M is named ``M_orcast`` with the endings that were found; ``orcast_`` goes before nameless
-columns.  Such columns are never read as forecasts, unless ``model`` names them, so a frame can be recalibrated again:
-drop `Layout.earlier`, then add `Layout.names`.
+Added columns of a model M are named ``M_orcast`` and the endings that were found; ``orcast_`` goes before columns
+without a model.  They are not read as forecasts, unless ``model`` names them.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -44,8 +38,6 @@ from numpy.typing import NDArray
 
 from orcast.panel.column_names import (
     ALSO,
-    CERTIFICATE,
-    CONTROLS,
     CONVENTIONS,
     CUTOFF,
     DEFAULTS,
@@ -54,7 +46,6 @@ from orcast.panel.column_names import (
     NEVER,
     OUTCOME,
     SERIES,
-    SHORT_MEMBER,
     STEPS,
     TIME,
     Level,
@@ -70,22 +61,7 @@ from orcast.panel.forms import KINDS, ColumnLayout, Form, Label, Output, written
 from orcast.panel.frame import INDEX, Frame
 from orcast.validation import short
 
-__all__ = [
-    "CERTIFICATE",
-    "CUTOFF",
-    "HORIZON",
-    "OUTCOME",
-    "SERIES",
-    "TIME",
-    "ColumnLayout",
-    "Form",
-    "Output",
-    "find",
-    "find_in",
-    "label_places",
-    "outcomes_in",
-    "written_levels",
-]
+__all__ = ["SERIES", "ColumnLayout", "Form", "Output", "find", "find_in", "label_places", "written_levels"]
 
 
 def find_in(frame: Any, *, model: Any = None, pending: bool = False, **names: Any) -> ColumnLayout:
@@ -195,27 +171,14 @@ def find(
         raise ValueError("expected at least one model, got none")
     _check(forms, candidates)
     assumed = tuple(form.assumed for form in forms if form.assumed is not None)
-    return ColumnLayout(
-        roles.series, roles.time, roles.cutoff, roles.horizon, roles.y, tuple(forms), roles.known, assumed
-    )
+    return dataclasses.replace(roles, forms=tuple(forms), assumed=assumed)
 
 
 # --- series, time, outcome
 
 
-@dataclass(frozen=True)
-class _Roles:
-    series: tuple[Label, ...]
-    time: Label | None
-    cutoff: Label | None
-    horizon: Label | None
-    y: Label
-    known: Label | None
-    nixtla: bool
-    taken: tuple[Label, ...]
-
-
-def _roles(labels: list[Label], names: Mapping[str, Any], pending: bool, numeric: set[Label]) -> _Roles:
+def _roles(labels: list[Label], names: Mapping[str, Any], pending: bool, numeric: set[Label]) -> ColumnLayout:
+    """Layout without forms."""
     texts = [str(label) for label in labels]
     if len(set(texts)) < len(texts):
         raise ValueError(f"expected columns with names of their own, got {_twice(texts)!r} twice")
@@ -226,11 +189,10 @@ def _roles(labels: list[Label], names: Mapping[str, Any], pending: bool, numeric
     if unknown := set(names) - {*usual, "series", "known"}:
         raise TypeError(f"expected names of y, series, time, cutoff, horizon and known, got {short(unknown)}")
     given = (role for role in (*usual, "known") if names.get(role) is not None)
-    found = {role: _column(names[role], labels, f"{role}=") for role in given}
+    found: dict[str, Any] = {role: _column(names[role], labels, f"{role}=") for role in given}
     series = names.get("series")
     several = None if series is None else [_column(name, labels, "series=") for name in _several(series, "series")]
-    taken = [*found.values(), *(several or [])]
-    free = {str(label): label for label in labels if label not in taken}
+    free = {str(label): label for label in labels if label not in [*found.values(), *(several or [])]}
     convention = next((words for words in CONVENTIONS if set(words.values()) <= set(texts)), {})
     for role, words in usual.items():
         if role not in found:
@@ -244,14 +206,13 @@ def _roles(labels: list[Label], names: Mapping[str, Any], pending: bool, numeric
             f"expected a column of outcomes named {listed(OUTCOME, 'or')}, or y= with its name, or target= with a "
             f"table of outcomes, got {_shown(labels)}"
         )
-    nixtla = {"unique_id", "ds"} <= set(texts) and ("y" in texts or names.get("y") is not None or pending)
-    taken = [column for column in (*found.values(), *several) if column is not None]
-    if len(set(taken)) < len(taken):
+    layout = ColumnLayout(tuple(several), forms=(), **found)
+    if len(set(layout.taken)) < len(layout.taken):
+        twice = _twice(layout.taken)
         raise ValueError(
-            f"expected a column for each of y, series, time, cutoff, horizon and known, got {_twice(taken)!r} for two"
+            f"expected a column for each of y, series, time, cutoff, horizon and known, got {twice!r} for two"
         )
-    time, cutoff, horizon, y = (found[role] for role in ("time", "cutoff", "horizon", "y"))
-    return _Roles(tuple(several), time, cutoff, horizon, y, found.get("known"), nixtla, tuple(taken))
+    return layout
 
 
 def _only(
@@ -297,13 +258,13 @@ def _several(names: Any, what: str) -> list[Label]:
 
 
 class _Candidates:
-    """What the columns beside series, time and outcome may be: forms by model and kind, as far as names tell.
+    """Forms by model and kind, as far as the names of the free columns tell.
 
-    ``doubtful`` are columns that look like forecasts but do not say enough, and why; ``ambiguous`` sentences to be said
-    if a form is wanted.
+    ``doubtful`` are columns that look like forecasts but do not say enough, and the reason; ``ambiguous`` are errors to
+    raise if a form is chosen.
     """
 
-    def __init__(self, labels: list[Label], numeric: set[Label], roles: _Roles, outcomes: str | None) -> None:
+    def __init__(self, labels: list[Label], numeric: set[Label], roles: ColumnLayout, outcomes: str | None) -> None:
         self.labels, self.numeric, self.roles, self.outcomes = labels, numeric, roles, outcomes
         self.free = {str(label): label for label in labels if label not in roles.taken}
         self.numbers = dict.fromkeys(text for text, label in self.free.items() if label in numeric)
@@ -312,20 +273,29 @@ class _Candidates:
         self.ambiguous: dict[tuple[str, str], str] = {}
         groups: dict[str, dict[str, dict[str, Any]]] = {kind: {} for kind in READERS}
         for text in self.free:
-            for kind, (whose, which) in readings(text).items():
+            for kind, (model, which) in readings(text).items():
+                if kind in STATISTICS:
+                    kind, which = "statistic", kind
                 if text in self.numbers or kind not in ("statistic", "label"):
-                    groups[kind].setdefault(whose, {})[text] = which
+                    groups[kind].setdefault(model, {})[text] = which
         self.levels, self.statistics = groups["level"], groups["statistic"]
         for kind, read in READERS.items():
-            for whose, some in groups[kind].items():
-                read(self, whose, some)
+            for model, some in groups[kind].items():
+                read(self, model, some)
 
     def _add(self, model: str, kind: str, texts: Iterable[str], **rest: Any) -> None:
         columns = tuple(self.free[text] for text in texts)
         self.found.setdefault(model, {})[kind] = Form(model, kind, columns, **rest)
 
+    def _check_one(self, model: str, kind: str, what: str, texts: Sequence[str], key: str = "...") -> None:
+        if len(texts) > 1:
+            self.ambiguous[model, kind] = (
+                f"expected one column for the {what}{of_model(model)}, got {listed(texts)}: "
+                f"model={{{model!r}: {{{key}: {texts[0]!r}, ...}}}} settles it"
+            )
+
     def read_percents(self, model: str, some: Mapping[str, Level]) -> None:
-        """They are levels if the mirror image of each is there too."""
+        """Read percents as levels if the mirror image of each is there too."""
         by_lead: dict[str, dict[str, Level]] = {}
         for text, level in some.items():
             by_lead.setdefault(level.lead, {})[text] = level
@@ -340,62 +310,41 @@ class _Candidates:
         by_level: dict[float, list[str]] = {}
         for text, level in some.items():
             by_level.setdefault(level.level, []).append(text)
-        alone = model if model and model in self.numbers else None
-        if (
-            alone is not None
-            and 0.5 not in by_level
-            and any(level.way in ("interval", "signed") for level in some.values())
-        ):
-            by_level[0.5], alone = [alone], None
+        means = self._those(model, "mean")
+        if model and model in self.numbers:
+            if 0.5 not in by_level and {level.kind for level in some.values()} & {"below", "above", "signed"}:
+                by_level[0.5] = [model]
+            else:
+                means.append(model)
         if len(by_level) < 2:
-            if all(level.way != "median" for level in some.values()):
+            if all(level.kind != "median" for level in some.values()):
                 self.doubtful |= dict.fromkeys(some, "where two quantiles or more are needed")
             return
         for at, texts in by_level.items():
-            if len(texts) > 1:
-                self.ambiguous[model, "quantiles"] = (
-                    f"expected one column for the {plain(at)} quantile{of_model(model)}, got {listed(texts)}: "
-                    f"model={{{model!r}: {{{plain(at)}: {texts[0]!r}, ...}}}} settles it"
-                )
+            self._check_one(model, "quantiles", f"{plain(at)} quantile", texts, plain(at))
         order = sorted(by_level)
-        means: list[str | None] = [*self._those(model, "mean"), alone]
-        self._add(
-            model,
-            "quantiles",
-            (by_level[at][0] for at in order),
-            levels=np.array(order),
-            mean=None if means[0] is None else self.free[means[0]],
-            style=style_of(list(some.values())),
-        )
+        columns = [by_level[at][0] for at in order]
+        mean = self.free[means[0]] if means else None
+        self._add(model, "quantiles", columns, levels=np.array(order), mean=mean, style=style_of(list(some.values())))
 
     def read_members(self, model: str, some: Mapping[str, str]) -> None:
-        counted = [text for text, end in some.items() if end.isdecimal()]
-        words = [text for text in some if text not in counted and text in self.numbers]
-        if len(counted) > 1:
-            words = [text for text in words if some[text].lower() in CONTROLS]
-        members = [*words, *sorted(counted, key=lambda text: int(some[text]))]
-        # two columns m_1 and m_2 may be anything
-        if len(members) > (2 if all(SHORT_MEMBER.fullmatch(text) for text in members) else 1):
-            self._add(model, "members", members)
+        if len(some) > 1:
+            self._add(model, "members", sorted(some, key=lambda text: int(some[text])))
 
     def read_statistics(self, model: str, some: Mapping[str, str]) -> None:
-        means, spreads, chances = (self._those(model, what) for what in ("mean", "sd", "p"))
+        means, spreads, chances = (self._those(model, what) for what in STATISTICS)
         if not means and spreads and model in self.numbers:
             means = [model]
-        wanted = (("normal", means, "mean"), ("normal", spreads, "spread"), ("binary", chances, "probability"))
-        for kind, texts, what in wanted:
-            if len(texts) > 1:
-                self.ambiguous[model, kind] = (
-                    f"expected one column for the {what}{of_model(model)}, got {listed(texts)}: "
-                    f"model={{{model!r}: {{...}}}} with the columns settles it"
-                )
+        self._check_one(model, "normal", "mean", means)
+        self._check_one(model, "normal", "spread", spreads)
+        self._check_one(model, "binary", "probability", chances)
         if means and spreads:
             self._add(model, "normal", (means[0], spreads[0]))
         if chances:
             self._add(model, "binary", chances[:1])
 
     def _those(self, model: str, what: str) -> list[str]:
-        """The columns of one statistic of a model."""
+        """Columns of one statistic of a model."""
         return [text for text, which in self.statistics.get(model, {}).items() if which == what]
 
     def read_labels(self, model: str, some: Mapping[str, str]) -> None:
@@ -408,12 +357,12 @@ class _Candidates:
             if set(some) & set(columns) and set(columns) <= set(self.numbers):
                 levels = np.array([round((1.0 - share) / 2.0, 12), 0.5, round((1.0 + share) / 2.0, 12)])
                 spelt = ", ".join(f"{plain(at)}: {text!r}" for at, text in zip(levels, columns, strict=True))
-                said = (
+                assumed = (
                     f"{columns[0]!r} and {columns[2]!r} were read as the ends of the {100 * share:.0f}% interval, the "
                     f"default of {library}: model={{{name or 'forecast'!r}: {{{spelt}}}}} with other levels says "
                     "otherwise"
                 )
-                self._add(name, "quantiles", columns, levels=levels, assumed=said)
+                self._add(name, "quantiles", columns, levels=levels, assumed=assumed)
                 return
         self.doubtful |= dict.fromkeys(some, "ends of intervals without a level")
 
@@ -446,7 +395,8 @@ class _Candidates:
         return [model for model in self.found if owner_of(model) != model]
 
 
-# How each kind of names is read, in this order: percents may turn out to be levels.
+STATISTICS = ("mean", "sd", "p")
+# Readers of the endings, in this order: percents may turn out to be levels.
 READERS: dict[str, Callable[[_Candidates, str, Any], None]] = {
     "bound": _Candidates.read_bounds,
     "percent": _Candidates.read_percents,
@@ -503,7 +453,7 @@ def _points(candidates: _Candidates) -> list[Form]:
             f"model={{'tree': {{{example}}}}}, settles it"
         )
     names = [text for text in candidates.numbers if text.lower() not in NEVER and owner_of(text) is None]
-    if candidates.roles.nixtla and names:
+    if {"unique_id", "ds"} <= set(map(str, candidates.labels)) and names:
         return [_point(text, candidates) for text in names]
     asked = f"; model= with a name says which of {listed(names)} are forecasts" if names else ""
     raise ValueError(
@@ -514,7 +464,7 @@ def _points(candidates: _Candidates) -> list[Form]:
 
 def _point(text: str, candidates: _Candidates) -> Form:
     kind = "binary" if candidates.outcomes == "bool" else "point"
-    return Form(text, kind, (candidates.free[text],), style=Style("interval", "-"))
+    return Form(text, kind, (candidates.free[text],), style=Style(True, "-"))
 
 
 # --- models by their own names
@@ -559,7 +509,7 @@ def _explicit(model: str, parts: Any, candidates: _Candidates) -> Form:
             mean = label(parts["mean"]) if "mean" in parts else None
             return form("quantiles", (parts[key] for key in order), levels=np.array(order, dtype=np.float64), mean=mean)
     elif isinstance(parts, str) or not isinstance(parts, Iterable):
-        return form("binary" if candidates.outcomes == "bool" else "point", [parts], style=Style("interval", "-"))
+        return form("binary" if candidates.outcomes == "bool" else "point", [parts], style=Style(True, "-"))
     elif len(members := list(parts)) > 1:
         return form("members", members)
     raise ValueError(
@@ -577,32 +527,29 @@ def _is_level(key: object) -> bool:
 
 
 def _check(forms: list[Form], candidates: _Candidates) -> None:
-    """What was chosen must hold numbers, be about the outcomes, and leave room for what comes out."""
-    for form in forms:
-        doubt = None if form.explicit else candidates.ambiguous.get((form.model, form.kind))
-        if doubt is not None:
-            raise ValueError(doubt)
-        why = candidates.why_not(form)
-        if why is not None:
-            raise ValueError(why)
-        for column in form.columns:
-            if column in candidates.roles.taken:
-                raise ValueError(
-                    f"expected a column of forecasts{of_model(form.model)}, got {column!r}, which is y, series or time"
-                )
-            if column not in candidates.numeric:
-                raise ValueError(f"expected numbers in column {column!r}{of_model(form.model)}, got another type")
-        if len(set(form.columns)) < len(form.columns):
-            raise ValueError(f"expected different columns{of_model(form.model)}, got {_twice(form.columns)!r} twice")
+    """Chosen columns must hold numbers, fit the outcomes, and leave room for the added ones."""
     models = [form.model for form in forms]
     if len(set(models)) < len(models):
         raise ValueError(f"expected models with names of their own, got {_twice(models)!r} twice")
     bases = {form.base: form.model for form in forms}
     for form in forms:
+        whose = of_model(form.model)
+        doubt = None if form.explicit else candidates.ambiguous.get((form.model, form.kind))
+        if problem := doubt or candidates.why_not(form):
+            raise ValueError(problem)
+        if len(set(form.columns)) < len(form.columns):
+            raise ValueError(f"expected different columns{whose}, got {_twice(form.columns)!r} twice")
+        for column in form.columns:
+            if column in candidates.roles.taken:
+                raise ValueError(f"expected a column of forecasts{whose}, got {column!r}, which is y, series or time")
+            if column not in candidates.numeric:
+                raise ValueError(f"expected numbers in column {column!r}{whose}, got another type")
         for column in (*form.columns, *([] if form.mean is None else [form.mean])):
-            if owner_of(str(column)) in bases:
-                whose = bases[owner_of(str(column)) or ""]
-                raise ValueError(f"expected a model or what came out of it, got both: {whose!r} and column {column!r}")
+            owner = owner_of(str(column))
+            if owner in bases:
+                raise ValueError(
+                    f"expected a model or what came out of it, got both: {bases[owner]!r} and column {column!r}"
+                )
 
 
 # --- outcomes that name labels

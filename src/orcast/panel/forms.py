@@ -137,11 +137,10 @@ class Form:
 
 @dataclass(frozen=True, eq=False)
 class ColumnLayout:
-    """Which columns of a frame are what; ``series`` may be empty, ``time``, ``cutoff`` and ``horizon`` None.
+    """Roles of the columns of a frame.
 
-    ``known`` says when outcomes were known, and is None unless it is named.
-    ``y`` is None only where `find` was asked to do without outcomes.  ``assumed`` are sentences on what the names alone
-    do not say.
+    ``known`` is None unless it is named, ``y`` only in a frame without outcomes.  ``assumed`` are sentences on
+    assumptions that the names alone do not tell.
     """
 
     series: tuple[Label, ...]
@@ -153,9 +152,11 @@ class ColumnLayout:
     known: Label | None = None
     assumed: tuple[str, ...] = ()
 
-    def outputs(self, levels: ArrayLike | None = None) -> tuple[Output, ...]:
-        """What comes out for all models, the certificates aside."""
-        return tuple(out for form in self.forms for out in form.outputs(levels))
+    @property
+    def taken(self) -> tuple[Label, ...]:
+        """Columns with a role, which are no forecasts."""
+        each = (self.y, self.time, self.cutoff, self.horizon, self.known, *self.series)
+        return tuple(column for column in each if column is not None)
 
     def names(self, levels: ArrayLike | None = None) -> tuple[str, ...]:
         """Names of all columns that come out, model by model."""

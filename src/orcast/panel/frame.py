@@ -12,9 +12,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.panel.column_names import OWN, member_lists
 from orcast.panel.long_tables import Spread, find_long, spread
-from orcast.panel.objects import opened
 from orcast.panel.outcome_tables import joined
 from orcast.serialise import plain_id
 from orcast.validation import short
@@ -63,16 +61,16 @@ def show_time(kind: str, value: Any) -> str:
 class Frame:
     """A frame to be read; the levels of a pandas index that have a name count as columns.
 
-    Long tables are spread to a row for each forecast, columns of lists to a column for each entry, and the outcomes of
-    ``target``, a frame of their own, are put beside the forecasts; ``y`` and ``time`` may name its columns.
-    ``roles`` are what columns are as far as that is known from more than their names, ``assumed`` sentences on what was
-    concluded.
+    Long tables are spread to a row for each forecast, and the outcomes of ``target``, a frame of their own, are put
+    beside the forecasts; ``y`` and ``time`` may name its columns.  ``roles`` are the columns whose role is known from
+    more than their names, ``assumed`` sentences on assumptions.
     """
 
     def __init__(self, native: Any, target: Any = None, *, y: Any = None, time: Any = None) -> None:
         try:
-            given = opened(native)
-            self.table: Any = nw.from_native(given.native, eager_only=True)
+            given = nw.from_native(native, pass_through=True)
+            self._lazy = isinstance(given, nw.LazyFrame)
+            self.table: Any = nw.from_native(given.collect() if self._lazy else native, eager_only=True)
         except TypeError:
             raise TypeError(
                 f"expected a data frame, such as one of pandas or polars, got {type(native).__name__}"
@@ -80,16 +78,14 @@ class Frame:
         except nw.exceptions.DuplicateError as reason:
             twice = str(reason).partition("- ")[2].partition("\n")[0].rpartition(" 2 times")[0] or "one"
             raise ValueError(f"expected columns of different names, got {twice} more than once") from None
-        self.wrapped = isinstance(given.native, nw.DataFrame)
+        self.wrapped = isinstance(native, nw.DataFrame | nw.LazyFrame)
         self.rows = len(self.table)
         self.reading: Any = self.table
         self.dated = False  # whether there is an index of dates without a name
         self.roles: dict[str, Any] = {}
         self.assumed: tuple[str, ...] = ()
-        self._back = given.back
         if self.table.implementation.is_pandas_like():
             self._read_index()
-        self.lists = self._read_lists()
         self.spread: Spread | None = None
         long = find_long(self)
         if long is not None:
@@ -110,22 +106,6 @@ class Frame:
         self.spread, self.reading, self.rows, self.dated = found, found.wide, len(found.wide), False
         self.roles |= found.roles
         self.assumed += found.assumed
-
-    def _read_lists(self) -> dict[Any, int]:
-        """Columns of lists of numbers are members: how many each has at most, by name."""
-        kinds = self.reading.schema
-        rows = {name: _number_lists(self.column(name)) for name, kind in kinds.items() if _may_be_lists(kind)}
-        lists = [name for name, each in rows.items() if each is not None]
-        found: dict[Any, int] = {}
-        for name in member_lists(lists, [name for name in kinds if name not in lists]):
-            each = rows[name] or []
-            found[name] = max(map(len, each))
-            members = np.full((self.rows, found[name]), np.nan)
-            for row, some in enumerate(each):
-                members[row, : len(some)] = some
-            new = {f"{name}_member_{i + 1}": members[:, i] for i in range(found[name])}
-            self.reading = self.extended(self.reading, new)
-        return found
 
     def _read_index(self) -> None:
         native = self.table.to_native()
@@ -181,13 +161,6 @@ class Frame:
             return False
         kinds = set(map(type, column.to_list()))
         return all(issubclass(kind, (bool, int, float, np.number, np.bool_, type(None))) for kind in kinds)
-
-    def holds_dates(self, name: Any) -> bool:
-        """Whether a column begins with a date, or with text that is one."""
-        try:
-            return bool([read_date(value) for value in self.column(name).drop_nulls().head(1).to_list()])
-        except (TypeError, ValueError, OverflowError):
-            return False
 
     def complete(self, name: Any, what: str) -> list[Any]:
         """A column as Python values, none of which is missing."""
@@ -279,8 +252,8 @@ class Frame:
         if self.spread is not None:
             new = self.spread.gathered(new)
         table = self.extended(table, new)
-        result = table if self.wrapped else table.to_native()
-        return result if self._back is None else self._back(result)
+        table = table.lazy() if self._lazy and table.implementation.is_polars() else table
+        return table if self.wrapped else table.to_native()
 
     def picked(self, rows: Codes, names: Sequence[Any]) -> Any:
         """Some rows and columns of what is read, in a frame of its own."""
@@ -290,26 +263,8 @@ class Frame:
         return part
 
     def extended(self, table: Any, new: dict[Any, NDArray[Any]]) -> Any:
-        """A frame with more columns, which are taken out of their dict."""
-        folded = [self._folded(table, name, new) for name in self._folds(new)]
-        return table.with_columns([*folded, *(self._series(table, name, new.pop(name)) for name in list(new))])
-
-    def _folds(self, new: dict[Any, NDArray[Any]]) -> list[Any]:
-        lists = getattr(self, "lists", {})
-        both = [name for each in lists for name in (each, f"{each}_{OWN}")]
-        return [name for name in both if f"{name}_member_1" in new]
-
-    def _folded(self, table: Any, name: Any, new: dict[Any, NDArray[Any]]) -> Any:
-        """Members as a column of lists again."""
-        count = self.lists[name if name in self.lists else str(name).removesuffix(f"_{OWN}")]
-        rows = np.column_stack([new.pop(f"{name}_member_{i + 1}") for i in range(count)])
-        lists = [[float(value) for value in row if not np.isnan(value)] or None for row in rows]
-        backend = table.implementation
-        if backend.is_pandas_like():
-            pandas = nw.get_native_namespace(table)
-            native = pandas.Series(lists, name=name, dtype=object, index=table.to_native().index)
-            return nw.from_native(native, series_only=True)
-        return nw.new_series(name, lists, nw.List(nw.Float64), backend=backend)
+        """Table with more columns, which are taken out of their dict."""
+        return table.with_columns([self._series(table, name, new.pop(name)) for name in list(new)])
 
     def _series(self, table: Any, name: str, values: NDArray[Any]) -> Any:
         backend = table.implementation
@@ -333,22 +288,6 @@ class Frame:
         native = pandas.Series(pandas.arrays.BooleanArray(values > 0, missing), name=name, copy=False)
         native.index = table.to_native().index
         return nw.from_native(native, series_only=True)
-
-
-def _may_be_lists(kind: Any) -> bool:
-    return isinstance(kind, nw.List | nw.Array) or kind == nw.Object
-
-
-def _number_lists(column: Any) -> list[list[float]] | None:
-    """A column of lists of numbers, of which some are missing and one has two or more; None if it is another."""
-    values = column.to_list()
-    if not all(value is None or isinstance(value, list | tuple | np.ndarray) for value in values):
-        return None
-    try:
-        rows = [[] if value is None else [float(each) for each in value] for value in values]
-    except (TypeError, ValueError):
-        return None
-    return rows if max(map(len, rows), default=0) > 1 else None
 
 
 def _unhashable(values: list[Any]) -> str:

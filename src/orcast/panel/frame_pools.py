@@ -10,7 +10,7 @@ import numpy as np
 from orcast.engine import Committee
 from orcast.panel.column_names import of_series
 from orcast.panel.experts import ForecastShape
-from orcast.panel.pools import PoolInput, PoolOptions, PoolPass, PoolState, SignalTable
+from orcast.panel.pools import PoolInput, PoolPass, PoolState, SignalTable
 from orcast.panel.state import PanelContent
 from orcast.panel.stream import StreamOptions
 from orcast.validation import short
@@ -108,7 +108,7 @@ class Pools:
         key = (options.number, pool)
         if key not in self.tables:
             played = PoolPass(
-                PoolOptions(options.shape, options.by_row, options.at_once, options.clip, options.remember > 0),
+                options,
                 self.run.content.pools.get((self.run.models[options.number].form.model, self.keys[pool])),
                 self._input(options, pool),
             )

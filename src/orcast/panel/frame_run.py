@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,7 +18,7 @@ from orcast.features import feature_names, has_functions, plain_payoff
 from orcast.panel.bounds import Bounds, read_bounds
 from orcast.panel.checks import doubts
 from orcast.panel.column_names import of_model, of_series, rows_text
-from orcast.panel.columns import ColumnLayout, Form, Output, label_places
+from orcast.panel.columns import ColumnLayout, Form, Output, find_in, label_places
 from orcast.panel.experts import ForecastShape, crossing_rows, rows_beyond_doubles, rows_with_forecast
 from orcast.panel.frame import Codes, Frame
 from orcast.panel.frame_pools import Pools, checked_pool
@@ -35,7 +35,7 @@ from orcast.panel.state import (
 from orcast.panel.statuses import STATUS_TEXTS, Status
 from orcast.panel.stopping import Stop
 from orcast.panel.stream import Batch, Stream, StreamOptions, StreamResult
-from orcast.panel.workers import Progress, play_all, progress_bar, usable_cores
+from orcast.panel.workers import Progress, play_all, progress_bar, usable_cores, worker_count
 from orcast.payoffs import Payoff, payoff_from_plain
 from orcast.persistence import as_saved, oracle_from_plain
 from orcast.spaces.base import LARGEST
@@ -426,28 +426,9 @@ class FrameRun:
         if not self.streams.times.together:
             self._warn_of_places()
         for model in self.models:
-            whose = of_model(model.form.model)
-            if model.shape.kind == "quantiles":
-                crossed = crossing_rows(model.given, model.there)
-                if len(crossed):
-                    warn_user(f"crossing quantiles{whose} were sorted in {rows_text(crossed)}", UserWarning)
-            if model.shape.kind in ("quantiles", "members"):
-                least, most = np.fmin.reduce(model.given), np.fmax.reduce(model.given)
-                beyond = np.flatnonzero(model.there & ((most < self.low) | (least > self.high)))
-                if len(beyond):
-                    warn_user(
-                        f"forecasts{whose} lie wholly outside the bounds in {rows_text(beyond)}, and count as the "
-                        "nearest bound",
-                        UserWarning,
-                    )
-            if model.shape.kind in ("quantiles", "members", "normal"):
-                coarse = rows_beyond_doubles(model.shape.kind, model.given)
-                if len(coarse):
-                    warn_user(
-                        f"forecasts{whose} are so narrow beside their size that they are beyond doubles in "
-                        f"{rows_text(coarse)}: subtract an offset from forecasts and outcomes",
-                        UserWarning,
-                    )
+            for sentence, rows in self._odd_rows(model):
+                if len(rows):
+                    warn_user(sentence.format(whose=of_model(model.form.model), rows=rows_text(rows)), UserWarning)
         sentences = {
             Status.OUTSIDE: "outcomes that cannot be were not used",
             Status.CORRECTED: "outcomes changed since they were used",
@@ -469,6 +450,24 @@ class FrameRun:
             elif status == Status.CORRECTED:
                 more = ", so their series were played anew" if replay else " (replay=True plays their series anew)"
             warn_user(f"{sentence}, in {rows_text(rows)}{more}", UserWarning)
+
+    def _odd_rows(self, model: ModelRun) -> Iterator[tuple[str, Codes]]:
+        """Warnings about the forecasts of a model, and their rows."""
+        kind, given = model.shape.kind, model.given
+        if kind == "quantiles":
+            yield "crossing quantiles{whose} were sorted in {rows}", crossing_rows(given, model.there)
+        if kind in ("quantiles", "members"):
+            beyond = (np.fmax.reduce(given) < self.low) | (np.fmin.reduce(given) > self.high)
+            yield (
+                "forecasts{whose} lie wholly outside the bounds in {rows}, and count as the nearest bound",
+                np.flatnonzero(model.there & beyond),
+            )
+        if kind in ("quantiles", "members", "normal"):
+            yield (
+                "forecasts{whose} are so narrow beside their size that they are beyond doubles in {rows}: subtract an "
+                "offset from forecasts and outcomes",
+                rows_beyond_doubles(kind, given),
+            )
 
     def _warn_of_places(self) -> None:
         """Series whose times are irregular, so that a missing row moves those after it into other games."""
@@ -516,7 +515,7 @@ class FrameRun:
                 self.bounds.by_row,
                 None if self.oracle is None else self.oracle.to_plain(),
                 self.layout.known is not None,
-                BY_SERIES if isinstance(self.timing.lag, Mapping) else self.timing.lag,
+                self.timing.lag,
                 self.timing.issued_every,
                 self.timing.nowcast,
                 list(self.options.pool) if isinstance(self.options.pool, tuple) else self.options.pool,
@@ -541,3 +540,21 @@ class FrameRun:
                     content.calendar.get(key), times.cutoff[rows], times.time[rows], panel.remember
                 )
             content.steps.update(zip(self.keys, streams.steps, strict=False))
+
+
+def play_frame(
+    frame: Frame,
+    names: Mapping[str, Any],
+    options: FrameOptions,
+    panel: PanelState | None,
+    workers: int | None = None,
+    progress: bool | Progress = False,
+    replay: bool = False,
+) -> FrameRun:
+    """Detect the columns of a frame, run its streams, and warn; names are those of `find_in`."""
+    options, count = options.checked(), worker_count(workers)
+    begun = panel is not None and panel.content.options is not None
+    run = FrameRun(frame, find_in(frame, pending=begun, **names), options, panel)
+    run.play(count, progress, replay)
+    run.warn(replay)
+    return run

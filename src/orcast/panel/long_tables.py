@@ -16,6 +16,7 @@ alone.  The table is spread to a row for each forecast, and what comes out is pu
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -77,70 +78,45 @@ class LongTable:
 
 @dataclass(frozen=True)
 class Spread:
-    """A long table as a wide one: ``group`` is the wide row of each used row, ``names`` their columns there.
+    """A long table as a wide one.
 
-    ``rows`` are the first rows of the forecasts, ``roles`` what the columns are, ``assumed`` what was concluded.
+    ``used`` are the rows of the long table with a forecast, ``group`` their wide rows, ``rows`` the first long row of
+    each wide one.  ``sources`` are the wide columns of the used rows, by the column of the long table.
     """
 
     table: LongTable
     wide: Any
     rows: Codes
+    used: Codes
     group: Codes
-    names: NDArray[Any]
-    models: tuple[str, ...]
+    sources: dict[str, NDArray[Any]]
     roles: dict[str, Any]
     assumed: tuple[str, ...]
 
     def gathered(self, new: dict[Any, NDArray[Any]]) -> dict[Any, NDArray[Any]]:
-        """What came out for each forecast, put beside the rows of the long table."""
-        used = np.flatnonzero(self.table.used)
-        columns = {name: i for i, name in enumerate(dict.fromkeys(self.names.tolist()))}
+        """Wide columns, put beside the rows of the long table."""
+        count = len(self.table.used)
         out: dict[Any, NDArray[Any]] = {}
-        answered: set[Any] = set()
-        for result, rename in ((f"{OWN}_{self.table.value}", True), (self.table.value, False)):
-            values = np.full(len(self.table.used), np.nan)
-            for name in columns:
-                source = _ours(name, self.models) if rename else name
+        left = dict(new)
+        for column, sources in self.sources.items():
+            for source in dict.fromkeys(sources.tolist()):
                 if source in new:
-                    at = self.names == name
-                    values[used[at]] = new[source][self.group[at]]
-                    answered.add(source)
-                    out[result] = values
-        owner = np.array([_owner(name, self.models) for name in self.names.tolist()], dtype=object)
-        for what in CERTIFICATE:
-            for model in self.models or ("",):
-                source = f"{model}_{OWN}_{what}" if model else f"{OWN}_{what}"
-                if source not in new:
-                    continue
-                given = new[source]
-                column = out.setdefault(f"{OWN}_{what}", _empty(len(self.table.used), given.dtype))
-                at = owner == model
-                column[used[at]] = given[self.group[at]]
-                answered.add(source)
-        left = [name for name in new if name not in answered]
+                    at = sources == source
+                    values = out.setdefault(column, _empty(count, new[source].dtype))
+                    values[self.used[at]] = left.pop(source)[self.group[at]]
         if any(level_of(str(name)) is not None for name in left):
             raise ValueError(f"expected levels that the long table has rows for, got {listed(left)} beside them")
-        of_rows = {name: _empty(len(self.table.used), new[name].dtype) for name in left}
-        for name, column in of_rows.items():
-            column[used] = new[name][self.group]
-        return of_rows | out
+        for name, given in left.items():
+            left[name] = _empty(count, given.dtype)
+            left[name][self.used] = given[self.group]
+        return left | out
 
 
 def _empty(rows: int, kind: np.dtype[Any]) -> NDArray[Any]:
-    """A column of rows without an answer."""
+    """Column of rows without an answer."""
     if kind.kind == "O":
         return np.full(rows, "no forecast", dtype=object)
     return np.full(rows, np.nan if kind.kind == "f" else -1, dtype=kind)
-
-
-def _owner(name: str, models: Sequence[str]) -> str:
-    return next((model for model in models if name.startswith(f"{model}_")), "")
-
-
-def _ours(name: str, models: Sequence[str]) -> str:
-    """The name of what comes out for a wide column."""
-    model = _owner(name, models)
-    return f"{model}_{OWN}{name[len(model) :]}" if model else f"{OWN}_{name}"
 
 
 def find_long(frame: Frame) -> LongTable | None:
@@ -176,103 +152,75 @@ def find_long(frame: Frame) -> LongTable | None:
 
 
 def spread(frame: Frame, table: LongTable) -> Spread:
-    """A row for each forecast, with a column for each of its quantiles or samples."""
-    result = f"{OWN}_{table.value}"
-    certificate = {f"{OWN}_{what}": what for what in CERTIFICATE}
+    """Spread a long table: a row for each forecast, with a column for each of its quantiles or samples."""
     used = np.flatnonzero(table.used)
     columns = frame.reading.columns
-    aside = {*table.own, result, *certificate}
+    added = [f"{OWN}_{what}" for what in (table.value, *CERTIFICATE)]
+    aside = {*table.own, *added}
     keys = [name for name in columns if name not in aside and str(name).lower() not in COUNTERS]
-    codes = {name: _coded(frame.column(name), used) for name in keys}
-    group, first = _grouped(list(codes.values()), len(used))
-    models = [""] * len(used) if table.model is None else [str(name) for name in _taken(frame, table.model, used)]
-    names = _names(frame, table, used, group, models)
+    group, first = _grouped(list(zip(*(_taken(frame, name, used) for name in keys), strict=True)), len(used))
     if len(used) > 2 and len(first) * 2 > len(used) and len(first) > 1:
         raise ValueError(
             f"expected several rows that differ in {table.which!r} and {table.value!r} alone for each forecast, got "
             f"{len(first)} forecasts in {len(used)} rows: drop the columns among {listed(keys)} that differ too"
         )
-    distinct = list(dict.fromkeys(names.tolist()))
-    known = tuple(sorted({model for model in models if model}, key=len, reverse=True))
-    _refuse_twice(group, names, distinct, used, table)
-    wide = frame.picked(used[first], keys)
+    prefix = [""] * len(used) if table.model is None else [f"{name}_" for name in _taken(frame, table.model, used)]
+    endings = _endings(frame, table, used, group, prefix)
+    sources = {column: _texts(f"{a}{column}" for a in prefix) for column in added}
+    sources[added[0]] = _texts(f"{a}{OWN}_{b}" for a, b in zip(prefix, endings, strict=True))
+    sources[table.value] = _texts(a + b for a, b in zip(prefix, endings, strict=True))
+    _refuse_twice(group, sources[table.value], used, table)
     new: dict[Any, NDArray[Any]] = {}
-    there = set(columns)
-    for column, rename in ((table.value, False), (result, True)):
-        if column not in there:
-            continue
-        numbers = frame.numbers(column)[used]
-        for name in distinct:
-            at = names == name
-            cells = np.full(len(first), np.nan)
-            cells[group[at]] = numbers[at]
-            new[_ours(name, known) if rename else name] = cells
-    of_model = np.array(models, dtype=object)
-    for column, what in certificate.items():
-        if column in there:
-            for model in dict.fromkeys(models):
-                at = of_model == model
-                new[f"{model}_{column}" if model else column] = _of_forecasts(
-                    frame, column, what, used[at], group[at], len(first)
-                )
-    roles, derived, assumed = _roles(frame, table, keys, codes, used[first], first)
-    order = [name for name in keys if name not in derived]
-    wide = frame.extended(wide.select(order), derived | new)
-    return Spread(table, wide, used[first], group, names, known, roles, assumed)
+    for column in (table.value, *added):
+        if column in columns:
+            values = _values(frame, column)
+            for source in dict.fromkeys(sources[column].tolist()):
+                at = sources[column] == source
+                new[source] = _empty(len(first), values.dtype)
+                new[source][group[at]] = values[used[at]]
+    roles, derived, assumed = _roles(frame, keys, used[first])
+    wide = frame.picked(used[first], [name for name in keys if name not in derived])
+    return Spread(table, frame.extended(wide, derived | new), used[first], used, group, sources, roles, assumed)
+
+
+def _texts(values: Iterable[str]) -> NDArray[Any]:
+    return np.array(list(values), dtype=object)
 
 
 def _taken(frame: Frame, name: Any, rows: Codes) -> list[Any]:
+    """Some rows of a column, None where one is missing."""
     values = frame.column(name).to_list()
-    return [values[row] for row in rows.tolist()]
+    return [value if value == value else None for value in (values[row] for row in rows.tolist())]
 
 
-def _of_forecasts(frame: Frame, column: str, what: str, rows: Codes, group: Codes, count: int) -> NDArray[Any]:
-    """A certificate's column for each forecast."""
-    if what == "status":
-        out: NDArray[Any] = np.full(count, "no forecast", dtype=object)
-        out[group] = np.array([str(value) for value in _taken(frame, column, rows)], dtype=object)
-        return out
-    cells = np.full(count, np.nan)
-    cells[group] = frame.numbers(column)[rows]
-    return np.where(np.isnan(cells), -1, cells).astype(np.int8) if what == "holds" else cells
+def _values(frame: Frame, column: str) -> NDArray[Any]:
+    """Numbers of a column; text of a status, and 1, 0 or -1 of a certificate."""
+    if column == f"{OWN}_status":
+        return _texts(map(str, frame.column(column).to_list()))
+    values = frame.numbers(column)
+    return np.where(np.isnan(values), -1, values).astype(np.int8) if column == f"{OWN}_holds" else values
 
 
-def _coded(column: Any, rows: Codes) -> Codes:
-    """The values of a column as whole numbers, equal where they are; missing ones are equal too."""
-    seen: dict[Any, int] = {}
-    values = column.to_list()
-    return np.fromiter(
-        (seen.setdefault(value if value == value else None, len(seen)) for value in (values[i] for i in rows.tolist())),
-        dtype=np.intp,
-        count=len(rows),
-    )
+def _grouped(keys: Sequence[Any], rows: int) -> tuple[Codes, Codes]:
+    """Group of each row, numbered in the order in which they come, and the first row of each group."""
+    numbers: dict[Any, int] = {}
+    group = np.array([numbers.setdefault(key, len(numbers)) for key in keys or [()] * rows], dtype=np.intp)
+    return group, np.unique(group, return_index=True)[1]
 
 
-def _grouped(codes: Sequence[Codes], rows: int) -> tuple[Codes, Codes]:
-    """Which rows agree in everything, in the order in which they come; and the first row of each group."""
-    together = np.zeros(rows, dtype=np.intp)
-    for code in codes:
-        together = np.unique(together * (int(code.max(initial=0)) + 1) + code, return_inverse=True)[1]
-    _, first, group = np.unique(together, return_index=True, return_inverse=True)
-    order = np.argsort(first, kind="stable")
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    return place[group], first[order]
-
-
-def _names(frame: Frame, table: LongTable, used: Codes, group: Codes, models: Sequence[str]) -> NDArray[Any]:
-    """The wide column of each used row."""
-    prefix = [f"{model}_" if model else "" for model in models]
+def _endings(frame: Frame, table: LongTable, used: Codes, group: Codes, prefix: Sequence[str]) -> list[str]:
+    """Ending of the wide column of each used row."""
     if table.kind == "sample":
         # samples may be numbered on from forecast to forecast: their place among those of one is what counts
-        counts: dict[tuple[int, str], int] = {}
-        ends = []
-        for key in zip(group.tolist(), models, strict=True):
-            counts[key] = counts.get(key, 0) + 1
-            ends.append(f"member_{counts[key]}")
-        return np.array([a + b for a, b in zip(prefix, ends, strict=True)], dtype=object)
+        counts: Counter[tuple[int, str]] = Counter()
+        endings = []
+        for key in zip(group.tolist(), prefix, strict=True):
+            counts[key] += 1
+            endings.append(f"member_{counts[key]}")
+        return endings
     texts: dict[Any, str] = {}
-    for row, value in zip(used.tolist(), _taken(frame, table.which, used), strict=True):
+    values = _taken(frame, table.which, used)
+    for row, value in zip(used.tolist(), values, strict=True):
         if value not in texts:
             try:
                 level = round(float(value), 10)
@@ -283,29 +231,26 @@ def _names(frame: Frame, table: LongTable, used: Codes, group: Codes, models: Se
                     f"expected quantile levels between 0 and 1 in {table.which!r}, got {value!r} in row {row}"
                 )
             texts[value] = f"q{plain(level)}"
-    values = _taken(frame, table.which, used)
-    return np.array([a + texts[value] for a, value in zip(prefix, values, strict=True)], dtype=object)
+    return [texts[value] for value in values]
 
 
-def _refuse_twice(group: Codes, names: NDArray[Any], distinct: list[str], used: Codes, table: LongTable) -> None:
-    place = {name: i for i, name in enumerate(distinct)}
-    cell = group * len(distinct) + np.array([place[name] for name in names.tolist()], dtype=np.intp)
-    order = np.argsort(cell, kind="stable")
-    same = np.flatnonzero(np.diff(cell[order]) == 0)
-    if len(same):
-        a, b = sorted(used[order[same[0] : same[0] + 2]].tolist())
-        raise ValueError(
-            f"expected one {table.value!r} for each {table.kind} of a forecast, got rows {a} and {b} for the same one"
-        )
+def _refuse_twice(group: Codes, names: NDArray[Any], used: Codes, table: LongTable) -> None:
+    seen: dict[tuple[int, str], int] = {}
+    for key, row in zip(zip(group.tolist(), names.tolist(), strict=True), used.tolist(), strict=True):
+        if seen.setdefault(key, row) != row:
+            raise ValueError(
+                f"expected one {table.value!r} for each {table.kind} of a forecast, got rows {seen[key]} and {row} for "
+                "the same one"
+            )
 
 
 # --- which columns say what the forecasts are about
 
 
 def _roles(
-    frame: Frame, table: LongTable, keys: list[Any], codes: dict[Any, Codes], rows: Codes, first: Codes
+    frame: Frame, keys: list[Any], rows: Codes
 ) -> tuple[dict[str, Any], dict[Any, NDArray[Any]], tuple[str, ...]]:
-    """Roles of columns, columns that are concluded from others, and what was."""
+    """Roles of columns, columns that follow from others, and the assumptions."""
     texts = {str(name).lower(): name for name in keys}
     time, cutoff, horizon = (
         next((texts[text] for text in words if text in texts), None) for words in (_later(TIME), LONG_CUTOFF, HORIZON)
@@ -335,13 +280,14 @@ def _roles(
     roles["cutoff"] = ISSUED if ISSUED in derived else cutoff
     taken = {*outcome, time, cutoff, horizon, "as_of"}
     chosen: list[Any] = []
-    together = np.zeros(len(first), dtype=np.intp)
+    together: list[tuple[Any, ...]] = [()] * len(rows)
+    count = 1
     candidates = [name for name in keys if name not in taken and not frame.column(name).dtype.is_float()]
     for name in sorted(candidates, key=lambda name: str(name).lower() != "location"):
-        finer = np.unique(together * (int(codes[name].max(initial=0)) + 1) + codes[name][first], return_inverse=True)[1]
-        # a column that others tell is not needed: the name of a location beside its number
-        if finer.max(initial=0) > together.max(initial=0):
-            together, chosen = finer, [*chosen, name]
+        finer = [(*key, value) for key, value in zip(together, _taken(frame, name, rows), strict=True)]
+        # a column that follows from others is not needed: the name of a location beside its number
+        if len(set(finer)) > count:
+            together, count, chosen = finer, len(set(finer)), [*chosen, name]
     return roles | {"series": tuple(chosen)}, derived, assumed
 
 

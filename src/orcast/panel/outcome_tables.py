@@ -28,7 +28,7 @@ def joined(frame: Frame, target: Frame, y: Any = None, time: Any = None) -> tupl
     there, here = target.searched.columns, frame.searched.columns
     y = y if y in there else _outcome(target)
     about = time if time in here else frame.roles.get("time") or _time(frame)
-    time = time if time in there else _time(target) or _only_dates(target)
+    time = time if time in there else _time(target)
     if time is None or about is None:
         what, whose = ("the outcomes", there) if time is None else ("the forecasts", here)
         raise ValueError(
@@ -88,14 +88,6 @@ def _time(frame: Frame) -> Any:
     texts = {str(name).lower(): name for name in frame.searched.columns}
     found = next((texts[word] for word in words if word in texts), None)
     return INDEX if found is None and frame.dated else found
-
-
-def _only_dates(target: Frame) -> Any:
-    """The one column of dates that a table of outcomes has, whatever its name."""
-    schema = target.searched.schema
-    there = [name for name, kind in schema.items() if not kind.is_numeric() and str(name).lower() not in ASIDE]
-    found = [name for name in there if target.holds_dates(name)]
-    return found[0] if len(found) == 1 else None
 
 
 def _newest(target: Frame) -> NDArray[np.intp]:

@@ -16,7 +16,7 @@ import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,13 +27,15 @@ from orcast.engine.committee import POOLED
 from orcast.kernels import pooling, records
 from orcast.kernels.pool_state import SIGNAL, PoolMemory, PoolRows, PoolRules, PoolStreams, rows_with
 from orcast.panel.bounds import scale_between, space_between
-from orcast.panel.experts import ForecastShape
 from orcast.panel.row_times import Stamps
 from orcast.panel.stopping import NEVER, Stop
 from orcast.residuals import first_spread
 from orcast.serialise import id_from_plain, plain_id
 from orcast.spaces import Interval, Line
 from orcast.spaces.base import LARGEST
+
+if TYPE_CHECKING:
+    from orcast.panel.stream import StreamOptions
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -81,37 +83,30 @@ class PoolInput(NamedTuple):
     streams: Sequence[StreamKey]
 
 
-class PoolOptions(NamedTuple):
-    """What is the same for all pools of a model."""
-
-    shape: ForecastShape
-    by_row: bool
-    at_once: bool
-    clip: bool
-    remember: bool  # whether a state is wanted
-
-
 @dataclass
-class PendingRows:
-    """Forecasts of a pool whose outcome it has not heard."""
+class OpenRows:
+    """Forecasts of a pool whose outcomes it has not used."""
 
     stream: Integers
-    serial: Integers  # how many forecasts of the stream came before
+    serial: Integers  # forecasts of the stream before it
     cutoff: Stamps
     time: Stamps
     due: Stamps
     value: Array  # the outcome as it is played; nan if it is not known
     point: Array
     bounds: Array  # low and high of the outcome, in the user's units
-    rows: PoolRows
 
     def __len__(self) -> int:
         return len(self.stream)
 
-    def taken(self, keep: NDArray[np.bool_]) -> PendingRows:
-        """Some of them."""
-        own: dict[str, Any] = {name: each[keep] for name, each in vars(self).items() if name != "rows"}
-        return PendingRows(**own, rows=self.rows.taken(keep))
+    def taken(self, keep: Any) -> OpenRows:
+        """Some of the rows."""
+        return OpenRows(*(each[keep] for each in vars(self).values()))
+
+    def followed_by(self, more: OpenRows) -> OpenRows:
+        """These rows, then others."""
+        pairs = zip(vars(self).values(), vars(more).values(), strict=True)
+        return OpenRows(*(np.concatenate(pair) for pair in pairs))
 
 
 @dataclass
@@ -124,7 +119,8 @@ class PoolState:
     issued: Integers  # forecasts of each stream so far
     last: Stamps  # cutoff and time of the last
     clock: Any  # when the last batch was settled; None before any
-    pending: PendingRows
+    pending: OpenRows
+    store: PoolRows  # quantiles of the pending rows
 
 
 @lru_cache(maxsize=100_000)
@@ -148,9 +144,9 @@ def new_pool(stamps: Any) -> PoolState:
     """A pool without streams, for times of a kind."""
     memory = PoolMemory(rules(), 0, 0)
     none, stamps = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=stamps)
-    rows = PoolRows(0, memory.rules.level_count)
-    pending = PendingRows(none, none, stamps, stamps, stamps, np.zeros(0), np.zeros(0), np.zeros((0, 2)), rows)
-    return PoolState([], [], memory, none, np.zeros((0, 2), dtype=stamps.dtype), None, pending)
+    pending = OpenRows(none, none, stamps, stamps, stamps, np.zeros(0), np.zeros(0), np.zeros((0, 2)))
+    last, store = np.zeros((0, 2), dtype=stamps.dtype), PoolRows(0, memory.rules.level_count)
+    return PoolState([], [], memory, none, last, None, pending, store)
 
 
 BY_HORIZON = ("own", "evidence", "batches", "members", "totals", "beyond", "spreads")
@@ -175,10 +171,10 @@ def with_streams(state: PoolState, more: Sequence[StreamKey]) -> PoolState:
     for name, array in state.memory.views().items():
         where: Any = columns if name in BY_HORIZON else at if name in BY_STREAM else slice(None)
         memory.view(name)[where] = array
-    pending = state.pending.taken(np.ones(len(state.pending), dtype=bool))
+    pending = state.pending.taken(np.arange(len(state.pending)))
     pending.stream = at[pending.stream]
     issued, last = spread(state.issued, at, len(streams)), spread(state.last, at, len(streams))
-    return PoolState(streams, horizons, memory, issued, last, state.clock, pending)
+    return PoolState(streams, horizons, memory, issued, last, state.clock, pending, state.store)
 
 
 def played_between(low: Array, high: Array, by_row: bool) -> tuple[Array, Array]:
@@ -188,7 +184,7 @@ def played_between(low: Array, high: Array, by_row: bool) -> tuple[Array, Array]
     return least, np.where(below & above, 1.0 if by_row else high, math.inf)
 
 
-def played_values(y: Array, low: Array, high: Array, options: PoolOptions) -> Array:
+def played_values(y: Array, low: Array, high: Array, options: StreamOptions) -> Array:
     """Outcomes as they are played; nan where they are missing or outside."""
     shift, scale = scale_between(low, high, options.by_row)
     least, most = (np.clip(side, -LARGEST, LARGEST) for side in played_between(low, high, options.by_row))
@@ -202,7 +198,7 @@ def played_values(y: Array, low: Array, high: Array, options: PoolOptions) -> Ar
 class PoolPass:
     """One pass over the rows of a pool, from its state to the next one."""
 
-    def __init__(self, options: PoolOptions, before: PoolState | None, rows: PoolInput) -> None:
+    def __init__(self, options: StreamOptions, before: PoolState | None, rows: PoolInput) -> None:
         self.options = options
         before = new_pool(rows.cutoff.dtype) if before is None else before
         new = self._new_rows(before, rows)
@@ -211,12 +207,11 @@ class PoolPass:
         self.begun = state.clock is not None
         self._outcomes_of_pending(rows)
         place = {key: i for i, key in enumerate(state.streams)}
-        own = np.array([place.get(key, -1) for key in rows.streams], dtype=np.int64)
-        stream = own[rows.stream[new]]
+        stream = np.array([place.get(key, -1) for key in rows.streams], dtype=np.int64)[rows.stream[new]]
         order = np.lexsort((rows.time[new], rows.cutoff[new], stream))
-        new = new[order]
-        self._open(rows, new, stream[order])
-        self._streams(rows, own)
+        self.old, self.new, self.given = len(state.pending), new[order], rows.given
+        self._open(rows, self.new, stream[order])
+        self._streams()
 
     def _new_rows(self, before: PoolState, rows: PoolInput) -> Integers:
         """Those after the last of their stream."""
@@ -250,70 +245,44 @@ class PoolPass:
                 pending.due[i] = came[1]
 
     def _open(self, rows: PoolInput, new: Integers, stream: Integers) -> None:
-        """All forecasts that are open, those that are pending from before first."""
-        state, pending, options = self.state, self.state.pending, self.options
+        """Collect the open rows: those pending from before, then the new ones, stream by stream."""
+        state, options = self.state, self.options
         low, high = rows.low[new], rows.high[new]
-        value = played_values(rows.y[new], low, high, options)
-        self._take_bounds(low, high, stream)
-        first = np.ones(len(new), dtype=bool)
-        first[1:] = np.diff(stream) != 0
-        starts = np.flatnonzero(first)
-        serial = np.arange(len(new)) - np.repeat(starts, np.diff(np.append(starts, len(new))))
-        serial += state.issued[stream]
-        serial = serial.astype(np.int32)
-        point = np.broadcast_to(np.nan, len(new))
+        counts = np.bincount(stream, minlength=len(state.streams))
+        begins = np.cumsum(counts) - counts
+        serial = np.arange(len(new)) - begins[stream] + state.issued[stream]
+        point = np.full(len(new), np.nan)
         if options.shape.kind == "point":
             shift, scale = scale_between(low, high, options.by_row)
             point = (rows.given(new)[:, 0] - shift) / scale
-        self.old, self.new, self.given = len(pending), new, rows.given
-        self.stream: Any = np.concatenate((pending.stream.astype(np.int32), stream.astype(np.int32)))
-        self.serial: Any = np.concatenate((pending.serial.astype(np.int32), serial))
-        self.cutoff = np.concatenate((pending.cutoff, rows.cutoff[new]))
-        # one array where they are the same: large frames are not to be there many times
-        self.time = self.cutoff if options.at_once else np.concatenate((pending.time, rows.time[new]))
-        self.due = self.cutoff if options.at_once else np.concatenate((pending.due, rows.due[new]))
-        self.value = np.concatenate((pending.value, value))
-        self.point = np.concatenate((pending.point, point))
-        self.place = np.full(len(self.stream), -1, dtype=np.int32)
-        self.settled = np.zeros(len(self.stream), dtype=bool)
-        self.due_told = self.due
+        value = played_values(rows.y[new], low, high, options)
+        stamps = rows.cutoff[new], rows.time[new], rows.due[new]
+        self.rows = state.pending.followed_by(
+            OpenRows(stream, serial, *stamps, value, point, np.column_stack((low, high)))
+        )
+        self.place = np.full(len(self.rows), -1, dtype=np.int64)
+        self.settled = np.zeros(len(self.rows), dtype=bool)
+        self.due = self.rows.due
         if state.clock is not None and self.old:
-            # what comes late is known from now on
+            # an outcome that comes late is known from now on
             self.due = self.due.copy()
             self.due[: self.old] = np.maximum(self.due[: self.old], state.clock)
-        self.heard = ~np.isnan(self.value) & ~self._too_late(starts, stream)
-        state.issued = state.issued + np.bincount(stream, minlength=len(state.streams))
-        ends = np.append(starts[1:], len(new))[: len(starts)] - 1
-        state.last[stream[ends]] = np.column_stack((rows.cutoff[new[ends]], rows.time[new[ends]]))
+        self.heard = ~np.isnan(self.rows.value) & ~self._too_late(counts, begins)
+        state.issued = state.issued + counts
+        ends = (begins + counts - 1)[counts > 0]
+        state.last[counts > 0] = np.column_stack((rows.cutoff[new[ends]], rows.time[new[ends]]))
 
-    def _take_bounds(self, low: Array, high: Array, stream: Integers) -> None:
-        """The bounds in the user's units: of rows, or of streams if they are the same for all rows of one."""
-        pending = self.state.pending
-        if self.options.by_row:
-            self.bounds = np.concatenate((pending.bounds, np.column_stack((low, high))))
-            return
-        self.bounds = np.tile([-math.inf, math.inf], (len(self.state.streams), 1))
-        self.bounds[pending.stream] = pending.bounds
-        self.bounds[stream, 0], self.bounds[stream, 1] = low, high
-
-    def _bounds_of(self, at: Any) -> Array:
-        """The bounds of some rows."""
-        return np.asarray(self.bounds[at if self.options.by_row else self.stream[at]])
-
-    def _too_late(self, starts: Integers, stream: Integers) -> NDArray[np.bool_]:
+    def _too_late(self, counts: Integers, begins: Integers) -> NDArray[np.bool_]:
         """Whether too many forecasts of its stream were issued after each one, before its outcome was known."""
-        state = self.state
-        counts = np.bincount(stream, minlength=len(state.streams))
-        begins = np.zeros(len(counts), dtype=np.int64)
-        begins[stream[starts]] = starts
-        ahead = self.serial + MOST_LATE + 1 - state.issued[self.stream]  # a place among the new ones of the stream
+        stream = self.rows.stream
+        ahead = self.rows.serial + MOST_LATE + 1 - self.state.issued[stream]  # a place among the new ones of the stream
         late: NDArray[np.bool_] = ahead < 0
-        there = np.flatnonzero(~late & (ahead < counts[self.stream]))
-        late[there] = self.cutoff[self.old + begins[self.stream[there]] + ahead[there]] < self.due[there]
+        there = np.flatnonzero(~late & (ahead < counts[stream]))
+        late[there] = self.rows.cutoff[self.old + begins[stream[there]] + ahead[there]] < self.due[there]
         return late
 
-    def _streams(self, rows: PoolInput, own: Integers) -> None:
-        """Whose streams they are, and between which bounds they are played."""
+    def _streams(self) -> None:
+        """Horizon, series and bounds of each stream."""
         state = self.state
         column = {horizon: i for i, horizon in enumerate(state.horizons)}
         series = {key: i for i, key in enumerate(dict.fromkeys(key for key, _ in state.streams))}
@@ -321,12 +290,11 @@ class PoolPass:
         begun = np.zeros(len(series))
         begun[of[state.memory.view("unit")[:, UNIT_COUNT] > 0.0]] = 1.0
         low, high = np.full(len(of), -math.inf), np.full(len(of), math.inf)
-        which: Any = self.stream if self.options.by_row else slice(None)
-        low[which], high[which] = played_between(self.bounds[:, 0], self.bounds[:, 1], self.options.by_row)
+        at = self.rows.stream
+        low[at], high[at] = played_between(self.rows.bounds[:, 0], self.rows.bounds[:, 1], self.options.by_row)
         reach = np.empty((len(of), 2))
         for least, most in np.unique(np.column_stack((low, high)), axis=0).tolist():
-            at = (low == least) & (high == most)
-            reach[at] = reach_of(space_between(least, most, False))
+            reach[(low == least) & (high == most)] = reach_of(space_between(least, most, False))
         bounds = np.column_stack((low, high))
         np.clip(bounds, -1e110, 1e110, out=bounds)
         horizon = np.array([column[horizon] for _, horizon in state.streams], dtype=np.int64)
@@ -335,7 +303,9 @@ class PoolPass:
     # --- the pass
     def play(self, stop: Stop = NEVER) -> SignalTable:
         """Go over time; the state is the one after it."""
-        self._begin_store()
+        self.store = self.state.store.grown(0)
+        self.place[: self.old] = np.arange(self.old)
+        self.free: Integers = np.empty(0, dtype=np.int64)
         self.stamps: list[Any] = []
         self.index: list[Integers] = []
         self.rows_out: list[Array] = []
@@ -343,11 +313,12 @@ class PoolPass:
         self.newest = np.full(len(self.state.horizons), -1, dtype=np.int64)
         if self.state.clock is not None:
             self._write(np.arange(len(self.state.horizons)), self.state.clock)
+        cutoff = self.rows.cutoff
         at_once = self.options.at_once
-        issued = np.argsort(self.cutoff[self.old :], kind="stable") + self.old
+        issued = np.argsort(cutoff[self.old :], kind="stable") + self.old
         known = np.flatnonzero(self.heard)
         known = known[np.argsort(self.due[known], kind="stable")]
-        moments = np.unique(self.cutoff[issued])
+        moments = np.unique(cutoff[issued])
         if at_once:
             moments = np.unique(np.concatenate((moments, self.due[: self.old][self.heard[: self.old]])))
         last = moments[-1] if len(moments) else None
@@ -357,7 +328,7 @@ class PoolPass:
         else:
             issued_all = issued
         chunks = self._chunks(issued)
-        issue_ends = np.searchsorted(self.cutoff[issued], moments, side="right")
+        issue_ends = np.searchsorted(cutoff[issued], moments, side="right")
         known_ends = np.searchsorted(self.due[known], moments, side="right")
         begun = self._streams_begun(issued_all, moments)
         a = b = 0
@@ -376,23 +347,18 @@ class PoolPass:
         self._keep()
         rows = np.concatenate(self.rows_out) if self.rows_out else np.empty((0, self.rules.signal_size))
         index = np.array(self.index, dtype=np.int64).reshape(len(self.stamps), len(self.state.horizons))
-        return SignalTable(np.array(self.stamps, dtype=self.cutoff.dtype), index, rows, self.begun)
+        return SignalTable(np.array(self.stamps, dtype=cutoff.dtype), index, rows, self.begun)
 
     def _streams_begun(self, issued: Integers, moments: Stamps) -> Integers:
         """How many streams had issued a forecast at each moment."""
-        stream = self.stream[issued]
+        stream, cutoff = self.rows.stream[issued], self.rows.cutoff
         was = np.zeros(len(self.state.streams), dtype=bool)
         counts = np.bincount(stream, minlength=len(was))
         was[self.state.issued > counts] = True
         firsts = np.unique(stream, return_index=True)[1]
         firsts = firsts[~was[stream[firsts]]]
-        begun = np.sort(self.cutoff[issued[firsts]])
+        begun = np.sort(cutoff[issued[firsts]])
         return int(was.sum()) + np.searchsorted(begun, moments, side="right")
-
-    def _begin_store(self) -> None:
-        self.store = self.state.pending.rows.grown(0)
-        self.place[: self.old] = np.arange(self.old)
-        self.free: Integers = np.empty(0, dtype=np.int64)
 
     def _take_places(self, count: int) -> Integers:
         """Places for so many forecasts."""
@@ -412,7 +378,7 @@ class PoolPass:
     def _experts(self, at: Integers) -> tuple[Array, Array]:
         shape, by_row = self.options.shape, self.options.by_row
         given = self.given(self.new[at - self.old])
-        low, high = self._bounds_of(at).T
+        low, high = self.rows.bounds[at].T
         shift, scale = scale_between(low, high, by_row)
         rows, spreads = np.empty((len(at), self.rules.level_count)), np.empty(len(at))
         pairs = np.column_stack((np.isfinite(low), np.isfinite(high)) if by_row else (low, high))
@@ -443,12 +409,12 @@ class PoolPass:
             point = self.options.shape.kind == "point"
             if not point:
                 self.store.view("q")[places] = self._buffer[0][part]
-            points = self.point[at[:count]] if point else np.empty(0)
+            points = self.rows.point[at[:count]] if point else np.empty(0)
             pooling.issue(
                 self.rules,
                 self.state.memory,
                 self.streams,
-                self.stream[at[:count]].astype(np.int64),
+                self.rows.stream[at[:count]],
                 places,
                 points,
                 np.ascontiguousarray(self._buffer[1][part]),
@@ -461,16 +427,17 @@ class PoolPass:
     def _settle(self, at: Integers, moment: Any) -> None:
         """A batch of outcomes is known."""
         state = self.state
-        at = at[np.lexsort((self.time[at], self.due[at], self.stream[at]))]
-        places, which = self.place[at].astype(np.int64), self.stream[at].astype(np.int64)
+        rows = self.rows
+        at = at[np.lexsort((rows.time[at], self.due[at], rows.stream[at]))]
+        places, which = self.place[at], rows.stream[at]
         alone = state.memory.alone()
-        points = self.point[at] if self.options.shape.kind == "point" else np.empty(0)
-        pooling.settle(self.rules, state.memory, self.streams, which, places, self.value[at], points, self.store)
+        points = rows.point[at] if self.options.shape.kind == "point" else np.empty(0)
+        pooling.settle(self.rules, state.memory, self.streams, which, places, rows.value[at], points, self.store)
         self.place[at] = -1
         self.free = np.concatenate((self.free, places))
         self.settled[at] = True
         state.clock = moment
-        changed = np.arange(len(state.horizons)) if alone else np.unique(self.streams.horizons[self.stream[at]])
+        changed = np.arange(len(state.horizons)) if alone else np.unique(self.streams.horizons[which])
         self._write(changed, moment)
 
     def _write(self, horizons: Integers, moment: Any) -> None:
@@ -494,24 +461,11 @@ class PoolPass:
         self.index.append(self.newest)
 
     def _keep(self) -> None:
-        """What is pending from now on."""
+        """Keep the rows that stay pending."""
         state = self.state
-        age = state.issued[self.stream] - 1 - self.serial
-        keep = (self.place >= 0) & ~self.settled & (age <= MOST_LATE)
-        if not self.options.remember:
-            keep[:] = False
-        rows = self.store.taken(self.place[keep])
-        state.pending = PendingRows(
-            self.stream[keep].astype(np.int64),
-            self.serial[keep].astype(np.int64),
-            self.cutoff[keep],
-            self.time[keep],
-            self.due_told[keep],
-            self.value[keep],
-            self.point[keep],
-            self._bounds_of(keep),
-            rows,
-        )
+        age = state.issued[self.rows.stream] - 1 - self.rows.serial
+        keep = np.flatnonzero((self.place >= 0) & ~self.settled & (age <= MOST_LATE) & (self.options.remember > 0))
+        state.pending, state.store = self.rows.taken(keep), self.store.taken(self.place[keep])
 
 
 # --- files
@@ -539,8 +493,7 @@ PENDING: admissible.Table = {
 def pool_to_plain(state: PoolState) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """A pool as what JSON can hold, and named arrays, each in one row."""
     arrays: dict[str, NDArray[Any]] = {name: array.ravel() for name, array in state.memory.views().items()}
-    pending = {**vars(state.pending), **state.pending.rows.views()}
-    del pending["rows"]
+    pending = {**vars(state.pending), **state.store.views()}
     arrays |= {f"pending/{name}": array.ravel() for name, array in pending.items()}
     arrays |= {"issued": state.issued, "last": state.last.ravel()}
     arrays["clock"] = np.array([] if state.clock is None else [state.clock], dtype=state.last.dtype)
@@ -580,8 +533,8 @@ def pool_from_plain(plain: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -
         raise ValueError("a pending row of a pool is not yet issued")
     if not (np.diff(found["q"], axis=1) >= 0.0).all():
         raise ValueError("a pending row of a pool has quantiles that are not in order")
-    rows = rows_with(*(found.pop(name) for name in ("q", "blends", "batch")))
-    state.pending = PendingRows(**found, rows=rows)
+    state.store = rows_with(*(found.pop(name) for name in ("q", "blends", "batch")))
+    state.pending = OpenRows(**found)
     clock = arrays["clock"]
     if len(clock) != int(memory["members"].sum() > 0.0) or clock.dtype != kind:
         raise ValueError("the clock of a pool is no time")

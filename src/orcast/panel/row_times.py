@@ -8,10 +8,11 @@ is known at its own time, or so much later as `lag` says, or when a column says.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import math
 import re
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.panel.column_names import of_series, rows_text
+from orcast.panel.column_names import rows_text
 from orcast.panel.forms import ColumnLayout
 from orcast.panel.frame import Codes, Frame, Times
 from orcast.spaces.base import whole
@@ -30,19 +31,11 @@ Stamps = NDArray[Any]  # int64, or float64 where times are numbers
 Calendar = dict[Hashable, Stamps]
 
 SECOND = 10**9
-UNITS = {
-    "ns": 1, "us": 1000, "ms": 10**6,
-    "s": SECOND, "sec": SECOND, "second": SECOND, "seconds": SECOND,
-    "min": 60 * SECOND, "minute": 60 * SECOND, "minutes": 60 * SECOND,
-    "h": 3600 * SECOND, "hour": 3600 * SECOND, "hours": 3600 * SECOND,
-    "d": 86_400 * SECOND, "day": 86_400 * SECOND, "days": 86_400 * SECOND,
-    "w": 604_800 * SECOND, "week": 604_800 * SECOND, "weeks": 604_800 * SECOND,
-}  # fmt: skip
-# As numpy calls them; its months and years have no length.
-NUMPY_UNITS = {name: UNITS[name.lower()] for name in ("ns", "us", "ms", "s", "h", "D", "W")} | {"m": UNITS["min"]}
+MINUTE, HOUR, DAY = 60 * SECOND, 3600 * SECOND, 86_400 * SECOND
+UNITS = {"ns": 1, "us": 1000, "ms": 10**6, "s": SECOND, "min": MINUTE, "h": HOUR, "d": DAY, "w": 7 * DAY}
 WORDS = {"hourly": "1h", "daily": "1D", "weekly": "1W"}
 # 1970-01-05: weeks begin on Mondays.
-MONDAY = 4 * UNITS["d"]
+MONDAY = 4 * DAY
 
 
 class Timing(NamedTuple):
@@ -60,21 +53,11 @@ class Timing(NamedTuple):
         return Timing(plain_lag(self.lag), together, bool(self.nowcast))
 
     def completed(self, lag: Any, issued_every: int | str | None, nowcast: bool) -> Timing:
-        """With what a state began with where something is left out; what is given must be the same.
-
-        Lags by series are not kept in a state, so they are given each time.
-        """
-        by_series = isinstance(lag, Mapping)
-        if by_series != isinstance(self.lag, Mapping) and (by_series or self.lag is not None):
-            then = "by series" if by_series else repr(lag)
-            raise ValueError(f"expected lag= as the state began with it, {then}, got {short(self.lag)}")
-        if not by_series and self.lag not in (None, lag):
-            raise ValueError(f"expected lag= as the state began with it, {lag!r}, got {short(self.lag)}")
-        if self.issued_every not in (None, issued_every):
-            raise ValueError(
-                f"expected issued_every= as the state began with it, {issued_every!r}, got {self.issued_every!r}"
-            )
-        return Timing(self.lag if by_series else lag, issued_every, nowcast or self.nowcast)
+        """Timing of a state, which the given one must not contradict."""
+        for name, given, then in (("lag", self.lag, lag), ("issued_every", self.issued_every, issued_every)):
+            if given not in (None, then):
+                raise ValueError(f"expected {name}= as the state began with it, {then!r}, got {given!r}")
+        return Timing(lag, issued_every, nowcast or self.nowcast)
 
 
 @dataclass(frozen=True)
@@ -123,7 +106,7 @@ def read_row_times(
         cutoff = issued_together(times, codes, keys, timing.issued_every, calendar)
     elif cutoff is None and layout.horizon is not None:
         cutoff = _cutoff_from_horizon(frame, layout.horizon, times, at_once is not False)
-    known = _known(frame, layout, times, codes, keys, timing.lag)
+    known = _known(frame, layout, times, timing.lag)
     at_once = cutoff is None and known is None
     if cutoff is not None:
         _check_issued_before(times, cutoff, timing, known is not None)
@@ -209,9 +192,7 @@ def _check_issued_before(times: Times, cutoff: Stamps, timing: Timing, known: bo
 # --- when outcomes are known
 
 
-def _known(
-    frame: Frame, layout: ColumnLayout, times: Times, codes: Codes, keys: Sequence[Hashable], lag: Any
-) -> Stamps | None:
+def _known(frame: Frame, layout: ColumnLayout, times: Times, lag: Any) -> Stamps | None:
     """When each outcome was known; None if nothing says it.  Where the column says nothing, it is not known yet."""
     if layout.known is not None:
         if lag is not None:
@@ -223,15 +204,7 @@ def _known(
         if found.kind != times.kind and there.any():
             raise ValueError(f"expected times and known= of one kind, got {times.kind} and {found.kind}")
         return np.where(there, found.values.astype(times.values.dtype), farthest(times.values))
-    if lag is None:
-        return None
-    if not isinstance(lag, Mapping):
-        return later(times.values, stamps_of(lag, times.kind, "lag"))
-    missing = [key for key in keys if key not in lag]
-    if missing:
-        raise ValueError(f"expected a lag{of_series(missing[0])}, got {short(dict(lag))}")
-    own = np.array([stamps_of(lag[key], times.kind, "lag") for key in keys])
-    return later(times.values, own[codes])
+    return None if lag is None else later(times.values, stamps_of(lag, times.kind, "lag"))
 
 
 def later(stamps: Stamps, by: Any) -> Stamps:
@@ -261,41 +234,31 @@ def check_known(times: RowTimes, known: Stamps, y: NDArray[np.float64]) -> None:
 
 
 def stamps_of(value: Any, kind: str, what: str) -> Any:
-    """A length of time, in the stamps of a kind of times.
+    """Length of time in the stamps of a kind of times.
 
     >>> stamps_of("2D", "dates", "lag") == 2 * 86_400 * 10**9, stamps_of(3, "whole numbers", "lag")
     (True, 3)
     """
     if kind.startswith("dates") or kind == "durations":
         return nanoseconds_of(value, what)
-    found = value
-    if isinstance(value, str):
-        try:
-            found = float(value)
-        except ValueError:
-            found = None
-    fine = isinstance(found, (int, float, np.number)) and not isinstance(found, (bool, np.timedelta64))
-    fine = fine and 0.0 <= found < 2**62
-    if not fine or (kind != "numbers" and found != int(found)):
+    fine = isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.timedelta64))
+    if not fine or not 0.0 <= value < 2**62 or (kind != "numbers" and value != int(value)):
         whole_ = "" if kind == "numbers" else "whole "
         raise ValueError(f"expected {what}= as a {whole_}number, since times are {kind}, got {short(value)}")
-    return float(found) if kind == "numbers" else int(found)
+    return float(value) if kind == "numbers" else int(value)
 
 
 def nanoseconds_of(value: Any, what: str) -> int:
-    """A length of time as users write it; a part of a nanosecond counts as one, so that nothing is known too early.
+    """Length of time in nanoseconds; a part of one counts as one, so that nothing is known too early.
 
     >>> nanoseconds_of("36 h", "lag") // 10**9, nanoseconds_of(datetime.timedelta(seconds=1), "lag")
     (129600, 1000000000)
     """
     found: Any = None
-    if hasattr(value, "as_unit") and value == value:
-        found = value.as_unit("ns").value  # of pandas, which counts nanoseconds
-    elif isinstance(value, datetime.timedelta):
-        found = (value.days * 86_400 + value.seconds) * SECOND + value.microseconds * 1000
-    elif isinstance(value, np.timedelta64) and value == value:
-        name, count = np.datetime_data(value.dtype)
-        found = int(value.astype(np.int64)) * count * NUMPY_UNITS[name] if name in NUMPY_UNITS else None
+    if isinstance(value, (datetime.timedelta, np.timedelta64)):
+        with contextlib.suppress(TypeError, OverflowError):  # months and years of numpy have no length
+            if value / np.timedelta64(1, "D") < 50_000:
+                found = int(np.timedelta64(getattr(value, "value", value), "ns").astype(np.int64))
     elif isinstance(value, str) and (m := re.fullmatch(r"(\d+(?:\.\d+)?)?\s*([A-Za-z]+)", value.strip())):
         unit = UNITS.get(m[2].lower()) if m[2] != "M" else None
         found = None if unit is None else math.ceil(Fraction(m[1] or "1") * unit)
@@ -305,32 +268,28 @@ def nanoseconds_of(value: Any, what: str) -> int:
 
 
 def plain_length(nanoseconds: int) -> str:
-    """A length of time as text, in the largest unit that it is a whole number of.
+    """Length of time as text, in the largest unit that divides it.
 
     >>> plain_length(14 * 3600 * 10**9), plain_length(2 * 86_400 * 10**9), plain_length(1500)
     ('14h', '2D', '1500ns')
     """
-    names = {"D": UNITS["d"], "h": UNITS["h"], "min": UNITS["min"], "s": SECOND, "ns": 1}
+    names = {"D": DAY, "h": HOUR, "min": MINUTE, "s": SECOND, "ns": 1}
     name, unit = next((name, unit) for name, unit in names.items() if nanoseconds % unit == 0)
     return f"{nanoseconds // unit}{name}"
 
 
 def plain_lag(lag: Any) -> Any:
-    """A lag as states keep it, however it was written: a number, or text; for each series, if it was given so.
+    """Lag as states keep it: a number, or text.
 
-    >>> plain_lag({"a": datetime.timedelta(days=1)}), plain_lag("48h"), plain_lag("7")
-    ({'a': '1D'}, '2D', 7.0)
+    >>> plain_lag(datetime.timedelta(days=1)), plain_lag("48h"), plain_lag("7")
+    ('1D', '2D', 7.0)
     """
-    if hasattr(lag, "to_dict"):
-        lag = lag.to_dict()
-    if isinstance(lag, Mapping):
-        return {key: plain_lag(each) for key, each in lag.items()}
     if isinstance(lag, str) and re.fullmatch(r"\s*\d+(\.\d+)?\s*", lag):
         return float(lag)
     if isinstance(lag, (str, datetime.timedelta, np.timedelta64)):
         return plain_length(nanoseconds_of(lag, "lag"))
     if lag is not None and (isinstance(lag, bool) or not isinstance(lag, (int, float, np.number))):
-        raise ValueError(f"expected lag= such as '4D', a number, or one of these by series, got {short(lag)}")
+        raise ValueError(f"expected lag= such as '4D', or a number, got {short(lag)}")
     return lag.item() if isinstance(lag, np.generic) else lag
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +16,12 @@ from numpy.typing import NDArray
 from orcast import persistence
 from orcast.coins import seed_of
 from orcast.constants import LONGEST_SEASON
-from orcast.packed import PackedRounds, record_fields
+from orcast.packed import PackedRounds, State, pack, record_fields, unpack
 from orcast.panel.calendar import seasons_of
 from orcast.panel.experts import ForecastShape
 from orcast.panel.horizons import Step, step_from_plain
-from orcast.panel.pools import PoolState, pool_from_plain, pool_to_plain
-from orcast.panel.row_times import Calendar, every, stamps_of
+from orcast.panel.pools import PoolState, StreamKey, pool_from_plain, pool_to_plain
+from orcast.panel.row_times import Calendar, Timing, stamps_of
 from orcast.panel.runner import RunState
 from orcast.panel.statuses import Status
 from orcast.panel.stream import LogColumn, PendingColumn, Stream
@@ -37,6 +36,8 @@ from orcast.validation import short
 Arrays = dict[str, NDArray[Any]]
 
 OWNER = "PanelState"
+# Keys of the headers of streams and pools that are each one's own.
+STREAM, POOL = ("key", "features"), ("key", "streams")
 # What a row may be remembered as.
 REMEMBERED = (Status.OK, Status.PENDING, Status.OUTSIDE, Status.LOST, Status.GIVEN_UP)
 # What stands for bounds that were given for each series.
@@ -55,7 +56,7 @@ class ModelStreams:
 class PanelOptions:
     """What a panel was begun with; what is left out later is taken from here.
 
-    ``low``, ``high`` and ``lag`` are as they were given, or `BY_SERIES`; ``kind`` is that of the times, ``at_once``
+    ``low`` and ``high`` are as they were given, or `BY_SERIES`; ``kind`` is that of the times, ``at_once``
     whether each outcome is known before the next forecast is made.
     """
 
@@ -152,20 +153,31 @@ class PanelState:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file, without pickle; a crash leaves the old file or the new one, never a part."""
         content = self.content
-        arrays: Arrays = {}
-        models = [_model_header(number, *each, arrays) for number, each in enumerate(content.models.items())]
-        _stack(arrays, "calendar", list(content.calendar.values()))
-        pools = [_pool_header(number, *each, arrays) for number, each in enumerate(content.pools.items())]
-        arrays["bounds"] = np.array(list(content.bounds.values()), dtype=np.float64).ravel()
+        arrays: Arrays = {"bounds": np.array(list(content.bounds.values()), dtype=np.float64).ravel()}
+
+        def packed(name: str, states: Iterable[State], keys: tuple[str, ...]) -> dict[str, Any]:
+            header, own = pack(states, keys)
+            arrays.update({f"{name}/{part}": array for part, array in own.items()})
+            return header
+
+        models = [
+            {
+                "name": name,
+                "shape": asdict(model.shape),
+                "streams": packed(f"models/{number}", map(_plain_stream, _in_order(model.streams)), STREAM),
+            }
+            for number, (name, model) in enumerate(content.models.items())
+        ]
+        dates = (({"key": plain_id(key)}, {"dates": each}) for key, each in content.calendar.items())
         header = {
             "class": OWNER,
             "remember": self.remember,
             "options": None if content.options is None else asdict(content.options),
             "models": models,
-            "pools": pools,
+            "pools": packed("pools", map(_plain_pool, content.pools.items()), POOL),
             "groups": [[plain_id(key), plain_id(group)] for key, group in content.groups.items()],
             "series": [plain_id(key) for key in content.bounds],
-            "calendar": [plain_id(key) for key in content.calendar],
+            "calendar": packed("calendar", dates, ("key",)),
             "steps": [[plain_id(key), *step] for key, step in content.steps.items()],
             "counted": [[plain_id(key), count] for key, count in content.counted.items()],
         }
@@ -174,30 +186,35 @@ class PanelState:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PanelState:
         """Read it from a file; refuses what it cannot read, in one sentence."""
-        header, arrays = persistence.read(path)
-        if header.get("class") != OWNER:
-            raise ValueError(f"expected the state of a panel, got that of a {header.get('class')}: {path}")
-        try:
+        with persistence.reading(path, OWNER) as (header, arrays):
+
+            def unpacked(plain: dict[str, Any], name: str, keys: tuple[str, ...]) -> Iterator[State]:
+                return unpack(plain, persistence.inside(arrays, f"{name}/"), keys)
+
             self = cls(remember=header["remember"])
             content = self.content
             content.options = None if header["options"] is None else _options(header["options"])
             bounds = arrays["bounds"].reshape(-1, 2).tolist()
             content.bounds = {id_from_plain(key): (a, b) for key, (a, b) in zip(header["series"], bounds, strict=True)}
             for number, data in enumerate(header["models"]):
-                content.models[data["name"]] = _model_streams(number, data, arrays)
-            dates = _unstack(arrays, "calendar", len(header["calendar"]))
-            if not all(each.shape[1] == 2 and len(np.unique(each, axis=0)) == len(each) for each in dates):
-                raise ValueError("a time stands twice in the calendar")
-            content.calendar = {id_from_plain(key): each for key, each in zip(header["calendar"], dates, strict=True)}
+                model = content.models[data["name"]] = ModelStreams(ForecastShape.from_plain(data["shape"]))
+                streams = unpacked(data["streams"], f"models/{number}", STREAM)
+                model.streams = dict(_stream(*state, model.shape) for state in streams)
+            for plain, own in unpacked(header["calendar"], "calendar", ("key",)):
+                dates = own["dates"]
+                if dates.shape[1] != 2 or len(np.unique(dates, axis=0)) != len(dates):
+                    raise ValueError("a time stands twice in the calendar")
+                content.calendar[id_from_plain(plain["key"])] = dates
             content.steps = {id_from_plain(key): step_from_plain(*step) for key, *step in header["steps"]}
             content.counted = {
                 id_from_plain(key): whole(count, "rows", 0, MOST_COUNTED) for key, count in header["counted"]
             }
-            for number, data in enumerate(header["pools"]):
-                _take_pool(content, number, data, arrays)
+            for plain, own in unpacked(header["pools"], "pools", POOL):
+                model_name, group, mirrored = plain["key"]
+                if model_name not in content.models or not isinstance(mirrored, bool):
+                    raise ValueError(f"there is no model {short(model_name)} for a pool")
+                content.pools[model_name, (id_from_plain(group), mirrored)] = pool_from_plain(plain, own)
             content.groups = {id_from_plain(key): id_from_plain(group) for key, group in header["groups"]}
-        except persistence.UNREADABLE as reason:
-            raise persistence.unusable(reason, path) from reason
         return self
 
 
@@ -255,38 +272,25 @@ def _pending(stream: Stream) -> int:
     return int(np.isnan(stream.log[pending, LogColumn.Y]).sum())
 
 
-def _model_header(number: int, name: str, model: ModelStreams, arrays: Arrays) -> dict[str, Any]:
-    """The plain data of one model; its arrays are put among the others."""
-    order = sorted(model.streams, key=lambda key: json.dumps(plain_id(key)))
-    streams = [model.streams[key] for key in order]
-    parts: dict[str, list[NDArray[Any]]] = {
-        "counters": [np.concatenate((stream.game.rounds.counters, stream.game.errors)) for stream in streams],
-        "memory": [stream.game.memory for stream in streams],
-        "issued": [stream.game.rounds.issued for stream in streams],
-        "records": [stream.game.rounds.records for stream in streams],
-        "pending": [stream.pending for stream in streams],
-        "stamps": [stream.stamps for stream in streams],
-        "log": [stream.log for stream in streams],
-    }
-    for part, each in parts.items():
-        _stack(arrays, f"{number}/{part}", each)
-    arrays[f"{number}/rows"] = np.array([stream.rows for stream in streams], dtype=np.int64)
-    arrays[f"{number}/step"] = np.array([stream.step for stream in streams], dtype=np.int64)
-    kinds = [(stream.game.sizes, stream.game.rounds.fields) for stream in streams]
-    distinct = list(dict.fromkeys(kinds))
-    features = {
-        str(i): [features_to_json(each) for each in stream.game.rounds.features]
-        for i, stream in enumerate(streams)
-        if any(each is not None for each in stream.game.rounds.features)
-    }
-    return {
-        "name": name,
-        "shape": asdict(model.shape),
-        "streams": [[plain_id(key), plain_id(horizon)] for key, horizon in order],
-        "records": distinct,
-        "record": [distinct.index(kind) for kind in kinds],
-        "features": features,
-    }
+def _in_order(streams: dict[StreamKey, Stream]) -> list[tuple[StreamKey, Stream]]:
+    return sorted(streams.items(), key=lambda each: json.dumps(plain_id(each[0])))
+
+
+def _plain_stream(item: tuple[StreamKey, Stream]) -> State:
+    key, stream = item
+    game, rounds = stream.game, stream.game.rounds
+    given = any(each is not None for each in rounds.features)
+    features = [features_to_json(each) for each in rounds.features] if given else []
+    header = {"key": plain_id(key), "features": features, "sizes": game.sizes, "fields": rounds.fields}
+    arrays = {name: getattr(rounds, name) for name in ("counters", "issued", "records")}
+    arrays |= {"errors": game.errors, "memory": game.memory, "counts": np.array([stream.rows, stream.step])}
+    return header, arrays | {"pending": stream.pending, "stamps": stream.stamps, "log": stream.log}
+
+
+def _plain_pool(item: tuple[tuple[str, PoolKey], PoolState]) -> State:
+    (model, (group, mirrored)), pool = item
+    plain, arrays = pool_to_plain(pool)
+    return {"key": [model, plain_id(group), mirrored], **plain}, arrays
 
 
 def _options(plain: dict[str, Any]) -> PanelOptions:
@@ -306,10 +310,9 @@ def _options(plain: dict[str, Any]) -> PanelOptions:
             single(side, "bound")
     if options.oracle is not None:
         oracle_from_plain(options.oracle)
-    if options.lag is not None and options.lag != BY_SERIES:
+    if options.lag is not None:
         stamps_of(options.lag, options.kind, "lag")
-    if options.issued_every is not None:
-        every(options.issued_every)
+    Timing(None, options.issued_every).checked()
     if options.payoff is not None:
         try:
             payoff_from_plain(options.payoff)
@@ -319,66 +322,31 @@ def _options(plain: dict[str, Any]) -> PanelOptions:
     return options
 
 
-def _model_streams(number: int, data: dict[str, Any], arrays: Arrays) -> ModelStreams:
-    model = ModelStreams(ForecastShape.from_plain(data["shape"]))
-    keys = [(id_from_plain(key), id_from_plain(horizon)) for key, horizon in data["streams"]]
-    names = ("counters", "memory", "issued", "records", "pending", "stamps", "log")
-    parts = zip(*(_unstack(arrays, f"{number}/{part}", len(keys)) for part in names), strict=True)
-    kinds = [(None if sizes is None else tuple(sizes), record_fields(fields)) for sizes, fields in data["records"]]
-    rows = [whole(count, "rows", 0, MOST_COUNTED) for count in arrays[f"{number}/rows"].tolist()]
-    steps = arrays[f"{number}/step"].tolist()
-    if len(steps) != len(keys) or not all(step == 0 or seasons_of(step) for step in steps):
-        raise ValueError("steps are not those of a calendar")
-    for i, (key, (counters, memory, issued, records, pending, stamps, log)) in enumerate(zip(keys, parts, strict=True)):
-        counters, count = counters.ravel(), len(pending)
-        if not (len(stamps) == len(log) and stamps.shape[1] == 3 and len(counters) == 5 and len(records) == count):
-            raise ValueError(f"the stream {key!r} has other shapes")
-        if log.shape[1] != LogColumn.ANSWERS + len(model.shape.outputs) or pending.shape[1] != PendingColumn.SKIPS + 1:
-            raise ValueError(f"the stream {key!r} has other shapes")
-        if not np.isin(pending[:, PendingColumn.SERIAL], log[:, LogColumn.SERIAL]).all():
-            raise ValueError(f"the stream {key!r} has forgotten a pending row")
-        if not np.isin(pending[:, PendingColumn.SKIPS], np.arange(LONGEST_SEASON + 1)).all():
-            raise ValueError(f"the stream {key!r} skips steps that cannot be")
-        if not np.isin(log[:, LogColumn.STATUS], REMEMBERED).all():
-            raise ValueError(f"the stream {key!r} has rows in no known state")
-        sizes, fields = kinds[data["record"][i]]
-        own = data["features"].get(str(i), [None] * count)
-        packed = PackedRounds(counters[:3], fields, records, issued.ravel(), [features_from_json(each) for each in own])
-        game = RunState(packed, counters[3:], memory.ravel(), sizes)
-        model.streams[key] = Stream(game, pending, stamps, log, rows[i], steps[i])
-    return model
-
-
-def _pool_header(number: int, name: tuple[str, PoolKey], pool: PoolState, arrays: Arrays) -> dict[str, Any]:
-    """A pool; its arrays are put among the others."""
-    plain, own = pool_to_plain(pool)
-    arrays.update({f"pool/{number}/{part}": array for part, array in own.items()})
-    model, (group, mirrored) = name
-    return {"model": model, "group": plain_id(group), "mirrored": mirrored, **plain}
-
-
-def _take_pool(content: PanelContent, number: int, data: dict[str, Any], arrays: Arrays) -> None:
-    """A pool from a file, or a reason why it is none."""
-    start = f"pool/{number}/"
-    own = {name.removeprefix(start): array for name, array in arrays.items() if name.startswith(start)}
-    if data["model"] not in content.models or not isinstance(data["mirrored"], bool):
-        raise ValueError(f"there is no model {short(data['model'])} for a pool")
-    content.pools[data["model"], (id_from_plain(data["group"]), data["mirrored"])] = pool_from_plain(data, own)
-
-
-def _stack(arrays: Arrays, name: str, parts: Sequence[NDArray[Any]]) -> None:
-    """Many arrays as one, and their shapes."""
-    # flat: a file with nothing else in it has no room for sides
-    arrays[f"{name}/shapes"] = np.array(
-        [side for part in parts for side in (*part.shape, *([1] * (2 - part.ndim)))], dtype=np.int64
-    )
-    arrays[name] = np.concatenate([part.ravel() for part in parts]) if parts else np.empty(0)
-
-
-def _unstack(arrays: Arrays, name: str, count: int) -> list[NDArray[Any]]:
-    """Many arrays from one, which `_stack` made."""
-    shapes, all_ = arrays[f"{name}/shapes"].reshape(-1, 2), arrays[name]
-    if len(shapes) != count or (shapes < 0).any() or int(shapes.prod(axis=1).sum()) != all_.size:
-        raise ValueError(f"{name} has other shapes")
-    cuts = [0, *np.cumsum(shapes.prod(axis=1)).tolist()]
-    return [all_[a:b].reshape(side).copy() for (a, b), side in zip(pairwise(cuts), shapes.tolist(), strict=True)]
+def _stream(header: dict[str, Any], arrays: Arrays, shape: ForecastShape) -> tuple[StreamKey, Stream]:
+    """A stream from its state, or a reason why it is none."""
+    key: Any = id_from_plain(header["key"])
+    series, horizon = key
+    pending, stamps, log, records = (arrays[name] for name in ("pending", "stamps", "log", "records"))
+    rows, step = arrays["counts"].tolist()
+    count, width = len(pending), LogColumn.ANSWERS + len(shape.outputs)
+    sides: dict[str, tuple[int, ...]] = {
+        "stamps": (len(log), 3),
+        "log": (len(log), width),
+        "pending": (count, PendingColumn.SKIPS + 1),
+    }
+    sides |= {"counters": (3,), "errors": (2,), "issued": (count,)}
+    if any(arrays[name].shape != side for name, side in sides.items()) or len(records) != count or records.ndim != 2:
+        raise ValueError(f"the stream {key!r} has other shapes")
+    if not np.isin(pending[:, PendingColumn.SERIAL], log[:, LogColumn.SERIAL]).all():
+        raise ValueError(f"the stream {key!r} has forgotten a pending row")
+    if not np.isin(pending[:, PendingColumn.SKIPS], np.arange(LONGEST_SEASON + 1)).all():
+        raise ValueError(f"the stream {key!r} skips steps that cannot be")
+    if not np.isin(log[:, LogColumn.STATUS], REMEMBERED).all():
+        raise ValueError(f"the stream {key!r} has rows in no known state")
+    if step != 0 and not seasons_of(step):
+        raise ValueError(f"the stream {key!r} has steps that are not those of a calendar")
+    features = [features_from_json(each) for each in header["features"]] or [None] * count
+    packed = PackedRounds(arrays["counters"], record_fields(header["fields"]), records, arrays["issued"], features)
+    sizes = None if header["sizes"] is None else tuple(header["sizes"])
+    game = RunState(packed, arrays["errors"], arrays["memory"], sizes)
+    return (series, horizon), Stream(game, pending, stamps, log, whole(rows, "rows", 0, MOST_COUNTED), step)

@@ -87,7 +87,7 @@ Progress = Callable[[str, float], None]
 
 @contextmanager
 def progress_bar(wanted: bool | Progress, total: int) -> Iterator[Callable[[int], None]]:
-    """Yield a progress callback; it uses rich if that is installed, else a line on stderr.
+    """Yield a progress callback; True writes a line on stderr.
 
     >>> shares = []
     >>> with progress_bar(lambda what, share: shares.append((what, share)), 4) as add:
@@ -97,14 +97,11 @@ def progress_bar(wanted: bool | Progress, total: int) -> Iterator[Callable[[int]
     [('recalibrating', 0.25), ('recalibrating', 1.0)]
     """
     count, total = 0, max(total, 1)
-    rich = _rich_bar(total) if wanted is True else None
 
     def add(more: int) -> None:
         nonlocal count
         count += more
-        if rich is not None:
-            rich.update(rich.task_ids[0], completed=count)
-        elif wanted is True:
+        if wanted is True:
             print(f"\r{count:,} of {total:,} forecasts", end="", file=sys.stderr, flush=True)
         elif callable(wanted):
             wanted("recalibrating", count / total)
@@ -112,21 +109,5 @@ def progress_bar(wanted: bool | Progress, total: int) -> Iterator[Callable[[int]
     try:
         yield add
     finally:
-        if rich is not None:
-            rich.stop()
-        elif wanted is True:
+        if wanted is True:
             print(file=sys.stderr, flush=True)
-
-
-def _rich_bar(total: int) -> Any:
-    """Started progress bar of rich; None if rich is not installed."""
-    try:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-    except ImportError:
-        return None
-    columns = (TextColumn("{task.completed:,.0f} of {task.total:,.0f} forecasts"), BarColumn())
-    bar = Progress(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True)
-    bar.start()
-    bar.add_task("", total=total)
-    return bar

@@ -9,7 +9,7 @@ from typing import Any
 
 from orcast.locks import GameLock, locked
 from orcast.streaming import snapshot
-from orcast.streaming.journal import HeldFile, Journal
+from orcast.streaming.journal import Journal
 from orcast.streaming.session import Session, StreamAnswer, StreamSettings
 from orcast.validation import short
 
@@ -20,14 +20,12 @@ FREE = ("levels", "remember")
 
 
 class DurableSession:
-    """A session with a state on the disk: a snapshot in FILE, and in FILE.journal each line taken since.
+    """A session with a state on the disk: a snapshot in FILE, and each later line in FILE.journal.
 
-    A line is in the journal before it is answered.  Whoever kills the process, at any moment, and starts it again on
-    the same file finds it as it was after the last line that is in the journal; that line may not have been
-    answered, and gets the same answer if it is sent again.
-
-    The order is what makes it safe: the snapshot says how many lines it has seen, is renamed into place in one step,
-    and only then is the journal cut.  Entries that a snapshot has already seen are left out.
+    A line is in the journal before it is answered.  A process that is killed at any moment and started again on the
+    same file continues after the last line of the journal.  If that line was not answered, it gets its answer when it
+    is sent again.  A snapshot holds the number of its lines and is renamed into place before the journal is cleared,
+    so entries that it has seen are skipped.
     """
 
     def __init__(
@@ -47,7 +45,7 @@ class DurableSession:
             self.path = self.path.resolve()
         if self.path.is_dir() or not self.path.absolute().parent.is_dir():
             raise ValueError(f"expected a file in an existing folder as state, got {short(str(path))}")
-        self.journal, self._held = Journal(f"{self.path}.journal", sync=sync), HeldFile()
+        self.journal = Journal(f"{self.path}.journal", sync=sync)
         try:
             self._open(wanted or {})
         except BaseException:
@@ -58,19 +56,17 @@ class DurableSession:
         snapshot.tidy(self.path)
         self.recovered = 0
         if self.path.exists():
-            self._held.hold(self.path)
             self.session, self.lines = snapshot.read(self.path)
-            self.session.strict = True
             self.saved, self._size = self.lines, self.path.stat().st_size
             self._replay()
             options = self._options(wanted)
             if options != self.session.options:
                 self.session.options = options
                 self.snapshot()
-        elif self.journal.size:
+        elif self.journal.entries():
             raise ValueError(f"expected a state file beside its journal, got the journal alone: {self.journal.path}")
         else:
-            self.session, self.lines = Session(StreamSettings(**wanted), strict=True), 0
+            self.session, self.lines = Session(StreamSettings(**wanted)), 0
             self.snapshot()
 
     def _replay(self) -> None:
@@ -124,13 +120,12 @@ class DurableSession:
     def snapshot(self) -> None:
         """Write the whole state, then cut the journal."""
         snapshot.write(self.path, self.session, self.lines)
-        self._held.hold(self.path)
         self.saved, self._size = self.lines, self.path.stat().st_size
         self.journal.clear()
 
     @locked
     def close(self, *, save: bool = True) -> None:
-        """Write what is new, and let others use the file."""
+        """Write a snapshot if there are new lines, and release the file."""
         try:
             if save and self.lines > self.saved:
                 self.snapshot()
@@ -138,6 +133,5 @@ class DurableSession:
             self.release()
 
     def release(self) -> None:
-        """Let others use the file, as the system does when a process dies."""
-        self._held.close()
+        """Release the file, as the system does when a process dies."""
         self.journal.close()

@@ -17,7 +17,7 @@ from orcast.validation import short
 
 Id = str | int | float | None
 
-KEYS = ("series", "id", "forecast", "y", "of", "x", "drop", "low", "high", "binary", "labels")
+KEYS = ("series", "id", "forecast", "y", "x", "drop", "low", "high", "binary", "labels")
 SETTINGS = ("low", "high", "binary", "labels")
 FORMS = (
     '{"0.1": 3, "0.9": 6}, {"mean": 4, "sd": 1}, {"members": [3, 4, 6]}, {"p": 0.7} or '
@@ -47,7 +47,6 @@ class StreamLine:
     id: Id
     forecast: LineForecast | None
     y: Any
-    of: Id
     x: dict[str, Any] | None
     drop: bool
     settings: dict[str, Any]
@@ -68,13 +67,12 @@ def read(text: bytes) -> StreamLine:
     for key in found:
         if key not in KEYS:
             raise ValueError(f"expected keys among {', '.join(KEYS)}, got {short(key)}")
-    series, id, of = found.get("series"), found.get("id"), found.get("of")
+    series, id = found.get("series"), found.get("id")
     if not (series is None or (isinstance(series, (str, int)) and not isinstance(series, bool))):
         raise TypeError(f"expected text or a whole number as series, got {short(series)}")
     if isinstance(series, str):
         limits.check("id_characters", len(series))
-    _check_id(id, "id")
-    _check_id(of, "of")
+    _check_id(id)
     drop = found.get("drop", False)
     if not isinstance(drop, bool):
         raise TypeError(f"expected true or false as drop, got {short(drop)}")
@@ -84,37 +82,26 @@ def read(text: bytes) -> StreamLine:
     forecast, y = found.get("forecast"), found.get("y")
     known = None if forecast is None else _parsed_forecast(forecast)
     settings = {key: found[key] for key in SETTINGS if found.get(key) is not None and found[key] is not False}
-    _check_parts(known, y, id, of, drop, settings)
-    content = json.dumps([forecast, y, of, x, settings], sort_keys=True)
-    return StreamLine(
-        series, id, known, y, of, x, drop, settings, blake2b(content.encode(), digest_size=12).hexdigest()
-    )
-
-
-def _check_parts(forecast: LineForecast | None, y: Any, id: Id, of: Id, drop: bool, settings: dict[str, Any]) -> None:
     if forecast is None and y is None and not drop and not settings:
         raise ValueError("expected a forecast, an outcome y, drop or bounds in a line, got none of them")
-    if drop and not (forecast is None and y is None):
-        raise ValueError("expected drop in a line of its own, got a forecast or an outcome y beside it")
-    if of is not None and (forecast is None or y is None):
-        raise ValueError('expected "of" where a forecast and the outcome y of an earlier round stand in one line, '
-                         'got it alone: "id" names the round of a lone y')  # fmt: skip
-    if of is not None and of == id:
-        raise ValueError(f"expected the id of an earlier round as of, got that of the forecast beside it, {short(id)}")
+    if (forecast is not None) + (y is not None) + drop > 1:
+        raise ValueError("expected a forecast, an outcome y or drop in a line of its own, got two of them")
+    content = json.dumps([forecast, y, x, settings], sort_keys=True)
+    return StreamLine(series, id, known, y, x, drop, settings, blake2b(content.encode(), digest_size=12).hexdigest())
 
 
-def _check_id(id: Any, what: str) -> None:
+def _check_id(id: Any) -> None:
     if id is None or (isinstance(id, (str, int)) and not isinstance(id, bool)):
         if isinstance(id, str):
             limits.check("id_characters", len(id))
         return
     if not isinstance(id, float) or not math.isfinite(id):
-        raise TypeError(f"expected text or a number as {what}, got {short(id)}")
+        raise TypeError(f"expected text or a number as id, got {short(id)}")
 
 
 def _parsed(text: bytes) -> dict[str, Any]:
     try:
-        found = limits.parsed_json(text.decode(), object_pairs_hook=_once)
+        found = limits.parsed_json(text.decode())
     except UnicodeDecodeError as reason:
         raise ValueError(f"expected a line in UTF-8, got another byte at place {reason.start + 1}") from None
     except json.JSONDecodeError as reason:
@@ -134,15 +121,6 @@ def _where(reason: json.JSONDecodeError) -> str:
     return f"{reason.msg[:1].lower()}{reason.msg[1:]} at place {reason.pos + 1}"
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise ValueError(f"expected each key once, got {short(twice)} twice")
-    return found
-
-
 # --- forecasts, in ---
 
 
@@ -160,7 +138,7 @@ def _quantiles(forecast: dict[str, Any]) -> LineForecast:
     levels = []
     for key in forecast:
         try:
-            levels.append(float(limits.check_number(key)))
+            levels.append(float(key))
         except ValueError:
             raise ValueError(f"expected a forecast such as {FORMS}, got the key {short(key)}") from None
     values = [_number(value, f"quantile {key}") for key, value in forecast.items()]

@@ -17,6 +17,8 @@ from orcast.streaming.durable_session import DurableSession
 from orcast.streaming.session import Session
 
 CHUNK = 2**16
+# Seconds after which a wait looks for signals.
+TURN = 0.5
 # Bad lines: what a line can be refused with.
 BAD = (ArithmeticError, MemoryError, RecursionError, TypeError, ValueError)
 
@@ -26,24 +28,17 @@ class Stopped(Exception):
 
 
 class Signals:
-    """Ctrl-C and SIGTERM: a line that is being worked on is finished first, a wait for the other side is given up."""
+    """Ctrl-C and SIGTERM: the current line is finished first, a wait for the other side ends."""
 
     def __init__(self) -> None:
         self.by: int | None = None
         self.waiting = False
         self._before: dict[int, Any] = {}
-        self._wakeup = -1
 
     def __enter__(self) -> Self:
-        self.pipe: tuple[int, int] | None = None
         if threading.current_thread() is threading.main_thread():
-            if sys.platform != "win32":  # where only a socket can be waited for
-                # a signal between two looks at it must still end a wait: it also writes to this pipe
-                self.pipe = os.pipe()
-                os.set_blocking(self.pipe[1], False)
-                self._wakeup = signal.set_wakeup_fd(self.pipe[1], warn_on_full_buffer=False)
             for number in (signal.SIGINT, signal.SIGTERM):
-                # whoever started it in the background had reasons to have Ctrl-C ignored
+                # a process in the background may have Ctrl-C ignored
                 if signal.getsignal(number) is not signal.SIG_IGN:
                     self._before[number] = signal.signal(number, self._note)
         return self
@@ -53,10 +48,6 @@ class Signals:
     ) -> None:
         for number, before in self._before.items():
             signal.signal(number, before)
-        if self.pipe is not None:
-            signal.set_wakeup_fd(self._wakeup)
-            for end in self.pipe:
-                os.close(end)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self.by = number
@@ -151,12 +142,14 @@ def _lines(source: int, signals: Signals) -> Iterator[bytes | None]:
 
 def _get(source: int, signals: Signals) -> bytes:
     while True:
-        if signals.pipe is not None:
-            select.select([source, signals.pipe[0]], [], [])
-        try:
-            return os.read(source, CHUNK)
-        except BlockingIOError:
-            continue
+        if signals.by is not None:
+            raise Stopped
+        # in turns: a signal may come just before a wait
+        if sys.platform == "win32" or select.select([source], [], [], TURN)[0]:
+            try:
+                return os.read(source, CHUNK)
+            except BlockingIOError:
+                continue
 
 
 def _put(sink: int, text: bytes, signals: Signals) -> None:

@@ -66,11 +66,10 @@ class StreamSettings:
         if (self.low is not None or self.high is not None) and (self.binary or self.labels):
             raise ValueError("expected bounds, binary or labels, got two of them")
         for level in self.levels:
-            told: object = limits.check_number(level) if isinstance(level, str) else level
+            told: object = level
             with suppress(ValueError):
-                told = float(told)  # type: ignore[arg-type]
-            number(told, "level", 0.0, 1.0)
-            if not 0.0 < float(level) < 1.0:
+                told = float(level)
+            if not 0.0 < number(told, "level", 0.0, 1.0) < 1.0:
                 raise ValueError(f"expected levels strictly between 0 and 1, got {level}")
         if len({float(level) for level in self.levels}) < len(self.levels):
             raise ValueError(f"expected different levels, got {', '.join(self.levels)}")
@@ -193,7 +192,6 @@ class Session(Locked):
     """
 
     options: StreamSettings = field(default_factory=StreamSettings)
-    strict: bool = False  # whether a repeat must never be mistaken for a new line
     series: dict[Name, SeriesSession] = field(default_factory=dict)
     settled: dict[tuple[Name, Id], Settled] = field(default_factory=dict)
     pool: Pool | None = None
@@ -213,18 +211,16 @@ class Session(Locked):
         if again is not None:
             return StreamAnswer(again, False)
         series = self._series(read)
-        of, y = self._outcome(read, series)
-        coarse = read.forecast is not None and self._check_forecast(read.forecast, read, series)
+        y = self._outcome(read, series)
+        fields: dict[str, Any] = {"space": _plain(series.space)} if read.settings else {}
+        if read.forecast is not None:
+            if self._check_forecast(read.forecast, read, series):
+                fields["beyond_doubles"] = True
+            return StreamAnswer(self._predict(read.forecast, read, series, fields), True)
         if read.drop:
             fields = self._drop(read, series)
-        else:
-            fields = {"space": _plain(series.space)} if read.settings else {}
-            # the outcome first: it is of an earlier round, and the forecast should know it
-            settled = {} if y is None else self._settle(read, series, of, y)
-            if read.forecast is not None:
-                fields |= settled | ({"beyond_doubles": True} if coarse else {})
-                return StreamAnswer(self._predict(read.forecast, read, series, fields), True)
-            fields |= settled
+        elif y is not None:
+            fields |= self._settle(read, series, y)
         fresh = read.series not in self.series
         self.series[read.series] = series
         answer = protocol.to_line({**_name(read.series, read.id), **fields})
@@ -314,35 +310,25 @@ class Session(Locked):
             raise ValueError(f'expected "x": {{"{key}": ...}} beside a forecast (--by {key}), got none')
         return {key: line.x[key]}
 
-    def _outcome(self, line: StreamLine, series: SeriesSession) -> tuple[Id, Any]:
-        """Which round the outcome of a line is of, and the outcome; None if there is none."""
+    def _outcome(self, line: StreamLine, series: SeriesSession) -> Any:
+        """Outcome of a line as the space has it; None if there is none.  Its round must be pending."""
         if line.y is None and not line.drop:
-            return None, None
-        of = line.id
-        if line.forecast is not None:
-            of = self._earlier(line, series)
-        if of not in series.pending:
-            over = self.settled.get((line.series, of)) if of is not None else series.last
-            raise ValueError(_not_pending(of, over, series, line))
-        return of, None if line.drop else _canonical(line.y, series)
-
-    def _earlier(self, line: StreamLine, series: SeriesSession) -> Id:
-        """The round that an outcome beside a forecast is of."""
-        if line.id is None and self.strict:
-            raise ValueError("expected an id in a line with both a forecast and an outcome y, got none: "
-                             "with --state a repeat must be told from a new line")  # fmt: skip
-        if line.id is None or line.of is not None:
-            return line.of
-        if len(series.pending) > 1:
-            raise ValueError(f'expected "of", the id of the round that y belongs to, got none while '
-                             f"{len(series.pending)} rounds are pending")  # fmt: skip
-        return next(iter(series.pending), None)
+            return None
+        if line.id not in series.pending:
+            what = "drop" if line.drop else "the outcome"
+            if line.id is None:
+                count = len(series.pending)
+                raise ValueError(
+                    f"expected {what} with the id of its round, got none ({count} rounds with an id are pending)"
+                )
+            raise ValueError(f"expected {what} of a pending round, got the id {short(line.id)}")
+        return None if line.drop else _canonical(line.y, series)
 
     # --- what changes
-    def _settle(self, line: StreamLine, series: SeriesSession, of: Id, y: Any) -> dict[str, Any]:
-        issued = series.issued(of)
+    def _settle(self, line: StreamLine, series: SeriesSession, y: Any) -> dict[str, Any]:
+        issued = series.issued(line.id)
         shown = series.space.value(y) if isinstance(series.space, Labels) else y
-        series.game.update(shown, id=of)
+        series.game.update(shown, id=line.id)
         guarantee = series.game.guarantee
         fields = {
             "y": shown,
@@ -354,8 +340,8 @@ class Session(Locked):
                 **_excess(guarantee),
             },
         }
-        self._remember(line.series, of, issued, y, fields)
-        return {"of": of, **fields} if line.forecast is not None and of is not None else fields
+        self._remember(line.series, line.id, issued, y, fields)
+        return fields
 
     def _drop(self, line: StreamLine, series: SeriesSession) -> dict[str, Any]:
         issued = series.issued(line.id)
@@ -422,9 +408,7 @@ def _unnamed_again(line: StreamLine, series: SeriesSession) -> bytes | None:
     """A line without an id is a repeat if it could be nothing else."""
     issued = series.issued(None)
     if line.forecast is not None:
-        if issued is None or line.y is not None or issued.digest != line.digest:
-            return None
-        return issued.answer.encode()
+        return issued.answer.encode() if issued is not None and issued.digest == line.digest else None
     if issued is not None or series.last is None or not (line.drop or line.y is not None):
         return None
     return _closed_again(line, series, series.last, "the last round")
@@ -447,20 +431,6 @@ def _closed_again(line: StreamLine, series: SeriesSession, over: Settled, which:
 
 def _shown(y: Any, series: SeriesSession) -> str:
     return repr(series.space.value(y) if isinstance(series.space, Labels) else y)
-
-
-def _not_pending(of: Id, over: Settled | None, series: SeriesSession, line: StreamLine) -> str:
-    what = "drop" if line.drop else "the outcome"
-    if line.forecast is not None and of is None and line.of is None:
-        return (f"expected {what} of an earlier round beside a forecast, got a series in which none is pending: "
-                "send the outcome of a forecast in a later line")  # fmt: skip
-    if over is not None:
-        end = "was dropped" if over.y is None else f"was settled with {_shown(over.y, series)}"
-        return f"expected {what} of a pending round, got that of {short(of)}, which {end}"
-    if of is None:
-        count = len(series.pending)
-        return f"expected {what} with the id of its round, got none ({count} rounds with an id are pending)"
-    return f"expected {what} of a pending round, got the id {short(of)}"
 
 
 def _canonical(y: Any, series: SeriesSession) -> Any:

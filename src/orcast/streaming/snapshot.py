@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import glob
-import math
 import os
 import re
-from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from orcast import persistence
+from orcast.packed import pack, unpack
 from orcast.persistence import inside
 from orcast.pool import Pool
 from orcast.rounds import MOST_COUNTED
 from orcast.spaces import Labels, Space, space_from_plain
 from orcast.spaces.base import single, whole
-from orcast.streaming.session import IssuedAnswer, SeriesSession, Session, Settled, State, StreamSettings
+from orcast.streaming.session import IssuedAnswer, SeriesSession, Session, Settled, StreamSettings
 from orcast.validation import short
 
 CLASS = "Stream"
@@ -33,7 +31,7 @@ Arrays = dict[str, NDArray[Any]]
 
 def write(path: str | os.PathLike[str], session: Session, lines: int) -> None:
     """Write a session that has taken so many lines; a reader sees the old file or the new one, never a part."""
-    games, arrays = pack(series.state() for series in session.series.values())
+    games, arrays = pack((series.state() for series in session.series.values()), OWN)
     header = {
         "class": CLASS,
         "lines": lines,
@@ -49,10 +47,7 @@ def write(path: str | os.PathLike[str], session: Session, lines: int) -> None:
 
 def read(path: str | os.PathLike[str]) -> tuple[Session, int]:
     """The session in a file and how many lines it had taken; refuses what it cannot read, in one sentence."""
-    header, arrays = persistence.read(path)
-    if header.get("class") != CLASS:
-        raise ValueError(f"expected the state of a stream, got that of a {header.get('class')}: {path}")
-    try:
+    with persistence.reading(path, CLASS) as (header, arrays):
         options = dict(header["options"])
         for key in ("labels", "levels"):
             options[key] = tuple(options[key])
@@ -62,7 +57,7 @@ def read(path: str | os.PathLike[str]) -> tuple[Session, int]:
         pool = Pool.from_arrays(inside(arrays, POOL)) if settings.pool else None
         session = Session(settings, pool=pool)
         seen: set[int] = set()
-        states, kinds = unpack(header["games"], arrays), header["games"]["kind"]
+        states, kinds = unpack(header["games"], arrays, OWN), header["games"]["kind"]
         for (name, last), state, kind in zip(header["series"], states, kinds, strict=True):
             series = SeriesSession(space_from_plain(state[0]["space"]), None, state, pool)
             series.last = None if last is None else _settled(*last)
@@ -82,8 +77,6 @@ def read(path: str | os.PathLike[str]) -> tuple[Session, int]:
             if each is not None and each.y is not None:
                 _check_settled(each.y, session.series[name].space)
         return session, whole(header["lines"], "lines", 0, MOST_COUNTED)
-    except persistence.UNREADABLE as reason:
-        raise persistence.unusable(reason, path) from reason
 
 
 def tidy(path: Path) -> None:
@@ -118,78 +111,3 @@ def _check_settled(y: Any, space: Space) -> None:
 def _settled(digest: str, answer: str, y: Any, closing: str) -> Settled:
     _check_texts(digest, answer, closing)
     return Settled(digest, answer, y, closing.encode())
-
-
-# --- many games ---
-
-
-def pack(states: Iterable[State]) -> tuple[dict[str, Any], Arrays]:
-    """States as one header and two long arrays: what games share is written once.
-
-    >>> import orcast as oc
-    >>> from orcast.persistence import state_of
-    >>> games = [oc.Recalibrator(oc.Interval(0, 1)) for _ in range(3)]
-    >>> header, arrays = pack(state_of(game, "Recalibrator") for game in games)
-    >>> len(header["kinds"]), len(header["own"]), sorted(arrays)
-    (1, 3, ['floats', 'wholes'])
-    >>> state = next(unpack(header, arrays))
-    >>> state[0] == state_of(games[0], "Recalibrator")[0]
-    True
-    """
-    kinds: dict[str, int] = {}
-    shapes: dict[tuple[Any, ...], int] = {}
-    shared: list[dict[str, Any]] = []
-    header: dict[str, Any] = {"kind": [], "own": [], "shape": []}
-    floats: list[NDArray[Any]] = []
-    wholes: list[NDArray[Any]] = []
-    for state, arrays in states:
-        common = {key: value for key, value in state.items() if key not in OWN}
-        kind = repr(common)
-        if kind not in kinds:
-            kinds[kind] = len(shared)
-            shared.append(common)
-        header["kind"].append(kinds[kind])
-        header["own"].append([state[key] for key in OWN])
-        header["shape"].append([shapes.setdefault(shape, len(shapes)) for shape in _shapes(arrays)])
-        for array in arrays.values():
-            (wholes if array.dtype.kind == "i" else floats).append(array.ravel())
-    return (
-        {**header, "kinds": shared, "shapes": [list(shape) for shape in shapes]},
-        {"floats": _joined(floats, np.float64), "wholes": _joined(wholes, np.int64)},
-    )
-
-
-def _joined(parts: list[NDArray[Any]], kind: Any) -> NDArray[Any]:
-    return np.concatenate(parts, dtype=kind) if parts else np.empty(0, dtype=kind)
-
-
-def _shapes(arrays: Arrays) -> list[tuple[Any, ...]]:
-    """Names, kinds and shapes: of the memory, and of each pending round, whose number is left out."""
-    parts: dict[str, list[Any]] = {}
-    for name, array in arrays.items():
-        head, _, field = name.partition("/")
-        number = ""
-        if head == "pending":
-            number, _, field = field.partition("/")
-        parts.setdefault(head + number, [head]).append((field, array.dtype.kind, array.shape))
-    return [tuple(part) for part in parts.values()]
-
-
-def unpack(header: dict[str, Any], arrays: Arrays) -> Iterable[State]:
-    """The inverse of `pack`; the arrays of a state are parts of the long ones."""
-    at = {"f": 0, "i": 0}
-    long = {"f": arrays["floats"], "i": arrays["wholes"]}
-    for kind, own, shapes in zip(header["kind"], header["own"], header["shape"], strict=True):
-        state = {**header["kinds"][kind], **dict(zip(OWN, own, strict=True))}
-        own_arrays: Arrays = {}
-        for number, shape in enumerate(shapes):
-            head, *fields = header["shapes"][shape]
-            for field, code, sides in fields:
-                count = math.prod(sides)
-                part = long[code][at[code] : at[code] + count]
-                at[code] += count
-                name = f"memory/{field}" if head == "memory" else f"pending/{number - 1}/{field}"
-                own_arrays[name] = part.reshape(sides)
-        yield state, own_arrays
-    if any(at[code] != array.size for code, array in long.items()):
-        raise ValueError("numbers of no series are left over")
