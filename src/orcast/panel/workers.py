@@ -87,7 +87,7 @@ Progress = Callable[[str, float], None]
 
 @contextmanager
 def progress_bar(wanted: bool | Progress, total: int) -> Iterator[Callable[[int], None]]:
-    """Yield a progress callback; True writes a line on stderr.
+    """Yield a progress callback; True draws a bar on stderr.
 
     >>> shares = []
     >>> with progress_bar(lambda what, share: shares.append((what, share)), 4) as add:
@@ -102,7 +102,9 @@ def progress_bar(wanted: bool | Progress, total: int) -> Iterator[Callable[[int]
         nonlocal count
         count += more
         if wanted is True:
-            print(f"\r{count:,} of {total:,} forecasts", end="", file=sys.stderr, flush=True)
+            filled = 30 * count // total
+            bar = "#" * filled + "." * (30 - filled)
+            print(f"\r[{bar}] {count:,} of {total:,} forecasts", end="", file=sys.stderr, flush=True)
         elif callable(wanted):
             wanted("recalibrating", count / total)
 
