@@ -14,8 +14,8 @@ from hypothesis import given, settings
 
 import orcast as oc
 from helpers import SENTENCE
-from orcast.kernels.tracker import skip_steps
 from orcast.integrations.nixtla import recalibrate
+from orcast.kernels.tracker import skip_steps
 
 LEVEL = [80, 95]
 SAID = {"ETS": 50.0, "ETS-lo-90": 45.0, "ETS-hi-90": 55.0}
