@@ -26,7 +26,7 @@ export ORCAST_BUILD ?= compiled
 BUILD := setup.py -q build_ext --inplace --build-lib build/inplace --build-temp build/temp
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build test test-all test-checked test-cpus test-pandas3 test-lowest test-newest coverage bench docs licences dist lint types format hooks clean
+.PHONY: help demo build test test-all test-checked test-pandas3 test-lowest test-newest coverage bench docs licences dist lint types format hooks clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -94,10 +94,6 @@ test-all: lint types build  ## the gate and the slow tests, with more random exa
 
 test-checked: build  ## the tests of the kernels, compiled with AddressSanitizer and bounds checks
 	@$(BIN)/python tests/checked.py
-
-# SHORT=1 is the part for the gate: few tests, in one process
-test-cpus: build  ## what depends on numbers, as other processors compute it
-	@$(BIN)/python tests/cpus.py $(if $(SHORT),--short,$(CORES))
 
 test-pandas3: $(PANDAS)/.ready  ## what touches data frames, with pandas 3
 	@$(PANDAS)/bin/python $(BUILD)

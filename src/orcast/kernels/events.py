@@ -31,7 +31,7 @@ class Stream:
     experts : quantiles of the new forecasts, flat; empty for points
     reach : lowest and highest quantile of a point that is used
     contexts : contexts of the new forecasts, flat
-    levels, widths, level_set : sets of levels to be read (flat, `set_width` each), their sizes, the set of each forecast
+    levels, widths, level_set : sets of levels to be read (flat, `set_width` each), their sizes, set of each forecast
     signals : what streams receive from a pool, flat, `signal_width` each
     coins : random numbers of the forecasts to come, in the order of issue; empty for none
     counters : COUNTERS
@@ -134,8 +134,8 @@ def certificate_of(rules, stream, place):
 def promised_bound(account, growth, count, root, bound, promised):
     """Bound on the miscalibration after a round, whichever of `count` pending rounds are settled before it.
 
-    If k of them are, the budget has grown by their own bounds and by the cross terms of their delays (`growth`); those k
-    count that make it grow most. The excess of certificates that did not hold is not part of it.
+    If k of them are, the budget has grown by their own bounds and by the cross terms of their delays (`growth`); those
+    k count that make it grow most. The excess of certificates that did not hold is not part of it.
     """
     sort(growth, count)
     budget = max(account.budget - account.excess, 0.0) + bound

@@ -2,9 +2,9 @@
 
 # --- ledger
 # budget: credit, B_1 + ... + B_T, allowances for delay and the excess of rounds that did not hold; rounds: outcomes
-# settled; held: of these, rounds whose certificate held; excess: what of the budget was added because a certificate did
-# not hold; roots: sum of the sizes that the settled payoffs may have; delay: sum over the settled rounds of the outcomes
-# settled between forecast and outcome; weight: rounds, discounted as the payoffs are.
+# settled; held: of these, rounds whose certificate held; excess: what of the budget was added because a certificate
+# did not hold; roots: sum of the sizes that the settled payoffs may have; delay: sum over the settled rounds of the
+# outcomes settled between forecast and outcome; weight: rounds, discounted as the payoffs are.
 ACCOUNT = ("budget", "rounds", "held", "excess", "roots", "delay", "weight")
 # count: discounted sum of the contexts; excess: what was added because the group exceeded its budget.
 GROUP_ACCOUNT = ("budget", "count", "excess")
@@ -25,8 +25,8 @@ CERTIFICATE = (
 )
 # Log of a round that is run in a batch: mean and sd are those of the nearest normal.
 ROUND_LOG = ("holds", "promised", "miscalibration", "mean", "sd", "excess")
-# Counters of a stream beside its memory: rounds so far, usual lag (nan before any), slack reserved by the pending rounds,
-# sum and number of the absolute errors of point forecasts.
+# Counters of a stream beside its memory: rounds so far, usual lag (nan before any), slack reserved by the pending
+# rounds, sum and number of the absolute errors of point forecasts.
 COUNTERS = ("issued", "lag", "reserved", "error_sum", "error_count")
 # Kinds of events; the entry of a skip is a number of steps of the calendar without a round.
 PREDICT, SETTLE, DROP, SKIP = 0, 1, 2, 3
@@ -36,9 +36,9 @@ LAG_RATE = 0.05
 COUNTS = ("spread", "weight", "without")
 
 # --- rounds on ordered spaces
-# cells: their number; last_context: 2 u - 1 for the last PIT u; pending: outcomes outstanding at the forecast; low, high:
-# window to which outcomes are clipped; regular: 1 if no cells were merged or cut; smallest_slope: of the base quantiles;
-# coin: number in (0, 1) if quantiles are randomised, else 0.
+# cells: their number; last_context: 2 u - 1 for the last PIT u; pending: outcomes outstanding at the forecast; low,
+# high: window to which outcomes are clipped; regular: 1 if no cells were merged or cut; smallest_slope: of the base
+# quantiles; coin: number in (0, 1) if quantiles are randomised, else 0.
 INFO = (
     "cells",
     "last_context",
@@ -53,7 +53,7 @@ INFO = (
     "smallest_slope",
     "coin",
 )
-# crps, squared_error: discounted sums, count: their weight; excesses: sums of our score minus the expert's over `rounds`.
+# crps, squared_error: discounted sums, count: their weight; excesses: sums of our score minus the expert's in `rounds`.
 RIVAL = ("crps", "squared_error", "count", "crps_excess", "mse_excess", "rounds")
 # behind: discounted sum of the expert's pinball loss minus the pool's at a level, squares: of the squares.
 EXPERT_LOSS = ("behind", "squares")

@@ -1,6 +1,6 @@
 """Rounds on an ordered space: predict, update, and whole histories.
 
-    experts --pool, groups, correction--> corrected expert --cells--> prior --PIT members--> mix --last layer--> forecast
+    experts --pool, groups, correction--> corrected --cells--> prior --PIT members--> mix --last layer--> forecast
 
 Only the last layer touches the ledger and its guarantee (docs/theory.md).
 """
@@ -73,8 +73,8 @@ def usual_loss(statistics):
 def log_weight(behind, squares):
     """Distance of an expert's log weight at a level from the pool's.
 
-    The sum of its losses beyond the pool's over the root of the sum of squares: evidence counts by its variance, so that
-    each level has a rate of its own (Wintenberger 2017, Bernstein online aggregation).
+    The sum of its losses beyond the pool's over the root of the sum of squares: evidence counts by its variance, so
+    that each level has a rate of its own (Wintenberger 2017, Bernstein online aggregation).
     """
     if squares == 0.0:
         return 0.0
