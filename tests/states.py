@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import math
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator
@@ -38,6 +39,7 @@ class Saved:
     kind: str = "game"  # "game", "stream" or "steps"
     steps: tuple[Any, ...] = ()  # features of a game, lines of a stream, or functions of what was loaded
     journal: bytes | None = None
+    fields: tuple[slice, ...] = ()  # places of the fields in the row of a pending round
 
 
 # --- functions that a state does not hold
@@ -118,11 +120,14 @@ def _game(name: str, make: Callable[[], Any], pairs: list[tuple[Any, Any]], *, x
         game.update(pairs[t % len(pairs)][1])
     for t, id in enumerate(ids):
         predict(ROUNDS + t, id=id)
+    record = game.rounds.find(ids[0]).record
+    places = getattr(record, "round", record).rules.round_places.values()
+    fields = tuple(slice(at, at + math.prod(shape)) for at, shape in places if math.prod(shape))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "state.orcast"
         game.save(path)
-        load = partial(type(game).load, **given)
-        return Saved(name, path.read_bytes(), load, steps=tuple(map(_features, range(8))) if x else ())
+        load, steps = partial(type(game).load, **given), tuple(map(_features, range(8))) if x else ()
+        return Saved(name, path.read_bytes(), load, steps=steps, fields=fields)
 
 
 def _games() -> Iterator[Callable[[], Saved]]:
