@@ -93,12 +93,17 @@ def test_predict_changes_nothing_but_the_waiting_rounds(make: Callable[..., Game
 
 
 def test_a_forecast_does_not_change_once_it_is_issued(make: Callable[..., Game]) -> None:
-    game = played(make(), 0, 10)
-    p = game.predict(expert(10))
-    before = p.to_plain()
+    """Its parts are computed when they are read: after later rounds they are what they were before the outcome."""
+    game, twin = played(make(), 0, 10), played(make(), 0, 10)
+    late, p = game.predict(expert(10)), twin.predict(expert(10))
+    cells, quantiles, reasons, half_space = p.to_plain(), p.quantile([0.1, 0.9]), p.explain(), p.certificate.half_space
     game.update(outcome(10))
     played(game, 11, 20)
-    assert p.to_plain() == before
+    assert late.certificate.half_space == half_space
+    assert late.explain() == reasons
+    assert late.quantile([0.1, 0.9]).tolist() == quantiles.tolist()
+    assert late.to_plain() == cells
+    assert late.certificate == p.certificate
 
 
 def test_a_second_unnamed_forecast_replaces_the_first(make: Callable[..., Game], tmp_path: Path) -> None:
