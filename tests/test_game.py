@@ -275,7 +275,7 @@ def test_memory_does_not_grow(make: Callable[..., Game], tmp_path: Path) -> None
     assert deep <= 64 * 1024
 
 
-def test_what_waited_is_forgotten(make: Callable[..., Game]) -> None:
+def test_settled_and_dropped_rounds_free_their_memory(make: Callable[..., Game]) -> None:
     game = played(make(), 0, 10)
     before = deep_size(game)
     for t in range(50):
