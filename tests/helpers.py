@@ -256,14 +256,6 @@ def record_of(game: oc.Forecaster | oc.Recalibrator, id: object = None) -> Round
     return game.rounds.find(id).record
 
 
-def one_by_one(game: oc.Recalibrator, experts: Iterable[object], outcomes: Iterable[float]) -> list[oc.Forecast]:
-    played = []
-    for expert, y in zip(experts, outcomes, strict=True):
-        played.append(game.predict(expert))
-        game.update(y)
-    return played
-
-
 def in_batches(
     game: oc.Recalibrator, experts: Iterable[object], outcomes: Vector, levels: Vector, *, batch: int, late: int
 ) -> Vector:

@@ -111,7 +111,7 @@ def test_crossing_is_said_once_for_each_recalibrator(tmp_path) -> None:  # type:
 # --- Normal, (point, scale) ---
 
 
-def test_what_lies_beyond_a_bound_is_moved_to_it() -> None:
+def test_values_beyond_a_bound_are_moved_to_it() -> None:
     assert quantiles(oc.Normal(2, 8)) == pytest.approx(np.clip(2 + 8 * Z, 0, 100).tolist())
     assert set(quantiles(oc.Normal(1e9, 1))) == {100.0}
     assert set(quantiles(oc.Normal(-1e300, 0))) == {0.0}
@@ -203,7 +203,7 @@ def test_a_table_is_its_rows(percents: set[int], rounds: int, random) -> None:  
         (["a", "b"], [[1.0, 2.0]]),
     ],
 )
-def test_what_is_no_table_is_refused_in_a_sentence(levels: object, table: object) -> None:
+def test_invalid_quantile_table_is_rejected(levels: object, table: object) -> None:
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
         expert_table(levels, table, SPACE)  # type: ignore[arg-type]
 
@@ -248,7 +248,7 @@ NOT_FORECASTS: dict[str, Callable[[], object]] = {
 
 
 @pytest.mark.parametrize("make", NOT_FORECASTS.values(), ids=NOT_FORECASTS)
-def test_what_is_no_forecast_is_refused_in_a_sentence(make: Callable[[], object]) -> None:
+def test_invalid_forecast_is_rejected(make: Callable[[], object]) -> None:
     recal = oc.Recalibrator(SPACE)
     with pytest.raises((TypeError, ValueError), match=SENTENCE) as caught:
         recal.predict(make())

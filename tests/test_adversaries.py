@@ -106,7 +106,7 @@ def test_one_group_alone_is_attacked(where: str) -> None:
     assert sizes.pop("M") > 2.0 * max(sizes.values())
 
 
-def test_who_counts_hard_beats_every_density_but_not_what_is_settled() -> None:
+def test_hard_indicators_can_be_attacked_smoothed_ones_cannot() -> None:
     adversary = HardGreedy()
     game = played(SPACES["interval"], adversary, 100, oc.Committee())
     assert game.guarantee.held == 1.0

@@ -144,7 +144,7 @@ def wobbly(y: float) -> float:
     return (y + 0.1) - y
 
 
-def test_what_is_not_monotone_or_negative_is_refused() -> None:
+def test_negative_or_non_monotone_values_are_rejected() -> None:
     check = ValueCheck(lambda y: abs(y - 0.5), 2)
     before = dict(vars(check))
     for call in (

@@ -312,7 +312,7 @@ def test_no_forecast_of_a_point(forecast: object) -> None:
     [[[]], [[1, 2], [3]], [[1, float("nan")]], [["a", "b"]], np.zeros((2, 2, 2)), np.zeros((0, 2)), [[[1]]], [[1], 2]],
     ids=shown,
 )
-def test_what_is_no_ensemble(members: object) -> None:
+def test_invalid_ensemble_is_rejected(members: object) -> None:
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
         Ensemble(members)  # type: ignore[arg-type]
 

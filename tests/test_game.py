@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import orcast as oc
-from helpers import SENTENCE, engine_of, one_by_one
+from helpers import SENTENCE, engine_of
 
 SPACE = oc.Interval(0, 1)
 Game = oc.Forecaster | oc.Recalibrator
@@ -93,12 +93,17 @@ def test_predict_changes_nothing_but_the_waiting_rounds(make: Callable[..., Game
 
 
 def test_a_forecast_does_not_change_once_it_is_issued(make: Callable[..., Game]) -> None:
-    game = played(make(), 0, 10)
-    p = game.predict(expert(10))
-    before = p.to_plain()
+    """Its parts are computed when they are read: after later rounds they are what they were before the outcome."""
+    game, twin = played(make(), 0, 10), played(make(), 0, 10)
+    late, p = game.predict(expert(10)), twin.predict(expert(10))
+    cells, quantiles, reasons, half_space = p.to_plain(), p.quantile([0.1, 0.9]), p.explain(), p.certificate.half_space
     game.update(outcome(10))
     played(game, 11, 20)
-    assert p.to_plain() == before
+    assert late.certificate.half_space == half_space
+    assert late.explain() == reasons
+    assert late.quantile([0.1, 0.9]).tolist() == quantiles.tolist()
+    assert late.to_plain() == cells
+    assert late.certificate == p.certificate
 
 
 def test_a_second_unnamed_forecast_replaces_the_first(make: Callable[..., Game], tmp_path: Path) -> None:
@@ -270,7 +275,7 @@ def test_memory_does_not_grow(make: Callable[..., Game], tmp_path: Path) -> None
     assert deep <= 64 * 1024
 
 
-def test_what_waited_is_forgotten(make: Callable[..., Game]) -> None:
+def test_settled_and_dropped_rounds_free_their_memory(make: Callable[..., Game]) -> None:
     game = played(make(), 0, 10)
     before = deep_size(game)
     for t in range(50):
@@ -305,28 +310,6 @@ def test_copies_go_on_as_the_original_does(
     before = state(game, tmp_path)
     played(twin, 40, 45)
     assert state(game, tmp_path) == before
-
-
-# --- many rounds at once ---
-
-
-@pytest.mark.parametrize("name", WITH_EXPERT)
-def test_run_is_predict_and_update_bit_for_bit(name: str, tmp_path: Path) -> None:
-    slow, fast = GAMES[name](), GAMES[name]()
-    experts, outcomes = [expert(t) for t in range(200)], [outcome(t) for t in range(200)]
-    experts[50] = oc.Normal(0.3, 0.0)  # atoms on the way
-    experts[120] = oc.Normal(0.0, 0.0)
-    levels = [0.05, 0.5, 0.95]
-    forecasts = one_by_one(slow, experts, outcomes)
-    quantiles = fast.run(experts, outcomes, at=levels)
-    assert quantiles.shape == (200, 3)
-    assert quantiles == pytest.approx(np.array([p.quantile(levels) for p in forecasts]), abs=1e-12)
-    assert state(fast, tmp_path) == state(slow, tmp_path)
-    # and what comes next is the same too, late outcomes included
-    for game in (slow, fast):
-        for t in range(200, 210):
-            game.predict(expert(t), id=t)
-    assert state(fast, tmp_path) == state(slow, tmp_path)
 
 
 # --- what is told ---
@@ -435,7 +418,14 @@ def test_run_wants_no_waiting_rounds() -> None:
 # --- whole histories on other spaces, and with features ---
 
 HOURS = oc.by("hour", values=range(3))
-RUNS: dict[str, tuple[object, object, object]] = {
+# Space, payoff, whether features are needed, options.
+RUNS: dict[str, tuple[Any, ...]] = {
+    "interval": (SPACE, None, None),
+    "equilibrium": (SPACE, None, None, {"oracle": oc.Equilibrium()}),
+    "quantiles": (SPACE, oc.QuantileCalibration([0.1, 0.5, 0.9]), None),
+    "forgetting": (SPACE, None, None, {"memory": 20}),
+    "coins": (SPACE, None, None, {"randomised": 7}),
+    "half line": (oc.HalfLine(0), None, None),
     "binary": (oc.Binary(), None, None),
     "binary by hour": (oc.Binary(), oc.BinaryCalibration(context=HOURS) + oc.NoRegret(oc.Brier()), "hour"),
     "binary by level": (oc.Binary(), oc.BinaryCalibration(context=oc.by_expert("level", edges=[0.5])), None),
@@ -460,8 +450,10 @@ RUNS: dict[str, tuple[object, object, object]] = {
 
 def history(space: object, rounds: int) -> tuple[list[object], list[object]]:
     rng = np.random.default_rng(0)
-    if isinstance(space, (oc.Interval, oc.Line)):
-        return [expert(t) for t in range(rounds)], [outcome(t) for t in range(rounds)]
+    if isinstance(space, oc.spaces.OrderedSpace):
+        experts: list[object] = [expert(t) for t in range(rounds)]
+        experts[rounds // 3], experts[rounds // 2] = oc.Normal(0.3, 0.0), oc.Normal(0.0, 0.0)  # atoms
+        return experts, [outcome(t) for t in range(rounds)]
     if isinstance(space, oc.Binary):
         return list(rng.random(rounds)), [int(y) for y in rng.integers(2, size=rounds)]
     masses = [rng.dirichlet(np.ones(space.cells)) for _ in range(rounds)]  # type: ignore[attr-defined]
@@ -469,24 +461,33 @@ def history(space: object, rounds: int) -> tuple[list[object], list[object]]:
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_run_is_predict_and_update_bit_for_bit_everywhere(name: str, tmp_path: Path) -> None:
-    space, payoff, feature = RUNS[name]
-    slow, fast = oc.Recalibrator(space, payoff), oc.Recalibrator(space, payoff)  # type: ignore[arg-type]
-    experts, outcomes = history(space, 30)
-    x = [{"hour": t % 3} for t in range(30)] if feature else None
-    rows = []
+def test_play_is_predict_and_update_bit_for_bit(name: str, tmp_path: Path) -> None:
+    """Forecasts, their log, the state after them, and rounds that follow with late outcomes."""
+    space, payoff, feature, *options = RUNS[name]
+    slow, fast = (oc.Recalibrator(space, payoff, **(options[0] if options else {})) for _ in range(2))
+    ordered, levels, rounds = isinstance(space, oc.spaces.OrderedSpace), [0.05, 0.5, 0.95], 60
+    experts, outcomes = history(space, rounds)
+    x = [{"hour": t % 3} for t in range(rounds)] if feature else None
+    found = fast.play(experts, outcomes, x=x, at=levels)
     for t, (forecast, y) in enumerate(zip(experts, outcomes, strict=True)):
         p = slow.predict(forecast, x=None if x is None else x[t])
-        if isinstance(space, (oc.Interval, oc.Line)):
-            rows.append(p.quantile([0.1, 0.5, 0.9]))
-        else:
-            rows.append(p.probability() if isinstance(space, oc.Binary) else p.mass)
+        row = p.quantile(levels) if ordered else p.probability() if isinstance(space, oc.Binary) else p.mass
+        assert np.array_equal(found.rows[t], row)
+        assert (found.holds[t], found.promised[t]) == (p.certificate.holds, p.certificate.promised)
+        if ordered:
+            assert (found.mean[t], found.sd[t]) == p.to_normal()
         slow.update(y)
-    found = fast.run(experts, outcomes, x=x, at=[0.1, 0.5, 0.9])
-    assert found == pytest.approx(np.array(rows), abs=1e-12)
+        assert found.miscalibration[t] == slow.guarantee.miscalibration
+        # the bound that was known before the outcome is the bound after it
+        assert found.promised[t] == pytest.approx(slow.guarantee.promised, rel=1e-12)
+    for game in (slow, fast):
+        for t in range(3):
+            game.predict(experts[t], id=t, x=None if x is None else x[t])
     assert state(fast, tmp_path) == state(slow, tmp_path)
     assert fast.guarantee == slow.guarantee
-    assert fast.run([], [], x=None if x is None else []).shape[0] == 0
+    again = oc.Recalibrator(space, payoff, **(options[0] if options else {}))
+    assert np.array_equal(again.run(experts, outcomes, x=x, at=levels), found.rows)
+    assert again.run([], [], x=None if x is None else []).shape[0] == 0
 
 
 @pytest.mark.parametrize("name", ["binary by hour", "by hour", "decision", "recipe"])

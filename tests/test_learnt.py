@@ -24,7 +24,7 @@ def test_before_any_outcome_it_is_the_expert() -> None:
     assert float(oc.Recalibrator(oc.Binary()).learnt(0.3)) == pytest.approx(0.3, abs=0.01)
 
 
-def test_it_is_what_would_be_played_if_the_guarantee_were_as_gentle_as_can_be() -> None:
+def test_learnt_forecast_is_the_limit_of_high_temperatures() -> None:
     # the last layer bends its prior by what is owed over the temperature
     recal = played(oc.Recalibrator(oc.Interval(0, 1), oracle=oc.Committee(temperature=1e9)))
     given = oc.Normal(0.5, 0.05)
@@ -63,7 +63,7 @@ def test_several_experts_contexts_and_pools() -> None:
     assert games[2].learnt(oc.Normal(0.4, 0.05)).median() > 0.42
 
 
-def test_what_has_no_such_thing_is_told_so() -> None:
+def test_learnt_rejects_other_spaces_and_no_forecast() -> None:
     with pytest.raises(TypeError, match="expected a quantity or an event with its usual payoffs, got Circle"):
         oc.Recalibrator(oc.Circle(360)).learnt((10.0, 5.0))
     with pytest.raises(TypeError, match="expected a forecast, got None"):

@@ -129,7 +129,7 @@ def test_combine_is_its_definition(game: Game) -> None:
 
 
 @given(games())
-def test_what_is_combined_is_all_that_the_oracle_needs(game: Game) -> None:
+def test_combined_sums_determine_inner_products_and_norms(game: Game) -> None:
     """<g S_+, payoff> = <owed, core> and ||payoff||^2 = sum of factors core^2."""
     layout, total = game.book.layout, game.book.total
     owed, factors = slow_combine(game)

@@ -116,7 +116,7 @@ def test_a_damaged_pool_is_refused(tmp_path: Path) -> None:
         oc.Pool.load(tmp_path / "pool")
 
 
-def test_who_cannot_share_is_refused() -> None:
+def test_pool_rejects_recalibrators_that_cannot_share() -> None:
     pool = oc.Pool()
     in_pool(1, pool)
     with pytest.raises(ValueError, match="expected a space with 47 levels, as others of the pool have, got 79"):

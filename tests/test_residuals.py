@@ -18,7 +18,7 @@ from orcast.residuals import Residuals, first_spread
 ERRORS = (3.0, -1.0, 2.0)
 
 
-def test_it_is_the_mean_absolute_error_in_units_of_a_gaussian() -> None:
+def test_spread_is_the_scaled_mean_absolute_error() -> None:
     every, last = Residuals(), Residuals(window=2)
     for error in ERRORS:
         every.add(error)

@@ -56,7 +56,7 @@ def test_a_peek_that_is_kept_is_a_round_that_was_issued() -> None:
     assert everything(one) == everything(other)
 
 
-def test_what_is_reserved_is_what_the_pending_rounds_overdraw() -> None:
+def test_reserved_slack_is_the_sum_of_pending_overdrafts() -> None:
     rounds = played()
     for t in range(6):
         rounds.issue(row(t), id=t)
@@ -130,7 +130,7 @@ def test_a_snapshot_without_memory_leaves_what_was_learnt() -> None:
     assert (rounds.engine.ledger.total == total).all()
 
 
-def test_what_is_attached_is_saved_with_its_round() -> None:
+def test_attached_data_are_saved_with_their_round() -> None:
     rounds, twin = played(), oc.Recalibrator(SPACE)
     rounds.issue(row(1), id=("a", 1)).attached = {"answer": ["x", None, 1.5], "cells": np.array([[-np.inf, 0.1]])}
     header, arrays = rounds.to_plain()

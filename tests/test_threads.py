@@ -86,7 +86,7 @@ def fingerprint(game: oc.Forecaster) -> bytes:
 
 
 @pytest.mark.parametrize("space", [oc.Binary(), oc.Interval(0, 1)], ids=["binary", "interval"])
-def test_what_is_saved_while_eight_threads_play_is_a_state_that_was(space: oc.Space, tmp_path: Path) -> None:
+def test_state_saved_during_concurrent_calls_is_consistent(space: oc.Space, tmp_path: Path) -> None:
     """The game is played again by one thread in the order of the calls: each file is one of the states on its way."""
     rounds = ROUNDS
     game, saved, over = Watched(space, max_pending=10 * THREADS), [], threading.Event()

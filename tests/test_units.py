@@ -55,7 +55,7 @@ def test_the_unit_changes_no_bit_of_the_quantiles(name: str, power: int) -> None
 
 @pytest.mark.parametrize("power", [-280, -30, 30, 325])
 @pytest.mark.parametrize("name", SPACES)
-def test_nor_with_groups_and_late_outcomes_but_for_rounding(name: str, power: int) -> None:
+def test_unit_changes_groups_and_late_outcomes_by_rounding_alone(name: str, power: int) -> None:
     ours = play(name, 2.0**power, late=4, groups=True)
     np.testing.assert_allclose(ours, play(name, 1.0, late=4, groups=True), rtol=0.0, atol=1e-11)
 
@@ -98,7 +98,7 @@ FRAMES: dict[str, dict[str, list[float]]] = {
 
 
 @pytest.mark.parametrize("kind", FRAMES)
-def test_it_is_said_of_the_rows_of_a_frame(kind: str) -> None:
+def test_frame_warns_of_rows_beyond_double_precision(kind: str) -> None:
     frame = pd.DataFrame({"unique_id": list("abc"), "ds": [1, 1, 1], "y": [1e15, 4.0, 1e15], **FRAMES[kind]})
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")

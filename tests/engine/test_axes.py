@@ -52,7 +52,7 @@ def standard(space: Any, expert: Any, y: Any, axis: int) -> float:
 
 
 @pytest.mark.parametrize("name", SPACES)
-def test_they_learn_as_they_are_defined(name: str) -> None:
+def test_axis_learners_are_their_definition(name: str) -> None:
     space: Any = SPACES[name]
     rng = np.random.default_rng(1)
     count = axes.axes_of(space)

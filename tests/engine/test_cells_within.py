@@ -174,7 +174,7 @@ def test_a_certificate_is_above_every_outcome_and_not_far(seed: int) -> None:
         assert true - 1e-9 <= linear[k] <= true + 0.35 * (apart - true) + 1e-9
 
 
-def test_what_was_judged_is_what_is_played_to_the_last_digit() -> None:
+def test_masses_that_were_judged_are_issued_bit_for_bit() -> None:
     judged = set()
 
     def context(x: Any, p: Any) -> list[float]:

@@ -11,7 +11,7 @@ import pytest
 from scipy.optimize import linprog
 
 import orcast as oc
-from orcast.ledger import Ledger, PartShape, ledger_layout
+from orcast.ledger import Ledger
 
 
 def paper_bound(payoffs: list[float], bound: float) -> float:
@@ -136,9 +136,3 @@ def test_the_slack_rule_lets_half_space_values_be_positive_and_still_keeps_the_b
         assert game.guarantee.rounds == t + 1
     assert positive > 60
     assert game.guarantee.held == 1.0
-
-
-def test_layouts_of_the_ledger_count_positive_parts() -> None:
-    ledger = Ledger(ledger_layout([PartShape([0], 1, True, 1.0, 1.0)]), credit=0.0)
-    ledger.total[:] = -3.0
-    assert ledger.miscalibration == 0.0

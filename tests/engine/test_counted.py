@@ -223,7 +223,7 @@ def test_the_coin_changes_nothing_but_what_is_reported() -> None:
     assert first.counted != second.counted
 
 
-def test_what_is_counted_is_what_metrics_count() -> None:
+def test_counted_error_matches_metrics() -> None:
     outcomes = np.random.default_rng(0).random(200)
     for seed in (None, 3):
         game = oc.Recalibrator(SPACE, randomised=seed)
@@ -294,7 +294,7 @@ def test_no_quantiles_no_count() -> None:
     assert oc.Recalibrator(oc.Binary()).guarantee.counted is None
 
 
-def test_what_is_no_seed_is_refused() -> None:
+def test_invalid_seed_is_rejected() -> None:
     for wrong in (-1, 2**53, 0.5, "a", True):
         with pytest.raises(TypeError, match=r"expected a seed from 0 to 2\*\*53 or numpy"):
             oc.Recalibrator(SPACE, randomised=wrong)  # type: ignore[arg-type]

@@ -80,7 +80,7 @@ def test_the_dense_engine_plays_the_rest(name: str) -> None:
 
 
 @pytest.mark.parametrize("space", [oc.Circle(24), oc.Box([(0, 1), (0, 1)])], ids=str)
-def test_so_it_does_on_finite_spaces(space: Any) -> None:
+def test_dense_engine_is_used_on_circles_and_boxes(space: Any) -> None:
     assert type(oc.Recalibrator(space).engine) is DenseEngine
 
 
@@ -119,7 +119,7 @@ def a_round(space: Any, payoff: Payoff, seed: int) -> tuple[OrderedEngine, Round
 
 @pytest.mark.parametrize("name", FAST)
 @pytest.mark.parametrize("space", [SPACE, LINE], ids=["interval", "line"])
-def test_both_book_the_same_payoffs(name: str, space: Any) -> None:
+def test_both_engines_book_the_same_payoffs(name: str, space: Any) -> None:
     for seed in range(2 if name == "everything" else 4):
         fast, record, slow, dense, features = a_round(space, FAST[name], seed)
         for y in np.linspace(record.read("info", "low"), record.read("info", "high"), 31):
@@ -143,7 +143,7 @@ def test_the_compiled_certificate_is_the_dense_one_or_sharper(name: str, space: 
 
 
 @pytest.mark.parametrize("name", FAST)
-def test_both_feel_the_same_pull(name: str) -> None:
+def test_both_engines_have_the_same_field(name: str) -> None:
     """The dense field, up to a constant, is <S_+, payoff> averaged over each cell."""
     for seed in range(1 if name == "everything" else 3):
         fast, round, slow, dense, features = a_round(SPACE, FAST[name], seed)

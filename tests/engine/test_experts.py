@@ -146,7 +146,7 @@ def test_one_that_is_missing_is_harmless(space: Any) -> None:
     ],
     ids=repr,
 )
-def test_what_is_refused_changes_nothing(experts: Any, tmp_path: Path) -> None:
+def test_rejected_input_changes_nothing(experts: Any, tmp_path: Path) -> None:
     game = oc.Recalibrator(SPACE)
     game.predict(experts=both(0))
     game.update(0.5)

@@ -173,7 +173,7 @@ def test_probabilities_move_up_if_they_were_too_low(space: Any) -> None:
 
 @pytest.mark.parametrize("name", ["default", "groups", "decision", "threshold", "labels"])
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))], ids=["copy", "pickle"])
-def test_it_works_after_a_copy(name: str, copied: Any) -> None:
+def test_copied_forecast_explains_the_same(name: str, copied: Any) -> None:
     space, payoff = CASES[name]
     game = oc.Recalibrator(space, payoff)
     rng = np.random.default_rng(1)
@@ -189,7 +189,7 @@ def test_it_works_after_a_copy(name: str, copied: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["default", "labels", "threshold"])
-def test_it_says_the_same_after_the_game_went_on(name: str) -> None:
+def test_explanation_does_not_change_after_later_rounds(name: str) -> None:
     space, payoff = CASES[name]
     game = oc.Recalibrator(space, payoff)
     rng = np.random.default_rng(1)
@@ -205,7 +205,7 @@ def test_it_says_the_same_after_the_game_went_on(name: str) -> None:
     assert p.explain() == before
 
 
-def test_binary_says_the_same_after_the_game_went_on() -> None:
+def test_binary_explanation_does_not_change_after_later_rounds() -> None:
     game = oc.Recalibrator(oc.Binary())
     for t in range(30):
         game.predict(0.3)

@@ -65,7 +65,7 @@ def test_the_stated_bound_holds_against_a_greedy_nature(name: str, memory: float
     ],
     ids=["binary", "labels", "line", "circle"],
 )
-def test_so_it_does_on_other_spaces(space: Space, payoff: Any) -> None:
+def test_discounted_bound_holds_on_other_spaces(space: Space, payoff: Any) -> None:
     check_guarantee(payoff, space, rounds=100, memory=15.0)
     # without an expert Nature may chase the window of a line to the largest numbers there are
     game = oc.Forecaster(space, payoff, memory=15.0, outside="clip")

@@ -129,7 +129,7 @@ SEQUENCES = [
 
 
 @pytest.mark.parametrize(("oracle", "payoff", "expert", "nature"), SEQUENCES)
-def test_nor_can_any_other_sequence(oracle: str, payoff: str, expert: str, nature: str) -> None:
+def test_other_adversaries_cannot_break_the_bound(oracle: str, payoff: str, expert: str, nature: str) -> None:
     held = attack(Game(SPACE, PAYOFFS[payoff](), oracle=ORACLES[oracle]), EXPERTS[expert], NATURES[nature](), 100)
     assert held == 1.0 or (payoff == "default" and expert in COARSE and held > 0.9)
 
@@ -143,7 +143,7 @@ def test_the_quantile_promise_holds_at_any_temperature(temperature: float, exper
 
 @pytest.mark.parametrize("oracle", ORACLES)
 @pytest.mark.parametrize("space", [oc.Interval(-5, 40_000), oc.Interval(0, 1, cells=14, tail_cells=1)], ids=str)
-def test_nor_does_it_depend_on_the_space(space: oc.Interval, oracle: str) -> None:
+def test_bound_holds_on_other_intervals_and_cells(space: oc.Interval, oracle: str) -> None:
     span = space.high - space.low
     for name in ("good", "zero width"):
         game = Game(space, oc.QuantileCalibration(), oracle=ORACLES[oracle])
@@ -223,7 +223,7 @@ def test_outcomes_in_any_order_or_never(payoff: str) -> None:
 # --- when no forecast holds ---
 
 
-def test_what_is_added_after_is_told_apart_and_was_stated_before() -> None:
+def test_excess_is_reported_apart_and_stated_before_the_outcome() -> None:
     """An oracle that never corrects anything: the expert is played as it is, with an honest certificate."""
     game = Game(SPACE, default_payoff())
     engine, book = engine_of(game), Book(game)

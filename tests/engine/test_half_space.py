@@ -85,7 +85,7 @@ def end_of(space: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_it_is_the_largest_over_all_outcomes(name: str) -> None:
+def test_half_space_is_the_largest_over_all_outcomes(name: str) -> None:
     game = GAMES[name]()
     later = []
     for t in range(10):

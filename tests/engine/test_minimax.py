@@ -246,7 +246,7 @@ def test_a_users_payoff_holds_against_a_confined_nature() -> None:
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n == "threshold" else pytest.mark.slow) for n in GAMES])
-def test_what_once_took_seconds_holds(name: str) -> None:
+def test_every_round_holds_against_a_greedy_adversary(name: str) -> None:
     space, payoff = GAMES[name]
     game = oc.Forecaster(space, payoff)
     rng = np.random.default_rng(1)

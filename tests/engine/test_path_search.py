@@ -223,7 +223,7 @@ def test_a_promise_grows_by_the_resolution_where_cells_are_too_coarse(at: float,
     assert account[Account.EXCESS] == 0.0
 
 
-def test_where_the_resolution_is_not_enough_the_rest_is_said_before() -> None:
+def test_excess_beyond_the_resolution_is_stated_before_the_outcome() -> None:
     """A forecast that misses more than its cells explain: the promise has the resolution, the excess has the rest."""
     engine, round = injected(oc.MomentMatching(1), np.array([50.0]))
     given = opened(engine, round)
@@ -457,7 +457,7 @@ def test_for_quantiles_alone_something_is_always_found(seed: int, thorough: bool
     assert p.min() >= 0.0
 
 
-def test_what_is_mixed_in_holds_too() -> None:
+def test_mixture_with_the_prior_still_holds() -> None:
     """Of the mix as much as the masses bear: the mixture holds, with a 64th more of the mix it would not."""
     engine, round = injected(oc.QuantileCalibration([0.25, 0.75]), np.array([40.0, -20.0]))
     given, mix, played = opened(engine, round), np.full(8, 0.125), round.view("cells")[PLAYED, :8]

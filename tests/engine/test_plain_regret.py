@@ -65,7 +65,7 @@ def test_the_bound_of_a_score_is_reached_and_never_passed(case: str) -> None:
 @pytest.mark.parametrize("space", [oc.Line(), oc.HalfLine(0), oc.HalfLine(high=3)], ids=repr)
 @pytest.mark.parametrize("score", [oc.CRPS(), oc.MSE(), PINBALL, LOG], ids=repr)
 @pytest.mark.parametrize("unit", ["score", 2.0])
-def test_where_a_score_has_no_bound_a_unit_is_refused(space: Any, score: Any, unit: Any) -> None:
+def test_unit_is_rejected_for_unbounded_scores(space: Any, score: Any, unit: Any) -> None:
     assert score.bound(space) == math.inf
     with pytest.raises(TypeError, match=SENTENCE):
         oc.Recalibrator(space, oc.NoRegret(score, unit=unit))
@@ -248,7 +248,7 @@ def test_the_sum_over_the_vertices_of_a_level_can_reach_its_bound() -> None:
     ],
     ids=["weighted", "memory", "context"],
 )
-def test_what_is_not_promised_is_not_said(make: Callable[[], Any]) -> None:
+def test_guarantee_states_no_bound_where_none_is_known(make: Callable[[], Any]) -> None:
     game = make()
     for t in range(5):
         game.predict([0.2, 0.3, 0.5], x={"hour": t % 2})

@@ -142,19 +142,19 @@ fits = pytest.mark.parametrize(("name", "where"), FITS, ids=lambda v: v)
 
 
 @fits
-def test_it_is_bounded_consistent_and_continuous(name: str, where: str) -> None:
+def test_payoff_is_bounded_consistent_and_continuous(name: str, where: str) -> None:
     entry = PAYOFFS[name]
     check_payoff(entry.make(), SPACES[where], x=entry.x, trials=4)
 
 
 @fits
-def test_it_is_played_as_it_is_defined(name: str, where: str) -> None:
+def test_booked_payoff_is_its_definition(name: str, where: str) -> None:
     entry = PAYOFFS[name]
     check_table(entry.make(), SPACES[where], x=entry.x, trials=4)
 
 
 @fits
-def test_its_derivative_is_that_of_finite_differences(name: str, where: str) -> None:
+def test_derivative_matches_finite_differences(name: str, where: str) -> None:
     entry = PAYOFFS[name]
     check_jacobian(entry.make(), SPACES[where], x=entry.x, trials=1 if name == "custom" else 4)
 
@@ -166,7 +166,7 @@ def test_an_adversary_cannot_break_it(name: str, where: str) -> None:
 
 
 @fits
-def test_it_goes_on_after_a_load(name: str, where: str) -> None:
+def test_loaded_game_continues_as_the_original(name: str, where: str) -> None:
     entry = PAYOFFS[name]
     check_state(entry.make(), SPACES[where], x=entry.x, rounds=2 if name == "custom" else 6)
 
@@ -179,7 +179,7 @@ def test_an_adversary_cannot_break_it_for_long(name: str, where: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "where"), FOREIGN, ids=lambda v: v)
-def test_it_says_where_it_makes_no_sense(name: str, where: str) -> None:
+def test_payoff_rejects_spaces_it_is_not_defined_on(name: str, where: str) -> None:
     payoff, space = PAYOFFS[name].make(), SPACES[where]
     with pytest.raises(TypeError, match=SENTENCE) as caught:
         payoff.on(space) if not isinstance(payoff, oc.payoffs.Sum) else [part.on(space) for part in payoff]
@@ -189,7 +189,7 @@ def test_it_says_where_it_makes_no_sense(name: str, where: str) -> None:
 
 
 @pytest.mark.parametrize("name", PAYOFFS)
-def test_its_plain_form_comes_back_or_says_that_functions_are_missing(name: str) -> None:
+def test_plain_form_is_restored_or_names_missing_functions(name: str) -> None:
     payoff = PAYOFFS[name].make()
     plain = json.loads(json.dumps(payoff.to_plain()))
     if PAYOFFS[name].plain:

@@ -340,7 +340,7 @@ def test_a_jump_beyond_the_window_does_no_harm() -> None:
         game.update(4.0)
 
 
-def test_what_is_booked_at_a_jump_is_exact() -> None:
+def test_booked_payoff_is_exact_at_a_jump() -> None:
     """The chance of a peak is that of the forecast, to the last bit, not that of a cell that straddles it."""
     payoff = oc.Recipe(lambda y: [y > 0.3], bound=1.0)
     game = oc.Recalibrator(SPACE, payoff)

@@ -71,7 +71,7 @@ BAD_OUTCOMES = [
 
 @pytest.mark.parametrize("outside", ["raise", "clip"])
 @pytest.mark.parametrize("y", BAD_OUTCOMES, ids=lambda y: repr(y)[:20])
-def test_what_is_no_outcome_is_refused_in_a_sentence(y: object, outside: str) -> None:
+def test_invalid_outcome_is_rejected(y: object, outside: str) -> None:
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
         oc.Interval(0, 10).outcome(y, outside)
 
@@ -229,7 +229,7 @@ def test_numbers_too_large_to_square_are_refused_or_clipped() -> None:
 
 @pytest.mark.parametrize("side", ["low", "high"])
 @pytest.mark.parametrize("bound", [float("nan"), float("-inf"), "zero", None, 1e200, [0]])
-def test_what_is_no_bound_is_refused(bound: Any, side: str) -> None:
+def test_invalid_bound_is_rejected(bound: Any, side: str) -> None:
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
         HalfLine(**{side: bound})
 
@@ -253,7 +253,7 @@ def test_a_half_line_may_have_an_upper_bound_instead() -> None:
 
 @pytest.mark.parametrize("y", BAD_OUTCOMES, ids=lambda y: repr(y)[:20])
 @pytest.mark.parametrize("space", [Line(), HalfLine(), Circle(), Binary()], ids=lambda space: type(space).__name__)
-def test_what_is_no_number_is_no_outcome(space: Space, y: object) -> None:
+def test_non_numeric_outcome_is_rejected(space: Space, y: object) -> None:
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
         space.outcome(y)
 
@@ -288,7 +288,7 @@ def test_neither_0_nor_1(y: object) -> None:
     ],
     ids=shown,
 )
-def test_what_are_no_labels(labels: object) -> None:
+def test_invalid_labels_are_rejected(labels: object) -> None:
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
         Labels(labels)  # type: ignore[arg-type]
 
@@ -320,7 +320,7 @@ def test_a_circle_comes_round(y: float, cells: int, period: float) -> None:
     ],
     ids=str,
 )
-def test_what_is_no_circle(options: dict[str, object]) -> None:
+def test_invalid_circle_is_rejected(options: dict[str, object]) -> None:
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
         Circle(**options)  # type: ignore[arg-type]
 
@@ -395,7 +395,7 @@ def test_no_vector_of_the_box(y: object) -> None:
     ],
     ids=str,
 )
-def test_what_is_no_box(bounds: object, options: dict[str, object]) -> None:
+def test_invalid_box_is_rejected(bounds: object, options: dict[str, object]) -> None:
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
         Box(bounds, **options)  # type: ignore[arg-type]
 
@@ -459,6 +459,6 @@ def test_no_point(y: object) -> None:
     ],
     ids=lambda v: repr(v)[:30],
 )
-def test_what_is_no_net(points: object, options: dict[str, object]) -> None:
+def test_invalid_points_are_rejected(points: object, options: dict[str, object]) -> None:
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
         Points(points, **options)  # type: ignore[arg-type]

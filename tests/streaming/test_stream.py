@@ -186,7 +186,7 @@ def test_the_oldest_pending_round_is_lost_and_reported() -> None:
 # --- once more ---
 
 
-def test_what_comes_again_is_answered_again_and_changes_nothing() -> None:
+def test_repeated_line_gets_the_same_answer_and_changes_nothing() -> None:
     session = Session()
     told: list[tuple[bytes, bytes]] = []
     for line in some_lines(3, 300):
@@ -328,7 +328,7 @@ somehow = st.fixed_dictionaries(
 
 
 @given(st.lists(st.binary(max_size=30) | somehow.map(lambda line: json.dumps(line).encode()), max_size=8))
-def test_whatever_comes_it_goes_on(said: list[bytes]) -> None:
+def test_stream_survives_any_lines(said: list[bytes]) -> None:
     session = Session()
     ask(session, {"series": "a", "id": "w", "forecast": {"mean": 0, "sd": 1}})
     for line in said:

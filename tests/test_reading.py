@@ -1,4 +1,4 @@
-"""Whole histories: what `play` says is what one would have been told round by round, to the last bit."""
+"""Quantiles and moments of a forecast by the kernels that read it, against their definitions."""
 
 from __future__ import annotations
 
@@ -12,54 +12,9 @@ from hypothesis import strategies as st
 
 import orcast as oc
 
-AT = [0.001, 0.05, 0.5, 0.9, 0.999]
-ROUNDS = 60
-
-
-def games() -> dict[str, tuple[Any, Any, Any]]:
-    rng = np.random.default_rng(3)
-    y = rng.gamma(4.0, 10.0, ROUNDS).clip(0.0, 100.0)
-    normals = [oc.Normal(float(m), 6.0) for m in y + rng.normal(0.0, 12.0, ROUNDS)]
-    p = rng.uniform(0.05, 0.95, ROUNDS)
-    labels = ["home", "draw", "away"]
-    masses = rng.dirichlet(np.ones(3), ROUNDS)
-    by_hour = oc.QuantileCalibration(context=oc.by("hour", values=range(3))) + oc.NoRegret(oc.CRPS())
-    return {
-        "interval": (lambda: oc.Recalibrator(oc.Interval(0, 100)), normals, y.tolist()),
-        "line": (lambda: oc.Recalibrator(), normals, (y + rng.standard_t(2, ROUNDS) * 50.0).tolist()),
-        "half-line": (lambda: oc.Recalibrator(oc.HalfLine(0)), normals, y.tolist()),
-        "forgetting": (lambda: oc.Recalibrator(oc.Interval(0, 100), memory=20), normals, y.tolist()),
-        "groups": (lambda: oc.Recalibrator(oc.Interval(0, 100), by_hour), normals, y.tolist()),
-        "binary": (lambda: oc.Recalibrator(oc.Binary()), p.tolist(), (rng.random(ROUNDS) < 0.5).astype(int).tolist()),
-        "labels": (lambda: oc.Recalibrator(oc.Labels(labels)), masses, rng.choice(labels, ROUNDS).tolist()),
-    }
-
-
-@pytest.mark.parametrize("name", games())
-def test_a_history_is_told_as_its_rounds_are(name: str) -> None:
-    make, forecasts, outcomes = games()[name]
-    features = [{"hour": t % 3} for t in range(ROUNDS)] if name == "groups" else None
-    whole, single = make(), make()
-    played = whole.play(forecasts, outcomes, x=features, at=AT)
-    for t, (forecast, y) in enumerate(zip(forecasts, outcomes, strict=True)):
-        p = single.predict(forecast, x=None if features is None else features[t])
-        assert p.certificate.holds == played.holds[t]
-        assert p.certificate.promised == played.promised[t]
-        if isinstance(p, oc.Forecast):
-            assert p.quantile(AT).tolist() == played.rows[t].tolist()
-            assert p.to_normal() == (played.mean[t], played.sd[t])
-        single.update(y)
-        told = single.guarantee
-        assert told.miscalibration == played.miscalibration[t]
-        # the bound that was known before is the bound that is kept after
-        assert told.promised == pytest.approx(played.promised[t], rel=1e-12)
-    assert (played.miscalibration <= played.promised * (1.0 + 1e-12)).all()
-    assert whole.guarantee == single.guarantee
-    assert np.array_equal(make().run(forecasts, outcomes, x=features, at=AT), played.rows)
-
 
 def slow_quantile(p: oc.Forecast, level: float) -> float:
-    """The slow twin of the compiled reading: walk through the cells."""
+    """The smallest y with P(outcome <= y) >= level: walk through the cells."""
     n = p.mass.size
     inner = [(a, b) for a, b in zip(p.left, p.right, strict=True) if math.isfinite(a) and math.isfinite(b)]
     scale = 0.5 * sum(b - a for a, b in inner)
@@ -87,7 +42,7 @@ def slow_quantile(p: oc.Forecast, level: float) -> float:
     st.lists(st.floats(0.0, 1.0), min_size=1, max_size=8),
     st.integers(0, 2**32 - 1),
 )
-def test_the_compiled_reading_is_the_obvious_one(
+def test_quantiles_and_moments_are_their_definitions(
     widths: list[float], low: bool, high: bool, levels: list[float], seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
