@@ -28,6 +28,8 @@ Array = NDArray[np.float64]
 
 # Evaluations of the field, per unit of effort.
 EVALUATIONS = 400.0
+# Where no certificate holds, the search is repeated with this many times the effort.
+RETRY = 8.0
 # The highest temperature of a second search, in units of the usual one, and the largest usual one that counts.
 HOT, HOT_USUAL = 1e3, 10.0
 
@@ -112,4 +114,7 @@ class LogitSolver:
 
     def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
         """Run the candidates until a certificate holds or the effort is spent."""
-        search.run(CANDIDATES, setup, EVALUATIONS * self.effort)
+        for factor in (1.0, RETRY):
+            search.run(CANDIDATES, setup, factor * EVALUATIONS * self.effort)
+            if search.missing <= 0.0 or search.resolved:
+                return
