@@ -1,4 +1,4 @@
-"""The demonstration `orcast demo`: recalibrate forecasts of a real series, print a table and draw a picture.
+"""The demonstration `orcast demo`: recalibrate forecasts of a real series, print a table and write a report.
 
 Two naive experts forecast a series that comes with the package, and each is recalibrated round by round: predict, then
 update, as in production.
@@ -10,16 +10,14 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
-from orcast import datasets
+from orcast import datasets, report
 from orcast import evidence as facts
 from orcast.evidence import Evidence
 from orcast.metrics import LEVELS, worst_rolling_qce
-from orcast.plots import overview
 
 __all__ = ["main", "run"]
 
@@ -40,7 +38,7 @@ def run(stream: datasets.ForecastStream, *, rounds: int, name: str) -> tuple[Evi
 
     >>> stream = datasets.stream(datasets.load("humidity"), "rls")
     >>> evidence, seconds = run(stream, rounds=50, name="humidity")
-    >>> evidence.after.shape, facts.promise_check(evidence).held, facts.promise_check(evidence).kept
+    >>> evidence.after.shape, facts.guarantee_check(evidence).held, facts.guarantee_check(evidence).kept
     ((50, 99), 1.0, 50)
     """
     from orcast import Interval, Normal, Recalibrator
@@ -70,6 +68,8 @@ def run(stream: datasets.ForecastStream, *, rounds: int, name: str) -> tuple[Evi
         holds=holds,
         promised=promised,
         miscalibration=miscalibration,
+        timed=True,
+        assumption="Each outcome is known before the next forecast is issued.",
     )
     return evidence, seconds
 
@@ -98,7 +98,7 @@ def _print_table(rows: Sequence[Sequence[str]]) -> None:
 
 
 def _guarantee(evidence: Evidence) -> str:
-    found = facts.promise_check(evidence)
+    found = facts.guarantee_check(evidence)
     assert found is not None
     assert found.held is not None
     holds = "held after every round" if found.kept == found.rows else f"VIOLATED in {found.rows - found.kept} rounds"
@@ -110,20 +110,18 @@ def _guarantee(evidence: Evidence) -> str:
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="orcast demo", description="Recalibrate forecasts of a real series; print a table and draw a picture."
+        prog="orcast demo", description="Recalibrate forecasts of a real series; print a table and write a report."
     )
     parser.add_argument("--series", choices=datasets.NAMES, default="humidity", help="default: %(default)s")
-    parser.add_argument("--out", type=Path, default=Path("demo.png"), metavar="FILE", help="default: %(default)s")
+    parser.add_argument("--out", type=Path, default=Path("demo.html"), metavar="FILE", help="default: %(default)s")
     parser.add_argument("--rounds", type=int, metavar="N", default=ROUNDS, help="default: %(default)s")
     options = parser.parse_args(arguments)
     if options.rounds < 10:
         parser.error(f"expected at least 10 as --rounds, got {options.rounds}")
     if options.out.is_dir() or not options.out.absolute().parent.is_dir():
         parser.error(f"expected a file in an existing folder as --out, got {str(options.out)!r}")
-    if options.out.suffix.lower() not in (".png", ".svg", ".pdf", ".jpg"):
-        parser.error(f"expected a file that ends in .png, .svg, .pdf or .jpg as --out, got {str(options.out)!r}")
-    if find_spec("matplotlib") is None:
-        parser.error("expected matplotlib, got none installed: pip install 'orcast[demo]' installs it")
+    if options.out.suffix.lower() != ".html":
+        parser.error(f"expected a file that ends in .html as --out, got {str(options.out)!r}")
     return options
 
 
@@ -134,7 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"{TITLES[series.name]} ({series.unit})\nsource: {series.source}\n", flush=True)
     rows, runs = [HEADINGS], {}
     for expert, title in EXPERTS.items():
-        name = f"{TITLES[series.name]}; expert: {title} ({FEATURES[expert]})"
+        name = f"{title} ({FEATURES[expert]})"
         evidence, seconds = run(datasets.stream(series, expert), rounds=options.rounds, name=name)
         print(f"{title}: {evidence.rows:,} rounds recalibrated one by one, {seconds:.1f} s", flush=True)
         runs[expert] = evidence
@@ -149,8 +147,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         f"QCE: squared gaps between frequency and level, summed over 99 levels.\n"
         f"worst {WINDOW}: the largest QCE of any {WINDOW} rounds in a row. relative: pinball loss over the expert's."
     )
-    overview(runs["naive"], unit=series.unit).savefig(options.out, dpi=160)
-    print(f"picture: {options.out}")
+    report.write(options.out, list(runs.values()), source=series.source)
+    print(f"report: {options.out}")
     return 0
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from orcast.forecasts import BinaryForecast, BoxForecast, CircleForecast, FiniteForecast, Forecast, LabelForecast
-from orcast.report.text import name, number, percent, plain
+from orcast.plots.text import name, number, percent, plain
 
 __all__ = ["forecast_html", "recalibrator_html"]
 
