@@ -38,7 +38,7 @@ def _example() -> Evidence:
 
 def _outside(found: Mapping[str, Histogram] | Mapping[str, Reliability], unit: str) -> str:
     """Number of points outside the chance band, before and after."""
-    each = list(found.values())
+    each: list[Histogram | Reliability] = list(found.values())
     return f"{' → '.join(str(one.outside) for one in each)} of {each[0].low.size} {unit} outside the chance band"
 
 
