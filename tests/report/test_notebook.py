@@ -9,8 +9,8 @@ from hypothesis import given
 
 import orcast as oc
 from helpers import forecasts
+from orcast.plots.text import number, percent
 from orcast.report.notebook import forecast_html
-from orcast.report.text import number, percent
 from pages import NASTY, Page, tags
 
 

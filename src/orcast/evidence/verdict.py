@@ -156,7 +156,9 @@ def _decide_change(evidence: Evidence, found: Difference) -> tuple[str, str]:
 
 
 def _better_reference(evidence: Evidence, side: str) -> ReferenceScore | None:
-    """Reference that is significantly more accurate than a side, the best one."""
+    """Reference that is significantly more accurate than a side, the best one; needs the issue times."""
+    if not evidence.timed:
+        return None
     found = [each for each in reference_scores(evidence) if each.changes[side].clear and each.gain(side) > NEGLIGIBLE]
     return max(found, key=lambda each: each.gain(side), default=None)
 
@@ -323,7 +325,8 @@ def _accuracy(evidence: Evidence) -> str:
     if found is not None:
         change = _relative(found) if evidence.timed else _up_to(found)
         parts.append(f"recalibrated {found.after:.4g} ({change})")
-    parts += [f"{each.name} {each.loss:.4g}" for each in reference_scores(evidence)]
+    known = "" if evidence.timed else " (if known by then)"
+    parts += [f"{each.name} {each.loss:.4g}{known}" for each in reference_scores(evidence)]
     return f"{name[0].upper()}{name[1:]}: {', '.join(parts)}."
 
 

@@ -135,7 +135,7 @@ def _tiles(evidence: Evidence) -> str:
 
 
 def _up_to(evidence: Evidence, value: float) -> str:
-    return ("" if evidence.timed or evidence.after is None else "up to ") + percent(value, sign=True)
+    return ("" if evidence.timed else "up to ") + percent(value, sign=True)
 
 
 def _loss_tile(evidence: Evidence) -> Tile:
