@@ -446,7 +446,9 @@ def test_reference_that_is_better_is_the_verdict() -> None:
     q = np.tile(y.std() * ndtri(LEVELS) + y.mean(), (800, 1))
     evidence = Evidence.of(q, y, after=0.9 * q, levels=LEVELS, timed=True)
     assert headline(evidence).startswith("Do not use these forecasts: the last known outcome")
-    assert action(Evidence.of(q, y, levels=LEVELS)) == "do not use"
+    assert action(Evidence.of(q, y, levels=LEVELS, timed=True)) == "do not use"
+    # without issue times the last outcome may not have been known
+    assert "the last known outcome" not in headline(Evidence.of(q, y, levels=LEVELS))
 
 
 def test_effective_sample_size_is_stated_once() -> None:

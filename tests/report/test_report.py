@@ -266,7 +266,7 @@ def test_pictures_are_files_of_their_own(kind: str, tmp_path: Path) -> None:
     assert text.startswith("<svg xmlns")
     assert "var(--" not in text
     Page(text)
-    with pytest.raises(ValueError, match="expected a file name that ends in .svg"):
+    with pytest.raises(ValueError, match=r"expected a file name that ends in \.svg"):
         draw(evidence).save(tmp_path / "picture.png")
 
 
