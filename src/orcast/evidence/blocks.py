@@ -221,19 +221,6 @@ def _parts(evidence: Evidence, side: str) -> Matrix | None:
     return np.asarray(sums - count * (sums.sum(axis=0) / evidence.rows))
 
 
-def correlations(evidence: Evidence, side: str) -> Matrix | None:
-    """Correlations of the levels between blocks; None if the outcomes are independent."""
-    parts = _parts(evidence, side)
-    if parts is None:
-        return None
-    parts = np.diff(parts, axis=0)
-    size = np.sqrt((parts**2).sum(axis=0))
-    scaled = parts / np.where(size > 0.0, size, 1.0)
-    found = np.asarray(scaled.T @ scaled)
-    np.fill_diagonal(found, 1.0)
-    return found
-
-
 def design_effect(evidence: Evidence, side: str, *, weights: Matrix | None = None, sure: float = 0.95) -> Vector:
     """Rows per independent outcome, at least 1, for each level or label.
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.special import bdtrik, betainc, gammaincinv
 
 from orcast.evidence.base import Evidence, Matrix, Places, Vector, chunks, computed_once, indicators, outcomes_of
-from orcast.evidence.blocks import correlations, design_effect, frequencies
+from orcast.evidence.blocks import design_effect, frequencies
 
 # Bins of the reliability of probabilities, as in `metrics.ece`.
 BINS = 15
@@ -212,11 +212,7 @@ def chance_limit(evidence: Evidence, rows: ArrayLike | None = None, sure: float 
     """
     a = evidence.levels
     count = np.asarray(evidence.rows if rows is None else rows, dtype=np.float64)
-    return _limit(np.minimum.outer(a, a) - np.outer(a, a), count, sure)
-
-
-def _limit(spread: Matrix, count: Vector, sure: float) -> Vector:
-    """Quantile of the squared length of a mean of `count` vectors with these covariances."""
+    spread = np.minimum.outer(a, a) - np.outer(a, a)
     mean, variance = np.trace(spread), 2.0 * (spread**2).sum()
     return np.asarray(_gamma_quantile(sure, mean, variance) / np.maximum(count, 1e-300))
 
@@ -262,10 +258,6 @@ def limit_of(evidence: Evidence, side: str, sure: float = SURE) -> float:
     """Limit of the calibration error of a calibrated forecaster, dependence in time included."""
     effect = design_effect(evidence, side, sure=sure)
     if evidence.kind == "quantiles":
-        together = correlations(evidence, side)
-        if together is None:
-            return float(chance_limit(evidence, evidence.rows / effect.max(), sure))
-        spread = np.sqrt(effect * evidence.levels * (1.0 - evidence.levels))
-        return float(_limit(spread[:, None] * together * spread, np.asarray(float(evidence.rows)), sure))
+        return float(chance_limit(evidence, evidence.rows / effect.max(), sure))
     variances = (bins_of(evidence, side).variance.sum(axis=0) * effect[:, None]).reshape(-1)
     return float(half_normal_limit(variances, sure) / (max(evidence.rows, 1) * len(evidence.labels)))
