@@ -73,7 +73,7 @@ $(DIST)/.ready: constraints.txt
 	@$(DIST)/bin/python $(INSTALL) -c constraints.txt build twine
 	@touch $@
 
-demo: $(SHOWN)  ## recalibrate a real stream: table and picture
+demo: $(SHOWN)  ## recalibrate a real stream: verdict and report
 	@ORCAST_BUILD=$(ORCAST_BUILD:compiled=) $(BIN)/python $(BUILD)
 	@$(BIN)/python -m orcast.demo
 

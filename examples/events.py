@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 from scipy.stats import norm
 
@@ -52,12 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"{name:>10}" + "".join(f"{rate:>10.0%}" for rate in rates) + f"{score:>10.4f}")
 
     evidence = oc.Evidence.of(before, happened, after=said["orcast"])
-    figure, axes = plt.subplots(figsize=(5.5, 6), layout="constrained")
-    oc.plots.reliability(evidence, axes)
-    figure.savefig(options.out / "events.png", dpi=150)
-    plt.close(figure)
+    oc.plots.reliability(evidence).save(options.out / "events.svg")
     errors = [oc.metrics.ece(chances, happened) for chances in said.values()]
-    print(f"\npicture: {options.out / 'events.png'}")
+    print(f"\npicture: {options.out / 'events.svg'}")
     print(f"calibration error (ECE): {errors[0]:.4f} as given, {errors[1]:.4f} with orcast")
 
 

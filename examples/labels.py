@@ -10,7 +10,6 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 from river import datasets, naive_bayes
 
@@ -54,14 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"{name:>10}{top.mean():>10.1%}{right.mean():>10.1%}{oc.metrics.brier(rows, places).mean():>10.4f}")
 
     evidence = oc.Evidence.of(before, places, after=after, labels=tuple(LABELS))
-    figure, axes = plt.subplots(figsize=(5.5, 6), layout="constrained")
-    oc.plots.reliability(evidence, axes)
-    axes.set_title("Of the labels that were said to be so probable,\nhow many came")
-    axes.set_xlabel("probability said, of any label")
-    figure.savefig(options.out / "labels.png", dpi=150)
-    plt.close(figure)
+    oc.plots.reliability(evidence).save(options.out / "labels.svg")
     errors = [oc.metrics.ece(top, right) for top, right in tops.values()]
-    print(f"\npicture: {options.out / 'labels.png'}")
+    print(f"\npicture: {options.out / 'labels.svg'}")
     print(f"calibration error of the first label (ECE): {errors[0]:.4f} as given, {errors[1]:.4f} with orcast")
 
 

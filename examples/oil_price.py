@@ -10,7 +10,6 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 from river.drift import datasets
 
@@ -50,13 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"\n{recal.guarantee}")
 
     evidence = oc.Evidence.of(before, y, after=after, levels=LEVELS, time=days.astype("datetime64[D]"))
-    figure, (top, bottom) = plt.subplots(2, 1, figsize=(9, 8), layout="constrained")
-    oc.plots.fan(evidence, top, last=120, share=0.98)
-    top.set_ylabel("US dollars a barrel")
-    oc.plots.rolling(evidence, bottom, share=0.98, window=YEAR)
-    figure.savefig(options.out / "oil_price.png", dpi=150)
-    plt.close(figure)
-    print(f"picture: {options.out / 'oil_price.png'}")
+    oc.plots.fan(evidence, last=120, share=0.98).save(options.out / "oil_price.svg")
+    print(f"picture: {options.out / 'oil_price.svg'}")
     print(f"largest gap between a level and its share: {gaps[0]:.2%} as given, {gaps[1]:.2%} with orcast")
 
 

@@ -10,7 +10,6 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.ensemble import GradientBoostingRegressor
 
@@ -56,13 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"{name:>10}" + "".join(f"{share:>8.1%}" for share in shares) + f"{loss:>16.4f}")
 
     evidence = oc.Evidence.of(tables["trees"], outcomes, after=tables["orcast"], levels=LEVELS, low=0, high=100)
-    figure, axes = plt.subplots(figsize=(9, 4.8), layout="constrained")
-    oc.plots.fan(evidence, axes, last=120)
-    axes.set_xlabel("hour after the fit")
-    axes.set_ylabel("humidity, %")
-    figure.savefig(options.out / "sklearn_quantiles.png", dpi=150)
-    plt.close(figure)
-    print(f"\npicture: {options.out / 'sklearn_quantiles.png'}")
+    oc.plots.fan(evidence, last=120).save(options.out / "sklearn_quantiles.svg")
+    print(f"\npicture: {options.out / 'sklearn_quantiles.svg'}")
     print(model.recalibrator_.guarantee)
 
 

@@ -28,6 +28,26 @@ if TYPE_CHECKING:
 Cell = str | float | int | None
 Row = dict[str, Any]  # by column
 
+# Colours that are distinct with any colour vision.
+BLUE, ORANGE, INK, GREY = "#0072B2", "#D55E00", "#222222", "#7a7a7a"
+STYLE: dict[Any, Any] = {
+    "font.size": 10.5,
+    "axes.titlesize": 11.5,
+    "axes.titlelocation": "left",
+    "axes.titlepad": 8.0,
+    "axes.labelcolor": INK,
+    "axes.edgecolor": GREY,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.8,
+    "xtick.color": GREY,
+    "ytick.color": GREY,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "legend.frameon": False,
+    "legend.handlelength": 1.9,
+}
+
 MARK = "<!-- produced -->"
 """Pages are rewritten below this line."""
 
@@ -163,11 +183,9 @@ class Table:
 
 @contextmanager
 def styled_figure(height: float) -> Iterator[Figure]:
-    """Yield an empty figure of the width of a page, in the style of `orcast.plots`."""
+    """Yield an empty figure of the width of a page."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure as Empty
-
-    from orcast.plots import STYLE
 
     with rc_context(STYLE):
         yield Empty(figsize=(10.0, height), layout="constrained")

@@ -98,7 +98,7 @@ def tags(node: Node) -> list[Node]:
 def check_page(page: Page) -> None:
     """Nothing runs, nothing is fetched, nothing is nan."""
     names = "html head meta link title style body header main footer section figure figcaption details summary div"
-    names += " span b bdi p h1 h2 h3 h4 a dl dt dd table thead tbody tr th td svg path line rect text circle"
+    names += " span b bdi p ul li h1 h2 h3 h4 a dl dt dd table thead tbody tr th td svg path line rect text circle"
     allowed = set(names.split())
     for node in tags(page.top):
         assert node.tag in allowed, node.tag
@@ -141,6 +141,7 @@ def one_series(rows: int = 400, *, after: bool = True, seed: int = 0) -> Evidenc
         after=middle[:, None] + 0.5 + 3.0 * q if after else None,
         levels=LEVELS,
         model="net",
+        timed=True,
         time=np.datetime64("2024-01-01T00") + np.arange(rows) * np.timedelta64(1, "h"),
         **rest,
     )
@@ -168,7 +169,29 @@ def panel(names: tuple[str, ...] = ("a", "b", "c"), rows: int = 60, *, after: bo
         time=t,
         low=np.full(y.size, -np.inf),
         high=np.full(y.size, np.inf),
+        timed=True,
         **rest,
+    )
+
+
+def horizons(series: int = 53, times: int = 60) -> Evidence:
+    """Three horizons of many series: recalibration repairs the first and the third, and shifts the second."""
+    rng = np.random.default_rng(5)
+    rows = series * times * 3
+    horizon = np.tile([1.0, 2.0, 3.0], series * times)
+    q = norm.ppf(LEVELS)
+    before, after = np.tile(0.6 * q, (rows, 1)), np.tile(q, (rows, 1))
+    after[horizon == 2] = before[horizon == 2] + 0.3
+    return Evidence.of(
+        before,
+        rng.normal(size=rows),
+        after=after,
+        levels=LEVELS,
+        series=np.repeat([f"s{k:02d}" for k in range(series)], times * 3),
+        time=np.tile(np.repeat(np.arange(times), 3), series),
+        horizon=horizon,
+        overlap=2,
+        timed=True,
     )
 
 
@@ -177,7 +200,7 @@ def binary(rows: int = 500, *, after: bool = True) -> Evidence:
     rng = np.random.default_rng(2)
     z = rng.normal(size=rows)
     y = (rng.random(rows) < norm.cdf(z)).astype(float)
-    return Evidence.of(norm.cdf(2 * z), y, after=norm.cdf(z) if after else None, model="rain")
+    return Evidence.of(norm.cdf(2 * z), y, after=norm.cdf(z) if after else None, model="rain", timed=True)
 
 
 def labels(names: tuple[str, ...] = ("home", "draw", "away"), rows: int = 300) -> Evidence:
@@ -186,4 +209,4 @@ def labels(names: tuple[str, ...] = ("home", "draw", "away"), rows: int = 300) -
     right = rng.dirichlet(np.ones(len(names)), size=rows)
     bold = right**2 / (right**2).sum(axis=1, keepdims=True)
     y = np.array([rng.choice(len(names), p=p) for p in right])
-    return Evidence.of(bold, y, after=right, labels=names, model="match")
+    return Evidence.of(bold, y, after=right, labels=names, model="match", timed=True)

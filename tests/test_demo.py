@@ -1,4 +1,4 @@
-"""The demonstration prints a table and draws a picture."""
+"""The demonstration prints the verdict and writes a report."""
 
 from pathlib import Path
 
@@ -7,22 +7,21 @@ import pytest
 from orcast import cli
 
 
-def test_demo_prints_a_table_and_draws_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("matplotlib")
-    picture = tmp_path / "demo.png"
-    assert cli.main(["demo", "--series", "wind", "--rounds", "30", "--out", str(picture)]) == 0
+def test_demo_prints_the_verdict_and_writes_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    page = tmp_path / "demo.html"
+    assert cli.main(["demo", "--series", "wind", "--rounds", "30", "--out", str(page)]) == 0
     text = capsys.readouterr().out
-    assert text.count("recalibrated ") >= 2
-    assert text.count("(held after every round); certificates held in 100.0% of the rounds") == 2
-    assert picture.read_bytes().startswith(b"\x89PNG")
+    assert text.count("Guarantee: miscalibration") == 2
+    assert text.count("held in every round") == 2
+    assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
 
 
 @pytest.mark.parametrize(
     ("option", "value", "message"),
     [
         ("--rounds", "3", "expected at least 10 as --rounds, got 3"),
-        ("--out", "no/such/folder/demo.png", "expected a file in an existing folder as --out"),
-        ("--out", "demo.txt", "expected a file that ends in .png"),
+        ("--out", "no/such/folder/demo.html", "expected a file in an existing folder as --out"),
+        ("--out", "demo.txt", "expected a file that ends in .html"),
         ("--series", "rain", "invalid choice: 'rain'"),
     ],
 )

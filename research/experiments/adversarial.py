@@ -29,11 +29,10 @@ from numpy.typing import NDArray
 import orcast as oc
 from orcast.ledger import CREDIT
 from orcast.metrics import LEVELS, fair_indicators
-from orcast.plots import BLUE, GREY, INK, ORANGE
 from orcast.testing.adversaries import AdversaryCells, CellGreedy, own_cells
 from research.experiments.methods import RATES, Claim, Result, paper_oracle, yes_or_no
 from research.jobs import WorkerPool
-from research.output import Row, Table, deviation, mean, styled_figure
+from research.output import BLUE, GREY, INK, ORANGE, Row, Table, deviation, mean, styled_figure
 from research.rivals import ACI, CalibratedRegression, ConformalPID, DtACI
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from orcast.datasets import Series
 from orcast.evidence import Evidence, coverage
-from orcast.metrics import LEVELS, crps_quantiles, qce, smape, worst_rolling_qce
+from orcast.metrics import LEVELS, pinball, qce, worst_rolling_qce
 from research import learners
 from research.experiments import data
 from research.experiments.methods import EXPERT, LAST, METHODS, RATES, Result, orca
@@ -106,6 +106,16 @@ class Score:
     milliseconds: float | None = field(default=None, compare=False)
 
 
+def smape(mean: Vector, y: Vector) -> Vector:
+    """Symmetric absolute percentage error of each outcome, between 0 and 2 (Makridakis 1993); 0 where both are 0.
+
+    >>> smape(np.array([3.0, 0.0]), np.array([1.0, 0.0]))
+    array([1., 0.])
+    """
+    size = (np.abs(y) + np.abs(mean)) / 2
+    return np.asarray(np.abs(y - mean) / np.where(size > 0.0, size, 1.0))
+
+
 def measure(q: Vector, y: Vector, *, low: float, high: float, window: int = 200) -> Score:
     """Score of quantiles at the levels `GRID`, a row for each round.
 
@@ -119,7 +129,7 @@ def measure(q: Vector, y: Vector, *, low: float, high: float, window: int = 200)
     return Score(
         qce=qce(percents, y, low=low, high=high),
         worst=worst_rolling_qce(percents, y, window=window, low=low, high=high),
-        crps=float(crps_quantiles(middles, y, GRID[::2]).mean()),
+        crps=2.0 * float(pinball(middles, y, GRID[::2]).mean()),
         smape=float(smape(middles.mean(axis=1), y).mean()),
         holds=coverage(Evidence.of(percents, y, levels=LEVELS, low=low, high=high), 0.9),
         width=float((percents[:, -1 - FIVE] - percents[:, FIVE]).mean()),

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from orcast.plots import GREY, INK
 from research.experiments.methods import EXPERT, LAST, OURS
 from research.experiments.recalibration import ORCA, Chance, Setting
 from research.experiments.recalibration_tables import ISOTONIC, TITLES
-from research.output import styled_figure
+from research.output import GREY, INK, styled_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -29,13 +29,12 @@ from numpy.typing import NDArray
 import orcast as oc
 from orcast.datasets import Series
 from orcast.metrics import LEVELS
-from orcast.plots import BLUE, GREY, INK, ORANGE
 from research import learners
 from research.experiments import data
 from research.experiments.methods import EXPERT, LAST, Claim, Result, paper_oracle, paper_payoff, yes_or_no
 from research.jobs import WorkerPool
 from research.learners import HOURS, Days
-from research.output import Cell, Row, Table, mean, styled_figure
+from research.output import BLUE, GREY, INK, ORANGE, Cell, Row, Table, mean, styled_figure
 from research.rivals import CalibratedRegression, ConformalPID
 
 if TYPE_CHECKING:

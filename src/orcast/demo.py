@@ -1,4 +1,4 @@
-"""The demonstration `orcast demo`: recalibrate forecasts of a real series, print a table and draw a picture.
+"""The demonstration `orcast demo`: recalibrate forecasts of a real series, print the verdict and write a report.
 
 Two naive experts forecast a series that comes with the package, and each is recalibrated round by round: predict, then
 update, as in production.
@@ -10,16 +10,14 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
-from orcast import datasets
+from orcast import datasets, report
 from orcast import evidence as facts
 from orcast.evidence import Evidence
-from orcast.metrics import LEVELS, worst_rolling_qce
-from orcast.plots import overview
+from orcast.metrics import LEVELS
 
 __all__ = ["main", "run"]
 
@@ -28,11 +26,8 @@ TITLES = {
     "wind": "Power of the wind farm La Haute Borne, hourly, 2014",
     "sunspots": "Sunspots (Zurich), monthly, 1749 to 1983",
 }
-EXPERTS = {"naive": "seasonal naive", "rls": "least squares"}
-FEATURES = {"naive": "knows the value a season ago", "rls": "knows the last 24 values"}
-WINDOW = 200
+EXPERTS = {"naive": "seasonal naive (knows the value a season ago)", "rls": "least squares (knows the last 24 values)"}
 ROUNDS = 1000
-HEADINGS = ["", "QCE", f"worst {WINDOW}", "in 90% band", "its width", "pinball", "relative", "time"]
 
 
 def run(stream: datasets.ForecastStream, *, rounds: int, name: str) -> tuple[Evidence, float]:
@@ -40,7 +35,7 @@ def run(stream: datasets.ForecastStream, *, rounds: int, name: str) -> tuple[Evi
 
     >>> stream = datasets.stream(datasets.load("humidity"), "rls")
     >>> evidence, seconds = run(stream, rounds=50, name="humidity")
-    >>> evidence.after.shape, facts.promise_check(evidence).held, facts.promise_check(evidence).kept
+    >>> evidence.after.shape, facts.guarantee_check(evidence).held, facts.guarantee_check(evidence).kept
     ((50, 99), 1.0, 50)
     """
     from orcast import Interval, Normal, Recalibrator
@@ -70,60 +65,26 @@ def run(stream: datasets.ForecastStream, *, rounds: int, name: str) -> tuple[Evi
         holds=holds,
         promised=promised,
         miscalibration=miscalibration,
+        timed=True,
+        assumption="Each outcome is known before the next forecast is issued.",
     )
     return evidence, seconds
 
 
-def _row(evidence: Evidence, side: str, title: str, duration: str) -> list[str]:
-    loss, base = (float(facts.loss(evidence, each).mean()) for each in (side, "before"))
-    space = {"low": float(evidence.low[0]), "high": float(evidence.high[0])}
-    worst = worst_rolling_qce(evidence.side(side), evidence.y, window=WINDOW, **space)
-    return [
-        title,
-        f"{facts.error(evidence, side):.4f}",
-        f"{worst:.2f}" if np.isfinite(worst) else "-",
-        f"{facts.coverage(evidence, 0.9, side):.1%}",
-        f"{facts.width(evidence, 0.9, side):,.4g}",
-        f"{loss:,.4g}",
-        f"{loss / base:.3f}",
-        duration,
-    ]
-
-
-def _print_table(rows: Sequence[Sequence[str]]) -> None:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        cells = (cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))
-        print("  ".join((row[0].ljust(widths[0]), *cells)).rstrip())
-
-
-def _guarantee(evidence: Evidence) -> str:
-    found = facts.promise_check(evidence)
-    assert found is not None
-    assert found.held is not None
-    holds = "held after every round" if found.kept == found.rows else f"VIOLATED in {found.rows - found.kept} rounds"
-    return (
-        f"miscalibration {found.final[0]:.4f}, bound {found.final[1]:.4f} ({holds}); "
-        f"certificates held in {found.held:.1%} of the rounds"
-    )
-
-
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="orcast demo", description="Recalibrate forecasts of a real series; print a table and draw a picture."
+        prog="orcast demo", description="Recalibrate forecasts of a real series; print the verdict and write a report."
     )
     parser.add_argument("--series", choices=datasets.NAMES, default="humidity", help="default: %(default)s")
-    parser.add_argument("--out", type=Path, default=Path("demo.png"), metavar="FILE", help="default: %(default)s")
+    parser.add_argument("--out", type=Path, default=Path("demo.html"), metavar="FILE", help="default: %(default)s")
     parser.add_argument("--rounds", type=int, metavar="N", default=ROUNDS, help="default: %(default)s")
     options = parser.parse_args(arguments)
     if options.rounds < 10:
         parser.error(f"expected at least 10 as --rounds, got {options.rounds}")
     if options.out.is_dir() or not options.out.absolute().parent.is_dir():
         parser.error(f"expected a file in an existing folder as --out, got {str(options.out)!r}")
-    if options.out.suffix.lower() not in (".png", ".svg", ".pdf", ".jpg"):
-        parser.error(f"expected a file that ends in .png, .svg, .pdf or .jpg as --out, got {str(options.out)!r}")
-    if find_spec("matplotlib") is None:
-        parser.error("expected matplotlib, got none installed: pip install 'orcast[demo]' installs it")
+    if options.out.suffix.lower() != ".html":
+        parser.error(f"expected a file that ends in .html as --out, got {str(options.out)!r}")
     return options
 
 
@@ -132,25 +93,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     series = datasets.load(options.series)
     print(f"{TITLES[series.name]} ({series.unit})\nsource: {series.source}\n", flush=True)
-    rows, runs = [HEADINGS], {}
+    runs = []
     for expert, title in EXPERTS.items():
-        name = f"{TITLES[series.name]}; expert: {title} ({FEATURES[expert]})"
-        evidence, seconds = run(datasets.stream(series, expert), rounds=options.rounds, name=name)
-        print(f"{title}: {evidence.rows:,} rounds recalibrated one by one, {seconds:.1f} s", flush=True)
-        runs[expert] = evidence
-        rows.append(_row(evidence, "before", title, ""))
-        rows.append(_row(evidence, "after", "  recalibrated", f"{1e6 * seconds / evidence.rows:.0f} us"))
-    print()
-    _print_table(rows)
-    print()
-    for expert, evidence in runs.items():
-        print(f"{EXPERTS[expert]}: {_guarantee(evidence)}")
-    print(
-        f"QCE: squared gaps between frequency and level, summed over 99 levels.\n"
-        f"worst {WINDOW}: the largest QCE of any {WINDOW} rounds in a row. relative: pinball loss over the expert's."
-    )
-    overview(runs["naive"], unit=series.unit).savefig(options.out, dpi=160)
-    print(f"picture: {options.out}")
+        evidence, seconds = run(datasets.stream(series, expert), rounds=options.rounds, name=title)
+        print(f"{title}: {evidence.rows:,} rounds, {1e6 * seconds / evidence.rows:.0f} us each", flush=True)
+        print(*(f"  {line}" for line in facts.verdict(evidence)), sep="\n")
+        runs.append(evidence)
+    report.write(options.out, runs, source=series.source)
+    print(f"report: {options.out}")
     return 0
 
 

@@ -533,11 +533,6 @@ class Forecaster:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.space}, {self.guarantee})"
 
-    def _repr_html_(self) -> str:
-        from orcast.report.notebook import recalibrator_html
-
-        return recalibrator_html(self)
-
     @locked
     def __getstate__(self) -> dict[str, Any]:
         # an engine is made anew from its payoff and takes over the arrays: its parts are closures

@@ -39,9 +39,10 @@ def test_it_writes_beside_the_file_what_the_library_says(forecasts: Path, capsys
     assert told.out == ""
     lines = told.err.splitlines()
     assert lines[0] == f"{forecasts}: 122 rows, 2 series"
-    assert lines[5].startswith("Each outcome counts as known before the next forecast is issued")
+    assert lines[5].startswith("Not enough data to decide, the issue times are missing")
+    assert "Add the issue times: --cutoff or --horizon as a column, --issued or --lag (--issued 1 if " in lines[5]
     assert lines[6].startswith("The 80% interval covered ")
-    assert "; after recalibration " in lines[6]
+    assert ", after recalibration " in lines[6]
     assert lines[-1] == f"written: {forecasts.with_name('cv.orcast.csv')}"
     made = pl.read_csv(forecasts.with_name("cv.orcast.csv"), schema_overrides={"unique_id": pl.String})
     assert made.equals(recalibrate(small()))

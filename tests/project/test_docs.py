@@ -86,7 +86,7 @@ def test_commands_say_what_the_first_page_quotes(
     (flag,) = re.findall(r"`(--issued \d+)`", text)
     assert main([*command.split()[1:], *flag.split()]) == 0
     (share,) = re.findall(r"pinball loss is\s(\S+) lower, not", text)
-    assert f"more accurate: pinball loss {share} lower" in capsys.readouterr().err
+    assert f"({share} lower, 95% interval" in capsys.readouterr().err
 
 
 def test_the_first_example_can_be_pasted_into_an_interpreter(tmp_path: Path) -> None:

@@ -37,9 +37,9 @@ BUILDING_BLOCKS = {
     *(f"scores.{name}" for name in ("Score", "score_from_plain")),
     "paper.Family",
     # results of functions whose examples show them
-    *(f"evidence.{name}" for name in ("Difference", "Fan", "GroupTable", "Grouping", "Histogram", "PromiseCheck")),
-    *(f"evidence.{name}" for name in ("Reference", "ReferenceScores", "Reliability", "Rolling", "ScoreRow")),
-    *(f"evidence.{name}" for name in ("SeriesTable", "Widths")),
+    *(f"evidence.{name}" for name in ("Change", "Difference", "Fan", "GroupTable", "Grouping", "GuaranteeCheck")),
+    *(f"evidence.{name}" for name in ("Histogram", "Reference", "ReferenceScore", "Reliability", "Rolling")),
+    "evidence.SeriesTable",
 }
 # What the wrappers share, which no user calls.
 INTERNAL = {"common", "optional"}

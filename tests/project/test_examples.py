@@ -17,7 +17,7 @@ CHATTY = {"sktime_airline", "spark_panel"}
 
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?![\w.]*[A-Za-z_])")
 PICTURE = re.compile(r"^picture: (.+)$", re.MULTILINE)
-PNG = b"\x89PNG\r\n\x1a\n"
+STARTS = (b"\x89PNG\r\n\x1a\n", b"<svg xmlns")
 
 
 def has_table(text: str) -> bool:
@@ -44,7 +44,7 @@ def test_example_runs(name: str, tmp_path: Path) -> None:
     assert not list(here.iterdir()), "files were left in the current folder"
     pictures = [Path(each) for each in PICTURE.findall(done.stdout)]
     assert sorted(out.iterdir()) == sorted(pictures)
-    assert all(picture.read_bytes().startswith(PNG) for picture in pictures)
+    assert all(picture.read_bytes().startswith(STARTS) for picture in pictures)
     assert pictures or has_table(done.stdout), done.stdout
 
 

@@ -166,7 +166,7 @@ def test_dark_differs_from_light(browser: Any, page: Path) -> None:
         show(browser, page, width=PHONE, dark=dark)
         seen[dark] = browser.execute_script(
             "const of = (q, what) => getComputedStyle(document.querySelector(q))[what];"
-            "return [of('body', 'backgroundColor'), of('body', 'color'), of('path.bar.after', 'fill'),"
+            "return [of('body', 'backgroundColor'), of('body', 'color'), of('path.area.after', 'fill'),"
             " of('path.line.before', 'stroke'), of('.chart text', 'fill')]"
         )
     assert all(light != dark for light, dark in zip(seen[False], seen[True], strict=True))
@@ -183,13 +183,13 @@ def test_marks_are_drawn_where_they_belong(browser: Any, page: Path) -> None:
     assert outside == []
 
 
-def test_it_prints_on_white(browser: Any, page: Path) -> None:
+def test_it_prints_in_light_colours(browser: Any, page: Path) -> None:
     show(browser, page, width=DESK, dark=True)
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     paper, ink = browser.execute_script(
         "const s = getComputedStyle(document.body); return [s.backgroundColor, s.color]"
     )
-    assert paper == "rgb(255, 255, 255)"
+    assert paper == "rgb(253, 252, 250)"
     assert ink == "rgb(28, 33, 39)"
 
 

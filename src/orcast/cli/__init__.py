@@ -15,7 +15,7 @@ EXAMPLES = """examples:
   orcast recalibrate forecasts.csv --report report.html    calibrated forecasts, and how much better they are
   orcast check forecasts.parquet                           how well calibrated are these forecasts?
   orcast stream --low 0 --state wind.orcast                JSON lines in, JSON lines out
-  orcast demo                                              recalibrate a real stream: table and picture
+  orcast demo                                              recalibrate a real stream: verdict and report
 
 exit codes:
   0  fine
@@ -43,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
     parts = command.add_subparsers(dest="part", required=True, metavar="command")
     for part in PARTS:
         part.add(parts)
-    parts.add_parser("demo", help="recalibrate a real stream: table and picture", add_help=False)
+    parts.add_parser("demo", help="recalibrate a real stream: verdict and report", add_help=False)
     return command
 
 

@@ -1,4 +1,4 @@
-"""`orcast check`: how well calibrated are the forecasts in a file?"""
+"""`orcast check`: verdict on the forecasts in a file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from orcast.cli.column_options import (
     text_columns,
     timing_of,
 )
-from orcast.cli.common import Parts, part, say
+from orcast.cli.common import Parts, as_options, part, say
 
 if TYPE_CHECKING:
     from orcast.evidence import Evidence
@@ -28,7 +28,7 @@ EXAMPLES = """\
   orcast check cv.csv --by hour --by weather   groups of rows side by side
   orcast check wind.csv --y power --low 0 --high 36000
   zcat old.csv.gz | orcast check -
-  orcast check cv.csv --fail                   for a schedule: exits with 1 if something is clearly wrong
+  orcast check cv.csv --fail                   for a schedule: exits with 1 if a model is miscalibrated
 """
 
 
@@ -47,7 +47,7 @@ def add(parts: Parts) -> None:
         help="a table, .csv, .csv.gz, .tsv or .parquet, with a row for each forecast; - is stdin",
     )
     check.add_argument("--report", metavar="HTML", help="write a report with pictures")
-    check.add_argument("--fail", action="store_true", help="exit with 1 if a model's calibration is clearly wrong")
+    check.add_argument("--fail", action="store_true", help="exit with 1 if a model is significantly miscalibrated")
     add_columns(check)
     add_groups(check)
     check.set_defaults(run=run)
@@ -84,22 +84,18 @@ def run(options: argparse.Namespace) -> int:
 
 
 def verdicts(found: Sequence[Evidence], by: Sequence[str] = ()) -> list[str]:
-    """What the numbers say of each model, a sentence a line; then the groups that were asked for, a line each."""
-    from orcast.evidence import assumptions, verdict
+    """Sentences on each model, then the groups that were asked for, a line each."""
+    from orcast.evidence import verdict
 
-    if len(found) == 1:
-        return [*verdict(found[0]), *group_lines(found[0], by)]
-    # what is assumed of all models is said once
-    lines = list(dict.fromkeys(sentence for evidence in found for sentence in assumptions(evidence)))
+    lines = []
     for evidence in found:
-        lines.append(f"{evidence.model or 'forecast'}:")
-        told = [*verdict(evidence)[len(assumptions(evidence)) :], *group_lines(evidence, by)]
-        lines += [f"  {line}" for line in told]
+        own = [*map(as_options, verdict(evidence)), *group_lines(evidence, by)]
+        lines += own if len(found) == 1 else [f"{evidence.model or 'forecast'}:", *(f"  {line}" for line in own)]
     return lines
 
 
 def group_lines(evidence: Evidence, by: Sequence[str]) -> list[str]:
-    """Groups side by side, a line each: rows, coverage and loss."""
+    """Groups side by side, a line each: rows, coverage, loss and series made worse."""
     from orcast.evidence import by_group
     from orcast.evidence.accuracy import loss_name
     from orcast.evidence.statistics import level_name
@@ -108,20 +104,20 @@ def group_lines(evidence: Evidence, by: Sequence[str]) -> list[str]:
     for table in (by_group(evidence, grouping) for grouping in evidence.by if grouping.name in by):
         columns = [[table.name, *table.labels], ["rows", *(f"{count:,.0f}" for count in table.rows)]]
         if table.share is not None:
-            covered = _both(table.coverage_before, table.coverage_after, ".1%")
-            columns.append([f"{level_name(table.share)} covered", *covered])
-        columns.append([loss_name(evidence), *_both(table.loss_before, table.loss_after, ".4g")])
+            columns.append([f"{level_name(table.share)} covered", *_arrows(table.coverage, ".1%")])
+        columns.append([loss_name(evidence), *_arrows(table.loss, ".4g")])
+        if table.change is not None:
+            pairs = zip(table.change.worse, table.change.series, strict=True)
+            columns.append(["series worse", *(f"{worse:,} of {count:,}" for worse, count in pairs)])
         wide = [max(map(len, column)) for column in columns]
         rows = zip(*columns, strict=True)
         lines += ["  ".join(text.rjust(w) for text, w in zip(row, wide, strict=True)) for row in rows]
     return lines
 
 
-def _both(before: Any, after: Any, form: str) -> list[str]:
+def _arrows(sides: dict[str, Any], form: str) -> list[str]:
     """Numbers of groups as text, before and after."""
-    if after is None:
-        return [f"{each:{form}}" for each in before]
-    return [f"{a:{form}} -> {b:{form}}" for a, b in zip(before, after, strict=True)]
+    return [" -> ".join(f"{value:{form}}" for value in values) for values in zip(*sides.values(), strict=True)]
 
 
 def report(path: str, found: Sequence[Evidence], source: str) -> None:

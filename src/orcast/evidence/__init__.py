@@ -1,83 +1,58 @@
-"""How good forecasts were before and after recalibration, as numbers and in sentences.
+"""Evidence on forecasts before and after recalibration: numbers, tables and a verdict in sentences.
 
-`collect` makes an `Evidence` of each model of a frame: arrays of forecasts, outcomes and bounds.  Functions of it give
-the numbers: `coverage`, `width`, `error`, `difference` (statistics), `by_series`, `scores` (tables), and `pit`,
-`reliability`, `rolling`, `fan`, `widths`, `promise_check` (what the report and `orcast.plots` draw).  `verdict` puts
-them in sentences.
+`collect` makes an `Evidence` of each model of a frame; the functions take one and return numbers.  `verdict` puts them
+in sentences, the first of which says what to do.
 
-Chance is what a calibrated forecaster with as many outcomes would show.  Where forecasts overlap, errors last or series
-move together, outcomes are not news of their own, and chance allows more: as much as blocks of time show (`blocks`).
+Chance bands cover a calibrated forecaster in 95% of cases, by the effective sample size: overlapping forecasts,
+autocorrelated errors and correlated series are accounted for by blocks of time (`blocks`).
 """
 
-from orcast.evidence.accuracy import Difference, difference, loss
+from orcast.evidence.accuracy import Difference, ReferenceScore, difference, loss, reference_scores
 from orcast.evidence.base import Evidence, Grouping, Reference
 from orcast.evidence.diagnostics import (
     Fan,
+    GuaranteeCheck,
     Histogram,
-    PromiseCheck,
     Reliability,
     Rolling,
-    Widths,
     fan,
+    guarantee_check,
     pit,
-    probability_shares,
-    promise_check,
     reliability,
     rolling,
-    running_error,
-    widths,
 )
 from orcast.evidence.frames import collect
-from orcast.evidence.statistics import (
-    band,
-    chance_limit,
-    coverage,
-    error,
-    inside,
-    interval_band,
-    level_band,
-    main_share,
-    shares,
-    width,
-)
-from orcast.evidence.tables import (
-    GroupTable,
-    ReferenceScores,
-    ScoreRow,
-    SeriesTable,
-    by_group,
-    by_series,
-    reference_scores,
-    scores,
-)
-from orcast.evidence.verdict import assumptions, faults, headline, verdict
+from orcast.evidence.statistics import band, coverage, error, inside, interval_band, level_band, main_share, width
+from orcast.evidence.tables import Change, GroupTable, SeriesTable, by_group, by_horizon, by_series
+from orcast.evidence.verdict import action, effective_size, faults, headline, verdict
 
 __all__ = [
+    "Change",
     "Difference",
     "Evidence",
     "Fan",
     "GroupTable",
     "Grouping",
+    "GuaranteeCheck",
     "Histogram",
-    "PromiseCheck",
     "Reference",
-    "ReferenceScores",
+    "ReferenceScore",
     "Reliability",
     "Rolling",
-    "ScoreRow",
     "SeriesTable",
-    "Widths",
-    "assumptions",
+    "action",
     "band",
     "by_group",
+    "by_horizon",
     "by_series",
-    "chance_limit",
     "collect",
     "coverage",
     "difference",
+    "effective_size",
     "error",
     "fan",
     "faults",
+    "guarantee_check",
     "headline",
     "inside",
     "interval_band",
@@ -85,15 +60,9 @@ __all__ = [
     "loss",
     "main_share",
     "pit",
-    "probability_shares",
-    "promise_check",
     "reference_scores",
     "reliability",
     "rolling",
-    "running_error",
-    "scores",
-    "shares",
     "verdict",
     "width",
-    "widths",
 ]

@@ -1,4 +1,4 @@
-"""How inaccurate forecasts were, and whether that changed."""
+"""Losses of the forecasts, and their differences with block-bootstrap intervals."""
 
 from __future__ import annotations
 
@@ -6,21 +6,23 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from orcast import metrics
-from orcast.evidence.base import Evidence, Places, Vector, chunks, computed_once, outcomes_of
+from orcast.evidence.base import Evidence, Places, Reference, Vector, chunks, computed_once, outcomes_of
 from orcast.evidence.blocks import Blocks, blocks_of, reach_of, steps_of, student, times_of, variance_of_sums
 from orcast.evidence.statistics import SURE
 
-# So many series are resampled too, beside blocks of time.
+# From this number of series on, whole series are resampled too.
 PANEL = 20
 # Fewer blocks or series than this are not resampled.
 LEAST = 5
+DRAWS = 1000
 
 
 @computed_once
 def loss(evidence: Evidence, side: str = "before") -> Vector:
-    """How inaccurate each forecast was: pinball loss, averaged over the levels, or Brier score.
+    """Loss of each forecast: pinball loss averaged over the levels, or Brier score.
 
     >>> loss(Evidence.of([[1.0, 3.0]], [2.0], levels=[0.25, 0.75]))
     array([0.25])
@@ -36,80 +38,82 @@ def loss(evidence: Evidence, side: str = "before") -> Vector:
 
 
 def loss_name(evidence: Evidence) -> str:
-    """What `loss` is called."""
+    """Name of the loss."""
     return "pinball loss" if evidence.kind == "quantiles" else "Brier score"
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How the mean loss changed: `change` is after - before, with a 95% interval from `low` to `high`.
+    """Change of the mean loss, absolute and relative, with 95% intervals.
 
-    `relative` is the change as a part of the loss before, with its own interval.  The interval is nan where there is
-    too little to resample; `units` of `unit` were resampled.
+    The ends are nan where there are too few blocks of time to resample.
     """
 
-    name: str
     before: float
     after: float
-    change: float
     low: float
     high: float
-    relative: float
     relative_low: float
     relative_high: float
-    unit: str
-    units: int
+
+    @property
+    def change(self) -> float:
+        """Mean loss after minus before."""
+        return self.after - self.before
+
+    @property
+    def relative(self) -> float:
+        """Change over the loss before."""
+        return self.after / self.before - 1.0 if self.before > 0.0 else float("nan")
 
     @property
     def clear(self) -> bool:
-        """Whether the interval leaves out no change at all."""
+        """True if the interval excludes 0."""
         return bool(self.low > 0.0 or self.high < 0.0)
 
 
 @computed_once
-def difference(evidence: Evidence, *, draws: int = 1000, seed: int = 0) -> Difference | None:
-    """How the loss changed, with a 95% interval from a paired bootstrap; None if nothing was recalibrated.
+def difference(evidence: Evidence) -> Difference | None:
+    """Change of the loss by recalibration with a 95% interval from a paired block bootstrap; None without `after`.
 
-    Blocks of time are resampled, the same in all series and at all horizons, of about 2 T^(1/3) steps, and of more
-    where forecasts overlap or losses are alike from time to time.  From 20 series on whole series are resampled too,
-    and the wider interval is the one given: what changed for few series may not change for others.
+    Notes
+    -----
+    Blocks of about 2 T^(1/3) consecutive times are resampled, the same in all series and at all horizons; they are
+    longer where forecasts overlap or losses are autocorrelated.  From 20 series on, whole series are resampled too,
+    and the wider interval is returned.  Künsch (1989), "The jackknife and the bootstrap for general stationary
+    observations", Annals of Statistics 17.
 
-    Reference: Künsch (1989), "The jackknife and the bootstrap for general stationary observations", Annals of
-    Statistics 17.
-
+    Examples
+    --------
     >>> found = difference(Evidence.of([[0.0]] * 100, np.ones(100), after=[[0.5]] * 100, levels=[0.5]))
     >>> found.change, found.high, found.relative
     (-0.25, -0.25, -0.5)
     """
     if evidence.after is None:
         return None
-    nan = float("nan")
-    if evidence.rows == 0:
-        return Difference(loss_name(evidence), nan, nan, nan, nan, nan, nan, nan, nan, "blocks of time", 0)
-    before, after = float(loss(evidence, "before").mean()), float(loss(evidence, "after").mean())
-    found = [
-        (unit, blocks.count, resample(loss_sums(evidence, blocks), blocks.alike, draws=draws, seed=seed))
-        for unit, blocks in _units(evidence).items()
-    ]
-    unit, count, ends = max(found, key=lambda each: np.nan_to_num(each[2].high[0] - each[2].low[0], nan=-1.0))
-    return Difference(
-        name=loss_name(evidence),
-        before=before,
-        after=after,
-        change=after - before,
-        low=float(ends.low[0]),
-        high=float(ends.high[0]),
-        relative=after / before - 1.0 if before > 0.0 else nan,
-        relative_low=float(ends.relative_low[0]),
-        relative_high=float(ends.relative_high[0]),
-        unit=unit,
-        units=count,
-    )
+    return compare(evidence, loss(evidence, "before"), loss(evidence, "after"))
+
+
+def compare(evidence: Evidence, before: Vector, after: Vector, rows: Places | None = None) -> Difference:
+    """Difference of two losses of the same rows."""
+    rows = np.arange(evidence.rows) if rows is None else rows
+    if rows.size == 0:
+        return Difference(*np.full(6, np.nan).tolist())
+    codes = np.full(evidence.rows, -1, dtype=np.intp)
+    codes[rows] = 0
+    units = [loss_blocks(evidence)]
+    if len(evidence.names) >= PANEL:
+        there, places = np.unique(evidence.series, return_inverse=True)
+        units.append(Blocks(places, int(there.size), False))
+    found = [resample(loss_sums(blocks, before, after, codes, 1), blocks.alike) for blocks in units]
+    ends = max(found, key=lambda each: np.nan_to_num(each.high[0] - each.low[0], nan=-1.0))
+    numbers = (each[0] for each in (ends.low, ends.high, ends.relative_low, ends.relative_high))
+    return Difference(float(before[rows].mean()), float(after[rows].mean()), *map(float, numbers))
 
 
 @computed_once
 def recent_difference(evidence: Evidence) -> Difference | None:
-    """How the loss changed in the last quarter of the time, which the mean over all of it may hide.
+    """Change of the loss in the last quarter of the time.
 
     >>> after = [[0.8]] * 80 + [[-0.8]] * 20
     >>> evidence = Evidence.of([[0.0]] * 100, np.ones(100), after=after, levels=[0.5])
@@ -121,36 +125,77 @@ def recent_difference(evidence: Evidence) -> Difference | None:
     last = steps_of(evidence) >= times_of(evidence) - times_of(evidence) // 4
     columns = ("before", "after", "y", "series", "time", "low", "high", "horizon")
     own: dict[str, Any] = {name: each[last] for name in columns if (each := getattr(evidence, name)) is not None}
-    return difference(replace(evidence, **own, holds=None, promised=None, miscalibration=None, reference=None, by=()))
+    return difference(replace(evidence, **own, holds=None, promised=None, miscalibration=None, references=(), by=()))
 
 
-def _units(evidence: Evidence) -> dict[str, Blocks]:
-    """What is resampled, by its name."""
-    units = {"blocks of time": loss_blocks(evidence)}
-    if len(evidence.names) >= PANEL:
-        # series without a row would be drawn as nothing
-        there, places = np.unique(evidence.series, return_inverse=True)
-        units["series"] = Blocks(places, int(there.size), False)
-    return units
+# --- references
+
+
+@dataclass(frozen=True)
+class ReferenceScore:
+    """Loss of a reference on the `rows` that have one, and the change from it to the forecasts of each side."""
+
+    name: str
+    rows: int
+    loss: float
+    changes: dict[str, Difference]
+
+    def gain(self, side: str) -> float:
+        """Relative change of the loss from the reference to a side."""
+        return self.changes[side].relative
+
+
+@computed_once
+def reference_scores(evidence: Evidence) -> list[ReferenceScore]:
+    """Losses of the last known outcome and of the best seasonal reference, at the same information.
+
+    A reference that exists for fewer than half of the rows is left out.
+
+    >>> from orcast.evidence import Reference
+    >>> walk = np.cumsum(np.random.default_rng(0).normal(size=300))
+    >>> last = Reference("the last known outcome", np.append(np.nan, walk[:-1]), np.append(np.nan, np.ones(299)))
+    >>> found, = reference_scores(Evidence.of([[-9.0, 9.0]] * 300, walk, levels=[0.05, 0.95], references=(last,)))
+    >>> found.rows, found.gain("before") > 0.0
+    (299, True)
+    """
+    if evidence.kind != "quantiles":
+        return []
+    found = [_score(evidence, reference) for reference in evidence.references]
+    usable = [each for each in found if 2 * each.rows >= max(evidence.rows, 1)]
+    last, seasonal = ([each for each in usable if ("last" in each.name) == first] for first in (True, False))
+    return last + sorted(seasonal, key=lambda each: -each.gain("before"))[:1]
+
+
+def _score(evidence: Evidence, reference: Reference) -> ReferenceScore:
+    there = np.flatnonzero(np.isfinite(reference.spread) & np.isfinite(reference.centre))
+    losses, steps = np.zeros(evidence.rows), ndtri(evidence.levels)
+    for chunk in chunks(there.size):
+        rows = there[chunk]
+        q = reference.centre[rows, None] + reference.spread[rows, None] * steps
+        np.clip(q, evidence.low[rows, None], evidence.high[rows, None], out=q)
+        losses[rows] = metrics.pinball(q, evidence.y[rows], evidence.levels)
+    changes = {side: compare(evidence, losses, loss(evidence, side), there) for side in evidence.sides}
+    mean = float(losses[there].mean()) if there.size else float("nan")
+    return ReferenceScore(reference.name, int(there.size), mean, changes)
+
+
+# --- block bootstrap
 
 
 @computed_once
 def loss_blocks(evidence: Evidence) -> Blocks:
     """Blocks of time for losses and their differences."""
-    signals = [loss(evidence, side) for side in evidence.sides[:1]]
+    signal = loss(evidence, "before")
     if evidence.after is not None:
-        signals = [loss(evidence, "after") - loss(evidence, "before")]
-    return blocks_of(evidence, reach_of(evidence, signals), int(np.ceil(2.0 * times_of(evidence) ** (1.0 / 3.0))))
+        signal = loss(evidence, "after") - signal
+    return blocks_of(evidence, reach_of(evidence, [signal]), int(np.ceil(2.0 * times_of(evidence) ** (1.0 / 3.0))))
 
 
-def loss_sums(evidence: Evidence, blocks: Blocks, codes: Places | None = None, groups: int = 1) -> Vector:
-    """Sums of the losses before and after and of the rows: blocks x 3 x groups."""
-    places = blocks.of_row * groups
-    there: Places | slice = slice(None)
-    if codes is not None:
-        there = np.flatnonzero(codes >= 0)
-        places = places[there] + codes[there]
-    columns = (loss(evidence, "before")[there], loss(evidence, "after")[there], np.ones(places.size))
+def loss_sums(blocks: Blocks, before: Vector, after: Vector, codes: Places, groups: int) -> Vector:
+    """Sums of two losses and of the rows, blocks x 3 x groups; rows with code -1 are left out."""
+    there = np.flatnonzero(codes >= 0)
+    places = blocks.of_row[there] * groups + codes[there]
+    columns = (before[there], after[there], np.ones(there.size))
     sums = [np.bincount(places, values, minlength=blocks.count * groups) for values in columns]
     return np.asarray(sums, dtype=np.float64).reshape(3, blocks.count, groups).transpose(1, 0, 2)
 
@@ -166,28 +211,27 @@ class Ends:
     spread: Vector
 
 
-def resample(sums: Vector, alike: bool, *, draws: int = 1000, seed: int = 0) -> Ends:
-    """Intervals from drawing blocks with replacement, the same for all groups; nan where there are too few of them.
+def resample(sums: Vector, alike: bool) -> Ends:
+    """Bootstrap intervals from blocks, the same draws for all groups; nan with too few blocks.
 
-    They are widened by what few blocks hide (Student), and by how much more blocks of twice the length would vary.
+    They are widened for few blocks (Student) and for the larger variance of blocks of twice the length.
     """
     count, _, groups = sums.shape
     if count < LEAST:
         return Ends(*np.full((5, groups), np.nan))
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     flat = np.ascontiguousarray(sums.reshape(count, -1))
-    drawn = np.empty((draws, flat.shape[1]))
+    drawn = np.empty((DRAWS, flat.shape[1]))
     step = max(1, 4_000_000 // count)
-    for start in range(0, draws, step):
-        many = min(step, draws - start)
+    for start in range(0, DRAWS, step):
+        many = min(step, DRAWS - start)
         picks = rng.integers(0, count, (many, count)) + np.arange(many)[:, None] * count
         drawn[start : start + many] = np.bincount(picks.ravel(), minlength=many * count).reshape(many, count) @ flat
-    before, after, rows = drawn.reshape(draws, 3, groups).transpose(1, 0, 2)
+    before, after, rows = drawn.reshape(DRAWS, 3, groups).transpose(1, 0, 2)
     whole = sums.sum(axis=0)
     widen = _widen(sums, alike)
     with np.errstate(invalid="ignore", divide="ignore"):
-        change = (after - before) / rows
-        low, high = _ends(change, (whole[1] - whole[0]) / whole[2], widen)
+        low, high = _ends((after - before) / rows, (whole[1] - whole[0]) / whole[2], widen)
         relative = np.where(before > 0.0, after / before - 1.0, np.nan)
         relative_low, relative_high = _ends(relative, whole[1] / whole[0] - 1.0, widen)
         spread = relative.std(axis=0) * widen
@@ -200,7 +244,7 @@ def _ends(drawn: Vector, found: Vector, widen: Vector) -> Vector:
 
 
 def _widen(sums: Vector, alike: bool) -> Vector:
-    """How much wider the intervals are than what was drawn says, for each group."""
+    """Factor of the width of the intervals, for each group."""
     whole = sums.sum(axis=0)
     gaps = sums[:, 1] - sums[:, 0] - sums[:, 2] * (whole[1] - whole[0]) / np.maximum(whole[2], 1.0)
     there = np.maximum((sums[:, 2] > 0.0).sum(axis=0), 2)

@@ -1,4 +1,4 @@
-"""The evidence itself: forecasts before and after, with their outcomes, as arrays."""
+"""Forecasts before and after recalibration with their outcomes, as arrays."""
 
 from __future__ import annotations
 
@@ -22,20 +22,17 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 KINDS = ("quantiles", "binary", "labels")
 SIDES = ("before", "after")
 CERTIFICATE = ("holds", "promised", "miscalibration")
-# Rows that are looked at together, so that memory stays small beside the forecasts themselves.
+# Rows processed at once, to bound the memory.
 CHUNK = 1 << 18
 
 
-# What is assumed where nobody says when forecasts were issued.
-ASSUMPTION = (
-    "each outcome counts as known before the next forecast is issued (no issue times were given), "
-    "which flatters those issued ahead"
-)
+# Stated where no issue times are known.
+ASSUMPTION = "No issue times are known: each outcome counts as known before the next forecast is issued."
 
 
 @dataclass(frozen=True, eq=False)
 class Grouping:
-    """Groups of rows: `codes` says to which of `labels` each row belongs, -1 to none; `name` what they differ in."""
+    """Groups of rows: row i belongs to `labels[codes[i]]`, or to no group where the code is -1."""
 
     name: str
     codes: Places
@@ -44,31 +41,63 @@ class Grouping:
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """For each row the last outcome that was known when it was issued, and the spread of past changes over that lag.
+    """Simple forecast of each row from outcomes known when the row was issued: a centre and a normal spread.
 
-    Both are nan where nothing was known yet.
+    Both are nan where too few outcomes were known.
     """
 
-    last: Vector
+    name: str
+    centre: Vector
     spread: Vector
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Forecasts of one model before and after recalibration, with their outcomes; a row a forecast.
+    """Forecasts of one model before and after recalibration, with their outcomes; one row per forecast.
 
-    `before` and `after` hold quantiles at `levels`, or probabilities of `labels` (one column, that of 1, for
-    kind "binary"); `after` is None if nothing was recalibrated.  `y` is the outcome, for labels its place.
-    `series` says to which of `names` a row belongs; within a series rows are in the order of time.  `low` and
-    `high` are the bounds of each row.  `holds`, `promised` and `miscalibration` are the certificate's columns.
-    `pending` forecasts have no outcome yet, `missing` rows no forecast, and
-    the outcomes of `outside` rows were beyond the bounds: none of these are rows here.  Quantiles that cross are
-    sorted; before they did in `crossed` rows.  `overlap` is how many of the times before its own had no outcome yet
-    when a forecast was issued, 0 one step ahead.  `point`: the forecasts before were points, read with their own
-    past errors; `moments`: those after were a mean and a spread, read as a normal distribution.  `assumption` says
-    what counts as known when.  `horizon` is how many steps ahead each row is, if there are several; `by` are groups
-    of rows to be compared.  `reference` is the last known outcome of each row with its own spread.
+    Quantiles that cross are sorted on construction.
 
+    Parameters
+    ----------
+    model : str
+        Name of the model.
+    kind : {"quantiles", "binary", "labels"}
+        Kind of the forecasts.
+    levels, labels : array, tuple of str
+        Levels of the quantiles, or names of the labels ("1" for kind "binary").
+    before, after : array of shape (rows, levels or labels)
+        Quantiles or probabilities; `after` is None if nothing was recalibrated.
+    y : array
+        Outcomes; for labels their index.
+    series, names : array of int, tuple of str
+        Series of each row as an index into `names`; rows of a series are in the order of time.
+    time : array or None
+        Time of each row.
+    low, high : array
+        Bounds of each row.
+    holds, promised, miscalibration : array or None
+        Columns of the certificate.
+    pending, missing, outside : int
+        Rows left out: no outcome yet, no forecast, outcome outside the bounds.
+    overlap : int
+        Number of earlier times whose outcome was unknown when a forecast was issued; 0 one step ahead.
+    timed : bool
+        True if the issue times are known.
+    assumption : str
+        Sentence that states which outcomes count as known.
+    notes : tuple of str
+        Sentences on how the forecasts were read.
+    horizon : array or None
+        Steps ahead of each row, if there are several.
+    by : tuple of Grouping
+        Groups of rows to compare.
+    references : tuple of Reference
+        Simple forecasts at the same information.
+    crossed : int
+        Rows of `before` whose quantiles crossed.
+
+    Examples
+    --------
     >>> from orcast.evidence import coverage
     >>> evidence = Evidence.of([[1.0, 3.0], [2.0, 4.0]], [2.0, 5.0], levels=[0.1, 0.9])
     >>> coverage(evidence, 0.8)
@@ -94,13 +123,13 @@ class Evidence:
     missing: int = 0
     outside: int = 0
     overlap: int = 0
-    point: bool = False
-    moments: bool = False
-    assumption: str = ASSUMPTION
+    timed: bool = False
+    assumption: str = ""
+    notes: tuple[str, ...] = ()
     horizon: Vector | None = None
     by: tuple[Grouping, ...] = ()
-    reference: Reference | None = None
-    crossed: int = 0  # kept where sorted evidence is copied
+    references: tuple[Reference, ...] = ()
+    crossed: int = 0
     computed: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -110,13 +139,12 @@ class Evidence:
         for side in self.sides:
             if self.side(side).shape != (self.rows, width):
                 raise ValueError(f"expected {side} of shape {(self.rows, width)}, got {self.side(side).shape}")
-        by_row = {what: getattr(self, what) for what in ("series", "low", "high", "time", *CERTIFICATE, "horizon")}
+        by_row = {name: getattr(self, name) for name in ("series", "low", "high", "time", *CERTIFICATE, "horizon")}
         by_row |= {f"by {group.name!r}": group.codes for group in self.by}
-        if self.reference is not None:
-            by_row |= {"reference": self.reference.last, "spread of the reference": self.reference.spread}
-        for what, value in by_row.items():
+        by_row |= {each.name: each.centre for each in self.references}
+        for name, value in by_row.items():
             if value is not None and value.shape != (self.rows,):
-                raise ValueError(f"expected {self.rows} entries as {what}, one a row, got shape {value.shape}")
+                raise ValueError(f"expected {self.rows} entries as {name}, one a row, got shape {value.shape}")
         self._check_numbers()
         self._sort_quantiles()
         if self.rows and not 0 <= self.series.min() <= self.series.max() < len(self.names):
@@ -137,7 +165,7 @@ class Evidence:
                 raise ValueError(f"expected {what} {side}, got {float(rows[~good][0])!r}")
 
     def _sort_quantiles(self) -> None:
-        """Sort quantiles that cross, so that nothing is scored, and nobody credited, for their order."""
+        """Sort quantiles that cross, so that no score depends on their order."""
         if self.kind != "quantiles" or (np.diff(self.levels) < 0.0).any():
             return
         for side in self.sides:
@@ -170,13 +198,26 @@ class Evidence:
         high: ArrayLike = np.inf,
         **rest: Any,
     ) -> Evidence:
-        """Evidence from arrays: quantiles at `levels`, probabilities of `labels`, or else a probability a row.
+        """Make evidence from arrays: quantiles at `levels`, probabilities of `labels`, or one probability per row.
 
-        `series` are names, one a row.
+        Parameters
+        ----------
+        before, after : array-like
+            Forecasts of shape (rows, levels), (rows, labels) or (rows,).
+        y : array-like
+            Outcomes; for labels their index.
+        series : array-like, optional
+            Name of the series of each row.
+        **rest
+            Other fields of the class; `timed=True` states that each row was issued after the row before was known.
 
+        Examples
+        --------
         >>> Evidence.of([0.2, 0.7], [0, 1]).kind
         'binary'
         """
+        from orcast.evidence.information import one_step_references
+
         outcomes = np.asarray(y, dtype=np.float64)
         first = np.asarray(before, dtype=np.float64)
         then = None if after is None else np.asarray(after, dtype=np.float64)
@@ -191,6 +232,10 @@ class Evidence:
         for name in (*CERTIFICATE, "horizon"):
             if rest.get(name) is not None:
                 rest[name] = np.asarray(rest[name])
+        when = None if time is None else np.asarray(time)
+        whole = outcomes.size and np.isfinite(outcomes).all() and (when is None or when.shape == codes.shape)
+        if kind == "quantiles" and whole and rest.get("horizon") is None:
+            rest = {"references": one_step_references(codes, when, outcomes)} | rest
         return cls(
             model=model,
             kind=kind,
@@ -201,7 +246,7 @@ class Evidence:
             y=outcomes,
             series=codes,
             names=names,
-            time=None if time is None else np.asarray(time),
+            time=when,
             low=np.broadcast_to(np.asarray(low, dtype=np.float64), outcomes.shape),
             high=np.broadcast_to(np.asarray(high, dtype=np.float64), outcomes.shape),
             **rest,
@@ -209,7 +254,7 @@ class Evidence:
 
     @property
     def rows(self) -> int:
-        """How many forecasts have an outcome."""
+        """Number of forecasts with an outcome."""
         return int(self.y.size)
 
     @property
@@ -218,7 +263,7 @@ class Evidence:
         return SIDES if self.after is not None else SIDES[:1]
 
     def side(self, side: str) -> Matrix:
-        """The forecasts before or after."""
+        """Forecasts of one side."""
         if side not in SIDES:
             raise ValueError(f"expected side 'before' or 'after', got {side!r}")
         rows = self.before if side == "before" else self.after
@@ -228,12 +273,12 @@ class Evidence:
 
 
 def computed_once(function: Function) -> Function:
-    """A function of evidence that is computed once for its other arguments: numbers that several others are made of.
+    """Cache a function of evidence by its other arguments.
 
     >>> evidence = Evidence.of([0.2, 0.7], [0, 1])
     >>> count = computed_once(lambda evidence, side="before": len(evidence.computed))
-    >>> count(evidence), count(evidence), count(evidence, "before"), count(evidence, side="after")
-    (0, 0, 0, 1)
+    >>> count(evidence), count(evidence, "before"), count(evidence, side="after")
+    (0, 0, 1)
     """
     parameters = signature(function)
 
@@ -251,7 +296,7 @@ def computed_once(function: Function) -> Function:
 
 
 def chunks(rows: int, size: int = CHUNK) -> list[slice]:
-    """Consecutive rows that are looked at together."""
+    """Slices of at most `size` rows."""
     return [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
 
 
@@ -262,7 +307,7 @@ def indicators(evidence: Evidence, side: str, chunk: slice) -> Matrix:
     """Indicators that the outcome is at or below each quantile, ties counted fairly, with the bounds of each row."""
     q, y = evidence.side(side)[chunk], evidence.y[chunk]
     hits = metrics.fair_indicators(q, y, evidence.levels)
-    # only an outcome at its bound is counted otherwise; moved to 0, all such rows share the bound 0
+    # outcomes at a bound: shifted to 0, so that all such rows share the bound 0
     for at, bounds in ((y <= evidence.low[chunk], {"low": 0.0}), (y >= evidence.high[chunk], {"high": 0.0})):
         if at.any():
             hits[at] = metrics.fair_indicators(q[at] - y[at, None], np.zeros(int(at.sum())), evidence.levels, **bounds)
@@ -270,7 +315,7 @@ def indicators(evidence: Evidence, side: str, chunk: slice) -> Matrix:
 
 
 def outcomes_of(evidence: Evidence, chunk: slice = slice(None)) -> Matrix:
-    """The outcome's label as a row of zeros and a one; for kind "binary" the outcome itself."""
+    """One-hot outcomes; for kind "binary" a column of the outcomes."""
     y = evidence.y[chunk]
     return (
         y[:, None] if evidence.kind == "binary" else (y[:, None] == np.arange(len(evidence.labels))).astype(np.float64)
@@ -288,5 +333,5 @@ def sums_by_group(values: Matrix, groups: Places, count: int) -> Matrix:
 
 
 def rows_of(evidence: Evidence) -> Vector:
-    """How many rows each series has."""
+    """Number of rows of each series."""
     return np.bincount(evidence.series, minlength=len(evidence.names)).astype(np.float64)

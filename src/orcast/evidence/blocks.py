@@ -1,10 +1,9 @@
-"""Blocks of time: how much chance moves sums over rows that overlap, follow each other or move together.
+"""Design effects of dependent rows, from blocks of consecutive times.
 
-Forecasts several steps ahead share the errors of the steps between, and series share what happens to all of them.  Both
-are dependence in time: what happened in one block of consecutive times, to all series and at all horizons, tells little
-of the next one if the blocks are long enough.  So the spread of a sum is that of its parts by block.
+Forecasts several steps ahead overlap, and series move together.  Both are dependence in time: if blocks are long
+enough, all rows of one block are nearly independent of the next, so the variance of a sum is that of its block sums.
 
-Reference: Künsch (1989), "The jackknife and the bootstrap for general stationary observations", Annals of Statistics
+References: Künsch (1989), "The jackknife and the bootstrap for general stationary observations", Annals of Statistics
 17; Politis and White (2004), "Automatic block-length selection for the dependent bootstrap", Econometric Reviews 23.
 """
 
@@ -28,15 +27,15 @@ from orcast.evidence.base import (
     sums_by_group,
 )
 
-# More blocks than this say no more of a spread; fewer than this say nothing.
+# Largest number of blocks, and the fewest that give a variance.
 MOST, LEAST = 1000, 4
-# Lags that are looked at before neighbours are added up and looked at as one.
+# Lags tried before the signal is aggregated, and the factor of the aggregation.
 LAGS, COARSER = 64, 8
 
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Which block each row belongs to, how many there are, and whether neighbours may still be alike."""
+    """Block of each row, their number, and a flag for correlated neighbours."""
 
     of_row: Places
     count: int
@@ -45,7 +44,7 @@ class Blocks:
 
 @computed_once
 def steps_of(evidence: Evidence) -> Places:
-    """When each row was, as a whole number: the rank of its time, or its place in its series."""
+    """Rank of the time of each row, or its place in its series."""
     if evidence.time is not None:
         return np.asarray(np.unique(evidence.time, return_inverse=True)[1], dtype=np.intp)
     order = np.argsort(evidence.series, kind="stable")
@@ -58,12 +57,12 @@ def steps_of(evidence: Evidence) -> Places:
 
 @computed_once
 def times_of(evidence: Evidence) -> int:
-    """How many different times there are."""
+    """Number of distinct times."""
     return int(steps_of(evidence).max()) + 1 if evidence.rows else 0
 
 
 def reach(signal: Vector) -> int:
-    """How many steps apart values are still alike: the last lag with an autocorrelation beyond chance, 0 if none.
+    """Last lag with a significant autocorrelation, 0 if none.
 
     >>> reach(np.random.default_rng(0).normal(size=500))
     0
@@ -88,7 +87,7 @@ def reach(signal: Vector) -> int:
 
 
 def reach_of(evidence: Evidence, signals: Iterable[Vector], *, slow: bool = True) -> int:
-    """The longest reach of numbers that each row has, averaged by time; `slow=False` leaves out what changes slowly."""
+    """Longest reach of signals averaged by time; `slow=False` removes slow changes first."""
     steps, size = steps_of(evidence), times_of(evidence)
     count = np.bincount(steps, minlength=size)
     by_time = (np.bincount(steps, each, minlength=size) / count for each in signals)
@@ -96,7 +95,7 @@ def reach_of(evidence: Evidence, signals: Iterable[Vector], *, slow: bool = True
 
 
 def _without_slow(signal: Vector) -> Vector:
-    """A signal less its mean over an eighth of the time around."""
+    """Signal minus its moving mean over an eighth of the time."""
     half = signal.size // 16
     total = np.concatenate(([0.0], np.cumsum(signal)))
     at = np.arange(signal.size)
@@ -105,21 +104,17 @@ def _without_slow(signal: Vector) -> Vector:
 
 
 def blocks_of(evidence: Evidence, far: int, least: int = 1) -> Blocks:
-    """Blocks of consecutive times, the same in all series: twice as long as forecasts overlap or times are alike."""
+    """Blocks of consecutive times, twice as long as forecasts overlap or times are correlated."""
     size = times_of(evidence)
     steps_ahead = evidence.overlap + 1
     length = max(2 * steps_ahead if evidence.overlap else 1, 2 * far)
-    # a few long blocks say less than some that are a little too short
     length = max(min(length, max(steps_ahead, size // 8)), least)
     count = max(1, min(size // length, MOST))
     return Blocks(steps_of(evidence) * count // max(size, 1), count, bool(evidence.overlap or far))
 
 
 def variance_of_sums(parts: Matrix, alike: bool) -> Vector:
-    """The variance of column sums of parts by block, whose sums are 0.
-
-    Parts of neighbouring blocks are a little alike; how much is seen from blocks of twice the length.
-    """
+    """Variance of column sums of block sums with mean 0, corrected for correlated neighbours."""
     count = parts.shape[0]
     once = (parts**2).sum(axis=0) * count / (count - 1)
     if not alike or count < 2 * LEAST:
@@ -131,10 +126,7 @@ def variance_of_sums(parts: Matrix, alike: bool) -> Vector:
 
 
 def variance_by_steps(parts: Matrix, alike: bool) -> Vector:
-    """The same from the steps between neighbouring blocks: what changes slowly is no chance and does not count.
-
-    So learning, or a fault that comes and goes, does not make chance look wide.
-    """
+    """Variance of column sums from differences of neighbouring blocks, so that slow changes do not count."""
     count = parts.shape[0]
     once = (np.diff(parts, axis=0) ** 2).sum(axis=0) / 2.0 * count / (count - 1)
     if not alike or count < 2 * LEAST:
@@ -146,12 +138,12 @@ def variance_by_steps(parts: Matrix, alike: bool) -> Vector:
 
 
 def student_by_steps(count: int, sure: float) -> float:
-    """The factor of `student` for a spread from steps, which tells two thirds as much."""
+    """Factor of `student` for a variance from differences, which has two thirds of the degrees of freedom."""
     return student(1 + max(1, round(2 * (count - 1) / 3)), sure)
 
 
 def student(count: int, sure: float) -> float:
-    """How much wider an interval is whose spread is only known from so many blocks."""
+    """Student quantile over the normal one, for a variance from so many blocks."""
     at = 0.5 + sure / 2.0
     return float(stdtrit(count - 1, at) / ndtri(at))
 
@@ -161,10 +153,7 @@ def student(count: int, sure: float) -> float:
 
 @computed_once
 def calibration_blocks(evidence: Evidence, side: str) -> Blocks | None:
-    """Blocks for what chance does to frequencies; None if each outcome is news of its own.
-
-    That is so for a calibrated forecaster of one series one step ahead, if nothing of the past shows in its errors.
-    """
+    """Blocks for the sampling noise of frequencies; None if the outcomes are independent."""
     if evidence.rows == 0:
         return None
     far = reach_of(evidence, _signals(evidence, side), slow=False)
@@ -174,7 +163,7 @@ def calibration_blocks(evidence: Evidence, side: str) -> Blocks | None:
 
 
 def _signals(evidence: Evidence, side: str) -> list[Vector]:
-    """Numbers by row whose likeness from time to time shows how far dependence reaches: where the outcome fell."""
+    """Signals whose autocorrelation shows how far dependence reaches: ranks of the outcomes."""
     rows, y = evidence.side(side), evidence.y
     if evidence.kind != "quantiles":
         came = outcomes_of(evidence)
@@ -188,7 +177,7 @@ def _signals(evidence: Evidence, side: str) -> list[Vector]:
 
 @computed_once
 def _indicator_sums(evidence: Evidence, side: str) -> tuple[Matrix, Matrix | None]:
-    """Sums of the indicators by series and by block of time, in one pass."""
+    """Sums of the indicators by series and by block."""
     series = np.zeros((len(evidence.names), evidence.levels.size))
     blocks = calibration_blocks(evidence, side)
     parts = None if blocks is None else np.zeros((blocks.count, evidence.levels.size))
@@ -206,12 +195,12 @@ def indicator_sums(evidence: Evidence, side: str) -> Matrix:
 
 
 def frequencies(evidence: Evidence, side: str) -> Vector:
-    """How often the outcome was at or below the quantile, for each level."""
+    """Share of outcomes at or below the quantile, for each level."""
     return np.asarray(indicator_sums(evidence, side).sum(axis=0) / max(evidence.rows, 1))
 
 
 def _residual_sums(evidence: Evidence, side: str, blocks: Blocks) -> Matrix:
-    """Sums of outcome less probability by block and label."""
+    """Sums of outcome minus probability by block and label."""
     total = np.zeros((blocks.count, len(evidence.labels)))
     for chunk in chunks(evidence.rows):
         gaps = outcomes_of(evidence, chunk) - evidence.side(side)[chunk]
@@ -221,7 +210,7 @@ def _residual_sums(evidence: Evidence, side: str, blocks: Blocks) -> Matrix:
 
 @computed_once
 def _parts(evidence: Evidence, side: str) -> Matrix | None:
-    """By block: sums of the indicators (of outcome less probability) less what is expected of as many rows."""
+    """Centred block sums of the indicators, or of outcome minus probability."""
     blocks = calibration_blocks(evidence, side)
     if blocks is None or blocks.count < LEAST:
         return None
@@ -232,33 +221,20 @@ def _parts(evidence: Evidence, side: str) -> Matrix | None:
     return np.asarray(sums - count * (sums.sum(axis=0) / evidence.rows))
 
 
-def correlations(evidence: Evidence, side: str) -> Matrix | None:
-    """How alike the errors of the levels are from block to block; None if each outcome is news of its own."""
-    parts = _parts(evidence, side)
-    if parts is None:
-        return None
-    parts = np.diff(parts, axis=0)
-    size = np.sqrt((parts**2).sum(axis=0))
-    scaled = parts / np.where(size > 0.0, size, 1.0)
-    found = np.asarray(scaled.T @ scaled)
-    np.fill_diagonal(found, 1.0)
-    return found
-
-
 def design_effect(evidence: Evidence, side: str, *, weights: Matrix | None = None, sure: float = 0.95) -> Vector:
-    """How many rows say as much as one independent outcome, at least 1: for each level or label.
+    """Rows per independent outcome, at least 1, for each level or label.
 
-    `weights` (levels x events) ask for sums of levels instead, an interval being its upper end less its lower one.
-    Levels share one number, which few blocks tell better than one for each.
+    `weights` (levels x events) selects sums of levels: an interval is its upper end minus its lower one.
+    Levels share one pooled estimate.
     """
     kinds = len(evidence.labels) if evidence.kind != "quantiles" else evidence.levels.size
     weights = np.eye(kinds) if weights is None else weights
     parts, blocks = _parts(evidence, side), calibration_blocks(evidence, side)
     if parts is None or blocks is None:
-        # too few times to see it: all that overlaps counts as one
+        # too few blocks: overlapping forecasts count as one
         return np.full(weights.shape[1], 1.0 + (evidence.overlap if blocks is not None else 0))
     if evidence.kind == "quantiles":
-        # what is above the highest of some levels is all that these leave: its weights add up to -1
+        # weights of the bin above the highest level add up to -1
         p = frequencies(evidence, side) @ weights + (weights.sum(axis=0) < 0.0)
         alone = evidence.rows * p * (1.0 - p)
     else:
@@ -271,7 +247,7 @@ def design_effect(evidence: Evidence, side: str, *, weights: Matrix | None = Non
 
 @computed_once
 def series_effect(evidence: Evidence, side: str) -> float:
-    """How many rows of one series say as much as one independent outcome, at least 1, on average over the series."""
+    """Rows of one series per independent outcome, at least 1, averaged over the series."""
     signal = _signals(evidence, side)[0]
     blocks = blocks_of(evidence, reach_of(evidence, [signal], slow=False))
     if not blocks.alike and evidence.horizon is None:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from orcast import metrics
 from orcast.evidence.base import ASSUMPTION, Evidence, Grouping, Matrix, Places, Reference, Vector
-from orcast.evidence.groups import column_groups, number_groups, time_groups
 from orcast.evidence.information import Information
 
 if TYPE_CHECKING:
@@ -20,8 +19,15 @@ if TYPE_CHECKING:
     from orcast.panel.frame import Frame, Times
     from orcast.panel.row_times import RowTimes, Timing
 
-# Beyond so many rows a distribution is looked at by twentieths, not by percents.
+# With more rows than this a distribution is read at 19 levels instead of 99.
 MANY = 200_000
+# Largest number of groups.
+MOST = 200
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+NOTES = {
+    "point": "The base forecast is a point: its intervals come from its own past errors.",
+    "normal": "The recalibrated mean and spread are read as a normal distribution; levels= gives quantiles.",
+}
 
 
 def collect(
@@ -37,21 +43,33 @@ def collect(
     nowcast: bool = False,
     **names: Any,
 ) -> list[Evidence]:
-    """Evidence of each model in a frame, which may hold what came out of a recalibration too.
+    """Make the evidence of each model in a frame, with the recalibrated forecasts if the frame holds them.
 
-    Columns are found by their names, and by what `y`, `model`, `series`, `time`, `cutoff`, `horizon` and
-    `known` say of them, as in `orcast.recalibrate`; or `layout` says what they are (`orcast.panel.columns.find_in`).
-    `low` and `high` are numbers, names of columns, or numbers by series.  Quantiles are compared at the levels that
-    both sides have.  A mean and a spread are read as a normal distribution and members as an ensemble, unless
-    quantiles came out; a point forecast as normal, with the spread of its own errors known by then.
-    `recalibrated=False` looks at the forecasts alone.
+    Parameters
+    ----------
+    frame : data frame
+        Forecasts and outcomes, as for `orcast.recalibrate` or as it returns them.
+    layout : ColumnLayout, optional
+        Columns of the frame; found by their names and by `names` if left out.
+    low, high : float, str or mapping, optional
+        Bounds: numbers, names of columns, or numbers by series.
+    recalibrated : bool
+        False leaves out the recalibrated forecasts.
+    by : str or sequence of str
+        Columns, or "hour", "weekday" or "month" of the time, by which rows are compared.
+    lag, issued_every, nowcast
+        Issue times and publication of the outcomes, the same as in `orcast.recalibrate`.
+    **names
+        `y`, `model`, `series`, `time`, `cutoff`, `horizon` and `known`, as in `orcast.recalibrate`.
 
-    `by` names what rows are to be compared by, one name or several: a column, or "hour", "weekday", "month" or
-    "quarter" of the time; "horizon" is added where there are several.  Numbers of many kinds are cut into five groups.
+    Returns
+    -------
+    list of Evidence
+        One for each model.  Quantiles are compared at the levels of both sides.  A mean and a spread are read as a
+        normal distribution, members as an ensemble, a point as normal with the spread of its errors known by then.
 
-    `known` (a column), `lag`, `issued_every` and `nowcast` say when outcomes were known and forecasts issued, as in
-    `orcast.recalibrate`; they must be what was said there.
-
+    Examples
+    --------
     >>> import polars as pl
     >>> from orcast.evidence import coverage
     >>> frame = pl.DataFrame({"y": [1.0, 4.0, None], "q0.1": [0.0, 1.0, 1.0], "q0.9": [2.0, 3.0, 3.0]})
@@ -94,16 +112,18 @@ def collect(
         codes[order],
         tuple(" / ".join(map(str, key)) if isinstance(key, tuple) else "" if key is None else str(key) for key in keys),
         None if times.kind == "places" else _labels(times.times)[order],
+        times.time[order],
         information,
         *(end[order] for end in read_bounds(low, high, table, codes, keys).of_rows(codes)),
     )
-    shared = rows.shared(by, _assumption(layout, timing, times))
+    assumption = _assumption(layout, timing, times)
+    shared = rows.shared(by) | {"assumption": assumption, "timed": not times.at_once}
     return [rows.evidence(form, recalibrated, **shared) for form in layout.forms]
 
 
 @dataclass(frozen=True, eq=False)
 class _EvidenceRows:
-    """What the models of a frame have in common, in the order of series and time."""
+    """Rows of a frame in the order of series and time, shared by its models."""
 
     table: Frame
     layout: ColumnLayout
@@ -112,33 +132,40 @@ class _EvidenceRows:
     series: Places
     names: tuple[str, ...]
     time: NDArray[Any] | None
+    stamps: NDArray[Any]
     information: Information
     low: Vector
     high: Vector
 
-    def shared(self, by: Any, assumption: str) -> dict[str, Any]:
-        """What does not depend on the model."""
+    def shared(self, by: Any) -> dict[str, Any]:
+        """Fields that do not depend on the model."""
         several = np.unique(self.information.horizon).size > 1
         wanted = [by] if isinstance(by, str) else list(by)
-        if several and "horizon" not in wanted:
-            wanted = ["horizon", *wanted]
         numbers = self.layout.y is not None and self.table.holds_numbers(self.layout.y)
-        outcomes = self.information.outcomes(self.numbers(self.layout.y)) if numbers else None
+        y = self.numbers(self.layout.y) if numbers else None
+        outcomes = None if y is None else self.information.outcomes(y)
+        stamps = self.stamps if self.time is None else self.time
         return {
-            "assumption": assumption,
             "horizon": self.information.horizon if several else None,
             "by": tuple(self.grouping(name) for name in wanted),
             "overlap": 0 if outcomes is None else outcomes.overlap(),
-            "reference": None if outcomes is None else outcomes.reference(),
+            "references": () if outcomes is None or y is None else outcomes.references(y, stamps),
         }
 
     def grouping(self, name: Any) -> Grouping:
-        """Rows by a column, or by a part of their time."""
-        if name in self.table.reading.columns and name != self.layout.horizon:
-            return column_groups(str(name), self.table, name, self.order)
+        """Rows by a column, by their horizon, or by a part of their time."""
         if name in ("horizon", self.layout.horizon):
-            return number_groups("horizon", self.information.horizon, most=None)
-        return time_groups(str(name), self.time)
+            steps, codes = np.unique(self.information.horizon, return_inverse=True)
+            return Grouping("horizon", codes, tuple(f"{step:.12g}" for step in steps))
+        if name not in self.table.reading.columns:
+            return time_groups(str(name), self.time)
+        values = self.table.column(name).to_list()
+        kinds = sorted({each for each in values if each is not None}, key=lambda each: (str(type(each)), each))
+        if len(kinds) > MOST:
+            raise ValueError(f"expected a column of at most {MOST} values as by=, got {len(kinds):,} in {name!r}")
+        places = {kind: k for k, kind in enumerate(kinds)}
+        codes = np.fromiter((places.get(value, -1) for value in values), dtype=np.intp, count=len(values))
+        return Grouping(str(name), codes[self.order], tuple(map(str, kinds)))
 
     def evidence(
         self,
@@ -147,11 +174,9 @@ class _EvidenceRows:
         *,
         horizon: Vector | None,
         by: tuple[Grouping, ...],
-        reference: Reference | None,
+        references: tuple[Reference, ...],
         **shared: Any,
     ) -> Evidence:
-        from orcast.panel.columns import written_levels
-
         y = self.outcomes(form)
         kind = form.kind if form.kind in ("binary", "labels") else "quantiles"
         levels, before, after = self.sides(form, y, recalibrated)
@@ -192,15 +217,19 @@ class _EvidenceRows:
             outside=int(np.count_nonzero(whole & beyond)),
             horizon=None if horizon is None else horizon[keep],
             by=tuple(Grouping(group.name, group.codes[keep], group.labels) for group in by),
-            reference=Reference(reference.last[keep], reference.spread[keep])
-            if reference is not None and kind == "quantiles"
-            else None,
+            references=tuple(Reference(each.name, each.centre[keep], each.spread[keep]) for each in references)
+            if kind == "quantiles"
+            else (),
+            notes=self.notes(form, after is not None),
             **shared,
-            point=form.kind == "point",
-            moments=form.kind == "normal"
-            and after is not None
-            and len(written_levels(form, self.table.reading.columns)) < 2,
         )
+
+    def notes(self, form: Form, recalibrated: bool) -> tuple[str, ...]:
+        """Sentences on how the forecasts were read."""
+        from orcast.panel.columns import written_levels
+
+        moments = recalibrated and form.kind == "normal" and len(written_levels(form, self.table.reading.columns)) < 2
+        return (NOTES[form.kind],) if form.kind == "point" or moments else ()
 
     # --- columns as numbers
     def numbers(self, column: Any) -> Vector:
@@ -228,7 +257,7 @@ class _EvidenceRows:
         return np.where(places >= 0, places.astype(np.float64), np.nan)
 
     def beyond(self, form: Form, y: Vector, recalibrated: bool) -> NDArray[np.bool_]:
-        """Outcomes beyond the bounds, or that the recalibration found there."""
+        """Mask of outcomes outside the bounds."""
         if form.kind in ("binary", "labels"):
             return np.zeros(y.size, dtype=np.bool_)
         found = (y < self.low) | (y > self.high)
@@ -264,7 +293,7 @@ class _EvidenceRows:
         return levels, before_rows, self.read(form, names, levels, y) if after_too else None
 
     def levels(self, form: Form) -> Vector:
-        """Levels at which a distribution is looked at; those of members are where they stand."""
+        """Levels at which a distribution is read."""
         many = self.order.size > MANY
         if form.kind != "members":
             return metrics.LEVELS[4::5].copy() if many else metrics.LEVELS.copy()
@@ -289,41 +318,54 @@ class _EvidenceRows:
 
 
 def _assumption(layout: ColumnLayout, timing: Timing, times: RowTimes) -> str:
-    """What counts as known when, in words."""
+    """Sentence on the outcomes that count as known."""
     if times.at_once:
         return ASSUMPTION
     when = "just before its time"
     if timing.issued_every is not None:
-        when = f"when it was issued, {_together(timing.issued_every)}"
+        every = timing.issued_every
+        when = f"when it was issued ({f'{every} rows' if isinstance(every, int) else f'every {every}'} at a time)"
     elif times.ranked or layout.cutoff is not None or layout.horizon is not None:
         when = "at its cutoff"
-    said = f"each forecast used the outcomes known {when}"
+    late = ""
     if layout.known is not None:
-        return f"{said}; outcomes count as known when {str(layout.known)!r} says"
-    if timing.lag is None:
-        return said
-    late = "as late as the lag of their series" if isinstance(timing.lag, Mapping) else f"{timing.lag} after their time"
-    return f"{said}; outcomes count as known {late}"
+        late = f"; outcomes are known at {str(layout.known)!r}"
+    elif timing.lag is not None:
+        after = "the lag of their series" if isinstance(timing.lag, Mapping) else timing.lag
+        late = f"; outcomes are known {after} after their time"
+    return f"Each forecast used the outcomes known {when}{late}."
 
 
-def _together(issued_every: int | str) -> str:
-    """How forecasts were issued, in words."""
-    if isinstance(issued_every, int):
-        return f"{issued_every} rows at a time"
-    seconds = int(issued_every.removesuffix("s"))
-    unit, name = next((u, n) for u, n in ((86_400, "day"), (3600, "hour"), (1, "second")) if seconds % u == 0)
-    return f"once a {name}" if seconds == unit else f"every {seconds // unit} {name}s"
+def time_groups(name: str, time: NDArray[Any] | None) -> Grouping:
+    """Rows by a part of their time.
+
+    >>> days = np.array(["2024-01-01T05", "2024-02-04T05"], dtype="datetime64[h]")
+    >>> time_groups("weekday", days).codes.tolist(), time_groups("month", days).labels
+    ([0, 6], ('1', '2', '3', '4', '5', '6', '7', '8', '9', '10', '11', '12'))
+    """
+    if name not in ("hour", "weekday", "month"):
+        raise ValueError(f"expected by= a column, 'horizon', 'hour', 'weekday' or 'month', got {name!r}")
+    if time is None or time.dtype.kind != "M":
+        raise ValueError(f"expected dates as times to compare by {name}, got {'none' if time is None else 'numbers'}")
+    if name == "hour":
+        codes, labels = time.astype("datetime64[h]").astype(np.int64) % 24, tuple(f"{h:02d}:00" for h in range(24))
+    elif name == "weekday":
+        # 1970-01-01 was a Thursday
+        codes, labels = (time.astype("datetime64[D]").astype(np.int64) + 3) % 7, DAYS
+    else:
+        codes, labels = time.astype("datetime64[M]").astype(np.int64) % 12, tuple(str(m) for m in range(1, 13))
+    return Grouping(name, codes.astype(np.intp), labels)
 
 
 def _steps_ahead(table: Frame, horizon: Any) -> Vector:
-    """How many steps ahead each row is; horizons with names are counted in their order."""
+    """Steps ahead of each row; named horizons are counted in their order."""
     if table.holds_numbers(horizon):
         return table.numbers(horizon)
     return np.asarray(table.keys([horizon])[0] + 1.0, dtype=np.float64)
 
 
 def _labels(times: Times) -> NDArray[Any]:
-    """Times as labels of rows that sort: dates are dates again."""
+    """Times of the rows; dates are dates again."""
     if times.kind.startswith("dates"):
         return np.asarray(times.values).view("datetime64[ns]")
     return np.asarray(times.values).view("timedelta64[ns]") if times.kind == "durations" else times.values

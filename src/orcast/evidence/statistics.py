@@ -1,4 +1,4 @@
-"""Coverage, width and calibration error, and what chance allows."""
+"""Coverage, width and calibration error, with their sampling noise."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from numpy.typing import ArrayLike
 from scipy.special import bdtrik, betainc, gammaincinv
 
 from orcast.evidence.base import Evidence, Matrix, Places, Vector, chunks, computed_once, indicators, outcomes_of
-from orcast.evidence.blocks import correlations, design_effect, frequencies
+from orcast.evidence.blocks import design_effect, frequencies
 
 # Bins of the reliability of probabilities, as in `metrics.ece`.
 BINS = 15
-# What is called chance.
+# Confidence level of chance bands.
 SURE = 0.95
 
 # --- intervals
 
 
 def shares(evidence: Evidence) -> tuple[float, ...]:
-    """The central intervals that the levels allow, by the share of outcomes that they should cover, increasing.
+    """Nominal coverages of the central intervals between the levels, increasing.
 
     >>> shares(Evidence.of([[1.0, 2.0, 3.0, 4.0]], [2.0], levels=[0.05, 0.1, 0.5, 0.95]))
     (0.9,)
@@ -32,7 +32,7 @@ def shares(evidence: Evidence) -> tuple[float, ...]:
 
 
 def level_name(share: float) -> str:
-    """A level as people write it.
+    """Level as a percentage.
 
     >>> level_name(0.9), level_name(0.975), level_name(10 / 11)
     ('90%', '97.5%', '90.9%')
@@ -45,14 +45,14 @@ def level_name(share: float) -> str:
 
 
 def place_of(evidence: Evidence, level: float) -> int | None:
-    """Which of the levels this is, if it is one."""
+    """Index of a level, or None."""
     gaps = np.abs(evidence.levels - level)
     place = int(np.argmin(gaps)) if gaps.size else 0
     return place if gaps.size and gaps[place] < 1e-9 else None
 
 
 def ends_of(evidence: Evidence, share: float) -> tuple[int, int]:
-    """Which levels are the ends of a central interval."""
+    """Indices of the ends of a central interval."""
     lower, upper = place_of(evidence, (1.0 - share) / 2), place_of(evidence, (1.0 + share) / 2)
     if lower is None or upper is None:
         known = ", ".join(f"{s:g}" for s in shares(evidence)) or "none"
@@ -61,7 +61,7 @@ def ends_of(evidence: Evidence, share: float) -> tuple[int, int]:
 
 
 def main_shares(evidence: Evidence) -> tuple[float, ...]:
-    """The interval nearest to 90%, which people know, and of the others the one nearest to a half."""
+    """Nominal coverages nearest to 90% and, of the others, to 50%."""
     there = shares(evidence)
     if len(there) < 2:
         return there
@@ -70,7 +70,7 @@ def main_shares(evidence: Evidence) -> tuple[float, ...]:
 
 
 def main_share(evidence: Evidence) -> float | None:
-    """The central interval that the verdict speaks of, if the levels allow any.
+    """Nominal coverage nearest to 90%, or None without symmetric levels.
 
     >>> main_share(Evidence.of([[1.0, 2.0, 3.0, 4.0]], [2.0], levels=[0.05, 0.25, 0.75, 0.95]))
     0.9
@@ -79,7 +79,7 @@ def main_share(evidence: Evidence) -> float | None:
 
 
 def coverage(evidence: Evidence, share: float, side: str = "before") -> float:
-    """How often the outcome was in the central interval, where an outcome on a point mass counts with its part.
+    """Share of outcomes in the central interval; an outcome on a point mass counts in part.
 
         mean_t ( I_{(1 + share)/2} - I_{(1 - share)/2} ),    I as in `metrics.fair_indicators`
 
@@ -93,7 +93,7 @@ def coverage(evidence: Evidence, share: float, side: str = "before") -> float:
 
 @computed_once
 def inside(evidence: Evidence, share: float, side: str = "before") -> Vector:
-    """Whether each outcome was in the central interval, 0 or 1, or a part where it sits on a point mass.
+    """Indicators of the central interval, 0 or 1, or a part where the outcome is on a point mass.
 
     >>> inside(Evidence.of([[1.0, 3.0]] * 3, [0.5, 2.0, 3.5], levels=[0.25, 0.75]), 0.5)
     array([0., 1., 0.])
@@ -118,9 +118,7 @@ def width(evidence: Evidence, share: float, side: str = "before") -> float:
 
 
 def band(rows: ArrayLike, share: ArrayLike, sure: float = SURE) -> tuple[Vector, Vector]:
-    """Between which frequencies an event with this probability stays by chance, in so many rows.
-
-    Quantiles of Binomial(rows, share), divided by the rows.
+    """Chance band of a frequency: quantiles of Binomial(rows, share), divided by the rows.
 
     >>> [float(end.round(3)) for end in band(1000, 0.9)]
     [0.881, 0.918]
@@ -128,12 +126,11 @@ def band(rows: ArrayLike, share: ArrayLike, sure: float = SURE) -> tuple[Vector,
     count, p = np.broadcast_arrays(np.asarray(rows, dtype=np.float64), np.asarray(share, dtype=np.float64))
     there = np.maximum(count, 1.0)
     low, high = (_binomial_quantile(0.5 + sign * sure / 2, there, p) / there for sign in (-1.0, 1.0))
-    # of independent outcomes there may be a part of one
     return np.where(count > 0, low, 0.0), np.where(count > 0, np.minimum(high, 1.0), 1.0)
 
 
 def _binomial_quantile(level: float, count: Vector, p: Vector) -> Vector:
-    """The smallest number that Binomial(count, p) is at or below with this probability."""
+    """Quantile of Binomial(count, p)."""
     inner = np.clip(p, 1e-12, 1.0 - 1e-12)
     guess = np.ceil(bdtrik(level, count, inner))
     below = np.maximum(guess - 1.0, 0.0)
@@ -141,10 +138,9 @@ def _binomial_quantile(level: float, count: Vector, p: Vector) -> Vector:
 
 
 def interval_band(evidence: Evidence, share: float, side: str | None = None, sure: float = SURE) -> tuple[float, float]:
-    """Between which coverages a calibrated forecaster's interval stays by chance.
+    """Chance band of the coverage of a calibrated interval, by the effective sample size.
 
-    As many outcomes count as are independent: those of forecasts that overlap or series that move together are fewer.
-    `side` is the last one, if not said otherwise.
+    `side` defaults to the last one.
 
     >>> interval_band(Evidence.of([[-1.0, 1.0]] * 1000, np.zeros(1000), levels=[0.05, 0.95]), 0.9)
     (0.881, 0.918)
@@ -154,7 +150,7 @@ def interval_band(evidence: Evidence, share: float, side: str | None = None, sur
 
 
 def independent_rows(evidence: Evidence, share: float, side: str | None = None, sure: float = SURE) -> float:
-    """As how many independent outcomes those in hand tell of the coverage of an interval."""
+    """Effective sample size for the coverage of an interval."""
     lower, upper = ends_of(evidence, share)
     weights = np.zeros((evidence.levels.size, 1))
     weights[[upper, lower], 0] = 1.0, -1.0
@@ -164,7 +160,7 @@ def independent_rows(evidence: Evidence, share: float, side: str | None = None, 
 def level_band(
     evidence: Evidence, side: str | None = None, sure: float = SURE, *, places: ArrayLike | None = None
 ) -> tuple[Vector, Vector]:
-    """Between which frequencies outcomes are below each quantile by chance, or between those at some `places`.
+    """Chance bands of the shares below each quantile, or of the bins between the levels at `places`.
 
     >>> low, high = level_band(Evidence.of([[-1.0, 1.0]] * 1000, np.zeros(1000), levels=[0.05, 0.95]))
     >>> low.tolist(), high.tolist()
@@ -180,7 +176,7 @@ def level_band(
 
 
 def _bins(evidence: Evidence, places: Places) -> Matrix:
-    """The indicators of the bins between levels, as sums of those of the levels."""
+    """Weights that turn indicators of levels into those of the bins between them."""
     weights = np.zeros((evidence.levels.size, places.size + 1))
     weights[places, np.arange(places.size)] = 1.0
     weights[places, np.arange(1, places.size + 1)] = -1.0
@@ -191,7 +187,7 @@ def _bins(evidence: Evidence, places: Places) -> Matrix:
 
 
 def error(evidence: Evidence, side: str = "before") -> float:
-    """The calibration error: QCE of quantiles, ECE of probabilities (averaged over labels).
+    """Calibration error: QCE of quantiles, ECE of probabilities (averaged over labels).
 
     >>> error(Evidence.of([[0.0]] * 4, [-1.0, 1.0, 2.0, 3.0], levels=[0.5]))
     0.0625
@@ -205,7 +201,7 @@ def error(evidence: Evidence, side: str = "before") -> float:
 
 
 def chance_limit(evidence: Evidence, rows: ArrayLike | None = None, sure: float = SURE) -> Vector:
-    """Below what a calibrated forecaster's `error` stays with this probability, for quantiles and independent outcomes.
+    """Limit of a calibrated forecaster's `error`, for quantiles and `rows` independent outcomes.
 
     For T independent outcomes T * QCE tends to a weighted sum of chi-squares with mean m = sum_a a (1 - a) and
     variance v = 2 sum_{a, b} (min(a, b) - a b)^2; the limit is the quantile of the gamma distribution with these.
@@ -216,21 +212,13 @@ def chance_limit(evidence: Evidence, rows: ArrayLike | None = None, sure: float 
     """
     a = evidence.levels
     count = np.asarray(evidence.rows if rows is None else rows, dtype=np.float64)
-    return _limit(np.minimum.outer(a, a) - np.outer(a, a), count, sure)
-
-
-def _limit(spread: Matrix, count: Vector, sure: float) -> Vector:
-    """Below what the squared length of a mean of so many vectors with these covariances stays."""
+    spread = np.minimum.outer(a, a) - np.outer(a, a)
     mean, variance = np.trace(spread), 2.0 * (spread**2).sum()
     return np.asarray(_gamma_quantile(sure, mean, variance) / np.maximum(count, 1e-300))
 
 
 class ReliabilityBins(NamedTuple):
-    """Sums over series x labels x bins of probabilities.
-
-    `gap` is outcome less probability, `variance` that of the outcomes if the probabilities were right, p (1 - p),
-    `forecasts` their number.
-    """
+    """Sums over series x labels x bins: outcome minus probability, p (1 - p), counts, probabilities."""
 
     gap: Vector
     variance: Vector
@@ -240,7 +228,7 @@ class ReliabilityBins(NamedTuple):
 
 @computed_once
 def bins_of(evidence: Evidence, side: str) -> ReliabilityBins:
-    """The probabilities in bins of one width."""
+    """Sums of probabilities in equal-width bins."""
     series, labels = len(evidence.names), len(evidence.labels)
     sums = np.zeros((4, series * labels * BINS))
     for chunk in chunks(evidence.rows):
@@ -254,26 +242,22 @@ def bins_of(evidence: Evidence, side: str) -> ReliabilityBins:
 
 
 def half_normal_limit(variances: Vector, sure: float = SURE) -> Vector:
-    """Below what the sum of |N(0, v)| over the last axis stays: the quantile of a gamma with its mean and variance."""
+    """Quantile of the sum of |N(0, v)| over the last axis, by a gamma distribution."""
     mean = np.sqrt(2.0 * variances / np.pi).sum(axis=-1)
     variance = ((1.0 - 2.0 / np.pi) * variances).sum(axis=-1)
     return np.where(variance > 0.0, _gamma_quantile(sure, mean, np.where(variance > 0.0, variance, 1.0)), 0.0)
 
 
 def _gamma_quantile(sure: float, mean: ArrayLike, variance: ArrayLike) -> Vector:
-    """The quantile of the gamma distribution with this mean and variance."""
+    """Quantile of the gamma distribution with this mean and variance."""
     mean, variance = np.asarray(mean), np.asarray(variance)
     return np.asarray(gammaincinv(mean**2 / variance, sure) * variance / np.maximum(mean, 1e-300))
 
 
 def limit_of(evidence: Evidence, side: str, sure: float = SURE) -> float:
-    """Below what the error stays by chance, dependence in time included."""
+    """Limit of the calibration error of a calibrated forecaster, dependence in time included."""
     effect = design_effect(evidence, side, sure=sure)
     if evidence.kind == "quantiles":
-        together = correlations(evidence, side)
-        if together is None:
-            return float(chance_limit(evidence, evidence.rows / effect.max(), sure))
-        spread = np.sqrt(effect * evidence.levels * (1.0 - evidence.levels))
-        return float(_limit(spread[:, None] * together * spread, np.asarray(float(evidence.rows)), sure))
+        return float(chance_limit(evidence, evidence.rows / effect.max(), sure))
     variances = (bins_of(evidence, side).variance.sum(axis=0) * effect[:, None]).reshape(-1)
     return float(half_normal_limit(variances, sure) / (max(evidence.rows, 1) * len(evidence.labels)))

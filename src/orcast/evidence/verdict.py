@@ -1,22 +1,28 @@
-"""What the numbers say, in sentences."""
+"""Verdict in sentences: one that says what to do, then the reasons."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from orcast.evidence.accuracy import difference, loss_name, recent_difference
-from orcast.evidence.base import SIDES, Evidence, outcomes_of
+from orcast.evidence.accuracy import (
+    Difference,
+    ReferenceScore,
+    difference,
+    loss,
+    loss_name,
+    recent_difference,
+    reference_scores,
+)
+from orcast.evidence.base import Evidence, outcomes_of
 from orcast.evidence.blocks import design_effect, frequencies
-from orcast.evidence.diagnostics import promise_check
+from orcast.evidence.diagnostics import guarantee_check
 from orcast.evidence.statistics import (
     SURE,
     band,
     coverage,
-    ends_of,
     error,
     independent_rows,
     interval_band,
-    level_band,
     level_name,
     limit_of,
     main_share,
@@ -25,465 +31,373 @@ from orcast.evidence.statistics import (
     shares,
     width,
 )
-from orcast.evidence.tables import GroupTable, by_group, by_series, reference_scores
+from orcast.evidence.tables import by_horizon, by_series
 
-# With very many outcomes everything is beyond chance.  A smaller fault of a frequency is not reported.
+USE, AVOID, UNDECIDED = "use", "do not use", "not enough data"
+# A smaller deviation of a frequency is not reported, however many outcomes there are.
 NEGLIGIBLE = 0.005
-# Outcomes beyond the bounds come first if there are more than this share of them.
-MANY = 0.02
-# Outcomes that equal a quantile are mentioned from this share on, unless there are more levels than this.
-TIED, CLOSE = 0.1, 40
-# That outcomes depend on each other is mentioned if they are worth at most this share of independent ones.
-TOGETHER = 0.8
-# What is called a fault is outside of what chance does in 99 of 100 cases: several are looked for.
+# Faults are significant at 99%, since several are tested.
 CLEAR, SIGMAS = 0.99, 2.576
+# Accuracy counts as unchanged if the whole 95% interval of the change is below this.
+UNCHANGED = 0.02
+MISSING_TIMES = (
+    "Add the issue times: cutoff= or horizon= as a column, issued_every= or lag= "
+    "(issued_every=1 if each outcome is known before the next forecast)."
+)
 
 
 def verdict(evidence: Evidence) -> list[str]:
-    """What the numbers say, in sentences: what counts as known when, then the most important first.
+    """Sentences on the forecasts, the one that says what to do first.
 
     >>> rng = np.random.default_rng(0)
     >>> y = rng.normal(size=1000)
     >>> narrow, right = np.tile([-1.0, 0.0, 1.0], (1000, 1)), np.tile([-1.645, 0.0, 1.645], (1000, 1))
-    >>> verdict(Evidence.of(narrow, y, after=right, levels=[0.05, 0.5, 0.95]))[1]
-    'The 90% interval covered 68.4% of 1,000 outcomes; after recalibration 91.4% (88.1% to 91.8% would be chance).'
+    >>> for line in verdict(Evidence.of(narrow, y, after=right, levels=[0.05, 0.5, 0.95], timed=True))[:2]:
+    ...     print(line)
+    Use the recalibrated forecasts: pinball loss 7.8% lower, 95% interval -9.3% to -6.0%.
+    The 90% interval covered 68.4% of 1,000 outcomes, after recalibration 91.4% (88.1% to 91.8% by chance).
     """
-    if evidence.rows == 0:
-        some = "No row has both a forecast and an outcome" if evidence.missing else "No outcome is known yet"
-        return [*_on_left_out(evidence), f"{some}, so there is nothing to judge by.", *_on_rest(evidence)]
-    main = _on_main(evidence)
-    left_out = _on_left_out(evidence)
-    many = evidence.outside > MANY * (evidence.rows + evidence.outside)
+    if not evidence.rows:
+        return [headline(evidence), *_left_out(evidence)]
     return [
-        *assumptions(evidence),
-        *(left_out if many else []),
-        *main[:1],
-        *_on_size(evidence),
-        *main[1:],
-        *_on_faults(evidence),
-        *_on_width(evidence),
-        _on_error(evidence),
-        *_on_accuracy(evidence),
-        *_on_reference(evidence),
-        *_on_groups(evidence),
-        *_on_series(evidence),
-        *_on_promise(evidence),
-        *([] if many else left_out),
-        *_on_rest(evidence),
+        headline(evidence),
+        *([evidence.assumption] if evidence.assumption and (evidence.timed or evidence.after is None) else []),
+        _coverage(evidence),
+        *_calibration(evidence),
+        *_sample_size(evidence),
+        _accuracy(evidence),
+        *_horizons(evidence),
+        *_series(evidence),
+        *_guarantee(evidence),
+        *_left_out(evidence),
+        *evidence.notes,
     ]
 
 
-def assumptions(evidence: Evidence) -> list[str]:
-    """Outcomes that count as known at each forecast, in a sentence; nothing without outcomes.
-
-    >>> print(*assumptions(Evidence.of([[0.0]], [1.0], levels=[0.5])))
-    Each outcome counts as known before the next forecast is issued (no issue times were given),
-    which flatters those issued ahead.
-    """
-    if evidence.rows == 0:
-        return []
-    return [f"{evidence.assumption[:1].upper()}{evidence.assumption[1:]}."]
-
-
 def headline(evidence: Evidence) -> str:
-    """The sentence that says most: how often the outcomes fell where they should.
+    """Sentence that says what to do.
 
     >>> headline(Evidence.of([[-1.0, 1.0]] * 40, np.zeros(40), levels=[0.25, 0.75]))
-    'The 50% interval covered 100% of 40 outcomes (35% to 65% would be chance).'
+    'Do not use these forecasts as they are: the 50% interval is too wide. Recalibrate them.'
     """
-    return _on_main(evidence)[0] if evidence.rows else verdict(evidence)[0]
+    return _decide(evidence)[1]
 
 
-def _on_main(evidence: Evidence) -> list[str]:
-    return _on_intervals(evidence) if evidence.kind == "quantiles" else _on_averages(evidence)
+def action(evidence: Evidence) -> str:
+    """Decision of the verdict: "use", "do not use" or "not enough data".
+
+    >>> action(Evidence.of([[-1.0, 1.0]] * 40, np.zeros(40), levels=[0.25, 0.75]))
+    'do not use'
+    """
+    return _decide(evidence)[0]
+
+
+# --- decision
+
+
+def _decide(evidence: Evidence) -> tuple[str, str]:
+    if not evidence.rows:
+        return UNDECIDED, "Not enough data: no forecast has an outcome."
+    if evidence.after is None:
+        return _decide_base(evidence)
+    found = difference(evidence)
+    assert found is not None
+    if not evidence.timed:
+        return UNDECIDED, (
+            f"Not enough data to decide, the issue times are missing: the {loss_name(evidence)} is {_up_to(found)} "
+            f"if every outcome was known before the next forecast was issued. {MISSING_TIMES}"
+        )
+    if np.isnan(found.low):
+        return UNDECIDED, f"Not enough data: {_outcomes(evidence.rows)} are too few to compare losses."
+    return _decide_change(evidence, found)
+
+
+def _decide_base(evidence: Evidence) -> tuple[str, str]:
+    """Decision on forecasts that were not recalibrated."""
+    better = _better_reference(evidence, "before")
+    if better is not None:
+        return AVOID, f"Do not use these forecasts: {_beaten(better, 'before')}."
+    wrong = faults(evidence)
+    if wrong:
+        return AVOID, f"Do not use these forecasts as they are: {_and(wrong)}. Recalibrate them."
+    few = f"{_outcomes(evidence.rows)} show no significant miscalibration"
+    if _is_small(evidence):
+        return UNDECIDED, f"Not enough data: {few}, but only a large one would show."
+    return USE, f"Use these forecasts: {few}."
+
+
+def _decide_change(evidence: Evidence, found: Difference) -> tuple[str, str]:
+    """Decision on recalibrated forecasts whose issue times are known."""
+    moved = f"{loss_name(evidence)} {_relative(found)}"
+    better = _better_reference(evidence, "after")
+    if better is not None:
+        return AVOID, f"Do not use these forecasts: {_beaten(better, 'after')}."
+    if found.clear and found.change > 0.0:
+        return AVOID, f"Do not use the recalibrated forecasts: {moved}."
+    harm = _harm(evidence)
+    if harm and (evidence.horizon is None or len(harm) == len(by_horizon(evidence).labels)):
+        return AVOID, f"Do not use the recalibrated forecasts: {_and(harm[:3])}."
+    recent = recent_difference(evidence)
+    if recent is not None and recent.clear and recent.relative > NEGLIGIBLE:
+        return AVOID, (
+            f"Do not use the recalibrated forecasts now: in the last quarter of the time {loss_name(evidence)} "
+            f"{_relative(recent)}, over all of it {_relative(found)}."
+        )
+    use = "Use the recalibrated forecasts" + (f", except where they are {_and(harm[:3])}" if harm else "")
+    before, after = faults(evidence, "before"), faults(evidence, "after")
+    if found.clear:
+        return USE, f"{use}: {moved}{' over all horizons' if harm else ''}."
+    if before and (not after or error(evidence, "after") < 0.5 * error(evidence, "before")):
+        repaired = "calibration is repaired" if not after else "calibration is better"
+        return USE, f"{use}: {repaired}; {moved}, not significant."
+    if max(-found.relative_low, found.relative_high) < UNCHANGED and not before:
+        return AVOID, f"Do not use recalibration here, it is not needed: the base forecasts are calibrated; {moved}."
+    return UNDECIDED, f"Not enough data: no significant difference; {moved}."
+
+
+def _better_reference(evidence: Evidence, side: str) -> ReferenceScore | None:
+    """Reference that is significantly more accurate than a side, the best one; needs the issue times."""
+    if not evidence.timed:
+        return None
+    found = [each for each in reference_scores(evidence) if each.changes[side].clear and each.gain(side) > NEGLIGIBLE]
+    return max(found, key=lambda each: each.gain(side), default=None)
+
+
+def _beaten(reference: ReferenceScore, side: str) -> str:
+    gain = -reference.loss / reference.changes[side].after + 1.0
+    whose = "theirs" if side == "before" else "theirs after recalibration"
+    return f"{reference.name}, with the spread of its own errors, has a pinball loss {gain:.1%} lower than {whose}"
+
+
+def _harm(evidence: Evidence) -> list[str]:
+    """Horizons at which recalibration made the forecasts worse, in words."""
+    table = by_horizon(evidence)
+    if table.change is None:
+        return []
+    found = []
+    for k in np.flatnonzero(table.change.harmed):
+        where = "" if evidence.horizon is None else f" at horizon {table.labels[k]}"
+        loss_change = f"{loss_name(evidence)} {table.change.relative[k]:+.1%}"
+        many = int(table.change.series[k])
+        counted = f"worse in {table.change.worse[k]:,} of {many:,} series" if many > 1 else "worse"
+        found.append(f"{counted}{where} ({loss_change})")
+    return found
+
+
+# --- calibration
+
+
+def _coverage(evidence: Evidence) -> str:
+    """Coverage of the main interval, or the mean probability furthest from its frequency."""
+    share, rows = main_share(evidence), evidence.rows
+    if share is not None:
+        low, high = (_percent(end, rows) for end in interval_band(evidence, share))
+        seen = [_percent(coverage(evidence, share, side), rows) for side in evidence.sides]
+        what = f"The {level_name(share)} interval covered {seen[0]} of {_outcomes(rows)}"
+        return f"{what}{_after(seen)} ({low} to {high} by chance)."
+    if evidence.kind == "quantiles":
+        at = int(np.abs(evidence.levels - 0.5).argmax())
+        seen = [_percent(float(frequencies(evidence, side)[at]), rows) for side in evidence.sides]
+        return (
+            f"{seen[0]} of {_outcomes(rows)} were below the {level_name(evidence.levels[at])} quantile{_after(seen)}."
+        )
+    came = outcomes_of(evidence).mean(axis=0)
+    means = np.stack([evidence.side(side).mean(axis=0) for side in evidence.sides])
+    k = int(np.abs(means - came).max(axis=0).argmax())
+    what = "The event" if evidence.kind == "binary" else repr(evidence.labels[k])
+    seen = [_percent(float(p), rows) for p in means[:, k]]
+    frequency = _percent(float(came[k]), rows)
+    return f"{what} occurred in {frequency} of {_outcomes(rows)}; the mean probability was {seen[0]}{_after(seen)}."
+
+
+def _calibration(evidence: Evidence) -> list[str]:
+    """Significant faults of both sides, and the calibration error."""
+    last = evidence.sides[-1]
+    name = "QCE" if evidence.kind == "quantiles" else "ECE"
+    errors = [f"{error(evidence, side):.2g}" for side in evidence.sides]
+    limit = f"Calibration error ({name}) {errors[0]}{_after(errors)}; up to {limit_of(evidence, last):.2g} by chance."
+    if evidence.after is None:
+        return [limit]
+    wrong = {side: _and(faults(evidence, side)) or "no significant fault" for side in evidence.sides}
+    share = main_share(evidence)
+    was, now = (0.0, 0.0) if share is None else (width(evidence, share, side) for side in evidence.sides)
+    wider = f" The mean width changed by {now / was - 1.0:+.0%}." if was > 0.0 else ""
+    return [f"Before: {wrong['before']}. After: {wrong['after']}.{wider}", limit]
 
 
 def faults(evidence: Evidence, side: str = "before") -> list[str]:
-    """What is clearly wrong with the forecasts, beyond what chance does in 99 of 100 cases; nothing if all is well.
+    """Significant faults of the forecasts (99%); empty if there are none.
 
     >>> rng = np.random.default_rng(0)
     >>> narrow = np.tile([-1.0, 0.0, 1.0], (1000, 1))
     >>> faults(Evidence.of(narrow, rng.normal(size=1000), levels=[0.05, 0.5, 0.95]))
     ['the 90% interval is too narrow']
     """
-    return [] if evidence.rows == 0 else _faults(evidence, side, was=False)
-
-
-# --- coverage, and mean probabilities
-
-
-def _on_intervals(evidence: Evidence) -> list[str]:
-    lines = []
-    rows = evidence.rows
-    for k, share in enumerate(main_shares(evidence)):
-        low, high = (_percent(float(end), rows) for end in interval_band(evidence, share))
-        seen = [_percent(coverage(evidence, share, side), rows) for side in evidence.sides]
-        of = f" of {_outcomes(rows)}" if k == 0 else ""
-        lines.append(
-            f"The {level_name(share)} interval covered {seen[0]}{of}{_then(seen)} ({low} to {high} would be chance)."
-        )
-    if not lines:
-        at = int(np.abs(evidence.levels - 0.5).argmax())
-        low, high = (_percent(float(end[at]), rows) for end in level_band(evidence))
-        seen = [_percent(float(frequencies(evidence, side)[at]), rows) for side in evidence.sides]
-        lines.append(
-            f"Of {_outcomes(rows)} {seen[0]} were at or below the {level_name(evidence.levels[at])} quantile"
-            f"{_then(seen)} ({low} to {high} would be chance)."
-        )
-    return lines
-
-
-def _on_averages(evidence: Evidence) -> list[str]:
-    """The mean probability against the frequency; of labels the one that is furthest off."""
-    rows = evidence.rows
-    came = outcomes_of(evidence).mean(axis=0)
-    means = np.stack([evidence.side(side).mean(axis=0) for side in evidence.sides])
-    k = int(np.abs(means - came).max(axis=0).argmax())
-    seen = [_percent(float(p), rows) for p in means[:, k]]
-    what = "It" if evidence.kind == "binary" else repr(evidence.labels[k])
-    then = f", after recalibration {seen[1]}" if len(seen) > 1 else ""
-    happened = f"{what} came in {_percent(float(came[k]), rows)} of {_outcomes(rows)}"
-    return [f"{happened}; the forecasts said {seen[0]} on average{then}."]
-
-
-def _then(seen: list[str]) -> str:
-    return f"; after recalibration {seen[1]}" if len(seen) > 1 else ""
-
-
-def _on_size(evidence: Evidence) -> list[str]:
-    """Whether there are enough outcomes to judge by: how far a calibrated forecaster strays by chance."""
-    widest = shares(evidence)[-1] if shares(evidence) else None
-    low, high = map(float, band(evidence.rows, 0.9)) if widest is None else interval_band(evidence, widest)
-    # what is clearly wrong is so in spite of few outcomes
-    faulty = any(_faults(evidence, side, was=False) for side in evidence.sides)
-    if high - low > 0.2 and not faulty:
-        return [
-            f"{_outcomes(evidence.rows).capitalize()} are too few to judge by.".replace("outcome are", "outcome is")
-        ]
-    if high - low > 0.1:
-        return [f"{_outcomes(evidence.rows).capitalize()} show large faults only."]
-    return []
-
-
-# --- what is wrong
-
-
-def _on_faults(evidence: Evidence) -> list[str]:
-    """What is wrong, before and after."""
-    last = evidence.sides[-1]
-    found = {side: _faults(evidence, side, was=side != last) for side in evidence.sides}
-    within = not _beyond_chance(evidence, last)
-    clear = "nothing is clearly wrong" + ("" if within else ", though not all is within what chance allows")
-    if last == "before":
-        if found[last]:
-            return [f"What is wrong: {_and(found[last])}."]
-        return [f"{clear.capitalize()}."]
-    if not found["before"] and not found["after"] and within:
-        return ["Nothing was clearly wrong before, and nothing is after."]
-    lines = [f"Before, {_and(found['before'])}."] if found["before"] else []
-    return [*lines, f"After, {_and(found['after']) if found['after'] else clear}."]
-
-
-def _beyond_chance(evidence: Evidence, side: str) -> bool:
-    """Whether a number of the verdict lies beyond what a calibrated forecaster shows in 19 of 20 cases."""
-    return _large_error(evidence, side, SURE) or any(
-        _is_off(coverage(evidence, share, side), share, interval_band(evidence, share, side, SURE))
-        for share in main_shares(evidence)
-    )
-
-
-def _large_error(evidence: Evidence, side: str, sure: float) -> bool:
-    """Whether the calibration error is beyond chance, and not negligible."""
+    if not evidence.rows:
+        return []
+    found = _quantile_faults(evidence, side) if evidence.kind == "quantiles" else _probability_faults(evidence, side)
+    if found:
+        return found
     negligible = NEGLIGIBLE**2 * evidence.levels.size if evidence.kind == "quantiles" else NEGLIGIBLE
     judged = evidence.sides[-1] if evidence.kind == "quantiles" else side
-    return error(evidence, side) > max(limit_of(evidence, judged, sure), negligible)
+    if error(evidence, side) <= max(limit_of(evidence, judged, CLEAR), negligible):
+        return []
+    return ["the quantiles are off" if evidence.kind == "quantiles" else "the probabilities are off"]
 
 
-def _is_off(frequency: float, share: float, chance: tuple[float, float]) -> bool:
-    """Whether a frequency is beyond chance, and by more than is negligible."""
-    low, high = chance
-    return not min(low, share - NEGLIGIBLE) <= frequency <= max(high, share + NEGLIGIBLE)
-
-
-def _faults(evidence: Evidence, side: str, *, was: bool) -> list[str]:
-    one, many = ("was", "were") if was else ("is", "are")
-    look = _quantile_faults if evidence.kind == "quantiles" else _probability_faults
-    found = look(evidence, side, one, many)
-    if found or not _large_error(evidence, side, CLEAR):
-        return found
-    if evidence.kind != "quantiles":
-        return [f"some probabilities {many} too high and others too low"]
-    gaps = frequencies(evidence, side) - evidence.levels
-    if (gaps < 0.0).all() or (gaps > 0.0).all():
-        return [f"the quantiles {many} too {'low' if gaps[0] < 0.0 else 'high'}"]
-    return [f"some quantiles {many} too high and others too low"]
-
-
-def _quantile_faults(evidence: Evidence, side: str, one: str, many: str) -> list[str]:
+def _quantile_faults(evidence: Evidence, side: str) -> list[str]:
+    """Intervals that are too narrow or too wide, and a median that is too low or too high."""
     found = []
     for share in main_shares(evidence):
         covered = coverage(evidence, share, side)
-        # both sides are judged by one measure of chance, that of the last one
-        if _is_off(covered, share, interval_band(evidence, share, sure=CLEAR)):
-            found.append((share, "too narrow" if covered < share else "too wide"))
-    if len(found) > 1 and len({how for _, how in found}) == 1:
-        widths = [f"the intervals {many} {found[0][1]}"]
-    else:
-        widths = [f"the {level_name(share)} interval {one} {how}" for share, how in found]
-    return [*widths, *_bias(evidence, side, many)]
-
-
-def _bias(evidence: Evidence, side: str, are: str) -> list[str]:
-    """Whether the outcomes fall too often on one side, and by how much."""
-    rows, hits = evidence.rows, frequencies(evidence, side)
+        # both sides are judged by one chance band, that of the last side
+        low, high = interval_band(evidence, share, sure=CLEAR)
+        if not min(low, share - NEGLIGIBLE) <= covered <= max(high, share + NEGLIGIBLE):
+            found.append(f"the {level_name(share)} interval is too {'narrow' if covered < share else 'wide'}")
     middle = place_of(evidence, 0.5)
     if middle is not None:
-        below = float(hits[middle])
-        low, high = (float(end[middle]) for end in level_band(evidence, sure=CLEAR))
-        if not _is_off(below, 0.5, (low, high)):
-            return []
-        far = ""
-        if len(evidence.names) == 1:
-            shift = abs(float(np.median(evidence.y - evidence.side(side)[:, middle])))
-            far = f" by about {shift:.3g}" if shift > 0.0 else ""
-        which, where = ("low", "above") if below < 0.5 else ("high", "below")
-        part = _percent(max(below, 1.0 - below), rows)
-        return [f"the forecasts {are} too {which}{far} ({part} of the outcomes {where} the median)"]
-    if not shares(evidence):
-        return []
-    lower, upper = ends_of(evidence, shares(evidence)[0])
-    below, above = float(hits[lower]), float(1.0 - hits[upper])
-    effect = float(design_effect(evidence, side, sure=CLEAR)[[lower, upper]].max())
-    if abs(below - above) <= max(SIGMAS * np.sqrt(2.0 * effect * evidence.levels[lower] / rows), 2.0 * NEGLIGIBLE):
-        return []
-    parts = f"{_percent(below, rows)} of the outcomes below the {level_name(shares(evidence)[0])} interval"
-    which = "low" if above > below else "high"
-    return [f"the forecasts {are} too {which} ({parts}, {_percent(above, rows)} above it)"]
+        below = float(frequencies(evidence, side)[middle])
+        effect = float(design_effect(evidence, evidence.sides[-1], sure=CLEAR)[middle])
+        low, high = (float(end) for end in band(evidence.rows / effect, 0.5, CLEAR))
+        if not min(low, 0.5 - NEGLIGIBLE) <= below <= max(high, 0.5 + NEGLIGIBLE):
+            where, part = ("low", 1.0 - below) if below < 0.5 else ("high", below)
+            side_of = "above" if below < 0.5 else "below"
+            found.append(f"the forecasts are too {where} ({part:.0%} of the outcomes {side_of} the median)")
+    return found
 
 
-def _probability_faults(evidence: Evidence, side: str, one: str, many: str) -> list[str]:
-    """Too high or too low on average, too bold or too timid: beyond what right probabilities show by chance."""
+def _probability_faults(evidence: Evidence, side: str) -> list[str]:
+    """Probabilities that are too high or too low on average, too extreme or too cautious."""
     p, came = evidence.side(side), outcomes_of(evidence)
     variance = p * (1.0 - p) * design_effect(evidence, side, sure=CLEAR)
     found = []
     for k, label in enumerate(evidence.labels):
         gap = float((came[:, k] - p[:, k]).sum())
         if abs(gap) > max(SIGMAS * float(np.sqrt(variance[:, k].sum())), NEGLIGIBLE * evidence.rows):
-            what = f"the probabilities {many}" if evidence.kind == "binary" else f"the probability of {label!r} {one}"
+            what = "the probabilities are" if evidence.kind == "binary" else f"the probability of {label!r} is"
             far = f"{100.0 * abs(gap) / evidence.rows:.2g} percentage points"
             found.append(f"{what} too {'low' if gap > 0.0 else 'high'} by {far} on average")
-    # the covariance of the probabilities and their errors: negative if they are too bold
+    # covariance of the probabilities and their errors: negative if they are too extreme
     centred = p - p.mean(axis=0)
     slope, scale = float((centred * (came - p)).sum()), float((centred**2).sum())
     if abs(slope) > max(SIGMAS * float(np.sqrt((centred**2 * variance).sum())), 0.02 * scale) and scale > 0.0:
-        bold = f"high probabilities {many} too high and low ones too low"
-        found.append(bold if slope < 0.0 else f"high probabilities {many} too low and low ones too high")
+        found.append(f"the probabilities are too {'extreme' if slope < 0.0 else 'cautious'}")
     return found
 
 
-# --- errors, accuracy, series, promise
+# --- sample size, accuracy, series, guarantee
 
 
-def _on_width(evidence: Evidence) -> list[str]:
+def effective_size(evidence: Evidence) -> float:
+    """Effective sample size: the number of independent outcomes that say as much of the calibration.
+
+    >>> effective_size(Evidence.of([[-1.0, 1.0]] * 100, np.zeros(100), levels=[0.05, 0.95]))
+    100.0
+    """
     share = main_share(evidence)
-    if evidence.after is None or share is None:
+    if share is not None:
+        return independent_rows(evidence, share)
+    return float((evidence.rows / design_effect(evidence, evidence.sides[-1])).min()) if evidence.rows else 0.0
+
+
+def _is_small(evidence: Evidence) -> bool:
+    """True if sampling noise alone moves the widest interval's coverage by more than 20 points."""
+    widest = shares(evidence)[-1] if shares(evidence) else None
+    low, high = map(float, band(evidence.rows, 0.9)) if widest is None else interval_band(evidence, widest)
+    return high - low > 0.2
+
+
+def _sample_size(evidence: Evidence) -> list[str]:
+    size = effective_size(evidence)
+    if size > 0.8 * evidence.rows:
         return []
-    was, now = (width(evidence, share, side) for side in SIDES)
-    if not was > 0.0:
-        return []
-    change = now / was - 1.0
-    if abs(change) < NEGLIGIBLE:
-        return [f"On average the {level_name(share)} interval is as wide as before."]
     return [
-        f"On average the {level_name(share)} interval became {abs(change):.0%} {'wider' if change > 0 else 'narrower'}."
+        f"Errors are correlated: the effective sample size is {max(size, 1.0):,.0f} of {evidence.rows:,}, "
+        "and chance bands are that much wider."
     ]
 
 
-def _on_error(evidence: Evidence) -> str:
-    levels = evidence.levels.size
-    name = f"QCE, {levels} level{'s' if levels > 1 else ''}" if evidence.kind == "quantiles" else "ECE"
-    limit = limit_of(evidence, evidence.sides[-1])
-    then = "" if evidence.after is None else f", after recalibration {_small(error(evidence, 'after'))}"
-    return (
-        f"The calibration error ({name}) was {_small(error(evidence, 'before'))}{then}; "
-        f"a calibrated forecaster stays below {max(limit, 0.0001):.4f} in 19 of 20 cases."
-    )
-
-
-def _on_accuracy(evidence: Evidence) -> list[str]:
+def _accuracy(evidence: Evidence) -> str:
+    """Mean losses of the forecasts, with those of the references beside them."""
+    name = loss_name(evidence)
     found = difference(evidence)
-    if found is None:
-        return []
-    if np.isnan(found.relative):
-        return [f"The {found.name} went from {found.before:.4g} to {found.after:.4g}."]
-    how = f"{found.name} {abs(found.relative):.1%} {'lower' if found.relative <= 0 else 'higher'}"
-    if np.isnan(found.relative_low):
-        return [f"Whether accuracy changed cannot be said from so few outcomes ({how})."]
-    ends = f"95% interval {found.relative_low:+.1%} to {found.relative_high:+.1%}"
-    if found.clear and found.change > 0:
-        return [f"The forecasts became less accurate: {how} ({ends})."]
-    said = "The forecasts became more accurate" if found.clear else "Accuracy did not change measurably"
-    return [f"{said}: {how} ({ends}).", *_on_recent(evidence)]
-
-
-def _on_recent(evidence: Evidence) -> list[str]:
-    """Whether the latest forecasts became worse, which a gain of long ago would hide."""
-    found = recent_difference(evidence)
-    if found is None or not (found.clear and found.relative > NEGLIGIBLE):
-        return []
-    ends = f"95% interval {found.relative_low:+.1%} to {found.relative_high:+.1%}"
-    worse = f"{found.name} was {found.relative:.1%} higher than as given ({ends})"
-    return [f"Lately they are less accurate: in the last quarter of the time {worse}."]
-
-
-def _on_reference(evidence: Evidence) -> list[str]:
-    """Scores of the last known outcome, at the same information."""
-    lines = []
-    found = reference_scores(evidence)
+    parts = [f"base forecasts {float(loss(evidence, 'before').mean()):.4g}"]
     if found is not None:
-        names = {"before": "as given", "after": "recalibrated"}
-        both = _and([f"{names[side]} {_against(found.loss, side)}" for side in evidence.sides])
-        without = evidence.rows - found.rows
-        where = f" (as given for {_outcomes(without)} with too little past)" if without > 0.05 * evidence.rows else ""
-        lines.append(
-            f"At the same information the last known outcome with its own spread{where} has {loss_name(evidence)} "
-            f"{found.loss['reference']:.4g}; {both}."
-        )
-    return lines
+        change = _relative(found) if evidence.timed else _up_to(found)
+        parts.append(f"recalibrated {found.after:.4g} ({change})")
+    known = "" if evidence.timed else " (if known by then)"
+    parts += [f"{each.name} {each.loss:.4g}{known}" for each in reference_scores(evidence)]
+    return f"{name[0].upper()}{name[1:]}: {', '.join(parts)}."
 
 
-def _against(losses: dict[str, float], side: str) -> str:
-    """A loss beside that of the last known outcome."""
-    if not losses["reference"] > 0.0:
-        return f"{losses[side]:.4g}"
-    change = losses[side] / losses["reference"] - 1.0
-    return f"{losses[side]:.4g} ({abs(change):.1%} {'lower' if change <= 0.0 else 'higher'})"
+def _up_to(found: Difference) -> str:
+    """Relative change in words, for forecasts whose issue times are unknown."""
+    return f"up to {-found.relative:.1%} lower" if found.relative < 0.0 else "not lower"
 
 
-def _on_groups(evidence: Evidence) -> list[str]:
-    """Where one group gains and another loses beyond chance: the mean hides it."""
-    lines = []
-    for grouping in evidence.by:
-        table = by_group(evidence, grouping)
-        if table.clear is None or table.relative is None or not ((table.clear < 0).any() and (table.clear > 0).any()):
-            continue
-        order = np.argsort(table.relative)
-        fell = [_group(table, k) for k in order if table.clear[k] < 0]
-        rose = [_group(table, k) for k in order[::-1] if table.clear[k] > 0]
-        lines.append(f"By {table.name} {loss_name(evidence)} fell for {_some(fell)} and rose for {_some(rose)}.")
-    return lines
+def _relative(found: Difference) -> str:
+    """Relative change in words, with its interval."""
+    if np.isnan(found.relative):
+        return f"went from {found.before:.4g} to {found.after:.4g}"
+    moved = f"{abs(found.relative):.1%} {'lower' if found.relative <= 0 else 'higher'}"
+    if np.isnan(found.relative_low):
+        return moved
+    return f"{moved}, 95% interval {found.relative_low:+.1%} to {found.relative_high:+.1%}"
 
 
-def _group(table: GroupTable, k: int) -> str:
-    assert table.relative is not None
-    return f"{table.labels[k]} ({table.relative[k]:+.1%})"
+def _horizons(evidence: Evidence) -> list[str]:
+    """Horizons and series that became worse, counted."""
+    change = by_horizon(evidence).change
+    if change is None or (evidence.horizon is None and len(evidence.names) == 1):
+        return []
+    harm = _harm(evidence)
+    if harm:
+        return [f"The recalibrated forecasts are {', '.join(harm)}."]
+    k = int(np.argmax(change.worse / np.maximum(change.series, 1)))
+    if change.series[k] < 2:
+        return ["No horizon became significantly worse."]
+    if not change.worse[k]:
+        return [f"None of {change.series[k]:,} series became worse at any horizon."]
+    where = "" if evidence.horizon is None else f" (horizon {by_horizon(evidence).labels[k]})"
+    return [
+        f"Recalibration made the forecasts worse in at most {change.worse[k]:,} of {change.series[k]:,} series{where}."
+    ]
 
 
-def _some(parts: list[str], most: int = 4) -> str:
-    return _and(parts if len(parts) <= most else [*parts[:most], f"{len(parts) - most} more"])
-
-
-def _on_series(evidence: Evidence) -> list[str]:
+def _series(evidence: Evidence) -> list[str]:
+    """Number of series that are significantly miscalibrated."""
     table = by_series(evidence)
     count = len(table.names)
     if count < 2:
         return []
-    was = int(table.outside_before.sum())
-    if table.outside_after is None:
-        found = f"{was:,} are further off than chance allows"
-    else:
-        after = int(table.outside_after.sum())
-        found = f"{was:,} were further off than chance allows, after recalibration {after:,}"
-    expected = f"chance alone would make about {_few((1.0 - SURE) * count)} of them look so, more if they move together"
-    return [f"Of {count:,} series {found} ({expected})."]
-
-
-def _on_promise(evidence: Evidence) -> list[str]:
-    lines = []
-    found = promise_check(evidence)
-    if found is not None and found.kept == found.rows:
-        size, bound = found.final
-        several = len(evidence.names) > 1
-        which = "the miscalibration of a series (the median of them)" if several else "the miscalibration"
-        which += ", at the step ahead with the tightest promise," if evidence.overlap else ""
-        lines.append(
-            f"The promise held after every outcome: in the end {which} was {size:.4f}, "
-            f"at most {bound:.4f} was promised."
-        )
-        if bound >= 0.3:
-            lines.append("So early the promise says little; it tightens with the square root of the outcomes' number.")
-    elif found is not None:
-        lines.append(f"The promise was broken after {found.rows - found.kept:,} of {_outcomes(found.rows)}.")
-    if evidence.holds is not None:
-        known = evidence.holds[np.isfinite(evidence.holds)]
-        missed = int(np.count_nonzero(known == 0.0))
-        if missed:
-            lines.append(
-                f"The certificate did not hold for {missed:,} of {_forecasts(known.size)}: "
-                "nothing was promised against what their outcomes added."
-            )
-    return lines
-
-
-def _ties(evidence: Evidence) -> float:
-    """The share of outcomes that equal a quantile, where levels are too far apart to tell what lies below."""
-    if evidence.kind != "quantiles" or not evidence.rows or evidence.levels.size > CLOSE:
-        return 0.0
-    return max(float((evidence.side(side) == evidence.y[:, None]).any(axis=1).mean()) for side in evidence.sides)
-
-
-def _on_left_out(evidence: Evidence) -> list[str]:
-    """Outcomes that do not count."""
-    if not evidence.outside:
-        return []
-    beyond = "was" if evidence.outside == 1 else "were"
-    whole = evidence.rows + evidence.outside
-    return [f"{evidence.outside:,} of {_outcomes(whole)} {beyond} beyond the bounds and left out."]
-
-
-def _on_dependence(evidence: Evidence) -> list[str]:
-    """How much less there is to judge by where outcomes are not independent."""
-    share = main_share(evidence)
-    if not evidence.rows or share is None:
-        return []
-    rows = independent_rows(evidence, share)
-    if rows > TOGETHER * evidence.rows:
-        return []
-    why = [
-        *(["forecasts that overlap"] if evidence.overlap else []),
-        *(["errors that last, or series that move together"] if len(evidence.names) > 1 else []),
-    ] or ["errors that last"]
+    seen = [f"{int(table.outside(side).sum()):,}" for side in evidence.sides]
     return [
-        f"Because of {' and of '.join(why)}, {_outcomes(evidence.rows)} tell as much of the {level_name(share)} "
-        f"interval as {max(rows, 1.0):,.0f} independent ones would; what is called chance here is so much wider."
+        f"{seen[0]} of {count:,} series are miscalibrated{_after(seen)} (about {(1.0 - SURE) * count:.2g} by chance)."
     ]
 
 
-def _on_rest(evidence: Evidence) -> list[str]:
-    lines = []
+def _guarantee(evidence: Evidence) -> list[str]:
+    found = guarantee_check(evidence)
+    if found is None:
+        return []
+    size, bound = found.final
+    held = "held in every round" if found.kept == found.rows else f"broken in {found.rows - found.kept:,} rounds"
+    missed = "" if found.held in (None, 1.0) else f"; certificates held in {found.held:.1%} of the rounds"
+    median = " (median of the series)" if len(evidence.names) > 1 else ""
+    return [f"Guarantee: miscalibration {size:.4f}, bound {bound:.4f}{median}, {held}{missed}."]
+
+
+def _left_out(evidence: Evidence) -> list[str]:
+    """Rows that do not count, and quantiles that were sorted."""
+    counts = {
+        "with an outcome outside the bounds": evidence.outside,
+        "without a forecast": evidence.missing,
+        "without an outcome yet": evidence.pending,
+    }
+    left = [f"{count:,} {what}" for what, count in counts.items() if count]
+    lines = [f"Rows left out: {', '.join(left)}."] if left else []
     if evidence.crossed:
-        lines.append(
-            f"Quantiles crossed in {_forecasts(evidence.crossed)} of {evidence.rows:,}; they were sorted before "
-            "anything was scored."
-        )
-    if evidence.point and evidence.rows:
-        lines.append(
-            "A point forecast has no intervals: those before are what its own past errors gave, once there were some."
-        )
-    if evidence.moments and evidence.rows:
-        lines.append("What came out is read as a normal distribution with that mean and spread; levels give quantiles.")
-    lines += _on_dependence(evidence)
-    tied = _ties(evidence)
-    if tied > TIED:
-        lines.append(
-            f"{_percent(tied, evidence.rows)} of the outcomes equal a quantile: how much of them belongs below it can "
-            "only be guessed between so few levels, so a fault may be one of the guess."
-        )
-    if evidence.missing:
-        lines.append(f"{evidence.missing:,} row{' has' if evidence.missing == 1 else 's have'} no forecast.")
-    if evidence.pending:
-        have = "has" if evidence.pending == 1 else "have"
-        lines.append(f"{_forecasts(evidence.pending).capitalize()} {have} no outcome yet.")
+        lines.append(f"Quantiles crossed in {evidence.crossed:,} of {evidence.rows:,} forecasts and were sorted.")
     return lines
 
 
@@ -494,22 +408,13 @@ def _outcomes(count: int) -> str:
     return f"{count:,} outcome{'' if count == 1 else 's'}"
 
 
-def _forecasts(count: int) -> str:
-    return f"{count:,} forecast{'' if count == 1 else 's'}"
+def _after(seen: list[str]) -> str:
+    return f", after recalibration {seen[1]}" if len(seen) > 1 else ""
 
 
 def _and(parts: list[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-
-
-def _few(count: float) -> str:
-    return f"{count:,.0f}" if count >= 3 else f"{count:.1g}"
+    return " and ".join(([", ".join(parts[:-1])] if len(parts) > 1 else []) + parts[-1:])
 
 
 def _percent(share: float, rows: int) -> str:
-    """A frequency, with a decimal if there are outcomes enough for it to mean something."""
     return f"{share:.1%}" if rows >= 1000 else f"{share:.0%}"
-
-
-def _small(value: float) -> str:
-    return f"{value:.4f}" if value >= 0.0001 or value == 0.0 else "less than 0.0001"

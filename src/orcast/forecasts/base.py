@@ -35,12 +35,6 @@ class IssuedForecast:
             raise ValueError("expected a forecast issued by a game, got one made by hand")
         return self._why()
 
-    def _repr_html_(self) -> str:
-        """How it shows itself in a notebook."""
-        from orcast.report.notebook import forecast_html  # only a notebook needs it
-
-        return forecast_html(self)  # type: ignore[arg-type]
-
     def _given_explanation(self) -> GivenExplanation | None:
         """The explanation as a copy carries it: told now, because the game does not come along."""
         return None if self._why is None else GivenExplanation(self._why())

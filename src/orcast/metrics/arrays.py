@@ -1,12 +1,10 @@
-"""Arrays of quantiles and outcomes, checked, and what metrics compute from them.
-
-The second half trusts its arrays.
-"""
+"""Metrics over arrays of forecasts and outcomes."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr
 
 Vector = NDArray[np.float64]
 
@@ -15,8 +13,11 @@ LEVELS: Vector = np.arange(1, 100) / 100
 LEVELS.flags.writeable = False
 
 
+# --- checked arrays
+
+
 def as_levels(levels: ArrayLike) -> Vector:
-    """Increasing levels, strictly between 0 and 1."""
+    """Check increasing levels, strictly between 0 and 1."""
     a = as_numbers(levels, "levels")
     if a.ndim != 1 or a.size == 0 or a[0] <= 0.0 or a[-1] >= 1.0 or np.any(np.diff(a) <= 0.0):
         raise ValueError(f"expected increasing levels strictly between 0 and 1, got {levels!r}")
@@ -24,14 +25,14 @@ def as_levels(levels: ArrayLike) -> Vector:
 
 
 def as_count(value: object, what: str) -> int:
-    """A whole number of 1 or more."""
+    """Check a whole number of 1 or more."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise ValueError(f"expected {what}, got {value!r}")
     return int(value)
 
 
 def as_numbers(x: ArrayLike, what: str) -> Vector:
-    """Finite numbers."""
+    """Check an array of finite numbers."""
     try:
         a = np.asarray(x, dtype=np.float64)
     except (TypeError, ValueError):
@@ -41,67 +42,41 @@ def as_numbers(x: ArrayLike, what: str) -> Vector:
     return a
 
 
-def as_number(x: float, what: str) -> float:
-    """One finite number."""
-    a = as_numbers(x, what)
-    if a.ndim != 0:
-        raise ValueError(f"expected a single number for {what}, got shape {a.shape}")
-    return float(a)
+def as_bounds(low: float, high: float) -> tuple[float, float]:
+    """Check two bounds, in order."""
+    if not low < high:
+        raise ValueError(f"expected low < high, got {low!r} and {high!r}")
+    return float(low), float(high)
 
 
-def as_row(q: ArrayLike, count: int) -> Vector:
-    """The quantiles of one forecast."""
-    a = as_numbers(q, "quantiles")
-    if a.shape != (count,):
-        raise ValueError(f"expected {count} quantiles, one for each level, got shape {a.shape}")
-    return a
-
-
-def as_rounds(q: ArrayLike, y: ArrayLike, levels: ArrayLike) -> tuple[Vector, Vector, Vector]:
-    """Quantiles (..., L), outcomes (...) and levels (L,), checked against one another."""
+def as_rounds(
+    q: ArrayLike, y: ArrayLike, levels: ArrayLike, *, sequence: bool = False
+) -> tuple[Vector, Vector, Vector]:
+    """Check quantiles (..., L), outcomes (...) and levels (L,); `sequence` asks for one axis of outcomes."""
     a, quantiles, outcomes = as_levels(levels), as_numbers(q, "quantiles"), as_numbers(y, "outcomes")
     if quantiles.shape != (*outcomes.shape, a.size):
         raise ValueError(
             f"expected quantiles of shape {(*outcomes.shape, a.size)}, one for each outcome and level, "
             f"got shape {quantiles.shape}"
         )
-    return quantiles, outcomes, a
-
-
-def counts_ties(ties: str) -> bool:
-    """Whether ties are counted fairly."""
-    if ties not in ("fair", "plain"):
-        raise ValueError(f"expected 'fair' or 'plain' as ties, got {ties!r}")
-    return ties == "fair"
-
-
-def as_bounds(low: float, high: float) -> tuple[float, float]:
-    """Two bounds, in order."""
-    if not low < high:
-        raise ValueError(f"expected low < high, got {low!r} and {high!r}")
-    return float(low), float(high)
-
-
-def as_series(q: ArrayLike, y: ArrayLike, levels: ArrayLike) -> tuple[Vector, Vector, Vector]:
-    """As `as_rounds`, of rounds in a row."""
-    quantiles, outcomes, a = as_rounds(q, y, levels)
-    if outcomes.ndim != 1:
+    if sequence and outcomes.ndim != 1:
         raise ValueError(f"expected a sequence of outcomes, got shape {outcomes.shape}")
     return quantiles, outcomes, a
 
 
+# --- quantiles
+
+
 def midpoints(a: Vector) -> Vector:
-    """Half-way points between neighbouring levels, with 0 and 1 as the outermost neighbours."""
+    """Midpoints of neighbouring levels, with 0 and 1 as the outermost neighbours."""
     ends = np.concatenate(([0.0], a, [1.0]))
     return (ends[1:] + ends[:-1]) / 2
 
 
-def indicators(q: Vector, y: Vector, a: Vector, mid: Vector, low: float, high: float, fair: bool = True) -> Vector:
-    """1{y <= q} at each level; if it is fair, ties count as the levels that share the value say."""
+def indicators(q: Vector, y: Vector, a: Vector, mid: Vector, low: float, high: float) -> Vector:
+    """Indicators 1{y <= q} with ties split, as in `fair_indicators`."""
     y_ = y[..., None]
     out = (q >= y_).astype(np.float64)
-    if not fair:
-        return out
     left, right = np.count_nonzero(q < y_, axis=-1), np.count_nonzero(q <= y_, axis=-1)
     tied = right > left
     if np.any(tied):
@@ -111,13 +86,258 @@ def indicators(q: Vector, y: Vector, a: Vector, mid: Vector, low: float, high: f
     return out
 
 
+def fair_indicators(
+    q: ArrayLike, y: ArrayLike, levels: ArrayLike = LEVELS, *, low: float = -np.inf, high: float = np.inf
+) -> Vector:
+    """Indicators 1{y <= q_a} with ties split over the levels that share the value.
+
+    Where y equals the quantiles at levels a_i, ..., a_j, the indicator is its expectation under a randomised PIT,
+    uniform on [u, v]:
+
+        I_a = clip((a - u) / (v - u), 0, 1)
+
+    with u halfway between a_i and the level below, v halfway between a_j and the level above, u = 0 at `low` and
+    v = 1 at `high`.
+
+    References
+    ----------
+    Czado, Gneiting and Held (2009), "Predictive model assessment for count data", Biometrics 65.
+
+    Examples
+    --------
+    >>> fair_indicators([1.0, 2.0, 3.0], 2.5, [0.25, 0.5, 0.75])
+    array([0., 0., 1.])
+    >>> fair_indicators([0.0, 0.0, 3.0], 0.0, [0.25, 0.5, 0.75], low=0.0)
+    array([0.4, 0.8, 1. ])
+    """
+    quantiles, outcomes, a = as_rounds(q, y, levels)
+    return indicators(quantiles, outcomes, a, midpoints(a), *as_bounds(low, high))
+
+
+def qce(
+    quantiles: ArrayLike, y: ArrayLike, levels: ArrayLike = LEVELS, *, low: float = -np.inf, high: float = np.inf
+) -> float:
+    """Quantile calibration error: squared differences of frequency and level, summed over the levels.
+
+        QCE = sum_a ( mean_t I_a(t) - a )^2,    I_a = 1{y <= q_a}, ties split (`fair_indicators`)
+
+    Parameters
+    ----------
+    quantiles : array-like of shape (rounds, levels)
+        Quantiles of each forecast.
+    y : array-like of shape (rounds,)
+        Outcomes.
+    levels : array-like
+        Levels of the quantiles.
+    low, high : float
+        Bounds of the outcomes.
+
+    References
+    ----------
+    Kuleshov, Fenner and Ermon (2018), "Accurate uncertainties for deep learning using calibrated regression", ICML;
+    paper, section 3 and appendix B (ties).
+
+    Examples
+    --------
+    >>> qce([[0.0], [0.0], [0.0], [0.0]], [-1.0, 1.0, 2.0, 3.0], [0.5])
+    0.0625
+    """
+    q, outcomes, a = as_rounds(quantiles, y, levels, sequence=True)
+    low, high = as_bounds(low, high)
+    if outcomes.size == 0:
+        return float("nan")
+    return float(((indicators(q, outcomes, a, midpoints(a), low, high).mean(axis=0) - a) ** 2).sum())
+
+
+def worst_rolling_qce(
+    quantiles: ArrayLike,
+    y: ArrayLike,
+    levels: ArrayLike = LEVELS,
+    *,
+    window: int = 200,
+    low: float = -np.inf,
+    high: float = np.inf,
+) -> float:
+    """Largest quantile calibration error over any `window` consecutive rounds; nan if there are fewer.
+
+        max_s sum_a ( mean_{s < t <= s + window} I_a(t) - a )^2
+
+    References
+    ----------
+    Kuleshov, Fenner and Ermon (2018), "Accurate uncertainties for deep learning using calibrated regression", ICML;
+    paper, section 3.
+
+    Examples
+    --------
+    >>> worst_rolling_qce([[0.0], [0.0], [0.0], [0.0]], [-1.0, -1.0, 2.0, 3.0], [0.5], window=2)
+    0.25
+    """
+    q, outcomes, a = as_rounds(quantiles, y, levels, sequence=True)
+    width = as_count(window, "a window of at least 1 round")
+    if outcomes.size < width:
+        return float("nan")
+    gaps = indicators(q, outcomes, a, midpoints(a), *as_bounds(low, high)) - a
+    total = np.concatenate((np.zeros((1, a.size)), np.cumsum(gaps, axis=0)))
+    return float((((total[width:] - total[:-width]) / width) ** 2).sum(axis=1).max())
+
+
+def pinball(q: ArrayLike, y: ArrayLike, levels: ArrayLike = LEVELS) -> Vector:
+    """Pinball loss of each outcome, averaged over the levels; twice that at even levels approximates the CRPS.
+
+        mean_a max( a (y - q_a), (a - 1) (y - q_a) )
+
+    References
+    ----------
+    Koenker and Bassett (1978), "Regression quantiles", Econometrica 46.
+
+    Examples
+    --------
+    >>> pinball([1.0, 3.0], 2.0, [0.25, 0.75])
+    array(0.25)
+    """
+    quantiles, outcomes, a = as_rounds(q, y, levels)
+    return mean_pinball(quantiles, outcomes, a)
+
+
 def mean_pinball(q: Vector, y: Vector, a: Vector) -> Vector:
-    """The mean pinball loss over the levels."""
+    """Mean pinball loss over the levels, without checks."""
     e = y[..., None] - q
     return np.asarray(np.maximum(a * e, (a - 1.0) * e).mean(axis=-1))
 
 
-def relative_errors(mean: Vector, y: Vector) -> Vector:
-    """|y - mean| over the mean of their sizes; 0 where both are 0."""
-    size = (np.abs(y) + np.abs(mean)) / 2
-    return np.asarray(np.abs(y - mean) / np.where(size > 0.0, size, 1.0))
+# --- other distributions
+
+
+def crps_ensemble(members: ArrayLike, y: ArrayLike) -> Vector:
+    """CRPS of the empirical distribution of ensemble members (last axis).
+
+        CRPS = mean_i |x_i - y| - 1/2 mean_{i,j} |x_i - x_j|
+
+    References
+    ----------
+    Gneiting and Raftery (2007), "Strictly proper scoring rules, prediction, and estimation", Journal of the American
+    Statistical Association 102.
+
+    Examples
+    --------
+    >>> crps_ensemble([1.0, 3.0], 2.0)
+    array(0.5)
+    """
+    x, outcomes = as_numbers(members, "members"), as_numbers(y, "outcomes")
+    if x.ndim != outcomes.ndim + 1 or x.shape[:-1] != outcomes.shape or x.shape[-1] == 0:
+        raise ValueError(f"expected members of shape {(*outcomes.shape, 'm')}, m >= 1, got shape {x.shape}")
+    m = x.shape[-1]
+    x = np.sort(x, axis=-1)
+    # sum_{i,j} |x_i - x_j| = 2 sum_i (2 i - m - 1) x_(i) over the sorted members, i = 1..m
+    rank = 2.0 * np.arange(1, m + 1) - m - 1
+    return np.asarray(np.abs(x - outcomes[..., None]).mean(axis=-1) - (rank * x).sum(axis=-1) / m**2)
+
+
+def crps_normal(mean: ArrayLike, std: ArrayLike, y: ArrayLike) -> Vector:
+    """CRPS of a normal distribution; |y - mean| where `std` is 0.
+
+        CRPS = std ( z (2 Phi(z) - 1) + 2 phi(z) - 1 / sqrt(pi) ),    z = (y - mean) / std
+
+    References
+    ----------
+    Gneiting, Raftery, Westveld and Goldman (2005), Monthly Weather Review 133.
+
+    Examples
+    --------
+    >>> float(crps_normal(0.0, 1.0, 0.0).round(6))
+    0.233695
+    >>> crps_normal([5.0, 5.0], 0.0, [4.0, 7.0])
+    array([1., 2.])
+    """
+    mu, sd, outcomes = as_numbers(mean, "mean"), as_numbers(std, "std"), as_numbers(y, "outcomes")
+    if np.any(sd < 0.0):
+        raise ValueError(f"expected std >= 0, got {std!r}")
+    try:
+        mu, sd, outcomes = np.broadcast_arrays(mu, sd, outcomes)
+    except ValueError:
+        raise ValueError(
+            f"expected mean, std and outcomes that fit together, got shapes {mu.shape}, {sd.shape} and {outcomes.shape}"
+        ) from None
+    e = outcomes - mu
+    with np.errstate(over="ignore"):  # a tiny std makes z infinite, and the score |e|
+        z = e / np.where(sd > 0.0, sd, 1.0)
+        phi = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
+    score = e * (2 * ndtr(z) - 1) + sd * (2 * phi - 1 / np.sqrt(np.pi))
+    return np.asarray(np.where(sd > 0.0, score, np.abs(e)))
+
+
+# --- probabilities
+
+
+def _binary_rounds(p: ArrayLike, y: ArrayLike) -> tuple[Vector, Vector]:
+    """Check probabilities and outcomes 0 or 1 of one length."""
+    prob, outcomes = as_numbers(p, "probabilities"), as_numbers(y, "outcomes")
+    if prob.ndim != 1 or prob.shape != outcomes.shape:
+        raise ValueError(f"expected one probability for each outcome, got shapes {prob.shape} and {outcomes.shape}")
+    if not ((prob >= 0.0) & (prob <= 1.0)).all():
+        raise ValueError(f"expected probabilities between 0 and 1, got {float(prob[(prob < 0) | (prob > 1)][0])!r}")
+    if not ((outcomes == 0.0) | (outcomes == 1.0)).all():
+        raise ValueError(f"expected outcomes 0 or 1, got {float(outcomes[(outcomes != 0) & (outcomes != 1)][0])!r}")
+    return prob, outcomes
+
+
+def ece(p: ArrayLike, y: ArrayLike, bins: int = 15) -> float:
+    """Expected calibration error of probabilities, over equal-width bins.
+
+        ECE = 1/T sum_b | sum_{t in b} (y_t - p_t) |
+
+    Bin b of B holds the probabilities in [b/B, (b+1)/B), the last one also 1.
+
+    References
+    ----------
+    Naeini, Cooper and Hauskrecht (2015), "Obtaining well calibrated probabilities using Bayesian binning", AAAI.
+
+    Examples
+    --------
+    >>> ece([0.25, 0.25, 0.75, 0.75], [0, 1, 1, 1], bins=2)
+    0.25
+    """
+    prob, outcomes = _binary_rounds(p, y)
+    count = as_count(bins, "at least 1 bin")
+    if outcomes.size == 0:
+        return float("nan")
+    places = np.minimum((prob * count).astype(np.intp), count - 1)
+    return float(np.abs(np.bincount(places, outcomes - prob, minlength=count)).sum()) / outcomes.size
+
+
+def brier(p: ArrayLike, y: ArrayLike) -> Vector:
+    """Brier score of each outcome, from one probability or from a row of probabilities of labels.
+
+        (p - y)^2    and    sum_k (p_k - 1{k = y})^2
+
+    With rows, y holds the indices of the labels.  Two labels score twice as much as the probability of one of them.
+
+    References
+    ----------
+    Brier (1950), "Verification of forecasts expressed in terms of probability", Monthly Weather Review 78.
+
+    Examples
+    --------
+    >>> brier([0.5, 0.75], [0, 1])
+    array([0.25  , 0.0625])
+    >>> brier([[0.5, 0.25, 0.25]], [0])
+    array([0.375])
+    """
+    prob = as_numbers(p, "probabilities")
+    if prob.ndim != 2:
+        prob, outcomes = _binary_rounds(prob, y)
+        return np.asarray((prob - outcomes) ** 2)
+    outcomes = as_numbers(y, "outcomes")
+    if outcomes.shape != prob.shape[:1]:
+        raise ValueError(f"expected one row for each outcome, got shapes {prob.shape} and {outcomes.shape}")
+    if not ((prob >= 0.0).all() and (np.abs(prob.sum(axis=1) - 1.0) <= 1e-6).all()):
+        raise ValueError("expected rows of probabilities that are not negative and sum to 1, got others")
+    places = outcomes.astype(np.intp)
+    if not ((places == outcomes) & (places >= 0) & (places < prob.shape[1])).all():
+        raise ValueError(f"expected indices from 0 to {prob.shape[1] - 1} as outcomes, got others")
+    return label_brier(prob, places)
+
+
+def label_brier(p: Vector, k: NDArray[np.intp]) -> Vector:
+    """Brier score of rows of probabilities, without checks."""
+    return np.asarray((p**2).sum(axis=-1) - 2.0 * np.take_along_axis(p, k[..., None], -1)[..., 0] + 1.0)

@@ -1,4 +1,4 @@
-"""The report on forecasts before and after recalibration: one HTML file, nothing fetched, nothing run."""
+"""HTML report on forecasts before and after recalibration: one file without scripts or requests."""
 
 from orcast.report.page import html, write
 

@@ -1,71 +1,93 @@
-"""The report: each model from the verdict in sentences down to the table of its series."""
+"""HTML report: a sentence that says what to do, four tiles, the by-horizon picture, then the details."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from orcast import evidence as facts
+from orcast import plots
 from orcast.evidence import Evidence
-from orcast.evidence.statistics import level_name
-from orcast.report.html import document, keys, table
-from orcast.report.sections import sections
-from orcast.report.text import capital, count, name, number, percent, plain, shortened, small
+from orcast.evidence.accuracy import loss_name
+from orcast.evidence.statistics import level_name, limit_of, main_shares
+from orcast.plots import Picture
+from orcast.plots.drawing import Vector
+from orcast.plots.text import count, name, number, percent, plain, shortened
+from orcast.report.style import STYLE
 
-Vector = NDArray[np.float64]
+# The page fetches nothing and runs no script, whatever the names in a file contain.
+POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+TITLE = "Forecast report"
+# Largest numbers of models and of series shown.
+MOST_MODELS, MOST_SERIES = 20, 50
+CLASSES = {"use": "use", "do not use": "avoid", "not enough data": "undecided"}
+Tile = tuple[str, str, str]
 
-# So many models have a sentence at the top, a section of their own, a row in the table.
-MOST_LINES, MOST_MODELS, MOST_ROWS = 5, 20, 200
 
+def html(evidences: Sequence[Evidence], *, title: str = TITLE, source: str = "") -> str:
+    """Make the report on one model or several as one HTML page without scripts or requests.
 
-def html(evidences: Sequence[Evidence], *, title: str = "How calibrated are these forecasts?", source: str = "") -> str:
-    """The report on one model or several, as one HTML page that needs nothing else.
+    Parameters
+    ----------
+    evidences : sequence of Evidence
+        One for each model.
+    title : str
+        Title of the page.
+    source : str
+        Origin of the forecasts, such as a file name.
 
-    `source` says where the forecasts came from, a file's name for instance.
+    Returns
+    -------
+    str
+        The page.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from orcast.evidence import Evidence
     >>> y = np.random.default_rng(0).normal(size=500)
     >>> narrow, right = np.tile([-1.0, 0.0, 1.0], (500, 1)), np.tile([-1.64, 0.0, 1.64], (500, 1))
-    >>> page = html([Evidence.of(narrow, y, after=right, levels=[0.05, 0.5, 0.95], model="net")], source="net.csv")
-    >>> "The 90% interval covered" in page, "<script" in page
+    >>> evidence = Evidence.of(narrow, y, after=right, levels=[0.05, 0.5, 0.95], model="net", timed=True)
+    >>> page = html([evidence], source="net.csv")
+    >>> "Use the recalibrated forecasts" in page, "<script" in page
     (True, False)
     """
     models = list(evidences)
     if not all(isinstance(each, Evidence) for each in models):
         raise TypeError("expected a sequence of Evidence, got something else in it")
-    where = f" Source: {name(source, limit=120)}." if source else ""
-    if len(models) == 1:
-        only = models[0]
-        model = f" Model: {name(only.model)}." if only.model else ""
-        top = f'<p class="soft">{_amount(only)}.{model}{where}</p>'
-        body = _model(only)
-    else:
-        top = f'<p class="soft">{count(len(models), "model")}.{where}</p>'
-        body = _models(models)
-    header = f"<header><h1>{plain(title) or 'Report'}</h1>{top}{_assumptions(models)}</header>"
+    where = f'<p class="soft">Source: {name(source, limit=120)}</p>' if source else ""
+    head = f"<header><h1>{plain(title) or TITLE}</h1>{where}</header>"
+    several = len(models) > 1
+    body = "".join(_overview(each, k) for k, each in enumerate(models)) if several else ""
+    for k, each in enumerate(models[:MOST_MODELS]):
+        called = f'<h2 id="model-{k + 1}">{_called(each)}</h2>' if several else ""
+        body += called + _model(each)
+    if len(models) > MOST_MODELS:
+        body += f'<p class="soft">Details of the first {MOST_MODELS} of {len(models):,} models are shown.</p>'
     foot = (
-        "<p>What chance allows: where a calibrated forecaster stays 19 times out of 20 with as many outcomes. "
-        "QCE: the squared gaps between frequency and level, summed over the levels. "
-        "ECE: the mean gap between frequency and probability, in bins. "
-        "Pinball loss and Brier score: the lower, the more accurate.</p>"
+        "Chance bands contain a calibrated forecaster in 95% of cases, by the effective sample size. QCE: squared gaps "
+        "between frequency and level, summed over the levels. ECE: mean gap between frequency and probability in bins. "
+        "References use only outcomes known when each forecast was issued, with the spread of their own past errors."
     )
-    return document(shortened(title, 120) or "Report", f"{header}<main>{body}</main><footer>{foot}</footer>")
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{plain(POLICY)}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark"><meta name="referrer" content="no-referrer">'
+        f'<link rel="icon" href="data:,"><title>{plain(shortened(title, 120)) or TITLE}</title>'
+        f"<style>{STYLE}</style></head>\n<body>{head}<main>{body or '<p>No forecasts.</p>'}</main>"
+        f"<footer><p>{foot}</p></footer></body></html>\n"
+    )
 
 
-def write(
-    path: str | os.PathLike[str],
-    evidences: Sequence[Evidence],
-    *,
-    title: str = "How calibrated are these forecasts?",
-    source: str = "",
-) -> None:
-    """Write the report to a file.
+def write(path: str | os.PathLike[str], evidences: Sequence[Evidence], *, title: str = TITLE, source: str = "") -> None:
+    """Write the report to a file; parameters as in `html`.
 
+    Examples
+    --------
     >>> import tempfile
     >>> from orcast.evidence import Evidence
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -73,130 +95,201 @@ def write(
     ...     len(list(Path(folder).iterdir()))
     1
     """
-    page = html(evidences, title=title, source=source)
-    Path(path).write_text(page, encoding="utf-8")
-
-
-def _assumptions(models: Sequence[Evidence]) -> str:
-    """What counts as known when; most often the same for all models."""
-    said = dict.fromkeys(sentence for each in models for sentence in facts.assumptions(each))
-    return "".join(f'<p class="assumption">{plain(sentence)}</p>' for sentence in said)
-
-
-# --- several models -------------------------------------------------------------------------------
-
-
-def _models(models: Sequence[Evidence]) -> str:
-    if not models:
-        return '<div class="verdict"><p>There are no forecasts to judge.</p></div>'
-    shown = models[:MOST_MODELS]
-    lines = "".join(f"<p>{_called(each)}: {_lower(plain(facts.headline(each)))}</p>" for each in models[:MOST_LINES])
-    if len(models) > MOST_LINES:
-        lines += f"<p>And {count(len(models) - MOST_LINES, 'more model')}, in the table.</p>"
-    rows = []
-    for i, each in enumerate(models[:MOST_ROWS]):
-        share = facts.main_share(each) if each.rows else None
-        covered = [] if share is None else [facts.coverage(each, share, side) for side in each.sides]
-        errors = [facts.error(each, side) for side in each.sides] if each.rows else []
-        title = f'<a href="#model-{i + 1}">{_called(each)}</a>' if i < len(shown) else _called(each)
-        inside = number(None) if share is None else f"{level_name(share)} interval: {_both(covered, percent)}"
-        rows.append([title, f"{each.rows:,}", inside, _both(errors, small), _change(each)])
-    heads = ("Model", "Outcomes", "Covered", "Calibration error", "Change of the loss")
-    body = f'<div class="verdict several">{lines}</div><section class="part"><h3>All models</h3>'
-    body += table(heads, rows, label="All models") + "</section>"
-    for i, each in enumerate(shown):
-        body += f'<h2 id="model-{i + 1}">{_called(each)}</h2><p class="soft">{_amount(each)}.</p>{_model(each)}'
-    if len(models) > len(shown):
-        body += (
-            f'<p class="note">Of {count(len(models), "model")} the first {MOST_MODELS} have a section of their own.</p>'
-        )
-    return body
+    Path(path).write_text(html(evidences, title=title, source=source), encoding="utf-8")
 
 
 def _called(evidence: Evidence) -> str:
     return name(evidence.model) if evidence.model else "<bdi>forecast</bdi>"
 
 
-def _lower(text: str) -> str:
-    return text[:1].lower() + text[1:]
-
-
-def _both(values: Sequence[float], show: Callable[[float], str]) -> str:
-    """Before, and after if there is one."""
-    return " → ".join(map(show, values)) or number(None)
-
-
-def _change(evidence: Evidence) -> str:
-    found = facts.difference(evidence)
-    if found is None or not np.isfinite(found.relative):
-        return number(None)
-    inside = ""
-    if np.isfinite(found.relative_low):
-        inside = f" ({percent(found.relative_low, sign=True)} to {percent(found.relative_high, sign=True)})"
-    return f"{found.name} {percent(found.relative, sign=True)}{inside}"
-
-
-def _amount(evidence: Evidence) -> str:
-    outcomes = count(evidence.rows, "outcome")
-    return outcomes if len(evidence.names) <= 1 else f"{outcomes} of {count(len(evidence.names), 'series', 'series')}"
-
-
-# --- one model ------------------------------------------------------------------------------------
+def _overview(evidence: Evidence, k: int) -> str:
+    """Line of one of several models."""
+    called = f'<a href="#model-{k + 1}">{_called(evidence)}</a>' if k < MOST_MODELS else _called(evidence)
+    return f"<p>{called}: {plain(facts.headline(evidence))}</p>"
 
 
 def _model(evidence: Evidence) -> str:
-    # what is assumed stands at the head of the page
-    rest = facts.verdict(evidence)[len(facts.assumptions(evidence)) :]
-    sentences = "".join(f"<p>{plain(sentence)}</p>" for sentence in rest)
-    body = f'<div class="verdict">{sentences}</div>'
-    if evidence.rows == 0:
-        return body
-    return body + _keys(evidence) + sections(evidence)
+    first, *reasons = facts.verdict(evidence)
+    body = f'<p class="headline {CLASSES[facts.action(evidence)]}">{plain(first)}</p>'
+    listed = f"<ul>{''.join(f'<li>{plain(reason)}</li>' for reason in reasons)}</ul>" if reasons else ""
+    if not evidence.rows:
+        return body + listed
+    drawn = list(_pictures(evidence))
+    body += _tiles(evidence) + _figure(drawn[0]) + f"<h3>Reasons</h3>{listed}"
+    body += "".join(map(_figure, drawn[1:]))
+    return body + _numbers(evidence) + "".join(_groups(evidence)) + _series(evidence)
 
 
-def _keys(evidence: Evidence) -> str:
-    entries: list[tuple[str, str, str | None, str]] = []
-    sides = evidence.sides
+# --- tiles
 
-    def add(what: str, show: Callable[[float], str], values: Sequence[float], remark: str) -> None:
-        entries.append((what, show(values[0]), show(values[1]) if len(values) > 1 else None, remark))
 
+def _tiles(evidence: Evidence) -> str:
+    """The four numbers that matter."""
+    rows = (_loss_tile, _coverage_tile, _reference_tile, _harm_tile)
+    tiles = "".join(
+        f'<div><dt>{plain(label)}</dt><dd><span class="big">{plain(value)}</span>'
+        f'<span class="remark">{plain(remark)}</span></dd></div>'
+        for label, value, remark in (tile(evidence) for tile in rows)
+    )
+    return f'<dl class="tiles">{tiles}</dl>'
+
+
+def _up_to(evidence: Evidence, value: float) -> str:
+    return ("" if evidence.timed else "up to ") + percent(value, sign=True)
+
+
+def _loss_tile(evidence: Evidence) -> Tile:
+    found, label = facts.difference(evidence), f"Change of the {loss_name(evidence)}"
+    if found is None:
+        mean = float(facts.loss(evidence).mean())
+        return f"Mean {loss_name(evidence)}", number(mean), count(evidence.rows, "outcome")
+    ends = f"95% interval {percent(found.relative_low, sign=True)} to {percent(found.relative_high, sign=True)}"
+    return label, _up_to(evidence, found.relative), ends if evidence.timed else "issue times are missing"
+
+
+def _coverage_tile(evidence: Evidence) -> Tile:
     share = facts.main_share(evidence)
-    if share is not None:
+    if share is None:
+        return _error_tile(evidence)
+    low, high = facts.interval_band(evidence, share)
+    covered = _arrow(evidence, lambda side: percent(facts.coverage(evidence, share, side)))
+    return f"Coverage of the {level_name(share)} interval", covered, f"chance: {percent(low)} to {percent(high)}"
+
+
+def _error_tile(evidence: Evidence) -> Tile:
+    limit = limit_of(evidence, evidence.sides[-1])
+    errors = _arrow(evidence, lambda side: f"{facts.error(evidence, side):.2g}")
+    return "Calibration error", errors, f"chance: up to {limit:.2g}"
+
+
+def _reference_tile(evidence: Evidence) -> Tile:
+    found, side = facts.reference_scores(evidence), evidence.sides[-1]
+    if not found:
+        return "Against simple references", number(None), "no reference is available"
+    best = max(found, key=lambda each: each.gain(side))
+    others = [f"; {each.name}: {percent(each.gain(side), sign=True)}" for each in found if each is not best]
+    return "Loss against the best reference", _up_to(evidence, best.gain(side)), best.name + "".join(others)
+
+
+def _harm_tile(evidence: Evidence) -> Tile:
+    """Series made worse at the worst horizon, or the calibration error without any to count."""
+    table = facts.by_horizon(evidence)
+    change = table.change
+    if change is None or (evidence.horizon is None and len(evidence.names) == 1):
+        return _error_tile(evidence)
+    if len(evidence.names) == 1:
+        harmed = int(change.harmed.sum())
+        return "Horizons made worse", f"{harmed:,} of {len(table.labels):,}", "significantly"
+    k = int(np.argmax(change.worse / np.maximum(change.series, 1)))
+    where = "all rows" if evidence.horizon is None else f"at horizon {table.labels[k]}, the worst"
+    return "Series made worse", f"{change.worse[k]:,} of {change.series[k]:,}", where
+
+
+def _arrow(evidence: Evidence, show: Callable[[str], str]) -> str:
+    return " → ".join(show(side) for side in evidence.sides)
+
+
+# --- pictures
+
+
+def _figure(picture: Picture) -> str:
+    return f"<figure style='margin:0'><h3>{plain(picture.title)}</h3>{picture.html()}</figure>"
+
+
+def _pictures(evidence: Evidence) -> Iterator[Picture]:
+    """Pictures in their order: by horizon first."""
+    share = facts.main_share(evidence)
+    if evidence.horizon is not None and evidence.after is not None:
+        yield plots.horizons(evidence)
+    if evidence.horizon is not None and share is not None:
+        yield plots.coverage(evidence)
+    if evidence.kind == "quantiles":
+        if share is not None:
+            yield plots.rolling(evidence)
+        yield plots.fan(evidence)
+        yield plots.pit(evidence)
+    yield plots.reliability(evidence)
+    if facts.guarantee_check(evidence) is not None and len(evidence.names) == 1 and not evidence.overlap:
+        yield plots.guarantee(evidence)
+
+
+# --- tables
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], label: str) -> str:
+    """Table in a box that scrolls; cells are HTML, the first of a row names it."""
+    head = "".join(f'<th scope="col">{heading}</th>' for heading in headings)
+    body = "".join(
+        f'<tr><th scope="row">{row[0]}</th>{"".join(f"<td>{cell}</td>" for cell in row[1:])}</tr>' for row in rows
+    )
+    return (
+        f'<div class="scroll" role="region" tabindex="0" aria-label="{plain(label)}"><table><thead>'
+        f"<tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def _numbers(evidence: Evidence) -> str:
+    """Coverage, width, calibration error and losses, before and after."""
+    rows: list[list[str]] = []
+
+    def add(label: str, show: Callable[[float], str], measure: Callable[[str], float], chance: str = "") -> None:
+        cells = [show(measure(side)) for side in evidence.sides]
+        rows.append([plain(label), *cells, *([] if len(cells) > 1 else [number(None)]), chance or number(None)])
+
+    for share in main_shares(evidence):
         low, high = facts.interval_band(evidence, share)
-        covered = [facts.coverage(evidence, share, side) for side in sides]
-        add(f"{level_name(share)} interval covered", percent, covered, f"chance: {percent(low)} to {percent(high)}")
-    *_, error, loss = facts.scores(evidence)
-    limit = f"chance: up to {small(error.chance[1])}" if error.chance else ""
-    add(capital(error.name), small, _known(error), limit)
-    add(capital(loss.name), number, _known(loss), _change_remark(evidence))
-    if share is not None:
-        widths = [facts.width(evidence, share, side) for side in sides]
-        wider = ""
-        if len(widths) > 1 and widths[0] > 0.0:
-            wider = f"{percent(widths[1] / widths[0] - 1.0, sign=True)}"
-        add(f"Mean width of the {level_name(share)} interval", number, widths, wider)
-    found = facts.promise_check(evidence)
-    if found is not None and found.single:
-        size, bound = found.final
-        entries.append(("Miscalibration at the end", number(size), None, f"promised at most {number(bound)}"))
-    elif found is not None:
-        kept = percent(found.kept / found.rows, decimals=0 if found.kept == found.rows else 2)
-        entries.append(("Promise kept", kept, None, f"after {count(found.rows, 'outcome')}"))
-    return keys(entries)
+        interval = f"{level_name(share)} interval"
+        band = f"{percent(low)} to {percent(high)}"
+        add(f"Coverage of the {interval}", percent, lambda side, s=share: facts.coverage(evidence, s, side), band)  # type: ignore[misc]
+        add(f"Mean width of the {interval}", number, lambda side, s=share: facts.width(evidence, s, side))  # type: ignore[misc]
+    limit = f"up to {number(limit_of(evidence, evidence.sides[-1]))}"
+    add("Calibration error", number, lambda side: facts.error(evidence, side), limit)
+    add(f"Mean {loss_name(evidence)}", number, lambda side: float(facts.loss(evidence, side).mean()))
+    for each in facts.reference_scores(evidence):
+        label = f"Loss against {each.name} ({number(each.loss)}, {count(each.rows, 'row')})"
+        add(label, lambda gain: percent(gain, sign=True), each.gain)
+    return "<h3>Numbers</h3>" + _table(["", "Base forecast", "Recalibrated", "By chance"], rows, "Numbers")
 
 
-def _known(score: facts.ScoreRow) -> list[float]:
-    return [score.before] if score.after is None else [score.before, score.after]
+def _groups(evidence: Evidence) -> Iterator[str]:
+    """Tables by horizon and by the groups that were asked for."""
+    tables = [facts.by_horizon(evidence)] if evidence.horizon is not None else []
+    tables += [facts.by_group(evidence, grouping) for grouping in evidence.by if grouping.name != "horizon"]
+    for found in tables:
+        heads = [plain(found.name.capitalize()), "Outcomes"]
+        columns = [[plain(label) for label in found.labels], [f"{many:,.0f}" for many in found.rows]]
+        if found.share is not None:
+            heads.append(f"{level_name(found.share)} interval covered")
+            columns.append(_arrows(found.coverage, percent))
+        heads.append("Loss")
+        columns.append(_arrows(found.loss, number))
+        if found.change is not None:
+            heads += ["Change", "Series worse"]
+            columns.append([percent(v, sign=True) for v in found.change.relative])
+            pairs = zip(found.change.worse, found.change.series, strict=True)
+            columns.append([f"{worse:,} of {many:,}" for worse, many in pairs])
+        title = f"By {found.name}"
+        yield f"<h3>{plain(title)}</h3>{_table(heads, list(zip(*columns, strict=True)), title)}"
 
 
-def _change_remark(evidence: Evidence) -> str:
-    found = facts.difference(evidence)
-    if found is None or not np.isfinite(found.relative):
+def _arrows(sides: dict[str, Vector], show: Callable[[float], str]) -> list[str]:
+    return [" → ".join(show(float(value)) for value in values) for values in zip(*sides.values(), strict=True)]
+
+
+def _series(evidence: Evidence) -> str:
+    """Series by series, the most miscalibrated first."""
+    if len(evidence.names) < 2:
         return ""
-    remark = percent(found.relative, sign=True)
-    if np.isfinite(found.relative_low):
-        remark += (
-            f", 95% interval {percent(found.relative_low, sign=True)} to {percent(found.relative_high, sign=True)}"
-        )
-    return remark
+    found = facts.by_series(evidence)
+    side = evidence.sides[-1]
+    heads, columns = ["Series", "Outcomes"], [[name(each, limit=40) for each in found.names]]
+    columns.append([f"{many:,.0f}" for many in found.rows])
+    if found.coverage:
+        heads.append(f"{level_name(found.share or 0.0)} interval covered")
+        columns.append(_arrows(found.coverage, percent))
+    heads += ["Calibration error", "By chance up to", "Loss"]
+    columns += [_arrows(found.error, number), [number(v) for v in found.limit[side]], _arrows(found.loss, number)]
+    rows = list(zip(*(column[:MOST_SERIES] for column in columns), strict=True))
+    total = len(found.names)
+    title = f"Series, the most miscalibrated {'first' if total <= MOST_SERIES else f'{MOST_SERIES} of {total:,}'}"
+    return f"<details><summary>{title}</summary>{_table(heads, rows, 'Series')}</details>"

@@ -1,4 +1,4 @@
-"""Text and numbers as they appear in the report: escaped, short, never an empty place."""
+"""Escaped text and formatted numbers for HTML and SVG."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import math
 import re
 from html import escape
 
-# Where there is no number, and before one that is negative.
+# Missing number, and the sign of a negative one.
 NOTHING, MINUS = "\u2013", "\u2212"
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]+")
 
 
 def clean(text: object) -> str:
-    """Text that a file can hold: no control characters, nothing that UTF-8 cannot write.
+    """Text without control characters and unpaired surrogates.
 
     >>> clean("a\\x00b\\nc" + chr(0xD800))
     'a b c?'
@@ -21,7 +21,7 @@ def clean(text: object) -> str:
 
 
 def plain(text: object) -> str:
-    """Text made safe between tags and in quoted attributes.
+    """Text escaped for tags and quoted attributes.
 
     >>> plain('<b>"')
     '&lt;b&gt;&quot;'
@@ -30,7 +30,7 @@ def plain(text: object) -> str:
 
 
 def shortened(text: object, limit: int = 48) -> str:
-    """The beginning and the end of a long text.
+    """Beginning and end of a long text.
 
     >>> shortened("abcdefghijklmnopqrstuvwxyz", 12)
     'abcdefgh…xyz'
@@ -43,7 +43,7 @@ def shortened(text: object, limit: int = 48) -> str:
 
 
 def name(text: object, *, limit: int = 48) -> str:
-    """A name that a user chose, as HTML: isolated from the direction of what is around it, short, whole when hovered.
+    """User's name as HTML: escaped, shortened, isolated from the text direction around it.
 
     >>> name("wind <b>")
     '<bdi>wind &lt;b&gt;</bdi>'
@@ -59,7 +59,7 @@ def name(text: object, *, limit: int = 48) -> str:
 
 
 def number(value: float | None, *, digits: int = 4, sign: bool = False) -> str:
-    """A number with so many digits, thousands apart, an exponent only where nothing else is readable.
+    """Number with `digits` significant digits and separated thousands.
 
     >>> number(12345.678), number(0.00123456), number(-2.5), number(float("nan")), number(3.2e12)
     ('12,346', '0.001235', '−2.5', '–', '3.2e12')
@@ -81,7 +81,7 @@ def number(value: float | None, *, digits: int = 4, sign: bool = False) -> str:
 
 
 def percent(share: float | None, *, decimals: int = 1, sign: bool = False) -> str:
-    """A share in percent.
+    """Share in percent.
 
     >>> percent(0.8125), percent(0.9), percent(-0.031, sign=True), percent(1.0, decimals=0)
     ('81.2%', '90.0%', '−3.1%', '100%')
@@ -98,27 +98,9 @@ def _signed(text: str, value: float, sign: bool) -> str:
 
 
 def count(many: int, what: str, plural: str | None = None) -> str:
-    """So many things, as text.
+    """Count with its noun.
 
     >>> count(1, "row"), count(12345, "row"), count(3, "series", "series")
     ('1 row', '12,345 rows', '3 series')
     """
     return f"{many:,} {what if many == 1 else plural or what + 's'}"
-
-
-def small(value: float) -> str:
-    """An error, with four decimals unless it is smaller than that.
-
-    >>> small(0.01234), small(0.00001234)
-    ('0.0123', '0.000012')
-    """
-    return f"{value:.4f}" if value >= 0.0005 or value == 0.0 else number(value, digits=2)
-
-
-def capital(text: str) -> str:
-    """The beginning of a sentence.
-
-    >>> capital("as given")
-    'As given'
-    """
-    return text[:1].upper() + text[1:]
