@@ -99,14 +99,9 @@ class Forecaster:
 
     plus what is left of the credit; about B / (2 memory) in the long run.
 
-    `seasons` are one or two numbers of rounds after which the expert's errors may come back, such as (24, 168) for
-    hourly forecasts: learners look at them from the start.  Others are found as outcomes come, so a wrong one costs
-    little.
-
-    What is promised of quantiles is about averages over the outcome's cell.  With `randomised` (a seed, or a generator
-    from which one is drawn) the reported quantiles are those of `Forecast.randomised`, by a coin for each round, and
-    `guarantee.counted` has a bound on the hard indicators that people count, for outcomes that are chosen without the
-    coin.  A coin follows from the seed and the number of its round.
+    `seasons` are one or two seasons of the errors in rounds, such as (24, 168) for hourly forecasts; others are found as
+    outcomes come. With `randomised` (a seed or a generator) the reported quantiles are those of `Forecast.randomised`,
+    and `guarantee.counted` has a bound on the empirical indicators, for outcomes chosen without the random draw.
 
     >>> import orcast as oc
     >>> game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration())

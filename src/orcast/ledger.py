@@ -1,25 +1,17 @@
-"""The ledger: what the forecasts owe to the outcomes so far, and the promise about it that is known beforehand.
+"""Ledger: cumulative payoff S, its budget, certificates and the guarantee (docs/theory.md has the proofs).
 
-S is the sum of the settled payoffs (one-sided coordinates count through their positive part), B_t the largest squared
-norm that the payoff of round t could have.  A forecast holds when the worst outcome keeps
+One-sided coordinates of S count through their positive part. B_t is the largest squared norm that the payoff of round
+t could have, C = 64 the credit. A certificate holds if the worst outcome keeps
 
     ||S_{t-1} + payoff||_+^2  <=  C B + B_1 + ... + B_t                                   (the slack rule)
 
-so that the miscalibration ||S_T||_+ / T is at most sqrt(C B + B_1 + ... + B_T) / T <= sqrt(B (T + C)) / T on any
-sequence (paper, theorem 4.1, where C = 0; the half-space condition of its proposition 2 is sufficient for the rule,
-not necessary).  Where no forecast was found that holds, the one that comes nearest is played, and what the outcome
-then adds beyond the budget is kept apart as the excess: it is never part of what was promised, but later rounds are
-judged with it.  The credit of C rounds is ours: without it the bound is so tight after one or two outcomes that only
-absurd forecasts keep it; it costs a factor sqrt(1 + C / T).
+so the miscalibration ||S_T||_+ / T is at most sqrt(B (T + C)) / T on any sequence (paper, theorem 4.1, where C = 0).
+If no forecast is found that holds, the one that comes nearest is issued, and what the outcome then adds beyond the
+budget is kept apart as the excess.
 
-**Parts and groups.**  The payoff is a direct sum of parts; part i has a context c_i (a vector known before the outcome,
-(1,) if it is calibrated over all rounds alike) and books the matrix c_i (x) payoff_i.  The oracle only ever sees
-c_i^T S_i.  Each group of a part keeps an account of its own, B times its own rounds, so that no group can spend the
-slack of the others.
-
-**Forgetting.**  With a memory of M rounds, S <- g S + payoff and the budget b <- g^2 b + B_t, where g = 1 - 1/M; the
-excess is forgotten as the budget is.  The miscalibration is the norm of the discounted mean, and squared it is at most
-B (1 - g)(1 + g^T) / ((1 + g)(1 - g^T)), plus what is left of the credit.
+The payoff is a direct sum of parts. Part i has a context c_i, known before the outcome, and adds c_i (x) payoff_i. Each
+group of a part has an account of its own, so that no group spends the slack of the others. With a memory of M rounds,
+S <- g S + payoff and b <- g^2 b + B_t with g = 1 - 1/M.
 """
 
 from __future__ import annotations
@@ -149,15 +141,10 @@ class Certificate:
 
         max_y ||S + payoff(p, y)||_+^2  <=  worst_next  <=  allowed
 
-    The last step is the slack rule (docs/theory.md): `allowed` is what the promise allows; `bound` is
-    B_t, the largest squared payoff of this round.  `promised` bounds the miscalibration after this round, if no other
-    outcome is booked before its own.  `excess` says by how much that may be exceeded: 0 as long as every certificate
-    held, this one among them; otherwise what earlier rounds have added and `worst_next` beyond `allowed` could add, in
-    the units of `promised`.  So `miscalibration <= promised + excess` is known before the outcome in any case.
-
-    `half_space` is the largest <mean payoff, payoff> over the outcomes, which the paper's oracles want to be at most 0;
-    the rule asks for less.  It is computed when it is first read, for the moment of the forecast; the paper's oracles
-    say what they saw over Nature's choices, and with `approximation` by how much the true one may exceed it.
+    The last step is the slack rule (docs/theory.md); `bound` is B_t, the largest squared payoff of this round.
+    `miscalibration <= promised + excess` after this round is known before the outcome, if no other outcome is settled
+    before its own; `excess` is 0 as long as every certificate held. `half_space` is the largest <mean payoff, payoff>
+    over the outcomes, at most 0 for the paper's oracles, which may exceed it by `approximation`.
 
     >>> import orcast as oc
     >>> p = oc.Recalibrator(oc.Interval(0, 1)).predict(oc.Normal(0.5, 0.1))
@@ -220,16 +207,14 @@ class Counted:
 
         qce = sum over levels a of (mean of 1{y <= reported quantile} - a)^2
 
-    `guarantee.parts` has the *booked* one instead, whose indicator is averaged over the outcome's cell; that is what
-    `promised` bounds.  With the coin (`randomised=`) the counted one has a `bound` too, for outcomes that are chosen
-    without the coin.  With probability `confidence`, at all times together,
+    `guarantee.parts` has the smoothed one, whose indicator is averaged over the outcome's cell and which `promised`
+    bounds. With `randomised=` the empirical one has a `bound` too, for outcomes chosen without the random draw:
+    with probability `confidence`, at all times together,
 
         sqrt(qce)  <=  sqrt(B) (promised + excess)  +  sqrt((V + 64) (2 log(1/d) + log(1 + V/64))) / T
 
-    where d = 1 - confidence, B is the bound of the quantile payoff (the sum of a^2 over the levels, 32.8 for the
-    percents) over its squared weight, and V the sum over the rounds of the largest square that counted minus booked
-    could have had; see docs/theory.md for the proof, and for `memory` and groups.  Without the coin `bound` is None: no
-    forecast can promise anything then, because an outcome may lie just beside a quantile, on the side that hurts.
+    with d = 1 - confidence, B the bound of the quantile payoff over its squared weight, and V the sum over the rounds
+    of the largest squared difference of the two (docs/theory.md). Without the draw `bound` is None.
 
     >>> import orcast as oc
     >>> recal = oc.Recalibrator(oc.Interval(0, 1), randomised=7)
@@ -250,18 +235,12 @@ class Guarantee:
 
         miscalibration = ||S||_+ / T  <=  promised + excess,    promised <= sqrt(B (T + 64)) / T
 
-    `promised` is what was promised before the outcomes, and never more.  `excess` is what was added after, because a
-    certificate did not hold: 0.0 where every one did.  The last bound holds if no outcome was late (docs/theory.md); B
-    bounds the squared payoff of a round, and is 3 for the default payoff on quantities.  `miscalibration` is the norm
-    of the mean normalised payoff, `held` the share of rounds whose certificate held (1.0 before any), `parts` the size
-    of the mean payoff of each part in its own units: the root of the QCE on cells for quantiles, the largest error of a
-    mean power for moments, the mean excess score (negative: better than the expert, as represented on the cells) for
-    regret.  `delay` is the mean number of outcomes booked between a forecast and its own outcome, `groups` the accounts
-    of the groups of parts that have a context.  `bounds` says what `promised` means in the units of `parts`: each part
-    is at most its bound (the paper's proposition 3), if every certificate held.  A regret has one if its unit is fixed
-    (`NoRegret(score, unit=...)`), all rounds count alike and it has no context; in a group the mean excess is at most
-    unit / weight times what the group promises.  All of these are *booked*: averages over the outcome's cell.
-    `counted` has what people count, where quantiles are calibrated: see `Counted`.
+    `promised` is the bound known before the outcomes; `excess` is what certificates that did not hold have added. The
+    last bound holds if no outcome was late; B bounds the squared payoff of a round, 3 for the default payoff on
+    quantities. `held` is the share of rounds whose certificate held, `parts` the size of the mean payoff of each part
+    in its own units (root of the smoothed QCE; largest error of a mean power; mean excess score, negative if better
+    than the expert), `bounds` what `promised` means in these units (paper, proposition 3), `groups` the accounts of
+    groups, `delay` the mean number of outcomes between a forecast and its own. `counted` has the empirical QCE.
 
     >>> import orcast as oc
     >>> recal = oc.Recalibrator(oc.Interval(0, 1))

@@ -43,10 +43,8 @@ class Pool(Locked):
 
         step of a game  =  half its own gradient + half the mean gradient of all games since its last outcome
 
-    Each game hears in `predict` what the pool knows, and in `update` first adds its own outcome to it.  A new game
-    begins with the mean of what the others of late corrected.  The guarantee stays each game's own, whatever the pool
-    says.  Outcomes of one step should be settled for all games before the next forecasts; games may be in several
-    threads.  A copy of a game, by pickle too, has a copy of the pool and no longer shares in this one; pickled in one
+    A new recalibrator begins with the mean of the recent corrections of the others. Each keeps its own guarantee.
+    Settle the outcomes of one step for all of them before the next forecasts; they may be in several threads.  A copy of a game, by pickle too, has a copy of the pool and no longer shares in this one; pickled in one
     dict, games and their pool stay together.  For forecasts at several horizons take a pool for each;
     `orcast.recalibrate` does all this for a frame.
 

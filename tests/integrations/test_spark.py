@@ -92,22 +92,6 @@ def test_probabilities(spark: Any, form: str) -> None:
     check(spark.createDataFrame(frame))
 
 
-def test_arrays_are_members_and_come_back_as_arrays(spark: Any) -> None:
-    frame = panel(Plan(8, "members", series=2, steps=6))
-    names = [name for name in frame.columns if "_member_" in name]
-    whole = frame.dropna(subset=names).reset_index(drop=True)
-    arrays = whole.drop(columns=names).assign(M0=whole[names].to_numpy().tolist())
-    got = recalibrate(spark.createDataFrame(arrays), partitions=2).toPandas()
-    added = ["M0_orcast", *(f"M0_orcast_{what}" for what in ("holds", "promised", "miscalibration", "status"))]
-    assert list(got.columns) == [*arrays.columns, *added]
-    expected = quietly(whole).sort_values(KEY)
-    lists = got.sort_values(KEY)["M0_orcast"]
-    answered = lists.notna().to_numpy()
-    assert answered.any()
-    columns = [name.replace("M0_", "M0_orcast_") for name in names]
-    assert np.array_equal(np.array(lists[answered].tolist()), expected[columns].to_numpy()[answered])
-
-
 def test_bounds_may_be_columns_or_by_series_and_outcomes_are_clipped(spark: Any) -> None:
     frame = panel(Plan(3, "normal", series=4, steps=5, strays=0.2))
     frame["floor"], frame["roof"] = -1.0 - frame["ds"], 120

@@ -45,7 +45,8 @@ def as_options(text: str) -> str:
     def model(found: re.Match[str]) -> str:
         return f"--model {found[1]}:" + re.sub(r"([\w.]+): '([^']*)'(?:, )?", r"\1=\2,", found[2]).removesuffix(",")
 
-    text = re.sub(r"(?<![\w'-])model=\{'([^']*)': \{([^}]*)\}\}", model, text.replace("issued_every=", "issued="))
+    text = re.sub(r"(?<![\w'-])model=\{'([^']*)': \{([^}]*)\}\}", model, text)
+    text = re.sub(r"issued_every=(\d+)", r"--issued \1", text).replace("issued_every=", "issued=")
     text = re.sub(rf"(?<![\w'-])({OPTIONS})='([^']*)'", r"--\1 \2", text)
     return re.sub(rf"(?<![\w'-])({OPTIONS})=(?:True\b|(?![\w'\"{{\[(]))", r"--\1", text)
 

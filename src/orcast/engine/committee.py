@@ -45,24 +45,16 @@ NO_TRACKERS = Learning(members=frozen(MEMBERS[MEMBERS[:, 1] == 0.0]), finite=FIN
 
 @dataclass(frozen=True)
 class Committee:
-    """Learners of the expert's errors, mixed by how well they did, under one equilibrium that carries the promise.
+    """Learners of the base forecast's errors under one equilibrium, which alone carries the guarantee (docs/theory.md).
 
-        p_k  ~  x_k exp(<S, payoff(p, k)> / temperature),    x = sum_i w_i x_i,    w_i falls with the past loss of x_i
+    Six learners correct location and scale, three quantile trackers the levels; their blend counts as far as evidence
+    goes. Four members learn the shape of the PIT that remains. The mix is the prior of an `Equilibrium` on the ledger.
 
-    1. Six learners correct the expert's location and scale from the last errors and outcomes and those of a season
-       ago, three quantile trackers its quantiles level by level; their blend counts as far as evidence speaks for it.
-    2. Four members learn the shape of the PIT that remains (slow and fast, with and without the context of the last
-       PIT); their mix has to beat the corrected expert by evidence.
-    3. The mix is the prior of an `Equilibrium` on the ledger of what is really played.
-
-    Only the last step touches the guarantee, so the first two may be as bold as they like.  The committee is ours, not
-    the paper's.  Outcomes that come late count less in 1 and 2, must prove more against the expert, and raise the
-    temperature in 3 (see docs/theory.md).
-
-    ``trackers=False`` leaves out what follows the last errors (1, and the context of the last PIT in 2): where a gain
-    in accuracy remains without it, it comes from better distributions and not from knowing the last outcome.
-    ``effort`` says how long a forecast is searched for in the rounds in which the usual one would not keep the promise:
-    by default at most 50 ms where a round is compiled, and mostly below 100 ms for payoffs of the dense solver.
+    Parameters
+    ----------
+    temperature : of the last equilibrium
+    trackers : False leaves out all that follows the last errors
+    effort : how long a forecast is searched for if the usual one does not hold
 
     >>> import orcast as oc
     >>> recal = oc.Recalibrator(oc.Interval(0, 1), oracle=oc.Committee())

@@ -54,4 +54,3 @@ cdef (double, double) bound_cells(Rules rules, Py_ssize_t n, Round round, double
 cdef (double, double) certify(Rules rules, Py_ssize_t n, Round round, double *p, Workspace w) noexcept nogil
 cdef double resolution(Rules rules, Py_ssize_t n, Round round, double *p, Workspace w) noexcept nogil
 cdef void new_function(Py_ssize_t orders, Py_ssize_t regrets, Workspace w) noexcept nogil
-cdef Py_ssize_t put_function(object poly, object quadratics, object squares, Workspace w) except -1

@@ -20,7 +20,7 @@ from orcast.constants import TINY_MASS
 if not cython.compiled:
     from orcast.kernels.equilibrium import crps_difference, level_share
     from orcast.kernels.pure import fabs, isnan, part_at
-    from orcast.kernels.rows import copy, cut, mark, numbers_of, release, take, workspace
+    from orcast.kernels.rows import copy, cut, take
 
 INF, NAN = float("inf"), float("nan")
 # Largest number of parts of a cell that are bounded, and the accepted error, relative to the numbers involved.
@@ -479,33 +479,3 @@ def new_function(orders, regrets, w):
 
 
 # --- for tests
-
-
-def put_function(poly, quadratics, squares, w):
-    """Set the function of a cell from arrays; return a mark from before."""
-    start, flat = mark(w), quadratics.ravel()
-    new_function(len(poly), len(squares), w)
-    w.poly_size, w.regret_count = len(poly), len(squares)
-    copy(numbers_of(poly), len(poly), w.poly)
-    if len(squares) > 0:
-        copy(numbers_of(flat), 3 * len(squares), w.quadratics)
-        copy(numbers_of(squares), len(squares), w.squares)
-    return start
-
-
-def function_maximum(poly, quadratics, squares, floor):
-    """Bound `cell_maximum` of a polynomial plus (quadratic)_+^2 - square for each row of `quadratics`."""
-    w = workspace()
-    start = put_function(poly, quadratics, squares, w)
-    found = cell_maximum(floor, w)
-    release(w, start)
-    return found
-
-
-def function_bound(poly, quadratics, squares, a, b):
-    """Bound `most_on_part` of the same function between a and b."""
-    w = workspace()
-    start = put_function(poly, quadratics, squares, w)
-    found = most_on_part(a, b, w)
-    release(w, start)
-    return found

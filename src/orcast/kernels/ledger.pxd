@@ -32,7 +32,6 @@ cpdef double squared_norm_arrays(Layout layout, object total) except? -1.0
 cpdef object combine_arrays(
     Layout layout, object total, object context, double discount, object owed, object factors
 )
-cpdef double squared_payoff_arrays(Layout layout, object context, object payoff) except? -1.0
 cpdef double available_slack_arrays(
     Layout layout, object account, object groups, object total, double square, object context, double discount,
     double reserved

@@ -228,11 +228,6 @@ def combine_arrays(layout, total, context, discount, owed, factors):
     combine(layout, sums, contexts, discount, numbers_of(owed), numbers_of(factors), len(owed))
 
 
-def squared_payoff_arrays(layout, context, payoff):
-    """||payoff||^2 of a core payoff with its contexts and weights."""
-    return squared_payoff(layout, readable_of(context), readable_of(payoff))
-
-
 def available_slack_arrays(layout, account, groups, total, square, context, discount, reserved):
     """Slack that a round may use beyond its own B_t."""
     accounts, rows = as_account(readable_of(account)), as_group_accounts(readable_of(groups.reshape(-1)))

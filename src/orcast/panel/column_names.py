@@ -53,7 +53,6 @@ DEFAULTS = (
 ENSEMBLES = ("ens", "ensemble", "member", "mem", "sample")
 # NeuralProphet's forecasts one, two, ... steps ahead in one row.
 STEPS = re.compile(r"yhat\d+")
-_LISTS = re.compile(r"(?:.+[-_])?(?:samples?|members?|ensemble|ens|draws?)", re.IGNORECASE)
 
 _MODEL = r"(?:(?P<model>.+)(?P<joint>[-_]))?"
 _FIRST = r"(?:(?P<model>.+?)(?P<joint>[-_]))?"
@@ -130,17 +129,6 @@ def readings(text: str) -> dict[str, tuple[str, Any]]:
         if kind not in LEVEL_KINDS and (m := pattern.fullmatch(text)):
             found[kind] = m["model"] or "", m["which"]
     return found
-
-
-def member_lists(lists: Iterable[Any], others: Iterable[Any]) -> list[Any]:
-    """Columns of lists of numbers that are members: those named so, or all where nothing else is a forecast.
-
-    >>> member_lists(["net", "lags"], ["y"]), member_lists(["net_samples", "lags"], ["y", "q0.1"])
-    (['net', 'lags'], ['net_samples'])
-    """
-    some = [name for name in lists if "quantile" not in str(name).lower()]
-    named = [name for name in some if _LISTS.fullmatch(str(name)) or owner_of(str(name)) is not None]
-    return named if any(readings(str(name)) for name in others) else some
 
 
 # --- writing

@@ -10,21 +10,16 @@ from typing import Any
 
 import pyarrow as pa  # type: ignore[import-untyped]
 from numpy.typing import ArrayLike
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
+from pyspark.sql import DataFrame
 
 from orcast.engine import Oracle
-from orcast.integrations.spark.plan import SparkPlan, column, empty, one_zero, plan_of, schema_after
-from orcast.panel.column_names import OWN, member_lists, owner_of
+from orcast.integrations.spark.plan import SparkPlan, empty, one_zero, plan_of, schema_after
 from orcast.panel.frame_run import FrameOptions
 from orcast.panel.row_times import Timing
 from orcast.payoffs import Payoff
 from orcast.spaces.base import whole
 from orcast.validation import short
 
-# Columns of arrays, by name, and how many members each has at most.
-Arrays = dict[str, int]
 # Parts where Spark does not say how many.
 PARTITIONS = 200
 # Rows that go back to Spark at a time.
@@ -82,9 +77,6 @@ def recalibrate(
     names = {"y": y, "series": series, "time": time, "cutoff": cutoff, "horizon": horizon, "known": known}
     if getattr(df, "isStreaming", False):
         raise ValueError("expected a table, got a stream, which recalibrate_stream takes")
-    arrays: Arrays = {}
-    if isinstance(df, DataFrame):
-        df, arrays = _spread_arrays(df)
     plan = plan_of(df, names, model, options)
     replaced = [str(out.column) for form in plan.layout.forms for out in form.outputs() if out.column is not None]
     after = schema_after(df.schema, plan.play(empty(df.schema), replace=bool(replace)), replaced if replace else ())
@@ -92,8 +84,7 @@ def recalibrate(
     parts = df.repartition(count or _usual(df), *keys) if keys else df.repartition(1)
     # Spark takes a dot in a name, as in q0.1, for a part of a column: on the way the columns are numbered
     numbered = parts.toDF(*(f"c{i}" for i in range(len(df.columns))))
-    played = numbered.mapInArrow(_Task(plan, tuple(df.columns), bool(replace)), after)
-    return _fold_arrays(played, arrays)
+    return numbered.mapInArrow(_Task(plan, tuple(df.columns), bool(replace)), after)
 
 
 def _together(df: DataFrame, plan: SparkPlan) -> tuple[str, ...]:
@@ -156,51 +147,3 @@ def _with_series(sentence: str, table: pa.Table, plan: SparkPlan) -> str:
 
 def _shown(value: Any) -> str:
     return str(value) if hasattr(value, "isoformat") else short(value)
-
-
-# --- columns of arrays: members of an ensemble
-
-
-def _spread_arrays(df: DataFrame) -> tuple[DataFrame, Arrays]:
-    """A column for each member in the place of a column of arrays of numbers; quantiles would need their levels."""
-    kinds = {field.name: field.dataType for field in df.schema.fields}
-    arrays = [
-        name
-        for name, kind in kinds.items()
-        if isinstance(kind, T.ArrayType) and isinstance(kind.elementType, T.NumericType)
-    ]
-    found: Arrays = {}
-    for name in member_lists(arrays, [name for name in kinds if name not in arrays]):
-        longest = df.select(F.max(F.size(column(name)))).first()
-        if longest is not None and (longest[0] or 0) > 1:
-            found[name] = int(longest[0])
-    if not found:
-        return df, {}
-    return df.select(*(part for name in df.columns for part in _members(name, found.get(name)))), found
-
-
-def _fold_arrays(df: DataFrame, arrays: Arrays) -> DataFrame:
-    """Members as arrays again, those that came out too: these come first behind what was given."""
-    if not arrays:
-        return df
-    whole: dict[str, Column] = {}
-    of_member: dict[str, str] = {}
-    for name, count in arrays.items():
-        for each in (name, f"{name}_{OWN}"):
-            members = [f"{each}_member_{i + 1}" for i in range(count)]
-            if members[0] in df.columns:
-                there = F.filter(F.array(*map(column, members)), lambda value: value.isNotNull())
-                whole[each] = F.when(F.size(there) > 0, there).alias(each)
-                of_member |= dict.fromkeys(members, each)
-    order = dict.fromkeys(of_member.get(name, name) for name in df.columns)
-    ours = [name for name in order if name in whole and name not in arrays]
-    given = [name for name in order if name not in ours]
-    first = next((i for i, name in enumerate(given) if owner_of(name) is not None), len(given))
-    return df.select(*(whole.get(name, column(name)) for name in (*given[:first], *ours, *given[first:])))
-
-
-def _members(name: str, count: int | None) -> list[Column]:
-    whole = column(name)
-    if count is None:
-        return [whole]
-    return [F.get(whole, F.lit(i)).cast("double").alias(f"{name}_member_{i + 1}") for i in range(count)]
