@@ -41,11 +41,8 @@ Array = NDArray[np.float64]
 class Played(NamedTuple):
     """What `play` returns: a history that was played, an entry a round.
 
-    `rows` are quantiles, or probabilities; `mean` and `sd` those of the normal nearest to each forecast, as in
-    `Forecast.to_normal` (nan on spaces without numbers).  `holds` says whether each certificate held and
-    `promised` bounds the miscalibration after the round: both were known before its outcome.  `miscalibration` is
-    what it was after it.  `excess` says by how much the bound could be exceeded, known before too: 0 as long as every
-    certificate held.
+    `rows` are quantiles or probabilities, `mean` and `sd` those of the nearest normal (nan on spaces without numbers).
+    `holds`, `promised` and `excess` were known before each outcome; `miscalibration` is the one after it.
 
     >>> import orcast as oc
     >>> recal = oc.Recalibrator(oc.Interval(0, 1))
@@ -99,9 +96,9 @@ class Forecaster:
 
     plus what is left of the credit; about B / (2 memory) in the long run.
 
-    `seasons` are one or two seasons of the errors in rounds, such as (24, 168) for hourly forecasts; others are found as
-    outcomes come. With `randomised` (a seed or a generator) the reported quantiles are those of `Forecast.randomised`,
-    and `guarantee.counted` has a bound on the empirical indicators, for outcomes chosen without the random draw.
+    `seasons` are one or two seasons of the errors in rounds, such as (24, 168) for hourly forecasts; others are found
+    as outcomes come. With `randomised` (a seed or a generator) the quantiles are those of `Forecast.randomised`, and
+    `guarantee.counted` has a bound on the empirical indicators, for outcomes chosen without the random draw.
 
     >>> import orcast as oc
     >>> game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration())
@@ -461,12 +458,10 @@ class Forecaster:
     ) -> Array:
         """Recalibrate a whole history; returns the forecasts, a row a round.
 
-        `forecasts` is a sequence of anything that `predict` takes, or, with `levels`, an array with a row of
-        quantiles a round; `experts` are several of these by name, with None (or a row of nan) where one is missing.
-        `x` is a sequence of features.  Each outcome is known before the next forecast; no round may be pending.  If
-        any input is refused, nothing has changed.  A row is the quantiles at the levels `at`, by default at `levels`,
-        or without these at 0.01, ..., 0.99; on finite spaces the probability of each cell; on `Binary` one number, the
-        probability of 1.  Where there is a compiled loop, it runs in that.
+        `forecasts` is a sequence of anything that `predict` takes, or, with `levels`, an array with a row of quantiles
+        a round; `experts` are several of these by name, None (or a row of nan) where one is missing. Each outcome is
+        known before the next forecast; no round may be pending. A row has the quantiles at `at`, by default at
+        `levels` or 0.01, ..., 0.99; on finite spaces the probability of each cell, on `Binary` that of 1.
 
         >>> import numpy as np, orcast as oc
         >>> recal = oc.Recalibrator(oc.Interval(0, 1))

@@ -44,9 +44,9 @@ class Pool(Locked):
         step of a game  =  half its own gradient + half the mean gradient of all games since its last outcome
 
     A new recalibrator begins with the mean of the recent corrections of the others. Each keeps its own guarantee.
-    Settle the outcomes of one step for all of them before the next forecasts; they may be in several threads.  A copy of a game, by pickle too, has a copy of the pool and no longer shares in this one; pickled in one
-    dict, games and their pool stay together.  For forecasts at several horizons take a pool for each;
-    `orcast.recalibrate` does all this for a frame.
+    Settle the outcomes of one step for all of them before the next forecasts; they may be in several threads.
+    A copy has a copy of the pool; pickled in one dict, recalibrators and their pool stay together. For forecasts at
+    several horizons take a pool for each; `orcast.recalibrate` does all this for a frame.
 
     >>> import orcast as oc
     >>> pool = oc.Pool()

@@ -42,7 +42,7 @@ class Residuals:
         sd = sqrt(pi / 2) * mean of |outcome - mean| over the last `window` outcomes, or over all of them (None)
 
     This is the standard deviation if residuals are Gaussian; large errors of the first rounds affect it less than a
-    root mean square. Wrappers take the `window` that their users set; panels use all outcomes: two numbers for each series.
+    root mean square. Wrappers take the `window` that their users set; panels use all outcomes.
 
     >>> residuals = Residuals(window=2)
     >>> residuals.around(120.0, Interval(0, 100))

@@ -47,6 +47,8 @@ NO_TRACKERS = Learning(members=frozen(MEMBERS[MEMBERS[:, 1] == 0.0]), finite=FIN
 class Committee:
     """Learners of the base forecast's errors under one equilibrium, which alone carries the guarantee (docs/theory.md).
 
+        p_k  ~  x_k exp(<S, payoff(p, k)> / temperature),    x the mix of the members
+
     Six learners correct location and scale, three quantile trackers the levels; their blend counts as far as evidence
     goes. Four members learn the shape of the PIT that remains. The mix is the prior of an `Equilibrium` on the ledger.
 
