@@ -1,8 +1,6 @@
-"""Pending rounds: the only place that keeps what has no outcome yet.
+"""Pending rounds: a round is issued, then settled or dropped; until then it reserves the slack of its certificate.
 
-A round is issued, then settled or dropped.  Until then it reserves the slack that its certificate counts on, and
-outcomes that are outstanding make the engine cautious.  Everything that plays rounds stands on this: the game, panels,
-streams, the partition and the wrappers of other libraries.
+Everything that runs rounds stands on this: recalibrators, panels, streams, the partition and the integrations.
 """
 
 from __future__ import annotations
