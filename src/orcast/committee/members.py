@@ -16,8 +16,7 @@ from orcast.committee.state import Plan
 # Name, and whether it takes part without a pool.
 MEMBERS = (
     (base.member(), True),
-    (correction.member("slow", 0.998), True),
-    (correction.member("fast", 0.99), True),
+    (correction.member("correction", 0.99), True),
     (house.member(0.998), True),
     (pooled.member(0.99), False),
 )

@@ -43,28 +43,32 @@ OPTIONS = 2
 #   offset, offset_pool, offset_half : rates of the level offsets; they fall as 1 / (1 + n / half)
 CONSTANTS = {
     "prior_base": 0.75,
-    "discount": 0.999,
+    "discount": 0.9995,
     "fastest": 0.5,
     "clip": 3.0,
     "probation": 10.0,
     "reach": 2.0,
     "reach_growth": 25.0,
     "reach_most": 10.0,
-    "ridge": 20.0,
+    "ridge": 10.0,
     "pool_ridge": 5.0,
     "trace": 50.0,
-    "spread_0": 8.0,
-    "spread_1": 10.0,
+    "spread_0": 20.0,
+    "spread_1": 3.0,
     "spread_2": 10.0,
-    "shape": 25.0,
-    "spread_forget": 0.998,
+    "shape": 50.0,
+    "spread_forget": 0.999,
     "pool_forget": 0.97,
     "pool_share": 0.5,
     "pooled": 3.0,
     "own": 0.3,
     "offset": 0.05,
-    "offset_pool": 0.5,
+    "offset_pool": 0.35,
     "offset_half": 50.0,
+    "offset_shift": 0.3,
+    "offset_own": 0.2,
+    "memory_lag": 1.0,
+    "house_share": 0.4,
 }
 CONSTANT_NAMES = tuple(CONSTANTS)
 # Information at the time of a forecast, in the working scale; nan if unknown. unit: of errors; lag: rounds until an
@@ -158,7 +162,7 @@ SEASON_COUNT = len(SEASONS)
 class Member:
     """Member of a committee: functions on rows of numbers, and the sizes of its rows.
 
-    predict(plan, options, known, base, state, shared, memo, out) fills `out` with quantiles in the working scale, and
+    predict(plan, options, known, base, state, shared, memo, out, w) fills `out` with quantiles in the working scale, and
     `memo` with numbers that update(plan, options, known, base, state, shared, memo, y, lag) needs when the outcome is
     known. close(plan, options, shared, weight, lag) ends a time step of a pool; its weight is the share of the streams in
     it. All rows start with zeros. A size (a, b) is a + b numbers a level.
@@ -198,8 +202,9 @@ class Plan:
         np.add.at(full, at + 1, share)
         mirror = np.abs(np.subtract.outer(1.0 - np.asarray(levels), levels)).argmin(axis=1)
         values = {**CONSTANTS, **constants}
-        rest = (1.0 - values["prior_base"]) / max(count - 1, 1)
-        prior = np.log(np.array([values["prior_base"]] + [rest] * (count - 1)) if count > 1 else np.ones(1))
+        shares = np.array([values["house_share"] if m.name == "house" else 1.0 for m in self.members[1:]])
+        rest = (1.0 - values["prior_base"]) * shares / max(shares.sum(), 1.0)
+        prior = np.log(np.concatenate(([values["prior_base"]], rest)) if count > 1 else np.ones(1))
         shape = 1.25 * ndtri(levels)
         density = np.maximum(np.exp(-0.5 * ndtri(levels) ** 2) / np.sqrt(2.0 * np.pi) / 1.25, 0.02)
         arrays = (levels, scores, share, full, shape, density, prior, [values[name] for name in CONSTANT_NAMES])
