@@ -1,4 +1,4 @@
-from libc.math cimport fabs, isnan, sqrt
+from libc.math cimport isnan, sqrt
 from orcast.kernels.rounds cimport log_round, miscalibration, predict_round, sort, update_round
 from orcast.kernels.rows cimport (
     Workspace, copy, cut, cut_whole, int64_t, mark, numbers_of, release, take, whole_of, workspace
@@ -7,27 +7,23 @@ from orcast.kernels.state cimport (
     CERTIFICATE_SIZE, ROUND_LOG_SIZE, Account, Certificate, Counters, Memory, Round, RoundLog, Rules, as_account, as_certificate,
     as_counters, as_log, attach
 )
-from orcast.kernels.tracker cimport skip_steps
 
-cdef double PER_ABSOLUTE, LAG_RATE
-cdef Py_ssize_t DROP, PREDICT, SETTLE, SKIP
+cdef double LAG_RATE
+cdef Py_ssize_t PREDICT, SETTLE
 
 cdef class Stream:
     cdef readonly Rules rules
     cdef Round round
-    cdef readonly Py_ssize_t capacity, entries, new, set_width, signal_width
-    cdef bint has_points, has_coins
+    cdef readonly Py_ssize_t capacity, entries, new, set_width
+    cdef bint has_coins
     cdef double first
     cdef readonly object quantiles, round_log, settled, counters, records, slots, place, queue, free, issued
     cdef object kept, kept_whole
     cdef double *values_
-    cdef double *points_
-    cdef double *spreads_
     cdef double *experts_
-    cdef double *reach_
+    cdef double *priors_
     cdef double *contexts_
     cdef double *levels_
-    cdef double *signals_
     cdef double *coins_
     cdef double *quantiles_
     cdef double *round_log_
@@ -49,14 +45,11 @@ cdef double promised_bound(
 ) noexcept nogil
 cdef double promised_with(Rules rules, Memory memory, Stream stream, Round round, Workspace w) noexcept nogil
 cpdef double promised(object account, object certificates, object certificate) except? -1.0
-cdef void fill_expert(Rules rules, Stream stream, Py_ssize_t entry, Py_ssize_t new, double *expert) noexcept nogil
 cdef void reserve_place(Rules rules, Stream stream, Py_ssize_t entry) noexcept nogil
 cdef void bind(Rules rules, Stream stream, Py_ssize_t place) noexcept nogil
 cdef void remove_entry(Stream stream, Py_ssize_t entry, double overdraft) noexcept nogil
-cdef void learn_outcome(Stream stream, Py_ssize_t entry) noexcept nogil
-cdef void predict_entry(
-    Rules rules, Memory memory, Stream stream, Py_ssize_t entry, double *signal, Py_ssize_t heard, Workspace w
-) noexcept nogil
+cdef void learn_lag(Stream stream, Py_ssize_t entry) noexcept nogil
+cdef void predict_entry(Rules rules, Memory memory, Stream stream, Py_ssize_t entry, Workspace w) noexcept nogil
 cdef void run_event(
-    Rules rules, Memory memory, Stream stream, Py_ssize_t kind, Py_ssize_t entry, Py_ssize_t row, Workspace w
+    Rules rules, Memory memory, Stream stream, Py_ssize_t kind, Py_ssize_t entry, Workspace w
 ) noexcept nogil

@@ -7,16 +7,14 @@ except ImportError:
 
 import numpy as np
 
-from orcast.constants import PER_ABSOLUTE
-from orcast.kernels.records import LAG_RATE, PREDICT, SETTLE, SKIP
+from orcast.kernels.records import COUNTERS, LAG_RATE, PREDICT, SETTLE
 from orcast.kernels.state import Memory, Round, Rules
 
 if not cython.compiled:
-    from orcast.kernels.pure import as_account, as_certificate, as_counters, as_log, fabs, isnan, sqrt
+    from orcast.kernels.pure import as_account, as_certificate, as_counters, as_log, isnan, sqrt
     from orcast.kernels.rounds import log_round, miscalibration, predict_round, sort, update_round
     from orcast.kernels.rows import copy, cut, cut_whole, mark, numbers_of, release, take, whole_of, workspace
     from orcast.kernels.state import CERTIFICATE_SIZE, ROUND_LOG_SIZE, attach
-    from orcast.kernels.tracker import skip_steps
 
 
 class Stream:
@@ -27,42 +25,25 @@ class Stream:
     Parameters
     ----------
     values : outcomes of all entries, nan where unknown or outside the bounds
-    points, spreads : point forecasts of all entries and the spreads of the new ones, else empty
-    experts : quantiles of the new forecasts, flat; empty for points
-    reach : lowest and highest quantile of a point that is used
+    experts, priors : base quantiles of the new forecasts, and those that the committee corrected, flat
     contexts : contexts of the new forecasts, flat
     levels, widths, level_set : sets of levels to be read (flat, `set_width` each), their sizes, set of each forecast
-    signals : what streams receive from a pool, flat, `signal_width` each
     coins : random numbers of the forecasts to come, in the order of issue; empty for none
     counters : COUNTERS
     capacity : largest number of rounds that are pending at once
     """
 
     def __init__(
-        self,
-        rules: Rules,
-        values,
-        points,
-        spreads,
-        experts,
-        reach,
-        contexts,
-        levels,
-        widths,
-        level_set,
-        signals,
-        coins,
-        counters,
-        capacity,
+        self, rules: Rules, values, experts, priors, contexts, levels, widths, level_set, coins, counters, capacity
     ):
         entries, new = len(values), len(level_set)
         self.rules, self.capacity, self.entries, self.new = rules, capacity, entries, new
         self.set_width = levels.shape[1]
-        self.signal_width = signals.shape[1]
         self.quantiles = np.full((new, self.set_width), np.nan)
         self.round_log = np.full((new, ROUND_LOG_SIZE), np.nan)
         self.settled = np.full(entries, np.nan)
-        self.counters = np.array(counters, dtype=np.float64)
+        self.counters = np.zeros(len(COUNTERS))
+        self.counters[: len(counters)] = counters
         self.records = np.zeros((capacity, rules.round_size))
         self.slots = np.zeros((capacity, rules.cells), dtype=np.int64)
         self.place = np.full(entries, -1, dtype=np.int64)
@@ -74,24 +55,19 @@ class Stream:
         self.round = Round(rules)
         self.kept = tuple(
             np.ascontiguousarray(array, dtype=np.float64).reshape(-1)
-            for array in (values, points, spreads, experts, reach, contexts, levels, signals, coins)
+            for array in (values, experts, priors, contexts, levels, coins)
         )
         self.kept_whole = tuple(np.ascontiguousarray(array, dtype=np.int64) for array in (widths, level_set))
-        self.has_points, self.has_coins = len(self.kept[1]) > 0, len(self.kept[8]) > 0
-        self.values_, self.points_, self.spreads_ = (
+        self.has_coins = len(self.kept[5]) > 0
+        self.values_, self.experts_, self.priors_ = (
             numbers_of(self.kept[0]),
             numbers_of(self.kept[1]),
             numbers_of(self.kept[2]),
         )
-        self.experts_, self.reach_, self.contexts_ = (
+        self.contexts_, self.levels_, self.coins_ = (
             numbers_of(self.kept[3]),
             numbers_of(self.kept[4]),
             numbers_of(self.kept[5]),
-        )
-        self.levels_, self.signals_, self.coins_ = (
-            numbers_of(self.kept[6]),
-            numbers_of(self.kept[7]),
-            numbers_of(self.kept[8]),
         )
         self.widths_, self.level_set_ = whole_of(self.kept_whole[0]), whole_of(self.kept_whole[1])
         self.quantiles_, self.round_log_ = (
@@ -112,12 +88,12 @@ class Stream:
         self.free[0] = self.capacity - old
 
     def run(self, memory: Memory, events):
-        """Run events (kind, entry, row of the signals or -1), flat, in their order."""
+        """Run events (kind, entry), flat, in their order."""
         w = workspace()
-        kinds, number = whole_of(events), len(events) // 3
+        kinds, number = whole_of(events), len(events) // 2
         with cython.nogil:
             for i in range(number):
-                run_event(self.rules, memory, self, kinds[3 * i], kinds[3 * i + 1], kinds[3 * i + 2], w)
+                run_event(self.rules, memory, self, kinds[2 * i], kinds[2 * i + 1], w)
 
     @property
     def pending(self):
@@ -171,20 +147,6 @@ def promised(account, certificates, certificate):
     return promised_bound(own, grown, len(growth), root, certificate[2], certificate[8])
 
 
-def fill_expert(rules, stream, entry, new, expert):
-    """Quantiles of a new forecast; of a point as `orcast.residuals.Residuals` has them."""
-    size = rules.grid_count
-    if not stream.has_points:
-        copy(cut(stream.experts_, new * size, size), size, expert)
-        return
-    spread = stream.spreads_[new]
-    if stream.counters_.error_count > 0.0:
-        spread = PER_ABSOLUTE * stream.counters_.error_sum / stream.counters_.error_count
-    for i in range(size):
-        value = stream.points_[entry] + spread * rules.scores[i]
-        expert[i] = min(max(value, stream.reach_[0]), stream.reach_[1])
-
-
 def reserve_place(rules, stream, entry):
     """Empty record for an entry."""
     at = stream.free_[stream.free_[0]]
@@ -219,27 +181,23 @@ def remove_entry(stream, entry, overdraft):
         stream.counters_.reserved = 0.0
 
 
-def learn_outcome(stream, entry):
-    """Update the usual lag and the errors of point forecasts."""
+def learn_lag(stream, entry):
+    """Update the usual lag."""
     counters = stream.counters_
     lag = counters.issued - stream.issued_[entry]
     counters.lag = lag if isnan(counters.lag) else counters.lag + LAG_RATE * (lag - counters.lag)
-    if stream.has_points:
-        counters.error_sum += fabs(stream.values_[entry] - stream.points_[entry])
-        counters.error_count += 1.0
 
 
-def predict_entry(rules, memory, stream, entry, signal, heard, w):
+def predict_entry(rules, memory, stream, entry, w):
     """Issue the forecast of an entry."""
-    used = mark(w)
     counters, queue, new = stream.counters_, stream.queue_, entry - (stream.entries - stream.new)
-    expert = take(w, rules.grid_count)
+    size = rules.grid_count
+    expert, prior = cut(stream.experts_, new * size, size), cut(stream.priors_, new * size, size)
     copy(cut(stream.contexts_, new * rules.groups, rules.groups), rules.groups, stream.round.context)
-    fill_expert(rules, stream, entry, new, expert)
     outstanding = float(queue[0])
     if not isnan(counters.lag):
         outstanding = min(outstanding, 2.0 * counters.lag + 2.0)
-    predict_round(rules, memory, expert, 1, signal, heard, outstanding, counters.reserved, stream.round, w)
+    predict_round(rules, memory, expert, 1, prior, outstanding, counters.reserved, stream.round, w)
     if stream.has_coins:
         stream.round.info.coin = stream.coins_[int(counters.issued - stream.first)]
     which = stream.level_set_[new]
@@ -254,28 +212,20 @@ def predict_entry(rules, memory, stream, entry, signal, heard, w):
     stream.issued_[entry] = counters.issued
     queue[0] += 1
     queue[queue[0]] = entry
-    release(w, used)
 
 
-def run_event(rules, memory, stream, kind, entry, row, w):
+def run_event(rules, memory, stream, kind, entry, w):
     """Run one event."""
-    if kind == SKIP:
-        skip_steps(memory, entry)
-        return
-    signal, heard = stream.signals_, 0
-    if row >= 0:
-        signal, heard = cut(stream.signals_, row * stream.signal_width, stream.signal_width), stream.signal_width
     if kind == PREDICT:
         reserve_place(rules, stream, entry)
     bind(rules, stream, stream.place_[entry])
     if kind == PREDICT:
-        predict_entry(rules, memory, stream, entry, signal, heard, w)
+        predict_entry(rules, memory, stream, entry, w)
         return
     overdraft = stream.round.certificate.overdraft
     if kind == SETTLE:
         others = stream.counters_.reserved - overdraft if stream.queue_[0] > 1 else 0.0
-        y = stream.values_[entry]
-        update_round(rules, memory, stream.round, signal, heard, max(others, 0.0), y, signal, w)
+        update_round(rules, memory, stream.round, max(others, 0.0), stream.values_[entry], stream.values_, w)
         stream.settled_[entry] = miscalibration(rules, memory)
-        learn_outcome(stream, entry)
+        learn_lag(stream, entry)
     remove_entry(stream, entry, overdraft)
