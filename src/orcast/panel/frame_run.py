@@ -26,6 +26,7 @@ from orcast.panel.frame import Codes, Frame
 from orcast.panel.frame_groups import FrameGroups, checked_pool
 from orcast.panel.ordering import Streams, arrange, fill_outcomes, seen_dates
 from orcast.panel.row_times import Timing, check_known, read_row_times
+from orcast.panel.runner import RunnerPool
 from orcast.panel.state import (
     BY_SERIES,
     ModelStreams,
@@ -36,7 +37,6 @@ from orcast.panel.state import (
 )
 from orcast.panel.statuses import STATUS_TEXTS, Status
 from orcast.panel.stopping import Stop
-from orcast.panel.runner import RunnerPool
 from orcast.panel.stream import Batch, Stream, StreamOptions, StreamResult, prepare_runs, runners_of
 from orcast.panel.workers import Progress, play_all, progress_bar, usable_cores, worker_count
 from orcast.payoffs import Payoff, payoff_from_plain

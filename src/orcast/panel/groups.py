@@ -35,7 +35,7 @@ from orcast.panel.stopping import NEVER, Stop
 from orcast.panel.stream import PendingColumn, Stream, StreamKey, StreamOptions, StreamRun
 from orcast.residuals import first_spread
 from orcast.serialise import id_from_plain, plain_id
-from orcast.spaces import Interval, Line
+from orcast.spaces import Interval, Line, OrderedSpace
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -405,7 +405,9 @@ class GroupPass:
 
     def _memos_before(self) -> Array:
         """Memos of the rows that are pending from before and not settled."""
-        found = [self.others[key].memos for i, key in enumerate(self.keys) if self.old[i] and len(self.others[key].memos)]
+        found = [
+            self.others[key].memos for i, key in enumerate(self.keys) if self.old[i] and len(self.others[key].memos)
+        ]
         return np.concatenate([np.empty((0, self.plan.memo_size)), *found])
 
     # --- base forecasts
@@ -461,6 +463,69 @@ class GroupPass:
         return GroupState(series, pools)
 
 
+# --- one stream by itself
+
+
+class LoneState(NamedTuple):
+    """The committee of a stream that shares nothing: its numbers, those of its series, and memos of pending rounds."""
+
+    stream: Array
+    series: Array
+    memos: Array
+
+
+def run_alone(
+    state: LoneState | None,
+    space: OrderedSpace,
+    values: Array,
+    experts: Array,
+    events: Integers,
+    *,
+    issued: int = 0,
+    seasons: Sequence[int] = (),
+    points: Array | None = None,
+    spreads: Array | None = None,
+) -> tuple[Array, LoneState]:
+    """Run the committee of one stream; return the corrected quantiles of its new forecasts, and its state after them.
+
+    Parameters
+    ----------
+    state : before the events
+    space : of the outcomes
+    values : outcomes of all entries; those pending from before come first, then the new ones
+    experts : base quantiles of the new forecasts; filled in for points
+    events : kind and entry of each
+    issued : forecasts before the new ones, which are counted as the time
+    seasons : from the calendar, if they are known with these forecasts
+    points, spreads : point forecasts of all entries, and the first spreads of the new ones
+    """
+    plan = plan_of(False, True)
+    bounds, lags = np.array([[space.low, space.high]]), np.zeros((1, 2))
+    lags[0, : len(seasons)] = seasons
+    group = Group(plan, [0], [0], [0], bounds, lags)
+    old = 0 if state is None else len(state.memos)
+    if state is not None:
+        group.stream_rows[0], group.series_rows[0] = state.stream, state.series
+        if seasons:
+            group.series_rows[0, PRESUMED] = group.series_rows[0, SEASONS] = lags[0]
+        admissible.check_group(group)
+        admissible.check_memos(plan, state.memos)
+    rows = len(values)
+    base, prior = np.empty((rows, plan.level_count)), np.empty((rows, plan.level_count))
+    base[old:] = experts
+    time = np.concatenate((np.zeros(old, dtype=np.int64), issued + np.arange(rows - old)))
+    more: dict[str, Any] = {}
+    if points is not None and spreads is not None:
+        more = {"points": points, "spreads": np.append(np.zeros(old), spreads), "reach": np.array([reach_of(space)])}
+    capacity = old + int(np.cumsum(np.where(events[:, 0] == PREDICT, 1, -1)).max(initial=0))
+    run = GroupRun(group, np.zeros(rows, dtype=np.int64), time, values, base, prior, capacity, **more)
+    run.resume(np.empty((0, plan.memo_size)) if state is None else state.memos)
+    run.play(np.column_stack((events, np.arange(len(events)))))
+    experts[...] = base[old:]
+    left = np.flatnonzero(run.place >= 0)
+    return prior[old:], LoneState(group.stream_rows[0], group.series_rows[0], run.memos(left))
+
+
 # --- files
 
 
@@ -505,7 +570,9 @@ def check_group(state: GroupState, streams: Mapping[StreamKey, Stream]) -> None:
     """Refuse numbers of a committee that no run leads to."""
     keys = sorted(streams, key=order_of)
     sizes = {len(streams[key].committee) for key in keys}
-    plans = [plan for corrects in (True, False) if {(plan := plan_of(bool(state.pools), corrects)).stream_size} == sizes]
+    plans = [
+        plan for corrects in (True, False) if {(plan := plan_of(bool(state.pools), corrects)).stream_size} == sizes
+    ]
     if not plans:
         raise ValueError(f"the streams of a committee have {sorted(sizes)} numbers")
     plan, names = plans[0], {name: i for i, name in enumerate(state.series)}

@@ -29,9 +29,10 @@ from orcast.panel.stopping import NEVER, Stop
 from orcast.payoffs import Payoff, default_payoff
 from orcast.payoffs.base import UNKNOWN
 from orcast.persistence import UNREADABLE, unusable
+from orcast.residuals import first_spread
 from orcast.rounds import Rounds, check_counters
 from orcast.serialise import plain_features
-from orcast.spaces import OrderedSpace, Space
+from orcast.spaces import Interval, OrderedSpace, Space
 from orcast.spaces.base import LARGEST, SMALLEST
 
 Array = NDArray[np.float64]
@@ -138,7 +139,10 @@ class Runner:
 
     def _begin(self, sizes: tuple[int, ...] | None) -> Rounds:
         bound_payoff = BoundPayoff(self.space, self.payoff, (ALONE,), None)
-        return Rounds(self.oracle.bind(bound_payoff, sizes), max_pending=2**31)
+        engine = self.oracle.bind(bound_payoff, sizes)
+        if isinstance(engine, OrderedEngine):
+            engine.group = None  # the corrected quantiles are given
+        return Rounds(engine, max_pending=2**31)
 
     # --- units
     def units(self, low: Array, high: Array) -> Units:
@@ -169,10 +173,16 @@ class Runner:
         """Point forecasts in the units of the outcomes that are played."""
         return np.asarray((given[:, 0] - units.shift) / units.scale)
 
+    def first_spreads(self, new: NewForecasts) -> Array:
+        """Spreads of point forecasts before any error is known."""
+        assert isinstance(self.space, OrderedSpace)
+        found = first_spread(new.given[:, 0], self.space)
+        return found if isinstance(self.space, Interval) else found / np.abs(new.units.scale)
+
     def experts(self, new: NewForecasts) -> Array:
-        """Base quantiles of new forecasts, or masses on cells; not of points."""
-        if not len(new.given):
-            return np.empty((0, 0))
+        """Base quantiles of new forecasts, or masses on cells; none of points."""
+        if not len(new.given) or self.shape.kind == "point":
+            return np.empty((0, len(self.space.levels) if isinstance(self.space, OrderedSpace) else self.space.cells))
         return np.ascontiguousarray(self.shape.expert_rows(self.space, new.given, *new.units))
 
     def _inputs(self, new: NewForecasts, values: Array, experts: Array, priors: Array, tossed: Array) -> Inputs:

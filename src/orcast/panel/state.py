@@ -17,8 +17,8 @@ from orcast import persistence
 from orcast.coins import seed_of
 from orcast.packed import PackedRounds, State, pack, record_fields, unpack
 from orcast.panel.experts import ForecastShape
-from orcast.panel.horizons import Step, step_from_plain
 from orcast.panel.groups import GroupState, check_group, group_from_plain, group_to_plain
+from orcast.panel.horizons import Step, step_from_plain
 from orcast.panel.row_times import Calendar, Timing, stamps_of
 from orcast.panel.runner import RunState
 from orcast.panel.statuses import Status
