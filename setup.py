@@ -16,7 +16,7 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 
-KERNELS = Path("src/orcast/kernels")
+FOLDERS = [Path("src/orcast/kernels"), Path("src/orcast/committee")]
 SUFFIXES = (".so", ".pyd")
 MODE = os.environ.get("ORCAST_BUILD", "")
 CHECKED = os.environ.get("ORCAST_CHECKED", "") == "1"
@@ -95,30 +95,33 @@ class BuildKernels(build_ext):
 
     def remove_others(self):
         """Remove compiled modules of earlier builds that have no source any more, or all if none is compiled."""
-        names = {extension.name.rpartition(".")[2] for extension in self.extensions}
-        for folder in (Path(self.build_lib, "orcast", "kernels"), *([KERNELS] if self.in_tree else [])):
-            for path in folder.glob("*.*"):
-                if path.suffix in SUFFIXES and path.name.partition(".")[0] not in names:
-                    path.unlink()
+        names = {extension.name for extension in self.extensions}
+        for source in FOLDERS:
+            for folder in (Path(self.build_lib, *source.parts[1:]), *([source] if self.in_tree else [])):
+                for path in folder.glob("*.*"):
+                    name = f"orcast.{source.name}.{path.name.partition('.')[0]}"
+                    if path.suffix in SUFFIXES and name not in names:
+                        path.unlink()
 
 
 def extensions():
     """Compiled modules: each file of the kernels with a .pxd beside it."""
     if MODE not in ("", "compiled", "pure"):
         raise SystemExit(f"expected ORCAST_BUILD=compiled, pure or nothing, got {MODE!r}")
-    names = sorted(path.stem for path in KERNELS.glob("*.pxd") if path.stem != "__init__")
+    sources = sorted(path.with_suffix(".py") for folder in FOLDERS for path in folder.glob("*.pxd"))
     if MODE == "pure":
         return []
     return [
         Extension(
-            f"orcast.kernels.{name}",
-            [str(KERNELS / f"{name}.py")],
+            f"orcast.{path.parent.name}.{path.stem}",
+            [str(path)],
             extra_compile_args=FLAGS,
             extra_link_args=LINK_FLAGS,
             define_macros=[("Py_LIMITED_API", "0x030B0000")] if STABLE else [],
             py_limited_api=STABLE,
         )
-        for name in names
+        for path in sources
+        if path.stem != "__init__"
     ]
 
 

@@ -185,7 +185,7 @@ class Forecaster:
         """An engine, which listens to the pool if there is one."""
         if self.pool is None:
             return self.oracle.bind(bound_payoff, sizes)
-        if not isinstance(self.oracle, Committee) or not self.oracle.trackers:
+        if not isinstance(self.oracle, Committee):
             raise TypeError(f"expected a pool beside Committee(), got it beside {self.oracle!r}")
         engine = self.oracle.bind(bound_payoff, sizes, pooled=True)
         self.pool.admit(engine)

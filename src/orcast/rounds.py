@@ -189,23 +189,21 @@ class Rounds(PendingById[PendingRound]):
         self.issued = 0
         self.reserved = 0.0
         self.usual_lag: float | None = None
-        self._heard: dict[str, Array] = {}
 
-    def listen(self, signal: Array | None) -> None:
-        """From now on this is what is heard of a pool; None: nothing."""
-        self._heard = {} if signal is None else {"signal": signal}
-
-    def _hear(self) -> dict[str, Any]:
-        return self._heard if self.pool is None else {"signal": self.pool.signal}
-
-    def _learn(self, record: Any, y: Any, reserved: float) -> None:
+    def _predict(self, rows: Any, features: Any, outstanding: float, reserved: float, number: int) -> Any:
+        """Record of a round by its number."""
         if self.pool is None:
-            if self._heard:
-                self.engine.update(record, y, reserved=reserved, **self._heard)
-            else:
-                self.engine.update(record, y, reserved=reserved)
-        else:
-            self.pool.settle(self.engine, record, y, reserved)  # type: ignore[arg-type]
+            return self.engine.predict(rows, features, pending=outstanding, reserved=reserved, number=number)
+        with self.pool.lock:
+            return self.engine.predict(rows, features, pending=outstanding, reserved=reserved, number=number)
+
+    def _learn(self, record: Any, y: Any, reserved: float, late: float) -> None:
+        if self.pool is None:
+            self.engine.update(record, y, reserved=reserved, late=late)
+            return
+        with self.pool.lock:
+            self.engine.update(record, y, reserved=reserved, late=late)
+            self.pool.outcomes += 1
 
     @property
     def outstanding(self) -> float:
@@ -226,12 +224,9 @@ class Rounds(PendingById[PendingRound]):
 
         `outstanding` and `reserved` replace what the pending rounds amount to.
         """
-        record = self.engine.predict(
-            rows,
-            features,
-            pending=self.outstanding if outstanding is None else outstanding,
-            reserved=self.reserved if reserved is None else reserved,
-            **self._hear(),
+        pending = self.outstanding if outstanding is None else outstanding
+        record = self._predict(
+            rows, features, pending, self.reserved if reserved is None else reserved, self.issued + 1
         )
         self._toss(record, self.issued + 1)
         return record
@@ -241,7 +236,7 @@ class Rounds(PendingById[PendingRound]):
         learnt = getattr(self.engine, "learnt", None)
         if learnt is None:
             raise TypeError(f"expected a quantity or an event with its usual payoffs, got {self.engine.space!r}")
-        return learnt(rows, features, pending=self.outstanding, **self._hear())
+        return learnt(rows, features, pending=self.outstanding, number=self.issued + 1)
 
     def _toss(self, record: Any, number: int) -> None:
         """Give a round its coin, by its number, where there are coins; its forecast does not change any more."""
@@ -252,14 +247,8 @@ class Rounds(PendingById[PendingRound]):
         """Compute a round around the experts' rows and keep it under a new id, or as the unnamed one."""
         if self.pending and self.leaving(id):
             return self._replace(rows, features, id)
-        if self.pool is None and not self._heard:
-            outstanding = self.outstanding if self.pending else 0.0
-            record = self.engine.predict(rows, features, pending=outstanding, reserved=self.reserved)
-        else:
-            record = self.engine.predict(
-                rows, features, pending=self.outstanding, reserved=self.reserved, **self._hear()
-            )
-        return self.keep(record, id=id)
+        outstanding = self.outstanding if self.pending else 0.0
+        return self.keep(self._predict(rows, features, outstanding, self.reserved, self.issued + 1), id=id)
 
     def _replace(self, rows: Any, features: Any, id: Hashable) -> PendingRound:
         """Issue a round in place of one that makes way for it."""
@@ -288,12 +277,12 @@ class Rounds(PendingById[PendingRound]):
         """Record the outcome, in its canonical form, of a pending round."""
         entry = self.find(id)
         reserved = self._reserved_without(entry) if len(self.pending) > 1 else 0.0
-        self._learn(entry.record, y, reserved)
+        lag = self.issued - entry.issued
+        self._learn(entry.record, y, reserved, lag)
         del self.pending[id]
         if id is None:
             self._unnamed_of = None
         self.reserved = reserved
-        lag = self.issued - entry.issued
         if lag or self.usual_lag:
             self.usual_lag = learnt_lag(self.usual_lag, float(lag))
         else:
@@ -301,7 +290,7 @@ class Rounds(PendingById[PendingRound]):
 
     def settle_unkept(self, record: Any, y: Any, *, lag: float = 0.0, reserved: float = 0.0) -> None:
         """Record the outcome of a round that was played by `peek`; `lag` others were issued before it came."""
-        self._learn(record, y, reserved)
+        self._learn(record, y, reserved, lag)
         self.issued += 1
         self.usual_lag = learnt_lag(self.usual_lag, lag)
 
@@ -335,7 +324,9 @@ class Rounds(PendingById[PendingRound]):
         engine: Any = self.engine
         if engine.runs and self.pool is None:
             tossed = {} if self.seed is None else {"coins": coins(self.seed, self.issued + 1, len(outcomes))}
-            played, round_log = engine.run(rows, features, np.array(outcomes), levels, **tossed)
+            played, round_log = engine.run(
+                rows, features, np.array(outcomes), levels, number=self.issued + 1, **tossed
+            )
         else:
             played, round_log = self._run_one_by_one(rows, features, outcomes, levels)
         self.count_settled(len(outcomes))
@@ -350,10 +341,11 @@ class Rounds(PendingById[PendingRound]):
         round_log = np.full((len(outcomes), _ledger.ROUND_LOG_SIZE), np.nan)
         try:
             for t, y in enumerate(outcomes):
-                record = engine.predict(rows[t], None if features is None else features[t], **self._hear())
-                self._toss(record, self.issued + t + 1)
+                own, number = None if features is None else features[t], self.issued + t + 1
+                record = self._predict(rows[t], own, 0.0, 0.0, number)
+                self._toss(record, number)
                 played.append(self.read(record, levels, round_log[t]))
-                self._learn(record, y, 0.0)
+                self._learn(record, y, 0.0, 0.0)
                 round_log[t, _ledger.RoundLog.MISCALIBRATION] = engine.ledger.miscalibration
         except BaseException:
             self.restore(before)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast.committee import state as committee
 from orcast.constants import LONGEST_SEASON, MAX_TILT
 from orcast.kernels import records
 from orcast.kernels.finite_state import USED
@@ -56,58 +57,31 @@ LEDGER: Table = {
     "groups": columns(records.GROUP_ACCOUNT, COUNTED),
 }
 CERTIFICATE: Columns = columns(records.CERTIFICATE, COUNTED, worst=ANY, holds=FLAG)
-LAG = Range(-LONGEST_SEASON, LONGEST_SEASON)
 ORDERED_MEMORY: Table = {
     **LEDGER,
     "statistics": columns(
         records.STATISTICS,
-        VALUES,
-        score_size=Range(1e-4, 1e120),
-        outcomes=COUNTED,
-        median_variance=SQUARES,
-        log_scale_mean=SMALL,
-        distance_mean=SMALL,
-        last_pit=MASS,
-        loss_sum=COUNTED,
-        loss_count=COUNTED,
-        observations=COUNTED,
+        COUNTED,
+        last_error=VALUES,
+        level_mean=VALUES,
         level_variance=SQUARES,
-        robust_loss=COUNTED,
+        squares=SQUARES,
     ),
-    "location": VALUES,
-    "location_cov": UNIT,
-    "spread": columns(records.SPREAD, slow=Range(1e-120, 1e120), fast=Range(0.0, 1e120)),
-    "fit": VALUES,
-    "fit_cov": UNIT,
-    "seasons": columns(records.SEASONS, LAG, next=Range(0.0, LONGEST_SEASON - 1.0), count=Range(0.0, 1e15)),
-    "track_loss": COUNTED,
-    "shape": VALUES,
-    "member_loss": COUNTED,
     "warm": SMALL,  # only where a forecast was searched for is it cut to MAX_TILT
-    "expert_loss": columns(records.EXPERT_LOSS, squares=COUNTED),
     "rivals": columns(records.RIVAL, COUNTED, crps_excess=ANY, mse_excess=Range(-1e250, 1e250)),
-    "by_group": columns(records.GROUP_STATISTICS, COUNTED, mean=SMALL, variance=Range(0.0, 1e6)),
-    "group_loss": ANY,
+    **{f"committee_{name}": Range(-1e150, 1e150, missing=True) for name in ("streams", "series", "pools", "mixing")},
 }
 ORDERED_ROUND: Table = {
     "slots": COUNTED,
     "info": columns(
         records.INFO,
         COUNTED,
-        last_context=Range(-1.0 - 1e-6, 1.0 + 1e-6),
         has_expert=FLAG,
         low=VALUES,
         high=VALUES,
-        regular=FLAG,
-        group_location=SMALL,
-        group_spread=Range(0.0, 1e6),
     ),
     "certificate": CERTIFICATE,
-    "record": VALUES,
-    "learners": VALUES,
-    "means": SMALL,
     "experts": Range(*VALUES[:2], missing=True),
-    "raw": VALUES,
     "rivals": MASS,
     "crps_units": COUNTED,
     "mse_units": COUNTED,
@@ -267,11 +241,11 @@ _BINARY_PLACES = _binary_places()
 def check_round(round: Round) -> None:
     """Refuse a pending round on an ordered space whose parts do not belong together."""
     cells, n = round.view("cells"), round.read("info", "cells")
-    capacity, members = round.rules.capacity, round.rules.member_count
+    capacity = round.rules.capacity
     if not (n == np.floor(n) and 1 <= n <= capacity and ((round.whole >= 0) & (round.whole < n)).all()):
         raise ValueError(f"a pending round has {n} cells")
     n = int(n)
-    rows = [VALUES] * 2 + [MASS] * 3 + [SMALL] + [MASS] * (1 + members)
+    rows = [VALUES] * 2 + [MASS] * 3 + [SMALL]
     low, high = (np.array([[part[i]] for part in rows]) for i in (0, 1))
     if not ((cells >= low) & (cells <= high)).all():
         raise ValueError("a pending round has cells of the wrong size")
@@ -289,11 +263,88 @@ def check_round(round: Round) -> None:
         check_masses("the prior of a pending round", prior)
         if not len(experts):
             raise ValueError("a pending round has no expert")
-        if round.rules.learner_count:
-            names = [records.TRACKER_RECORD.index(name) for name in ("scale", "slope_low", "slope_high", "score_size")]
-            spreads = round.view("learners")[:, records.LEARNER_RECORD.index("spread")]
-            if not min(spreads.min(), round.view("record")[names].min()) >= 1e-150:
-                raise ValueError("a pending round has no spread")
+
+
+# Numbers of a committee: times, and those that may be unknown.
+TIME = Range(-1e15, 1e15, missing=True)
+UNKNOWN = Range(*VALUES[:2], missing=True)
+STREAM = columns(
+    committee.STREAM,
+    COUNTED,
+    lag=Range(1.0, 1e6),
+    low=Range(-math.inf, math.inf),
+    high=Range(-math.inf, math.inf),
+    root=FLAG,
+    **dict.fromkeys(("newest", "target", "target_before"), TIME),
+    **dict.fromkeys(("error_0", "error_1", "error_2", "median", "median_before"), VALUES),
+)
+SEASON = Range(0.0, LONGEST_SEASON - 2.0)
+SERIES = columns(
+    committee.SERIES,
+    SEASON,
+    outcomes=COUNTED,
+    mean=VALUES,
+    power=SQUARES,
+    newest=TIME,
+    **dict.fromkeys(("y_0", "y_1", "y_2"), UNKNOWN),
+)
+POOL = columns(committee.POOL, COUNTED, lag=Range(0.0, 1e6), error=SMALL, error_sum=VALUES)
+KNOWN = columns(
+    committee.KNOWN,
+    UNKNOWN,
+    time=TIME,
+    **dict.fromkeys(("spread", "unit"), Range(1e-150, 1e120)),
+    lag=Range(1.0, 1e6),
+    **dict.fromkeys(("evidence", "reach"), COUNTED),
+    active=FLAG,
+    **dict.fromkeys(("common", "common_short"), SMALL),
+)
+
+
+def check_columns(what: str, rows: Array, ranges: Columns) -> None:
+    """Refuse rows with a number outside the range of its column."""
+    if not rows.size:
+        return
+    low, high, missing = (np.array([each[i] for each in ranges.values()]) for i in range(3))
+    own = rows[:, : len(ranges)]
+    with np.errstate(invalid="ignore"):
+        fine = ((own >= low) & (own <= high)) | (np.isnan(own) & missing.astype(bool))
+    if not fine.all():
+        column = list(committee_names(what))[int(np.argwhere(~fine)[0, 1])]
+        raise ValueError(f"{column} of a {what} of the committee is out of range")
+
+
+def committee_names(what: str) -> tuple[str, ...]:
+    """Names of the first numbers of a row of a committee."""
+    names: dict[str, tuple[str, ...]] = {
+        "stream": committee.STREAM,
+        "series": committee.SERIES,
+        "pool": committee.POOL,
+        "round": committee.KNOWN,
+    }
+    return names[what]
+
+
+def check_group(group: Any) -> None:
+    """Refuse the rows of a committee that no round leads to."""
+    plan, bounds = group.plan, group.source[3]
+    check_columns("stream", group.stream_rows, STREAM)
+    check_columns("series", group.series_rows, SERIES)
+    check_columns("pool", group.pool_rows, POOL)
+    at = [committee.STREAM.index(name) for name in ("low", "high", "root")]
+    if not np.array_equal(group.stream_rows[:, at], np.column_stack((bounds, bounds[:, 0] == 0.0))):
+        raise ValueError("the bounds of a stream of the committee are others")
+    rest = (group.stream_rows[:, plan.weights_at :], group.pool_rows, group.mixing)
+    if not all((np.abs(each) <= 1e150).all() for each in rest):
+        raise ValueError("a number of the committee is not finite")
+
+
+def check_memos(plan: Any, memos: Array) -> None:
+    """Refuse memos of pending rounds that no forecast leads to; an expert that is missing has no time."""
+    there = memos[~np.isnan(memos[:, committee.KNOWN.index("time")])]
+    check_columns("round", there, KNOWN)
+    if not (np.abs(there[:, len(committee.KNOWN) :]) <= 1e150).all():
+        raise ValueError("a number of a pending round of the committee is not finite")
 
 
 def check_axes(cov: Array) -> None:

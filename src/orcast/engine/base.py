@@ -20,12 +20,16 @@ USUAL_EFFORT, MOST_EFFORT = 12, 1000
 
 
 class Learning(NamedTuple):
-    """What learns beside the ledger; a row of options each, in the columns of `kernels.records`."""
+    """Corrections of the base forecast before the last layer.
 
-    learners: Array = np.empty((0, 3))  # of location and spread
-    quantile_trackers: Array = np.empty((0, 3))  # those that share in a pool first
-    members: Array = np.empty((0, 3))  # of the PIT's shape
-    finite: Array = np.empty((0, 3))  # on finite spaces
+    committee : whether there is a committee, on ordered spaces
+    pooled : whether its members learn over a pool too
+    finite : options of the members on finite spaces, in the columns of `kernels.records`
+    """
+
+    committee: bool = False
+    pooled: bool = False
+    finite: Array = np.empty((0, 3))
 
 
 NO_LEARNING = Learning()
@@ -47,7 +51,13 @@ class Engine(Protocol):
         ...
 
     def run(
-        self, experts: Array, features: Sequence[Any] | None, outcomes: Array, levels: Array
+        self,
+        experts: Array,
+        features: Sequence[Any] | None,
+        outcomes: Array,
+        levels: Array,
+        *,
+        number: float = 0.0,
     ) -> tuple[Array, Array]:
         """Play a whole history, if it `runs`: what was played, and the log of each round.
 
@@ -61,13 +71,19 @@ class Engine(Protocol):
         ...
 
     def predict(
-        self, experts: Array | None, features: Any = None, *, pending: float = 0.0, reserved: float = 0.0
+        self,
+        experts: Array | None,
+        features: Any = None,
+        *,
+        pending: float = 0.0,
+        reserved: float = 0.0,
+        number: float = 0.0,
     ) -> Any:
-        """Play a round around the experts' rows; changes nothing that an outcome would change."""
+        """Compute round `number` around the experts' rows; changes nothing that an outcome would change."""
         ...
 
-    def update(self, record: Any, y: Any, *, reserved: float = 0.0) -> None:
-        """Settle the outcome of a round."""
+    def update(self, record: Any, y: Any, *, reserved: float = 0.0, late: float = 0.0) -> None:
+        """Settle the outcome of a round; `late` others were issued before it was known."""
         ...
 
     def payoff(self, record: Any, y: Any) -> Array:

@@ -23,39 +23,24 @@ from orcast.spaces import frozen
 from orcast.spaces.base import whole
 from orcast.validation import number
 
-# Location features used (9: three errors, three outcomes and two seasons; 5: three errors and an outcome; 1: a bias),
-# memory of the slow spread, and whether it trusts an expert that moves further than usual.
-LEARNERS = frozen(
-    np.array(
-        [[5.0, 0.99, 0.0], [1.0, 0.99, 0.0], [1.0, 0.998, 0.0], [9.0, 0.998, 0.0], [9.0, 0.99, 1.0], [9.0, 0.998, 1.0]]
-    )
-)
-# Smallest step (its inverse is the memory), context of the last PIT or not, prior observations.
-MEMBERS = frozen(np.array([[0.002, 0.0, 50.0], [0.01, 0.0, 50.0], [0.002, 1.0, 50.0], [0.01, 1.0, 50.0]]))
-# Step, leak, and share of the pool.
-POOLED = frozen(np.array([[0.2, 0.02, 0.5], [0.4, 0.1, 0.5], [0.8, 0.2, 0.5]]))
-OWN = frozen(np.array([[0.05, 0.005, 0.0], [0.2, 0.05, 0.0], [0.4, 0.1, 0.0]]))
 # On finite spaces: memory, whether it shifts, prior observations.
 FINITE = frozen(np.array([[0.998, 0.0, 5.0], [0.998, 1.0, 20.0], [0.99, 1.0, 20.0]]))
-LEARNING = Learning(LEARNERS, OWN, MEMBERS, FINITE)
-IN_POOL = LEARNING._replace(quantile_trackers=frozen(np.concatenate((POOLED, OWN))))
-# What is left where nothing may follow the last errors.
-NO_TRACKERS = Learning(members=frozen(MEMBERS[MEMBERS[:, 1] == 0.0]), finite=FINITE)
+LEARNING = Learning(committee=True, finite=FINITE)
 
 
 @dataclass(frozen=True)
 class Committee:
-    """Learners of the base forecast's errors under one equilibrium, which alone carries the guarantee (docs/theory.md).
+    """Committee that corrects the base forecast, under an equilibrium, which alone carries the guarantee.
 
-        p_k  ~  x_k exp(<S, payoff(p, k)> / temperature),    x the mix of the members
+        p_k  ~  x_k exp(<S, payoff(p, k)> / temperature),    x the corrected forecast
 
-    Six learners correct location and scale, three quantile trackers the levels; their blend counts as far as evidence
-    goes. Four members learn the shape of the PIT that remains. The mix is the prior of an `Equilibrium` on the ledger.
+    Members predict quantiles: the base forecast, regressions on its errors and on past outcomes, and a forecaster from
+    outcomes alone. A second-order rule weighs them by level, with a prior on the base forecast, and level offsets correct
+    the coverage of the mix (docs/theory.md). The result is the prior of an `Equilibrium` on the ledger.
 
     Parameters
     ----------
     temperature : of the last equilibrium
-    trackers : False leaves out all that follows the last errors
     effort : how long a forecast is searched for if the usual one does not hold
 
     >>> import orcast as oc
@@ -65,19 +50,16 @@ class Committee:
     """
 
     temperature: float = USUAL_TEMPERATURE
-    trackers: bool = True
     effort: int = USUAL_EFFORT
 
     def __post_init__(self) -> None:
         value = number(self.temperature, "temperature", LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE)
         object.__setattr__(self, "temperature", value)
-        if not isinstance(self.trackers, bool):
-            raise TypeError(f"expected trackers=True or False, got {self.trackers!r}")
         object.__setattr__(self, "effort", whole(self.effort, "effort", 1, MOST_EFFORT))
 
     def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None, *, pooled: bool = False) -> Engine:
-        """An engine with an empty ledger; one that is pooled listens to a pool, where it can."""
-        learning = (IN_POOL if pooled else LEARNING) if self.trackers else NO_TRACKERS
+        """Engine with an empty ledger; `pooled` for one whose committee is in a pool."""
+        learning = LEARNING._replace(pooled=pooled)
         return engine_for(
             bound_payoff, temperature=self.temperature, effort=self.effort, learning=learning, sizes=sizes
         )
@@ -88,5 +70,4 @@ class Committee:
             "kind": "Committee",
             "temperature": self.temperature,
             "effort": self.effort,
-            "trackers": self.trackers,
         }

@@ -126,7 +126,13 @@ class FiniteEngine:
         return ContextInputs(features, level, math.nan, last)
 
     def predict(
-        self, experts: Array | float | None, features: Any = None, *, pending: float = 0.0, reserved: float = 0.0
+        self,
+        experts: Array | float | None,
+        features: Any = None,
+        *,
+        pending: float = 0.0,
+        reserved: float = 0.0,
+        number: float = 0.0,
     ) -> FiniteRound:
         """Compute a round around the experts' masses (or without any); the state does not change.
 
@@ -139,7 +145,9 @@ class FiniteEngine:
             return kernels.predict_probability(self.state, experts, pending, reserved, context)
         return kernels.predict_finite(self.state, experts, pending, reserved, context)
 
-    def learnt(self, experts: Array | float | None, features: Any = None, *, pending: float = 0.0) -> FiniteForecast:
+    def learnt(
+        self, experts: Array | float | None, features: Any = None, *, pending: float = 0.0, number: float = 0.0
+    ) -> FiniteForecast:
         """Forecast of the committee before the last layer."""
         return forecast_on(self.space, self.predict(experts, features, pending=pending).view("prior").copy())
 
@@ -147,7 +155,7 @@ class FiniteEngine:
         """Core payoff of an outcome."""
         return kernels.payoff_finite(record, self.space.cell(y))
 
-    def update(self, record: FiniteRound, y: Any, *, reserved: float = 0.0) -> None:
+    def update(self, record: FiniteRound, y: Any, *, reserved: float = 0.0, late: float = 0.0) -> None:
         """Settle the outcome of a round."""
         kernels.update_finite(self.state, record, reserved, self.space.cell(y))
 
@@ -161,7 +169,13 @@ class FiniteEngine:
         return not self.bound_payoff.needs_last and not self.bound_payoff.needs_expert
 
     def run(
-        self, experts: Array, features: Sequence[Any] | None, outcomes: Array, levels: Array
+        self,
+        experts: Array,
+        features: Sequence[Any] | None,
+        outcomes: Array,
+        levels: Array,
+        *,
+        number: float = 0.0,
     ) -> tuple[Array, Array]:
         """Run many rounds in compiled loops: masses of each forecast (on `Binary` that of 1), and its log."""
         count, cells = len(outcomes), self.space.cells

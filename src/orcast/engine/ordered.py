@@ -1,4 +1,4 @@
-"""The engine on ordered spaces: a thin coat over the compiled rounds.
+"""The engine on ordered spaces: a committee and the compiled rounds.
 
 It plays direct sums of quantile, interval, moment and regret payoffs and of everything whose tilt is explicit, given
 contexts that do not depend on the forecast.
@@ -16,7 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
-from orcast.constants import DELAY_TEMPERATURE, TAIL_FALL
+from orcast.committee import group as committee_kernels
+from orcast.committee.group import Group
+from orcast.committee.members import plan_for
+from orcast.constants import DELAY_TEMPERATURE
 from orcast.contexts import ContextInputs
 from orcast.engine import admissible
 from orcast.engine.base import Learning
@@ -30,38 +33,16 @@ from orcast.ledger import Certificate, Guarantee, Ledger
 from orcast.payoffs import CellGrid, NoRegret
 from orcast.payoffs.cell_payoffs import ExplicitCellPayoff
 from orcast.payoffs.recipe import BoundedCellPayoff
-from orcast.spaces import TAIL_MASS, OrderedSpace
+from orcast.spaces import OrderedSpace
 
 Array = NDArray[np.float64]
 
 NOTHING: Array = np.empty(0)
-# Cosines in the tilt of a PIT member.
-BASIS = 8
 # Rounds in one call of the compiled loop: between two calls Python can be interrupted.
 AT_ONCE = 2000
-# Column of the options of a quantile tracker: its share in a pool.
-SHARE = 2
 WEIGHT = int(_ledger.Account.WEIGHT)
 # Rows of the cells of a round.
 LEFT, RIGHT, PRIOR, EXPERT, PLAYED, TILT = range(6)
-
-
-def slot_masses(space: OrderedSpace) -> Array:
-    """Masses of the cells around an expert before atoms merge; how a tail shares its own hardly matters to cosines."""
-    side = space.tail_cells + 1
-    fall = TAIL_FALL
-    tail = TAIL_MASS * (1.0 - fall) / (1.0 - fall**side) * fall ** np.arange(side)
-    inner = space.cells - 2 * side
-    return np.concatenate((tail[::-1], np.full(inner, (1.0 - 2.0 * TAIL_MASS) / inner), tail))
-
-
-def cosine_means(masses: Array) -> Array:
-    """Mean of sqrt(2) cos(pi j u) over each cell's share of [0, 1]."""
-    edges = np.concatenate(([0.0], np.cumsum(masses)))
-    w = np.pi * np.arange(1, BASIS + 1)
-    rise = np.sin(np.outer(edges[1:], w)) - np.sin(np.outer(edges[:-1], w))
-    means: Array = np.sqrt(2.0) * rise / (w * masses[:, None])
-    return means
 
 
 class Moment:
@@ -134,7 +115,6 @@ class OrderedEngine:
         self._apart = bound_payoff.layout([range(a, b) for a, b in pairwise(cuts)])
         jumps = [part.jumps for part in bound_payoff.parts if part.jumps.size]
         self.ledger, self.levels = Ledger(layout, discount=bound_payoff.discount), levels
-        group_at, group_count = groups_of(layout)
         self.rules = Rules(
             layout,
             low=space.low,
@@ -144,8 +124,6 @@ class OrderedEngine:
             cells=space.cells,
             tail_cells=int(space.tail_cells),
             experts=count,
-            group_at=group_at,
-            group_count=group_count,
             jumps=np.unique(np.concatenate(jumps)) if jumps else NOTHING,
             levels=levels,
             intervals=np.array(intervals, dtype=np.int64),
@@ -157,12 +135,10 @@ class OrderedEngine:
             discount=bound_payoff.discount,
             temperature=temperature,
             effort=effort,
-            learners=learning.learners,
-            trackers=learning.quantile_trackers,
-            pooled=int((learning.quantile_trackers[:, SHARE] > 0.0).sum()),
-            members=learning.members,
-            basis=cosine_means(slot_masses(space)),
+            learns=int(learning.committee),
         )
+        self.pooled, self.seasons = learning.pooled, (0, 0)
+        self.group = self._group(None) if learning.committee else None
         self._none = np.empty((0, space.levels.size))
         self._plain_context = np.ones(self.rules.groups)
         self._ends = space.low == -math.inf, space.high == math.inf
@@ -180,11 +156,25 @@ class OrderedEngine:
         self.rules = self.rules.replaced(jumps=places)
         self._start()
 
+    def _group(self, pool_rows: Array | None) -> Group:
+        """Committee before the first round: a stream for each expert."""
+        count, space = self.rules.experts, self.space
+        plan = plan_for(space.levels, space.scores, pooled=self.pooled)
+        bounds, none = np.tile([space.low, space.high], (count, 1)), [0] * count
+        horizons = list(range(count)) if self.pooled else none
+        return Group(plan, none, horizons, none, bounds, np.array([self.seasons]), pool_rows)
+
+    def join(self, pool_rows: Array) -> None:
+        """Use the rows of a pool, one for each expert, before the first round."""
+        self.group = self._group(pool_rows)
+
     def presume_seasons(self, lags: Sequence[int]) -> None:
-        """Give the learners one or two seasons to look at, before the first round."""
-        if not self.rules.learner_count:
-            raise TypeError("expected seasons for Committee() with its trackers, got them for another oracle")
-        self.memory.view("seasons")[: len(lags)] = [-lag for lag in lags]
+        """Give the committee one or two seasons, before the first round."""
+        if self.group is None:
+            raise TypeError("expected seasons for Committee(), got them for another oracle")
+        first, *rest = sorted(lags)
+        self.seasons = first, rest[0] if rest else 0
+        self.group = self._group(self.group.pooling)
 
     @property
     def capacity(self) -> int:
@@ -198,7 +188,7 @@ class OrderedEngine:
             return ContextInputs(features)
         level = spread = math.nan
         if experts is not None and bound_payoff.needs_expert:
-            pool = experts[0] if len(experts) == 1 else kernels.pooled_quantiles(self.rules, self.memory, experts)
+            pool = experts[0] if len(experts) == 1 else np.nanmean(experts, axis=0)
             level = float(pool[pool.size // 2])
             low, high = np.interp([0.1, 0.9], self.space.levels, pool)
             spread = float(high - low)
@@ -230,22 +220,35 @@ class OrderedEngine:
         *,
         pending: float = 0.0,
         reserved: float = 0.0,
-        signal: Array = NOTHING,
+        number: float = 0.0,
+        prior: Array | None = None,
         coin: float = 0.0,
     ) -> Round:
         """Compute a round around the experts' quantiles (or without any); the memory does not change.
 
-        `signal` is what a pool sends, if the engine is in one; `coin` a number in (0, 1) if quantiles are randomised.
+        Parameters
+        ----------
+        experts, features : quantiles of the experts, a row each, and features of the round
+        pending, reserved : outcomes outstanding, and the slack that their rounds reserve
+        number : of the round
+        prior : corrected quantiles; by default those of the engine's own committee
+        coin : number in (0, 1) if quantiles are randomised
         """
         context = self.context(experts, features)
         rows = self.experts_or_own(experts)
+        memo = None
+        if prior is None:
+            prior, memo = self.corrected(experts, rows, number)
         if not self.explicit:
-            return kernels.predict(
-                self.rules, self.memory, rows, experts is None, signal, pending, reserved, context, coin
+            round = kernels.predict(
+                self.rules, self.memory, rows, prior, experts is None, pending, reserved, context, coin
             )
+            round.memo = memo
+            return round
         mix = np.empty(self.capacity)
-        round = kernels.prepare(self.rules, self.memory, rows, experts is None, signal, pending, context, mix)
+        round = kernels.prepare(self.rules, self.memory, rows, prior, experts is None, pending, context, mix)
         round.set_coin(coin)
+        round.memo = memo
         round.features, round.cell_payoffs = features, self._play(round, mix, reserved, not len(rows), features)
         if not round.holds() and len(rows):
             even = round.copied()
@@ -256,13 +259,21 @@ class OrderedEngine:
                 return even
         return round
 
+    def corrected(self, experts: Array | None, rows: Array, number: float) -> tuple[Array, Array | None]:
+        """Quantiles around which a round is computed, and the committee's memo."""
+        if self.group is not None and experts is not None:
+            return committee_kernels.predict(self.group, rows, number)  # type: ignore[no-any-return]
+        if len(rows) <= 1:
+            return (rows[0] if len(rows) else NOTHING), None
+        return np.nanmean(rows, axis=0), None
+
     def learnt(
-        self, experts: Array | None, features: Any = None, *, pending: float = 0.0, signal: Array = NOTHING
+        self, experts: Array | None, features: Any = None, *, pending: float = 0.0, number: float = 0.0
     ) -> Forecast:
         """Forecast of the committee before the last layer."""
         mix, rows = np.empty(self.capacity), self.experts_or_own(experts)
-        context = self.context(experts, features)
-        round = kernels.prepare(self.rules, self.memory, rows, experts is None, signal, pending, context, mix)
+        context, (prior, _) = self.context(experts, features), self.corrected(experts, rows, number)
+        round = kernels.prepare(self.rules, self.memory, rows, prior, experts is None, pending, context, mix)
         round.view("cells")[PLAYED] = mix
         return Forecast.issued(round, self._ends)
 
@@ -310,8 +321,8 @@ class OrderedEngine:
             witnesses = np.concatenate([self._witnesses(record, y) for y in near.tolist()])
         return kernels.payoffs(self.rules, record, near, witnesses)
 
-    def update(self, record: Round, y: float, *, reserved: float = 0.0, signal: Array = NOTHING) -> None:
-        """Settle the outcome of a round."""
+    def update(self, record: Round, y: float, *, reserved: float = 0.0, late: float = 0.0) -> None:
+        """Settle the outcome of a round; `late` others were issued before it was known."""
         at = NOTHING
         if self.explicit:
             near = min(max(y, record.read("info", "low")), record.read("info", "high"))
@@ -321,7 +332,13 @@ class OrderedEngine:
             for cell_payoff in cell_payoffs:
                 if isinstance(cell_payoff, BoundedCellPayoff):
                     cell_payoff.realised(record.view("cells")[PLAYED, : record.count()], k, near)
-        kernels.update(self.rules, self.memory, record, signal, reserved, y, at)
+        kernels.update(self.rules, self.memory, record, reserved, y, at)
+        self.learn(record, y, late)
+
+    def learn(self, record: Round, y: float, late: float) -> None:
+        """Update the committee with the outcome of a round."""
+        if record.memo is not None:
+            committee_kernels.update(self.group, record.memo, y, late)
 
     def _witnesses(self, record: Any, near: float) -> Array:
         """Witnesses of an outcome; the kernels fill in the powers."""
@@ -351,6 +368,8 @@ class OrderedEngine:
         outcomes: Array,
         levels: Array,
         coins: Array | None = None,
+        *,
+        number: float = 0.0,
     ) -> tuple[Array, Array]:
         """Run many rounds in compiled loops: the quantiles of each forecast, and its log (`records.ROUND_LOG`)."""
         rounds = outcomes.size
@@ -367,7 +386,8 @@ class OrderedEngine:
             part = slice(start, start + AT_ONCE)
             given = (array[part].reshape(-1) for array in (experts, contexts, outcomes, coins))
             read = quantiles[part].reshape(-1), log[part].reshape(-1)
-            kernels.run(self.rules, self.memory, *given, levels, *read)  # type: ignore[call-arg]
+            plan = None if self.group is None else self.group.plan
+            kernels.run(self.rules, self.memory, plan, self.group, number + start, *given, levels, *read)
         return quantiles, log
 
     # --- the public forecast
@@ -447,19 +467,20 @@ class OrderedEngine:
     # --- state
     def arrays(self) -> dict[str, Array]:
         """All numbers that are carried from round to round."""
-        return self.memory.views()
+        committee = {} if self.group is None else self.group.arrays()
+        return {**self.memory.views(), **{f"committee_{name}": array for name, array in committee.items()}}
 
     def restore(self, arrays: dict[str, Array]) -> None:
         """Take over the `arrays` of an equal engine."""
         fields, accounts = self._admissible
-        fields.copy_into(self.memory.views(), arrays)
+        fields.copy_into(self.arrays(), arrays)
         accounts.check(self.ledger)
-        for name in ("location_cov", "fit_cov"):
-            admissible.check_matrices("a covariance", self.memory.view(name))
+        if self.group is not None:
+            admissible.check_group(self.group)
 
     @cached_property
     def _admissible(self) -> tuple[admissible.Fields, admissible.Accounts]:
-        memory = admissible.Fields(self.memory.views(), admissible.ORDERED_MEMORY)
+        memory = admissible.Fields(self.arrays(), admissible.ORDERED_MEMORY)
         return memory, admissible.Accounts(self.ledger)
 
     def restored_record(self, arrays: dict[str, NDArray[Any]], features: Any) -> Round:
@@ -467,7 +488,12 @@ class OrderedEngine:
         blank = Round(self.rules)
         row = like("row", arrays["row"], blank.row, missing=True)
         slots = like("slots", arrays["slots"], blank.whole)
-        record = restored_round(self.rules, row, slots)
+        memo = None
+        if self.group is not None and "memo" in arrays:
+            memo = like("memo", arrays["memo"], np.empty(self.group.memo_size), missing=True)
+            plan, count = self.group.plan, self.rules.experts
+            admissible.check_memos(plan, memo[: count * plan.memo_size].reshape(count, -1))
+        record = restored_round(self.rules, row, slots, memo)
         self.check_round(record)
         record.features = features
         return record
@@ -478,15 +504,6 @@ class OrderedEngine:
         admissible.Fields(fields, admissible.ORDERED_ROUND).copy_into(fields, fields)
         admissible.check_round(record)
         admissible.check_certificate(record.view("certificate"), self.ledger)
-
-
-def groups_of(layout: Layout) -> tuple[int, int]:
-    """Groups that the learners use: those of the part that has most, if any has several."""
-    counts = layout.part_table[:, _ledger.PartColumn.GROUPS]
-    if not (counts > 1).any():
-        return 0, 0
-    most = int(counts.argmax())
-    return int(layout.part_table[most, _ledger.PartColumn.CONTEXT]), int(counts[most])
 
 
 def cell_grid_of(space: OrderedSpace, round: Round, features: Any) -> CellGrid:
@@ -505,7 +522,7 @@ def cell_grid_of(space: OrderedSpace, round: Round, features: Any) -> CellGrid:
         cells[EXPERT, :n],
         experts,
         features,
-        round.view("raw") if round.read("info", "has_expert") > 0.0 else NOTHING,
+        round.view("experts")[0] if round.read("info", "has_expert") > 0.0 else NOTHING,
     )
 
 

@@ -1,5 +1,6 @@
 from libc.math cimport isnan, sqrt
-from orcast.kernels.rounds cimport log_round, miscalibration, predict_round, sort, update_round
+from orcast.kernels.rounds cimport log_round, miscalibration, predict_round, update_round
+from orcast.committee.spread cimport sort
 from orcast.kernels.rows cimport (
     Workspace, copy, cut, cut_whole, int64_t, mark, numbers_of, release, take, whole_of, workspace
 )

@@ -164,7 +164,7 @@ def first_solution(rules, memory, round, lp, w):
     """Fill lp with the equilibrium at the usual temperature, from the last tilt; from the mix where that fails."""
     n = int(round.info.cells)
     soft = real_power(1.0 + round.info.pending, DELAY_TEMPERATURE)
-    if rules.member_count > 0:
+    if rules.learns:
         soft *= chance_softness(memory.statistics, round.info.pending, w.square)
         # the temperature falls before the bound binds: a forecast that is found where it binds may be far from the mix
         left = 1.0 - w.square / memory.account.budget

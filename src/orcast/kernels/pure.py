@@ -13,15 +13,10 @@ __all__ = ["ceil", "erf", "fabs", "floor", "isnan", "log1p", "nextafter", "sin"]
 
 inf, nan = math.inf, math.nan
 
-# Constants of `state.pxd`.
-# Cosines in the tilt of a PIT member.
-BASIS = 8
-# Groups of losses, by the number of outstanding outcomes.
+# Groups of losses on finite spaces, by the number of outstanding outcomes.
 HORIZONS = 3
-# Features of a learner's location and of its spread.
-LOCATION_FEATURES, SPREAD_FEATURES = 9, 5
-# Rows of cells before those of the members.
-CELL_ROWS = 7
+# Rows of cells of a round.
+CELL_ROWS = 6
 
 
 def exp(x: float) -> float:
@@ -68,16 +63,10 @@ def at(items: list[Any], i: int) -> Any:
 
 
 as_account, as_certificate, as_counts = map(struct, (records.ACCOUNT, records.CERTIFICATE, records.COUNTS))
-as_statistics, as_info, as_record = map(struct, (records.STATISTICS, records.INFO, records.TRACKER_RECORD))
+as_statistics, as_info = map(struct, (records.STATISTICS, records.INFO))
 as_counters, as_log = map(struct, (records.COUNTERS, records.ROUND_LOG))
-as_seasons, as_tracker_unit, as_group_loss = map(struct, (records.SEASONS, records.TRACKER_UNIT, records.GROUP_LOSS))
-as_group_accounts, as_parts, as_evidence = map(structs, (records.GROUP_ACCOUNT, records.PART, records.EVIDENCE))
-as_rivals, as_expert_losses, as_spreads = map(structs, (records.RIVAL, records.EXPERT_LOSS, records.SPREAD))
-as_group_statistics, as_learner_records = map(structs, (records.GROUP_STATISTICS, records.LEARNER_RECORD))
-as_learner_options, as_tracker_options = map(structs, (records.LEARNER_OPTIONS, records.TRACKER_OPTIONS))
-as_member_options = structs(records.MEMBER_OPTIONS)
-evidence_at = expert_loss_at = rival_at = group_account_at = group_statistics_at = spread_at = learner_record_at = at
-part_at = at
+as_group_accounts, as_parts, as_rivals = map(structs, (records.GROUP_ACCOUNT, records.PART, records.RIVAL))
+rival_at = group_account_at = part_at = at
 
 # --- finite spaces
 as_finite_info, as_binary_statistics = map(struct, (records.FINITE_INFO, records.BINARY_STATISTICS))

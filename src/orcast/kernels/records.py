@@ -36,84 +36,23 @@ LAG_RATE = 0.05
 COUNTS = ("spread", "weight", "without")
 
 # --- rounds on ordered spaces
-# cells: their number; last_context: 2 u - 1 for the last PIT u; pending: outcomes outstanding at the forecast; low,
-# high: window to which outcomes are clipped; regular: 1 if no cells were merged or cut; smallest_slope: of the base
-# quantiles; coin: number in (0, 1) if quantiles are randomised, else 0.
-INFO = (
-    "cells",
-    "last_context",
-    "pending",
-    "has_expert",
-    "temperature",
-    "low",
-    "high",
-    "regular",
-    "group_location",
-    "group_spread",
-    "smallest_slope",
-    "coin",
-)
+# cells: their number; pending: outcomes outstanding at the forecast; low, high: window to which outcomes are clipped;
+# coin: number in (0, 1) if quantiles are randomised, else 0.
+INFO = ("cells", "pending", "has_expert", "temperature", "low", "high", "coin")
 # crps, squared_error: discounted sums, count: their weight; excesses: sums of our score minus the expert's in `rounds`.
 RIVAL = ("crps", "squared_error", "count", "crps_excess", "mse_excess", "rounds")
-# behind: discounted sum of the expert's pinball loss minus the pool's at a level, squares: of the squares.
-EXPERT_LOSS = ("behind", "squares")
+# outcomes: of rounds with an expert; loss_sum, loss_count: discounted CRPS of the expert; robust_loss: of a robust mean;
+# last_error: of the forecast's median; level_mean, level_variance: of the outcomes; squares: sum of squared payoffs.
 STATISTICS = (
-    "score_size",
-    "error_1",
-    "error_2",
-    "error_3",
-    "last_outcome",
     "outcomes",
-    "median_mean",
-    "median_variance",
-    "log_scale_mean",
-    "distance_mean",
-    "last_pit",
     "loss_sum",
     "loss_count",
-    "observations",
+    "robust_loss",
     "last_error",
     "level_mean",
     "level_variance",
-    "robust_loss",
-    "farthest_error",
     "squares",
-    "last_median",
-    "move_mean",
-    "outcome_2",
-    "outcome_3",
 )
-
-# --- learners
-LEARNER_OPTIONS = ("features", "discount", "trusting")
-TRACKER_OPTIONS = ("step", "leak", "share")
-MEMBER_OPTIONS = ("step", "context", "start")
-TRACKER_UNIT = ("loss", "count")
-EVIDENCE = ("gain", "square", "block", "count")
-SEASONS = ("first", "second", "next", "count")
-SPREAD = ("slow", "fast")
-GROUP_STATISTICS = ("rounds", "mean", "variance")
-GROUP_LOSS = ("expert", "corrected")
-# The location features come first.
-TRACKER_RECORD = (
-    "one",
-    "error_1",
-    "error_2",
-    "error_3",
-    "last_outcome",
-    "outcome_2",
-    "outcome_3",
-    "season_1",
-    "season_2",
-    "scale",
-    "slope_low",
-    "slope_high",
-    "score_size",
-    "median",
-    "usual_move",
-)
-# The features of the spread come last.
-LEARNER_RECORD = ("location", "spread", "one", "fast", "level", "scale", "distance")
 
 # --- finite spaces
 # pending: outcomes outstanding at the forecast; odds: log odds of the prior, on two cells.

@@ -1,6 +1,6 @@
 """Rounds on an ordered space: predict, update, and whole histories.
 
-    experts --pool, groups, correction--> corrected --cells--> prior --PIT members--> mix --last layer--> forecast
+    experts --committee--> corrected quantiles --cells--> prior --last layer--> forecast
 
 Only the last layer touches the ledger and its guarantee (docs/theory.md).
 """
@@ -12,10 +12,12 @@ except ImportError:
 
 import numpy as np
 
-from orcast.constants import LOSS_DISCOUNT, WEIGHT_RATE
+from orcast.constants import LOSS_DISCOUNT
 from orcast.kernels.state import Round
 
 if not cython.compiled:
+    from orcast.committee.group import predict_experts, update_experts
+    from orcast.committee.spread import sort
     from orcast.kernels.cells import (
         build_cells,
         crps,
@@ -25,19 +27,11 @@ if not cython.compiled:
         mean_of,
         rebin,
     )
-    from orcast.kernels.correction import correct as correct_errors
-    from orcast.kernels.correction import learn as learn_correction
-    from orcast.kernels.correction import pool_part
     from orcast.kernels.counts import count
-    from orcast.kernels.delays import delay_odds, delay_weight, delayed
     from orcast.kernels.equilibrium import crps_difference, payoff
-    from orcast.kernels.groups import correct as correct_groups
-    from orcast.kernels.groups import learn as learn_groups
     from orcast.kernels.last_layer import play
     from orcast.kernels.ledger import mean_size, settle, squared_norm, squared_payoff
-    from orcast.kernels.pit_members import mix_members, teach_members
-    from orcast.kernels.pure import as_log, exp, expert_loss_at, fabs, isnan, rival_at, sqrt
-    from orcast.kernels.quantile_function import between
+    from orcast.kernels.pure import as_log, fabs, isnan, rival_at, sqrt
     from orcast.kernels.reading import nearest_normal, read_quantiles, read_randomised
     from orcast.kernels.rows import copy, cut, mark, numbers_of, readable_of, release, take, take_whole, workspace
     from orcast.kernels.state import CELL_ROWS, ROUND_LOG_SIZE
@@ -54,15 +48,6 @@ WINDOW, USUAL, LEAST = 12.0, 4.0, 1e-3
 REACH_STEP = 4.0
 # Without an expert, an outcome enters as at most this many standard deviations from the past ones.
 LEVEL_STEP = 6.0
-# No expert's log weight at a level falls further behind the best than this, the last outcome aside, so that it can
-# recover quickly (as with a fixed share).
-MOST_BEHIND = 4.0
-# A loss enters the variance of the evidence as at most this many times the pool's usual one.
-MOST_NOISE = 0.3
-# Log weights are smoothed over this part of the levels to either side.
-NEIGHBOURS = 12
-# Log weights are at most this: exp(-700) is still positive.
-MOST_SCORE = 700.0
 
 
 def usual_loss(statistics):
@@ -70,74 +55,17 @@ def usual_loss(statistics):
     return statistics.loss_sum / statistics.loss_count if statistics.loss_count > 0.0 else 0.0
 
 
-def log_weight(behind, squares):
-    """Distance of an expert's log weight at a level from the pool's.
-
-    The sum of its losses beyond the pool's over the root of the sum of squares: evidence counts by its variance, so
-    that each level has a rate of its own (Wintenberger 2017, Bernstein online aggregation).
-    """
-    if squares == 0.0:
-        return 0.0
-    return min(max(WEIGHT_RATE * behind / sqrt(squares), -MOST_SCORE), MOST_SCORE)
-
-
-def smooth_over_levels(values, levels, out):
-    """Means over neighbouring levels, with weights that fall linearly to zero."""
-    reach = levels // NEIGHBOURS
+def mean_expert(experts, number, levels, out):
+    """Mean quantiles of the experts that are present."""
     for j in range(levels):
-        mean = 0.0
-        total = 0.0
-        for i in range(max(j - reach, 0), min(j + reach, levels - 1) + 1):
-            weight = reach + 1.0 - fabs(i - j)
-            mean += weight * values[i]
-            total += weight
-        out[j] = mean / total
-
-
-def sort(values, size):
-    """Sort in place; quick where the values are almost sorted."""
-    for i in range(1, size):
-        value = values[i]
-        j = i - 1
-        while j >= 0 and values[j] > value:
-            values[j + 1] = values[j]
-            j -= 1
-        values[j + 1] = value
-
-
-def pool_experts(memory, experts, number, levels, out, w):
-    """Average the quantiles of the experts that are present, with weights by level, smoothed over levels; then sort.
-
-    As in CRPS learning (Berrisch and Ziel 2023).
-    """
-    used = mark(w)
-    own = take(w, levels)
-    behind = take(w, number * levels)
-    best = take(w, levels)
-    total = take(w, levels)
-    for j in range(levels):
-        best[j] = INF
-        total[j] = 0.0
         out[j] = 0.0
+    count = 0.0
     for e in range(number):
         if isnan(experts[e * levels]):
             continue
+        count += 1.0
         for j in range(levels):
-            loss = expert_loss_at(memory.expert_loss, e * levels + j)
-            own[j] = log_weight(loss.behind, loss.squares)
-        smooth_over_levels(own, levels, cut(behind, e * levels, levels))
-        for j in range(levels):
-            best[j] = min(best[j], behind[e * levels + j])
-    for e in range(number):
-        if isnan(experts[e * levels]):
-            continue
-        for j in range(levels):
-            weight = exp(best[j] - behind[e * levels + j])
-            total[j] += weight
-            if weight > 0.0:
-                out[j] = between(out[j], experts[e * levels + j], weight / total[j])
-    sort(out, levels)
-    release(w, used)
+            out[j] += (experts[e * levels + j] - out[j]) / count
 
 
 def miss_experts(rules, round):
@@ -201,47 +129,32 @@ def put_on_cells(rules, q, usual, n, round, out, w):
     release(w, used)
 
 
-def correct_expert(rules, memory, experts, number, signal, heard, usual, round, out, w):
-    """Quantiles of the pool of experts, corrected for the groups of the round and for past errors.
-
-    One row where there are several experts is a forecast without an expert.
-    """
+def keep_experts(rules, experts, number, round):
+    """Keep the rows of the experts, their mean first; one row where there are several experts is none of them."""
     size = rules.grid_count
-    pool = round.experts
     miss_experts(rules, round)
     if number == 1:
-        copy(experts, size, pool)
-    else:
-        pool_experts(memory, experts, number, size, pool, w)
-        for e in range(number):
-            if not isnan(experts[e * size]):
-                copy(cut(experts, e * size, size), size, cut(round.experts, (e + 1) * size, size))
-    copy(pool, size, round.raw)
-    if rules.learner_count == 0:
-        for j in range(size):
-            out[j] = min(max(pool[j], rules.low), rules.high)
+        copy(experts, size, round.experts)
         return
-    smallest = 1e-7 * (rules.high - rules.low)
-    if smallest == INF:
-        smallest = 1e-9 * (pool[size - 1] - pool[0] + usual + LEAST * fabs(pool[size // 2])) + 1e-140
-    round.info.smallest_slope = smallest
-    if rules.group_count > 0:
-        correct_groups(rules, memory, round, delay_odds(round.info.pending), pool, w)
-    correct_errors(rules, memory, round, signal, heard, out, w)
+    mean_expert(experts, number, size, round.experts)
+    for e in range(number):
+        if not isnan(experts[e * size]):
+            copy(cut(experts, e * size, size), size, cut(round.experts, (e + 1) * size, size))
 
 
-def expert_cells(rules, memory, experts, number, signal, heard, round, w):
-    """Cells around the corrected expert, with its masses and those of the expert; returns their number."""
+def expert_cells(rules, memory, experts, number, prior, round, w):
+    """Cells around the corrected quantiles, with their masses and those of the expert; returns their number."""
     used = mark(w)
     usual = usual_loss(memory.statistics)
-    shifted = take(w, rules.grid_count)
-    correct_expert(rules, memory, experts, number, signal, heard, usual, round, shifted, w)
-    set_window(rules, round.raw, shifted, memory.statistics, round.info)
-    n = cells_around(rules, shifted, usual, round.info, round.left, round.right, round.prior, round.slots, w)
-    round.info.regular = 1.0 if n == rules.cells and rules.jump_count == 0 else 0.0
+    corrected = take(w, rules.grid_count)
+    keep_experts(rules, experts, number, round)
+    for j in range(rules.grid_count):
+        corrected[j] = min(max(prior[j], rules.low), rules.high)
+    set_window(rules, round.experts, corrected, memory.statistics, round.info)
+    n = cells_around(rules, corrected, usual, round.info, round.left, round.right, round.prior, round.slots, w)
     n = cut_at_jumps(rules, n, round)
-    if rules.learner_count > 0:
-        put_on_cells(rules, round.raw, usual, n, round, round.expert, w)
+    if rules.learns:
+        put_on_cells(rules, round.experts, usual, n, round, round.expert, w)
     else:
         copy(round.prior, n, round.expert)
     release(w, used)
@@ -256,26 +169,21 @@ def bare_cells(rules, round):
     n = even_cells(rules.low, rules.high, rules.cells, round)
     n = cut_at_jumps(rules, n, round)
     copy(round.prior, n, round.expert)
-    round.info.regular = 0.0
     return n
 
 
-def open_round(rules, memory, experts, number, signal, heard, pending, round, mix, w):
+def open_round(rules, memory, experts, number, prior, pending, round, mix, w):
     """Fill the round up to the prior of the last layer, in `mix`; the memory is only read."""
     info = round.info
     info.has_expert = 1.0 if number > 0 else 0.0
     info.pending = pending
-    info.last_context = 2.0 * memory.statistics.last_pit - 1.0
     if number > 0:
-        n = expert_cells(rules, memory, experts, number, signal, heard, round, w)
+        n = expert_cells(rules, memory, experts, number, prior, round, w)
     else:
         n = bare_cells(rules, round)
     info.cells = n
     place_rivals(rules, memory, n, round, w)
-    if number > 0 and rules.member_count > 0:
-        mix_members(rules, memory, n, round, mix, w)
-    else:
-        copy(round.prior, n, mix)
+    copy(round.prior, n, mix)
 
 
 def place_rivals(rules, memory, n, round, w):
@@ -297,7 +205,7 @@ def recell(rules, memory, round, mix, w):
     """
     used = mark(w)
     n, capacity = int(round.info.cells), rules.capacity
-    rows = CELL_ROWS + rules.member_count
+    rows = CELL_ROWS
     old = take(w, rows * capacity)
     copy(round.numbers, rows * capacity, old)
     left, right = cut(old, 0, capacity), cut(old, capacity, capacity)
@@ -316,7 +224,6 @@ def recell(rules, memory, round, mix, w):
         mix[k] = even_mix[k] + EVEN_SHARE * (1.0 / total - even_mix[k])
         round.prior[k] += EVEN_SHARE * (1.0 / total - round.prior[k])
     round.info.cells = total
-    round.info.regular = 0.0
     place_rivals(rules, memory, total, round, w)
     release(w, used)
 
@@ -348,12 +255,12 @@ def take_witnesses(rules, w):
     w.witness_largest = take(w, rules.witnesses * rules.capacity)
 
 
-def predict_round(rules, memory, experts, number, signal, heard, pending, reserved, round, w):
-    """Fill the round: cells, prior, members, forecast and certificate; the memory is only read."""
+def predict_round(rules, memory, experts, number, prior, pending, reserved, round, w):
+    """Fill the round around corrected quantiles: cells, prior, forecast and certificate; the memory is only read."""
     used = mark(w)
     mix = take(w, rules.capacity)
     take_witnesses(rules, w)
-    open_round(rules, memory, experts, number, signal, heard, pending, round, mix, w)
+    open_round(rules, memory, experts, number, prior, pending, round, mix, w)
     play(rules, memory, mix, reserved, round.info.has_expert == 0.0, round, w)
     if round.info.has_expert > 0.0 and round.certificate.holds == 0.0:
         play_evenly(rules, memory, mix, reserved, round, w)
@@ -400,45 +307,16 @@ def learn_level(statistics, y, rounds):
 
 
 def learn_loss(rules, statistics, round, loss, clipped):
-    """Update the expert's usual loss, and a robust one for the window; returns the unit of losses."""
+    """Update the expert's usual loss, and a robust one for the window."""
     info = round.info
     statistics.loss_sum = LOSS_DISCOUNT * statistics.loss_sum + loss
     statistics.loss_count = LOSS_DISCOUNT * statistics.loss_count + 1.0
-    unit = statistics.loss_sum / statistics.loss_count
     expected = expected_crps(int(info.cells), round.left, round.right, round.expert)
-    spread = round.raw[rules.grid_count - 1] - round.raw[0]
+    spread = round.experts[rules.grid_count - 1] - round.experts[0]
     usual = max(statistics.robust_loss, expected, 1e-3 * spread, 1e-6 * fabs(clipped))
     step = max(0.002, 1.0 / (statistics.outcomes + 2.0))
     statistics.robust_loss += step * (min(loss, REACH_STEP * usual) - statistics.robust_loss)
-    return max(unit, 1e-12 * (info.high - info.low))
-
-
-def pinball(quantile, level, y):
-    """Pinball loss."""
-    return level * (y - quantile) if y > quantile else (1.0 - level) * (quantile - y)
-
-
-def learn_weights(rules, memory, round, clipped, weight, unit):
-    """Update the weights of the experts in the pool; a missing one loses as much as the pool."""
-    levels = rules.grid_count
-    kept = delayed(LOSS_DISCOUNT, weight)
-    for j in range(levels):
-        best = INF
-        for e in range(rules.experts):
-            if not isnan(round.experts[(e + 1) * levels]):
-                loss = expert_loss_at(memory.expert_loss, e * levels + j)
-                best = min(best, log_weight(loss.behind, loss.squares))
-        pooled = pinball(round.raw[j], rules.grid[j], clipped)
-        for e in range(rules.experts):
-            if isnan(round.experts[(e + 1) * levels]):
-                continue
-            loss = expert_loss_at(memory.expert_loss, e * levels + j)
-            most = (best + MOST_BEHIND) / WEIGHT_RATE * sqrt(loss.squares)
-            behind = min(loss.behind, most)
-            more = (pinball(round.experts[(e + 1) * levels + j], rules.grid[j], clipped) - pooled) / unit
-            noise = min(fabs(more), MOST_NOISE)
-            loss.behind = kept * behind + weight * more
-            loss.squares = kept * loss.squares + weight * noise * noise
+    statistics.outcomes += 1.0
 
 
 def learn_rivals(rules, memory, round, k, loss, clipped):
@@ -473,8 +351,8 @@ def median_of(n, round):
     return round.left[k] + min(max(share, 0.0), 1.0) * (round.right[k] - round.left[k])
 
 
-def learn(rules, memory, round, signal, heard, y, w):
-    """Update all that is learnt from an outcome beside the ledger."""
+def learn(rules, memory, round, y):
+    """Update the statistics with an outcome."""
     info, statistics, n = round.info, memory.statistics, int(round.info.cells)
     clipped = min(max(y, info.low), info.high)
     k = locate(clipped, round.left, round.right, n)
@@ -485,23 +363,14 @@ def learn(rules, memory, round, signal, heard, y, w):
     if info.has_expert == 0.0:
         return
     loss = crps(clipped, k, n, round.left, round.right, round.expert)
-    unit = learn_loss(rules, statistics, round, loss, clipped)
-    weight = delay_weight(info.pending)
-    if rules.experts > 1:
-        learn_weights(rules, memory, round, clipped, weight, unit)
+    learn_loss(rules, statistics, round, loss, clipped)
     learn_rivals(rules, memory, round, k, loss, clipped)
-    if rules.member_count > 0:
-        teach_members(rules, memory, round, k, y, clipped, weight, unit, w)
-    if rules.learner_count > 0:
-        if rules.group_count > 0:
-            learn_groups(rules, memory, round, y, clipped, weight, unit, w)
-        learn_correction(rules, memory, round, signal, heard, y, clipped, weight, unit, w)
 
 
-def update_round(rules, memory, round, signal, heard, reserved, y, at, w):
+def update_round(rules, memory, round, reserved, y, at, w):
     """Settle the outcome of a round and learn from it."""
     settle_round(rules, memory, round, reserved, y, at, w)
-    learn(rules, memory, round, signal, heard, y, w)
+    learn(rules, memory, round, y)
 
 
 def log_round(rules, round, levels, width, row, log_row, w):
@@ -535,34 +404,32 @@ def forget_unit(memory, round):
         round.info.has_expert = 0.0
 
 
-def predict(rules, memory, experts, own, signal, pending, reserved, context, coin):
-    """New round around the rows of `experts`; `own` if they are not an expert's, but those of past outcomes."""
+def predict(rules, memory, experts, prior, own, pending, reserved, context, coin):
+    """New round around corrected quantiles; `own` if the rows are not an expert's, but those of past outcomes."""
     round = Round(rules)
     w = workspace()
     flat = experts.reshape(-1)
-    rows, number = readable_of(flat), len(experts)
-    heard, heard_count = readable_of(signal), len(signal)
+    rows, number, corrected = readable_of(flat), len(experts), readable_of(prior)
     given = readable_of(context)
     with cython.nogil:
         copy(given, rules.groups, round.context)
-        predict_round(rules, memory, rows, number, heard, heard_count, pending, reserved, round, w)
+        predict_round(rules, memory, rows, number, corrected, pending, reserved, round, w)
         round.info.coin = coin
         if own:
             forget_unit(memory, round)
     return round
 
 
-def prepare(rules, memory, experts, own, signal, pending, context, mix):
+def prepare(rules, memory, experts, prior, own, pending, context, mix):
     """New round up to the prior of the last layer, in `mix`."""
     round = Round(rules)
     w = workspace()
     flat = experts.reshape(-1)
-    rows, number = readable_of(flat), len(experts)
-    heard, heard_count = readable_of(signal), len(signal)
-    given, prior = readable_of(context), numbers_of(mix)
+    rows, number, corrected = readable_of(flat), len(experts), readable_of(prior)
+    given, masses = readable_of(context), numbers_of(mix)
     with cython.nogil:
         copy(given, rules.groups, round.context)
-        open_round(rules, memory, rows, number, heard, heard_count, pending, round, prior, w)
+        open_round(rules, memory, rows, number, corrected, pending, round, masses, w)
         if own:
             forget_unit(memory, round)
     return round
@@ -592,39 +459,19 @@ def finish(rules, memory, mix, reserved, thorough, round, witness):
         release(w, used)
 
 
-def update(rules, memory, round, signal, reserved, y, at):
+def update(rules, memory, round, reserved, y, at):
     """Settle the outcome of a round; `at` holds the witnesses there, powers aside."""
     w = workspace()
-    heard, heard_count, witnesses = readable_of(signal), len(signal), readable_of(at)
+    witnesses = readable_of(at)
     with cython.nogil:
-        update_round(rules, memory, round, heard, heard_count, reserved, y, witnesses, w)
+        update_round(rules, memory, round, reserved, y, witnesses, w)
 
 
 def learn_only(rules, memory, round, y):
     """Learn from an outcome whose payoff another engine settles."""
-    w = workspace()
     with cython.nogil:
         memory.account.rounds += 1.0
-        learn(rules, memory, round, memory.total, 0, y, w)
-
-
-def pool_gradients(rules, memory, round, signal, y, out):
-    """Gradients that a round's outcome adds to a pool, in `out`; returns the gain of the pooled trackers."""
-    w = workspace()
-    heard, heard_count, gradients = readable_of(signal), len(signal), numbers_of(out)
-    with cython.nogil:
-        gain = pool_part(rules, memory, round, heard, heard_count, y, gradients, w)
-    return gain
-
-
-def pooled_quantiles(rules, memory, experts):
-    """Quantiles of the pool of experts."""
-    w = workspace()
-    flat, found = experts.reshape(-1), np.empty(rules.grid_count)
-    rows, out, number = readable_of(flat), numbers_of(found), len(experts)
-    with cython.nogil:
-        pool_experts(memory, rows, number, rules.grid_count, out, w)
-    return found
+        learn(rules, memory, round, y)
 
 
 def payoffs(rules, round, places, witnesses):
@@ -645,21 +492,32 @@ def cell_of(round, y):
     return locate(y, round.left, round.right, int(round.info.cells))
 
 
-def run(rules, memory, experts, contexts, outcomes, coins, levels, quantiles, round_log):
-    """Run many rounds, each outcome known before the next forecast; all arrays are flat, a row each round."""
+def run(rules, memory, plan, group, number, experts, contexts, outcomes, coins, levels, quantiles, round_log):
+    """Run many rounds, each outcome known before the next forecast; all arrays are flat, a row each round.
+
+    `group` is the committee, or None; `number` that of the first round.
+    """
     round = Round(rules)
     w = workspace()
     rounds, width, row = len(outcomes), len(levels), rules.experts * rules.grid_count
     all_experts, all_contexts, all_y = readable_of(experts), readable_of(contexts), readable_of(outcomes)
     all_coins, at = readable_of(coins), readable_of(levels)
     all_quantiles, all_log = numbers_of(quantiles), numbers_of(round_log)
+    memos, found = np.empty(1 if group is None else group.memo_size), np.empty(rules.grid_count)
+    memo, prior, learns = numbers_of(memos), numbers_of(found), group is not None
     with cython.nogil:
         for t in range(rounds):
             copy(cut(all_contexts, t * rules.groups, rules.groups), rules.groups, round.context)
             round.info.coin = all_coins[t]
             q = cut(all_experts, t * row, row)
-            predict_round(rules, memory, q, rules.experts, all_y, 0, 0.0, 0.0, round, w)
+            if learns:
+                predict_experts(plan, group, q, number + t, memo, prior, w)
+            else:
+                mean_expert(q, rules.experts, rules.grid_count, prior)
+            predict_round(rules, memory, q, rules.experts, prior, 0.0, 0.0, round, w)
             log_row = cut(all_log, t * ROUND_LOG_SIZE, ROUND_LOG_SIZE)
             log_round(rules, round, at, width, cut(all_quantiles, t * width, width), log_row, w)
-            update_round(rules, memory, round, all_y, 0, 0.0, all_y[t], all_y, w)
+            update_round(rules, memory, round, 0.0, all_y[t], all_y, w)
+            if learns:
+                update_experts(plan, group, memo, all_y[t], 0.0, w)
             as_log(log_row).miscalibration = miscalibration(rules, memory)

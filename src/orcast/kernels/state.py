@@ -13,42 +13,22 @@ import math
 
 import numpy as np
 
-from orcast.constants import LOCATION_START, LONGEST_SEASON, SPREAD_START
 from orcast.kernels import records
 
 if not cython.compiled:
     from orcast.kernels.pure import (
-        BASIS,
         CELL_ROWS,
         HORIZONS,
-        LOCATION_FEATURES,
-        SPREAD_FEATURES,
         as_account,
         as_certificate,
         as_counts,
-        as_evidence,
-        as_expert_losses,
         as_group_accounts,
-        as_group_loss,
-        as_group_statistics,
         as_info,
-        as_learner_options,
-        as_learner_records,
-        as_member_options,
         as_parts,
-        as_record,
         as_rivals,
-        as_seasons,
-        as_spreads,
         as_statistics,
-        as_tracker_options,
-        as_tracker_unit,
     )
     from orcast.kernels.rows import cut, cut_whole, numbers_of, whole_of
-
-# First numbers of what a stream receives from its pool: outcomes, evidence in standard errors, miscalibration of the
-# experts over its expected size. Sums of gradients follow; the last number is the excess of squared normal scores.
-POOL_COUNT, POOL_EVIDENCE, POOL_EXCESS, POOL_SUMS = 0, 1, 2, 3
 
 
 def places(shapes):
@@ -105,19 +85,14 @@ class Rules:
         self.scores = cut(row, ends[1], ends[2] - ends[1])
         self.jumps = cut(row, ends[2], ends[3] - ends[2])
         self.levels = cut(row, ends[3], ends[4] - ends[3])
-        self.learners = as_learner_options(cut(row, ends[4], ends[5] - ends[4]))
-        self.trackers = as_tracker_options(cut(row, ends[5], ends[6] - ends[5]))
-        self.members = as_member_options(cut(row, ends[6], ends[7] - ends[6]))
-        self.basis = cut(row, ends[7], ends[8] - ends[7])
         self.intervals = whole_of(self.whole)
         self.grid_count, self.jump_count, self.level_count = len(arrays[0]), len(arrays[2]), len(arrays[3])
-        self.learner_count, self.tracker_count, self.member_count = len(arrays[4]), len(arrays[5]), len(arrays[6])
         self.interval_count = len(self.whole) // 2
         self.low, self.high = options["low"], options["high"]
         self.cells, self.tail_cells, self.experts = options["cells"], options["tail_cells"], options["experts"]
-        self.group_at, self.group_count = options["group_at"], options["group_count"]
+        self.learns = options["learns"]
         self.orders, self.witnesses = options["orders"], options["witnesses"]
-        self.crps, self.mse, self.pooled = options["crps"], options["mse"], options["pooled"]
+        self.crps, self.mse = options["crps"], options["mse"]
         self.bound, self.discount = options["bound"], options["discount"]
         self.temperature, self.effort = options["temperature"], options["effort"]
         self.groups = layout.groups
@@ -139,7 +114,7 @@ class Rules:
 
 
 # Arrays among the options of the rules, in the order of their row.
-RULE_ARRAYS = ("grid", "scores", "jumps", "levels", "learners", "trackers", "members", "basis")
+RULE_ARRAYS = ("grid", "scores", "jumps", "levels")
 
 
 def restored_rules(layout, options):
@@ -149,14 +124,6 @@ def restored_rules(layout, options):
 
 def memory_shapes(rules):
     """Shapes of the arrays of a memory."""
-    learners, members, trackers, levels = (
-        rules.learner_count,
-        rules.member_count,
-        rules.tracker_count,
-        rules.grid_count,
-    )
-    several = 0 if rules.experts == 1 else rules.experts
-    evidence = (HORIZONS, len(records.EVIDENCE))
     return {
         "total": (rules.layout.size,),
         "account": (len(records.ACCOUNT),),
@@ -164,47 +131,19 @@ def memory_shapes(rules):
         "counted": (rules.level_count,),
         "counts": (len(records.COUNTS),),
         "statistics": (len(records.STATISTICS),),
-        "location": (learners, LOCATION_FEATURES),
-        "location_cov": (learners, LOCATION_FEATURES, LOCATION_FEATURES),
-        "spread": (learners, len(records.SPREAD)),
-        "fit": (learners, SPREAD_FEATURES),
-        "fit_cov": (learners, SPREAD_FEATURES, SPREAD_FEATURES),
-        "surprises": (LONGEST_SEASON,),
-        "autocorrelation": (LONGEST_SEASON,),
-        "seasons": (len(records.SEASONS),),
-        "offsets": (trackers, levels),
-        "pool_seen": (POOL_SUMS + rules.pooled * levels,),
-        "tracker_unit": (len(records.TRACKER_UNIT),),
-        "track_loss": (HORIZONS, learners + trackers),
-        "track_evidence": evidence,
-        "level_offsets": (levels,),
-        "level_evidence": evidence,
-        "level_ledger": (2, levels + 1),
-        "expert_ledger": (2, levels + 1),
-        "shape": (members, 2, BASIS),
-        "member_loss": (HORIZONS, members),
-        "member_evidence": evidence,
         "warm": (rules.cells,),
-        "expert_loss": (several, levels, len(records.EXPERT_LOSS)),
         "rivals": (rules.experts, len(records.RIVAL)),
-        "by_group": (rules.group_count, len(records.GROUP_STATISTICS)),
-        "group_loss": (len(records.GROUP_LOSS),),
     }
 
 
 def round_shapes(rules):
     """Shapes of the arrays of a round; its slots are whole numbers and lie apart."""
-    members, capacity, levels = rules.member_count, rules.capacity, rules.grid_count
+    capacity, levels = rules.capacity, rules.grid_count
     return {
-        "cells": (CELL_ROWS + members, capacity),
+        "cells": (CELL_ROWS, capacity),
         "info": (len(records.INFO),),
         "certificate": (len(records.CERTIFICATE),),
-        "record": (len(records.TRACKER_RECORD),),
-        "learners": (rules.learner_count, len(records.LEARNER_RECORD)),
-        "tracked": (rules.tracker_count + 3, levels),
-        "means": (members, BASIS),
         "experts": (rules.rival_rows, levels),
-        "raw": (levels,),
         "rivals": (rules.experts, capacity),
         "crps_units": (rules.experts,),
         "mse_units": (rules.experts,),
@@ -229,31 +168,8 @@ class Memory:
         self.counted = cut(row, at["counted"], size["counted"])
         self.counts = as_counts(cut(row, at["counts"], size["counts"]))
         self.statistics = as_statistics(cut(row, at["statistics"], size["statistics"]))
-        self.location = cut(row, at["location"], size["location"])
-        self.location_cov = cut(row, at["location_cov"], size["location_cov"])
-        self.spread = as_spreads(cut(row, at["spread"], size["spread"]))
-        self.fit = cut(row, at["fit"], size["fit"])
-        self.fit_cov = cut(row, at["fit_cov"], size["fit_cov"])
-        self.surprises = cut(row, at["surprises"], size["surprises"])
-        self.autocorrelation = cut(row, at["autocorrelation"], size["autocorrelation"])
-        self.seasons = as_seasons(cut(row, at["seasons"], size["seasons"]))
-        self.offsets = cut(row, at["offsets"], size["offsets"])
-        self.pool_seen = cut(row, at["pool_seen"], size["pool_seen"])
-        self.tracker_unit = as_tracker_unit(cut(row, at["tracker_unit"], size["tracker_unit"]))
-        self.track_loss = cut(row, at["track_loss"], size["track_loss"])
-        self.track_evidence = as_evidence(cut(row, at["track_evidence"], size["track_evidence"]))
-        self.level_offsets = cut(row, at["level_offsets"], size["level_offsets"])
-        self.level_evidence = as_evidence(cut(row, at["level_evidence"], size["level_evidence"]))
-        self.level_ledger = cut(row, at["level_ledger"], size["level_ledger"])
-        self.expert_ledger = cut(row, at["expert_ledger"], size["expert_ledger"])
-        self.shape = cut(row, at["shape"], size["shape"])
-        self.member_loss = cut(row, at["member_loss"], size["member_loss"])
-        self.member_evidence = as_evidence(cut(row, at["member_evidence"], size["member_evidence"]))
         self.warm = cut(row, at["warm"], size["warm"])
-        self.expert_loss = as_expert_losses(cut(row, at["expert_loss"], size["expert_loss"]))
         self.rivals = as_rivals(cut(row, at["rivals"], size["rivals"]))
-        self.by_group = as_group_statistics(cut(row, at["by_group"], size["by_group"]))
-        self.group_loss = as_group_loss(cut(row, at["group_loss"], size["group_loss"]))
 
     def view(self, name):
         """Array of the memory, as a view of its row."""
@@ -274,12 +190,7 @@ class Memory:
 def new_memory(rules):
     """Memory before any round, without its ledger."""
     memory = Memory(rules)
-    memory.statistics.score_size = memory.statistics.level_variance = 1.0
-    memory.statistics.last_pit = 0.5
-    memory.view("location_cov")[:] = LOCATION_START * np.eye(LOCATION_FEATURES)
-    memory.view("spread")[:] = 1.0
-    memory.view("fit_cov")[:] = SPREAD_START * np.eye(SPREAD_FEATURES)
-    memory.view("by_group")[:, 2] = 1.0  # variance
+    memory.statistics.level_variance = 1.0
     return memory
 
 
@@ -291,10 +202,10 @@ def restored_memory(rules, row):
 
 
 class Round:
-    """Numbers of a forecast that its outcome will need."""
+    """Numbers of a forecast that its outcome will need; `memo` has those of the committee."""
 
     def __init__(self, rules: Rules):
-        self.rules, self.features, self.cell_payoffs = rules, None, None
+        self.rules, self.features, self.cell_payoffs, self.memo = rules, None, None, None
         self.row, self.whole = np.zeros(rules.round_size), np.zeros(rules.cells, dtype=np.int64)
         attach(rules, self, numbers_of(self.row), whole_of(self.whole))
 
@@ -337,7 +248,8 @@ class Round:
 
     def arrays(self):
         """Numbers of the round, without its features."""
-        return {"row": self.row, "slots": self.whole}
+        memo = {} if self.memo is None else {"memo": self.memo}
+        return {"row": self.row, "slots": self.whole, **memo}
 
     def views(self):
         """All arrays of the round by name."""
@@ -345,16 +257,16 @@ class Round:
 
     def copied(self):
         """Copy in arrays of its own, without features."""
-        return restored_round(self.rules, self.row, self.whole)
+        return restored_round(self.rules, self.row, self.whole, self.memo)
 
     def __reduce__(self):
-        return restored_round, (self.rules, self.row, self.whole)
+        return restored_round, (self.rules, self.row, self.whole, self.memo)
 
 
-def restored_round(rules, row, whole):
+def restored_round(rules, row, whole, memo):
     """Round from its numbers; for pickling and copies."""
     round = Round(rules)
-    round.row[:], round.whole[:] = row, whole
+    round.row[:], round.whole[:], round.memo = row, whole, memo
     return round
 
 
@@ -365,28 +277,13 @@ def attach(rules, round, row, slots):
     round.left, round.right = cut(row, 0, capacity), cut(row, capacity, capacity)
     round.prior, round.expert = cut(row, 2 * capacity, capacity), cut(row, 3 * capacity, capacity)
     round.played, round.tilt = cut(row, 4 * capacity, capacity), cut(row, 5 * capacity, capacity)
-    round.learnt = cut(row, 6 * capacity, capacity)
     at = CELL_ROWS * capacity
-    round.members = cut(row, at, rules.member_count * capacity)
-    at += rules.member_count * capacity
     round.info = as_info(cut(row, at, INFO_SIZE))
     at += INFO_SIZE
     round.certificate = as_certificate(cut(row, at, CERTIFICATE_SIZE))
     at += CERTIFICATE_SIZE
-    round.location_features = cut(row, at, LOCATION_FEATURES)
-    round.record = as_record(cut(row, at, RECORD_SIZE))
-    at += RECORD_SIZE
-    round.learner_rows = cut(row, at, rules.learner_count * LEARNER_SIZE)
-    round.learners = as_learner_records(cut(row, at, rules.learner_count * LEARNER_SIZE))
-    at += rules.learner_count * LEARNER_SIZE
-    round.tracked = cut(row, at, (rules.tracker_count + 3) * levels)
-    at += (rules.tracker_count + 3) * levels
-    round.means = cut(row, at, rules.member_count * BASIS)
-    at += rules.member_count * BASIS
     round.experts = cut(row, at, rules.rival_rows * levels)
     at += rules.rival_rows * levels
-    round.raw = cut(row, at, levels)
-    at += levels
     round.rivals = cut(row, at, experts * capacity)
     at += experts * capacity
     round.crps_units, round.mse_units = cut(row, at, experts), cut(row, at + experts, experts)
@@ -398,7 +295,6 @@ def attach(rules, round, row, slots):
 
 # Sizes of the records of a round.
 INFO_SIZE, CERTIFICATE_SIZE = len(records.INFO), len(records.CERTIFICATE)
-RECORD_SIZE, LEARNER_SIZE = len(records.TRACKER_RECORD), len(records.LEARNER_RECORD)
 ROUND_LOG_SIZE = len(records.ROUND_LOG)
 # Places of the numbers of the records that Python reads.
 FIELDS = {
@@ -409,6 +305,5 @@ FIELDS = {
         ("counts", records.COUNTS),
         ("info", records.INFO),
         ("statistics", records.STATISTICS),
-        ("tracker_unit", records.TRACKER_UNIT),
     )
 }

@@ -131,13 +131,19 @@ class DenseEngine:
 
     # --- the round
     def predict(
-        self, experts: Array | None, features: Any = None, *, pending: float = 0.0, reserved: float = 0.0
+        self,
+        experts: Array | None,
+        features: Any = None,
+        *,
+        pending: float = 0.0,
+        reserved: float = 0.0,
+        number: float = 0.0,
     ) -> DenseRecord:
         """Solve one round around the experts (or without any); nothing is remembered but the sizes of the parts."""
         if self._ledger is not None:
-            return self._predict(experts, features, pending, reserved)
+            return self._predict(experts, features, pending, reserved, number)
         try:
-            return self._predict(experts, features, pending, reserved)
+            return self._predict(experts, features, pending, reserved, number)
         except BaseException:
             # the sizes of a refused round do not count
             self.forget_sizes()
@@ -148,10 +154,12 @@ class DenseEngine:
         if UNKNOWN in [part.size for part in self.bound_payoff.parts]:
             self._ledger, self.sizes = None, None
 
-    def _predict(self, experts: Array | None, features: Any, pending: float, reserved: float) -> DenseRecord:
+    def _predict(
+        self, experts: Array | None, features: Any, pending: float, reserved: float, number: float
+    ) -> DenseRecord:
         rounds = 0 if self._ledger is None else self._ledger.rounds
         context = self.bound_payoff.context(self.prior.known(self.bound_payoff, experts, features, rounds))
-        round, mix = self.prior.open(experts, float(pending))
+        round, mix = self.prior.open(experts, float(pending), number)
         cell_payoffs = self.cell_payoffs(round, features)
         states = [{name: array.copy() for name, array in state.items()} for state in self.states]
         record = DenseRecord(
@@ -227,19 +235,19 @@ class DenseEngine:
         k, near = self.prior.place(record.round, y), self.prior.near(record.round, y)
         return np.concatenate([cell_payoff.realised(p, k, near) for cell_payoff in record.cell_payoffs])
 
-    def update(self, record: DenseRecord, y: Any, *, reserved: float = 0.0) -> None:
+    def update(self, record: DenseRecord, y: Any, *, reserved: float = 0.0, late: float = 0.0) -> None:
         """Settle a round by its outcome; if a function of the user's fails, or memory ends, nothing has changed."""
         payoff = self.payoff(record, y)
         arrays = self.arrays()
         before = [array.copy() for array in arrays.values()]
         try:
-            self._settle(record, y, payoff, reserved)
+            self._settle(record, y, payoff, reserved, late)
         except BaseException:
             for array, was in zip(arrays.values(), before, strict=True):
                 array[...] = was
             raise
 
-    def _settle(self, record: DenseRecord, y: Any, payoff: Array, reserved: float) -> None:
+    def _settle(self, record: DenseRecord, y: Any, payoff: Array, reserved: float, late: float) -> None:
         p = self.prior.played(record.round)
         k = self.prior.place(record.round, y)
         assert record.cell_payoffs is not None
@@ -267,7 +275,7 @@ class DenseEngine:
             self._last[1 : p.size + 1] = p
         if self._counted.size:
             self._count(record.round, y)
-        self.prior.teach(record.round, y, k)
+        self.prior.teach(record.round, y, k, late)
 
     def _count(self, round: Any, y: float) -> None:
         """Count the hard indicators of an outcome."""
@@ -297,7 +305,13 @@ class DenseEngine:
         return False
 
     def run(
-        self, experts: Array, features: Sequence[Any] | None, outcomes: Array, levels: Array
+        self,
+        experts: Array,
+        features: Sequence[Any] | None,
+        outcomes: Array,
+        levels: Array,
+        *,
+        number: float = 0.0,
     ) -> tuple[Array, Array]:
         """Not for this engine: see `runs`."""
         raise TypeError("expected an engine with a compiled loop, got the dense one")

@@ -17,7 +17,7 @@ from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense import axes
 from orcast.engine.explain import Explanation
 from orcast.engine.finite import FiniteEngine
-from orcast.engine.ordered import EXPERT, LEFT, NOTHING, PLAYED, PRIOR, RIGHT, TILT, OrderedEngine, cell_grid_of
+from orcast.engine.ordered import EXPERT, LEFT, PLAYED, PRIOR, RIGHT, TILT, OrderedEngine, cell_grid_of
 from orcast.forecasts import FiniteForecast, Forecast, forecast_on
 from orcast.kernels import finite_members, records
 from orcast.kernels import rounds as round_kernels
@@ -30,10 +30,9 @@ from orcast.spaces import FiniteSpace
 
 Array = NDArray[np.float64]
 
-# Columns of the numbers of a round that are written here, and the first row of cells that learners fill.
-CELLS, REGULAR = records.INFO.index("cells"), records.INFO.index("regular")
+# Columns of the numbers of a round that are written here.
+CELLS = records.INFO.index("cells")
 PENDING, HAS_EXPERT = records.FINITE_INFO.index("pending"), records.FINITE_INFO.index("has_expert")
-LEARNT = TILT + 1
 # Share of even masses in a prior on cells that are not around the expert; as in `kernels.rounds`.
 EVEN_SHARE = 0.01
 
@@ -50,7 +49,7 @@ class Prior(Protocol[RoundT]):
     cells: int  # how many there are at most
     recells: bool
 
-    def open(self, experts: Array | None, pending: float) -> tuple[RoundT, Array]:
+    def open(self, experts: Array | None, pending: float, number: float = 0.0) -> tuple[RoundT, Array]:
         """A round with its cells, and the prior on them."""
         ...
 
@@ -86,7 +85,7 @@ class Prior(Protocol[RoundT]):
         """The cell of an outcome."""
         ...
 
-    def teach(self, round: RoundT, y: Any, k: int) -> None:
+    def teach(self, round: RoundT, y: Any, k: int, late: float = 0.0) -> None:
         """Learn from an outcome."""
         ...
 
@@ -124,13 +123,12 @@ def on_edges(round: Round, mix: Array, edges: Array) -> tuple[Round, Array]:
         rebin_arrays(n, old[LEFT], old[RIGHT], masses, count, left, right, out)
         return out
 
-    for row in (PRIOR, EXPERT, *range(LEARNT, len(rows))):
+    for row in (PRIOR, EXPERT):
         rows[row, :count] = carried(old[row])
     rivals = found.view("rivals")
     for e, masses in enumerate(round.view("rivals")):
         rivals[e, :count] = carried(masses)
-    info = found.view("info")
-    info[CELLS], info[REGULAR] = count, 0.0
+    found.view("info")[CELLS] = count
     found.whole[:] = np.minimum(np.arange(found.whole.size), count - 1)
     return found, carried(mix)
 
@@ -150,19 +148,13 @@ class OrderedPrior:
         self.cells = self.engine.capacity
         self._ends = self.space.low == -math.inf, self.space.high == math.inf
 
-    def open(self, experts: Array | None, pending: float) -> tuple[Round, Array]:
+    def open(self, experts: Array | None, pending: float, number: float = 0.0) -> tuple[Round, Array]:
         """A round with its cells, and the prior on them."""
         engine, mix = self.engine, np.empty(self.engine.capacity)
-        round = round_kernels.prepare(
-            engine.rules,
-            engine.memory,
-            engine.experts_or_own(experts),
-            experts is None,
-            NOTHING,
-            pending,
-            engine.context(experts, None),
-            mix,
-        )
+        rows, context = engine.experts_or_own(experts), engine.context(experts, None)
+        prior, memo = engine.corrected(experts, rows, number)
+        round = round_kernels.prepare(engine.rules, engine.memory, rows, prior, experts is None, pending, context, mix)
+        round.memo = memo
         return round, mix[: round.count()].copy()
 
     def recell(self, round: Round, mix: Array, coarse: Array | None = None) -> tuple[Round, Array]:
@@ -173,7 +165,7 @@ class OrderedPrior:
         low, high = round.read("info", "low"), round.read("info", "high")
         middle, unit = 0.5 * (low + high), math.inf
         if not math.isfinite(self.space.high - self.space.low):
-            raw = round.view("raw")
+            raw = round.view("experts")[0]
             middle = float(raw[raw.size // 2])
             unit = max(float(raw[-1] - raw[0]), 1e-9 * abs(middle), 1e-100 * (high - low))
 
@@ -233,9 +225,10 @@ class OrderedPrior:
         """The cell of an outcome."""
         return round_kernels.cell_of(round, self.near(round, y))
 
-    def teach(self, round: Round, y: float, k: int) -> None:
+    def teach(self, round: Round, y: float, k: int, late: float = 0.0) -> None:
         """Learn from an outcome."""
         round_kernels.learn_only(self.engine.rules, self.engine.memory, round, y)
+        self.engine.learn(round, y, late)
 
     def known(self, bound_payoff: BoundPayoff, experts: Array | None, features: Any, rounds: int) -> ContextInputs:
         """The inputs of contexts."""
@@ -284,9 +277,9 @@ class GridPrior:
         self.count = min(count, engine.space.cells)
         self.cells = count if self.edges is not None else self.count
 
-    def open(self, experts: Array | None, pending: float) -> tuple[Round, Array]:
+    def open(self, experts: Array | None, pending: float, number: float = 0.0) -> tuple[Round, Array]:
         """A round with its cells, and the expert on them."""
-        round, mix = self.around.open(experts, pending)
+        round, mix = self.around.open(experts, pending, number)
         edges = self.edges
         if edges is None:
             edges = np.linspace(round.read("info", "low"), round.read("info", "high"), self.count + 1)
@@ -323,9 +316,9 @@ class GridPrior:
         """The cell of an outcome."""
         return self.around.place(round, y)
 
-    def teach(self, round: Round, y: float, k: int) -> None:
+    def teach(self, round: Round, y: float, k: int, late: float = 0.0) -> None:
         """Learn the expert's usual loss."""
-        self.around.teach(round, y, k)
+        self.around.teach(round, y, k, late)
 
     def known(self, bound_payoff: BoundPayoff, experts: Array | None, features: Any, rounds: int) -> ContextInputs:
         """The inputs of contexts."""
@@ -364,7 +357,7 @@ class FinitePrior:
         moved = len(axes.DISCOUNTS) if self._axes.last.size else 0
         self.engine = FiniteEngine(bare, temperature=1.0, members=members, logistic=False, moved=moved)
 
-    def open(self, experts: Array | None, pending: float) -> tuple[FiniteRound, Array]:
+    def open(self, experts: Array | None, pending: float, number: float = 0.0) -> tuple[FiniteRound, Array]:
         """A round, and its prior."""
         state = self.engine.state
         round = FiniteRound(self.engine.rules)
@@ -419,7 +412,7 @@ class FinitePrior:
         """The cell of an outcome."""
         return self.space.cell(y)
 
-    def teach(self, round: FiniteRound, y: Any, k: int) -> None:
+    def teach(self, round: FiniteRound, y: Any, k: int, late: float = 0.0) -> None:
         """Learn from an outcome."""
         state, pending = self.engine.state, round.read("info", "pending")
         played, prior, moved = map(round.view, ("played", "prior", "moved"))

@@ -1,0 +1,30 @@
+"""Member: the base forecast as it is."""
+
+try:
+    import cython
+except ImportError:
+    from orcast.kernels import shim as cython
+
+if not cython.compiled:
+    from orcast.committee.state import Member
+    from orcast.kernels.rows import copy
+
+
+def predict(plan, options, known, base, state, shared, memo, out):
+    """Quantiles of the base forecast."""
+    copy(base, plan.level_count, out)
+
+
+def update(plan, options, known, base, state, shared, memo, y, lag):
+    """Learn nothing."""
+
+
+def close(plan, options, shared, weight, lag):
+    """Learn nothing."""
+
+
+def member():
+    """Return the member."""
+    found = Member("base")
+    found.predict, found.update, found.close = predict, update, close
+    return found

@@ -1,0 +1,51 @@
+"""Members of the committee, and plans that use them.
+
+A new member is a file with `predict`, `update` and `close` beside those that are here, and a row in MEMBERS.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from orcast.committee import base, correction, house, pooled
+from orcast.committee.state import Plan
+
+# Name, and whether it takes part without a pool.
+MEMBERS = (
+    (base.member(), True),
+    (correction.member("slow", 0.998), True),
+    (correction.member("fast", 0.99), True),
+    (house.member(0.998), True),
+    (pooled.member(0.99), False),
+)
+
+
+@lru_cache(maxsize=64)
+def cached_plan(levels: bytes, scores: bytes, in_pool: bool, corrects: bool, names: Any, changes: Any) -> Plan:
+    """Plan from hashable arguments."""
+    members = [m for m, alone in MEMBERS if (in_pool or alone) and (names is None or m.name in names)]
+    at, to = np.frombuffer(levels), np.frombuffer(scores)
+    plan = Plan(at, to, members if corrects else members[:1], in_pool, **dict(changes))
+    plan.source = levels, scores, in_pool, corrects, names, changes
+    return plan
+
+
+def plan_for(
+    levels: Any, scores: Any, *, pooled: bool = False, corrects: bool = True, names: Any = None, **changes: float
+) -> Plan:
+    """Plan of a committee at some levels.
+
+    Parameters
+    ----------
+    levels, scores : levels of the quantiles and their normal scores
+    pooled : whether a pool is used
+    corrects : False leaves the base forecast as it is
+    names : of the members that take part, the base forecast first; all by default
+    changes : other values of `state.CONSTANTS`
+    """
+    chosen = None if names is None else tuple(names)
+    rows = (np.ascontiguousarray(each, dtype=np.float64).tobytes() for each in (levels, scores))
+    return cached_plan(*rows, pooled, corrects, chosen, tuple(sorted(changes.items())))

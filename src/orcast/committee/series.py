@@ -1,0 +1,128 @@
+"""Outcomes of a series: the newest ones, a ring of the last year of steps, and seasons found from their differences."""
+
+try:
+    import cython
+except ImportError:
+    from orcast.kernels import shim as cython
+
+if not cython.compiled:
+    from orcast.committee.state import NAN, RING, SEASON_COUNT, SERIES_SIZE, SHORT_SEASONS, as_series
+    from orcast.kernels.pure import isnan
+    from orcast.kernels.rows import cut
+
+# Forgetting of autocovariances, the autocorrelation of differences from which on a season is used, and how often.
+KEPT, LEAST, OFTEN = 0.999, 0.2, 20
+# Smallest rate of the running mean.
+MEAN_RATE = 0.01
+
+
+def slot(time):
+    """Place of a time in a ring."""
+    at = int(time)
+    at = at % RING
+    return at + RING if at < 0 else at
+
+
+def ring_at(ring, newest, time):
+    """Number of a ring at a time; nan where it is unknown."""
+    if not (newest - RING < time <= newest):
+        return NAN
+    return ring[slot(time)]
+
+
+def ring_put(ring, newest, time, value):
+    """Put a number into a ring; returns the newest time."""
+    if isnan(newest) or time - newest >= RING:
+        for i in range(RING):
+            ring[i] = NAN
+    elif time > newest:
+        gap = int(time - newest)
+        for i in range(1, gap):
+            ring[slot(newest + i)] = NAN
+    elif time <= newest - RING:
+        return newest
+    ring[slot(time)] = value
+    return newest if time < newest else time
+
+
+def whole_seasons(season, lead):
+    """Smallest number of steps that is a multiple of a season and at least `lead`."""
+    count = int((lead + season - 1.0) / season)
+    return season * max(count, 1)
+
+
+def season_before(ring, newest, time, season):
+    """Number of a ring a whole number of seasons before a time, the newest that is known; nan without a season."""
+    if season <= 0.0 or isnan(newest):
+        return NAN
+    return ring_at(ring, newest, time - whole_seasons(season, time - newest))
+
+
+def best_season(plan, series, cov, first, last):
+    """Season with the highest autocorrelation of differences; 0 if none is high enough."""
+    best = LEAST * series.power
+    found = 0.0
+    for i in range(first, last):
+        if series.outcomes >= 2.0 * plan.seasons[i] + 20.0 and cov[i] > best:
+            best = cov[i]
+            found = float(plan.seasons[i])
+    return found
+
+
+def learn_seasons(plan, series, cov, ring, time, step):
+    """Update the autocovariances of the differences, and now and then the seasons."""
+    series.power = KEPT * series.power + step * step
+    for i in range(SEASON_COUNT):
+        before = ring_at(ring, series.newest, time - plan.seasons[i])
+        before -= ring_at(ring, series.newest, time - plan.seasons[i] - 1.0)
+        cov[i] *= KEPT
+        if not isnan(before):
+            cov[i] += step * before
+    count = int(series.outcomes)
+    if count % OFTEN == 0:
+        if series.presumed_short == 0.0:
+            series.short_season = best_season(plan, series, cov, 0, SHORT_SEASONS)
+        if series.presumed_long == 0.0:
+            series.long_season = best_season(plan, series, cov, SHORT_SEASONS, SEASON_COUNT)
+
+
+def newest_three(series, ring):
+    """Find the three newest outcomes again, after one that came late."""
+    count = 0
+    series.y_0 = series.y_1 = series.y_2 = NAN
+    for back in range(RING):
+        y = ring_at(ring, series.newest, series.newest - back)
+        if isnan(y):
+            continue
+        if count == 0:
+            series.y_0 = series.y_1 = series.y_2 = y
+        elif count == 1:
+            series.y_1 = series.y_2 = y
+        else:
+            series.y_2 = y
+            break
+        count += 1
+
+
+def observe(plan, row, time, y):
+    """Add the outcome of a time, in the working scale; one that is known already changes nothing."""
+    series = as_series(row)
+    cov = cut(row, SERIES_SIZE, SEASON_COUNT)
+    ring = cut(row, SERIES_SIZE + SEASON_COUNT, RING)
+    if not isnan(ring_at(ring, series.newest, time)) or time <= series.newest - RING:
+        return
+    late = time < series.newest
+    step = y - series.y_0
+    series.newest = ring_put(ring, series.newest, time, y)
+    series.outcomes += 1.0
+    series.mean += max(1.0 / series.outcomes, MEAN_RATE) * (y - series.mean)
+    if late:
+        newest_three(series, ring)
+        return
+    if isnan(step):
+        series.y_0 = series.y_1 = series.y_2 = y
+        return
+    series.y_2 = series.y_1
+    series.y_1 = series.y_0
+    series.y_0 = y
+    learn_seasons(plan, series, cov, ring, time, step)

@@ -1,0 +1,287 @@
+"""State of a committee: its plan, and the rows of numbers of its streams, series, pools and pending rounds.
+
+A stream is one series at one horizon with one expert. Everything has a constant size. Quantiles are kept at the levels
+of the plan; the working scale is the square root where outcomes start at 0, else the scale of the outcomes.
+"""
+
+try:
+    import cython
+except ImportError:
+    from orcast.kernels import shim as cython
+
+import numpy as np
+from scipy.special import ndtri
+
+from orcast.constants import LONGEST_SEASON
+
+if not cython.compiled:
+    from orcast.kernels.pure import struct
+    from orcast.kernels.rows import cut, cut_whole, numbers_of, whole_of
+
+NAN = float("nan")
+# Numbers of a ring of outcomes or errors.
+RING = LONGEST_SEASON
+# Levels at which weights are kept; they are interpolated between them.
+KNOTS = 9
+# Seasons that are looked for, in steps: short ones and long ones.
+SEASONS = (7, 12, 24, 48, 96, 52, 168, 288, 336, 365)
+SHORT_SEASONS = 5
+OPTIONS = 2
+
+# Constants of a plan.
+#   prior_base : prior weight of the base forecast; the other members share the rest
+#   discount, fastest, clip : of regrets: forgetting, largest learning rate, and largest regret in units of the base
+#       forecast's usual loss
+#   probation : members other than the base forecast use n / (n + probation) of their weight
+#   reach, reach_growth, reach_most : a member's centre stays within reach (1 + n / growth) units of the base median
+#   ridge, pool_ridge : prior observations of a regression (times the lag)
+#   trace : largest trace of a covariance
+#   spread_0, spread_1, spread_2, shape : prior observations of the spread's coefficients and of its shape (times lag)
+#   spread_forget, pool_forget : forgetting of the spread's equations, own and pooled
+#   pool_share : weight of the pool's weights in a pool
+#   pooled, own : observations that a time step of the pool and an own outcome count for the spread in a pool
+#   offset, offset_pool, offset_half : rates of the level offsets; they fall as 1 / (1 + n / half)
+CONSTANTS = {
+    "prior_base": 0.75,
+    "discount": 0.999,
+    "fastest": 0.5,
+    "clip": 3.0,
+    "probation": 10.0,
+    "reach": 2.0,
+    "reach_growth": 25.0,
+    "reach_most": 10.0,
+    "ridge": 20.0,
+    "pool_ridge": 5.0,
+    "trace": 50.0,
+    "spread_0": 8.0,
+    "spread_1": 10.0,
+    "spread_2": 10.0,
+    "shape": 25.0,
+    "spread_forget": 0.998,
+    "pool_forget": 0.97,
+    "pool_share": 0.5,
+    "pooled": 3.0,
+    "own": 0.3,
+    "offset": 0.05,
+    "offset_pool": 0.5,
+    "offset_half": 50.0,
+}
+CONSTANT_NAMES = tuple(CONSTANTS)
+# Information at the time of a forecast, in the working scale; nan if unknown. unit: of errors; lag: rounds until an
+# outcome is known; evidence: outcomes over lag; reach: largest distance of a centre from the median; active: 1 in a
+# pool of several streams; last: newest outcome, or the median; y_0, y_1, y_2: newest outcomes; season, long: outcome a
+# whole number of seasons before the target, and (now) one season before the newest; below, above: base medians one step
+# nearer and further, issued together; before: base median for the same time, issued one step before; error_0, error_1:
+# newest errors of the base median, error_short: newest one of the shortest horizon; common: newest mean error of the
+# pool and of the pool of the shortest horizon, in units.
+KNOWN = (
+    "serial",
+    "time",
+    "median",
+    "spread",
+    "unit",
+    "lag",
+    "evidence",
+    "reach",
+    "active",
+    "last",
+    "y_0",
+    "y_1",
+    "y_2",
+    "mean",
+    "season",
+    "season_now",
+    "long_season",
+    "long_now",
+    "below",
+    "above",
+    "before",
+    "error_0",
+    "error_1",
+    "error_short",
+    "error_season",
+    "error_long",
+    "common",
+    "common_short",
+)
+# outcomes; scale: running size of the base median's error; loss: running loss of the base forecast; lag: mean rounds
+# until an outcome is known; issued: forecasts; newest: time of the newest error; median, target: of the last forecast,
+# and of the one before; mix_scale: running size of the mix's error; error_sum, error_count: of point forecasts.
+STREAM = (
+    "outcomes",
+    "scale",
+    "loss",
+    "lag",
+    "issued",
+    "newest",
+    "error_0",
+    "error_1",
+    "error_2",
+    "low",
+    "high",
+    "root",
+    "median",
+    "target",
+    "median_before",
+    "target_before",
+    "mix_scale",
+    "error_sum",
+    "error_count",
+)
+# outcomes; mean: running; power: discounted sum of squared steps; newest: time of the newest outcome; y_0, y_1, y_2:
+# newest outcomes; short_season, long_season: in use (0: none); presumed ones are kept.
+SERIES = (
+    "outcomes",
+    "mean",
+    "power",
+    "newest",
+    "y_0",
+    "y_1",
+    "y_2",
+    "short_season",
+    "long_season",
+    "presumed_short",
+    "presumed_long",
+)
+# steps: time steps so far; streams: with an outcome; lag: of the last outcome; error: newest mean error of the base
+# medians, in units; count, error_sum: of the time step that is not closed.
+POOL = ("steps", "streams", "lag", "error", "count", "error_sum")
+
+if not cython.compiled:
+    as_known, as_stream, as_series, as_pool = map(struct, (KNOWN, STREAM, SERIES, POOL))
+    as_constants = struct(CONSTANT_NAMES)
+
+KNOWN_SIZE, STREAM_SIZE, SERIES_SIZE, POOL_SIZE = len(KNOWN), len(STREAM), len(SERIES), len(POOL)
+SEASON_COUNT = len(SEASONS)
+
+
+class Member:
+    """Member of a committee: functions on rows of numbers, and the sizes of its rows.
+
+    predict(plan, options, known, base, state, shared, memo, out) fills `out` with quantiles in the working scale, and
+    `memo` with numbers that update(plan, options, known, base, state, shared, memo, y, lag) needs when the outcome is
+    known. close(plan, options, shared, weight, lag) ends a time step of a pool; its weight is the share of the streams in
+    it. All rows start with zeros. A size (a, b) is a + b numbers a level.
+    """
+
+    def __init__(self, name, state=(0, 0), memo=(0, 0), shared=(0, 0), options=()):
+        self.name, self.state, self.memo, self.shared = name, state, memo, shared
+        self.options = (*options, *(0.0,) * (OPTIONS - len(options)))
+
+
+def starts(sizes, levels):
+    """Start of each row among rows that lie one behind the other, and the end."""
+    return np.cumsum([0] + [a + b * levels for a, b in sizes]).astype(np.int64)
+
+
+class Plan:
+    """Constants of a committee: levels, members, and where the numbers of each lie in its rows.
+
+    Parameters
+    ----------
+    levels, scores : levels of the quantiles and their normal scores
+    members : `Member` objects, the base forecast first; with it alone nothing is corrected
+    pooled : whether a pool is used
+    constants : other values than those of CONSTANTS
+    """
+
+    def __init__(self, levels, scores, members, pooled=False, **constants):
+        self.members, self.pooled, self.changes = tuple(members), pooled, constants
+        self.level_count, self.member_count = len(levels), len(self.members)
+        k, count = len(levels), len(self.members)
+        knots = np.quantile(levels, np.linspace(0.0, 1.0, min(KNOTS, k)))
+        self.knot_count = len(knots)
+        at = np.clip(np.searchsorted(knots, levels, side="right") - 1, 0, len(knots) - 2)
+        share = (levels - knots[at]) / (knots[at + 1] - knots[at])
+        full = np.zeros(len(knots))
+        np.add.at(full, at, 1.0 - share)
+        np.add.at(full, at + 1, share)
+        mirror = np.abs(np.subtract.outer(1.0 - np.asarray(levels), levels)).argmin(axis=1)
+        values = {**CONSTANTS, **constants}
+        rest = (1.0 - values["prior_base"]) / max(count - 1, 1)
+        prior = np.log(np.array([values["prior_base"]] + [rest] * (count - 1)) if count > 1 else np.ones(1))
+        shape = 1.25 * ndtri(levels)
+        density = np.maximum(np.exp(-0.5 * ndtri(levels) ** 2) / np.sqrt(2.0 * np.pi) / 1.25, 0.02)
+        arrays = (levels, scores, share, full, shape, density, prior, [values[name] for name in CONSTANT_NAMES])
+        arrays += (np.array([m.options for m in self.members]).ravel(),)
+        self.row = np.concatenate([np.asarray(array, dtype=np.float64) for array in arrays])
+        ends = np.cumsum([0] + [len(array) for array in arrays])
+        row = numbers_of(self.row)
+        self.levels = cut(row, ends[0], k)
+        self.scores = cut(row, ends[1], k)
+        self.knot_share = cut(row, ends[2], k)
+        self.knot_full = cut(row, ends[3], len(knots))
+        self.shape = cut(row, ends[4], k)
+        self.density = cut(row, ends[5], k)
+        self.log_prior = cut(row, ends[6], count)
+        self.constants = as_constants(cut(row, ends[7], len(CONSTANT_NAMES)))
+        self.options = cut(row, ends[8], count * OPTIONS)
+        tables = [starts([getattr(m, name) for m in self.members], k) for name in ("state", "memo", "shared")]
+        self.whole = np.concatenate((at, mirror, *tables, SEASONS)).astype(np.int64)
+        whole = whole_of(self.whole)
+        self.knot_at = cut_whole(whole, 0, k)
+        self.mirror = cut_whole(whole, k, k)
+        self.state_at = cut_whole(whole, 2 * k, count + 1)
+        self.memo_at = cut_whole(whole, 2 * k + count + 1, count + 1)
+        self.shared_at = cut_whole(whole, 2 * k + 2 * (count + 1), count + 1)
+        self.seasons = cut_whole(whole, 2 * k + 3 * (count + 1), SEASON_COUNT)
+        self.middle = int(np.argmin(np.abs(np.asarray(levels) - 0.5)))
+        weights = self.knot_count * count
+        state, memo, shared = (int(table.max()) for table in tables)
+        self.series_size = SERIES_SIZE + SEASON_COUNT + RING
+        self.weights_at = STREAM_SIZE + RING
+        self.offsets_at = self.weights_at + 2 * weights
+        self.members_at = self.offsets_at + k
+        self.stream_size = self.members_at + state
+        # base quantiles, memos, quantiles of the members, mix, and quantiles with their offsets, not sorted
+        self.memos_at = KNOWN_SIZE + k
+        self.quantiles_at = self.memos_at + memo
+        self.memo_size = self.quantiles_at + (count + 2) * k
+        # regrets, squares, weights; offsets; sums of the step: regrets and misses; then what members share
+        self.pool_offsets_at = POOL_SIZE + 3 * weights
+        self.pool_sums_at = self.pool_offsets_at + k
+        self.pool_members_at = self.pool_sums_at + weights + k
+        self.pool_size = (self.pool_members_at + shared) if pooled else 0
+        if cython.compiled:
+            self.attach()
+        else:
+            self.predicts = [m.predict for m in self.members]
+            self.updates = [m.update for m in self.members]
+            self.closes = [m.close for m in self.members]
+
+    def __reduce__(self):
+        from orcast.committee.members import cached_plan
+
+        return cached_plan, self.source
+
+    def attach(self):
+        """Take over the functions of the members."""
+        for i in range(self.member_count):
+            member = self.members[i]
+            self.predicts[i], self.updates[i], self.closes[i] = member.predict, member.update, member.close
+
+
+def new_stream(plan, row, low, high):
+    """Set the row of a stream before any round."""
+    for i in range(plan.stream_size):
+        row[i] = 0.0
+    stream = as_stream(row)
+    stream.lag = 1.0
+    stream.low, stream.high = low, high
+    stream.root = 1.0 if low == 0.0 else 0.0
+    stream.newest = stream.target = stream.target_before = NAN
+    for i in range(RING):
+        row[STREAM_SIZE + i] = NAN
+
+
+def new_series(plan, row, short_, long_):
+    """Set the row of a series before any outcome."""
+    for i in range(plan.series_size):
+        row[i] = 0.0
+    series = as_series(row)
+    series.newest = series.y_0 = series.y_1 = series.y_2 = NAN
+    series.presumed_short = series.short_season = short_
+    series.presumed_long = series.long_season = long_
+    for i in range(RING):
+        row[SERIES_SIZE + SEASON_COUNT + i] = NAN
+

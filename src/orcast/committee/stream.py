@@ -1,0 +1,301 @@
+"""One stream of a committee: members predict, their quantiles are mixed by level, and level offsets follow.
+
+    base --members--> quantiles --weights--> mix --offsets--> corrected quantiles
+
+Nothing is used before `update` gives it. Weights and offsets are also learnt over a pool, in which the mean over the
+series of a time step is one observation, so that a common shock counts once.
+"""
+
+try:
+    import cython
+except ImportError:
+    from orcast.kernels import shim as cython
+
+if not cython.compiled:
+    from orcast.committee.series import ring_at, ring_put, season_before
+    from orcast.committee.spread import sort
+    from orcast.committee.state import (
+        KNOWN_SIZE,
+        NAN,
+        OPTIONS,
+        POOL_SIZE,
+        RING,
+        SEASON_COUNT,
+        SERIES_SIZE,
+        STREAM_SIZE,
+        as_known,
+        as_pool,
+        as_series,
+        as_stream,
+    )
+    from orcast.committee.weights import add_regrets, fill_regrets, fill_weights, level_weight
+    from orcast.kernels.pure import fabs, isnan, sqrt
+    from orcast.kernels.rows import copy, cut, mark, release, take
+
+# Smallest rates of the running sizes of errors and of the base forecast's loss, and of the mean lag.
+SIZE_RATE, LAG_RATE, MOST_LAG = 0.03, 0.02, 200.0
+# Share of the running error in the unit of errors; the rest is the base forecast's spread.
+UNIT_SHARE = 0.7
+# Smallest spread: a share of the running error, and of the values.
+LEAST_SPREAD, LEAST_SHARE = 0.05, 1e-9
+# Smallest loss of the base forecast that regrets are measured in, as a share of its spread.
+LEAST_LOSS = 0.15
+MOST_ERROR = 8.0
+
+
+def working(root, value):
+    """Value in the working scale."""
+    if root > 0.0:
+        return sqrt(max(value, 0.0))
+    return value
+
+
+def original(stream, value):
+    """Value in the scale of the outcomes."""
+    if stream.root > 0.0:
+        value = max(value, 0.0)
+        return min(value * value, stream.high)
+    return min(max(value, stream.low), stream.high)
+
+
+def is_active(plan, pool):
+    """Whether a pool has several streams."""
+    return plan.pooled and as_pool(pool).streams >= 2.0
+
+
+def fill_known(plan, row, series_row, pool, time, q, known, base):
+    """Fill the base quantiles and the information about outcomes and errors at the time of a forecast."""
+    stream, series, k = as_stream(row), as_series(series_row), plan.level_count
+    for i in range(k):
+        base[i] = working(stream.root, q[i])
+    median = base[plan.middle]
+    spread = 0.0
+    for i in range(k):
+        spread += fabs(base[i] - median)
+    known.time = time
+    known.median = median
+    known.last = median if isnan(series.y_0) else series.y_0
+    least = max(LEAST_SHARE * max(fabs(median), fabs(known.last)), 1e-140)
+    known.spread = max(spread / k, LEAST_SPREAD * stream.scale, least)
+    known.unit = known.spread
+    if stream.outcomes > 0.0:
+        known.unit += UNIT_SHARE * (max(stream.scale, least) - known.spread)
+    known.lag = stream.lag
+    known.active = 1.0 if is_active(plan, pool) else 0.0
+    count = as_pool(pool).steps if known.active > 0.0 else stream.outcomes
+    known.evidence = count / known.lag
+    constants = plan.constants
+    known.reach = min(constants.reach * (1.0 + known.evidence / constants.reach_growth), constants.reach_most)
+    known.y_0, known.y_1, known.y_2 = series.y_0, series.y_1, series.y_2
+    known.mean = series.mean if series.outcomes > 0.0 else NAN
+    outcomes, errors = cut(series_row, SERIES_SIZE + SEASON_COUNT, RING), cut(row, STREAM_SIZE, RING)
+    short_season, long_season = series.short_season, series.long_season
+    known.season = season_before(outcomes, series.newest, time, short_season)
+    known.long_season = season_before(outcomes, series.newest, time, long_season)
+    known.season_now = ring_at(outcomes, series.newest, series.newest - short_season) if short_season > 0.0 else NAN
+    known.long_now = ring_at(outcomes, series.newest, series.newest - long_season) if long_season > 0.0 else NAN
+    known.error_season = season_before(errors, stream.newest, time, short_season)
+    known.error_long = season_before(errors, stream.newest, time, long_season)
+    known.error_0, known.error_1, known.error_short = stream.error_0, stream.error_1, stream.error_2
+    known.below = known.above = known.before = NAN
+    known.common = as_pool(pool).error if known.active > 0.0 else 0.0
+    known.common_short = 0.0
+
+
+def fill_mix(plan, row, pool, known, memo, w):
+    """Mix the quantiles of the members by level."""
+    used = mark(w)
+    k, members, knots, constants = plan.level_count, plan.member_count, plan.knot_count, plan.constants
+    size = knots * members
+    weights = take(w, size)
+    regret, square = cut(row, plan.weights_at, size), cut(row, plan.weights_at + size, size)
+    fill_weights(regret, square, plan.log_prior, knots, members, constants.fastest, weights)
+    if known.active > 0.0:
+        pooled = cut(pool, POOL_SIZE + 2 * size, size)
+        for i in range(size):
+            weights[i] += constants.pool_share * (pooled[i] - weights[i])
+    n = known.evidence + 1e-3
+    trusted = n / (n + constants.probation)
+    for j in range(knots):
+        total = weights[j * members]
+        for m in range(1, members):
+            weights[j * members + m] *= trusted
+            total += weights[j * members + m]
+        for m in range(members):
+            weights[j * members + m] /= total
+    quantiles, mix = cut(memo, plan.quantiles_at, members * k), cut(memo, plan.quantiles_at + members * k, k)
+    for i in range(k):
+        mix[i] = quantiles[i]
+        for m in range(1, members):
+            mix[i] += level_weight(plan, weights, members, i, m) * (quantiles[m * k + i] - quantiles[i])
+    sort(mix, k)
+    release(w, used)
+
+
+def fill_offsets(plan, row, pool, known, memo):
+    """Add the level offsets to the mix, in the working scale; the result is not sorted."""
+    stream, k = as_stream(row), plan.level_count
+    mix = cut(memo, plan.quantiles_at + plan.member_count * k, k)
+    shown = cut(memo, plan.quantiles_at + (plan.member_count + 1) * k, k)
+    offsets, common = cut(row, plan.offsets_at, k), cut(pool, plan.pool_offsets_at, k)
+    scale = 0.0
+    if known.active > 0.0:
+        scale = 2.0 * (stream.mix_scale if stream.outcomes > 0.0 else known.spread)
+    for i in range(k):
+        shown[i] = working(stream.root, mix[i]) + offsets[i]
+        if scale > 0.0:
+            shown[i] += scale * common[i]
+
+
+def predict_members(plan, row, pool, q, memo, out, w):
+    """Fill the memo of a forecast, whose information is known, and the corrected quantiles."""
+    used = mark(w)
+    stream, known, k = as_stream(row), as_known(memo), plan.level_count
+    base, values = cut(memo, KNOWN_SIZE, k), take(w, k)
+    copy(q, k, cut(memo, plan.quantiles_at, k))
+    for m in range(1, plan.member_count):
+        options = cut(plan.options, m * OPTIONS, OPTIONS)
+        state_size, memo_size = plan.state_at[m + 1] - plan.state_at[m], plan.memo_at[m + 1] - plan.memo_at[m]
+        state = cut(row, plan.members_at + plan.state_at[m], state_size)
+        shared = shared_of(plan, row, pool, m)
+        plan.predicts[m](
+            plan, options, known, base, state, shared, cut(memo, plan.memos_at + plan.memo_at[m], memo_size), values
+        )
+        sort(values, k)
+        quantiles = cut(memo, plan.quantiles_at + m * k, k)
+        for i in range(k):
+            quantiles[i] = original(stream, values[i])
+    fill_mix(plan, row, pool, known, memo, w)
+    fill_offsets(plan, row, pool, known, memo)
+    shown = cut(memo, plan.quantiles_at + (plan.member_count + 1) * k, k)
+    for i in range(k):
+        out[i] = q[i] if isnan(shown[i]) else original(stream, shown[i])
+    sort(out, k)
+    release(w, used)
+
+
+def shared_of(plan, row, pool, m):
+    """Numbers that a member shares in a pool."""
+    if plan.pooled:
+        size = plan.shared_at[m + 1] - plan.shared_at[m]
+        return cut(pool, plan.pool_members_at + plan.shared_at[m], size)
+    return row
+
+
+def learn_offsets(plan, row, pool, known, memo, y):
+    """Step of the level offsets: a quantile that is met too seldom moves outwards.
+
+    The part that moves both tails alike, a shift, is divided by the lag, the part that moves them apart by its root.
+    Each level is compared with its own quantile before sorting: compared with sorted ones the offsets run away.
+    """
+    stream, k, constants = as_stream(row), plan.level_count, plan.constants
+    shown = cut(memo, plan.quantiles_at + (plan.member_count + 1) * k, k)
+    offsets, sums = cut(row, plan.offsets_at, k), cut(pool, plan.pool_sums_at + plan.knot_count * plan.member_count, k)
+    mix = working(stream.root, memo[plan.quantiles_at + plan.member_count * k + plan.middle])
+    stream.mix_scale += max(1.0 / stream.outcomes, SIZE_RATE) * (fabs(y - mix) - stream.mix_scale)
+    rate = constants.offset / (1.0 + stream.outcomes / stream.lag / constants.offset_half)
+    if known.active > 0.0:
+        rate *= 0.5
+    step, late = 2.0 * stream.mix_scale * rate, sqrt(stream.lag)
+    for i in range(k):
+        other = plan.mirror[i]
+        miss = plan.levels[i] - (1.0 if y <= shown[i] else 0.0)
+        opposite = plan.levels[other] - (1.0 if y <= shown[other] else 0.0)
+        width = 0.5 * (miss - opposite) / late
+        offsets[i] += step * (0.5 * (miss + opposite) / stream.lag + width)
+        if plan.pooled:
+            sums[i] += width
+
+
+def pinball(plan, q, y):
+    """Mean pinball loss over the levels."""
+    total = 0.0
+    for i in range(plan.level_count):
+        d = y - q[i]
+        total += plan.levels[i] * d if d > 0.0 else (plan.levels[i] - 1.0) * d
+    return total / plan.level_count
+
+
+def learn_weights(plan, row, pool, memo, y, w):
+    """Update the weights with the regrets of a round."""
+    used = mark(w)
+    stream, k, members = as_stream(row), plan.level_count, plan.member_count
+    size = plan.knot_count * members
+    quantiles, mix = cut(memo, plan.quantiles_at, members * k), cut(memo, plan.quantiles_at + members * k, k)
+    stream.loss += max(1.0 / stream.outcomes, SIZE_RATE) * (pinball(plan, quantiles, y) - stream.loss)
+    spread = 0.0
+    for i in range(k):
+        spread += fabs(quantiles[i] - quantiles[plan.middle])
+    unit = max(stream.loss, LEAST_LOSS * spread / k, 1e-12 * fabs(y), 1e-280)
+    r = take(w, size)
+    fill_regrets(plan, quantiles, members, mix, y, unit, r)
+    regret, square = cut(row, plan.weights_at, size), cut(row, plan.weights_at + size, size)
+    add_regrets(regret, square, r, size, plan.constants.discount, 1.0, stream.lag)
+    if plan.pooled:
+        sums = cut(pool, plan.pool_sums_at, size)
+        for i in range(size):
+            sums[i] += r[i]
+    release(w, used)
+
+
+def update_stream(plan, row, pool, memo, outcome, late, w):
+    """Learn from the outcome of a round; `late` forecasts were issued after it, before its outcome was known."""
+    stream, known, k = as_stream(row), as_known(memo), plan.level_count
+    y = working(stream.root, outcome)
+    lag = 1.0 + min(late, MOST_LAG)
+    stream.lag += max(1.0 / (stream.outcomes + 1.0), LAG_RATE) * (lag - stream.lag)
+    base = cut(memo, KNOWN_SIZE, k)
+    for m in range(1, plan.member_count):
+        options = cut(plan.options, m * OPTIONS, OPTIONS)
+        state_size, memo_size = plan.state_at[m + 1] - plan.state_at[m], plan.memo_at[m + 1] - plan.memo_at[m]
+        state = cut(row, plan.members_at + plan.state_at[m], state_size)
+        own = cut(memo, plan.memos_at + plan.memo_at[m], memo_size)
+        plan.updates[m](plan, options, known, base, state, shared_of(plan, row, pool, m), own, y, stream.lag)
+    error = y - known.median
+    stream.scale += max(1.0 / (stream.outcomes + 1.0), SIZE_RATE) * (fabs(error) - stream.scale)
+    stream.outcomes += 1.0
+    learn_offsets(plan, row, pool, known, memo, y)
+    if not isnan(stream.newest) and known.time < stream.newest:
+        ring_put(cut(row, STREAM_SIZE, RING), stream.newest, known.time, error)
+    else:
+        stream.newest = ring_put(cut(row, STREAM_SIZE, RING), stream.newest, known.time, error)
+        stream.error_2 = stream.error_1
+        stream.error_1 = stream.error_0
+        stream.error_0 = error
+    if plan.member_count > 1:
+        learn_weights(plan, row, pool, memo, outcome, w)
+    if plan.pooled:
+        shared = as_pool(pool)
+        if stream.outcomes == 1.0:
+            shared.streams += 1.0
+        shared.lag = stream.lag
+        shared.count += 1.0
+        shared.error_sum += min(max(error / known.unit, -MOST_ERROR), MOST_ERROR)
+
+
+def close_pool(plan, pool):
+    """End a time step of a pool: the mean over its outcomes is one observation, a part of one if streams are missing."""
+    shared = as_pool(pool)
+    if shared.count == 0.0:
+        return
+    k, size, constants = plan.level_count, plan.knot_count * plan.member_count, plan.constants
+    count, weight, lag = shared.count, min(shared.count / shared.streams, 1.0), shared.lag
+    shared.steps += weight
+    shared.error += weight * (shared.error_sum / count - shared.error)
+    sums = cut(pool, plan.pool_sums_at, size + k)
+    offsets = cut(pool, plan.pool_offsets_at, k)
+    rate = weight * constants.offset_pool / (1.0 + shared.steps / constants.offset_half)
+    for i in range(k):
+        offsets[i] += rate * sums[size + i] / count
+    for i in range(size):
+        sums[i] /= count
+    regret, square = cut(pool, POOL_SIZE, size), cut(pool, POOL_SIZE + size, size)
+    add_regrets(regret, square, sums, size, constants.discount, weight, lag)
+    weights = cut(pool, POOL_SIZE + 2 * size, size)
+    fill_weights(regret, square, plan.log_prior, plan.knot_count, plan.member_count, constants.fastest, weights)
+    for i in range(size + k):
+        sums[i] = 0.0
+    for m in range(1, plan.member_count):
+        options = cut(plan.options, m * OPTIONS, OPTIONS)
+        plan.closes[m](plan, options, shared_of(plan, pool, pool, m), weight, lag)
+    shared.count = shared.error_sum = 0.0
