@@ -55,7 +55,7 @@ cdef class Plan:
     cdef readonly object row, whole
     cdef public object source
     cdef readonly bint pooled
-    cdef readonly Py_ssize_t level_count, member_count, knot_count, middle, series_size, stream_size, memo_size, pool_size
+    cdef readonly Py_ssize_t level_count, member_count, alone_count, knot_count, middle, series_size, stream_size, memo_size, pool_size
     cdef readonly Py_ssize_t weights_at, offsets_at, members_at, memos_at, quantiles_at
     cdef readonly Py_ssize_t pool_offsets_at, pool_sums_at, pool_members_at
     cdef double *levels
@@ -65,6 +65,7 @@ cdef class Plan:
     cdef double *shape
     cdef double *density
     cdef double *log_prior
+    cdef double *log_prior_alone
     cdef double *options
     cdef Constants *constants
     cdef int64_t *knot_at

@@ -174,6 +174,11 @@ def starts(sizes, levels):
     return np.cumsum([0] + [a + b * levels for a, b in sizes]).astype(np.int64)
 
 
+def log_priors(base, count):
+    """Logarithms of prior weights: that of the base forecast, and the rest in equal parts."""
+    return np.log([base] + [(1.0 - base) / (count - 1)] * (count - 1)) if count > 1 else np.zeros(1)
+
+
 class Plan:
     """Constants of a committee: levels, members, and where the numbers of each lie in its rows.
 
@@ -182,10 +187,11 @@ class Plan:
     levels, scores : levels of the quantiles and their normal scores
     members : `Member` objects, the base forecast first; with it alone nothing is corrected
     pooled : whether a pool is used
+    alone : number of first members that take part where a pool has one stream only; by default all
     constants : other values than those of CONSTANTS
     """
 
-    def __init__(self, levels, scores, members, pooled=False, **constants):
+    def __init__(self, levels, scores, members, pooled=False, alone=None, **constants):
         self.members, self.pooled, self.changes = tuple(members), pooled, constants
         self.level_count, self.member_count = len(levels), len(self.members)
         k, count = len(levels), len(self.members)
@@ -198,12 +204,12 @@ class Plan:
         np.add.at(full, at + 1, share)
         mirror = np.abs(np.subtract.outer(1.0 - np.asarray(levels), levels)).argmin(axis=1)
         values = {**CONSTANTS, **constants}
-        rest = (1.0 - values["prior_base"]) / max(count - 1, 1)
-        prior = np.log(np.array([values["prior_base"]] + [rest] * (count - 1)) if count > 1 else np.ones(1))
+        self.alone_count = count if alone is None else alone
+        prior, prior_alone = (log_priors(values["prior_base"], each) for each in (count, self.alone_count))
         shape = 1.25 * ndtri(levels)
         density = np.maximum(np.exp(-0.5 * ndtri(levels) ** 2) / np.sqrt(2.0 * np.pi) / 1.25, 0.02)
         arrays = (levels, scores, share, full, shape, density, prior, [values[name] for name in CONSTANT_NAMES])
-        arrays += (np.array([m.options for m in self.members]).ravel(),)
+        arrays += (np.array([m.options for m in self.members]).ravel(), prior_alone)
         self.row = np.concatenate([np.asarray(array, dtype=np.float64) for array in arrays])
         ends = np.cumsum([0] + [len(array) for array in arrays])
         row = numbers_of(self.row)
@@ -216,6 +222,7 @@ class Plan:
         self.log_prior = cut(row, ends[6], count)
         self.constants = as_constants(cut(row, ends[7], len(CONSTANT_NAMES)))
         self.options = cut(row, ends[8], count * OPTIONS)
+        self.log_prior_alone = cut(row, ends[9], self.alone_count)
         tables = [starts([getattr(m, name) for m in self.members], k) for name in ("state", "memo", "shared")]
         self.whole = np.concatenate((at, mirror, *tables, SEASONS)).astype(np.int64)
         whole = whole_of(self.whole)

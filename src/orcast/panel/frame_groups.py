@@ -12,7 +12,7 @@ from orcast.panel.column_names import of_series
 from orcast.panel.groups import GroupPass, GroupState, plan_of
 from orcast.panel.state import PanelContent, PoolKey
 from orcast.panel.stopping import Stop
-from orcast.panel.stream import Stream, StreamKey, StreamOptions, StreamRun
+from orcast.panel.stream import Stream, StreamKey, StreamOptions, StreamRun, runners_of
 from orcast.validation import short
 
 if TYPE_CHECKING:
@@ -34,13 +34,12 @@ class FrameGroups:
 
     def __init__(self, run: FrameRun, pool: bool | tuple[Any, ...]) -> None:
         self.run, self.pool = run, pool
-        oracle = Committee() if run.oracle is None else run.oracle
-        self.corrects = isinstance(oracle, Committee)
-        self.pooled = pool is not False and bool(run.layout.series) and self.corrects
+        self.pooled = pool is not False and bool(run.layout.series) and isinstance(run.oracle, (Committee, type(None)))
         self.groups: list[Hashable] = [None] * len(run.keys)
         if isinstance(pool, tuple):
             self.groups = self._groups(pool)
         self.keys = self._keys() if self.pooled else [(None, False)] * len(run.keys)
+        self.corrected: dict[int, bool] = {}
         self.after: dict[tuple[int, PoolKey], GroupState] = {}
         self.changed: dict[int, dict[StreamKey, Stream]] = {}  # streams that are not in the frame, by model
 
@@ -83,7 +82,16 @@ class FrameGroups:
 
     def needed(self, options: StreamOptions) -> bool:
         """Whether the streams of a model have a committee: it corrects quantities, and gives points their spread."""
-        return options.shape.ordered and (self.corrects or options.shape.kind == "point")
+        return self.corrects(options) or options.shape.kind == "point"
+
+    def corrects(self, options: StreamOptions) -> bool:
+        """Whether the committee of a model corrects its forecasts."""
+        if options.number not in self.corrected:
+            one = np.zeros(1)
+            low, high = (run_side[:1] if len(run_side) else one for run_side in (self.run.low, self.run.high))
+            runner = runners_of(options, {}).between(float(low[0]), float(high[0]))
+            self.corrected[options.number] = runner.corrected
+        return self.corrected[options.number]
 
     def play(self, options: StreamOptions, runs: Sequence[StreamRun], stop: Stop) -> GroupState | None:
         """Run the committees of streams; without a pool, return the state after it for the caller to `add`."""
@@ -102,7 +110,7 @@ class FrameGroups:
             before = run.content.pools.get((model, key), GroupState())
             names = before.series if self.pooled else {each.key[0] for each in own}
             others = {name: stream for name, stream in streams.items() if name[0] in names}
-            played = GroupPass(options, plan_of(self.pooled, self.corrects), before, own, others)
+            played = GroupPass(options, plan_of(self.pooled, self.corrects(options)), before, own, others)
             found = played.play(stop)
             self.changed.setdefault(options.number, {}).update(played.changed)
             if self.pooled:

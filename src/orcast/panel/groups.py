@@ -16,6 +16,7 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -401,7 +402,7 @@ class GroupPass:
             if so_far - done >= CHUNK or end == len(moments):
                 cuts.append(end)
                 done = so_far
-        return [(a, b) for a, b in zip(cuts, cuts[1:], strict=False) if a < b]
+        return [(a, b) for a, b in pairwise(cuts) if a < b]
 
     def _memos_before(self) -> Array:
         """Memos of the rows that are pending from before and not settled."""

@@ -144,6 +144,11 @@ class Runner:
             engine.group = None  # the corrected quantiles are given
         return Rounds(engine, max_pending=2**31)
 
+    @property
+    def corrected(self) -> bool:
+        """Whether a committee corrects the base forecasts."""
+        return isinstance(self.oracle, Committee) and isinstance(self.rounds.engine, OrderedEngine)
+
     # --- units
     def units(self, low: Array, high: Array) -> Units:
         """The units of rows with bounds."""
@@ -389,8 +394,15 @@ class PythonRun:
         new, inputs = entry - self.old, self.inputs
         certificates = np.array([each.record.certificate_row for each in self.rounds.pending.values()])
         x = None if self.features is None else plain_features(self.features[new])
-        rows = slice(new, new + 1)
-        record = self.rounds.issue(inputs.experts[rows], x, id=entry, prior=inputs.priors[rows]).record
+        rounds, rows = self.rounds, inputs.experts[new : new + 1]
+        if isinstance(rounds.engine, OrderedEngine):
+            pending = rounds.outstanding if rounds.pending else 0.0
+            record: Any = rounds.engine.predict(
+                rows, x, pending=pending, reserved=rounds.reserved, prior=inputs.priors[new]
+            )
+            rounds.keep(record, id=entry)
+        else:
+            record = rounds.issue(rows, x, id=entry).record
         log_row, which = self.outputs.round_log[new], inputs.level_set[new]
         width = inputs.widths[which] if self.runner.shape.ordered else self.outputs.quantiles.shape[1]
         self.outputs.quantiles[new, :width] = self.rounds.read(record, inputs.levels[which, :width], log_row)
