@@ -59,18 +59,20 @@ def log_factor(plan, known, state, shared, u, v):
         return 0.0
     constants, lag = plan.constants, known.lag
     own, pooled = (constants.own, constants.pooled) if known.active > 0.0 else (1.0, 0.0)
+    # outside a pool the numbers of `shared` are others, and may be infinite
+    common = shared if known.active > 0.0 else state
     at = EQUATIONS
     to = POOLED
     found = solved(
-        own * state[at] + pooled * shared[to] + constants.spread_0 * lag,
-        own * state[at + 1] + pooled * shared[to + 1],
-        own * state[at + 2] + pooled * shared[to + 2],
-        own * state[at + 3] + pooled * shared[to + 3] + constants.spread_1 * lag,
-        own * state[at + 4] + pooled * shared[to + 4],
-        own * state[at + 5] + pooled * shared[to + 5] + constants.spread_2 * lag,
-        own * state[at + 6] + pooled * shared[to + 6],
-        own * state[at + 7] + pooled * shared[to + 7],
-        own * state[at + 8] + pooled * shared[to + 8],
+        own * state[at] + pooled * common[to] + constants.spread_0 * lag,
+        own * state[at + 1] + pooled * common[to + 1],
+        own * state[at + 2] + pooled * common[to + 2],
+        own * state[at + 3] + pooled * common[to + 3] + constants.spread_1 * lag,
+        own * state[at + 4] + pooled * common[to + 4],
+        own * state[at + 5] + pooled * common[to + 5] + constants.spread_2 * lag,
+        own * state[at + 6] + pooled * common[to + 6],
+        own * state[at + 7] + pooled * common[to + 7],
+        own * state[at + 8] + pooled * common[to + 8],
         u,
         v,
     )
