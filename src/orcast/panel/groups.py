@@ -49,6 +49,8 @@ CHUNK = 8192
 OUTCOME, DROPPED, FORECAST, OWN_OUTCOME, FORGOTTEN = range(5)
 # No gap is longer: by then all that is remembered of a series by the step is gone.
 LONGEST_GAP = 2 * LONGEST_SEASON
+# Least outcome where 0 is played for another bound: the committee takes square roots of outcomes that begin at 0.
+NOT_ZERO = 1e-300
 # Largest index of a time.
 MOST_STEPS = 10**15
 # Columns of the seasons of a series, in pairs of a short and a long one, and of the bounds of a stream.
@@ -275,7 +277,9 @@ class GroupPass:
             pair = (-math.inf, math.inf) if run is None else run.between
             if pair not in kinds:
                 space = space_between(*pair, by_row)
-                kinds[pair] = (space.low, space.high), reach_of(space)
+                nearest = pair[0] if math.isfinite(pair[0]) else pair[1]
+                least = NOT_ZERO if space.low == 0.0 != nearest else space.low
+                kinds[pair] = (least, space.high), reach_of(space)
             self.sides[i] = pair
             edges.append(kinds[pair][0])
             reach.append(kinds[pair][1])
@@ -317,7 +321,14 @@ class GroupPass:
             heard = np.searchsorted(moments, due[known], side="right") - 1
         else:
             heard = np.searchsorted(moments, due[known])
-            known, heard = known[heard < len(moments)], heard[heard < len(moments)]
+            fine = heard < len(moments)
+            if not self.plan.pooled:
+                # series that share nothing do not depend on which others are run with them
+                series = np.array([self.series[key] for key, _ in self.keys])[self.stream]
+                last = np.full(len(self.series), -1, dtype=np.int64)
+                np.maximum.at(last, series[new], issued)
+                fine = heard <= last[series[known]]
+            known, heard = known[fine], heard[fine]
         order = np.lexsort((cutoff[known], self.steps[known], due[known], self.stream[known]))
         known, heard = known[order], heard[order]
         self.settled[known] = True
@@ -536,7 +547,7 @@ def group_to_plain(state: GroupState) -> tuple[dict[str, Any], dict[str, NDArray
     clocks = [state.series[name].clock for name in names]
     arrays = {
         "rows": np.array([state.series[name].row for name in names]),
-        "pools": np.array([state.pools[horizon] for horizon in horizons]).reshape(len(horizons), -1),
+        "pools": np.array([state.pools[horizon] for horizon in horizons]) if horizons else np.empty((0, 0)),
         "steps": np.array([clock.step for clock in clocks], dtype=np.int64),
         "counts": np.array([len(clock.times) for clock in clocks], dtype=np.int64),
         "times": np.concatenate([clock.times for clock in clocks]),
@@ -551,7 +562,7 @@ def group_from_plain(plain: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) 
     counts, steps, times, index = (arrays[name] for name in ("counts", "steps", "times", "index"))
     if not (len(names) == len(arrays["rows"]) == len(counts) == len(steps)) or len(horizons) != len(arrays["pools"]):
         raise ValueError("a group has other series than its arrays")
-    if (counts < 1).any() or counts.sum() != len(times) or len(times) != len(index):
+    if (counts < 0).any() or counts.sum() != len(times) or len(times) != len(index):
         raise ValueError("the clocks of a group have other lengths")
     if index.dtype != np.int64 or (np.abs(index) > MOST_STEPS).any() or not np.isfinite(times).all():
         raise ValueError("the clock of a series is out of range")
