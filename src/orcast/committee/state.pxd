@@ -10,7 +10,7 @@ cdef enum:
 cdef struct Constants:
     double prior_base, discount, fastest, clip, probation, reach, reach_growth, reach_most, ridge, pool_ridge
     double trace, spread_0, spread_1, spread_2, shape, spread_forget, pool_forget, pool_share, pooled, own
-    double offset, offset_pool, offset_half, offset_shift, offset_own, memory_lag, house_share
+    double offset, offset_pool, offset_half, offset_shift, offset_own, memory_lag
 cdef struct Known:
     double serial, time, median, spread, unit, lag, evidence, reach, active, last, y_0, y_1, y_2, mean, season
     double season_now, long_season, long_now, below, above, before, error_0, error_1, error_short
@@ -45,7 +45,7 @@ ctypedef void (*update_t)(
 ctypedef void (*close_t)(Plan plan, double *options, double *shared, double weight, double lag) noexcept nogil
 
 cdef class Member:
-    cdef readonly object name, state, memo, shared, options
+    cdef readonly object name, state, memo, shared, options, share
     cdef predict_t predict
     cdef update_t update
     cdef close_t close
@@ -56,7 +56,7 @@ cdef class Plan:
     cdef readonly object row, whole
     cdef public object source
     cdef readonly bint pooled
-    cdef readonly Py_ssize_t level_count, member_count, knot_count, middle, series_size, stream_size, memo_size, pool_size
+    cdef readonly Py_ssize_t level_count, member_count, alone_count, knot_count, middle, series_size, stream_size, memo_size, pool_size
     cdef readonly Py_ssize_t weights_at, offsets_at, members_at, memos_at, quantiles_at
     cdef readonly Py_ssize_t pool_offsets_at, pool_sums_at, pool_members_at
     cdef double *levels
@@ -66,6 +66,7 @@ cdef class Plan:
     cdef double *shape
     cdef double *density
     cdef double *log_prior
+    cdef double *log_prior_alone
     cdef double *options
     cdef Constants *constants
     cdef int64_t *knot_at

@@ -68,7 +68,6 @@ CONSTANTS = {
     "offset_shift": 0.3,
     "offset_own": 0.2,
     "memory_lag": 1.0,
-    "house_share": 0.4,
 }
 CONSTANT_NAMES = tuple(CONSTANTS)
 # Information at the time of a forecast, in the working scale; nan if unknown. unit: of errors; lag: rounds until an
@@ -165,17 +164,24 @@ class Member:
     predict(plan, options, known, base, state, shared, memo, out, w) fills `out` with quantiles in the working scale, and
     `memo` with numbers that update(plan, options, known, base, state, shared, memo, y, lag) needs when the outcome is
     known. close(plan, options, shared, weight, lag) ends a time step of a pool; its weight is the share of the streams in
-    it. All rows start with zeros. A size (a, b) is a + b numbers a level.
+    it. All rows start with zeros. A size (a, b) is a + b numbers a level; `share` is
+    its share of the prior weight beside the base forecast.
     """
 
-    def __init__(self, name, state=(0, 0), memo=(0, 0), shared=(0, 0), options=()):
-        self.name, self.state, self.memo, self.shared = name, state, memo, shared
+    def __init__(self, name, state=(0, 0), memo=(0, 0), shared=(0, 0), options=(), share=1.0):
+        self.name, self.state, self.memo, self.shared, self.share = name, state, memo, shared, share
         self.options = (*options, *(0.0,) * (OPTIONS - len(options)))
 
 
 def starts(sizes, levels):
     """Start of each row among rows that lie one behind the other, and the end."""
     return np.cumsum([0] + [a + b * levels for a, b in sizes]).astype(np.int64)
+
+
+def log_priors(base, shares):
+    """Logarithms of prior weights: that of the base forecast, and the rest in proportion to the other members' shares."""
+    rest = np.array(shares[1:])
+    return np.log(np.concatenate(([base], (1.0 - base) * rest / rest.sum()))) if len(rest) else np.zeros(1)
 
 
 class Plan:
@@ -186,10 +192,11 @@ class Plan:
     levels, scores : levels of the quantiles and their normal scores
     members : `Member` objects, the base forecast first; with it alone nothing is corrected
     pooled : whether a pool is used
+    alone : number of first members that take part where a pool has one stream only; by default all
     constants : other values than those of CONSTANTS
     """
 
-    def __init__(self, levels, scores, members, pooled=False, **constants):
+    def __init__(self, levels, scores, members, pooled=False, alone=None, **constants):
         self.members, self.pooled, self.changes = tuple(members), pooled, constants
         self.level_count, self.member_count = len(levels), len(self.members)
         k, count = len(levels), len(self.members)
@@ -202,13 +209,14 @@ class Plan:
         np.add.at(full, at + 1, share)
         mirror = np.abs(np.subtract.outer(1.0 - np.asarray(levels), levels)).argmin(axis=1)
         values = {**CONSTANTS, **constants}
-        shares = np.array([values["house_share"] if m.name == "house" else 1.0 for m in self.members[1:]])
-        rest = (1.0 - values["prior_base"]) * shares / max(shares.sum(), 1.0)
-        prior = np.log(np.concatenate(([values["prior_base"]], rest)) if count > 1 else np.ones(1))
+        self.alone_count = count if alone is None else alone
+        shares = [member.share for member in self.members]
+        prior = log_priors(values["prior_base"], shares)
+        prior_alone = log_priors(values["prior_base"], shares[: self.alone_count])
         shape = 1.25 * ndtri(levels)
         density = np.maximum(np.exp(-0.5 * ndtri(levels) ** 2) / np.sqrt(2.0 * np.pi) / 1.25, 0.02)
         arrays = (levels, scores, share, full, shape, density, prior, [values[name] for name in CONSTANT_NAMES])
-        arrays += (np.array([m.options for m in self.members]).ravel(),)
+        arrays += (np.array([m.options for m in self.members]).ravel(), prior_alone)
         self.row = np.concatenate([np.asarray(array, dtype=np.float64) for array in arrays])
         ends = np.cumsum([0] + [len(array) for array in arrays])
         row = numbers_of(self.row)
@@ -221,6 +229,7 @@ class Plan:
         self.log_prior = cut(row, ends[6], count)
         self.constants = as_constants(cut(row, ends[7], len(CONSTANT_NAMES)))
         self.options = cut(row, ends[8], count * OPTIONS)
+        self.log_prior_alone = cut(row, ends[9], self.alone_count)
         tables = [starts([getattr(m, name) for m in self.members], k) for name in ("state", "memo", "shared")]
         self.whole = np.concatenate((at, mirror, *tables, SEASONS)).astype(np.int64)
         whole = whole_of(self.whole)

@@ -109,8 +109,12 @@ def fill_mix(plan, row, pool, known, memo, w):
     size = knots * members
     weights = take(w, size)
     regret, square = cut(row, plan.weights_at, size), cut(row, plan.weights_at + size, size)
-    fill_weights(regret, square, plan.log_prior, knots, members, constants.fastest, weights)
-    if known.active > 0.0:
+    if known.active == 0.0:
+        fill_weights(
+            regret, square, plan.log_prior_alone, knots, members, plan.alone_count, constants.fastest, weights
+        )
+    else:
+        fill_weights(regret, square, plan.log_prior, knots, members, members, constants.fastest, weights)
         pooled = cut(pool, POOL_SIZE + 2 * size, size)
         for i in range(size):
             weights[i] += constants.pool_share * (pooled[i] - weights[i])
@@ -292,7 +296,7 @@ def close_pool(plan, pool):
     regret, square = cut(pool, POOL_SIZE, size), cut(pool, POOL_SIZE + size, size)
     add_regrets(regret, square, sums, size, constants.discount, weight, lag)
     weights = cut(pool, POOL_SIZE + 2 * size, size)
-    fill_weights(regret, square, plan.log_prior, plan.knot_count, plan.member_count, constants.fastest, weights)
+    fill_weights(regret, square, plan.log_prior, plan.knot_count, plan.member_count, plan.member_count, constants.fastest, weights)
     for i in range(size + k):
         sums[i] = 0.0
     for m in range(1, plan.member_count):

@@ -7,7 +7,8 @@ cdef double LEAST_LOG
 
 @cython.locals(i=Py_ssize_t, j=Py_ssize_t, m=Py_ssize_t)
 cdef void fill_weights(
-    double *regret, double *square, double *log_prior, Py_ssize_t knots, Py_ssize_t members, double fastest, double *out
+    double *regret, double *square, double *log_prior, Py_ssize_t knots, Py_ssize_t members, Py_ssize_t active, double fastest,
+    double *out
 ) noexcept nogil
 @cython.locals(i=Py_ssize_t, j=Py_ssize_t, m=Py_ssize_t, at=Py_ssize_t)
 cdef void fill_regrets(

@@ -19,22 +19,22 @@ if not cython.compiled:
 LEAST_LOG = 0.7
 
 
-def fill_weights(regret, square, log_prior, knots, members, fastest, out):
-    """Weights of each member at each knot; their sum is 1."""
+def fill_weights(regret, square, log_prior, knots, members, active, fastest, out):
+    """Weights of each member at each knot; their sum is 1. Those after the first `active` members have none."""
     for j in range(knots):
         best = -1e300
-        for m in range(members):
+        for m in range(active):
             i = j * members + m
             eta = min(fastest, sqrt(max(-log_prior[m], LEAST_LOG) / (square[i] + 1e-9)))
             out[i] = log_prior[m] + eta * regret[i] - eta * eta * square[i]
             best = max(best, out[i])
         total = 0.0
-        for m in range(members):
+        for m in range(active):
             i = j * members + m
             out[i] = exp(out[i] - best)
             total += out[i]
         for m in range(members):
-            out[j * members + m] /= total
+            out[j * members + m] = out[j * members + m] / total if m < active else 0.0
 
 
 def fill_regrets(plan, quantiles, members, mix, y, unit, out):

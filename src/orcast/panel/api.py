@@ -38,7 +38,6 @@ def recalibrate(
     payoff: Payoff | None = None,
     oracle: Oracle | None = None,
     state: PanelState | str | os.PathLike[str] | None = None,
-    replay: bool = False,
     replace: bool = False,
     workers: int | None = None,
     progress: bool | Progress = False,
@@ -85,8 +84,6 @@ def recalibrate(
     state
         Path or `PanelState` to continue from; it is written at the end, unless an error is raised.  Rows without an
         outcome stay pending.  Known rows get their old answers.
-    replay
-        Run a series again from its start if one of its outcomes changed; the frame must hold the whole series.
     replace
         Write the forecasts into the detected columns.
     workers
@@ -135,7 +132,7 @@ def recalibrate(
     names["model"] = model
     frame = Frame(df, target, y=y, time=time)
     with open_state(state) as panel:
-        run = play_frame(frame, names, options, panel, workers, progress, bool(replay))
+        run = play_frame(frame, names, options, panel, workers, progress)
         result: AnyFrame = run.result(bool(replace))
         if panel is not None:
             run.commit(panel)

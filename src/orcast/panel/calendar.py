@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from orcast.constants import LONGEST_SEASON, SHORTEST_SEASON
 
 # In nanoseconds.
@@ -31,11 +28,11 @@ def seasons_of(step: int) -> tuple[int, ...]:
     return tuple(int(lag) for lag in found if SHORTEST_SEASON <= lag <= LONGEST_SEASON - 2)
 
 
-def steps_between(times: NDArray[np.int64], step: int) -> NDArray[np.int64]:
-    """How many steps there are from each time to the next, where the first two are so many nanoseconds apart.
+def unit_of(step: int) -> float:
+    """Nanoseconds by which times are counted whose first two are a step apart: of months and quarters the mean length.
 
-    >>> steps_between(np.array([0, 31, 59, 120]) * DAY, 31 * DAY).tolist()     # months
-    [1, 1, 2]
+    >>> [round(unit_of(days * DAY) / DAY, 2) for days in (1, 7, 31, 90)]
+    [1.0, 7.0, 30.44, 91.31]
     """
     rows = next((rows for least, most, rows in YEARS if least * DAY <= step <= most * DAY and least < most), None)
-    return np.asarray(np.rint(np.diff(times) / (step if rows is None else YEAR / rows)), dtype=np.int64)
+    return step if rows is None else YEAR / rows

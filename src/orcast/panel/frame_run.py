@@ -1,11 +1,13 @@
-"""One frame: read and checked, played, reported, and written."""
+"""One frame: read and checked, run, reported, and written."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping
+from collections import deque
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -21,9 +23,10 @@ from orcast.panel.column_names import of_model, of_series, rows_text
 from orcast.panel.columns import ColumnLayout, Form, Output, find_in, label_places
 from orcast.panel.experts import ForecastShape, crossing_rows, rows_beyond_doubles, rows_with_forecast
 from orcast.panel.frame import Codes, Frame
-from orcast.panel.frame_pools import Pools, checked_pool
+from orcast.panel.frame_groups import FrameGroups, checked_pool
 from orcast.panel.ordering import Streams, arrange, fill_outcomes, seen_dates
 from orcast.panel.row_times import Timing, check_known, read_row_times
+from orcast.panel.runner import RunnerPool
 from orcast.panel.state import (
     BY_SERIES,
     ModelStreams,
@@ -34,7 +37,7 @@ from orcast.panel.state import (
 )
 from orcast.panel.statuses import STATUS_TEXTS, Status
 from orcast.panel.stopping import Stop
-from orcast.panel.stream import Batch, Stream, StreamOptions, StreamResult
+from orcast.panel.stream import Batch, Stream, StreamOptions, StreamResult, prepare_runs, runners_of
 from orcast.panel.workers import Progress, play_all, progress_bar, usable_cores, worker_count
 from orcast.payoffs import Payoff, payoff_from_plain
 from orcast.persistence import as_saved, oracle_from_plain
@@ -161,7 +164,7 @@ class FrameRun:
         self.codes, self.keys = frame.keys(layout.series)
         self.streams = self._streams()
         self.bounds = self._bounds(options)
-        self.pools = Pools(self, options.pool)
+        self.groups = FrameGroups(self, options.pool)
         self.low, self.high = self.bounds.of_rows(self.codes)
         self.models = [self._model(form) for form in layout.forms]
         self.features = None if self.payoff is None else self._features(self.payoff)
@@ -305,8 +308,8 @@ class FrameRun:
         return f"outcomes from {low:g} to {high:g}{whose}, got {model.y[row]:g} in row {row}"
 
     # --- playing
-    def play(self, workers: int | None = 1, progress: bool | Progress = False, replay: bool = False) -> None:
-        """Play all streams of all models."""
+    def play(self, workers: int | None = 1, progress: bool | Progress = False) -> None:
+        """Run all streams of all models."""
         total = self.frame.rows * len(self.models)
         if workers is None:
             workers = usable_cores() if total >= SMALL else 1
@@ -324,31 +327,60 @@ class FrameRun:
                 self.bounds.by_row and model.shape.ordered,
                 self.streams.times.at_once,
                 remember,
-                replay,
                 self.clip,
                 MAX_PENDING,
-                self.pools.listens(model.shape),
+                self.groups.pooled,
                 self.streams.times.kind.startswith("dates"),
             )
             for number, model in enumerate(self.models)
         ]
-        made = ((i, self._batch(options[number], first, last)) for i, (number, first, last) in enumerate(batches))
+        # few series without a pool: their committees run first, so that the horizons can run in threads
+        first = self.groups.pooled or len(self.keys) < 4 * workers
+        made = self._made(options, batches, first)
         with progress_bar(progress, total) as add, closing(play_all(made, workers, self.stop)) as results:
             for i, result in results:
                 number, first, last = batches[i]
                 self._write(self.models[number], first, last, result)
+                if result.group is not None:
+                    self.groups.add(options[number], result.group)
                 add(int(self.streams.starts[last] - self.streams.starts[first]))
 
+    def _made(
+        self, options: Sequence[StreamOptions], batches: Sequence[tuple[int, int, int]], first: bool
+    ) -> Iterator[tuple[int, Batch]]:
+        """Make the batches; ``first``: the committees of all streams of a model are run before its first batch."""
+        ready: deque[Batch] = deque()
+        for i, (number, start, end) in enumerate(batches):
+            own = options[number]
+            if not (first and self.groups.needed(own)):
+                yield i, self._batch(own, start, end)
+                continue
+            if not ready:
+                ready.extend(self._batch(own, a, b) for n, a, b in batches if n == number)
+                pools: dict[int, RunnerPool] = {}
+                for batch in ready:
+                    batch.runs = prepare_runs(batch, runners_of(own, pools), self.stop)
+                runs = [run for batch in ready for run in batch.runs or () if run is not None]
+                found = self.groups.play(own, runs, self.stop)
+                if found is not None:
+                    self.groups.add(own, found)
+                del runs
+            yield i, ready.popleft()
+
     def _batches(self, workers: int) -> list[tuple[int, int, int]]:
-        """Model, first stream and last of each batch."""
+        """Model, first stream and last of each batch; without a pool the streams of a series stay together."""
         starts = self.streams.starts
         most = max(min(BATCH, int(starts[-1]) * len(self.models) // (8 * workers)), 1)
-        cuts = [0]
-        while cuts[-1] < len(self.streams):
+        ends = np.arange(len(self.streams) + 1)
+        if not (self.groups.pooled or len(self.keys) < 4 * workers):
+            ends = np.append(np.flatnonzero(np.diff(self.streams.series, prepend=-1)), len(self.streams))
+        at, cuts = starts[ends], [0]
+        while cuts[-1] < len(ends) - 1:
             here = cuts[-1]
-            there = int(np.searchsorted(starts, starts[here] + most, side="right")) - 1
+            there = int(np.searchsorted(at, at[here] + most, side="right")) - 1
             cuts.append(max(there, here + 1))
-        return [(number, a, b) for number in range(len(self.models)) for a, b in pairwise(cuts)]
+        pairs = list(pairwise(ends[cuts].tolist()))
+        return [(number, a, b) for number in range(len(self.models)) for a, b in pairs]
 
     def _batch(self, options: StreamOptions, first: int, last: int) -> Batch:
         model, streams = self.models[options.number], self.streams
@@ -359,23 +391,33 @@ class FrameRun:
         else:
             which = rows if options.by_row else streams.series[first:last]
             low, high = self.bounds.low[which], self.bounds.high[which]
-        columns = self.features
+        times, columns = streams.times, self.features
+        time, cutoff, due = times.time[rows], times.cutoff, model.due
+        pairs = zip(streams.series[first:last].tolist(), streams.horizons[first:last], strict=True)
+
+        def features(at: Codes) -> list[Any]:
+            assert columns is not None
+            return [{name: values[i] for name, values in columns.items()} for i in at.tolist()]
+
         return Batch(
             options,
+            [(self.keys[code], horizon) for code, horizon in pairs],
             (starts - starts[0]).tolist(),
+            rows,
             low,
             high,
-            streams.times.time[rows],
-            streams.times.cutoff[rows],
-            model.due[rows],
+            time,
+            # at once, all three are the same
+            time if cutoff is times.time else cutoff[rows],
+            time if due is times.time else due[rows],
             model.there[rows],
             model.y[rows],
-            np.column_stack([column[rows] for column in model.given]),
+            lambda at: np.column_stack([column[at] for column in model.given]),
             model.streams[first:last],
-            None if columns is None else [{name: values[i] for name, values in columns.items()} for i in rows.tolist()],
-            None if self.panel is None or streams.times.at_once else self._outcomes_of_series(model, first, last),
-            self.pools.heard(options, first, last) if options.pooled else None,
+            None if columns is None else features,
+            None if self.panel is None or times.at_once else self._outcomes_of_series(model, first, last),
             self._seeds(model, first, last),
+            group=partial(self.groups.play, options) if self.groups.needed(options) else None,
         )
 
     def _seeds(self, model: ModelRun, first: int, last: int) -> list[int] | None:
@@ -398,12 +440,6 @@ class FrameRun:
 
     def _write(self, model: ModelRun, first: int, last: int, result: StreamResult) -> None:
         """Put what came of a batch where it belongs."""
-        for at, have, need in result.incomplete[:1]:
-            key = self.keys[int(self.streams.series[first + at])]
-            raise ValueError(
-                f"expected all {need} rows{of_series(key)} since its start, to replay it, got {have}: "
-                "replay=True needs the whole history"
-            )
         rows = self.streams.order[self.streams.starts[first] : self.streams.starts[last]]
         for i, column in enumerate(model.out):
             column[rows] = result.answers[:, i]
@@ -413,7 +449,7 @@ class FrameRun:
         model.streams[first:last] = result.streams
 
     # --- reporting
-    def warn(self, replay: bool = False) -> None:
+    def warn(self) -> None:
         """Warn of rows that need a look, each kind once."""
         for sentence in doubts(self.frame, self.layout):
             warn_user(sentence, UserWarning)
@@ -445,10 +481,8 @@ class FrameRun:
             if status == Status.OUTSIDE:
                 model = next(model for model, hit in zip(self.models, hits, strict=True) if hit[rows[0]])
                 more = f": expected {self._outside_text(model, int(rows[0]))}"
-            elif status == Status.GIVEN_UP:
-                more = "" if self.panel is None else " (replay=True plays their series anew)"
-            elif status == Status.CORRECTED:
-                more = ", so their series were played anew" if replay else " (replay=True plays their series anew)"
+            elif status == Status.CORRECTED or (status == Status.GIVEN_UP and self.panel is not None):
+                more = " (run the whole frame without the state to use them)"
             warn_user(f"{sentence}, in {rows_text(rows)}{more}", UserWarning)
 
     def _odd_rows(self, model: ModelRun) -> Iterator[tuple[str, Codes]]:
@@ -521,13 +555,13 @@ class FrameRun:
                 list(self.options.pool) if isinstance(self.options.pool, tuple) else self.options.pool,
                 self.options.randomised,
             )
-        self.pools.commit(content)
         content.bounds.update(self.series_bounds)
         for model in self.models:
             kept = content.models.setdefault(model.form.model, ModelStreams(model.shape))
             for code, horizon, stream in zip(streams.series.tolist(), streams.horizons, model.streams, strict=True):
                 if stream is not None:
                     kept.streams[self.keys[code], horizon] = stream
+        self.groups.commit(content)
         if times.kind == "places":
             for key, count in zip(self.keys, np.bincount(self.codes, minlength=len(self.keys)).tolist(), strict=True):
                 content.counted[key] = content.counted.get(key, 0) + count
@@ -549,12 +583,11 @@ def play_frame(
     panel: PanelState | None,
     workers: int | None = None,
     progress: bool | Progress = False,
-    replay: bool = False,
 ) -> FrameRun:
     """Detect the columns of a frame, run its streams, and warn; names are those of `find_in`."""
     options, count = options.checked(), worker_count(workers)
     begun = panel is not None and panel.content.options is not None
     run = FrameRun(frame, find_in(frame, pending=begun, **names), options, panel)
-    run.play(count, progress, replay)
-    run.warn(replay)
+    run.play(count, progress)
+    run.warn()
     return run

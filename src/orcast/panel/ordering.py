@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.kernels.records import DROP, PREDICT, SETTLE, SKIP
+from orcast.kernels.records import DROP, PREDICT, SETTLE
 from orcast.panel.column_names import of_series
 from orcast.panel.frame import Codes, Frame, Times, show_time
 from orcast.panel.horizons import PLACES, UNKNOWN, Step, find_steps, steps_ahead
@@ -50,12 +50,16 @@ class Streams:
         return len(self.series)
 
     def and_empty(self, more: Sequence[tuple[int, Hashable]]) -> Streams:
-        """Also streams that have no rows here, by series and horizon: an outcome may be one that they wait for."""
+        """Also streams that have no rows here, by series and horizon, each beside the others of its series."""
+        series = np.append(self.series, np.array([code for code, _ in more], dtype=self.series.dtype))
+        horizons = [*self.horizons, *(horizon for _, horizon in more)]
+        counts = np.append(np.diff(self.starts), np.zeros(len(more), dtype=self.starts.dtype))
+        places = np.argsort(series, kind="stable")
         return dataclasses.replace(
             self,
-            starts=np.append(self.starts, np.full(len(more), self.starts[-1])),
-            series=np.append(self.series, np.array([code for code, _ in more], dtype=self.series.dtype)),
-            horizons=[*self.horizons, *(horizon for _, horizon in more)],
+            starts=np.append(0, np.cumsum(counts[places])),
+            series=series[places],
+            horizons=[horizons[i] for i in places.tolist()],
         )
 
 
@@ -374,32 +378,6 @@ class _Order:
         self.kinds.append(kind)
         self.which.append(i)
         del self.pending[i]
-
-
-def with_skips(events: Events, skips: Codes) -> Events:
-    """Events, and among them the steps without a round: before each entry, and where one had no outcome.
-
-    They come before a forecast if no outcome is waited for, else before its outcome; what remains is left in ``skips``.
-
-    >>> import numpy as np
-    >>> events = np.array([[0, 0, -1], [1, 0, -1], [0, 1, -1], [1, 1, -1]])
-    >>> with_skips(events, np.array([0, 2])).tolist()     # two days are missing before the second
-    [[0, 0, -1], [1, 0, -1], [3, 2, -1], [0, 1, -1], [1, 1, -1]]
-    """
-    ends = np.isin(events[:, 0], (SETTLE, DROP))
-    if not skips.any() and not (events[:, 0] == DROP).any():
-        return events
-    out: list[tuple[int, int, int]] = []
-    waiting = len(skips) - int((events[:, 0] == PREDICT).sum())
-    for (kind, entry, heard), end in zip(events.tolist(), ends.tolist(), strict=True):
-        if skips[entry] and (end or not waiting):
-            out.append((SKIP, int(skips[entry]), -1))
-            skips[entry] = 0
-        out.append((kind, entry, heard))
-        if kind == DROP:
-            out.append((SKIP, 1, -1))
-        waiting += -1 if end else 1
-    return np.array(out, dtype=np.int64).reshape(-1, 3)
 
 
 def _order_at_once(entries: Entries, old: int) -> Events:

@@ -1,13 +1,12 @@
-"""One game for many streams: each is resumed, plays its events, and leaves its state.
+"""One recalibrator for many streams: each is resumed, runs its events, and leaves its state.
 
-On ordered spaces the events are played by a compiled loop, elsewhere by `orcast.rounds.Rounds`; both do what `predict`,
-`update` and `drop` of a `Recalibrator` do.
+On ordered spaces a compiled loop runs the events, elsewhere `orcast.rounds.Rounds` does; both do what `predict`,
+`update` and `drop` of a `Recalibrator` do, with the corrected quantiles of a committee given.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,36 +14,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
-from orcast.adapters import reach_of
 from orcast.coins import coins
 from orcast.engine import Committee, Oracle
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.ordered import OrderedEngine
 from orcast.histories import ALONE
 from orcast.kernels import events as kernels
-from orcast.kernels.records import PREDICT, SETTLE, SKIP
-from orcast.kernels.tracker import skip_steps
+from orcast.kernels.records import PREDICT, SETTLE
 from orcast.packed import PackedRounds, pack_row, unpack_row
 from orcast.panel.bounds import scale_between, space_between
-from orcast.panel.experts import ForecastShape, normal_rows
+from orcast.panel.experts import ForecastShape
 from orcast.panel.ordering import Before
 from orcast.panel.stopping import NEVER, Stop
 from orcast.payoffs import Payoff, default_payoff
 from orcast.payoffs.base import UNKNOWN
 from orcast.persistence import UNREADABLE, unusable
-from orcast.residuals import Residuals, first_spread
+from orcast.residuals import first_spread
 from orcast.rounds import Rounds, check_counters
 from orcast.serialise import plain_features
 from orcast.spaces import Interval, OrderedSpace, Space
 from orcast.spaces.base import LARGEST, SMALLEST
 
 Array = NDArray[np.float64]
-Events = NDArray[np.int64]  # kind, entry, and row of the signals that is heard (-1: none) of each
+Events = NDArray[np.int64]  # kind and entry of each
 
 # As plain numbers: Python 3.11 is slow in looking up members of an enum, and streams may be short.
 HOLDS, PROMISED, MISCALIBRATION, MEAN, SD, _ = map(int, _ledger.RoundLog)
-# What is heard where there is no pool.
-NO_SIGNALS = np.empty((0, 0))
 # Events in one call of the compiled loop: between two calls Python can be interrupted.
 AT_ONCE = 4000
 # Runners that are kept, of series with other bounds.
@@ -70,17 +65,14 @@ class NewForecasts:
 
 
 class Inputs(NamedTuple):
-    """What is to be run: entries that are pending from before, then one for each new forecast; see `kernels.Stream`."""
+    """Inputs of a run: entries that are pending from before, then one for each new forecast; see `kernels.Stream`."""
 
     values: Array
-    points: Array
-    spreads: Array
     experts: Array
-    reach: Array
+    priors: Array
     levels: Array
     widths: NDArray[np.int64]
     level_set: NDArray[np.int64]
-    signals: Array
     coins: Array
 
 
@@ -96,7 +88,6 @@ class RunState(NamedTuple):
     """A game between frames."""
 
     rounds: PackedRounds
-    errors: Array  # of point forecasts: the sum of the absolute ones, and their number
     memory: Array
     sizes: tuple[int, ...] | None  # of the parts of its payoff, where only a first round tells
 
@@ -114,11 +105,8 @@ class RunState(NamedTuple):
 class RunnerPool:
     """The runners of one model, one for each space."""
 
-    def __init__(
-        self, shape: ForecastShape, payoff: Payoff | None, oracle: Oracle | None, by_row: bool, pooled: bool = False
-    ) -> None:
+    def __init__(self, shape: ForecastShape, payoff: Payoff | None, oracle: Oracle | None, by_row: bool) -> None:
         self.shape, self.payoff, self.by_row = shape, payoff, by_row and shape.ordered
-        self.pooled = pooled
         self.oracle: Oracle = Committee() if oracle is None else oracle
         self.runners: dict[tuple[float, float] | None, Runner] = {}
 
@@ -133,7 +121,7 @@ class RunnerPool:
             if len(self.runners) >= MOST_RUNNERS:
                 self.runners.clear()
             space = self.shape.space(space_between(low, high, self.by_row) if self.shape.ordered else None)
-            self.runners[key] = Runner(self.shape, space, self.payoff, self.oracle, self.by_row, self.pooled)
+            self.runners[key] = Runner(self.shape, space, self.payoff, self.oracle, self.by_row)
         return self.runners[key]
 
 
@@ -141,16 +129,9 @@ class Runner:
     """A game that streams of one model and space are played on, one after the other."""
 
     def __init__(
-        self,
-        shape: ForecastShape,
-        space: Space,
-        payoff: Payoff | None,
-        oracle: Oracle,
-        by_row: bool = False,
-        pooled: bool = False,
+        self, shape: ForecastShape, space: Space, payoff: Payoff | None, oracle: Oracle, by_row: bool = False
     ) -> None:
         self.shape, self.space, self.oracle, self.by_row = shape, space, oracle, by_row
-        self._bound_with: dict[str, bool] = {"pooled": True} if pooled else {}
         self.payoff = default_payoff(space) if payoff is None else payoff
         self.rounds = self._begin(None)
         self.grows = UNKNOWN in [part.size for part in self.rounds.engine.bound_payoff.parts]
@@ -158,13 +139,15 @@ class Runner:
 
     def _begin(self, sizes: tuple[int, ...] | None) -> Rounds:
         bound_payoff = BoundPayoff(self.space, self.payoff, (ALONE,), None)
-        return Rounds(self.oracle.bind(bound_payoff, sizes, **self._bound_with), max_pending=2**31)
+        engine = self.oracle.bind(bound_payoff, sizes)
+        if isinstance(engine, OrderedEngine):
+            engine.group = None  # the corrected quantiles are given
+        return Rounds(engine, max_pending=2**31)
 
     @property
-    def listens(self) -> bool:
-        """Whether its game hears of a pool."""
-        engine = self.rounds.engine
-        return isinstance(engine, OrderedEngine) and engine.rules.pooled > 0
+    def corrected(self) -> bool:
+        """Whether a committee corrects the base forecasts."""
+        return isinstance(self.oracle, Committee) and isinstance(self.rounds.engine, OrderedEngine)
 
     # --- units
     def units(self, low: Array, high: Array) -> Units:
@@ -191,25 +174,25 @@ class Runner:
                 value = np.where(np.abs(value) < SMALLEST, 0.0, value)
             return np.where((value >= least) & (value <= most), value, np.nan)
 
-    def points(self, new: NewForecasts) -> Array:
-        """Point forecasts as they are played; empty for other forecasts."""
-        if self.shape.kind != "point":
-            return np.empty(0)
-        shift, scale = new.units
-        return np.asarray((new.given[:, 0] - shift) / scale)
+    def points(self, given: Array, units: Units) -> Array:
+        """Point forecasts in the units of the outcomes that are played."""
+        return np.asarray((given[:, 0] - units.shift) / units.scale)
 
-    def _inputs(self, new: NewForecasts, values: Array, points: Array, signals: Array, tossed: Array) -> Inputs:
-        shape, space, m = self.shape, self.space, len(new.given)
-        shift, scale = new.units
-        experts, spreads = np.empty((0, 0)), np.empty(0)
-        reach = np.array(reach_of(space) if isinstance(space, OrderedSpace) else (-LARGEST, LARGEST))
-        if shape.kind == "point":
-            assert isinstance(space, OrderedSpace)
-            spreads = first_spread(new.given[:, 0], space)
-            if not isinstance(space, Interval):
-                spreads = spreads / np.abs(scale)
-        elif m:
-            experts = np.ascontiguousarray(shape.expert_rows(space, new.given, shift, scale))
+    def first_spreads(self, new: NewForecasts) -> Array:
+        """Spreads of point forecasts before any error is known."""
+        assert isinstance(self.space, OrderedSpace)
+        found = first_spread(new.given[:, 0], self.space)
+        return found if isinstance(self.space, Interval) else found / np.abs(new.units.scale)
+
+    def experts(self, new: NewForecasts) -> Array:
+        """Base quantiles of new forecasts, or masses on cells; none of points."""
+        if not len(new.given) or self.shape.kind == "point":
+            return np.empty((0, len(self.space.levels) if isinstance(self.space, OrderedSpace) else self.space.cells))
+        return np.ascontiguousarray(self.shape.expert_rows(self.space, new.given, *new.units))
+
+    def _inputs(self, new: NewForecasts, values: Array, experts: Array, priors: Array, tossed: Array) -> Inputs:
+        shape, m = self.shape, len(new.given)
+        scale = new.units.scale
         counts, level_set = np.zeros(1, dtype=np.intp), np.zeros(m, dtype=np.int64)
         if shape.kind == "members" and m:
             counts, level_set = np.unique((~np.isnan(new.given)).sum(axis=1), return_inverse=True)
@@ -218,10 +201,7 @@ class Runner:
         for row, each in zip(levels, sets, strict=True):
             row[: len(each)] = each
         widths = np.array([len(each) for each in sets])
-        values, points = np.ascontiguousarray(values), np.ascontiguousarray(points)
-        return Inputs(
-            values, points, spreads, experts, reach, levels, widths, level_set.astype(np.int64), signals, tossed
-        )
+        return Inputs(np.ascontiguousarray(values), experts, priors, levels, widths, level_set.astype(np.int64), tossed)
 
     def answers(self, run: CompiledRun | PythonRun, new: NewForecasts) -> Array:
         """What a run played, as the columns that come out; a row for each new forecast."""
@@ -247,15 +227,15 @@ class Runner:
         state: RunState | None,
         new: NewForecasts,
         values: Array,
-        points: Array,
         events: Events,
-        signals: Array = NO_SIGNALS,
+        experts: Array,
+        priors: Array,
         seed: int | None = None,
     ) -> CompiledRun | PythonRun:
-        """Let a stream go on from its state, or a new one begin, with its new forecasts and events to be played.
+        """Let a stream go on from its state, or a new one begin, with its new forecasts and events to be run.
 
-        Values are the outcomes and points the point forecasts of all entries: those that are pending come first.
-        Signals are what events may hear of a pool; a seed is that of the stream's coins.
+        Values are the outcomes of all entries: those that are pending come first. Experts and priors are the base
+        quantiles and the corrected ones of the new forecasts; a seed is that of the stream's random draws.
         """
         begins = state is None
         try:
@@ -266,16 +246,14 @@ class Runner:
                 for mine, blank in zip(engine.arrays().values(), self._blank, strict=True):
                     mine[...] = blank
                 packed = PackedRounds(np.array([0.0, np.nan, 0.0]), (), np.empty((0, 0)), np.empty(0), [])
-                state = RunState(packed, np.zeros(2), np.empty(0), None)
+                state = RunState(packed, np.empty(0), None)
             else:
-                if not ((state.errors >= 0.0) & (state.errors <= 1e150)).all():
-                    raise ValueError("a counter is negative or not a number")
                 kinds = {name: (array.dtype, array.shape) for name, array in engine.arrays().items()}
                 engine.restore(unpack_row(state.memory, kinds))
             self.rounds.seed = seed
             issued = int(state.rounds.counters[0])
             tossed = np.empty(0) if seed is None else coins(seed, issued + 1, len(new.given))
-            inputs = self._inputs(new, values, points, signals, tossed)
+            inputs = self._inputs(new, values, experts, priors, tossed)
             if isinstance(engine, OrderedEngine) and engine.runs:
                 return CompiledRun(self, state, inputs, new.features, events)
             return PythonRun(self, state, inputs, new.features, events)
@@ -284,23 +262,11 @@ class Runner:
                 raise
             raise unusable(reason) from reason
 
-    @property
-    def has_seasons(self) -> bool:
-        """Whether there are learners that look at seasons."""
-        engine = self.rounds.engine
-        return isinstance(engine, OrderedEngine) and engine.rules.learner_count > 0
-
-    def presume_seasons(self, lags: Sequence[int]) -> None:
-        """Let the learners of a stream that begins look at these lags, where there are learners."""
-        if self.has_seasons:
-            engine: Any = self.rounds.engine
-            engine.presume_seasons(lags)
-
-    def state(self, rounds: PackedRounds, errors: Array) -> RunState:
-        """The game as it stands."""
+    def state(self, rounds: PackedRounds) -> RunState:
+        """The recalibrator as it stands."""
         engine: Any = self.rounds.engine
         sizes = tuple(engine.sizes) if self.grows and engine.sizes else None
-        return RunState(rounds, errors, pack_row(engine.arrays().values()), sizes)
+        return RunState(rounds, pack_row(engine.arrays().values()), sizes)
 
 
 class CompiledRun:
@@ -313,16 +279,15 @@ class CompiledRun:
         self.runner, self.engine, self.inputs = runner, engine, inputs
         packed = state.rounds
         old = len(packed.issued)
-        kinds = events[events[:, 0] != SKIP, 0]
-        pending = old + np.cumsum(1 - 2 * (kinds != PREDICT))
+        pending = old + np.cumsum(1 - 2 * (events[:, 0] != PREDICT))
         issued, lag, reserved = packed.counters.tolist()
         check_counters(issued, None if lag != lag else lag, reserved, packed.issued.tolist())
         self.stream = kernels.Stream(
             engine.rules,
-            *inputs[:5],
+            *inputs[:3],
             self._contexts(inputs, features),
-            *inputs[5:],
-            np.concatenate((packed.counters, state.errors)),
+            *inputs[3:],
+            packed.counters,
             int(pending.max(initial=max(old, 1))),
         )
         if old:
@@ -333,16 +298,13 @@ class CompiledRun:
         self.outputs = Outputs(self.stream.quantiles, self.stream.round_log, self.stream.settled)
 
     def _contexts(self, inputs: Inputs, features: list[Any] | None) -> Array:
-        """Contexts of the new forecasts; those of a point forecast see the point."""
+        """Contexts of the new forecasts."""
         engine, m = self.engine, len(inputs.level_set)
         contexts = np.ones((m, engine.rules.groups))
         if not engine.bound_payoff.plain:
-            experts = inputs.experts
-            if len(inputs.points):
-                experts = np.repeat(inputs.points[len(inputs.points) - m :, None], len(engine.space.levels), axis=1)
             for t in range(m):
                 x = None if features is None else features[t]
-                known = engine.known(experts[t : t + 1], x, engine.bound_payoff, 0)
+                known = engine.known(inputs.experts[t : t + 1], x, engine.bound_payoff, 0)
                 contexts[t] = engine.bound_payoff.context(known)
         return contexts
 
@@ -379,7 +341,7 @@ class CompiledRun:
             stream.issued[entries],
             [None] * len(entries),
         )
-        return self.runner.state(packed, stream.counters[3:].copy())
+        return self.runner.state(packed)
 
 
 class PythonRun:
@@ -392,8 +354,6 @@ class PythonRun:
         self.features = features
         self.old = len(inputs.values) - len(inputs.level_set)
         self.rounds.from_packed(state.rounds, range(len(state.rounds.issued)))
-        self.residuals = Residuals()
-        self.residuals.total, self.residuals.count = float(state.errors[0]), int(state.errors[1])
         width = inputs.levels.shape[1] if runner.shape.ordered else len(runner.shape.outputs)
         m, entries = len(inputs.level_set), len(inputs.values)
         log = np.full((m, _ledger.ROUND_LOG_SIZE), np.nan)
@@ -413,13 +373,6 @@ class PythonRun:
                 at += 2 * count
                 continue
             kind, entry = int(kinds[at]), int(entries[at])
-            if kind == SKIP:
-                engine: Any = self.rounds.engine
-                skip_steps(engine.memory, entry)
-                at += 1
-                continue
-            heard = int(events[at, 2])
-            self.rounds.listen(self.inputs.signals[heard] if heard >= 0 else None)
             if kind == PREDICT:
                 self._predict(entry)
             elif kind == SETTLE:
@@ -440,16 +393,16 @@ class PythonRun:
     def _predict(self, entry: int) -> None:
         new, inputs = entry - self.old, self.inputs
         certificates = np.array([each.record.certificate_row for each in self.rounds.pending.values()])
-        if len(inputs.points):
-            space: Any = self.runner.space
-            point = inputs.points[entry : entry + 1]
-            # what is read in the user's units before any error is known is in the inputs
-            spread = self.residuals.scale(float(point[0]), space) if len(self.residuals) else inputs.spreads[new]
-            rows = normal_rows(point, np.array([spread]), space)
-        else:
-            rows = inputs.experts[new : new + 1]
         x = None if self.features is None else plain_features(self.features[new])
-        record = self.rounds.issue(rows, x, id=entry).record
+        rounds, rows = self.rounds, inputs.experts[new : new + 1]
+        if isinstance(rounds.engine, OrderedEngine):
+            pending = rounds.outstanding if rounds.pending else 0.0
+            record: Any = rounds.engine.predict(
+                rows, x, pending=pending, reserved=rounds.reserved, prior=inputs.priors[new]
+            )
+            rounds.keep(record, id=entry)
+        else:
+            record = rounds.issue(rows, x, id=entry).record
         log_row, which = self.outputs.round_log[new], inputs.level_set[new]
         width = inputs.widths[which] if self.runner.shape.ordered else self.outputs.quantiles.shape[1]
         self.outputs.quantiles[new, :width] = self.rounds.read(record, inputs.levels[which, :width], log_row)
@@ -461,15 +414,11 @@ class PythonRun:
         value = float(self.inputs.values[entry])
         self.rounds.settle(value if self.runner.shape.ordered else int(value), id=entry)
         self.outputs.settled[entry] = self.rounds.engine.ledger.miscalibration
-        if len(self.inputs.points):
-            self.residuals.add(value - float(self.inputs.points[entry]))
 
     def look_ahead(self, events: Events) -> None:
         """Play events for the miscalibration that comes of them, and undo everything else."""
-        residuals = self.residuals.copy()
         with self.rounds.branch():
             self.play(events)
-        self.residuals = residuals
 
     @property
     def pending(self) -> NDArray[np.int64]:
@@ -478,15 +427,9 @@ class PythonRun:
 
     def state(self) -> RunState:
         """The game after the events."""
-        errors = np.array([self.residuals.total, self.residuals.count], dtype=np.float64)
-        return self.runner.state(self.rounds.to_packed(), errors)
+        return self.runner.state(self.rounds.to_packed())
 
 
 def events_of(kinds: list[int], entries: list[int]) -> Events:
-    """Events from their kinds and entries, at which nothing is heard of a pool."""
-    return with_heard(np.column_stack((np.array(kinds, dtype=np.int64), np.array(entries, dtype=np.int64))), -1)
-
-
-def with_heard(events: Events, heard: Any) -> Events:
-    """Events of kinds and entries, with the row of the signals that is heard at each."""
-    return np.column_stack((events, np.broadcast_to(np.asarray(heard, dtype=np.int64), len(events))))
+    """Events from their kinds and entries."""
+    return np.column_stack((np.array(kinds, dtype=np.int64), np.array(entries, dtype=np.int64)))

@@ -1,4 +1,4 @@
-"""The state of a panel: every stream's game, its pending rows, and the last rows, in one file."""
+"""The state of a panel: every stream's recalibrator, committee, pending rows and last rows, in one file."""
 
 from __future__ import annotations
 
@@ -15,16 +15,14 @@ from numpy.typing import NDArray
 
 from orcast import persistence
 from orcast.coins import seed_of
-from orcast.constants import LONGEST_SEASON
 from orcast.packed import PackedRounds, State, pack, record_fields, unpack
-from orcast.panel.calendar import seasons_of
 from orcast.panel.experts import ForecastShape
+from orcast.panel.groups import GroupState, check_group, group_from_plain, group_to_plain
 from orcast.panel.horizons import Step, step_from_plain
-from orcast.panel.pools import PoolState, StreamKey, pool_from_plain, pool_to_plain
 from orcast.panel.row_times import Calendar, Timing, stamps_of
 from orcast.panel.runner import RunState
 from orcast.panel.statuses import Status
-from orcast.panel.stream import LogColumn, PendingColumn, Stream
+from orcast.panel.stream import PENDING_WIDTH, LogColumn, PendingColumn, Stream, StreamKey
 from orcast.payoffs import payoff_from_plain
 from orcast.payoffs.calibration import increasing
 from orcast.persistence import oracle_from_plain
@@ -36,8 +34,8 @@ from orcast.validation import short
 Arrays = dict[str, NDArray[Any]]
 
 OWNER = "PanelState"
-# Keys of the headers of streams and pools that are each one's own.
-STREAM, POOL = ("key", "features"), ("key", "streams")
+# Keys of the headers of streams and groups that are each one's own.
+STREAM, GROUP = ("key", "features"), ("key", "series", "horizons")
 # What a row may be remembered as.
 REMEMBERED = (Status.OK, Status.PENDING, Status.OUTSIDE, Status.LOST, Status.GIVEN_UP)
 # What stands for bounds that were given for each series.
@@ -93,7 +91,7 @@ class PanelContent:
     calendar: Calendar = field(default_factory=dict)  # cutoffs and times, where horizons are counted from them
     steps: dict[Hashable, Step] = field(default_factory=dict)  # what they are counted in; places if it is not said
     counted: dict[Hashable, int] = field(default_factory=dict)  # rows, where there are no times
-    pools: dict[tuple[str, PoolKey], PoolState] = field(default_factory=dict)  # by model and key
+    pools: dict[tuple[str, PoolKey], GroupState] = field(default_factory=dict)  # by model and key
     groups: dict[Hashable, Hashable] = field(default_factory=dict)  # of each series, if columns tell pools apart
 
     def pending_rows(self, models: Iterable[str]) -> Iterator[tuple[Hashable, Hashable, Any, Any, float, float]]:
@@ -102,7 +100,7 @@ class PanelContent:
             found = self.models.get(model)
             for (key, horizon), stream in () if found is None else found.streams.items():
                 places = {serial: place for place, serial in enumerate(stream.log[:, LogColumn.SERIAL].tolist())}
-                for serial, _, _, low, high, _ in stream.pending.tolist():
+                for serial, _, _, low, high, _, _ in stream.pending.tolist():
                     cutoff, time, _ = stream.stamps[places[serial]].tolist()
                     yield key, horizon, cutoff, time, low, high
 
@@ -174,7 +172,7 @@ class PanelState:
             "remember": self.remember,
             "options": None if content.options is None else asdict(content.options),
             "models": models,
-            "pools": packed("pools", map(_plain_pool, content.pools.items()), POOL),
+            "pools": packed("pools", map(_plain_group, content.pools.items()), GROUP),
             "groups": [[plain_id(key), plain_id(group)] for key, group in content.groups.items()],
             "series": [plain_id(key) for key in content.bounds],
             "calendar": packed("calendar", dates, ("key",)),
@@ -209,11 +207,12 @@ class PanelState:
             content.counted = {
                 id_from_plain(key): whole(count, "rows", 0, MOST_COUNTED) for key, count in header["counted"]
             }
-            for plain, own in unpacked(header["pools"], "pools", POOL):
+            for plain, own in unpacked(header["pools"], "pools", GROUP):
                 model_name, group, mirrored = plain["key"]
                 if model_name not in content.models or not isinstance(mirrored, bool):
-                    raise ValueError(f"there is no model {short(model_name)} for a pool")
-                content.pools[model_name, (id_from_plain(group), mirrored)] = pool_from_plain(plain, own)
+                    raise ValueError(f"there is no model {short(model_name)} for a group")
+                content.pools[model_name, (id_from_plain(group), mirrored)] = group_from_plain(plain, own)
+            _check_groups(content)
             content.groups = {id_from_plain(key): id_from_plain(group) for key, group in header["groups"]}
         return self
 
@@ -283,14 +282,15 @@ def _plain_stream(item: tuple[StreamKey, Stream]) -> State:
     features = [features_to_json(each) for each in rounds.features] if given else []
     header = {"key": plain_id(key), "features": features, "sizes": game.sizes, "fields": rounds.fields}
     arrays = {name: getattr(rounds, name) for name in ("counters", "issued", "records")}
-    arrays |= {"errors": game.errors, "memory": game.memory, "counts": np.array([stream.rows, stream.step])}
-    return header, arrays | {"pending": stream.pending, "stamps": stream.stamps, "log": stream.log}
+    arrays |= {"memory": game.memory, "rows": np.array([stream.rows])}
+    arrays |= {name: getattr(stream, name) for name in ("pending", "stamps", "log", "committee", "memos")}
+    return header, arrays
 
 
-def _plain_pool(item: tuple[tuple[str, PoolKey], PoolState]) -> State:
-    (model, (group, mirrored)), pool = item
-    plain, arrays = pool_to_plain(pool)
-    return {"key": [model, plain_id(group), mirrored], **plain}, arrays
+def _plain_group(item: tuple[tuple[str, PoolKey], GroupState]) -> State:
+    (model, (name, mirrored)), group = item
+    plain, arrays = group_to_plain(group)
+    return {"key": [model, plain_id(name), mirrored], **plain}, arrays
 
 
 def _options(plain: dict[str, Any]) -> PanelOptions:
@@ -327,26 +327,38 @@ def _stream(header: dict[str, Any], arrays: Arrays, shape: ForecastShape) -> tup
     key: Any = id_from_plain(header["key"])
     series, horizon = key
     pending, stamps, log, records = (arrays[name] for name in ("pending", "stamps", "log", "records"))
-    rows, step = arrays["counts"].tolist()
+    (rows,) = arrays["rows"].tolist()
     count, width = len(pending), LogColumn.ANSWERS + len(shape.outputs)
     sides: dict[str, tuple[int, ...]] = {
         "stamps": (len(log), 3),
         "log": (len(log), width),
-        "pending": (count, PendingColumn.SKIPS + 1),
+        "pending": (count, PENDING_WIDTH),
     }
-    sides |= {"counters": (3,), "errors": (2,), "issued": (count,)}
+    sides |= {"counters": (3,), "issued": (count,)}
     if any(arrays[name].shape != side for name, side in sides.items()) or len(records) != count or records.ndim != 2:
         raise ValueError(f"the stream {key!r} has other shapes")
     if not np.isin(pending[:, PendingColumn.SERIAL], log[:, LogColumn.SERIAL]).all():
         raise ValueError(f"the stream {key!r} has forgotten a pending row")
-    if not np.isin(pending[:, PendingColumn.SKIPS], np.arange(LONGEST_SEASON + 1)).all():
-        raise ValueError(f"the stream {key!r} skips steps that cannot be")
     if not np.isin(log[:, LogColumn.STATUS], REMEMBERED).all():
         raise ValueError(f"the stream {key!r} has rows in no known state")
-    if step != 0 and not seasons_of(step):
-        raise ValueError(f"the stream {key!r} has steps that are not those of a calendar")
     features = [features_from_json(each) for each in header["features"]] or [None] * count
     packed = PackedRounds(arrays["counters"], record_fields(header["fields"]), records, arrays["issued"], features)
     sizes = None if header["sizes"] is None else tuple(header["sizes"])
-    game = RunState(packed, arrays["errors"], arrays["memory"], sizes)
-    return (series, horizon), Stream(game, pending, stamps, log, whole(rows, "rows", 0, MOST_COUNTED), step)
+    game = RunState(packed, arrays["memory"], sizes)
+    rows = whole(rows, "rows", 0, MOST_COUNTED)
+    return (series, horizon), Stream(game, pending, stamps, log, rows, arrays["committee"], arrays["memos"])
+
+
+def _check_groups(content: PanelContent) -> None:
+    """Refuse committees whose streams are not those of the models."""
+    for name, model in content.models.items():
+        left = {key for key, stream in model.streams.items() if len(stream.committee)}
+        for (owner, _), group in content.pools.items():
+            if owner == name:
+                own = {key: stream for key, stream in model.streams.items() if key[0] in group.series}
+                if {key for key, _ in own} != set(group.series) or not left.issuperset(own):
+                    raise ValueError("a group has other streams than its model")
+                check_group(group, own)
+                left -= own.keys()
+        if left or any(len(stream.memos) and not len(stream.committee) for stream in model.streams.values()):
+            raise ValueError("a stream with a committee is in no group")

@@ -6,26 +6,28 @@ it was, so that the caller can still refuse the whole.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.constants import LONGEST_SEASON
 from orcast.engine import Oracle
-from orcast.kernels.records import DROP, PREDICT, SETTLE
-from orcast.panel.calendar import seasons_of, steps_between
+from orcast.kernels.records import DROP, SETTLE
 from orcast.panel.experts import ForecastShape
-from orcast.panel.ordering import Before, Entries, order_of_play, with_skips
-from orcast.panel.pools import SignalTable
-from orcast.panel.runner import HOLDS, NO_SIGNALS, PROMISED, RunnerPool, RunState, events_of, with_heard
+from orcast.panel.ordering import Before, Entries, order_of_play
+from orcast.panel.runner import HOLDS, PROMISED, NewForecasts, Runner, RunnerPool, RunState, events_of
 from orcast.panel.statuses import Status
 from orcast.panel.stopping import NEVER, Stop
 from orcast.payoffs import Payoff
 
+if TYPE_CHECKING:
+    from orcast.panel.groups import GroupState
+
 Array = NDArray[np.float64]
 Stamps = NDArray[Any]
+StreamKey = tuple[Hashable, Hashable]  # series and horizon
 
 
 # As plain numbers, no members of an enum: with these numpy takes several times as long, and streams may be short.
@@ -33,20 +35,26 @@ OK, PENDING, OUTSIDE, LATE = int(Status.OK), int(Status.PENDING), int(Status.OUT
 
 
 class LogColumn:
-    """What a stream remembers of a row, the certificate as engines log it; the answers follow."""
+    """Columns of the remembered rows, the certificate as engines log it; the answers follow."""
 
     SERIAL, Y, STATUS, HOLDS, PROMISED, MISCALIBRATION, ANSWERS = range(7)
 
 
 class PendingColumn:
-    """What a stream keeps of a pending row, beside the record of its round."""
+    """Columns of the pending rows, beside the records of their rounds.
 
-    SERIAL, POINT, VALUE, LOW, HIGH, SKIPS = range(6)
+    STEP is the index of the row's time in steps of its series; SETTLED whether the committee has used the outcome.
+    """
+
+    SERIAL, POINT, VALUE, LOW, HIGH, STEP, SETTLED = range(7)
+
+
+PENDING_WIDTH = PendingColumn.SETTLED + 1
 
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """What is asked of all streams of a model; ``remember`` is 0 if no state is wanted."""
+    """Options of all streams of a model; ``remember`` is 0 if no state is wanted."""
 
     number: int  # of the model
     shape: ForecastShape
@@ -55,7 +63,6 @@ class StreamOptions:
     by_row: bool  # whether bounds are those of rows
     at_once: bool  # whether each outcome is known before the next forecast
     remember: int
-    replay: bool
     clip: bool
     max_pending: int
     pooled: bool = False
@@ -64,14 +71,21 @@ class StreamOptions:
 
 @dataclass
 class Stream:
-    """A stream between frames: its game, its pending rows, and its last rows."""
+    """A stream between frames: its recalibrator, its committee, its pending rows, and its last rows."""
 
     game: RunState
     pending: Array  # see `PendingColumn`
     stamps: Stamps  # of the last rows: cutoff, time, and when the outcome is known
     log: Array  # see `LogColumn`
     rows: int  # that were ever played
-    step: int = 0  # in nanoseconds from one row to the next, by the calendar; 0 if that has no seasons
+    committee: Array  # the stream's numbers in its committee; empty if there is none
+    memos: Array  # of the pending rows that are not settled by the committee
+
+    @property
+    def waiting(self) -> bool:
+        """Whether the committee has still to use an outcome that is known."""
+        open_ = self.pending[:, PendingColumn.SETTLED] == 0.0
+        return bool(len(self.memos)) and not bool(np.isnan(self.pending[open_, PendingColumn.VALUE]).all())
 
 
 @dataclass
@@ -79,7 +93,9 @@ class Batch:
     """The rows of some streams of one model, one after the other; bounds are of rows, or of streams."""
 
     options: StreamOptions
+    keys: list[StreamKey]
     starts: list[int]
+    rows: NDArray[np.intp]  # of the frame
     low: Array
     high: Array
     time: Stamps
@@ -87,60 +103,70 @@ class Batch:
     due: Stamps  # when the outcome is known
     there: NDArray[np.bool_]
     y: Array
-    given: Array
+    given: Callable[[NDArray[np.intp]], Array]  # forecasts of rows of the frame
     streams: list[Stream | None]
-    features: list[Any] | None = None
+    features: Callable[[NDArray[np.intp]], list[Any]] | None = None
     # times and outcomes of each stream's series, and when they were known, if rows may be late
     outcomes: list[tuple[Stamps, Array, Stamps]] | None = None
-    # what each stream hears of its pool: a table, and its horizon there
-    heard: list[tuple[SignalTable, int]] | None = None
-    seeds: list[int] | None = None  # of the coins of each stream
+    seeds: list[int] | None = None  # of the random draws of each stream
+    runs: list[StreamRun | None] | None = None  # if the committee was run already
+    group: Any = None  # runs the committee of the batch if that was not done: a function of runs and of a `Stop`
 
 
 @dataclass
 class StreamResult:
-    """What came of a batch: a row of answers and of the certificate for each of its rows, and the streams after it."""
+    """Results of a batch: a row of answers and of the certificate for each of its rows, and the streams after it."""
 
     answers: Array
     certificate: Array  # holds, promised, miscalibration
     status: NDArray[np.uint8]
     streams: list[Stream | None]
-    incomplete: list[tuple[int, int, int]]  # streams that cannot be replayed: rows in the frame, rows that were played
+    group: GroupState | None = None  # series of the committee after the batch, if it was run with it
+
+
+def runners_of(options: StreamOptions, pools: dict[int, RunnerPool]) -> RunnerPool:
+    """Return the runners of a model, which a thread keeps from batch to batch."""
+    if options.number not in pools:
+        pools[options.number] = RunnerPool(options.shape, options.payoff, options.oracle, options.by_row)
+    return pools[options.number]
+
+
+def prepare_runs(batch: Batch, pool: RunnerPool, stop: Stop = NEVER) -> list[StreamRun | None]:
+    """Match the rows of each stream with those seen before, and put its events in order; None if it has no rows."""
+    runs: list[StreamRun | None] = []
+    for number, before in enumerate(batch.streams):
+        stop.check()
+        empty = batch.starts[number] == batch.starts[number + 1]
+        nothing = empty and (before is None or not len(before.pending))
+        runs.append(None if nothing else StreamRun(pool, batch, number, before))
+    return runs
 
 
 def play_batch(batch: Batch, pools: dict[int, RunnerPool], stop: Stop = NEVER) -> StreamResult:
     """Run the streams of a batch; the runners are kept from one to the next."""
     n, options = len(batch.time), batch.options
     answers, certificate = np.full((n, len(options.shape.outputs)), np.nan), np.full((n, 3), np.nan)
-    result = StreamResult(answers, certificate, np.full(n, Status.NO_FORECAST, dtype=np.uint8), [], [])
-    if options.number not in pools:
-        pools[options.number] = RunnerPool(
-            options.shape, options.payoff, options.oracle, options.by_row, options.pooled
-        )
-    pool = pools[options.number]
-    for number, before in enumerate(batch.streams):
+    result = StreamResult(answers, certificate, np.full(n, Status.NO_FORECAST, dtype=np.uint8), [])
+    pool, runs = runners_of(options, pools), batch.runs
+    if runs is None:
+        runs = prepare_runs(batch, pool, stop)
+        if batch.group is not None:
+            result.group = batch.group([run for run in runs if run is not None], stop)
+    for number, run in enumerate(runs):
         stop.check()
-        if batch.starts[number] == batch.starts[number + 1] and (before is None or not len(before.pending)):
-            result.streams.append(before)
-            continue
-        run = _StreamRun(pool, batch, number, before)
-        if before is not None and options.replay and run.changed():
-            if run.first_new != before.rows:
-                result.incomplete.append((number, run.first_new, before.rows))
-            corrected = run.corrected
-            run = _StreamRun(pool, batch, number, None)
-            run.corrected = corrected
-        if run.idle():
-            result.streams.append(before)
+        if run is None or run.idle:
+            result.streams.append(batch.streams[number] if run is None else run.before)
         else:
-            run.play(stop)
+            run.play(pool, stop)
             result.streams.append(run.stream() if options.remember else None)
-        run.write(result)
+        if run is not None:
+            run.write(result)
+            runs[number] = None
     return result
 
 
 @dataclass
-class _OpenRows:
+class OpenRows:
     """Rows of a stream that are not settled: those that are pending from before, then the new ones."""
 
     at: NDArray[np.intp]  # where they stand in the log
@@ -152,52 +178,56 @@ class _OpenRows:
     point: Array
     low: Array
     high: Array
-    skips: NDArray[np.int64]  # steps of the calendar that are missing before the row, and that were not told
 
-    def after(self, before: _OpenRows) -> _OpenRows:
+    def after(self, before: OpenRows) -> OpenRows:
         """Others, then these."""
         pairs = zip(vars(before).values(), vars(self).values(), strict=True)
-        return _OpenRows(*(np.concatenate(pair) for pair in pairs))
+        return OpenRows(*(np.concatenate(pair) for pair in pairs))
 
 
-class _StreamRun:
-    """One stream of a batch."""
+NO_ROWS: Array = np.empty((0, 0))
+
+
+class StreamRun:
+    """One stream of a batch.
+
+    The committee fills `priors` and, for point forecasts, `bases` (a row for each new forecast), `steps` and `settled`
+    (of all entries), `committee` and `memos`; without one they stay empty, and the prior is the base forecast.
+    """
 
     def __init__(self, pool: RunnerPool, batch: Batch, number: int, before: Stream | None) -> None:
         options = self.options = batch.options
         start, stop = batch.starts[number : number + 2]
-        self.rows = start + np.flatnonzero(batch.there[start:stop])
-        self.before = before
+        there = batch.there[start:stop]
+        self.rows: Any = slice(start, stop) if there.all() else start + np.flatnonzero(there)
+        self.batch, self.before, self.key = batch, before, batch.keys[number]
         self.time, self.cutoff, self.due = (each[self.rows] for each in (batch.time, batch.cutoff, batch.due))
-        self.y = batch.y[self.rows]
+        self.y, self.count = batch.y[self.rows], int(there.sum())
         if options.by_row:
-            low, high = batch.low[self.rows], batch.high[self.rows]
+            self.low, self.high = batch.low[self.rows], batch.high[self.rows]
         else:
-            low, high = (np.full(len(self.rows), side[number]) for side in (batch.low, batch.high))
+            self.low, self.high = (np.broadcast_to(side[number], self.count) for side in (batch.low, batch.high))
         at = start if options.by_row else number
         if before is not None and start == stop:
             # a stream without rows is there for its pending ones
-            self.runner = pool.between(*before.pending[0, [PendingColumn.LOW, PendingColumn.HIGH]])
+            self.between = tuple(before.pending[0, [PendingColumn.LOW, PendingColumn.HIGH]].tolist())
         else:
-            self.runner = pool.between(batch.low[at], batch.high[at])
-        features = None if batch.features is None else [batch.features[i] for i in self.rows.tolist()]
+            self.between = float(batch.low[at]), float(batch.high[at])
         self.outcomes = None if batch.outcomes is None else batch.outcomes[number]
-        self.heard = batch.heard[number] if batch.heard is not None and self.runner.listens else None
         self.seed = None if batch.seeds is None else batch.seeds[number]
-        self.log = np.empty((0, LogColumn.ANSWERS + len(options.shape.outputs))) if before is None else before.log
         self._match()
-        new = slice(self.first_new, None)
-        given = batch.given[self.rows[new]]
-        self.new = self.runner.new(given, low[new], high[new], None if features is None else features[new])
+        self.idle = self._is_idle()
+        self.committee, self.memos, self.priors, self.bases = np.empty(0), NO_ROWS, NO_ROWS, NO_ROWS
+        if not self.idle:
+            self._arrange(pool.between(*self.between))
 
-    # --- what was seen before
+    # --- rows that were seen before
     def _match(self) -> None:
-        """Which rows the stream remembers, and from which on they are new."""
-        n, before = len(self.rows), self.before
+        """Find the rows that the stream remembers, and the first new one."""
+        n, before = self.count, self.before
         self.old = np.full(n, -1, dtype=np.intp)
         self.corrected: NDArray[np.bool_] = np.zeros(n, dtype=bool)
         self.first_new = 0
-        self.came_late = False  # whether a row has an outcome that was given up
         if before is None or not len(before.stamps):
             return
         cutoff, time, _ = before.stamps[-1]
@@ -210,119 +240,57 @@ class _StreamRun:
             self.old[seen] = [places.get(key, -1) for key in keys]
             was, now = before.log[self.old[seen], LogColumn.Y], self.y[seen]
             self.corrected[seen] = (self.old[seen] >= 0) & ~np.isnan(was) & ~np.isnan(now) & (was != now)
-            given_up = before.log[self.old[seen], LogColumn.STATUS] == Status.GIVEN_UP
-            self.came_late = bool(((self.old[seen] >= 0) & given_up & ~np.isnan(now)).any())
 
-    def changed(self) -> bool:
-        """Whether an outcome that was used is another now, or one that was given up is there."""
-        assert self.before is not None
-        serials = self.before.log[self.old[self.corrected], LogColumn.SERIAL]
-        return self.came_late or not np.isin(serials, self.before.pending[:, PendingColumn.SERIAL]).all()
-
-    def idle(self) -> bool:
+    def _is_idle(self) -> bool:
         """Whether there is nothing to play and nothing to settle."""
-        if self.before is None or self.first_new < len(self.rows):
+        if self.before is None or self.first_new < self.count:
             return False
         brought = self.outcomes is not None or bool((~np.isnan(self.y[self.old >= 0])).any())
         return not (brought and len(self.before.pending))
 
-    # --- the play
-    def play(self, stop: Stop) -> None:
-        """Play the new rows, each after the outcomes that it could know."""
-        before, m = self.before, len(self.new.given)
-        played = 0 if before is None else before.rows
-        self.begin, self.played = len(self.log), played + m
-        fresh = np.full((m, self.log.shape[1]), np.nan)
-        fresh[:, LogColumn.SERIAL] = played + np.arange(m)
-        fresh[:, LogColumn.Y] = self.y[self.first_new :]
-        fresh[:, LogColumn.STATUS] = PENDING
-        self.log = np.concatenate((self.log, fresh))
-        self._find_step(played)
-        rows = self.open_rows = self._open_rows()
-        events, lost, given_up = order_of_play(
+    # --- the order of events
+    def _arrange(self, runner: Runner) -> None:
+        """Put the events in order: each new row after the outcomes that it could know."""
+        before = self.before
+        self.begin = 0 if before is None else len(before.log)
+        self.played = self.count - self.first_new + (0 if before is None else before.rows)
+        rows = self.open_rows = self._open_rows(runner)
+        self.events, self.lost, self.given_up = order_of_play(
             Entries(rows.time, rows.cutoff, rows.due, rows.known, ~np.isnan(rows.value)),
             Before() if before is None else before.game.before(),
             at_once=self.options.at_once,
             most=self.options.max_pending,
         )
-        settled, dropped = (events[events[:, 0] == kind, 1] for kind in (SETTLE, DROP))
-        events = with_heard(events, self._heard(events))
-        if self.step:
-            events = with_skips(events, rows.skips)
-        points = rows.point if self.options.shape.kind == "point" else np.empty(0)
-        signals = NO_SIGNALS if self.heard is None else self.heard[0].rows
-        game = None if before is None else before.game
-        self.run = self.runner.resume(game, self.new, rows.value, points, events, signals, self.seed)
-        if played < 2:
-            self.runner.presume_seasons(seasons_of(self.step))
-        self.run.play(events, stop)
-        fresh = self.log[self.begin :]
-        fresh[:, LogColumn.HOLDS : LogColumn.MISCALIBRATION] = self.run.outputs.round_log[:, HOLDS : PROMISED + 1]
-        fresh[:, LogColumn.ANSWERS :] = self.runner.answers(self.run, self.new)
-        self._settle(settled)
-        self.log[rows.at[dropped], LogColumn.STATUS] = OUTSIDE
-        self.log[rows.at[lost], LogColumn.STATUS] = Status.LOST
-        self.log[rows.at[given_up], LogColumn.STATUS] = Status.GIVEN_UP
-        self._look_ahead()
+        self.steps, self.settled = np.zeros(len(rows.time), dtype=np.int64), np.zeros(len(rows.time), dtype=bool)
+        if before is not None:
+            self.steps[: self.pending] = before.pending[:, PendingColumn.STEP]
+            self.settled[: self.pending] = before.pending[:, PendingColumn.SETTLED] > 0.0
 
-    def _find_step(self, played: int) -> None:
-        """The step of the calendar, from the first two times of the stream: how a frame is cut does not change it."""
-        self.step = 0 if self.before is None else self.before.step
-        if not (self.options.dated and played < 2 <= self.played and self.runner.has_seasons):
-            return
-        times = self.time[self.first_new :]
-        if self.before is not None:
-            times = np.concatenate((self.before.stamps[:, 1], times))
-        step = int(times[1] - times[0])
-        self.step = step if seasons_of(step) else 0
+    @property
+    def pending(self) -> int:
+        """Number of entries that are pending from before."""
+        return 0 if self.before is None else len(self.before.pending)
 
-    def _skips(self) -> NDArray[np.int64]:
-        """How many steps of the calendar are missing before each new row; more than a season can be are as many."""
-        times = self.time[self.first_new :]
-        if not self.step or not len(times):
-            return np.zeros(len(times), dtype=np.int64)
-        last = times[:1] - self.step if self.before is None else self.before.stamps[-1:, 1]
-        return np.clip(steps_between(np.concatenate((last, times)), self.step) - 1, 0, LONGEST_SEASON)
+    def new_rows(self) -> NDArray[np.intp]:
+        """Rows of the frame with new forecasts."""
+        return self.batch.rows[self.rows][self.first_new :]
 
-    def _heard(self, events: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The row of the signals that is heard at each event: a forecast hears what was known when it was issued.
-
-        So does an outcome with the forecast that it comes before; or what was known with it, if that is at once.
-        """
-        if self.heard is None or not len(events):
-            return np.full(len(events), -1, dtype=np.int64)
-        table, horizon = self.heard
-        rows, entries = self.open_rows, events[:, 1]
-        predicts = events[:, 0] == PREDICT
-        if self.options.at_once:
-            due = rows.due[entries]
-            if table.begun:
-                due = np.maximum(due, table.stamps[0])
-            before = np.searchsorted(table.stamps, rows.cutoff[entries], side="left")
-            by = np.searchsorted(table.stamps, due, side="right")
-            return table.heard(np.where(predicts, before, by) - 1, horizon)
-        at = np.searchsorted(table.stamps, rows.cutoff[entries], side="right") - 1
-        following = np.minimum.accumulate(np.where(predicts, np.arange(len(events)), len(events))[::-1])[::-1]
-        at = np.append(at, len(table.stamps) - 1)[following]
-        return table.heard(at, horizon)
-
-    def _settle(self, entries: NDArray[np.int64]) -> None:
-        at = self.open_rows.at[entries]
-        self.log[at, LogColumn.STATUS] = OK
-        self.log[at, LogColumn.MISCALIBRATION] = self.run.outputs.settled[entries]
-
-    def _open_rows(self) -> _OpenRows:
+    def _open_rows(self, runner: Runner) -> OpenRows:
         """All rows that are open, with the outcomes that have come."""
         new, before = slice(self.first_new, None), self.before
-        low, high, y = self.new.low, self.new.high, self.y[new]
-        value = self.runner.outcomes(y, self.new.units, self.options.clip)
-        points = self.runner.points(self.new) if self.options.shape.kind == "point" else np.full(len(y), np.nan)
+        low, high, y = self.low[new], self.high[new], self.y[new]
+        units = runner.units(low, high)
+        value = runner.outcomes(y, units, self.options.clip)
+        points = np.broadcast_to(np.nan, len(y))
+        if self.options.shape.kind == "point":
+            points = runner.points(self.batch.given(self.new_rows()), units)
         at = self.begin + np.arange(len(y))
         stamps = self.time[new], self.cutoff[new], self.due[new]
-        fresh = _OpenRows(at, *stamps, value, ~np.isnan(y), points, low, high, self._skips())
+        fresh = OpenRows(at, *stamps, value, ~np.isnan(y), points, low, high)
+        self.came: tuple[Any, Any] = (np.empty(0, dtype=np.intp), np.empty(0))
         if before is None or not len(before.pending):
             return fresh
-        serial, point, value, low, high, skips = before.pending.T
+        serial, point, value, low, high, _, _ = before.pending.T
         order = np.argsort(before.log[:, LogColumn.SERIAL])
         at = order[np.searchsorted(before.log[order, LogColumn.SERIAL], serial)]
         y, due = np.full(len(before.log), np.nan), before.stamps[:, 2].copy()
@@ -336,18 +304,59 @@ class _StreamRun:
             place = np.minimum(np.searchsorted(times, time), len(times) - 1)
             found = np.isnan(y) & (times[place] == time)
             y, due = np.where(found, outcomes[place], y), np.where(found, known_at[place], due)
-        came = ~np.isnan(y) & (y != self.log[at, LogColumn.Y])
-        # the status that an outcome had before it changed no longer counts
-        self.log[at[came], LogColumn.Y], self.log[at[came], LogColumn.STATUS] = y[came], PENDING
-        value = np.where(came, self.runner.outcomes(y, self.runner.units(low, high), self.options.clip), value)
-        known = ~np.isnan(self.log[at, LogColumn.Y])
-        skips = skips.astype(np.int64)
-        return fresh.after(_OpenRows(at, time, cutoff, due, value, known, point, low, high, skips))
+        was = before.log[at, LogColumn.Y]
+        came = ~np.isnan(y) & (y != was)
+        self.came = at[came], y[came]
+        value = np.where(came, runner.outcomes(y, runner.units(low, high), self.options.clip), value)
+        return fresh.after(OpenRows(at, time, cutoff, due, value, came | ~np.isnan(was), point, low, high))
+
+    # --- the run
+    def play(self, pool: RunnerPool, stop: Stop) -> None:
+        """Run the events."""
+        before, rows, events = self.before, self.open_rows, self.events
+        runner, new = pool.between(*self.between), slice(self.first_new, None)
+        given, features = self.batch.given(self.new_rows()), None
+        if self.batch.features is not None:
+            features = self.batch.features(self.new_rows())
+        forecasts = runner.new(given, self.low[new], self.high[new], features)
+        experts = self.bases if self.options.shape.kind == "point" else runner.experts(forecasts)
+        priors = self.priors if len(self.priors) else experts
+        game = None if before is None else before.game
+        self.run = runner.resume(game, forecasts, rows.value, events, experts, priors, self.seed)
+        self.run.play(events, stop)
+        self.log = self._new_log(runner, forecasts)
+        settled, dropped = (events[events[:, 0] == kind, 1] for kind in (SETTLE, DROP))
+        self._settle(settled)
+        self.log[rows.at[dropped], LogColumn.STATUS] = OUTSIDE
+        self.log[rows.at[self.lost], LogColumn.STATUS] = Status.LOST
+        self.log[rows.at[self.given_up], LogColumn.STATUS] = Status.GIVEN_UP
+        self._look_ahead()
+
+    def _new_log(self, runner: Runner, forecasts: NewForecasts) -> Array:
+        """The remembered rows, with the outcomes that came, then the new ones with their answers."""
+        before, m = self.before, len(forecasts.given)
+        log = np.full((self.begin + m, LogColumn.ANSWERS + len(self.options.shape.outputs)), np.nan)
+        if before is not None:
+            log[: self.begin] = before.log
+            # the status that an outcome had before it changed no longer counts
+            log[self.came[0], LogColumn.Y], log[self.came[0], LogColumn.STATUS] = self.came[1], PENDING
+        fresh = log[self.begin :]
+        fresh[:, LogColumn.SERIAL] = self.played - m + np.arange(m)
+        fresh[:, LogColumn.Y] = self.y[self.first_new :]
+        fresh[:, LogColumn.STATUS] = PENDING
+        fresh[:, LogColumn.HOLDS : LogColumn.MISCALIBRATION] = self.run.outputs.round_log[:, HOLDS : PROMISED + 1]
+        fresh[:, LogColumn.ANSWERS :] = runner.answers(self.run, forecasts)
+        return log
+
+    def _settle(self, entries: NDArray[np.int64]) -> None:
+        at = self.open_rows.at[entries]
+        self.log[at, LogColumn.STATUS] = OK
+        self.log[at, LogColumn.MISCALIBRATION] = self.run.outputs.settled[entries]
 
     def _look_ahead(self) -> None:
-        """The miscalibration after outcomes that are known, but that no forecast could know yet.
+        """Find the miscalibration after outcomes that are known, but that no forecast could know yet.
 
-        They are settled as they will be, and then the game is put back to where it was.
+        They are settled as they will be, and then the recalibrator is put back to where it was.
         """
         rows = self.open_rows
         held = self.run.pending[rows.known[self.run.pending]]
@@ -360,26 +369,27 @@ class _StreamRun:
         self.run.look_ahead(events_of([SETTLE] * len(held), held.tolist()))
         self._settle(held)
 
-    # --- what came of it
+    # --- results
     def write(self, result: StreamResult) -> None:
-        """Write down what came of each row of the frame."""
+        """Write the answers and the status of each row of the frame."""
         seen = self.old >= 0
-        answered = (np.arange(len(self.rows)) >= self.first_new) | seen
-        places = np.where(seen, self.old, len(self.log) - len(self.rows) + np.arange(len(self.rows)))
-        log = self.log[places[answered]]
-        rows = self.rows[answered]
-        result.answers[rows] = log[:, LogColumn.ANSWERS :]
-        result.certificate[rows] = log[:, LogColumn.HOLDS : LogColumn.ANSWERS]
-        status = np.full(len(self.rows), LATE, dtype=np.uint8)
+        log = self.before.log if self.idle and self.before is not None else self.log
+        answered = (np.arange(self.count) >= self.first_new) | seen
+        places = np.where(seen, self.old, len(log) - self.count + np.arange(self.count))
+        log = log[places[answered]]
+        rows = np.arange(self.rows.start, self.rows.stop) if isinstance(self.rows, slice) else self.rows
+        result.answers[rows[answered]] = log[:, LogColumn.ANSWERS :]
+        result.certificate[rows[answered]] = log[:, LogColumn.HOLDS : LogColumn.ANSWERS]
+        status = np.full(self.count, LATE, dtype=np.uint8)
         status[answered] = log[:, LogColumn.STATUS]
         if self.before is not None:
-            was = np.full(len(self.rows), PENDING)
+            was = np.full(self.count, PENDING)
             was[seen] = self.before.log[self.old[seen], LogColumn.STATUS]
             status[(was == OK) & (status == OK)] = Status.SEEN
         status[self.corrected] = Status.CORRECTED
         # no row says by its status whether later outcomes came
         status[(status == Status.GIVEN_UP) & np.isnan(self.y)] = PENDING
-        result.status[self.rows] = status
+        result.status[rows] = status
 
     def stream(self) -> Stream:
         """The stream after the batch."""
@@ -393,6 +403,7 @@ class _StreamRun:
         keep[-self.options.remember :] = True
         keep[rows.at[entries]] = True
         serial = self.log[rows.at[entries], LogColumn.SERIAL]
-        columns = (rows.point, rows.value, rows.low, rows.high, rows.skips)
+        columns = (rows.point, rows.value, rows.low, rows.high, self.steps, self.settled)
         pending = np.column_stack((serial, *(column[entries] for column in columns)))
-        return Stream(self.run.state(), pending, stamps[keep], self.log[keep], self.played, self.step)
+        state = self.run.state()
+        return Stream(state, pending, stamps[keep], self.log[keep], self.played, self.committee, self.memos)

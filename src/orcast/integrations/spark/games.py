@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
@@ -25,11 +25,13 @@ from orcast.packed import PackedRounds, record_fields
 from orcast.panel.calendar import seasons_of
 from orcast.panel.columns import Form
 from orcast.panel.experts import ForecastShape, rows_with_forecast
-from orcast.panel.runner import NewForecasts, Runner, RunnerPool, RunState, events_of, with_heard
+from orcast.panel.groups import LoneState, plan_of, run_alone
+from orcast.panel.runner import CompiledRun, NewForecasts, PythonRun, Runner, RunnerPool, RunState, events_of
 from orcast.panel.statuses import Status
 from orcast.payoffs import Payoff
 from orcast.persistence import UNREADABLE, unusable
 from orcast.serialise import features_from_json, features_to_json
+from orcast.spaces import OrderedSpace
 
 Array = NDArray[np.float64]
 Time = int | float
@@ -145,6 +147,29 @@ def refusal_text(reason: Exception) -> str:
     return re.sub(r" in row \d+$", "", text)
 
 
+def _resumed(
+    runner: Runner,
+    game: RunState | None,
+    committee: LoneState | None,
+    new: NewForecasts,
+    values: Array,
+    events: NDArray[np.int64],
+    points: list[float],
+    seasons: Sequence[int] = (),
+) -> tuple[CompiledRun | PythonRun, LoneState | None]:
+    """Run the committee of a game, where it has one, and let the game go on with what comes of it."""
+    space, experts = runner.space, runner.experts(new)
+    if not isinstance(space, OrderedSpace):
+        return runner.resume(game, new, values, events, experts, experts), None
+    more: dict[str, Any] = {}
+    if runner.shape.kind == "point":
+        experts = np.empty((len(new.given), len(space.levels)))
+        more = {"points": np.array(points), "spreads": runner.first_spreads(new)}
+    issued = 0 if game is None else game.before().rounds
+    priors, committee = run_alone(committee, space, values, experts, events, issued=issued, seasons=seasons, **more)
+    return runner.resume(game, new, values, events, experts, priors), committee
+
+
 # --- games
 
 MAGIC = b"ORC1"
@@ -225,6 +250,7 @@ class Games:
         self._state = state
         self.rounds: dict[str, SeriesRound] = {}
         self.games: list[RunState | None] = [None] * len(self.options.forms)
+        self.committees: list[LoneState | None] = [None] * len(self.options.forms)
         self.pending: list[dict[str, float]] = [{} for _ in self.options.forms]  # points, if there are, by id
         self.forgotten: Time | None = None
         self.bounds: tuple[float, float] | None = None  # that are not those of rows
@@ -276,7 +302,8 @@ class Games:
         for number in np.flatnonzero(event.there).tolist():
             runner = self.options.runner(number, event.low, event.high)
             new, first = forecasts_of(runner, [event], number), events_of([PREDICT], [0])
-            runner.resume(None, new, np.full(1, np.nan), runner.points(new), first).play(first)
+            points = runner.points(new.given, new.units).tolist()
+            _resumed(runner, None, None, new, np.full(1, np.nan), first, points)[0].play(first)
 
     def _played(self, events: list[Event]) -> list[SeriesAnswer]:
         """Play events, and write the state after them."""
@@ -348,7 +375,8 @@ class Games:
             plan.runner = runner = options.runner(number, event.low, event.high)
             plan.pending[event.id] = entry = len(plan.points)
             point = options.shapes[number].kind == "point"
-            plan.points.append(float(runner.points(forecasts_of(runner, [event], number))[0]) if point else np.nan)
+            new = forecasts_of(runner, [event], number)
+            plan.points.append(float(runner.points(new.given, new.units)[0]) if point else np.nan)
             plan.events.append((PREDICT, entry))
             plan.new.append((fresh, event))
         return fresh
@@ -412,10 +440,11 @@ class Games:
         for entry, (_, value) in plan.settled.items():
             values[entry] = value
         new = forecasts_of(runner, [event for _, event in plan.new], number)
-        events = with_heard(np.array(plan.events, dtype=np.int64), -1)
-        run = runner.resume(self.games[number], new, values, self._points(number, plan.points), events)
-        if plan.step is not None and self.options.tick:
-            runner.presume_seasons(seasons_of(int(plan.step * self.options.tick)))
+        events = np.array(plan.events, dtype=np.int64)
+        step = 0 if plan.step is None else int(plan.step * self.options.tick)
+        run, self.committees[number] = _resumed(
+            runner, self.games[number], self.committees[number], new, values, events, plan.points, seasons_of(step)
+        )
         run.play(events)
         answers = runner.answers(run, new)
         if np.isnan(answers).any():
@@ -431,19 +460,22 @@ class Games:
         self.pending[number] = {ids[entry]: plan.points[entry] for entry in run.pending.tolist()}
         self._check(number, runner)
 
-    def _points(self, number: int, points: Iterable[float]) -> Array:
-        return np.array(list(points)) if self.options.shapes[number].kind == "point" else np.empty(0)
-
     def _check(self, number: int, runner: Runner) -> None:
-        """A game must be such that it can go on: its numbers are finite, or else it is tried."""
+        """Refuse a state that cannot go on: its numbers are finite, or else it is tried."""
         game, pending = self.games[number], self.pending[number]
         assert game is not None
         if np.isfinite(game.memory).all() and np.isfinite(game.rounds.records).all():
             return
-        points = self._points(number, pending.values())
+        new, none = forecasts_of(runner, [], number), events_of([], [])
         try:
-            runner.resume(
-                game, forecasts_of(runner, [], number), np.full(len(pending), np.nan), points, events_of([], [])
+            _resumed(
+                runner,
+                game,
+                self.committees[number],
+                new,
+                np.full(len(pending), np.nan),
+                none,
+                list(pending.values()),
             )
         except ValueError as reason:
             raise ValueError(f"expected an event after which a game can go on, got {str(reason)!r}") from None
@@ -458,17 +490,20 @@ class Games:
         parts = [np.array([[each.low, each.high, each.y] for each in rounds], dtype=np.float64)]
         parts += [each.models for each in rounds]
         models: list[Any] = []
-        for game, pending in zip(self.games, self.pending, strict=True):
+        for game, committee, pending in zip(self.games, self.committees, self.pending, strict=True):
             if game is None:
                 models.append(None)
                 continue
             packed, features = game.rounds, None
             if any(each is not None for each in packed.features):
                 features = [features_to_json(each) for each in packed.features]
-            numbers = np.concatenate((packed.counters, game.errors, game.memory))
+            numbers = np.concatenate((packed.counters, game.memory))
             width = packed.records.shape[1] if len(pending) else 0
-            models.append([len(numbers), game.sizes, packed.fields, width, list(pending), features])
+            models.append(
+                [len(numbers), game.sizes, packed.fields, width, list(pending), features, committee is not None]
+            )
             parts += [numbers, packed.issued, np.array(list(pending.values())), packed.records]
+            parts += [] if committee is None else list(committee)
         header = {
             "ids": [each.id for each in rounds],
             "times": [each.time for each in rounds],
@@ -521,11 +556,15 @@ class Games:
         for number, model in enumerate(header["models"]):
             if model is None:
                 continue
-            length, sizes, fields, width, ids, features = model
+            length, sizes, fields, width, ids, features, corrected = model
             game, issued, points = cut(length), cut(len(ids)), cut(len(ids)).tolist()
             own = [None] * len(ids) if features is None else [features_from_json(each) for each in features]
             packed = PackedRounds(game[:3], record_fields(fields), cut(len(ids), width), issued, own)
-            self.games[number] = RunState(packed, game[3:5], game[5:], None if sizes is None else tuple(sizes))
+            self.games[number] = RunState(packed, game[3:], None if sizes is None else tuple(sizes))
+            if corrected:
+                plan = plan_of(False, True)
+                rows = cut(plan.stream_size), cut(plan.series_size), cut(len(ids), plan.memo_size)
+                self.committees[number] = LoneState(*rows)
             self.pending[number] = dict(zip(ids, points, strict=True))
         if at != len(numbers):
             raise ValueError(f"expected a state of {at} numbers, got {len(numbers)}")
