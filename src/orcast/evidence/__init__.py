@@ -22,7 +22,7 @@ from orcast.evidence.diagnostics import (
     rolling,
 )
 from orcast.evidence.frames import collect
-from orcast.evidence.references import Reference, ReferenceScore, reference_scores, references
+from orcast.evidence.references import ReferenceScore, reference_scores
 from orcast.evidence.statistics import band, coverage, error, inside, interval_band, level_band, main_share, width
 from orcast.evidence.tables import Change, GroupTable, SeriesTable, by_group, by_horizon, by_series
 from orcast.evidence.verdict import action, effective_size, faults, headline, verdict
@@ -36,7 +36,6 @@ __all__ = [
     "Grouping",
     "GuaranteeCheck",
     "Histogram",
-    "Reference",
     "ReferenceScore",
     "Reliability",
     "Rolling",
@@ -62,7 +61,6 @@ __all__ = [
     "main_share",
     "pit",
     "reference_scores",
-    "references",
     "reliability",
     "rolling",
     "verdict",

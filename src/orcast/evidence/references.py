@@ -35,21 +35,17 @@ Candidate = tuple[str, NDArray[np.bool_], Callable[[Places], Matrix]]
 
 
 @dataclass(frozen=True, eq=False)
-class Reference:
-    """Loss of a simple forecast in each row, nan where too few outcomes were known."""
-
-    name: str
-    loss: Vector
-
-
-@dataclass(frozen=True)
 class ReferenceScore:
-    """Loss of a reference on the `rows` that have one, and the change from it to the forecasts of each side."""
+    """Loss of a reference in each row, nan where too few outcomes were known, and the change from it to each side."""
 
     name: str
-    rows: int
-    loss: float
+    losses: Vector
     changes: dict[str, Difference]
+
+    @property
+    def loss(self) -> float:
+        """Mean loss."""
+        return float(np.nanmean(self.losses))
 
     def gain(self, side: str) -> float:
         """Relative change of the loss from the reference to a side."""
@@ -58,53 +54,47 @@ class ReferenceScore:
 
 @computed_once
 def reference_scores(evidence: Evidence) -> list[ReferenceScore]:
-    """Losses of the references on the same rows, the best so far first.
-
-    >>> walk = np.cumsum(np.random.default_rng(0).normal(size=300))
-    >>> found = reference_scores(Evidence.of([[-9.0, 9.0]] * 300, walk, levels=[0.05, 0.95]))
-    >>> found[0].name, found[0].rows, found[0].gain("before") > 0.0
-    ('the last known outcome', 294, True)
-    """
-    found = []
-    for reference in references(evidence):
-        rows = np.flatnonzero(np.isfinite(reference.loss))
-        if rows.size:
-            changes = {side: compare(evidence, reference.loss, loss(evidence, side), rows) for side in evidence.sides}
-            found.append(ReferenceScore(reference.name, rows.size, float(reference.loss[rows].mean()), changes))
-    return found
-
-
-@computed_once
-def references(evidence: Evidence) -> tuple[Reference, ...]:
-    """References at the same information: the best so far first, then those that it chooses from.
+    """References at the same information: the best so far, then those that it chooses from, on the same rows.
 
     A seasonal reference is the last known outcome where no season before is known.
 
-    >>> found = references(Evidence.of([0.5] * 4, [0, 1, 1, 1]))
-    >>> found[0].name, found[0].loss.round(2)
+    >>> found = reference_scores(Evidence.of([0.5] * 4, [0, 1, 1, 1]))
+    >>> found[0].name, found[0].losses.round(2)
     ('the frequency so far', array([0.25, 0.56, 0.25, 0.14]))
     """
     if not evidence.rows or (evidence.known is None and evidence.horizon is not None):
-        return ()
+        return []
     table, rows = evidence.known or _one_step(evidence)
-    found = list(_scored(evidence, table, rows))
-    if len(found) == 1:
-        return tuple(found)
+    losses = dict(_losses(evidence, table, rows))
+    first = next(iter(losses))
+    there = np.flatnonzero(np.isfinite(losses[first]))
+    if not there.size:
+        return []
+    name, best = _best(table, rows, losses)
+    # where the first one stands in for most rows, a reference shows nothing of its own
+    shown = {k: v for k, v in losses.items() if k == first or 2 * np.count_nonzero(v != losses[first]) > v.size}
+    return [
+        ReferenceScore(k, v, {side: compare(evidence, v, loss(evidence, side), there) for side in evidence.sides})
+        for k, v in ({name: best} | shown).items()
+    ]
+
+
+def _best(table: OutcomeTable, rows: Any, losses: dict[str, Vector]) -> tuple[str, Vector]:
+    """Name and losses of the candidate that led when each row was issued."""
+    names, columns = list(losses), list(losses.values())
     gaps = np.full(table.y.size, np.nan)
     ranked = []
-    for each in found:
-        gaps[rows] = each.loss - found[0].loss
-        least, place = table.information.past_windows(gaps, _clear_gap)
-        ranked.append(least[:, 0])
+    for column in columns:
+        gaps[rows] = column - columns[0]
+        sums, place = table.information.past_windows(gaps, _clear_gap)
+        ranked.append(sums[:, 0])
     leader = np.append(np.argmin(ranked, axis=0), 0)[place][rows]
-    best = np.choose(leader, [each.loss for each in found])
-    chosen = np.bincount(leader[np.isfinite(best)], minlength=len(found))
-    name = found[int(chosen.argmax())].name
+    best = np.choose(leader, columns)
+    chosen = np.bincount(leader[np.isfinite(best)], minlength=len(names))
+    name = names[int(chosen.argmax())]
     if np.count_nonzero(chosen) > 1:
         name = f"the best reference so far ({name} in {min(chosen.max() / chosen.sum(), 0.99):.0%} of the rows)"
-    # where the first one stands in for most rows, a reference shows nothing of its own
-    rest = [found[0], *(each for each in found[1:] if 2 * np.count_nonzero(each.loss != found[0].loss) > best.size)]
-    return Reference(name, best), *(each for each in rest if each.name != name)
+    return name, best
 
 
 def _clear_gap(gaps: Matrix) -> Matrix:
@@ -121,7 +111,7 @@ def _one_step(evidence: Evidence) -> tuple[OutcomeTable, Places]:
     return OutcomeTable.of(information, evidence.y[order]), np.argsort(order, kind="stable")
 
 
-def _scored(evidence: Evidence, table: OutcomeTable, rows: Any) -> Iterator[Reference]:
+def _losses(evidence: Evidence, table: OutcomeTable, rows: Any) -> Iterator[tuple[str, Vector]]:
     """Losses of the candidates; the first one stands in where another has no forecast."""
     quantiles = evidence.kind == "quantiles"
     of_row = np.arange(table.y.size)[rows]
@@ -136,7 +126,7 @@ def _scored(evidence: Evidence, table: OutcomeTable, rows: Any) -> Iterator[Refe
                 np.clip(p, evidence.low[at, None], evidence.high[at, None], out=p)
             losses[at] = score(evidence, p, at)
         first = losses if first is None else first
-        yield Reference(name, losses)
+        yield name, losses
 
 
 def _centres(evidence: Evidence, table: OutcomeTable) -> Iterator[Candidate]:

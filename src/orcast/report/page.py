@@ -246,7 +246,7 @@ def _numbers(evidence: Evidence) -> str:
     add("Calibration error", number, lambda side: facts.error(evidence, side), limit)
     add(f"Mean {loss_name(evidence)}", number, lambda side: float(facts.loss(evidence, side).mean()))
     for each in facts.reference_scores(evidence):
-        label = f"Loss against {each.name} ({number(each.loss)}, {count(each.rows, 'row')})"
+        label = f"Loss against {number(each.loss)} of {each.name}"
         add(label, lambda gain: percent(gain, sign=True), each.gain)
     return "<h3>Numbers</h3>" + _table(["", "Base forecast", "Recalibrated", "By chance"], rows, "Numbers")
 
