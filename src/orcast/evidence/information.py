@@ -96,23 +96,10 @@ class Information:
         return np.asarray(PER_ABSOLUTE * mean)
 
     def past_windows(self, values: Vector, summary: Callable[[Matrix], Matrix]) -> tuple[Matrix, Places]:
-        """Summaries of the last values of the same series and horizon that each row knew.
+        """Summaries of the last values of the same series and horizon that each row knew, and the place of each row's.
 
-        Parameters
-        ----------
-        values : array
-            Value of each row, nan where there is none.
-        summary : callable
-            Function of windows, one a row, filled with nan in front.
-
-        Returns
-        -------
-        table, place : array, array of int
-            Summaries, and that of each row; -1 with fewer than `FEWEST` values.
-
-        Notes
-        -----
-        A window has at most `WINDOW` values.  It is renewed whenever they are an eighth more, or 32.
+        `summary` takes windows, one a row, of at most `WINDOW` values with nan in front.  A window is renewed whenever
+        there are an eighth more values, or 32.  The place is -1 with fewer than `FEWEST` values.
         """
         order, start, end = self._past
         there = np.isfinite(values[order])
