@@ -41,6 +41,12 @@ class Grouping:
     codes: Places
     labels: tuple[str, ...]
 
+    @classmethod
+    def of_horizon(cls, horizon: Vector) -> Grouping:
+        """Rows by their horizon."""
+        steps, codes = np.unique(horizon, return_inverse=True)
+        return cls("horizon", codes, tuple(f"{step:.12g}" for step in steps))
+
 
 @dataclass(frozen=True, eq=False)
 class Evidence:

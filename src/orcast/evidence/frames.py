@@ -150,8 +150,7 @@ class _EvidenceRows:
     def grouping(self, name: Any) -> Grouping:
         """Rows by a column, by their horizon, or by a part of their time."""
         if name in ("horizon", self.layout.horizon):
-            steps, codes = np.unique(self.information.horizon, return_inverse=True)
-            return Grouping("horizon", codes, tuple(f"{step:.12g}" for step in steps))
+            return Grouping.of_horizon(self.information.horizon)
         if name not in self.table.reading.columns:
             return time_groups(str(name), self.time)
         values = self.table.column(name).to_list()

@@ -241,10 +241,7 @@ class Width(_IntervalMean):
 
         mean_t ( q_{(1 + level)/2} - q_{(1 - level)/2} )
 
-    References
-    ----------
-    Gneiting, Balabdaoui and Raftery (2007), "Probabilistic forecasts, calibration and sharpness", Journal of the Royal
-    Statistical Society B 69.
+    See `Coverage`; Gneiting, Balabdaoui and Raftery (2007).
 
     Examples
     --------
