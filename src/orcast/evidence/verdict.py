@@ -316,7 +316,10 @@ def _accuracy(evidence: Evidence) -> str:
         change = _relative(found) if evidence.timed else _up_to(found)
         parts.append(f"recalibrated {found.after:.4g} ({change})")
     known = "" if evidence.timed else " (if known by then)"
-    parts += [f"{each.name} {each.loss:.4g}{known}" for each in reference_scores(evidence)[:1]]
+    for best in reference_scores(evidence)[:1]:
+        base, there = loss(evidence, "before").mean(), best.changes["before"].after
+        where = f", in rows where base forecasts have {there:.4g}" if abs(there - base) > NEGLIGIBLE * base else ""
+        parts.append(f"{best.name} {best.loss:.4g}{known}{where}")
     return f"{name[0].upper()}{name[1:]}: {', '.join(parts)}."
 
 
