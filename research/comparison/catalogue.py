@@ -93,14 +93,14 @@ def _stored(given: str | Path | None) -> list[Entry]:
     return found
 
 
-def stored_stream(path: str) -> Stream:
+def stored_stream(path: str, most: int | None = MOST) -> Stream:
     """Stream of a file with one-step forecasts: quantiles `q` or probabilities `p`, `y`, `issue`, `reveal`, `note`.
 
     Quantiles are at even levels, 99 of them at 0.01 to 0.99, with bounds `lo` and `hi`.
     """
     with np.load(path) as stored:
         binary = "p" in stored
-        kept = slice(0, MOST)
+        kept = slice(0, most)
         expert = np.asarray(stored["p" if binary else "q"][kept], dtype=np.float64)
         return Stream(
             name=f"yardstick, {Path(path).stem}",

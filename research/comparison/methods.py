@@ -105,40 +105,25 @@ def frame(stream: Stream) -> Run | None:
         return None
     import polars as pl
 
-    from orcast.panel import recalibrate
+    from orcast import recalibrate
 
-    # rows of a series that were issued together get consecutive times
-    rank = _rank(stream)
-    step = int(rank.max()) + 2
     names = [f"q{level:g}" for level in stream.levels.tolist()]
-    ones = np.zeros(stream.rows, dtype=np.int64)
+    times = {"ds": stream.known, "cutoff": stream.issued}  # an outcome is known at the time that it is about
+    if stream.clock:
+        times = {name: t.astype(f"M8[{stream.clock}]").astype("M8[us]") for name, t in times.items()}
     table = pl.DataFrame(
         {
-            "unique_id": ones if stream.series is None else stream.series,
-            "horizon": ones + 1 if stream.horizon is None else stream.horizon,
-            "ds": step * stream.issued + 1 + rank,
-            "cutoff": step * stream.issued,
-            "known": step * stream.known,
+            "unique_id": np.zeros(stream.rows, np.int64) if stream.series is None else stream.series,
             "y": stream.y,
+            **times,
             **{name: stream.base[:, i] for i, name in enumerate(names)},
         }
     )
     ends = {name: end for name, end in (("low", stream.low), ("high", stream.high)) if np.isfinite(end)}
     begin = time.process_time()
-    out = recalibrate(table, known="known", low=ends.get("low"), high=ends.get("high"), workers=1)
+    out = recalibrate(table, low=ends.get("low"), high=ends.get("high"), workers=1)
     issued: Array = out.select([f"orcast_{name}" for name in names]).to_numpy().astype(np.float64)
     return Run(issued, stream.y, (time.process_time() - begin) / stream.rows)
-
-
-def _rank(stream: Stream) -> Any:
-    """Place of each row among those of its series that were issued with it."""
-    series = np.zeros(stream.rows, np.int64) if stream.series is None else stream.series
-    order = np.lexsort((np.arange(stream.rows), stream.issued, series))
-    same = np.append(False, (np.diff(series[order]) == 0) & (np.diff(stream.issued[order]) == 0))
-    start = np.maximum.accumulate(np.where(same, 0, np.arange(stream.rows)))
-    rank = np.empty(stream.rows, dtype=np.int64)
-    rank[order] = np.arange(stream.rows) - start
-    return rank
 
 
 # --- references and rivals ---

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
-KINDS = ("one-step", "day-ahead", "weekly-late", "binary", "ensembles", "several experts", "adversarial")
+KINDS = ("one-step", "day-ahead", "weekly-late", "multi-step", "binary", "ensembles", "several experts", "adversarial")
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +28,7 @@ class Stream:
     series, horizon : rows with the same values of both are one group, which a rival forecasts by itself.
     members : members of the ensemble, where the expert is one.
     adversary : makes the object that chooses outcomes from issued forecasts; `y` is then used only for bounds.
+    clock : unit of the times since 1970, "h" or "D"; "" is a clock without a calendar.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Stream:
     horizon: Whole | None = None
     members: Array | None = None
     adversary: Callable[[], Any] | None = None
+    clock: str = ""
 
     def __post_init__(self) -> None:
         shape = (self.rows, self.levels.size) if self.levels.size else (self.rows,)
