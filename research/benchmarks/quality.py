@@ -28,7 +28,7 @@ from research.learners import Naive, Task
 from research.output import geometric_mean, mean, optional
 
 TITLE = "Quality: default settings"
-RIVALS = ("ACI", "DtACI", "conformal PID", "MultiQT")
+RIVALS = ("ACI", "DtACI", "conformal PID", "MultiQT", "NexCP", "AgACI", "AcMCP", "laplace portfolio")
 EVENT_RIVALS = ("online Platt", "online beta", "TOPS", "histogram binning")
 LAST, SEASON = "last value", "season before"
 ERRORS = 500  # errors that give the quantiles of a reference
@@ -512,7 +512,7 @@ def _shipped(quick: bool) -> Lines:
                        t, t + 1, made_by.low, made_by.high)
             )  # fmt: skip
     streams = [first(stream, quick) for stream in streams]
-    found = Compared.of(streams, rivals=RIVALS[:2])
+    found = Compared.of(streams, rivals=("DtACI", "laplace portfolio"))
     case = f"shipped, {len(streams)} streams"
     yield found.line(case, RATIO, ratio, average=geometric_mean)
     yield from _coverage(found, case)

@@ -32,6 +32,7 @@ OWN = "known outcomes of its own series and horizon"
 POOLED = "known outcomes of its own series and horizon, and of the others of a panel"
 MEMBERS = f"the members of the ensemble, and {OWN}"
 SEVERAL = f"all experts, and {OWN}"
+OUTCOMES_ONLY = f"{OWN}; no base forecast"
 LAST_ONLY = "the last known outcome and the changes before it; no base forecast"
 
 STEP = 0.05  # step of gradient equilibrium, as a share of the range of the first base forecast
@@ -167,6 +168,7 @@ def _event(name: str, reference: str, rival: Callable[[], Any]) -> Method:
 
 
 _ANGELOPOULOS = "Angelopoulos, Candes and Tibshirani 2023"
+_COTTON = "after the package skaters of P. Cotton"
 _KULESHOV = "Kuleshov, Fenner and Ermon 2018"
 _EXPERTS: dict[str, Any] = {"several": True, "only": "several experts", "information": SEVERAL}
 _ENSEMBLES: dict[str, Any] = {"members": True, "only": "ensembles", "information": MEMBERS}
@@ -184,8 +186,12 @@ _TABLE = (
     Method("SF-OGD", "Bhatnagar et al. 2023", quantity(rivals.SFOGD)),
     Method("SAOCP", "Bhatnagar et al. 2023", quantity(rivals.SAOCP)),
     Method("decaying steps", "Angelopoulos, Barber and Bates 2024", quantity(rivals.DecayingOCP)),
-    Method("UP-OCP", "arXiv:2602.03168", quantity(rivals.UPOCP)),
-    Method("COP", "arXiv:2512.07770", quantity(rivals.COP)),
+    Method("NexCP", "Barber, Candes, Ramdas and Tibshirani 2023", quantity(rivals.NexCP)),
+    Method("AgACI", "Zaffran et al. 2022", quantity(rivals.AgACI)),
+    Method("AcMCP", "Wang and Hyndman 2024", quantity(rivals.AcMCP)),
+    Method("laplace", f"{_COTTON}: outcomes alone", percents(rivals.Laplace), own=True, information=OUTCOMES_ONLY),
+    Method("laplace correction", f"{_COTTON}: of the base forecast", percents(rivals.LaplaceCorrection)),
+    Method("laplace portfolio", f"{_COTTON}: of both", percents(rivals.LaplacePortfolio)),
     Method("gradient equilibrium", "Angelopoulos, Jordan and Tibshirani 2025; steps of 5% of the first range",
            _constant_step),
     Method("CQR", "Romano, Patterson and Candes 2019, all past", quantity(rivals.CQR)),

@@ -29,9 +29,10 @@ def panel(series: int = 3, weeks: int = 25, horizons: int = 2) -> Stream:
     issued, one, ahead = (
         a.ravel() for a in np.meshgrid(np.arange(weeks), np.arange(series), np.arange(1, horizons + 1), indexing="ij")
     )
-    mean = rng.gamma(4.0, 1.0, issued.size)
+    means = rng.gamma(4.0, 1.0, (weeks + horizons, series))
+    outcomes = np.maximum(means + rng.standard_normal(means.shape), 0.0)
+    mean, y = means[issued + ahead, one], outcomes[issued + ahead, one]
     q = np.maximum(mean[:, None] + 0.6 * ndtri(LEVELS), 0.0)
-    y = np.maximum(mean + rng.standard_normal(issued.size), 0.0)
     return Stream("weeks", "weekly-late", "made up", "", LEVELS, {"e": q}, y, issued, issued + ahead, 0.0,
                   series=one, horizon=ahead)  # fmt: skip
 
