@@ -103,6 +103,7 @@ class Recipe:
     ensemble: bool = False
     event: float | None = None
     late: int = 1
+    horizons: int = 4
     through: Callable[[Series], Series] | None = None
     adversary: Callable[[], Any] | None = None
     quick: bool = False
@@ -119,6 +120,7 @@ class Recipe:
     def rows_of(self, size: int) -> tuple[Plan, Whole]:
         """All rows of a series of `size` values, and the indices of those that are kept."""
         options = {"late": self.late} if self.late > 1 else {}
+        options |= {"horizons": self.horizons} if self.plan == "ahead" else {}
         plan = PLANS[self.plan](size, self.warm, **options)
         return plan, np.flatnonzero(plan.seen >= self.first)
 
