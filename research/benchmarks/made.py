@@ -26,7 +26,7 @@ def normal(mean: Array, spread: Array | float = 1.0, levels: Array = LEVELS) -> 
 def one_step(name: str, experts: dict[str, Array], y: Array, kind: str = "one-step", delay: int = 1) -> Stream:
     """Stream of forecasts at 99 levels whose outcomes are known `delay` rounds later."""
     t = np.arange(y.size)
-    return Stream(name, kind, "made up", "the truth, with known faults", LEVELS, experts, y, t, t + delay)
+    return Stream(name, kind, LEVELS, experts, y, t, t + delay)
 
 
 def perfect(rounds: int, seed: int, spread: float = 1.0) -> Stream:
@@ -76,7 +76,7 @@ def strong_panel(seed: int, series: int = 50, weeks: int = 80) -> Stream:
     order = np.lexsort((horizon, place, issued))
     days = 18_628  # 2021-01-01
     return Stream(
-        f"strong panel {seed}", "weekly-late", "made up", "state of the epidemic", HUB, {"expert": q[order]}, y[order],
+        f"strong panel {seed}", "weekly-late", HUB, {"expert": q[order]}, y[order],
         days + WEEK * issued[order], days + WEEK * known[order], 0.0, np.inf, place[order], horizon[order], clock="D",
     )  # fmt: skip
 
@@ -120,7 +120,7 @@ def load(seed: int, rounds: int = 4000) -> Stream:
     task = Task(y, target - DAY + 1, target, np.zeros_like(target), WEEKLY, TWENTIETHS)
     q = Naive(empirical=True, window=EXPERT_DAYS * DAY)(task)
     return Stream(
-        f"load {seed}", "day-ahead", "made up", "the value a week before", TWENTIETHS, {"expert": q}, y[target],
+        f"load {seed}", "day-ahead", TWENTIETHS, {"expert": q}, y[target],
         target - DAY, target, clock="h",
     )  # fmt: skip
 

@@ -19,6 +19,7 @@ import orcast as oc
 from orcast.metrics import LEVELS, brier, crps_ensemble, ece, pinball, qce, worst_rolling_qce
 from research.benchmarks import made, speed, yardstick
 from research.benchmarks.lines import Line, Lines, Remark
+from research.comparison.catalogue import hub_stream
 from research.comparison.methods import BASE, METHODS, ORCAST
 from research.comparison.runner import Group, Model, run_stream
 from research.comparison.scores import gap
@@ -128,12 +129,12 @@ class Compared:
         cls,
         streams: Sequence[Stream],
         season: Callable[[Stream], int] = lambda stream: 1,
-        ours: Callable[[Stream], Array] | None = None,
+        ours: Callable[[Stream], Array] = lambda stream: _issued(ORCAST, stream),
         rivals: Iterable[str] = RIVALS,
     ) -> Compared:
         """Run orcast, the references and rivals."""
         found = {
-            ORCAST: [(ours or _default)(stream) for stream in streams],
+            ORCAST: [ours(stream) for stream in streams],
             BASE: [stream.base for stream in streams],
             LAST: [reference(stream, 1) for stream in streams],
         }
@@ -172,12 +173,8 @@ class Compared:
         return Line(case, what, value, limit, sense, form, f"{told}; {note}" if note else told)
 
 
-def _default(stream: Stream) -> Array:
-    """Quantiles of orcast: a frame for a panel, else a recalibrator."""
-    return _issued(ORCAST, stream)
-
-
 def _issued(name: str, stream: Stream) -> Array:
+    """Quantiles of a method; orcast runs a panel as a frame."""
     run = METHODS[name].run(stream)
     if run is None:
         raise ValueError(f"expected a method for streams of kind {stream.kind}, got {name}")
@@ -306,8 +303,8 @@ def _panel(stream: Stream) -> Lines:
 
 def _short(files: list[Path], every: int) -> Lines:
     """Short series with late outcomes: one recalibrator for each series and horizon, and one frame of all."""
-    whole = [yardstick.short(file, every) for file in files]
-    frames = [_default(stream) for stream in whole]
+    whole = [hub_stream(str(file), every) for file in files]
+    frames = [_issued(ORCAST, stream) for stream in whole]
     for ahead, limits in SHORT_LIMITS.items():
         rows = [np.isin(np.asarray(stream.horizon), ahead) for stream in whole]
         streams = [selected(stream, own) for stream, own in zip(whole, rows, strict=True)]
@@ -414,9 +411,9 @@ def _pairs(place: Path | None, quick: bool) -> Lines:
     cases += [(made.pair(seed, 1500 if quick else 3000), 1.005) for seed in range(1 if quick else 3)]
     for stream, limit in cases:
         given = first(stream, quick and place is not None)
-        alone = {name: loss(given, _default(replace(given, kind="one-step", experts={name: q})))
+        alone = {name: loss(given, _issued(ORCAST, replace(given, kind="one-step", experts={name: q})))
                  for name, q in given.experts.items()}  # fmt: skip
-        least, both = min(alone.values()), loss(given, _default(given))
+        least, both = min(alone.values()), loss(given, _issued(ORCAST, given))
         others = {name: loss(given, _issued(name, given)) / least for name in ("BOA by level", "equal weights")}
         raw = ", ".join(f"{name} {loss(given, q) / least:.3f} raw and {alone[name] / least:.3f} alone"
                         for name, q in given.experts.items())  # fmt: skip
@@ -508,7 +505,7 @@ def _shipped(quick: bool) -> Lines:
             made_by = oc.datasets.stream(data.best(name), expert)
             t = np.arange(len(made_by))
             streams.append(
-                Stream(made_by.name, "one-step", "shipped", "", LEVELS, {expert: made_by.quantile(LEVELS)}, made_by.y,
+                Stream(made_by.name, "one-step", LEVELS, {expert: made_by.quantile(LEVELS)}, made_by.y,
                        t, t + 1, made_by.low, made_by.high)
             )  # fmt: skip
     streams = [first(stream, quick) for stream in streams]

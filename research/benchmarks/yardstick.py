@@ -36,14 +36,14 @@ def multi(file: Path) -> Stream:
     steps, horizons, count = q.shape
     issued, ahead = (grid.ravel() for grid in np.meshgrid(np.arange(steps), np.arange(1, horizons + 1), indexing="ij"))
     return Stream(
-        file.stem, "multi-step", "yardstick", "values up to the cutoff", levels.round(2),
+        file.stem, "multi-step", levels.round(2),
         {"LightGBM": np.sort(q.reshape(-1, count), axis=1)}, y.ravel(), NEW_YEAR + issued, NEW_YEAR + issued + ahead,
         horizon=ahead, clock="h",
     )  # fmt: skip
 
 
 def panel(file: Path) -> Stream:
-    """Weekly forecasts of many places; the week before the reference date is known."""
+    """Weekly forecasts of many places (CDC FluSight forecast hub); the week before the reference date is known."""
     with file.open(encoding="utf-8", newline="") as source:
         rows = list(csv.DictReader(source))
     names = [name for name in rows[0] if name.startswith("q0")]
@@ -57,26 +57,9 @@ def panel(file: Path) -> Stream:
     issued = day["reference_date"] - 4
     order = np.lexsort((horizon, place, issued))
     return Stream(
-        file.stem, "weekly-late", "CDC FluSight forecast hub", "", np.array([float(name[1:]) for name in names]),
+        file.stem, "weekly-late", np.array([float(name[1:]) for name in names]),
         {"expert": q[order]}, np.array([float(row["actual"]) for row in rows])[order], issued[order],
         day["target_end_date"][order], 0.0, np.inf, place[order], horizon[order], clock="D",
-    )  # fmt: skip
-
-
-def short(file: Path, every: int = 1) -> Stream:
-    """Weekly forecasts of a team, of every so many places."""
-    with np.load(file, allow_pickle=False) as arrays:
-        start, levels = arrays["start"], arrays["levels"]
-        _, place = np.unique(arrays["geo"], return_inverse=True)
-        size = np.diff(start)
-        place, ahead = np.repeat(place, size), np.repeat(arrays["h"], size).astype(np.int64)
-        rows = np.flatnonzero(place % every == 0)
-        rows = rows[np.lexsort((ahead[rows], place[rows], arrays["day"][rows] - 7 * ahead[rows]))]
-        known, place, ahead = arrays["day"][rows].astype(np.int64), place[rows], ahead[rows]
-        y, q = arrays["y"][rows].astype(np.float64), arrays["q"][rows].astype(np.float64)
-    return Stream(
-        file.stem, "weekly-late", "COVID-19 Forecast Hub", "", levels, {"expert": np.sort(q, axis=1)}, y,
-        known - 7 * ahead, known, 0.0, np.inf, place, ahead, clock="D",
     )  # fmt: skip
 
 
@@ -88,6 +71,4 @@ def ensemble(file: Path) -> Stream:
     members = np.sort([[float(row[name]) for name in names] for row in rows], axis=1)
     levels = (np.arange(1, len(names) + 1) - 0.5) / len(names)
     y, t = np.array([float(row["obs"]) for row in rows]), np.arange(len(rows))
-    return Stream(
-        file.stem, "ensembles", "ensemblepp", "", levels, {"ensemble": members}, y, t, t + 1, 0.0, members=members
-    )
+    return Stream(file.stem, "ensembles", levels, {"ensemble": members}, y, t, t + 1, 0.0, members=members)

@@ -184,7 +184,6 @@ _TABLE = (
     Method("conformal PID", f"{_ANGELOPOULOS} (PI)", quantity(rivals.ConformalPID)),
     Method("MultiQT", "Ding, Gibbs and Tibshirani 2025", quantity(rivals.MultiQT)),
     Method("SF-OGD", "Bhatnagar et al. 2023", quantity(rivals.SFOGD)),
-    Method("SAOCP", "Bhatnagar et al. 2023", quantity(rivals.SAOCP)),
     Method("decaying steps", "Angelopoulos, Barber and Bates 2024", quantity(rivals.DecayingOCP)),
     Method("NexCP", "Barber, Candes, Ramdas and Tibshirani 2023", quantity(rivals.NexCP)),
     Method("AgACI", "Zaffran et al. 2022", quantity(rivals.AgACI)),

@@ -21,7 +21,6 @@ class Stream:
 
     Parameters
     ----------
-    source, information : origin of the data; information of the experts when they issued a row.
     experts : quantiles at `levels`, a row for each forecast, or probabilities of an event if there are no levels.
     issued, known : times, on one clock, of each forecast and of its outcome.  A row may be issued with the outcomes
         of all rows t with known[t] <= its time of issue, and no others.
@@ -33,8 +32,6 @@ class Stream:
 
     name: str
     kind: str
-    source: str
-    information: str
     levels: Array
     experts: Mapping[str, Array]
     y: Array

@@ -11,11 +11,10 @@ from research.rivals.experts import BOA, AgACI, EqualWeights
 from research.rivals.levels import ACI, CalibratedRegression, DtACI
 from research.rivals.offsets import CQR, SFOGD, AcMCP, ConformalPID, DecayingOCP, GradientEquilibrium, MultiQT, NexCP
 from research.rivals.plain import LastOutcome, OutcomeFrequency
-from research.rivals.saocp import SAOCP
 from research.rivals.skaters import Laplace, LaplaceCorrection, LaplacePortfolio
 
 __all__ = [
-    "ACI", "BOA", "CQR", "EMOS", "IDR", "OPS", "SAOCP", "SFOGD", "TOPS", "AcMCP", "AgACI", "BetaCalibration",
+    "ACI", "BOA", "CQR", "EMOS", "IDR", "OPS", "SFOGD", "TOPS", "AcMCP", "AgACI", "BetaCalibration",
     "CalibratedRegression", "ConformalPID", "DecayingOCP", "DtACI", "EqualWeights", "EventGradientEquilibrium",
     "GradientEquilibrium", "HistogramBinning", "IsotonicCalibration", "Laplace", "LaplaceCorrection",
     "LaplacePortfolio", "LastOutcome", "MultiQT", "NexCP", "OutcomeFrequency", "VennAbers",

@@ -21,7 +21,7 @@ def model(factory: Any) -> Any:
 def test_late_outcomes_by_hand() -> None:
     q, y = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), np.array([1.5, 3.5, 9.0])
     issued, known = np.array([0, 1, 2]), np.array([2, 5, 3])
-    stream = Stream("three", "one-step", "", "", np.array([0.25, 0.75]), {"e": q}, y, issued, known)
+    stream = Stream("three", "one-step", np.array([0.25, 0.75]), {"e": q}, y, issued, known)
     calls: Calls = []
     run = run_stream(stream, model(spies(calls)))
     assert run is not None

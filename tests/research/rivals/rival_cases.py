@@ -15,7 +15,7 @@ PERCENTS = np.arange(1, 100) / 100
 QUANTITIES: dict[str, Callable[..., Any]] = {
     **{name: getattr(rivals, name) for name in (
         "ACI", "DtACI", "CalibratedRegression", "ConformalPID", "MultiQT", "GradientEquilibrium", "DecayingOCP",
-        "SFOGD", "AcMCP", "NexCP", "CQR", "SAOCP", "BOA", "AgACI", "EqualWeights", "LastOutcome", "Laplace",
+        "SFOGD", "AcMCP", "NexCP", "CQR", "BOA", "AgACI", "EqualWeights", "LastOutcome", "Laplace",
         "LaplaceCorrection", "LaplacePortfolio",
     )},
     "CalibratedRegression, window": partial(rivals.CalibratedRegression, window=20),

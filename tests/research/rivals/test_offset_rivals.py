@@ -10,7 +10,7 @@ from rival_cases import Vector, forecast_all, offsets, pooled
 from scipy.stats import norm
 
 import orcast as oc
-from research.rivals import CQR, SAOCP, SFOGD, AcMCP, ConformalPID, DecayingOCP, GradientEquilibrium, MultiQT, NexCP
+from research.rivals import CQR, SFOGD, AcMCP, ConformalPID, DecayingOCP, GradientEquilibrium, MultiQT, NexCP
 
 LEVELS = np.array([0.005, 0.25, 0.5, 0.9])  # the lowest lies beyond the percents
 
@@ -172,57 +172,6 @@ def test_multiqt_against_its_slow_twin(late: int, least: float) -> None:
             offset = offset + step * (levels - (y[s] <= slow[s]))
     assert (np.diff(slow, axis=1) == 0).any()  # there was something to put in order
     np.testing.assert_allclose(fast, slow, atol=1e-9)
-
-
-def slow_saocp(a: float, scores: list[float], late: int, lifetime: int) -> list[float]:
-    """Trackers as dictionaries, one level; each is updated by rounds issued while it was alive."""
-
-    def pinball(e: float) -> float:
-        return max(a * e, (a - 1) * e)
-
-    def new(i: int, at: float) -> dict[str, Any]:
-        return {"at": at, "life": lifetime * (i & -i), "errors": [], "g": [], "wg": [], "w": 0.0}
-
-    alive = {1: new(1, 0.0)}
-    issued, largest = [0.0], 0.0
-    past: list[dict[int, tuple[float, float]]] = []
-    for t in range(len(scores)):
-        past.append({i: (e["at"], e["w"]) for i, e in alive.items()})
-        if t < late:
-            issued.append(issued[-1])
-            continue
-        s, q, then = scores[t - late], issued[t - late], past[t - late]
-        largest = max(largest, abs(s))
-        for i, e in alive.items():
-            if i in then:
-                at, w = then[i]
-                g = max(min((pinball(s - q) - pinball(s - at)) / (math.sqrt(3) * largest), 1.0), -1.0)
-                g = 0.0 if abs(g) < 1e-12 else g if w > 0 else max(g, 0.0)
-                e["g"].append(g)
-                e["wg"].append(w * g)
-                e["errors"].append(a - (s <= at))
-                e["at"] += largest * e["errors"][-1] / math.sqrt(sum(x * x for x in e["errors"]))
-                e["w"] = sum(e["g"]) * (1 + sum(e["wg"])) / len(e["g"])
-        alive = {i: e for i, e in alive.items() if len(e["g"]) < e["life"]}
-        prior = {i: 1 / (i**2 * (1 + math.floor(math.log2(i)))) for i in alive}
-        p = {i: prior[i] * max(e["w"], 0.0) for i, e in alive.items()}
-        p = p if sum(p.values()) > 0 else prior
-        offset = sum(p[i] * e["at"] for i, e in alive.items()) / sum(p.values())
-        alive[t - late + 2] = new(t - late + 2, offset)
-        issued.append(offset)
-    return issued
-
-
-@pytest.mark.parametrize("late", [0, 3, 11])
-def test_saocp_against_its_slow_twin(late: int) -> None:
-    centres, y = biased_stream(150, 2)
-    y[75:] = np.clip(y[75:] + 10, 0, 99)
-    method = SAOCP(0, 100, levels=LEVELS, lifetime=4)
-    fast = offsets(method, [oc.Normal(c, 4) for c in centres], y, late=late)
-    for k, a in enumerate(LEVELS.tolist()):
-        slow = slow_saocp(a, (y - norm(centres, 4).ppf(a)).tolist(), late, 4)
-        np.testing.assert_allclose(fast[:, k], slow, rtol=1e-9, atol=1e-9)
-    assert len(method.born) < 1.5 * (4 / 2 * math.log2(150) + 4 + late)
 
 
 # --- bounds on any sequence ---

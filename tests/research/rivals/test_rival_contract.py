@@ -132,14 +132,14 @@ def test_outcomes_on_an_atom_count_with_its_mass(name: str) -> None:
 
 
 ADAPTIVE: dict[str, dict[str, float]] = {
-    **{name: {} for name in ("CalibratedRegression", "DtACI", "ConformalPID", "DecayingOCP", "SFOGD", "SAOCP")},
+    **{name: {} for name in ("CalibratedRegression", "DtACI", "ConformalPID", "DecayingOCP", "SFOGD")},
     **{name: {} for name in ("AcMCP", "NexCP", "AgACI", "LaplaceCorrection", "LaplacePortfolio")},
     "CQR": {},
     "ACI": {"rate": 0.02},
     "GradientEquilibrium": {"rate": 0.005},
 }
 SLOW = ("CalibratedRegression", "CQR")
-MOST_LOSS = {"ConformalPID": 1.1, "AcMCP": 1.1, "NexCP": 1.05, "SFOGD": 1.1, "SAOCP": 1.15}
+MOST_LOSS = {"ConformalPID": 1.1, "AcMCP": 1.1, "NexCP": 1.05, "SFOGD": 1.1}
 
 
 @pytest.mark.parametrize("shift", [False, True], ids=["iid", "shift"])
