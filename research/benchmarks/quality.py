@@ -309,7 +309,7 @@ def _short(files: list[Path], every: int) -> Lines:
         rows = [np.isin(np.asarray(stream.horizon), ahead) for stream in whole]
         streams = [selected(stream, own) for stream, own in zip(whole, rows, strict=True)]
         found = Compared.of(streams, ours=own_recalibrators)
-        framed = Compared(streams, {ORCAST: [q[own] for q, own in zip(frames, rows, strict=True)]})
+        framed = Compared(streams, found.issued | {ORCAST: [q[own] for q, own in zip(frames, rows, strict=True)]})
         for compared, how in ((found, "own"), (framed, "frame")):
             yield from _short_lines(compared, f"short, {ahead} week{'s' if ahead > 1 else ''} ahead, {how}", limits)
 
