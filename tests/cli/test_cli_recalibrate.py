@@ -116,10 +116,7 @@ def test_what_should_be_looked_at_is_said_with_its_line(forecasts: Path, tmp_pat
     forecasts.write_text("\n".join(text))
     capsys.readouterr()
     assert cli.main(command(forecasts, "--quiet", "--state", state)) == 1
-    assert "changed since they were used, in line 10 (--replay plays" in capsys.readouterr().err
-    assert cli.main(command(forecasts, "--quiet", "--state", state, "--replay")) == 1
-    assert "played anew" in capsys.readouterr().err
-    assert cli.main(command(forecasts, "--quiet", "--state", state)) == 0
+    assert "changed since they were used, in line 10 (run the whole frame" in capsys.readouterr().err
 
 
 def test_probabilities_and_several_models(tmp_path: Path, capsys: Capture) -> None:
@@ -163,7 +160,7 @@ def test_stopping_it_writes_nothing(
 ) -> None:
     seen: dict[str, Any] = {}
 
-    def stopped(run: Any, workers: Any, progress: Any, replay: Any) -> None:
+    def stopped(run: Any, workers: Any, progress: Any) -> None:
         seen.update(progress=progress)
         raise KeyboardInterrupt
 

@@ -274,7 +274,7 @@ class GroupRun:
     base : base quantiles, a row each; filled in for point forecasts
     prior : corrected quantiles, a row each; filled in
     capacity : largest number of rounds pending at once
-    points, spreads : point forecasts, and their spreads before any error is known
+    points, spreads : point forecasts, and their spreads before any error is known; replaced by those that are used
     reach : lowest and highest quantile of a point forecast, by stream
     """
 
@@ -367,6 +367,7 @@ def open_row(plan, group, run, row):
         spread = run.spreads_[row]
         if stream.error_count > 0.0:
             spread = PER_ABSOLUTE * stream.error_sum / stream.error_count
+            run.spreads_[row] = spread
         for i in range(k):
             value = run.points_[row] + spread * plan.scores[i]
             q[i] = min(max(value, run.reach_[2 * s]), run.reach_[2 * s + 1])

@@ -261,8 +261,9 @@ class FrameRun:
             np.searchsorted(self.codes[known], np.arange(len(self.keys) + 1)),
             given,
             rows_with_forecast(form, given),
-            [np.full(n, np.nan) for _ in shape.outputs],
-            [np.full(n, np.nan) for _ in range(3)],
+            # every row is written
+            [np.empty(n) for _ in shape.outputs],
+            [np.empty(n) for _ in range(3)],
             np.zeros(n, dtype=np.uint8),
             streams,
         )

@@ -198,31 +198,37 @@ class GroupPass:
         for key, run in zip(self.keys, self.runs, strict=True):
             if run is not None:
                 rows = run.open_rows
-                parts.append((rows.cutoff, rows.due, rows.value, run.settled, run.steps, rows.point, run.pending))
+                parts.append((rows.cutoff, rows.due, rows.value, rows.point, run.pending))
             elif key in self.waiting:
                 pending = self.others[key].pending
                 due = self._due(self.others[key])
-                settled = pending[:, PendingColumn.SETTLED] > 0.0
-                steps = pending[:, PendingColumn.STEP].astype(np.int64)
-                value, point = pending[:, PendingColumn.VALUE], pending[:, PendingColumn.POINT]
-                parts.append((due, due, value, settled, steps, point, len(pending)))
+                parts.append((due, due, pending[:, PendingColumn.VALUE], pending[:, PendingColumn.POINT], len(pending)))
             else:
                 none = np.zeros(0)
-                parts.append((none.astype(kind),) * 2 + (none, none.astype(bool), none.astype(np.int64), none, 0))
+                parts.append((none.astype(kind), none.astype(kind), none, none, 0))
         self.counts = np.array([len(part[1]) for part in parts], dtype=np.int64)
-        self.old = np.array([part[6] for part in parts], dtype=np.int64)
+        self.old = np.array([part[4] for part in parts], dtype=np.int64)
         self.starts = np.cumsum(self.counts) - self.counts
         self.stream = np.repeat(np.arange(len(parts), dtype=np.int32), self.counts)
-        joined = (np.concatenate([part[i] for part in parts]) for i in range(5))
-        self.cutoff, self.due, self.value, self.settled, self.steps = joined
+        self.cutoff, self.due, self.value = (np.concatenate([part[i] for part in parts]) for i in range(3))
+        self.settled, self.steps = np.zeros(len(self.due), dtype=bool), np.zeros(len(self.due), dtype=np.int64)
+        for i in np.flatnonzero(self.old).tolist():
+            pending, rows = self.others[self.keys[i]].pending, slice(self.starts[i], self.starts[i] + self.old[i])
+            self.settled[rows] = pending[:, PendingColumn.SETTLED] > 0.0
+            self.steps[rows] = pending[:, PendingColumn.STEP]
         self.new_starts = np.cumsum(self.counts - self.old) - (self.counts - self.old)
-        self.is_new = self._place() >= 0
+        self.is_new = np.ones(len(self.stream), dtype=bool)
+        for i in np.flatnonzero(self.old).tolist():
+            self.is_new[self.starts[i] : self.starts[i] + self.old[i]] = False
         self.open_before = np.flatnonzero(~self.is_new & ~self.settled)
+        for i, run in enumerate(self.runs):
+            if run is not None:
+                run.open_rows.value = self.value[self.starts[i] : self.starts[i] + self.counts[i]]  # kept once
         runs = [run for run in self.runs if run is not None]
-        self.frame_rows = np.concatenate([run.new_rows() for run in runs])
+        self.frame_rows = np.concatenate([run.new_rows().astype(np.int32) for run in runs])
         self.point = self.edges = None
         if self.options.shape.kind == "point":
-            self.point = np.concatenate([part[5] for part in parts])
+            self.point = np.concatenate([part[3] for part in parts])
         if self.options.by_row:
             pairs = [np.column_stack((run.open_rows.low, run.open_rows.high))[run.pending :] for run in runs]
             self.edges = np.concatenate(pairs)
@@ -234,11 +240,10 @@ class GroupPass:
         at = [serials[serial] for serial in stream.pending[:, PendingColumn.SERIAL].tolist()]
         return stream.stamps[at, 2]
 
-    def _place(self, rows: Any = slice(None)) -> Integers:
-        """Place of rows among the new ones of the group; negative for those that are pending from before."""
+    def _place(self, rows: Integers) -> Integers:
+        """Place of new rows among all new ones of the group."""
         stream = self.stream[rows]
-        within = np.arange(len(self.stream))[rows] - self.starts[stream] - self.old[stream]
-        return np.where(within < 0, -1, within + self.new_starts[stream])
+        return rows - self.starts[stream] - self.old[stream] + self.new_starts[stream]
 
     def _steps(self) -> None:
         """Count the times of the new rows in steps of their series."""
@@ -260,7 +265,6 @@ class GroupPass:
                 at = 0
                 for i, run in runs:
                     m = int(self.counts[i] - self.old[i])
-                    run.steps[run.pending :] = steps[at : at + m]
                     self.steps[self.starts[i] + self.old[i] : self.starts[i] + self.counts[i]] = steps[at : at + m]
                     at += m
             self.clocks[key] = clock
@@ -307,7 +311,7 @@ class GroupPass:
                 group.pool_rows[i] = self.before.pools[horizon]
 
     # --- events
-    def _events(self) -> tuple[Integers, Integers, Integers]:
+    def _events(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Kind, row and moment of each event, in their order."""
         at_once, cutoff, due = self.options.at_once, self.cutoff, self.due
         new = np.flatnonzero(self.is_new)
@@ -343,11 +347,12 @@ class GroupPass:
             left[known] = left[dropped] = False
             left = left[new]
             parts.append((DROP, new[left], issued[left], FORGOTTEN))
-        kinds = np.concatenate([np.full(len(rows), kind) for kind, rows, _, _ in parts])
-        rows, moment = (np.concatenate([part[i] for part in parts]) for i in (1, 2))
-        rank = np.concatenate([8 * part[2] + part[3] for part in parts])
+        self.cutoff = self.due = np.empty(0)  # as large as the frame, and not needed any more
+        rank = np.concatenate([(8 * part[2] + part[3]).astype(np.int32) for part in parts])
         order = np.argsort(rank, kind="stable")
-        return kinds[order], rows[order], moment[order]
+        kinds = np.concatenate([np.full(len(rows), kind, dtype=np.int8) for kind, rows, _, _ in parts])
+        rows = np.concatenate([part[1].astype(np.int32) for part in parts])
+        return kinds[order], rows[order], rank[order] >> 3
 
     def _dropped(self, moments: Stamps) -> tuple[Integers, Integers]:
         """Rows that the streams drop without an outcome, and the moment of the forecast before which they do."""
@@ -375,9 +380,9 @@ class GroupPass:
         k, point = self.plan.level_count, self.point is not None
         count = int(self.is_new.sum())
         self.priors = np.empty((count, k))
-        self.bases = np.empty((count if point else 0, k))
+        self.spreads = np.empty(count if point else 0)
         open_, memos = self.open_before, self._memos_before()
-        local = np.empty(len(self.stream), dtype=np.int64)
+        local = np.empty(len(self.stream), dtype=np.int32)
         for a, b in self._chunks(kinds, moments):
             stop.check()
             part, kind = rows[a:b], kinds[a:b]
@@ -399,12 +404,12 @@ class GroupPass:
             place = self._place(fresh)
             self.priors[place] = prior[len(open_) :]
             if point:
-                self.bases[place] = base[len(open_) :]
+                self.spreads[place] = more["spreads"][len(open_) :]
             left = np.flatnonzero(run.place >= 0)
             open_, memos = every[left], run.memos(left)
         return self._after(open_, memos)
 
-    def _chunks(self, kinds: Integers, moments: Integers) -> list[tuple[int, int]]:
+    def _chunks(self, kinds: NDArray[Any], moments: NDArray[Any]) -> list[tuple[int, int]]:
         """Parts of the events, each of whole moments, with about so many forecasts."""
         ends = np.append(np.flatnonzero(np.diff(moments) != 0) + 1, len(moments))
         issued = np.append(0, np.cumsum(kinds == PREDICT))[ends]
@@ -458,8 +463,8 @@ class GroupPass:
             own = memos[order[begins[i] : ends[i]]] if keep else memos[:0]
             if run is not None:
                 new = slice(self.new_starts[i], self.new_starts[i] + self.counts[i] - self.old[i])
-                run.priors, run.settled = self.priors[new], self.settled[rows].copy()
-                run.bases = self.bases[new] if len(self.bases) else self.bases
+                run.priors, run.settled, run.steps = self.priors[new], self.settled[rows], self.steps[rows]
+                run.spreads = self.spreads[new] if len(self.spreads) else self.spreads
                 run.committee, run.memos = group.stream_rows[i].copy() if keep else NOTHING, own
             elif key in self.waiting:
                 pending = self.others[key].pending.copy()

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
+from orcast.adapters import reach_of
 from orcast.coins import coins
 from orcast.engine import Committee, Oracle
 from orcast.engine.bound_payoff import BoundPayoff
@@ -184,10 +185,14 @@ class Runner:
         found = first_spread(new.given[:, 0], self.space)
         return found if isinstance(self.space, Interval) else found / np.abs(new.units.scale)
 
-    def experts(self, new: NewForecasts) -> Array:
-        """Base quantiles of new forecasts, or masses on cells; none of points."""
-        if not len(new.given) or self.shape.kind == "point":
-            return np.empty((0, len(self.space.levels) if isinstance(self.space, OrderedSpace) else self.space.cells))
+    def experts(self, new: NewForecasts, points: Array, spreads: Array) -> Array:
+        """Base quantiles of new forecasts, or masses on cells; those of points have the spreads of the committee."""
+        space = self.space
+        if not len(new.given):
+            return np.empty((0, len(space.levels) if isinstance(space, OrderedSpace) else space.cells))
+        if self.shape.kind == "point":
+            assert isinstance(space, OrderedSpace)
+            return np.clip(points[:, None] + spreads[:, None] * space.scores, *reach_of(space))
         return np.ascontiguousarray(self.shape.expert_rows(self.space, new.given, *new.units))
 
     def _inputs(self, new: NewForecasts, values: Array, experts: Array, priors: Array, tossed: Array) -> Inputs:

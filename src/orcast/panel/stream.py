@@ -169,7 +169,7 @@ def play_batch(batch: Batch, pools: dict[int, RunnerPool], stop: Stop = NEVER) -
 class OpenRows:
     """Rows of a stream that are not settled: those that are pending from before, then the new ones."""
 
-    at: NDArray[np.intp]  # where they stand in the log
+    at: NDArray[Any]  # where they stand in the log
     time: Stamps
     cutoff: Stamps
     due: Stamps
@@ -191,8 +191,8 @@ NO_ROWS: Array = np.empty((0, 0))
 class StreamRun:
     """One stream of a batch.
 
-    The committee fills `priors` and, for point forecasts, `bases` (a row for each new forecast), `steps` and `settled`
-    (of all entries), `committee` and `memos`; without one they stay empty, and the prior is the base forecast.
+    The committee fills `priors` and, for point forecasts, `spreads` (a row for each new forecast), `steps` and
+    `settled` (of all entries), `committee` and `memos`; without one they stay empty, and the prior is the base forecast.
     """
 
     def __init__(self, pool: RunnerPool, batch: Batch, number: int, before: Stream | None) -> None:
@@ -217,7 +217,7 @@ class StreamRun:
         self.seed = None if batch.seeds is None else batch.seeds[number]
         self._match()
         self.idle = self._is_idle()
-        self.committee, self.memos, self.priors, self.bases = np.empty(0), NO_ROWS, NO_ROWS, NO_ROWS
+        self.committee, self.memos, self.priors, self.spreads = np.empty(0), NO_ROWS, NO_ROWS, np.empty(0)
         if not self.idle:
             self._arrange(pool.between(*self.between))
 
@@ -225,11 +225,11 @@ class StreamRun:
     def _match(self) -> None:
         """Find the rows that the stream remembers, and the first new one."""
         n, before = self.count, self.before
-        self.old = np.full(n, -1, dtype=np.intp)
-        self.corrected: NDArray[np.bool_] = np.zeros(n, dtype=bool)
-        self.first_new = 0
+        self.old, self.first_new = np.broadcast_to(np.intp(-1), n), 0
+        self.corrected: NDArray[np.bool_] = np.broadcast_to(np.bool_(False), n)
         if before is None or not len(before.stamps):
             return
+        self.old, self.corrected = np.full(n, -1, dtype=np.intp), np.zeros(n, dtype=bool)
         cutoff, time, _ = before.stamps[-1]
         new = (self.cutoff > cutoff) | ((self.cutoff == cutoff) & (self.time > time))
         self.first_new = int(new.argmax()) if new.any() else n
@@ -255,16 +255,16 @@ class StreamRun:
         self.begin = 0 if before is None else len(before.log)
         self.played = self.count - self.first_new + (0 if before is None else before.rows)
         rows = self.open_rows = self._open_rows(runner)
-        self.events, self.lost, self.given_up = order_of_play(
+        events, self.lost, self.given_up = order_of_play(
             Entries(rows.time, rows.cutoff, rows.due, rows.known, ~np.isnan(rows.value)),
             Before() if before is None else before.game.before(),
             at_once=self.options.at_once,
             most=self.options.max_pending,
         )
-        self.steps, self.settled = np.zeros(len(rows.time), dtype=np.int64), np.zeros(len(rows.time), dtype=bool)
-        if before is not None:
-            self.steps[: self.pending] = before.pending[:, PendingColumn.STEP]
-            self.settled[: self.pending] = before.pending[:, PendingColumn.SETTLED] > 0.0
+        # many streams are held at once
+        self.events = events.astype(np.int32)
+        self.steps: NDArray[np.int64] = np.broadcast_to(np.int64(0), len(rows.time))
+        self.settled: NDArray[np.bool_] = np.broadcast_to(np.bool_(False), len(rows.time))
 
     @property
     def pending(self) -> int:
@@ -284,7 +284,7 @@ class StreamRun:
         points = np.broadcast_to(np.nan, len(y))
         if self.options.shape.kind == "point":
             points = runner.points(self.batch.given(self.new_rows()), units)
-        at = self.begin + np.arange(len(y))
+        at = np.arange(self.begin, self.begin + len(y), dtype=np.int32)
         stamps = self.time[new], self.cutoff[new], self.due[new]
         fresh = OpenRows(at, *stamps, value, ~np.isnan(y), points, low, high)
         self.came: tuple[Any, Any] = (np.empty(0, dtype=np.intp), np.empty(0))
@@ -313,13 +313,13 @@ class StreamRun:
     # --- the run
     def play(self, pool: RunnerPool, stop: Stop) -> None:
         """Run the events."""
-        before, rows, events = self.before, self.open_rows, self.events
+        before, rows, events = self.before, self.open_rows, self.events.astype(np.int64)
         runner, new = pool.between(*self.between), slice(self.first_new, None)
         given, features = self.batch.given(self.new_rows()), None
         if self.batch.features is not None:
             features = self.batch.features(self.new_rows())
         forecasts = runner.new(given, self.low[new], self.high[new], features)
-        experts = self.bases if self.options.shape.kind == "point" else runner.experts(forecasts)
+        experts = runner.experts(forecasts, rows.point[self.pending :], self.spreads)
         priors = self.priors if len(self.priors) else experts
         game = None if before is None else before.game
         self.run = runner.resume(game, forecasts, rows.value, events, experts, priors, self.seed)

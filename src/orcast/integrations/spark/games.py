@@ -158,13 +158,16 @@ def _resumed(
     seasons: Sequence[int] = (),
 ) -> tuple[CompiledRun | PythonRun, LoneState | None]:
     """Run the committee of a game, where it has one, and let the game go on with what comes of it."""
-    space, experts = runner.space, runner.experts(new)
+    space, none = runner.space, np.empty(0)
     if not isinstance(space, OrderedSpace):
+        experts = runner.experts(new, none, none)
         return runner.resume(game, new, values, events, experts, experts), None
     more: dict[str, Any] = {}
     if runner.shape.kind == "point":
-        experts = np.empty((len(new.given), len(space.levels)))
         more = {"points": np.array(points), "spreads": runner.first_spreads(new)}
+        experts = np.empty((len(new.given), len(space.levels)))
+    else:
+        experts = runner.experts(new, none, none)
     issued = 0 if game is None else game.before().rounds
     priors, committee = run_alone(committee, space, values, experts, events, issued=issued, seasons=seasons, **more)
     return runner.resume(game, new, values, events, experts, priors), committee
