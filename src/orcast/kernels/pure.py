@@ -80,7 +80,6 @@ evidence_at = expert_loss_at = rival_at = group_account_at = group_statistics_at
 part_at = at
 
 # --- finite spaces
-as_finite_info, as_binary_statistics = map(struct, (records.FINITE_INFO, records.BINARY_STATISTICS))
-as_binary_odds, as_binary_features = map(struct, (records.BINARY_ODDS, records.BINARY_FEATURES))
+as_finite_info, as_cell_features = map(struct, (records.FINITE_INFO, records.CELL_FEATURES))
 as_finite_rivals, as_finite_members = map(structs, (records.FINITE_RIVAL, records.FINITE_MEMBER))
 finite_rival_at = finite_member_at = at

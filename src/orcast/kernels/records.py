@@ -120,33 +120,8 @@ LEARNER_RECORD = ("location", "spread", "one", "fast", "level", "scale", "distan
 FINITE_INFO = ("pending", "temperature", "has_expert", "odds")
 # brier: discounted sum, count: its weight; excess: sum of our Brier score minus the expert's over `rounds`.
 FINITE_RIVAL = ("brier", "count", "excess", "rounds")
-# Memory of a member, whether it shifts, prior observations of its curvatures.
-FINITE_MEMBER = ("discount", "shifts", "start")
-# The outcomes are -1 and 1; last_log_odds: of the expert; loss_sum: discounted squared errors of the expert.
-BINARY_STATISTICS = (
-    "last_error",
-    "fast_error",
-    "slow_error",
-    "last_outcome",
-    "outcome_mean",
-    "last_log_odds",
-    "before_last_outcome",
-    "outcomes",
-    "loss_sum",
-    "loss_count",
-)
-# Recorded odds of a round: the expert's probability and its log odds, log odds after stage 1 and of the prior.
-BINARY_ODDS = ("probability", "expert", "first_stage", "prior")
-# Features of the binary learners before the hat functions of the log odds.
-BINARY_FEATURES = (
-    "one",
-    "log_odds",
-    "skew",
-    "error",
-    "fast",
-    "slow",
-    "outcome",
-    "mean",
-    "change",
-    "before",
-)
+# Memory of a member, and how many of the features it uses.
+FINITE_MEMBER = ("discount", "features")
+# Features of a cell: log mass of the expert; 1 and log 4 x_0 x_1 in the second of two cells, else 0; the last outcome
+# and the one before, minus the mean; the expert's last error; log mean outcome - log mass; the expert's mean error.
+CELL_FEATURES = ("log_mass", "one", "skew", "outcome", "before", "error", "mean", "mean_error")
