@@ -25,7 +25,7 @@ class Learning(NamedTuple):
     learners: Array = np.empty((0, 3))  # of location and spread
     quantile_trackers: Array = np.empty((0, 3))  # those that share in a pool first
     members: Array = np.empty((0, 3))  # of the PIT's shape
-    finite: Array = np.empty((0, 2))  # on finite spaces
+    finite: Array = np.empty((0, 3))  # on finite spaces
 
 
 NO_LEARNING = Learning()

@@ -35,12 +35,12 @@ MEMBERS = frozen(np.array([[0.002, 0.0, 50.0], [0.01, 0.0, 50.0], [0.002, 1.0, 5
 # Step, leak, and share of the pool.
 POOLED = frozen(np.array([[0.2, 0.02, 0.5], [0.4, 0.1, 0.5], [0.8, 0.2, 0.5]]))
 OWN = frozen(np.array([[0.05, 0.005, 0.0], [0.2, 0.05, 0.0], [0.4, 0.1, 0.0]]))
-# On finite spaces: memory, features used (3: maps of the expert; 8: also the last outcomes and errors).
-FINITE = frozen(np.array([[0.9995, 3.0], [0.998, 8.0]]))
+# On finite spaces: memory, features used (3: maps of the expert; 8: also the last outcomes and errors), shifts or not.
+FINITE = frozen(np.array([[0.9995, 3.0, 0.0], [0.998, 8.0, 1.0]]))
 LEARNING = Learning(LEARNERS, OWN, MEMBERS, FINITE)
 IN_POOL = LEARNING._replace(quantile_trackers=frozen(np.concatenate((POOLED, OWN))))
 # What is left where nothing may follow the last errors.
-NO_TRACKERS = Learning(members=frozen(MEMBERS[MEMBERS[:, 1] == 0.0]), finite=frozen(FINITE[:1]))
+NO_TRACKERS = Learning(members=frozen(MEMBERS[MEMBERS[:, 1] == 0.0]), finite=frozen(np.minimum(FINITE, 3.0)))
 
 
 @dataclass(frozen=True)

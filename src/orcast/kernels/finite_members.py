@@ -1,8 +1,8 @@
 """Members that correct the experts on finite spaces, and their aggregation.
 
 A member corrects an expert x by a conditional logit model: it forecasts p_k ~ exp(theta . f_k + b_k), where f_k are the
-features of cell k (records.CELL_FEATURES) and b_k a shift (more than two cells). It starts at theta = (1, 0, ...),
-b = 0, which repeats the expert. An outcome is one Newton step on the log loss with forgetting d:
+features of cell k (records.CELL_FEATURES) and b_k a shift (of some members, on more than two cells). It starts at
+theta = (1, 0, ...), b = 0, which repeats the expert. An outcome is one Newton step on the log loss with forgetting d:
 
     H <- d H + Cov_p(f),    theta <- theta + (H + R)^-1 (f_y - E_p f - (1 - d) R (theta - theta_0)),    R the ridge
 
@@ -34,7 +34,7 @@ PRIOR_EXPERTS = 0.5
 DISCOUNT, FASTEST, MOST_REGRET, LEAST_LOG_PRIOR = 0.999, 0.5, 3.0, 0.7
 # Prior observations of the coefficients, in the order of the features, and of a shift.
 RIDGE_ROW = np.array([5.0, 3.0, 20.0, 1.5, 1.5, 1.5, 5.0, 0.5])
-RIDGE, SHIFT_RIDGE = numbers_of(RIDGE_ROW), 5.0
+RIDGE, SHIFT_RIDGE = numbers_of(RIDGE_ROW), 4.0
 # Masses below this are raised to it before logarithms are taken; smallest log mass against the largest.
 FLOOR, LEAST_SCORE = 1e-3, -30.0
 # This much even mass is always in the mix on more than two cells; largest log odds of the mix on two cells.
@@ -215,7 +215,7 @@ def step(rules, state, at, features, weight, y, w):
     newton(used, curvature, gradient, w)
     for j in range(used):
         theta[j] += gradient[j]
-    if n > 2:
+    if n > 2 and options.shifts > 0.0:
         shift, shift_curvature = cut(state.shift, at * n, n), cut(state.shift_curvature, at * n, n)
         for k in range(n):
             # a step of all shifts changes the score of a cell by n / (n - 1) of its own, as their sum does not count

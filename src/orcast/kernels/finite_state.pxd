@@ -10,7 +10,7 @@ cdef struct FiniteInfo:
 cdef struct FiniteRival:
     double brier, count, excess, rounds
 cdef struct FiniteMember:
-    double discount, features
+    double discount, features, shifts
 cdef struct CellFeatures:
     double log_mass, one, skew, outcome, before, error, mean, mean_error
 

@@ -120,8 +120,8 @@ LEARNER_RECORD = ("location", "spread", "one", "fast", "level", "scale", "distan
 FINITE_INFO = ("pending", "temperature", "has_expert", "odds")
 # brier: discounted sum, count: its weight; excess: sum of our Brier score minus the expert's over `rounds`.
 FINITE_RIVAL = ("brier", "count", "excess", "rounds")
-# Memory of a member, and how many of the features it uses.
-FINITE_MEMBER = ("discount", "features")
+# Memory of a member, how many of the features it uses, and whether it shifts log masses of more than two cells.
+FINITE_MEMBER = ("discount", "features", "shifts")
 # Features of a cell: log mass of the expert; 1 and log 4 x_0 x_1 in the second of two cells, else 0; the last outcome
 # and the one before, minus the mean; the expert's last error; log mean outcome - log mass; the expert's mean error.
 CELL_FEATURES = ("log_mass", "one", "skew", "outcome", "before", "error", "mean", "mean_error")

@@ -50,4 +50,4 @@ def worst_value(search: CandidateSearch, lp: Array) -> float:
 
 def expert_alone(bound_payoff: BoundPayoff) -> FinitePrior:
     """The prior on a finite space that learns nothing: the expert."""
-    return FinitePrior(bound_payoff, np.empty((0, 2)))
+    return FinitePrior(bound_payoff, np.empty((0, 3)))
