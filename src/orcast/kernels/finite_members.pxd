@@ -6,7 +6,7 @@ from orcast.kernels.finite_state cimport as_cell_features, finite_member_at
 from orcast.kernels.rows cimport Workspace, copy, cut, mark, numbers_of, readable_of, release, take, workspace
 
 cdef double PRIOR_EXPERTS, DISCOUNT, FASTEST, MOST_REGRET, LEAST_LOG_PRIOR, SHIFT_RIDGE, FLOOR, LEAST_SCORE, EVEN
-cdef double MOST_PRIOR, TINY, MEAN_RATE, ERROR_RATE, INF
+cdef double MOST_BEHIND, MOST_PRIOR, TINY, MEAN_RATE, ERROR_RATE, INF
 cdef double *RIDGE
 
 cdef double log_odds(double p, double most) noexcept nogil
@@ -15,6 +15,8 @@ cdef void observe(FiniteRules rules, FiniteState state, Py_ssize_t e, double *x,
 cdef void member_masses(
     FiniteRules rules, FiniteState state, Py_ssize_t at, double *features, double *p
 ) noexcept nogil
+cdef double prior_weight(FiniteRules rules, Py_ssize_t i) noexcept nogil
+cdef double learning_rate(double prior, double square) noexcept nogil
 cdef void weigh(FiniteRules rules, FiniteState state, double *experts, double *weights) noexcept nogil
 cdef void pool_masses(FiniteRules rules, double *experts, double *weights, double *pool) noexcept nogil
 cdef void committee(FiniteRules rules, FiniteState state, FiniteRound round, Workspace w) noexcept nogil

@@ -30,8 +30,9 @@ if not cython.compiled:
 
 # Prior weight of the experts; their members share the rest.
 PRIOR_EXPERTS = 0.5
-# Discount of regrets; largest learning rate; largest regret of a round; least log(1 / prior) in a learning rate.
-DISCOUNT, FASTEST, MOST_REGRET, LEAST_LOG_PRIOR = 0.999, 0.5, 3.0, 0.7
+# Discount of regrets; largest learning rate; largest regret of a round; least log(1 / prior) in a learning rate; most
+# that the log of a weight falls, so that a row that was bad can soon be good.
+DISCOUNT, FASTEST, MOST_REGRET, LEAST_LOG_PRIOR, MOST_BEHIND = 0.999, 0.5, 3.0, 0.7, 8.0
 # Prior observations of the coefficients, in the order of the features, and of a shift.
 RIDGE_ROW = np.array([5.0, 3.0, 20.0, 1.5, 1.5, 1.5, 5.0, 0.5])
 RIDGE, SHIFT_RIDGE = numbers_of(RIDGE_ROW), 4.0
@@ -91,6 +92,18 @@ def member_masses(rules, state, at, features, p):
         p[k] /= total
 
 
+def prior_weight(rules, i):
+    """Prior weight of a row."""
+    experts = PRIOR_EXPERTS if rules.rows > 1 else 1.0
+    return (experts if i % rules.rows == 0 else (1.0 - experts) / (rules.rows - 1)) / rules.rivals
+
+
+def learning_rate(prior, square):
+    """Learning rate of a row: min(1/2, sqrt(log(1 / prior) / V))."""
+    odds = max(-log(prior), LEAST_LOG_PRIOR)
+    return sqrt(odds / square) if square * FASTEST * FASTEST > odds else FASTEST
+
+
 def weigh(rules, state, experts, weights):
     """Fill the weights of all rows (each expert, then what corrects it); those of a missing expert are 0."""
     rows = rules.rows
@@ -98,14 +111,9 @@ def weigh(rules, state, experts, weights):
     for i in range(rules.rivals * rows):
         if isnan(experts[i // rows * rules.cells]):
             continue
-        prior = PRIOR_EXPERTS if rows > 1 else 1.0
-        prior = (prior if i % rows == 0 else (1.0 - prior) / (rows - 1)) / rules.rivals
-        square = state.square[i]
-        eta = FASTEST
-        odds = max(-log(prior), LEAST_LOG_PRIOR)
-        if square * FASTEST * FASTEST > odds:
-            eta = sqrt(odds / square)
-        weights[i] = log(prior * eta) + DISCOUNT * eta * (state.regret[i] - eta * square)
+        prior = prior_weight(rules, i)
+        eta = learning_rate(prior, state.square[i])
+        weights[i] = log(prior * eta) + DISCOUNT * eta * (state.regret[i] - eta * state.square[i])
         top = max(top, weights[i])
     total = 0.0
     for i in range(rules.rivals * rows):
@@ -146,7 +154,7 @@ def committee(rules, state, round, w):
         x = cut(round.experts, e * n, n)
         if isnan(x[0]):
             continue
-        features = cut(round.features, e * n * FEATURES, n * FEATURES)
+        features = cut(round.inputs, e * n * FEATURES, n * FEATURES)
         if rules.member_count > 0:
             observe(rules, state, e, x, features)
         for i in range(rows):
@@ -235,10 +243,12 @@ def teach(rules, state, round, y, w):
             continue
         for i in range(e * rows, (e + 1) * rows):
             regret = weight * min(round.members[i * n + y] / max(round.prior[y], TINY) - 1.0, MOST_REGRET)
-            state.regret[i] = DISCOUNT * state.regret[i] + regret
             state.square[i] = DISCOUNT * state.square[i] + regret * regret
+            eta = learning_rate(prior_weight(rules, i), state.square[i])
+            least = eta * state.square[i] - MOST_BEHIND / eta
+            state.regret[i] = max(DISCOUNT * state.regret[i] + regret, least)
         for i in range(e * rules.member_count, (e + 1) * rules.member_count):
-            step(rules, state, i, cut(round.features, e * n * FEATURES, n * FEATURES), weight, y, w)
+            step(rules, state, i, cut(round.inputs, e * n * FEATURES, n * FEATURES), weight, y, w)
         errors = cut(state.errors, 2 * e * n, 2 * n)
         for k in range(n):
             error = (1.0 if k == y else 0.0) - x[k]

@@ -75,7 +75,7 @@ cdef class FiniteRound:
     cdef double *pool
     cdef double *prior
     cdef double *played
-    cdef double *features
+    cdef double *inputs
     cdef double *members
     @cython.locals(at=Py_ssize_t, row="double *", size=Py_ssize_t)
     cdef object attach(self)

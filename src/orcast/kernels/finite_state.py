@@ -178,8 +178,8 @@ class FiniteRound:
     """Numbers of a forecast that its outcome will need; a new round has contexts of 1.
 
     experts: masses, a row each, nan where missing; units: of the regrets; pool: mean of the experts; prior: mix of the
-    members; played: the forecast; features: of the members, by expert and cell; members: masses of each expert, as it
-    is, moved along the axes, and corrected.
+    members; played: the forecast; inputs (the array "features"): by expert and cell; members: masses of each expert, as
+    it is, moved along the axes, and corrected.
     """
 
     def __init__(self, rules: FiniteRules):
@@ -214,7 +214,7 @@ class FiniteRound:
         self.played = cut(row, at + 2 * cells, cells)
         at += 3 * cells
         size = rivals * min(rules.member_count, 1) * cells * FEATURES
-        self.features = cut(row, at, size)
+        self.inputs = cut(row, at, size)
         self.members = cut(row, at + size, rivals * rules.rows * cells)
 
     def view(self, name):
