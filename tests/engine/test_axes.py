@@ -64,7 +64,7 @@ def test_axis_learners_are_their_definition(name: str) -> None:
         rows = axes.corrected(space, memory, 1, expert)
         assert rows.sum(axis=1) == pytest.approx(1.0)
         axes.learn(space, memory, 1, expert, np.asarray(y), pending)
-        weight = 1.0 / (1.0 + pending)
+        weight = 1.0 / math.sqrt(1.0 + pending)
         seen += weight
         for axis in range(count):
             z = standard(space, expert, y, axis)

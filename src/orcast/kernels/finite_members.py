@@ -12,7 +12,7 @@ aggregation (Wintenberger 2017) of the log loss: r_i = p_i(y) / p(y) - 1 is the 
 
     eta_i = min(1/2, sqrt(log(1 / w_i) / V_i)),    weight ~ w_i eta_i exp(eta_i R_i - eta_i^2 V_i).
 
-If n outcomes were outstanding at the forecast, its outcome counts 1 / (1 + n) everywhere.
+If n outcomes were outstanding at the forecast, its outcome counts 1 / sqrt(1 + n) everywhere.
 """
 
 try:
@@ -236,7 +236,7 @@ def step(rules, state, at, features, weight, y, w):
 
 def teach(rules, state, round, y, w):
     """Update the weights, the members and the statistics with an outcome in cell y."""
-    n, rows, weight = rules.cells, rules.rows, 1.0 / (1.0 + round.info.pending)
+    n, rows, weight = rules.cells, rules.rows, 1.0 / sqrt(1.0 + round.info.pending)
     for e in range(rules.rivals):
         x = cut(round.experts, e * n, n)
         if isnan(x[0]):

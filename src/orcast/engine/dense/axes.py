@@ -146,7 +146,7 @@ def corrected(space: Space, memory: AxisMemory, e: int, expert: Array) -> Array:
 
 def learn(space: Space, memory: AxisMemory, e: int, expert: Array, y: Array, pending: float) -> None:
     """Update the learners of expert e with an outcome."""
-    weight = 1.0 / (1.0 + pending)
+    weight = 1.0 / math.sqrt(1.0 + pending)
     memory.seen[e] += weight
     for axis in range(memory.last.shape[1]):
         mean, spread = frame(space, expert, axis)
