@@ -48,7 +48,7 @@ class Twin:
     def weights(self, there: Any) -> Array:
         """Weights of each expert and its members."""
         count = len(there)
-        prior = np.tile([0.5, 0.25, 0.25], (count, 1)) / count
+        prior = np.tile([0.7, 0.15, 0.15], (count, 1)) / count
         eta = np.minimum(0.5, np.sqrt(np.maximum(-np.log(prior), 0.7) / np.maximum(self.square, 1e-300)))
         w = prior * eta * np.exp(0.999 * (eta * self.regret - eta**2 * self.square))
         w[~there] = 0.0
@@ -179,7 +179,7 @@ def test_regret_of_the_mix_stays_within_the_bound(name: str) -> None:
         behind = 0.999 * behind + np.log((x if y else 1 - x) / (p if y else 1 - p))
         square = float(engine.arrays()["square"][0, 0])
         eta = min(0.5, np.sqrt(0.7 / square)) if square else 0.5
-        worst = max(worst, behind - np.log(2.0) / eta - eta * square)
+        worst = max(worst, behind + np.log(0.7) / eta - eta * square)
     assert worst <= 0.0
 
 

@@ -29,7 +29,7 @@ if not cython.compiled:
     from orcast.kernels.rows import copy, cut, mark, numbers_of, readable_of, release, take, workspace
 
 # Prior weight of the experts; their members share the rest.
-PRIOR_EXPERTS = 0.5
+PRIOR_EXPERTS = 0.7
 # Discount of regrets; largest learning rate; largest regret of a round; least log(1 / prior) in a learning rate; most
 # that the log of a weight falls, so that a row that was bad can soon be good.
 DISCOUNT, FASTEST, MOST_REGRET, LEAST_LOG_PRIOR, MOST_BEHIND = 0.999, 0.5, 3.0, 0.7, 8.0
@@ -205,19 +205,21 @@ def step(rules, state, at, features, weight, y, w):
     theta = cut(state.theta, at * FEATURES, FEATURES)
     curvature = cut(state.curvature, at * FEATURES * FEATURES, FEATURES * FEATURES)
     m = mark(w)
-    p, mean, gradient = take(w, n), take(w, used), take(w, used)
+    p, centred, gradient = take(w, n), take(w, used * n), take(w, used)
     member_masses(rules, state, at, features, p)
     for j in range(used):
-        mean[j] = 0.0
+        mean = 0.0
         for k in range(n):
-            mean[j] += p[k] * features[k * FEATURES + j]
+            mean += p[k] * features[k * FEATURES + j]
+        for k in range(n):
+            centred[j * n + k] = features[k * FEATURES + j] - mean
         away = theta[j] - (1.0 if j == 0 else 0.0)
-        gradient[j] = weight * (features[y * FEATURES + j] - mean[j]) - (1.0 - kept) * RIDGE[j] * away
+        gradient[j] = weight * centred[j * n + y] - (1.0 - kept) * RIDGE[j] * away
     for i in range(used):
         for j in range(i + 1):
             total = 0.0
             for k in range(n):
-                total += p[k] * (features[k * FEATURES + i] - mean[i]) * (features[k * FEATURES + j] - mean[j])
+                total += p[k] * centred[i * n + k] * centred[j * n + k]
             curvature[i * FEATURES + j] = kept * curvature[i * FEATURES + j] + weight * total
             curvature[j * FEATURES + i] = curvature[i * FEATURES + j]
     newton(used, curvature, gradient, w)
