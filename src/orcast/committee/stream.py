@@ -276,7 +276,7 @@ def update_stream(plan, row, pool, memo, outcome, late, w):
 
 
 def close_pool(plan, pool):
-    """End a time step of a pool: the mean over its outcomes is one observation, less than one if streams are missing."""
+    """End a time step of a pool: the mean over its outcomes is one observation, less if streams are missing."""
     shared = as_pool(pool)
     if shared.count == 0.0:
         return
