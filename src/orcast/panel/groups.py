@@ -36,7 +36,7 @@ from orcast.panel.stopping import NEVER, Stop
 from orcast.panel.stream import PendingColumn, Stream, StreamKey, StreamOptions, StreamRun
 from orcast.residuals import first_spread
 from orcast.serialise import id_from_plain, plain_id
-from orcast.spaces import Interval, Line, OrderedSpace
+from orcast.spaces import HalfLine, Interval, Line, OrderedSpace
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -76,6 +76,16 @@ def plan_of(pooled: bool, corrects: bool) -> Plan:
     """Plan of the committee; all ordered spaces have the same levels."""
     space = Line()
     return plan_for(space.levels, space.scores, pooled=pooled, corrects=corrects)
+
+
+def committee_bounds(space: OrderedSpace, low: float, high: float) -> tuple[float, float]:
+    """Bounds of a committee on a space, for bounds of the outcomes in the user's units.
+
+    >>> committee_bounds(HalfLine(0.0), 0.0, math.inf), committee_bounds(HalfLine(0.0), -math.inf, 20.0)
+    ((0.0, inf), (1e-300, inf))
+    """
+    nearest = low if math.isfinite(low) else high
+    return NOT_ZERO if space.low == 0.0 != nearest else space.low, space.high
 
 
 # --- time
@@ -281,9 +291,7 @@ class GroupPass:
             pair = (-math.inf, math.inf) if run is None else run.between
             if pair not in kinds:
                 space = space_between(*pair, by_row)
-                nearest = pair[0] if math.isfinite(pair[0]) else pair[1]
-                least = NOT_ZERO if space.low == 0.0 != nearest else space.low
-                kinds[pair] = (least, space.high), reach_of(space)
+                kinds[pair] = committee_bounds(space, *pair), reach_of(space)
             self.sides[i] = pair
             edges.append(kinds[pair][0])
             reach.append(kinds[pair][1])
@@ -494,6 +502,7 @@ class LoneState(NamedTuple):
 def run_alone(
     state: LoneState | None,
     space: OrderedSpace,
+    bounds: tuple[float, float],
     values: Array,
     experts: Array,
     events: Integers,
@@ -508,7 +517,7 @@ def run_alone(
     Parameters
     ----------
     state : before the events
-    space : of the outcomes
+    space, bounds : of the outcomes, and `committee_bounds` where the stream begins
     values : outcomes of all entries; those pending from before come first, then the new ones
     experts : base quantiles of the new forecasts; filled in for points
     events : kind and entry of each
@@ -517,9 +526,10 @@ def run_alone(
     points, spreads : point forecasts of all entries, and the first spreads of the new ones
     """
     plan = plan_of(False, True)
-    bounds, lags = np.array([[space.low, space.high]]), np.zeros((1, 2))
+    lags = np.zeros((1, 2))
     lags[0, : len(seasons)] = seasons
-    group = Group(plan, [0], [0], [0], bounds, lags)
+    edges = np.array([bounds]) if state is None else state.stream[None, STREAM_BOUNDS]
+    group = Group(plan, [0], [0], [0], edges, lags)
     old = 0 if state is None else len(state.memos)
     if state is not None:
         group.stream_rows[0], group.series_rows[0] = state.stream, state.series
