@@ -475,28 +475,68 @@ def refits(task: Task, every: int, least: int) -> Iterator[tuple[Whole, Whole]]:
 
 @dataclass(frozen=True)
 class BoostedQuantiles:
-    """Gradient-boosted trees, one for each level, refitted after `every` rows to all outcomes in sight."""
+    """Gradient-boosted trees, one for each level, refitted after `every` rows to all outcomes in sight.
 
-    package: ClassVar[str] = "sklearn"
+    All horizons are in one model, of which the lead is a feature. `package` is "sklearn" or "lightgbm"; with `changes`
+    the trees forecast the change from the last value.
+    """
+
+    package: str = "sklearn"
     every: int = 300
     lags: int = 6
     trees: int = 40
     least: int = 40
+    changes: bool = False
 
     def __call__(self, task: Task) -> Array:
         """Quantiles."""
-        boosting = optional("sklearn.ensemble").GradientBoostingRegressor
         x = np.column_stack((lag_features(task, self.lags)[:, :-1], task.lead))
-        y, out = task.y[task.target], np.empty((task.target.size, task.levels.size))
-        options = {"n_estimators": self.trees, "max_depth": 2, "learning_rate": 0.2, "subsample": 0.5}
+        last = task.y[task.seen - 1] * self.changes
+        y, out = task.y[task.target] - last, np.empty((task.target.size, task.levels.size))
         for rows, known in refits(task, self.every, self.least):
             if known.size < self.least:
-                out[rows] = np.quantile(task.y[: task.seen[rows[0]]], task.levels)
+                out[rows] = np.quantile(task.y[: task.seen[rows[0]]], task.levels) - last[rows, None]
                 continue
             for k, level in enumerate(task.levels):
-                model = boosting(loss="quantile", alpha=level, random_state=0, **options)
-                out[rows, k] = model.fit(x[known], y[known]).predict(x[rows])
-        return np.sort(out, axis=1)
+                out[rows, k] = self._model(level).fit(x[known], y[known]).predict(x[rows])
+        return np.sort(out + last[:, None], axis=1)
+
+    def _model(self, level: float) -> Any:
+        options = {"n_estimators": self.trees, "alpha": level, "random_state": 0}
+        if self.package == "lightgbm":
+            light = {"num_leaves": 15, "learning_rate": 0.1, "deterministic": True, "num_threads": 1, "verbose": -1}
+            return optional("lightgbm").LGBMRegressor(objective="quantile", **options, **light)
+        own = {"loss": "quantile", "max_depth": 2, "learning_rate": 0.2, "subsample": 0.5}
+        return optional("sklearn.ensemble").GradientBoostingRegressor(**options, **own)
+
+
+@dataclass(frozen=True)
+class Narrowed:
+    """Another expert with a spread that would have held a share of the last outcomes in its 90% bands."""
+
+    expert: Any
+    holds: float = 0.8
+    window: int = 150
+
+    @property
+    def package(self) -> str | None:
+        """Package that the expert needs."""
+        found: str | None = getattr(self.expert, "package", None)
+        return found
+
+    def __call__(self, task: Task) -> Array:
+        """Quantiles; the factor is that of the last known rows of the game."""
+        q = np.array(self.expert(task))
+        low, middle, high = (q[:, int(np.abs(task.levels - level).argmin())] for level in (0.05, 0.5, 0.95))
+        e = task.y[task.target] - middle
+        # the least factor at which the band holds the outcome
+        needed = np.where(e > 0.0, e / np.maximum(high - middle, 1e-12), e / np.minimum(low - middle, -1e-12))
+        factor = np.full(e.size, ndtri(0.5 + self.holds / 2.0) / ndtri(0.95))
+        for rows in task.games():
+            for row, stop in zip(rows, in_sight(task, rows), strict=True):
+                if stop >= FEW:
+                    factor[row] = np.quantile(needed[rows[max(stop - self.window, 0) : stop]], self.holds)
+        return np.asarray(middle[:, None] + factor[:, None] * (q - middle[:, None]))
 
 
 @dataclass(frozen=True)

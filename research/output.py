@@ -1,9 +1,8 @@
-"""Output of the research commands: tables, figures, pages in Markdown, progress, resumable result files."""
+"""Output of the research commands: tables, figures, pages in Markdown, progress."""
 
 from __future__ import annotations
 
 import csv
-import json
 import os
 import platform
 import sys
@@ -28,24 +27,12 @@ if TYPE_CHECKING:
 Cell = str | float | int | None
 Row = dict[str, Any]  # by column
 
-# Colours that are distinct with any colour vision.
-BLUE, ORANGE, INK, GREY = "#0072B2", "#D55E00", "#222222", "#7a7a7a"
 STYLE: dict[Any, Any] = {
     "font.size": 10.5,
-    "axes.titlesize": 11.5,
     "axes.titlelocation": "left",
-    "axes.titlepad": 8.0,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": GREY,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "axes.linewidth": 0.8,
-    "xtick.color": GREY,
-    "ytick.color": GREY,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
     "legend.frameon": False,
-    "legend.handlelength": 1.9,
 }
 
 MARK = "<!-- produced -->"
@@ -98,7 +85,6 @@ class Table:
     name : name of the CSV file, without its suffix.
     digits : format of the numbers of a column; by default 4 significant digits, no decimals from 1000 on.
     caption : text below the table.
-    marks : cells, by row and column, shown in "bold" or with an "underline"; CSV files have the plain numbers.
 
     Examples
     --------
@@ -116,22 +102,16 @@ class Table:
     rows: Sequence[tuple[Cell, ...]]
     digits: Mapping[str, str] = field(default_factory=dict)
     caption: str = ""
-    marks: Mapping[tuple[int, str], str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, name: str, title: str, rows: Sequence[Mapping[str, Cell]], **options: Any) -> Table:
         """Table of rows that name their columns, all in the same order."""
         return cls(name, title, tuple(rows[0]), [tuple(row.values()) for row in rows], **options)
 
-    def shown(self, marked: Mapping[str, str] | None = None) -> list[list[str]]:
-        """Cells as text; `marked` has the format of marked cells, "{}" being the number."""
-        forms = marked or {}
+    def shown(self) -> list[list[str]]:
+        """Cells as text."""
         return [
-            [
-                forms.get(self.marks.get((i, column), ""), "{}").format(self._cell(value, column))
-                for value, column in zip(row, self.columns, strict=True)
-            ]
-            for i, row in enumerate(self.rows)
+            [self._cell(value, column) for value, column in zip(row, self.columns, strict=True)] for row in self.rows
         ]
 
     def _cell(self, value: Cell, column: str) -> str:
@@ -151,7 +131,7 @@ class Table:
         """Table in Markdown."""
         rule = "|".join("---:" if number else "---" for number in self.numeric)
         lines = [f"| {' | '.join(self.columns)} |", f"|{rule}|"]
-        lines += [f"| {' | '.join(row)} |" for row in self.shown({"bold": "**{}**", "underline": "<ins>{}</ins>"})]
+        lines += [f"| {' | '.join(row)} |" for row in self.shown()]
         return "\n".join(lines)
 
     def section(self) -> str:
@@ -176,7 +156,7 @@ class Table:
                           caption_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)  # fmt: skip
         for column, number in zip(self.columns, self.numeric, strict=True):
             table.add_column(column, justify="right" if number else "left", overflow="fold")
-        for row in self.shown({"bold": "[bold]{}[/bold]", "underline": "[underline]{}[/underline]"}):
+        for row in self.shown():
             table.add_row(*row)
         console.print(table, crop=False)
 
@@ -256,59 +236,3 @@ def progress_lines(name: str) -> Progress:
             print(f"{name}: {10 * tenths}% done ({what})", file=sys.stderr, flush=True)
 
     return progress
-
-
-@contextmanager
-def progress_bar(console: Console, name: str) -> Iterator[Progress]:
-    """Yield a callback that moves a bar, or prints a line for each tenth if there is no terminal."""
-    if not console.is_terminal:
-        yield progress_lines(name)
-        return
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
-
-    columns = TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:3.0f}%"), TimeElapsedColumn()
-    with Bar(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(name, total=1.0)
-        yield lambda what, share: bar.update(task, description=what, completed=share)
-
-
-class ResultsFile:
-    """Results by key in a file of JSON lines, so that a run that was stopped can continue.
-
-    Each row has a "key".  A later row replaces an earlier one with the same values of the `identity` columns.
-    A last line that was cut off by a crash is dropped.
-    """
-
-    def __init__(self, path: str | Path, identity: tuple[str, ...]) -> None:
-        self.path, self.identity = Path(path), identity
-        self._rows: dict[tuple[Any, ...], Row] = {}
-        if self.path.is_file():
-            self._load()
-
-    def _load(self) -> None:
-        lines = self.path.read_text(encoding="utf-8").splitlines()
-        for number, line in enumerate(lines, 1):
-            try:
-                row = json.loads(line)
-                self._rows[tuple(row[name] for name in self.identity)] = row
-            except (ValueError, TypeError, KeyError):
-                if number < len(lines):
-                    raise ValueError(f"expected a result in line {number} of {self.path}, got {line[:60]!r}") from None
-        text = "".join(f"{json.dumps(row)}\n" for row in self._rows.values())
-        beside = self.path.with_suffix(".part")
-        beside.write_text(text, encoding="utf-8")
-        os.replace(beside, self.path)
-
-    def add(self, rows: Iterable[Row]) -> None:
-        """Append rows to the file."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.open("a", encoding="utf-8") as file:
-            for row in rows:
-                self._rows[tuple(row[name] for name in self.identity)] = row
-                file.write(f"{json.dumps(row)}\n")
-
-    def select(self, keys: Iterable[str]) -> list[Row]:
-        """Rows with these keys, in this order; missing ones are left out."""
-        found = {row["key"]: row for row in self._rows.values()}
-        return [found[key] for key in keys if key in found]

@@ -12,8 +12,7 @@ from research.benchmarks.lines import Line, Remark, write_json
 
 SECTIONS = {
     "speed": "predict + update as ratios to one scipy call, in CPU time",
-    "quality": "pinball, QCE, rolling QCE and coverage against the base forecast and the best rival",
-    "harm": "good forecasts, short histories and panels: what recalibration costs there",
+    "quality": "accuracy and coverage against the base forecast, references and the best rival; harm to good forecasts",
     "guarantee": "every payoff on every space against every adversary",
     "frames": "many series in one frame, and a file through the command line",
     "memory": "size of the state in memory and on disk",

@@ -53,14 +53,15 @@ def recalibrate(series: int, steps: int, options: dict[str, Any]) -> tuple[float
     return seconds, max(resource.getrusage(who).ru_maxrss for who in (SELF, CHILDREN)) / 1e3
 
 
-def through_the_command(rows: int, folder: Path) -> float:
+def through_the_command(series: int, rows: int) -> float:
     """Seconds of `orcast recalibrate` on a CSV file."""
-    path = folder / "long.csv"
-    pd.DataFrame(panel(FILE_SERIES, rows // FILE_SERIES)).to_csv(path, index=False)
-    options = ["recalibrate", str(path), "--out", str(folder / "out.csv"), "--low=0", "--high=100", "--quiet"]
-    begin = perf_counter()
-    subprocess.run([sys.executable, "-m", "orcast", *options], check=True)
-    return perf_counter() - begin
+    with tempfile.TemporaryDirectory() as folder:
+        path, out = Path(folder) / "long.csv", Path(folder) / "out.csv"
+        pd.DataFrame(panel(series, rows // series)).to_csv(path, index=False)
+        options = ["recalibrate", str(path), "--out", str(out), "--low=0", "--high=100", "--quiet"]
+        begin = perf_counter()
+        subprocess.run([sys.executable, "-m", "orcast", *options], check=True)
+        return perf_counter() - begin
 
 
 def measure(quick: bool = False) -> Lines:
@@ -76,6 +77,5 @@ def measure(quick: bool = False) -> Lines:
         yield Line(case, "forecasts a second", series * steps / seconds, target, ">=", ",.0f")
         yield Line(case, "memory of the largest process, MB", memory, None if quick else MOST_MEGABYTES, "<=", ",.0f")
     rows = 20_000 if quick else 1_000_000
-    with tempfile.TemporaryDirectory() as folder:
-        seconds = through_the_command(rows, Path(folder))
+    seconds = through_the_command(FILE_SERIES, rows)
     yield Line(f"orcast recalibrate FILE.csv, {rows:,} rows", "seconds", seconds, form=".1f")

@@ -7,9 +7,8 @@ import os
 import re
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 
@@ -109,22 +108,9 @@ def attempt(case: Game, rounds: int, seconds: float) -> Outcome:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # features that no part of the payoff uses
-            attack(case, 2, math.inf)  # compiles
             return attack(case, rounds, seconds)
     except Exception as reason:
         return Outcome(case, 0, 0.0, math.inf, 0, (math.nan,) * 3, f"{type(reason).__name__}: {reason}")
-
-
-@contextmanager
-def _environment() -> Iterator[None]:
-    """One thread for each process, and compiled kernels from the first round on."""
-    before = dict(os.environ)
-    os.environ.update(SETTINGS)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ.update(before)
 
 
 def measure(quick: bool = False, *, games: str = "") -> Lines:
@@ -135,7 +121,8 @@ def measure(quick: bool = False, *, games: str = "") -> Lines:
     yield Remark(f"{len(chosen):,} games of {rounds:,} rounds or {seconds:g} CPU seconds; CPU ms of predict + update")
     yield Remark(f"{'game':<52}{'rounds':>6}{'held':>9}{'ratio':>8}{'median':>9}{'99%':>9}{'largest':>9}")
     found = []
-    with _environment(), ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
+    os.environ |= SETTINGS  # of the new processes
+    with ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool:
         for outcome in pool.map(attempt, chosen, [rounds] * len(chosen), [seconds] * len(chosen)):
             found.append(outcome)
             yield Remark(str(outcome))

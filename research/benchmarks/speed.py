@@ -5,11 +5,10 @@ from __future__ import annotations
 import gc
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
-from time import perf_counter, thread_time
+from time import thread_time
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from scipy.stats import norm
 
 import orcast as oc
 from orcast.metrics import LEVELS
+from research.benchmarks.frames import through_the_command
 from research.benchmarks.lines import Line, Lines, Remark
 
 TITLE = "Speed"
@@ -40,7 +40,7 @@ def measure(quick: bool = False) -> Lines:
     yield batch(stream, 3 if quick else 7)
     first = child(FIRST, 3 if quick else 7)
     yield Line("import and first forecast, new process", "CPU seconds", first, 0.15, form=".3f")
-    yield Line("year of hourly rows, orcast recalibrate", "seconds", through_the_command(HOURS), 4.0, form=".1f")
+    yield Line("year of hourly rows, orcast recalibrate", "seconds", through_the_command(1, HOURS), 4.0, form=".1f")
     yield Line("installed package", "MB", installed_size(), 6.0, form=".1f", note="without build files")
 
 
@@ -48,21 +48,6 @@ def installed_size() -> float:
     """Size of the package in MB, without bytecode."""
     files = (path for path in Path(oc.__file__).parent.rglob("*") if path.is_file() and path.suffix != ".pyc")
     return sum(path.stat().st_size for path in files) / 1e6
-
-
-def through_the_command(rows: int) -> float:
-    """Seconds of `orcast recalibrate` on a CSV file of one hourly series."""
-    with tempfile.TemporaryDirectory() as folder:
-        path, rng = Path(folder) / "hours.csv", np.random.default_rng(0)
-        median_, spread = 50.0 + 20.0 * np.sin(np.arange(rows) / 24.0), norm.ppf([0.05, 0.5, 0.95]) * 4.0
-        times = np.datetime64("2025-01-01T00", "h") + np.arange(rows)
-        table = zip(times, median_ + 6.0 * rng.normal(size=rows), *(median_[:, None] + spread).T, strict=True)
-        lines = [",".join(map(str, row)) for row in table]
-        path.write_text("\n".join(["ds,y,q0.05,q0.5,q0.95", *lines]), encoding="utf-8")
-        begin = perf_counter()
-        command = [sys.executable, "-m", "orcast", "recalibrate", str(path), "--out", str(path.with_suffix(".out.csv"))]
-        subprocess.run([*command, "--quiet"], check=True)
-        return perf_counter() - begin
 
 
 def rounds(recal: Any, forecasts: list[Any], outcomes: list[Any], **features: list[Any]) -> Work:

@@ -26,7 +26,6 @@ class Entry:
 
     name: str
     kind: str
-    source: str
     rows: int
     make: Callable[[], Stream]
     quick: bool = False
@@ -44,10 +43,10 @@ def catalogue(data: str | Path | None = None, stored: str | Path | None = None, 
     Examples
     --------
     >>> [entry.name for entry in catalogue(quick=True)][:2]
-    ['humidity at noon, regression', 'humidity at noon, smoothing']
+    ['humidity at noon, regression', 'humidity at noon, regression, 1 to 12 ahead']
     """
     found = [
-        Entry(each.name, each.kind, series.source_of(each.series), each.rows, partial(each.make, data), each.quick)
+        Entry(each.name, each.kind, each.rows, partial(each.make, data), each.quick)
         for each in RECIPES
         if not _missing(each, data)
     ]
@@ -83,30 +82,29 @@ def _stored(given: str | Path | None) -> list[Entry]:
     for path in sorted(Path(place, "streams").glob("*.npz")):
         with np.load(path) as stored:
             kind = "binary" if "p" in stored else "one-step"
-            rows, about = min(stored["y"].size, MOST), str(stored["note"])
-        found.append(Entry(f"yardstick, {path.stem}", kind, about, rows, partial(stored_stream, str(path))))
-    for path in sorted(Path(place, "short").glob("*.npz")):
-        about = f"COVID-19 deaths, weekly, forecast by {path.stem} (COVID-19 Forecast Hub, by way of MultiQT)"
-        found.append(Entry(f"covid, {path.stem}", "weekly-late", about, MOST, partial(hub_stream, str(path))))
+            rows = min(stored["y"].size, MOST)
+        found.append(Entry(f"yardstick, {path.stem}", kind, rows, partial(stored_stream, str(path))))
+    found += [
+        Entry(f"covid, {path.stem}", "weekly-late", MOST, partial(hub_stream, str(path)))
+        for path in sorted(Path(place, "short").glob("*.npz"))
+    ]
     if not found:
         raise FileNotFoundError(f"expected streams/*.npz or short/*.npz in {str(place)!r}, got none")
     return found
 
 
-def stored_stream(path: str) -> Stream:
-    """Stream of a file with one-step forecasts: quantiles `q` or probabilities `p`, `y`, `issue`, `reveal`, `note`.
+def stored_stream(path: str, most: int | None = MOST) -> Stream:
+    """Stream of a file with one-step forecasts: quantiles `q` or probabilities `p`, `y`, `issue`, `reveal`.
 
     Quantiles are at even levels, 99 of them at 0.01 to 0.99, with bounds `lo` and `hi`.
     """
     with np.load(path) as stored:
         binary = "p" in stored
-        kept = slice(0, MOST)
+        kept = slice(0, most)
         expert = np.asarray(stored["p" if binary else "q"][kept], dtype=np.float64)
         return Stream(
             name=f"yardstick, {Path(path).stem}",
             kind="binary" if binary else "one-step",
-            source=str(stored["note"]),
-            information="earlier outcomes, according to its authors",
             levels=np.empty(0) if binary else np.arange(1, expert.shape[1] + 1) / (expert.shape[1] + 1.0),
             experts={"expert": expert},
             y=np.asarray(stored["y"][kept], dtype=np.float64),
@@ -117,33 +115,20 @@ def stored_stream(path: str) -> Stream:
         )
 
 
-def hub_stream(path: str) -> Stream:
-    """Stream of weekly forecasts 1 to 4 weeks ahead, for evenly spread places up to the most rows."""
-    with np.load(path) as stored:
-        start, ahead, places = stored["start"], stored["h"], stored["geo"]
-        y, q, day, levels = (stored[name] for name in ("y", "q", "day", "levels"))
-    names = np.unique(places)
-    chosen = names[np.linspace(0, names.size - 1, max(MOST * names.size // y.size, 1)).astype(int)]
-    which = np.flatnonzero(np.isin(places, chosen))
-    rows = np.concatenate([np.arange(start[i], start[i + 1]) for i in which])
-    of = np.repeat(which, [start[i + 1] - start[i] for i in which])
-    horizon, known = ahead[of].astype(np.int64), day[rows].astype(np.int64)
-    issued, place = known - 7 * horizon, np.searchsorted(names, places[of])
-    order = np.lexsort((horizon, place, issued))
-    rows = rows[order]
-    outcomes = y[rows].astype(np.float64)
-    low = 0.0 if outcomes.min() >= 0.0 else -np.inf
+def hub_stream(path: str, every: int | None = None) -> Stream:
+    """Stream of a team's weekly forecasts of COVID-19 deaths, 1 to 4 weeks ahead (by way of MultiQT).
+
+    It has every so many places; None: as many as the most rows allow.
+    """
+    with np.load(path, allow_pickle=False) as stored:
+        size = np.diff(stored["start"])
+        ahead, (_, place) = np.repeat(stored["h"], size).astype(np.int64), np.unique(stored["geo"], return_inverse=True)
+        place, known = np.repeat(place, size), stored["day"].astype(np.int64)
+        rows = np.flatnonzero(place % (every or -(-known.size // MOST)) == 0)
+        rows = rows[np.lexsort((ahead[rows], place[rows], known[rows] - 7 * ahead[rows]))]
+        y, q, levels = stored["y"][rows].astype(np.float64), stored["q"][rows].astype(np.float64), stored["levels"]
+    low = 0.0 if y.min() >= 0.0 else -np.inf
     return Stream(
-        name=f"covid, {Path(path).stem}",
-        kind="weekly-late",
-        source="COVID-19 Forecast Hub, by way of MultiQT",
-        information="deaths reported up to the day of issue, according to its authors",
-        levels=levels,
-        experts={Path(path).stem: np.maximum(q[rows].astype(np.float64), low)},
-        y=outcomes,
-        issued=issued[order],
-        known=known[order],
-        low=low,
-        series=place[order].astype(np.int64),
-        horizon=horizon[order],
-    )
+        f"covid, {Path(path).stem}", "weekly-late", levels, {"expert": np.maximum(np.sort(q, axis=1), low)}, y,
+        known[rows] - 7 * ahead[rows], known[rows], low, np.inf, place[rows], ahead[rows], clock="D",
+    )  # fmt: skip

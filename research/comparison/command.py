@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 from research.comparison import jobs, tables
 from research.comparison.catalogue import catalogue, left_out
 from research.comparison.stream import KINDS
-from research.output import progress_bar, require, write_page
+from research.output import progress_lines, require, write_page
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 EXAMPLES = """examples:
   python -m research compare --quick                        a few short streams
-  python -m research compare --out results/comparison       everything; continues where it was stopped
+  python -m research compare --out results/comparison       everything
   python -m research compare --kind binary --method my.py   one kind of stream, with a method of your own
 """
 
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     parser.description = (
         "Run orcast, with default settings, and its rivals on many streams: on the base forecasts, and on tracked\n"
-        "forecasts, which have the same memory of recent errors.  A run that was stopped continues from its results."
+        "forecasts, which have the same memory of recent errors."
     )
     parser.epilog, parser.formatter_class = EXAMPLES, argparse.RawDescriptionHelpFormatter
     parser.add_argument("--quick", action="store_true", help="few and short streams")
@@ -53,8 +53,8 @@ def run(options: argparse.Namespace) -> int:
     entries = [e for e in catalogue(options.data, options.stored, quick=options.quick) if e.kind in kinds]
     if not entries:
         raise ValueError(f"expected streams of the kinds {', '.join(kinds)}, got none")
-    with progress_bar(console, "compare") as progress:
-        comparison = jobs.run(entries, options.out, methods=options.method, workers=options.workers, progress=progress)
+    progress = progress_lines("compare")
+    comparison = jobs.run(entries, methods=options.method, workers=options.workers, progress=progress)
     show(console, comparison)
     paths = write(Path(options.out), comparison)
     if options.page:

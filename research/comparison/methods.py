@@ -32,6 +32,7 @@ OWN = "known outcomes of its own series and horizon"
 POOLED = "known outcomes of its own series and horizon, and of the others of a panel"
 MEMBERS = f"the members of the ensemble, and {OWN}"
 SEVERAL = f"all experts, and {OWN}"
+OUTCOMES_ONLY = f"{OWN}; no base forecast"
 LAST_ONLY = "the last known outcome and the changes before it; no base forecast"
 
 STEP = 0.05  # step of gradient equilibrium, as a share of the range of the first base forecast
@@ -105,40 +106,25 @@ def frame(stream: Stream) -> Run | None:
         return None
     import polars as pl
 
-    from orcast.panel import recalibrate
+    from orcast import recalibrate
 
-    # rows of a series that were issued together get consecutive times
-    rank = _rank(stream)
-    step = int(rank.max()) + 2
     names = [f"q{level:g}" for level in stream.levels.tolist()]
-    ones = np.zeros(stream.rows, dtype=np.int64)
+    times = {"ds": stream.known, "cutoff": stream.issued}  # an outcome is known at the time that it is about
+    if stream.clock:
+        times = {name: t.astype(f"M8[{stream.clock}]").astype("M8[us]") for name, t in times.items()}
     table = pl.DataFrame(
         {
-            "unique_id": ones if stream.series is None else stream.series,
-            "horizon": ones + 1 if stream.horizon is None else stream.horizon,
-            "ds": step * stream.issued + 1 + rank,
-            "cutoff": step * stream.issued,
-            "known": step * stream.known,
+            "unique_id": np.zeros(stream.rows, np.int64) if stream.series is None else stream.series,
             "y": stream.y,
+            **times,
             **{name: stream.base[:, i] for i, name in enumerate(names)},
         }
     )
     ends = {name: end for name, end in (("low", stream.low), ("high", stream.high)) if np.isfinite(end)}
     begin = time.process_time()
-    out = recalibrate(table, known="known", low=ends.get("low"), high=ends.get("high"), workers=1)
+    out = recalibrate(table, low=ends.get("low"), high=ends.get("high"), workers=1)
     issued: Array = out.select([f"orcast_{name}" for name in names]).to_numpy().astype(np.float64)
     return Run(issued, stream.y, (time.process_time() - begin) / stream.rows)
-
-
-def _rank(stream: Stream) -> Any:
-    """Place of each row among those of its series that were issued with it."""
-    series = np.zeros(stream.rows, np.int64) if stream.series is None else stream.series
-    order = np.lexsort((np.arange(stream.rows), stream.issued, series))
-    same = np.append(False, (np.diff(series[order]) == 0) & (np.diff(stream.issued[order]) == 0))
-    start = np.maximum.accumulate(np.where(same, 0, np.arange(stream.rows)))
-    rank = np.empty(stream.rows, dtype=np.int64)
-    rank[order] = np.arange(stream.rows) - start
-    return rank
 
 
 # --- references and rivals ---
@@ -182,6 +168,7 @@ def _event(name: str, reference: str, rival: Callable[[], Any]) -> Method:
 
 
 _ANGELOPOULOS = "Angelopoulos, Candes and Tibshirani 2023"
+_COTTON = "after the package skaters of P. Cotton"
 _KULESHOV = "Kuleshov, Fenner and Ermon 2018"
 _EXPERTS: dict[str, Any] = {"several": True, "only": "several experts", "information": SEVERAL}
 _ENSEMBLES: dict[str, Any] = {"members": True, "only": "ensembles", "information": MEMBERS}
@@ -197,10 +184,13 @@ _TABLE = (
     Method("conformal PID", f"{_ANGELOPOULOS} (PI)", quantity(rivals.ConformalPID)),
     Method("MultiQT", "Ding, Gibbs and Tibshirani 2025", quantity(rivals.MultiQT)),
     Method("SF-OGD", "Bhatnagar et al. 2023", quantity(rivals.SFOGD)),
-    Method("SAOCP", "Bhatnagar et al. 2023", quantity(rivals.SAOCP)),
     Method("decaying steps", "Angelopoulos, Barber and Bates 2024", quantity(rivals.DecayingOCP)),
-    Method("UP-OCP", "arXiv:2602.03168", quantity(rivals.UPOCP)),
-    Method("COP", "arXiv:2512.07770", quantity(rivals.COP)),
+    Method("NexCP", "Barber, Candes, Ramdas and Tibshirani 2023", quantity(rivals.NexCP)),
+    Method("AgACI", "Zaffran et al. 2022", quantity(rivals.AgACI)),
+    Method("AcMCP", "Wang and Hyndman 2024", quantity(rivals.AcMCP)),
+    Method("laplace", f"{_COTTON}: outcomes alone", percents(rivals.Laplace), own=True, information=OUTCOMES_ONLY),
+    Method("laplace correction", f"{_COTTON}: of the base forecast", percents(rivals.LaplaceCorrection)),
+    Method("laplace portfolio", f"{_COTTON}: of both", percents(rivals.LaplacePortfolio)),
     Method("gradient equilibrium", "Angelopoulos, Jordan and Tibshirani 2025; steps of 5% of the first range",
            _constant_step),
     Method("CQR", "Romano, Patterson and Candes 2019, all past", quantity(rivals.CQR)),

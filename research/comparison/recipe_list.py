@@ -18,6 +18,7 @@ from research.learners import (
     Drift,
     Expert,
     Naive,
+    Narrowed,
     OnlineClassifier,
     Regression,
     RiverTree,
@@ -26,6 +27,7 @@ from research.learners import (
 
 HAUTE, ZURICH = "wind-haute-borne", "sunspots-zurich"
 LAST = Naive(period=1)
+LIGHT = BoostedQuantiles("lightgbm", every=12 * 300, lags=24, trees=80, changes=True)
 
 
 def _recipe(kind: str, series: str, what: str, expert: Expert | dict[str, Expert], **options: Any) -> Recipe:
@@ -47,6 +49,14 @@ def _day(series: str, what: str, expert: Any, first: int, rows: int, levels: Arr
 def _late(series: str, what: str, expert: Any, first: int, rows: int, levels: Array = HUB, **options: Any) -> Recipe:
     options = {"first": first, "rows": rows, "levels": levels, "plan": "ahead", **options}
     return _recipe("weekly-late", series, f"{what}, 1 to 4 ahead", expert, **options)
+
+
+def _multi(
+    series: str, what: str, expert: Any, first: int, steps: int, levels: Array = TWENTIETHS, **options: Any
+) -> Recipe:
+    """Overconfident forecasts 1 to 12 steps ahead: 90% bands hold 80%."""
+    options = {"first": first, "rows": 12 * steps, "levels": levels, "plan": "ahead", "horizons": 12, **options}
+    return _recipe("multi-step", series, f"{what}, 1 to 12 ahead", Narrowed(expert), **options)
 
 
 def _event(series: str, what: str, expert: Any, first: int, rows: int, **options: Any) -> Recipe:
@@ -73,6 +83,7 @@ NOON: dict[str, Any] = {"called": "at noon", "through": at_noon, "quick": True}
 RECIPES: tuple[Recipe, ...] = (
     # small ones of shipped series, for --quick
     _one("humidity", "regression", Regression(lags=5), 60, 250, **NOON),
+    _multi("humidity", "regression", Regression(lags=5), 60, 30, **NOON),
     _one("humidity", "smoothing", Smoothing(factor=0.6), 30, 60, FIVE, **NOON),
     _event("humidity", "above its 60%", OnlineClassifier(lags=4), 60, 250, event=0.6, **NOON),
     _ensemble("humidity", "analogs", Analogs(members=20, lags=3), 60, 200, **NOON),
@@ -156,6 +167,10 @@ RECIPES: tuple[Recipe, ...] = (
     _late("airline", "smoothing", Smoothing(), 30, 320, through=last_years),
     _late("elec-equip", "smoothing, too narrow", Smoothing(factor=0.5), 36, 280, TWENTIETHS, through=last_years),
     _late("seatbelts", "a year ago", Naive(), 36, 280, through=last_years),
+    # overconfident, one to twelve steps ahead
+    _multi("humidity", "LightGBM", LIGHT, 1500, 600),
+    _multi(HAUTE, "LightGBM", LIGHT, 1500, 600),
+    _multi(ZURICH, "LightGBM", LIGHT, 1000, 600),
     # events
     _event("humidity", "above its 80%", Regression(lags=6, factor=0.5), 400, 1200, event=0.8),
     _event("wind", "above its 75%, day ahead", Regression(lags=4), 2400, 1440, event=0.75, plan="day-ahead"),

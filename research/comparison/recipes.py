@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -67,20 +67,6 @@ def ahead(size: int, first: int, horizons: int = 4) -> Plan:
     return Plan(seen - 1, seen + step, seen, seen + step, step + 1)
 
 
-def described(expert: Any) -> str:
-    """Describe an expert by its docstring and the options that differ from its defaults.
-
-    >>> from research.learners import Drift
-    >>> described(Drift(factor=0.5))
-    'last value plus the mean change so far for each step, factor 0.5'
-    """
-    first = str(type(expert).__doc__).partition("\n")[0].rstrip(".")
-    chosen = [(each.name, getattr(expert, each.name)) for each in fields(expert)]
-    usual = {each.name: each.default for each in fields(expert)}
-    said = [f"{name} {described(v) if is_dataclass(v) else v}" for name, v in chosen if v != usual[name]]
-    return ", ".join([first[:1].lower() + first[1:], *said])
-
-
 PLANS: dict[str, Callable[..., Plan]] = {"one-step": one_step, "day-ahead": day_ahead, "ahead": ahead}
 
 
@@ -103,6 +89,7 @@ class Recipe:
     ensemble: bool = False
     event: float | None = None
     late: int = 1
+    horizons: int = 4
     through: Callable[[Series], Series] | None = None
     adversary: Callable[[], Any] | None = None
     quick: bool = False
@@ -119,6 +106,7 @@ class Recipe:
     def rows_of(self, size: int) -> tuple[Plan, Whole]:
         """All rows of a series of `size` values, and the indices of those that are kept."""
         options = {"late": self.late} if self.late > 1 else {}
+        options |= {"horizons": self.horizons} if self.plan == "ahead" else {}
         plan = PLANS[self.plan](size, self.warm, **options)
         return plan, np.flatnonzero(plan.seen >= self.first)
 
@@ -151,8 +139,6 @@ class Recipe:
         return Stream(
             name=self.name,
             kind=self.kind,
-            source=series.source,
-            information=self.information if series.x is None else f"{self.information}; features of each row",
             levels=self.levels,
             experts=dict(zip(self.experts, forecasts, strict=True)),
             y=y,
@@ -177,16 +163,6 @@ class Recipe:
         """Packages that the experts need."""
         return {needs for expert in self.experts.values() if (needs := getattr(expert, "package", None))}
 
-    @property
-    def information(self) -> str:
-        """Information of the experts, in a sentence."""
-        when = {
-            "one-step": "all values before" if self.late == 1 else f"values before, published {self.late} at a time",
-            "day-ahead": "the hours before 10:00 of the day before",
-            "ahead": "all values up to the cutoff",
-        }[self.plan]
-        return f"{when}; " + "; ".join(f"{name}: {described(expert)}" for name, expert in self.experts.items())
-
 
 # --- series made of others ---
 
@@ -194,19 +170,19 @@ class Recipe:
 def weekly(series: Series) -> Series:
     """Weekly means of hourly values, by three hours of the day: a panel of eight.
 
-    >>> weekly(Series("a", np.arange(336.0), "counted", 24)).values[:, 0].tolist()
+    >>> weekly(Series("a", np.arange(336.0), 24)).values[:, 0].tolist()
     [73.0, 76.0, 79.0, 82.0, 85.0, 88.0, 91.0, 94.0]
     """
     weeks = series.values.size // 168
     values = series.values[: weeks * 168].reshape(weeks, 7, 8, 3).mean(axis=(1, 3)).T
-    return Series(series.name, values, f"{series.source}, weekly means", 1, series.low, series.high)
+    return Series(series.name, values, 1, series.low, series.high)
 
 
 def last_years(series: Series) -> Series:
     """Last 108 values: nine years of months."""
-    return Series(series.name, series.values[-108:], series.source, series.period, series.low, series.high)
+    return Series(series.name, series.values[-108:], series.period, series.low, series.high)
 
 
 def at_noon(series: Series) -> Series:
     """Values at noon of hourly values."""
-    return Series(series.name, series.values[12::24].copy(), f"{series.source}, at noon", 1, series.low, series.high)
+    return Series(series.name, series.values[12::24].copy(), 1, series.low, series.high)

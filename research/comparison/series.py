@@ -36,7 +36,6 @@ class Series:
 
     name: str
     values: Array
-    source: str
     period: int = 1
     low: float = -np.inf
     high: float = np.inf
@@ -45,7 +44,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Shipped:
-    """A series in a file of a package; `read` returns values and features."""
+    """A series in a file of a package; `read` returns values and features, `about` says what it is."""
 
     package: str
     file: str
@@ -80,14 +79,9 @@ def load(name: str, data: str | Path | None = None) -> Series:
         if shipped.path is None:
             raise FileNotFoundError(f"expected {shipped.file} in the package {shipped.package}, got none for {name!r}")
         values, x = shipped.read(shipped.path)
-        return Series(name, values, source_of(name), shipped.period, shipped.low, shipped.high, x)
+        return Series(name, values, shipped.period, shipped.low, shipped.high, x)
     found = datasets.load(OWN[name]) if name in OWN else folder.load(name, data)
-    return Series(name, found.values, found.source, found.period, found.low, found.high)
-
-
-def source_of(name: str) -> str:
-    """Description and origin of a series."""
-    return f"{SHIPPED[name].about}, by way of {SHIPPED[name].package}" if name in SHIPPED else f"orcast, {name}"
+    return Series(name, found.values, found.period, found.low, found.high)
 
 
 @cache

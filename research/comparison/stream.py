@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
-KINDS = ("one-step", "day-ahead", "weekly-late", "binary", "ensembles", "several experts", "adversarial")
+KINDS = ("one-step", "day-ahead", "weekly-late", "multi-step", "binary", "ensembles", "several experts", "adversarial")
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,19 +21,17 @@ class Stream:
 
     Parameters
     ----------
-    source, information : origin of the data; information of the experts when they issued a row.
     experts : quantiles at `levels`, a row for each forecast, or probabilities of an event if there are no levels.
     issued, known : times, on one clock, of each forecast and of its outcome.  A row may be issued with the outcomes
         of all rows t with known[t] <= its time of issue, and no others.
     series, horizon : rows with the same values of both are one group, which a rival forecasts by itself.
     members : members of the ensemble, where the expert is one.
     adversary : makes the object that chooses outcomes from issued forecasts; `y` is then used only for bounds.
+    clock : unit of the times since 1970, "h" or "D"; "" is a clock without a calendar.
     """
 
     name: str
     kind: str
-    source: str
-    information: str
     levels: Array
     experts: Mapping[str, Array]
     y: Array
@@ -45,6 +43,7 @@ class Stream:
     horizon: Whole | None = None
     members: Array | None = None
     adversary: Callable[[], Any] | None = None
+    clock: str = ""
 
     def __post_init__(self) -> None:
         shape = (self.rows, self.levels.size) if self.levels.size else (self.rows,)

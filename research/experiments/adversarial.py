@@ -9,9 +9,7 @@ No density can win against an adversary that picks a point, and a point mass win
 alone (docs/theory.md, entry 9). All methods meet the same adversary with three kinds of cells: `cells`, those of the
 forecast that have a width; `even`, 50 even cells, as ORCA has; `points`, cells and point masses of the forecast.
 
-ORCA plays as in the paper, at the rate with the lowest QCE after half of the rounds. Rivals and the default need a base
-forecast and get the uniform distribution. QCE is that of the outcomes; `settled` that of the payoff averaged over the
-outcome's cell, which the guarantee is about: it is at most promised^2 B with B = sum_a a^2 = 32.835.
+Rivals and the default need a base forecast and get the uniform distribution. `_notes` has the rest.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ from orcast.metrics import LEVELS, fair_indicators
 from orcast.testing.adversaries import AdversaryCells, CellGreedy, own_cells
 from research.experiments.methods import RATES, Claim, Result, paper_oracle, yes_or_no
 from research.jobs import WorkerPool
-from research.output import BLUE, GREY, INK, ORANGE, Row, Table, deviation, mean, styled_figure
+from research.output import Row, Table, deviation, mean, styled_figure
 from research.rivals import ACI, CalibratedRegression, ConformalPID, DtACI
 
 if TYPE_CHECKING:
@@ -314,17 +312,10 @@ def _against_rivals(traces: Traces, adversary: str, orca: Sequence[Trace], round
 
 # --- figure ---
 
+DASHES = ((0, (1, 1)), (0, (4, 1.5)), (0, (4, 1.5, 1, 1.5)), "-")
 LINES: dict[str, tuple[str, Any]] = {
-    ORCA: (ORANGE, "-"),
-    DEFAULT: (BLUE, "-"),
-    "ours, quantiles alone": (BLUE, (0, (5, 1.5))),
-    "Equilibrium, temperature 10": ("#56B4E9", "-"),
-    LOW: ("#009E73", "-"),
-    "TwoCells, exact": ("#CC79A7", "-"),
-    "isotonic": (GREY, (0, (1, 1))),
-    "ACI per level": (GREY, (0, (4, 1.5))),
-    "ACI, several rates": (GREY, (0, (4, 1.5, 1, 1.5))),
-    "conformal PID": (GREY, "-"),
+    **{name: (f"C{k}", "-") for k, name in enumerate(name for name in METHODS if name not in RIVALS)},
+    **{name: ("0.5", dashes) for name, dashes in zip(RIVALS, DASHES, strict=True)},
 }
 
 
@@ -354,9 +345,9 @@ def _draw_methods(axes: Axes, traces: Traces) -> None:
         own = traces["cells", method]
         _band(axes, own[0].times, np.array([trace.qce for trace in own]), color, style, method)
     times, promised = traces["cells", LOW][0].times, traces["cells", LOW][0].promised
-    axes.plot(times, promised, color=INK, lw=1.2, ls=(0, (2, 1.5)), label="bound, quantiles alone")
-    axes.plot(times, 3.0 * promised, color=INK, lw=1.2, ls=(0, (4, 2)), label="bound, the default")
-    axes.plot(times, CHANCE / times, color=INK, lw=0.9, ls=(0, (1, 2)), label="perfect forecaster, mean")
+    axes.plot(times, promised, color="black", lw=1.2, ls=(0, (2, 1.5)), label="bound, quantiles alone")
+    axes.plot(times, 3.0 * promised, color="black", lw=1.2, ls=(0, (4, 2)), label="bound, the default")
+    axes.plot(times, CHANCE / times, color="black", lw=0.9, ls=(0, (1, 2)), label="perfect forecaster, mean")
     axes.set(title="QCE of the outcomes, all methods", xlabel="round", ylabel="QCE, mean and one deviation")
     axes.set(xlim=(1, times[-1]), ylim=(1e-4, 60.0))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")

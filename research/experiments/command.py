@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import time
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
-from orcast import __version__
 from research.experiments.methods import Claim, Result, claims_table
 from research.jobs import WorkerPool
-from research.output import progress_bar, relative_folder, require, write_page
+from research.output import progress_lines, relative_folder, require, write_page
 
 EXPERIMENTS = ("recalibration", "adversarial", "windfarm")
 
@@ -40,8 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     parts: list[str] = []
     claims: list[Claim] = []
     for name in chosen:
-        with progress_bar(console, name) as progress:
-            result = _run(name, arguments, progress)
+        result = _run(name, arguments, progress_lines(name))
         console.print(f"[bold]{result.title}[/bold]")
         console.print("\n".join(result.notes), highlight=False)
         for table in result.tables:
@@ -63,14 +60,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run(name: str, arguments: argparse.Namespace, progress: Callable[[str, float], None]) -> Result:
-    """Run an experiment; results of its jobs are kept until it is finished, so that a stopped run continues."""
-    size = "quick" if arguments.quick else "full"
-    kept = Path(arguments.out) / ".jobs" / f"{name}-{size}-{arguments.seed}-{__version__}"
+    """Run an experiment."""
     # starting processes takes longer than a small experiment
     workers = 1 if arguments.quick and name != "recalibration" else arguments.workers
     module = import_module(f"research.experiments.{name}")
     result: Result = module.run(
-        arguments.data, arguments.quick, arguments.seed, lambda jobs: WorkerPool(workers, jobs, progress, keep=kept)
+        arguments.data, arguments.quick, arguments.seed, lambda jobs: WorkerPool(workers, jobs, progress)
     )
-    shutil.rmtree(kept, ignore_errors=True)
     return result

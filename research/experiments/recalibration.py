@@ -314,7 +314,6 @@ def run(folder: str | Path | None, quick: bool, seed: int, pool: Callable[[int],
 
 def result(settings: Sequence[Setting], plan: Plan, series: Sequence[Series]) -> Result:
     """Notes, tables and figures."""
-    from research.experiments import recalibration_figures as figures
     from research.experiments import recalibration_tables as tables
 
     perfect = chance(plan.steps, window=plan.window, forecasters=plan.perfect)
@@ -328,8 +327,7 @@ def result(settings: Sequence[Setting], plan: Plan, series: Sequence[Series]) ->
             tables.full_table(settings, plan),
             tables.time_table(settings),
         ),
-        {"recalibration_qce": figures.qce_figure(settings, perfect)},
-        tables.claims(settings),
+        claims=tables.claims(settings),
     )
 
 

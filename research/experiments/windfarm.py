@@ -11,9 +11,6 @@ expert are bagged trees on the 24 values of the day before (`learners.day_ahead`
 hour, at the rate with the lowest loss in the first half of the days. Ours: the default for the stream of all hours
 (rounds of a day are pending until its last forecast); one default for each hour; and one for all hours with each part
 of the payoff by the hour, chosen after the plain default had no interval below zero. Rivals: one for each hour.
-
-**Measures.** Mean loss of a day relative to the expert's, with a 95% interval over days, paired, by a circular block
-bootstrap of weeks (4,000 resamples).
 """
 
 from __future__ import annotations
@@ -21,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,17 +31,13 @@ from research.experiments import data
 from research.experiments.methods import EXPERT, LAST, Claim, Result, paper_oracle, paper_payoff, yes_or_no
 from research.jobs import WorkerPool
 from research.learners import HOURS, Days
-from research.output import BLUE, GREY, INK, ORANGE, Cell, Row, Table, mean, styled_figure
+from research.output import Cell, Row, Table, mean
 from research.rivals import CalibratedRegression, ConformalPID
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Vector = NDArray[np.float64]
 
 LAMBDAS = (0.0, 0.2, 0.5, 0.8, 0.9)
-SHOWN = 0.5  # lambda of the figure
+SHOWN = 0.5  # a lambda that all tables have
 COMMITMENTS = 9
 BLOCK, RESAMPLES = 7, 4000
 DEFAULT, EACH, BY_HOUR = "ours, the default", "ours, one for each hour", "ours, by hour"
@@ -333,49 +326,6 @@ def _list(values: Sequence[float]) -> str:
     return ", ".join(f"{value:g}" for value in values) or "none"
 
 
-# --- figure ---
-
-MARKERS = {DEFAULT: ("#56B4E9", "s"), EACH: ("#CC79A7", "v"), BY_HOUR: (BLUE, "o")}
-
-
-def picture(comparisons: Comparisons, unit: str) -> Figure:
-    """Losses of each day and their means as in the paper, and the change for every lambda."""
-    with styled_figure(8.2) as figure:
-        top, below = figure.subplots(2, 1)
-        _draw_days(top, comparisons, unit)
-        _draw_changes(below, comparisons)
-    return figure
-
-
-def _draw_days(top: Axes, comparisons: Comparisons, unit: str) -> None:
-    each = comparisons[SHOWN]
-    most = 0.0
-    for name, color in {EXPERT: INK, chosen_orca(comparisons): ORANGE, BY_HOUR: BLUE}.items():
-        losses = each[name].losses / 1000.0
-        most = max(most, float(losses.max()))
-        t = np.arange(1, losses.size + 1)
-        top.plot(t, losses, color=color, lw=0.8, alpha=0.75, label=f"{name}: mean {losses.mean():,.1f}")
-        top.axhline(float(losses.mean()), color=color, lw=1.5, ls=(0, (5, 2)))
-    top.set(title=f"Loss of each day (thin) and its mean (dashed), lambda = {SHOWN:g}", xlabel="day")
-    top.set(ylabel=f"loss, thousand {unit} h", xlim=(1, t[-1]), ylim=(0.0, 1.2 * most))
-    top.legend(loc="upper left", ncols=3)
-
-
-def _draw_changes(axes: Axes, comparisons: Comparisons) -> None:
-    axes.axhline(0.0, color=INK, lw=1.0)
-    markers = {chosen_orca(comparisons): (ORANGE, "^")} | MARKERS
-    for i, (name, (color, mark)) in enumerate(markers.items()):
-        at = np.arange(len(comparisons)) + 0.16 * (i - (len(markers) - 1) / 2)
-        found = [each[name] for each in comparisons.values()]
-        change = np.array([one.change for one in found])
-        ends = np.array([[one.change - one.low for one in found], [one.high - one.change for one in found]])
-        axes.errorbar(at, change, ends, color=color, marker=mark, ms=4.5, ls="", lw=1.3, capsize=2.0, label=name)
-    axes.set_xticks(range(len(comparisons)), [f"{lam:g}" for lam in comparisons])
-    axes.set(title="Mean loss against the expert's,\nwith paired 95% intervals", xlabel="lambda", ylabel="change, %")
-    axes.grid(axis="y", color=GREY, alpha=0.25, lw=0.6)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2, fontsize=9.0)
-
-
 # --- experiment ---
 
 
@@ -392,8 +342,7 @@ def run(folder: str | Path | None, quick: bool, seed: int, pool: Callable[[int],
         "Experiment 3: commitments of a wind farm",
         _notes(series, len(days), chosen_orca(comparisons).removeprefix(ORCA)),
         tables(comparisons, series.unit),
-        {"windfarm": picture(comparisons, series.unit)},
-        claims(comparisons),
+        claims=claims(comparisons),
     )
 
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from orcast.forecasts import Forecast
 from orcast.forecasts.ordered import PERCENTS
 from research.rivals.base import Array, QuantityRival
+from research.rivals.levels import RATES
 
 _TINY = 1e-150  # below any range of regrets
 
@@ -119,6 +120,34 @@ class BOA(ExpertsRival):
         rates = _rates(squares, scale)[own]
         regrets[own] += 0.5 * (r - rates * r * r + np.where(rates * r > 0.5, 2.0 * scale, 0.0))
         self._names, self._state = names, (regrets, squares, scale)
+
+
+class AgACI(BOA):
+    """Aggregated adaptive conformal inference (Zaffran et al., 2022): BOA of ACI with several rates, at each level.
+
+    For each rate the base forecast is evaluated at a level alpha that follows ACI,
+
+        alpha <- alpha + rate (a - 1{y <= Q(alpha)})
+
+    from a on, with the bounds beyond levels 0 and 1; BOA aggregates these quantiles by their pinball losses.
+
+    Reference: "Adaptive conformal predictions for time series", ICML 2022.
+    """
+
+    def __init__(
+        self, low: float, high: float, *, levels: ArrayLike = PERCENTS, rates: tuple[float, ...] = RATES
+    ) -> None:
+        super().__init__(low, high, levels=levels)
+        self.rates = np.array(rates)[:, None]
+        self.alphas = np.tile(self.levels, (len(rates), 1))
+
+    def _read(self, experts: Any) -> Rows:
+        row = self.quantity.read(experts["expert"])
+        return {str(k): self.quantity.quantile(row, alpha) for k, alpha in enumerate(self.alphas)}
+
+    def _observe(self, rows: Rows, then: Any, y: float) -> None:
+        super()._observe(rows, then, y)
+        self.alphas = self.alphas + self.rates * (self.levels - (y <= np.array(list(rows.values()))))
 
 
 def _joined(known: tuple[str, ...], state: State, names: tuple[str, ...]) -> State:

@@ -15,14 +15,12 @@ from collections import deque
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import betaln
 
 from orcast.forecasts import Forecast
 from orcast.forecasts.ordered import PERCENTS
 from research.rivals.base import Array, QuantityRival
 
 _ROUNDING = 1e-9  # (n + 1) a this close to an integer is that integer
-_LARGEST_LOG = 600.0  # logarithm of a double, with room for a factor
 
 
 class OffsetRival(QuantityRival):
@@ -235,85 +233,58 @@ class SFOGD(ErrorTracker):
         return np.asarray(self.offset + self._scale / np.sqrt(3.0 * self._squares) * error)
 
 
-class COP(ErrorTracker):
-    """Conformal optimistic prediction (Hu, Wu, Xia and Zou, 2025).
+class AcMCP(ConformalPID):
+    """Autocorrelated multi-step conformal prediction (Wang and Hyndman, 2024): a conformal PID with a score caster.
 
-    Quantile tracking, then one more step on the estimated distribution of the scores before the next one is known:
+        offset = track + integral part + the mean of two forecasts of the next error e = y - median
 
-        track  <- track + step (a - 1{s <= offset})                                   from 0 on
-        offset <- track + optimism step (a - F(track)),    step = rate range(s)
+    One forecast is that of an MA(h - 1) fitted to the known errors h steps ahead: so many steps ahead it is the mean of
+    the process.  The other is a regression of the error on those of the shorter horizons of the same origin, at their
+    forecasts: with these at their means it is the mean as well.  So both are here the mean of the last `window` errors,
+    from `fewest` errors on.  The authors' intervals are around a point forecast; here they are around each quantile.
 
-    F is the empirical distribution of the last `window` scores, and range(s) is theirs too; until there are as many
-    there is no second step.  The authors' code leaves the newest score out.  They try rates from 0.05 to 1, and have
-    0.5 as optimism.  On any sequence with |s| <= B the sum of the errors is at most
-    (2 B + (1 + optimism) largest step) (1 / step_1 + sum of |1 / step_t - 1 / step_t-1|).
+    Reference: "Online conformal inference for multi-step time series forecasting", arXiv:2410.13115.
+    """
 
-    Reference: "Distribution-informed online conformal prediction", ICLR 2026, arXiv:2512.07770; the constants are from
-    the authors' code.
+    fewest = 10
+
+    def _moved(self, scores: Array, error: Array) -> Array:
+        offset = super()._moved(scores, error)
+        errors = self._scores.rows[:, int(np.abs(self.levels - 0.5).argmin())]
+        return offset + float(errors.mean()) if errors.size >= self.fewest else offset
+
+
+class NexCP(ErrorTracker):
+    """Conformal prediction beyond exchangeability (Barber, Candes, Ramdas and Tibshirani, 2023), at each level.
+
+    The offset is a quantile of past one-sided scores s = y - Q_a, of which the i-th newest has the weight decay^i:
+
+        offset = the least s_k whose weights of scores <= s_k add up to at least a (1 + sum of all weights)
+
+    from a = 1/2 on, and its mirror image below: the next score has the weight 1 and lies beyond all others.  Where no
+    score is large enough the paper's interval is unbounded; here the most extreme score is taken.  Of the scores the
+    last `window` are kept.
+
+    Reference: "Conformal prediction beyond exchangeability", Annals of Statistics 51, 2023.
     """
 
     def __init__(
-        self,
-        low: float,
-        high: float,
-        *,
-        levels: ArrayLike = PERCENTS,
-        rate: float = 0.1,
-        optimism: float = 0.5,
-        window: int = 100,
+        self, low: float, high: float, *, levels: ArrayLike = PERCENTS, decay: float = 0.99, window: int = 300
     ) -> None:
         super().__init__(low, high, levels)
-        self.rate, self.optimism, self.window = rate, optimism, window
-        self._track = np.zeros_like(self.offset)
+        self.decay = decay
         self._scores = RecentScores(window, self.offset.size)
+        self._side = np.where(self.levels < 0.5, -1.0, 1.0)
 
     def _moved(self, scores: Array, error: Array) -> Array:
-        recent = self._scores.add(scores)
-        step = self.rate * np.ptp(recent, axis=0)
-        self._track = self._track + step * error
-        if len(recent) < self.window:
-            return self._track.copy()
-        below: Array = np.count_nonzero(recent <= self._track, axis=0) / self.window
-        return np.asarray(self._track + self.optimism * step * (self.levels - below))
-
-
-class UPOCP(ErrorTracker):
-    """Online conformal prediction by universal portfolios (Liu, Dobriban and Orabona, 2026); there is no rate.
-
-    The offset is a bet on the errors e = a - 1{s <= offset} with all wealth so far:
-
-        wealth <- wealth + offset e,    offset = wealth (b / (1 - a) - (1 - b) / a),    b in [0, 1]
-
-    b is the share of the wealth in an asset that pays 1 / (1 - a) in rounds with s > offset; the rest is in one that
-    pays 1 / a in the others.  Cover's portfolio has a closed form on these assets: after m misses (s > offset) and k
-    hits, from the prior Beta(u, v) = Beta(1 - a, a) of the share on, which starts with no bet,
-
-        b = (m + u) / (m + k + 1),    wealth = first B(m + u, k + v) / (B(u, v) (1 - a)^m a^k)
-
-    with the beta function B.  `first` is the first |s| above 0 of each level; until then offsets are 0 and rounds are
-    not counted.  With |s| <= B on any sequence |frequency - a| is of order sqrt(log(B t / first) / t).  Late outcomes
-    overlap as bets, and wealth then overshoots; the paper does not treat delays.
-
-    Reference: "Online conformal prediction via universal portfolio algorithms", arXiv:2602.03168.  Only its summary was
-    available: the assets and the closed form are derived here from the pinball loss; its prior and first wealth may
-    differ.
-    """
-
-    def __init__(self, low: float, high: float, *, levels: ArrayLike = PERCENTS) -> None:
-        super().__init__(low, high, levels)
-        self.misses, self.hits, self.first = np.zeros((3, self.offset.size))
-
-    def _moved(self, scores: Array, error: Array) -> Array:
-        self.first = np.where(self.first > 0.0, self.first, np.abs(scores))
-        self.misses += (error > 0.0) & (self.first > 0.0)
-        self.hits += (error < 0.0) & (self.first > 0.0)
-        a = self.levels
-        u, v = 1.0 - a, a
-        m, k = self.misses + u, self.hits + v
-        log_wealth = betaln(m, k) - betaln(u, v) - self.misses * np.log1p(-a) - self.hits * np.log(a)
-        share = m / (m + k)
-        wealth: Array = self.first * np.exp(np.minimum(log_wealth, _LARGEST_LOG))
-        return np.asarray(wealth * (share / (1.0 - a) - (1.0 - share) / a))
+        past = np.ascontiguousarray((self._scores.add(scores) * self._side).T)
+        weights = self.decay ** np.arange(past.shape[1], 0, -1)
+        order = np.argsort(past, axis=1, kind="stable")
+        reached = np.cumsum(weights[order], axis=1) / (1.0 + weights.sum())
+        share = np.maximum(self.levels, 1.0 - self.levels)
+        place = np.minimum((reached < share[:, None] - _ROUNDING).sum(axis=1), past.shape[1] - 1)
+        each = np.arange(self.levels.size)
+        return np.asarray(self._side * past[each, order[each, place]])
 
 
 class CQR(ErrorTracker):

@@ -245,3 +245,24 @@ def test_groups_of_rows_and_issue_times_are_said(tmp_path: Path, capsys: Capture
     assert second in text
     assert cli.main(["check", str(path), "--by", "nothing"]) == 2
     assert "expected by= a column" in capsys.readouterr().err
+
+
+def test_commands_name_the_best_reference_and_its_loss(tmp_path: Path, capsys: Capture) -> None:
+    """Hourly outcomes that repeat each day, forecast by their climate."""
+    rng = np.random.default_rng(0)
+    hours = np.arange("2024-01-01", "2024-01-29", dtype="datetime64[h]").astype("datetime64[us]")
+    y = 10 * np.sin(np.arange(hours.size) * np.pi / 12) + 0.1 * rng.normal(size=hours.size)
+    levels = {f"q{a}": np.full(y.size, 12.0 * a - 6.0) for a in (0.05, 0.25, 0.5, 0.75, 0.95)}
+    pl.DataFrame({"ds": hours, "y": y} | levels).write_csv(tmp_path / "load.csv")
+    named = r"the best reference so far \(the same hour yesterday in \d\d% of the rows\)"
+    for command in ("check", "recalibrate"):
+        report = tmp_path / f"{command}.html"
+        assert cli.main([command, str(tmp_path / "load.csv"), "--issued", "1", "--report", str(report)]) == 0
+        said = capsys.readouterr()
+        (line,) = (line for line in (said.out + said.err).splitlines() if line.startswith("Pinball loss: "))
+        found = re.search(rf"{named} ([\d.]+)(, in rows where base forecasts have [\d.]+)?\.$", line)
+        assert found is not None
+        assert f"pinball loss {found[1]}" in report.read_text(encoding="utf-8")
+        assert "Loss against" in report.read_text(encoding="utf-8")
+    assert cli.main(["check", str(tmp_path / "load.csv"), "--issued", "1"]) == 0
+    assert re.match(f"Do not use these forecasts: {named}, with", capsys.readouterr().out)

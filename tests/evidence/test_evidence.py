@@ -445,7 +445,9 @@ def test_reference_that_is_better_is_the_verdict() -> None:
     y = np.cumsum(np.random.default_rng(1).normal(size=800))
     q = np.tile(y.std() * ndtri(LEVELS) + y.mean(), (800, 1))
     evidence = Evidence.of(q, y, after=0.9 * q, levels=LEVELS, timed=True)
-    assert headline(evidence).startswith("Do not use these forecasts: the last known outcome")
+    assert headline(evidence).startswith(
+        "Do not use these forecasts: the best reference so far (the last known outcome in"
+    )
     assert action(Evidence.of(q, y, levels=LEVELS, timed=True)) == "do not use"
     # without issue times the last outcome may not have been known
     assert "the last known outcome" not in headline(Evidence.of(q, y, levels=LEVELS))

@@ -38,7 +38,7 @@ BUILDING_BLOCKS = {
     "paper.Family",
     # results of functions whose examples show them
     *(f"evidence.{name}" for name in ("Change", "Difference", "Fan", "GroupTable", "Grouping", "GuaranteeCheck")),
-    *(f"evidence.{name}" for name in ("Histogram", "Reference", "ReferenceScore", "Reliability", "Rolling")),
+    *(f"evidence.{name}" for name in ("Histogram", "ReferenceScore", "Reliability", "Rolling")),
     "evidence.SeriesTable",
 }
 # What the wrappers share, which no user calls.

@@ -1,4 +1,4 @@
-"""Tables, pages, progress and result files of the research commands."""
+"""Tables, pages, and progress of the research commands."""
 
 from pathlib import Path
 
@@ -6,12 +6,12 @@ import pytest
 
 from research import output
 from research.jobs import WorkerPool
-from research.output import MARK, ResultsFile, Section, Table, write_page
+from research.output import MARK, Section, Table, write_page
 
 TABLE = Table(
     "small", "Small", ("method", "loss", "rounds", "note"),
     [("base", 0.123456, 12_000, "first"), ("ours", 2345.6, None, "in the end")],
-    {"loss": ".3f"}, caption="two rows", marks={(1, "loss"): "bold"},
+    {"loss": ".3f"}, caption="two rows",
 )  # fmt: skip
 
 
@@ -37,26 +37,12 @@ def test_page_keeps_the_text_above_its_mark(tmp_path: Path) -> None:
 
 
 def test_pool_reports_results_of_two_processes() -> None:
-    found: list[int] = []
-    with WorkerPool(2, 3) as pool:
-        assert pool.run(abs, {"a": (-1,), "b": (2,), "c": (-3,)}, str, found.append) == {"a": 1, "b": 2, "c": 3}
-    assert sorted(found) == [1, 2, 3]
+    shown: list[float] = []
+    with WorkerPool(2, 3, lambda what, share: shown.append(share)) as pool:
+        assert pool.run(abs, {"a": (-1,), "b": (2,), "c": (-3,)}, str) == {"a": 1, "b": 2, "c": 3}
+    assert shown == pytest.approx([1 / 3, 2 / 3, 1.0])
     with pytest.raises(ValueError, match="at least 1 worker, got 0"):
         WorkerPool(0, 1)
-
-
-def test_results_survive_a_crash_in_the_last_line(tmp_path: Path) -> None:
-    path = tmp_path / "results.jsonl"
-    results = ResultsFile(path, ("stream",))
-    results.add([{"key": "1", "stream": "a", "loss": 0.1}, {"key": "2", "stream": "b", "loss": float("nan")}])
-    results.add([{"key": "3", "stream": "a", "loss": 0.3}])
-    with path.open("a", encoding="utf-8") as file:
-        file.write('{"key": "4", "str')
-    again = ResultsFile(path, ("stream",))
-    assert [row["loss"] for row in again.select(["3", "1", "4"])] == [0.3]
-    assert again.select(["2"])[0]["loss"] != again.select(["2"])[0]["loss"]
-    again.add([{"key": "5", "stream": "c", "loss": 0.5}])
-    assert len(ResultsFile(path, ("stream",)).select(["2", "3", "5"])) == 3
 
 
 def test_missing_modules_name_the_extra() -> None:

@@ -1,9 +1,10 @@
 cimport cython
 from orcast.committee.state cimport Known, Member, Plan
-from orcast.kernels.rows cimport copy
+from orcast.kernels.rows cimport Workspace, copy
 
 cdef void predict(
-    Plan plan, double *options, Known *known, double *base, double *state, double *shared, double *memo, double *out
+    Plan plan, double *options, Known *known, double *base, double *state, double *shared, double *memo, double *out,
+    Workspace w
 ) noexcept nogil
 cdef void update(
     Plan plan, double *options, Known *known, double *base, double *state, double *shared, double *memo, double y,

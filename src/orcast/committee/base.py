@@ -10,7 +10,7 @@ if not cython.compiled:
     from orcast.kernels.rows import copy
 
 
-def predict(plan, options, known, base, state, shared, memo, out):
+def predict(plan, options, known, base, state, shared, memo, out, w):
     """Quantiles of the base forecast."""
     copy(base, plan.level_count, out)
 

@@ -1,15 +1,18 @@
 cimport cython
 from orcast.committee.state cimport Known, Member, Plan
-from orcast.committee.regression cimport FEATURES, all_features, centre_of, learn_squares, start_squares, target_of
+from orcast.committee.regression cimport (
+    FEATURES, all_features, centre_of, learn_squares, remembered, start_squares, target_of
+)
 from orcast.committee.spread cimport (
     COUNT, MEMO_SIZE, OWN_SIZE, SHARED_SIZE, close_spread, learn_spread, spread_around
 )
-from orcast.kernels.rows cimport cut
+from orcast.kernels.rows cimport Workspace, cut
 
 cdef Py_ssize_t SPREAD_AT, X_AT
 
 cdef void predict(
-    Plan plan, double *options, Known *known, double *base, double *state, double *shared, double *memo, double *out
+    Plan plan, double *options, Known *known, double *base, double *state, double *shared, double *memo, double *out,
+    Workspace w
 ) noexcept nogil
 cdef void update(
     Plan plan, double *options, Known *known, double *base, double *state, double *shared, double *memo, double y,

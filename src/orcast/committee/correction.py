@@ -11,6 +11,7 @@ if not cython.compiled:
         all_features,
         centre_of,
         learn_squares,
+        remembered,
         start_squares,
         target_of,
     )
@@ -23,7 +24,7 @@ SPREAD_AT = 2 * FEATURES + FEATURES * FEATURES
 X_AT = 1 + MEMO_SIZE
 
 
-def predict(plan, options, known, base, state, shared, memo, out):
+def predict(plan, options, known, base, state, shared, memo, out, w):
     """Quantiles around the corrected median."""
     x, spread = cut(memo, X_AT, FEATURES), cut(state, SPREAD_AT, OWN_SIZE + plan.level_count)
     all_features(known, x)
@@ -31,7 +32,7 @@ def predict(plan, options, known, base, state, shared, memo, out):
     if spread[COUNT] > 0.0:
         centre = centre_of(known, known.median, x, state, FEATURES)
     memo[0] = centre
-    spread_around(plan, known, base, centre, spread, shared, cut(memo, 1, MEMO_SIZE), out)
+    spread_around(plan, known, base, centre, spread, shared, cut(memo, 1, MEMO_SIZE), out, w)
 
 
 def update(plan, options, known, base, state, shared, memo, y, lag):
@@ -40,7 +41,8 @@ def update(plan, options, known, base, state, shared, memo, y, lag):
     cov, gain = cut(state, FEATURES, FEATURES * FEATURES), cut(state, SPREAD_AT - FEATURES, FEATURES)
     if spread[COUNT] == 0.0:
         start_squares(cov, FEATURES, plan.constants.ridge * lag)
-    learn_squares(state, cov, x, FEATURES, target_of(known, known.median, y), options[0], plan.constants.trace, gain)
+    forget = remembered(plan, options[0], lag)
+    learn_squares(state, cov, x, FEATURES, target_of(known, known.median, y), forget, plan.constants.trace, gain)
     learn_spread(plan, known, y - memo[0], spread, shared, cut(memo, 1, MEMO_SIZE))
 
 

@@ -10,6 +10,7 @@ if not cython.compiled:
         OUTCOME_FEATURES,
         centre_of,
         learn_squares,
+        remembered,
         outcome_features,
         start_squares,
         target_of,
@@ -23,12 +24,12 @@ SPREAD_AT = 2 * OUTCOME_FEATURES + OUTCOME_FEATURES * OUTCOME_FEATURES
 X_AT = 1 + MEMO_SIZE
 
 
-def predict(plan, options, known, base, state, shared, memo, out):
+def predict(plan, options, known, base, state, shared, memo, out, w):
     """Quantiles around the forecast of the regression."""
     x, spread = cut(memo, X_AT, OUTCOME_FEATURES), cut(state, SPREAD_AT, OWN_SIZE + plan.level_count)
     outcome_features(known, known.last, x)
     memo[0] = centre_of(known, known.last, x, state, OUTCOME_FEATURES)
-    spread_around(plan, known, base, memo[0], spread, shared, cut(memo, 1, MEMO_SIZE), out)
+    spread_around(plan, known, base, memo[0], spread, shared, cut(memo, 1, MEMO_SIZE), out, w)
 
 
 def update(plan, options, known, base, state, shared, memo, y, lag):
@@ -38,7 +39,8 @@ def update(plan, options, known, base, state, shared, memo, y, lag):
     cov, gain = cut(state, size, size * size), cut(state, SPREAD_AT - size, size)
     if spread[COUNT] == 0.0:
         start_squares(cov, size, plan.constants.ridge * lag)
-    learn_squares(state, cov, x, size, target_of(known, known.last, y), options[0], plan.constants.trace, gain)
+    forget = remembered(plan, options[0], lag)
+    learn_squares(state, cov, x, size, target_of(known, known.last, y), forget, plan.constants.trace, gain)
     learn_spread(plan, known, y - memo[0], spread, shared, cut(memo, 1, MEMO_SIZE))
 
 
@@ -47,8 +49,9 @@ def close(plan, options, shared, weight, lag):
     close_spread(plan, shared, weight)
 
 
-def member(forget):
-    """Return the member with a forgetting factor."""
-    found = Member("house", (SPREAD_AT + OWN_SIZE, 1), (X_AT + OUTCOME_FEATURES, 0), (SHARED_SIZE, 2), (forget,))
+def member(forget, share):
+    """Return the member with a forgetting factor and a share of the prior weight."""
+    sizes = (SPREAD_AT + OWN_SIZE, 1), (X_AT + OUTCOME_FEATURES, 0), (SHARED_SIZE, 2)
+    found = Member("house", *sizes, (forget,), share)
     found.predict, found.update, found.close = predict, update, close
     return found

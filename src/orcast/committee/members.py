@@ -16,9 +16,8 @@ from orcast.committee.state import Plan
 # Member, and whether it takes part without a pool; those that do not come last.
 MEMBERS = (
     (base.member(), True),
-    (correction.member("slow", 0.998), True),
-    (correction.member("fast", 0.99), True),
-    (house.member(0.998), True),
+    (correction.member("correction", 0.99), True),
+    (house.member(0.998, 0.4), True),
     (pooled.member(0.99), False),
 )
 

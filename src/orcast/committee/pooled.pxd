@@ -5,14 +5,15 @@ from orcast.committee.spread cimport (
     MEMO_SIZE, OWN_SIZE, SHARED_SIZE, STEPS, close_spread, learn_spread, spread_around
 )
 from orcast.kernels.numerics cimport real_power
-from orcast.kernels.rows cimport copy, cut
+from orcast.kernels.rows cimport Workspace, copy, cut
 
 cdef Py_ssize_t SQUARES, EQUATIONS_SIZE, REGRESSION_SIZE, X_AT
 
 cdef double *regression_of(Plan plan, double *shared) noexcept nogil
 
 cdef void predict(
-    Plan plan, double *options, Known *known, double *base, double *state, double *shared, double *memo, double *out
+    Plan plan, double *options, Known *known, double *base, double *state, double *shared, double *memo, double *out,
+    Workspace w
 ) noexcept nogil
 cdef void update(
     Plan plan, double *options, Known *known, double *base, double *state, double *shared, double *memo, double y,

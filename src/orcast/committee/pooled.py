@@ -24,14 +24,14 @@ def regression_of(plan, shared):
     return cut(shared, SHARED_SIZE + 2 * plan.level_count, REGRESSION_SIZE)
 
 
-def predict(plan, options, known, base, state, shared, memo, out):
+def predict(plan, options, known, base, state, shared, memo, out, w):
     """Quantiles around the corrected median."""
     x = cut(memo, X_AT, FEATURES)
     all_features(known, x)
     memo[0] = known.median
     if known.active > 0.0:
         memo[0] = centre_of(known, known.median, x, regression_of(plan, shared), FEATURES)
-    spread_around(plan, known, base, memo[0], state, shared, cut(memo, 1, MEMO_SIZE), out)
+    spread_around(plan, known, base, memo[0], state, shared, cut(memo, 1, MEMO_SIZE), out, w)
 
 
 def update(plan, options, known, base, state, shared, memo, y, lag):

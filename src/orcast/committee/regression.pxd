@@ -1,6 +1,7 @@
 cimport cython
 from libc.math cimport isnan, sqrt
-from orcast.committee.state cimport Known, Plan
+from orcast.committee.state cimport Constants, Known, Plan
+from orcast.kernels.numerics cimport real_power
 from orcast.kernels.rows cimport cut
 
 cdef Py_ssize_t FEATURES, OUTCOME_FEATURES
@@ -12,6 +13,7 @@ cdef void all_features(Known *known, double *x) noexcept nogil
 cdef double dot(double *a, double *b, Py_ssize_t size) noexcept nogil
 cdef double centre_of(Known *known, double anchor, double *x, double *theta, Py_ssize_t size) noexcept nogil
 cdef double target_of(Known *known, double anchor, double y) noexcept nogil
+cdef double remembered(Plan plan, double forget, double lag) noexcept nogil
 cdef void start_squares(double *cov, Py_ssize_t size, double ridge) noexcept nogil
 cdef void learn_squares(
     double *theta, double *cov, double *x, Py_ssize_t size, double target, double forget, double most_trace, double *gain

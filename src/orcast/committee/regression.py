@@ -10,6 +10,7 @@ except ImportError:
     from orcast.kernels import shim as cython
 
 if not cython.compiled:
+    from orcast.kernels.numerics import real_power
     from orcast.kernels.pure import isnan, sqrt
     from orcast.kernels.rows import cut
 
@@ -72,6 +73,11 @@ def centre_of(known, anchor, x, theta, size):
 def target_of(known, anchor, y):
     """Distance of the outcome from the anchor, in units."""
     return min(max((y - anchor) / known.unit, -MOST_TARGET), MOST_TARGET)
+
+
+def remembered(plan, forget, lag):
+    """Forgetting factor of outcomes that are known after a lag: errors that overlap are remembered for longer."""
+    return 1.0 - (1.0 - forget) * real_power(lag, -plan.constants.memory_lag)
 
 
 def start_squares(cov, size, ridge):

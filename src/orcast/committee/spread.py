@@ -1,6 +1,6 @@
 """Spread of a member around its centre, learnt from its own past errors: it starts as that of the base forecast.
 
-    log s = log spread + theta . (1, log(slow / spread), log(fast / slow))
+    log s = log spread + theta . x,    x = (1, log(slow / spread), log(fast / slow), move, last error, level)
     quantiles = centre + s (k shape + (1 - k) base shape),    k = n / (n + prior)
 
 `slow` and `fast` are running sizes of the member's errors, so that the uncertainty of its coefficients is part of the
@@ -13,21 +13,27 @@ except ImportError:
     from orcast.kernels import shim as cython
 
 if not cython.compiled:
+    from orcast.committee.regression import dot, feature, solve_positive
     from orcast.kernels.pure import exp, fabs, isnan, log
-    from orcast.kernels.rows import cut
+    from orcast.kernels.rows import cut, mark, release, take
 
 SLOW_RATE, FAST_RATE = 0.01, 0.08
 # Mean of log |z| of a standard normal, relative to log of its mean size.
 LOG_SIZE = 0.35
 MOST_LOG, MOST_RATIO = 4.0, 3.0
+# Size of the feature of the level, relative to the others.
+LEVEL_SHARE = 0.2
 # The step of the shape is one over the number of outcomes, between these.
 SHAPE_START, SHAPE_MEMORY = 4.0, 500.0
+# Features, and the numbers of their equations: the matrix and the vector.
+WIDTH = 6
+EQUATION_SIZE = WIDTH * WIDTH + WIDTH
 # Sizes: of the own numbers (before the shape, as a difference from the normal one), those in a pool (before its shape
-# and the sums of the step's shape), and of a memo.
-OWN_SIZE, SHARED_SIZE, MEMO_SIZE = 12, 20, 3
+# and the sums of the step's shape), and of a memo: spread and features.
+OWN_SIZE, SHARED_SIZE, MEMO_SIZE = 3 + EQUATION_SIZE, 2 + 2 * EQUATION_SIZE, 1 + WIDTH
 SLOW, FAST, COUNT, EQUATIONS = 0, 1, 2, 3
-# In a pool: steps, equations (six numbers of a symmetric matrix, three of a vector), and the same sums of the step.
-STEPS, POOLED, SUMS = 0, 1, 10
+# In a pool: steps, outcomes of the step, equations, and their sums of the step.
+STEPS, NEW, POOLED, SUMS = 0, 1, 2, 2 + EQUATION_SIZE
 
 
 def sort(values, size):
@@ -41,54 +47,41 @@ def sort(values, size):
         values[j + 1] = value
 
 
-def solved(a, b, c, d, e, f, x, y, z, u, v):
-    """u x_1 + v x_2 + x_0 for the solution x of a symmetric system (a b c; b d e; c e f) x = (x, y, z)."""
-    m = d - b * b / a
-    n = e - b * c / a
-    second = y - b * x / a
-    third = z - c * x / a - n * second / m
-    x_2 = third / (f - c * c / a - n * n / m)
-    x_1 = (second - n * x_2) / m
-    x_0 = (x - b * x_1 - c * x_2) / a
-    return x_0 + u * x_1 + v * x_2
-
-
-def log_factor(plan, known, state, shared, u, v):
-    """log(s / spread) for the features u, v."""
+def log_factor(plan, known, state, shared, x, w):
+    """log(s / spread) for features x."""
     if state[COUNT] == 0.0:
         return 0.0
+    used = mark(w)
     constants, lag = plan.constants, known.lag
     own, pooled = (constants.own, constants.pooled) if known.active > 0.0 else (1.0, 0.0)
-    # outside a pool the numbers of `shared` are others, and may be infinite
-    common = shared if known.active > 0.0 else state
-    at = EQUATIONS
-    to = POOLED
-    found = solved(
-        own * state[at] + pooled * common[to] + constants.spread_0 * lag,
-        own * state[at + 1] + pooled * common[to + 1],
-        own * state[at + 2] + pooled * common[to + 2],
-        own * state[at + 3] + pooled * common[to + 3] + constants.spread_1 * lag,
-        own * state[at + 4] + pooled * common[to + 4],
-        own * state[at + 5] + pooled * common[to + 5] + constants.spread_2 * lag,
-        own * state[at + 6] + pooled * common[to + 6],
-        own * state[at + 7] + pooled * common[to + 7],
-        own * state[at + 8] + pooled * common[to + 8],
-        u,
-        v,
-    )
+    equations, common = cut(state, EQUATIONS, EQUATION_SIZE), cut(shared, POOLED, EQUATION_SIZE)
+    a, theta = take(w, EQUATION_SIZE), take(w, WIDTH)
+    for i in range(EQUATION_SIZE):
+        a[i] = own * equations[i]
+        if pooled > 0.0:
+            a[i] += pooled * common[i]
+    for i in range(WIDTH):
+        a[i * WIDTH + i] += lag * (constants.spread_0 if i == 0 else constants.spread_1 if i < 3 else constants.spread_2)
+    solve_positive(a, cut(a, WIDTH * WIDTH, WIDTH), WIDTH, theta)
+    found = dot(theta, x, WIDTH)
+    release(w, used)
     return 0.0 if isnan(found) else min(max(found, -MOST_LOG), MOST_LOG)
 
 
-def spread_around(plan, known, base, centre, state, shared, memo, out):
+def spread_around(plan, known, base, centre, state, shared, memo, out, w):
     """Fill `out` with quantiles around a centre."""
-    k = plan.level_count
+    k, x = plan.level_count, cut(memo, 1, WIDTH)
     slow = state[SLOW] if state[COUNT] > 0.0 else known.spread
     fast = state[FAST] if state[COUNT] > 0.0 else known.spread
     least = 1e-9 * known.spread
-    u = min(max(log((slow + least) / known.spread), -MOST_LOG), MOST_LOG)
-    v = min(max(log((fast + least) / (slow + least)), -MOST_RATIO), MOST_RATIO)
-    size = known.spread * exp(log_factor(plan, known, state, shared, u, v))
-    memo[0], memo[1], memo[2] = size, u, v
+    x[0] = 1.0
+    x[1] = min(max(log((slow + least) / known.spread), -MOST_LOG), MOST_LOG)
+    x[2] = min(max(log((fast + least) / (slow + least)), -MOST_RATIO), MOST_RATIO)
+    x[3] = log(1.0 + fabs(feature(known.last, centre, known.unit)))
+    x[4] = log(1.0 + fabs(feature(known.error_0, 0.0, known.unit)))
+    x[5] = LEVEL_SHARE * feature(centre, known.mean, known.unit)
+    size = known.spread * exp(log_factor(plan, known, state, shared, x, w))
+    memo[0] = size
     count = shared[STEPS] if known.active > 0.0 else state[COUNT]
     learnt = cut(shared, SHARED_SIZE, k) if known.active > 0.0 else cut(state, OWN_SIZE, k)
     share = count / (count + plan.constants.shape * known.lag)
@@ -106,19 +99,14 @@ def step_shape(plan, shape, missed, rate):
         shape[i] -= plan.shape[i]
 
 
-def add_equation(equations, kept, u, v, z):
-    """Add an observation z of log size at the features 1, u, v."""
-    for i in range(9):
+def add_equation(equations, kept, x, z):
+    """Add an observation z of log size at features x."""
+    for i in range(EQUATION_SIZE):
         equations[i] *= kept
-    equations[0] += 1.0
-    equations[1] += u
-    equations[2] += v
-    equations[3] += u * u
-    equations[4] += u * v
-    equations[5] += v * v
-    equations[6] += z
-    equations[7] += u * z
-    equations[8] += v * z
+    for i in range(WIDTH):
+        for j in range(WIDTH):
+            equations[i * WIDTH + j] += x[i] * x[j]
+        equations[WIDTH * WIDTH + i] += x[i] * z
 
 
 def learn_spread(plan, known, error, state, shared, memo):
@@ -141,20 +129,21 @@ def learn_spread(plan, known, error, state, shared, memo):
     state[FAST] += max(1.0 / (count + 1.0), FAST_RATE) * (a - state[FAST])
     state[SLOW] += max(1.0 / (count + 1.0), SLOW_RATE) * (a - state[SLOW])
     z = log(min(max(a, 0.05 * size), 20.0 * size) / known.spread) + LOG_SIZE
-    add_equation(cut(state, EQUATIONS, 9), plan.constants.spread_forget, memo[1], memo[2], z)
+    x = cut(memo, 1, WIDTH)
+    add_equation(cut(state, EQUATIONS, EQUATION_SIZE), plan.constants.spread_forget, x, z)
     if plan.pooled:
-        shared[SUMS + 9] += 1.0
-        add_equation(cut(shared, SUMS, 9), 1.0, memo[1], memo[2], z)
+        shared[NEW] += 1.0
+        add_equation(cut(shared, SUMS, EQUATION_SIZE), 1.0, x, z)
     state[COUNT] += 1.0
 
 
 def close_spread(plan, shared, weight):
     """End a time step of a pool: the mean over its series is one observation."""
-    k, count = plan.level_count, shared[SUMS + 9]
+    k, count = plan.level_count, shared[NEW]
     if count == 0.0:
         return
     kept = 1.0 + weight * (plan.constants.pool_forget - 1.0)
-    for i in range(9):
+    for i in range(EQUATION_SIZE):
         shared[POOLED + i] = kept * shared[POOLED + i] + weight * shared[SUMS + i] / count
         shared[SUMS + i] = 0.0
     sums = cut(shared, SHARED_SIZE + k, k)
@@ -164,5 +153,5 @@ def close_spread(plan, shared, weight):
     step_shape(plan, cut(shared, SHARED_SIZE, k), sums, rate)
     for i in range(k):
         sums[i] = 0.0
-    shared[SUMS + 9] = 0.0
+    shared[NEW] = 0.0
     shared[STEPS] += weight

@@ -1,5 +1,5 @@
 cimport cython
-from orcast.kernels.rows cimport cut, cut_whole, int64_t, numbers_of, whole_of
+from orcast.kernels.rows cimport Workspace, cut, cut_whole, int64_t, numbers_of, whole_of
 
 cdef double NAN
 cdef Py_ssize_t RING, KNOTS, SEASON_COUNT, SHORT_SEASONS, OPTIONS
@@ -10,7 +10,7 @@ cdef enum:
 cdef struct Constants:
     double prior_base, discount, fastest, clip, probation, reach, reach_growth, reach_most, ridge, pool_ridge
     double trace, spread_0, spread_1, spread_2, shape, spread_forget, pool_forget, pool_share, pooled, own
-    double offset, offset_pool, offset_half
+    double offset, offset_pool, offset_half, offset_shift, offset_own, memory_lag
 cdef struct Known:
     double serial, time, median, spread, unit, lag, evidence, reach, active, last, y_0, y_1, y_2, mean, season
     double season_now, long_season, long_now, below, above, before, error_0, error_1, error_short
@@ -35,7 +35,8 @@ cdef inline Pool *as_pool(double *row) noexcept nogil:
     return <Pool *> row
 
 ctypedef void (*predict_t)(
-    Plan plan, double *options, Known *known, double *base, double *state, double *shared, double *memo, double *out
+    Plan plan, double *options, Known *known, double *base, double *state, double *shared, double *memo, double *out,
+    Workspace w
 ) noexcept nogil
 ctypedef void (*update_t)(
     Plan plan, double *options, Known *known, double *base, double *state, double *shared, double *memo, double y,
@@ -44,7 +45,7 @@ ctypedef void (*update_t)(
 ctypedef void (*close_t)(Plan plan, double *options, double *shared, double weight, double lag) noexcept nogil
 
 cdef class Member:
-    cdef readonly object name, state, memo, shared, options
+    cdef readonly object name, state, memo, shared, options, share
     cdef predict_t predict
     cdef update_t update
     cdef close_t close

@@ -43,28 +43,31 @@ OPTIONS = 2
 #   offset, offset_pool, offset_half : rates of the level offsets; they fall as 1 / (1 + n / half)
 CONSTANTS = {
     "prior_base": 0.75,
-    "discount": 0.999,
+    "discount": 0.9995,
     "fastest": 0.5,
     "clip": 3.0,
     "probation": 10.0,
     "reach": 2.0,
     "reach_growth": 25.0,
     "reach_most": 10.0,
-    "ridge": 20.0,
+    "ridge": 10.0,
     "pool_ridge": 5.0,
     "trace": 50.0,
-    "spread_0": 8.0,
-    "spread_1": 10.0,
+    "spread_0": 20.0,
+    "spread_1": 3.0,
     "spread_2": 10.0,
-    "shape": 25.0,
-    "spread_forget": 0.998,
+    "shape": 50.0,
+    "spread_forget": 0.999,
     "pool_forget": 0.97,
     "pool_share": 0.5,
     "pooled": 3.0,
     "own": 0.3,
     "offset": 0.05,
-    "offset_pool": 0.5,
+    "offset_pool": 0.35,
     "offset_half": 50.0,
+    "offset_shift": 0.3,
+    "offset_own": 0.2,
+    "memory_lag": 1.0,
 }
 CONSTANT_NAMES = tuple(CONSTANTS)
 # Information at the time of a forecast, in the working scale; nan if unknown. unit: of errors; lag: rounds until an
@@ -158,14 +161,15 @@ SEASON_COUNT = len(SEASONS)
 class Member:
     """Member of a committee: functions on rows of numbers, and the sizes of its rows.
 
-    predict(plan, options, known, base, state, shared, memo, out) fills `out` with quantiles in the working scale, and
+    predict(plan, options, known, base, state, shared, memo, out, w) fills `out` with quantiles in the working scale, and
     `memo` with numbers that update(plan, options, known, base, state, shared, memo, y, lag) needs when the outcome is
     known. close(plan, options, shared, weight, lag) ends a time step of a pool; its weight is the share of the streams in
-    it. All rows start with zeros. A size (a, b) is a + b numbers a level.
+    it. All rows start with zeros. A size (a, b) is a + b numbers a level; `share` is
+    its share of the prior weight beside the base forecast.
     """
 
-    def __init__(self, name, state=(0, 0), memo=(0, 0), shared=(0, 0), options=()):
-        self.name, self.state, self.memo, self.shared = name, state, memo, shared
+    def __init__(self, name, state=(0, 0), memo=(0, 0), shared=(0, 0), options=(), share=1.0):
+        self.name, self.state, self.memo, self.shared, self.share = name, state, memo, shared, share
         self.options = (*options, *(0.0,) * (OPTIONS - len(options)))
 
 
@@ -174,9 +178,10 @@ def starts(sizes, levels):
     return np.cumsum([0] + [a + b * levels for a, b in sizes]).astype(np.int64)
 
 
-def log_priors(base, count):
-    """Logarithms of prior weights: that of the base forecast, and the rest in equal parts."""
-    return np.log([base] + [(1.0 - base) / (count - 1)] * (count - 1)) if count > 1 else np.zeros(1)
+def log_priors(base, shares):
+    """Logarithms of prior weights: that of the base forecast, and the rest in proportion to the other members' shares."""
+    rest = np.array(shares[1:])
+    return np.log(np.concatenate(([base], (1.0 - base) * rest / rest.sum()))) if len(rest) else np.zeros(1)
 
 
 class Plan:
@@ -205,7 +210,9 @@ class Plan:
         mirror = np.abs(np.subtract.outer(1.0 - np.asarray(levels), levels)).argmin(axis=1)
         values = {**CONSTANTS, **constants}
         self.alone_count = count if alone is None else alone
-        prior, prior_alone = (log_priors(values["prior_base"], each) for each in (count, self.alone_count))
+        shares = [member.share for member in self.members]
+        prior = log_priors(values["prior_base"], shares)
+        prior_alone = log_priors(values["prior_base"], shares[: self.alone_count])
         shape = 1.25 * ndtri(levels)
         density = np.maximum(np.exp(-0.5 * ndtri(levels) ** 2) / np.sqrt(2.0 * np.pi) / 1.25, 0.02)
         arrays = (levels, scores, share, full, shape, density, prior, [values[name] for name in CONSTANT_NAMES])

@@ -163,7 +163,7 @@ def predict_members(plan, row, pool, q, memo, out, w):
         state = cut(row, plan.members_at + plan.state_at[m], state_size)
         shared = shared_of(plan, row, pool, m)
         plan.predicts[m](
-            plan, options, known, base, state, shared, cut(memo, plan.memos_at + plan.memo_at[m], memo_size), values
+            plan, options, known, base, state, shared, cut(memo, plan.memos_at + plan.memo_at[m], memo_size), values, w
         )
         sort(values, k)
         quantiles = cut(memo, plan.quantiles_at + m * k, k)
@@ -199,14 +199,14 @@ def learn_offsets(plan, row, pool, known, memo, y):
     stream.mix_scale += max(1.0 / stream.outcomes, SIZE_RATE) * (fabs(y - mix) - stream.mix_scale)
     rate = constants.offset / (1.0 + stream.outcomes / stream.lag / constants.offset_half)
     if known.active > 0.0:
-        rate *= 0.5
+        rate *= constants.offset_own
     step, late = 2.0 * stream.mix_scale * rate, sqrt(stream.lag)
     for i in range(k):
         other = plan.mirror[i]
         miss = plan.levels[i] - (1.0 if y <= shown[i] else 0.0)
         opposite = plan.levels[other] - (1.0 if y <= shown[other] else 0.0)
         width = 0.5 * (miss - opposite) / late
-        offsets[i] += step * (0.5 * (miss + opposite) / stream.lag + width)
+        offsets[i] += step * (constants.offset_shift * 0.5 * (miss + opposite) / stream.lag + width)
         if plan.pooled:
             sums[i] += width
 

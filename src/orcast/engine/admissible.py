@@ -67,6 +67,7 @@ ORDERED_MEMORY: Table = {
         level_variance=SQUARES,
         squares=SQUARES,
     ),
+    "misses": ANY,
     "warm": SMALL,  # only where a forecast was searched for is it cut to MAX_TILT
     "rivals": columns(records.RIVAL, COUNTED, crps_excess=ANY, mse_excess=Range(-1e250, 1e250)),
     **{f"committee_{name}": Range(-1e150, 1e150, missing=True) for name in ("streams", "series", "pools", "mixing")},

@@ -7,8 +7,8 @@ Chance bands cover a calibrated forecaster in 95% of cases, by the effective sam
 autocorrelated errors and correlated series are accounted for by blocks of time (`blocks`).
 """
 
-from orcast.evidence.accuracy import Difference, ReferenceScore, difference, loss, reference_scores
-from orcast.evidence.base import Evidence, Grouping, Reference
+from orcast.evidence.accuracy import Difference, difference, loss
+from orcast.evidence.base import Evidence, Grouping
 from orcast.evidence.diagnostics import (
     Fan,
     GuaranteeCheck,
@@ -22,6 +22,7 @@ from orcast.evidence.diagnostics import (
     rolling,
 )
 from orcast.evidence.frames import collect
+from orcast.evidence.references import ReferenceScore, reference_scores
 from orcast.evidence.statistics import band, coverage, error, inside, interval_band, level_band, main_share, width
 from orcast.evidence.tables import Change, GroupTable, SeriesTable, by_group, by_horizon, by_series
 from orcast.evidence.verdict import action, effective_size, faults, headline, verdict
@@ -35,7 +36,6 @@ __all__ = [
     "Grouping",
     "GuaranteeCheck",
     "Histogram",
-    "Reference",
     "ReferenceScore",
     "Reliability",
     "Rolling",

@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
 
 from orcast import metrics
-from orcast.evidence.base import Evidence, Places, Reference, Vector, chunks, computed_once, outcomes_of
+from orcast.evidence.base import Evidence, Matrix, Places, Vector, chunks, computed_once, outcomes_of
 from orcast.evidence.blocks import Blocks, blocks_of, reach_of, steps_of, student, times_of, variance_of_sums
 from orcast.evidence.statistics import SURE
 
@@ -29,12 +28,15 @@ def loss(evidence: Evidence, side: str = "before") -> Vector:
     """
     out = np.empty(evidence.rows)
     for chunk in chunks(evidence.rows):
-        rows, y = evidence.side(side)[chunk], evidence.y[chunk]
-        if evidence.kind == "quantiles":
-            out[chunk] = metrics.pinball(rows, y, evidence.levels)
-        else:
-            out[chunk] = ((rows - outcomes_of(evidence, chunk)) ** 2).sum(axis=1)
+        out[chunk] = score(evidence, evidence.side(side)[chunk], chunk)
     return out
+
+
+def score(evidence: Evidence, forecasts: Matrix, rows: slice | Places) -> Vector:
+    """Losses of other forecasts of these rows."""
+    if evidence.kind == "quantiles":
+        return metrics.pinball(forecasts, evidence.y[rows], evidence.levels)
+    return np.asarray(((forecasts - outcomes_of(evidence, rows)) ** 2).sum(axis=1))
 
 
 def loss_name(evidence: Evidence) -> str:
@@ -125,58 +127,7 @@ def recent_difference(evidence: Evidence) -> Difference | None:
     last = steps_of(evidence) >= times_of(evidence) - times_of(evidence) // 4
     columns = ("before", "after", "y", "series", "time", "low", "high", "horizon")
     own: dict[str, Any] = {name: each[last] for name in columns if (each := getattr(evidence, name)) is not None}
-    return difference(replace(evidence, **own, holds=None, promised=None, miscalibration=None, references=(), by=()))
-
-
-# --- references
-
-
-@dataclass(frozen=True)
-class ReferenceScore:
-    """Loss of a reference on the `rows` that have one, and the change from it to the forecasts of each side."""
-
-    name: str
-    rows: int
-    loss: float
-    changes: dict[str, Difference]
-
-    def gain(self, side: str) -> float:
-        """Relative change of the loss from the reference to a side."""
-        return self.changes[side].relative
-
-
-@computed_once
-def reference_scores(evidence: Evidence) -> list[ReferenceScore]:
-    """Losses of the last known outcome and of the best seasonal reference, at the same information.
-
-    A reference that exists for fewer than half of the rows is left out.
-
-    >>> from orcast.evidence import Reference
-    >>> walk = np.cumsum(np.random.default_rng(0).normal(size=300))
-    >>> last = Reference("the last known outcome", np.append(np.nan, walk[:-1]), np.append(np.nan, np.ones(299)))
-    >>> found, = reference_scores(Evidence.of([[-9.0, 9.0]] * 300, walk, levels=[0.05, 0.95], references=(last,)))
-    >>> found.rows, found.gain("before") > 0.0
-    (299, True)
-    """
-    if evidence.kind != "quantiles":
-        return []
-    found = [_score(evidence, reference) for reference in evidence.references]
-    usable = [each for each in found if 2 * each.rows >= max(evidence.rows, 1)]
-    last, seasonal = ([each for each in usable if ("last" in each.name) == first] for first in (True, False))
-    return last + sorted(seasonal, key=lambda each: -each.gain("before"))[:1]
-
-
-def _score(evidence: Evidence, reference: Reference) -> ReferenceScore:
-    there = np.flatnonzero(np.isfinite(reference.spread) & np.isfinite(reference.centre))
-    losses, steps = np.zeros(evidence.rows), ndtri(evidence.levels)
-    for chunk in chunks(there.size):
-        rows = there[chunk]
-        q = reference.centre[rows, None] + reference.spread[rows, None] * steps
-        np.clip(q, evidence.low[rows, None], evidence.high[rows, None], out=q)
-        losses[rows] = metrics.pinball(q, evidence.y[rows], evidence.levels)
-    changes = {side: compare(evidence, losses, loss(evidence, side), there) for side in evidence.sides}
-    mean = float(losses[there].mean()) if there.size else float("nan")
-    return ReferenceScore(reference.name, int(there.size), mean, changes)
+    return difference(replace(evidence, **own, holds=None, promised=None, miscalibration=None, known=None, by=()))
 
 
 # --- block bootstrap

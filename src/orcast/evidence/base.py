@@ -6,13 +6,16 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import wraps
 from inspect import signature
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from orcast import metrics
 from orcast.validation import short
+
+if TYPE_CHECKING:
+    from orcast.evidence.information import OutcomeTable
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -38,17 +41,11 @@ class Grouping:
     codes: Places
     labels: tuple[str, ...]
 
-
-@dataclass(frozen=True, eq=False)
-class Reference:
-    """Simple forecast of each row from outcomes known when the row was issued: a centre and a normal spread.
-
-    Both are nan where too few outcomes were known.
-    """
-
-    name: str
-    centre: Vector
-    spread: Vector
+    @classmethod
+    def of_horizon(cls, horizon: Vector) -> Grouping:
+        """Rows by their horizon."""
+        steps, codes = np.unique(horizon, return_inverse=True)
+        return cls("horizon", codes, tuple(f"{step:.12g}" for step in steps))
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,8 +88,8 @@ class Evidence:
         Steps ahead of each row, if there are several.
     by : tuple of Grouping
         Groups of rows to compare.
-    references : tuple of Reference
-        Simple forecasts at the same information.
+    known : tuple of OutcomeTable and rows, or None
+        Outcomes known to each row, and the rows of the evidence among those; None if each was issued one step ahead.
     crossed : int
         Rows of `before` whose quantiles crossed.
 
@@ -128,7 +125,7 @@ class Evidence:
     notes: tuple[str, ...] = ()
     horizon: Vector | None = None
     by: tuple[Grouping, ...] = ()
-    references: tuple[Reference, ...] = ()
+    known: tuple[OutcomeTable, Any] | None = None
     crossed: int = 0
     computed: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
@@ -141,7 +138,6 @@ class Evidence:
                 raise ValueError(f"expected {side} of shape {(self.rows, width)}, got {self.side(side).shape}")
         by_row = {name: getattr(self, name) for name in ("series", "low", "high", "time", *CERTIFICATE, "horizon")}
         by_row |= {f"by {group.name!r}": group.codes for group in self.by}
-        by_row |= {each.name: each.centre for each in self.references}
         for name, value in by_row.items():
             if value is not None and value.shape != (self.rows,):
                 raise ValueError(f"expected {self.rows} entries as {name}, one a row, got shape {value.shape}")
@@ -216,8 +212,6 @@ class Evidence:
         >>> Evidence.of([0.2, 0.7], [0, 1]).kind
         'binary'
         """
-        from orcast.evidence.information import one_step_references
-
         outcomes = np.asarray(y, dtype=np.float64)
         first = np.asarray(before, dtype=np.float64)
         then = None if after is None else np.asarray(after, dtype=np.float64)
@@ -232,10 +226,6 @@ class Evidence:
         for name in (*CERTIFICATE, "horizon"):
             if rest.get(name) is not None:
                 rest[name] = np.asarray(rest[name])
-        when = None if time is None else np.asarray(time)
-        whole = outcomes.size and np.isfinite(outcomes).all() and (when is None or when.shape == codes.shape)
-        if kind == "quantiles" and whole and rest.get("horizon") is None:
-            rest = {"references": one_step_references(codes, when, outcomes)} | rest
         return cls(
             model=model,
             kind=kind,
@@ -246,7 +236,7 @@ class Evidence:
             y=outcomes,
             series=codes,
             names=names,
-            time=when,
+            time=None if time is None else np.asarray(time),
             low=np.broadcast_to(np.asarray(low, dtype=np.float64), outcomes.shape),
             high=np.broadcast_to(np.asarray(high, dtype=np.float64), outcomes.shape),
             **rest,
@@ -314,12 +304,27 @@ def indicators(evidence: Evidence, side: str, chunk: slice) -> Matrix:
     return hits
 
 
-def outcomes_of(evidence: Evidence, chunk: slice = slice(None)) -> Matrix:
+def outcomes_of(evidence: Evidence, chunk: slice | Places = slice(None)) -> Matrix:
     """One-hot outcomes; for kind "binary" a column of the outcomes."""
     y = evidence.y[chunk]
     return (
         y[:, None] if evidence.kind == "binary" else (y[:, None] == np.arange(len(evidence.labels))).astype(np.float64)
     )
+
+
+def sample_quantiles(rows: Matrix, levels: Vector) -> Matrix:
+    """Quantiles of each row of values, nan left out; sorts the rows.
+
+    >>> sample_quantiles(np.array([[3.0, np.nan, 1.0]]), np.array([0.25, 0.5]))
+    array([[1., 2.]])
+    """
+    rows.sort(axis=1)
+    count = np.isfinite(rows).sum(axis=1)[:, None]
+    most = np.maximum(count - 1, 0)
+    at = np.clip(levels * count - 0.5, 0.0, most)
+    left = at.astype(np.intp)
+    low, high = (np.take_along_axis(rows, np.minimum(k, most), 1) for k in (left, left + 1))
+    return np.asarray(low + (high - low) * (at - left))
 
 
 def sums_by_group(values: Matrix, groups: Places, count: int) -> Matrix:

@@ -113,28 +113,22 @@ def blocks_of(evidence: Evidence, far: int, least: int = 1) -> Blocks:
     return Blocks(steps_of(evidence) * count // max(size, 1), count, bool(evidence.overlap or far))
 
 
-def variance_of_sums(parts: Matrix, alike: bool) -> Vector:
-    """Variance of column sums of block sums with mean 0, corrected for correlated neighbours."""
-    count = parts.shape[0]
-    once = (parts**2).sum(axis=0) * count / (count - 1)
-    if not alike or count < 2 * LEAST:
-        return np.asarray(once)
-    half = count // 2
-    pairs = sums_by_group(parts, np.minimum(np.arange(count) // 2, half - 1), half)
-    twice = (pairs**2).sum(axis=0) * half / (half - 1)
-    return np.asarray(np.maximum(once, 2.0 * twice - once))
+def variance_of_sums(parts: Matrix, alike: bool, *, by_steps: bool = False) -> Vector:
+    """Variance of column sums of block sums with mean 0, corrected for correlated neighbours.
 
+    With `by_steps` it comes from differences of neighbouring blocks, so that slow changes do not count.
+    """
 
-def variance_by_steps(parts: Matrix, alike: bool) -> Vector:
-    """Variance of column sums from differences of neighbouring blocks, so that slow changes do not count."""
+    def squares(sums: Matrix) -> Vector:
+        return np.asarray((np.diff(sums, axis=0) ** 2).sum(axis=0) / 2.0 if by_steps else (sums**2).sum(axis=0))
+
     count = parts.shape[0]
-    once = (np.diff(parts, axis=0) ** 2).sum(axis=0) / 2.0 * count / (count - 1)
+    once: Vector = squares(parts) * count / (count - 1)
     if not alike or count < 2 * LEAST:
-        return np.asarray(once)
+        return once
     half = count // 2
-    pairs = sums_by_group(parts[: 2 * half], np.arange(2 * half) // 2, half)
-    twice = (np.diff(pairs, axis=0) ** 2).sum(axis=0) / 2.0 * count / (2.0 * half - 2.0)
-    return np.asarray(np.maximum(once, 2.0 * twice - once))
+    pairs = parts[: 2 * half].reshape(half, 2, -1).sum(axis=1)
+    return np.asarray(np.maximum(once, 2.0 * squares(pairs) * count / (2.0 * half - 2.0) - once))
 
 
 def student_by_steps(count: int, sure: float) -> float:
@@ -239,7 +233,7 @@ def design_effect(evidence: Evidence, side: str, *, weights: Matrix | None = Non
         alone = evidence.rows * p * (1.0 - p)
     else:
         alone = (evidence.side(side) * (1.0 - evidence.side(side))).sum(axis=0) @ weights**2
-    found = variance_by_steps(parts @ weights, blocks.alike) * student_by_steps(blocks.count, sure) ** 2
+    found = variance_of_sums(parts @ weights, blocks.alike, by_steps=True) * student_by_steps(blocks.count, sure) ** 2
     if evidence.kind == "quantiles":
         found, alone = np.full(found.size, found.sum()), np.full(found.size, alone.sum())
     return np.asarray(np.maximum(1.0, np.where(alone > 0.0, found / np.where(alone > 0.0, alone, 1.0), 1.0)))
@@ -259,5 +253,5 @@ def series_effect(evidence: Evidence, side: str) -> float:
     places = evidence.series * blocks.count + blocks.of_row
     cells: Matrix = np.bincount(places, signal, minlength=rows.size * blocks.count).astype(np.float64)
     cells = cells.reshape(rows.size, blocks.count)
-    alone, together = float(signal @ signal), float(variance_by_steps(cells.T, True).sum())
+    alone, together = float(signal @ signal), float(variance_of_sums(cells.T, True, by_steps=True).sum())
     return max(1.0, together / alone) if alone > 0.0 else 1.0

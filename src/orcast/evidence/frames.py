@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from orcast import metrics
-from orcast.evidence.base import ASSUMPTION, Evidence, Grouping, Matrix, Places, Reference, Vector
-from orcast.evidence.information import Information
+from orcast.evidence.base import ASSUMPTION, Evidence, Grouping, Matrix, Places, Vector, sample_quantiles
+from orcast.evidence.information import Information, OutcomeTable
 
 if TYPE_CHECKING:
     from orcast.panel.columns import ColumnLayout, Form
@@ -97,24 +97,26 @@ def collect(
     ahead = None if layout.horizon is None else _steps_ahead(table, layout.horizon)
     if times.ranked:
         ahead = horizons_of(times, codes, keys, {}, {}, pooled=True)[0].astype(np.float64)
+    labels = None if times.kind == "places" else _labels(times.times)[order]
     information = Information.of(
         codes[order],
         times.time[order],
         None if times.at_once else times.cutoff[order],
         None if times.at_once else times.known[order],
         None if ahead is None else ahead[order],
+        labels,
     )
+    lowest, highest = read_bounds(low, high, table, codes, keys).of_rows(codes)
     rows = _EvidenceRows(
         table,
         layout,
         order,
         bool((np.diff(order) == 1).all()),
-        codes[order],
         tuple(" / ".join(map(str, key)) if isinstance(key, tuple) else "" if key is None else str(key) for key in keys),
-        None if times.kind == "places" else _labels(times.times)[order],
-        times.time[order],
+        labels,
         information,
-        *(end[order] for end in read_bounds(low, high, table, codes, keys).of_rows(codes)),
+        lowest[order],
+        highest[order],
     )
     assumption = _assumption(layout, timing, times)
     shared = rows.shared(by) | {"assumption": assumption, "timed": not times.at_once}
@@ -129,34 +131,26 @@ class _EvidenceRows:
     layout: ColumnLayout
     order: Places
     sorted: bool
-    series: Places
     names: tuple[str, ...]
     time: NDArray[Any] | None
-    stamps: NDArray[Any]
     information: Information
     low: Vector
     high: Vector
+    tables: dict[tuple[str, ...] | None, OutcomeTable] = field(default_factory=dict)
 
     def shared(self, by: Any) -> dict[str, Any]:
         """Fields that do not depend on the model."""
         several = np.unique(self.information.horizon).size > 1
         wanted = [by] if isinstance(by, str) else list(by)
-        numbers = self.layout.y is not None and self.table.holds_numbers(self.layout.y)
-        y = self.numbers(self.layout.y) if numbers else None
-        outcomes = None if y is None else self.information.outcomes(y)
-        stamps = self.stamps if self.time is None else self.time
         return {
             "horizon": self.information.horizon if several else None,
             "by": tuple(self.grouping(name) for name in wanted),
-            "overlap": 0 if outcomes is None else outcomes.overlap(),
-            "references": () if outcomes is None or y is None else outcomes.references(y, stamps),
         }
 
     def grouping(self, name: Any) -> Grouping:
         """Rows by a column, by their horizon, or by a part of their time."""
         if name in ("horizon", self.layout.horizon):
-            steps, codes = np.unique(self.information.horizon, return_inverse=True)
-            return Grouping("horizon", codes, tuple(f"{step:.12g}" for step in steps))
+            return Grouping.of_horizon(self.information.horizon)
         if name not in self.table.reading.columns:
             return time_groups(str(name), self.time)
         values = self.table.column(name).to_list()
@@ -174,10 +168,10 @@ class _EvidenceRows:
         *,
         horizon: Vector | None,
         by: tuple[Grouping, ...],
-        references: tuple[Reference, ...],
         **shared: Any,
     ) -> Evidence:
-        y = self.outcomes(form)
+        table = self.outcomes(form)
+        y = table.y
         kind = form.kind if form.kind in ("binary", "labels") else "quantiles"
         levels, before, after = self.sides(form, y, recalibrated)
         whole = np.ones(y.size, dtype=np.bool_)
@@ -204,7 +198,7 @@ class _EvidenceRows:
             before=before[keep],
             after=None if after is None else after[keep],
             y=y[keep],
-            series=self.series[keep],
+            series=self.information.series[keep],
             names=self.names,
             time=None if self.time is None else self.time[keep],
             low=self.low[keep],
@@ -217,9 +211,8 @@ class _EvidenceRows:
             outside=int(np.count_nonzero(whole & beyond)),
             horizon=None if horizon is None else horizon[keep],
             by=tuple(Grouping(group.name, group.codes[keep], group.labels) for group in by),
-            references=tuple(Reference(each.name, each.centre[keep], each.spread[keep]) for each in references)
-            if kind == "quantiles"
-            else (),
+            known=(table, keep),
+            overlap=table.overlap(),
             notes=self.notes(form, after is not None),
             **shared,
         )
@@ -245,16 +238,19 @@ class _EvidenceRows:
             np.stack([part[chunk] for part in parts], axis=1, out=out[chunk])
         return out
 
-    def outcomes(self, form: Form) -> Vector:
-        """The outcomes of a model's forecasts, nan where there is none yet."""
+    def outcomes(self, form: Form) -> OutcomeTable:
+        """Outcomes of a model's forecasts, nan where there is none yet; models with the same labels share them."""
         from orcast.panel.columns import label_places
 
-        if self.layout.y is None:
-            return np.full(self.order.size, np.nan)
-        if form.labels is None:
-            return self.numbers(self.layout.y)
-        places = label_places(self.table.column(self.layout.y), form.labels)[self.order]
-        return np.where(places >= 0, places.astype(np.float64), np.nan)
+        if form.labels not in self.tables:
+            y = np.full(self.order.size, np.nan)
+            if self.layout.y is not None and form.labels is None:
+                y = self.numbers(self.layout.y)
+            elif self.layout.y is not None and form.labels is not None:
+                places = label_places(self.table.column(self.layout.y), form.labels)[self.order]
+                y[places >= 0] = places[places >= 0]
+            self.tables[form.labels] = OutcomeTable.of(self.information, y)
+        return self.tables[form.labels]
 
     def beyond(self, form: Form, y: Vector, recalibrated: bool) -> NDArray[np.bool_]:
         """Mask of outcomes outside the bounds."""
@@ -307,12 +303,7 @@ class _EvidenceRows:
 
         rows = self.matrix(columns)
         if form.kind == "members":
-            rows.sort(axis=1)  # members that are missing come last
-            count = np.isfinite(rows).sum(axis=1)[:, None]
-            at = np.clip(levels * count - 0.5, 0.0, np.maximum(count - 1.0, 0.0))
-            left = at.astype(np.intp)
-            low, high = (np.take_along_axis(rows, np.minimum(k, np.maximum(count - 1, 0)), 1) for k in (left, left + 1))
-            return np.asarray(low + (high - low) * (at - left))
+            return sample_quantiles(rows, levels)
         spread = rows[:, 1] if form.kind == "normal" else self.information.past_spread(y - rows[:, 0])
         return np.asarray(rows[:, :1] + np.where(spread >= 0.0, spread, np.nan)[:, None] * ndtri(levels))
 

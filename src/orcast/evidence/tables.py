@@ -16,7 +16,7 @@ from orcast.evidence.blocks import (
     series_effect,
     student,
     student_by_steps,
-    variance_by_steps,
+    variance_of_sums,
 )
 from orcast.evidence.statistics import (
     SURE,
@@ -150,8 +150,7 @@ def by_horizon(evidence: Evidence) -> GroupTable:
     (('1', '2'), [0, 2], [2, 2])
     """
     horizon = np.ones(evidence.rows) if evidence.horizon is None else evidence.horizon
-    steps, codes = np.unique(horizon, return_inverse=True)
-    return by_group(evidence, Grouping("horizon", codes, tuple(f"{step:.12g}" for step in steps)))
+    return by_group(evidence, Grouping.of_horizon(horizon))
 
 
 @computed_once
@@ -200,7 +199,7 @@ def _group_bands(evidence: Evidence, share: float, codes: Places, count: int) ->
     )
     p = hits.sum(axis=0) / rows
     alone = np.maximum(rows * p * (1.0 - p), 1e-300)
-    found = variance_by_steps(hits - many * p, blocks.alike) * student_by_steps(blocks.count, SURE) ** 2
+    found = variance_of_sums(hits - many * p, blocks.alike, by_steps=True) * student_by_steps(blocks.count, SURE) ** 2
     effect = np.where(p * (1.0 - p) > 0.0, np.maximum(found / alone, 1.0), 1.0)
     return band(rows / effect, share)
 

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from orcast.evidence.accuracy import (
-    Difference,
-    ReferenceScore,
-    difference,
-    loss,
-    loss_name,
-    recent_difference,
-    reference_scores,
-)
+from orcast.evidence.accuracy import Difference, difference, loss, loss_name, recent_difference
 from orcast.evidence.base import Evidence, outcomes_of
 from orcast.evidence.blocks import design_effect, frequencies
 from orcast.evidence.diagnostics import guarantee_check
+from orcast.evidence.references import reference_scores
 from orcast.evidence.statistics import (
     SURE,
     band,
@@ -114,9 +107,9 @@ def _decide(evidence: Evidence) -> tuple[str, str]:
 
 def _decide_base(evidence: Evidence) -> tuple[str, str]:
     """Decision on forecasts that were not recalibrated."""
-    better = _better_reference(evidence, "before")
-    if better is not None:
-        return AVOID, f"Do not use these forecasts: {_beaten(better, 'before')}."
+    beaten = _beaten(evidence, "before")
+    if beaten:
+        return AVOID, f"Do not use these forecasts: {beaten}."
     wrong = faults(evidence)
     if wrong:
         return AVOID, f"Do not use these forecasts as they are: {_and(wrong)}. Recalibrate them."
@@ -129,9 +122,9 @@ def _decide_base(evidence: Evidence) -> tuple[str, str]:
 def _decide_change(evidence: Evidence, found: Difference) -> tuple[str, str]:
     """Decision on recalibrated forecasts whose issue times are known."""
     moved = f"{loss_name(evidence)} {_relative(found)}"
-    better = _better_reference(evidence, "after")
-    if better is not None:
-        return AVOID, f"Do not use these forecasts: {_beaten(better, 'after')}."
+    beaten = _beaten(evidence, "after")
+    if beaten:
+        return AVOID, f"Do not use these forecasts: {beaten}."
     if found.clear and found.change > 0.0:
         return AVOID, f"Do not use the recalibrated forecasts: {moved}."
     harm = _harm(evidence)
@@ -155,18 +148,15 @@ def _decide_change(evidence: Evidence, found: Difference) -> tuple[str, str]:
     return UNDECIDED, f"Not enough data: no significant difference; {moved}."
 
 
-def _better_reference(evidence: Evidence, side: str) -> ReferenceScore | None:
-    """Reference that is significantly more accurate than a side, the best one; needs the issue times."""
-    if not evidence.timed:
-        return None
-    found = [each for each in reference_scores(evidence) if each.changes[side].clear and each.gain(side) > NEGLIGIBLE]
-    return max(found, key=lambda each: each.gain(side), default=None)
-
-
-def _beaten(reference: ReferenceScore, side: str) -> str:
-    gain = -reference.loss / reference.changes[side].after + 1.0
+def _beaten(evidence: Evidence, side: str) -> str:
+    """Best reference so far if it is significantly more accurate than a side, else empty; needs the issue times."""
+    best = next(iter(reference_scores(evidence)), None)
+    if best is None or not evidence.timed or not best.changes[side].clear or not best.gain(side) > NEGLIGIBLE:
+        return ""
+    gain = -best.loss / best.changes[side].after + 1.0
     whose = "theirs" if side == "before" else "theirs after recalibration"
-    return f"{reference.name}, with the spread of its own errors, has a pinball loss {gain:.1%} lower than {whose}"
+    how = ", with the quantiles of its own errors," if evidence.kind == "quantiles" else ""
+    return f"{best.name}{how} has a {loss_name(evidence)} {gain:.1%} lower than {whose}"
 
 
 def _harm(evidence: Evidence) -> list[str]:
@@ -318,7 +308,7 @@ def _sample_size(evidence: Evidence) -> list[str]:
 
 
 def _accuracy(evidence: Evidence) -> str:
-    """Mean losses of the forecasts, with those of the references beside them."""
+    """Mean losses of the forecasts, with that of the best reference beside them."""
     name = loss_name(evidence)
     found = difference(evidence)
     parts = [f"base forecasts {float(loss(evidence, 'before').mean()):.4g}"]
@@ -326,7 +316,10 @@ def _accuracy(evidence: Evidence) -> str:
         change = _relative(found) if evidence.timed else _up_to(found)
         parts.append(f"recalibrated {found.after:.4g} ({change})")
     known = "" if evidence.timed else " (if known by then)"
-    parts += [f"{each.name} {each.loss:.4g}{known}" for each in reference_scores(evidence)]
+    for best in reference_scores(evidence)[:1]:
+        base, there = loss(evidence, "before").mean(), best.changes["before"].after
+        where = f", in rows where base forecasts have {there:.4g}" if abs(there - base) > NEGLIGIBLE * base else ""
+        parts.append(f"{best.name} {best.loss:.4g}{known}{where}")
     return f"{name[0].upper()}{name[1:]}: {', '.join(parts)}."
 
 

@@ -10,7 +10,7 @@ from orcast.kernels.path_search cimport NEAREST, search_paths
 from orcast.kernels.rows cimport Workspace, copy, cut, mark, release, take
 from orcast.kernels.state cimport Memory, Round, Rules, Statistics
 
-cdef double CHANCE, FIRM, LEAST_SOFT, CLOSEST_RATIO, DELAY_TEMPERATURE, EASY, LOWEST, STRICT, TRUSTED
+cdef double CHANCE, FAULT, FEW, CLEAR_FAULT, LEAST_FIRM, FIRM, LEAST_SOFT, CLOSEST_RATIO, DELAY_TEMPERATURE, EASY, LOWEST, STRICT, TRUSTED
 cdef Py_ssize_t CONTINUATION, EASY_STEPS, STRICT_STEPS
 
 cdef void pull_crps(double pull, Py_ssize_t n, Round round, double *expert, Workspace w) noexcept nogil
@@ -33,7 +33,8 @@ cdef void descend(
 cdef void approach(
     Rules rules, Memory memory, double lower, double higher, Round round, double *start, Workspace w
 ) noexcept nogil
-cdef double chance_softness(Statistics *statistics, double pending, double square) noexcept nogil
+cdef double expert_fault(Rules rules, double *misses) noexcept nogil
+cdef double chance_softness(Statistics *statistics, double pending, double square, double fault) noexcept nogil
 @cython.locals(n=Py_ssize_t)
 cdef void first_solution(Rules rules, Memory memory, Round round, double *lp, Workspace w) noexcept nogil
 @cython.locals(n=Py_ssize_t)

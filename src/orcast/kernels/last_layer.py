@@ -36,6 +36,11 @@ if not cython.compiled:
 
 # The temperature is the usual one where the ledger is this many times its expected size under calibration.
 CHANCE = 6.0
+# Test statistic of the expert from which on it counts as miscalibrated, so that the ledger is corrected for sampling
+# noise too; and outcomes before which it does not.
+FAULT, FEW = 2.0, 20.0
+# The temperature falls with that statistic from here on, to at least this share of itself.
+CLEAR_FAULT, LEAST_FIRM = 4.0, 0.5
 # The temperature falls once less than this share of the budget is left, to at least this share of itself.
 FIRM, LEAST_SOFT = 0.5, 0.02
 
@@ -154,10 +159,27 @@ def approach(rules, memory, lower, higher, round, start, w):
     release(w, used)
 
 
-def chance_softness(statistics, pending, square):
-    """Factor of the temperature while the ledger may be sampling noise; errors that overlap count as one."""
-    chance = CHANCE * (1.0 + pending) * statistics.squares
-    return 1.0 + chance / max(square, 1e-3 * chance + 1e-300)
+def expert_fault(rules, misses):
+    """Test statistic for miscalibration of the expert: about 1 if it is calibrated."""
+    total = 0.0
+    expected = 0.0
+    for j in range(rules.grid_count):
+        total += misses[j] * misses[j]
+        expected += rules.grid[j] * (1.0 - rules.grid[j])
+    return total / (expected * misses[rules.grid_count] + 1e-9)
+
+
+def chance_softness(statistics, pending, square, fault):
+    """Factor of the temperature while the ledger may be sampling noise; errors that overlap count as one.
+
+    With an expert that is clearly miscalibrated the temperature is low: correcting sampling noise too costs little there
+    and keeps every stretch of rounds calibrated.
+    """
+    trust = min(FAULT / (fault + 1e-9), 1.0)
+    trust = max(trust * trust, min(FEW * (1.0 + pending) / (statistics.outcomes + 1.0), 1.0))
+    chance = CHANCE * trust * (1.0 + pending) * statistics.squares
+    soft = 1.0 + chance / max(square, 1e-3 * chance + 1e-300)
+    return soft * max(min(CLEAR_FAULT / (fault + 1e-9), 1.0), LEAST_FIRM)
 
 
 def first_solution(rules, memory, round, lp, w):
@@ -165,7 +187,8 @@ def first_solution(rules, memory, round, lp, w):
     n = int(round.info.cells)
     soft = real_power(1.0 + round.info.pending, DELAY_TEMPERATURE)
     if rules.learns:
-        soft *= chance_softness(memory.statistics, round.info.pending, w.square)
+        fault = expert_fault(rules, memory.misses)
+        soft *= chance_softness(memory.statistics, round.info.pending, w.square, fault)
         # the temperature falls before the bound binds: a forecast that is found where it binds may be far from the mix
         left = 1.0 - w.square / memory.account.budget
         soft *= min(max(left / FIRM, LEAST_SOFT), 1.0)

@@ -14,7 +14,7 @@ from orcast.kernels.state cimport (
     CELL_ROWS, ROUND_LOG_SIZE, Info, Memory, Rival, Round, RoundLog, Rules, Statistics, as_log, rival_at
 )
 
-cdef double LOSS_DISCOUNT, INF, NAN, BOUND_MASS, EVEN_SHARE, WINDOW, USUAL, LEAST, REACH_STEP, LEVEL_STEP
+cdef double LOSS_DISCOUNT, MISSES_KEPT, INF, NAN, BOUND_MASS, EVEN_SHARE, WINDOW, USUAL, LEAST, REACH_STEP, LEVEL_STEP
 
 cdef double usual_loss(Statistics *statistics) noexcept nogil
 cdef void mean_expert(double *experts, Py_ssize_t number, Py_ssize_t levels, double *out) noexcept nogil
@@ -56,6 +56,7 @@ cdef void learn_loss(Rules rules, Statistics *statistics, Round round, double lo
 @cython.locals(n=Py_ssize_t)
 cdef void learn_rivals(Rules rules, Memory memory, Round round, Py_ssize_t k, double loss, double clipped) noexcept nogil
 cdef double median_of(Py_ssize_t n, Round round) noexcept nogil
+cdef void count_misses(Rules rules, Memory memory, Round round, double y) noexcept nogil
 @cython.locals(n=Py_ssize_t)
 cdef void learn(Rules rules, Memory memory, Round round, double y) noexcept nogil
 cdef void update_round(

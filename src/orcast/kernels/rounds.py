@@ -44,6 +44,8 @@ EVEN_SHARE = 0.01
 # Without bounds, cells reach this far beyond the expert's outer quantiles, in units of its 98% spread; or USUAL times
 # its usual loss, if that is more; or, if its spread is zero, a share LEAST of its size.
 WINDOW, USUAL, LEAST = 12.0, 4.0, 1e-3
+# Discount of the expert's misses.
+MISSES_KEPT = 0.9998
 # A loss enters the usual loss, from which the window is taken, as at most this many times that.
 REACH_STEP = 4.0
 # Without an expert, an outcome enters as at most this many standard deviations from the past ones.
@@ -351,6 +353,17 @@ def median_of(n, round):
     return round.left[k] + min(max(share, 0.0), 1.0) * (round.right[k] - round.left[k])
 
 
+def count_misses(rules, memory, round, y):
+    """Add the indicators of the outcome and the expert's quantiles; a tie counts as its level."""
+    size, misses = rules.grid_count, memory.misses
+    for j in range(size):
+        q = round.experts[j]
+        miss = (1.0 if y < q else 0.0) - rules.grid[j] if y != q else 0.0
+        misses[j] = MISSES_KEPT * misses[j] + miss
+    # outcomes that overlap are no independent ones
+    misses[size] = MISSES_KEPT * MISSES_KEPT * misses[size] + 1.0 + round.info.pending
+
+
 def learn(rules, memory, round, y):
     """Update the statistics with an outcome."""
     info, statistics, n = round.info, memory.statistics, int(round.info.cells)
@@ -365,6 +378,7 @@ def learn(rules, memory, round, y):
     loss = crps(clipped, k, n, round.left, round.right, round.expert)
     learn_loss(rules, statistics, round, loss, clipped)
     learn_rivals(rules, memory, round, k, loss, clipped)
+    count_misses(rules, memory, round, y)
 
 
 def update_round(rules, memory, round, reserved, y, at, w):

@@ -88,6 +88,7 @@ cdef class Memory:
     cdef Counts *counts
     cdef Statistics *statistics
     cdef double *warm
+    cdef double *misses
     cdef Rival *rivals
     cdef double *numbers
 

@@ -132,6 +132,7 @@ def memory_shapes(rules):
         "counts": (len(records.COUNTS),),
         "statistics": (len(records.STATISTICS),),
         "warm": (rules.cells,),
+        "misses": (rules.grid_count + 1,),
         "rivals": (rules.experts, len(records.RIVAL)),
     }
 
@@ -169,6 +170,7 @@ class Memory:
         self.counts = as_counts(cut(row, at["counts"], size["counts"]))
         self.statistics = as_statistics(cut(row, at["statistics"], size["statistics"]))
         self.warm = cut(row, at["warm"], size["warm"])
+        self.misses = cut(row, at["misses"], size["misses"])
         self.rivals = as_rivals(cut(row, at["rivals"], size["rivals"]))
 
     def view(self, name):

@@ -162,10 +162,7 @@ def worst_rolling_qce(
 
         max_s sum_a ( mean_{s < t <= s + window} I_a(t) - a )^2
 
-    References
-    ----------
-    Kuleshov, Fenner and Ermon (2018), "Accurate uncertainties for deep learning using calibrated regression", ICML;
-    paper, section 3.
+    The windows are those of the paper, section 3.
 
     Examples
     --------

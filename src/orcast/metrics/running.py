@@ -55,17 +55,14 @@ class QCE:
 
         QCE = sum_a ( mean_t I_a(t) - a )^2,    I_a = 1{y <= q_a}, ties split (`fair_indicators`)
 
+    Running `metrics.qce`; Kuleshov, Fenner and Ermon (2018).
+
     Parameters
     ----------
     levels : array-like
         Levels of the quantiles.
     low, high : float
         Bounds of the outcomes.
-
-    References
-    ----------
-    Kuleshov, Fenner and Ermon (2018), "Accurate uncertainties for deep learning using calibrated regression", ICML;
-    paper, section 3.
 
     Examples
     --------
@@ -110,10 +107,7 @@ class RollingQCE(QCE):
 
         max_s sum_a ( mean_{s < t <= s + window} I_a(t) - a )^2
 
-    References
-    ----------
-    Kuleshov, Fenner and Ermon (2018), "Accurate uncertainties for deep learning using calibrated regression", ICML;
-    paper, section 3.
+    Running `metrics.worst_rolling_qce`; Kuleshov, Fenner and Ermon (2018).
 
     Examples
     --------
@@ -152,9 +146,7 @@ class MeanPinball(_Mean):
 
         mean_t mean_a max( a (y - q_a), (a - 1) (y - q_a) )
 
-    References
-    ----------
-    Koenker and Bassett (1978), "Regression quantiles", Econometrica 46.
+    Running `metrics.pinball`; Koenker and Bassett (1978).
 
     Examples
     --------
@@ -187,10 +179,7 @@ class MeanCRPS(MeanPinball):
 
     Exact for a forecast with a method `crps(y)`, else twice the mean pinball loss of its quantiles.
 
-    References
-    ----------
-    Gneiting and Raftery (2007), "Strictly proper scoring rules, prediction, and estimation", Journal of the American
-    Statistical Association 102.
+    See `metrics.crps_ensemble`; Gneiting and Raftery (2007).
 
     Examples
     --------
@@ -252,10 +241,7 @@ class Width(_IntervalMean):
 
         mean_t ( q_{(1 + level)/2} - q_{(1 - level)/2} )
 
-    References
-    ----------
-    Gneiting, Balabdaoui and Raftery (2007), "Probabilistic forecasts, calibration and sharpness", Journal of the Royal
-    Statistical Society B 69.
+    See `Coverage`; Gneiting, Balabdaoui and Raftery (2007).
 
     Examples
     --------
@@ -276,9 +262,7 @@ class ECE:
 
     A forecast is a probability, a `BinaryForecast`, or anything else that a recalibrator on `Binary` takes.
 
-    References
-    ----------
-    Naeini, Cooper and Hauskrecht (2015), "Obtaining well calibrated probabilities using Bayesian binning", AAAI.
+    Running `metrics.ece`; Naeini, Cooper and Hauskrecht (2015).
 
     Examples
     --------
@@ -312,9 +296,7 @@ class MeanBrier(_Mean):
 
     A forecast is a `LabelForecast`, or whatever a recalibrator on `Binary` takes.
 
-    References
-    ----------
-    Brier (1950), "Verification of forecasts expressed in terms of probability", Monthly Weather Review 78.
+    Running `metrics.brier`; Brier (1950).
 
     Examples
     --------

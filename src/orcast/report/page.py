@@ -70,7 +70,8 @@ def html(evidences: Sequence[Evidence], *, title: str = TITLE, source: str = "")
     foot = (
         "Chance bands contain a calibrated forecaster in 95% of cases, by the effective sample size. QCE: squared gaps "
         "between frequency and level, summed over the levels. ECE: mean gap between frequency and probability in bins. "
-        "References use only outcomes known when each forecast was issued, with the spread of their own past errors."
+        "References use only outcomes known when each forecast was issued, with the quantiles of their past errors. "
+        "The best reference so far is the one with the least loss over the last rounds known then."
     )
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -163,12 +164,11 @@ def _error_tile(evidence: Evidence) -> Tile:
 
 
 def _reference_tile(evidence: Evidence) -> Tile:
-    found, side = facts.reference_scores(evidence), evidence.sides[-1]
-    if not found:
-        return "Against simple references", number(None), "no reference is available"
-    best = max(found, key=lambda each: each.gain(side))
-    others = [f"; {each.name}: {percent(each.gain(side), sign=True)}" for each in found if each is not best]
-    return "Loss against the best reference", _up_to(evidence, best.gain(side)), best.name + "".join(others)
+    best = next(iter(facts.reference_scores(evidence)), None)
+    if best is None:
+        return "Against a simple reference", number(None), "no reference is available"
+    remark = f"{best.name}: {loss_name(evidence)} {number(best.loss)}"
+    return "Loss against the best reference", _up_to(evidence, best.gain(evidence.sides[-1])), remark
 
 
 def _harm_tile(evidence: Evidence) -> Tile:
@@ -246,7 +246,7 @@ def _numbers(evidence: Evidence) -> str:
     add("Calibration error", number, lambda side: facts.error(evidence, side), limit)
     add(f"Mean {loss_name(evidence)}", number, lambda side: float(facts.loss(evidence, side).mean()))
     for each in facts.reference_scores(evidence):
-        label = f"Loss against {each.name} ({number(each.loss)}, {count(each.rows, 'row')})"
+        label = f"Loss against {number(each.loss)} of {each.name}"
         add(label, lambda gain: percent(gain, sign=True), each.gain)
     return "<h3>Numbers</h3>" + _table(["", "Base forecast", "Recalibrated", "By chance"], rows, "Numbers")
 

@@ -1,4 +1,4 @@
-"""Benchmarks: the command, streams and their scores, the attack on a guarantee, panels."""
+"""Benchmarks: the command, stored and made-up streams, the attack on a guarantee."""
 
 import json
 import sys
@@ -7,11 +7,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import orcast as oc
-from orcast.metrics import LEVELS
 from research import __main__ as research
-from research.benchmarks import games, guarantee, streams
+from research.benchmarks import games, guarantee, made, quality, yardstick
 from research.benchmarks.command import YARDSTICK
 from research.benchmarks.lines import Line, Remark
 
@@ -39,26 +39,43 @@ def test_command_prints_lines_and_writes_json(
     assert research.main(["bench", "sped"]) == 2
 
 
-def test_yardstick_stream_with_late_outcomes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(0)
-    y = rng.random(40)
-    q = np.tile(LEVELS, (40, 1))
-    arrays = {"q": q, "y": y, "lo": 0.0, "hi": 1.0, "issue": np.arange(40), "reveal": np.arange(40) + 3}
-    (tmp_path / "streams").mkdir()
-    np.savez(tmp_path / "streams" / "late.npz", **arrays)
-    case = streams.read_case(tmp_path / "streams" / "late.npz")
-    assert case.reveal is not None
-    assert case.reveal[:3].tolist() == [3, 4, 5]
-    found, done = streams.run_case(case, case.reveal)
-    recal = oc.Recalibrator(oc.Interval(0, 1))
-    for t in range(40):
-        if t >= 3:
-            recal.update(y[t - 3], id=t - 3)
-        np.testing.assert_array_equal(recal.predict(oc.Quantiles(LEVELS, q[t]), id=t).quantile(LEVELS), found[t])
-    assert done.rounds == 40
+def test_yardstick_folder_must_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(YARDSTICK, str(tmp_path / "nowhere"))
     with pytest.raises(ValueError, match=r"^expected a folder as --yardstick or in ORCAST_YARDSTICK, got "):
-        streams.yardstick_folder()
+        yardstick.folder()
+
+
+def test_quality_measures_each_kind_of_stored_stream(tmp_path: Path) -> None:
+    """Files in the format of the yardstick become streams whose rows are scored by horizon."""
+    rng, levels = np.random.default_rng(0), np.array([0.05, 0.5, 0.95])
+    y = np.cumsum(rng.standard_normal(44))
+    q = y[:40, None, None] + np.arange(1, 4)[:, None] ** 0.5 * norm.ppf(levels)
+    np.savez(tmp_path / "walk.npz", Q=q, Y=np.stack([y[h : h + 40] for h in (1, 2, 3)], axis=1), levels=levels)
+    stream = yardstick.multi(tmp_path / "walk.npz")
+    assert (stream.rows, len(stream.groups())) == (120, 3)
+    last = quality.reference(stream, 1)
+    at = np.flatnonzero(np.asarray(stream.horizon) == 2)[30]
+    known = y[4:31] - y[2:29]  # two-step changes, from the second known outcome to the 30th
+    np.testing.assert_allclose(last[at], y[30] + np.quantile(known, levels, method="hazen"))
+    found = quality.Compared([stream], {"orcast": [last], "base forecast": [stream.base]})
+    line = found.line("a", "b", quality.by_horizon(2), 9.0)
+    rows = np.asarray(stream.horizon) == 2
+    assert line.value == pytest.approx(
+        oc.metrics.pinball(last[rows], stream.y[rows], levels).mean()
+        / oc.metrics.pinball(stream.base[rows], stream.y[rows], levels).mean()
+    )
+    assert "base forecast 1.000" in line.note
+
+
+def test_made_up_streams_have_the_properties_of_their_docstrings() -> None:
+    panels = [made.strong_panel(seed) for seed in range(6)]
+    holds = np.mean([quality.cover90(panel, panel.base) for panel in panels])
+    assert abs(holds - (2 * norm.cdf(0.9 * norm.ppf(0.95)) - 1)) < 0.03, "calibrated, but 10% too narrow"
+    np.testing.assert_array_equal(panels[0].base, made.strong_panel(0).base)
+    pair, load = made.pair(0), made.load(0, 1000)
+    assert quality.loss(pair, pair.experts["noisy"]) < quality.loss(pair, pair.experts["biased"])
+    assert (load.known - load.issued == 24).all()
+    assert quality.loss(load, quality._yesterday(load, 1)) < quality.loss(load, load.base)
 
 
 @pytest.mark.parametrize("name", ["Interval, default, hard greedy", "Binary, default, greedy"])

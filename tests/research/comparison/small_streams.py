@@ -20,7 +20,7 @@ def one_step(rows: int = 60, late: int = 1, seed: int = 0) -> Stream:
     mean, t = rng.normal(0.0, 2.0, rows), np.arange(rows)
     q = mean[:, None] + 0.7 * ndtri(LEVELS)
     y = mean + 0.5 + rng.standard_normal(rows)
-    return Stream("hills", "one-step", "made up", "", LEVELS, {"e": q}, y, t, t + late)
+    return Stream("hills", "one-step", LEVELS, {"e": q}, y, t, t + late)
 
 
 def panel(series: int = 3, weeks: int = 25, horizons: int = 2) -> Stream:
@@ -29,10 +29,11 @@ def panel(series: int = 3, weeks: int = 25, horizons: int = 2) -> Stream:
     issued, one, ahead = (
         a.ravel() for a in np.meshgrid(np.arange(weeks), np.arange(series), np.arange(1, horizons + 1), indexing="ij")
     )
-    mean = rng.gamma(4.0, 1.0, issued.size)
+    means = rng.gamma(4.0, 1.0, (weeks + horizons, series))
+    outcomes = np.maximum(means + rng.standard_normal(means.shape), 0.0)
+    mean, y = means[issued + ahead, one], outcomes[issued + ahead, one]
     q = np.maximum(mean[:, None] + 0.6 * ndtri(LEVELS), 0.0)
-    y = np.maximum(mean + rng.standard_normal(issued.size), 0.0)
-    return Stream("weeks", "weekly-late", "made up", "", LEVELS, {"e": q}, y, issued, issued + ahead, 0.0,
+    return Stream("weeks", "weekly-late", LEVELS, {"e": q}, y, issued, issued + ahead, 0.0,
                   series=one, horizon=ahead)  # fmt: skip
 
 
@@ -42,14 +43,14 @@ def events(rows: int = 80) -> Stream:
     right, t = rng.random(rows), np.arange(rows)
     y = (rng.random(rows) < right) * 1.0
     bold = right**2 / (right**2 + (1.0 - right) ** 2)
-    return Stream("rain", "binary", "made up", "", np.empty(0), {"e": bold}, y, t, t + 1, 0.0, 1.0)
+    return Stream("rain", "binary", np.empty(0), {"e": bold}, y, t, t + 1, 0.0, 1.0)
 
 
 def adversarial(rows: int = 40) -> Stream:
     """Outcomes beside an issued quantile."""
     t = np.arange(rows)
     q = np.tile(0.5 + 0.1 * ndtri(LEVELS), (rows, 1))
-    return Stream("adversary", "adversarial", "made up", "", LEVELS, {"e": q}, np.full(rows, 0.5), t, t + 1,
+    return Stream("adversary", "adversarial", LEVELS, {"e": q}, np.full(rows, 0.5), t, t + 1,
                   0.0, 1.0, adversary=BesideQuantile)  # fmt: skip
 
 
@@ -59,7 +60,7 @@ MAKERS = {"hills": one_step, "weeks": panel, "rain": events, "adversary": advers
 def entries(*names: str) -> list[Entry]:
     """Entries of these streams, or of all."""
     made = {name: MAKERS[name]() for name in names or MAKERS}
-    return [Entry(name, s.kind, s.source, s.rows, MAKERS[name]) for name, s in made.items()]
+    return [Entry(name, s.kind, s.rows, MAKERS[name]) for name, s in made.items()]
 
 
 class Spy:

@@ -18,6 +18,7 @@ from research.learners import (
     Climatology,
     Drift,
     Naive,
+    Narrowed,
     OnlineClassifier,
     Regression,
     RiverTree,
@@ -32,6 +33,7 @@ QUANTITIES = [
     Naive(), Naive(period=1, empirical=True, window=30), Naive(period=7, factor=0.5), Drift(), Smoothing(),
     Smoothing(period=1), Regression(lags=5), Regression(lags=3, forgetting=0.97), RiverTree("hat", lags=3),
     RiverTree("sgt", lags=3), BoostedQuantiles(every=70, trees=3, least=15), Climatology(),
+    BoostedQuantiles("lightgbm", every=70, trees=3, least=15), Narrowed(Naive()),
     Climatology(window=10, period=1), Analogs(members=8, lags=4), Bootstrap(Naive(), members=6),
 ]  # fmt: skip
 EVENTS = [
@@ -136,3 +138,13 @@ def test_refits_use_outcomes_known_at_their_first_row() -> None:
         assert rows.size % 24 == 0
         served += rows.tolist()
     assert served == list(range(plan.seen.size))
+
+
+def test_narrowed_bands_hold_eighty_per_cent() -> None:
+    y = np.cumsum(np.random.default_rng(0).standard_normal(2000))
+    task = task_of(y, ahead(2000, 100, 3), levels=FIVE)
+    q, outcomes, raw = Narrowed(Naive())(task), y[task.target], Naive()(task)
+    for rows in task.games():
+        late = rows[200:]
+        assert ((q[late, 0] <= outcomes[late]) & (outcomes[late] <= q[late, 4])).mean() == pytest.approx(0.8, abs=0.03)
+    np.testing.assert_allclose(q[:, 2], raw[:, 2])

@@ -58,7 +58,7 @@ def test_forecasts_do_not_depend_on_later_outcomes(recipe: Recipe) -> None:
         seen, issued = plan.seen[kept[place]], plan.issued[kept[place]]
         values = given.values.copy()
         values[..., seen:] = rng.uniform(10.0, 60.0, values[..., seen:].shape)
-        altered = recipe.build(Series(given.name, values, "altered", given.period, given.low, given.high, given.x))
+        altered = recipe.build(Series(given.name, values, given.period, given.low, given.high, given.x))
         early, later = stream.issued <= issued, stream.issued >= stream.known.min()
         assert early.any()
         for name, rows in stream.experts.items():

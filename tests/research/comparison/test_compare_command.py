@@ -1,9 +1,7 @@
-"""The whole comparison, small: it resumes, tables agree, and the command reports where orcast loses."""
+"""The whole comparison, small: tables agree, and the command reports where orcast loses."""
 
 import csv
-import math
 from pathlib import Path
-from typing import Any
 
 import pytest
 from small_streams import entries
@@ -14,58 +12,30 @@ pytest.importorskip("rich", reason="rich is not installed")
 from research.__main__ import main
 from research.comparison import command, jobs, tables
 from research.comparison.methods import BASE, METHODS, ORCAST, TRACKED
-from research.output import Row
 from result_pages import MARK, strangers
 
 
 @pytest.fixture(scope="module")
 def compared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, jobs.Comparison]:
     folder = tmp_path_factory.mktemp("comparison")
-    comparison = jobs.run(entries(), folder)
+    comparison = jobs.run(entries())
     command.write(folder, comparison)
     return folder, comparison
 
 
-def timeless(rows: list[Row]) -> list[Row]:
-    """Rows without times, with None for nan."""
-    return [
-        {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in row.items() if k != "microseconds"}
-        for row in rows
-    ]
-
-
 def test_every_stream_and_method_has_a_row(compared: tuple[Path, jobs.Comparison]) -> None:
     rows = compared[1].rows
-    assert len(rows) == 4 * (2 * len(METHODS) - 3 + 1)
+    assert len(rows) == 4 * (2 * len(METHODS) - 4 + 1)
     assert not [row["error"] for row in rows if jobs.is_failure(row)]
     there = {(row["stream"], row["method"]) for row in rows if row["on"] == "tracked" and not row["error"]}
     assert {("hills", TRACKED), ("rain", TRACKED), ("adversary", "MultiQT"), ("weeks", "isotonic")} <= there
     assert ("hills", ORCAST) not in there
 
 
-def test_a_stopped_run_continues_with_equal_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = jobs.run(entries("hills", "rain"), tmp_path / "whole")
-    run_job, calls = jobs.run_job, []
-
-    def stop_at_second(*arguments: Any) -> list[Row]:
-        calls.append(arguments)
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return run_job(*arguments)
-
-    monkeypatch.setattr(jobs, "run_job", stop_at_second)
-    with pytest.raises(KeyboardInterrupt):
-        jobs.run(entries("hills", "rain"), tmp_path / "parts")
-    assert timeless(jobs.run(entries("hills", "rain"), tmp_path / "parts").rows) == timeless(whole.rows)
-    assert len(calls) == 3  # only the missing job ran again
-    jobs.run(entries("hills", "rain"), tmp_path / "parts")
-    assert len(calls) == 3
-
-
 def test_a_failing_method_has_a_row_with_its_error(tmp_path: Path) -> None:
     own = tmp_path / "mine.py"
     own.write_text("def broken(stream, group):\n    raise RuntimeError('no idea')\nMETHODS = {'broken': broken}\n")
-    comparison = jobs.run(entries("hills", "rain"), tmp_path / "out", methods=own)
+    comparison = jobs.run(entries("hills", "rain"), methods=own)
     expected = "failed: broken on 2 streams: RuntimeError: no idea"
     assert tables.failures(comparison.rows) == [expected]
     assert f"- {expected}" in tables.markdown(comparison)
@@ -116,8 +86,7 @@ def test_command_with_kinds_a_page_and_a_failing_method(tmp_path: Path, capsys: 
     assert "failed: broken on humidity at noon, above its 60%: IndexError: list index out of range" in shown.out
     assert shown.err.splitlines()[-1] == "compare: 100% done (humidity at noon, above its 60%)"
     assert "### binary, on the tracked forecast (1 stream)" in page.read_text(encoding="utf-8")
-    assert {path.name for path in out.iterdir()} == {"results.jsonl", "streams.csv", "tables", "tables.md"}
-    assert main(given) == 0  # the results without the own methods are there
+    assert {path.name for path in out.iterdir()} == {"streams.csv", "tables", "tables.md"}
 
 
 @pytest.mark.parametrize("wrong", [["--workers", "0"], ["--method", "nothing.py"], ["--stored", "nowhere"]])

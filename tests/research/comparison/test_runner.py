@@ -21,7 +21,7 @@ def model(factory: Any) -> Any:
 def test_late_outcomes_by_hand() -> None:
     q, y = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), np.array([1.5, 3.5, 9.0])
     issued, known = np.array([0, 1, 2]), np.array([2, 5, 3])
-    stream = Stream("three", "one-step", "", "", np.array([0.25, 0.75]), {"e": q}, y, issued, known)
+    stream = Stream("three", "one-step", np.array([0.25, 0.75]), {"e": q}, y, issued, known)
     calls: Calls = []
     run = run_stream(stream, model(spies(calls)))
     assert run is not None
@@ -132,13 +132,12 @@ def test_frame_equals_round_by_round(late: int) -> None:
 
 
 def test_frame_uses_no_early_outcome() -> None:
-    stream = panel(2, 30, 1)
-    together = replace(stream, known=(stream.issued // 5 + 1) * 5)
-    changed = stream.y + 10.0 * (together.issued >= 15)
-    before, after = frame(together), frame(replace(together, y=changed))
+    stream = panel(2, 30, 3)
+    changed = stream.y + 10.0 * (stream.known >= 15)
+    before, after = frame(stream), frame(replace(stream, y=changed))
     assert before is not None
     assert after is not None
-    early = together.issued < 20
+    early = stream.issued < 15
     assert (before.issued[early] == after.issued[early]).all()
     assert (before.issued[~early] != after.issued[~early]).any()
 

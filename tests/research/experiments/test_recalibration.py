@@ -14,8 +14,7 @@ from helpers import forecasts
 from orcast.datasets import Series
 from research.experiments import data, methods
 from research.experiments import recalibration as experiment
-from research.experiments import recalibration_figures as figures
-from research.experiments.recalibration import GRID, PAPER, Plan, Score, Setting
+from research.experiments.recalibration import GRID, Plan, Score, Setting
 from research.jobs import WorkerPool
 from research.learners import Gaussian, Marginal
 
@@ -164,17 +163,3 @@ def setting_of(place: tuple[str, str], **orca: float) -> Setting:
     scores["ours"] = [replace(FAIR, qce=0.004, crps=0.8)]
     chosen = [replace(FAIR, **{"qce": 0.006, **orca})] * 3
     return Setting(*place, scores, {0.01: chosen, 0.1: [replace(FAIR, qce=q) for q in (0.008, 0.012)]}, 0.01, [0.3])
-
-
-def test_figures_have_every_method_in_every_setting() -> None:
-    pytest.importorskip("matplotlib")
-    settings, perfect = [setting_of(place) for place in PAPER], experiment.chance(1000, forecasters=1)
-    figure = figures.qce_figure(settings, perfect)
-    for axes, series in zip(figure.axes, ("wind", "sunspots"), strict=True):
-        points = [line for line in axes.lines if line.get_marker() not in ("None", None, "x", "")]
-        assert len(points) == 4 * len(figures.MARKERS)
-        paper = sorted(float(line.get_xdata()[0]) for line in axes.lines if line.get_marker() == "x")  # type: ignore[index, arg-type]
-        assert paper == sorted(PAPER[place]["ORCA"][0] for place in PAPER if place[0] == series)
-
-
-# --- tables ---

@@ -15,13 +15,14 @@ PERCENTS = np.arange(1, 100) / 100
 QUANTITIES: dict[str, Callable[..., Any]] = {
     **{name: getattr(rivals, name) for name in (
         "ACI", "DtACI", "CalibratedRegression", "ConformalPID", "MultiQT", "GradientEquilibrium", "DecayingOCP",
-        "SFOGD", "COP", "UPOCP", "CQR", "SAOCP", "BOA", "EqualWeights", "LastOutcome",
+        "SFOGD", "AcMCP", "NexCP", "CQR", "BOA", "AgACI", "EqualWeights", "LastOutcome", "Laplace",
+        "LaplaceCorrection", "LaplacePortfolio",
     )},
     "CalibratedRegression, window": partial(rivals.CalibratedRegression, window=20),
     "ACI, fast": partial(rivals.ACI, rate=0.3),
     "quantile tracker": partial(rivals.ConformalPID, integral=0),
     "ConformalPID, stiff": partial(rivals.ConformalPID, saturation=0.1, window=5),
-    "COP, window": partial(rivals.COP, window=7),
+    "NexCP, window": partial(rivals.NexCP, window=7),
     "EMOS": partial(rivals.EMOS, window=100),
     "EMOS, each round": partial(rivals.EMOS, window=20, every=1),
     "IDR, each round": partial(rivals.IDR, window=20, every=1),

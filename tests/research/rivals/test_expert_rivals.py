@@ -1,4 +1,4 @@
-"""BOA, equal weights and the last outcome against plain loops, with missing experts and late outcomes."""
+"""BOA, AgACI, equal weights, outcome-only forecasts against plain loops, with missing experts and late outcomes."""
 
 import math
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from rival_cases import PERCENTS, Vector
 
 import orcast as oc
-from research.rivals import BOA, EqualWeights, LastOutcome
+from research.rivals import BOA, AgACI, EqualWeights, Laplace, LaplaceCorrection, LaplacePortfolio, LastOutcome
 
 LEVELS = np.array([0.1, 0.5, 0.9])
 Round = dict[str, Any]
@@ -125,3 +125,68 @@ def test_last_outcome_against_the_whole_series(late: int) -> None:
         if t >= late:
             last.update(y[t - late], id=t - late)
     assert early == 6 + 2 * late
+
+
+@pytest.mark.parametrize("late", [0, 3])
+def test_agaci_is_boa_of_adaptive_levels(late: int) -> None:
+    rng, rates = np.random.default_rng(3), (0.02, 0.08)
+    y = rng.normal(51, 5, size=80)
+    fast = AgACI(0, 100, levels=LEVELS, rates=rates)
+    found = combined(fast, [{"expert": oc.Normal(50, 3)}] * 80, y, late=late)
+    alphas, boa, slow, issued = np.tile(LEVELS, (2, 1)), BOA(0, 100, levels=LEVELS), [], []
+    for t in range(80):
+        inside = np.clip(alphas, 1e-12, 1 - 1e-12)
+        rows = np.where(alphas <= 0, 0.0, np.where(alphas >= 1, 100.0, oc.Normal(50, 3).quantile(inside)))
+        issued.append(rows)
+        slow.append(
+            boa.predict(experts={str(k): oc.Quantiles(LEVELS, np.sort(row)) for k, row in enumerate(rows)}, id=t)
+        )
+        if t >= late:
+            boa.update(y[t - late], id=t - late)
+            hits = y[t - late] <= issued[t - late]
+            alphas = alphas + np.array(rates)[:, None] * (LEVELS - hits)
+    assert all((np.diff(row) >= 0).all() for rows in issued for row in rows), "no levels crossed in this stream"
+    np.testing.assert_allclose(found, [p.quantile(LEVELS) for p in slow], atol=1e-6)
+
+
+def test_laplace_by_hand() -> None:
+    """After six outcomes: candidates and their mixture by definition, two steps ahead of the last one."""
+    outcomes = [10.0, 12.0, 11.0, 13.0, 12.0, 14.0]
+    method = Laplace(0, 100)
+    for t, y in enumerate(outcomes):
+        method.predict(oc.Normal(50, 1), id=t)
+        method.update(y, id=t)
+    means, deviations = method.mixture.issue(2)
+    trend, smooth = 0.0, [0.0, 0.0, 0.0]
+    for t, y in enumerate(outcomes):
+        trend += 0.1 * (y - outcomes[t - 1] - trend) if t else 0.0
+        smooth = [s + max(rate, 1 / (t + 1)) * (y - s) for s, rate in zip(smooth, (0.02, 0.1, 0.3), strict=True)]
+    assert means[[0, 1]] == pytest.approx([14.0, 14.0 + (0.9 + 0.81) * trend])
+    assert means[3:] == pytest.approx(smooth)
+    usual = np.mean(np.diff(outcomes) ** 2)
+    error = 14.0 - 12.0  # of the last value, the only one that was forecast, with a first count of 1
+    assert deviations[0] == pytest.approx(math.sqrt((error**2 + usual) / 2.0))
+    method.predict(oc.Normal(50, 1), id="pending")
+    q = method.predict(oc.Normal(50, 1), id="two ahead").quantile([0.05, 0.5, 0.95])
+    np.testing.assert_allclose(
+        q, method.mixture.quantile(method.mixture.issue(2), np.array([0.05, 0.5, 0.95])), atol=0.1
+    )
+    assert 10 < q[1] < 15
+
+
+def test_laplace_follows_outcomes_and_its_correction_follows_the_base_forecast() -> None:
+    """On a random walk the former is right, on errors of a constant bias the latter; the portfolio is near the best."""
+    rng, losses = np.random.default_rng(5), {}
+    walk, noise = 50 + np.cumsum(rng.normal(0, 0.5, 600)), rng.uniform(30, 70, 600)
+    for case, y, centre in (("walk", walk, np.full(600, 50.0)), ("bias", noise + rng.normal(0, 1, 600), noise - 2.0)):
+        for make in (Laplace, LaplaceCorrection, LaplacePortfolio):
+            method, rows = make(0, 100), []
+            for t in range(600):
+                rows.append(method.predict(oc.Normal(centre[t], 2.0), id=t).quantile(PERCENTS))
+                method.update(y[t], id=t)
+            losses[case, make] = oc.metrics.pinball(np.array(rows)[200:], y[200:]).mean()
+    assert losses["walk", Laplace] < 1.1 * 0.5 * 0.282  # the loss of the true normal distribution
+    assert losses["bias", LaplaceCorrection] < 1.1 * 0.282
+    assert losses["bias", Laplace] > 5 * losses["bias", LaplaceCorrection]
+    for case in ("walk", "bias"):
+        assert losses[case, LaplacePortfolio] < 1.05 * min(losses[case, Laplace], losses[case, LaplaceCorrection])

@@ -132,15 +132,14 @@ def test_outcomes_on_an_atom_count_with_its_mass(name: str) -> None:
 
 
 ADAPTIVE: dict[str, dict[str, float]] = {
-    **{name: {} for name in ("CalibratedRegression", "DtACI", "ConformalPID", "DecayingOCP", "SFOGD", "SAOCP")},
-    "UPOCP": {},
+    **{name: {} for name in ("CalibratedRegression", "DtACI", "ConformalPID", "DecayingOCP", "SFOGD")},
+    **{name: {} for name in ("AcMCP", "NexCP", "AgACI", "LaplaceCorrection", "LaplacePortfolio")},
     "CQR": {},
     "ACI": {"rate": 0.02},
-    "COP": {"rate": 0.05},
     "GradientEquilibrium": {"rate": 0.005},
 }
 SLOW = ("CalibratedRegression", "CQR")
-MOST_LOSS = {"ConformalPID": 1.1, "COP": 1.05, "SFOGD": 1.1, "SAOCP": 1.15}
+MOST_LOSS = {"ConformalPID": 1.1, "AcMCP": 1.1, "NexCP": 1.05, "SFOGD": 1.1}
 
 
 @pytest.mark.parametrize("shift", [False, True], ids=["iid", "shift"])
@@ -158,7 +157,7 @@ def test_coverage_of_a_biased_narrow_base_forecast(name: str, shift: bool) -> No
     if name in SLOW and shift:
         assert gaps[1] < gaps[0]  # most of what they fit is from before
     else:
-        assert gaps[1] < (0.1 if name in (*SLOW, "UPOCP") else 0.065)
+        assert gaps[1] < (0.1 if name in SLOW else 0.065)
     assert oc.metrics.pinball(q, y[-250:]).mean() < 0.99 * oc.metrics.pinball(base, y[-250:]).mean()
 
 
