@@ -70,8 +70,9 @@ ORDERED_MEMORY: Table = {
     "misses": ANY,
     "warm": SMALL,  # only where a forecast was searched for is it cut to MAX_TILT
     "rivals": columns(records.RIVAL, COUNTED, crps_excess=ANY, mse_excess=Range(-1e250, 1e250)),
-    **{f"committee_{name}": Range(-1e150, 1e150, missing=True) for name in ("series", "pools", "mixing")},
-    "committee_streams": Range(-math.inf, math.inf, missing=True),  # with its bounds; see check_group
+    **{f"committee_{name}": Range(-1e150, 1e150, missing=True) for name in ("pools", "mixing")},
+    # check_group looks closer
+    **{f"committee_{name}": Range(-math.inf, math.inf, missing=True) for name in ("streams", "series")},
 }
 ORDERED_ROUND: Table = {
     "slots": COUNTED,
@@ -337,7 +338,8 @@ def check_group(group: Any) -> None:
     if not np.array_equal(group.stream_rows[:, at], np.column_stack((bounds, bounds[:, 0] == 0.0))):
         raise ValueError("the bounds of a stream of the committee are others")
     rest = (group.stream_rows[:, plan.weights_at :], group.pool_rows, group.mixing)
-    rings = group.stream_rows[:, len(committee.STREAM) : plan.weights_at], group.series_rows
+    squares, ring = np.split(group.series_rows[:, len(committee.SERIES) :], [committee.SEASON_COUNT], axis=1)
+    rings = group.stream_rows[:, len(committee.STREAM) : plan.weights_at], ring, squares / 1e100
     if not all((np.abs(each) <= 1e150).all() for each in rest) or any((np.abs(each) > 1e150).any() for each in rings):
         raise ValueError("a number of the committee is not finite")
 
