@@ -241,7 +241,7 @@ def learn_mixing(plan, group, memo, y, w):
 def predict(group, experts, time):
     """Corrected quantiles of a round and its memo; `experts` has a row for each, nan where one is missing."""
     plan, w = group.plan, workspace()
-    memo, found = np.empty(group.memo_size), np.empty(plan.level_count)
+    memo, found = np.zeros(group.memo_size), np.empty(plan.level_count)
     flat = experts.reshape(-1)
     rows, row, out = readable_of(flat), numbers_of(memo), numbers_of(found)
     with cython.nogil:

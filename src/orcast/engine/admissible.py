@@ -338,7 +338,7 @@ def check_group(group: Any) -> None:
     if not np.array_equal(group.stream_rows[:, at], np.column_stack((bounds, bounds[:, 0] == 0.0))):
         raise ValueError("the bounds of a stream of the committee are others")
     rest = (group.stream_rows[:, plan.weights_at :], group.pool_rows, group.mixing)
-    squares, ring = np.split(group.series_rows[:, len(committee.SERIES) :], [committee.SEASON_COUNT], axis=1)
+    squares, ring = np.split(group.series_rows[:, len(committee.SERIES) :], [len(committee.SEASONS)], axis=1)
     rings = group.stream_rows[:, len(committee.STREAM) : plan.weights_at], ring, squares / 1e100
     if not all((np.abs(each) <= 1e150).all() for each in rest) or any((np.abs(each) > 1e150).any() for each in rings):
         raise ValueError("a number of the committee is not finite")
