@@ -9,16 +9,14 @@ import math
 
 # --- learning
 
-# Losses are discounted by this, a round.  The binary committee weighs log losses, which are noisier: a longer memory.
-LOSS_DISCOUNT, BINARY_LOSS_DISCOUNT = 0.998, 0.999
-# The rate of exponential weights on discounted losses: for losses in units of the expert's usual one, for log losses.
-WEIGHT_RATE, LOG_LOSS_RATE = 2.0, 1.0
-# The largest log loss of a round that counts, and how far behind the best an expert may fall in discounted log loss.
-MOST_LOG_LOSS, MOST_LOG_BEHIND = 8.0, 8.0
+# Losses are discounted by this, a round.
+LOSS_DISCOUNT = 0.998
+# The rate of exponential weights on discounted losses in units of the expert's usual one.
+WEIGHT_RATE = 2.0
 # What was learnt has these odds against the expert before there is evidence, times exp(EVIDENCE_RATE) for each standard
 # error of its gain, which is discounted by this, a round.
 EVIDENCE_ODDS, EVIDENCE_RATE, EVIDENCE_DISCOUNT = 0.3, 1.25, 0.998
-# On finite spaces, with n outcomes outstanding, what was learnt has prior odds (1 + n)^-DELAY_ODDS against the expert.
+# With n outcomes outstanding, what was learnt has prior odds (1 + n)^-DELAY_ODDS against the expert.
 DELAY_ODDS = 0.5
 # An expert's own expectation counts as this many observations of its loss.
 OWN_EXPECTATION_WEIGHT = 5.0

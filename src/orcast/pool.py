@@ -73,9 +73,9 @@ class Pool(Locked):
             raise ValueError(f"expected {len(self.rows)} experts, as others of the pool have, got {experts}")
         engine.join(self.rows)
 
-    def has_told(self, engine: OrderedEngine) -> bool:
+    def has_told(self, engine: Any) -> bool:
         """Whether a recalibrator may have been in this pool: it has at least its outcomes."""
-        return self.outcomes >= engine.ledger.rounds
+        return bool(self.outcomes >= engine.ledger.rounds)
 
     @locked
     def snapshot(self) -> tuple[int, Array]:

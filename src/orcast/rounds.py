@@ -324,9 +324,7 @@ class Rounds(PendingById[PendingRound]):
         engine: Any = self.engine
         if engine.runs and self.pool is None:
             tossed = {} if self.seed is None else {"coins": coins(self.seed, self.issued + 1, len(outcomes))}
-            played, round_log = engine.run(
-                rows, features, np.array(outcomes), levels, number=self.issued + 1, **tossed
-            )
+            played, round_log = engine.run(rows, features, np.array(outcomes), levels, number=self.issued + 1, **tossed)
         else:
             played, round_log = self._run_one_by_one(rows, features, outcomes, levels)
         self.count_settled(len(outcomes))

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import orcast as oc
-from orcast.constants import DELAY_ODDS, LOG_LOSS_RATE, LOSS_DISCOUNT
 from orcast.engine.dense import axes
 
 SPACES = {"circle": oc.Circle(24, cells=12), "box": oc.Box([(0, 1), (0, 50)], cells=[4, 5])}
@@ -56,38 +55,32 @@ def test_axis_learners_are_their_definition(name: str) -> None:
     space: Any = SPACES[name]
     rng = np.random.default_rng(1)
     count = axes.axes_of(space)
-    memory = axes.new_memory(count)
+    memory = axes.new_memory(count, 2)
     learners = [[Learner(discount) for _ in range(count)] for discount in (0.99, 0.998)]
-    last, seen, losses = np.zeros(count), 0.0, np.zeros(3)
+    last, seen = np.zeros(count), 0.0
     for pending in (0.0, 0.0, 3.0, 0.0, 8.0, 1.0):
         expert = rng.dirichlet(np.full(space.cells, 0.5))
         y = 24.0 * rng.random() if name == "circle" else rng.random(2) * [1.0, 50.0]
-        k = space.cell(space.outcome(y))
-        rows = axes.corrected(space, memory, expert)
-        mixed = axes.mixed(memory, rows, expert, pending)
-        weights = np.exp(-LOG_LOSS_RATE * (losses - losses.min())) * np.array(
-            [(1.0 + pending) ** -DELAY_ODDS] * 2 + [1.0]
-        )
-        assert mixed == pytest.approx(weights @ np.vstack((rows, expert)) / weights.sum())
-        axes.learn(space, memory, rows, expert, np.asarray(y), k, pending)
+        rows = axes.corrected(space, memory, 1, expert)
+        assert rows.sum(axis=1) == pytest.approx(1.0)
+        axes.learn(space, memory, 1, expert, np.asarray(y), pending)
         weight = 1.0 / math.sqrt(1.0 + pending)
-        masses = np.append(rows[:, k], (1.0 - axes.FLOOR) * expert[k] + axes.FLOOR / expert.size)
-        losses = (1.0 - (1.0 - LOSS_DISCOUNT) * weight) * losses - weight * np.log(masses)
         seen += weight
         for axis in range(count):
             z = standard(space, expert, y, axis)
             for own in learners:
                 own[axis].learn(z, last[axis], weight, seen)
             last[axis] = z
-        assert memory.loss == pytest.approx(losses)
-        assert memory.last == pytest.approx(last)
+        assert memory.last[1] == pytest.approx(last)
         for i, own in enumerate(learners):
             for axis, learner in enumerate(own):
-                shift, stretch = axes.shift_and_stretch(memory, i, axis)
-                assert memory.location[i, axis] == pytest.approx(learner.theta)
+                shift, stretch = axes.shift_and_stretch(memory, 1, i, axis)
+                assert memory.location[1, i, axis] == pytest.approx(learner.theta)
                 assert shift == pytest.approx(np.clip(learner.theta @ [1.0, last[axis]], -6.0, 6.0))
                 assert stretch == pytest.approx(np.clip(math.sqrt(learner.variance), 0.3, 8.0))
-                assert memory.location_cov[i, axis] == pytest.approx(learner.cov)
+                assert memory.location_cov[1, i, axis] == pytest.approx(learner.cov)
+    fresh = axes.new_memory(count, 2)
+    assert all((array[0] == other[0]).all() for array, other in zip(memory, fresh, strict=True))
 
 
 def test_a_rotation_and_a_stretch_move_the_mass() -> None:

@@ -1,110 +1,218 @@
-"""The committee on finite spaces against its definition: the expert's log masses, tempered and shifted."""
+"""The committee on finite spaces against its definition: conditional logit members, Bernstein online aggregation."""
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from definitions import Array
+from scipy.special import expit, logit, softmax
 
 import orcast as oc
+from orcast.engine.committee import FINITE
 
-# Memory, whether it shifts, prior observations of its curvatures.
-MEMBERS = [(0.998, False, 5.0), (0.998, True, 20.0), (0.99, True, 20.0)]
 LABELS = ["a", "b", "c", "d"]
-NAMES = ("scale", "scale_sum", "shift", "shift_sum", "loss", "pool")
+# Memory, features used, whether it shifts.
+MEMBERS = [(0.9995, 3, False), (0.998, 8, True)]
+RIDGE = np.array([5.0, 3.0, 20.0, 1.5, 1.5, 1.5, 5.0, 0.5])
+NAMES = ("regret", "square", "theta", "curvature", "shift", "shift_curvature", "errors", "outcomes")
 
 
-def floored(x: Array) -> Array:
-    value: Array = np.log(np.maximum(x, 1e-6))
-    return value
+class Twin:
+    """The committee in numpy; `two` if the mix is clipped in log odds, as by the compiled engine on two cells."""
+
+    def __init__(self, cells: int, experts: int, two: bool) -> None:
+        n, self.cells, self.two = len(MEMBERS), cells, two
+        self.regret, self.square = np.zeros((experts, 1 + n)), np.zeros((experts, 1 + n))
+        self.theta = np.tile(np.eye(8)[0], (experts, n, 1))
+        self.curvature = np.zeros((experts, n, 8, 8))
+        self.shift, self.shift_curvature = np.zeros((experts, n, cells)), np.zeros((experts, n, cells))
+        self.errors, self.outcomes, self.count = np.zeros((experts, 2, cells)), np.zeros((3, cells)), 0
+        self.outcomes[0] = 1.0 / cells
+
+    def features(self, e: int, x: Array) -> Array:
+        """A row for each cell."""
+        logs, (mean, last, before) = np.log(np.maximum(x, 1e-3)), self.outcomes
+        second = np.array([0.0, 1.0]) if self.cells == 2 else np.zeros(self.cells)
+        skew = second * (logs.sum() + np.log(4.0))
+        error, mean_error = self.errors[e]
+        log_mean = np.log(np.maximum(mean, 1e-3)) - logs
+        return np.stack([logs, second, skew, last, before, error, log_mean, mean_error], axis=1)
+
+    def member(self, e: int, m: int, f: Array) -> Array:
+        used = MEMBERS[m][1]
+        value: Array = softmax(f[:, :used] @ self.theta[e, m, :used] + self.shift[e, m])
+        return value
+
+    def weights(self, there: Any) -> Array:
+        """Weights of each expert and its members."""
+        count = len(there)
+        prior = np.tile([0.7, 0.15, 0.15], (count, 1)) / count
+        eta = np.minimum(0.5, np.sqrt(np.maximum(-np.log(prior), 0.7) / np.maximum(self.square, 1e-300)))
+        w = prior * eta * np.exp(0.999 * (eta * self.regret - eta**2 * self.square))
+        w[~there] = 0.0
+        value: Array = w / w.sum()
+        return value
+
+    def predict(self, experts: Array) -> Any:
+        there = ~np.isnan(experts[:, 0])
+        weights = self.weights(there)
+        features = [self.features(e, x) for e, x in enumerate(experts)]
+        rows = [[x, *(self.member(e, m, features[e]) for m in (0, 1))] for e, x in enumerate(experts)]
+        mix = np.einsum("ei,eik->k", weights[there], np.array(rows)[there])
+        if self.two:
+            p = expit(np.clip(logit(mix[1]), -13.8, 13.8))
+            mix = np.array([1.0 - p, p])
+        else:
+            mix = (1 - 1e-4) * mix + 1e-4 / self.cells
+        pool = weights[there].sum(axis=1) @ experts[there]
+        return SimpleNamespace(experts=experts, there=there, features=features, rows=rows, prior=mix, pool=pool)
+
+    def update(self, round: Any, pending: float, y: int) -> None:
+        weight, outcome = 1.0 / np.sqrt(1.0 + pending), np.eye(self.cells)[y]
+        for e in np.flatnonzero(round.there).tolist():
+            regret = weight * np.minimum(np.array(round.rows[e])[:, y] / round.prior[y] - 1.0, 3.0)
+            self.regret[e] = 0.999 * self.regret[e] + regret
+            self.square[e] = 0.999 * self.square[e] + regret**2
+            for m in (0, 1):
+                self.step(e, m, round.features[e], weight, outcome)
+            error = outcome - round.experts[e]
+            self.errors[e] = error, self.errors[e, 1] + 0.05 * (error - self.errors[e, 1])
+        self.count += 1
+        mean, last, _ = self.outcomes
+        self.outcomes = np.array([mean + max(1 / (self.count + 1), 0.01) * (outcome - mean), outcome - mean, last])
+
+    def step(self, e: int, m: int, features: Array, weight: float, outcome: Array) -> None:
+        """Newton step on the log loss plus a ridge around the start, at the coefficients of now."""
+        (kept, used, shifts), p = MEMBERS[m], self.member(e, m, features)
+        f, theta, ridge = features[:, :used], self.theta[e, m, :used], RIDGE[:used]
+        h = self.curvature[e, m, :used, :used]
+        h[:] = kept * h + weight * (f.T @ (np.diag(p) - np.outer(p, p)) @ f)
+        gradient = weight * f.T @ (outcome - p) - (1 - kept) * ridge * (theta - np.eye(8)[0, :used])
+        theta += np.linalg.solve(h + np.diag(ridge), gradient)
+        if shifts and self.cells > 2:
+            b, v, scale = self.shift[e, m], self.shift_curvature[e, m], self.cells / (self.cells - 1)
+            v[:] = kept * v + weight * scale * p * (1 - p)
+            b += (weight * (outcome - p) - (1 - kept) * 4.0 * b) / (v + 4.0)
 
 
-def pooled(pool: Array, experts: Array) -> Array:
-    """The experts that are there, weighed by their discounted log losses."""
-    there = ~np.isnan(experts[:, 0])
-    weights = np.exp(-(pool[there] - pool[there].min()))
-    value: Array = weights @ experts[there] / weights.sum()
-    return value
-
-
-def members(memory: dict[str, Array], base: Array) -> Array:
-    """p ~ x^(1 + a) exp(b)."""
-    masses = np.exp((1 + memory["scale"])[:, None] * floored(base) + memory["shift"])
-    value: Array = masses / masses.sum(axis=1, keepdims=True)
-    return value
-
-
-def mixed(memory: dict[str, Array], base: Array, pending: float) -> Array:
-    """Members and the expert by their losses, with a little even mass."""
-    odds = np.exp(-(memory["loss"] - memory["loss"].min()))
-    odds[:-1] *= (1 + pending) ** -0.5
-    blend = odds @ np.vstack((members(memory, base), base)) / odds.sum()
-    value: Array = (1 - 1e-4) * blend + 1e-4 / base.size
-    return value
-
-
-def lost(mass: float) -> float:
-    return min(-float(np.log(mass)), 8.0) if mass > 0 else 8.0
-
-
-def taught(memory: dict[str, Array], round: Any, k: int) -> dict[str, Array]:
-    """The memory after an outcome in cell k."""
-    new = {name: array.copy() for name, array in memory.items()}
-    pending = float(round.info[0])
-    weight = (1 + pending) ** -0.5
-    kept = 1 - 0.002 * weight
-    best = memory["pool"].min()
-    for e, expert in enumerate(round.experts):
-        own = lost(round.pool[k] if np.isnan(expert[0]) else expert[k])
-        new["pool"][e] = kept * min(memory["pool"][e], best + 8) + weight * own
-    masses = [*round.members[:, k], round.pool[k]]
-    new["loss"] = kept * memory["loss"] + weight * np.array([lost(mass) for mass in masses])
-    logs = floored(round.pool)
-    for m, (keeps, shifts, start) in enumerate(MEMBERS):
-        p, discount = round.members[m], 1 - (1 - keeps) * weight
-        mean = p @ logs
-        new["scale_sum"][m] = discount * memory["scale_sum"][m] + weight * (p @ (logs - mean) ** 2)
-        step = weight * (logs[k] - mean) / (new["scale_sum"][m] + start)
-        new["scale"][m] = np.clip(memory["scale"][m] + step, -0.9, 3.0)
-        if shifts:
-            new["shift_sum"][m] = discount * memory["shift_sum"][m] + weight * p * (1 - p)
-            gradient = np.eye(p.size)[k] - p
-            steps = weight * gradient / (new["shift_sum"][m] + start)
-            new["shift"][m] = np.clip(memory["shift"][m] + steps, -4.0, 4.0)
-    return new
+def test_members_are_those_of_the_table() -> None:
+    assert FINITE.tolist() == [[kept, used, shifts] for kept, used, shifts in MEMBERS]
 
 
 @pytest.mark.parametrize("several", [False, True], ids=["one", "several"])
 @pytest.mark.parametrize("late", [0, 3])
-@pytest.mark.parametrize("payoff", [None, oc.payoffs.TopLabelCalibration()], ids=["compiled", "dense"])
-def test_members_of_several_cells_match_their_definition(payoff: Any, late: int, several: bool) -> None:
+@pytest.mark.parametrize("name", ["binary", "labels", "dense"])
+def test_committee_matches_its_definition(name: str, late: int, several: bool) -> None:
     rng = np.random.default_rng(5)
-    recal = oc.Recalibrator(oc.Labels(LABELS), payoff)
-    outcomes = rng.choice(4, size=40, p=[0.1, 0.2, 0.3, 0.4])
-
-    def state() -> dict[str, Array]:
-        arrays = recal.engine.arrays()
-        return {name: arrays[name if payoff is None else f"prior/{name}"].copy() for name in NAMES}
-
-    def round_of(t: int) -> Any:
-        record = recal.rounds.pending[t].record
-        return SimpleNamespace(**(record if payoff is None else record.round).views())
-
-    for t in range(40):
-        x = rng.dirichlet([3.0, 2.0, 2.0, 1e-3])
+    space = oc.Binary() if name == "binary" else oc.Labels(LABELS)
+    cells = space.cells
+    recal: Any = oc.Recalibrator(space, oc.payoffs.TopLabelCalibration() if name == "dense" else None)
+    twin = Twin(cells, 2 if several else 1, name == "binary")
+    outcomes, rounds = rng.choice(cells, size=60, p=np.arange(1, cells + 1) / (cells * (cells + 1) / 2)), {}
+    for t in range(60):
+        x, other = rng.dirichlet(np.linspace(3.0, 0.1, cells)), np.full(cells, 1 / cells)
+        given = [float(v[1]) if name == "binary" else list(v) for v in (x, other)]
         if several:
-            other = [0.25] * 4 if t % 3 else None
-            recal.predict(experts={"one": list(x / x.sum()), "other": other}, id=t)
+            recal.predict(experts={"one": given[0], "other": given[1] if t % 3 else None}, id=t)
         else:
-            recal.predict(list(x / x.sum()), id=t)
-        memory, round = state(), round_of(t)
-        assert round.pool == pytest.approx(pooled(memory["pool"], round.experts), abs=1e-12)
-        assert round.members == pytest.approx(members(memory, round.pool), abs=1e-12)
-        assert round.prior == pytest.approx(mixed(memory, round.pool, float(round.info[0])), abs=1e-12)
+            recal.predict(given[0], id=t)
+        record = recal.rounds.pending[t].record
+        round = SimpleNamespace(**(record.round if name == "dense" else record).views())
+        rounds[t] = twin.predict(round.experts)
+        assert round.pool == pytest.approx(rounds[t].pool, abs=1e-12)
+        assert round.prior == pytest.approx(rounds[t].prior, abs=1e-9)
         if t >= late:
-            k = int(outcomes[t - late])
-            expected = taught(memory, round_of(t - late), k)
-            recal.update(LABELS[k], id=t - late)
-            for name, values in state().items():
-                assert values == pytest.approx(expected[name], rel=1e-9, abs=1e-12), name
+            k, told = int(outcomes[t - late]), rounds.pop(t - late)
+            twin.update(told, min(t - late, late), k)
+            recal.update(k if name == "binary" else LABELS[k], id=t - late)
+            arrays = recal.engine.arrays()
+            for field in NAMES:
+                found = arrays[f"prior/{field}" if name == "dense" else field]
+                assert found.ravel() == pytest.approx(getattr(twin, field).ravel(), rel=1e-6, abs=1e-9), field
+
+
+def test_losses_of_binary_experts() -> None:
+    rng, recal = np.random.default_rng(3), oc.Recalibrator(oc.Binary())
+    engine: Any = recal.engine
+    expected = np.zeros(4)
+    for _ in range(30):
+        x, y = float(rng.random()), int(rng.random() < 0.3)
+        p = float(recal.predict(x).mean())
+        recal.update(y)
+        expected = np.array([0.998, 0.998, 1.0, 1.0]) * expected + [(x - y) ** 2, 1, (p - y) ** 2 - (x - y) ** 2, 1]
+        assert engine.arrays()["rivals"][0] == pytest.approx(expected, abs=1e-12)
+
+
+# --- the mix against each expert
+
+
+def greedy(p: float, x: float, t: int) -> int:
+    """Outcome that costs the mix more than the expert."""
+    return int(p < x)
+
+
+ADVERSARIES: dict[str, Callable[[float, float, int], int]] = {
+    "greedy": greedy,
+    "patient": lambda p, x, t: greedy(p, x, t) if t % 400 > 200 else int(p < 0.5),
+    "against the forecast": lambda p, x, t: int(p < 0.5),
+    "with the forecast": lambda p, x, t: int(p > 0.5),
+    "regimes": lambda p, x, t: (t // 150) % 2,
+    "alternating": lambda p, x, t: t % 2,
+    "perfect": lambda p, x, t: int(np.random.default_rng(t).random() < x),
+}
+
+
+@pytest.mark.parametrize("name", ADVERSARIES)
+def test_regret_of_the_mix_stays_within_the_bound(name: str) -> None:
+    """R <= log(1 / prior) / eta + eta V at any time, R the discounted log loss of the mix minus the expert's."""
+    rng, recal = np.random.default_rng(8), oc.Recalibrator(oc.Binary())
+    engine: Any = recal.engine
+    behind, worst = 0.0, -np.inf
+    for t in range(2000):
+        x = float(np.clip(0.5 + 0.3 * np.sin(t / 30) + 0.1 * rng.normal(), 0.02, 0.98))
+        recal.predict(x, id=t)
+        p = float(recal.rounds.pending[t].record.view("prior")[1])
+        y = ADVERSARIES[name](p, x, t)
+        recal.update(y, id=t)
+        behind = 0.999 * behind + np.log((x if y else 1 - x) / (p if y else 1 - p))
+        square = float(engine.arrays()["square"][0, 0])
+        eta = min(0.5, np.sqrt(0.7 / square)) if square else 0.5
+        worst = max(worst, behind + np.log(0.7) / eta - eta * square)
+    assert worst <= 0.0
+
+
+def test_a_missing_expert_costs_nothing() -> None:
+    """Rounds without an expert leave its weights and members as they are."""
+    rng, recal = np.random.default_rng(2), oc.Recalibrator(oc.Binary())
+    for t in range(40):
+        recal.predict(experts={"one": float(rng.random()), "other": float(rng.random()) if t < 20 else None})
+        engine: Any = recal.engine
+        before = {name: engine.arrays()[name].copy() for name in ("regret", "square", "errors")}
+        theta = engine.arrays()["theta"][2:].copy()
+        recal.update(int(rng.random() < 0.5))
+        if t >= 20:
+            assert all((engine.arrays()[name][1] == array[1]).all() for name, array in before.items())
+            assert (engine.arrays()["theta"][2:] == theta).all()
+
+
+def test_experts_are_corrected_before_they_are_aggregated() -> None:
+    """The better expert as given is the worse one once both are corrected."""
+    rng = np.random.default_rng(0)
+    z = 2.0 * rng.normal(size=1500)
+    y = rng.random(1500) < expit(z)
+    given = {"vague": expit(0.6 * (z + 2.0 * rng.normal(size=1500))), "biased": expit(z + 3.0)}
+
+    def losses(names: list[str]) -> Array:
+        recal, p = oc.Recalibrator(oc.Binary()), np.empty(1500)
+        for t in range(1500):
+            p[t] = recal.predict(experts={name: float(given[name][t]) for name in names}).mean()
+            recal.update(int(y[t]))
+        return -np.log(np.where(y, p, 1.0 - p))
+
+    raw = {name: -np.log(np.where(y, x, 1.0 - x)).mean() for name, x in given.items()}
+    vague, biased, both = losses(["vague"]), losses(["biased"]), losses(["vague", "biased"])
+    assert raw["vague"] < 0.7 * raw["biased"]
+    assert biased.mean() < 0.9 * vague.mean()
+    assert both.mean() < 1.01 * biased.mean()

@@ -95,10 +95,10 @@ CHANGES = {
     "not positive definite": ("interval", "memory/fit_cov", (0, 0, 0), -0.5),
     "infinite": ("interval", "memory/location", (0, 0), np.inf),
     "huge": ("interval", "memory/location", (0, 0), 1e300),
-    "negative losses of a binary game": ("binary", "memory/learner_loss", (0, 0), -1.0),
-    "not positive definite, binary": ("binary", "memory/spread", (0,), -5.0),
-    "a scale beyond its bounds": ("labels", "memory/scale", (0,), 50.0),
-    "a scale beyond its bounds, dense": ("dense", "memory/prior/scale", (0,), 50.0),
+    "negative squares of a binary game": ("binary", "memory/square", (0, 0), -1.0),
+    "not positive definite, binary": ("binary", "memory/curvature", (0, 0, 0), -5.0),
+    "a coefficient beyond its bounds": ("labels", "memory/theta", (0, 0), 1e9),
+    "a coefficient beyond its bounds, dense": ("dense", "memory/prior/theta", (0, 0), 1e9),
 }
 
 

@@ -1,7 +1,8 @@
 """Committee of quantile forecasts: members correct the base forecast, weights by their losses mix them.
 
-One member is one file (`base`, `correction`, `house`, `pooled`) and one row of `members.MEMBERS`; `stream` mixes them and
-corrects the levels, `group` runs streams that share information. The files are compiled like those of `orcast.kernels`.
+A member is one file (`base`, `correction`, `house`, `pooled`) and one row of `members.MEMBERS`; `stream` mixes them and
+corrects the levels, `group` runs streams that share information. The files are compiled as those of
+`orcast.kernels` are.
 """
 
 import os

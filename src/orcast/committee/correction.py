@@ -15,7 +15,15 @@ if not cython.compiled:
         start_squares,
         target_of,
     )
-    from orcast.committee.spread import COUNT, MEMO_SIZE, OWN_SIZE, SHARED_SIZE, close_spread, learn_spread, spread_around
+    from orcast.committee.spread import (
+        COUNT,
+        MEMO_SIZE,
+        OWN_SIZE,
+        SHARED_SIZE,
+        close_spread,
+        learn_spread,
+        spread_around,
+    )
     from orcast.committee.state import Member
     from orcast.kernels.rows import cut
 

@@ -170,7 +170,9 @@ def predict_experts(plan, group, experts, time, memo, out, w):
         if isnan(q[0]):
             known.time = NAN
             continue
-        fill_known(plan, row, series_row(plan, group, e), pool_row(plan, group, e), time, q, known, cut(own, KNOWN_SIZE, k))
+        fill_known(
+            plan, row, series_row(plan, group, e), pool_row(plan, group, e), time, q, known, cut(own, KNOWN_SIZE, k)
+        )
         target = out if count == 1 else cut(corrected, e * k, k)
         predict_members(plan, row, pool_row(plan, group, e), q, own, target, w)
     if count > 1:

@@ -10,12 +10,20 @@ if not cython.compiled:
         OUTCOME_FEATURES,
         centre_of,
         learn_squares,
-        remembered,
         outcome_features,
+        remembered,
         start_squares,
         target_of,
     )
-    from orcast.committee.spread import COUNT, MEMO_SIZE, OWN_SIZE, SHARED_SIZE, close_spread, learn_spread, spread_around
+    from orcast.committee.spread import (
+        COUNT,
+        MEMO_SIZE,
+        OWN_SIZE,
+        SHARED_SIZE,
+        close_spread,
+        learn_spread,
+        spread_around,
+    )
     from orcast.committee.state import Member
     from orcast.kernels.rows import cut
 

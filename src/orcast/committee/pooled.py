@@ -7,7 +7,15 @@ except ImportError:
 
 if not cython.compiled:
     from orcast.committee.regression import FEATURES, all_features, centre_of, solve_positive, target_of
-    from orcast.committee.spread import MEMO_SIZE, OWN_SIZE, SHARED_SIZE, STEPS, close_spread, learn_spread, spread_around
+    from orcast.committee.spread import (
+        MEMO_SIZE,
+        OWN_SIZE,
+        SHARED_SIZE,
+        STEPS,
+        close_spread,
+        learn_spread,
+        spread_around,
+    )
     from orcast.committee.state import Member
     from orcast.kernels.numerics import real_power
     from orcast.kernels.rows import copy, cut

@@ -61,7 +61,9 @@ def log_factor(plan, known, state, shared, x, w):
         if pooled > 0.0:
             a[i] += pooled * common[i]
     for i in range(WIDTH):
-        a[i * WIDTH + i] += lag * (constants.spread_0 if i == 0 else constants.spread_1 if i < 3 else constants.spread_2)
+        a[i * WIDTH + i] += lag * (
+            constants.spread_0 if i == 0 else constants.spread_1 if i < 3 else constants.spread_2
+        )
     solve_positive(a, cut(a, WIDTH * WIDTH, WIDTH), WIDTH, theta)
     found = dot(theta, x, WIDTH)
     release(w, used)

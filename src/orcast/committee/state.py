@@ -28,7 +28,7 @@ SEASONS = (7, 12, 24, 48, 96, 52, 168, 288, 336, 365)
 SHORT_SEASONS = 5
 OPTIONS = 2
 
-# Constants of a plan.
+# Constants of a plan; n is the number of outcomes (in a pool: of time steps) over the lag.
 #   prior_base : prior weight of the base forecast; the other members share the rest
 #   discount, fastest, clip : of regrets: forgetting, largest learning rate, and largest regret in units of the base
 #       forecast's usual loss
@@ -36,11 +36,14 @@ OPTIONS = 2
 #   reach, reach_growth, reach_most : a member's centre stays within reach (1 + n / growth) units of the base median
 #   ridge, pool_ridge : prior observations of a regression (times the lag)
 #   trace : largest trace of a covariance
-#   spread_0, spread_1, spread_2, shape : prior observations of the spread's coefficients and of its shape (times lag)
+#   spread_0, spread_1, spread_2 : prior observations of the coefficients of the spread: constant, sizes of errors, the
+#       other features (times the lag); shape : those of its shape
 #   spread_forget, pool_forget : forgetting of the spread's equations, own and pooled
 #   pool_share : weight of the pool's weights in a pool
 #   pooled, own : observations that a time step of the pool and an own outcome count for the spread in a pool
-#   offset, offset_pool, offset_half : rates of the level offsets; they fall as 1 / (1 + n / half)
+#   offset, offset_pool, offset_half : rates of the level offsets, own and pooled; they fall as 1 / (1 + n / half)
+#   offset_shift, offset_own : factors of the offsets' rate: of the part that moves both tails alike, and in a pool
+#   memory_lag : a regression remembers outcomes for lag^memory_lag times as long
 CONSTANTS = {
     "prior_base": 0.75,
     "discount": 0.9995,
@@ -161,11 +164,15 @@ SEASON_COUNT = len(SEASONS)
 class Member:
     """Member of a committee: functions on rows of numbers, and the sizes of its rows.
 
-    predict(plan, options, known, base, state, shared, memo, out, w) fills `out` with quantiles in the working scale, and
-    `memo` with numbers that update(plan, options, known, base, state, shared, memo, y, lag) needs when the outcome is
-    known. close(plan, options, shared, weight, lag) ends a time step of a pool; its weight is the share of the streams in
-    it. All rows start with zeros. A size (a, b) is a + b numbers a level; `share` is
-    its share of the prior weight beside the base forecast.
+    predict(plan, options, known, base, state, shared, memo, out, w)
+        Fill `out` with quantiles in the working scale, and `memo` with numbers that `update` needs.
+    update(plan, options, known, base, state, shared, memo, y, lag)
+        Learn from the outcome; `shared` is what the streams of a pool have in common.
+    close(plan, options, shared, weight, lag)
+        End a time step of a pool; its weight is the share of the streams that have an outcome in it.
+
+    All rows start with zeros. A size (a, b) is a + b numbers a level; `share` is the member's share of the prior weight
+    beside the base forecast.
     """
 
     def __init__(self, name, state=(0, 0), memo=(0, 0), shared=(0, 0), options=(), share=1.0):
@@ -179,7 +186,7 @@ def starts(sizes, levels):
 
 
 def log_priors(base, shares):
-    """Logarithms of prior weights: that of the base forecast, and the rest in proportion to the other members' shares."""
+    """Logarithms of prior weights: that of the base forecast, and the rest by the shares of the other members."""
     rest = np.array(shares[1:])
     return np.log(np.concatenate(([base], (1.0 - base) * rest / rest.sum()))) if len(rest) else np.zeros(1)
 
@@ -298,4 +305,3 @@ def new_series(plan, row, short_, long_):
     series.presumed_long = series.long_season = long_
     for i in range(RING):
         row[SERIES_SIZE + SEASON_COUNT + i] = NAN
-

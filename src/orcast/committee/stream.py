@@ -110,9 +110,7 @@ def fill_mix(plan, row, pool, known, memo, w):
     weights = take(w, size)
     regret, square = cut(row, plan.weights_at, size), cut(row, plan.weights_at + size, size)
     if known.active == 0.0:
-        fill_weights(
-            regret, square, plan.log_prior_alone, knots, members, plan.alone_count, constants.fastest, weights
-        )
+        fill_weights(regret, square, plan.log_prior_alone, knots, members, plan.alone_count, constants.fastest, weights)
     else:
         fill_weights(regret, square, plan.log_prior, knots, members, members, constants.fastest, weights)
         pooled = cut(pool, POOL_SIZE + 2 * size, size)
@@ -278,7 +276,7 @@ def update_stream(plan, row, pool, memo, outcome, late, w):
 
 
 def close_pool(plan, pool):
-    """End a time step of a pool: the mean over its outcomes is one observation, a part of one if streams are missing."""
+    """End a time step of a pool: the mean over its outcomes is one observation, less if streams are missing."""
     shared = as_pool(pool)
     if shared.count == 0.0:
         return
@@ -296,7 +294,16 @@ def close_pool(plan, pool):
     regret, square = cut(pool, POOL_SIZE, size), cut(pool, POOL_SIZE + size, size)
     add_regrets(regret, square, sums, size, constants.discount, weight, lag)
     weights = cut(pool, POOL_SIZE + 2 * size, size)
-    fill_weights(regret, square, plan.log_prior, plan.knot_count, plan.member_count, plan.member_count, constants.fastest, weights)
+    fill_weights(
+        regret,
+        square,
+        plan.log_prior,
+        plan.knot_count,
+        plan.member_count,
+        plan.member_count,
+        constants.fastest,
+        weights,
+    )
     for i in range(size + k):
         sums[i] = 0.0
     for m in range(1, plan.member_count):

@@ -14,7 +14,6 @@ except ImportError:
 
 if not cython.compiled:
     from orcast.kernels.pure import exp, sqrt
-    from orcast.kernels.rows import cut
 
 LEAST_LOG = 0.7
 

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from orcast.committee import state as committee
 from orcast.constants import LONGEST_SEASON, MAX_TILT
 from orcast.kernels import records
-from orcast.kernels.finite_state import USED
 from orcast.kernels.state import Round
 from orcast.ledger import Account, CertificateField, GroupAccount, Ledger
 
@@ -93,19 +92,12 @@ ORDERED_ROUND: Table = {
 }
 FINITE_STATE: Table = {
     **LEDGER,
-    "scale": Range(-0.9, 3.0),
-    "scale_sum": COUNTED,
-    "shift": Range(-4.0, 4.0),
-    "shift_sum": COUNTED,
-    "loss": ANY,
-    "pool": ANY,
     "warm": TILT,
-    "theta": SMALL,
-    "spread": SMALL,
-    "learner_loss": COUNTED,
-    "statistics": columns(
-        records.BINARY_STATISTICS, UNIT, last_log_odds=SMALL, outcomes=COUNTED, loss_sum=COUNTED, loss_count=COUNTED
-    ),
+    "regret": SMALL,
+    **dict.fromkeys(("square", "shift_curvature"), Range(0.0, 1e6)),
+    **dict.fromkeys(("theta", "curvature", "shift", "errors"), SMALL),
+    "outcomes": UNIT,
+    "observed": COUNTED,
     "rivals": columns(records.FINITE_RIVAL, COUNTED, excess=ANY),
     "last": SMALL,
 }
@@ -115,10 +107,8 @@ FINITE_ROUND: Table = {
     "context": SMALL,
     "experts": Range(*MASS[:2], missing=True),
     "units": COUNTED,
-    **dict.fromkeys(("pool", "base", "prior", "played", "members", "moved"), MASS),
-    "odds": columns(records.BINARY_ODDS, SMALL, probability=FLAG),
+    **dict.fromkeys(("pool", "prior", "played", "members"), MASS),
     "features": SMALL,
-    "learners": SMALL,
 }
 AXES: Table = {
     "axes_location": SMALL,
@@ -126,7 +116,6 @@ AXES: Table = {
     "axes_spread": Range(0.0, 1e6),
     "axes_last": Range(-6.0, 6.0),
     "axes_seen": COUNTED,
-    "axes_loss": ANY,
 }
 DENSE_RECORD: Table = {
     "context": SMALL,
@@ -223,22 +212,6 @@ def check_masses(name: str, masses: Array) -> None:
     """Refuse masses that do not add up to one."""
     if not abs(float(masses.sum()) - 1.0) <= MASS_ROUNDING:
         raise ValueError(f"{name} does not add up to 1")
-
-
-def check_binary_matrices(spread: Array) -> None:
-    """The same for the learners of binary outcomes, whose matrices of several sizes lie in a row."""
-    padded = np.tile(np.eye(max(USED)), (len(USED), 1, 1))
-    padded[_BINARY_PLACES] = spread
-    check_matrices("spread", padded)
-
-
-def _binary_places() -> NDArray[np.bool_]:
-    """Where the numbers of the learners' matrices lie in matrices of one size."""
-    side = np.arange(max(USED)) < np.array(USED)[:, None]
-    return np.asarray(side[:, :, None] & side[:, None, :])
-
-
-_BINARY_PLACES = _binary_places()
 
 
 def check_round(round: Round) -> None:

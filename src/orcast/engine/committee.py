@@ -23,8 +23,8 @@ from orcast.spaces import frozen
 from orcast.spaces.base import whole
 from orcast.validation import number
 
-# On finite spaces: memory, whether it shifts, prior observations.
-FINITE = frozen(np.array([[0.998, 0.0, 5.0], [0.998, 1.0, 20.0], [0.99, 1.0, 20.0]]))
+# On finite spaces: memory, features used (3: maps of the expert; 8: also the last outcomes and errors), shifts or not.
+FINITE = frozen(np.array([[0.9995, 3.0, 0.0], [0.998, 8.0, 1.0]]))
 LEARNING = Learning(committee=True, finite=FINITE)
 
 
@@ -35,8 +35,8 @@ class Committee:
         p_k  ~  x_k exp(<S, payoff(p, k)> / temperature),    x the corrected forecast
 
     Members predict quantiles: the base forecast, regressions on its errors and on past outcomes, and a forecaster from
-    outcomes alone. A second-order rule weighs them by level, with a prior on the base forecast, and level offsets correct
-    the coverage of the mix (docs/theory.md). The result is the prior of an `Equilibrium` on the ledger.
+    outcomes alone. A second-order rule weighs them by level, with a prior on the base forecast, and level offsets
+    correct the coverage of the mix (docs/theory.md). The result is the prior of an `Equilibrium` on the ledger.
 
     Parameters
     ----------

@@ -17,7 +17,6 @@ from orcast.engine import admissible
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.explain import PartTilt, explanation
 from orcast.forecasts import BinaryForecast, FiniteForecast, forecast_on
-from orcast.kernels import binary as binary_kernels
 from orcast.kernels import finite_members, records
 from orcast.kernels import finite_rounds as kernels
 from orcast.kernels.finite_rounds import BINARY_TEMPERATURE
@@ -61,16 +60,16 @@ class FiniteEngine:
         *,
         temperature: float,
         members: Array,
-        logistic: bool | None = None,
+        two_cells: bool | None = None,
         moved: int = 0,
     ) -> None:
         self.bound_payoff = bound_payoff
         self.space: Any = bound_payoff.space
         self.binary = isinstance(self.space, Binary)
-        count, cells, learns = len(bound_payoff.experts), self.space.cells, len(members) > 0
+        count, cells = len(bound_payoff.experts), self.space.cells
         events = 1 if self.binary else cells
-        logistic = cells == 2 if logistic is None else logistic
-        if learns and logistic:
+        two_cells = cells == 2 if two_cells is None else two_cells
+        if len(members) and two_cells:
             # the root on two cells has a usual temperature of its own
             temperature *= BINARY_TEMPERATURE / USUAL_TEMPERATURE
         hats, expert_hats = self._grid(CALIBRATION), self._grid((Calibeating,))
@@ -92,14 +91,12 @@ class FiniteEngine:
             bound=self.ledger.bound,
             discount=bound_payoff.discount,
             temperature=temperature,
-            learns=int(learns),
-            logistic=int(logistic),
+            two_cells=int(two_cells),
             members=members,
             moved=moved,
         )
         self.state = state = FiniteState(self.rules)
-        if logistic:
-            binary_kernels.start(state)
+        finite_members.start(state)
         for name, array in self.ledger.arrays().items():
             state.view(name)[...] = array
         self.ledger.total, self.ledger.account, self.ledger.groups = map(state.view, ("total", "account", "groups"))
@@ -264,8 +261,7 @@ class FiniteEngine:
         fields, accounts = self._admissible
         fields.copy_into(self.state.views(), arrays)
         accounts.check(self.ledger)
-        if self.rules.logistic:
-            admissible.check_binary_matrices(self.state.view("spread"))
+        admissible.check_matrices("curvature", self.state.view("curvature"))
 
     @cached_property
     def _admissible(self) -> tuple[admissible.Fields, admissible.Accounts]:
@@ -285,8 +281,6 @@ class FiniteEngine:
         missing = np.isnan(mine["experts"])
         if (missing.any(axis=1) != missing.all(axis=1)).any():
             raise ValueError("an expert of a pending round lacks some masses")
-        if record.read("info", "has_expert") > 0.0 and not (mine["moved"] > 0.0).all():
-            raise ValueError("a moved expert of a pending round has a mass of 0")
         return record
 
 

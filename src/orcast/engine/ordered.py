@@ -28,7 +28,7 @@ from orcast.engine.explain import PartTilt, explanation
 from orcast.forecasts import Forecast
 from orcast.kernels import records
 from orcast.kernels import rounds as kernels
-from orcast.kernels.state import Layout, Round, Rules, new_memory, restored_round
+from orcast.kernels.state import Round, Rules, new_memory, restored_round
 from orcast.ledger import Certificate, Guarantee, Ledger
 from orcast.payoffs import CellGrid, NoRegret
 from orcast.payoffs.cell_payoffs import ExplicitCellPayoff
@@ -262,7 +262,8 @@ class OrderedEngine:
     def corrected(self, experts: Array | None, rows: Array, number: float) -> tuple[Array, Array | None]:
         """Quantiles around which a round is computed, and the committee's memo."""
         if self.group is not None and experts is not None:
-            return committee_kernels.predict(self.group, rows, number)  # type: ignore[no-any-return]
+            found: tuple[Array, Array] = committee_kernels.predict(self.group, rows, number)
+            return found
         if len(rows) <= 1:
             return (rows[0] if len(rows) else NOTHING), None
         return np.nanmean(rows, axis=0), None
@@ -337,8 +338,9 @@ class OrderedEngine:
 
     def learn(self, record: Round, y: float, late: float) -> None:
         """Update the committee with the outcome of a round."""
-        if record.memo is not None:
-            committee_kernels.update(self.group, record.memo, y, late)
+        memo: Array | None = record.memo
+        if memo is not None:
+            committee_kernels.update(self.group, memo, y, late)
 
     def _witnesses(self, record: Any, near: float) -> Array:
         """Witnesses of an outcome; the kernels fill in the powers."""
@@ -387,7 +389,7 @@ class OrderedEngine:
             given = (array[part].reshape(-1) for array in (experts, contexts, outcomes, coins))
             read = quantiles[part].reshape(-1), log[part].reshape(-1)
             plan = None if self.group is None else self.group.plan
-            kernels.run(self.rules, self.memory, plan, self.group, number + start, *given, levels, *read)
+            kernels.run(self.rules, self.memory, plan, self.group, number + start, *given, levels, *read)  # type: ignore[call-arg]
         return quantiles, log
 
     # --- the public forecast

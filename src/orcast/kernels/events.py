@@ -11,8 +11,8 @@ from orcast.kernels.records import COUNTERS, LAG_RATE, PREDICT, SETTLE
 from orcast.kernels.state import Memory, Round, Rules
 
 if not cython.compiled:
-    from orcast.kernels.pure import as_account, as_certificate, as_counters, as_log, isnan, sqrt
     from orcast.committee.spread import sort
+    from orcast.kernels.pure import as_account, as_certificate, as_counters, as_log, isnan, sqrt
     from orcast.kernels.rounds import log_round, miscalibration, predict_round, update_round
     from orcast.kernels.rows import copy, cut, cut_whole, mark, numbers_of, release, take, whole_of, workspace
     from orcast.kernels.state import CERTIFICATE_SIZE, ROUND_LOG_SIZE, attach

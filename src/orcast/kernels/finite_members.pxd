@@ -1,26 +1,34 @@
 cimport cython
-from libc.math cimport exp, isnan, log
-from orcast.kernels.delays cimport delay_odds, delayed
-from orcast.kernels.finite_state cimport FiniteMember, FiniteRound, FiniteRules, FiniteState, finite_member_at
-from orcast.kernels.rows cimport cut, numbers_of, readable_of
+from libc.math cimport exp, isnan, log, sqrt
+from orcast.kernels.finite_solver cimport sigmoid
+from orcast.kernels.finite_state cimport FEATURES, CellFeatures, FiniteMember, FiniteRound, FiniteRules, FiniteState
+from orcast.kernels.finite_state cimport as_cell_features, finite_member_at
+from orcast.kernels.rows cimport Workspace, copy, cut, mark, numbers_of, readable_of, release, take, workspace
 
-cdef double LOG_LOSS_RATE, LOSS_DISCOUNT, MOST_LOG_BEHIND, MOST_LOG_LOSS, FLOOR, LOW_SCALE, HIGH_SCALE, MAX_SHIFT, EVEN
-cdef double INF
+cdef double PRIOR_EXPERTS, DISCOUNT, FASTEST, MOST_REGRET, LEAST_LOG_PRIOR, SHIFT_RIDGE, FLOOR, LEAST_SCORE, EVEN
+cdef double MOST_BEHIND, MOST_PRIOR, TINY, MEAN_RATE, ERROR_RATE, INF
+cdef double *RIDGE
 
-cdef void pool_masses(FiniteRules rules, double *losses, double *experts, double *pool) noexcept nogil
-cdef void learn_pool(
-    FiniteRules rules, double *losses, double *experts, double *pool, double weight, double discount, Py_ssize_t k
+cdef double log_odds(double p, double most) noexcept nogil
+cdef void observe(FiniteRules rules, FiniteState state, Py_ssize_t e, double *x, double *features) noexcept nogil
+@cython.locals(used=Py_ssize_t)
+cdef void member_masses(
+    FiniteRules rules, FiniteState state, Py_ssize_t at, double *features, double *p
 ) noexcept nogil
-cdef void mix_members(
-    FiniteRules rules, FiniteState state, double *base, double pending, double *masses, double *mix
+cdef double prior_weight(FiniteRules rules, Py_ssize_t i) noexcept nogil
+cdef double learning_rate(double prior, double square) noexcept nogil
+cdef void weigh(FiniteRules rules, FiniteState state, double *experts, double *weights) noexcept nogil
+cdef void pool_masses(FiniteRules rules, double *experts, double *weights, double *pool) noexcept nogil
+cdef void committee(FiniteRules rules, FiniteState state, FiniteRound round, Workspace w) noexcept nogil
+cdef void newton(Py_ssize_t used, double *curvature, double *gradient, Workspace w) noexcept nogil
+@cython.locals(used=Py_ssize_t)
+cdef void step(
+    FiniteRules rules, FiniteState state, Py_ssize_t at, double *features, double weight, Py_ssize_t y, Workspace w
 ) noexcept nogil
-cdef double loss_of(double mass) noexcept nogil
-cdef void teach_members(
-    FiniteRules rules, FiniteState state, double *base, double *masses, double weight, Py_ssize_t k
-) noexcept nogil
+cdef void teach(FiniteRules rules, FiniteState state, FiniteRound round, Py_ssize_t y, Workspace w) noexcept nogil
 
-@cython.locals(rules=FiniteRules)
+cpdef object start(FiniteState state)
+@cython.locals(rules=FiniteRules, w=Workspace, weights="double *")
 cpdef object pooled(FiniteState state, object experts)
-cpdef object pool_round(FiniteState state, FiniteRound round)
-cpdef object mix_round(FiniteState state, double pending, FiniteRound round)
-cpdef object teach_round(FiniteState state, FiniteRound round, double weight, double discount, Py_ssize_t k)
+cpdef object committee_round(FiniteState state, FiniteRound round)
+cpdef object teach_round(FiniteState state, FiniteRound round, Py_ssize_t y)

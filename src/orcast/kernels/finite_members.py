@@ -1,9 +1,18 @@
-"""Members that temper and shift the expert on finite spaces of several cells, and the pool of experts.
+"""Members that correct the experts on finite spaces, and their aggregation.
 
-Where the space has axes, the expert x is first shifted and stretched along them (see dense/axes.py). Member m forecasts
-p_k ~ x_k^(1 + a) exp(b_k) and takes Newton-like steps on its log score: a has the curvature Var_p(log x), b_k the
-curvature p_k (1 - p_k), both summed with forgetting, so that early steps are large and late ones small. The mix weighs
-them and the expert by discounted log score; so does the pool of experts.
+A member corrects an expert x by a conditional logit model: it forecasts p_k ~ exp(theta . f_k + b_k), where f_k are the
+features of cell k (records.CELL_FEATURES) and b_k a shift (of some members, on more than two cells). It starts at
+theta = (1, 0, ...), b = 0, which repeats the expert. An outcome is one Newton step on the log loss with forgetting d:
+
+    H <- d H + Cov_p(f),    theta <- theta + (H + R)^-1 (f_y - E_p f - (1 - d) R (theta - theta_0)),    R the ridge
+
+The shifts have diagonal curvatures. All experts and their members are aggregated by one rule, Bernstein online
+aggregation (Wintenberger 2017) of the log loss: r_i = p_i(y) / p(y) - 1 is the regret of the mix p against member i
+(by the gradient), at most 3, V_i the sum of r_i^2, both discounted; prior w_i, and
+
+    eta_i = min(1/2, sqrt(log(1 / w_i) / V_i)),    weight ~ w_i eta_i exp(eta_i R_i - eta_i^2 V_i).
+
+If n outcomes were outstanding at the forecast, its outcome counts 1 / sqrt(1 + n) everywhere.
 """
 
 try:
@@ -13,143 +22,275 @@ except ImportError:
 
 import numpy as np
 
-from orcast.constants import LOG_LOSS_RATE, LOSS_DISCOUNT, MOST_LOG_BEHIND, MOST_LOG_LOSS
-
 if not cython.compiled:
-    from orcast.kernels.delays import delay_odds, delayed
-    from orcast.kernels.pure import exp, finite_member_at, isnan, log
-    from orcast.kernels.rows import cut, numbers_of, readable_of
+    from orcast.kernels.finite_solver import sigmoid
+    from orcast.kernels.finite_state import FEATURES
+    from orcast.kernels.pure import as_cell_features, exp, finite_member_at, isnan, log, sqrt
+    from orcast.kernels.rows import copy, cut, mark, numbers_of, readable_of, release, take, workspace
 
-# Masses below this are raised to it before logarithms are taken.
-FLOOR = 1e-6
-# A scaling stays within these bounds, a shift within MAX_SHIFT.
-LOW_SCALE, HIGH_SCALE, MAX_SHIFT = -0.9, 3.0, 4.0
-# This much even mass is always in the mix, so that no cell is ever without.
-EVEN = 1e-4
+# Prior weight of the experts; their members share the rest.
+PRIOR_EXPERTS = 0.7
+# Discount of regrets; largest learning rate; largest regret of a round; least log(1 / prior) in a learning rate; most
+# that the log of a weight falls, so that a row that was bad can soon be good.
+DISCOUNT, FASTEST, MOST_REGRET, LEAST_LOG_PRIOR, MOST_BEHIND = 0.999, 0.5, 3.0, 0.7, 8.0
+# Prior observations of the coefficients, in the order of the features, and of a shift.
+RIDGE_ROW = np.array([5.0, 3.0, 20.0, 1.5, 1.5, 1.5, 5.0, 0.5])
+RIDGE, SHIFT_RIDGE = numbers_of(RIDGE_ROW), 4.0
+# Masses below this are raised to it before logarithms are taken; smallest log mass against the largest.
+FLOOR, LEAST_SCORE = 1e-3, -30.0
+# This much even mass is always in the mix on more than two cells; largest log odds of the mix on two cells.
+EVEN, MOST_PRIOR, TINY = 1e-4, 13.8, 1e-12
+# Smallest rate of the mean outcome, and rate of the mean error.
+MEAN_RATE, ERROR_RATE = 0.01, 0.05
 INF = float("inf")
 
 
-def pool_masses(rules, losses, experts, pool):
-    """Fill the mean of the experts' masses, weighted by their discounted log losses; nan where one is missing."""
+def log_odds(p, most):
+    """logit p, at most `most` either way."""
+    least = 1.0 / (1.0 + exp(most))
+    p = min(max(p, least), 1.0 - least)
+    return log(p / (1.0 - p))
+
+
+def observe(rules, state, e, x, features):
+    """Fill the features of expert e, a row for each cell."""
     n = rules.cells
-    best = INF
-    for e in range(rules.rivals):
-        if not isnan(experts[e * n]):
-            best = min(best, losses[e])
+    errors = cut(state.errors, 2 * e * n, 2 * n)
+    for k in range(n):
+        named = as_cell_features(cut(features, k * FEATURES, FEATURES))
+        log_x = log(max(x[k], FLOOR))
+        named.log_mass = log_x
+        named.one = 0.0
+        named.skew = 0.0
+        if n == 2 and k == 1:
+            named.one = 1.0
+            # log 4 x (1 - x)
+            named.skew = log_x + log(max(x[0], FLOOR)) + 2.0 * log(2.0)
+        named.outcome = state.outcomes[n + k]
+        named.before = state.outcomes[2 * n + k]
+        named.error = errors[k]
+        named.mean_error = errors[n + k]
+        named.mean = log(max(state.outcomes[k], FLOOR)) - log_x
+
+
+def member_masses(rules, state, at, features, p):
+    """Fill the masses of a member; `at` is its number over all experts."""
+    n, used = rules.cells, int(finite_member_at(rules.members, at % rules.member_count).features)
+    theta, shift = cut(state.theta, at * FEATURES, FEATURES), cut(state.shift, at * n, n)
+    top = -INF
+    for k in range(n):
+        score = shift[k]
+        for j in range(used):
+            score += theta[j] * features[k * FEATURES + j]
+        p[k] = score
+        top = max(top, score)
     total = 0.0
     for k in range(n):
-        pool[k] = 0.0
-    for e in range(rules.rivals):
-        if not isnan(experts[e * n]):
-            weight = exp(-LOG_LOSS_RATE * (losses[e] - best))
-            total += weight
-            for k in range(n):
-                pool[k] += weight * experts[e * n + k]
+        p[k] = exp(max(p[k] - top, LEAST_SCORE))
+        total += p[k]
     for k in range(n):
-        pool[k] /= total
+        p[k] /= total
 
 
-def learn_pool(rules, losses, experts, pool, weight, discount, k):
-    """Add the log losses of an outcome in cell k; an expert that is missing has that of the pool."""
-    kept = delayed(discount, weight)
-    best = INF
-    for e in range(rules.rivals):
-        best = min(best, losses[e])
-    for e in range(rules.rivals):
-        at = e * rules.cells
-        own = loss_of(pool[k] if isnan(experts[at]) else experts[at + k])
-        losses[e] = kept * min(losses[e], best + MOST_LOG_BEHIND) + weight * own
+def prior_weight(rules, i):
+    """Prior weight of a row."""
+    experts = PRIOR_EXPERTS if rules.rows > 1 else 1.0
+    return (experts if i % rules.rows == 0 else (1.0 - experts) / (rules.rows - 1)) / rules.rivals
 
 
-def mix_members(rules, state, base, pending, masses, mix):
-    """Fill the masses of the members around the base forecast, and their mix; the state is only read."""
-    count, n = rules.member_count, rules.cells
-    best = state.loss[count]
-    for m in range(count):
-        best = min(best, state.loss[m])
-    odds = delay_odds(pending)
-    own = exp(-LOG_LOSS_RATE * (state.loss[count] - best))
-    for k in range(n):
-        mix[k] = own * base[k]
-    total = own
-    for m in range(count):
-        p = cut(masses, m * n, n)
-        top = -INF
-        for k in range(n):
-            value = (1.0 + state.scale[m]) * log(max(base[k], FLOOR)) + state.shift[m * n + k]
-            p[k] = value
-            top = max(top, value)
-        mass = 0.0
-        for k in range(n):
-            p[k] = exp(p[k] - top)
-            mass += p[k]
-        weight = odds * exp(-LOG_LOSS_RATE * (state.loss[m] - best))
-        total += weight
-        for k in range(n):
-            p[k] /= mass
-            mix[k] += weight * p[k]
-    for k in range(n):
-        mix[k] = (1.0 - EVEN) * mix[k] / total + EVEN / n
+def learning_rate(prior, square):
+    """Learning rate of a row: min(1/2, sqrt(log(1 / prior) / V))."""
+    odds = max(-log(prior), LEAST_LOG_PRIOR)
+    return sqrt(odds / square) if square * FASTEST * FASTEST > odds else FASTEST
 
 
-def loss_of(mass):
-    """Clipped log score."""
-    return min(-log(max(mass, 1e-300)), MOST_LOG_LOSS)
-
-
-def teach_members(rules, state, base, masses, weight, k):
-    """Update the members with an outcome in cell k."""
-    count, n = rules.member_count, rules.cells
-    kept = delayed(LOSS_DISCOUNT, weight)
-    state.loss[count] = kept * state.loss[count] + weight * loss_of(base[k])
-    for m in range(count):
-        p = cut(masses, m * n, n)
-        options = finite_member_at(rules.members, m)
-        state.loss[m] = kept * state.loss[m] + weight * loss_of(p[k])
-        discount = delayed(options.discount, weight)
-        mean = 0.0
-        square = 0.0
-        for j in range(n):
-            log_x = log(max(base[j], FLOOR))
-            mean += p[j] * log_x
-            square += p[j] * log_x * log_x
-        state.scale_sum[m] = discount * state.scale_sum[m] + weight * max(square - mean * mean, 0.0)
-        error = log(max(base[k], FLOOR)) - mean
-        step = weight * error / (state.scale_sum[m] + options.start)
-        state.scale[m] = min(max(state.scale[m] + step, LOW_SCALE), HIGH_SCALE)
-        if options.shifts == 0.0:
+def weigh(rules, state, experts, weights):
+    """Fill the weights of all rows (each expert, then what corrects it); those of a missing expert are 0."""
+    rows = rules.rows
+    top = -INF
+    for i in range(rules.rivals * rows):
+        if isnan(experts[i // rows * rules.cells]):
             continue
-        shift, shift_sum = cut(state.shift, m * n, n), cut(state.shift_sum, m * n, n)
-        for j in range(n):
-            shift_sum[j] = discount * shift_sum[j] + weight * p[j] * (1.0 - p[j])
-            error = (1.0 if j == k else 0.0) - p[j]
-            step = weight * error / (shift_sum[j] + options.start)
-            shift[j] = min(max(shift[j] + step, -MAX_SHIFT), MAX_SHIFT)
+        prior = prior_weight(rules, i)
+        eta = learning_rate(prior, state.square[i])
+        weights[i] = log(prior * eta) + DISCOUNT * eta * (state.regret[i] - eta * state.square[i])
+        top = max(top, weights[i])
+    total = 0.0
+    for i in range(rules.rivals * rows):
+        weights[i] = 0.0 if isnan(experts[i // rows * rules.cells]) else exp(weights[i] - top)
+        total += weights[i]
+    for i in range(rules.rivals * rows):
+        weights[i] /= total
+
+
+def pool_masses(rules, experts, weights, pool):
+    """Fill the mean of the experts; each has the weight of its rows."""
+    n = rules.cells
+    if rules.rivals == 1:
+        copy(experts, n, pool)
+        return
+    for k in range(n):
+        pool[k] = 0.0
+    for i in range(rules.rivals * rules.rows):
+        if weights[i] > 0.0:
+            x = cut(experts, i // rules.rows * n, n)
+            for k in range(n):
+                pool[k] += weights[i] * x[k]
+
+
+def committee(rules, state, round, w):
+    """Fill the pool, the features, the members and the prior of a round around its experts; only read the state.
+
+    Where the space has axes, the rows of the moved experts are there already.
+    """
+    n, rows = rules.cells, rules.rows
+    m = mark(w)
+    weights = take(w, rules.rivals * rows)
+    weigh(rules, state, round.experts, weights)
+    pool_masses(rules, round.experts, weights, round.pool)
+    for k in range(n):
+        round.prior[k] = 0.0
+    for e in range(rules.rivals):
+        x = cut(round.experts, e * n, n)
+        if isnan(x[0]):
+            continue
+        features = cut(round.inputs, e * n * FEATURES, n * FEATURES)
+        if rules.member_count > 0:
+            observe(rules, state, e, x, features)
+        for i in range(rows):
+            p = cut(round.members, (e * rows + i) * n, n)
+            if i == 0:
+                copy(x, n, p)
+            elif i > rules.moved:
+                member_masses(rules, state, e * rules.member_count + i - 1 - rules.moved, features, p)
+            for k in range(n):
+                round.prior[k] += weights[e * rows + i] * p[k]
+    release(w, m)
+    if rules.two_cells:
+        round.info.odds = log_odds(round.prior[1], MOST_PRIOR)
+        round.prior[1] = sigmoid(round.info.odds)
+        round.prior[0] = 1.0 - round.prior[1]
+        return
+    for k in range(n):
+        round.prior[k] = (1.0 - EVEN) * round.prior[k] + EVEN / n
+
+
+def newton(used, curvature, gradient, w):
+    """Replace the gradient g by (H + R)^-1 g, by a Cholesky factor of the matrix."""
+    m = mark(w)
+    factor = take(w, used * used)
+    for i in range(used):
+        for j in range(i + 1):
+            total = curvature[i * FEATURES + j]
+            if i == j:
+                total += RIDGE[i]
+            for l in range(j):  # noqa: E741
+                total -= factor[i * used + l] * factor[j * used + l]
+            factor[i * used + j] = sqrt(max(total, RIDGE[i])) if i == j else total / factor[j * used + j]
+    for i in range(used):
+        for l in range(i):  # noqa: E741
+            gradient[i] -= factor[i * used + l] * gradient[l]
+        gradient[i] /= factor[i * used + i]
+    for i in range(used - 1, -1, -1):
+        for l in range(i + 1, used):  # noqa: E741
+            gradient[i] -= factor[l * used + i] * gradient[l]
+        gradient[i] /= factor[i * used + i]
+    release(w, m)
+
+
+def step(rules, state, at, features, weight, y, w):
+    """Update a member with an outcome in cell y; its masses are those of now, not of the forecast."""
+    n, options = rules.cells, finite_member_at(rules.members, at % rules.member_count)
+    used, kept = int(options.features), options.discount
+    theta = cut(state.theta, at * FEATURES, FEATURES)
+    curvature = cut(state.curvature, at * FEATURES * FEATURES, FEATURES * FEATURES)
+    m = mark(w)
+    p, centred, gradient = take(w, n), take(w, used * n), take(w, used)
+    member_masses(rules, state, at, features, p)
+    for j in range(used):
+        mean = 0.0
+        for k in range(n):
+            mean += p[k] * features[k * FEATURES + j]
+        for k in range(n):
+            centred[j * n + k] = features[k * FEATURES + j] - mean
+        away = theta[j] - (1.0 if j == 0 else 0.0)
+        gradient[j] = weight * centred[j * n + y] - (1.0 - kept) * RIDGE[j] * away
+    for i in range(used):
+        for j in range(i + 1):
+            total = 0.0
+            for k in range(n):
+                total += p[k] * centred[i * n + k] * centred[j * n + k]
+            curvature[i * FEATURES + j] = kept * curvature[i * FEATURES + j] + weight * total
+            curvature[j * FEATURES + i] = curvature[i * FEATURES + j]
+    newton(used, curvature, gradient, w)
+    for j in range(used):
+        theta[j] += gradient[j]
+    if n > 2 and options.shifts > 0.0:
+        shift, shift_curvature = cut(state.shift, at * n, n), cut(state.shift_curvature, at * n, n)
+        for k in range(n):
+            # a step of all shifts changes the score of a cell by n / (n - 1) of its own, as their sum does not count
+            shift_curvature[k] = kept * shift_curvature[k] + weight * p[k] * (1.0 - p[k]) * n / (n - 1.0)
+            error = (1.0 if k == y else 0.0) - p[k]
+            away = (1.0 - kept) * SHIFT_RIDGE * shift[k]
+            shift[k] += (weight * error - away) / (shift_curvature[k] + SHIFT_RIDGE)
+    release(w, m)
+
+
+def teach(rules, state, round, y, w):
+    """Update the weights, the members and the statistics with an outcome in cell y."""
+    n, rows, weight = rules.cells, rules.rows, 1.0 / sqrt(1.0 + round.info.pending)
+    for e in range(rules.rivals):
+        x = cut(round.experts, e * n, n)
+        if isnan(x[0]):
+            continue
+        for i in range(e * rows, (e + 1) * rows):
+            regret = weight * min(round.members[i * n + y] / max(round.prior[y], TINY) - 1.0, MOST_REGRET)
+            state.square[i] = DISCOUNT * state.square[i] + regret * regret
+            eta = learning_rate(prior_weight(rules, i), state.square[i])
+            least = eta * state.square[i] - MOST_BEHIND / eta
+            state.regret[i] = max(DISCOUNT * state.regret[i] + regret, least)
+        for i in range(e * rules.member_count, (e + 1) * rules.member_count):
+            step(rules, state, i, cut(round.inputs, e * n * FEATURES, n * FEATURES), weight, y, w)
+        errors = cut(state.errors, 2 * e * n, 2 * n)
+        for k in range(n):
+            error = (1.0 if k == y else 0.0) - x[k]
+            errors[k] = error
+            errors[n + k] += ERROR_RATE * (error - errors[n + k])
+    state.observed[0] += 1.0
+    rate = max(1.0 / (state.observed[0] + 1.0), MEAN_RATE)
+    for k in range(n):
+        state.outcomes[2 * n + k] = state.outcomes[n + k]
+        state.outcomes[n + k] = (1.0 if k == y else 0.0) - state.outcomes[k]
+        state.outcomes[k] += rate * state.outcomes[n + k]
 
 
 # --- entry points
 
 
+def start(state):
+    """Set the members of a new state: they repeat the expert."""
+    state.view("theta")[:, :1] = 1.0
+    state.view("outcomes")[0] = 1.0 / state.rules.cells
+
+
 def pooled(state, experts):
     """Pool of the experts, whose masses are the rows of an array."""
-    rules, flat, pool = state.rules, experts.reshape(-1), np.empty(state.rules.cells)
+    rules, flat, pool, w = state.rules, experts.reshape(-1), np.empty(state.rules.cells), workspace()
     if len(flat) != rules.rivals * rules.cells:
         raise ValueError(f"expected {rules.rivals} x {rules.cells} masses, got {len(flat)}")
-    pool_masses(rules, state.pool, readable_of(flat), numbers_of(pool))
+    m = mark(w)
+    weights = take(w, rules.rivals * rules.rows)
+    weigh(rules, state, readable_of(flat), weights)
+    pool_masses(rules, readable_of(flat), weights, numbers_of(pool))
+    release(w, m)
     return pool
 
 
-def pool_round(state, round):
-    """Fill the pool of the experts of a round."""
-    pool_masses(state.rules, state.pool, round.experts, round.pool)
+def committee_round(state, round):
+    """Fill the pool, the members and the prior of a round around its experts."""
+    committee(state.rules, state, round, workspace())
 
 
-def mix_round(state, pending, round):
-    """Fill the members and the prior of a round around its base forecast."""
-    mix_members(state.rules, state, round.base, pending, round.members, round.prior)
-
-
-def teach_round(state, round, weight, discount, k):
-    """Update the pool and the members with an outcome in cell k; `discount` is that of the pool's losses."""
-    learn_pool(state.rules, state.pool, round.experts, round.pool, weight, discount, k)
-    teach_members(state.rules, state, round.base, round.members, weight, k)
+def teach_round(state, round, y):
+    """Update the members with an outcome in cell y."""
+    teach(state.rules, state, round, y, workspace())

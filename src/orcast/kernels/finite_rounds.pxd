@@ -1,10 +1,7 @@
 cimport cython
 from libc.math cimport isnan, sqrt
-from orcast.kernels.binary cimport MOST_PRIOR, committee, log_odds
-from orcast.kernels.binary cimport teach as teach_learners
-from orcast.kernels.delays cimport delay_weight
-from orcast.kernels.finite_members cimport learn_pool, mix_members, pool_masses, teach_members
-from orcast.kernels.finite_solver cimport interpolate, regret_scale, sigmoid, solve, squares_ahead
+from orcast.kernels.finite_members cimport committee, teach
+from orcast.kernels.finite_solver cimport interpolate, regret_scale, solve, squares_ahead
 from orcast.kernels.finite_state cimport FiniteGame, FiniteInfo, FiniteRival, FiniteRound, FiniteRules, FiniteState
 from orcast.kernels.finite_state cimport finite_game, finite_rival_at
 from orcast.kernels.hats cimport hat
@@ -13,13 +10,12 @@ from orcast.kernels.rows cimport Workspace, copy, cut, mark, numbers_of, readabl
 from orcast.kernels.rows cimport int64_t
 from orcast.kernels.state cimport ROUND_LOG_SIZE, RoundLog, as_log
 
-cdef double BINARY_LOSS_DISCOUNT, LOSS_DISCOUNT, OWN_EXPECTATION_WEIGHT, SETTLING, REGRET_PART, LEAST_UNIT, NAN
+cdef double LOSS_DISCOUNT, OWN_EXPECTATION_WEIGHT, SETTLING, REGRET_PART, LEAST_UNIT, NAN
 
 cdef void place_experts(
-    FiniteRules rules, FiniteState state, double *experts, Py_ssize_t count, FiniteRound round
+    FiniteRules rules, FiniteState state, double *experts, Py_ssize_t count, FiniteRound round, Workspace w
 ) noexcept nogil
 cdef void set_units(FiniteRules rules, FiniteState state, FiniteRound round) noexcept nogil
-cdef void set_prior(FiniteRules rules, FiniteState state, double pending, FiniteRound round) noexcept nogil
 cdef void new_game(FiniteRules rules, double *total, FiniteRound round, FiniteGame game, Workspace w) noexcept nogil
 cdef void predict(
     FiniteRules rules, FiniteState state, double *experts, Py_ssize_t count, double pending, double reserved,

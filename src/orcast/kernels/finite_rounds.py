@@ -11,15 +11,12 @@ except ImportError:
 
 import numpy as np
 
-from orcast.constants import BINARY_LOSS_DISCOUNT, LOSS_DISCOUNT, OWN_EXPECTATION_WEIGHT
+from orcast.constants import LOSS_DISCOUNT, OWN_EXPECTATION_WEIGHT
 from orcast.kernels.finite_state import FiniteRound
 
 if not cython.compiled:
-    from orcast.kernels.binary import MOST_PRIOR, committee, log_odds
-    from orcast.kernels.binary import teach as teach_learners
-    from orcast.kernels.delays import delay_weight
-    from orcast.kernels.finite_members import learn_pool, mix_members, pool_masses, teach_members
-    from orcast.kernels.finite_solver import interpolate, regret_scale, sigmoid, solve, squares_ahead
+    from orcast.kernels.finite_members import committee, teach
+    from orcast.kernels.finite_solver import interpolate, regret_scale, solve, squares_ahead
     from orcast.kernels.finite_state import finite_game
     from orcast.kernels.hats import hat
     from orcast.kernels.ledger import available_slack, combine, mean_size, settle, squared_norm, write_certificate
@@ -35,8 +32,8 @@ LEAST_UNIT = 1e-6
 NAN = float("nan")
 
 
-def place_experts(rules, state, experts, count, round):
-    """Experts of a round (`count` is 0 if there are none), their pool, and the units of the regrets against them."""
+def place_experts(rules, state, experts, count, round, w):
+    """Experts of a round (`count` is 0 if there are none), their prior, and the units of the regrets against them."""
     round.info.has_expert = 1.0 if count > 0 else 0.0
     for e in range(rules.rivals):
         round.units[e] = 0.0
@@ -45,11 +42,10 @@ def place_experts(rules, state, experts, count, round):
             round.experts[i] = NAN
         for c in range(rules.cells):
             round.pool[c] = 1.0 / rules.cells
-            round.base[c] = round.pool[c]
+            round.prior[c] = round.pool[c]
         return
     copy(experts, rules.rivals * rules.cells, round.experts)
-    pool_masses(rules, state.pool, round.experts, round.pool)
-    copy(round.pool, rules.cells, round.base)
+    committee(rules, state, round, w)
     if rules.regret:
         set_units(rules, state, round)
 
@@ -65,24 +61,7 @@ def set_units(rules, state, round):
             rival = finite_rival_at(state.rivals, e)
             usual = OWN_EXPECTATION_WEIGHT * rules.brier * expected + rival.brier
             usual /= OWN_EXPECTATION_WEIGHT + rival.count
-            round.units[e] = 1.0 / max(usual * REGRET_PART if rules.logistic else usual, LEAST_UNIT)
-
-
-def set_prior(rules, state, pending, round):
-    """Prior of the learners; the state is only read."""
-    if not rules.logistic:
-        if round.info.has_expert > 0.0:
-            mix_members(rules, state, round.base, pending, round.members, round.prior)
-        else:
-            copy(round.pool, rules.cells, round.prior)
-        return
-    if rules.learns and round.info.has_expert > 0.0:
-        odds = committee(state, round.pool[1], pending, round)
-    else:
-        odds = log_odds(round.pool[1], MOST_PRIOR)
-    round.info.odds = odds
-    round.prior[1] = sigmoid(odds)
-    round.prior[0] = 1.0 - round.prior[1]
+            round.units[e] = 1.0 / max(usual * REGRET_PART if rules.two_cells else usual, LEAST_UNIT)
 
 
 def new_game(rules, total, round, game, w):
@@ -125,10 +104,9 @@ def predict(rules, state, experts, count, pending, reserved, round, game, w):
     """Fill a round: the prior, the forecast and its certificate. The state is only read."""
     round.info.pending = pending
     round.info.odds = 0.0
-    place_experts(rules, state, experts, count, round)
-    set_prior(rules, state, pending, round)
+    place_experts(rules, state, experts, count, round, w)
     kappa = rules.temperature
-    if rules.logistic and rules.learns and round.info.has_expert > 0.0:
+    if rules.two_cells and rules.member_count > 0 and round.info.has_expert > 0.0:
         # random fluctuations of the cumulative payoff grow with the root of the rounds
         settled = min(state.account.rounds, 1.0 / max(1.0 - rules.discount, 1e-12))
         kappa *= sqrt(1.0 + settled / SETTLING)
@@ -213,15 +191,8 @@ def update(rules, state, round, reserved, y, w):
     state.last[0] = y - round.played[1]
     if round.info.has_expert == 0.0:
         return
-    pending = round.info.pending
-    weight = delay_weight(pending)
-    discount = BINARY_LOSS_DISCOUNT if rules.logistic else LOSS_DISCOUNT
-    learn_pool(rules, state.pool, round.experts, round.pool, weight, discount, y)
     learn_rivals(rules, state.rivals, round, y)
-    if not rules.logistic:
-        teach_members(rules, state, round.base, round.members, weight, y)
-    elif rules.learns:
-        teach_learners(state, round, pending, y, w)
+    teach(rules, state, round, y, w)
 
 
 def run_rounds(rules, state, experts, contexts, outcomes, count, round, played, logs, game, w):

@@ -1,24 +1,18 @@
 cimport cython
 from orcast.kernels.rows cimport Workspace, copy, cut, numbers_of, workspace
-from orcast.kernels.state cimport HORIZONS, Account, Certificate, GroupAccount, Layout, as_account, as_certificate
+from orcast.kernels.state cimport Account, Certificate, GroupAccount, Layout, as_account, as_certificate
 from orcast.kernels.state cimport as_group_accounts
 
-cdef Py_ssize_t LEARNERS, FIRST_STAGE, MOST_USED, COEFFICIENTS, COVARIANCES, LOSSES, FEATURES, HATS
-cdef Py_ssize_t FINITE_INFO_SIZE, CERTIFICATE_SIZE, ODDS_SIZE
+cdef Py_ssize_t FINITE_INFO_SIZE, CERTIFICATE_SIZE, FEATURES
 
 cdef struct FiniteInfo:
     double pending, temperature, has_expert, odds
 cdef struct FiniteRival:
     double brier, count, excess, rounds
 cdef struct FiniteMember:
-    double discount, shifts, start
-cdef struct BinaryStatistics:
-    double last_error, fast_error, slow_error, last_outcome, outcome_mean, last_log_odds, before_last_outcome, outcomes
-    double loss_sum, loss_count
-cdef struct BinaryOdds:
-    double probability, expert, first_stage, prior
-cdef struct BinaryFeatures:
-    double one, log_odds, skew, error, fast, slow, outcome, mean, change, before
+    double discount, features, shifts
+cdef struct CellFeatures:
+    double log_mass, one, skew, outcome, before, error, mean, mean_error
 
 cdef inline FiniteInfo *as_finite_info(double *row) noexcept nogil:
     return <FiniteInfo *> row
@@ -30,12 +24,8 @@ cdef inline FiniteMember *as_finite_members(double *row) noexcept nogil:
     return <FiniteMember *> row
 cdef inline FiniteMember *finite_member_at(FiniteMember *items, Py_ssize_t i) noexcept nogil:
     return items + i
-cdef inline BinaryStatistics *as_binary_statistics(double *row) noexcept nogil:
-    return <BinaryStatistics *> row
-cdef inline BinaryOdds *as_binary_odds(double *row) noexcept nogil:
-    return <BinaryOdds *> row
-cdef inline BinaryFeatures *as_binary_features(double *row) noexcept nogil:
-    return <BinaryFeatures *> row
+cdef inline CellFeatures *as_cell_features(double *row) noexcept nogil:
+    return <CellFeatures *> row
 
 cdef extern from "Python.h":
     char *PyByteArray_AsString(object memory) except NULL
@@ -49,8 +39,8 @@ cdef class FiniteRules:
     cdef readonly dict options, state_places, round_places
     cdef readonly object row
     cdef FiniteMember *members
-    cdef readonly Py_ssize_t cells, events, hats, expert_hats, bias, regret, rivals, groups, learns, logistic, moved
-    cdef readonly Py_ssize_t first, member_count, payoff_size, state_size, round_size
+    cdef readonly Py_ssize_t cells, events, hats, expert_hats, bias, regret, rivals, groups, two_cells, moved
+    cdef readonly Py_ssize_t first, member_count, rows, payoff_size, state_size, round_size
     cdef readonly double brier, bound, discount, temperature
 
 cdef class FiniteState:
@@ -60,19 +50,18 @@ cdef class FiniteState:
     cdef double *total
     cdef Account *account
     cdef GroupAccount *groups
-    cdef double *pool
     cdef FiniteRival *rivals
     cdef double *last
     cdef double *warm
+    cdef double *regret
+    cdef double *square
     cdef double *theta
-    cdef double *spread
-    cdef double *learner_loss
-    cdef BinaryStatistics *statistics
-    cdef double *scale
-    cdef double *scale_sum
+    cdef double *curvature
     cdef double *shift
-    cdef double *shift_sum
-    cdef double *loss
+    cdef double *shift_curvature
+    cdef double *errors
+    cdef double *outcomes
+    cdef double *observed
 
 cdef class FiniteRound:
     cdef readonly FiniteRules rules
@@ -84,16 +73,11 @@ cdef class FiniteRound:
     cdef double *experts
     cdef double *units
     cdef double *pool
-    cdef double *base
     cdef double *prior
     cdef double *played
-    cdef BinaryOdds *odds
     cdef double *inputs
-    cdef BinaryFeatures *named
-    cdef double *learners
     cdef double *members
-    cdef double *moved
-    @cython.locals(at=Py_ssize_t, row="double *")
+    @cython.locals(at=Py_ssize_t, row="double *", size=Py_ssize_t)
     cdef object attach(self)
     cpdef FiniteRound copied(self)
     cpdef double overdraft(self)

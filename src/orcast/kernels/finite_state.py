@@ -19,9 +19,6 @@ from orcast.kernels.state import Layout, places, view
 if not cython.compiled:
     from orcast.kernels.pure import (
         as_account,
-        as_binary_features,
-        as_binary_odds,
-        as_binary_statistics,
         as_certificate,
         as_finite_info,
         as_finite_members,
@@ -29,51 +26,10 @@ if not cython.compiled:
         as_group_accounts,
     )
     from orcast.kernels.rows import copy, cut, numbers_of, workspace
-    from orcast.kernels.state import HORIZONS
-
-# --- logistic learners on two cells
-
-# Knots of the hat functions of the expert's log odds; features, and their prior variances.
-KNOTS = (-4.0, -2.4, -1.1, 0.0, 1.1, 2.4, 4.0)
-HATS = len(records.BINARY_FEATURES)
-FEATURES = HATS + len(KNOTS)
-VARIANCES = (0.3, 0.1, 0.05, 0.9, 1.8, 1.8, 0.9, 0.9, 0.3, 0.9, 2.0, *(5 * (0.3,)), 2.0)
-
-
-def features_named(*names):
-    """Positions of features."""
-    return tuple(records.BINARY_FEATURES.index(name) for name in names)
-
-
-PLATT = features_named("one", "log_odds")
-ERRORS = features_named("error", "fast", "slow")
-STATE = (*PLATT, *ERRORS, *features_named("outcome", "mean"))
-LONG_STATE = (*STATE, *features_named("change", "before"))
-# Stage of each learner, time constant of its drift in outcomes (0: none), features.
-LEARNER_TABLE = (
-    (1, 0, PLATT),
-    (1, 1000, PLATT),
-    (1, 0, (*PLATT, *features_named("skew"))),
-    (1, 3000, tuple(range(HATS, FEATURES))),
-    (2, 30, features_named("one")),
-    (2, 200, PLATT),
-    (2, 2000, (*features_named("one"), *ERRORS)),
-    (2, 20000, STATE),
-    (2, 20000, LONG_STATE),
-    (2, 500, LONG_STATE),
-)
-LEARNERS = len(LEARNER_TABLE)
-FIRST_STAGE = sum(stage == 1 for stage, _, _ in LEARNER_TABLE)
-# Features of each learner, and the largest number of them.
-USED = tuple(len(used) for _, _, used in LEARNER_TABLE)
-MOST_USED = max(USED)
-COEFFICIENTS, COVARIANCES = sum(USED), sum(count * count for count in USED)
-# Losses of the expert and of the mix of stage 1 come after those of the learners.
-LOSSES = LEARNERS + 2
 
 # Sizes of the records of a round.
 FINITE_INFO_SIZE, CERTIFICATE_SIZE = len(records.FINITE_INFO), len(records.CERTIFICATE)
-ODDS_SIZE = len(records.BINARY_ODDS)
+FEATURES = len(records.CELL_FEATURES)
 # Places of the numbers of the records that Python reads.
 FINITE_FIELDS = {
     name: {field: i for i, field in enumerate(fields)}
@@ -97,9 +53,9 @@ class FiniteRules:
     bias of the event 1, the Brier score of each expert.
 
     Options: `events` are the last ones of the cells; `hats` and `expert_hats` the vertices for each event (0: none);
-    the Brier score is `brier` times |p - e_y|^2; `rivals` counts the experts; `logistic` is 1 if logistic learners
-    correct the expert, as on two cells, else members do; `members` has a row of options for each member; `moved` is
-    the number of learners that move the pool along the axes of the space.
+    the Brier score is `brier` times |p - e_y|^2; `rivals` counts the experts; `two_cells` is 1 if the forecast is
+    found as a root; `members` has a row of options for each member; `moved` is the number of learners that move an
+    expert along the axes of the space. Of each expert there are `rows` masses: its own, moved ones, members.
     """
 
     def __init__(self, layout: Layout, **options):
@@ -109,11 +65,11 @@ class FiniteRules:
         self.bias, self.regret, self.brier = options["bias"], options["regret"], options["brier"]
         self.rivals, self.groups = options["rivals"], layout.groups
         self.bound, self.discount = options["bound"], options["discount"]
-        self.temperature, self.learns = options["temperature"], options["learns"]
-        self.logistic, self.moved = options["logistic"], options["moved"]
+        self.temperature, self.two_cells, self.moved = options["temperature"], options["two_cells"], options["moved"]
         self.row = np.array(options["members"], dtype=np.float64).ravel()
         self.members = as_finite_members(numbers_of(self.row))
-        self.member_count = 0 if self.logistic else len(options["members"])
+        self.member_count = len(options["members"])
+        self.rows = 1 + self.moved + self.member_count
         self.first = self.cells - self.events
         self.payoff_size = (self.hats + self.expert_hats) * self.events + self.bias + self.regret * self.rivals
         self.state_places, self.state_size = places(finite_state_shapes(self))
@@ -129,56 +85,51 @@ def restored_finite_rules(layout, options):
 
 
 def finite_state_shapes(rules):
-    """Shapes of the arrays of a state, which has logistic learners or members."""
-    logistic, members = rules.logistic, rules.member_count
+    """Shapes of the arrays of a state."""
+    members = rules.rivals * rules.member_count
     return {
         "total": (rules.layout.size,),
         "account": (len(records.ACCOUNT),),
         "groups": (rules.groups, len(records.GROUP_ACCOUNT)),
-        "pool": (rules.rivals,),
         "rivals": (rules.rivals, len(records.FINITE_RIVAL)),
         "last": (1,),
-        "warm": (rules.cells * (1 - logistic),),
-        "theta": (logistic * COEFFICIENTS,),
-        "spread": (logistic * COVARIANCES,),
-        "learner_loss": (logistic * HORIZONS, LOSSES),
-        "statistics": (logistic * len(records.BINARY_STATISTICS),),
-        "scale": (members,),
-        "scale_sum": (members,),
+        "warm": (rules.cells * (1 - rules.two_cells),),
+        "regret": (rules.rivals, rules.rows),
+        "square": (rules.rivals, rules.rows),
+        "theta": (members, FEATURES),
+        "curvature": (members, FEATURES, FEATURES),
         "shift": (members, rules.cells),
-        "shift_sum": (members, rules.cells),
-        "loss": ((members + 1) * (1 - logistic),),
+        "shift_curvature": (members, rules.cells),
+        "errors": (rules.rivals, 2, rules.cells),
+        "outcomes": (3, rules.cells),
+        "observed": (1,),
     }
 
 
 def finite_round_shapes(rules):
     """Shapes of the arrays of a round."""
-    logistic, cells = rules.logistic, rules.cells
+    rivals, cells = rules.rivals, rules.cells
     return {
         "info": (FINITE_INFO_SIZE,),
         "certificate": (CERTIFICATE_SIZE,),
         "context": (rules.groups,),
-        "experts": (rules.rivals, cells),
-        "units": (rules.rivals,),
+        "experts": (rivals, cells),
+        "units": (rivals,),
         "pool": (cells,),
-        "base": (cells,),
         "prior": (cells,),
         "played": (cells,),
-        "odds": (logistic * ODDS_SIZE,),
-        "features": (logistic * FEATURES,),
-        "learners": (logistic * LEARNERS,),
-        "members": (rules.member_count, cells),
-        "moved": (rules.moved, cells),
+        "features": (rivals * min(rules.member_count, 1), cells, FEATURES),
+        "members": (rivals, rules.rows, cells),
     }
 
 
 class FiniteState:
     """Numbers that are carried from round to round; their count is constant.
 
-    pool: discounted log loss of each expert; last: last error of the event 1; warm: last forecast against its prior in
-    log masses, where the dense engine starts. Of the logistic learners: theta (coefficients), spread (covariances),
-    learner_loss (by horizon; the learners, the expert, the mix of stage 1), statistics. Of the members: scale, shift,
-    sums of their curvatures, and loss (the members and the expert).
+    last: last error of the event 1; warm: last forecast against its prior in log masses, where the dense engine starts;
+    regret, square: discounted sums of each row of masses of each expert. Of the members: theta (coefficients), shift
+    and their curvatures. errors: last and mean error of each expert; outcomes: the mean, then the last and the one
+    before minus the mean; observed: their number.
     """
 
     def __init__(self, rules: FiniteRules):
@@ -191,19 +142,18 @@ class FiniteState:
         self.total = cut(row, at["total"], size["total"])
         self.account = as_account(cut(row, at["account"], size["account"]))
         self.groups = as_group_accounts(cut(row, at["groups"], size["groups"]))
-        self.pool = cut(row, at["pool"], size["pool"])
         self.rivals = as_finite_rivals(cut(row, at["rivals"], size["rivals"]))
         self.last = cut(row, at["last"], size["last"])
         self.warm = cut(row, at["warm"], size["warm"])
+        self.regret = cut(row, at["regret"], size["regret"])
+        self.square = cut(row, at["square"], size["square"])
         self.theta = cut(row, at["theta"], size["theta"])
-        self.spread = cut(row, at["spread"], size["spread"])
-        self.learner_loss = cut(row, at["learner_loss"], size["learner_loss"])
-        self.statistics = as_binary_statistics(cut(row, at["statistics"], size["statistics"]))
-        self.scale = cut(row, at["scale"], size["scale"])
-        self.scale_sum = cut(row, at["scale_sum"], size["scale_sum"])
+        self.curvature = cut(row, at["curvature"], size["curvature"])
         self.shift = cut(row, at["shift"], size["shift"])
-        self.shift_sum = cut(row, at["shift_sum"], size["shift_sum"])
-        self.loss = cut(row, at["loss"], size["loss"])
+        self.shift_curvature = cut(row, at["shift_curvature"], size["shift_curvature"])
+        self.errors = cut(row, at["errors"], size["errors"])
+        self.outcomes = cut(row, at["outcomes"], size["outcomes"])
+        self.observed = cut(row, at["observed"], size["observed"])
 
     def view(self, name):
         """Array of the state, as a view of its row."""
@@ -227,10 +177,9 @@ def restored_finite_state(rules, row):
 class FiniteRound:
     """Numbers of a forecast that its outcome will need; a new round has contexts of 1.
 
-    experts: masses, a row each, nan where missing; units: of the regrets; pool: mean of the experts; base: where the
-    members start, the pool moved along the axes if there are any; played: the forecast; odds, inputs (the array
-    "features") and learners: of the logistic learners; members: masses of each; moved: the pool as each learner of the
-    axes moves it.
+    experts: masses, a row each, nan where missing; units: of the regrets; pool: mean of the experts; prior: mix of the
+    members; played: the forecast; inputs (the array "features"): by expert and cell; members: masses of each expert, as
+    it is, moved along the axes, and corrected.
     """
 
     def __init__(self, rules: FiniteRules):
@@ -250,7 +199,7 @@ class FiniteRound:
         """Let the fields lie in the row."""
         rules = self.rules
         row = numbers_in(self.memory)
-        cells, rivals, logistic, at = rules.cells, rules.rivals, rules.logistic, FINITE_INFO_SIZE
+        cells, rivals, at = rules.cells, rules.rivals, FINITE_INFO_SIZE
         self.numbers = row
         self.info = as_finite_info(cut(row, 0, FINITE_INFO_SIZE))
         self.certificate = as_certificate(cut(row, at, CERTIFICATE_SIZE))
@@ -261,19 +210,12 @@ class FiniteRound:
         at += rivals * cells
         self.units = cut(row, at, rivals)
         at += rivals
-        self.pool, self.base = cut(row, at, cells), cut(row, at + cells, cells)
-        self.prior, self.played = cut(row, at + 2 * cells, cells), cut(row, at + 3 * cells, cells)
-        at += 4 * cells
-        self.odds = as_binary_odds(cut(row, at, logistic * ODDS_SIZE))
-        at += logistic * ODDS_SIZE
-        self.inputs = cut(row, at, logistic * FEATURES)
-        self.named = as_binary_features(cut(row, at, logistic * FEATURES))
-        at += logistic * FEATURES
-        self.learners = cut(row, at, logistic * LEARNERS)
-        at += logistic * LEARNERS
-        self.members = cut(row, at, rules.member_count * cells)
-        at += rules.member_count * cells
-        self.moved = cut(row, at, rules.moved * cells)
+        self.pool, self.prior = cut(row, at, cells), cut(row, at + cells, cells)
+        self.played = cut(row, at + 2 * cells, cells)
+        at += 3 * cells
+        size = rivals * min(rules.member_count, 1) * cells * FEATURES
+        self.inputs = cut(row, at, size)
+        self.members = cut(row, at + size, rivals * rules.rows * cells)
 
     def view(self, name):
         """Array of the round, as a view of its row."""

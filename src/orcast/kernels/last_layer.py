@@ -172,8 +172,8 @@ def expert_fault(rules, misses):
 def chance_softness(statistics, pending, square, fault):
     """Factor of the temperature while the ledger may be sampling noise; errors that overlap count as one.
 
-    With an expert that is clearly miscalibrated the temperature is low: correcting sampling noise too costs little there
-    and keeps every stretch of rounds calibrated.
+    With an expert that is clearly miscalibrated the temperature is low: correcting sampling noise too costs little
+    there and keeps every stretch of rounds calibrated.
     """
     trust = min(FAULT / (fault + 1e-9), 1.0)
     trust = max(trust * trust, min(FEW * (1.0 + pending) / (statistics.outcomes + 1.0), 1.0))

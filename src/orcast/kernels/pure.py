@@ -13,8 +13,6 @@ __all__ = ["ceil", "erf", "fabs", "floor", "isnan", "log1p", "nextafter", "sin"]
 
 inf, nan = math.inf, math.nan
 
-# Groups of losses on finite spaces, by the number of outstanding outcomes.
-HORIZONS = 3
 # Rows of cells of a round.
 CELL_ROWS = 6
 
@@ -69,7 +67,6 @@ as_group_accounts, as_parts, as_rivals = map(structs, (records.GROUP_ACCOUNT, re
 rival_at = group_account_at = part_at = at
 
 # --- finite spaces
-as_finite_info, as_binary_statistics = map(struct, (records.FINITE_INFO, records.BINARY_STATISTICS))
-as_binary_odds, as_binary_features = map(struct, (records.BINARY_ODDS, records.BINARY_FEATURES))
+as_finite_info, as_cell_features = map(struct, (records.FINITE_INFO, records.CELL_FEATURES))
 as_finite_rivals, as_finite_members = map(structs, (records.FINITE_RIVAL, records.FINITE_MEMBER))
 finite_rival_at = finite_member_at = at

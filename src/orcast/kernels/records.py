@@ -41,7 +41,7 @@ COUNTS = ("spread", "weight", "without")
 INFO = ("cells", "pending", "has_expert", "temperature", "low", "high", "coin")
 # crps, squared_error: discounted sums, count: their weight; excesses: sums of our score minus the expert's in `rounds`.
 RIVAL = ("crps", "squared_error", "count", "crps_excess", "mse_excess", "rounds")
-# outcomes: of rounds with an expert; loss_sum, loss_count: discounted CRPS of the expert; robust_loss: of a robust mean;
+# outcomes: of rounds with an expert; loss_sum, loss_count: discounted CRPS of the expert; robust_loss: its robust mean;
 # last_error: of the forecast's median; level_mean, level_variance: of the outcomes; squares: sum of squared payoffs.
 STATISTICS = (
     "outcomes",
@@ -59,33 +59,8 @@ STATISTICS = (
 FINITE_INFO = ("pending", "temperature", "has_expert", "odds")
 # brier: discounted sum, count: its weight; excess: sum of our Brier score minus the expert's over `rounds`.
 FINITE_RIVAL = ("brier", "count", "excess", "rounds")
-# Memory of a member, whether it shifts, prior observations of its curvatures.
-FINITE_MEMBER = ("discount", "shifts", "start")
-# The outcomes are -1 and 1; last_log_odds: of the expert; loss_sum: discounted squared errors of the expert.
-BINARY_STATISTICS = (
-    "last_error",
-    "fast_error",
-    "slow_error",
-    "last_outcome",
-    "outcome_mean",
-    "last_log_odds",
-    "before_last_outcome",
-    "outcomes",
-    "loss_sum",
-    "loss_count",
-)
-# Recorded odds of a round: the expert's probability and its log odds, log odds after stage 1 and of the prior.
-BINARY_ODDS = ("probability", "expert", "first_stage", "prior")
-# Features of the binary learners before the hat functions of the log odds.
-BINARY_FEATURES = (
-    "one",
-    "log_odds",
-    "skew",
-    "error",
-    "fast",
-    "slow",
-    "outcome",
-    "mean",
-    "change",
-    "before",
-)
+# Memory of a member, how many of the features it uses, and whether it shifts log masses of more than two cells.
+FINITE_MEMBER = ("discount", "features", "shifts")
+# Features of a cell: log mass of the expert; 1 and log 4 x_0 x_1 in the second of two cells, else 0; the last outcome
+# and the one before, minus the mean; the expert's last error; log mean outcome - log mass; the expert's mean error.
+CELL_FEATURES = ("log_mass", "one", "skew", "outcome", "before", "error", "mean", "mean_error")

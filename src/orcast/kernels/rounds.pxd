@@ -1,7 +1,6 @@
 cimport cython
 from libc.math cimport fabs, isnan, sqrt
 from orcast.committee.group cimport Group, predict_experts, update_experts
-from orcast.committee.spread cimport sort
 from orcast.committee.state cimport Plan
 from orcast.kernels.cells cimport build_cells, crps, cut_cells, expected_crps, locate, mean_of, rebin
 from orcast.kernels.counts cimport count

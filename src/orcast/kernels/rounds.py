@@ -17,7 +17,6 @@ from orcast.kernels.state import Round
 
 if not cython.compiled:
     from orcast.committee.group import predict_experts, update_experts
-    from orcast.committee.spread import sort
     from orcast.kernels.cells import (
         build_cells,
         crps,

@@ -2,7 +2,6 @@ cimport cython
 from orcast.kernels.rows cimport cut, cut_whole, int64_t, numbers_of, whole_of
 
 cdef enum:
-    HORIZONS = 3
     CELL_ROWS = 6
 cdef Py_ssize_t INFO_SIZE, CERTIFICATE_SIZE, ROUND_LOG_SIZE
 

@@ -18,7 +18,6 @@ from orcast.kernels import records
 if not cython.compiled:
     from orcast.kernels.pure import (
         CELL_ROWS,
-        HORIZONS,
         as_account,
         as_certificate,
         as_counts,

@@ -3,7 +3,7 @@
 On each axis let m and s be the mean and the spread of the expert's marginal.  A learner predicts the mean a and the
 spread b of z = (y - m) / s from the last z, by recursive least squares and a running variance, and moves the mass
 of every cell to m + a s + b (cell - m): a shift (on a circle a rotation) and a stretch, spread over the cells it falls
-on.  The learners and the expert are averaged by discounted log score.
+on.  They are members of the committee (kernels/finite_members.py).
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.constants import DELAY_ODDS, LOG_LOSS_RATE, LOSS_DISCOUNT
 from orcast.spaces import Box, Circle, Space
 
 Array = NDArray[np.float64]
@@ -27,14 +26,13 @@ FLOOR = 1e-4
 
 
 class AxisMemory(NamedTuple):
-    """What is carried from round to round."""
+    """State of the learners of all experts."""
 
-    location: Array  # learner x axis x (bias, last error)
+    location: Array  # expert x learner x axis x (bias, last error)
     location_cov: Array
-    spread: Array  # running variance, learner x axis
-    last: Array  # the last z of each axis
-    seen: Array
-    loss: Array  # of each learner, then of the expert
+    spread: Array  # running variance, expert x learner x axis
+    last: Array  # the last z of each expert and axis
+    seen: Array  # sum of the weights of the outcomes, of each expert
 
 
 def axes_of(space: Space) -> int:
@@ -44,16 +42,15 @@ def axes_of(space: Space) -> int:
     return len(space.shape) if isinstance(space, Box) else 0
 
 
-def new_memory(axes: int) -> AxisMemory:
+def new_memory(axes: int, experts: int) -> AxisMemory:
     """Learners without data, which repeat the expert."""
-    count = len(DISCOUNTS)
+    shape = experts, len(DISCOUNTS), axes
     return AxisMemory(
-        np.zeros((count, axes, 2)),
-        np.tile(START_LOCATION * np.eye(2), (count, axes, 1, 1)),
-        np.ones((count, axes)),
-        np.zeros(axes),
-        np.zeros(1),
-        np.zeros(count + 1),
+        np.zeros((*shape, 2)),
+        np.tile(START_LOCATION * np.eye(2), (*shape, 1, 1)),
+        np.ones(shape),
+        np.zeros((experts, axes)),
+        np.zeros(experts),
     )
 
 
@@ -125,54 +122,44 @@ def transfer(space: Space, axis: int, mean: float, shift: float, stretch: float)
     return value
 
 
-def shift_and_stretch(memory: AxisMemory, learner: int, axis: int) -> tuple[float, float]:
-    """Shift and stretch of a learner, in units of the expert's spread."""
-    bias, echo = memory.location[learner, axis]
-    shift = float(bias + echo * memory.last[axis])
-    stretch = math.sqrt(float(memory.spread[learner, axis]))
+def shift_and_stretch(memory: AxisMemory, e: int, learner: int, axis: int) -> tuple[float, float]:
+    """Shift and stretch of a learner of expert e, in units of the expert's spread."""
+    bias, echo = memory.location[e, learner, axis]
+    shift = float(bias + echo * memory.last[e, axis])
+    stretch = math.sqrt(float(memory.spread[e, learner, axis]))
     return min(max(shift, -MOST_SHIFT), MOST_SHIFT), min(max(stretch, LEAST_STRETCH), MOST_STRETCH)
 
 
-def corrected(space: Space, memory: AxisMemory, expert: Array) -> Array:
-    """What each learner makes of the expert, a row each."""
+def corrected(space: Space, memory: AxisMemory, e: int, expert: Array) -> Array:
+    """Masses of expert e as each learner moves them, a row each."""
     out = np.empty((len(DISCOUNTS), expert.size))
-    frames = [frame(space, expert, axis) for axis in range(memory.last.size)]
+    frames = [frame(space, expert, axis) for axis in range(memory.last.shape[1])]
     for learner in range(len(DISCOUNTS)):
         moved = expert if isinstance(space, Circle) else expert.reshape(space.shape)  # type: ignore[attr-defined]
         for axis, (mean, spread) in enumerate(frames):
-            shift, stretch = shift_and_stretch(memory, learner, axis)
+            shift, stretch = shift_and_stretch(memory, e, learner, axis)
             table = transfer(space, axis, mean, shift * spread, stretch)
             moved = np.moveaxis(np.tensordot(moved, table, axes=(axis, 0)), -1, axis)
         out[learner] = (1.0 - FLOOR) * moved.ravel() + FLOOR / expert.size
     return out
 
 
-def mixed(memory: AxisMemory, rows: Array, expert: Array, pending: float) -> Array:
-    """Learners and expert, weighed by how well they did; with outcomes outstanding the expert counts more."""
-    weights = np.exp(-LOG_LOSS_RATE * (memory.loss - memory.loss.min()))
-    weights[:-1] *= (1.0 + pending) ** -DELAY_ODDS
-    value: Array = (weights[:-1] @ rows + weights[-1] * expert) / weights.sum()
-    return value
-
-
-def learn(space: Space, memory: AxisMemory, rows: Array, expert: Array, y: Array, k: int, pending: float) -> None:
-    """Teach the learners an outcome, in cell k."""
+def learn(space: Space, memory: AxisMemory, e: int, expert: Array, y: Array, pending: float) -> None:
+    """Update the learners of expert e with an outcome."""
     weight = 1.0 / math.sqrt(1.0 + pending)
-    fade = 1.0 - (1.0 - LOSS_DISCOUNT) * weight
-    masses = np.append(rows[:, k], (1.0 - FLOOR) * expert[k] + FLOOR / expert.size)
-    memory.loss[:] = fade * memory.loss - weight * np.log(masses)
-    memory.seen[0] += weight
-    for axis in range(memory.last.size):
+    memory.seen[e] += weight
+    for axis in range(memory.last.shape[1]):
         mean, spread = frame(space, expert, axis)
         z = float(deviation(space, np.atleast_1d(y)[axis : axis + 1], mean)[0]) / spread
         z = min(max(z, -MOST_SCORE), MOST_SCORE)
-        x = np.array([1.0, memory.last[axis]])
+        x = np.array([1.0, memory.last[e, axis]])
         for learner, discount in enumerate(DISCOUNTS):
-            error = z - float(memory.location[learner, axis] @ x)
-            cov = memory.location_cov[learner, axis]
+            at = e, learner, axis
+            error = z - float(memory.location[at] @ x)
+            cov = memory.location_cov[at]
             gain = cov @ x / (discount / weight + float(x @ cov @ x))
-            memory.location[learner, axis] += gain * error
+            memory.location[at] += gain * error
             cov[:] = np.minimum((cov - np.outer(gain, x @ cov)) / discount, START_LOCATION)
-            rate = weight * max(1.0 - discount, 1.0 / (memory.seen[0] + START_SPREAD))
-            memory.spread[learner, axis] += rate * (error * error - memory.spread[learner, axis])
-        memory.last[axis] = z
+            rate = weight * max(1.0 - discount, 1.0 / (memory.seen[e] + START_SPREAD))
+            memory.spread[at] += rate * (error * error - memory.spread[at])
+        memory.last[e, axis] = z

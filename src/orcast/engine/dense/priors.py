@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.constants import LOSS_DISCOUNT, MAX_TILT
+from orcast.constants import MAX_TILT
 from orcast.contexts import ContextInputs
 from orcast.engine import admissible
 from orcast.engine.base import NO_LEARNING, USUAL_EFFORT, Learning
@@ -344,7 +344,7 @@ class GridPrior:
 class FinitePrior:
     """The prior on finite spaces: the members of the compiled engine, without a payoff of its own.
 
-    Where the space has axes, the pool of the experts is first moved along them.
+    Where the space has axes, the experts moved along them are further members.
     """
 
     recells = False
@@ -352,32 +352,31 @@ class FinitePrior:
     def __init__(self, bound_payoff: BoundPayoff, members: Array) -> None:
         assert isinstance(bound_payoff.space, FiniteSpace)
         self.space, self.cells = bound_payoff.space, bound_payoff.space.cells
-        self._axes = axes.new_memory(axes.axes_of(self.space) if len(members) else 0)
         bare = BoundPayoff(bound_payoff.space, Sum(()), bound_payoff.experts, None)
+        self._axes = axes.new_memory(axes.axes_of(self.space) if len(members) else 0, len(bare.experts))
         moved = len(axes.DISCOUNTS) if self._axes.last.size else 0
-        self.engine = FiniteEngine(bare, temperature=1.0, members=members, logistic=False, moved=moved)
+        self.engine = FiniteEngine(bare, temperature=1.0, members=members, two_cells=False, moved=moved)
 
     def open(self, experts: Array | None, pending: float, number: float = 0.0) -> tuple[FiniteRound, Array]:
         """A round, and its prior."""
-        state = self.engine.state
         round = FiniteRound(self.engine.rules)
-        info, given, pool, base, prior = map(round.view, ("info", "experts", "pool", "base", "prior"))
+        info, given, pool, prior = map(round.view, ("info", "experts", "pool", "prior"))
         info[PENDING] = pending
         if experts is None:
             given[:] = np.nan
-            for masses in (pool, base, prior):
+            for masses in (pool, prior):
                 masses[:] = 1.0 / self.cells
             return round, prior.copy()
         info[HAS_EXPERT] = 1.0
         given[:] = experts
-        finite_members.pool_round(state, round)
-        base[:] = pool
-        moved = round.view("moved")
-        if len(moved):
-            moved[:] = axes.corrected(self.space, self._axes, pool)
-            base[:] = axes.mixed(self._axes, moved, pool, pending)
-        finite_members.mix_round(state, pending, round)
+        for e in self._moved(given):
+            round.view("members")[e, 1 : 1 + len(axes.DISCOUNTS)] = axes.corrected(self.space, self._axes, e, given[e])
+        finite_members.committee_round(self.engine.state, round)
         return round, prior.copy()
+
+    def _moved(self, experts: Array) -> list[int]:
+        """Experts that are there and are moved along axes."""
+        return np.flatnonzero(~np.isnan(experts[:, 0])).tolist() if self._axes.last.size else []
 
     def recell(self, round: FiniteRound, mix: Array, coarse: Array | None = None) -> tuple[FiniteRound, Array]:
         """There are no other cells."""
@@ -415,15 +414,15 @@ class FinitePrior:
     def teach(self, round: FiniteRound, y: Any, k: int, late: float = 0.0) -> None:
         """Learn from an outcome."""
         state, pending = self.engine.state, round.read("info", "pending")
-        played, prior, moved = map(round.view, ("played", "prior", "moved"))
+        played, prior, experts = map(round.view, ("played", "prior", "experts"))
         state.view("last")[0] = k - played[1]
         tilt = np.log(np.maximum(played, 1e-300)) - np.log(np.maximum(prior, 1e-300))
         state.view("warm")[:] = np.clip(tilt, -MAX_TILT, MAX_TILT)
         if not round.read("info", "has_expert"):
             return
-        if len(moved):
-            axes.learn(self.space, self._axes, moved, round.view("pool"), np.asarray(y), k, pending)
-        finite_members.teach_round(state, round, 1.0 / math.sqrt(1.0 + pending), LOSS_DISCOUNT, k)
+        for e in self._moved(experts):
+            axes.learn(self.space, self._axes, e, experts[e], np.asarray(y), pending)
+        finite_members.teach_round(state, round, k)
 
     def known(self, bound_payoff: BoundPayoff, experts: Array | None, features: Any, rounds: int) -> ContextInputs:
         """The inputs of contexts."""
