@@ -384,11 +384,7 @@ class ForecastRecalibrator(Locked):
         if not isinstance(pool, bool):
             raise TypeError(f"expected pool=True or False, got {short(pool)}")
         blank = self._new_recalibrator()  # refuses options that do not fit
-        self.pool = (
-            pool
-            and isinstance(blank.engine, OrderedEngine)
-            and isinstance(blank.oracle, Committee)
-        )
+        self.pool = pool and isinstance(blank.engine, OrderedEngine) and isinstance(blank.oracle, Committee)
         self._pools: dict[int, _StepPool] = {}
         self._features = FeatureReader(payoff)
         self._freq: str | None = None
