@@ -312,7 +312,9 @@ def check_group(group: Any) -> None:
     if not np.array_equal(group.stream_rows[:, at], given):
         raise ValueError("the bounds of a stream of the committee are others")
     rest = (group.stream_rows[:, plan.weights_at :], group.pool_rows, group.mixing)
-    if not all((np.abs(each) <= 1e150).all() for each in rest):
+    squares, ring = np.split(group.series_rows[:, len(committee.SERIES) :], [len(committee.SEASONS)], axis=1)
+    rings = group.stream_rows[:, len(committee.STREAM) : plan.weights_at], ring, squares / 1e100
+    if not all((np.abs(each) <= 1e150).all() for each in rest) or any((np.abs(each) > 1e150).any() for each in rings):
         raise ValueError("a number of the committee is not finite")
 
 

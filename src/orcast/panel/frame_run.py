@@ -336,8 +336,7 @@ class FrameRun:
             for number, model in enumerate(self.models)
         ]
         # few series without a pool: their committees run first, so that the horizons can run in threads
-        first = self.groups.pooled or len(self.keys) < 4 * workers
-        made = self._made(options, batches, first)
+        made = self._made(options, batches, self.groups.pooled or len(self.keys) < 4 * workers)
         with progress_bar(progress, total) as add, closing(play_all(made, workers, self.stop)) as results:
             for i, result in results:
                 number, first, last = batches[i]
