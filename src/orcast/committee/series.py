@@ -6,7 +6,7 @@ except ImportError:
     from orcast.kernels import shim as cython
 
 if not cython.compiled:
-    from orcast.committee.state import NAN, RING, SEASON_COUNT, SERIES_SIZE, SHORT_SEASONS, as_series
+    from orcast.committee.state import EMPTY, NAN, RING, SEASON_COUNT, SERIES_SIZE, SHORT_SEASONS, as_series
     from orcast.kernels.pure import fabs, isnan, sqrt
     from orcast.kernels.rows import cut
 
@@ -27,18 +27,24 @@ def ring_at(ring, newest, time):
     """Number of a ring at a time; nan where it is unknown."""
     if not (newest - RING < time <= newest):
         return NAN
-    return ring[slot(time)]
+    found = ring[slot(time)]
+    return NAN if found == EMPTY else found
+
+
+def newest_of(series):
+    """Time of the newest outcome; nan before any."""
+    return series.newest if series.outcomes > 0.0 else NAN
 
 
 def ring_put(ring, newest, time, value):
     """Put a number into a ring; returns the newest time."""
     if isnan(newest) or time - newest >= RING:
         for i in range(RING):
-            ring[i] = NAN
+            ring[i] = EMPTY
     elif time > newest:
         gap = int(time - newest)
         for i in range(1, gap):
-            ring[slot(newest + i)] = NAN
+            ring[slot(newest + i)] = EMPTY
     elif time <= newest - RING:
         return newest
     ring[slot(time)] = value
@@ -93,7 +99,6 @@ def learn_seasons(plan, series, cov, ring, time, step):
 def newest_three(series, ring):
     """Find the three newest outcomes again, after one that came late."""
     count = 0
-    series.y_0 = series.y_1 = series.y_2 = NAN
     for back in range(RING):
         y = ring_at(ring, series.newest, series.newest - back)
         if isnan(y):
@@ -126,17 +131,18 @@ def observe(plan, row, time, y):
     series = as_series(row)
     cov = cut(row, SERIES_SIZE, SEASON_COUNT)
     ring = cut(row, SERIES_SIZE + SEASON_COUNT, RING)
-    if not isnan(ring_at(ring, series.newest, time)) or time <= series.newest - RING:
+    newest = newest_of(series)
+    if not isnan(ring_at(ring, newest, time)) or time <= newest - RING:
         return
-    late = time < series.newest
+    late, first = time < newest, isnan(newest)
     step = y - series.y_0
-    series.newest = ring_put(ring, series.newest, time, y)
+    series.newest = ring_put(ring, newest, time, y)
     series.outcomes += 1.0
     learn_mean(series, y)
     if late:
         newest_three(series, ring)
         return
-    if isnan(step):
+    if first:
         series.y_0 = series.y_1 = series.y_2 = y
         return
     series.y_2 = series.y_1

@@ -1,7 +1,7 @@
 cimport cython
 from orcast.kernels.rows cimport Workspace, cut, cut_whole, int64_t, numbers_of, whole_of
 
-cdef double NAN, INF, FARTHEST
+cdef double NAN, INF, FARTHEST, EMPTY
 cdef Py_ssize_t RING, KNOTS, SEASON_COUNT, SHORT_SEASONS, OPTIONS
 cdef Py_ssize_t KNOWN_SIZE, STREAM_SIZE, SERIES_SIZE, POOL_SIZE
 cdef enum:

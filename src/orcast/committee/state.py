@@ -19,8 +19,8 @@ if not cython.compiled:
     from orcast.kernels.rows import cut, cut_whole, numbers_of, whole_of
 
 NAN, INF = float("nan"), float("inf")
-# No bound is larger than this.
-FARTHEST = 1e110
+# No bound is larger than this; a number that stands for none.
+FARTHEST, EMPTY = 1e110, -1e149
 # Numbers of a ring of outcomes or errors.
 RING = LONGEST_SEASON
 # Levels at which weights are kept; they are interpolated between them.
@@ -303,9 +303,9 @@ def new_stream(plan, row, low, high):
     stream.lag = 1.0
     stream.low, stream.high = max(low, -FARTHEST), min(high, FARTHEST)
     stream.root = root_of(low, high)
-    stream.newest = stream.target = stream.target_before = NAN
+    stream.target = stream.target_before = EMPTY
     for i in range(RING):
-        row[STREAM_SIZE + i] = NAN
+        row[STREAM_SIZE + i] = EMPTY
 
 
 def new_series(plan, row, short_, long_):
@@ -313,8 +313,7 @@ def new_series(plan, row, short_, long_):
     for i in range(plan.series_size):
         row[i] = 0.0
     series = as_series(row)
-    series.newest = series.y_0 = series.y_1 = series.y_2 = NAN
     series.presumed_short = series.short_season = short_
     series.presumed_long = series.long_season = long_
     for i in range(RING):
-        row[SERIES_SIZE + SEASON_COUNT + i] = NAN
+        row[SERIES_SIZE + SEASON_COUNT + i] = EMPTY

@@ -1,6 +1,6 @@
 cimport cython
 from libc.math cimport fabs, isnan, sqrt
-from orcast.committee.series cimport ring_at, ring_put, season_before
+from orcast.committee.series cimport newest_of, ring_at, ring_put, season_before
 from orcast.committee.spread cimport sort
 from orcast.committee.state cimport (
     KNOWN_SIZE, NAN, OPTIONS, POOL_SIZE, RING, SEASON_COUNT, SERIES_SIZE, STREAM_SIZE, Constants, Known, Plan, Pool,

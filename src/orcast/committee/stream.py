@@ -12,7 +12,7 @@ except ImportError:
     from orcast.kernels import shim as cython
 
 if not cython.compiled:
-    from orcast.committee.series import ring_at, ring_put, season_before
+    from orcast.committee.series import newest_of, ring_at, ring_put, season_before
     from orcast.committee.spread import sort
     from orcast.committee.state import (
         KNOWN_SIZE,
@@ -81,7 +81,8 @@ def fill_known(plan, row, series_row, pool, time, q, known, base):
         spread += fabs(base[i] - median)
     known.time = time
     known.median = median
-    known.last = median if isnan(series.y_0) else series.y_0
+    newest = newest_of(series)
+    known.last = median if isnan(newest) else series.y_0
     least = max(LEAST_SHARE * max(fabs(median), fabs(known.last)), 1e-140)
     known.spread = max(spread / k, LEAST_SPREAD * stream.scale, least)
     known.unit = known.spread
@@ -93,16 +94,18 @@ def fill_known(plan, row, series_row, pool, time, q, known, base):
     known.evidence = count / known.lag
     constants = plan.constants
     known.reach = min(constants.reach * (1.0 + known.evidence / constants.reach_growth), constants.reach_most)
-    known.y_0, known.y_1, known.y_2 = series.y_0, series.y_1, series.y_2
-    known.mean = series.mean if series.outcomes > 0.0 else NAN
+    known.y_0 = known.y_1 = known.y_2 = known.mean = NAN
+    if series.outcomes > 0.0:
+        known.y_0, known.y_1, known.y_2, known.mean = series.y_0, series.y_1, series.y_2, series.mean
+    last_error = stream.newest if stream.outcomes > 0.0 else NAN
     outcomes, errors = cut(series_row, SERIES_SIZE + SEASON_COUNT, RING), cut(row, STREAM_SIZE, RING)
     short_season, long_season = series.short_season, series.long_season
-    known.season = season_before(outcomes, series.newest, time, short_season)
-    known.long_season = season_before(outcomes, series.newest, time, long_season)
-    known.season_now = ring_at(outcomes, series.newest, series.newest - short_season) if short_season > 0.0 else NAN
-    known.long_now = ring_at(outcomes, series.newest, series.newest - long_season) if long_season > 0.0 else NAN
-    known.error_season = season_before(errors, stream.newest, time, short_season)
-    known.error_long = season_before(errors, stream.newest, time, long_season)
+    known.season = season_before(outcomes, newest, time, short_season)
+    known.long_season = season_before(outcomes, newest, time, long_season)
+    known.season_now = ring_at(outcomes, newest, newest - short_season) if short_season > 0.0 else NAN
+    known.long_now = ring_at(outcomes, newest, newest - long_season) if long_season > 0.0 else NAN
+    known.error_season = season_before(errors, last_error, time, short_season)
+    known.error_long = season_before(errors, last_error, time, long_season)
     known.error_0, known.error_1, known.error_short = stream.error_0, stream.error_1, stream.error_2
     known.below = known.above = known.before = NAN
     known.common = as_pool(pool).error if known.active > 0.0 else 0.0
@@ -270,10 +273,9 @@ def update_stream(plan, row, pool, memo, outcome, late, w):
     stream.scale += max(1.0 / (stream.outcomes + 1.0), SIZE_RATE) * (size - stream.scale)
     stream.outcomes += 1.0
     learn_offsets(plan, row, pool, known, memo, y)
-    if not isnan(stream.newest) and known.time < stream.newest:
-        ring_put(cut(row, STREAM_SIZE, RING), stream.newest, known.time, error)
-    else:
-        stream.newest = ring_put(cut(row, STREAM_SIZE, RING), stream.newest, known.time, error)
+    newest = stream.newest if stream.outcomes > 1.0 else NAN
+    stream.newest = ring_put(cut(row, STREAM_SIZE, RING), newest, known.time, error)
+    if not known.time < newest:
         stream.error_2 = stream.error_1
         stream.error_1 = stream.error_0
         stream.error_0 = error

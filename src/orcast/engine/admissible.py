@@ -241,6 +241,7 @@ def check_round(round: Round) -> None:
 
 # Numbers of a committee: times, and those that may be unknown.
 TIME = Range(-1e15, 1e15, missing=True)
+TARGET = Range(-1e149, 1e15)
 UNKNOWN = Range(*VALUES[:2], missing=True)
 STREAM = columns(
     committee.STREAM,
@@ -249,7 +250,8 @@ STREAM = columns(
     low=VALUES,
     high=VALUES,
     root=UNIT,
-    **dict.fromkeys(("newest", "target", "target_before"), TIME),
+    newest=TIME._replace(missing=False),
+    **dict.fromkeys(("target", "target_before"), TARGET),
     **dict.fromkeys(("error_0", "error_1", "error_2", "median", "median_before"), VALUES),
 )
 SEASON = Range(0.0, LONGEST_SEASON - 2.0)
@@ -260,8 +262,8 @@ SERIES = columns(
     mean=VALUES,
     size=COUNTED,
     power=SQUARES,
-    newest=TIME,
-    **dict.fromkeys(("y_0", "y_1", "y_2"), UNKNOWN),
+    newest=TIME._replace(missing=False),
+    **dict.fromkeys(("y_0", "y_1", "y_2"), VALUES),
 )
 POOL = columns(committee.POOL, COUNTED, lag=Range(0.0, 1e6), error=SMALL, error_sum=VALUES)
 KNOWN = columns(
