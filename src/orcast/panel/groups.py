@@ -172,7 +172,8 @@ class GroupPass:
         self.old = np.array([part[4] for part in parts], dtype=np.int64)
         self.starts = np.cumsum(self.counts) - self.counts
         self.stream = np.repeat(np.arange(len(parts), dtype=np.int32), self.counts)
-        self.cutoff, self.due, self.value = (np.concatenate([part[i] for part in parts]) for i in range(3))
+        self.cutoff, self.value = (np.concatenate([part[i] for part in parts]) for i in (0, 2))
+        self.due = self.cutoff if self.options.at_once else np.concatenate([part[1] for part in parts])
         self.settled, self.steps = np.zeros(len(self.due), dtype=bool), np.zeros(len(self.due), dtype=np.int64)
         self.new_starts = np.cumsum(self.counts - self.old) - (self.counts - self.old)
         self.is_new = np.ones(len(self.stream), dtype=bool)
@@ -272,15 +273,16 @@ class GroupPass:
     def _events(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Kind, row and moment of each event, in their order."""
         at_once, cutoff, due = self.options.at_once, self.cutoff, self.due
-        new = np.flatnonzero(self.is_new)
+        new = np.flatnonzero(self.is_new).astype(np.int32)
         moments = np.unique(cutoff[new])
-        issued = np.searchsorted(moments, cutoff[new])
+        issued = np.searchsorted(moments, cutoff[new]).astype(np.int32)
         dropped, when = self._dropped(moments)
         open_ = ~self.settled & ~np.isnan(self.value)
         open_[dropped] = False
-        known = np.flatnonzero(open_)
+        known = np.flatnonzero(open_).astype(np.int32)
         if at_once:
-            heard = np.searchsorted(moments, due[known], side="right") - 1
+            # rows stand in the order of streams and times
+            heard = np.searchsorted(moments, due[known], side="right").astype(np.int32) - 1
         else:
             heard = np.searchsorted(moments, due[known])
             fine = heard < len(moments)
@@ -291,8 +293,8 @@ class GroupPass:
                 np.maximum.at(last, series[new], issued)
                 fine = heard <= last[series[known]]
             known, heard = known[fine], heard[fine]
-        order = np.lexsort((cutoff[known], self.steps[known], due[known], self.stream[known]))
-        known, heard = known[order], heard[order]
+            order = np.lexsort((cutoff[known], self.steps[known], due[known], self.stream[known]))
+            known, heard = known[order], heard[order]
         self.settled[known] = True
         parts = [
             (SETTLE, known, heard, OWN_OUTCOME if at_once else OUTCOME),
@@ -305,7 +307,7 @@ class GroupPass:
             left[known] = left[dropped] = False
             left = left[new]
             parts.append((DROP, new[left], issued[left], FORGOTTEN))
-        self.cutoff = self.due = np.empty(0)  # as large as the frame, and not needed any more
+        self.cutoff = self.due = cutoff = due = np.empty(0)  # as large as the frame, and not needed any more
         rank = np.concatenate([(8 * part[2] + part[3]).astype(np.int32) for part in parts])
         order = np.argsort(rank, kind="stable")
         kinds = np.concatenate([np.full(len(rows), kind, dtype=np.int8) for kind, rows, _, _ in parts])
