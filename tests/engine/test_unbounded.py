@@ -20,7 +20,8 @@ def expert(t: int, scale: float = 1.0, shift: float = 10.0) -> oc.Normal:
 
 
 def all_finite(game: Any) -> bool:
-    return all(np.isfinite(array).all() for array in engine_of(game).arrays().values())
+    # nan stands for outcomes that are not known
+    return all(not np.isinf(array).any() for array in engine_of(game).arrays().values())
 
 
 @on_both

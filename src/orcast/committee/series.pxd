@@ -1,9 +1,9 @@
 cimport cython
-from libc.math cimport isnan
+from libc.math cimport fabs, isnan, sqrt
 from orcast.committee.state cimport NAN, RING, SEASON_COUNT, SERIES_SIZE, SHORT_SEASONS, Plan, Series, as_series
 from orcast.kernels.rows cimport cut, int64_t
 
-cdef double KEPT, LEAST, MEAN_RATE
+cdef double KEPT, LEAST, MEAN_RATE, MOST_SIZE
 cdef Py_ssize_t OFTEN
 
 @cython.locals(at=Py_ssize_t)
@@ -22,5 +22,6 @@ cdef void learn_seasons(
 ) noexcept nogil
 @cython.locals(count=Py_ssize_t, back=Py_ssize_t)
 cdef void newest_three(Series *series, double *ring) noexcept nogil
+cdef void learn_mean(Series *series, double y) noexcept nogil
 @cython.locals(late=bint)
 cdef void observe(Plan plan, double *row, double time, double y) noexcept nogil

@@ -7,13 +7,13 @@ except ImportError:
 
 if not cython.compiled:
     from orcast.committee.state import NAN, RING, SEASON_COUNT, SERIES_SIZE, SHORT_SEASONS, as_series
-    from orcast.kernels.pure import isnan
+    from orcast.kernels.pure import fabs, isnan, sqrt
     from orcast.kernels.rows import cut
 
 # Forgetting of autocovariances, the autocorrelation of differences from which on a season is used, and how often.
 KEPT, LEAST, OFTEN = 0.999, 0.2, 20
-# Smallest rate of the running mean.
-MEAN_RATE = 0.01
+# Smallest rate of the running mean, and the largest distance from it, or step, that counts, in usual ones.
+MEAN_RATE, MOST_SIZE = 0.01, 10.0
 
 
 def slot(time):
@@ -71,6 +71,10 @@ def best_season(plan, series, cov, first, last):
 
 def learn_seasons(plan, series, cov, ring, time, step):
     """Update the autocovariances of the differences, and now and then the seasons."""
+    if series.outcomes > 2.0:
+        # a step that is far larger than the others would hide them
+        most = MOST_SIZE * sqrt(series.power / min(series.outcomes - 2.0, 1.0 / (1.0 - KEPT)))
+        step = min(max(step, -most), most)
     series.power = KEPT * series.power + step * step
     for i in range(SEASON_COUNT):
         before = ring_at(ring, series.newest, time - plan.seasons[i])
@@ -104,6 +108,19 @@ def newest_three(series, ring):
         count += 1
 
 
+def learn_mean(series, y):
+    """Update the running mean and size of the outcomes; one that is far away counts as one that is not."""
+    if series.outcomes == 1.0:
+        series.mean = y
+        return
+    rate, far = max(1.0 / series.outcomes, MEAN_RATE), y - series.mean
+    if series.outcomes > 2.0:
+        most = MOST_SIZE * series.size
+        far = min(max(far, -most), most)
+    series.mean += rate * far
+    series.size += max(1.0 / (series.outcomes - 1.0), MEAN_RATE) * (fabs(far) - series.size)
+
+
 def observe(plan, row, time, y):
     """Add the outcome of a time, in the working scale; one that is known already changes nothing."""
     series = as_series(row)
@@ -115,7 +132,7 @@ def observe(plan, row, time, y):
     step = y - series.y_0
     series.newest = ring_put(ring, series.newest, time, y)
     series.outcomes += 1.0
-    series.mean += max(1.0 / series.outcomes, MEAN_RATE) * (y - series.mean)
+    learn_mean(series, y)
     if late:
         newest_three(series, ring)
         return

@@ -1,7 +1,7 @@
 """State of a committee: its plan, and the rows of numbers of its streams, series, pools and pending rounds.
 
 A stream is one series at one horizon with one expert. Everything has a constant size. Quantiles are kept at the levels
-of the plan; the working scale is the square root where outcomes start at 0, else the scale of the outcomes.
+of the plan; the working scale is the square root of the distance from a bound (`root_of`), or that of the outcomes.
 """
 
 try:
@@ -18,7 +18,9 @@ if not cython.compiled:
     from orcast.kernels.pure import struct
     from orcast.kernels.rows import cut, cut_whole, numbers_of, whole_of
 
-NAN = float("nan")
+NAN, INF = float("nan"), float("inf")
+# No bound is larger than this.
+FARTHEST = 1e110
 # Numbers of a ring of outcomes or errors.
 RING = LONGEST_SEASON
 # Levels at which weights are kept; they are interpolated between them.
@@ -134,11 +136,12 @@ STREAM = (
     "error_sum",
     "error_count",
 )
-# outcomes; mean: running; power: discounted sum of squared steps; newest: time of the newest outcome; y_0, y_1, y_2:
+# outcomes; mean, size: running mean and mean distance from it; power: discounted sum of squared steps; newest: time of the newest outcome; y_0, y_1, y_2:
 # newest outcomes; short_season, long_season: in use (0: none); presumed ones are kept.
 SERIES = (
     "outcomes",
     "mean",
+    "size",
     "power",
     "newest",
     "y_0",
@@ -282,14 +285,24 @@ class Plan:
             self.predicts[i], self.updates[i], self.closes[i] = member.predict, member.update, member.close
 
 
+def root_of(low, high):
+    """1 or -1 if the working scale is the root of the distance from the lower or upper bound, 0 if it is the scale itself.
+
+    Spreads grow with the distance from the bound of a half line, and on an interval from zero.
+    """
+    if low > -INF:
+        return 1.0 if high == INF or low == 0.0 else 0.0
+    return -1.0 if high < INF else 0.0
+
+
 def new_stream(plan, row, low, high):
     """Set the row of a stream before any round."""
     for i in range(plan.stream_size):
         row[i] = 0.0
     stream = as_stream(row)
     stream.lag = 1.0
-    stream.low, stream.high = low, high
-    stream.root = 1.0 if low == 0.0 else 0.0
+    stream.low, stream.high = max(low, -FARTHEST), min(high, FARTHEST)
+    stream.root = root_of(low, high)
     stream.newest = stream.target = stream.target_before = NAN
     for i in range(RING):
         row[STREAM_SIZE + i] = NAN

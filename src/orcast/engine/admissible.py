@@ -69,9 +69,7 @@ ORDERED_MEMORY: Table = {
     "misses": ANY,
     "warm": SMALL,  # only where a forecast was searched for is it cut to MAX_TILT
     "rivals": columns(records.RIVAL, COUNTED, crps_excess=ANY, mse_excess=Range(-1e250, 1e250)),
-    **{f"committee_{name}": Range(-1e150, 1e150, missing=True) for name in ("pools", "mixing")},
-    # check_group looks closer
-    **{f"committee_{name}": Range(-math.inf, math.inf, missing=True) for name in ("streams", "series")},
+    **{f"committee_{name}": Range(-1e250, 1e250, missing=True) for name in ("streams", "series", "pools", "mixing")},
 }
 ORDERED_ROUND: Table = {
     "slots": COUNTED,
@@ -248,9 +246,9 @@ STREAM = columns(
     committee.STREAM,
     COUNTED,
     lag=Range(1.0, 1e6),
-    low=Range(-math.inf, math.inf),
-    high=Range(-math.inf, math.inf),
-    root=FLAG,
+    low=VALUES,
+    high=VALUES,
+    root=UNIT,
     **dict.fromkeys(("newest", "target", "target_before"), TIME),
     **dict.fromkeys(("error_0", "error_1", "error_2", "median", "median_before"), VALUES),
 )
@@ -260,6 +258,7 @@ SERIES = columns(
     SEASON,
     outcomes=COUNTED,
     mean=VALUES,
+    size=COUNTED,
     power=SQUARES,
     newest=TIME,
     **dict.fromkeys(("y_0", "y_1", "y_2"), UNKNOWN),
@@ -308,7 +307,9 @@ def check_group(group: Any) -> None:
     check_columns("series", group.series_rows, SERIES)
     check_columns("pool", group.pool_rows, POOL)
     at = [committee.STREAM.index(name) for name in ("low", "high", "root")]
-    if not np.array_equal(group.stream_rows[:, at], np.column_stack((bounds, bounds[:, 0] == 0.0))):
+    roots = [committee.root_of(low, high) for low, high in bounds.tolist()]
+    given = np.column_stack((np.clip(bounds, -1e110, 1e110), roots))
+    if not np.array_equal(group.stream_rows[:, at], given):
         raise ValueError("the bounds of a stream of the committee are others")
     rest = (group.stream_rows[:, plan.weights_at :], group.pool_rows, group.mixing)
     squares, ring = np.split(group.series_rows[:, len(committee.SERIES) :], [len(committee.SEASONS)], axis=1)
