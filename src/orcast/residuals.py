@@ -1,13 +1,12 @@
 """Residuals: how wide a point forecast is, from the errors known so far.
 
 The one definition of the spread of a point forecast: the wrappers of other libraries use the class, panels play the
-same numbers in a compiled loop (`orcast.kernels.events`).
+same numbers in a compiled loop (`orcast.committee.group`).
 """
 
 from __future__ import annotations
 
 from collections import deque
-from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -83,10 +82,6 @@ class Residuals:
         else:
             self.last.append(abs(residual))
             self.count = len(self.last)
-
-    def copy(self) -> Residuals:
-        """The same, to be changed by itself."""
-        return deepcopy(self)
 
     def __len__(self) -> int:
         return self.count
