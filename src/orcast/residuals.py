@@ -7,6 +7,7 @@ same numbers in a compiled loop (`orcast.committee.group`).
 from __future__ import annotations
 
 from collections import deque
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,10 @@ class Residuals:
         else:
             self.last.append(abs(residual))
             self.count = len(self.last)
+
+    def copy(self) -> Residuals:
+        """The same, to be changed by itself."""
+        return deepcopy(self)
 
     def __len__(self) -> int:
         return self.count
