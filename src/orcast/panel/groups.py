@@ -46,8 +46,10 @@ CHUNK = 8192
 # Order of the events of a moment: an outcome comes before the forecasts that know it; where outcomes are known at once,
 # after those of its own time.
 OUTCOME, DROPPED, FORECAST, OWN_OUTCOME, FORGOTTEN = range(5)
-# Least outcome where 0 is played for another bound: the committee takes square roots of outcomes that begin at 0.
+# Least outcome where 0 stands for another bound of an interval: the committee takes roots where outcomes begin at 0.
 NOT_ZERO = 1e-300
+# Bound that stands for infinity in the row of a stream.
+FARTHEST = 1e110
 # Largest index of a time.
 MOST_STEPS = 10**15
 # Columns of the seasons of a series, in pairs of a short and a long one, and of the bounds of a stream.
@@ -75,15 +77,19 @@ def plan_of(pooled: bool, corrects: bool) -> Plan:
     return plan_for(space.levels, space.scores, pooled=pooled, corrects=corrects)
 
 
-def committee_bounds(space: OrderedSpace, low: float, high: float) -> tuple[float, float]:
-    """Bounds of a committee on a space, for bounds of the outcomes in the user's units.
+def committee_bounds(space: OrderedSpace, low: float) -> tuple[float, float]:
+    """Bounds of a committee on a space, for the lower bound of the outcomes in the user's units.
 
-    >>> from orcast.spaces import HalfLine
-    >>> committee_bounds(HalfLine(0.0), 0.0, math.inf), committee_bounds(HalfLine(0.0), -math.inf, 20.0)
-    ((0.0, inf), (1e-300, inf))
+    >>> committee_bounds(Interval(0.0, 1.0), 0.0), committee_bounds(Interval(0.0, 1.0), 5.0)
+    ((0.0, 1.0), (1e-300, 1.0))
     """
-    nearest = low if math.isfinite(low) else high
-    return NOT_ZERO if space.low == 0.0 != nearest else space.low, space.high
+    return NOT_ZERO if isinstance(space, Interval) and space.low == 0.0 != low else space.low, space.high
+
+
+def bounds_of(rows: Array) -> Array:
+    """Bounds of streams from their rows, in which far ones stand for infinity."""
+    bounds = rows[:, STREAM_BOUNDS]
+    return np.where(np.abs(bounds) < FARTHEST, bounds, np.copysign(math.inf, bounds))
 
 
 # --- state
@@ -172,7 +178,8 @@ class GroupPass:
         self.old = np.array([part[4] for part in parts], dtype=np.int64)
         self.starts = np.cumsum(self.counts) - self.counts
         self.stream = np.repeat(np.arange(len(parts), dtype=np.int32), self.counts)
-        self.cutoff, self.due, self.value = (np.concatenate([part[i] for part in parts]) for i in range(3))
+        self.cutoff, self.value = (np.concatenate([part[i] for part in parts]) for i in (0, 2))
+        self.due = self.cutoff if self.options.at_once else np.concatenate([part[1] for part in parts])
         self.settled, self.steps = np.zeros(len(self.due), dtype=bool), np.zeros(len(self.due), dtype=np.int64)
         self.new_starts = np.cumsum(self.counts - self.old) - (self.counts - self.old)
         self.is_new = np.ones(len(self.stream), dtype=bool)
@@ -241,7 +248,7 @@ class GroupPass:
             pair = (-math.inf, math.inf) if run is None else run.between
             if pair not in kinds:
                 space = space_between(pair[0], pair[1], by_row)
-                kinds[pair] = committee_bounds(space, *pair), reach_of(space)
+                kinds[pair] = committee_bounds(space, pair[0]), reach_of(space)
             self.sides[i] = pair
             edges.append(kinds[pair][0])
             reach.append(kinds[pair][1])
@@ -272,15 +279,16 @@ class GroupPass:
     def _events(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Kind, row and moment of each event, in their order."""
         at_once, cutoff, due = self.options.at_once, self.cutoff, self.due
-        new = np.flatnonzero(self.is_new)
+        new = np.flatnonzero(self.is_new).astype(np.int32)
         moments = np.unique(cutoff[new])
-        issued = np.searchsorted(moments, cutoff[new])
+        issued = np.searchsorted(moments, cutoff[new]).astype(np.int32)
         dropped, when = self._dropped(moments)
         open_ = ~self.settled & ~np.isnan(self.value)
         open_[dropped] = False
-        known = np.flatnonzero(open_)
+        known = np.flatnonzero(open_).astype(np.int32)
         if at_once:
-            heard = np.searchsorted(moments, due[known], side="right") - 1
+            # rows stand in the order of streams and times
+            heard: Any = np.searchsorted(moments, due[known], side="right").astype(np.int32) - 1
         else:
             heard = np.searchsorted(moments, due[known])
             fine = heard < len(moments)
@@ -291,10 +299,10 @@ class GroupPass:
                 np.maximum.at(last, series[new], issued)
                 fine = heard <= last[series[known]]
             known, heard = known[fine], heard[fine]
-        order = np.lexsort((cutoff[known], self.steps[known], due[known], self.stream[known]))
-        known, heard = known[order], heard[order]
+            order = np.lexsort((cutoff[known], self.steps[known], due[known], self.stream[known]))
+            known, heard = known[order], heard[order]
         self.settled[known] = True
-        parts = [
+        parts: list[tuple[int, Any, Any, int]] = [
             (SETTLE, known, heard, OWN_OUTCOME if at_once else OUTCOME),
             (DROP, dropped, when, DROPPED),
             (PREDICT, new, issued, FORECAST),
@@ -305,7 +313,7 @@ class GroupPass:
             left[known] = left[dropped] = False
             left = left[new]
             parts.append((DROP, new[left], issued[left], FORGOTTEN))
-        self.cutoff = self.due = np.empty(0)  # as large as the frame, and not needed any more
+        self.cutoff = self.due = cutoff = due = np.empty(0)  # as large as the frame, and not needed any more
         rank = np.concatenate([(8 * part[2] + part[3]).astype(np.int32) for part in parts])
         order = np.argsort(rank, kind="stable")
         kinds = np.concatenate([np.full(len(rows), kind, dtype=np.int8) for kind, rows, _, _ in parts])
@@ -492,7 +500,7 @@ def check_group(state: GroupState, streams: Mapping[StreamKey, Stream]) -> None:
     rows = np.array([streams[key].committee for key in keys])
     pools = [horizons[horizon] if horizons else 0 for _, horizon in keys]
     nothing = np.zeros((len(names), 2))
-    group = Group(plan, [names[key] for key, _ in keys], pools, pools, rows[:, STREAM_BOUNDS], nothing)
+    group = Group(plan, [names[key] for key, _ in keys], pools, pools, bounds_of(rows), nothing)
     group.stream_rows[...] = rows
     group.series_rows[...] = [each.row for each in state.series.values()]
     for i, row in enumerate(state.pools.values()):

@@ -65,7 +65,6 @@ class StreamOptions:
     remember: int
     clip: bool
     max_pending: int
-    pooled: bool = False
     dated: bool = False  # whether times are those of a calendar
 
 

@@ -12,7 +12,7 @@ from orcast.adapters import reach_of
 from orcast.committee.group import Group, GroupRun
 from orcast.engine import admissible
 from orcast.kernels.records import PREDICT
-from orcast.panel.groups import PRESUMED, SEASONS, STREAM_BOUNDS, plan_of
+from orcast.panel.groups import PRESUMED, SEASONS, bounds_of, plan_of
 from orcast.spaces import OrderedSpace
 
 Array = NDArray[np.float64]
@@ -56,7 +56,7 @@ def run_alone(
     plan = plan_of(False, True)
     lags = np.zeros((1, 2))
     lags[0, : len(seasons)] = seasons
-    edges = np.array([bounds]) if state is None else state.stream[None, STREAM_BOUNDS]
+    edges = np.array([bounds]) if state is None else bounds_of(state.stream[None])
     group = Group(plan, [0], [0], [0], edges, lags)
     old = 0 if state is None else len(state.memos)
     if state is not None:

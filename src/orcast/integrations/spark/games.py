@@ -170,7 +170,7 @@ def _resumed(
     else:
         experts = runner.experts(new, none, none)
     issued = 0 if game is None else game.before().rounds
-    bounds = committee_bounds(space, float(new.low[0]), float(new.high[0])) if len(new.low) else (space.low, space.high)
+    bounds = committee_bounds(space, float(new.low[0])) if len(new.low) else (space.low, space.high)
     priors, committee = run_alone(
         committee, space, bounds, values, experts, events, issued=issued, seasons=seasons, **more
     )
