@@ -203,7 +203,7 @@ class Rounds(PendingById[PendingRound]):
             return
         with self.pool.lock:
             self.engine.update(record, y, reserved=reserved, late=late)
-            self.pool.outcomes += 1
+            self.pool.add(y)
 
     @property
     def outstanding(self) -> float:

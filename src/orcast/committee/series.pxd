@@ -3,7 +3,7 @@ from libc.math cimport fabs, isnan, sqrt
 from orcast.committee.state cimport EMPTY, NAN, RING, SEASON_COUNT, SERIES_SIZE, SHORT_SEASONS, Plan, Series, as_series
 from orcast.kernels.rows cimport cut, int64_t
 
-cdef double KEPT, LEAST, MEAN_RATE, MOST_SIZE
+cdef double KEPT, LEAST, HIGHER, MEAN_RATE, MOST_SIZE
 cdef Py_ssize_t OFTEN
 
 @cython.locals(at=Py_ssize_t)

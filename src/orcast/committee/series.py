@@ -12,6 +12,8 @@ if not cython.compiled:
 
 # Forgetting of autocovariances, the autocorrelation of differences from which on a season is used, and how often.
 KEPT, LEAST, OFTEN = 0.999, 0.2, 20
+# A longer season is used if its autocorrelation is higher by this factor.
+HIGHER = 1.1
 # Smallest rate of the running mean, and the largest distance from it, or step, that counts, in usual ones.
 MEAN_RATE, MOST_SIZE = 0.01, 10.0
 
@@ -70,7 +72,8 @@ def best_season(plan, series, cov, first, last):
     found = 0.0
     for i in range(first, last):
         if series.outcomes >= 2.0 * plan.seasons[i] + 20.0 and cov[i] > best:
-            best = cov[i]
+            # a multiple of a season has about its autocorrelation
+            best = HIGHER * cov[i]
             found = float(plan.seasons[i])
     return found
 
