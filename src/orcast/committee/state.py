@@ -67,7 +67,7 @@ CONSTANTS = {
     "pool_share": 0.5,
     "pooled": 3.0,
     "own": 0.3,
-    "offset": 0.05,
+    "offset": 0.04,
     "offset_pool": 0.35,
     "offset_half": 50.0,
     "offset_shift": 0.3,
