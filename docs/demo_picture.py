@@ -26,8 +26,8 @@ def main() -> None:
     widths = [np.mean(q[:, 94] - q[:, 4]) for q in (before, after)]
 
     figure = plt.figure(figsize=(10.0, 7.2), layout="constrained")
-    top, bottom = np.ravel(figure.subfigures(2, 1, height_ratios=(1.2, 1.0)))
-    fan, (pit, bound) = top.subplots(), bottom.subplots(1, 2)
+    axes = figure.subplot_mosaic("AA;BC")
+    fan, pit, bound = (axes[name] for name in "ABC")
     last, last_y = rounds[-SHOWN:], y[-SHOWN:]
     for low, high, alpha in ((4, 94, 0.2), (24, 74, 0.4)):
         ends = after[-SHOWN:, low], after[-SHOWN:, high]
@@ -39,7 +39,7 @@ def main() -> None:
     title = f"{TITLES[NAME]}: {held}, at {widths[1] / widths[0]:.0%} of the width"
     fan.set_title(title, loc="left", fontsize=11)
     fan.set(xlabel="round", ylabel="%", xlim=(last[0], last[-1]))
-    top.legend(loc="outside lower center", ncols=3, frameon=False)
+    figure.legend(*fan.get_legend_handles_labels(), loc="outside upper center", ncols=5, frameon=False, fontsize=9)
 
     for side, color, name in (("before", BASE, "base forecast"), ("after", OURS, "recalibrated")):
         found = facts.pit(evidence, side)
@@ -65,8 +65,8 @@ def main() -> None:
     bound.set_title("Miscalibration and its bound", loc="left", fontsize=11)
     bound.set(xlabel="round")
     bound.legend(frameon=False)
-    for axes in (fan, pit, bound):
-        axes.spines[["top", "right"]].set_visible(False)
+    for each in (fan, pit, bound):
+        each.spines[["top", "right"]].set_visible(False)
     figure.savefig(Path(__file__).parent / "images" / "demo.png", dpi=150)
 
 
