@@ -242,7 +242,7 @@ def state_of(game: Forecaster, owner: str) -> tuple[Header, Arrays]:
             "outside": game.outside,
             "max_pending": game.max_pending,
             "crossing_reported": game.crossing_reported,
-            "pooled": game.pool is not None,
+            "pooled": game.pool and game.pool.told(),
             "randomised": game.randomised,
             "seasons": list(game.seasons),
             "rounds": rounds,
@@ -290,7 +290,7 @@ def game_from(
         )
         game.begin(tuple(experts), header["sizes"])
         game.engine.restore(inside(arrays, "memory/"))
-        if pool is not None and not pool.has_told(game.engine):
+        if pool is not None and not pool.follows(*header["pooled"]):
             raise ValueError(f"expected pool= with the pool that the game was in, or a later state of it, got {pool!r}")
         game.rounds.from_plain(header["rounds"], inside(arrays, "pending/"))
         game.crossing_reported = bool(header["crossing_reported"])

@@ -44,7 +44,7 @@ class Pool(Locked):
 
     def __init__(self) -> None:
         self.lock = GameLock()
-        self.outcomes = 0
+        self.outcomes, self.total = 0, 0.0
         self._levels: Array = np.empty(0)
         self.rows: Array = np.empty((0, 0))
 
@@ -73,25 +73,34 @@ class Pool(Locked):
             raise ValueError(f"expected {len(self.rows)} experts, as others of the pool have, got {experts}")
         engine.join(self.rows)
 
-    def has_told(self, engine: Any) -> bool:
-        """Whether a recalibrator may have been in this pool: it has at least its outcomes."""
-        return bool(self.outcomes >= engine.ledger.rounds)
+    def add(self, y: float) -> None:
+        """Count an outcome."""
+        self.outcomes, self.total = self.outcomes + 1, self.total + y
 
     @locked
-    def snapshot(self) -> tuple[int, Array]:
+    def told(self) -> list[float]:
+        """Number and sum of the outcomes so far, which are saved with a recalibrator."""
+        return [self.outcomes, self.total]
+
+    def follows(self, outcomes: float, total: float) -> bool:
+        """Whether it may be the pool that had these outcomes, or a later state of it."""
+        return self.outcomes > outcomes or (self.outcomes == outcomes and self.total == total)
+
+    @locked
+    def snapshot(self) -> tuple[int, float, Array]:
         """State as it is."""
-        return self.outcomes, self.rows.copy()
+        return self.outcomes, self.total, self.rows.copy()
 
     @locked
-    def restore(self, was: tuple[int, Array]) -> None:
+    def restore(self, was: tuple[int, float, Array]) -> None:
         """Set the state as it was."""
-        self.outcomes, self.rows[...] = was
+        self.outcomes, self.total, self.rows[...] = was
 
     # --- files
     @locked
     def arrays(self) -> dict[str, Array]:
         """All numbers by name."""
-        return {"levels": self._levels, "rows": self.rows.copy(), "outcomes": np.array([float(self.outcomes)])}
+        return {"levels": self._levels, "rows": self.rows.copy(), "outcomes": np.array(self.told())}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, Array]) -> Pool:
@@ -104,12 +113,14 @@ class Pool(Locked):
         width = plan_for(levels, normal_scores(levels), pooled=True).pool_size if len(levels) else 0
         if rows.dtype != np.float64 or rows.ndim != 2 or rows.shape[1] != width or len(rows) > 1000:
             raise ValueError("the numbers of a pool have another shape")
-        if outcomes.shape != (1,) or not (0.0 <= outcomes[0] <= 1e15 and outcomes[0] == int(outcomes[0])):
+        fits = outcomes.shape == (2,) and 0.0 <= outcomes[0] <= 1e15 and outcomes[0] == int(outcomes[0])
+        if not (fits and abs(outcomes[1]) <= 1e150):
             raise ValueError("the number of outcomes of a pool is no number")
         admissible.check_columns("pool", rows[:, : len(POOL)], admissible.POOL)
         if not (np.abs(rows) <= 1e150).all():
             raise ValueError("a number of a pool is not finite")
-        self._levels, self.rows, self.outcomes = levels, rows.copy(), int(outcomes[0])
+        self._levels, self.rows = levels, rows.copy()
+        self.outcomes, self.total = int(outcomes[0]), float(outcomes[1])
         return self
 
     def save(self, path: str | os.PathLike[str]) -> None:

@@ -5,14 +5,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
+from orcast.kernels.evidence import beyond_chance_arrays, learn_ledger_arrays
+from orcast.kernels.pool_state import SPREAD_NUMBERS
+from orcast.kernels.pooling import add_game
 from scipy.stats import norm, poisson
 
 import orcast as oc
 from helpers import Vector
 from orcast.kernels import spread
-from orcast.kernels.evidence import beyond_chance_arrays, learn_ledger_arrays
-from orcast.kernels.pool_state import SPREAD_NUMBERS
-from orcast.kernels.pooling import add_game
 
 LEVELS = np.arange(1, 100) / 100
 SCORES = norm.ppf(LEVELS)

@@ -44,6 +44,7 @@ cdef void predict_experts(
     Plan plan, Group group, double *experts, double time, double *memo, double *out, Workspace w
 ) noexcept nogil
 cdef void mix_experts(Plan plan, Group group, double *memo, double *out, Workspace w) noexcept nogil
+cdef void leave_out_missing(Plan plan, Group group, double *memo, double *weights) noexcept nogil
 cdef void update_experts(Plan plan, Group group, double *memo, double y, double late, Workspace w) noexcept nogil
 cdef void learn_mixing(Plan plan, Group group, double *memo, double y, Workspace w) noexcept nogil
 cpdef tuple predict(Group group, object experts, double time)
