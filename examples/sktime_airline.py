@@ -3,7 +3,7 @@
     python examples/sktime_airline.py [--quick]
 
 A seasonal naive forecaster takes the same month of the year before, and knows nothing of growth: its own bands miss
-most of what comes.  Wrapped, it is replayed on the first years, and then corrected with each month that comes.
+most outcomes.  The wrapper runs it on the first years, and then corrects it with each month.
 """
 
 import argparse

@@ -11,23 +11,14 @@ import math
 
 # Losses are discounted by this, a round.
 LOSS_DISCOUNT = 0.998
-# The rate of exponential weights on discounted losses in units of the expert's usual one.
-WEIGHT_RATE = 2.0
-# What was learnt has these odds against the expert before there is evidence, times exp(EVIDENCE_RATE) for each standard
-# error of its gain, which is discounted by this, a round.
-EVIDENCE_ODDS, EVIDENCE_RATE, EVIDENCE_DISCOUNT = 0.3, 1.25, 0.998
-# With n outcomes outstanding, what was learnt has prior odds (1 + n)^-DELAY_ODDS against the expert.
-DELAY_ODDS = 0.5
 # An expert's own expectation counts as this many observations of its loss.
 OWN_EXPECTATION_WEIGHT = 5.0
-# The largest change of a log mass by a learner, and by a warm start.
+# The largest change of a log mass by a warm start.
 MAX_TILT = 6.0
 # The standard deviation of a Gaussian whose mean absolute value is 1: see `orcast.residuals`.
 PER_ABSOLUTE = math.sqrt(math.pi / 2.0)
 
-# Initial covariances of the learners of location and spread.
-LOCATION_START, SPREAD_START = 0.05, 0.02
-# The longest season that is searched for, in outcomes, and the shortest.
+# Length of the rings of outcomes, which bounds the longest season, and the shortest season, in steps.
 LONGEST_SEASON, SHORTEST_SEASON = 368, 4
 # Mass of a tail cell over that of its inner neighbour.
 TAIL_FALL = 0.6

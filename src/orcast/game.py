@@ -96,8 +96,8 @@ class Forecaster:
 
     plus what is left of the credit; about B / (2 memory) in the long run.
 
-    `seasons` are one or two seasons of the errors in rounds, such as (24, 168) for hourly forecasts; others are found
-    as outcomes come. With `randomised` (a seed or a generator) the quantiles are those of `Forecast.randomised`, and
+    `seasons` are one or two seasons in rounds, such as (24, 168) for hourly forecasts; without it they are found as
+    outcomes come. With `randomised` (a seed or a generator) the quantiles are those of `Forecast.randomised`, and
     `guarantee.counted` has a bound on the empirical indicators, for outcomes chosen without the random draw.
 
     >>> import orcast as oc
@@ -193,7 +193,7 @@ class Forecaster:
 
     @property
     def engine(self) -> Engine:
-        """What plays the rounds: the ledger and the learners."""
+        """Engine of the rounds: the ledger and the committee."""
         return self.rounds.engine
 
     @property
@@ -564,8 +564,8 @@ class Forecaster:
         """Continue from a file, bit for bit on the same kind of machine; refuses what it cannot read, in one sentence.
 
         Functions are not saved: a payoff, space or oracle that has them is given again, and must be configured as the
-        saved one was.  A game that was in a pool is given it again, as it was or later; one that has heard fewer
-        outcomes is refused, and another that has heard more counts as the same.
+        saved one was.  A recalibrator of a pool needs the pool again, as it was or later; a pool with fewer outcomes
+        than the recalibrator is refused.
         """
         from orcast import persistence
 

@@ -36,7 +36,7 @@ COUNTED, MASS = Range(0.0, 1e150), Range(0.0, 1.0 + 1e-6)
 SMALL, UNIT, FLAG, TILT = Range(-1e6, 1e6), Range(-1.0, 1.0), Range(0.0, 1.0), Range(-MAX_TILT, MAX_TILT)
 SQUARES = Range(0.0, 1e250)
 VALUES = Range(-1e120, 1e120)
-# Rounding of masses that were added up, of matrices that learners keep, of budgets, and of counts.
+# Rounding of masses that were added up, of matrices that members keep, of budgets, and of counts.
 MASS_ROUNDING, MATRIX_ROUNDING, BUDGET_ROUNDING, ROUNDING = 1e-6, 1e-6, 1e-6, 1e-9
 BUDGET = int(GroupAccount.BUDGET)
 
@@ -193,7 +193,7 @@ def check_certificate(certificate: Array, ledger: Ledger) -> None:
 
 
 def check_matrices(name: str, matrices: Array) -> None:
-    """Refuse matrices that are not symmetric and positive semidefinite but for rounding: learners divide by them."""
+    """Refuse matrices that are not symmetric and positive semidefinite but for rounding: members divide by them."""
     if not matrices.size:
         return
     flipped = np.swapaxes(matrices, -1, -2)
@@ -329,7 +329,7 @@ def check_memos(plan: Any, memos: Array) -> None:
 
 
 def check_axes(cov: Array) -> None:
-    """Refuse what the learners of an axis would divide by, for the last error that they may meet."""
+    """Refuse covariances that the members of an axis cannot divide by, for any last error."""
     for last in (-6.0, 0.0, 6.0):
         x = np.array([1.0, last])
         if not (np.einsum("i,...ij,j->...", x, cov, x) >= -0.9).all():

@@ -36,7 +36,7 @@ NO_LEARNING = Learning()
 
 
 class Engine(Protocol):
-    """A ledger and its learners, which play rounds; a record is what a round must remember until its outcome comes."""
+    """A ledger and a committee, which run rounds; a record is what a round keeps until its outcome comes."""
 
     bound_payoff: BoundPayoff
 

@@ -1,4 +1,4 @@
-"""Round on a finite space: the prior of the learners, the forecast that the ledger allows, and its outcome.
+"""Round on a finite space: the prior of the committee, the forecast that the ledger allows, and its outcome.
 
 The core of the payoff is, in this order: hats of the forecast and hats of the expert (for each vertex all events), the
 bias of the event 1, the Brier score of each expert.
@@ -172,7 +172,7 @@ def learn_rivals(rules, rivals, round, y):
 
 
 def update(rules, state, round, reserved, y, w):
-    """Settle an outcome in cell y and update the learners."""
+    """Settle an outcome in cell y and update the committee."""
     m = mark(w)
     coordinates = take(w, rules.payoff_size)
     payoff(rules, round, y, coordinates)
@@ -260,7 +260,7 @@ def predict_probability(state, probability, pending, reserved, context):
 
 
 def update_finite(state, round, reserved, y):
-    """Settle an outcome in cell y and update the learners."""
+    """Settle an outcome in cell y and update the committee."""
     check_cell(round, y)
     if round.rules.round_size != state.rules.round_size:
         raise ValueError("expected a round of the same rules, got another")

@@ -54,7 +54,7 @@ class FiniteRules:
 
     Options: `events` are the last ones of the cells; `hats` and `expert_hats` the vertices for each event (0: none);
     the Brier score is `brier` times |p - e_y|^2; `rivals` counts the experts; `two_cells` is 1 if the forecast is
-    found as a root; `members` has a row of options for each member; `moved` is the number of learners that move an
+    found as a root; `members` has a row of options for each member; `moved` is the number of members that move an
     expert along the axes of the space. Of each expert there are `rows` masses: its own, moved ones, members.
     """
 

@@ -1,6 +1,6 @@
-"""Learners of an expert's bias and spread on a circle or in a box, axis by axis.
+"""Members that correct an expert's bias and spread on a circle or in a box, axis by axis.
 
-On each axis let m and s be the mean and the spread of the expert's marginal.  A learner predicts the mean a and the
+On each axis let m and s be the mean and the spread of the expert's marginal.  A member predicts the mean a and the
 spread b of z = (y - m) / s from the last z, by recursive least squares and a running variance, and moves the mass
 of every cell to m + a s + b (cell - m): a shift (on a circle a rotation) and a stretch, spread over the cells it falls
 on.  They are members of the committee (kernels/finite_members.py).
@@ -18,7 +18,7 @@ from orcast.spaces import Box, Circle, Space
 
 Array = NDArray[np.float64]
 
-# What each learner keeps of the past, and how sure it is at first that the expert is right.
+# Forgetting of each member, and prior observations that the expert is right.
 DISCOUNTS = (0.99, 0.998)
 START_LOCATION, START_SPREAD = 0.05, 20.0
 MOST_SHIFT, LEAST_STRETCH, MOST_STRETCH, MOST_SCORE = 6.0, 0.3, 8.0, 6.0
@@ -26,11 +26,11 @@ FLOOR = 1e-4
 
 
 class AxisMemory(NamedTuple):
-    """State of the learners of all experts."""
+    """State of the members of all experts."""
 
-    location: Array  # expert x learner x axis x (bias, last error)
+    location: Array  # expert x member x axis x (bias, last error)
     location_cov: Array
-    spread: Array  # running variance, expert x learner x axis
+    spread: Array  # running variance, expert x member x axis
     last: Array  # the last z of each expert and axis
     seen: Array  # sum of the weights of the outcomes, of each expert
 
@@ -43,7 +43,7 @@ def axes_of(space: Space) -> int:
 
 
 def new_memory(axes: int, experts: int) -> AxisMemory:
-    """Learners without data, which repeat the expert."""
+    """Members without data, which repeat the expert."""
     shape = experts, len(DISCOUNTS), axes
     return AxisMemory(
         np.zeros((*shape, 2)),
@@ -123,7 +123,7 @@ def transfer(space: Space, axis: int, mean: float, shift: float, stretch: float)
 
 
 def shift_and_stretch(memory: AxisMemory, e: int, learner: int, axis: int) -> tuple[float, float]:
-    """Shift and stretch of a learner of expert e, in units of the expert's spread."""
+    """Shift and scale factor of a member of expert e, in units of the expert's spread."""
     bias, echo = memory.location[e, learner, axis]
     shift = float(bias + echo * memory.last[e, axis])
     stretch = math.sqrt(float(memory.spread[e, learner, axis]))
@@ -131,7 +131,7 @@ def shift_and_stretch(memory: AxisMemory, e: int, learner: int, axis: int) -> tu
 
 
 def corrected(space: Space, memory: AxisMemory, e: int, expert: Array) -> Array:
-    """Masses of expert e as each learner moves them, a row each."""
+    """Masses of expert e as each member moves them, a row each."""
     out = np.empty((len(DISCOUNTS), expert.size))
     frames = [frame(space, expert, axis) for axis in range(memory.last.shape[1])]
     for learner in range(len(DISCOUNTS)):
@@ -145,7 +145,7 @@ def corrected(space: Space, memory: AxisMemory, e: int, expert: Array) -> Array:
 
 
 def learn(space: Space, memory: AxisMemory, e: int, expert: Array, y: Array, pending: float) -> None:
-    """Update the learners of expert e with an outcome."""
+    """Update the members of expert e with an outcome."""
     weight = 1.0 / math.sqrt(1.0 + pending)
     memory.seen[e] += weight
     for axis in range(memory.last.shape[1]):

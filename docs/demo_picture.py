@@ -1,0 +1,74 @@
+"""Draw the picture of the README from the first run of the demo: `python docs/demo_picture.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from orcast import datasets
+from orcast import evidence as facts
+from orcast.demo import ROUNDS, TITLES, run
+
+NAME, SHOWN = "humidity", 150
+BASE, OURS = "#d55e00", "#0072b2"
+
+
+def main() -> None:
+    """Write docs/images/demo.png."""
+    evidence, _ = run(datasets.stream(datasets.load(NAME), "naive"), rounds=ROUNDS, name=NAME)
+    assert evidence.after is not None
+    assert evidence.promised is not None
+    assert evidence.miscalibration is not None
+    before, after, y, rounds = evidence.before, evidence.after, evidence.y, np.arange(1, evidence.rows + 1)
+    shares = [np.mean((q[:, 4] <= y) & (y <= q[:, 94])) for q in (before, after)]
+    widths = [np.mean(q[:, 94] - q[:, 4]) for q in (before, after)]
+
+    figure = plt.figure(figsize=(10.0, 7.2), layout="constrained")
+    axes = figure.subplot_mosaic("AA;BC")
+    fan, pit, bound = (axes[name] for name in "ABC")
+    last, last_y = rounds[-SHOWN:], y[-SHOWN:]
+    for low, high, alpha in ((4, 94, 0.2), (24, 74, 0.4)):
+        ends = after[-SHOWN:, low], after[-SHOWN:, high]
+        fan.fill_between(last, *ends, color=OURS, alpha=alpha, lw=0, label=f"{high - low}% interval, recalibrated")
+    fan.plot(last, after[-SHOWN:, 49], color=OURS, label="median, recalibrated")
+    fan.plot(last, before[-SHOWN:, [4, 94]], color=BASE, ls="--", lw=1.2, label=["90% interval, base forecast", None])
+    fan.plot(last, last_y, ".", color="black", ms=4, label="outcome")
+    held = f"90% interval holds {shares[0]:.0%} before, {shares[1]:.0%} after"
+    title = f"{TITLES[NAME]}: {held}, at {widths[1] / widths[0]:.0%} of the width"
+    fan.set_title(title, loc="left", fontsize=11)
+    fan.set(xlabel="round", ylabel="%", xlim=(last[0], last[-1]))
+    figure.legend(*fan.get_legend_handles_labels(), loc="outside upper center", ncols=5, frameon=False, fontsize=9)
+
+    for side, color, name in (("before", BASE, "base forecast"), ("after", OURS, "recalibrated")):
+        found = facts.pit(evidence, side)
+        pit.stairs(
+            found.density,
+            found.edges,
+            color=color,
+            lw=2,
+            ls="--" if side == "before" else "-",
+            label=name,
+            baseline=None,
+        )
+    size = np.diff(found.edges)
+    pit.stairs(
+        found.high / size, found.edges, baseline=found.low / size, fill=True, color="0.9", zorder=0, label="by chance"
+    )
+    pit.set_title("PIT histogram", loc="left", fontsize=11)
+    pit.set(xlabel="level at which the outcome fell", ylabel="density", xlim=(0, 1), ylim=(0, None))
+    pit.legend(frameon=False)
+
+    bound.loglog(rounds, evidence.promised, color="black", ls="--", label="bound")
+    bound.loglog(rounds, evidence.miscalibration, color=OURS, label="recalibrated")
+    bound.set_title("Miscalibration and its bound", loc="left", fontsize=11)
+    bound.set(xlabel="round")
+    bound.legend(frameon=False)
+    for each in (fan, pit, bound):
+        each.spines[["top", "right"]].set_visible(False)
+    figure.savefig(Path(__file__).parent / "images" / "demo.png", dpi=150)
+
+
+if __name__ == "__main__":
+    main()
