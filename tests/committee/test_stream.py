@@ -1,0 +1,108 @@
+"""The whole committee against its definition in numpy, and properties of its information."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from runs import LEVELS, SCORES, alone, panel, run, run_panel
+from twin import Experts, Pool, Series, Stream
+
+
+ROUNDS = 220
+
+
+def assert_close(found: Any, expected: Any) -> None:
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+def data(name: str) -> tuple[Any, Any, float]:
+    """Base quantiles (rounds, experts, levels), outcomes, and the lower bound."""
+    rng = np.random.default_rng(1)
+    t = np.arange(ROUNDS)
+    level = 30.0 + np.cumsum(rng.normal(0, 0.5, ROUNDS))
+    y = level + 4.0 * np.sin(2 * np.pi * t / 7) * ("season" in name) + rng.standard_t(4, ROUNDS)
+    base = (level - 1.0 + 0.5 * rng.normal(size=ROUNDS))[:, None] + 0.6 * SCORES
+    if "half line" in name:
+        return np.maximum(base - 28.0, 0.0)[:, None, :], np.maximum(y - 28.0, 0.0), 0.0
+    experts = base[:, None, :]
+    if "experts" in name:
+        other = level[:, None] + 2.0 + 1.5 * SCORES
+        other[rng.random(ROUNDS) < 0.3] = np.nan
+        third = level[:, None] + 1.5 * SCORES
+        third[:20] = np.nan
+        experts = np.stack([base, other, third], axis=1)
+    return experts, y, -np.inf
+
+
+@pytest.mark.parametrize(
+    "name", ["plain", "late", "out of order", "half line", "season", "season late", "experts", "experts out of order"]
+)
+def test_stream_matches_its_definition(name: str) -> None:
+    base, y, low = data(name)
+    late = np.full(ROUNDS, 4 if "late" in name else 0)
+    if "out of order" in name:
+        late = np.random.default_rng(2).integers(0, 8, ROUNDS)
+    found = run(alone(base.shape[1], low), base, y, late)
+    series = Series((0, 0))
+    streams = [Stream(LEVELS, series, low, np.inf) for _ in range(base.shape[1])]
+    experts, stream, memos = Experts(streams), streams[0], {}
+    for t in range(ROUNDS):
+        if len(streams) > 1:
+            q, memos[t] = experts.predict(t, base[t])
+        else:
+            q, memos[t] = stream.predict(stream.known(t, base[t, 0]), base[t, 0])
+        assert_close(found[t], q)
+        for s in np.flatnonzero(np.arange(ROUNDS) + late == t):
+            (experts if len(streams) > 1 else stream).update(memos.pop(s), y[s], t - s)
+            if len(streams) == 1:
+                series.observe(s, stream.working(y[s]))
+    assert ("season" in name) == (series.seasons[0] == 7)
+
+
+def pooled_data(times: int = 90, count: int = 4) -> tuple[list[tuple[int, int]], Any, Any]:
+    """Streams (series, ahead), base quantiles and outcomes of a pool with a common shock."""
+    rng = np.random.default_rng(3)
+    streams = [(s, h) for s in range(count) for h in (1, 2, 4)]
+    y = 20.0 + np.cumsum(rng.normal(0, 1, (times, 1)) + 0.3 * rng.normal(0, 1, (times, count)), axis=0)
+    base = np.empty((times, len(streams), len(LEVELS)))
+    for i, (s, h) in enumerate(streams):
+        base[:, i] = (y[np.maximum(np.arange(times) - h, 0), s] + 0.7)[:, None] + 0.5 * h**0.5 * SCORES
+    return streams, base, y
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_pool_matches_its_definition(missing: bool) -> None:
+    streams, base, y = pooled_data()
+    events = panel(streams, len(y))
+    if missing:
+        events = [e for e in events if not (e[1] % len(streams) in (4, 5) and e[1] // len(streams) % 7 < 3)]
+    found, _ = run_panel(streams, base, y, seasons=7, events=events)
+    pools = {h: Pool(LEVELS) for h in (1, 2, 4)}
+    series = [Series((7, 0)) for _ in range(y.shape[1])]
+    made = {(s, h): Stream(LEVELS, series[s], -np.inf, np.inf, pools[h]) for s, h in streams}
+    issued: dict[Any, list[float]] = {each: [] for each in made}
+    memos = {}
+    moments = sorted({event[2] for event in events})
+    for moment in moments:
+        rows = [row for kind, row, when in events if when == moment]
+        if moment % 2:
+            for pool in pools.values():
+                pool.close()
+            for row in rows:
+                issued[streams[row % len(streams)]].append(row // len(streams))
+        for row in rows:
+            time, (s, h) = row // len(streams), streams[row % len(streams)]
+            stream, q = made[s, h], base[time, row % len(streams)]
+            if moment % 2 == 0:
+                stream.update(memos[row][0], y[time, s], len(issued[s, h]) - memos[row][1])
+                series[s].observe(time, y[time, s])
+                continue
+
+            def median(h: int, back: int, time: int, s: int = s) -> float:
+                times = issued.get((s, h), [])
+                return base[time, streams.index((s, h)), 9] if times[back : back + 1 or None] == [time] else np.nan
+
+            near = median(h - 1, -1, time - 1), median(h + 1, -1, time + 1), median(h + 1, -2, time)
+            expected, memo = stream.predict(stream.known(time, q, near, None if h == 1 else made[s, 1]), q)
+            memos[row] = memo, len(issued[s, h])
+            assert_close(found[time, row % len(streams)], expected)
