@@ -7,7 +7,6 @@ import pytest
 from runs import LEVELS, SCORES, alone, panel, run, run_panel
 from twin import Experts, Pool, Series, Stream
 
-
 ROUNDS = 220
 
 

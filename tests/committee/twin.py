@@ -193,12 +193,12 @@ class Weights:
         self.prior = np.array(prior)
         self.regret, self.square = np.zeros((2, knots, len(self.prior)))
 
-    def now(self, count: int | None = None) -> Array:
+    def now(self, count: int | None = None, fastest: float = 0.5) -> Array:
         """Weights; of the first `count` members only, if given."""
         prior, r, v = self.prior[:count], self.regret[:, :count], self.square[:, :count]
         if count is not None and count > 1:
             prior = np.append(0.75, 0.25 * prior[1:] / prior[1:].sum())
-        eta = np.minimum(0.5, np.sqrt(np.maximum(-np.log(prior), 0.7) / (v + 1e-9)))
+        eta = np.minimum(fastest, np.sqrt(np.maximum(-np.log(prior), 0.7) / (v + 1e-9)))
         w = np.log(prior) + eta * r - eta**2 * v
         w = np.exp(w - w.max(axis=1, keepdims=True))
         found = np.zeros(self.regret.shape)

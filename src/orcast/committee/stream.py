@@ -256,7 +256,8 @@ def update_stream(plan, row, pool, memo, outcome, late, w):
     error = y - known.median
     stream.scale += max(1.0 / (stream.outcomes + 1.0), SIZE_RATE) * (fabs(error) - stream.scale)
     stream.outcomes += 1.0
-    learn_offsets(plan, row, pool, known, memo, y)
+    if plan.member_count > 1:
+        learn_offsets(plan, row, pool, known, memo, y)
     if not isnan(stream.newest) and known.time < stream.newest:
         ring_put(cut(row, STREAM_SIZE, RING), stream.newest, known.time, error)
     else:
