@@ -207,6 +207,8 @@ class Plan:
         self.members, self.pooled, self.changes = tuple(members), pooled, constants
         self.level_count, self.member_count = len(levels), len(self.members)
         k, count = len(levels), len(self.members)
+        if k < 2:
+            raise ValueError(f"expected at least 2 levels, got {k}")
         knots = np.quantile(levels, np.linspace(0.0, 1.0, min(KNOTS, k)))
         self.knot_count = len(knots)
         at = np.clip(np.searchsorted(knots, levels, side="right") - 1, 0, len(knots) - 2)
