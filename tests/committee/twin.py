@@ -364,6 +364,7 @@ class Experts:
             for s, q, ok in zip(self.streams, experts, there, strict=True)
         ]
         rows = np.array([part[0] if part else np.zeros(len(self.levels)) for part in parts])
+        self.weights.prior[:] = 1 / there.sum()
         w = (hats(self.levels) @ self.weights.now()).T * there[:, None]
         mix = np.sort((w * rows).sum(axis=0) / w.sum(axis=0))
         return mix, (time, parts, rows, mix, there)

@@ -1,5 +1,5 @@
 cimport cython
-from libc.math cimport fabs, isnan
+from libc.math cimport fabs, isnan, log
 from orcast.committee.series cimport observe
 from orcast.committee.spread cimport sort
 from orcast.committee.state cimport (
@@ -19,7 +19,7 @@ cdef int64_t PREDICT, SETTLE
 
 cdef class Group:
     cdef readonly Plan plan
-    cdef readonly object source, whole, stream_rows, series_rows, pool_rows, pooling, mixing, log_prior
+    cdef readonly object source, whole, stream_rows, series_rows, pool_rows, pooling, mixing
     cdef readonly Py_ssize_t stream_count, series_count, pool_count, memo_size
     cdef int64_t *series_of
     cdef int64_t *pool_of
@@ -30,7 +30,6 @@ cdef class Group:
     cdef double *series
     cdef double *pools
     cdef double *mixing_row
-    cdef double *prior_row
     @cython.locals(n=Py_ssize_t)
     cpdef object point(self)
 

@@ -5,8 +5,6 @@ try:
 except ImportError:
     from orcast.kernels import shim as cython
 
-import math
-
 import numpy as np
 
 from orcast.constants import PER_ABSOLUTE
@@ -34,7 +32,7 @@ if not cython.compiled:
         working,
     )
     from orcast.committee.weights import add_regrets, fill_regrets, fill_weights, level_weight
-    from orcast.kernels.pure import fabs, isnan
+    from orcast.kernels.pure import fabs, isnan, log
     from orcast.kernels.rows import (
         copy,
         cut,
@@ -94,7 +92,6 @@ class Group:
         self.pooling = None if pool_rows is None else pool_rows
         several = self.stream_count if self.stream_count > 1 and self.series_count == 1 else 0
         self.mixing = np.zeros(MIXING_SIZE + 2 * plan.knot_count * several)
-        self.log_prior = np.full(max(several, 1), -math.log(max(several, 1)))
         self.memo_size = self.stream_count * plan.memo_size + several * plan.level_count + plan.level_count
         self.point()
         for i in range(self.stream_count):
@@ -113,7 +110,7 @@ class Group:
         # without a pool, any numbers
         rows = self.pool_rows if self.pool_count > 0 else self.stream_rows
         self.pools = numbers_of(rows.reshape(-1))
-        self.mixing_row, self.prior_row = numbers_of(self.mixing), numbers_of(self.log_prior)
+        self.mixing_row = numbers_of(self.mixing)
 
     def arrays(self):
         """All numbers that are carried from round to round, without those of pools that others use too."""
@@ -181,13 +178,19 @@ def predict_experts(plan, group, experts, time, memo, out, w):
 
 
 def mix_experts(plan, group, memo, out, w):
-    """Mean of the corrected experts by level, weighted by their regrets."""
+    """Mean of the corrected experts by level, weighted by their regrets; those that are present share the prior."""
     used = mark(w)
     count = group.stream_count
     k, size = plan.level_count, plan.knot_count * count
-    weights = take(w, size)
+    weights, log_prior = take(w, size), take(w, count)
+    present = 0.0
+    for e in range(count):
+        if not isnan(as_known(cut(memo, e * plan.memo_size, plan.memo_size)).time):
+            present += 1.0
+    for e in range(count):
+        log_prior[e] = -log(max(present, 1.0))
     regret, square = cut(group.mixing_row, MIXING_SIZE, size), cut(group.mixing_row, MIXING_SIZE + size, size)
-    fill_weights(regret, square, group.prior_row, plan.knot_count, count, count, plan.constants.fastest, weights)
+    fill_weights(regret, square, log_prior, plan.knot_count, count, count, plan.constants.fastest, weights)
     corrected, mix = cut(memo, count * plan.memo_size, count * k), cut(memo, count * (plan.memo_size + k), k)
     for i in range(k):
         total = 0.0
