@@ -13,7 +13,7 @@ from orcast.kernels.rows cimport (
     Workspace, copy, cut, cut_whole, int64_t, mark, numbers_of, readable_of, release, take, whole_of, workspace
 )
 
-cdef double NAN, PER_ABSOLUTE
+cdef double NAN, NO_WEIGHT, PER_ABSOLUTE
 cdef Py_ssize_t MIXING_SIZE
 cdef int64_t PREDICT, SETTLE
 
@@ -42,6 +42,7 @@ cdef void close_pools(Plan plan, Group group) noexcept nogil
 cdef void predict_experts(
     Plan plan, Group group, double *experts, double time, double *memo, double *out, Workspace w
 ) noexcept nogil
+@cython.locals(missing=bint)
 cdef void mix_experts(Plan plan, Group group, double *memo, double *out, Workspace w) noexcept nogil
 cdef void update_experts(Plan plan, Group group, double *memo, double y, double late, Workspace w) noexcept nogil
 cdef void learn_mixing(Plan plan, Group group, double *memo, double y, Workspace w) noexcept nogil

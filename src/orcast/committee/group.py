@@ -49,6 +49,8 @@ if not cython.compiled:
 NAN = float("nan")
 # Numbers of the mix of experts before its regrets: outcomes and running loss.
 MIXING_SIZE = 2
+# Logarithm of the prior weight of an expert that is missing.
+NO_WEIGHT = -1e300
 
 
 def neighbours(series, ahead, step):
@@ -185,10 +187,11 @@ def mix_experts(plan, group, memo, out, w):
     weights, log_prior = take(w, size), take(w, count)
     present = 0.0
     for e in range(count):
-        if not isnan(as_known(cut(memo, e * plan.memo_size, plan.memo_size)).time):
-            present += 1.0
+        missing = isnan(as_known(cut(memo, e * plan.memo_size, plan.memo_size)).time)
+        log_prior[e] = NO_WEIGHT if missing else 0.0
+        present += 0.0 if missing else 1.0
     for e in range(count):
-        log_prior[e] = -log(max(present, 1.0))
+        log_prior[e] -= log(max(present, 1.0))
     regret, square = cut(group.mixing_row, MIXING_SIZE, size), cut(group.mixing_row, MIXING_SIZE + size, size)
     fill_weights(regret, square, log_prior, plan.knot_count, count, count, plan.constants.fastest, weights)
     corrected, mix = cut(memo, count * plan.memo_size, count * k), cut(memo, count * (plan.memo_size + k), k)
@@ -196,11 +199,9 @@ def mix_experts(plan, group, memo, out, w):
         total = 0.0
         mix[i] = 0.0
         for e in range(count):
-            if isnan(as_known(cut(memo, e * plan.memo_size, plan.memo_size)).time):
-                continue
             weight = level_weight(plan, weights, count, i, e)
-            total += weight
             if weight > 0.0:
+                total += weight
                 mix[i] += weight / total * (corrected[e * k + i] - mix[i])
     sort(mix, k)
     copy(mix, k, out)
