@@ -7,6 +7,8 @@ import pytest
 from runs import LEVELS, SCORES, alone, panel, run, run_panel
 from twin import Experts, Pool, Series, Stream
 
+from orcast.committee.state import POOL
+
 ROUNDS = 220
 
 
@@ -105,3 +107,51 @@ def test_pool_matches_its_definition(missing: bool) -> None:
             expected, memo = stream.predict(stream.known(time, q, near, None if h == 1 else made[s, 1]), q)
             memos[row] = memo, len(issued[s, h])
             assert_close(found[time, row % len(streams)], expected)
+
+
+@pytest.mark.parametrize("name", ["plain", "late", "out of order", "season late", "experts out of order"])
+def test_forecasts_do_not_depend_on_outcomes_that_are_unknown(name: str) -> None:
+    base, y, low = data(name)
+    late = np.random.default_rng(4).integers(0, 9, ROUNDS) if "out of order" in name else 5 * ("late" in name)
+    first = run(alone(base.shape[1], low), base, y, late)
+    for cut in (0, 17, 120):
+        unknown = np.arange(ROUNDS) + late >= cut
+        second = run(alone(base.shape[1], low), base, np.where(unknown, y * y - 7.0, y), late)
+        assert first[: cut + 1].tobytes() == second[: cut + 1].tobytes()
+        assert not np.allclose(first[cut + 12], second[cut + 12])
+
+
+def test_forecasts_of_a_pool_do_not_depend_on_outcomes_that_are_unknown() -> None:
+    streams, base, y = pooled_data()
+    first, _ = run_panel(streams, base, y)
+    issued = np.arange(len(y))[:, None] - np.array([ahead for _, ahead in streams])
+    for cut in (5, 60):
+        later = (np.arange(len(y)) > cut)[:, None]
+        second, _ = run_panel(streams, base, np.where(later, 50.0 - y, y))
+        assert first[issued <= cut].tobytes() == second[issued <= cut].tobytes()
+        assert (first[issued > cut] != second[issued > cut]).any(axis=1).all()
+
+
+def test_a_common_shock_counts_once() -> None:
+    """Identical series are one observation of all that a pool learns, however many they are."""
+    streams, base, y = pooled_data(80, 1)
+    many = {}
+    for count in (2, 50):
+        copies = [(s, h) for s in range(count) for _, h in streams]
+        _, committee = run_panel(copies, np.tile(base, (1, count, 1)), np.tile(y, (1, count)))
+        # without the sums of the step that is not closed
+        many[count] = committee.pool_rows[:, len(POOL) : committee.plan.pool_sums_at]
+    assert np.abs(many[2]).max() > 1.0
+    assert_close(many[50], many[2])
+
+
+@pytest.mark.parametrize("absent", [0, 1, 2])
+def test_a_missing_expert_costs_nothing(absent: int) -> None:
+    base, y, _ = data("experts")
+    kept = [e for e in range(3) if e != absent]
+    missing = base.copy()
+    missing[:, absent] = np.nan
+    nobody = np.isnan(missing[:, :, 0]).all(axis=1)
+    assert_close(run(alone(3), missing[~nobody], y[~nobody]), run(alone(2), base[~nobody][:, kept], y[~nobody]))
+    alone_base = np.where(np.arange(3)[:, None] == 0, base[:, :1], np.nan)
+    assert run(alone(3), alone_base, y).tobytes() == run(alone(), base[:, :1], y).tobytes()

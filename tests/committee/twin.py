@@ -364,9 +364,10 @@ class Experts:
             for s, q, ok in zip(self.streams, experts, there, strict=True)
         ]
         rows = np.array([part[0] if part else np.zeros(len(self.levels)) for part in parts])
-        self.weights.prior[:] = 1 / there.sum()
-        w = (hats(self.levels) @ self.weights.now()).T * there[:, None]
-        mix = np.sort((w * rows).sum(axis=0) / w.sum(axis=0))
+        self.weights.prior = 1 / np.full(len(there), there.sum())
+        w = self.weights.now() * there
+        w = (hats(self.levels) @ (w / w.sum(axis=1, keepdims=True))).T
+        mix = np.sort((w * rows).sum(axis=0))
         return mix, (time, parts, rows, mix, there)
 
     def update(self, memo: Any, y: float, late: float) -> None:
