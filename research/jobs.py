@@ -42,10 +42,7 @@ class WorkerPool:
     def run(
         self, function: Callable[..., Found], jobs: Mapping[Key, tuple[Any, ...]], label: Callable[[Key], str]
     ) -> dict[Key, Found]:
-        """Call the function with the arguments of each job; return results in the order of the jobs.
-
-        `label` names a job for the progress.
-        """
+        """Call the function with the arguments of each job; `label` names a job for the progress."""
         found: dict[Key, Found] = {}
         for key, one in self._results(function, jobs):
             found[key] = one

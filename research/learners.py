@@ -518,12 +518,6 @@ class Narrowed:
     holds: float = 0.8
     window: int = 150
 
-    @property
-    def package(self) -> str | None:
-        """Package that the expert needs."""
-        found: str | None = getattr(self.expert, "package", None)
-        return found
-
     def __call__(self, task: Task) -> Array:
         """Quantiles; the factor is that of the last known rows of the game."""
         q = np.array(self.expert(task))

@@ -52,7 +52,6 @@ def test_a_new_game_begins_with_what_the_others_learnt() -> None:
 def test_a_forecast_changes_nothing_and_an_outcome_is_counted_once() -> None:
     pool = oc.Pool()
     (game,) = in_pool(1, pool)
-    assert pool.signal.size == 0
     game.predict(oc.Normal(50, 3), id="a")
     game.peek(oc.Normal(50, 3))
     assert pool.outcomes == 0
@@ -70,7 +69,7 @@ def test_a_history_is_played_as_its_rounds_are() -> None:
     rows = steps(12, 1)
     play([one], rows)
     other.replay([row[0] for row in rows])
-    np.testing.assert_array_equal(pools[0].signal, pools[1].signal)
+    np.testing.assert_array_equal(pools[0].rows, pools[1].rows)
     assert one.predict(oc.Normal(50, 3)).mean() == other.predict(oc.Normal(50, 3)).mean()
 
 
@@ -92,7 +91,7 @@ def test_games_and_pools_go_on_from_their_files(tmp_path: Path) -> None:
     loaded = [oc.Recalibrator.load(tmp_path / f"{i}", pool=again) for i in range(2)]
     rows = steps(5, 2, seed=3)
     assert play(games, rows) == play(loaded, rows)
-    np.testing.assert_array_equal(pool.signal, again.signal)
+    np.testing.assert_array_equal(pool.rows, again.rows)
 
 
 def test_a_pool_is_given_again_to_games_that_had_one(tmp_path: Path) -> None:
@@ -110,7 +109,7 @@ def test_a_pool_is_given_again_to_games_that_had_one(tmp_path: Path) -> None:
 def test_a_damaged_pool_is_refused(tmp_path: Path) -> None:
     pool = oc.Pool()
     play(in_pool(2, pool), steps(3, 2))
-    pool._signal = np.full_like(pool._signal, np.nan)
+    pool.rows[:] = np.nan
     pool.save(tmp_path / "pool")
     with pytest.raises(ValueError, match="expected a state that this version can use, got one that it cannot"):
         oc.Pool.load(tmp_path / "pool")

@@ -46,7 +46,7 @@ def test_a_peek_keeps_nothing_and_is_what_would_be_issued() -> None:
     record = rounds.peek(row(6))
     assert everything(rounds) == before
     kept = rounds.issue(row(6), id="b").record
-    assert all((record.arrays()[name] == array).all() for name, array in kept.arrays().items())
+    assert all(np.array_equal(record.arrays()[name], array, equal_nan=True) for name, array in kept.arrays().items())
 
 
 def test_a_peek_that_is_kept_is_a_round_that_was_issued() -> None:
@@ -193,9 +193,9 @@ def test_a_round_is_settled_beside_what_the_others_reserve(monkeypatch: pytest.M
         rounds.issue(row(t), id=t)
     update, told = rounds.engine.update, []
 
-    def listen(record: Any, y: float, *, reserved: float) -> None:
+    def listen(record: Any, y: float, *, reserved: float, late: float) -> None:
         told.append(reserved)
-        update(record, y, reserved=reserved)
+        update(record, y, reserved=reserved, late=late)
 
     monkeypatch.setattr(rounds.engine, "update", listen)
     assert min(each.overdraft for each in rounds.pending.values()) > 0.01

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.signal import lfilter
 from scipy.special import ndtri
 
 from orcast.metrics import LEVELS
@@ -129,9 +130,4 @@ def _autoregression(rng: np.random.Generator, size: int, memory: float) -> Array
     """Autoregression of the first order with variance 1."""
     shocks = rng.standard_normal(size) * np.sqrt(1.0 - memory**2)
     shocks[0] /= np.sqrt(1.0 - memory**2)
-    out = np.empty(size)
-    now = 0.0
-    for i, shock in enumerate(shocks.tolist()):
-        now = memory * now + shock
-        out[i] = now
-    return out
+    return np.asarray(lfilter([1.0], [1.0, -memory], shocks))

@@ -21,7 +21,7 @@ from research.benchmarks import made, speed, yardstick
 from research.benchmarks.lines import Line, Lines, Remark
 from research.comparison.catalogue import hub_stream
 from research.comparison.methods import BASE, METHODS, ORCAST
-from research.comparison.runner import Group, Model, run_stream
+from research.comparison.runner import Model, run_stream
 from research.comparison.scores import gap
 from research.comparison.stream import Array, Stream, Whole
 from research.experiments import data
@@ -184,11 +184,7 @@ def _issued(name: str, stream: Stream) -> Array:
 def own_recalibrators(stream: Stream) -> Array:
     """Quantiles of one recalibrator for each series, without a pool."""
     space = oc.HalfLine(0) if stream.low == 0.0 else oc.Line()
-
-    def start(stream: Stream, group: Group) -> Model:
-        return Model(oc.Recalibrator(space, max_pending=group.rows.size + 1))
-
-    run = run_stream(stream, start)
+    run = run_stream(stream, lambda _, group: Model(oc.Recalibrator(space, max_pending=group.rows.size + 1)))
     assert run is not None
     return run.issued
 

@@ -183,7 +183,8 @@ _TABLE = (
     Method("quantile tracker", f"{_ANGELOPOULOS} (P)", quantity(rivals.ConformalPID, integral=0.0)),
     Method("conformal PID", f"{_ANGELOPOULOS} (PI)", quantity(rivals.ConformalPID)),
     Method("MultiQT", "Ding, Gibbs and Tibshirani 2025", quantity(rivals.MultiQT)),
-    Method("SF-OGD", "Bhatnagar et al. 2023", quantity(rivals.SFOGD)),
+    Method("UP-OCP", "arXiv:2602.03168", quantity(rivals.UPOCP)),
+    Method("COP", "arXiv:2512.07770", quantity(rivals.COP)),
     Method("decaying steps", "Angelopoulos, Barber and Bates 2024", quantity(rivals.DecayingOCP)),
     Method("NexCP", "Barber, Candes, Ramdas and Tibshirani 2023", quantity(rivals.NexCP)),
     Method("AgACI", "Zaffran et al. 2022", quantity(rivals.AgACI)),
@@ -206,8 +207,6 @@ _TABLE = (
     _event("histogram binning", "Zadrozny and Elkan 2001; Foster and Hart 2023", rivals.HistogramBinning),
     _event("isotonic probabilities", "Zadrozny and Elkan 2002", rivals.IsotonicCalibration),
     _event("Venn-Abers", "Vovk and Petej 2014", rivals.VennAbers),
-    _event("gradient equilibrium, events", "Angelopoulos, Jordan and Tibshirani 2025",
-           rivals.EventGradientEquilibrium),
 )  # fmt: skip
 
 METHODS: dict[str, Method] = {method.name: method for method in _TABLE}

@@ -161,7 +161,8 @@ class Recipe:
     @property
     def packages(self) -> set[str]:
         """Packages that the experts need."""
-        return {needs for expert in self.experts.values() if (needs := getattr(expert, "package", None))}
+        inner = (getattr(expert, "expert", expert) for expert in self.experts.values())
+        return {needs for expert in inner if (needs := getattr(expert, "package", None))}
 
 
 # --- series made of others ---

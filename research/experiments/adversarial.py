@@ -5,11 +5,9 @@ ledger S of quantile payoffs is largest, and the outcome is drawn evenly inside 
 
     argmax_k || S + E[1{y <= q_a} - a | y even in cell k] ||,    then this expectation is added to S
 
-No density can win against an adversary that picks a point, and a point mass wins against one that is scored on cells
-alone (docs/theory.md, entry 9). All methods meet the same adversary with three kinds of cells: `cells`, those of the
-forecast that have a width; `even`, 50 even cells, as ORCA has; `points`, cells and point masses of the forecast.
-
-Rivals and the default need a base forecast and get the uniform distribution. `_notes` has the rest.
+All methods meet the same adversary with three kinds of cells: `cells`, those of the forecast that have a width;
+`even`, 50 even cells, as ORCA has; `points`, cells and point masses of the forecast. Rivals and the default need a base
+forecast and get the uniform distribution. `_notes` has the rest.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ import orcast as oc
 from orcast.ledger import CREDIT
 from orcast.metrics import LEVELS, fair_indicators
 from orcast.testing.adversaries import AdversaryCells, CellGreedy, own_cells
-from research.experiments.methods import RATES, Claim, Result, paper_oracle, yes_or_no
+from research.experiments.methods import RATES, Claim, Result, paper_oracle
 from research.jobs import WorkerPool
 from research.output import Row, Table, deviation, mean, styled_figure
 from research.rivals import ACI, CalibratedRegression, ConformalPID, DtACI
@@ -295,7 +293,7 @@ def claims(found: Runs, rounds: int) -> tuple[Claim, ...]:
         (here, met), (bound, _) = (
             _against_rivals(found.traces, adversary, found.orca[rate], rounds) for rate in (found.rate, best)
         )
-        rows.append(Claim("6.2", claim, here, yes_or_no(met), bound))
+        rows.append(Claim("6.2", claim, here, "yes" if met else "no", bound))
     return tuple(rows)
 
 

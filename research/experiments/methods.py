@@ -68,8 +68,3 @@ class Result(Section):
     """Section of the page, and the claims that the experiment tests."""
 
     claims: tuple[Claim, ...] = ()
-
-
-def yes_or_no(met: bool) -> str:
-    """Cell of a table."""
-    return "yes" if met else "no"

@@ -4,11 +4,7 @@
 from the last 24 values. 1,000 one-step-ahead forecasts are recalibrated after 1,000 rounds of warm-up of the expert.
 The paper states neither the warm-up nor the deviation of the normal forecasts, so its experts are not the same.
 
-**ORCA's rate.** The paper states none. Of four rates the one with the lowest QCE in the first half of the rounds, the
-geometric mean over the settings, is taken for all settings. The best rate of each setting is a bound in hindsight.
-
-**Runs.** ORCA has `tried` runs at every rate, from starts that differ by 1e-6, and `runs` at the chosen one. The
-network and the Hoeffding tree depend on a seed: every method has a run on each of `experts` seeds, ORCA in turn.
+**Runs** and ORCA's rate: see `_notes`. The best rate of each setting is a bound in hindsight.
 
 **Measures**, from the quantiles at 0.005, 0.01, ..., 0.995 within the bounds:
 
@@ -17,8 +13,6 @@ network and the Hoeffding tree depend on a seed: every method has a run on each 
     CRPS    twice the pinball loss, averaged over the 100 levels 0.005, 0.015, ..., 0.995 (the midpoint rule)
     SMAPE   of the mean of the forecast, the average of the quantiles at these 100 levels
     holds   share of outcomes between the quantiles at 0.05 and 0.95;  width: mean distance between these two
-
-Outcomes that equal several quantiles count with the expectation under a randomised PIT (`fair_indicators`).
 """
 
 from __future__ import annotations

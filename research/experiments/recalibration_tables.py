@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from research.experiments.methods import EXPERT, LAST, OURS, Claim, yes_or_no
+from research.experiments.methods import EXPERT, LAST, OURS, Claim
 from research.experiments.recalibration import BOUND, ORCA, Chance, Plan, Score, Setting, first_half_qce
 from research.output import Row, Table, deviation, geometric_mean, mean
 
@@ -159,7 +159,7 @@ def claims(settings: Sequence[Setting]) -> tuple[Claim, ...]:
     """Claims of section 6.1, by ORCA at the chosen rate, and as a bound at each setting's best."""
     found, at_best = (_found(settings, {o.name: o.of(method) for o in settings}) for method in (ORCA, BOUND))
     tested = (
-        Claim("6.1", claim, here, yes_or_no(met), best)
+        Claim("6.1", claim, here, "yes" if met else "no", best)
         for claim, (here, met), (best, _) in zip(CLAIMS, found, at_best, strict=True)
     )
     cells = "the same kind of cells for forecaster and adversary matters"

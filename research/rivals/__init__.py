@@ -6,16 +6,26 @@ outcomes; those for several experts take `predict(experts=...)`.  None of them h
 
 from research.rivals.ensembles import EMOS, IDR
 from research.rivals.event_isotonic import IsotonicCalibration, VennAbers
-from research.rivals.events import OPS, TOPS, BetaCalibration, EventGradientEquilibrium, HistogramBinning
+from research.rivals.events import OPS, TOPS, BetaCalibration, HistogramBinning
 from research.rivals.experts import BOA, AgACI, EqualWeights
 from research.rivals.levels import ACI, CalibratedRegression, DtACI
-from research.rivals.offsets import CQR, SFOGD, AcMCP, ConformalPID, DecayingOCP, GradientEquilibrium, MultiQT, NexCP
+from research.rivals.offsets import (
+    COP,
+    CQR,
+    UPOCP,
+    AcMCP,
+    ConformalPID,
+    DecayingOCP,
+    GradientEquilibrium,
+    MultiQT,
+    NexCP,
+)
 from research.rivals.plain import LastOutcome, OutcomeFrequency
 from research.rivals.skaters import Laplace, LaplaceCorrection, LaplacePortfolio
 
 __all__ = [
-    "ACI", "BOA", "CQR", "EMOS", "IDR", "OPS", "SFOGD", "TOPS", "AcMCP", "AgACI", "BetaCalibration",
-    "CalibratedRegression", "ConformalPID", "DecayingOCP", "DtACI", "EqualWeights", "EventGradientEquilibrium",
+    "ACI", "BOA", "COP", "CQR", "EMOS", "IDR", "OPS", "TOPS", "UPOCP", "AcMCP", "AgACI", "BetaCalibration",
+    "CalibratedRegression", "ConformalPID", "DecayingOCP", "DtACI", "EqualWeights",
     "GradientEquilibrium", "HistogramBinning", "IsotonicCalibration", "Laplace", "LaplaceCorrection",
     "LaplacePortfolio", "LastOutcome", "MultiQT", "NexCP", "OutcomeFrequency", "VennAbers",
 ]  # fmt: skip

@@ -189,39 +189,3 @@ def not_negative(weights: Array, inverse: Array) -> Array:
         if (force >= 0.0).all() and (moved[:2] >= 0.0).all():
             break
     return np.asarray(moved)
-
-
-class EventGradientEquilibrium(EventRival):
-    """Shift of the log odds by online gradient steps of constant size (Angelopoulos, Jordan and Tibshirani, 2025).
-
-        p' = 1 / (1 + exp(-(logit(p) + shift))),    shift <- shift - rate (p' - y)
-
-    from 0 on, with p clipped to [0.001, 0.999]; p' - y is the slope of the log loss.  On any sequence, without delay,
-
-        |mean of p' - y over T rounds| = |shift| / (rate T)
-
-    and the shift grows no faster than a logarithm.  This removes the overall bias, not that at single probabilities.
-
-    Reference: "Gradient equilibrium in online learning: theory and applications", arXiv:2501.08330.
-
-    >>> shifted = EventGradientEquilibrium(rate=0.5)
-    >>> p = shifted.predict(0.75); shifted.update(0)
-    >>> shifted.shift
-    -0.375
-    """
-
-    def __init__(self, *, rate: float = 0.05) -> None:
-        super().__init__()
-        self.rate, self.shift = rate, 0.0
-
-    def _read(self, forecast: object) -> float:
-        return _log_odds(super()._read(forecast))
-
-    def _probability(self, odds: float) -> float:
-        return _scaled(odds, 1.0, self.shift)
-
-    def _snapshot(self) -> float:
-        return self.shift
-
-    def _observe(self, odds: float, then: float, y: int) -> None:
-        self.shift -= self.rate * (_scaled(odds, 1.0, then) - y)

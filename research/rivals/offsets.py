@@ -15,12 +15,14 @@ from collections import deque
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import betaln
 
 from orcast.forecasts import Forecast
 from orcast.forecasts.ordered import PERCENTS
 from research.rivals.base import Array, QuantityRival
 
 _ROUNDING = 1e-9  # (n + 1) a this close to an integer is that integer
+_LARGEST_LOG = 600.0  # logarithm of a double, with room for a factor
 
 
 class OffsetRival(QuantityRival):
@@ -210,29 +212,6 @@ class DecayingOCP(ErrorTracker):
         return self.offset + step * error
 
 
-class SFOGD(ErrorTracker):
-    """Scale-free online gradient descent (Bhatnagar, Wang, Xiong and Bai, 2023).
-
-    Steps are divided by the root of the sum of the squared errors e:
-
-        e = a - 1{s <= offset},    offset <- offset + (D / sqrt 3) e / sqrt(sum of e^2 so far, the newest included)
-
-    from 0 on.  D bounds the scores in the paper; here it is, for each level, sqrt 3 times the largest |s| so far, as
-    the authors' code has it from a first part of the data.  The authors' radii stop at 0; offsets have a sign.
-
-    Reference: "Improved online conformal prediction via strongly adaptive online learning", ICML 2023.
-    """
-
-    def __init__(self, low: float, high: float, *, levels: ArrayLike = PERCENTS) -> None:
-        super().__init__(low, high, levels)
-        self._squares, self._scale = np.zeros((2, self.offset.size))
-
-    def _moved(self, scores: Array, error: Array) -> Array:
-        self._squares += error * error
-        self._scale = np.maximum(self._scale, math.sqrt(3.0) * np.abs(scores))
-        return np.asarray(self.offset + self._scale / np.sqrt(3.0 * self._squares) * error)
-
-
 class AcMCP(ConformalPID):
     """Autocorrelated multi-step conformal prediction (Wang and Hyndman, 2024): a conformal PID with a score caster.
 
@@ -285,6 +264,84 @@ class NexCP(ErrorTracker):
         place = np.minimum((reached < share[:, None] - _ROUNDING).sum(axis=1), past.shape[1] - 1)
         each = np.arange(self.levels.size)
         return np.asarray(self._side * past[each, order[each, place]])
+
+
+class COP(ErrorTracker):
+    """Conformal optimistic prediction (Hu, Wu, Xia and Zou, 2025).
+
+    Quantile tracking, then one more step on the estimated distribution of the scores before the next one is known:
+
+        track  <- track + step (a - 1{s <= offset})                                   from 0 on
+        offset <- track + optimism step (a - F(track)),    step = rate range(s)
+
+    F is the empirical distribution of the last `window` scores, and range(s) is theirs too; until there are as many
+    there is no second step.  The authors' code leaves the newest score out and has 0.5 as optimism.
+
+    Reference: "Distribution-informed online conformal prediction", ICLR 2026, arXiv:2512.07770; the constants are from
+    the authors' code.
+    """
+
+    def __init__(
+        self,
+        low: float,
+        high: float,
+        *,
+        levels: ArrayLike = PERCENTS,
+        rate: float = 0.1,
+        optimism: float = 0.5,
+        window: int = 100,
+    ) -> None:
+        super().__init__(low, high, levels)
+        self.rate, self.optimism, self.window = rate, optimism, window
+        self._track = np.zeros_like(self.offset)
+        self._scores = RecentScores(window, self.offset.size)
+
+    def _moved(self, scores: Array, error: Array) -> Array:
+        recent = self._scores.add(scores)
+        step = self.rate * np.ptp(recent, axis=0)
+        self._track = self._track + step * error
+        if len(recent) < self.window:
+            return self._track.copy()
+        below: Array = np.count_nonzero(recent <= self._track, axis=0) / self.window
+        return np.asarray(self._track + self.optimism * step * (self.levels - below))
+
+
+class UPOCP(ErrorTracker):
+    """Online conformal prediction by universal portfolios (Liu, Dobriban and Orabona, 2026); there is no rate.
+
+    The offset is a bet on the errors e = a - 1{s <= offset} with all wealth so far:
+
+        wealth <- wealth + offset e,    offset = wealth (b / (1 - a) - (1 - b) / a),    b in [0, 1]
+
+    b is the share of the wealth in an asset that pays 1 / (1 - a) in rounds with s > offset; the rest is in one that
+    pays 1 / a in the others.  Cover's portfolio has a closed form on these assets: after m misses (s > offset) and k
+    hits, from the prior Beta(u, v) = Beta(1 - a, a) of the share on, which starts with no bet,
+
+        b = (m + u) / (m + k + 1),    wealth = first B(m + u, k + v) / (B(u, v) (1 - a)^m a^k)
+
+    with the beta function B.  `first` is the first |s| above 0 of each level; until then offsets are 0 and rounds are
+    not counted.  With |s| <= B on any sequence |frequency - a| is of order sqrt(log(B t / first) / t).  Late outcomes
+    overlap as bets, and wealth then overshoots; the paper does not treat delays.
+
+    Reference: "Online conformal prediction via universal portfolio algorithms", arXiv:2602.03168, of which only the
+    summary was available: its prior and first wealth may differ.
+    """
+
+    def __init__(self, low: float, high: float, *, levels: ArrayLike = PERCENTS) -> None:
+        super().__init__(low, high, levels)
+        self.misses, self.hits, self.first = np.zeros((3, self.offset.size))
+
+    def _moved(self, scores: Array, error: Array) -> Array:
+        self.first = np.where(self.first > 0.0, self.first, np.abs(scores))
+        self.misses += (error > 0.0) & (self.first > 0.0)
+        self.hits += (error < 0.0) & (self.first > 0.0)
+        a = self.levels
+        u, v = 1.0 - a, a
+        m, k = self.misses + u, self.hits + v
+        log_wealth = betaln(m, k) - betaln(u, v) - self.misses * np.log1p(-a) - self.hits * np.log(a)
+        share = m / (m + k)
+        wealth: Array = self.first * np.exp(np.minimum(log_wealth, _LARGEST_LOG))
+        return np.asarray(wealth * (share / (1.0 - a) - (1.0 - share) / a))
 
 
 class CQR(ErrorTracker):

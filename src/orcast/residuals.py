@@ -1,7 +1,7 @@
 """Residuals: how wide a point forecast is, from the errors known so far.
 
 The one definition of the spread of a point forecast: the wrappers of other libraries use the class, panels play the
-same numbers in a compiled loop (`orcast.kernels.events`).
+same numbers in a compiled loop (`orcast.committee.group`).
 """
 
 from __future__ import annotations

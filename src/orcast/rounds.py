@@ -256,10 +256,14 @@ class Rounds(PendingById[PendingRound]):
         # computed as if that one were gone already, which it is only if nothing is refused
         rest = len(self.pending) - 1
         free = self._reserved_without(self.pending[other])
-        record = self.peek(rows, features, outstanding=min(self.outstanding, float(rest)), reserved=free)
+        # an unnamed round that is replaced at once was none: the new one has its number and its random draw
+        again = other == id and self.pending[other].issued == self.issued
+        outstanding, number = min(self.outstanding, float(rest)), self.issued + (not again)
+        record = self._predict(rows, features, outstanding, free, number)
         if other != id:
             self.warn_dropped(other)
         self._forget(other, self.pending[other])
+        self.issued = number - 1
         return self.keep(record, id=id)
 
     def keep(self, record: Any, *, id: Hashable = None) -> PendingRound:
@@ -300,6 +304,11 @@ class Rounds(PendingById[PendingRound]):
         if id is None:
             self.release_unnamed()
         return self._forget(id, entry)
+
+    def take_back(self, id: Hashable) -> None:
+        """Drop a round that another one replaces; if it is the newest, its number is given again."""
+        if self.drop(id).issued == self.issued:
+            self.issued -= 1
 
     def _forget(self, id: Hashable, entry: PendingRound) -> PendingRound:
         self.reserved = self._reserved_without(entry)

@@ -170,11 +170,6 @@ def test_a_whole_game_is_about_the_same(name: str) -> None:
     fast = oc.Forecaster(SPACE, FAST[name])
     slow = oc.Forecaster(SPACE, FAST[name])
     slow.rounds.engine = dense_engine(oc.Equilibrium(), BoundPayoff(SPACE, FAST[name], ("expert",), None))  # type: ignore[arg-type]
-    options = fast.engine.rules.options
-    slow.engine.prior.engine.rules = slow.engine.prior.engine.rules.replaced(
-        learners=options["learners"], members=options["members"]
-    )
-    slow.engine.prior.engine._start()
     rng = np.random.default_rng(0)
     usual = oc.Equilibrium().temperature
     compared = 0

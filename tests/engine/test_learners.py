@@ -1,6 +1,5 @@
 """What is learnt before the guarantee has its say, and how the branch of equilibria is followed when it folds."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -78,7 +77,8 @@ def test_an_expert_that_is_biased_by_the_hour_is_corrected_by_the_hour() -> None
     perfect = np.tile(oc.Normal(50.0, 3.0).quantile(LEVELS), (y.size, 1))
     late = slice(600, None)
     loss = [float(pinball(q[late], y[late]).mean()) for q in (played, plain, perfect)]
-    assert loss[0] < 1.05 * loss[2] < 1.08 * loss[2] < loss[1], loss
+    # hours that repeat are a season, which the committee finds by itself
+    assert max(loss[:2]) < 1.05 * loss[2], loss
 
 
 def test_a_history_of_several_experts_is_the_loop() -> None:
@@ -157,30 +157,3 @@ def test_rounding_does_not_decide_what_an_outcome_on_an_atom_teaches(several: bo
         played.append(recal.run(**forecasts, outcomes=y, levels=LEVELS))
     assert (y == 100.0).mean() > 0.1
     np.testing.assert_allclose(played[0], played[1], rtol=0.0, atol=1e-6)
-
-
-def test_without_trackers_nothing_follows_the_last_errors(tmp_path: Path) -> None:
-    """A slow bias: the trackers follow it, the shape of the PIT alone learns how wide it is."""
-    rng = np.random.default_rng(0)
-    bias = np.zeros(600)
-    for t in range(1, bias.size):
-        bias[t] = 0.97 * bias[t - 1] + 0.3 * rng.normal()
-    y = bias + rng.normal(0.0, 0.3, bias.size)
-    losses = {}
-    for trackers in (True, False):
-        recal = oc.Recalibrator(oc.Interval(-20, 20), oracle=oc.Committee(trackers=trackers))
-        medians, widths = [], []
-        for value in y:
-            p = recal.predict(oc.Normal(0.0, 0.5))
-            medians.append(p.quantile(0.5))
-            widths.append(np.ptp(p.interval(0.9)))
-            recal.update(value)
-        losses[trackers] = np.abs(y - medians)[100:].mean()
-        if not trackers:
-            assert np.mean(widths[300:]) > 1.5 * np.mean(widths[:20])
-            recal.save(tmp_path / "state.orcast")
-            assert oc.Recalibrator.load(tmp_path / "state.orcast").oracle == oc.Committee(trackers=False)
-    assert losses[True] < 0.7 * losses[False]
-    assert oc.Committee().to_plain() == {"kind": "Committee", "temperature": 8.0, "effort": 12, "trackers": True}
-    with pytest.raises(TypeError, match="expected trackers=True or False, got 1"):
-        oc.Committee(trackers=1)  # type: ignore[arg-type]

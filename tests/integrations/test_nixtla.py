@@ -100,25 +100,6 @@ def test_is_recalibrate_of_both_frames_bit_for_bit() -> None:
     assert not np.allclose(after["SeasonalNaive-lo-80"], f["SeasonalNaive-lo-80"])
 
 
-def test_each_step_is_a_game_of_its_own_bit_for_bit() -> None:
-    cv, f = validated(), predicted()
-    after = recalibrate(f, cv, model="Naive", low=0, high=100, pool=False)
-    columns = [f"Naive{end}" for end in ("-lo-95", "-lo-80", "", "-hi-80", "-hi-95")]
-    levels = [0.025, 0.1, 0.5, 0.9, 0.975]
-    for name in ("north", "south"):
-        for step in range(6):
-            mine = cv[cv["unique_id"] == name]
-            mine = mine[mine.groupby("cutoff").cumcount() == step]
-            recal = oc.Recalibrator(oc.Interval(0, 100), seasons=(4, 28))  # a window every six hours
-            recal.run(mine[columns].to_numpy(), mine["y"], levels=levels)
-            p = recal.predict(
-                dict(zip(levels, f.loc[f["unique_id"] == name, columns].iloc[step].tolist(), strict=True))
-            )
-            found = after.loc[after["unique_id"] == name, columns].iloc[step]
-            np.testing.assert_array_equal(found.to_numpy(float), p.quantile(levels))
-    pd.testing.assert_series_equal(after["SeasonalNaive"], f["SeasonalNaive"])
-
-
 def test_polars_is_the_same() -> None:
     library = pytest.importorskip("statsforecast")
     from statsforecast.models import Naive, SeasonalNaive

@@ -277,7 +277,7 @@ def test_an_outcome_that_is_missing_while_later_ones_come_is_given_up() -> None:
     assert first["M0_orcast_status"].tolist() == ["ok"] * 5 + ["pending"] + ["ok"] * 24
     assert state.pending == 0
     # what comes after that is not used
-    with pytest.warns(UserWarning, match="came after they had been given up, and were not used, in row 5 .run the whole"):
+    with pytest.warns(UserWarning, match="after they had been given up, and were not used, in row 5 .run the whole"):
         again = recalibrate(late, state=state)
     assert again["M0_orcast_status"].tolist() == ["seen"] * 5 + ["given up"] + ["seen"] * 24
 

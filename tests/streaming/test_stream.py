@@ -73,7 +73,7 @@ def test_series_of_a_stream_learn_together_as_games_that_share_a_pool() -> None:
         rain.update(t % 2)
     assert session.pool is not None
     assert session.pool.outcomes == pool.outcomes == 60
-    assert session.pool.signal.tolist() == pool.signal.tolist()
+    assert session.pool.rows.tolist() == pool.rows.tolist()
 
 
 def test_every_form_comes_back_as_it_came() -> None:

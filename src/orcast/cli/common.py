@@ -38,8 +38,8 @@ def say(text: str) -> None:
 def as_options(text: str) -> str:
     """Write the arguments in a message of the library as options of the command.
 
-    >>> as_options("expected y= to name a column, or low=0, got 'y=2' (nowcast=True allows it, outside='clip' clips it)")
-    "expected --y to name a column, or low=0, got 'y=2' (--nowcast allows it, --outside clip clips it)"
+    >>> as_options("expected y= to name a column, or low=0, got 'y=2' (nowcast=True fits it, outside='clip' clips it)")
+    "expected --y to name a column, or low=0, got 'y=2' (--nowcast fits it, --outside clip clips it)"
     """
 
     def model(found: re.Match[str]) -> str:

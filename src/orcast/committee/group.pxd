@@ -1,5 +1,5 @@
 cimport cython
-from libc.math cimport fabs, isnan, log
+from libc.math cimport fabs, isnan
 from orcast.committee.series cimport observe
 from orcast.committee.spread cimport sort
 from orcast.committee.state cimport (
@@ -13,13 +13,13 @@ from orcast.kernels.rows cimport (
     Workspace, copy, cut, cut_whole, int64_t, mark, numbers_of, readable_of, release, take, whole_of, workspace
 )
 
-cdef double NAN, NO_WEIGHT, PER_ABSOLUTE
+cdef double NAN, PER_ABSOLUTE
 cdef Py_ssize_t MIXING_SIZE
 cdef int64_t PREDICT, SETTLE
 
 cdef class Group:
     cdef readonly Plan plan
-    cdef readonly object source, whole, stream_rows, series_rows, pool_rows, pooling, mixing
+    cdef readonly object source, whole, stream_rows, series_rows, pool_rows, pooling, mixing, log_prior
     cdef readonly Py_ssize_t stream_count, series_count, pool_count, memo_size
     cdef int64_t *series_of
     cdef int64_t *pool_of
@@ -30,6 +30,7 @@ cdef class Group:
     cdef double *series
     cdef double *pools
     cdef double *mixing_row
+    cdef double *prior_row
     @cython.locals(n=Py_ssize_t)
     cpdef object point(self)
 
@@ -42,8 +43,8 @@ cdef void close_pools(Plan plan, Group group) noexcept nogil
 cdef void predict_experts(
     Plan plan, Group group, double *experts, double time, double *memo, double *out, Workspace w
 ) noexcept nogil
-@cython.locals(missing=bint)
 cdef void mix_experts(Plan plan, Group group, double *memo, double *out, Workspace w) noexcept nogil
+cdef void leave_out_missing(Plan plan, Group group, double *memo, double *weights) noexcept nogil
 cdef void update_experts(Plan plan, Group group, double *memo, double y, double late, Workspace w) noexcept nogil
 cdef void learn_mixing(Plan plan, Group group, double *memo, double y, Workspace w) noexcept nogil
 cpdef tuple predict(Group group, object experts, double time)

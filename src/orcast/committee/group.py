@@ -32,7 +32,7 @@ if not cython.compiled:
         working,
     )
     from orcast.committee.weights import add_regrets, fill_regrets, fill_weights, level_weight
-    from orcast.kernels.pure import fabs, isnan, log
+    from orcast.kernels.pure import fabs, isnan
     from orcast.kernels.rows import (
         copy,
         cut,
@@ -49,8 +49,6 @@ if not cython.compiled:
 NAN = float("nan")
 # Numbers of the mix of experts before its regrets: outcomes and running loss.
 MIXING_SIZE = 2
-# Logarithm of the prior weight of an expert that is missing.
-NO_WEIGHT = -1e300
 
 
 def neighbours(series, ahead, step):
@@ -94,6 +92,8 @@ class Group:
         self.pooling = None if pool_rows is None else pool_rows
         several = self.stream_count if self.stream_count > 1 and self.series_count == 1 else 0
         self.mixing = np.zeros(MIXING_SIZE + 2 * plan.knot_count * several)
+        # equal weights at first; their number does not change the learning rate
+        self.log_prior = np.zeros(max(several, 1))
         self.memo_size = self.stream_count * plan.memo_size + several * plan.level_count + plan.level_count
         self.point()
         for i in range(self.stream_count):
@@ -112,7 +112,7 @@ class Group:
         # without a pool, any numbers
         rows = self.pool_rows if self.pool_count > 0 else self.stream_rows
         self.pools = numbers_of(rows.reshape(-1))
-        self.mixing_row = numbers_of(self.mixing)
+        self.mixing_row, self.prior_row = numbers_of(self.mixing), numbers_of(self.log_prior)
 
     def arrays(self):
         """All numbers that are carried from round to round, without those of pools that others use too."""
@@ -180,32 +180,39 @@ def predict_experts(plan, group, experts, time, memo, out, w):
 
 
 def mix_experts(plan, group, memo, out, w):
-    """Mean of the corrected experts by level, weighted by their regrets; those that are present share the prior."""
+    """Mean of the corrected experts by level, weighted by their regrets."""
     used = mark(w)
     count = group.stream_count
     k, size = plan.level_count, plan.knot_count * count
-    weights, log_prior = take(w, size), take(w, count)
-    present = 0.0
-    for e in range(count):
-        missing = isnan(as_known(cut(memo, e * plan.memo_size, plan.memo_size)).time)
-        log_prior[e] = NO_WEIGHT if missing else 0.0
-        present += 0.0 if missing else 1.0
-    for e in range(count):
-        log_prior[e] -= log(max(present, 1.0))
+    weights = take(w, size)
     regret, square = cut(group.mixing_row, MIXING_SIZE, size), cut(group.mixing_row, MIXING_SIZE + size, size)
-    fill_weights(regret, square, log_prior, plan.knot_count, count, count, plan.constants.fastest, weights)
+    fill_weights(regret, square, group.prior_row, plan.knot_count, count, count, plan.constants.fastest, weights)
+    leave_out_missing(plan, group, memo, weights)
     corrected, mix = cut(memo, count * plan.memo_size, count * k), cut(memo, count * (plan.memo_size + k), k)
     for i in range(k):
         total = 0.0
         mix[i] = 0.0
         for e in range(count):
             weight = level_weight(plan, weights, count, i, e)
+            total += weight
             if weight > 0.0:
-                total += weight
                 mix[i] += weight / total * (corrected[e * k + i] - mix[i])
     sort(mix, k)
     copy(mix, k, out)
     release(w, used)
+
+
+def leave_out_missing(plan, group, memo, weights):
+    """Give no weight to experts that are missing; the others share it."""
+    count = group.stream_count
+    for j in range(plan.knot_count):
+        total = 0.0
+        for e in range(count):
+            if isnan(as_known(cut(memo, e * plan.memo_size, plan.memo_size)).time):
+                weights[j * count + e] = 0.0
+            total += weights[j * count + e]
+        for e in range(count):
+            weights[j * count + e] /= total
 
 
 def update_experts(plan, group, memo, y, late, w):
@@ -221,7 +228,7 @@ def update_experts(plan, group, memo, y, late, w):
             continue
         time = known.time
         update_stream(plan, stream_row(plan, group, e), pool_row(plan, group, e), own, y, late, w)
-    observe(plan, series_row(plan, group, 0), time, working(as_stream(group.streams).root, y))
+    observe(plan, series_row(plan, group, 0), time, working(as_stream(group.streams), y))
 
 
 def learn_mixing(plan, group, memo, y, w):
@@ -247,7 +254,7 @@ def learn_mixing(plan, group, memo, y, w):
 def predict(group, experts, time):
     """Corrected quantiles of a round and its memo; `experts` has a row for each, nan where one is missing."""
     plan, w = group.plan, workspace()
-    memo, found = np.empty(group.memo_size), np.empty(plan.level_count)
+    memo, found = np.zeros(group.memo_size), np.empty(plan.level_count)
     flat = experts.reshape(-1)
     rows, row, out = readable_of(flat), numbers_of(memo), numbers_of(found)
     with cython.nogil:
@@ -379,7 +386,7 @@ def open_row(plan, group, run, row):
             q[i] = min(max(value, run.reach_[2 * s]), run.reach_[2 * s + 1])
     stream.median_before = stream.median
     stream.target_before = stream.target
-    stream.median = working(stream.root, q[plan.middle])
+    stream.median = working(stream, q[plan.middle])
     stream.target = float(run.time_[row])
 
 
@@ -430,7 +437,7 @@ def settle_row(plan, group, run, row, w):
     memo = cut(run.memos_, run.place_[row] * plan.memo_size, plan.memo_size)
     stream, known = as_stream(stream_row(plan, group, s)), as_known(memo)
     update_stream(plan, stream_row(plan, group, s), pool_row(plan, group, s), memo, y, stream.issued - known.serial, w)
-    observe(plan, series_row(plan, group, s), known.time, working(stream.root, y))
+    observe(plan, series_row(plan, group, s), known.time, working(stream, y))
     if run.has_points:
         stream.error_sum += fabs(y - run.points_[row])
         stream.error_count += 1.0

@@ -1,14 +1,15 @@
 cimport cython
-from libc.math cimport isnan
-from orcast.committee.state cimport NAN, RING, SEASON_COUNT, SERIES_SIZE, SHORT_SEASONS, Plan, Series, as_series
+from libc.math cimport fabs, isnan, sqrt
+from orcast.committee.state cimport EMPTY, NAN, RING, SEASON_COUNT, SERIES_SIZE, SHORT_SEASONS, Plan, Series, as_series
 from orcast.kernels.rows cimport cut, int64_t
 
-cdef double KEPT, LEAST, MEAN_RATE
+cdef double KEPT, LEAST, MEAN_RATE, MOST_SIZE
 cdef Py_ssize_t OFTEN
 
 @cython.locals(at=Py_ssize_t)
 cdef Py_ssize_t slot(double time) noexcept nogil
 cdef double ring_at(double *ring, double newest, double time) noexcept nogil
+cdef double newest_of(Series *series) noexcept nogil
 @cython.locals(gap=Py_ssize_t, i=Py_ssize_t)
 cdef double ring_put(double *ring, double newest, double time, double value) noexcept nogil
 @cython.locals(count=Py_ssize_t)
@@ -22,5 +23,6 @@ cdef void learn_seasons(
 ) noexcept nogil
 @cython.locals(count=Py_ssize_t, back=Py_ssize_t)
 cdef void newest_three(Series *series, double *ring) noexcept nogil
-@cython.locals(late=bint)
+cdef void learn_mean(Series *series, double y) noexcept nogil
+@cython.locals(late=bint, first=bint)
 cdef void observe(Plan plan, double *row, double time, double y) noexcept nogil

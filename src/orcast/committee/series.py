@@ -6,14 +6,14 @@ except ImportError:
     from orcast.kernels import shim as cython
 
 if not cython.compiled:
-    from orcast.committee.state import NAN, RING, SEASON_COUNT, SERIES_SIZE, SHORT_SEASONS, as_series
-    from orcast.kernels.pure import isnan
+    from orcast.committee.state import EMPTY, NAN, RING, SEASON_COUNT, SERIES_SIZE, SHORT_SEASONS, as_series
+    from orcast.kernels.pure import fabs, isnan, sqrt
     from orcast.kernels.rows import cut
 
 # Forgetting of autocovariances, the autocorrelation of differences from which on a season is used, and how often.
 KEPT, LEAST, OFTEN = 0.999, 0.2, 20
-# Smallest rate of the running mean.
-MEAN_RATE = 0.01
+# Smallest rate of the running mean, and the largest distance from it, or step, that counts, in usual ones.
+MEAN_RATE, MOST_SIZE = 0.01, 10.0
 
 
 def slot(time):
@@ -27,18 +27,24 @@ def ring_at(ring, newest, time):
     """Number of a ring at a time; nan where it is unknown."""
     if not (newest - RING < time <= newest):
         return NAN
-    return ring[slot(time)]
+    found = ring[slot(time)]
+    return NAN if found == EMPTY else found
+
+
+def newest_of(series):
+    """Time of the newest outcome; nan before any."""
+    return series.newest if series.outcomes > 0.0 else NAN
 
 
 def ring_put(ring, newest, time, value):
     """Put a number into a ring; returns the newest time."""
     if isnan(newest) or time - newest >= RING:
         for i in range(RING):
-            ring[i] = NAN
+            ring[i] = EMPTY
     elif time > newest:
         gap = int(time - newest)
         for i in range(1, gap):
-            ring[slot(newest + i)] = NAN
+            ring[slot(newest + i)] = EMPTY
     elif time <= newest - RING:
         return newest
     ring[slot(time)] = value
@@ -71,6 +77,10 @@ def best_season(plan, series, cov, first, last):
 
 def learn_seasons(plan, series, cov, ring, time, step):
     """Update the autocovariances of the differences, and now and then the seasons."""
+    if series.outcomes > 2.0:
+        # a step that is far larger than the others would hide them
+        most = MOST_SIZE * sqrt(series.power / min(series.outcomes - 2.0, 1.0 / (1.0 - KEPT)))
+        step = min(max(step, -most), most)
     series.power = KEPT * series.power + step * step
     for i in range(SEASON_COUNT):
         before = ring_at(ring, series.newest, time - plan.seasons[i])
@@ -89,7 +99,6 @@ def learn_seasons(plan, series, cov, ring, time, step):
 def newest_three(series, ring):
     """Find the three newest outcomes again, after one that came late."""
     count = 0
-    series.y_0 = series.y_1 = series.y_2 = NAN
     for back in range(RING):
         y = ring_at(ring, series.newest, series.newest - back)
         if isnan(y):
@@ -104,22 +113,36 @@ def newest_three(series, ring):
         count += 1
 
 
+def learn_mean(series, y):
+    """Update the running mean and size of the outcomes; one that is far away counts as one that is not."""
+    if series.outcomes == 1.0:
+        series.mean = y
+        return
+    rate, far = max(1.0 / series.outcomes, MEAN_RATE), y - series.mean
+    if series.outcomes > 2.0:
+        most = MOST_SIZE * series.size
+        far = min(max(far, -most), most)
+    series.mean += rate * far
+    series.size += max(1.0 / (series.outcomes - 1.0), MEAN_RATE) * (fabs(far) - series.size)
+
+
 def observe(plan, row, time, y):
     """Add the outcome of a time, in the working scale; one that is known already changes nothing."""
     series = as_series(row)
     cov = cut(row, SERIES_SIZE, SEASON_COUNT)
     ring = cut(row, SERIES_SIZE + SEASON_COUNT, RING)
-    if not isnan(ring_at(ring, series.newest, time)) or time <= series.newest - RING:
+    newest = newest_of(series)
+    if not isnan(ring_at(ring, newest, time)) or time <= newest - RING:
         return
-    late = time < series.newest
+    late, first = time < newest, isnan(newest)
     step = y - series.y_0
-    series.newest = ring_put(ring, series.newest, time, y)
+    series.newest = ring_put(ring, newest, time, y)
     series.outcomes += 1.0
-    series.mean += max(1.0 / series.outcomes, MEAN_RATE) * (y - series.mean)
+    learn_mean(series, y)
     if late:
         newest_three(series, ring)
         return
-    if isnan(step):
+    if first:
         series.y_0 = series.y_1 = series.y_2 = y
         return
     series.y_2 = series.y_1

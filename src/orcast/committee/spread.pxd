@@ -4,7 +4,7 @@ from orcast.committee.state cimport Constants, Known, Plan
 from orcast.committee.regression cimport dot, feature, solve_positive
 from orcast.kernels.rows cimport Workspace, cut, mark, release, take
 
-cdef double SLOW_RATE, FAST_RATE, LOG_SIZE, MOST_LOG, MOST_RATIO, SHAPE_START, SHAPE_MEMORY, LEVEL_SHARE
+cdef double SLOW_RATE, FAST_RATE, LOG_SIZE, MOST_LOG, MOST_RATIO, SHAPE_START, SHAPE_MEMORY, LEVEL_SHARE, MOST_SIZE
 cdef Py_ssize_t WIDTH, EQUATION_SIZE, OWN_SIZE, SHARED_SIZE, MEMO_SIZE
 cdef Py_ssize_t SLOW, FAST, COUNT, EQUATIONS, STEPS, NEW, POOLED, SUMS
 

@@ -18,6 +18,8 @@ if not cython.compiled:
     from orcast.kernels.rows import cut, mark, release, take
 
 SLOW_RATE, FAST_RATE = 0.01, 0.08
+# An error enters as at most this many times the spread.
+MOST_SIZE = 20.0
 # Mean of log |z| of a standard normal, relative to log of its mean size.
 LOG_SIZE = 0.35
 MOST_LOG, MOST_RATIO = 4.0, 3.0
@@ -127,10 +129,10 @@ def learn_spread(plan, known, error, state, shared, memo):
     sort(shape, k)
     for i in range(k):
         shape[i] -= plan.shape[i]
-    a = fabs(error)
+    a = min(fabs(error), MOST_SIZE * size)
     state[FAST] += max(1.0 / (count + 1.0), FAST_RATE) * (a - state[FAST])
     state[SLOW] += max(1.0 / (count + 1.0), SLOW_RATE) * (a - state[SLOW])
-    z = log(min(max(a, 0.05 * size), 20.0 * size) / known.spread) + LOG_SIZE
+    z = log(max(a, 0.05 * size) / known.spread) + LOG_SIZE
     x = cut(memo, 1, WIDTH)
     add_equation(cut(state, EQUATIONS, EQUATION_SIZE), plan.constants.spread_forget, x, z)
     if plan.pooled:

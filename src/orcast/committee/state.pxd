@@ -1,7 +1,7 @@
 cimport cython
 from orcast.kernels.rows cimport Workspace, cut, cut_whole, int64_t, numbers_of, whole_of
 
-cdef double NAN
+cdef double NAN, INF, FARTHEST, EMPTY
 cdef Py_ssize_t RING, KNOTS, SEASON_COUNT, SHORT_SEASONS, OPTIONS
 cdef Py_ssize_t KNOWN_SIZE, STREAM_SIZE, SERIES_SIZE, POOL_SIZE
 cdef enum:
@@ -19,7 +19,7 @@ cdef struct Stream:
     double outcomes, scale, loss, lag, issued, newest, error_0, error_1, error_2, low, high, root, median
     double target, median_before, target_before, mix_scale, error_sum, error_count
 cdef struct Series:
-    double outcomes, mean, power, newest, y_0, y_1, y_2, short_season, long_season, presumed_short, presumed_long
+    double outcomes, mean, size, power, newest, y_0, y_1, y_2, short_season, long_season, presumed_short, presumed_long
 cdef struct Pool:
     double steps, streams, lag, error, count, error_sum
 
@@ -81,6 +81,7 @@ cdef class Plan:
     @cython.locals(member=Member)
     cdef object attach(self)
 
+cpdef double root_of(double low, double high) noexcept nogil
 @cython.locals(stream="Stream *")
 cdef void new_stream(Plan plan, double *row, double low, double high) noexcept nogil
 @cython.locals(series="Series *")

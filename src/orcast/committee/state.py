@@ -1,7 +1,7 @@
 """State of a committee: its plan, and the rows of numbers of its streams, series, pools and pending rounds.
 
 A stream is one series at one horizon with one expert. Everything has a constant size. Quantiles are kept at the levels
-of the plan; the working scale is the square root where outcomes start at 0, else the scale of the outcomes.
+of the plan; the working scale is the square root of the distance from a bound (`root_of`), or that of the outcomes.
 """
 
 try:
@@ -18,7 +18,9 @@ if not cython.compiled:
     from orcast.kernels.pure import struct
     from orcast.kernels.rows import cut, cut_whole, numbers_of, whole_of
 
-NAN = float("nan")
+NAN, INF = float("nan"), float("inf")
+# No bound is larger than this; a number that stands for none.
+FARTHEST, EMPTY = 1e110, -1e149
 # Numbers of a ring of outcomes or errors.
 RING = LONGEST_SEASON
 # Levels at which weights are kept; they are interpolated between them.
@@ -134,11 +136,12 @@ STREAM = (
     "error_sum",
     "error_count",
 )
-# outcomes; mean: running; power: discounted sum of squared steps; newest: time of the newest outcome; y_0, y_1, y_2:
+# outcomes; mean, size: running mean and mean distance from it; power: discounted sum of squared steps; newest: time of the newest outcome; y_0, y_1, y_2:
 # newest outcomes; short_season, long_season: in use (0: none); presumed ones are kept.
 SERIES = (
     "outcomes",
     "mean",
+    "size",
     "power",
     "newest",
     "y_0",
@@ -284,17 +287,27 @@ class Plan:
             self.predicts[i], self.updates[i], self.closes[i] = member.predict, member.update, member.close
 
 
+def root_of(low, high):
+    """1 or -1 if the working scale is the root of the distance from the lower or upper bound, 0 if it is the scale itself.
+
+    Spreads grow with the distance from the bound of a half line, and on an interval from zero.
+    """
+    if low > -INF:
+        return 1.0 if high == INF or low == 0.0 else 0.0
+    return -1.0 if high < INF else 0.0
+
+
 def new_stream(plan, row, low, high):
     """Set the row of a stream before any round."""
     for i in range(plan.stream_size):
         row[i] = 0.0
     stream = as_stream(row)
     stream.lag = 1.0
-    stream.low, stream.high = low, high
-    stream.root = 1.0 if low == 0.0 else 0.0
-    stream.newest = stream.target = stream.target_before = NAN
+    stream.low, stream.high = max(low, -FARTHEST), min(high, FARTHEST)
+    stream.root = root_of(low, high)
+    stream.target = stream.target_before = EMPTY
     for i in range(RING):
-        row[STREAM_SIZE + i] = NAN
+        row[STREAM_SIZE + i] = EMPTY
 
 
 def new_series(plan, row, short_, long_):
@@ -302,8 +315,7 @@ def new_series(plan, row, short_, long_):
     for i in range(plan.series_size):
         row[i] = 0.0
     series = as_series(row)
-    series.newest = series.y_0 = series.y_1 = series.y_2 = NAN
     series.presumed_short = series.short_season = short_
     series.presumed_long = series.long_season = long_
     for i in range(RING):
-        row[SERIES_SIZE + SEASON_COUNT + i] = NAN
+        row[SERIES_SIZE + SEASON_COUNT + i] = EMPTY

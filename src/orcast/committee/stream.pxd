@@ -1,6 +1,6 @@
 cimport cython
 from libc.math cimport fabs, isnan, sqrt
-from orcast.committee.series cimport ring_at, ring_put, season_before
+from orcast.committee.series cimport newest_of, ring_at, ring_put, season_before
 from orcast.committee.spread cimport sort
 from orcast.committee.state cimport (
     KNOWN_SIZE, NAN, OPTIONS, POOL_SIZE, RING, SEASON_COUNT, SERIES_SIZE, STREAM_SIZE, Constants, Known, Plan, Pool,
@@ -9,9 +9,9 @@ from orcast.committee.state cimport (
 from orcast.committee.weights cimport add_regrets, fill_regrets, fill_weights, level_weight
 from orcast.kernels.rows cimport Workspace, copy, cut, int64_t, mark, release, take
 
-cdef double SIZE_RATE, LAG_RATE, MOST_LAG, UNIT_SHARE, LEAST_SPREAD, LEAST_SHARE, LEAST_LOSS, MOST_ERROR
+cdef double SIZE_RATE, LAG_RATE, MOST_LAG, MOST_SIZE, UNIT_SHARE, LEAST_SPREAD, LEAST_SHARE, LEAST_LOSS, MOST_ERROR
 
-cdef double working(double root, double value) noexcept nogil
+cdef double working(Stream *stream, double value) noexcept nogil
 cdef double original(Stream *stream, double value) noexcept nogil
 cdef bint is_active(Plan plan, double *pool) noexcept nogil
 cdef void fill_known(

@@ -12,7 +12,7 @@ except ImportError:
     from orcast.kernels import shim as cython
 
 if not cython.compiled:
-    from orcast.committee.series import ring_at, ring_put, season_before
+    from orcast.committee.series import newest_of, ring_at, ring_put, season_before
     from orcast.committee.spread import sort
     from orcast.committee.state import (
         KNOWN_SIZE,
@@ -34,6 +34,8 @@ if not cython.compiled:
 
 # Smallest rates of the running sizes of errors and of the base forecast's loss, and of the mean lag.
 SIZE_RATE, LAG_RATE, MOST_LAG = 0.03, 0.02, 200.0
+# An error or a loss enters its running size as at most this many times the usual one: a broken sensor is forgotten soon.
+MOST_SIZE = 10.0
 # Share of the running error in the unit of errors; the rest is the base forecast's spread.
 UNIT_SHARE = 0.7
 # Smallest spread: a share of the running error, and of the values.
@@ -43,18 +45,23 @@ LEAST_LOSS = 0.15
 MOST_ERROR = 8.0
 
 
-def working(root, value):
-    """Value in the working scale."""
-    if root > 0.0:
-        return sqrt(max(value, 0.0))
+def working(stream, value):
+    """Value in the working scale: the root of the distance from a bound, or the value itself."""
+    if stream.root > 0.0:
+        return sqrt(max(value - stream.low, 0.0))
+    if stream.root < 0.0:
+        return -sqrt(max(stream.high - value, 0.0))
     return value
 
 
 def original(stream, value):
-    """Value in the scale of the outcomes."""
+    """Value in the scale of the outcomes, within the bounds."""
     if stream.root > 0.0:
         value = max(value, 0.0)
-        return min(value * value, stream.high)
+        return min(stream.low + value * value, stream.high)
+    if stream.root < 0.0:
+        value = min(value, 0.0)
+        return stream.high - value * value
     return min(max(value, stream.low), stream.high)
 
 
@@ -67,14 +74,15 @@ def fill_known(plan, row, series_row, pool, time, q, known, base):
     """Fill the base quantiles and the information about outcomes and errors at the time of a forecast."""
     stream, series, k = as_stream(row), as_series(series_row), plan.level_count
     for i in range(k):
-        base[i] = working(stream.root, q[i])
+        base[i] = working(stream, q[i])
     median = base[plan.middle]
     spread = 0.0
     for i in range(k):
         spread += fabs(base[i] - median)
     known.time = time
     known.median = median
-    known.last = median if isnan(series.y_0) else series.y_0
+    newest = newest_of(series)
+    known.last = median if isnan(newest) else series.y_0
     least = max(LEAST_SHARE * max(fabs(median), fabs(known.last)), 1e-140)
     known.spread = max(spread / k, LEAST_SPREAD * stream.scale, least)
     known.unit = known.spread
@@ -86,16 +94,18 @@ def fill_known(plan, row, series_row, pool, time, q, known, base):
     known.evidence = count / known.lag
     constants = plan.constants
     known.reach = min(constants.reach * (1.0 + known.evidence / constants.reach_growth), constants.reach_most)
-    known.y_0, known.y_1, known.y_2 = series.y_0, series.y_1, series.y_2
-    known.mean = series.mean if series.outcomes > 0.0 else NAN
+    known.y_0 = known.y_1 = known.y_2 = known.mean = NAN
+    if series.outcomes > 0.0:
+        known.y_0, known.y_1, known.y_2, known.mean = series.y_0, series.y_1, series.y_2, series.mean
+    last_error = stream.newest if stream.outcomes > 0.0 else NAN
     outcomes, errors = cut(series_row, SERIES_SIZE + SEASON_COUNT, RING), cut(row, STREAM_SIZE, RING)
     short_season, long_season = series.short_season, series.long_season
-    known.season = season_before(outcomes, series.newest, time, short_season)
-    known.long_season = season_before(outcomes, series.newest, time, long_season)
-    known.season_now = ring_at(outcomes, series.newest, series.newest - short_season) if short_season > 0.0 else NAN
-    known.long_now = ring_at(outcomes, series.newest, series.newest - long_season) if long_season > 0.0 else NAN
-    known.error_season = season_before(errors, stream.newest, time, short_season)
-    known.error_long = season_before(errors, stream.newest, time, long_season)
+    known.season = season_before(outcomes, newest, time, short_season)
+    known.long_season = season_before(outcomes, newest, time, long_season)
+    known.season_now = ring_at(outcomes, newest, newest - short_season) if short_season > 0.0 else NAN
+    known.long_now = ring_at(outcomes, newest, newest - long_season) if long_season > 0.0 else NAN
+    known.error_season = season_before(errors, last_error, time, short_season)
+    known.error_long = season_before(errors, last_error, time, long_season)
     known.error_0, known.error_1, known.error_short = stream.error_0, stream.error_1, stream.error_2
     known.below = known.above = known.before = NAN
     known.common = as_pool(pool).error if known.active > 0.0 else 0.0
@@ -144,7 +154,7 @@ def fill_offsets(plan, row, pool, known, memo):
     if known.active > 0.0:
         scale = 2.0 * (stream.mix_scale if stream.outcomes > 0.0 else known.spread)
     for i in range(k):
-        shown[i] = working(stream.root, mix[i]) + offsets[i]
+        shown[i] = working(stream, mix[i]) + offsets[i]
         if scale > 0.0:
             shown[i] += scale * common[i]
 
@@ -193,8 +203,9 @@ def learn_offsets(plan, row, pool, known, memo, y):
     stream, k, constants = as_stream(row), plan.level_count, plan.constants
     shown = cut(memo, plan.quantiles_at + (plan.member_count + 1) * k, k)
     offsets, sums = cut(row, plan.offsets_at, k), cut(pool, plan.pool_sums_at + plan.knot_count * plan.member_count, k)
-    mix = working(stream.root, memo[plan.quantiles_at + plan.member_count * k + plan.middle])
-    stream.mix_scale += max(1.0 / stream.outcomes, SIZE_RATE) * (fabs(y - mix) - stream.mix_scale)
+    mix = working(stream, memo[plan.quantiles_at + plan.member_count * k + plan.middle])
+    size = min(fabs(y - mix), MOST_SIZE * known.unit)
+    stream.mix_scale += max(1.0 / stream.outcomes, SIZE_RATE) * (size - stream.mix_scale)
     rate = constants.offset / (1.0 + stream.outcomes / stream.lag / constants.offset_half)
     if known.active > 0.0:
         rate *= constants.offset_own
@@ -224,11 +235,15 @@ def learn_weights(plan, row, pool, memo, y, w):
     stream, k, members = as_stream(row), plan.level_count, plan.member_count
     size = plan.knot_count * members
     quantiles, mix = cut(memo, plan.quantiles_at, members * k), cut(memo, plan.quantiles_at + members * k, k)
-    stream.loss += max(1.0 / stream.outcomes, SIZE_RATE) * (pinball(plan, quantiles, y) - stream.loss)
     spread = 0.0
     for i in range(k):
         spread += fabs(quantiles[i] - quantiles[plan.middle])
-    unit = max(stream.loss, LEAST_LOSS * spread / k, 1e-12 * fabs(y), 1e-280)
+    least = max(LEAST_LOSS * spread / k, 1e-12 * fabs(y), 1e-280)
+    loss = pinball(plan, quantiles, y)
+    if stream.outcomes > 1.0:
+        loss = min(loss, MOST_SIZE * max(stream.loss, least))
+    stream.loss += max(1.0 / stream.outcomes, SIZE_RATE) * (loss - stream.loss)
+    unit = max(stream.loss, least)
     r = take(w, size)
     fill_regrets(plan, quantiles, members, mix, y, unit, r)
     regret, square = cut(row, plan.weights_at, size), cut(row, plan.weights_at + size, size)
@@ -243,7 +258,7 @@ def learn_weights(plan, row, pool, memo, y, w):
 def update_stream(plan, row, pool, memo, outcome, late, w):
     """Learn from the outcome of a round; `late` forecasts were issued after it, before its outcome was known."""
     stream, known, k = as_stream(row), as_known(memo), plan.level_count
-    y = working(stream.root, outcome)
+    y = working(stream, outcome)
     lag = 1.0 + min(late, MOST_LAG)
     stream.lag += max(1.0 / (stream.outcomes + 1.0), LAG_RATE) * (lag - stream.lag)
     base = cut(memo, KNOWN_SIZE, k)
@@ -254,14 +269,14 @@ def update_stream(plan, row, pool, memo, outcome, late, w):
         own = cut(memo, plan.memos_at + plan.memo_at[m], memo_size)
         plan.updates[m](plan, options, known, base, state, shared_of(plan, row, pool, m), own, y, stream.lag)
     error = y - known.median
-    stream.scale += max(1.0 / (stream.outcomes + 1.0), SIZE_RATE) * (fabs(error) - stream.scale)
+    size = min(fabs(error), MOST_SIZE * known.unit)
+    stream.scale += max(1.0 / (stream.outcomes + 1.0), SIZE_RATE) * (size - stream.scale)
     stream.outcomes += 1.0
     if plan.member_count > 1:
         learn_offsets(plan, row, pool, known, memo, y)
-    if not isnan(stream.newest) and known.time < stream.newest:
-        ring_put(cut(row, STREAM_SIZE, RING), stream.newest, known.time, error)
-    else:
-        stream.newest = ring_put(cut(row, STREAM_SIZE, RING), stream.newest, known.time, error)
+    newest = stream.newest if stream.outcomes > 1.0 else NAN
+    stream.newest = ring_put(cut(row, STREAM_SIZE, RING), newest, known.time, error)
+    if not known.time < newest:
         stream.error_2 = stream.error_1
         stream.error_1 = stream.error_0
         stream.error_0 = error

@@ -69,7 +69,7 @@ ORDERED_MEMORY: Table = {
     "misses": ANY,
     "warm": SMALL,  # only where a forecast was searched for is it cut to MAX_TILT
     "rivals": columns(records.RIVAL, COUNTED, crps_excess=ANY, mse_excess=Range(-1e250, 1e250)),
-    **{f"committee_{name}": Range(-1e150, 1e150, missing=True) for name in ("streams", "series", "pools", "mixing")},
+    **{f"committee_{name}": Range(-1e250, 1e250, missing=True) for name in ("streams", "series", "pools", "mixing")},
 }
 ORDERED_ROUND: Table = {
     "slots": COUNTED,
@@ -241,15 +241,17 @@ def check_round(round: Round) -> None:
 
 # Numbers of a committee: times, and those that may be unknown.
 TIME = Range(-1e15, 1e15, missing=True)
+TARGET = Range(-1e149, 1e15)
 UNKNOWN = Range(*VALUES[:2], missing=True)
 STREAM = columns(
     committee.STREAM,
     COUNTED,
     lag=Range(1.0, 1e6),
-    low=Range(-math.inf, math.inf),
-    high=Range(-math.inf, math.inf),
-    root=FLAG,
-    **dict.fromkeys(("newest", "target", "target_before"), TIME),
+    low=VALUES,
+    high=VALUES,
+    root=UNIT,
+    newest=TIME._replace(missing=False),
+    **dict.fromkeys(("target", "target_before"), TARGET),
     **dict.fromkeys(("error_0", "error_1", "error_2", "median", "median_before"), VALUES),
 )
 SEASON = Range(0.0, LONGEST_SEASON - 2.0)
@@ -258,9 +260,10 @@ SERIES = columns(
     SEASON,
     outcomes=COUNTED,
     mean=VALUES,
+    size=COUNTED,
     power=SQUARES,
-    newest=TIME,
-    **dict.fromkeys(("y_0", "y_1", "y_2"), UNKNOWN),
+    newest=TIME._replace(missing=False),
+    **dict.fromkeys(("y_0", "y_1", "y_2"), VALUES),
 )
 POOL = columns(committee.POOL, COUNTED, lag=Range(0.0, 1e6), error=SMALL, error_sum=VALUES)
 KNOWN = columns(
@@ -306,10 +309,14 @@ def check_group(group: Any) -> None:
     check_columns("series", group.series_rows, SERIES)
     check_columns("pool", group.pool_rows, POOL)
     at = [committee.STREAM.index(name) for name in ("low", "high", "root")]
-    if not np.array_equal(group.stream_rows[:, at], np.column_stack((bounds, bounds[:, 0] == 0.0))):
+    roots = [committee.root_of(low, high) for low, high in bounds.tolist()]
+    given = np.column_stack((np.clip(bounds, -1e110, 1e110), roots))
+    if not np.array_equal(group.stream_rows[:, at], given):
         raise ValueError("the bounds of a stream of the committee are others")
     rest = (group.stream_rows[:, plan.weights_at :], group.pool_rows, group.mixing)
-    if not all((np.abs(each) <= 1e150).all() for each in rest):
+    squares, ring = np.split(group.series_rows[:, len(committee.SERIES) :], [len(committee.SEASONS)], axis=1)
+    rings = group.stream_rows[:, len(committee.STREAM) : plan.weights_at], ring, squares / 1e100
+    if not all((np.abs(each) <= 1e150).all() for each in rest) or any((np.abs(each) > 1e150).any() for each in rings):
         raise ValueError("a number of the committee is not finite")
 
 

@@ -157,7 +157,7 @@ class HorizonGame:
         """Play and keep a round, in place of one about the same time; of too many the oldest is dropped."""
         rounds = self.recalibrator.rounds
         if time in rounds:
-            self.settle(time, None)
+            rounds.take_back(time)
         elif len(rounds) >= rounds.max_pending:
             self.settle(self.times[0], None)
         return rounds.forecast(self.keep(time, forecast, self.peek(forecast, features)))

@@ -15,6 +15,7 @@ import math
 import os
 import warnings
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -26,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from orcast import persistence
 from orcast.adapters import Ensemble, Quantiles
 from orcast.engine import Committee, Oracle
-from orcast.engine.ordered import NOTHING, OrderedEngine
+from orcast.engine.ordered import OrderedEngine
 from orcast.features import FeatureReader
 from orcast.forecasts import as_levels
 from orcast.integrations.common import HorizonGame, recalibrator_for
@@ -35,7 +36,7 @@ from orcast.ledger import Guarantee
 from orcast.locks import GameLock, Locked, locked
 from orcast.panel.column_names import listed
 from orcast.panel.experts import ranks_of
-from orcast.panel.pools import name_of
+from orcast.panel.groups import name_of
 from orcast.payoffs import Payoff
 from orcast.persistence import game_from, inside, state_of
 from orcast.pool import Pool
@@ -259,33 +260,40 @@ def _named(item_id: Any) -> str:
 
 
 class _StepPool(Pool):
-    """Pool of the games of one step, for items that are asked in turn.
+    """Pool of the recalibrators of one step, for items that are asked in turn.
 
-    A game that is behind the pool, as when items are replayed one after the other, neither receives its signal nor adds
-    to it: the pool has outcomes of times that are still to come.
+    A recalibrator that is behind the pool, as when items are replayed one after the other, neither uses it nor adds to
+    it: the pool has outcomes of times that are still to come.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self.until: int | None = None  # last time known to a game that added an outcome
-        self.now: int | None = None  # last time known to the game that asks; the caller sets it
+        self.until: int | None = None  # last time known to a recalibrator that added an outcome
+        self.now: int | None = None  # last time known to the one that asks; the caller sets it
 
     @property
-    def _open(self) -> bool:
+    def open(self) -> bool:
+        """Whether the one that asks is not behind."""
         return self.until is None or (self.now is not None and self.now >= self.until)
 
-    @property
-    def signal(self) -> Array:
-        """The pool's signal, empty for a game that is behind."""
-        return super().signal if self._open else NOTHING
-
-    def settle(self, engine: OrderedEngine, record: Any, y: float, reserved: float) -> None:
-        """Update the pool and the game with an outcome; the game alone if it is behind."""
-        if not self._open:
-            engine.update(record, y, reserved=reserved)
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Let a recalibrator use the pool, or an empty one if it is behind."""
+        if self.open:
+            yield
             return
-        super().settle(engine, record, y, reserved)
-        self.until = self.now
+        was = self.snapshot()
+        self.rows[...] = 0.0
+        try:
+            yield
+        finally:
+            self.restore(was)
+
+
+def _turn(game: HorizonGame) -> AbstractContextManager[None]:
+    """Turn of a game in its pool, if it has one."""
+    pool: Any = game.recalibrator.rounds.pool
+    return nullcontext() if pool is None else pool.turn()
 
 
 @dataclass
@@ -376,12 +384,7 @@ class ForecastRecalibrator(Locked):
         if not isinstance(pool, bool):
             raise TypeError(f"expected pool=True or False, got {short(pool)}")
         blank = self._new_recalibrator()  # refuses options that do not fit
-        self.pool = (
-            pool
-            and isinstance(blank.engine, OrderedEngine)
-            and isinstance(blank.oracle, Committee)
-            and bool(blank.oracle.trackers)
-        )
+        self.pool = pool and isinstance(blank.engine, OrderedEngine) and isinstance(blank.oracle, Committee)
         self._pools: dict[int, _StepPool] = {}
         self._features = FeatureReader(payoff)
         self._freq: str | None = None
@@ -415,7 +418,8 @@ class ForecastRecalibrator(Locked):
         was = [each.snapshot(memory=False) for each in rounds]
         try:
             for (step, game), own in zip(games.items(), forecasts, strict=True):
-                p = game.issue(start.ordinal + step * start.freq.n, own, self._features_of(start, step))
+                with _turn(game):
+                    p = game.issue(start.ordinal + step * start.freq.n, own, self._features_of(start, step))
                 parsed.write(out, step, p, levels)
         except BaseException:
             for each, snapshot in zip(rounds, was, strict=True):
@@ -513,8 +517,12 @@ class ForecastRecalibrator(Locked):
                 elif last is not None and begin <= time < last:
                     settled.append((game, time, None))
         for game, time, outcome in settled:
-            game.settle(time, outcome)
+            pool: Any = game.recalibrator.rounds.pool
+            with _turn(game):
+                game.settle(time, outcome)
             if outcome is not None:
+                if pool is not None and pool.open:
+                    pool.until = pool.now
                 item.settled_until = time if item.settled_until is None else max(item.settled_until, time)
 
     def _outcome(self, value: float) -> float:

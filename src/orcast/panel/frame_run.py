@@ -330,14 +330,11 @@ class FrameRun:
                 remember,
                 self.clip,
                 MAX_PENDING,
-                self.groups.pooled,
                 self.streams.times.kind.startswith("dates"),
             )
             for number, model in enumerate(self.models)
         ]
-        # few series without a pool: their committees run first, so that the horizons can run in threads
-        first = self.groups.pooled or len(self.keys) < 4 * workers
-        made = self._made(options, batches, first)
+        made = self._made(options, batches, self._committees_first(workers))
         with progress_bar(progress, total) as add, closing(play_all(made, workers, self.stop)) as results:
             for i, result in results:
                 number, first, last = batches[i]
@@ -345,6 +342,10 @@ class FrameRun:
                 if result.group is not None:
                     self.groups.add(options[number], result.group)
                 add(int(self.streams.starts[last] - self.streams.starts[first]))
+
+    def _committees_first(self, workers: int) -> bool:
+        """Whether the committees of all streams run before the streams: in a pool, or so that horizons use threads."""
+        return self.groups.pooled or len(self.keys) < 4 * workers
 
     def _made(
         self, options: Sequence[StreamOptions], batches: Sequence[tuple[int, int, int]], first: bool
@@ -373,7 +374,7 @@ class FrameRun:
         starts = self.streams.starts
         most = max(min(BATCH, int(starts[-1]) * len(self.models) // (8 * workers)), 1)
         ends = np.arange(len(self.streams) + 1)
-        if not (self.groups.pooled or len(self.keys) < 4 * workers):
+        if not self._committees_first(workers):
             ends = np.append(np.flatnonzero(np.diff(self.streams.series, prepend=-1)), len(self.streams))
         at, cuts = starts[ends], [0]
         while cuts[-1] < len(ends) - 1:

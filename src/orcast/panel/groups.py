@@ -17,7 +17,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,11 +26,10 @@ from orcast.adapters import reach_of
 from orcast.committee.group import Group, GroupRun
 from orcast.committee.members import plan_for
 from orcast.committee.state import KNOWN, SERIES, STREAM, Plan
-from orcast.constants import LONGEST_SEASON
 from orcast.engine import admissible
 from orcast.kernels.records import DROP, PREDICT, SETTLE
 from orcast.panel.bounds import scale_between, space_between
-from orcast.panel.calendar import seasons_of, unit_of
+from orcast.panel.calendar import Clock, new_clock, seasons_of
 from orcast.panel.row_times import Stamps
 from orcast.panel.stopping import NEVER, Stop
 from orcast.panel.stream import PendingColumn, Stream, StreamKey, StreamOptions, StreamRun
@@ -47,10 +46,10 @@ CHUNK = 8192
 # Order of the events of a moment: an outcome comes before the forecasts that know it; where outcomes are known at once,
 # after those of its own time.
 OUTCOME, DROPPED, FORECAST, OWN_OUTCOME, FORGOTTEN = range(5)
-# No gap is longer: by then all that is remembered of a series by the step is gone.
-LONGEST_GAP = 2 * LONGEST_SEASON
-# Least outcome where 0 is played for another bound: the committee takes square roots of outcomes that begin at 0.
+# Least outcome where 0 stands for another bound of an interval: the committee takes roots where outcomes begin at 0.
 NOT_ZERO = 1e-300
+# Bound that stands for infinity in the row of a stream.
+FARTHEST = 1e110
 # Largest index of a time.
 MOST_STEPS = 10**15
 # Columns of the seasons of a series, in pairs of a short and a long one, and of the bounds of a stream.
@@ -78,50 +77,19 @@ def plan_of(pooled: bool, corrects: bool) -> Plan:
     return plan_for(space.levels, space.scores, pooled=pooled, corrects=corrects)
 
 
-# --- time
+def committee_bounds(space: OrderedSpace, low: float) -> tuple[float, float]:
+    """Bounds of a committee on a space, for the lower bound of the outcomes in the user's units.
 
-
-class Clock(NamedTuple):
-    """Times of a series counted in steps: times that may come again, increasing, and the index of each.
-
-    ``step`` is from the first time to the second: -1 before there are two, 0 if the calendar has no such step.
-    Without a step each new time counts one.
+    >>> committee_bounds(Interval(0.0, 1.0), 0.0), committee_bounds(Interval(0.0, 1.0), 5.0)
+    ((0.0, 1.0), (1e-300, 1.0))
     """
-
-    step: int
-    times: Stamps
-    index: Integers
-
-    def advanced(self, time: Stamps, cutoff: Stamps, dated: bool) -> tuple[Integers, Clock]:
-        """Index of the times of new rows, in the order of cutoff and time, and the clock after them."""
-        if not len(time):
-            return np.empty(0, dtype=np.int64), self
-        last = self.times[-1:]
-        reached = np.maximum.accumulate(np.concatenate((last, time)))
-        newest = np.ones(len(time), dtype=bool)
-        newest[1 - len(last) :] = time[1 - len(last) :] > reached[:-1]
-        fresh = time[newest]
-        times, step = np.concatenate((self.times, fresh)), self.step
-        if step < 0 and len(times) > 1:
-            step = int(times[1] - times[0]) if dated else 0
-            step = step if seasons_of(step) else 0
-        unit = unit_of(step) if step > 0 else math.inf
-        with np.errstate(over="ignore"):
-            gaps = np.rint(np.diff(np.concatenate((last, fresh))) / unit)
-        gaps = np.clip(gaps, 1, LONGEST_GAP).astype(np.int64)
-        start = self.index[-1] if len(last) else 0
-        index = np.concatenate((self.index, start + np.cumsum(gaps if len(last) else np.append(0, gaps))))
-        place = np.maximum(np.searchsorted(times, time, side="right") - 1, 0)
-        beside = np.clip(np.rint((time - times[place]) / unit), -LONGEST_GAP, LONGEST_GAP).astype(np.int64)
-        # a time comes again if it lies after the last cutoff, or as far before it as one did
-        since = cutoff[-1] + min(np.min(time - cutoff), 0)
-        keep = min(int(np.searchsorted(times, since, side="right")), len(times) - 1)
-        return index[place] + beside, Clock(step, times[keep:], index[keep:])
+    return NOT_ZERO if isinstance(space, Interval) and space.low == 0.0 != low else space.low, space.high
 
 
-def new_clock(kind: Any) -> Clock:
-    """Clock of a series before its first row, for times of a kind."""
-    return Clock(-1, np.zeros(0, dtype=kind), np.zeros(0, dtype=np.int64))
+def bounds_of(rows: Array) -> Array:
+    """Bounds of streams from their rows, in which far ones stand for infinity."""
+    bounds = rows[:, STREAM_BOUNDS]
+    return np.where(np.abs(bounds) < FARTHEST, bounds, np.copysign(math.inf, bounds))
 
 
 # --- state
@@ -210,16 +178,15 @@ class GroupPass:
         self.old = np.array([part[4] for part in parts], dtype=np.int64)
         self.starts = np.cumsum(self.counts) - self.counts
         self.stream = np.repeat(np.arange(len(parts), dtype=np.int32), self.counts)
-        self.cutoff, self.due, self.value = (np.concatenate([part[i] for part in parts]) for i in range(3))
+        self.cutoff, self.value = (np.concatenate([part[i] for part in parts]) for i in (0, 2))
+        self.due = self.cutoff if self.options.at_once else np.concatenate([part[1] for part in parts])
         self.settled, self.steps = np.zeros(len(self.due), dtype=bool), np.zeros(len(self.due), dtype=np.int64)
-        for i in np.flatnonzero(self.old).tolist():
-            pending, rows = self.others[self.keys[i]].pending, slice(self.starts[i], self.starts[i] + self.old[i])
-            self.settled[rows] = pending[:, PendingColumn.SETTLED] > 0.0
-            self.steps[rows] = pending[:, PendingColumn.STEP]
         self.new_starts = np.cumsum(self.counts - self.old) - (self.counts - self.old)
         self.is_new = np.ones(len(self.stream), dtype=bool)
         for i in np.flatnonzero(self.old).tolist():
-            self.is_new[self.starts[i] : self.starts[i] + self.old[i]] = False
+            pending, old = self.others[self.keys[i]].pending, slice(self.starts[i], self.starts[i] + self.old[i])
+            self.settled[old] = pending[:, PendingColumn.SETTLED] > 0.0
+            self.steps[old], self.is_new[old] = pending[:, PendingColumn.STEP], False
         self.open_before = np.flatnonzero(~self.is_new & ~self.settled)
         for i, run in enumerate(self.runs):
             if run is not None:
@@ -243,7 +210,7 @@ class GroupPass:
     def _place(self, rows: Integers) -> Integers:
         """Place of new rows among all new ones of the group."""
         stream = self.stream[rows]
-        return rows - self.starts[stream] - self.old[stream] + self.new_starts[stream]
+        return np.asarray(rows - self.starts[stream] - self.old[stream] + self.new_starts[stream])
 
     def _steps(self) -> None:
         """Count the times of the new rows in steps of their series."""
@@ -263,7 +230,7 @@ class GroupPass:
                 steps = np.empty(len(time), dtype=np.int64)
                 steps[order] = found
                 at = 0
-                for i, run in runs:
+                for i, _ in runs:
                     m = int(self.counts[i] - self.old[i])
                     self.steps[self.starts[i] + self.old[i] : self.starts[i] + self.counts[i]] = steps[at : at + m]
                     at += m
@@ -280,10 +247,8 @@ class GroupPass:
         for i, run in enumerate(self.runs):
             pair = (-math.inf, math.inf) if run is None else run.between
             if pair not in kinds:
-                space = space_between(*pair, by_row)
-                nearest = pair[0] if math.isfinite(pair[0]) else pair[1]
-                least = NOT_ZERO if space.low == 0.0 != nearest else space.low
-                kinds[pair] = (least, space.high), reach_of(space)
+                space = space_between(pair[0], pair[1], by_row)
+                kinds[pair] = committee_bounds(space, pair[0]), reach_of(space)
             self.sides[i] = pair
             edges.append(kinds[pair][0])
             reach.append(kinds[pair][1])
@@ -299,11 +264,11 @@ class GroupPass:
         for i, key in enumerate(self.keys):
             if key in self.others and len(self.others[key].committee):
                 group.stream_rows[i] = self.others[key].committee
-        for key, i in self.series.items():
-            known = self.before.series.get(key)
+        for name, i in self.series.items():
+            known = self.before.series.get(name)
             if known is not None:
                 group.series_rows[i] = known.row
-                if known.clock.step < 0 < self.clocks[key].step:
+                if known.clock.step < 0 < self.clocks[name].step:
                     # found with the second row, before which no season can matter
                     group.series_rows[i, PRESUMED] = group.series_rows[i, SEASONS] = seasons[i]
         for horizon, i in self.horizons.items() if plan.pooled else ():
@@ -314,15 +279,16 @@ class GroupPass:
     def _events(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Kind, row and moment of each event, in their order."""
         at_once, cutoff, due = self.options.at_once, self.cutoff, self.due
-        new = np.flatnonzero(self.is_new)
+        new = np.flatnonzero(self.is_new).astype(np.int32)
         moments = np.unique(cutoff[new])
-        issued = np.searchsorted(moments, cutoff[new])
+        issued = np.searchsorted(moments, cutoff[new]).astype(np.int32)
         dropped, when = self._dropped(moments)
         open_ = ~self.settled & ~np.isnan(self.value)
         open_[dropped] = False
-        known = np.flatnonzero(open_)
+        known = np.flatnonzero(open_).astype(np.int32)
         if at_once:
-            heard = np.searchsorted(moments, due[known], side="right") - 1
+            # rows stand in the order of streams and times
+            heard: Any = np.searchsorted(moments, due[known], side="right").astype(np.int32) - 1
         else:
             heard = np.searchsorted(moments, due[known])
             fine = heard < len(moments)
@@ -333,10 +299,10 @@ class GroupPass:
                 np.maximum.at(last, series[new], issued)
                 fine = heard <= last[series[known]]
             known, heard = known[fine], heard[fine]
-        order = np.lexsort((cutoff[known], self.steps[known], due[known], self.stream[known]))
-        known, heard = known[order], heard[order]
+            order = np.lexsort((cutoff[known], self.steps[known], due[known], self.stream[known]))
+            known, heard = known[order], heard[order]
         self.settled[known] = True
-        parts = [
+        parts: list[tuple[int, Any, Any, int]] = [
             (SETTLE, known, heard, OWN_OUTCOME if at_once else OUTCOME),
             (DROP, dropped, when, DROPPED),
             (PREDICT, new, issued, FORECAST),
@@ -347,7 +313,7 @@ class GroupPass:
             left[known] = left[dropped] = False
             left = left[new]
             parts.append((DROP, new[left], issued[left], FORGOTTEN))
-        self.cutoff = self.due = np.empty(0)  # as large as the frame, and not needed any more
+        self.cutoff = self.due = cutoff = due = np.empty(0)  # as large as the frame, and not needed any more
         rank = np.concatenate([(8 * part[2] + part[3]).astype(np.int32) for part in parts])
         order = np.argsort(rank, kind="stable")
         kinds = np.concatenate([np.full(len(rows), kind, dtype=np.int8) for kind, rows, _, _ in parts])
@@ -480,69 +446,6 @@ class GroupPass:
         return GroupState(series, pools)
 
 
-# --- one stream by itself
-
-
-class LoneState(NamedTuple):
-    """The committee of a stream that shares nothing: its numbers, those of its series, and memos of pending rounds."""
-
-    stream: Array
-    series: Array
-    memos: Array
-
-
-def run_alone(
-    state: LoneState | None,
-    space: OrderedSpace,
-    values: Array,
-    experts: Array,
-    events: Integers,
-    *,
-    issued: int = 0,
-    seasons: Sequence[int] = (),
-    points: Array | None = None,
-    spreads: Array | None = None,
-) -> tuple[Array, LoneState]:
-    """Run the committee of one stream; return the corrected quantiles of its new forecasts, and its state after them.
-
-    Parameters
-    ----------
-    state : before the events
-    space : of the outcomes
-    values : outcomes of all entries; those pending from before come first, then the new ones
-    experts : base quantiles of the new forecasts; filled in for points
-    events : kind and entry of each
-    issued : forecasts before the new ones, which are counted as the time
-    seasons : from the calendar, if they are known with these forecasts
-    points, spreads : point forecasts of all entries, and the first spreads of the new ones
-    """
-    plan = plan_of(False, True)
-    bounds, lags = np.array([[space.low, space.high]]), np.zeros((1, 2))
-    lags[0, : len(seasons)] = seasons
-    group = Group(plan, [0], [0], [0], bounds, lags)
-    old = 0 if state is None else len(state.memos)
-    if state is not None:
-        group.stream_rows[0], group.series_rows[0] = state.stream, state.series
-        if seasons:
-            group.series_rows[0, PRESUMED] = group.series_rows[0, SEASONS] = lags[0]
-        admissible.check_group(group)
-        admissible.check_memos(plan, state.memos)
-    rows = len(values)
-    base, prior = np.empty((rows, plan.level_count)), np.empty((rows, plan.level_count))
-    base[old:] = experts
-    time = np.concatenate((np.zeros(old, dtype=np.int64), issued + np.arange(rows - old)))
-    more: dict[str, Any] = {}
-    if points is not None and spreads is not None:
-        more = {"points": points, "spreads": np.append(np.zeros(old), spreads), "reach": np.array([reach_of(space)])}
-    capacity = old + int(np.cumsum(np.where(events[:, 0] == PREDICT, 1, -1)).max(initial=0))
-    run = GroupRun(group, np.zeros(rows, dtype=np.int64), time, values, base, prior, capacity, **more)
-    run.resume(np.empty((0, plan.memo_size)) if state is None else state.memos)
-    run.play(np.column_stack((events, np.arange(len(events)))))
-    experts[...] = base[old:]
-    left = np.flatnonzero(run.place >= 0)
-    return prior[old:], LoneState(group.stream_rows[0], group.series_rows[0], run.memos(left))
-
-
 # --- files
 
 
@@ -556,7 +459,7 @@ def group_to_plain(state: GroupState) -> tuple[dict[str, Any], dict[str, NDArray
         "steps": np.array([clock.step for clock in clocks], dtype=np.int64),
         "counts": np.array([len(clock.times) for clock in clocks], dtype=np.int64),
         "times": np.concatenate([clock.times for clock in clocks]),
-        "index": np.concatenate([clock.index for clock in clocks]),
+        "index": np.concatenate([clock.counts for clock in clocks]),
     }
     return {"series": [plain_id(name) for name in names], "horizons": [plain_id(each) for each in horizons]}, arrays
 
@@ -575,7 +478,7 @@ def group_from_plain(plain: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) 
     ends = np.cumsum(counts)
     for name, row, step, a, b in zip(names, arrays["rows"], steps.tolist(), ends - counts, ends, strict=True):
         clock = Clock(step, times[a:b], index[a:b])
-        if (np.diff(clock.times) <= 0).any() or (np.diff(clock.index) <= 0).any():
+        if (np.diff(clock.times) <= 0).any() or (np.diff(clock.counts) <= 0).any():
             raise ValueError(f"the clock of the series {name!r} does not go on")
         if not (step in (-1, 0) or seasons_of(step)):
             raise ValueError(f"the series {name!r} has steps that are not those of a calendar")
@@ -597,7 +500,7 @@ def check_group(state: GroupState, streams: Mapping[StreamKey, Stream]) -> None:
     rows = np.array([streams[key].committee for key in keys])
     pools = [horizons[horizon] if horizons else 0 for _, horizon in keys]
     nothing = np.zeros((len(names), 2))
-    group = Group(plan, [names[key] for key, _ in keys], pools, pools, rows[:, STREAM_BOUNDS], nothing)
+    group = Group(plan, [names[key] for key, _ in keys], pools, pools, bounds_of(rows), nothing)
     group.stream_rows[...] = rows
     group.series_rows[...] = [each.row for each in state.series.values()]
     for i, row in enumerate(state.pools.values()):

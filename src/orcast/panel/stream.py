@@ -65,7 +65,6 @@ class StreamOptions:
     remember: int
     clip: bool
     max_pending: int
-    pooled: bool = False
     dated: bool = False  # whether times are those of a calendar
 
 
@@ -192,7 +191,7 @@ class StreamRun:
     """One stream of a batch.
 
     The committee fills `priors` and, for point forecasts, `spreads` (a row for each new forecast), `steps` and
-    `settled` (of all entries), `committee` and `memos`; without one they stay empty, and the prior is the base forecast.
+    `settled` (of all entries), `committee` and `memos`; without one the prior is the base forecast.
     """
 
     def __init__(self, pool: RunnerPool, batch: Batch, number: int, before: Stream | None) -> None:
@@ -210,9 +209,10 @@ class StreamRun:
         at = start if options.by_row else number
         if before is not None and start == stop:
             # a stream without rows is there for its pending ones
-            self.between = tuple(before.pending[0, [PendingColumn.LOW, PendingColumn.HIGH]].tolist())
+            low, high = before.pending[0, [PendingColumn.LOW, PendingColumn.HIGH]]
         else:
-            self.between = float(batch.low[at]), float(batch.high[at])
+            low, high = batch.low[at], batch.high[at]
+        self.between = float(low), float(high)
         self.outcomes = None if batch.outcomes is None else batch.outcomes[number]
         self.seed = None if batch.seeds is None else batch.seeds[number]
         self._match()
@@ -273,7 +273,8 @@ class StreamRun:
 
     def new_rows(self) -> NDArray[np.intp]:
         """Rows of the frame with new forecasts."""
-        return self.batch.rows[self.rows][self.first_new :]
+        rows: NDArray[np.intp] = self.batch.rows[self.rows][self.first_new :]
+        return rows
 
     def _open_rows(self, runner: Runner) -> OpenRows:
         """All rows that are open, with the outcomes that have come."""

@@ -15,7 +15,7 @@ PERCENTS = np.arange(1, 100) / 100
 QUANTITIES: dict[str, Callable[..., Any]] = {
     **{name: getattr(rivals, name) for name in (
         "ACI", "DtACI", "CalibratedRegression", "ConformalPID", "MultiQT", "GradientEquilibrium", "DecayingOCP",
-        "SFOGD", "AcMCP", "NexCP", "CQR", "BOA", "AgACI", "EqualWeights", "LastOutcome", "Laplace",
+        "COP", "UPOCP", "AcMCP", "NexCP", "CQR", "BOA", "AgACI", "EqualWeights", "LastOutcome", "Laplace",
         "LaplaceCorrection", "LaplacePortfolio",
     )},
     "CalibratedRegression, window": partial(rivals.CalibratedRegression, window=20),
@@ -30,7 +30,7 @@ QUANTITIES: dict[str, Callable[..., Any]] = {
 EVENTS: dict[str, Callable[..., Any]] = {
     **{name: getattr(rivals, name) for name in (
         "OPS", "TOPS", "HistogramBinning", "BetaCalibration", "IsotonicCalibration", "VennAbers", "OutcomeFrequency",
-        "EventGradientEquilibrium",
+
     )},
     "IsotonicCalibration, window": partial(rivals.IsotonicCalibration, window=20),
     "VennAbers, window": partial(rivals.VennAbers, window=20),

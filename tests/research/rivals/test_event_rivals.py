@@ -1,7 +1,6 @@
 """Rivals for events against plain definitions and scikit-learn, with late outcomes."""
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import hypothesis.strategies as st
@@ -17,7 +16,6 @@ from research.rivals import (
     OPS,
     TOPS,
     BetaCalibration,
-    EventGradientEquilibrium,
     HistogramBinning,
     IsotonicCalibration,
     VennAbers,
@@ -196,27 +194,3 @@ def slow_tops(rounds: Pairs, late: int) -> list[float]:
 def test_calibeating_against_its_slow_twin(late: int) -> None:
     rounds = drawn(400, 5)
     np.testing.assert_allclose(probabilities(TOPS(), rounds, late=late), slow_tops(rounds, late), atol=1e-12)
-
-
-# --- gradient equilibrium ---
-
-
-@pytest.mark.parametrize("late", [0, 5])
-def test_gradients_are_those_of_issued_forecasts(late: int) -> None:
-    rounds = drawn(300, 8)
-    method = EventGradientEquilibrium(rate=0.1)
-    issued = probabilities(method, rounds, late=late)
-    settled = len(rounds) - late
-    errors = [q - y for q, (_, y) in zip(issued[:settled], rounds, strict=False)]
-    assert method.shift == pytest.approx(-0.1 * sum(errors))
-
-
-@pytest.mark.parametrize("attack", [lambda q: q < 0.5, lambda q: True, lambda q: q < 0.05])
-def test_gradient_equilibrium_has_no_bias_on_any_sequence(attack: Callable[[float], bool]) -> None:
-    rng, method, errors = np.random.default_rng(9), EventGradientEquilibrium(rate=0.2), 0.0
-    for p in rng.uniform(size=2000).tolist():
-        q = float(method.predict(p))
-        method.update(attack(q))
-        errors += q - attack(q)
-    assert abs(errors) / 2000 == pytest.approx(abs(method.shift) / (0.2 * 2000), abs=1e-9)
-    assert abs(errors) / 2000 < 0.04

@@ -10,7 +10,7 @@ from rival_cases import Vector, forecast_all, offsets, pooled
 from scipy.stats import norm
 
 import orcast as oc
-from research.rivals import CQR, SFOGD, AcMCP, ConformalPID, DecayingOCP, GradientEquilibrium, MultiQT, NexCP
+from research.rivals import COP, CQR, UPOCP, AcMCP, ConformalPID, DecayingOCP, GradientEquilibrium, MultiQT, NexCP
 
 LEVELS = np.array([0.005, 0.25, 0.5, 0.9])  # the lowest lies beyond the percents
 
@@ -90,12 +90,6 @@ class SlowDecaying(Twin):
         return self.offset
 
 
-class SlowSFOGD(Twin):
-    def next(self, e: float) -> float:
-        self.offset += self.largest * e / math.sqrt(sum(x * x for x in self.errors))
-        return self.offset
-
-
 class SlowAcMCP(SlowTracker):
     def next(self, e: float) -> float:
         errors = [s + 4 * norm.ppf(self.a) for s in self.scores[-20:]]  # of the median of N(c, 4)
@@ -114,6 +108,26 @@ class SlowNexCP(Twin):
         return side * pairs[-1][0]
 
 
+class SlowCOP(Twin):
+    def next(self, e: float) -> float:
+        step = 0.3 * self.spread(20)
+        self.offset += step * e
+        if len(self.scores) < 20:
+            return self.offset
+        return self.offset + 0.4 * step * (self.a - sum(x <= self.offset for x in self.scores[-20:]) / 20)
+
+
+class SlowUPOCP(Twin):
+    def next(self, e: float) -> float:
+        wealth, missed, hit = abs(self.scores[0]), 1 - self.a, self.a
+        for _ in range(self.misses):
+            wealth, missed = wealth * missed / (missed + hit) / (1 - self.a), missed + 1
+        for _ in range(self.hits):
+            wealth, hit = wealth * hit / (missed + hit) / self.a, hit + 1
+        share = missed / (missed + hit)
+        return wealth * (share / (1 - self.a) - (1 - share) / self.a)
+
+
 class SlowCQR(Twin):
     def next(self, e: float) -> float:
         n = len(self.scores)
@@ -126,7 +140,8 @@ TWINS: dict[str, tuple[Callable[..., Any], dict[str, Any], type[Twin]]] = {
     "tracker": (ConformalPID, {"rate": 0.2, "integral": 0.0, "window": 20}, SlowTracker),
     "equilibrium": (GradientEquilibrium, {"rate": 0.02}, SlowEquilibrium),
     "decaying": (DecayingOCP, {"rate": 0.7, "decay": 0.2}, SlowDecaying),
-    "SFOGD": (SFOGD, {}, SlowSFOGD),
+    "COP": (COP, {"rate": 0.3, "optimism": 0.4, "window": 20}, SlowCOP),
+    "UPOCP": (UPOCP, {}, SlowUPOCP),
     "AcMCP": (AcMCP, {"rate": 0.2, "integral": 0.0, "window": 20}, SlowAcMCP),
     "NexCP": (NexCP, {"decay": 0.9, "window": 30}, SlowNexCP),
     "CQR": (CQR, {}, SlowCQR),
@@ -205,12 +220,16 @@ def bound_on_errors(method: Any, scores: Vector) -> Vector:
     if isinstance(method, DecayingOCP):
         steps = np.maximum.accumulate(np.abs(scores), axis=0) * np.power(t, -0.6)
         return (2 * largest + steps.max()) * by_parts(steps)
-    return np.where(t > 2, 0.3 * math.pi / 2 * (t + 1) / np.log(t + 1) + 1, t) * np.ones_like(scores)
+    if isinstance(method, ConformalPID):
+        return np.where(t > 2, 0.3 * math.pi / 2 * (t + 1) / np.log(t + 1) + 1, t) * np.ones_like(scores)
+    steps = np.array([0.1 * np.ptp(scores[max(k - 20, 0) : k], axis=0) for k in range(1, len(scores) + 1)])
+    return 1 + (2 * largest + 1.5 * steps.max()) * np.concatenate((np.zeros_like(steps[:1]), by_parts(steps[1:])))
 
 
 ATTACKED: dict[str, Callable[..., Any]] = {
     "equilibrium": lambda **given: GradientEquilibrium(0, 10, rate=0.05, **given),
     "decaying": lambda **given: DecayingOCP(0, 10, **given),
+    "COP": lambda **given: COP(0, 10, window=20, **given),
     "PID": lambda **given: ConformalPID(0, 10, saturation=0.3, **given),
     "PID, integral alone": lambda **given: ConformalPID(0, 10, saturation=0.3, rate=0, **given),
 }
@@ -226,3 +245,13 @@ def test_bounds_hold_under_attack(name: str, level: int, up: bool) -> None:
     assert (sums <= bound + 1e-9).all()
     assert bound[-1].min() < 300  # not vacuous
     assert sums.max() > 1.5  # it was an attack
+
+
+@pytest.mark.parametrize("up", [True, False])
+@pytest.mark.parametrize("level", [0, 1, 2])
+def test_upocp_holds_its_frequency_under_attack(level: int, up: bool) -> None:
+    """A miss needs an offset below a score, so wealth that has not exploded; likewise a hit."""
+    method = UPOCP(0, 10, levels=[0.05, 0.5, 0.95])
+    _, errors = attacked(method, level, up)
+    frequency = np.cumsum(errors < 0, axis=0)[-1] / 300
+    assert (np.abs(frequency - method.levels) < 0.2).all()

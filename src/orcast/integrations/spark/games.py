@@ -19,13 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast import limits
+from orcast.integrations.spark.alone import LoneState, run_alone
 from orcast.kernels.records import DROP, PREDICT, SETTLE
 from orcast.ledger import RoundLog
 from orcast.packed import PackedRounds, record_fields
 from orcast.panel.calendar import seasons_of
 from orcast.panel.columns import Form
 from orcast.panel.experts import ForecastShape, rows_with_forecast
-from orcast.panel.groups import LoneState, plan_of, run_alone
+from orcast.panel.groups import committee_bounds, plan_of
 from orcast.panel.runner import CompiledRun, NewForecasts, PythonRun, Runner, RunnerPool, RunState, events_of
 from orcast.panel.statuses import Status
 from orcast.payoffs import Payoff
@@ -169,7 +170,10 @@ def _resumed(
     else:
         experts = runner.experts(new, none, none)
     issued = 0 if game is None else game.before().rounds
-    priors, committee = run_alone(committee, space, values, experts, events, issued=issued, seasons=seasons, **more)
+    bounds = committee_bounds(space, float(new.low[0])) if len(new.low) else (space.low, space.high)
+    priors, committee = run_alone(
+        committee, space, bounds, values, experts, events, issued=issued, seasons=seasons, **more
+    )
     return runner.resume(game, new, values, events, experts, priors), committee
 
 
