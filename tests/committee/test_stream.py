@@ -16,15 +16,18 @@ def assert_close(found: Any, expected: Any) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 
 
-def data(name: str) -> tuple[Any, Any, float]:
-    """Base quantiles (rounds, experts, levels), outcomes, and the lower bound."""
+def data(name: str) -> tuple[Any, Any, tuple[float, float]]:
+    """Base quantiles (rounds, experts, levels), outcomes, and the bounds."""
     rng = np.random.default_rng(1)
     t = np.arange(ROUNDS)
     level = 30.0 + np.cumsum(rng.normal(0, 0.5, ROUNDS))
     y = level + 4.0 * np.sin(2 * np.pi * t / 7) * ("season" in name) + rng.standard_t(4, ROUNDS)
     base = (level - 1.0 + 0.5 * rng.normal(size=ROUNDS))[:, None] + 0.6 * SCORES
-    if "half line" in name:
-        return np.maximum(base - 28.0, 0.0)[:, None, :], np.maximum(y - 28.0, 0.0), 0.0
+    if "above" in name:
+        # it begins with outcomes at the bound
+        return np.maximum(base, 28.0)[:, None, :], np.where(t < 5, 28.0, np.maximum(y, 28.0)), (28.0, np.inf)
+    if "below" in name:
+        return np.minimum(base, 32.0)[:, None, :], np.minimum(y, 32.0), (-np.inf, 32.0)
     experts = base[:, None, :]
     if "experts" in name:
         other = level[:, None] + 2.0 + 1.5 * SCORES
@@ -32,20 +35,21 @@ def data(name: str) -> tuple[Any, Any, float]:
         third = level[:, None] + 1.5 * SCORES
         third[:20] = np.nan
         experts = np.stack([base, other, third], axis=1)
-    return experts, y, -np.inf
+    return experts, y, (-np.inf, np.inf)
 
 
 @pytest.mark.parametrize(
-    "name", ["plain", "late", "out of order", "half line", "season", "season late", "experts", "experts out of order"]
+    "name",
+    ["plain", "late", "out of order", "above", "below", "season", "season late", "experts", "experts out of order"],
 )
 def test_stream_matches_its_definition(name: str) -> None:
-    base, y, low = data(name)
+    base, y, bounds = data(name)
     late = np.full(ROUNDS, 4 if "late" in name else 0)
     if "out of order" in name:
         late = np.random.default_rng(2).integers(0, 8, ROUNDS)
-    found = run(alone(base.shape[1], low), base, y, late)
+    found = run(alone(base.shape[1], *bounds), base, y, late)
     series = Series((0, 0))
-    streams = [Stream(LEVELS, series, low, np.inf) for _ in range(base.shape[1])]
+    streams = [Stream(LEVELS, series, *bounds) for _ in range(base.shape[1])]
     experts, stream, memos = Experts(streams), streams[0], {}
     for t in range(ROUNDS):
         if len(streams) > 1:
@@ -111,12 +115,12 @@ def test_pool_matches_its_definition(missing: bool) -> None:
 
 @pytest.mark.parametrize("name", ["plain", "late", "out of order", "season late", "experts out of order"])
 def test_forecasts_do_not_depend_on_outcomes_that_are_unknown(name: str) -> None:
-    base, y, low = data(name)
+    base, y, bounds = data(name)
     late = np.random.default_rng(4).integers(0, 9, ROUNDS) if "out of order" in name else 5 * ("late" in name)
-    first = run(alone(base.shape[1], low), base, y, late)
+    first = run(alone(base.shape[1], *bounds), base, y, late)
     for cut in (0, 17, 120):
         unknown = np.arange(ROUNDS) + late >= cut
-        second = run(alone(base.shape[1], low), base, np.where(unknown, y * y - 7.0, y), late)
+        second = run(alone(base.shape[1], *bounds), base, np.where(unknown, y * y - 7.0, y), late)
         assert first[: cut + 1].tobytes() == second[: cut + 1].tobytes()
         assert not np.allclose(first[cut + 12], second[cut + 12])
 

@@ -86,9 +86,9 @@ def test_regret_stays_within_the_proven_bound_at_a_fixed_rate(name: str) -> None
 
         ln(1 / p_m) / eta + eta V_m + slip + beyond,
 
-    V_m the sum of squared regrets, averaged over the knots; slip the sum of sum_m w_m r_m, which is 0 but for probation,
-    clipping and sorting; beyond the regrets above the clip. It is proven in docs/theory.md for one rate eta with
-    eta clip <= 1/2 and no discount. With eta = 0.008 the rate is never below its largest value in 1,000 rounds.
+    V_m the sum of squared regrets, averaged over the knots; slip the sum of sum_m w_m r_m, which is 0 but for
+    probation, clipping and sorting; beyond the regrets above the clip. It is proven in docs/theory.md for one rate eta
+    with eta clip <= 1/2 and no discount. With eta = 0.008 the rate is constant for 1,000 rounds.
     """
     sums = attack(name, discount=1.0, fastest=0.008)
     assert 0.008**2 * sums["square"].max() < 0.7
@@ -110,10 +110,11 @@ def test_regret_stays_within_the_measured_bound_at_adaptive_rates(name: str) -> 
 def test_offsets_lose_no_more_than_gradient_descent(name: str) -> None:
     """Sum of a_t (loss with offsets - loss without), averaged over the levels, is at most half that of
 
-        a_t^2 (0.3 e_t^2 + d_t^2) <= a_t^2,    e, d: half sum and half difference of the misses of a level and its mirror,
+        a_t^2 (0.3 e_t^2 + d_t^2) <= a_t^2,
 
-    a_t the step of round t (online gradient descent from 0 against 0, for steps of any kind). The steps are in the
-    scale of the mix's error and fall as 1 / t, so that the sum of squares converges.
+    a_t the step of round t; e, d half sum and half difference of the misses of a level and its mirror (online gradient
+    descent from 0 against 0, for steps of any kind). The steps are in the scale of the mix's error and fall as 1 / t,
+    so that the sum of squares converges.
     """
     rng, committee = np.random.default_rng(0), alone()
     plan, row = committee.plan, committee.stream_rows[0]

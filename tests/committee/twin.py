@@ -13,6 +13,8 @@ Array = NDArray[np.float64]
 
 SHORT, LONG = (7, 12, 24, 48, 96), (52, 168, 288, 336, 365)
 RING = 368
+# Sizes and losses enter as at most this many usual ones.
+MOST = 10.0
 # Name, forgetting and share of the prior of each member beside the base forecast; the last one needs a pool.
 MEMBERS = (("correction", 0.99, 1.0), ("house", 0.998, 0.4), ("pooled", 0.99, 1.0))
 
@@ -27,12 +29,22 @@ class Series:
 
     def __init__(self, presumed: tuple[int, int]) -> None:
         self.values: dict[float, float] = {}
-        self.n, self.mean, self.power, self.newest = 0, 0.0, 0.0, np.nan
+        self.n, self.mean, self.size, self.power, self.newest = 0, 0.0, 0.0, 0.0, np.nan
         self.cov, self.presumed, self.seasons = dict.fromkeys(SHORT + LONG, 0.0), presumed, list(presumed)
 
     def newest_three(self) -> list[float]:
         known = [self.values[t] for t in sorted(self.values, reverse=True)[:3]]
         return (known + known[-1:] * 2)[:3] if known else [np.nan] * 3
+
+    def learn_mean(self, y: float) -> None:
+        if self.n == 1:
+            self.mean = y
+            return
+        far = y - self.mean
+        if self.n > 2 and self.size:
+            far = np.clip(far, -10 * self.size, 10 * self.size)
+        self.mean += max(1 / self.n, 0.01) * far
+        self.size += max(1 / (self.n - 1), 0.01) * (abs(far) - self.size)
 
     def observe(self, time: float, y: float) -> None:
         if time in self.values:
@@ -40,12 +52,15 @@ class Series:
         step, late = y - self.newest_three()[0], time < self.newest
         self.values[time] = y
         self.n += 1
-        self.mean += max(1 / self.n, 0.01) * (y - self.mean)
+        self.learn_mean(y)
         if late:
             return
         self.newest = time
         if np.isnan(step):
             return
+        if self.n > 2 and self.power:
+            most = 10 * np.sqrt(self.power / min(self.n - 2, 1000))
+            step = np.clip(step, -most, most)
         self.power = 0.999 * self.power + step**2
         for m in self.cov:
             before = at(self.values, time, time - m) - at(self.values, time, time - m - 1)
@@ -118,8 +133,8 @@ class Spread:
         self.shape = np.sort(self.shape + weight * missed / self.density / min(self.n + 4, 500))
 
     def update(self, i: Known, error: float, x: Array, size: float) -> None:
-        u, a = np.clip(error / size, -30, 30), abs(error)
-        z = np.log(np.clip(a, 0.05 * size, 20 * size) / i.spread) + 0.35
+        u, a = np.clip(error / size, -30, 30), min(abs(error), 20 * size)
+        z = np.log(max(a, 0.05 * size) / i.spread) + 0.35
         if self.shared is not None:
             rows = np.outer(x, x), x * z, self.levels - (u <= self.shared.shape)
             for total, row in zip(self.shared.sums, rows, strict=True):
@@ -263,13 +278,19 @@ class Stream:
         self.members = [Member(m, f, levels, pool) for m, f, _ in MEMBERS if pool or m != "pooled"]
         self.weights, self.offsets = Weights(min(9, len(levels)), prior_of(pool is not None)), np.zeros(len(levels))
         self.errors, self.error_at, self.newest = [0.0] * 3, {}, np.nan  # type: ignore[var-annotated]
+        # the working scale is the root of the distance from the bound of a half line, and on an interval from zero
+        self.root = 1 if low == 0 or -np.inf < low < high == np.inf else -1 if low == -np.inf < high < np.inf else 0
         self.mirror = [int(np.argmin(np.abs(levels - (1 - a)))) for a in levels]
 
     def working(self, v: Any) -> Any:
-        return np.sqrt(np.maximum(v, 0)) if self.low == 0 else v
+        if self.root > 0:
+            return np.sqrt(np.maximum(v - self.low, 0))
+        return -np.sqrt(np.maximum(self.high - v, 0)) if self.root < 0 else v
 
     def original(self, v: Any) -> Any:
-        return np.minimum(np.maximum(v, 0) ** 2, self.high) if self.low == 0 else np.clip(v, self.low, self.high)
+        if self.root > 0:
+            return np.minimum(self.low + np.maximum(v, 0) ** 2, self.high)
+        return self.high - np.minimum(v, 0) ** 2 if self.root < 0 else np.clip(v, self.low, self.high)
 
     def known(self, time: float, q: Array, near: Any = (np.nan,) * 3, short: Any = None) -> Known:
         """`near`: base medians one step nearer, further, and of the issue before; `short`: stream of the shortest."""
@@ -324,14 +345,17 @@ class Stream:
         for member, (_, own) in zip(self.members, parts, strict=True):
             member.update(i, own, y, self.lag)
         error = y - i.median
-        self.scale += max(1 / (self.n + 1), 0.03) * (abs(error) - self.scale)
+        self.scale += max(1 / (self.n + 1), 0.03) * (min(abs(error), MOST * i.unit) - self.scale)
         self.n += 1
         self.learn_offsets(i, y, self.working(mix)[self.middle], shown)
         self.error_at[i.time] = error
         if not i.time < self.newest:
             self.newest, self.errors = i.time, [error, *self.errors[:2]]
-        self.loss += max(1 / self.n, 0.03) * (pinball(rows[0], outcome, self.levels) - self.loss)
-        unit = max(self.loss, 0.15 * np.abs(rows[0] - rows[0][self.middle]).mean())
+        least = 0.15 * np.abs(rows[0] - rows[0][self.middle]).mean()
+        loss = pinball(rows[0], outcome, self.levels)
+        loss = min(loss, MOST * max(self.loss, least)) if self.n > 1 else loss
+        self.loss += max(1 / self.n, 0.03) * (loss - self.loss)
+        unit = max(self.loss, least)
         r = regrets(rows, mix, outcome, self.levels, unit)
         self.weights.update(r, self.lag)
         if self.pool:
@@ -341,7 +365,7 @@ class Stream:
             self.pool.regret.add(r)
 
     def learn_offsets(self, i: Known, y: float, middle: float, shown: Array) -> None:
-        self.mix_scale += max(1 / self.n, 0.03) * (abs(y - middle) - self.mix_scale)
+        self.mix_scale += max(1 / self.n, 0.03) * (min(abs(y - middle), MOST * i.unit) - self.mix_scale)
         miss = self.levels - (y <= shown)
         shift, width = (miss + miss[self.mirror]) / 2, (miss - miss[self.mirror]) / 2 / np.sqrt(self.lag)
         rate = 0.05 / (1 + self.n / self.lag / 50) * (0.2 if i.active else 1.0)
@@ -364,7 +388,7 @@ class Experts:
             for s, q, ok in zip(self.streams, experts, there, strict=True)
         ]
         rows = np.array([part[0] if part else np.zeros(len(self.levels)) for part in parts])
-        self.weights.prior = 1 / np.full(len(there), there.sum())
+        self.weights.prior = np.ones(len(there))
         w = self.weights.now() * there
         w = (hats(self.levels) @ (w / w.sum(axis=1, keepdims=True))).T
         mix = np.sort((w * rows).sum(axis=0))
