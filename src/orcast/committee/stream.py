@@ -34,7 +34,7 @@ if not cython.compiled:
 
 # Smallest rates of the running sizes of errors and of the base forecast's loss, and of the mean lag.
 SIZE_RATE, LAG_RATE, MOST_LAG = 0.03, 0.02, 200.0
-# An error or a loss enters its running size as at most this many times the usual one: a broken sensor is forgotten soon.
+# An error or a loss enters its running size as at most this many usual ones: a broken sensor is forgotten soon.
 MOST_SIZE = 10.0
 # Share of the running error in the unit of errors; the rest is the base forecast's spread.
 UNIT_SHARE = 0.7
