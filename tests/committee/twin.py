@@ -299,7 +299,7 @@ class Stream:
         i.time, i.base, i.lag, i.error = time, self.working(q), self.lag, self.errors[0]
         i.median = i.base[self.middle]
         i.last = i.median if s.n == 0 else y[0]
-        least = 1e-9 * max(abs(i.median), abs(i.last))
+        least = 1e-9 * abs(i.median)
         i.spread = max(np.abs(i.base - i.median).mean(), 0.05 * self.scale, least)
         i.unit = i.spread if self.n == 0 else 0.3 * i.spread + 0.7 * max(self.scale, least)
         i.active = self.pool is not None and self.pool.streams > 1

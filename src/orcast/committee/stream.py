@@ -38,7 +38,7 @@ SIZE_RATE, LAG_RATE, MOST_LAG = 0.03, 0.02, 200.0
 MOST_SIZE = 10.0
 # Share of the running error in the unit of errors; the rest is the base forecast's spread.
 UNIT_SHARE = 0.7
-# Smallest spread: a share of the running error, and of the values.
+# Smallest spread: a share of the running error, and of the median.
 LEAST_SPREAD, LEAST_SHARE = 0.05, 1e-9
 # Smallest loss of the base forecast that regrets are measured in, as a share of its spread.
 LEAST_LOSS = 0.15
@@ -83,7 +83,7 @@ def fill_known(plan, row, series_row, pool, time, q, known, base):
     known.median = median
     newest = newest_of(series)
     known.last = median if isnan(newest) else series.y_0
-    least = max(LEAST_SHARE * max(fabs(median), fabs(known.last)), 1e-140)
+    least = max(LEAST_SHARE * fabs(median), 1e-140)
     known.spread = max(spread / k, LEAST_SPREAD * stream.scale, least)
     known.unit = known.spread
     if stream.outcomes > 0.0:
