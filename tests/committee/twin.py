@@ -232,8 +232,12 @@ def regrets(q: Array, mix: Array, y: float, levels: Array, unit: float) -> Array
     return np.clip(spread_out.T @ (((y < mix) - levels) * (mix - q)).T / unit, -3, 3)
 
 
-def pinball(q: Array, y: float, levels: Array) -> float:
-    return float(np.maximum(levels * (y - q), (levels - 1) * (y - q)).mean())
+def usual_loss(usual: float, n: int, q: Array, y: float, levels: Array) -> tuple[float, float]:
+    """Running pinball loss after n outcomes, and the unit of regrets."""
+    loss, least = np.maximum(levels * (y - q), (levels - 1) * (y - q)).mean(), 0.15 * np.abs(q - np.median(q)).mean()
+    loss = min(loss, MOST * max(usual, least)) if n > 1 else loss
+    usual += max(1 / n, 0.03) * (loss - usual)
+    return usual, max(usual, least)
 
 
 class Pool:
@@ -351,11 +355,7 @@ class Stream:
         self.error_at[i.time] = error
         if not i.time < self.newest:
             self.newest, self.errors = i.time, [error, *self.errors[:2]]
-        least = 0.15 * np.abs(rows[0] - rows[0][self.middle]).mean()
-        loss = pinball(rows[0], outcome, self.levels)
-        loss = min(loss, MOST * max(self.loss, least)) if self.n > 1 else loss
-        self.loss += max(1 / self.n, 0.03) * (loss - self.loss)
-        unit = max(self.loss, least)
+        self.loss, unit = usual_loss(self.loss, self.n, rows[0], outcome, self.levels)
         r = regrets(rows, mix, outcome, self.levels, unit)
         self.weights.update(r, self.lag)
         if self.pool:
@@ -397,8 +397,8 @@ class Experts:
     def update(self, memo: Any, y: float, late: float) -> None:
         time, parts, rows, mix, there = memo
         self.n += 1
-        self.loss += max(1 / self.n, 0.03) * (pinball(mix, y, self.levels) - self.loss)
-        r = regrets(np.where(there[:, None], rows, mix), mix, y, self.levels, self.loss)
+        self.loss, unit = usual_loss(self.loss, self.n, mix, y, self.levels)
+        r = regrets(np.where(there[:, None], rows, mix), mix, y, self.levels, unit)
         self.weights.update(r, max(s.lag for s in self.streams))
         for stream, part in zip(self.streams, parts, strict=True):
             if part:

@@ -26,6 +26,7 @@ cdef double *shared_of(Plan plan, double *row, double *pool, Py_ssize_t m) noexc
 @cython.locals(other=Py_ssize_t)
 cdef void learn_offsets(Plan plan, double *row, double *pool, Known *known, double *memo, double y) noexcept nogil
 cdef double pinball(Plan plan, double *q, double y) noexcept nogil
+cdef double smallest_loss(Plan plan, double *q, double y) noexcept nogil
 cdef void learn_weights(Plan plan, double *row, double *pool, double *memo, double y, Workspace w) noexcept nogil
 cdef void update_stream(
     Plan plan, double *row, double *pool, double *memo, double outcome, double late, Workspace w

@@ -229,17 +229,21 @@ def pinball(plan, q, y):
     return total / plan.level_count
 
 
+def smallest_loss(plan, q, y):
+    """Smallest loss that regrets are measured in."""
+    spread = 0.0
+    for i in range(plan.level_count):
+        spread += fabs(q[i] - q[plan.middle])
+    return max(LEAST_LOSS * spread / plan.level_count, 1e-12 * fabs(y), 1e-280)
+
+
 def learn_weights(plan, row, pool, memo, y, w):
     """Update the weights with the regrets of a round."""
     used = mark(w)
     stream, k, members = as_stream(row), plan.level_count, plan.member_count
     size = plan.knot_count * members
     quantiles, mix = cut(memo, plan.quantiles_at, members * k), cut(memo, plan.quantiles_at + members * k, k)
-    spread = 0.0
-    for i in range(k):
-        spread += fabs(quantiles[i] - quantiles[plan.middle])
-    least = max(LEAST_LOSS * spread / k, 1e-12 * fabs(y), 1e-280)
-    loss = pinball(plan, quantiles, y)
+    loss, least = pinball(plan, quantiles, y), smallest_loss(plan, quantiles, y)
     if stream.outcomes > 1.0:
         loss = min(loss, MOST_SIZE * max(stream.loss, least))
     stream.loss += max(1.0 / stream.outcomes, SIZE_RATE) * (loss - stream.loss)
