@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given
-from runs import LEVELS, SCORES, Array, alone, run, run_panel
+from runs import LEVELS, SCORES, Array, alone, loss, run, run_panel
 
 ROUNDS = 60
 NOISE = np.random.default_rng(0).normal(size=ROUNDS)
@@ -49,6 +49,27 @@ def test_outcomes_equal_to_a_degenerate_base_forecast(value: float, low: float) 
     found = run(alone(low=low), base, base[:, 0])
     check(found, low)
     np.testing.assert_allclose(found, base, rtol=1e-8, atol=1e-140)
+
+
+@pytest.mark.parametrize("experts", [1, 2])
+@pytest.mark.parametrize("outlier", [1e3, 1e6, 1e100])
+@pytest.mark.parametrize("when", [10, 100])
+def test_one_far_outcome_is_soon_forgotten(when: int, outlier: float, experts: int) -> None:
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=300)
+    base = np.stack([np.tile(SCORES, (300, 1)), 3.0 * np.sin(np.arange(300))[:, None] + SCORES], axis=1)[:, :experts]
+    broken = np.where(np.arange(300) == when, outlier, y)
+    after = slice(when + 10, None)
+    with_it, without = run(alone(experts), base, broken)[after], run(alone(experts), base, y)[after]
+    assert loss(with_it, y[after]) < 1.01 * loss(without, y[after])
+
+
+def test_a_base_forecast_without_spread_is_corrected_though_it_was_right_at_first() -> None:
+    """20 dry days, then rain: the forecast is always 0."""
+    y = np.where(np.arange(300) < 20, 0.0, np.random.default_rng(0).gamma(2.0, 3.0, 300))
+    base = np.zeros((300, len(LEVELS)))
+    found = run(alone(low=0.0), base, y)
+    assert loss(found[50:], y[50:]) < 0.5 * loss(base[50:], y[50:])
 
 
 def test_atoms_at_zero() -> None:

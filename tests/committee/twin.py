@@ -234,8 +234,9 @@ def regrets(q: Array, mix: Array, y: float, levels: Array, unit: float) -> Array
 
 def usual_loss(usual: float, n: int, q: Array, y: float, levels: Array) -> tuple[float, float]:
     """Running pinball loss after n outcomes, and the unit of regrets."""
-    loss, least = np.maximum(levels * (y - q), (levels - 1) * (y - q)).mean(), 0.15 * np.abs(q - np.median(q)).mean()
-    loss = min(loss, MOST * max(usual, least)) if n > 1 else loss
+    loss, middle = np.maximum(levels * (y - q), (levels - 1) * (y - q)).mean(), np.median(q)
+    least = max(0.15 * np.abs(q - middle).mean(), 1e-12 * abs(middle), 1e-280)
+    loss = min(loss, MOST * max(usual, least)) if usual else loss
     usual += max(1 / n, 0.03) * (loss - usual)
     return usual, max(usual, least)
 
@@ -349,7 +350,7 @@ class Stream:
         for member, (_, own) in zip(self.members, parts, strict=True):
             member.update(i, own, y, self.lag)
         error = y - i.median
-        self.scale += max(1 / (self.n + 1), 0.03) * (min(abs(error), MOST * i.unit) - self.scale)
+        self.scale += max(1 / (self.n + 1), 0.03) * (self.cut(i, abs(error)) - self.scale)
         self.n += 1
         self.learn_offsets(i, y, self.working(mix)[self.middle], shown)
         self.error_at[i.time] = error
@@ -364,8 +365,12 @@ class Stream:
             self.pool.errors.add(np.clip(error / i.unit, -8, 8))
             self.pool.regret.add(r)
 
+    def cut(self, i: Known, size: float) -> float:
+        """Size of an error, cut to usual ones if any are known."""
+        return min(size, MOST * i.unit) if i.spread > 2e-9 * abs(i.median) else size
+
     def learn_offsets(self, i: Known, y: float, middle: float, shown: Array) -> None:
-        self.mix_scale += max(1 / self.n, 0.03) * (min(abs(y - middle), MOST * i.unit) - self.mix_scale)
+        self.mix_scale += max(1 / self.n, 0.03) * (self.cut(i, abs(y - middle)) - self.mix_scale)
         miss = self.levels - (y <= shown)
         shift, width = (miss + miss[self.mirror]) / 2, (miss - miss[self.mirror]) / 2 / np.sqrt(self.lag)
         rate = 0.05 / (1 + self.n / self.lag / 50) * (0.2 if i.active else 1.0)

@@ -240,8 +240,8 @@ def learn_mixing(plan, group, memo, y, w):
     k, size = plan.level_count, plan.knot_count * count
     corrected, mix = cut(memo, count * plan.memo_size, count * k), cut(memo, count * (plan.memo_size + k), k)
     mixing[0] += 1.0
-    loss, least = pinball(plan, mix, y), smallest_loss(plan, mix, y)
-    if mixing[0] > 1.0:
+    loss, least = pinball(plan, mix, y), smallest_loss(plan, mix)
+    if mixing[1] > 0.0:
         loss = min(loss, MOST_SIZE * max(mixing[1], least))
     mixing[1] += max(1.0 / mixing[0], SIZE_RATE) * (loss - mixing[1])
     r, lag = take(w, size), 1.0

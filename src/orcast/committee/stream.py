@@ -70,6 +70,16 @@ def is_active(plan, pool):
     return plan.pooled and as_pool(pool).streams >= 2.0
 
 
+def smallest_spread(median):
+    """Smallest spread of a base forecast with a median: that of rounding."""
+    return max(LEAST_SHARE * fabs(median), 1e-140)
+
+
+def cut_size(known, size):
+    """Size of an error, cut to usual ones; a base forecast without spread that made no error yet has none."""
+    return min(size, MOST_SIZE * known.unit) if known.spread > 2.0 * smallest_spread(known.median) else size
+
+
 def fill_known(plan, row, series_row, pool, time, q, known, base):
     """Fill the base quantiles and the information about outcomes and errors at the time of a forecast."""
     stream, series, k = as_stream(row), as_series(series_row), plan.level_count
@@ -83,7 +93,7 @@ def fill_known(plan, row, series_row, pool, time, q, known, base):
     known.median = median
     newest = newest_of(series)
     known.last = median if isnan(newest) else series.y_0
-    least = max(LEAST_SHARE * fabs(median), 1e-140)
+    least = smallest_spread(median)
     known.spread = max(spread / k, LEAST_SPREAD * stream.scale, least)
     known.unit = known.spread
     if stream.outcomes > 0.0:
@@ -204,7 +214,7 @@ def learn_offsets(plan, row, pool, known, memo, y):
     shown = cut(memo, plan.quantiles_at + (plan.member_count + 1) * k, k)
     offsets, sums = cut(row, plan.offsets_at, k), cut(pool, plan.pool_sums_at + plan.knot_count * plan.member_count, k)
     mix = working(stream, memo[plan.quantiles_at + plan.member_count * k + plan.middle])
-    size = min(fabs(y - mix), MOST_SIZE * known.unit)
+    size = cut_size(known, fabs(y - mix))
     stream.mix_scale += max(1.0 / stream.outcomes, SIZE_RATE) * (size - stream.mix_scale)
     rate = constants.offset / (1.0 + stream.outcomes / stream.lag / constants.offset_half)
     if known.active > 0.0:
@@ -229,12 +239,12 @@ def pinball(plan, q, y):
     return total / plan.level_count
 
 
-def smallest_loss(plan, q, y):
+def smallest_loss(plan, q):
     """Smallest loss that regrets are measured in."""
     spread = 0.0
     for i in range(plan.level_count):
         spread += fabs(q[i] - q[plan.middle])
-    return max(LEAST_LOSS * spread / plan.level_count, 1e-12 * fabs(y), 1e-280)
+    return max(LEAST_LOSS * spread / plan.level_count, 1e-12 * fabs(q[plan.middle]), 1e-280)
 
 
 def learn_weights(plan, row, pool, memo, y, w):
@@ -243,8 +253,8 @@ def learn_weights(plan, row, pool, memo, y, w):
     stream, k, members = as_stream(row), plan.level_count, plan.member_count
     size = plan.knot_count * members
     quantiles, mix = cut(memo, plan.quantiles_at, members * k), cut(memo, plan.quantiles_at + members * k, k)
-    loss, least = pinball(plan, quantiles, y), smallest_loss(plan, quantiles, y)
-    if stream.outcomes > 1.0:
+    loss, least = pinball(plan, quantiles, y), smallest_loss(plan, quantiles)
+    if stream.loss > 0.0:
         loss = min(loss, MOST_SIZE * max(stream.loss, least))
     stream.loss += max(1.0 / stream.outcomes, SIZE_RATE) * (loss - stream.loss)
     unit = max(stream.loss, least)
@@ -273,7 +283,7 @@ def update_stream(plan, row, pool, memo, outcome, late, w):
         own = cut(memo, plan.memos_at + plan.memo_at[m], memo_size)
         plan.updates[m](plan, options, known, base, state, shared_of(plan, row, pool, m), own, y, stream.lag)
     error = y - known.median
-    size = min(fabs(error), MOST_SIZE * known.unit)
+    size = cut_size(known, fabs(error))
     stream.scale += max(1.0 / (stream.outcomes + 1.0), SIZE_RATE) * (size - stream.scale)
     stream.outcomes += 1.0
     if plan.member_count > 1:
