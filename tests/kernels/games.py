@@ -52,6 +52,7 @@ def bits(numbers: Array) -> bytes:
 
 def games() -> Iterator[tuple[str, Callable[[], Array]]]:
     import orcast as oc
+    from orcast.committee.state import SERIES
     from orcast.kernels import records
 
     x, y = series()
@@ -164,17 +165,29 @@ def games() -> Iterator[tuple[str, Callable[[], Array]]]:
                 if t >= 2:
                     game.update(y[t - 2], id=t - 2)
         rows.append(played(oc.Recalibrator(space, pool=pool), normal, y[:4], quantiles))
-        return np.concatenate([*rows, *map(state, two_games), pool.signal])
+        return np.concatenate([*rows, *map(state, two_games), pool.rows.ravel()])
 
     def seasonal() -> Array:
-        """Errors with a season, which is found."""
+        """Outcomes with a season of 7 steps, which is found."""
         game = oc.Recalibrator(space)
         time = np.arange(3 * ROUNDS)
-        found = played(game, lambda t: oc.Normal(50.0, 2.0), 50.0 + 6.0 * (time % 5 == 0) + np.sin(time), quantiles)
+        found = played(game, lambda t: oc.Normal(50.0, 2.0), 50.0 + 6.0 * (time % 7 == 0) + np.sin(time), quantiles)
         engine: Any = game.engine
-        assert engine.memory.view("seasons")[0] > 0.0
+        assert engine.group.series_rows[0, SERIES.index("short_season")] == 7.0
         return found
 
+    def out_of_order() -> Array:
+        """Outcomes that come late, the later one of two first, and some never."""
+        game = oc.Recalibrator(space)
+        rows = []
+        for t in range(ROUNDS):
+            rows.append(quantiles(game.predict(normal(t), id=t)))
+            if t % 5 == 4:
+                for late in (t - 1, t - 3, t - 2):
+                    game.update(y[late], id=late)
+        return np.concatenate([*rows, state(game)])
+
+    yield "out of order", out_of_order
     yield "pool", pooled
     yield "season", seasonal
     yield "broken", broken
@@ -360,14 +373,14 @@ def games() -> Iterator[tuple[str, Callable[[], Array]]]:
 
 def kernel_functions() -> dict[Any, str]:
     """Functions of the uncompiled kernels that have C types, by their code."""
-    import orcast.kernels
-
     found = {}
-    for path in Path(orcast.kernels.__file__).parent.glob("[!_]*.pxd"):
-        module = f"orcast.kernels.{path.stem}"
-        for thing in vars(import_module(module)).values():
-            if inspect.isfunction(thing) and thing.__module__ == module:
-                found[thing.__code__] = f"{module}.{thing.__name__}"
+    for package in ("kernels", "committee"):
+        folder = Path(import_module(f"orcast.{package}").__file__ or "").parent
+        for path in folder.glob("[!_]*.pxd"):
+            module = f"orcast.{package}.{path.stem}"
+            for thing in vars(import_module(module)).values():
+                if inspect.isfunction(thing) and thing.__module__ == module:
+                    found[thing.__code__] = f"{module}.{thing.__name__}"
     return found
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from definitions import Array
+from games import Array
 
 import orcast as oc
 from orcast.kernels import records

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import orcast as oc
-import orcast.kernels
 from orcast.engine import ordered
 
 # From design/architecture.md, as it stands there: what concerns an Interval and the default payoff.
@@ -157,9 +156,12 @@ def test_import_is_quick() -> None:
 
 
 def test_kernels_are_all_compiled_or_none() -> None:
-    folder = Path(orcast.kernels.__file__).parent
-    compiled = {path.name.partition(".")[0] for path in folder.iterdir() if path.suffix in (".so", ".pyd")}
-    assert compiled in (set(), {path.stem for path in folder.glob("*.pxd")} - {"__init__"})
+    source = Path(oc.__file__).parent
+    found = [path for path in source.glob("*/*") if path.suffix in (".so", ".pyd")]
+    compiled = {(path.parent.name, path.name.partition(".")[0]) for path in found}
+    kernels = {(path.parent.name, path.stem) for path in source.glob("*/[!_]*.pxd")}
+    assert {folder for folder, _ in kernels} == {"kernels", "committee"}
+    assert compiled in (set(), kernels)
 
 
 def test_a_round_and_a_whole_history_are_one_call_of_a_kernel_each(monkeypatch: pytest.MonkeyPatch) -> None:

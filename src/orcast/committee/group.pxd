@@ -6,7 +6,7 @@ from orcast.committee.state cimport (
     KNOWN_SIZE, Constants, Known, Plan, Pool, Stream, as_known, as_pool, as_stream, new_series, new_stream
 )
 from orcast.committee.stream cimport (
-    SIZE_RATE, close_pool, fill_known, pinball, predict_members, update_stream, working
+    MOST_SIZE, SIZE_RATE, close_pool, fill_known, pinball, predict_members, smallest_loss, update_stream, working
 )
 from orcast.committee.weights cimport add_regrets, fill_regrets, fill_weights, level_weight
 from orcast.kernels.rows cimport (

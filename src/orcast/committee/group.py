@@ -23,11 +23,13 @@ if not cython.compiled:
         new_stream,
     )
     from orcast.committee.stream import (
+        MOST_SIZE,
         SIZE_RATE,
         close_pool,
         fill_known,
         pinball,
         predict_members,
+        smallest_loss,
         update_stream,
         working,
     )
@@ -238,14 +240,17 @@ def learn_mixing(plan, group, memo, y, w):
     k, size = plan.level_count, plan.knot_count * count
     corrected, mix = cut(memo, count * plan.memo_size, count * k), cut(memo, count * (plan.memo_size + k), k)
     mixing[0] += 1.0
-    mixing[1] += max(1.0 / mixing[0], SIZE_RATE) * (pinball(plan, mix, y) - mixing[1])
+    loss, least = pinball(plan, mix, y), smallest_loss(plan, mix)
+    if mixing[1] > 0.0:
+        loss = min(loss, MOST_SIZE * max(mixing[1], least))
+    mixing[1] += max(1.0 / mixing[0], SIZE_RATE) * (loss - mixing[1])
     r, lag = take(w, size), 1.0
     for e in range(count):
         own = cut(memo, e * plan.memo_size, plan.memo_size)
         if isnan(as_known(own).time):
             copy(mix, k, cut(corrected, e * k, k))
         lag = max(lag, as_stream(stream_row(plan, group, e)).lag)
-    fill_regrets(plan, corrected, count, mix, y, max(mixing[1], 1e-12 * fabs(y), 1e-280), r)
+    fill_regrets(plan, corrected, count, mix, y, max(mixing[1], least), r)
     regret, square = cut(mixing, MIXING_SIZE, size), cut(mixing, MIXING_SIZE + size, size)
     add_regrets(regret, square, r, size, plan.constants.discount, 1.0, lag)
     release(w, used)

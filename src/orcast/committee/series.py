@@ -80,7 +80,7 @@ def best_season(plan, series, cov, first, last):
 
 def learn_seasons(plan, series, cov, ring, time, step):
     """Update the autocovariances of the differences, and now and then the seasons."""
-    if series.outcomes > 2.0:
+    if series.outcomes > 2.0 and series.power > 0.0:
         # a step that is far larger than the others would hide them
         most = MOST_SIZE * sqrt(series.power / min(series.outcomes - 2.0, 1.0 / (1.0 - KEPT)))
         step = min(max(step, -most), most)
@@ -122,7 +122,7 @@ def learn_mean(series, y):
         series.mean = y
         return
     rate, far = max(1.0 / series.outcomes, MEAN_RATE), y - series.mean
-    if series.outcomes > 2.0:
+    if series.outcomes > 2.0 and series.size > 0.0:
         most = MOST_SIZE * series.size
         far = min(max(far, -most), most)
     series.mean += rate * far

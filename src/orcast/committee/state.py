@@ -136,8 +136,8 @@ STREAM = (
     "error_sum",
     "error_count",
 )
-# outcomes; mean, size: running mean and mean distance from it; power: discounted sum of squared steps; newest: time of the newest outcome; y_0, y_1, y_2:
-# newest outcomes; short_season, long_season: in use (0: none); presumed ones are kept.
+# outcomes; mean, size: running mean and mean distance from it; power: discounted sum of squared steps; newest: time of
+# the newest outcome; y_0, y_1, y_2: newest outcomes; short_season, long_season: in use (0: none); presumed ones stay.
 SERIES = (
     "outcomes",
     "mean",
@@ -210,6 +210,8 @@ class Plan:
         self.members, self.pooled, self.changes = tuple(members), pooled, constants
         self.level_count, self.member_count = len(levels), len(self.members)
         k, count = len(levels), len(self.members)
+        if k < 2:
+            raise ValueError(f"expected at least 2 levels, got {k}")
         knots = np.quantile(levels, np.linspace(0.0, 1.0, min(KNOTS, k)))
         self.knot_count = len(knots)
         at = np.clip(np.searchsorted(knots, levels, side="right") - 1, 0, len(knots) - 2)
@@ -286,7 +288,7 @@ class Plan:
 
 
 def root_of(low, high):
-    """1 or -1 if the working scale is the root of the distance from the lower or upper bound, 0 if it is the scale itself.
+    """1 or -1 if the working scale is the root of the distance from the lower or upper bound, 0 if it is their own.
 
     Spreads grow with the distance from the bound of a half line, and on an interval from zero.
     """

@@ -14,6 +14,8 @@ cdef double SIZE_RATE, LAG_RATE, MOST_LAG, MOST_SIZE, UNIT_SHARE, LEAST_SPREAD, 
 cdef double working(Stream *stream, double value) noexcept nogil
 cdef double original(Stream *stream, double value) noexcept nogil
 cdef bint is_active(Plan plan, double *pool) noexcept nogil
+cdef double smallest_spread(double median) noexcept nogil
+cdef double cut_size(Known *known, double size) noexcept nogil
 cdef void fill_known(
     Plan plan, double *row, double *series_row, double *pool, double time, double *q, Known *known, double *base
 ) noexcept nogil
@@ -26,6 +28,7 @@ cdef double *shared_of(Plan plan, double *row, double *pool, Py_ssize_t m) noexc
 @cython.locals(other=Py_ssize_t)
 cdef void learn_offsets(Plan plan, double *row, double *pool, Known *known, double *memo, double y) noexcept nogil
 cdef double pinball(Plan plan, double *q, double y) noexcept nogil
+cdef double smallest_loss(Plan plan, double *q) noexcept nogil
 cdef void learn_weights(Plan plan, double *row, double *pool, double *memo, double y, Workspace w) noexcept nogil
 cdef void update_stream(
     Plan plan, double *row, double *pool, double *memo, double outcome, double late, Workspace w

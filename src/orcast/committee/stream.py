@@ -34,11 +34,11 @@ if not cython.compiled:
 
 # Smallest rates of the running sizes of errors and of the base forecast's loss, and of the mean lag.
 SIZE_RATE, LAG_RATE, MOST_LAG = 0.03, 0.02, 200.0
-# An error or a loss enters its running size as at most this many times the usual one: a broken sensor is forgotten soon.
+# An error or a loss enters its running size as at most this many usual ones: a broken sensor is forgotten soon.
 MOST_SIZE = 10.0
 # Share of the running error in the unit of errors; the rest is the base forecast's spread.
 UNIT_SHARE = 0.7
-# Smallest spread: a share of the running error, and of the values.
+# Smallest spread: a share of the running error, and of the median.
 LEAST_SPREAD, LEAST_SHARE = 0.05, 1e-9
 # Smallest loss of the base forecast that regrets are measured in, as a share of its spread.
 LEAST_LOSS = 0.15
@@ -70,6 +70,16 @@ def is_active(plan, pool):
     return plan.pooled and as_pool(pool).streams >= 2.0
 
 
+def smallest_spread(median):
+    """Smallest spread of a base forecast with a median: that of rounding."""
+    return max(LEAST_SHARE * fabs(median), 1e-140)
+
+
+def cut_size(known, size):
+    """Size of an error, cut to usual ones; a base forecast without spread that made no error yet has none."""
+    return min(size, MOST_SIZE * known.unit) if known.spread > 2.0 * smallest_spread(known.median) else size
+
+
 def fill_known(plan, row, series_row, pool, time, q, known, base):
     """Fill the base quantiles and the information about outcomes and errors at the time of a forecast."""
     stream, series, k = as_stream(row), as_series(series_row), plan.level_count
@@ -83,7 +93,7 @@ def fill_known(plan, row, series_row, pool, time, q, known, base):
     known.median = median
     newest = newest_of(series)
     known.last = median if isnan(newest) else series.y_0
-    least = max(LEAST_SHARE * max(fabs(median), fabs(known.last)), 1e-140)
+    least = smallest_spread(median)
     known.spread = max(spread / k, LEAST_SPREAD * stream.scale, least)
     known.unit = known.spread
     if stream.outcomes > 0.0:
@@ -204,7 +214,7 @@ def learn_offsets(plan, row, pool, known, memo, y):
     shown = cut(memo, plan.quantiles_at + (plan.member_count + 1) * k, k)
     offsets, sums = cut(row, plan.offsets_at, k), cut(pool, plan.pool_sums_at + plan.knot_count * plan.member_count, k)
     mix = working(stream, memo[plan.quantiles_at + plan.member_count * k + plan.middle])
-    size = min(fabs(y - mix), MOST_SIZE * known.unit)
+    size = cut_size(known, fabs(y - mix))
     stream.mix_scale += max(1.0 / stream.outcomes, SIZE_RATE) * (size - stream.mix_scale)
     rate = constants.offset / (1.0 + stream.outcomes / stream.lag / constants.offset_half)
     if known.active > 0.0:
@@ -229,18 +239,22 @@ def pinball(plan, q, y):
     return total / plan.level_count
 
 
+def smallest_loss(plan, q):
+    """Smallest loss that regrets are measured in."""
+    spread = 0.0
+    for i in range(plan.level_count):
+        spread += fabs(q[i] - q[plan.middle])
+    return max(LEAST_LOSS * spread / plan.level_count, 1e-12 * fabs(q[plan.middle]), 1e-280)
+
+
 def learn_weights(plan, row, pool, memo, y, w):
     """Update the weights with the regrets of a round."""
     used = mark(w)
     stream, k, members = as_stream(row), plan.level_count, plan.member_count
     size = plan.knot_count * members
     quantiles, mix = cut(memo, plan.quantiles_at, members * k), cut(memo, plan.quantiles_at + members * k, k)
-    spread = 0.0
-    for i in range(k):
-        spread += fabs(quantiles[i] - quantiles[plan.middle])
-    least = max(LEAST_LOSS * spread / k, 1e-12 * fabs(y), 1e-280)
-    loss = pinball(plan, quantiles, y)
-    if stream.outcomes > 1.0:
+    loss, least = pinball(plan, quantiles, y), smallest_loss(plan, quantiles)
+    if stream.loss > 0.0:
         loss = min(loss, MOST_SIZE * max(stream.loss, least))
     stream.loss += max(1.0 / stream.outcomes, SIZE_RATE) * (loss - stream.loss)
     unit = max(stream.loss, least)
@@ -269,10 +283,11 @@ def update_stream(plan, row, pool, memo, outcome, late, w):
         own = cut(memo, plan.memos_at + plan.memo_at[m], memo_size)
         plan.updates[m](plan, options, known, base, state, shared_of(plan, row, pool, m), own, y, stream.lag)
     error = y - known.median
-    size = min(fabs(error), MOST_SIZE * known.unit)
+    size = cut_size(known, fabs(error))
     stream.scale += max(1.0 / (stream.outcomes + 1.0), SIZE_RATE) * (size - stream.scale)
     stream.outcomes += 1.0
-    learn_offsets(plan, row, pool, known, memo, y)
+    if plan.member_count > 1:
+        learn_offsets(plan, row, pool, known, memo, y)
     newest = stream.newest if stream.outcomes > 1.0 else NAN
     stream.newest = ring_put(cut(row, STREAM_SIZE, RING), newest, known.time, error)
     if not known.time < newest:

@@ -11,7 +11,6 @@ cdef Py_ssize_t build_cells(
     double *left, double *right, double *mass, int64_t *slots, Workspace w
 ) noexcept nogil
 cdef Py_ssize_t locate(double y, double *left, double *right, Py_ssize_t n) noexcept nogil
-cdef double place(double y, Py_ssize_t k, double *left, double *right) noexcept nogil
 cdef Py_ssize_t cut_cells(
     double *places, Py_ssize_t count, Py_ssize_t n, double *left, double *right, double *mass, int64_t *slots,
     Py_ssize_t slot_count

@@ -145,12 +145,6 @@ def locate(y, left, right, n):
     return a
 
 
-def place(y, k, left, right):
-    """Position of an outcome in its cell, from 0 to 1; 0.5 in an atom."""
-    width = right[k] - left[k]
-    return min(max((y - left[k]) / width, 0.0), 1.0) if width > 0.0 else 0.5
-
-
 def cut_cells(places, count, n, left, right, mass, slots, slot_count):
     """Cut the cells at given places, each part with its share of the mass; return the new number of cells."""
     for i in range(count):

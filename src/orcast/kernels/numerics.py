@@ -36,15 +36,3 @@ def search_left(row, size, value):
         else:
             high = middle
     return low
-
-
-def search_right(row, size, value):
-    """Index of the first number of an increasing row that is above a value (numpy.searchsorted, side right)."""
-    low, high = 0, size
-    while low < high:
-        middle = (low + high) // 2
-        if value < row[middle]:
-            high = middle
-        else:
-            low = middle + 1
-    return low
