@@ -9,7 +9,7 @@ from runs import LEVELS, SCORES, Array, alone, members_of
 from twin import Weights, hats, prior_of
 
 from orcast.committee import group
-from orcast.committee.state import STREAM
+from orcast.committee.state import CONSTANTS, STREAM
 
 ROUNDS, CLIP = 1000, 3.0
 HATS = hats(LEVELS)
@@ -127,7 +127,7 @@ def test_offsets_lose_no_more_than_gradient_descent(name: str) -> None:
         shown = mix + offsets
         y = ATTACKS[name](shown, rows, t, rng)
         group.update(committee, memo, y, 0.0)
-        step = 0.1 * row[STREAM.index("mix_scale")] / (1 + (t + 1) / 50)
+        step = 2 * CONSTANTS["offset"] * row[STREAM.index("mix_scale")] / (1 + (t + 1) / 50)
         miss = LEVELS - (y <= shown)
         shift, width = (miss + miss[::-1]) / 2, (miss - miss[::-1]) / 2
         gained += step * (losses(shown, y) - losses(mix, y))

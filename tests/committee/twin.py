@@ -67,8 +67,11 @@ class Series:
             self.cov[m] = 0.999 * self.cov[m] + (0.0 if np.isnan(before) else step * before)
         if self.n % 20 == 0:
             for i, candidates in enumerate((SHORT, LONG)):
-                high = [m for m in candidates if self.n >= 2 * m + 20 and self.cov[m] > 0.2 * self.power]
-                self.seasons[i] = self.presumed[i] or max(high, key=lambda m: self.cov[m], default=0)
+                best, self.seasons[i] = 0.2 * self.power, self.presumed[i]
+                for m in candidates if not self.presumed[i] else ():
+                    # a longer season has to be higher by a tenth
+                    if self.n >= 2 * m + 20 and self.cov[m] > best:
+                        best, self.seasons[i] = 1.1 * self.cov[m], m
 
 
 def seasons_before(values: dict[float, float], newest: float, time: float, season: float) -> float:
@@ -373,7 +376,7 @@ class Stream:
         self.mix_scale += max(1 / self.n, 0.03) * (self.cut(i, abs(y - middle)) - self.mix_scale)
         miss = self.levels - (y <= shown)
         shift, width = (miss + miss[self.mirror]) / 2, (miss - miss[self.mirror]) / 2 / np.sqrt(self.lag)
-        rate = 0.05 / (1 + self.n / self.lag / 50) * (0.2 if i.active else 1.0)
+        rate = 0.04 / (1 + self.n / self.lag / 50) * (0.2 if i.active else 1.0)
         self.offsets = self.offsets + 2 * self.mix_scale * rate * (0.3 * shift / self.lag + width)
         if self.pool:
             self.pool.width.add(width)
