@@ -143,9 +143,7 @@ def _write(
     )
     progress = sys.stderr.isatty() and not options.quiet
     names = names_of(options)
-    run = tables.located(
-        table, lambda: play_frame(frame, names, asked, state, options.workers, progress)
-    )
+    run = tables.located(table, lambda: play_frame(frame, names, asked, state, options.workers, progress))
     layout, result = run.layout, tables.located(table, lambda: run.result(False))
     lines: list[str] = []
     if options.report or not options.quiet:
