@@ -99,7 +99,9 @@ def test_regret_stays_within_the_proven_bound_at_a_fixed_rate(name: str) -> None
 def test_regret_stays_within_the_measured_bound_at_adaptive_rates(name: str) -> None:
     """The same bound with the rates, the clip and the discount that are in use: measured only, not proven.
 
-    Against the base forecast less than 2 of its usual losses are lost in 1,000 rounds, whatever the outcomes.
+    V is not discounted here; with the discounted one the bound was exceeded once, by 7%. `bait` is the worst of 60
+    variants (length, share and size of the bait). Against the base forecast less than 2 of its usual losses are lost
+    in 1,000 rounds.
     """
     sums = attack(name)
     assert (sums["regret"] <= bound_of(sums, 0.5)).all()
