@@ -1,4 +1,4 @@
-"""Write the printed output of pages anew: `python tests/project/rewrite_docs.py [PAGE ...]`; all pages without a name."""
+"""Write the printed outputs of pages anew: `python tests/project/rewrite_docs.py [PAGE ...]`, by default of all."""
 
 import os
 import sys
