@@ -43,6 +43,10 @@ def all_features(known, x):
     unit = known.unit
     outcome_features(known, known.median, x)
     x[8] = feature(known.last, known.median, unit)
+    # a base forecast that moves far may foresee a change, of which the past tells nothing
+    for i in range(3, 9):
+        if i != 4 and i != 6:
+            x[i] *= known.trust
     x[9] = feature(known.error_0, 0.0, unit)
     x[10] = feature(known.error_1, 0.0, unit)
     x[11] = feature(known.error_short, 0.0, unit)

@@ -12,12 +12,12 @@ cdef struct Constants:
     double trace, spread_0, spread_1, spread_2, shape, spread_forget, pool_forget, pool_share, pooled, own
     double offset, offset_pool, offset_half, offset_shift, offset_own, memory_lag
 cdef struct Known:
-    double serial, time, median, spread, unit, lag, evidence, reach, active, last, y_0, y_1, y_2, mean, season
+    double serial, time, median, spread, unit, lag, evidence, reach, active, last, trust, y_0, y_1, y_2, mean, season
     double season_now, long_season, long_now, below, above, before, error_0, error_1, error_short
     double error_season, error_long, common, common_short
 cdef struct Stream:
     double outcomes, scale, loss, lag, issued, newest, error_0, error_1, error_2, low, high, root, median
-    double target, median_before, target_before, mix_scale, error_sum, error_count
+    double target, median_before, target_before, mix_scale, move, error_sum, error_count
 cdef struct Series:
     double outcomes, mean, size, power, newest, y_0, y_1, y_2, short_season, long_season, presumed_short, presumed_long
 cdef struct Pool:

@@ -77,7 +77,8 @@ CONSTANTS = {
 CONSTANT_NAMES = tuple(CONSTANTS)
 # Information at the time of a forecast, in the working scale; nan if unknown. unit: of errors; lag: rounds until an
 # outcome is known; evidence: outcomes over lag; reach: largest distance of a centre from the median; active: 1 in a
-# pool of several streams; last: newest outcome, or the median; y_0, y_1, y_2: newest outcomes; season, long: outcome a
+# pool of several streams; last: newest outcome, or the median; trust: factor of features that compare outcomes with
+# the median, below 1 where the base forecast moves further than usual; y_0, y_1, y_2: newest outcomes; season, long: outcome a
 # whole number of seasons before the target, and (now) one season before the newest; below, above: base medians one step
 # nearer and further, issued together; before: base median for the same time, issued one step before; error_0, error_1:
 # newest errors of the base median, error_short: newest one of the shortest horizon; common: newest mean error of the
@@ -93,6 +94,7 @@ KNOWN = (
     "reach",
     "active",
     "last",
+    "trust",
     "y_0",
     "y_1",
     "y_2",
@@ -114,7 +116,8 @@ KNOWN = (
 )
 # outcomes; scale: running size of the base median's error; loss: running loss of the base forecast; lag: mean rounds
 # until an outcome is known; issued: forecasts; newest: time of the newest error; median, target: of the last forecast,
-# and of the one before; mix_scale: running size of the mix's error; error_sum, error_count: of point forecasts.
+# and of the one before; mix_scale: running size of the mix's error;
+# move: running distance of the base median from the newest outcome; error_sum, error_count: of point forecasts.
 STREAM = (
     "outcomes",
     "scale",
@@ -133,6 +136,7 @@ STREAM = (
     "median_before",
     "target_before",
     "mix_scale",
+    "move",
     "error_sum",
     "error_count",
 )

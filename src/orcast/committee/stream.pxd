@@ -9,7 +9,7 @@ from orcast.committee.state cimport (
 from orcast.committee.weights cimport add_regrets, fill_regrets, fill_weights, level_weight
 from orcast.kernels.rows cimport Workspace, copy, cut, int64_t, mark, release, take
 
-cdef double SIZE_RATE, LAG_RATE, MOST_LAG, MOST_SIZE, UNIT_SHARE, LEAST_SPREAD, LEAST_SHARE, LEAST_LOSS, MOST_ERROR
+cdef double SIZE_RATE, LAG_RATE, MOST_LAG, MOST_SIZE, UNIT_SHARE, LEAST_SPREAD, LEAST_SHARE, LEAST_LOSS, MOST_ERROR, FAR
 
 cdef double working(Stream *stream, double value) noexcept nogil
 cdef double original(Stream *stream, double value) noexcept nogil

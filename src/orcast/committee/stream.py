@@ -43,6 +43,8 @@ LEAST_SPREAD, LEAST_SHARE = 0.05, 1e-9
 # Smallest loss of the base forecast that regrets are measured in, as a share of its spread.
 LEAST_LOSS = 0.15
 MOST_ERROR = 8.0
+# A base median that is further from the newest outcome than this many usual distances may foresee a change.
+FAR = 4.0
 
 
 def working(stream, value):
@@ -98,6 +100,12 @@ def fill_known(plan, row, series_row, pool, time, q, known, base):
     known.unit = known.spread
     if stream.outcomes > 0.0:
         known.unit += UNIT_SHARE * (max(stream.scale, least) - known.spread)
+    known.trust = 1.0
+    if stream.outcomes > 0.0:
+        usual = FAR * max(stream.move, known.unit)
+        move = fabs(known.last - median)
+        if move > usual:
+            known.trust = usual / move * (usual / move)
     known.lag = stream.lag
     known.active = 1.0 if is_active(plan, pool) else 0.0
     count = as_pool(pool).steps if known.active > 0.0 else stream.outcomes
@@ -285,6 +293,8 @@ def update_stream(plan, row, pool, memo, outcome, late, w):
     error = y - known.median
     size = cut_size(known, fabs(error))
     stream.scale += max(1.0 / (stream.outcomes + 1.0), SIZE_RATE) * (size - stream.scale)
+    move = min(fabs(known.last - known.median), MOST_SIZE * max(stream.move, known.unit))
+    stream.move += max(1.0 / (stream.outcomes + 1.0), SIZE_RATE) * (move - stream.move)
     stream.outcomes += 1.0
     if plan.member_count > 1:
         learn_offsets(plan, row, pool, known, memo, y)

@@ -274,6 +274,7 @@ KNOWN = columns(
     lag=Range(1.0, 1e6),
     **dict.fromkeys(("evidence", "reach"), COUNTED),
     active=FLAG,
+    trust=FLAG,
     **dict.fromkeys(("common", "common_short"), SMALL),
 )
 
