@@ -30,4 +30,4 @@ def test_spread_that_follows_recent_errors_is_learnt() -> None:
     assert loss(found[500:], y[500:]) < 1.02 * loss(best[500:], y[500:])
     assert loss(best[500:], y[500:]) < 0.92 * loss(base[500:], y[500:])
     covered = (y[500:, None] <= found[500:]).mean(axis=0)
-    assert np.abs(covered - LEVELS).max() < 0.03
+    assert np.abs(covered - LEVELS).max() < 0.04

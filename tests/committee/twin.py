@@ -283,6 +283,7 @@ class Stream:
     def __init__(self, levels: Array, series: Series, low: float, high: float, pool: Pool | None = None) -> None:
         self.levels, self.series, self.low, self.high, self.pool = levels, series, low, high, pool
         self.middle, self.n, self.lag, self.scale, self.loss, self.mix_scale = len(levels) // 2, 0, 1.0, 0.0, 0.0, 0.0
+        self.move = 0.0
         self.members = [Member(m, f, levels, pool) for m, f, _ in MEMBERS if pool or m != "pooled"]
         self.weights, self.offsets = Weights(min(9, len(levels)), prior_of(pool is not None)), np.zeros(len(levels))
         self.errors, self.error_at, self.newest = [0.0] * 3, {}, np.nan  # type: ignore[var-annotated]
@@ -328,6 +329,9 @@ class Stream:
         pools = [self.pool, self.pool if short is None else short.pool]
         common = [p.error if p and i.active else 0.0 for p in pools]
         i.x["median"] = np.concatenate((i.x["median"], [clipped(v, i.unit) for v in rows], common))
+        usual, move = 4 * max(self.move, i.unit), abs(i.last - i.median)
+        if self.n and move > usual:
+            i.x["median"][[3, 5, 7, 8]] *= (usual / move) ** 2
         return i
 
     def predict(self, i: Known, q: Array) -> tuple[Array, Any]:
@@ -354,6 +358,8 @@ class Stream:
             member.update(i, own, y, self.lag)
         error = y - i.median
         self.scale += max(1 / (self.n + 1), 0.03) * (self.cut(i, abs(error)) - self.scale)
+        move = min(abs(i.last - i.median), 10 * max(self.move, i.unit))
+        self.move += max(1 / (self.n + 1), 0.03) * (move - self.move)
         self.n += 1
         self.learn_offsets(i, y, self.working(mix)[self.middle], shown)
         self.error_at[i.time] = error

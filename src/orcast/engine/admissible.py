@@ -67,6 +67,7 @@ ORDERED_MEMORY: Table = {
         squares=SQUARES,
     ),
     "misses": ANY,
+    "by_group": SMALL,
     "warm": SMALL,  # only where a forecast was searched for is it cut to MAX_TILT
     "rivals": columns(records.RIVAL, COUNTED, crps_excess=ANY, mse_excess=Range(-1e250, 1e250)),
     **{f"committee_{name}": Range(-1e250, 1e250, missing=True) for name in ("streams", "series", "pools", "mixing")},
@@ -82,6 +83,7 @@ ORDERED_ROUND: Table = {
     ),
     "certificate": CERTIFICATE,
     "experts": Range(*VALUES[:2], missing=True),
+    "before": VALUES,
     "rivals": MASS,
     "crps_units": COUNTED,
     "mse_units": COUNTED,

@@ -28,7 +28,7 @@ from orcast.engine.explain import PartTilt, explanation
 from orcast.forecasts import Forecast
 from orcast.kernels import records
 from orcast.kernels import rounds as kernels
-from orcast.kernels.state import Round, Rules, new_memory, restored_round
+from orcast.kernels.state import Layout, Round, Rules, new_memory, restored_round
 from orcast.ledger import Certificate, Guarantee, Ledger
 from orcast.payoffs import CellGrid, NoRegret
 from orcast.payoffs.cell_payoffs import ExplicitCellPayoff
@@ -115,6 +115,7 @@ class OrderedEngine:
         self._apart = bound_payoff.layout([range(a, b) for a, b in pairwise(cuts)])
         jumps = [part.jumps for part in bound_payoff.parts if part.jumps.size]
         self.ledger, self.levels = Ledger(layout, discount=bound_payoff.discount), levels
+        group_at, group_count = groups_of(layout)
         self.rules = Rules(
             layout,
             low=space.low,
@@ -136,6 +137,8 @@ class OrderedEngine:
             temperature=temperature,
             effort=effort,
             learns=int(learning.committee),
+            group_at=group_at,
+            group_count=group_count,
         )
         self.pooled, self.seasons = learning.pooled, (0, 0)
         self.group = self._group(None) if learning.committee else None
@@ -506,6 +509,15 @@ class OrderedEngine:
         admissible.Fields(fields, admissible.ORDERED_ROUND).copy_into(fields, fields)
         admissible.check_round(record)
         admissible.check_certificate(record.view("certificate"), self.ledger)
+
+
+def groups_of(layout: Layout) -> tuple[int, int]:
+    """Groups that are corrected before the last layer: those of the part that has most, if any has several."""
+    counts = layout.part_table[:, _ledger.PartColumn.GROUPS]
+    if not (counts > 1).any():
+        return 0, 0
+    most = int(counts.argmax())
+    return int(layout.part_table[most, _ledger.PartColumn.CONTEXT]), int(counts[most])
 
 
 def cell_grid_of(space: OrderedSpace, round: Round, features: Any) -> CellGrid:

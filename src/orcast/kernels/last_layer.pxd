@@ -8,9 +8,10 @@ from orcast.kernels.judging cimport (
 from orcast.kernels.numerics cimport real_power
 from orcast.kernels.path_search cimport NEAREST, search_paths
 from orcast.kernels.rows cimport Workspace, copy, cut, mark, release, take
-from orcast.kernels.state cimport Memory, Round, Rules, Statistics
+from orcast.kernels.state cimport GroupAccount, Layout, Memory, Part, Round, Rules, Statistics, part_at
 
-cdef double CHANCE, FAULT, FEW, CLEAR_FAULT, LEAST_FIRM, FIRM, LEAST_SOFT, CLOSEST_RATIO, DELAY_TEMPERATURE, EASY, LOWEST, STRICT, TRUSTED
+cdef double CHANCE, FAULT, FEW, CLEAR_FAULT, LEAST_FIRM, FIRM, LEAST_SOFT, CLOSEST_RATIO, DELAY_TEMPERATURE, EASY, LOWEST
+cdef double STRICT, TRUSTED
 cdef Py_ssize_t CONTINUATION, EASY_STEPS, STRICT_STEPS
 
 cdef void pull_crps(double pull, Py_ssize_t n, Round round, double *expert, Workspace w) noexcept nogil
@@ -35,6 +36,8 @@ cdef void approach(
 ) noexcept nogil
 cdef double expert_fault(Rules rules, double *misses) noexcept nogil
 cdef double chance_softness(Statistics *statistics, double pending, double square, double fault) noexcept nogil
+@cython.locals(row=Py_ssize_t, group=Py_ssize_t, i=Py_ssize_t)
+cdef double used_share(Layout layout, Memory memory, double *context, double square) noexcept nogil
 @cython.locals(n=Py_ssize_t)
 cdef void first_solution(Rules rules, Memory memory, Round round, double *lp, Workspace w) noexcept nogil
 @cython.locals(n=Py_ssize_t)

@@ -31,7 +31,7 @@ if not cython.compiled:
     )
     from orcast.kernels.numerics import real_power
     from orcast.kernels.path_search import NEAREST, search_paths
-    from orcast.kernels.pure import exp, sqrt
+    from orcast.kernels.pure import exp, part_at, sqrt
     from orcast.kernels.rows import copy, cut, mark, release, take
 
 # The temperature is the usual one where the ledger is this many times its expected size under calibration.
@@ -182,6 +182,24 @@ def chance_softness(statistics, pending, square, fault):
     return soft * max(min(CLEAR_FAULT / (fault + 1e-9), 1.0), LEAST_FIRM)
 
 
+def used_share(layout, memory, context, square):
+    """Largest share of a budget that is used: of the whole ledger, or of a group of the round."""
+    most = square / memory.account.budget
+    row = 0
+    for number in range(layout.count):
+        part = part_at(layout.parts, number)
+        for group in range(part.groups):
+            if part.groups > 1 and context[part.context + group] != 0.0:
+                own = 0.0
+                for i in range(part.start + group * part.size, part.start + (group + 1) * part.size):
+                    s = memory.total[i]
+                    if layout.sides[i] == 0.0 or s > 0.0:
+                        own += s * s
+                most = max(most, own / max(memory.groups[row].budget, 1e-300))
+            row += 1
+    return most
+
+
 def first_solution(rules, memory, round, lp, w):
     """Fill lp with the equilibrium at the usual temperature, from the last tilt; from the mix where that fails."""
     n = int(round.info.cells)
@@ -190,7 +208,7 @@ def first_solution(rules, memory, round, lp, w):
         fault = expert_fault(rules, memory.misses)
         soft *= chance_softness(memory.statistics, round.info.pending, w.square, fault)
         # the temperature falls before the bound binds: a forecast that is found where it binds may be far from the mix
-        left = 1.0 - w.square / memory.account.budget
+        left = 1.0 - used_share(rules.layout, memory, round.context, w.square)
         soft *= min(max(left / FIRM, LEAST_SOFT), 1.0)
     usual = rules.temperature * soft
     round.info.temperature = usual

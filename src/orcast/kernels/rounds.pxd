@@ -5,6 +5,7 @@ from orcast.committee.state cimport Plan
 from orcast.kernels.cells cimport build_cells, crps, cut_cells, expected_crps, locate, mean_of, rebin
 from orcast.kernels.counts cimport count
 from orcast.kernels.equilibrium cimport crps_difference, payoff
+from orcast.kernels.groups cimport correct_groups, learn_groups
 from orcast.kernels.last_layer cimport play
 from orcast.kernels.ledger cimport mean_size, settle, squared_norm, squared_payoff
 from orcast.kernels.reading cimport nearest_normal, read_quantiles, read_randomised
@@ -57,7 +58,7 @@ cdef void learn_rivals(Rules rules, Memory memory, Round round, Py_ssize_t k, do
 cdef double median_of(Py_ssize_t n, Round round) noexcept nogil
 cdef void count_misses(Rules rules, Memory memory, Round round, double y) noexcept nogil
 @cython.locals(n=Py_ssize_t)
-cdef void learn(Rules rules, Memory memory, Round round, double y) noexcept nogil
+cdef void learn(Rules rules, Memory memory, Round round, double y, Workspace w) noexcept nogil
 cdef void update_round(
     Rules rules, Memory memory, Round round, double reserved, double y, double *at, Workspace w
 ) noexcept nogil

@@ -28,6 +28,7 @@ if not cython.compiled:
     )
     from orcast.kernels.counts import count
     from orcast.kernels.equilibrium import crps_difference, payoff
+    from orcast.kernels.groups import correct_groups, learn_groups
     from orcast.kernels.last_layer import play
     from orcast.kernels.ledger import mean_size, settle, squared_norm, squared_payoff
     from orcast.kernels.pure import as_log, fabs, isnan, rival_at, sqrt
@@ -149,8 +150,11 @@ def expert_cells(rules, memory, experts, number, prior, round, w):
     usual = usual_loss(memory.statistics)
     corrected = take(w, rules.grid_count)
     keep_experts(rules, experts, number, round)
+    copy(prior, rules.grid_count, corrected)
+    if rules.learns and rules.group_count > 0:
+        correct_groups(rules, memory, round, corrected)
     for j in range(rules.grid_count):
-        corrected[j] = min(max(prior[j], rules.low), rules.high)
+        corrected[j] = min(max(corrected[j], rules.low), rules.high)
     set_window(rules, round.experts, corrected, memory.statistics, round.info)
     n = cells_around(rules, corrected, usual, round.info, round.left, round.right, round.prior, round.slots, w)
     n = cut_at_jumps(rules, n, round)
@@ -363,7 +367,7 @@ def count_misses(rules, memory, round, y):
     misses[size] = MISSES_KEPT * MISSES_KEPT * misses[size] + 1.0 + round.info.pending
 
 
-def learn(rules, memory, round, y):
+def learn(rules, memory, round, y, w):
     """Update the statistics with an outcome."""
     info, statistics, n = round.info, memory.statistics, int(round.info.cells)
     clipped = min(max(y, info.low), info.high)
@@ -378,12 +382,14 @@ def learn(rules, memory, round, y):
     learn_loss(rules, statistics, round, loss, clipped)
     learn_rivals(rules, memory, round, k, loss, clipped)
     count_misses(rules, memory, round, y)
+    if rules.learns and rules.group_count > 0:
+        learn_groups(rules, memory, round, y, usual_loss(statistics), w)
 
 
 def update_round(rules, memory, round, reserved, y, at, w):
     """Settle the outcome of a round and learn from it."""
     settle_round(rules, memory, round, reserved, y, at, w)
-    learn(rules, memory, round, y)
+    learn(rules, memory, round, y, w)
 
 
 def log_round(rules, round, levels, width, row, log_row, w):
@@ -482,9 +488,10 @@ def update(rules, memory, round, reserved, y, at):
 
 def learn_only(rules, memory, round, y):
     """Learn from an outcome whose payoff another engine settles."""
+    w = workspace()
     with cython.nogil:
         memory.account.rounds += 1.0
-        learn(rules, memory, round, y)
+        learn(rules, memory, round, y, w)
 
 
 def payoffs(rules, round, places, witnesses):

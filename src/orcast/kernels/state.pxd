@@ -73,7 +73,7 @@ cdef class Rules:
     cdef double *levels
     cdef int64_t *intervals
     cdef readonly Py_ssize_t grid_count, jump_count, level_count, interval_count, learns
-    cdef readonly Py_ssize_t cells, tail_cells, experts, groups, orders, witnesses, crps, mse, effort
+    cdef readonly Py_ssize_t cells, tail_cells, experts, groups, group_at, group_count, orders, witnesses, crps, mse, effort
     cdef readonly Py_ssize_t capacity, rival_rows, payoff_size, memory_size, round_size, certificate_at
     cdef readonly double low, high, bound, discount, temperature
 
@@ -88,6 +88,7 @@ cdef class Memory:
     cdef Statistics *statistics
     cdef double *warm
     cdef double *misses
+    cdef double *by_group
     cdef Rival *rivals
     cdef double *numbers
 
@@ -106,6 +107,7 @@ cdef class Round:
     cdef Info *info
     cdef Certificate *certificate
     cdef double *experts
+    cdef double *before
     cdef double *rivals
     cdef double *crps_units
     cdef double *mse_units

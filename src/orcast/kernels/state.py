@@ -90,6 +90,7 @@ class Rules:
         self.low, self.high = options["low"], options["high"]
         self.cells, self.tail_cells, self.experts = options["cells"], options["tail_cells"], options["experts"]
         self.learns = options["learns"]
+        self.group_at, self.group_count = options["group_at"], options["group_count"]
         self.orders, self.witnesses = options["orders"], options["witnesses"]
         self.crps, self.mse = options["crps"], options["mse"]
         self.bound, self.discount = options["bound"], options["discount"]
@@ -132,6 +133,7 @@ def memory_shapes(rules):
         "statistics": (len(records.STATISTICS),),
         "warm": (rules.cells,),
         "misses": (rules.grid_count + 1,),
+        "by_group": (3 * rules.group_count + 2,),
         "rivals": (rules.experts, len(records.RIVAL)),
     }
 
@@ -144,6 +146,7 @@ def round_shapes(rules):
         "info": (len(records.INFO),),
         "certificate": (len(records.CERTIFICATE),),
         "experts": (rules.rival_rows, levels),
+        "before": (levels,),
         "rivals": (rules.experts, capacity),
         "crps_units": (rules.experts,),
         "mse_units": (rules.experts,),
@@ -170,6 +173,7 @@ class Memory:
         self.statistics = as_statistics(cut(row, at["statistics"], size["statistics"]))
         self.warm = cut(row, at["warm"], size["warm"])
         self.misses = cut(row, at["misses"], size["misses"])
+        self.by_group = cut(row, at["by_group"], size["by_group"])
         self.rivals = as_rivals(cut(row, at["rivals"], size["rivals"]))
 
     def view(self, name):
@@ -285,6 +289,8 @@ def attach(rules, round, row, slots):
     at += CERTIFICATE_SIZE
     round.experts = cut(row, at, rules.rival_rows * levels)
     at += rules.rival_rows * levels
+    round.before = cut(row, at, levels)
+    at += levels
     round.rivals = cut(row, at, experts * capacity)
     at += experts * capacity
     round.crps_units, round.mse_units = cut(row, at, experts), cut(row, at + experts, experts)
