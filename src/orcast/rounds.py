@@ -219,15 +219,15 @@ class Rounds(PendingById[PendingRound]):
         *,
         outstanding: float | None = None,
         reserved: float | None = None,
+        number: int | None = None,
     ) -> Any:
         """The record of a round as it would be issued now; nothing is kept, and no slack is reserved.
 
-        `outstanding` and `reserved` replace what the pending rounds amount to.
+        `outstanding` and `reserved` replace what the pending rounds amount to, `number` that of the round.
         """
         pending = self.outstanding if outstanding is None else outstanding
-        record = self._predict(
-            rows, features, pending, self.reserved if reserved is None else reserved, self.issued + 1
-        )
+        free = self.reserved if reserved is None else reserved
+        record = self._predict(rows, features, pending, free, self.issued + 1 if number is None else number)
         self._toss(record, self.issued + 1)
         return record
 
@@ -277,12 +277,12 @@ class Rounds(PendingById[PendingRound]):
         self.reserved += record.overdraft()
         return entry
 
-    def settle(self, y: Any, *, id: Hashable = None) -> None:
-        """Record the outcome, in its canonical form, of a pending round."""
+    def settle(self, y: Any, *, id: Hashable = None, late: float | None = None) -> None:
+        """Record the outcome, in its canonical form, of a pending round; `late` replaces the rounds issued since."""
         entry = self.find(id)
         reserved = self._reserved_without(entry) if len(self.pending) > 1 else 0.0
         lag = self.issued - entry.issued
-        self._learn(entry.record, y, reserved, lag)
+        self._learn(entry.record, y, reserved, lag if late is None else late)
         del self.pending[id]
         if id is None:
             self._unnamed_of = None
@@ -293,7 +293,7 @@ class Rounds(PendingById[PendingRound]):
             self.usual_lag = 0.0
 
     def settle_unkept(self, record: Any, y: Any, *, lag: float = 0.0, reserved: float = 0.0) -> None:
-        """Record the outcome of a round that was played by `peek`; `lag` others were issued before it came."""
+        """Record the outcome of a round that was computed by `peek`; `lag` others were issued before it came."""
         self._learn(record, y, reserved, lag)
         self.issued += 1
         self.usual_lag = learnt_lag(self.usual_lag, lag)

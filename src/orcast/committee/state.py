@@ -80,9 +80,9 @@ CONSTANT_NAMES = tuple(CONSTANTS)
 # pool of several streams; last: newest outcome, or the median; trust: factor of features that compare outcomes with
 # the median, below 1 where the base forecast moves further than usual; y_0, y_1, y_2: newest outcomes; season, long:
 # outcome a whole number of seasons before the target, and (now) one season before the newest; below, above: base
-# medians one step nearer and further, issued together; before: base median for the same time, issued one step before; error_0, error_1:
-# newest errors of the base median, error_short: newest one of the shortest horizon; common: newest mean error of the
-# pool and of the pool of the shortest horizon, in units.
+# medians one step nearer and further, issued together; before: base median for the same time, issued one step before;
+# error_0, error_1: newest errors of the base median, error_short: newest one of the shortest horizon; common: newest
+# mean error of the pool and of the pool of the shortest horizon, in units.
 KNOWN = (
     "serial",
     "time",

@@ -113,7 +113,9 @@ class PendingBook:
         """Record the outcome of a round, and drop those that have been pending too long."""
         rounds = self.game.rounds
         if entry.id in rounds:
-            rounds.settle(outcome, id=entry.id)
+            # forecasts beyond those that are expected do not make it late
+            late = min(float(rounds.issued - rounds.pending[entry.id].issued), 2.0 * self._longest)
+            rounds.settle(outcome, id=entry.id, late=late)
         else:
             record = self._parked.drop(entry.id).record
             rounds.settle_unkept(record, outcome, reserved=rounds.reserved)
@@ -138,7 +140,9 @@ class PendingBook:
         self._newest = None
         self._park()
         rounds = self.game.rounds
-        record = rounds.peek(row[None, :], features, outstanding=float(len(rounds)))
+        # outcomes are the time: forecasts that are never learnt from do not count
+        outstanding = float(len(rounds))
+        record = rounds.peek(row[None, :], features, outstanding=outstanding, number=self.known + 1 + len(rounds))
         if old is not None:
             self._drop(old)
         point = forecast.mean if isinstance(forecast, Normal) else math.nan
@@ -330,7 +334,7 @@ class RiverRegressor(Locked, base.Wrapper[base.Regressor], base.Regressor):
     >>> for x, y in datasets.TrumpApproval():
     ...     inside.update(y <= model.predict_one(x, with_dist=True).ppf(0.9))
     ...     model.learn_one(x, y)
-    >>> 0.88 < inside.get() < 0.92, model.guarantee.rounds, model.pending
+    >>> 0.88 < inside.get() < 0.93, model.guarantee.rounds, model.pending
     (True, 1001, 0)
     """
 
@@ -568,7 +572,7 @@ class RiverForecaster(Locked, base.Wrapper[time_series.base.Forecaster], time_se
     >>> for x, y in datasets.AirlinePassengers():
     ...     model.learn_one(y)
     >>> [round(y) for y in model.forecast(3)]
-    [446, 420, 467]
+    [448, 420, 467]
     >>> bands = model.forecast(12, with_interval=True)
     >>> bands[11].width > bands[0].width, model.guarantee(12).rounds
     (True, 121)

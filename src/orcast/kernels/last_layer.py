@@ -42,7 +42,7 @@ FAULT, FEW = 2.0, 20.0
 # The temperature falls with that statistic from here on, to at least this share of itself.
 CLEAR_FAULT, LEAST_FIRM = 4.0, 0.5
 # The temperature falls once less than this share of the budget is left, to at least this share of itself.
-FIRM, LEAST_SOFT = 0.5, 0.02
+FIRM, LEAST_SOFT = 0.8, 0.02
 
 
 def pull_crps(pull, n, round, expert, w):
@@ -209,7 +209,8 @@ def first_solution(rules, memory, round, lp, w):
         soft *= chance_softness(memory.statistics, round.info.pending, w.square, fault)
         # the temperature falls before the bound binds: a forecast that is found where it binds may be far from the mix
         left = 1.0 - used_share(rules.layout, memory, round.context, w.square)
-        soft *= min(max(left / FIRM, LEAST_SOFT), 1.0)
+        firm = min(max(left / FIRM, 0.0), 1.0)
+        soft *= max(firm * firm, LEAST_SOFT)
     usual = rules.temperature * soft
     round.info.temperature = usual
     copy(w.log_mix, n, lp)
