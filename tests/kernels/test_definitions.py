@@ -154,10 +154,13 @@ def test_temperature_allows_for_sampling_noise_and_the_budget(name: str) -> None
         square = total @ total
         fault = (then.misses[:-1] @ then.misses[:-1]) / (levels @ (1 - levels) * then.misses[-1] + 1e-9)
         few = 20 * (1 + pending) / (then.statistics[STATISTICS.outcomes] + 1)
-        trust = max(min(2 / (fault + 1e-9), 1.0) ** 2, min(few, 1.0))
+        gains = [-excess / rounds * count / crps for crps, _, count, excess, _, rounds in then.rivals if rounds]
+        gain = max(min([1.0, *gains]), 0.0)
+        trust = max((min(2 / (fault + 1e-9), 1.0) * (1 - gain) ** 2) ** 2, min(few, 1.0))
         chance = 6 * trust * (1 + pending) * then.statistics[STATISTICS.squares]
         softness = 1 + chance / max(square, 1e-3 * chance + 1e-300)
-        firm = max(min(4 / (fault + 1e-9), 1.0), 0.5) * np.clip(2 * (1 - square / then.account[0]), 0.02, 1.0)
+        firm = max(min(4 / (fault + 1e-9), 1.0), 0.5)
+        firm *= max(np.clip((1 - square / then.account[0]) / 0.8, 0.0, 1.0) ** 2, 0.02)
         expected = 8 * (1 + pending) ** 0.85 * softness * firm
         # lower only where the bound needs it
         assert it.record.info[INFO.temperature] <= expected * (1 + 1e-9)

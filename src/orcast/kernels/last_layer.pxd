@@ -8,7 +8,7 @@ from orcast.kernels.judging cimport (
 from orcast.kernels.numerics cimport real_power
 from orcast.kernels.path_search cimport NEAREST, search_paths
 from orcast.kernels.rows cimport Workspace, copy, cut, mark, release, take
-from orcast.kernels.state cimport GroupAccount, Layout, Memory, Part, Round, Rules, Statistics, part_at
+from orcast.kernels.state cimport GroupAccount, Layout, Memory, Part, Rival, Round, Rules, Statistics, part_at, rival_at
 
 cdef double CHANCE, FAULT, FEW, CLEAR_FAULT, LEAST_FIRM, FIRM, LEAST_SOFT, CLOSEST_RATIO, DELAY_TEMPERATURE, EASY, LOWEST
 cdef double STRICT, TRUSTED
@@ -35,7 +35,10 @@ cdef void approach(
     Rules rules, Memory memory, double lower, double higher, Round round, double *start, Workspace w
 ) noexcept nogil
 cdef double expert_fault(Rules rules, double *misses) noexcept nogil
-cdef double chance_softness(Statistics *statistics, double pending, double square, double fault) noexcept nogil
+cdef double gain_of(Rules rules, Memory memory) noexcept nogil
+cdef double chance_softness(
+    Statistics *statistics, double pending, double square, double fault, double gain
+) noexcept nogil
 @cython.locals(row=Py_ssize_t, group=Py_ssize_t, i=Py_ssize_t)
 cdef double used_share(Layout layout, Memory memory, double *context, double square) noexcept nogil
 @cython.locals(n=Py_ssize_t)

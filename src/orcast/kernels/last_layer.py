@@ -31,7 +31,7 @@ if not cython.compiled:
     )
     from orcast.kernels.numerics import real_power
     from orcast.kernels.path_search import NEAREST, search_paths
-    from orcast.kernels.pure import exp, part_at, sqrt
+    from orcast.kernels.pure import exp, part_at, rival_at, sqrt
     from orcast.kernels.rows import copy, cut, mark, release, take
 
 # The temperature is the usual one where the ledger is this many times its expected size under calibration.
@@ -169,13 +169,23 @@ def expert_fault(rules, misses):
     return total / (expected * misses[rules.grid_count] + 1e-9)
 
 
-def chance_softness(statistics, pending, square, fault):
+def gain_of(rules, memory):
+    """Share of the loss of the best expert that the forecasts saved so far, from 0 to 1."""
+    least = 1.0
+    for e in range(rules.experts):
+        rival = rival_at(memory.rivals, e)
+        if rival.rounds > 0.0 and rival.crps > 0.0:
+            least = min(least, -rival.crps_excess / rival.rounds * rival.count / rival.crps)
+    return max(least, 0.0)
+
+
+def chance_softness(statistics, pending, square, fault, gain):
     """Factor of the temperature while the ledger may be sampling noise; errors that overlap count as one.
 
-    With an expert that is clearly miscalibrated the temperature is low: correcting sampling noise too costs little
-    there and keeps every stretch of rounds calibrated.
+    Where the expert is clearly miscalibrated, or the forecasts are clearly better than it, the temperature is low:
+    correcting sampling noise too costs little there and keeps every stretch of rounds calibrated.
     """
-    trust = min(FAULT / (fault + 1e-9), 1.0)
+    trust = min(FAULT / (fault + 1e-9), 1.0) * (1.0 - gain) * (1.0 - gain)
     trust = max(trust * trust, min(FEW * (1.0 + pending) / (statistics.outcomes + 1.0), 1.0))
     chance = CHANCE * trust * (1.0 + pending) * statistics.squares
     soft = 1.0 + chance / max(square, 1e-3 * chance + 1e-300)
@@ -206,7 +216,8 @@ def first_solution(rules, memory, round, lp, w):
     soft = real_power(1.0 + round.info.pending, DELAY_TEMPERATURE)
     if rules.learns:
         fault = expert_fault(rules, memory.misses)
-        soft *= chance_softness(memory.statistics, round.info.pending, w.square, fault)
+        gain = gain_of(rules, memory)
+        soft *= chance_softness(memory.statistics, round.info.pending, w.square, fault, gain)
         # the temperature falls before the bound binds: a forecast that is found where it binds may be far from the mix
         left = 1.0 - used_share(rules.layout, memory, round.context, w.square)
         firm = min(max(left / FIRM, 0.0), 1.0)
