@@ -88,7 +88,7 @@ def attack(game: Game, expert: Expert, nature: Adversary, rounds: int) -> float:
         certificate = p.certificate
         assert certificate is not None
         worst = worst_outcome(game)[1]
-        assert worst <= certificate.worst_next * (1 + 1e-9)
+        assert worst <= certificate.worst_next + 1e-9 * (certificate.allowed + certificate.bound)
         y = nature.outcome(game, p, rng)
         book.add(game, y, certificate.bound)
         if certificate.holds:
