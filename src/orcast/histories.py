@@ -86,6 +86,16 @@ def read_history(
     return {name: rows for name, (rows, _) in read.items()}, any(crossed for _, crossed in read.values())
 
 
+def is_missing(forecast: Any) -> bool:
+    """Whether a probability, or all of a row of them, is nan: a forecast that is not there."""
+    if isinstance(forecast, (float, np.ndarray)) or (isinstance(forecast, list) and forecast):
+        try:
+            return bool(np.isnan(np.asarray(forecast, dtype=np.float64)).all())
+        except (TypeError, ValueError):
+            return False
+    return False
+
+
 def read_forecasts(space: Space, forecasts: Any, levels: ArrayLike | None) -> tuple[Array, bool]:
     """One expert's forecasts, a row a round; nan where there is none."""
     width = len(space.levels) if isinstance(space, OrderedSpace) else space.cells
@@ -109,7 +119,7 @@ def read_forecasts(space: Space, forecasts: Any, levels: ArrayLike | None) -> tu
     rows = np.full((len(each), width), np.nan)
     any_crossed = False
     for i, forecast in enumerate(each):
-        if forecast is not None:
+        if forecast is not None and not is_missing(forecast):
             with where(f" in row {i}"):
                 rows[i], crossed = expert_row(forecast, space)
             any_crossed |= crossed

@@ -283,7 +283,7 @@ class Stream:
     def __init__(self, levels: Array, series: Series, low: float, high: float, pool: Pool | None = None) -> None:
         self.levels, self.series, self.low, self.high, self.pool = levels, series, low, high, pool
         self.middle, self.n, self.lag, self.scale, self.loss, self.mix_scale = len(levels) // 2, 0, 1.0, 0.0, 0.0, 0.0
-        self.move = 0.0
+        self.move, self.at_low, self.gap = 0.0, 0, 0.0
         self.members = [Member(m, f, levels, pool) for m, f, _ in MEMBERS if pool or m != "pooled"]
         self.weights, self.offsets = Weights(min(9, len(levels)), prior_of(pool is not None)), np.zeros(len(levels))
         self.errors, self.error_at, self.newest = [0.0] * 3, {}, np.nan  # type: ignore[var-annotated]
@@ -348,7 +348,11 @@ class Stream:
         shown = self.working(mix) + self.offsets
         if self.pool and i.active:
             shown = shown + 2 * (self.mix_scale if self.n else i.spread) * self.pool.offsets
-        return np.sort(self.original(shown)), (i, parts, rows, mix, shown)
+        found = np.sort(self.original(shown))
+        if self.at_low:
+            # nearer to a bound that has outcomes than half of the gap above it
+            found = np.where(found - self.low < 0.5 * self.gap, self.low, found)
+        return found, (i, parts, rows, mix, shown)
 
     def update(self, memo: Any, outcome: float, late: float) -> None:
         i, parts, rows, mix, shown = memo
@@ -356,6 +360,11 @@ class Stream:
         self.lag += max(1 / (self.n + 1), 0.02) * (1 + late - self.lag)
         for member, (_, own) in zip(self.members, parts, strict=True):
             member.update(i, own, y, self.lag)
+        above = outcome - max(self.low, -1e110)
+        if above <= 0:
+            self.at_low += 1
+        elif self.gap == 0 or above < self.gap:
+            self.gap = above
         error = y - i.median
         self.scale += max(1 / (self.n + 1), 0.03) * (self.cut(i, abs(error)) - self.scale)
         move = min(abs(i.last - i.median), 10 * max(self.move, i.unit))

@@ -117,7 +117,8 @@ KNOWN = (
 # outcomes; scale: running size of the base median's error; loss: running loss of the base forecast; lag: mean rounds
 # until an outcome is known; issued: forecasts; newest: time of the newest error; median, target: of the last forecast,
 # and of the one before; mix_scale: running size of the mix's error;
-# move: running distance of the base median from the newest outcome; error_sum, error_count: of point forecasts.
+# move: running distance of the base median from the newest outcome; at_low: outcomes at the lower bound; gap: smallest
+# distance of another one from it; error_sum, error_count: of point forecasts.
 STREAM = (
     "outcomes",
     "scale",
@@ -137,6 +138,8 @@ STREAM = (
     "target_before",
     "mix_scale",
     "move",
+    "at_low",
+    "gap",
     "error_sum",
     "error_count",
 )

@@ -13,6 +13,7 @@ cdef double SIZE_RATE, LAG_RATE, MOST_LAG, MOST_SIZE, UNIT_SHARE, LEAST_SPREAD, 
 
 cdef double working(Stream *stream, double value) noexcept nogil
 cdef double original(Stream *stream, double value) noexcept nogil
+cdef double on_atom(Stream *stream, double value) noexcept nogil
 cdef bint is_active(Plan plan, double *pool) noexcept nogil
 cdef double smallest_spread(double median) noexcept nogil
 cdef double cut_size(Known *known, double size) noexcept nogil

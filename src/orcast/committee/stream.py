@@ -67,6 +67,13 @@ def original(stream, value):
     return min(max(value, stream.low), stream.high)
 
 
+def on_atom(stream, value):
+    """Value, or the lower bound if that has outcomes and is nearer than half of the gap above it: counts, or rain."""
+    if stream.at_low > 0.0 and value - stream.low < 0.5 * stream.gap:
+        return stream.low
+    return value
+
+
 def is_active(plan, pool):
     """Whether a pool has several streams."""
     return plan.pooled and as_pool(pool).streams >= 2.0
@@ -199,7 +206,7 @@ def predict_members(plan, row, pool, q, memo, out, w):
     fill_offsets(plan, row, pool, known, memo)
     shown = cut(memo, plan.quantiles_at + (plan.member_count + 1) * k, k)
     for i in range(k):
-        out[i] = q[i] if isnan(shown[i]) else original(stream, shown[i])
+        out[i] = q[i] if isnan(shown[i]) else on_atom(stream, original(stream, shown[i]))
     sort(out, k)
     release(w, used)
 
@@ -290,6 +297,11 @@ def update_stream(plan, row, pool, memo, outcome, late, w):
         state = cut(row, plan.members_at + plan.state_at[m], state_size)
         own = cut(memo, plan.memos_at + plan.memo_at[m], memo_size)
         plan.updates[m](plan, options, known, base, state, shared_of(plan, row, pool, m), own, y, stream.lag)
+    above = outcome - stream.low
+    if above <= 0.0:
+        stream.at_low += 1.0
+    elif stream.gap == 0.0 or above < stream.gap:
+        stream.gap = above
     error = y - known.median
     size = cut_size(known, fabs(error))
     stream.scale += max(1.0 / (stream.outcomes + 1.0), SIZE_RATE) * (size - stream.scale)
