@@ -261,7 +261,7 @@ class Pool:
         weight = min(self.errors.count / self.streams, 1.0)
         self.steps += weight
         self.error += weight * (self.errors.take() - self.error)
-        self.offsets = self.offsets + weight * 0.35 / (1 + self.steps / 50) * self.width.take()
+        self.offsets = self.offsets + weight * 0.28 / (1 + self.steps / 50) * self.width.take()
         self.weights.update(self.regret.take(), self.lag, weight)
         for spread in self.spreads.values():
             spread.close(weight)
@@ -283,7 +283,7 @@ class Stream:
     def __init__(self, levels: Array, series: Series, low: float, high: float, pool: Pool | None = None) -> None:
         self.levels, self.series, self.low, self.high, self.pool = levels, series, low, high, pool
         self.middle, self.n, self.lag, self.scale, self.loss, self.mix_scale = len(levels) // 2, 0, 1.0, 0.0, 0.0, 0.0
-        self.move, self.at_low, self.gap = 0.0, 0, 0.0
+        self.move, self.at, self.gap = 0.0, [0, 0], [0.0, 0.0]
         self.members = [Member(m, f, levels, pool) for m, f, _ in MEMBERS if pool or m != "pooled"]
         self.weights, self.offsets = Weights(min(9, len(levels)), prior_of(pool is not None)), np.zeros(len(levels))
         self.errors, self.error_at, self.newest = [0.0] * 3, {}, np.nan  # type: ignore[var-annotated]
@@ -345,14 +345,19 @@ class Stream:
         w[:, 1:] *= n / (n + 10)
         w = hats(self.levels) @ (w / w.sum(axis=1, keepdims=True))
         mix = np.sort((w.T * rows).sum(axis=0))
-        shown = self.working(mix) + self.offsets
+        scale = 2 * i.unit * (self.mix_scale if self.n else 1.0)
+        shown = self.working(mix) + scale * self.offsets
         if self.pool and i.active:
-            shown = shown + 2 * (self.mix_scale if self.n else i.spread) * self.pool.offsets
-        found = np.sort(self.original(shown))
-        if self.at_low:
-            # nearer to a bound that has outcomes than half of the gap above it
-            found = np.where(found - self.low < 0.5 * self.gap, self.low, found)
-        return found, (i, parts, rows, mix, shown)
+            shown = shown + scale * self.pool.offsets
+        found, near = self.original(shown), 0.05 * (q[-1] - q[0])
+        # nearer to a bound that has outcomes than half of the gap beside it; or the base quantile is on it
+        if self.at[0]:
+            close = (found - self.low < 0.5 * self.gap[0]) | ((q <= self.low) & (found - self.low < near))
+            found = np.where(close, self.low, found)
+        if self.at[1]:
+            close = (self.high - found < 0.5 * self.gap[1]) | ((q >= self.high) & (self.high - found < near))
+            found = np.where(close, self.high, found)
+        return np.sort(found), (i, parts, rows, mix, shown)
 
     def update(self, memo: Any, outcome: float, late: float) -> None:
         i, parts, rows, mix, shown = memo
@@ -360,11 +365,11 @@ class Stream:
         self.lag += max(1 / (self.n + 1), 0.02) * (1 + late - self.lag)
         for member, (_, own) in zip(self.members, parts, strict=True):
             member.update(i, own, y, self.lag)
-        above = outcome - max(self.low, -1e110)
-        if above <= 0:
-            self.at_low += 1
-        elif self.gap == 0 or above < self.gap:
-            self.gap = above
+        for side, away in enumerate((outcome - max(self.low, -1e110), min(self.high, 1e110) - outcome)):
+            if away <= 0:
+                self.at[side] += 1
+            else:
+                self.gap[side] = min(self.gap[side] or away, away)
         error = y - i.median
         self.scale += max(1 / (self.n + 1), 0.03) * (self.cut(i, abs(error)) - self.scale)
         move = min(abs(i.last - i.median), 10 * max(self.move, i.unit))
@@ -388,11 +393,11 @@ class Stream:
         return min(size, MOST * i.unit) if i.spread > 2e-9 * abs(i.median) else size
 
     def learn_offsets(self, i: Known, y: float, middle: float, shown: Array) -> None:
-        self.mix_scale += max(1 / self.n, 0.03) * (self.cut(i, abs(y - middle)) - self.mix_scale)
+        self.mix_scale += max(1 / self.n, 0.03) * (min(abs(y - middle) / i.unit, MOST) - self.mix_scale)
         miss = self.levels - (y <= shown)
         shift, width = (miss + miss[self.mirror]) / 2, (miss - miss[self.mirror]) / 2 / np.sqrt(self.lag)
         rate = 0.04 / (1 + self.n / self.lag / 50) * (0.2 if i.active else 1.0)
-        self.offsets = self.offsets + 2 * self.mix_scale * rate * (0.3 * shift / self.lag + width)
+        self.offsets = self.offsets + rate * (0.3 * shift / self.lag + width)
         if self.pool:
             self.pool.width.add(width)
 

@@ -17,7 +17,7 @@ cdef struct Known:
     double error_season, error_long, common, common_short
 cdef struct Stream:
     double outcomes, scale, loss, lag, issued, newest, error_0, error_1, error_2, low, high, root, median
-    double target, median_before, target_before, mix_scale, move, at_low, gap, error_sum, error_count
+    double target, median_before, target_before, mix_scale, move, at_low, gap_low, at_high, gap_high, error_sum, error_count
 cdef struct Series:
     double outcomes, mean, size, power, newest, y_0, y_1, y_2, short_season, long_season, presumed_short, presumed_long
 cdef struct Pool:

@@ -68,7 +68,7 @@ CONSTANTS = {
     "pooled": 3.0,
     "own": 0.3,
     "offset": 0.04,
-    "offset_pool": 0.35,
+    "offset_pool": 0.28,
     "offset_half": 50.0,
     "offset_shift": 0.3,
     "offset_own": 0.2,
@@ -116,9 +116,9 @@ KNOWN = (
 )
 # outcomes; scale: running size of the base median's error; loss: running loss of the base forecast; lag: mean rounds
 # until an outcome is known; issued: forecasts; newest: time of the newest error; median, target: of the last forecast,
-# and of the one before; mix_scale: running size of the mix's error;
-# move: running distance of the base median from the newest outcome; at_low: outcomes at the lower bound; gap: smallest
-# distance of another one from it; error_sum, error_count: of point forecasts.
+# and of the one before; mix_scale: running size of the mix's error, in spreads of the base forecast;
+# move: running distance of the base median from the newest outcome; at_low, at_high: outcomes at the
+# bounds; gap_low, gap_high: smallest distance of another one from them; error_sum, error_count: of point forecasts.
 STREAM = (
     "outcomes",
     "scale",
@@ -139,7 +139,9 @@ STREAM = (
     "mix_scale",
     "move",
     "at_low",
-    "gap",
+    "gap_low",
+    "at_high",
+    "gap_high",
     "error_sum",
     "error_count",
 )

@@ -9,11 +9,13 @@ from orcast.committee.state cimport (
 from orcast.committee.weights cimport add_regrets, fill_regrets, fill_weights, level_weight
 from orcast.kernels.rows cimport Workspace, copy, cut, int64_t, mark, release, take
 
-cdef double SIZE_RATE, LAG_RATE, MOST_LAG, MOST_SIZE, UNIT_SHARE, LEAST_SPREAD, LEAST_SHARE, LEAST_LOSS, MOST_ERROR, FAR
+cdef double SIZE_RATE, LAG_RATE, MOST_LAG, MOST_SIZE, UNIT_SHARE, LEAST_SPREAD, LEAST_SHARE, LEAST_LOSS, MOST_ERROR, FAR, NEAR
 
 cdef double working(Stream *stream, double value) noexcept nogil
 cdef double original(Stream *stream, double value) noexcept nogil
 cdef double on_atom(Stream *stream, double value) noexcept nogil
+cdef void keep_atom(Stream *stream, double *q, Py_ssize_t k, Py_ssize_t i, double *out) noexcept nogil
+cdef void count_atoms(Stream *stream, double y) noexcept nogil
 cdef bint is_active(Plan plan, double *pool) noexcept nogil
 cdef double smallest_spread(double median) noexcept nogil
 cdef double cut_size(Known *known, double size) noexcept nogil

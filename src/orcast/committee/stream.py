@@ -45,6 +45,8 @@ LEAST_LOSS = 0.15
 MOST_ERROR = 8.0
 # A base median that is further from the newest outcome than this many usual distances may foresee a change.
 FAR = 4.0
+# A base quantile at a bound stays there if it is moved by less than this share of the range of the base quantiles.
+NEAR = 0.05
 
 
 def working(stream, value):
@@ -68,10 +70,34 @@ def original(stream, value):
 
 
 def on_atom(stream, value):
-    """Value, or the lower bound if that has outcomes and is nearer than half of the gap above it: counts, or rain."""
-    if stream.at_low > 0.0 and value - stream.low < 0.5 * stream.gap:
+    """Value, or a bound that has outcomes and is nearer than half of the gap beside it: counts, rain, saturation."""
+    if stream.at_low > 0.0 and value - stream.low < 0.5 * stream.gap_low:
         return stream.low
+    if stream.at_high > 0.0 and stream.high - value < 0.5 * stream.gap_high:
+        return stream.high
     return value
+
+
+def keep_atom(stream, q, k, i, out):
+    """Leave a base quantile at a bound that has outcomes there, unless it is moved by far."""
+    near = NEAR * (q[k - 1] - q[0])
+    if stream.at_low > 0.0 and q[i] <= stream.low and out[i] - stream.low < near:
+        out[i] = stream.low
+    if stream.at_high > 0.0 and q[i] >= stream.high and stream.high - out[i] < near:
+        out[i] = stream.high
+
+
+def count_atoms(stream, y):
+    """Count an outcome at a bound, or note how near to it others come."""
+    above, below = y - stream.low, stream.high - y
+    if above <= 0.0:
+        stream.at_low += 1.0
+    elif stream.gap_low == 0.0 or above < stream.gap_low:
+        stream.gap_low = above
+    if below <= 0.0:
+        stream.at_high += 1.0
+    elif stream.gap_high == 0.0 or below < stream.gap_high:
+        stream.gap_high = below
 
 
 def is_active(plan, pool):
@@ -170,17 +196,19 @@ def fill_mix(plan, row, pool, known, memo, w):
 
 
 def fill_offsets(plan, row, pool, known, memo):
-    """Add the level offsets to the mix, in the working scale; the result is not sorted."""
+    """Add the level offsets to the mix, in the working scale; the result is not sorted.
+
+    Offsets are in units of the usual error of the mix, relative to that of the base forecast as it is now, so that they
+    follow a change of scale.
+    """
     stream, k = as_stream(row), plan.level_count
     mix = cut(memo, plan.quantiles_at + plan.member_count * k, k)
     shown = cut(memo, plan.quantiles_at + (plan.member_count + 1) * k, k)
     offsets, common = cut(row, plan.offsets_at, k), cut(pool, plan.pool_offsets_at, k)
-    scale = 0.0
-    if known.active > 0.0:
-        scale = 2.0 * (stream.mix_scale if stream.outcomes > 0.0 else known.spread)
+    scale = 2.0 * known.unit * (stream.mix_scale if stream.outcomes > 0.0 else 1.0)
     for i in range(k):
-        shown[i] = working(stream, mix[i]) + offsets[i]
-        if scale > 0.0:
+        shown[i] = working(stream, mix[i]) + scale * offsets[i]
+        if known.active > 0.0:
             shown[i] += scale * common[i]
 
 
@@ -207,6 +235,7 @@ def predict_members(plan, row, pool, q, memo, out, w):
     shown = cut(memo, plan.quantiles_at + (plan.member_count + 1) * k, k)
     for i in range(k):
         out[i] = q[i] if isnan(shown[i]) else on_atom(stream, original(stream, shown[i]))
+        keep_atom(stream, q, k, i, out)
     sort(out, k)
     release(w, used)
 
@@ -229,18 +258,18 @@ def learn_offsets(plan, row, pool, known, memo, y):
     shown = cut(memo, plan.quantiles_at + (plan.member_count + 1) * k, k)
     offsets, sums = cut(row, plan.offsets_at, k), cut(pool, plan.pool_sums_at + plan.knot_count * plan.member_count, k)
     mix = working(stream, memo[plan.quantiles_at + plan.member_count * k + plan.middle])
-    size = cut_size(known, fabs(y - mix))
+    size = min(fabs(y - mix) / known.unit, MOST_SIZE)
     stream.mix_scale += max(1.0 / stream.outcomes, SIZE_RATE) * (size - stream.mix_scale)
     rate = constants.offset / (1.0 + stream.outcomes / stream.lag / constants.offset_half)
     if known.active > 0.0:
         rate *= constants.offset_own
-    step, late = 2.0 * stream.mix_scale * rate, sqrt(stream.lag)
+    late = sqrt(stream.lag)
     for i in range(k):
         other = plan.mirror[i]
         miss = plan.levels[i] - (1.0 if y <= shown[i] else 0.0)
         opposite = plan.levels[other] - (1.0 if y <= shown[other] else 0.0)
         width = 0.5 * (miss - opposite) / late
-        offsets[i] += step * (constants.offset_shift * 0.5 * (miss + opposite) / stream.lag + width)
+        offsets[i] += rate * (constants.offset_shift * 0.5 * (miss + opposite) / stream.lag + width)
         if plan.pooled:
             sums[i] += width
 
@@ -297,11 +326,7 @@ def update_stream(plan, row, pool, memo, outcome, late, w):
         state = cut(row, plan.members_at + plan.state_at[m], state_size)
         own = cut(memo, plan.memos_at + plan.memo_at[m], memo_size)
         plan.updates[m](plan, options, known, base, state, shared_of(plan, row, pool, m), own, y, stream.lag)
-    above = outcome - stream.low
-    if above <= 0.0:
-        stream.at_low += 1.0
-    elif stream.gap == 0.0 or above < stream.gap:
-        stream.gap = above
+    count_atoms(stream, outcome)
     error = y - known.median
     size = cut_size(known, fabs(error))
     stream.scale += max(1.0 / (stream.outcomes + 1.0), SIZE_RATE) * (size - stream.scale)
