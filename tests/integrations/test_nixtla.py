@@ -367,6 +367,20 @@ def test_outcomes_alone_that_cannot_be() -> None:
     recalibrate(later, pd.concat([known, known]), state=state)  # the same twice
 
 
+def test_outcomes_outside_the_bounds_are_clipped_without_a_warning() -> None:
+    frame, state = panel(), oc.PanelState()
+    days = sorted(frame["cutoff"].unique())
+    early, window, _ = split(frame, days[30])
+    _, later, known = split(frame, days[31])
+    recalibrate(window, early, low=0, high=1000, state=state)
+    far = known.assign(y=known["y"].where(known["ds"] < days[31], -1.0))
+    one, other = (
+        recalibrate(later, each, outside="clip", state=copy.deepcopy(state))
+        for each in (far, far.assign(y=far["y"].clip(lower=0.0)))
+    )
+    pd.testing.assert_frame_equal(one, other)
+
+
 # --- series that learn together
 
 
@@ -421,6 +435,22 @@ def test_days_one_by_one_with_bounds_by_series_and_with_contexts(name: str) -> N
         early, window, known = split(frame, day)
         after = recalibrate(window, early if day == days[15] else known, state=state, **options)
         pd.testing.assert_frame_equal(after[list(SAID)], expected.loc[expected["cutoff"] == day, list(SAID)])
+
+
+@pytest.mark.parametrize("name", ["pool", "low", "high"])
+def test_outcomes_alone_bring_columns_that_options_name(name: str) -> None:
+    frame = regions().assign(low=0.0, high=100.0)[["unique_id", "ds", "cutoff", "y", *SAID, "region", "low", "high"]]
+    column = {"pool": "region"}.get(name, name)
+    options: dict[str, Any] = {"model": "ETS", name: column}
+    expected, state = recalibrate(frame, **options), oc.PanelState()
+    days = sorted(frame["cutoff"].unique())
+    for day in days[25:29]:
+        early, window, known = split(frame, day)
+        outcomes = known.merge(frame[["unique_id", "ds", column]].drop_duplicates())
+        after = recalibrate(window, early if day == days[25] else outcomes, state=state, **options)
+        pd.testing.assert_frame_equal(after[list(SAID)], expected.loc[expected["cutoff"] == day, list(SAID)])
+    with pytest.raises(ValueError, match=f"columns of the forecasts in history, got none named '{column}'"):
+        recalibrate(window, known, state=state, **options)
 
 
 def refused() -> dict[str, Any]:
