@@ -304,10 +304,10 @@ class GroupRun:
         self.place = np.full(rows, -1, dtype=np.int64)
         self.free = np.arange(capacity, -1, -1, dtype=np.int64)
         self.free[0] = capacity
-        self.whole = tuple(np.ascontiguousarray(each, dtype=np.int64) for each in (stream, time))
+        self.whole = tuple(np.require(each, np.int64, ("C", "W")) for each in (stream, time))
         given = (value, none if points is None else points, none if spreads is None else spreads)
         given += (none if reach is None else reach,)
-        self.numbers = tuple(np.ascontiguousarray(each, dtype=np.float64).reshape(-1) for each in given)
+        self.numbers = tuple(np.require(each, np.float64, ("C", "W")).reshape(-1) for each in given)
         self.base, self.prior = base, prior
         if base.shape != (rows, k) or prior.shape != (rows, k):
             raise ValueError(f"expected base and prior of shape {(rows, k)}, got {base.shape} and {prior.shape}")
