@@ -171,26 +171,31 @@ def _signals(evidence: Evidence, side: str) -> list[Vector]:
 
 @computed_once
 def _indicator_sums(evidence: Evidence, side: str) -> tuple[Matrix, Matrix | None]:
-    """Sums of the indicators by series and by block."""
-    series = np.zeros((len(evidence.names), evidence.levels.size))
+    """Sums of the indicators by series and by block, there with a tie as one half."""
+    levels = evidence.levels.size
+    series = np.zeros((len(evidence.names), 2 * levels))
     blocks = calibration_blocks(evidence, side)
-    parts = None if blocks is None else np.zeros((blocks.count, evidence.levels.size))
+    parts = None if blocks is None else np.zeros((blocks.count, 2 * levels))
     for chunk in chunks(evidence.rows):
         hits = indicators(evidence, side, chunk)
         series += sums_by_group(hits, evidence.series[chunk], series.shape[0])
         if blocks is not None and parts is not None:
             parts += sums_by_group(hits, blocks.of_row[chunk], blocks.count)
-    return series, parts
+    return series, None if parts is None else (parts[:, :levels] + parts[:, levels:]) / 2.0
 
 
-def indicator_sums(evidence: Evidence, side: str) -> Matrix:
-    """Sums of the indicators: series x levels."""
-    return _indicator_sums(evidence, side)[0]
+def indicator_sums(evidence: Evidence, side: str) -> Vector:
+    """Sums of the indicators of y < q and of y <= q: series x 2 x levels."""
+    return _indicator_sums(evidence, side)[0].reshape(-1, 2, evidence.levels.size)
 
 
 def frequencies(evidence: Evidence, side: str) -> Vector:
-    """Share of outcomes at or below the quantile, for each level."""
-    return np.asarray(indicator_sums(evidence, side).sum(axis=0) / max(evidence.rows, 1))
+    """Share of outcomes below the quantile, for each level; ties count so that it is nearest to the level.
+
+    A quantile q of level a is right if P(y < q) <= a <= P(y <= q).
+    """
+    below, upto = indicator_sums(evidence, side).sum(axis=0) / max(evidence.rows, 1)
+    return np.clip(evidence.levels, below, upto)
 
 
 def _residual_sums(evidence: Evidence, side: str, blocks: Blocks) -> Matrix:

@@ -15,6 +15,7 @@ from orcast.evidence.statistics import (
     coverage,
     error,
     independent_rows,
+    inside,
     interval_band,
     level_name,
     limit_of,
@@ -22,6 +23,7 @@ from orcast.evidence.statistics import (
     main_shares,
     place_of,
     shares,
+    tie_excess,
     width,
 )
 from orcast.evidence.tables import by_horizon, by_series
@@ -182,7 +184,7 @@ def _coverage(evidence: Evidence) -> str:
     share, rows = main_share(evidence), evidence.rows
     if share is not None:
         low, high = (_percent(end, rows) for end in interval_band(evidence, share))
-        seen = [_percent(coverage(evidence, share, side), rows) for side in evidence.sides]
+        seen = [_covered(evidence, share, side) for side in evidence.sides]
         what = f"The {level_name(share)} interval covered {seen[0]} of {_outcomes(rows)}"
         return f"{what}{_after(seen)} ({low} to {high} by chance)."
     if evidence.kind == "quantiles":
@@ -198,6 +200,15 @@ def _coverage(evidence: Evidence) -> str:
     seen = [_percent(float(p), rows) for p in means[:, k]]
     frequency = _percent(float(came[k]), rows)
     return f"{what} occurred in {frequency} of {_outcomes(rows)}; the mean probability was {seen[0]}{_after(seen)}."
+
+
+def _covered(evidence: Evidence, share: float, side: str) -> str:
+    """Coverage, and that without the ends of the interval if ties matter."""
+    covered = _percent(coverage(evidence, share, side), evidence.rows)
+    if tie_excess(evidence, share, side) <= NEGLIGIBLE:
+        return covered
+    strictly = float(inside(evidence, share, side, ends=False).mean())
+    return f"{covered} ({_percent(strictly, evidence.rows)} strictly inside)"
 
 
 def _calibration(evidence: Evidence) -> list[str]:
@@ -239,9 +250,9 @@ def _quantile_faults(evidence: Evidence, side: str) -> list[str]:
     """Intervals that are too narrow or too wide, and a median that is too low or too high."""
     found = []
     for share in main_shares(evidence):
-        covered = coverage(evidence, share, side)
+        covered = coverage(evidence, share, side) - tie_excess(evidence, share, side)
         # both sides are judged by one chance band, that of the last side
-        low, high = interval_band(evidence, share, sure=CLEAR)
+        low, high = map(float, band(independent_rows(evidence, share, sure=CLEAR), share, CLEAR))
         if not min(low, share - NEGLIGIBLE) <= covered <= max(high, share + NEGLIGIBLE):
             found.append(f"the {level_name(share)} interval is too {'narrow' if covered < share else 'wide'}")
     middle = place_of(evidence, 0.5)
@@ -293,7 +304,8 @@ def effective_size(evidence: Evidence) -> float:
 def _is_small(evidence: Evidence) -> bool:
     """True if sampling noise alone moves the widest interval's coverage by more than 20 points."""
     widest = shares(evidence)[-1] if shares(evidence) else None
-    low, high = map(float, band(evidence.rows, 0.9)) if widest is None else interval_band(evidence, widest)
+    rows = evidence.rows if widest is None else independent_rows(evidence, widest)
+    low, high = map(float, band(rows, 0.9 if widest is None else widest))
     return high - low > 0.2
 
 
