@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.special import bdtrik, betainc, gammaincinv
 
 from orcast.evidence.base import Evidence, Matrix, Places, Vector, chunks, computed_once, outcomes_of
-from orcast.evidence.blocks import design_effect, frequencies
+from orcast.evidence.blocks import design_effect, frequencies, indicator_sums
 
 # Bins of the reliability of probabilities, as in `metrics.ece`.
 BINS = 15
@@ -84,7 +84,9 @@ def coverage(evidence: Evidence, share: float, side: str = "before") -> float:
     >>> coverage(Evidence.of([[0.0, 1.0]] * 4, [0.5, 1.0, 1.5, 0.1], levels=[0.25, 0.75]), 0.5)
     0.75
     """
-    return float(inside(evidence, share, side).mean()) if evidence.rows else float("nan")
+    lower, upper = ends_of(evidence, share)
+    below, upto = indicator_sums(evidence, side)[0].sum(axis=0) / max(evidence.rows, 1)
+    return float(upto[upper] - below[lower]) if evidence.rows else float("nan")
 
 
 @computed_once

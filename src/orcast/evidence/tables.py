@@ -13,6 +13,7 @@ from orcast.evidence.base import Evidence, Grouping, Places, Vector, computed_on
 from orcast.evidence.blocks import (
     calibration_blocks,
     indicator_sums,
+    rows_per_time,
     series_effect,
     student,
     student_by_steps,
@@ -85,7 +86,7 @@ def _series_columns(evidence: Evidence, side: str, there: Places) -> dict[str, V
     effect = series_effect(evidence, side)
     found = {"loss": np.bincount(evidence.series, loss(evidence, side), minlength=rows.size)[there] / count}
     if evidence.kind == "quantiles":
-        below, upto = (indicator_sums(evidence, side)[there] / count[:, None, None]).transpose(1, 0, 2)
+        below, upto = (indicator_sums(evidence, side)[0][there] / count[:, None, None]).transpose(1, 0, 2)
         found["error"] = ((np.clip(evidence.levels, below, upto) - evidence.levels) ** 2).sum(axis=1)
         found["limit"] = chance_limit(evidence, count / effect)
         share = main_share(evidence)
@@ -121,7 +122,8 @@ class Change:
     def harmed(self) -> NDArray[np.bool_]:
         """Groups in which the loss rose significantly, on average or in a significant majority of the series."""
         majority = (self.worse > 0) & (bdtr(np.maximum(self.worse - 1.0, 0.0), self.series, 0.5) > 1.0 - MAJORITY)
-        return np.asarray((self.clear > 0) | majority)
+        # without an interval there are too few times: the series may share one error
+        return np.asarray((self.clear > 0) | (majority & np.isfinite(self.low)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +196,7 @@ def _group_sizes(evidence: Evidence, share: float, codes: Places, count: int) ->
     rows = np.bincount(codes[codes >= 0], minlength=count).astype(np.float64)
     blocks = calibration_blocks(evidence, side)
     if blocks is None or blocks.count < LEAST:
-        return rows / (1.0 if blocks is None else 1.0 + evidence.overlap)
+        return rows / (1.0 if blocks is None else rows_per_time(evidence))
     there = np.flatnonzero(codes >= 0)
     places = blocks.of_row[there] * count + codes[there]
     hits, many = (
@@ -223,12 +225,5 @@ def _group_changes(evidence: Evidence, codes: Places, count: int) -> Change:
         clear = np.where(np.abs(relative) > limit, np.sign(relative), 0.0)
     names = len(evidence.names)
     parts = loss_sums(type(blocks)(evidence.series, names, False), *losses, codes, count)
-    worse = parts[:, 1] > parts[:, 0] * (1.0 + TIE)
-    return Change(
-        relative,
-        ends.relative_low,
-        ends.relative_high,
-        clear,
-        worse.sum(axis=0),
-        (parts[:, 2] > 0.0).sum(axis=0),
-    )
+    worse, there = (parts[:, 1] > parts[:, 0] * (1.0 + TIE)).sum(axis=0), (parts[:, 2] > 0.0).sum(axis=0)
+    return Change(relative, ends.relative_low, ends.relative_high, clear, worse, there)

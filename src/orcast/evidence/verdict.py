@@ -6,7 +6,7 @@ import numpy as np
 
 from orcast.evidence.accuracy import Difference, difference, loss, loss_name, recent_difference
 from orcast.evidence.base import Evidence, outcomes_of
-from orcast.evidence.blocks import design_effect, frequencies
+from orcast.evidence.blocks import TIMES, design_effect, frequencies, shared_times
 from orcast.evidence.diagnostics import guarantee_check
 from orcast.evidence.references import reference_scores
 from orcast.evidence.statistics import (
@@ -35,6 +35,8 @@ NEGLIGIBLE = 0.005
 CLEAR, SIGMAS = 0.99, 2.576
 # Accuracy counts as unchanged if the whole 95% interval of the change is below this.
 UNCHANGED = 0.02
+# Fewest outcomes of a series that is judged by itself.
+OUTCOMES = 10
 MISSING_TIMES = (
     "Add the issue times: cutoff= or horizon= as a column, issued_every= or lag= "
     "(issued_every=1 if each outcome is known before the next forecast)."
@@ -93,6 +95,10 @@ def action(evidence: Evidence) -> str:
 def _decide(evidence: Evidence) -> tuple[str, str]:
     if not evidence.rows:
         return UNDECIDED, "Not enough data: no forecast has an outcome."
+    times = shared_times(evidence)[1]
+    if times < TIMES:
+        many = f"{times} distinct time{'' if times == 1 else 's'}"
+        return UNDECIDED, f"Not enough data: {_outcomes(evidence.rows)} of {many}, a verdict needs {TIMES}."
     if evidence.after is None:
         return _decide_base(evidence)
     found = difference(evidence)
@@ -372,13 +378,14 @@ def _horizons(evidence: Evidence) -> list[str]:
 def _series(evidence: Evidence) -> list[str]:
     """Number of series that are significantly miscalibrated."""
     table = by_series(evidence)
-    count = len(table.names)
-    if count < 2:
+    enough = table.rows >= OUTCOMES
+    count = int(enough.sum())
+    if count < 2 or shared_times(evidence)[1] < TIMES:
         return []
-    seen = [f"{int(table.outside(side).sum()):,}" for side in evidence.sides]
-    return [
-        f"{seen[0]} of {count:,} series are miscalibrated{_after(seen)} (about {(1.0 - SURE) * count:.2g} by chance)."
-    ]
+    seen = [f"{int(table.outside(side)[enough].sum()):,}" for side in evidence.sides]
+    which = "series" if enough.all() else f"series with {OUTCOMES} outcomes or more"
+    chance = f"about {(1.0 - SURE) * count:.2g} by chance"
+    return [f"{seen[0]} of {count:,} {which} are miscalibrated{_after(seen)} ({chance})."]
 
 
 def _guarantee(evidence: Evidence) -> list[str]:
