@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import polars as pl
 import pytest
 from numpy.typing import NDArray
 from scipy.special import ndtri
@@ -10,9 +13,11 @@ from scipy.special import ndtri
 from orcast.evidence import (
     Evidence,
     Grouping,
+    action,
     band,
     by_group,
     by_series,
+    collect,
     coverage,
     difference,
     effective_size,
@@ -20,6 +25,7 @@ from orcast.evidence import (
     faults,
     interval_band,
     reliability,
+    verdict,
 )
 from orcast.evidence.blocks import blocks_of, reach, variance_of_sums
 from orcast.evidence.statistics import limit_of
@@ -73,8 +79,8 @@ def test_chance_is_what_chance_is() -> None:
     assert rates["faultless"] > 0.9
 
 
-@pytest.mark.parametrize("ahead", [1, AHEAD])
-def test_the_interval_of_a_change_holds_what_changed(ahead: int) -> None:
+@pytest.mark.parametrize(("ahead", "times", "series"), [(1, TIMES, SERIES), (AHEAD, TIMES, SERIES), (1, 12, 30)])
+def test_the_interval_of_a_change_holds_what_changed(ahead: int, times: int, series: int) -> None:
     """A shift by an own error makes forecasts better in a common phase and worse in another: on average nothing."""
     rng = np.random.default_rng(2)
     held = 0
@@ -87,11 +93,40 @@ def test_the_interval_of_a_change_holds_what_changed(ahead: int) -> None:
     after = np.maximum(LEVELS * moved, (LEVELS - 1) * moved).mean(axis=1)
     truth = float((weights * (after - pinball)).sum() / weights.sum())
     for _ in range(TRIALS):
-        e = errors(rng, ahead=ahead)
+        e = errors(rng, times, series, ahead)
         found = difference(evidence_of(e, ahead=ahead, after=np.full(e.shape, shift)))
         assert found is not None
         held += found.low <= truth <= found.high
     assert 0.9 <= held / TRIALS <= 0.995
+
+
+@pytest.mark.parametrize("by", ["time", "cutoff"])
+def test_one_date_is_one_observation(by: str) -> None:
+    """Series share the errors of a date, and steps ahead those of an issue time: 7 are too few, 40 are not."""
+    for many, series, decided in ((4, 30, False), (7, 200, False), (40, 30, True)):
+        rng = np.random.default_rng(many)
+        steps = 1 if by == "time" else 6
+        issue, name, step = (a.ravel() for a in np.meshgrid(range(many), range(series), range(1, steps + 1)))
+        y = (rng.normal(size=many) + 3.0)[issue] + rng.normal(size=issue.size)
+        frame = {"unique_id": name, "ds": steps * issue + step, "cutoff": steps * issue, "y": y}
+        frame |= {f"q{a}": np.full(y.size, ndtri(a)) for a in LEVELS}
+        (base,) = collect(pl.DataFrame(frame))
+        for evidence in (base, replace(base, after=base.before + 3.0)):
+            text = " ".join(verdict(evidence))
+            assert (action(evidence) != "not enough data") == decided, text
+            assert (f"{y.size:,} outcomes of {many} distinct times, a verdict needs 8." in text) != decided
+            assert ("series are miscalibrated" in text) == decided
+            assert effective_size(evidence) < (0.2 * y.size if decided else many + 1)
+            found = difference(evidence)
+            assert found is None or np.isnan(found.low) != decided
+
+
+def test_series_with_few_outcomes_are_not_judged() -> None:
+    rng = np.random.default_rng(8)
+    series = np.repeat(np.arange(12), [40, 40, *[6] * 10])
+    q = np.tile(ndtri(LEVELS), (series.size, 1))
+    said = verdict(Evidence.of(q, 3.0 + rng.normal(size=series.size), levels=LEVELS, series=series))
+    assert "2 of 2 series with 10 outcomes or more are miscalibrated (about 0.1 by chance)." in said
 
 
 def test_real_faults_are_still_found() -> None:

@@ -11,16 +11,18 @@ import pytest
 from hypothesis import given
 from numpy.typing import NDArray
 from scipy.special import ndtri
-from scipy.stats import binom, norm
+from scipy.stats import binom, norm, poisson
 
 from helpers import SENTENCE
 from orcast import metrics
 from orcast.evidence import (
     Evidence,
+    Grouping,
     action,
     band,
     base,
     blocks,
+    by_group,
     by_horizon,
     by_series,
     collect,
@@ -68,13 +70,13 @@ def evidences(draw: st.DrawFn) -> Evidence:
     )
 
 
-def slow_hits(evidence: Evidence, side: str) -> Vector:
-    return np.array(
-        [
-            metrics.fair_indicators(q, y, evidence.levels, low=low, high=high)
-            for q, y, low, high in zip(evidence.side(side), evidence.y, evidence.low, evidence.high, strict=True)
-        ]
-    )
+def slow_frequencies(evidence: Evidence, side: str) -> list[float]:
+    """Frequency nearest to each level between those of y < q and of y <= q."""
+    found = []
+    for q, level in zip(evidence.side(side).T, evidence.levels, strict=True):
+        below, upto = (evidence.y < q).mean(), (evidence.y <= q).mean()
+        found.append(float(below if level < below else upto if level > upto else level))
+    return found
 
 
 def normal(rows: int, seed: int = 0, levels: Vector = LEVELS) -> tuple[Vector, Vector]:
@@ -90,8 +92,7 @@ def test_frequencies_coverage_and_error(evidence: Evidence, chunk: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(base, "CHUNK", chunk)
         for side in evidence.sides:
-            hits = slow_hits(evidence, side)
-            frequencies = hits.mean(axis=0)
+            frequencies = slow_frequencies(evidence, side)
             np.testing.assert_allclose(blocks.frequencies(evidence, side), frequencies, atol=1e-12)
             assert error(evidence, side) == pytest.approx(((frequencies - evidence.levels) ** 2).sum())
             np.testing.assert_allclose(
@@ -99,9 +100,10 @@ def test_frequencies_coverage_and_error(evidence: Evidence, chunk: int) -> None:
             )
             for share in shares(evidence):
                 lower, upper = (int(np.abs(evidence.levels - a).argmin()) for a in ((1 - share) / 2, (1 + share) / 2))
-                np.testing.assert_allclose(inside(evidence, share, side), hits[:, upper] - hits[:, lower], atol=1e-12)
-                assert coverage(evidence, share, side) == pytest.approx(frequencies[upper] - frequencies[lower])
                 q = evidence.side(side)
+                within = (q[:, lower] <= evidence.y) & (evidence.y <= q[:, upper])
+                np.testing.assert_array_equal(inside(evidence, share, side), within)
+                assert coverage(evidence, share, side) == pytest.approx(within.mean())
                 assert width(evidence, share, side) == pytest.approx((q[:, upper] - q[:, lower]).mean())
 
 
@@ -327,6 +329,39 @@ def test_faults_of_quantiles() -> None:
         assert action(evidence) == ("use" if rows is q else "do not use")
         said(evidence)
     assert faults(Evidence.of((q - 0.5)[:, 3:], y, levels=LEVELS[3:])) == ["the quantiles are off"]
+
+
+def test_ties_are_no_faults() -> None:
+    """A perfect forecaster of counts is calibrated, and the coverage is the plain count; wrong ones are still found."""
+    levels = np.array([0.025, 0.1, 0.25, 0.5, 0.75, 0.9, 0.975])
+    rng = np.random.default_rng(0)
+    cases = {
+        "Use these forecasts": rng.poisson(1.5, 4500),
+        "too low": rng.poisson(2.2, 4500),
+        "too high": rng.poisson(0.5, 4500),
+        "too narrow": rng.negative_binomial(0.5, 0.25, 4500),
+        "too wide": rng.integers(1, 3, 4500),
+    }
+    q = np.tile(poisson(1.5).ppf(levels), (4500, 1))
+    for words, counts in cases.items():
+        evidence = Evidence.of(q, counts, levels=levels, low=0)
+        assert words in headline(evidence)
+        covered, strictly = ((q[0, 0] <= counts) & (counts <= q[0, -1])).mean(), (counts > 0) & (counts < q[0, -1])
+        assert coverage(evidence, 0.95) == pytest.approx(covered)
+        low, high = interval_band(evidence, 0.95)
+        assert (low <= covered <= high) == ("the 95% interval is" not in headline(evidence))
+        ties = f" ({strictly.mean():.1%} strictly inside)" if covered - max(strictly.mean(), 0.95) > 0.005 else ""
+        assert f"The 95% interval covered {covered:.1%}{ties} of 4,500 outcomes" in said(evidence)
+    right = Evidence.of(
+        q, cases["Use these forecasts"], levels=levels, by=(Grouping("x", np.arange(4500) % 2, ("a", "b")),)
+    )
+    assert error(right) == reliability(right).outside == pit(right).outside == 0
+    shown = rolling(right)
+    assert (shown.low <= shown.sides["before"]).all()
+    assert (shown.sides["before"] <= shown.high).mean() > 0.9
+    table = by_group(right, right.by[0])
+    assert table.chance is not None
+    assert (table.coverage["before"] <= table.chance[1]).all()
 
 
 def test_faults_of_probabilities() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from orcast import metrics
 from orcast.evidence.base import Evidence, Matrix, Places, Vector, chunks, computed_once, outcomes_of
-from orcast.evidence.blocks import Blocks, blocks_of, reach_of, steps_of, student, times_of, variance_of_sums
+from orcast.evidence.blocks import TIMES, Blocks, blocks_of, reach_of, steps_of, student, times_of, variance_of_sums
 from orcast.evidence.statistics import SURE
 
 # From this number of series on, whole series are resampled too.
@@ -81,9 +81,9 @@ def difference(evidence: Evidence) -> Difference | None:
     Notes
     -----
     Blocks of about 2 T^(1/3) consecutive times are resampled, the same in all series and at all horizons; they are
-    longer where forecasts overlap or losses are autocorrelated.  From 20 series on, whole series are resampled too,
-    and the wider interval is returned.  Künsch (1989), "The jackknife and the bootstrap for general stationary
-    observations", Annals of Statistics 17.
+    longer where forecasts overlap or losses are autocorrelated.  From 20 series on, blocks have at most T/8 times,
+    whole series are resampled too, and the wider interval is returned.  Künsch (1989), "The jackknife and the bootstrap
+    for general stationary observations", Annals of Statistics 17.
 
     Examples
     --------
@@ -104,11 +104,11 @@ def compare(evidence: Evidence, before: Vector, after: Vector, rows: Places | No
     codes = np.full(evidence.rows, -1, dtype=np.intp)
     codes[rows] = 0
     units = [loss_blocks(evidence)]
-    if len(evidence.names) >= PANEL:
-        there, places = np.unique(evidence.series, return_inverse=True)
+    there, places = np.unique(evidence.series, return_inverse=True)
+    if there.size >= PANEL:
         units.append(Blocks(places, int(there.size), False))
     found = [resample(loss_sums(blocks, before, after, codes, 1), blocks.alike) for blocks in units]
-    ends = max(found, key=lambda each: np.nan_to_num(each.high[0] - each.low[0], nan=-1.0))
+    ends = max(found, key=lambda each: np.nan_to_num(each.high[0] - each.low[0], nan=np.inf))
     numbers = (each[0] for each in (ends.low, ends.high, ends.relative_low, ends.relative_high))
     return Difference(float(before[rows].mean()), float(after[rows].mean()), *map(float, numbers))
 
@@ -127,7 +127,10 @@ def recent_difference(evidence: Evidence) -> Difference | None:
     last = steps_of(evidence) >= times_of(evidence) - times_of(evidence) // 4
     columns = ("before", "after", "y", "series", "time", "low", "high", "horizon")
     own: dict[str, Any] = {name: each[last] for name in columns if (each := getattr(evidence, name)) is not None}
-    return difference(replace(evidence, **own, holds=None, promised=None, miscalibration=None, known=None, by=()))
+    if evidence.known is not None:
+        table, rows = evidence.known
+        own["known"] = table, np.arange(table.y.size)[rows][last]
+    return difference(replace(evidence, **own, holds=None, promised=None, miscalibration=None, by=()))
 
 
 # --- block bootstrap
@@ -139,7 +142,11 @@ def loss_blocks(evidence: Evidence) -> Blocks:
     signal = loss(evidence, "before")
     if evidence.after is not None:
         signal = loss(evidence, "after") - signal
-    return blocks_of(evidence, reach_of(evidence, [signal]), int(np.ceil(2.0 * times_of(evidence) ** (1.0 / 3.0))))
+    times = times_of(evidence)
+    length = int(np.ceil(2.0 * times ** (1.0 / 3.0)))
+    if len(evidence.names) >= PANEL:
+        length = min(length, times // TIMES)
+    return blocks_of(evidence, reach_of(evidence, [signal]), length)
 
 
 def loss_sums(blocks: Blocks, before: Vector, after: Vector, codes: Places, groups: int) -> Vector:

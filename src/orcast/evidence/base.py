@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast import metrics
 from orcast.validation import short
 
 if TYPE_CHECKING:
@@ -294,14 +293,9 @@ def chunks(rows: int, size: int = CHUNK) -> list[slice]:
 
 
 def indicators(evidence: Evidence, side: str, chunk: slice) -> Matrix:
-    """Indicators that the outcome is at or below each quantile, ties counted fairly, with the bounds of each row."""
-    q, y = evidence.side(side)[chunk], evidence.y[chunk]
-    hits = metrics.fair_indicators(q, y, evidence.levels)
-    # outcomes at a bound: shifted to 0, so that all such rows share the bound 0
-    for at, bounds in ((y <= evidence.low[chunk], {"low": 0.0}), (y >= evidence.high[chunk], {"high": 0.0})):
-        if at.any():
-            hits[at] = metrics.fair_indicators(q[at] - y[at, None], np.zeros(int(at.sum())), evidence.levels, **bounds)
-    return hits
+    """Indicators of y < q, then of y <= q, for each level; they differ where the outcome equals the quantile."""
+    q, y = evidence.side(side)[chunk], evidence.y[chunk, None]
+    return np.concatenate((y < q, y <= q), axis=1).astype(np.float64)
 
 
 def outcomes_of(evidence: Evidence, chunk: slice | Places = slice(None)) -> Matrix:

@@ -29,6 +29,8 @@ from orcast.evidence.base import (
 
 # Largest number of blocks, and the fewest that give a variance.
 MOST, LEAST = 1000, 4
+# Fewest distinct times of a verdict, since all series share the errors of one time.
+TIMES = 8
 # Lags tried before the signal is aggregated, and the factor of the aggregation.
 LAGS, COARSER = 64, 8
 
@@ -59,6 +61,23 @@ def steps_of(evidence: Evidence) -> Places:
 def times_of(evidence: Evidence) -> int:
     """Number of distinct times."""
     return int(steps_of(evidence).max()) + 1 if evidence.rows else 0
+
+
+@computed_once
+def shared_times(evidence: Evidence) -> tuple[Places, int]:
+    """Rank of the time of each row, or of its issue time if those are fewer, and their number."""
+    steps, size = steps_of(evidence), times_of(evidence)
+    if evidence.known is not None:
+        table, rows = evidence.known
+        issued, ranks = np.unique(table.information.issued[rows], return_inverse=True)
+        if issued.size < size:
+            return ranks, int(issued.size)
+    return steps, size
+
+
+def rows_per_time(evidence: Evidence) -> float:
+    """Design effect if all rows of one time count as one: used where there are too few blocks to estimate it."""
+    return max(1.0 + evidence.overlap, evidence.rows / max(shared_times(evidence)[1], 1))
 
 
 def reach(signal: Vector) -> int:
@@ -104,13 +123,17 @@ def _without_slow(signal: Vector) -> Vector:
 
 
 def blocks_of(evidence: Evidence, far: int, least: int = 1) -> Blocks:
-    """Blocks of consecutive times, twice as long as forecasts overlap or times are correlated."""
-    size = times_of(evidence)
+    """Blocks of consecutive times, twice as long as forecasts overlap or times are correlated.
+
+    Rows with the same time, or with the same issue time if those are fewer, are in one block; all rows are in one if
+    there are too few times for a verdict.
+    """
+    size, (ranks, times) = times_of(evidence), shared_times(evidence)
     steps_ahead = evidence.overlap + 1
     length = max(2 * steps_ahead if evidence.overlap else 1, 2 * far)
     length = max(min(length, max(steps_ahead, size // 8)), least)
-    count = max(1, min(size // length, MOST))
-    return Blocks(steps_of(evidence) * count // max(size, 1), count, bool(evidence.overlap or far))
+    count = max(1, min(size // length, times, MOST)) if times >= TIMES else 1
+    return Blocks(ranks * count // max(times, 1), count, bool(evidence.overlap or far))
 
 
 def variance_of_sums(parts: Matrix, alike: bool, *, by_steps: bool = False) -> Vector:
@@ -170,36 +193,27 @@ def _signals(evidence: Evidence, side: str) -> list[Vector]:
 
 
 @computed_once
-def _indicator_sums(evidence: Evidence, side: str) -> tuple[Matrix, Matrix | None]:
-    """Sums of the indicators by series and by block."""
-    series = np.zeros((len(evidence.names), evidence.levels.size))
+def indicator_sums(evidence: Evidence, side: str) -> tuple[Vector, Matrix | None]:
+    """Sums of the indicators of y < q and of y <= q, series x 2 x levels, and their means by block."""
+    levels = evidence.levels.size
+    series = np.zeros((len(evidence.names), 2 * levels))
     blocks = calibration_blocks(evidence, side)
-    parts = None if blocks is None else np.zeros((blocks.count, evidence.levels.size))
+    parts = None if blocks is None else np.zeros((blocks.count, 2 * levels))
     for chunk in chunks(evidence.rows):
         hits = indicators(evidence, side, chunk)
         series += sums_by_group(hits, evidence.series[chunk], series.shape[0])
         if blocks is not None and parts is not None:
             parts += sums_by_group(hits, blocks.of_row[chunk], blocks.count)
-    return series, parts
-
-
-def indicator_sums(evidence: Evidence, side: str) -> Matrix:
-    """Sums of the indicators: series x levels."""
-    return _indicator_sums(evidence, side)[0]
+    return series.reshape(-1, 2, levels), None if parts is None else (parts[:, :levels] + parts[:, levels:]) / 2.0
 
 
 def frequencies(evidence: Evidence, side: str) -> Vector:
-    """Share of outcomes at or below the quantile, for each level."""
-    return np.asarray(indicator_sums(evidence, side).sum(axis=0) / max(evidence.rows, 1))
+    """Share of outcomes below the quantile, for each level; ties count so that it is nearest to the level.
 
-
-def _residual_sums(evidence: Evidence, side: str, blocks: Blocks) -> Matrix:
-    """Sums of outcome minus probability by block and label."""
-    total = np.zeros((blocks.count, len(evidence.labels)))
-    for chunk in chunks(evidence.rows):
-        gaps = outcomes_of(evidence, chunk) - evidence.side(side)[chunk]
-        total += sums_by_group(gaps, blocks.of_row[chunk], blocks.count)
-    return total
+    A quantile q of level a is right if P(y < q) <= a <= P(y <= q).
+    """
+    below, upto = indicator_sums(evidence, side)[0].sum(axis=0) / max(evidence.rows, 1)
+    return np.clip(evidence.levels, below, upto)
 
 
 @computed_once
@@ -208,8 +222,10 @@ def _parts(evidence: Evidence, side: str) -> Matrix | None:
     blocks = calibration_blocks(evidence, side)
     if blocks is None or blocks.count < LEAST:
         return None
-    quantiles = evidence.kind == "quantiles"
-    sums = _indicator_sums(evidence, side)[1] if quantiles else _residual_sums(evidence, side, blocks)
+    if evidence.kind == "quantiles":
+        sums = indicator_sums(evidence, side)[1]
+    else:
+        sums = sums_by_group(outcomes_of(evidence) - evidence.side(side), blocks.of_row, blocks.count)
     assert sums is not None
     count = np.bincount(blocks.of_row, minlength=blocks.count)[:, None]
     return np.asarray(sums - count * (sums.sum(axis=0) / evidence.rows))
@@ -225,8 +241,7 @@ def design_effect(evidence: Evidence, side: str, *, weights: Matrix | None = Non
     weights = np.eye(kinds) if weights is None else weights
     parts, blocks = _parts(evidence, side), calibration_blocks(evidence, side)
     if parts is None or blocks is None:
-        # too few blocks: overlapping forecasts count as one
-        return np.full(weights.shape[1], 1.0 + (evidence.overlap if blocks is not None else 0))
+        return np.full(weights.shape[1], 1.0 if blocks is None else rows_per_time(evidence))
     if evidence.kind == "quantiles":
         # weights of the bin above the highest level add up to -1
         p = frequencies(evidence, side) @ weights + (weights.sum(axis=0) < 0.0)

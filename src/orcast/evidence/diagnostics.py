@@ -21,6 +21,7 @@ from orcast.evidence.statistics import (
     main_share,
     place_of,
     shares,
+    tie_excess,
 )
 from orcast.evidence.tables import by_series
 from orcast.validation import number, short
@@ -52,7 +53,7 @@ class Histogram:
 
 
 def pit(evidence: Evidence, side: str = "before") -> Histogram:
-    """PIT histogram with at most 20 bins between levels; ties are split.
+    """PIT histogram with at most 20 bins between levels; ties count in favour of the forecast.
 
     >>> pit(Evidence.of([[1.0, 3.0]] * 4, [0.5, 2.0, 2.5, 5.0], levels=[0.25, 0.75])).shares
     array([0.25, 0.5 , 0.25])
@@ -141,7 +142,8 @@ def rolling(evidence: Evidence, share: float | None = None, *, window: int | Non
     low, high = band(size * independent_rows(evidence, chosen) / max(rows, 1), chosen)
     labels = np.arange(rows) + 1 if evidence.time is None else evidence.time[order]
     sides = {side: smooth(side) for side in evidence.sides}
-    return Rolling(labels[ends], chosen, sides, float(low), float(high), size)
+    upper = min(float(high) + tie_excess(evidence, chosen), 1.0)
+    return Rolling(labels[ends], chosen, sides, float(low), upper, size)
 
 
 def _need_quantiles(evidence: Evidence) -> None:

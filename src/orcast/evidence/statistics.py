@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import bdtrik, betainc, gammaincinv
 
-from orcast.evidence.base import Evidence, Matrix, Places, Vector, chunks, computed_once, indicators, outcomes_of
-from orcast.evidence.blocks import design_effect, frequencies
+from orcast.evidence.base import Evidence, Matrix, Places, Vector, chunks, computed_once, outcomes_of
+from orcast.evidence.blocks import design_effect, frequencies, indicator_sums
 
 # Bins of the reliability of probabilities, as in `metrics.ece`.
 BINS = 15
@@ -79,31 +79,34 @@ def main_share(evidence: Evidence) -> float | None:
 
 
 def coverage(evidence: Evidence, share: float, side: str = "before") -> float:
-    """Share of outcomes in the central interval; an outcome on a point mass counts in part.
+    """Share of outcomes in the central interval, its ends included.
 
-        mean_t ( I_{(1 + share)/2} - I_{(1 - share)/2} ),    I as in `metrics.fair_indicators`
-
-    >>> coverage(Evidence.of([[0.0, 1.0]] * 4, [0.5, 0.7, 1.5, 0.1], levels=[0.25, 0.75]), 0.5)
+    >>> coverage(Evidence.of([[0.0, 1.0]] * 4, [0.5, 1.0, 1.5, 0.1], levels=[0.25, 0.75]), 0.5)
     0.75
     """
     lower, upper = ends_of(evidence, share)
-    hits = frequencies(evidence, side)
-    return float(hits[upper] - hits[lower]) if evidence.rows else float("nan")
+    below, upto = indicator_sums(evidence, side)[0].sum(axis=0) / max(evidence.rows, 1)
+    return float(upto[upper] - below[lower]) if evidence.rows else float("nan")
 
 
 @computed_once
-def inside(evidence: Evidence, share: float, side: str = "before") -> Vector:
-    """Indicators of the central interval, 0 or 1, or a part where the outcome is on a point mass.
+def inside(evidence: Evidence, share: float, side: str = "before", ends: bool = True) -> Vector:
+    """Indicators of the central interval, 0 or 1; `ends=False` leaves out its ends.
 
-    >>> inside(Evidence.of([[1.0, 3.0]] * 3, [0.5, 2.0, 3.5], levels=[0.25, 0.75]), 0.5)
-    array([0., 1., 0.])
+    >>> inside(Evidence.of([[1.0, 3.0]] * 3, [0.5, 2.0, 3.0], levels=[0.25, 0.75]), 0.5)
+    array([0., 1., 1.])
     """
-    lower, upper = ends_of(evidence, share)
-    out = np.empty(evidence.rows)
-    for chunk in chunks(evidence.rows):
-        hits = indicators(evidence, side, chunk)
-        out[chunk] = hits[:, upper] - hits[:, lower]
-    return out
+    lower, upper = (evidence.side(side)[:, k] for k in ends_of(evidence, share))
+    y = evidence.y
+    return ((lower <= y) & (y <= upper) if ends else (lower < y) & (y < upper)).astype(np.float64)
+
+
+def tie_excess(evidence: Evidence, share: float, side: str | None = None) -> float:
+    """Excess of the coverage over `share` that outcomes on an end explain; the larger of both sides by default."""
+    if side is None:
+        return max(tie_excess(evidence, share, each) for each in evidence.sides)
+    most, least = (inside(evidence, share, side, ends).sum() / max(evidence.rows, 1) for ends in (True, False))
+    return float(most - max(min(share, most), least))
 
 
 def width(evidence: Evidence, share: float, side: str = "before") -> float:
@@ -138,15 +141,15 @@ def _binomial_quantile(level: float, count: Vector, p: Vector) -> Vector:
 
 
 def interval_band(evidence: Evidence, share: float, side: str | None = None, sure: float = SURE) -> tuple[float, float]:
-    """Chance band of the coverage of a calibrated interval, by the effective sample size.
+    """Chance band of the coverage of a calibrated interval, by the effective sample size; ties raise its upper end.
 
-    `side` defaults to the last one.
+    `side` defaults to the last one, and to both for ties.
 
     >>> interval_band(Evidence.of([[-1.0, 1.0]] * 1000, np.zeros(1000), levels=[0.05, 0.95]), 0.9)
     (0.881, 0.918)
     """
     low, high = band(independent_rows(evidence, share, side, sure), share, sure)
-    return float(low), float(high)
+    return float(low), min(float(high) + tie_excess(evidence, share, side), 1.0)
 
 
 def independent_rows(evidence: Evidence, share: float, side: str | None = None, sure: float = SURE) -> float:

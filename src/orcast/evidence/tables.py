@@ -13,6 +13,7 @@ from orcast.evidence.base import Evidence, Grouping, Places, Vector, computed_on
 from orcast.evidence.blocks import (
     calibration_blocks,
     indicator_sums,
+    rows_per_time,
     series_effect,
     student,
     student_by_steps,
@@ -27,6 +28,7 @@ from orcast.evidence.statistics import (
     half_normal_limit,
     inside,
     main_share,
+    tie_excess,
 )
 
 # A change of the loss by less than this part is a tie.
@@ -84,13 +86,13 @@ def _series_columns(evidence: Evidence, side: str, there: Places) -> dict[str, V
     effect = series_effect(evidence, side)
     found = {"loss": np.bincount(evidence.series, loss(evidence, side), minlength=rows.size)[there] / count}
     if evidence.kind == "quantiles":
-        hits = indicator_sums(evidence, side)[there] / count[:, None]
-        found["error"] = ((hits - evidence.levels) ** 2).sum(axis=1)
+        below, upto = (indicator_sums(evidence, side)[0][there] / count[:, None, None]).transpose(1, 0, 2)
+        found["error"] = ((np.clip(evidence.levels, below, upto) - evidence.levels) ** 2).sum(axis=1)
         found["limit"] = chance_limit(evidence, count / effect)
         share = main_share(evidence)
         if share is not None:
             lower, upper = ends_of(evidence, share)
-            found["coverage"] = hits[:, upper] - hits[:, lower]
+            found["coverage"] = upto[:, upper] - below[:, lower]
         return found
     bins, scale = bins_of(evidence, side), count * len(evidence.labels)
     found["error"] = np.abs(bins.gap[there]).sum(axis=(1, 2)) / scale
@@ -120,7 +122,8 @@ class Change:
     def harmed(self) -> NDArray[np.bool_]:
         """Groups in which the loss rose significantly, on average or in a significant majority of the series."""
         majority = (self.worse > 0) & (bdtr(np.maximum(self.worse - 1.0, 0.0), self.series, 0.5) > 1.0 - MAJORITY)
-        return np.asarray((self.clear > 0) | majority)
+        # without an interval there are too few times: the series may share one error
+        return np.asarray((self.clear > 0) | (majority & np.isfinite(self.low)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,26 +174,29 @@ def by_group(evidence: Evidence, grouping: Grouping) -> GroupTable:
     def means(values: Vector) -> Vector:
         return np.asarray(np.bincount(codes, values[member], minlength=count) / rows)
 
-    share = main_share(evidence)
+    share, chance = main_share(evidence), None
+    if share is not None:
+        low, high = band(_group_sizes(evidence, share, whole, count), share)
+        chance = low, np.minimum(high + tie_excess(evidence, share), 1.0)
     return GroupTable(
         name=grouping.name,
         labels=tuple(grouping.labels[k] for k in there),
         rows=rows,
         share=share,
         coverage={} if share is None else {side: means(inside(evidence, share, side)) for side in evidence.sides},
-        chance=None if share is None else _group_bands(evidence, share, whole, count),
+        chance=chance,
         loss={side: means(loss(evidence, side)) for side in evidence.sides},
         change=None if evidence.after is None else _group_changes(evidence, whole, count),
     )
 
 
-def _group_bands(evidence: Evidence, share: float, codes: Places, count: int) -> tuple[Vector, Vector]:
-    """Chance band of the coverage of each group."""
+def _group_sizes(evidence: Evidence, share: float, codes: Places, count: int) -> Vector:
+    """Effective sample size of each group."""
     side = evidence.sides[-1]
     rows = np.bincount(codes[codes >= 0], minlength=count).astype(np.float64)
     blocks = calibration_blocks(evidence, side)
     if blocks is None or blocks.count < LEAST:
-        return band(rows / (1.0 if blocks is None else 1.0 + evidence.overlap), share)
+        return rows / (1.0 if blocks is None else rows_per_time(evidence))
     there = np.flatnonzero(codes >= 0)
     places = blocks.of_row[there] * count + codes[there]
     hits, many = (
@@ -200,8 +206,7 @@ def _group_bands(evidence: Evidence, share: float, codes: Places, count: int) ->
     p = hits.sum(axis=0) / rows
     alone = np.maximum(rows * p * (1.0 - p), 1e-300)
     found = variance_of_sums(hits - many * p, blocks.alike, by_steps=True) * student_by_steps(blocks.count, SURE) ** 2
-    effect = np.where(p * (1.0 - p) > 0.0, np.maximum(found / alone, 1.0), 1.0)
-    return band(rows / effect, share)
+    return np.asarray(rows / np.where(p * (1.0 - p) > 0.0, np.maximum(found / alone, 1.0), 1.0))
 
 
 def _group_changes(evidence: Evidence, codes: Places, count: int) -> Change:
@@ -220,12 +225,5 @@ def _group_changes(evidence: Evidence, codes: Places, count: int) -> Change:
         clear = np.where(np.abs(relative) > limit, np.sign(relative), 0.0)
     names = len(evidence.names)
     parts = loss_sums(type(blocks)(evidence.series, names, False), *losses, codes, count)
-    worse = parts[:, 1] > parts[:, 0] * (1.0 + TIE)
-    return Change(
-        relative,
-        ends.relative_low,
-        ends.relative_high,
-        clear,
-        worse.sum(axis=0),
-        (parts[:, 2] > 0.0).sum(axis=0),
-    )
+    worse, there = (parts[:, 1] > parts[:, 0] * (1.0 + TIE)).sum(axis=0), (parts[:, 2] > 0.0).sum(axis=0)
+    return Change(relative, ends.relative_low, ends.relative_high, clear, worse, there)

@@ -6,7 +6,7 @@ import numpy as np
 
 from orcast.evidence.accuracy import Difference, difference, loss, loss_name, recent_difference
 from orcast.evidence.base import Evidence, outcomes_of
-from orcast.evidence.blocks import design_effect, frequencies
+from orcast.evidence.blocks import TIMES, design_effect, frequencies, shared_times
 from orcast.evidence.diagnostics import guarantee_check
 from orcast.evidence.references import reference_scores
 from orcast.evidence.statistics import (
@@ -15,6 +15,7 @@ from orcast.evidence.statistics import (
     coverage,
     error,
     independent_rows,
+    inside,
     interval_band,
     level_name,
     limit_of,
@@ -22,6 +23,7 @@ from orcast.evidence.statistics import (
     main_shares,
     place_of,
     shares,
+    tie_excess,
     width,
 )
 from orcast.evidence.tables import by_horizon, by_series
@@ -33,6 +35,8 @@ NEGLIGIBLE = 0.005
 CLEAR, SIGMAS = 0.99, 2.576
 # Accuracy counts as unchanged if the whole 95% interval of the change is below this.
 UNCHANGED = 0.02
+# Fewest outcomes of a series that is judged by itself.
+OUTCOMES = 10
 MISSING_TIMES = (
     "Add the issue times: cutoff= or horizon= as a column, issued_every= or lag= "
     "(issued_every=1 if each outcome is known before the next forecast)."
@@ -91,6 +95,10 @@ def action(evidence: Evidence) -> str:
 def _decide(evidence: Evidence) -> tuple[str, str]:
     if not evidence.rows:
         return UNDECIDED, "Not enough data: no forecast has an outcome."
+    times = shared_times(evidence)[1]
+    if times < TIMES:
+        many = f"{times} distinct time{'' if times == 1 else 's'}"
+        return UNDECIDED, f"Not enough data: {_outcomes(evidence.rows)} of {many}, a verdict needs {TIMES}."
     if evidence.after is None:
         return _decide_base(evidence)
     found = difference(evidence)
@@ -182,7 +190,7 @@ def _coverage(evidence: Evidence) -> str:
     share, rows = main_share(evidence), evidence.rows
     if share is not None:
         low, high = (_percent(end, rows) for end in interval_band(evidence, share))
-        seen = [_percent(coverage(evidence, share, side), rows) for side in evidence.sides]
+        seen = [_covered(evidence, share, side) for side in evidence.sides]
         what = f"The {level_name(share)} interval covered {seen[0]} of {_outcomes(rows)}"
         return f"{what}{_after(seen)} ({low} to {high} by chance)."
     if evidence.kind == "quantiles":
@@ -198,6 +206,15 @@ def _coverage(evidence: Evidence) -> str:
     seen = [_percent(float(p), rows) for p in means[:, k]]
     frequency = _percent(float(came[k]), rows)
     return f"{what} occurred in {frequency} of {_outcomes(rows)}; the mean probability was {seen[0]}{_after(seen)}."
+
+
+def _covered(evidence: Evidence, share: float, side: str) -> str:
+    """Coverage, and that without the ends of the interval if ties matter."""
+    covered = _percent(coverage(evidence, share, side), evidence.rows)
+    if tie_excess(evidence, share, side) <= NEGLIGIBLE:
+        return covered
+    strictly = float(inside(evidence, share, side, ends=False).mean())
+    return f"{covered} ({_percent(strictly, evidence.rows)} strictly inside)"
 
 
 def _calibration(evidence: Evidence) -> list[str]:
@@ -239,9 +256,9 @@ def _quantile_faults(evidence: Evidence, side: str) -> list[str]:
     """Intervals that are too narrow or too wide, and a median that is too low or too high."""
     found = []
     for share in main_shares(evidence):
-        covered = coverage(evidence, share, side)
+        covered = coverage(evidence, share, side) - tie_excess(evidence, share, side)
         # both sides are judged by one chance band, that of the last side
-        low, high = interval_band(evidence, share, sure=CLEAR)
+        low, high = map(float, band(independent_rows(evidence, share, sure=CLEAR), share, CLEAR))
         if not min(low, share - NEGLIGIBLE) <= covered <= max(high, share + NEGLIGIBLE):
             found.append(f"the {level_name(share)} interval is too {'narrow' if covered < share else 'wide'}")
     middle = place_of(evidence, 0.5)
@@ -293,7 +310,8 @@ def effective_size(evidence: Evidence) -> float:
 def _is_small(evidence: Evidence) -> bool:
     """True if sampling noise alone moves the widest interval's coverage by more than 20 points."""
     widest = shares(evidence)[-1] if shares(evidence) else None
-    low, high = map(float, band(evidence.rows, 0.9)) if widest is None else interval_band(evidence, widest)
+    rows = evidence.rows if widest is None else independent_rows(evidence, widest)
+    low, high = map(float, band(rows, 0.9 if widest is None else widest))
     return high - low > 0.2
 
 
@@ -360,13 +378,14 @@ def _horizons(evidence: Evidence) -> list[str]:
 def _series(evidence: Evidence) -> list[str]:
     """Number of series that are significantly miscalibrated."""
     table = by_series(evidence)
-    count = len(table.names)
-    if count < 2:
+    enough = table.rows >= OUTCOMES
+    count = int(enough.sum())
+    if count < 2 or shared_times(evidence)[1] < TIMES:
         return []
-    seen = [f"{int(table.outside(side).sum()):,}" for side in evidence.sides]
-    return [
-        f"{seen[0]} of {count:,} series are miscalibrated{_after(seen)} (about {(1.0 - SURE) * count:.2g} by chance)."
-    ]
+    seen = [f"{int(table.outside(side)[enough].sum()):,}" for side in evidence.sides]
+    which = "series" if enough.all() else f"series with {OUTCOMES} outcomes or more"
+    chance = f"about {(1.0 - SURE) * count:.2g} by chance"
+    return [f"{seen[0]} of {count:,} {which} are miscalibrated{_after(seen)} ({chance})."]
 
 
 def _guarantee(evidence: Evidence) -> list[str]:
