@@ -63,7 +63,7 @@ def slow_score(q: Vector, y: Vector, low: float, high: float, window: int) -> di
         "worst": max(float((gap**2).sum()) for gap in windows),
         "crps": crps,
         "smape": percent,
-        "holds": float((hits[:, 94] - hits[:, 4]).mean()),
+        "holds": float(np.mean([q[t, 9] <= y[t] <= q[t, 189] for t in range(rounds)])),
         "width": float(np.mean([q[t, 189] - q[t, 9] for t in range(rounds)])),
     }
 
