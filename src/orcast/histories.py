@@ -87,7 +87,7 @@ def read_history(
 
 
 def is_missing(forecast: Any) -> bool:
-    """Whether a probability, or all of a row of them, is nan: a forecast that is not there."""
+    """Return whether a forecast is missing: nan, or a row of nan."""
     if isinstance(forecast, (float, np.ndarray)) or (isinstance(forecast, list) and forecast):
         try:
             return bool(np.isnan(np.asarray(forecast, dtype=np.float64)).all())

@@ -83,7 +83,7 @@ class Pool(Locked):
         return [self.outcomes, self.total]
 
     def follows(self, outcomes: float, total: float) -> bool:
-        """Whether it may be the pool that had these outcomes, or a later state of it."""
+        """Return whether this may be the pool that had these outcomes, or a later state of it."""
         return self.outcomes > outcomes or (self.outcomes == outcomes and self.total == total)
 
     @locked

@@ -101,7 +101,7 @@ def count_atoms(stream, y):
 
 
 def is_active(plan, pool):
-    """Whether a pool has several streams."""
+    """Return whether a pool has several streams."""
     return plan.pooled and as_pool(pool).streams >= 2.0
 
 

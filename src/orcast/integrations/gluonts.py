@@ -273,7 +273,7 @@ class _StepPool(Pool):
 
     @property
     def open(self) -> bool:
-        """Whether the one that asks is not behind."""
+        """Return whether the item that asks is not behind its pool."""
         return self.until is None or (self.now is not None and self.now >= self.until)
 
     @contextmanager

@@ -81,11 +81,11 @@ class FrameGroups:
         return groups
 
     def needed(self, options: StreamOptions) -> bool:
-        """Whether the streams of a model have a committee: it corrects quantities, and gives points their spread."""
+        """Return whether the streams of a model have a committee: it corrects quantities, and gives points their spread."""
         return self.corrects(options) or options.shape.kind == "point"
 
     def corrects(self, options: StreamOptions) -> bool:
-        """Whether the committee of a model corrects its forecasts."""
+        """Return whether the committee of a model corrects its forecasts."""
         if options.number not in self.corrected:
             one = np.zeros(1)
             low, high = (run_side[:1] if len(run_side) else one for run_side in (self.run.low, self.run.high))

@@ -344,7 +344,7 @@ class FrameRun:
                 add(int(self.streams.starts[last] - self.streams.starts[first]))
 
     def _committees_first(self, workers: int) -> bool:
-        """Whether the committees of all streams run before the streams: in a pool, or so that horizons use threads."""
+        """Return whether the committees run before the streams: in a pool, or so that horizons use threads."""
         return self.groups.pooled or len(self.keys) < 4 * workers
 
     def _made(

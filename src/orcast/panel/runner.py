@@ -147,7 +147,7 @@ class Runner:
 
     @property
     def corrected(self) -> bool:
-        """Whether a committee corrects the base forecasts."""
+        """Return whether a committee corrects the base forecasts."""
         return isinstance(self.oracle, Committee) and isinstance(self.rounds.engine, OrderedEngine)
 
     # --- units

@@ -82,7 +82,7 @@ class Stream:
 
     @property
     def waiting(self) -> bool:
-        """Whether the committee has still to use an outcome that is known."""
+        """Return whether the committee has still to use an outcome that is known."""
         open_ = self.pending[:, PendingColumn.SETTLED] == 0.0
         return bool(len(self.memos)) and not bool(np.isnan(self.pending[open_, PendingColumn.VALUE]).all())
 
