@@ -81,7 +81,7 @@ class FrameGroups:
         return groups
 
     def needed(self, options: StreamOptions) -> bool:
-        """Return whether the streams of a model have a committee: it corrects quantities, and gives points their spread."""
+        """Return whether a model has a committee: it corrects quantities, and gives points their spread."""
         return self.corrects(options) or options.shape.kind == "point"
 
     def corrects(self, options: StreamOptions) -> bool:
