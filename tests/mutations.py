@@ -32,8 +32,8 @@ import numpy as np
 
 import orcast as oc
 from orcast import persistence
-from orcast.streaming.durable_session import DurableSession
-from orcast.streaming.serve import BAD
+from orcast.stream.durable_session import DurableSession
+from orcast.stream.serve import BAD
 from states import Saved, saved_states
 
 ROUNDS = 100
@@ -393,7 +393,7 @@ def _big_line(rng: np.random.Generator) -> bytes:
 
 def lines(rng: np.random.Generator, count: int) -> Iterator[tuple[str, Callable[[], str]]]:
     """Lines of one session: good ones, damaged ones, and some that ask for too much."""
-    from orcast.streaming.session import Session
+    from orcast.stream.session import Session
 
     session = Session()
     for number in range(count):

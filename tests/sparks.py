@@ -75,8 +75,8 @@ class Acted:
     """A stream whose tasks are called here, without Spark; values are given as they travel."""
 
     def __init__(self, columns: str, **options: Any) -> None:
+        from orcast.frame.frame_run import FrameOptions
         from orcast.integrations.spark.stream import QueryOptions, task_of
-        from orcast.panel.frame_run import FrameOptions
 
         self.df, self.states = Unstarted(columns), dict[Any, Any]()
         names = {name: options.pop(name, None) for name in ("y", "series", "time")}

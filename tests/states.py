@@ -280,7 +280,7 @@ def _panels() -> Iterator[Callable[[], Saved]]:
 
 def _stream() -> Saved:
     """A stream that was killed after some lines that are in its journal only."""
-    from orcast.streaming.durable_session import DurableSession
+    from orcast.stream.durable_session import DurableSession
 
     lines = stream_lines()
     lines += [{"series": "cup", "id": t, "forecast": {"probabilities": {"home": 0.5, "away": 0.5}}} for t in range(3)]

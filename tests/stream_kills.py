@@ -13,7 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from orcast.streaming.journal import Journal
+from orcast.stream.journal import Journal
 from stream_lines import some_lines
 
 OPTIONS = ["--levels", "0.05,0.5,0.95", "--snapshot", "3"]
@@ -132,7 +132,7 @@ def main(seed: int, kills: int, folder: Path) -> None:
 
 if __name__ == "__main__":
     # compiled and imported before the first fork: a child then starts at once
-    from orcast.streaming.session import Session
+    from orcast.stream.session import Session
 
     session = Session()
     for line in some_lines(0, 60):

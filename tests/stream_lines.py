@@ -5,8 +5,8 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-from orcast.streaming.durable_session import DurableSession
-from orcast.streaming.session import Session
+from orcast.stream.durable_session import DurableSession
+from orcast.stream.session import Session
 
 Maker = Iterator[dict[str, Any]]
 WRONG = [b"nonsense", b'{"series": "late", "forecast": {"0.5": 3}}', b'{"series": "rain", "y": "three"}', b"[1]"]

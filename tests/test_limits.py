@@ -18,7 +18,7 @@ import orcast as oc
 from helpers import SENTENCE
 from orcast import limits
 from orcast.limits import LIMITS
-from orcast.streaming.session import Session
+from orcast.stream.session import Session
 
 MANY = 10**12  # what would not fit any memory if it were made
 TOO_MUCH: dict[str, Callable[[], Any]] = {

@@ -20,7 +20,7 @@ import orcast as oc
 from orcast.locks import GameLock
 from orcast.paper.conformal import ConformalLevel
 from orcast.paper.partition import PartitionedRecalibrator
-from orcast.streaming.session import Session, StreamSettings
+from orcast.stream.session import Session, StreamSettings
 
 THREADS, ROUNDS = 8, 200
 

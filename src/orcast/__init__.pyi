@@ -21,11 +21,11 @@ from orcast.engine import Committee as Committee
 from orcast.engine import Equilibrium as Equilibrium
 from orcast.evidence import Evidence as Evidence
 from orcast.forecasts import Forecast as Forecast
+from orcast.frame import PanelState as PanelState
+from orcast.frame import recalibrate as recalibrate
 from orcast.game import Forecaster as Forecaster
 from orcast.ledger import Certificate as Certificate
 from orcast.ledger import Guarantee as Guarantee
-from orcast.panel import PanelState as PanelState
-from orcast.panel import recalibrate as recalibrate
 from orcast.paper.orca import Orca as Orca
 from orcast.payoffs import BinaryCalibration as BinaryCalibration
 from orcast.payoffs import Custom as Custom

@@ -16,8 +16,8 @@ from test_cli import refused, small
 import orcast as oc
 from orcast import cli
 from orcast.cli import table_files as tables
-from orcast.panel import recalibrate
-from orcast.panel.frame_run import FrameRun
+from orcast.frame import recalibrate
+from orcast.frame.frame_run import FrameRun
 
 Capture = pytest.CaptureFixture[str]
 

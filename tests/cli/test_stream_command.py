@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from helpers import SENTENCE
-from orcast.streaming.journal import Journal
+from orcast.stream.journal import Journal
 
 
 @pytest.fixture

@@ -350,5 +350,5 @@ def test_the_extra_is_asked_for() -> None:
     code = "import sys; sys.modules['pyspark'] = None\nimport orcast.integrations.spark"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "ImportError: expected the extra orcast[spark] to be installed, got no pyspark" in done.stderr
-    code = "import sys, orcast, orcast.panel.api; sys.exit('pyspark' in sys.modules)"
+    code = "import sys, orcast, orcast.frame.api; sys.exit('pyspark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

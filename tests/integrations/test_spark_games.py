@@ -17,11 +17,11 @@ from sparks import Acted
 
 pytest.importorskip("pyspark")
 
+from orcast.frame.columns import find
+from orcast.frame.experts import ForecastShape
+from orcast.frame.runner import CompiledRun
+from orcast.frame.statuses import STATUS_TEXTS
 from orcast.integrations.spark.games import ANSWERS_AT, Event, Games, RoundColumn, SeriesOptions, mark_of
-from orcast.panel.columns import find
-from orcast.panel.experts import ForecastShape
-from orcast.panel.runner import CompiledRun
-from orcast.panel.statuses import STATUS_TEXTS
 from orcast.residuals import Residuals
 
 FORMS = ("quantiles", "normal", "members", "binary", "labels")

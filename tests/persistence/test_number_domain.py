@@ -10,7 +10,7 @@ import pytest
 
 import orcast as oc
 from helpers import SENTENCE
-from orcast.streaming.durable_session import DurableSession
+from orcast.stream.durable_session import DurableSession
 
 FORECASTS: dict[str, Any] = {
     "small sd": oc.Normal(0, 1e-160),

@@ -22,8 +22,8 @@ from orcast.cli.common import Parts, part, say
 
 if TYPE_CHECKING:
     from orcast.cli.table_files import Format, TableFile
-    from orcast.panel import PanelState
-    from orcast.panel.frame import Frame
+    from orcast.frame import PanelState
+    from orcast.frame.frame import Frame
 
 DESCRIPTION = """\
 Recalibrate the forecasts in a file: the same table comes out, with a calibrated column for each
@@ -102,7 +102,7 @@ def run(options: argparse.Namespace) -> int:
     )
     table = tables.read(options.file, names=text_columns(options))
     target = read_target(options)
-    from orcast.panel.state import open_state
+    from orcast.frame.state import open_state
 
     with open_state(options.state) as state, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", UserWarning)
@@ -130,8 +130,8 @@ def _write(
 
     from orcast.cli import table_files as tables
     from orcast.evidence import collect
-    from orcast.panel.frame_run import FrameOptions, play_frame
-    from orcast.panel.statuses import NEEDS_ATTENTION
+    from orcast.frame.frame_run import FrameOptions, play_frame
+    from orcast.frame.statuses import NEEDS_ATTENTION
 
     asked = FrameOptions(
         bound(options.low),

@@ -106,8 +106,8 @@ def run(options: argparse.Namespace) -> int:
     if options.sync and options.state is None:
         raise ValueError("expected --state beside --sync, got none")
     session = _session(options, wanted)
-    from orcast.streaming.durable_session import DurableSession
-    from orcast.streaming.serve import serve
+    from orcast.stream.durable_session import DurableSession
+    from orcast.stream.serve import serve
 
     try:
         return serve(session, say=say)
@@ -118,7 +118,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _wanted(options: argparse.Namespace) -> dict[str, Any]:
     """Settings of the series that were given."""
-    from orcast.streaming.session import StreamSettings
+    from orcast.stream.session import StreamSettings
 
     given = {**vars(options), "by": _by(options.by)}
     for name in ("labels", "levels"):
@@ -147,8 +147,8 @@ def _by(text: str | None) -> tuple[str, tuple[Any, ...]] | None:
 
 
 def _session(options: argparse.Namespace, wanted: dict[str, Any]) -> Any:
-    from orcast.streaming.durable_session import DurableSession
-    from orcast.streaming.session import Session, StreamSettings
+    from orcast.stream.durable_session import DurableSession
+    from orcast.stream.session import Session, StreamSettings
 
     if options.state is None:
         return Session(StreamSettings(**wanted))

@@ -15,9 +15,9 @@ from orcast.evidence.base import ASSUMPTION, Evidence, Grouping, Matrix, Places,
 from orcast.evidence.information import Information, OutcomeTable
 
 if TYPE_CHECKING:
-    from orcast.panel.columns import ColumnLayout, Form
-    from orcast.panel.frame import Frame, Times
-    from orcast.panel.row_times import RowTimes, Timing
+    from orcast.frame.columns import ColumnLayout, Form
+    from orcast.frame.frame import Frame, Times
+    from orcast.frame.row_times import RowTimes, Timing
 
 # With more rows than this a distribution is read at 19 levels instead of 99.
 MANY = 200_000
@@ -77,11 +77,11 @@ def collect(
     >>> evidence.rows, evidence.pending, coverage(evidence, 0.8)
     (2, 1, 0.5)
     """
-    from orcast.panel.bounds import read_bounds
-    from orcast.panel.columns import find_in
-    from orcast.panel.frame import INDEX, Frame
-    from orcast.panel.ordering import horizons_of
-    from orcast.panel.row_times import Timing, read_row_times
+    from orcast.frame.bounds import read_bounds
+    from orcast.frame.columns import find_in
+    from orcast.frame.frame import INDEX, Frame
+    from orcast.frame.ordering import horizons_of
+    from orcast.frame.row_times import Timing, read_row_times
 
     if layout is None:
         layout = find_in(frame, **names)
@@ -219,7 +219,7 @@ class _EvidenceRows:
 
     def notes(self, form: Form, recalibrated: bool) -> tuple[str, ...]:
         """Sentences on how the forecasts were read."""
-        from orcast.panel.columns import written_levels
+        from orcast.frame.columns import written_levels
 
         moments = recalibrated and form.kind == "normal" and len(written_levels(form, self.table.reading.columns)) < 2
         return (NOTES[form.kind],) if form.kind == "point" or moments else ()
@@ -240,7 +240,7 @@ class _EvidenceRows:
 
     def outcomes(self, form: Form) -> OutcomeTable:
         """Outcomes of a model's forecasts, nan where there is none yet; models with the same labels share them."""
-        from orcast.panel.columns import label_places
+        from orcast.frame.columns import label_places
 
         if form.labels not in self.tables:
             y = np.full(self.order.size, np.nan)
@@ -265,7 +265,7 @@ class _EvidenceRows:
     # --- forecasts before and after
     def sides(self, form: Form, y: Vector, recalibrated: bool) -> tuple[Vector, Matrix, Matrix | None]:
         """Levels, and the forecasts at them before and after."""
-        from orcast.panel.columns import written_levels
+        from orcast.frame.columns import written_levels
 
         there = self.table.reading.columns
         names = [out.name for out in form.outputs()]

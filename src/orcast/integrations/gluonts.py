@@ -30,13 +30,13 @@ from orcast.engine import Committee, Oracle
 from orcast.engine.ordered import OrderedEngine
 from orcast.features import FeatureReader
 from orcast.forecasts import as_levels
+from orcast.frame.column_names import listed
+from orcast.frame.experts import ranks_of
+from orcast.frame.groups import name_of
 from orcast.integrations.common import HorizonGame, recalibrator_for
 from orcast.integrations.optional import needs
 from orcast.ledger import Guarantee
 from orcast.locks import GameLock, Locked, locked
-from orcast.panel.column_names import listed
-from orcast.panel.experts import ranks_of
-from orcast.panel.groups import name_of
 from orcast.payoffs import Payoff
 from orcast.persistence import game_from, inside, state_of
 from orcast.pool import Pool

@@ -16,13 +16,13 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast.frame import api
+from orcast.frame.column_names import listed, of_series
+from orcast.frame.columns import find_in
+from orcast.frame.forms import ColumnLayout
+from orcast.frame.frame import Frame
+from orcast.frame.state import PanelContent, PanelState, open_state
 from orcast.integrations.common import KINDS_APART
-from orcast.panel import api
-from orcast.panel.column_names import listed, of_series
-from orcast.panel.columns import find_in
-from orcast.panel.forms import ColumnLayout
-from orcast.panel.frame import Frame
-from orcast.panel.state import PanelContent, PanelState, open_state
 from orcast.spaces.base import LARGEST
 from orcast.validation import number, short, warn_user
 

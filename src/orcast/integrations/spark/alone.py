@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from orcast.adapters import reach_of
 from orcast.committee.group import Group, GroupRun
 from orcast.engine import admissible
+from orcast.frame.groups import PRESUMED, SEASONS, bounds_of, plan_of
 from orcast.kernels.records import PREDICT
-from orcast.panel.groups import PRESUMED, SEASONS, bounds_of, plan_of
 from orcast.spaces import OrderedSpace
 
 Array = NDArray[np.float64]

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike
 from pyspark.sql import DataFrame
 
 from orcast.engine import Oracle
+from orcast.frame.frame_run import FrameOptions
+from orcast.frame.row_times import Timing
 from orcast.integrations.spark.plan import SparkPlan, empty, one_zero, plan_of, schema_after
-from orcast.panel.frame_run import FrameOptions
-from orcast.panel.row_times import Timing
 from orcast.payoffs import Payoff
 from orcast.spaces.base import whole
 from orcast.validation import short

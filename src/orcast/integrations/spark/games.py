@@ -19,16 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast import limits
+from orcast.frame.calendar import seasons_of
+from orcast.frame.columns import Form
+from orcast.frame.experts import ForecastShape, rows_with_forecast
+from orcast.frame.groups import committee_bounds, plan_of
+from orcast.frame.runner import CompiledRun, NewForecasts, PythonRun, Runner, RunnerPool, RunState, events_of
+from orcast.frame.statuses import Status
 from orcast.integrations.spark.alone import LoneState, run_alone
 from orcast.kernels.records import DROP, PREDICT, SETTLE
 from orcast.ledger import RoundLog
 from orcast.packed import PackedRounds, record_fields
-from orcast.panel.calendar import seasons_of
-from orcast.panel.columns import Form
-from orcast.panel.experts import ForecastShape, rows_with_forecast
-from orcast.panel.groups import committee_bounds, plan_of
-from orcast.panel.runner import CompiledRun, NewForecasts, PythonRun, Runner, RunnerPool, RunState, events_of
-from orcast.panel.statuses import Status
 from orcast.payoffs import Payoff
 from orcast.persistence import UNREADABLE, unusable
 from orcast.serialise import features_from_json, features_to_json

@@ -13,9 +13,9 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from orcast.features import has_functions
-from orcast.panel.columns import ColumnLayout, Form, Output, find
-from orcast.panel.frame import Frame
-from orcast.panel.frame_run import FrameOptions, FrameRun
+from orcast.frame.columns import ColumnLayout, Form, Output, find
+from orcast.frame.frame import Frame
+from orcast.frame.frame_run import FrameOptions, FrameRun
 from orcast.payoffs import Payoff, payoff_from_plain
 
 # What a column of times may hold.

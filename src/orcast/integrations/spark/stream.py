@@ -12,15 +12,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from orcast.frame.bounds import bound_number, read_bounds, space_between
+from orcast.frame.calendar import DAY
+from orcast.frame.columns import SERIES
+from orcast.frame.experts import ForecastShape
+from orcast.frame.frame import Frame
+from orcast.frame.frame_run import MAX_PENDING, FrameOptions
 from orcast.integrations.spark.games import SeriesOptions, mark_of
 from orcast.integrations.spark.plan import SparkPlan, empty, plan_of
 from orcast.integrations.spark.task import StreamTask, carried_columns, decoded, encoded
-from orcast.panel.bounds import bound_number, read_bounds, space_between
-from orcast.panel.calendar import DAY
-from orcast.panel.columns import SERIES
-from orcast.panel.experts import ForecastShape
-from orcast.panel.frame import Frame
-from orcast.panel.frame_run import MAX_PENDING, FrameOptions
 from orcast.payoffs import Payoff
 from orcast.spaces.base import whole
 from orcast.validation import short

@@ -19,12 +19,12 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from orcast.features import feature_names
+from orcast.frame.bounds import bound_number
+from orcast.frame.columns import ColumnLayout, label_texts
+from orcast.frame.frame import read_date
+from orcast.frame.statuses import STATUS_TEXTS, Status
 from orcast.integrations.spark.games import ANSWERS_AT, Event, Games, RoundColumn, SeriesAnswer, SeriesOptions
 from orcast.integrations.spark.plan import SparkPlan, column, one_zero
-from orcast.panel.bounds import bound_number
-from orcast.panel.columns import ColumnLayout, label_texts
-from orcast.panel.frame import read_date
-from orcast.panel.statuses import STATUS_TEXTS, Status
 from orcast.spaces.base import LARGEST
 from orcast.validation import short
 

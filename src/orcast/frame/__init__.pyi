@@ -1,0 +1,2 @@
+from orcast.frame.api import recalibrate as recalibrate
+from orcast.frame.state import PanelState as PanelState

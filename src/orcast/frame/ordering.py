@@ -1,0 +1,392 @@
+"""The order of play: which rows of a frame make a stream, in which order, and what was known to each.
+
+A stream is one series at one horizon.  Its rows are in the order in which they were issued (`orcast.frame.row_times`),
+and an outcome is used by forecasts that were issued when it was known or later.  Unless a column says it, the horizon
+is how many steps of its series a row is ahead (`orcast.frame.horizons`), or its place among those of its series and
+cutoff, from 1, where there is no step; where nothing says when forecasts were issued, all rows of a series are one
+stream.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+from collections import deque
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast.frame.column_names import of_series
+from orcast.frame.frame import Codes, Frame, Times, show_time
+from orcast.frame.horizons import PLACES, UNKNOWN, Step, find_steps, steps_ahead
+from orcast.frame.row_times import Calendar, RowTimes, Stamps
+from orcast.kernels.records import DROP, PREDICT, SETTLE
+from orcast.rounds import learnt_lag
+
+Array = NDArray[np.float64]
+Events = NDArray[np.int64]  # kind and entry of each
+
+
+@dataclass(frozen=True)
+class Streams:
+    """Rows in the order of play, stream after stream.
+
+    ``order`` are the rows of the frame, ``starts`` where each stream begins in it (and its end), ``series`` and
+    ``horizons`` whose they are.  ``times`` are those of the rows of the frame, ``steps`` of each series what horizons
+    are counted in; none where a column says them.
+    """
+
+    order: Codes
+    starts: Codes
+    series: Codes
+    horizons: list[Hashable]
+    times: RowTimes
+    steps: Sequence[Step] = ()
+
+    def __len__(self) -> int:
+        return len(self.series)
+
+    def and_empty(self, more: Sequence[tuple[int, Hashable]]) -> Streams:
+        """Also streams that have no rows here, by series and horizon, each beside the others of its series."""
+        series = np.append(self.series, np.array([code for code, _ in more], dtype=self.series.dtype))
+        horizons = [*self.horizons, *(horizon for _, horizon in more)]
+        counts = np.append(np.diff(self.starts), np.zeros(len(more), dtype=self.starts.dtype))
+        places = np.argsort(series, kind="stable")
+        return dataclasses.replace(
+            self,
+            starts=np.append(0, np.cumsum(counts[places])),
+            series=series[places],
+            horizons=[horizons[i] for i in places.tolist()],
+        )
+
+
+def arrange(
+    frame: Frame,
+    rows: RowTimes,
+    horizon: Any,
+    codes: Codes,
+    keys: Sequence[Hashable],
+    calendar: Calendar,
+    before: Mapping[Hashable, Step] | None = None,
+    *,
+    pooled: bool = False,
+) -> Streams:
+    """Put the rows in the order of play; ``before`` are the steps of series that were seen before.
+
+    ``pooled``: all series learn together, so a short one may count in the steps of the others.
+    """
+    times, time, cutoff = rows.times, rows.time, rows.cutoff
+    steps: list[Step] = []
+    if horizon is not None:
+        which, names = frame.keys([horizon])
+    elif not rows.ranked:
+        which, names = np.zeros(len(time), dtype=np.intp), [None]
+    else:
+        _refuse_twice(np.lexsort((time, cutoff, codes)), (codes, cutoff, time), keys, times)
+        ahead, steps = horizons_of(rows, codes, keys, calendar, before or {}, pooled=pooled)
+        found, which = np.unique(ahead, return_inverse=True)
+        names = found.tolist()
+    order = np.lexsort((time, cutoff, which, codes))
+    _refuse_twice(order, (codes, which, cutoff, time), keys, times)
+    first = np.ones(len(order), dtype=bool)
+    first[1:] = (np.diff(codes[order]) != 0) | (np.diff(which[order]) != 0)
+    starts = np.flatnonzero(first)
+    return Streams(
+        order,
+        np.append(starts, len(order)),
+        codes[order[starts]],
+        [names[i] for i in which[order[starts]].tolist()],
+        rows,
+        steps,
+    )
+
+
+def horizons_of(
+    rows: RowTimes,
+    codes: Codes,
+    keys: Sequence[Hashable],
+    calendar: Calendar,
+    before: Mapping[Hashable, Step],
+    *,
+    pooled: bool = False,
+) -> tuple[Codes, list[Step]]:
+    """How many steps ahead each row is, and what that is counted in; rows that were seen before keep their horizon."""
+    n, kind = len(codes), rows.kind
+    seen = [(i, calendar[key]) for i, key in enumerate(keys) if key in calendar and len(calendar[key])]
+    cutoff, time = rows.cutoff, rows.time
+    if seen:
+        codes = np.concatenate([codes, *(np.full(len(each), i) for i, each in seen)])
+        cutoff = np.concatenate([cutoff, *(each[:, 0] for _, each in seen)])
+        time = np.concatenate([time, *(each[:, 1] for _, each in seen)])
+
+    def counted(steps: Sequence[Step], since: int) -> Codes:
+        own, made, about = codes[since:], cutoff[since:], time[since:]
+        ahead = steps_ahead(kind, steps, own, about, made, first=rows.together)
+        places = np.array([step.kind == "places" for step in steps], dtype=bool)[own]
+        if places.any():
+            ahead[places] = _ranks(own[places], made[places], about[places])
+        return ahead
+
+    steps = find_steps(kind, codes, len(keys), time, cutoff, pooled=pooled)
+    if not seen:
+        return counted(steps, 0), steps
+    begun = {i for i, _ in seen}
+    old = [before.get(key, PLACES) if i in begun else steps[i] for i, key in enumerate(keys)]
+    steps = [then if now.whole(then) else now for then, now in zip(old, steps, strict=True)]
+    was = counted(old, n)
+    for i in np.unique(codes[n:][counted(steps, 0)[n:] != was]).tolist():
+        own = codes == i
+        alone = int(_ranks(codes[own], cutoff[own], time[own]).max()) == 1
+        if old[i] != PLACES and not (old[i] == UNKNOWN and alone):
+            raise ValueError(
+                f"expected times{of_series(keys[i])} that go on in the steps of earlier frames, got others, by which "
+                "horizons would be counted anew: name a column by horizon= instead"
+            )
+        steps[i] = old[i]
+    ahead = counted(steps, 0)
+    moved = np.flatnonzero(ahead[n:] != was)
+    if len(moved):
+        _refuse_between(int(moved[0]) + n, codes, cutoff, time, n, rows.times)
+    return ahead[:n], steps
+
+
+def _refuse_between(at: int, codes: Codes, cutoff: Stamps, time: Stamps, n: int, times: Times) -> None:
+    """A new time of a cutoff may not come before one that has its place already."""
+    fresh = (codes[:n] == codes[at]) & (cutoff[:n] == cutoff[at]) & (time[:n] < time[at])
+    seen = (codes[n:] == codes[at]) & (cutoff[n:] == cutoff[at])
+    row = int(np.flatnonzero(fresh & ~np.isin(time[:n], time[n:][seen]))[0])
+    raise ValueError(
+        f"expected the rows of a cutoff in the order of their times from frame to frame, got {times.show(time[row])} "
+        f"in row {row} after later ones of the cutoff {times.show(cutoff[row])}: name a column by horizon= instead"
+    )
+
+
+def _refuse_twice(order: Codes, columns: Sequence[NDArray[Any]], keys: Sequence[Hashable], times: Times) -> None:
+    """No two rows of one series, time and cutoff."""
+    same = np.ones(max(len(order) - 1, 0), dtype=bool)
+    for column in columns:
+        same &= np.diff(column[order]) == 0
+    if not same.any():
+        return
+    at = int(same.argmax())
+    a, b = sorted((int(order[at]), int(order[at + 1])))
+    key = keys[int(columns[0][a])]
+    whose = "" if key is None else f" of series {key!r}"
+    more = f" (and {int(same.sum()) - 1} more such pairs)" if same.sum() > 1 else ""
+    asked = "; a column of cutoffs is named by cutoff=" if columns[-1] is columns[-2] else ""
+    raise ValueError(
+        f"expected one row{whose} for each time and cutoff, got rows {a} and {b} for {times.show(times.values[a])}"
+        f"{more}{asked}"
+    )
+
+
+def _ranks(codes: Codes, cutoff: Stamps, time: Stamps) -> Codes:
+    """The place of each row among those of its series and cutoff; rows that are there twice count once."""
+    order = np.lexsort((time, cutoff, codes))
+    new_group = np.ones(len(order), dtype=bool)
+    new_group[1:] = (np.diff(codes[order]) != 0) | (np.diff(cutoff[order]) != 0)
+    new_time = new_group.copy()
+    new_time[1:] |= np.diff(time[order]) != 0
+    counted = np.cumsum(new_time)
+    ranks = np.empty(len(order), dtype=np.int64)
+    ranks[order] = counted - counted[new_group][np.cumsum(new_group) - 1] + 1
+    return ranks
+
+
+def fill_outcomes(
+    streams: Streams, codes: Codes, keys: Sequence[Hashable], y: Array, labels: Sequence[str] = ()
+) -> tuple[Array, Stamps, Codes]:
+    """Each row's outcome, and when it is known, from another row of its series and time where it has none itself.
+
+    And a row for each outcome, in the order of series and time.
+    """
+    times = streams.times
+    time, due = times.time, times.known
+    if times.at_once:
+        return y, due, np.flatnonzero(~np.isnan(y))
+    # known outcomes first, then missing ones
+    order = np.lexsort((np.isnan(y), time, codes))
+    first = np.ones(len(order), dtype=bool)
+    first[1:] = (np.diff(codes[order]) != 0) | (np.diff(time[order]) != 0)
+    leader = order[first][np.cumsum(first) - 1]
+    differs = ~np.isnan(y[order]) & (y[order] != y[leader])
+    if differs.any():
+        at = int(differs.argmax())
+        a, b = sorted((int(order[at]), int(leader[at])))
+        key = keys[int(codes[a])]
+        one, other = (repr(labels[int(value)]) if labels else f"{value:g}" for value in (y[a], y[b]))
+        raise ValueError(
+            f"expected one outcome{'' if key is None else f' of series {key!r}'} at "
+            f"{show_time(times.kind, time[a])}, got {one} in row {a} and {other} in row {b}"
+        )
+    filled, filled_due = np.empty(len(y)), np.empty_like(due)
+    filled[order] = y[leader]
+    # an outcome is known once: when the last of the rows that have it says so
+    group = np.cumsum(first) - 1
+    has = ~np.isnan(y[order])
+    latest = due[order][first]
+    np.maximum.at(latest, group[has], due[order][has])
+    filled_due[order] = latest[group]
+    known = order[first]
+    return filled, filled_due, known[~np.isnan(y[known])]
+
+
+def seen_dates(calendar: Stamps | None, cutoff: Stamps, time: Stamps, most: int) -> Stamps:
+    """A series' cutoffs and times, with new ones, of at most so many cutoffs."""
+    rows = np.column_stack((cutoff, time))
+    if calendar is not None:
+        rows = np.concatenate((calendar, rows))
+    rows = np.unique(rows, axis=0)
+    cutoffs = np.unique(rows[:, 0])
+    return rows[rows[:, 0] >= cutoffs[-most]] if len(cutoffs) > most else rows
+
+
+class Entries(NamedTuple):
+    """The open rows of a stream, a place each: those that are pending from before, then the new ones.
+
+    `time` is what a row is about, `cutoff` when it was issued, `due` when its outcome is known.  `there`: it has an
+    outcome; `good`: one that can be used.
+    """
+
+    time: Stamps
+    cutoff: Stamps
+    due: Stamps
+    there: NDArray[np.bool_]
+    good: NDArray[np.bool_]
+
+
+class Before(NamedTuple):
+    """The rounds before: when the pending ones were issued, how many rounds there were, and their usual lag."""
+
+    issued: Sequence[int] = ()
+    rounds: int = 0
+    usual_lag: float | None = None
+
+
+class OrderOfPlay(NamedTuple):
+    """What happens to the entries of a stream, in order.
+
+    `lost` are those for which there was no room among the pending ones, `given_up` those whose outcome is not known
+    although later ones long are: both are dropped.
+    """
+
+    events: Events
+    lost: list[int]
+    given_up: list[int]
+
+
+def order_of_play(entries: Entries, before: Before = Before(), *, at_once: bool, most: int) -> OrderOfPlay:  # noqa: B008
+    """What happens to the entries of a stream, of which at most so many are pending.
+
+    An outcome is used before the next forecast if ``at_once``, else before the first one that was issued when it was
+    known or later; in the order in which they were known.  One that is not good is dropped.  A forecast whose outcome
+    is not known is given up when one that was issued after it has its outcome, and more rounds were issued since than
+    twice the usual lag and two: that is how `orcast.rounds` tells what is lost from what is late.  Whether its outcome
+    comes later does not matter, since nobody knew.
+
+    >>> import numpy as np
+    >>> time, cutoff, yes = np.array([2, 3, 4]), np.array([0, 1, 2]), np.ones(3, dtype=bool)
+    >>> entries = Entries(time, cutoff, time, yes, yes)
+    >>> order_of_play(entries, at_once=False, most=10).events.tolist()     # 0: forecast, 1: its outcome
+    [[0, 0], [0, 1], [1, 0], [0, 2]]
+    """
+    old, n = len(before.issued), len(entries.time)
+    there = entries.there
+    if at_once and there[:old].all() and old + n - int(there[old:].sum()) <= most:
+        count = int(there[old:].sum())
+        if there[old : old + count].all():
+            return OrderOfPlay(_order_at_once(entries, old), [], [])
+    play = _Order(entries, before, most)
+    cutoffs = entries.cutoff.tolist()
+    for i in range(old, n):
+        play.settle(None if at_once else cutoffs[i])
+        play.give_up()
+        play.predict(i)
+    if at_once:
+        play.settle(None)
+    return OrderOfPlay(
+        np.column_stack((np.array(play.kinds, dtype=np.int64), np.array(play.which, dtype=np.int64))),
+        play.lost,
+        play.given_up,
+    )
+
+
+class _Order:
+    """Events as they are put in order, one after the other."""
+
+    def __init__(self, entries: Entries, before: Before, most: int) -> None:
+        self.most, old = most, len(before.issued)
+        self.kinds: list[int] = []
+        self.which: list[int] = []
+        self.lost: list[int] = []
+        self.given_up: list[int] = []
+        self.pending: dict[int, None] = dict.fromkeys(range(old))
+        self.issued = list(before.issued)
+        self.count, self.usual_lag = before.rounds, before.usual_lag
+        # the newest round that is over: counted back over those that are not
+        self.newest_over, pending = before.rounds, set(before.issued)
+        while self.newest_over in pending:
+            self.newest_over -= 1
+        self.due = list(zip(entries.due.tolist(), entries.time.tolist(), entries.cutoff.tolist(), strict=True))
+        self.there, self.good = entries.there.tolist(), entries.good.tolist()
+        self.ready = [(*self.due[i], i) for i in range(old) if self.there[i]]
+        heapq.heapify(self.ready)
+        self.oldest = deque(range(old))
+
+    def settle(self, until: Any) -> None:
+        """Use the outcomes that are known by then; all of them, if it is None."""
+        ready = self.ready
+        while ready and (until is None or ready[0][0] <= until):
+            i = heapq.heappop(ready)[3]
+            if i in self.pending:
+                self._end(i, SETTLE if self.good[i] else DROP)
+                self.newest_over = max(self.newest_over, self.issued[i])
+                if self.good[i]:
+                    self.usual_lag = learnt_lag(self.usual_lag, float(self.count - self.issued[i]))
+
+    def give_up(self) -> None:
+        """Drop those whose outcome is not known for much longer than it usually takes."""
+        while self.oldest and self.usual_lag is not None:
+            i = self.oldest[0]
+            if i in self.pending:
+                age = self.count - self.issued[i]
+                if age <= 2.0 * self.usual_lag + 2.0 or self.newest_over < self.issued[i]:
+                    return
+                self._end(i, DROP)
+                self.given_up.append(i)
+            self.oldest.popleft()
+
+    def predict(self, i: int) -> None:
+        """Issue a forecast; the oldest one that is pending makes way if there are too many."""
+        if len(self.pending) >= self.most:
+            first = next(iter(self.pending))
+            self._end(first, DROP)
+            self.lost.append(first)
+        self.kinds.append(PREDICT)
+        self.which.append(i)
+        self.pending[i] = None
+        self.count += 1
+        self.issued.append(self.count)
+        self.oldest.append(i)
+        if self.there[i]:
+            heapq.heappush(self.ready, (*self.due[i], i))
+
+    def _end(self, i: int, kind: int) -> None:
+        self.kinds.append(kind)
+        self.which.append(i)
+        del self.pending[i]
+
+
+def _order_at_once(entries: Entries, old: int) -> Events:
+    """The same where each outcome is known before the next forecast, and none is lost or missing between others."""
+    first = np.argsort(entries.time[:old], kind="stable")
+    new = np.arange(old, len(entries.time))
+    ends = np.where(entries.good, SETTLE, DROP)
+    both = np.empty((len(new), 2, 2), dtype=np.int64)  # the forecast of each entry, and its outcome
+    both[:, 0, 0], both[:, 1, 0], both[:, :, 1] = PREDICT, ends[new], new[:, None]
+    happens = np.ones((len(new), 2), dtype=bool)
+    happens[:, 1] = entries.there[new]
+    return np.concatenate((np.column_stack((ends[first], first)), both[happens]))

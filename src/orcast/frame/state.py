@@ -1,0 +1,364 @@
+"""The state of a panel: every stream's recalibrator, committee, pending rows and last rows, in one file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast import persistence
+from orcast.coins import seed_of
+from orcast.frame.experts import ForecastShape
+from orcast.frame.groups import GroupState, check_group, group_from_plain, group_to_plain
+from orcast.frame.horizons import Step, step_from_plain
+from orcast.frame.row_times import Calendar, Timing, stamps_of
+from orcast.frame.runner import RunState
+from orcast.frame.statuses import Status
+from orcast.frame.stream import PENDING_WIDTH, LogColumn, PendingColumn, Stream, StreamKey
+from orcast.packed import PackedRounds, State, pack, record_fields, unpack
+from orcast.payoffs import payoff_from_plain
+from orcast.payoffs.calibration import increasing
+from orcast.persistence import oracle_from_plain
+from orcast.rounds import MOST_COUNTED
+from orcast.serialise import features_from_json, features_to_json, id_from_plain, plain_id
+from orcast.spaces.base import single, whole
+from orcast.validation import short
+
+Arrays = dict[str, NDArray[Any]]
+
+OWNER = "PanelState"
+# Keys of the headers of streams and groups that are each one's own.
+STREAM, GROUP = ("key", "features"), ("key", "series", "horizons")
+# What a row may be remembered as.
+REMEMBERED = (Status.OK, Status.PENDING, Status.OUTSIDE, Status.LOST, Status.GIVEN_UP)
+# What stands for bounds that were given for each series.
+BY_SERIES = {"by": "series"}
+
+
+@dataclass
+class ModelStreams:
+    """The streams of one model by series and horizon, and the shape of its forecasts."""
+
+    shape: ForecastShape
+    streams: dict[tuple[Hashable, Hashable], Stream] = field(default_factory=dict)
+
+
+@dataclass
+class PanelOptions:
+    """What a panel was begun with; what is left out later is taken from here.
+
+    ``low`` and ``high`` are as they were given, or `BY_SERIES`; ``kind`` is that of the times, ``at_once``
+    whether each outcome is known before the next forecast is made.
+    """
+
+    kind: str
+    at_once: bool
+    ranked: bool  # whether no column says the horizon, so that it is counted from the cutoff on
+    payoff: dict[str, Any] | None
+    levels: list[float] | None
+    low: Any
+    high: Any
+    by_row: bool
+    oracle: dict[str, Any] | None = None
+    known: bool = False  # whether a column says when outcomes were known
+    lag: Any = None
+    issued_every: int | str | None = None
+    nowcast: bool = False
+    pool: bool | list[str] = (
+        False  # as it was given: whether streams learn together, or the columns that tell pools apart
+    )
+    randomised: int | None = None  # the seed of the coins
+
+
+# The group of a pool, and whether what is played is how far below a bound the outcome lies.
+PoolKey = tuple[Hashable, bool]
+
+
+@dataclass
+class PanelContent:
+    """What a panel knows, for the code of panels: by model, and by series."""
+
+    options: PanelOptions | None = None
+    models: dict[str, ModelStreams] = field(default_factory=dict)
+    bounds: dict[Hashable, tuple[float, float]] = field(default_factory=dict)
+    calendar: Calendar = field(default_factory=dict)  # cutoffs and times, where horizons are counted from them
+    steps: dict[Hashable, Step] = field(default_factory=dict)  # what they are counted in; places if it is not said
+    counted: dict[Hashable, int] = field(default_factory=dict)  # rows, where there are no times
+    pools: dict[tuple[str, PoolKey], GroupState] = field(default_factory=dict)  # by model and key
+    groups: dict[Hashable, Hashable] = field(default_factory=dict)  # of each series, if columns tell pools apart
+
+    def pending_rows(self, models: Iterable[str]) -> Iterator[tuple[Hashable, Hashable, Any, Any, float, float]]:
+        """Series, horizon, cutoff, time and bounds of the pending rows of some models."""
+        for model in models:
+            found = self.models.get(model)
+            for (key, horizon), stream in () if found is None else found.streams.items():
+                places = {serial: place for place, serial in enumerate(stream.log[:, LogColumn.SERIAL].tolist())}
+                for serial, _, _, low, high, _, _ in stream.pending.tolist():
+                    cutoff, time, _ = stream.stamps[places[serial]].tolist()
+                    yield key, horizon, cutoff, time, low, high
+
+
+class PanelState:
+    """Where a panel stands, so that the next frame goes on from there: give it, or the path of its file, as ``state=``.
+
+    For each model, series and horizon it holds the game, the pending rows, and the last ``remember`` rows with their
+    answers: a frame that repeats these gets the same answers again.
+
+    >>> import orcast as oc, pandas as pd
+    >>> frame = pd.DataFrame({"ds": range(4), "y": [1.0, 3.0, 2.0, None], "mean": [2.0] * 4, "sd": [1.0] * 4})
+    >>> state = PanelState()
+    >>> first = oc.recalibrate(frame, state=state)
+    >>> state.pending
+    1
+    >>> again = oc.recalibrate(frame.assign(y=[1.0, 3.0, 2.0, 2.5]), state=state)
+    >>> again["orcast_mean"].equals(first["orcast_mean"]), again["orcast_status"].tolist()
+    (True, ['seen', 'seen', 'seen', 'ok'])
+    """
+
+    def __init__(self, *, remember: int = 1000) -> None:
+        self.remember = whole(remember, "rows to remember of each stream", 1, 10**9)
+        self.content = PanelContent()
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The models it has seen; "" is one without a name."""
+        return tuple(self.content.models)
+
+    @property
+    def pending(self) -> int:
+        """Rows without an outcome, of all models together."""
+        return sum(_pending(stream) for model in self.content.models.values() for stream in model.streams.values())
+
+    def __len__(self) -> int:
+        """How many streams there are: a game for each model, series and horizon."""
+        return sum(len(model.streams) for model in self.content.models.values())
+
+    def __repr__(self) -> str:
+        models = self.content.models
+        series = {key for model in models.values() for key, _ in model.streams}
+        counts = {"model": len(models), "series": len(series), "game": len(self), "pending row": self.pending}
+        texts = (f"{n} {what}{'' if n == 1 or what == 'series' else 's'}" for what, n in counts.items())
+        return f"PanelState({', '.join(texts)})"
+
+    # --- files
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it to a file, without pickle; a crash leaves the old file or the new one, never a part."""
+        content = self.content
+        arrays: Arrays = {"bounds": np.array(list(content.bounds.values()), dtype=np.float64).ravel()}
+
+        def packed(name: str, states: Iterable[State], keys: tuple[str, ...]) -> dict[str, Any]:
+            header, own = pack(states, keys)
+            arrays.update({f"{name}/{part}": array for part, array in own.items()})
+            return header
+
+        models = [
+            {
+                "name": name,
+                "shape": asdict(model.shape),
+                "streams": packed(f"models/{number}", map(_plain_stream, _in_order(model.streams)), STREAM),
+            }
+            for number, (name, model) in enumerate(content.models.items())
+        ]
+        dates = (({"key": plain_id(key)}, {"dates": each}) for key, each in content.calendar.items())
+        header = {
+            "class": OWNER,
+            "remember": self.remember,
+            "options": None if content.options is None else asdict(content.options),
+            "models": models,
+            "pools": packed("pools", map(_plain_group, content.pools.items()), GROUP),
+            "groups": [[plain_id(key), plain_id(group)] for key, group in content.groups.items()],
+            "series": [plain_id(key) for key in content.bounds],
+            "calendar": packed("calendar", dates, ("key",)),
+            "steps": [[plain_id(key), *step] for key, step in content.steps.items()],
+            "counted": [[plain_id(key), count] for key, count in content.counted.items()],
+        }
+        persistence.write(path, header, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> PanelState:
+        """Read it from a file; refuses what it cannot read, in one sentence."""
+        with persistence.reading(path, OWNER) as (header, arrays):
+
+            def unpacked(plain: dict[str, Any], name: str, keys: tuple[str, ...]) -> Iterator[State]:
+                return unpack(plain, persistence.inside(arrays, f"{name}/"), keys)
+
+            self = cls(remember=header["remember"])
+            content = self.content
+            content.options = None if header["options"] is None else _options(header["options"])
+            bounds = arrays["bounds"].reshape(-1, 2).tolist()
+            content.bounds = {id_from_plain(key): (a, b) for key, (a, b) in zip(header["series"], bounds, strict=True)}
+            for number, data in enumerate(header["models"]):
+                model = content.models[data["name"]] = ModelStreams(ForecastShape.from_plain(data["shape"]))
+                streams = unpacked(data["streams"], f"models/{number}", STREAM)
+                model.streams = dict(_stream(*state, model.shape) for state in streams)
+            for plain, own in unpacked(header["calendar"], "calendar", ("key",)):
+                dates = own["dates"]
+                if dates.shape[1] != 2 or len(np.unique(dates, axis=0)) != len(dates):
+                    raise ValueError("a time stands twice in the calendar")
+                content.calendar[id_from_plain(plain["key"])] = dates
+            content.steps = {id_from_plain(key): step_from_plain(*step) for key, *step in header["steps"]}
+            content.counted = {
+                id_from_plain(key): whole(count, "rows", 0, MOST_COUNTED) for key, count in header["counted"]
+            }
+            for plain, own in unpacked(header["pools"], "pools", GROUP):
+                model_name, group, mirrored = plain["key"]
+                if model_name not in content.models or not isinstance(mirrored, bool):
+                    raise ValueError(f"there is no model {short(model_name)} for a group")
+                content.pools[model_name, (id_from_plain(group), mirrored)] = group_from_plain(plain, own)
+            _check_groups(content)
+            content.groups = {id_from_plain(key): id_from_plain(group) for key, group in header["groups"]}
+        return self
+
+
+@contextmanager
+def open_state(state: PanelState | str | os.PathLike[str] | None) -> Iterator[PanelState | None]:
+    """The state that is given, or the one in a file, to which it is written at the end if nothing was refused."""
+    if state is None or isinstance(state, PanelState):
+        yield state
+        return
+    if not isinstance(state, (str, os.PathLike)):
+        raise TypeError(f"expected a path or a PanelState as state, got {short(state)}")
+    path = Path(state)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"expected a folder that exists for the state, got {path.parent}")
+    was = stamp(path)
+    panel = PanelState() if was is None else PanelState.load(path)
+    yield panel
+    check_unchanged(path, was)
+    panel.save(path)
+
+
+def stamp(path: str | os.PathLike[str]) -> tuple[int, int, int] | None:
+    """What tells whether a file is still the one that was read; None if there is none."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def check_unchanged(path: str | os.PathLike[str], read: tuple[int, int, int] | None) -> None:
+    """Refuse to write over what another process has written since."""
+    if stamp(path) != read:
+        raise ValueError(f"expected the state as it was when it was read, got one that was written since: {path}")
+
+
+# --- options that a state began with
+
+
+def bound_to_keep(side: Any) -> Any:
+    """A bound as a state keeps it."""
+    if side is None or isinstance(side, str):
+        return side
+    return BY_SERIES if isinstance(side, Mapping) or hasattr(side, "to_dict") else float(side)
+
+
+# --- parts of a file
+
+
+def _pending(stream: Stream) -> int:
+    """Rows of a stream whose outcome is not known."""
+    if not len(stream.pending):
+        return 0
+    pending = np.isin(stream.log[:, LogColumn.SERIAL], stream.pending[:, PendingColumn.SERIAL])
+    return int(np.isnan(stream.log[pending, LogColumn.Y]).sum())
+
+
+def _in_order(streams: dict[StreamKey, Stream]) -> list[tuple[StreamKey, Stream]]:
+    return sorted(streams.items(), key=lambda each: json.dumps(plain_id(each[0])))
+
+
+def _plain_stream(item: tuple[StreamKey, Stream]) -> State:
+    key, stream = item
+    game, rounds = stream.game, stream.game.rounds
+    given = any(each is not None for each in rounds.features)
+    features = [features_to_json(each) for each in rounds.features] if given else []
+    header = {"key": plain_id(key), "features": features, "sizes": game.sizes, "fields": rounds.fields}
+    arrays = {name: getattr(rounds, name) for name in ("counters", "issued", "records")}
+    arrays |= {"memory": game.memory, "rows": np.array([stream.rows])}
+    arrays |= {name: getattr(stream, name) for name in ("pending", "stamps", "log", "committee", "memos")}
+    return header, arrays
+
+
+def _plain_group(item: tuple[tuple[str, PoolKey], GroupState]) -> State:
+    (model, (name, mirrored)), group = item
+    plain, arrays = group_to_plain(group)
+    return {"key": [model, plain_id(name), mirrored], **plain}, arrays
+
+
+def _options(plain: dict[str, Any]) -> PanelOptions:
+    """The options of a state, or a reason why they are none."""
+    options = PanelOptions(**plain)
+    flags = (options.at_once, options.ranked, options.by_row, options.known, options.nowcast)
+    if not isinstance(options.kind, str) or not all(isinstance(flag, bool) for flag in flags):
+        raise TypeError(f"{short(plain)} are no options")
+    columns = options.pool
+    if not (isinstance(columns, bool) or (isinstance(columns, list) and all(isinstance(c, str) for c in columns))):
+        raise TypeError(f"{short(columns)} are no columns of pools")
+    seed_of(options.randomised)
+    if options.levels is not None:
+        options.levels = increasing(options.levels, "levels strictly between 0 and 1", 0.0, 1.0).tolist()
+    for side in (options.low, options.high):
+        if not (side is None or isinstance(side, str) or side == BY_SERIES):
+            single(side, "bound")
+    if options.oracle is not None:
+        oracle_from_plain(options.oracle)
+    if options.lag is not None:
+        stamps_of(options.lag, options.kind, "lag")
+    Timing(None, options.issued_every).checked()
+    if options.payoff is not None:
+        try:
+            payoff_from_plain(options.payoff)
+        except ValueError as reason:
+            if " payoff= " not in str(reason):  # it has functions, and is given again
+                raise
+    return options
+
+
+def _stream(header: dict[str, Any], arrays: Arrays, shape: ForecastShape) -> tuple[StreamKey, Stream]:
+    """A stream from its state, or a reason why it is none."""
+    key: Any = id_from_plain(header["key"])
+    series, horizon = key
+    pending, stamps, log, records = (arrays[name] for name in ("pending", "stamps", "log", "records"))
+    (rows,) = arrays["rows"].tolist()
+    count, width = len(pending), LogColumn.ANSWERS + len(shape.outputs)
+    sides: dict[str, tuple[int, ...]] = {
+        "stamps": (len(log), 3),
+        "log": (len(log), width),
+        "pending": (count, PENDING_WIDTH),
+    }
+    sides |= {"counters": (3,), "issued": (count,)}
+    if any(arrays[name].shape != side for name, side in sides.items()) or len(records) != count or records.ndim != 2:
+        raise ValueError(f"the stream {key!r} has other shapes")
+    if not np.isin(pending[:, PendingColumn.SERIAL], log[:, LogColumn.SERIAL]).all():
+        raise ValueError(f"the stream {key!r} has forgotten a pending row")
+    if not np.isin(log[:, LogColumn.STATUS], REMEMBERED).all():
+        raise ValueError(f"the stream {key!r} has rows in no known state")
+    features = [features_from_json(each) for each in header["features"]] or [None] * count
+    packed = PackedRounds(arrays["counters"], record_fields(header["fields"]), records, arrays["issued"], features)
+    sizes = None if header["sizes"] is None else tuple(header["sizes"])
+    game = RunState(packed, arrays["memory"], sizes)
+    rows = whole(rows, "rows", 0, MOST_COUNTED)
+    return (series, horizon), Stream(game, pending, stamps, log, rows, arrays["committee"], arrays["memos"])
+
+
+def _check_groups(content: PanelContent) -> None:
+    """Refuse committees whose streams are not those of the models."""
+    for name, model in content.models.items():
+        left = {key for key, stream in model.streams.items() if len(stream.committee)}
+        for (owner, _), group in content.pools.items():
+            if owner == name:
+                own = {key: stream for key, stream in model.streams.items() if key[0] in group.series}
+                if {key for key, _ in own} != set(group.series) or not left.issuperset(own):
+                    raise ValueError("a group has other streams than its model")
+                check_group(group, own)
+                left -= own.keys()
+        if left or any(len(stream.memos) and not len(stream.committee) for stream in model.streams.values()):
+            raise ValueError("a stream with a committee is in no group")

@@ -1,2 +1,0 @@
-from orcast.panel.api import recalibrate as recalibrate
-from orcast.panel.state import PanelState as PanelState

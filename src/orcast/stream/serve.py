@@ -1,0 +1,166 @@
+"""The filter: lines in, lines out, until the input ends, a signal comes, or nobody reads on."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+from orcast.limits import LIMITS
+from orcast.stream import protocol
+from orcast.stream.durable_session import DurableSession
+from orcast.stream.session import Session
+
+CHUNK = 2**16
+# Seconds after which a wait looks for signals.
+TURN = 0.5
+# Bad lines: what a line can be refused with.
+BAD = (ArithmeticError, MemoryError, RecursionError, TypeError, ValueError)
+
+
+class Stopped(Exception):
+    """A signal asked to end."""
+
+
+class Signals:
+    """Ctrl-C and SIGTERM: the current line is finished first, a wait for the other side ends."""
+
+    def __init__(self) -> None:
+        self.by: int | None = None
+        self.waiting = False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                # a process in the background may have Ctrl-C ignored
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, before)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.by = number
+        if self.waiting:
+            raise Stopped
+
+    def wait(self, act: Callable[[], Any]) -> Any:
+        """Do what may wait for the other side; a signal ends it."""
+        self.waiting = True
+        try:
+            if self.by is not None:
+                raise Stopped
+            return act()
+        finally:
+            self.waiting = False
+
+
+def serve(
+    session: Session | DurableSession, *, source: int = 0, sink: int = 1, say: Callable[[str], None] = lambda _: None
+) -> int:
+    """Answer the lines of one file descriptor on another; returns what the process should exit with.
+
+    0 at the end of the input, when asked by SIGTERM, or when nobody reads the answers any more; 130 after Ctrl-C.
+    """
+    with Signals() as signals:
+        code = 0
+        try:
+            _answer_all(session, source, sink, signals, say)
+        except Stopped:
+            code = 130 if signals.by == signal.SIGINT else 0
+        except BrokenPipeError:
+            pass
+        # once more does not hurry it: what is being written is short, and a kill is safe
+        if isinstance(session, DurableSession):
+            _save(session, say)
+        return code
+
+
+def _answer_all(
+    session: Session | DurableSession, source: int, sink: int, signals: Signals, say: Callable[[str], None]
+) -> None:
+    for number, line in enumerate(_lines(source, signals), start=1):
+        if line is not None and not line:
+            continue
+        try:
+            if line is None:
+                raise ValueError(f"expected a line of at most {LIMITS.line_bytes} bytes, got a longer one")
+            answer = session.answer(line).text
+        except BAD as reason:
+            answer = protocol.to_line({"error": _sentence(reason), "line": number})
+        _put(sink, answer, signals)
+        if isinstance(session, DurableSession) and session.due:
+            _save(session, say)
+
+
+def _sentence(reason: BaseException) -> str:
+    """What was wrong with a line, in one sentence."""
+    if isinstance(reason, MemoryError):
+        return f"expected a line that fits the memory, got one that does not ({str(reason) or 'out of memory'})"
+    if isinstance(reason, RecursionError):
+        return "expected a line of moderate depth, got one that is nested too deeply"
+    return " ".join(str(reason).split())
+
+
+def _save(session: DurableSession, say: Callable[[str], None]) -> None:
+    try:
+        if session.lines > session.saved:
+            session.snapshot()
+    except OSError as reason:
+        # nothing is lost: the journal has it all
+        session.saved = session.lines
+        say(f"the snapshot could not be written, the journal goes on: {reason}")
+
+
+def _lines(source: int, signals: Signals) -> Iterator[bytes | None]:
+    """Lines without their ends and outer blanks; None for one that is too long."""
+    parts: list[bytes] = []
+    size = 0
+    while chunk := signals.wait(lambda: _get(source, signals)):
+        *whole, rest = chunk.split(b"\n")
+        for end in whole:
+            size += len(end)
+            yield b"".join([*parts, end]).strip() if size <= LIMITS.line_bytes else None
+            parts, size = [], 0
+        size += len(rest)
+        parts = [*parts, rest] if size <= LIMITS.line_bytes else []
+    if size > LIMITS.line_bytes:
+        yield None
+    elif last := b"".join(parts).strip():
+        yield last
+
+
+def _get(source: int, signals: Signals) -> bytes:
+    while True:
+        if signals.by is not None:
+            raise Stopped
+        # in turns: a signal may come just before a wait
+        if sys.platform == "win32" or select.select([source], [], [], TURN)[0]:
+            try:
+                return os.read(source, CHUNK)
+            except BlockingIOError:
+                continue
+
+
+def _put(sink: int, text: bytes, signals: Signals) -> None:
+    left = memoryview(text)
+
+    def write() -> int:
+        try:
+            return os.write(sink, left)
+        except BlockingIOError:
+            select.select([], [sink], [])
+            return 0
+
+    while left:
+        left = left[signals.wait(write) :]

@@ -1,0 +1,118 @@
+"""The compiled loop of a stream's events against the loop in Python, and what is promised of a round among others."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+
+from orcast.engine import Committee
+from orcast.frame.experts import ForecastShape, normal_rows
+from orcast.frame.runner import CompiledRun, PythonRun, Runner, RunState, events_of
+from orcast.kernels.events import promised
+from orcast.kernels.records import DROP, PREDICT, SETTLE
+from orcast.ledger import Account, CertificateField, Ledger, PartShape, ledger_layout
+from orcast.packed import PackedRounds
+from orcast.spaces import Interval
+
+QUANTILE = (("quantile", 0.1, None), ("quantile", 0.5, None), ("quantile", 0.9, None))
+SHAPES = {
+    "point": ForecastShape("point", 1, (), (), QUANTILE),
+    "normal": ForecastShape("normal", 2, (), (), (("mean", None, 0), ("sd", None, 1))),
+}
+# outcomes come late and out of order, one never
+FIRST = events_of([PREDICT, PREDICT, SETTLE, PREDICT, PREDICT, SETTLE, PREDICT], [0, 1, 0, 2, 3, 2, 4])
+REST = events_of([SETTLE, PREDICT, DROP, SETTLE, PREDICT, SETTLE, SETTLE], [1, 5, 3, 4, 6, 6, 5])
+
+
+def runs(kind: str) -> Any:
+    """The same stream, by the compiled loop and by the one in Python; one is to be played before the other is made."""
+    rng = np.random.default_rng(3)
+    space = Interval(0, 100)
+    runner = Runner(SHAPES[kind], space, None, Committee())
+    given = np.column_stack((rng.uniform(30.0, 70.0, 7), np.full(7, 2.0)))[:, : SHAPES[kind].columns]
+    new = runner.new(given, np.zeros(7), np.full(7, 100.0))
+    values = rng.uniform(20.0, 80.0, 7)
+    events = np.concatenate((FIRST, REST))
+    experts = normal_rows(given[:, 0], np.full(7, 2.0), space)
+    priors = experts + rng.uniform(-1.0, 1.0, (7, 1))
+    run = runner.resume(None, new, values, events, experts, priors)
+    assert isinstance(run, CompiledRun)
+    yield runner, run
+    runner.resume(None, new, values, events, experts, priors)
+    packed = PackedRounds(np.array([0.0, np.nan, 0.0]), (), np.empty((0, 0)), np.empty(0), [])
+    yield runner, PythonRun(runner, RunState(packed, np.empty(0), None), run.inputs, None, events)
+
+
+def numbers(state: RunState) -> list[Any]:
+    """A state as plain numbers."""
+    rounds = state.rounds
+    return [rounds.counters, rounds.records.ravel(), rounds.issued, state.memory]
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+def test_both_loops_play_alike(kind: str) -> None:
+    """Also once the budget is used up, so that what each round is settled against is all that there is."""
+    found = []
+    for runner, run in runs(kind):
+        run.play(FIRST)
+        first = numbers(run.state())
+        assert list(run.pending) == [1, 3, 4]
+        assert first[0][2] > 0.1  # reserved
+        runner.rounds.engine.ledger.account[Account.BUDGET] = 1.0
+        run.play(REST)
+        assert list(run.pending) == []
+        quantiles, log, settled = run.outputs
+        found.append([*first, *numbers(run.state()), quantiles, log[:, :3], settled])
+    for compiled, plain in zip(*found, strict=True):
+        np.testing.assert_array_equal(compiled, plain)
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+@pytest.mark.parametrize("which", [0, 1], ids=["compiled", "python"])
+def test_looking_ahead_leaves_nothing_behind(kind: str, which: int) -> None:
+    _, run = next(itertools.islice(runs(kind), which, None))
+    run.play(FIRST)
+    before = [np.array(part) for part in numbers(run.state())]
+    pending = list(run.pending)
+    run.look_ahead(events_of([SETTLE, SETTLE], [1, 4]))
+    assert np.isfinite(run.outputs.settled[[1, 4]]).all()
+    assert list(run.pending) == pending
+    for part, was in zip(numbers(run.state()), before, strict=True):
+        np.testing.assert_array_equal(part, was)
+
+
+@given(
+    st.integers(0, 3), st.lists(st.floats(0.1, 2.0), min_size=5, max_size=5), st.lists(st.integers(0, 2), min_size=4)
+)
+def test_what_is_promised_is_the_worst_over_all_orders(before: int, bounds: list[float], gaps: list[int]) -> None:
+    """Whichever of the pending rounds are settled first, in whichever order: no more than that, and as much in one."""
+    book = Ledger(ledger_layout([PartShape([0], 1, False, 1.0, 2.0)]))
+    one, nothing = np.ones(1), np.zeros(1)
+
+    def settle_some(count: int) -> None:
+        for _ in range(count):
+            book.book(nothing, one, book.certify(one, linear=1.0, bound=1.0))
+
+    settle_some(before)
+    certificates = []
+    for bound, gap in zip(bounds[: min(len(gaps), 4)], gaps, strict=False):
+        certificates.append(book.certify(one, linear=0.0, bound=bound))
+        settle_some(gap)
+    own = book.certify(one, linear=0.0, bound=bounds[-1])
+    after = []
+    was = {name: array.copy() for name, array in book.arrays().items()}
+    for count in range(len(certificates) + 1):
+        for some in itertools.permutations(certificates, count):
+            for certificate in (*some, own):
+                book.book(nothing, one, certificate)
+            after.append(book.promised)
+            for name, array in book.arrays().items():
+                array[:] = was[name]
+    said = promised(book.account, np.array(certificates), own)
+    assert own[CertificateField.PROMISED] <= said
+    assert said == pytest.approx(max(after), rel=1e-12)

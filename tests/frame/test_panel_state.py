@@ -1,0 +1,415 @@
+"""A panel goes on where it stopped: splits, pending rows, repeats, corrections, files."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_panel_play import bounds, plans, quietly, same
+
+import orcast as oc
+from helpers import SENTENCE
+from orcast import persistence
+from orcast.frame import PanelState, recalibrate
+from panels import FORMS, Plan, outputs, panel
+
+# each example plays several frames
+few = settings(max_examples=settings.default.max_examples // 2)
+
+
+def contents(state: PanelState, folder: Path) -> bytes:
+    """All that a state holds."""
+    path = folder / "contents.orcast"
+    state.save(path)
+    return path.read_bytes()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("panel")
+
+
+def pieces(frame: pd.DataFrame, cuts: list[float]) -> list[pd.DataFrame]:
+    """A frame in parts, cut anywhere in the order of issue; forecasts that are issued together stay together."""
+    by = ["cutoff", "unique_id"] if "cutoff" in frame else ["ds", "unique_id"]
+    number = frame.groupby(by).ngroup()
+    ends = [0, *sorted(int(cut * (number.max() + 1)) for cut in cuts), number.max() + 1]
+    return [frame[(number >= a) & (number < b)] for a, b in pairwise(ends)]
+
+
+@few
+@given(plans, st.lists(st.floats(0.0, 1.0), min_size=1, max_size=3), st.booleans())
+def test_frames_in_parts_are_the_frame(folder: Path, plan: Plan, cuts: list[float], through_a_file: bool) -> None:
+    """Bit for bit, wherever it is cut; with pending rows, delays, series that begin and end, and several models."""
+    frame = panel(plan)
+    whole = quietly(frame, pool=False, **bounds(plan))
+    state = PanelState()
+    parts = []
+    for piece in pieces(frame, cuts):
+        parts.append(quietly(piece, state=state, pool=False, **bounds(plan)))
+        if through_a_file:
+            state.save(folder / "some.orcast")
+            state = PanelState.load(folder / "some.orcast")
+    same(whole, pd.concat(parts))
+
+
+@few
+@given(plans, st.floats(0.0, 1.0))
+def test_rows_that_come_again_are_answered_as_before(folder: Path, plan: Plan, cut: float) -> None:
+    frame = panel(plan)
+    first = pieces(frame, [cut])[0]
+    state = PanelState()
+    once = quietly(first, state=state, pool=False, **bounds(plan))
+    before = contents(state, folder)
+    again = quietly(first, state=state, pool=False, **bounds(plan))
+    assert contents(state, folder) == before
+    both = quietly(frame, state=state, pool=False, **bounds(plan))
+    for m in (f"M{i}" for i in range(plan.models)):
+        names = [name for name in outputs(once, m) if not name.endswith("status")]
+        same(once[names], again[names])
+        same(once[names], both.loc[once.index, names])
+        assert set(again[f"{m}_orcast_status"]) <= {"seen", "pending", "outside", "no forecast"}
+    whole = quietly(frame, pool=False, **bounds(plan))
+    names = [name for name in outputs(whole) if not name.endswith("status")]
+    same(whole[names], both[names])
+
+
+@few
+@given(plans, st.integers(0, 2**32 - 1))
+def test_outcomes_that_come_later_settle_what_waits(plan: Plan, seed: int) -> None:
+    """As one who makes a forecast each step and learns each outcome when it comes: the same as all at once."""
+    plan = Plan(**{**plan.__dict__, "holes": 0.0})
+    frame = panel(plan)
+    whole = quietly(frame, **bounds(plan))
+    state = PanelState()
+    made = frame["cutoff"] if plan.horizons else frame["ds"] - 1
+    said = []
+    for now in sorted(made.unique()):
+        # rows that waited come again with their outcome, and new ones without
+        part = frame[(made == now) | ((made < now) & (frame["ds"] <= now))]
+        part = part.assign(y=part["y"].where(part["ds"] <= now, None)).sample(frac=1.0, random_state=seed % 1000)
+        out = quietly(part, state=state, **bounds(plan))
+        said.append(out[made[part.index] == now])
+        assert set(said[-1]["M0_orcast_status"]) <= {"pending", "no forecast"}
+    said = pd.concat(said)
+    for m in (f"M{i}" for i in range(plan.models)):
+        names = [name for name in outputs(whole, m) if not name.endswith(("miscalibration", "status"))]
+        same(whole[names], said[names])
+    final = quietly(frame, state=state, **bounds(plan))
+    names = [name for name in outputs(whole) if not name.endswith("status")]
+    same(whole[names], final[names])
+    assert state.pending == 0
+
+
+def test_nature_may_answer_where_it_hurts() -> None:
+    """It sees each forecast first; outcomes come three steps late.  The promise is kept in every row."""
+    state, y = PanelState(), {}
+    frames = []
+    for c in range(120):
+        new = pd.DataFrame({"cutoff": c, "ds": [c + 1, c + 2, c + 3], "y": np.nan, "mean": 50.0, "sd": 10.0})
+        old = pd.DataFrame({"cutoff": range(c - 3, c), "ds": c, "y": y.get(c), "mean": 50.0, "sd": 10.0})
+        frame = pd.concat((old[old.cutoff >= 0], new)) if c else new
+        out = recalibrate(frame, low=0, high=100, state=state, levels=[0.25, 0.75])
+        said = out[out.cutoff == c].iloc[0]
+        # just outside of what is half of the mass
+        hurts = said["orcast_q0.25"] - 1e-3 if c % 3 else said["orcast_q0.75"] + 1e-3
+        y[c + 1] = min(max(float(hurts), 0.0), 100.0)
+        frames.append(frame[frame.cutoff == c])
+    whole = pd.concat(frames, ignore_index=True)
+    whole["y"] = whole["ds"].map(y)
+    out = recalibrate(whole, low=0, high=100, levels=[0.25, 0.75])
+    assert out["orcast_holds"].all()
+    used = out.dropna(subset=["orcast_miscalibration"])
+    assert len(used) > 350
+    assert (used["orcast_miscalibration"] <= used["orcast_promised"]).all()
+    assert used["orcast_miscalibration"].max() > 0.2
+
+
+def test_the_promise_counts_what_waits() -> None:
+    """With outcomes on their way it is not the bound of a game without delay."""
+    frame = panel(Plan(4, "normal", series=1, steps=40, horizons=4))
+    out = recalibrate(frame, low=0, high=100)
+    h = frame.groupby("cutoff")["ds"].rank()
+    last = out.groupby(h)["M0_orcast_promised"].last()
+    assert last.is_monotonic_increasing
+    assert last.iloc[-1] > 1.2 * last.iloc[0]
+    assert (out["M0_orcast_miscalibration"] <= out["M0_orcast_promised"]).all()
+    # after a long history without delay, rows that wait one after the other
+    frame = panel(Plan(4, "normal", series=1, steps=160))
+    out = recalibrate(frame.assign(y=frame.y.where(frame.ds < 150)), low=0, high=100)["M0_orcast_promised"]
+    assert (np.diff(out[30:150]) < 0.0).all()
+    assert (np.diff(out[150:]) > 0.0).all()
+    assert out[159] > 1.15 * out[149]
+
+
+# --- corrections
+
+
+def test_a_corrected_outcome_is_reported_with_its_row() -> None:
+    frame = panel(Plan(1, steps=6))
+    state = PanelState()
+    first = recalibrate(frame, state=state)
+    frame.loc[3, "y"] += 1.0
+    with pytest.warns(UserWarning, match=r"outcomes changed since they were used, in row 3 \(run the whole frame"):
+        again = recalibrate(frame, state=state)
+    assert again["M0_orcast_status"].tolist().count("corrected") == 1
+    assert again["M0_orcast_status"][3] == "corrected"
+    assert again["M0_orcast"].equals(first["M0_orcast"])
+
+
+def test_an_outcome_that_nobody_used_yet_may_change() -> None:
+    """It was known, but no forecast could know it: the new one counts."""
+    frame = panel(Plan(6, series=1, steps=5, horizons=3))
+    state = PanelState()
+    first, second = frame[frame.cutoff < 3], frame[frame.cutoff >= 3]
+    recalibrate(first, state=state)
+    changed = frame.assign(y=frame.y.where(frame.ds != 5, 7.0))
+    with pytest.warns(UserWarning, match="outcomes changed"):
+        again = recalibrate(changed[frame.cutoff < 3], state=state)
+    assert set(again.loc[again.ds == 5, "M0_orcast_status"]) == {"corrected"}
+    out = recalibrate(changed[frame.cutoff >= 3], state=state)
+    whole = recalibrate(changed)
+    same(whole.loc[second.index, outputs(whole)], out[outputs(out)])
+    names = [name for name in outputs(whole) if not name.endswith("status")]
+    same(whole.loc[first.index, names], again[names])
+
+
+# --- what is refused changes nothing
+
+
+def refused(folder: Path, state: PanelState, frame: Any, match: str, **options: Any) -> None:
+    path = folder / "refused.orcast"
+    state.save(path)
+    before = path.read_bytes()
+    for given_ in (state, path):
+        with pytest.raises((ValueError, TypeError), match=match) as caught:
+            recalibrate(frame, state=given_, **options)
+        assert re.match(SENTENCE, str(caught.value)), str(caught.value)
+    assert path.read_bytes() == before
+    assert contents(state, folder) == before
+
+
+def test_what_is_refused_leaves_the_state_as_it_was(folder: Path) -> None:
+    frame = panel(Plan(1, steps=6))
+    state = PanelState()
+    recalibrate(frame[frame.ds < 4], state=state, low=0, levels=[0.25])
+    rest = frame[frame.ds >= 4]
+    refused(folder, state, rest, "bounds that the state began with of series 's0', 0 to inf, got 1 to inf", low=1)
+    refused(folder, state, rest, "levels that the state began with", levels=[0.3])
+    refused(folder, state, rest, "payoff that the state began with", payoff=oc.QuantileCalibration())
+    refused(folder, state, rest.assign(cutoff=rest.ds - 1), "as the state has them, no cutoffs, got cutoffs")
+    refused(folder, state, rest.assign(ds=rest.ds.astype(str) + "-01-01"), "expected a time")
+    refused(folder, state, rest.assign(ds=rest.ds + 0.5), "times as the state has them, whole numbers, got numbers")
+    refused(folder, state, rest.rename(columns={"M0-lo-80": "M0-lo-90", "M0-hi-80": "M0-hi-90"}), "as the state knows")
+    refused(folder, state, pd.concat((rest, rest)), "expected one row of series 's0' for each time and cutoff")
+    refused(folder, state, rest.assign(y=-1.0), "outcomes of series 's0' of at least 0, got -1", outside="raise")
+    assert recalibrate(rest, state=state)["M0_orcast-ql0.25"].notna().all()
+
+
+def test_a_failure_in_the_middle_leaves_the_state_as_it_was(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = panel(Plan(1, steps=6, series=3))
+    path = folder / "middle.orcast"
+    recalibrate(frame[frame.ds < 4], state=path)
+    before = path.read_bytes()
+    from orcast.frame import stream as play
+
+    calls = []
+
+    def breaks(*given_: Any, **options: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return original(*given_, **options)
+
+    original = play.order_of_play
+    monkeypatch.setattr(play, "order_of_play", breaks)
+    state = PanelState.load(path)
+    for given_ in (path, state):
+        calls.clear()
+        with pytest.raises(KeyboardInterrupt):
+            recalibrate(frame, state=given_, workers=1)
+        assert len(calls) == 2
+    assert path.read_bytes() == before
+    assert contents(state, folder) == before
+
+
+def test_a_warning_made_an_error_leaves_the_state_as_it_was(folder: Path) -> None:
+    frame = panel(Plan(1, steps=6))
+    state = PanelState()
+    recalibrate(frame[frame.ds < 4], state=state, low=0, high=100)
+    before = contents(state, folder)
+    with pytest.raises(UserWarning, match="were not used"):
+        recalibrate(frame.assign(y=frame.y.where(frame.ds < 5, 101.0)), state=state)
+    assert contents(state, folder) == before
+
+
+# --- what is kept
+
+
+def test_old_rows_are_forgotten_but_not_those_that_wait() -> None:
+    frame = panel(Plan(1, series=1, steps=30))
+    frame.loc[20:, "y"] = np.nan
+    state = PanelState(remember=5)
+    first = recalibrate(frame, state=state)
+    assert state.pending == 10
+    frame.loc[20, "y"] = 50.0
+    with pytest.warns(UserWarning, match="rows come before others that were answered, and have no answer, in 20 rows"):
+        again = recalibrate(frame, state=state)
+    assert again["M0_orcast_status"].tolist() == ["late"] * 20 + ["ok"] + ["pending"] * 9
+    assert again["M0_orcast"][20] == first["M0_orcast"][20]
+    assert again["M0_orcast"][:20].isna().all()
+    assert state.pending == 9
+
+
+def test_an_outcome_that_is_missing_while_later_ones_come_is_given_up() -> None:
+    frame = panel(Plan(1, series=1, steps=30))
+    frame.loc[5, "y"] = np.nan
+    late = frame.assign(y=frame.y.where(frame.index != 5, 50.0))
+    state = PanelState()
+    first = recalibrate(frame, state=state)
+    assert first["M0_orcast_status"].tolist() == ["ok"] * 5 + ["pending"] + ["ok"] * 24
+    assert state.pending == 0
+    # what comes after that is not used
+    with pytest.warns(UserWarning, match="after they had been given up, and were not used, in row 5 .run the whole"):
+        again = recalibrate(late, state=state)
+    assert again["M0_orcast_status"].tolist() == ["seen"] * 5 + ["given up"] + ["seen"] * 24
+
+
+def test_rows_are_given_up_when_too_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    from orcast.frame import frame_run
+
+    monkeypatch.setattr(frame_run, "MAX_PENDING", 3)
+    frame = panel(Plan(1, "normal", series=1, steps=8)).assign(y=np.nan)
+    state = PanelState()
+    with pytest.warns(UserWarning, match="more than 3 of a game wait for their outcome, in 5 rows: 0, 1, 2, 3, 4"):
+        out = recalibrate(frame, state=state)
+    assert out["M0_orcast_status"].tolist() == ["lost"] * 5 + ["pending"] * 3
+    assert state.pending == 3
+    with pytest.warns(UserWarning, match="more than 3"):
+        out = recalibrate(frame.assign(y=50.0), state=state)
+    assert out["M0_orcast_status"].tolist() == ["lost"] * 5 + ["ok"] * 3
+
+
+def test_rows_within_a_cutoff_go_on_from_frame_to_frame() -> None:
+    frame = panel(Plan(3, series=1, steps=4, horizons=4))
+    state = PanelState()
+    h = frame.groupby("cutoff")["ds"].rank()
+    recalibrate(frame[(frame.cutoff < 3) | (h < 3)], state=state)
+    # times without a step: the first, second, ... of a cutoff
+    other, odd = PanelState(), frame.assign(ds=frame.ds**1.5, cutoff=frame.cutoff**1.5)
+    with pytest.warns(UserWarning, match="not go on in regular steps, .* of series 's0' .a column named by"):
+        recalibrate(odd[(frame.cutoff < 3) & (h != 2)], state=other)
+    with pytest.raises(ValueError, match=r"got 8 in row 0 after later ones of the cutoff 2.828.*name a column by"):
+        recalibrate(odd[(frame.cutoff == 2) & (h == 2)], state=other)
+    out = recalibrate(frame[(frame.cutoff == 3) & (h >= 3)], state=state)
+    whole = recalibrate(frame)
+    same(out, whole.loc[out.index])
+
+
+def test_what_is_left_out_is_as_the_state_has_it() -> None:
+    frame = panel(Plan(1, steps=8))
+    given_: Any = {"low": {"s0": 0, "s1": -10}, "high": {"s0": 100, "s1": None}, "levels": [0.25, 0.75]}
+    whole = recalibrate(frame, **given_)
+    state = PanelState()
+    recalibrate(frame[frame.ds < 4], state=state, **given_)
+    rest = frame[frame.ds >= 4]
+    same(recalibrate(rest, state=state), whole.loc[rest.index])
+    with pytest.raises(ValueError, match="expected low for every series, got none for 'new'"):
+        recalibrate(rest[rest.unique_id == "s0"].assign(unique_id="new"), state=state)
+
+
+def test_a_frame_of_forecasts_alone_will_do_once_a_state_has_begun() -> None:
+    frame = panel(Plan(1, steps=8))
+    state = PanelState()
+    with pytest.raises(ValueError, match="expected a column of outcomes"):
+        recalibrate(frame.drop(columns="y"), state=state)
+    recalibrate(frame[frame.ds < 5], state=state)
+    out = recalibrate(frame[frame.ds >= 5].drop(columns="y"), state=state)
+    assert set(out["M0_orcast_status"]) == {"pending"}
+    assert recalibrate(frame, state=state)["M0_orcast_status"].isin(["seen", "ok"]).all()
+    assert state.pending == 0
+
+
+# --- files
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_file_that_is_broken_is_refused_in_one_sentence(form: str, folder: Path) -> None:
+    frame = panel(Plan(1, form, steps=5, horizons=2, holes=0.3))
+    path = folder / f"{form}.orcast"
+    recalibrate(frame, state=path)
+    header, arrays = persistence.read(path)
+    rng = np.random.default_rng(0)
+    for name, array in arrays.items():
+        if not array.size:
+            continue
+        broken = {key: value.copy() for key, value in arrays.items()}
+        broken[name] = broken[name].ravel()[:-1]
+        persistence.write(path, header, broken)
+        with pytest.raises(ValueError, match="expected a state that this version can use"):
+            PanelState.load(path)
+        broken[name] = array.copy()
+        broken[name].flat[int(rng.integers(array.size))] = 10**6
+        persistence.write(path, header, broken)
+        trouble = None
+        try:
+            with np.errstate(all="ignore"):
+                quietly(frame, state=path)
+        except ValueError as reason:
+            trouble = str(reason)
+        assert trouble is None or trouble.startswith("expected")
+    oc.Recalibrator().save(path)
+    with pytest.raises(ValueError, match="expected the state of a PanelState, got that of a Recalibrator"):
+        recalibrate(frame, state=path)
+    with pytest.raises(FileNotFoundError, match="expected a folder that exists"):
+        recalibrate(frame, state=folder / "none" / "state.orcast")
+    with pytest.raises(TypeError, match="expected a path or a PanelState"):
+        recalibrate(frame, state=3)  # type: ignore[arg-type]
+
+
+def test_what_another_process_wrote_meanwhile_is_not_written_over(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    frame = panel(Plan(1, series=2, steps=4))
+    one, other = frame[frame.unique_id == frame.unique_id[0]], frame[frame.unique_id != frame.unique_id[0]]
+    recalibrate(one, state=path)
+
+    def meanwhile(what: str, share: float) -> None:
+        recalibrate(other, state=path)
+
+    with pytest.raises(
+        ValueError, match="expected the state as it was when it was read, got one that was written since"
+    ):
+        recalibrate(one, state=path, progress=meanwhile)
+    assert len(PanelState.load(path)) == 2
+
+
+@pytest.mark.parametrize("bounded", ["no", "number", "column"])
+def test_an_outcome_reaches_horizons_that_have_no_rows_in_its_frame(bounded: str) -> None:
+    """Rows of two and three steps ahead wait; a frame of one step ahead alone brings their outcomes."""
+
+    def rows(cutoffs: range, steps: range, known: int) -> pd.DataFrame:
+        pairs = [(c, c + h) for c in cutoffs for h in steps]
+        y = [10.0 + 5.0 * np.sin(3.0 * t) + t % 3 if t <= known else np.nan for _, t in pairs]
+        frame = pd.DataFrame({"unique_id": "a", "ds": [t for _, t in pairs], "cutoff": [c for c, _ in pairs], "y": y})
+        return frame.assign(M=10.0, low=0.0, high=30.0, **{"M-lo-80": 8.5, "M-hi-80": 11.5})
+
+    options: dict[str, Any] = {"no": {}, "number": {"low": 0, "high": 30}, "column": {"low": "low", "high": "high"}}
+    parts = [
+        rows(range(10), range(1, 4), 10),
+        rows(range(10, 20), range(1, 2), 20),
+        rows(range(20, 24), range(1, 4), 20),
+    ]
+    whole = recalibrate(pd.concat(parts, ignore_index=True), model="M", **options[bounded])
+    state = PanelState()
+    played = [recalibrate(part, state=state, model="M", **options[bounded]) for part in parts]
+    split = pd.concat(played, ignore_index=True)
+    for column in ("M_orcast-lo-80", "M_orcast", "M_orcast-hi-80", "M_orcast_promised"):
+        np.testing.assert_array_equal(split[column], whole[column])
+    assert state.pending == (whole.M_orcast_status == "pending").sum()
