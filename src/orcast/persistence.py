@@ -63,14 +63,22 @@ PAPER_ORACLES = ("BinaryRoot", "ConformalLevel", "DecisionGame", "MomentHull", "
 # --- files
 
 
-def write(path: str | os.PathLike[str], header: Header, arrays: Arrays) -> None:
-    """Write a state file; a reader sees the old file or the new one, never a part of it."""
+def encode(header: Header, arrays: Arrays) -> bytes:
+    """Encode a state; each member of the archive has a checksum."""
     described = {name: ["i8" if array.dtype.kind == "i" else "f8", list(array.shape)] for name, array in arrays.items()}
     about = {"format": FORMAT, "writer": __version__, **header, "arrays": described}
     text = np.frombuffer(json.dumps(about, allow_nan=False).encode(), dtype=np.uint8)
     limits.check("header_bytes", text.size)
     floats, wholes = (_joined(kind, described, arrays) for kind in KINDS)
     limits.check("file_bytes", text.size + floats.nbytes + wholes.nbytes)
+    buffer = io.BytesIO()
+    np.savez(buffer, header=text, floats=floats, wholes=wholes)
+    return buffer.getvalue()
+
+
+def write(path: str | os.PathLike[str], header: Header, arrays: Arrays) -> None:
+    """Write a state file; a reader sees the old file or the new one, never a part of it."""
+    data = encode(header, arrays)
     target = Path(path).resolve()
     if target.exists() and not target.is_file():
         raise ValueError(f"expected a place for a state file, got what is not a file: {path}")
@@ -78,7 +86,7 @@ def write(path: str | os.PathLike[str], header: Header, arrays: Arrays) -> None:
         raise FileNotFoundError(f"expected a folder that exists, got {target.parent}")
     with naming(path):
         with replacing(target) as beside, open(beside, "wb") as file:
-            np.savez(file, header=text, floats=floats, wholes=wholes)
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         flush_folder(target.parent)
@@ -142,16 +150,16 @@ def read(path: str | os.PathLike[str]) -> tuple[Header, Arrays]:
         with naming(path):
             limits.check("file_bytes", Path(path).stat().st_size)
             data = Path(path).read_bytes()
-        if not data.startswith(MAGIC):
-            what = "a truncated one" if MAGIC.startswith(data) else "something else"
-            raise ValueError(f"expected an orcast state file, got {what}")
-        return _read(data)
+        return decode(data)
     except ValueError as reason:
         raise ValueError(f"{reason}: {path}") from reason
 
 
-def _read(data: bytes) -> tuple[Header, Arrays]:
-    """Read the content of a state file; sizes are checked before anything is allocated."""
+def decode(data: bytes) -> tuple[Header, Arrays]:
+    """Decode a state; sizes are checked before anything is allocated."""
+    if not data.startswith(MAGIC):
+        what = "a truncated one" if MAGIC.startswith(data) else "something else"
+        raise ValueError(f"expected an orcast state file, got {what}")
     try:
         archive = zipfile.ZipFile(io.BytesIO(data))
         infos = {info.filename: info for info in archive.infolist()}
@@ -211,11 +219,13 @@ def unusable(reason: BaseException, path: object = "") -> ValueError:
 
 
 @contextmanager
-def reading(path: str | os.PathLike[str], owner: str) -> Iterator[tuple[Header, Arrays]]:
-    """Yield the header and arrays of a file of one class; errors that their content leads to name the file."""
-    header, arrays = read(path)
+def reading(source: bytes | str | os.PathLike[str], owner: str) -> Iterator[tuple[Header, Arrays]]:
+    """Yield the header and arrays of a file or of bytes of one class; errors of their content name the file."""
+    header, arrays = decode(source) if isinstance(source, bytes) else read(source)
+    path = "" if isinstance(source, bytes) else source
     if header.get("class") != owner:
-        raise ValueError(f"expected the state of a {owner}, got that of a {header.get('class')}: {path}")
+        where = f": {path}" if path else ""
+        raise ValueError(f"expected the state of a {owner}, got that of a {header.get('class')}{where}")
     try:
         yield header, arrays
     except UNREADABLE as reason:

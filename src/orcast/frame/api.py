@@ -137,3 +137,36 @@ def recalibrate(
         if panel is not None:
             run.commit(panel)
     return result
+
+
+def recalibrate_partition(df: AnyFrame, state: bytes | None = None, **options: Any) -> tuple[AnyFrame, bytes]:
+    """Recalibrate a partition from a state to the next: the unit of work of Spark, Ray and Dask.
+
+    A pure function: it reads and writes nothing, and equal arguments give equal results.
+
+    Parameters
+    ----------
+    df
+        Partition with all rows of its series.
+    state
+        State that the last call returned; None for the first.
+    **options
+        Options of `recalibrate`.
+
+    Returns
+    -------
+    frame, state
+        Frame with the forecasts, and the state as bytes with a checksum.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"ds": [1, 2], "y": [5.0, None], "mean": [4.0, 5.0], "sd": [1.0, 1.0]})
+    >>> first, state = recalibrate_partition(frame)
+    >>> again, _ = recalibrate_partition(frame.assign(y=[5.0, 6.0]), state)
+    >>> again["orcast_status"].tolist()
+    ['seen', 'ok']
+    """
+    panel = PanelState() if state is None else PanelState.from_bytes(state)
+    result = recalibrate(df, state=panel, **options)
+    return result, panel.to_bytes()

@@ -150,6 +150,13 @@ class PanelState:
     # --- files
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file, without pickle; a crash leaves the old file or the new one, never a part."""
+        persistence.write(path, *self._plain())
+
+    def to_bytes(self) -> bytes:
+        """Encode it as `save` does, with a checksum."""
+        return persistence.encode(*self._plain())
+
+    def _plain(self) -> tuple[dict[str, Any], Arrays]:
         content = self.content
         arrays: Arrays = {"bounds": np.array(list(content.bounds.values()), dtype=np.float64).ravel()}
 
@@ -179,12 +186,21 @@ class PanelState:
             "steps": [[plain_id(key), *step] for key, step in content.steps.items()],
             "counted": [[plain_id(key), count] for key, count in content.counted.items()],
         }
-        persistence.write(path, header, arrays)
+        return header, arrays
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> PanelState:
         """Read it from a file; refuses what it cannot read, in one sentence."""
-        with persistence.reading(path, OWNER) as (header, arrays):
+        return cls._read(path)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> PanelState:
+        """Decode what `to_bytes` returned."""
+        return cls._read(bytes(data))
+
+    @classmethod
+    def _read(cls, source: bytes | str | os.PathLike[str]) -> PanelState:
+        with persistence.reading(source, OWNER) as (header, arrays):
 
             def unpacked(plain: dict[str, Any], name: str, keys: tuple[str, ...]) -> Iterator[State]:
                 return unpack(plain, persistence.inside(arrays, f"{name}/"), keys)
