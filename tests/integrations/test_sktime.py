@@ -219,6 +219,7 @@ MODELS: dict[str, Any] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore::statsmodels.tools.sm_exceptions.ConvergenceWarning")
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name == "reduction" else pytest.mark.slow) for name in MODELS]
 )

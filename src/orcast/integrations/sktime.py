@@ -384,6 +384,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
 
 
 def _rows_of(parts: Sequence[Any], columns: Sequence[str]) -> Any:
+    parts = [each for each in parts if len(each)]  # one without rows has other types
     if parts:
         return pd.concat(parts, ignore_index=True)
     return pd.DataFrame(columns=["cutoff", "time", "step", *columns], dtype=np.float64)
