@@ -126,7 +126,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         *,
         levels: ArrayLike | None = None,
         payoff: Payoff | None = None,
-        outside: str = "raise",
+        outside: str = "report",
         initial_window: float | None = None,
         step_length: int = 1,
     ) -> None:
