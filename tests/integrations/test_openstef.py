@@ -44,7 +44,8 @@ def test_days_one_by_one_are_one_frame(longer: bool, tmp_path: Path) -> None:
 def test_series_and_polars() -> None:
     frame = pd.concat([loads().assign(location=name) for name in "ab"]).reset_index()
     options: dict[str, Any] = {"issued_every": "daily", "series": "location", "time": "timestamp"}
-    one, other = (QuantileCalibrator(**options).fit_transform(each) for each in (frame, pl.from_pandas(frame)))
+    same = pl.DataFrame({name: frame[name].to_list() for name in frame})
+    one, other = (QuantileCalibrator(**options).fit_transform(each) for each in (frame, same))
     assert isinstance(other, pl.DataFrame)
     assert other.columns == list(frame.columns)
     np.testing.assert_array_equal(one[LEVELS].to_numpy(), other.select(LEVELS).to_numpy())
