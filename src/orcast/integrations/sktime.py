@@ -96,8 +96,8 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
     >>> model = RecalibratedForecaster(NaiveForecaster(sp=12), low=0, levels=())
     >>> model.fit(y[:120], fh=[1, 12]).predict_interval(coverage=0.9).shape
     (2, 2)
-    >>> model.update(y[120:132]).state_
-    PanelState(1 model, 1 series, 2 games, 0 pending rows)
+    >>> model.update(y[120:130]).state_.pending
+    2
     """
 
     _tags = {  # noqa: RUF012
