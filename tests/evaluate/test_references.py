@@ -286,7 +286,9 @@ def test_probabilities_are_compared_with_frequencies() -> None:
         best = reference_scores(evaluation)[0]
         assert "the frequency for the same hour of the day" in best.name
         assert best.loss < 0.8 * loss(evaluation).mean()
-        assert headline(evaluation).startswith(f"Do not use these forecasts: the best reference, {best.short_name}, has a Brier")
+        assert headline(evaluation).startswith(
+            f"Do not use these forecasts: the best reference, {best.short_name}, has a Brier"
+        )
     right = Evaluation.of(p, y, time=hours, timed=True)
     assert "Do not use" not in headline(right)
     assert f"{reference_scores(right)[0].loss:.4g}" in " ".join(verdict(right))

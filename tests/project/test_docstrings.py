@@ -37,7 +37,7 @@ BUILDING_BLOCKS = {
     *(f"scores.{name}" for name in ("Score", "score_from_plain")),
     "paper.Family",
     # results of functions whose examples show them
-    *(f"evaluate.{name}" for name in ("Change", "Difference", "GroupTable", "Grouping", "GuaranteeCheck")),
+    *(f"evaluate.{name}" for name in ("Change", "Difference", "GroupTable", "Grouping")),
     *(f"evaluate.{name}" for name in ("ReferenceScore", "SeriesTable")),
 }
 # What the wrappers share, which no user calls.

@@ -51,17 +51,12 @@ def run(options: argparse.Namespace) -> int:
     """Read, evaluate, report."""
     from orcast.cli import tables
 
-    if options.report:
-        tables.check_place(options.report, "--report")
-        tables.check_apart({"FILE": options.file, "--target": options.target, "--report": options.report})
-    table = tables.read(options.file, names=text_columns(options))
-    target = None if options.target is None else tables.read(options.target, names=text_columns(options)).frame
+    tables.check_places({"FILE": options.file, "--target": options.target}, {"--report": options.report})
+    table, frame = tables.open_frame(options, text_columns(options))
     from orcast.evaluate import check, faults
     from orcast.frame.checks import doubts
     from orcast.frame.columns import find_in
 
-    with table.located():
-        table, frame = table.framed(target, y=options.y, time=options.time)
     with table.located():
         layout = find_in(frame, **names_of(options))
         told = {"low": bound(options.low), "high": bound(options.high), **timing_of(options)._asdict()}

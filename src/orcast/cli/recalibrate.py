@@ -81,21 +81,15 @@ def run(options: argparse.Namespace) -> int:
         tables.format_of(options.file)
     out = options.output or (tables.PIPE if options.file == tables.PIPE else tables.beside(options.file))
     made = {"--output": out, "--report": options.report, "--state": options.state}
-    written = {option: path for option, path in made.items() if path and path != tables.PIPE}
-    for option, path in written.items():
-        tables.check_place(path, option)
+    tables.check_places({"FILE": options.file, "--target": options.target}, made)
     format = None if out == tables.PIPE else tables.format_of(out)
-    tables.check_apart({"FILE": options.file, "--target": options.target, **written})
-    table = tables.read(options.file, names=text_columns(options))
-    target = None if options.target is None else tables.read(options.target, names=text_columns(options)).frame
     with open_state(options.state) as state, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", UserWarning)
-        with table.located():
-            table, frame = table.framed(target, y=options.y, time=options.time)
+        table, frame = tables.open_frame(options, text_columns(options))
         lines, attention = _write(table, frame, options, state, out, format)
     if not options.quiet:
-        lines += [f"written: {', '.join(written.values())}"] if written else []
-        print("\n".join(lines), file=sys.stderr)
+        written = [path for path in made.values() if path and path != tables.PIPE]
+        print("\n".join([*lines, *([f"written: {', '.join(written)}"] if written else [])]), file=sys.stderr)
     for each in warned:
         if each.category is UserWarning:
             say(table.with_place(str(each.message)))

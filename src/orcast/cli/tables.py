@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import dataclasses
 import gzip
@@ -71,13 +72,6 @@ class TableFile:
         except (TypeError, ValueError) as error:
             raise type(error)(self.with_place(str(error))) from error
 
-    def framed(self, target: pl.DataFrame | None, **names: str | None) -> tuple[TableFile, Frame]:
-        """Table as a frame with its outcomes."""
-        from orcast.frame.frame import Frame
-
-        frame = Frame(self.frame, target, **names)
-        return dataclasses.replace(self, long=frame.spread is not None), frame
-
 
 def format_of(path: str) -> Format:
     """Format that a file's name says."""
@@ -113,17 +107,14 @@ def read(path: str, *, names: Collection[str] = ()) -> TableFile:
             content = gzip.decompress(content)
         except (EOFError, gzip.BadGzipFile) as reason:
             raise ValueError(f"expected a file zipped by gzip, got one that is not whole ({reason}): {path}") from None
-    return _parquet(content, name) if format.kind == "parquet" else _csv(content, format, name, names)
-
-
-def _parquet(content: bytes, name: str) -> TableFile:
+    if format.kind == "csv":
+        return _csv(content, format, name, names)
     import polars as pl
 
     try:
-        frame = pl.read_parquet(io.BytesIO(content))
+        return TableFile(pl.read_parquet(io.BytesIO(content)), name, format, None)
     except (pl.exceptions.PolarsError, OSError) as reason:
         raise ValueError(f"expected a Parquet file, got one that cannot be read ({_first(reason)}): {name}") from None
-    return TableFile(frame, name, Format("parquet"), None)
 
 
 def _csv(content: bytes, format: Format, name: str, names: Collection[str]) -> TableFile:
@@ -162,6 +153,17 @@ def _first(reason: BaseException) -> str:
     return text if len(text) <= 100 else f"{text[:97]}..."
 
 
+def open_frame(options: argparse.Namespace, names: Collection[str]) -> tuple[TableFile, Frame]:
+    """Read the table of a command and its outcomes, as a frame."""
+    table = read(options.file, names=names)
+    target = None if options.target is None else read(options.target, names=names).frame
+    from orcast.frame.frame import Frame
+
+    with table.located():
+        frame = Frame(table.frame, target, y=options.y, time=options.time)
+    return dataclasses.replace(table, long=frame.spread is not None), frame
+
+
 # --- writing ---
 
 
@@ -176,22 +178,18 @@ def beside(path: str) -> str:
     return str(whole.with_name(f"{whole.name[: len(whole.name) - len(endings)]}.orcast{endings}"))
 
 
-def check_place(path: str, option: str) -> None:
-    """Check that a file can be written, before hours of work."""
-    target = Path(path)
-    if target.is_dir() or not target.absolute().parent.is_dir():
-        raise ValueError(f"expected a file in an existing folder as {option}, got {path}")
-
-
-def check_apart(paths: dict[str, str | None]) -> None:
-    """Check that all files differ, so that none is written over another."""
+def check_places(inputs: dict[str, str | None], outputs: dict[str, str | None]) -> None:
+    """Check, before hours of work, that outputs can be written and that none is written over another file."""
     seen: dict[Path, str] = {}
-    for option, path in paths.items():
+    for option, path in (inputs | outputs).items():
         if not path or path == PIPE:
             continue
-        other = seen.setdefault(Path(path).resolve(), option)
+        target = Path(path)
+        if option in outputs and (target.is_dir() or not target.absolute().parent.is_dir()):
+            raise InputError(f"a file in an existing folder as {option}", path, option=option)
+        other = seen.setdefault(target.resolve(), option)
         if other != option:
-            raise ValueError(f"expected {other} and {option} in files of their own, got {path} for both")
+            raise InputError(f"{other} and {option} in files of their own", f"{path} for both", option=option)
 
 
 def write(frame: pl.DataFrame, path: str, format: Format) -> None:

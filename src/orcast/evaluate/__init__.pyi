@@ -1,11 +1,9 @@
 from orcast.evaluate import metrics as metrics
 from orcast.evaluate import plots as plots
 from orcast.evaluate import report as report
-from orcast.evaluate.calibration import GuaranteeCheck as GuaranteeCheck
 from orcast.evaluate.calibration import band as band
 from orcast.evaluate.calibration import coverage as coverage
 from orcast.evaluate.calibration import error as error
-from orcast.evaluate.calibration import guarantee_check as guarantee_check
 from orcast.evaluate.calibration import width as width
 from orcast.evaluate.evaluation import Evaluation as Evaluation
 from orcast.evaluate.evaluation import Grouping as Grouping

@@ -1,4 +1,4 @@
-"""Coverage, width, calibration error and the guarantee, with their sampling noise."""
+"""Coverage, width, calibration error, with their sampling noise."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from orcast.evaluate.evaluation import Evaluation, Vector, chunks, computed_once
 BINS, PIT_BINS = 15, 20
 # Confidence level of chance bands.
 SURE = 0.95
-# Rounding allowed in a guarantee.
-ROUNDING = 1e-9
 
 # --- intervals
 
@@ -273,46 +271,3 @@ def limit_of(evaluation: Evaluation, side: str, sure: float = SURE) -> float:
         return float(chance_limit(evaluation, evaluation.rows / effect.max(), sure))
     variances = (bins_of(evaluation, side).variance.sum(axis=0) * effect[:, None]).reshape(-1)
     return float(half_normal_limit(variances, sure) / (max(evaluation.rows, 1) * len(evaluation.labels)))
-
-
-# --- guarantee
-
-
-@dataclass(frozen=True)
-class GuaranteeCheck:
-    """Rows whose miscalibration stayed below the bound, the share of certificates that held, and the final values.
-
-    `final` are the last miscalibration and bound of a series, the median over series.
-    """
-
-    kept: int
-    rows: int
-    held: float | None
-    final: tuple[float, float]
-
-
-@computed_once
-def guarantee_check(evaluation: Evaluation) -> GuaranteeCheck | None:
-    """Compare the miscalibration with its bound; None without a bound.
-
-    >>> columns = {"promised": np.ones(2), "miscalibration": np.zeros(2)}
-    >>> found = guarantee_check(Evaluation.of([[0.0]] * 2, [1, -1], levels=[0.5], **columns))
-    >>> found.kept, found.rows, found.final
-    (2, 2, (0.0, 1.0))
-    """
-    if evaluation.promised is None or evaluation.miscalibration is None:
-        return None
-    there = np.isfinite(evaluation.promised) & np.isfinite(evaluation.miscalibration)
-    bound, size, series = evaluation.promised[there], evaluation.miscalibration[there], evaluation.series[there]
-    if bound.size == 0:
-        return None
-    known = np.zeros(0) if evaluation.holds is None else evaluation.holds[np.isfinite(evaluation.holds)]
-    # each horizon has a bound of its own: the tightest of a series is its last
-    order = np.lexsort((bound, series)) if evaluation.overlap else np.arange(series.size)[::-1]
-    last = order[np.unique(series[order], return_index=True)[1]]
-    return GuaranteeCheck(
-        kept=int(np.count_nonzero(size <= bound * (1.0 + ROUNDING))),
-        rows=bound.size,
-        held=float(known.mean()) if known.size else None,
-        final=(float(np.median(size[last])), float(np.median(bound[last]))),
-    )

@@ -147,14 +147,15 @@ def variance_of_sums(parts: Matrix, alike: bool, *, by_steps: bool = False) -> V
     return np.asarray(np.maximum(once, 2.0 * squares(pairs) * count / (2.0 * half - 2.0) - once))
 
 
-def student(count: int, sure: float, *, by_steps: bool = False) -> float:
-    """Student quantile over the normal one, for a variance from so many blocks.
+def student_quantile(count: int, sure: float) -> float:
+    """Quantile of Student's distribution, for a variance from so many blocks."""
+    return float(stdtrit(count - 1, 0.5 + sure / 2.0))
 
-    A variance from differences (`by_steps`) has two thirds of the degrees of freedom.
-    """
-    at = 0.5 + sure / 2.0
-    freedom = max(1, round(2 * (count - 1) / 3)) if by_steps else count - 1
-    return float(stdtrit(freedom, at) / ndtri(at))
+
+def widening(count: int, sure: float) -> float:
+    """Student quantile over the normal one, for a variance from differences of so many blocks."""
+    # it has two thirds of the degrees of freedom
+    return student_quantile(1 + max(1, round(2 * (count - 1) / 3)), sure) / float(ndtri(0.5 + sure / 2.0))
 
 
 # --- calibration
@@ -241,9 +242,7 @@ def design_effect(evaluation: Evaluation, side: str, *, weights: Matrix | None =
         alone = evaluation.rows * p * (1.0 - p)
     else:
         alone = (evaluation.side(side) * (1.0 - evaluation.side(side))).sum(axis=0) @ weights**2
-    found = (
-        variance_of_sums(parts @ weights, blocks.alike, by_steps=True) * student(blocks.count, sure, by_steps=True) ** 2
-    )
+    found = variance_of_sums(parts @ weights, blocks.alike, by_steps=True) * widening(blocks.count, sure) ** 2
     if evaluation.kind == "quantiles":
         found, alone = np.full(found.size, found.sum()), np.full(found.size, alone.sum())
     return np.asarray(np.maximum(1.0, np.where(alone > 0.0, found / np.where(alone > 0.0, alone, 1.0), 1.0)))

@@ -50,41 +50,29 @@ class Evaluation:
 
     Parameters
     ----------
-    model : str
-        Name of the model.
-    kind : {"quantiles", "binary", "labels"}
-        Kind of the forecasts.
+    model, kind : str
+        Name of the model; "quantiles", "binary" or "labels".
     levels, labels : array, tuple of str
         Levels of the quantiles, or names of the labels ("1" for kind "binary").
     before, after : array of shape (rows, levels or labels)
         Quantiles or probabilities; `after` is None if nothing was recalibrated.
-    y : array
-        Outcomes; for labels their index.
+    y, low, high : array
+        Outcomes (indices of labels) and their bounds.
     series, names : array of int, tuple of str
         Series of each row as an index into `names`; rows of a series are in the order of time.
     time, horizon : array or None
         Time of each row, and the steps ahead if there are several.
-    low, high : array
-        Bounds of each row.
     holds, promised, miscalibration : array or None
         Columns of the certificate.
-    pending, missing, outside : int
-        Rows left out: no outcome yet, no forecast, outcome outside the bounds.
-    overlap : int
-        Number of earlier times whose outcome was unknown when a forecast was issued; 0 one step ahead.
-    timed : bool
-        True if the issue times are known.
-    notes : tuple of str
-        Sentences on how the forecasts and their times were read.
-    by : tuple of Grouping
-        Groups of rows to compare.
+    pending, missing, outside, crossed : int
+        Rows without an outcome, without a forecast, outside the bounds; rows of `before` whose quantiles crossed.
+    overlap, timed : int, bool
+        Earlier times whose outcome was unknown when a forecast was issued; True if the issue times are known.
+    notes, by : tuple of str, tuple of Grouping
+        Sentences on how the forecasts and their times were read; groups of rows to compare.
     known : tuple of OutcomeTable and rows, or None
         Outcomes known to each row, and the rows of the evaluation among those; None if issued one step ahead.
-    crossed : int
-        Rows of `before` whose quantiles crossed.
 
-    Examples
-    --------
     >>> from orcast.evaluate import coverage
     >>> evaluation = Evaluation.of([[1.0, 3.0], [2.0, 4.0]], [2.0, 5.0], levels=[0.1, 0.9])
     >>> coverage(evaluation, 0.8)
@@ -184,8 +172,6 @@ class Evaluation:
         `series` is the name of the series of each row, `rest` other fields of the class; `timed=True` states that each
         row was issued after the outcome of the row before was known.
 
-        Examples
-        --------
         >>> Evaluation.of([0.2, 0.7], [0, 1]).kind
         'binary'
         """

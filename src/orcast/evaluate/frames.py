@@ -60,16 +60,12 @@ def check(
         Forecasts and outcomes, as for `orcast.recalibrate` or as it returns them.
     layout : ColumnLayout, optional
         Columns of the frame; found by their names and by `names` if left out.
-    low, high : float, str or mapping, optional
-        Bounds: numbers, names of columns, or numbers by series.
+    low, high, lag, issued_every, nowcast, **names
+        Bounds, issue times, publication and columns, as in `orcast.recalibrate`.
     recalibrated : bool
         False leaves out the recalibrated forecasts.
     by : str or sequence of str
         Columns, or "hour", "weekday" or "month" of the time, by which rows are compared.
-    lag, issued_every, nowcast
-        Issue times and publication of the outcomes, as in `orcast.recalibrate`.
-    **names
-        `y`, `model`, `series`, `time`, `cutoff`, `horizon` and `known`, as in `orcast.recalibrate`.
 
     Returns
     -------
@@ -77,8 +73,6 @@ def check(
         One for each model.  Quantiles are compared at the levels of both sides.  A mean and a spread are read as a
         normal distribution, members as an ensemble, a point as normal with the spread of its errors known by then.
 
-    Examples
-    --------
     >>> import polars as pl
     >>> from orcast.evaluate import coverage
     >>> frame = pl.DataFrame({"y": [1.0, 4.0, None], "q0.1": [0.0, 1.0, 1.0], "q0.9": [2.0, 3.0, 3.0]})

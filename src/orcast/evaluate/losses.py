@@ -1,22 +1,30 @@
-"""Losses of the forecasts, and their differences with block-bootstrap intervals."""
+"""Losses of the forecasts, and their differences with intervals from blocks of time."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from orcast.evaluate.calibration import SURE
-from orcast.evaluate.dependence import TIMES, Blocks, blocks_of, reach_of, steps_of, student, times_of, variance_of_sums
+from orcast.evaluate.dependence import (
+    TIMES,
+    Blocks,
+    blocks_of,
+    reach_of,
+    steps_of,
+    student_quantile,
+    times_of,
+    variance_of_sums,
+)
 from orcast.evaluate.evaluation import Evaluation, Matrix, Places, Vector, chunks, computed_once, outcomes_of
 from orcast.evaluate.metrics import pinball
 
-# From this number of series on, whole series are resampled too.
+# From this number of series on, whole series count as blocks too.
 PANEL = 20
-# Fewer blocks or series than this are not resampled.
+# Fewer blocks or series than this give no interval.
 LEAST = 5
-DRAWS = 1000
 
 
 @computed_once
@@ -48,7 +56,7 @@ def loss_name(evaluation: Evaluation) -> str:
 class Difference:
     """Change of the mean loss, absolute and relative, with 95% intervals.
 
-    The ends are nan where there are too few blocks of time to resample.
+    The ends are nan where there are too few blocks of time.
     """
 
     before: float
@@ -76,12 +84,12 @@ class Difference:
 
 @computed_once
 def difference(evaluation: Evaluation) -> Difference | None:
-    """Change of the loss by recalibration with a 95% interval from a paired block bootstrap; None without `after`.
+    """Change of the loss by recalibration with a 95% interval from blocks of time; None without `after`.
 
-    Blocks of about 2 T^(1/3) consecutive times are resampled, the same in all series and at all horizons; they are
-    longer where forecasts overlap or losses are autocorrelated.  From 20 series on, blocks have at most T/8 times,
-    whole series are resampled too, and the wider interval is returned.  Künsch (1989), "The jackknife and the bootstrap
-    for general stationary observations", Annals of Statistics 17.
+    Blocks have about 2 T^(1/3) consecutive times, the same in all series and at all horizons, and more where forecasts
+    overlap or losses are autocorrelated.  From 20 series on, blocks have at most T/8 times, whole series count as
+    blocks too, and the wider interval is returned.  Künsch (1989), "The jackknife and the bootstrap for general
+    stationary observations", Annals of Statistics 17.
 
     >>> found = difference(Evaluation.of([[0.0]] * 100, np.ones(100), after=[[0.5]] * 100, levels=[0.5]))
     >>> found.change, found.high, found.relative
@@ -103,7 +111,7 @@ def compare(evaluation: Evaluation, before: Vector, after: Vector, rows: Places 
     there, places = np.unique(evaluation.series, return_inverse=True)
     if there.size >= PANEL:
         units.append(Blocks(places, int(there.size), False))
-    found = [resample(loss_sums(blocks, before, after, codes, 1), blocks.alike) for blocks in units]
+    found = [intervals(loss_sums(blocks, before, after, codes, 1), blocks.alike) for blocks in units]
     ends = max(found, key=lambda each: np.nan_to_num(each.high[0] - each.low[0], nan=np.inf))
     numbers = (each[0] for each in (ends.low, ends.high, ends.relative_low, ends.relative_high))
     return Difference(float(before[rows].mean()), float(after[rows].mean()), *map(float, numbers))
@@ -123,7 +131,7 @@ def recent_difference(evaluation: Evaluation) -> Difference | None:
     return difference(replace(evaluation, **own, holds=None, promised=None, miscalibration=None, by=()))
 
 
-# --- block bootstrap
+# --- blocks of time
 
 
 @computed_once
@@ -148,55 +156,32 @@ def loss_sums(blocks: Blocks, before: Vector, after: Vector, codes: Places, grou
     return np.asarray(sums, dtype=np.float64).reshape(3, blocks.count, groups).transpose(1, 0, 2)
 
 
-@dataclass(frozen=True, eq=False)
-class Ends:
-    """Ends of the 95% intervals of a change and of a relative one, and the spread of that, for each group."""
+class Ends(NamedTuple):
+    """Ends of the 95% intervals of a change and of a relative one, and the standard error of that, for each group."""
 
     low: Vector
     high: Vector
     relative_low: Vector
     relative_high: Vector
-    spread: Vector
+    deviation: Vector
+    blocks: Places
 
 
-def resample(sums: Vector, alike: bool) -> Ends:
-    """Bootstrap intervals from blocks, the same draws for all groups; nan with too few blocks.
-
-    They are widened for few blocks (Student) and for the larger variance of blocks of twice the length.
-    """
+def intervals(sums: Vector, alike: bool) -> Ends:
+    """Student intervals from block sums (blocks x 3 x groups), by linearisation for ratios; nan with too few blocks."""
     count, _, groups = sums.shape
-    if count < LEAST:
-        return Ends(*np.full((5, groups), np.nan))
-    rng = np.random.default_rng(0)
-    flat = np.ascontiguousarray(sums.reshape(count, -1))
-    drawn = np.empty((DRAWS, flat.shape[1]))
-    step = max(1, 4_000_000 // count)
-    for start in range(0, DRAWS, step):
-        many = min(step, DRAWS - start)
-        picks = rng.integers(0, count, (many, count)) + np.arange(many)[:, None] * count
-        drawn[start : start + many] = np.bincount(picks.ravel(), minlength=many * count).reshape(many, count) @ flat
-    before, after, rows = drawn.reshape(DRAWS, 3, groups).transpose(1, 0, 2)
-    whole = sums.sum(axis=0)
-    widen = _widen(sums, alike)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        low, high = _ends((after - before) / rows, (whole[1] - whole[0]) / whole[2], widen)
-        relative = np.where(before > 0.0, after / before - 1.0, np.nan)
-        relative_low, relative_high = _ends(relative, whole[1] / whole[0] - 1.0, widen)
-        spread = relative.std(axis=0) * widen
-    return Ends(low, high, relative_low, relative_high, spread)
-
-
-def _ends(drawn: Vector, found: Vector, widen: Vector) -> Vector:
-    tails = np.quantile(drawn, [(1.0 - SURE) / 2.0, (1.0 + SURE) / 2.0], axis=0)
-    return np.asarray(found + (tails - found) * widen)
-
-
-def _widen(sums: Vector, alike: bool) -> Vector:
-    """Factor of the width of the intervals, for each group."""
-    whole = sums.sum(axis=0)
-    gaps = sums[:, 1] - sums[:, 0] - sums[:, 2] * (whole[1] - whole[0]) / np.maximum(whole[2], 1.0)
+    before, after, rows = sums.sum(axis=0)
     there = np.maximum((sums[:, 2] > 0.0).sum(axis=0), 2)
-    once, more = variance_of_sums(gaps, False), variance_of_sums(gaps, alike)
-    longer = np.where(once > 0.0, more / np.where(once > 0.0, once, 1.0), 1.0)
-    few = np.array([student(int(many), SURE) * np.sqrt(many / (many - 1.0)) for many in there])
-    return np.asarray(np.sqrt(longer) * few)
+    if count < LEAST:
+        nothing = np.full(groups, np.nan)
+        return Ends(nothing, nothing, nothing, nothing, nothing, there)
+    few = np.sqrt(there / (there - 1.0) * (count - 1.0) / count)
+    wide = np.array([student_quantile(int(many), SURE) for many in there])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        change, relative = (after - before) / rows, np.where(before > 0.0, after / before - 1.0, np.nan)
+        gaps = sums[:, 1] - sums[:, 0] - sums[:, 2] * change
+        ratios = sums[:, 1] - sums[:, 0] * (1.0 + relative)
+        half = wide * few * np.sqrt(variance_of_sums(gaps, alike)) / rows
+        deviation = few * np.sqrt(variance_of_sums(ratios, alike)) / before
+    apart = wide * deviation
+    return Ends(change - half, change + half, relative - apart, relative + apart, deviation, there)

@@ -109,8 +109,6 @@ def fair_indicators(
     with u halfway between a_i and the level below, v halfway between a_j and the level above, u = 0 at `low` and
     v = 1 at `high`.  Czado, Gneiting and Held (2009), "Predictive model assessment for count data", Biometrics 65.
 
-    Examples
-    --------
     >>> fair_indicators([1.0, 2.0, 3.0], 2.5, [0.25, 0.5, 0.75])
     array([0., 0., 1.])
     >>> fair_indicators([0.0, 0.0, 3.0], 0.0, [0.25, 0.5, 0.75], low=0.0)
@@ -130,19 +128,8 @@ def qce(
     Kuleshov, Fenner and Ermon (2018), "Accurate uncertainties for deep learning using calibrated regression", ICML;
     paper, section 3 and appendix B (ties).
 
-    Parameters
-    ----------
-    quantiles : array-like of shape (rounds, levels)
-        Quantiles of each forecast.
-    y : array-like of shape (rounds,)
-        Outcomes.
-    levels : array-like
-        Levels of the quantiles.
-    low, high : float
-        Bounds of the outcomes.
+    `quantiles` has the shape (rounds, levels), `low` and `high` are the bounds of the outcomes.
 
-    Examples
-    --------
     >>> qce([[0.0], [0.0], [0.0], [0.0]], [-1.0, 1.0, 2.0, 3.0], [0.5])
     0.0625
     """
@@ -168,8 +155,6 @@ def worst_rolling_qce(
 
     The windows are those of the paper, section 3.
 
-    Examples
-    --------
     >>> worst_rolling_qce([[0.0], [0.0], [0.0], [0.0]], [-1.0, -1.0, 2.0, 3.0], [0.5], window=2)
     0.25
     """
@@ -189,8 +174,6 @@ def pinball(q: ArrayLike, y: ArrayLike, levels: ArrayLike = LEVELS) -> Vector:
 
     Koenker and Bassett (1978), "Regression quantiles", Econometrica 46.
 
-    Examples
-    --------
     >>> pinball([1.0, 3.0], 2.0, [0.25, 0.75])
     array(0.25)
     """
@@ -212,8 +195,6 @@ def crps_ensemble(members: ArrayLike, y: ArrayLike) -> Vector:
 
     Gneiting and Raftery (2007), "Strictly proper scoring rules, prediction, and estimation", JASA 102.
 
-    Examples
-    --------
     >>> crps_ensemble([1.0, 3.0], 2.0)
     array(0.5)
     """
@@ -234,8 +215,6 @@ def crps_normal(mean: ArrayLike, std: ArrayLike, y: ArrayLike) -> Vector:
 
     Gneiting, Raftery, Westveld and Goldman (2005), Monthly Weather Review 133.
 
-    Examples
-    --------
     >>> crps_normal([5.0, 5.0], 0.0, [4.0, 7.0])
     array([1., 2.])
     """
@@ -267,8 +246,6 @@ def ece(p: ArrayLike, y: ArrayLike, bins: int = 15) -> float:
     Bin b of B holds the probabilities in [b/B, (b+1)/B), the last one also 1.
     Naeini, Cooper and Hauskrecht (2015), "Obtaining well calibrated probabilities using Bayesian binning", AAAI.
 
-    Examples
-    --------
     >>> ece([0.25, 0.25, 0.75, 0.75], [0, 1, 1, 1], bins=2)
     0.25
     """
@@ -288,8 +265,6 @@ def brier(p: ArrayLike, y: ArrayLike) -> Vector:
     With rows, y holds the indices of the labels.  Two labels score twice as much as the probability of one of them.
     Brier (1950), "Verification of forecasts expressed in terms of probability", Monthly Weather Review 78.
 
-    Examples
-    --------
     >>> brier([0.5, 0.75], [0, 1])
     array([0.25  , 0.0625])
     >>> brier([[0.5, 0.25, 0.25]], [0])

@@ -100,8 +100,6 @@ def html(evaluations: Sequence[Evaluation], *, title: str = TITLE, source: str =
     source : str
         Origin of the forecasts, such as a file name.
 
-    Examples
-    --------
     >>> page = html([Evaluation.of([0.2, 0.7], [0, 1])], source="rain.csv")
     >>> "Not enough data" in page, "<script" in page
     (True, False)
@@ -132,8 +130,6 @@ def html(evaluations: Sequence[Evaluation], *, title: str = TITLE, source: str =
 def write(path: str | os.PathLike[str], evaluations: Sequence[Evaluation], **options: str) -> None:
     """Write the report to a file; parameters as in `html`.
 
-    Examples
-    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write(Path(folder) / "report.html", [Evaluation.of([0.2, 0.7], [0, 1])])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtr, ndtri
+from scipy.special import bdtr
 
 from orcast.evaluate.calibration import (
     SURE,
@@ -27,11 +27,12 @@ from orcast.evaluate.dependence import (
     indicator_sums,
     rows_per_time,
     series_effect,
-    student,
+    student_quantile,
     variance_of_sums,
+    widening,
 )
 from orcast.evaluate.evaluation import Evaluation, Grouping, Places, Vector, computed_once, rows_of
-from orcast.evaluate.losses import LEAST, loss, loss_blocks, loss_sums, resample
+from orcast.evaluate.losses import LEAST, intervals, loss, loss_blocks, loss_sums
 
 # A change of the loss by less than this part is a tie.
 TIE = 1e-9
@@ -230,7 +231,7 @@ def _group_sizes(evaluation: Evaluation, share: float, codes: Places, rows: Vect
     p = sums[:, 0].sum(axis=0) / rows
     alone = np.maximum(rows * p * (1.0 - p), 1e-300)
     found = variance_of_sums(sums[:, 0] - sums[:, 2] * p, blocks.alike, by_steps=True)
-    found *= student(blocks.count, SURE, by_steps=True) ** 2
+    found *= widening(blocks.count, SURE) ** 2
     return np.asarray(rows / np.where(p * (1.0 - p) > 0.0, np.maximum(found / alone, 1.0), 1.0))
 
 
@@ -239,14 +240,13 @@ def _group_changes(evaluation: Evaluation, codes: Places, count: int) -> Change:
     blocks = loss_blocks(evaluation)
     losses = loss(evaluation, "before"), loss(evaluation, "after")
     sums = loss_sums(blocks, *losses, codes, count)
-    ends = resample(sums, blocks.alike)
+    ends = intervals(sums, blocks.alike)
     before, after, _ = sums.sum(axis=0)
+    # Bonferroni over the groups
+    sure = 1.0 - (1.0 - SURE) / max(count, 1)
+    limit = ends.deviation * [student_quantile(int(many), sure) for many in ends.blocks]
     with np.errstate(invalid="ignore", divide="ignore"):
         relative = np.where(before > 0.0, after / before - 1.0, np.nan)
-        # the spread holds Student's factor for one group; Bonferroni needs that for all
-        sure = 1.0 - (1.0 - SURE) / max(count, 1)
-        many = max(blocks.count, 2)
-        limit = ends.spread * ndtri(0.5 + sure / 2.0) * student(many, sure) / student(many, SURE)
         clear = np.where(np.abs(relative) > limit, np.sign(relative), 0.0)
     parts = loss_sums(Blocks(evaluation.series, len(evaluation.names), False), *losses, codes, count)
     worse, there = (parts[:, 1] > parts[:, 0] * (1.0 + TIE)).sum(axis=0), (parts[:, 2] > 0.0).sum(axis=0)

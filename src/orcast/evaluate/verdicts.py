@@ -11,7 +11,6 @@ from orcast.evaluate.calibration import (
     band,
     coverage,
     error,
-    guarantee_check,
     independent_rows,
     inside,
     interval_band,
@@ -38,9 +37,9 @@ CLEAR, SIGMAS = 0.99, 2.576
 UNCHANGED = 0.02
 # Fewest outcomes of a series that is judged by itself.
 OUTCOMES = 10
-MISSING_TIMES = (
-    "Add a column of cutoffs (cutoff=), or the rows that are issued together (issued_every=, 1 if that is so)."
-)
+# Rounding allowed in a guarantee.
+ROUNDING = 1e-9
+MISSING_TIMES = "Add a column of cutoffs (cutoff=) or the rows issued together (issued_every=, 1 if that is so)."
 
 
 def verdict(evaluation: Evaluation) -> list[str]:
@@ -437,14 +436,23 @@ def _series(evaluation: Evaluation) -> str:
 
 
 def _guarantee(evaluation: Evaluation) -> str:
-    found = guarantee_check(evaluation)
-    if found is None:
+    """Miscalibration and its bound, the median of the last of each series."""
+    if evaluation.promised is None or evaluation.miscalibration is None:
         return ""
-    size, bound = found.final
-    held = "held in every round" if found.kept == found.rows else f"broken in {found.rows - found.kept:,} rounds"
-    missed = "" if found.held in (None, 1.0) else f"; certificates held in {found.held:.1%} of the rounds"
+    there = np.isfinite(evaluation.promised) & np.isfinite(evaluation.miscalibration)
+    bound, size, series = evaluation.promised[there], evaluation.miscalibration[there], evaluation.series[there]
+    if bound.size == 0:
+        return ""
+    # each horizon has a bound of its own: the tightest of a series is its last
+    order = np.lexsort((bound, series)) if evaluation.overlap else np.arange(series.size)[::-1]
+    last = order[np.unique(series[order], return_index=True)[1]]
+    broken = int(np.count_nonzero(size > bound * (1.0 + ROUNDING)))
+    held = f"broken in {broken:,} rounds" if broken else "held in every round"
+    if evaluation.holds is not None and np.nanmin(evaluation.holds) < 1.0:
+        held += f"; certificates held in {np.nanmean(evaluation.holds):.1%} of the rounds"
     median = " (median of the series)" if len(evaluation.names) > 1 else ""
-    return f"Guarantee: miscalibration {size:.4f}, bound {bound:.4f}{median}, {held}{missed}."
+    ends = f"miscalibration {np.median(size[last]):.4f}, bound {np.median(bound[last]):.4f}{median}"
+    return f"Guarantee: {ends}, {held}."
 
 
 def _left_out(evaluation: Evaluation) -> str:
