@@ -11,8 +11,7 @@ import pytest
 
 from helpers import SENTENCE
 from orcast import cli
-from orcast.cli import check, stream, tables
-from orcast.cli import columns as layout
+from orcast.cli import check, tables
 
 PARTS = ("recalibrate", "check", "stream")
 Capture = pytest.CaptureFixture[str]
@@ -55,20 +54,6 @@ def test_wrong_options_are_refused_in_one_sentence(tmp_path: Path, capsys: Captu
         ["--state", str(tmp_path / "no" / "where")],
     ):
         refused(["stream", *wrong], capsys)
-
-
-def test_options_of_the_stream_are_read() -> None:
-    options = cli.parser().parse_args(
-        ["stream", "--low", "-1.5", "--labels", "a, b", "--levels", "0.1,0.9", "--by", "hour=0..3"]
-    )
-    assert stream._wanted(options) == {
-        "low": -1.5,
-        "labels": ("a", "b"),
-        "levels": ("0.1", "0.9"),
-        "by": ("hour", (0, 1, 2, 3)),
-    }
-    assert stream._by("day=Mo,Tu") == ("day", ("Mo", "Tu"))
-    assert stream._by("on=0,1") == ("on", (0, 1))
 
 
 # --- tables ---
@@ -148,6 +133,8 @@ def test_other_bad_input_is_refused(tmp_path: Path, capsys: Capture) -> None:
     assert "nothing by that name" in refused(["check", str(tmp_path / "b.csv")], capsys)
     assert "y= with the name of a column" in refused(["check", str(path), "--y", "z"], capsys)
     assert "as --report" in refused(["check", str(path), "--report", str(tmp_path / "no" / "r.html")], capsys)
+    for wrong in (["--model", "tree:0.1=a", "--model", "net"], ["--model", "tree:0.1=a,b"]):
+        assert "columns" in refused(["check", str(path), *wrong], capsys)
     assert "'nolow'" in refused(["check", str(path), "--low", "nolow"], capsys)
     before = path.read_bytes()
     for wrong in (
@@ -164,18 +151,6 @@ def test_other_bad_input_is_refused(tmp_path: Path, capsys: Capture) -> None:
     )
     assert "as --output" in refused(["recalibrate", str(path), "-o", str(tmp_path / "no" / "b.csv")], capsys)
     assert "expected a file that ends in" in refused(["recalibrate", str(path), "-o", "b.txt.md"], capsys)
-
-
-def test_models_may_be_spelt_out() -> None:
-    assert layout._models(None) is None
-    assert layout._models(["a", "b"]) == ["a", "b"]
-    assert layout._models(["tree:0.1=lower, 0.9=upper", "net:mean=m,sd=s"]) == {
-        "tree": {0.1: "lower", 0.9: "upper"},
-        "net": {"mean": "m", "sd": "s"},
-    }
-    for wrong in (["tree:0.1=a", "net"], ["tree:0.1=a,b"]):
-        with pytest.raises(ValueError, match=SENTENCE):
-            layout._models(wrong)
 
 
 # --- check ---

@@ -49,15 +49,6 @@ def test_it_writes_beside_the_file_what_the_library_says(forecasts: Path, capsys
     assert made["unique_id"][0] == "007"
 
 
-@pytest.mark.parametrize("mark", [",", ";"])
-def test_decimal_commas_are_named(mark: str, tmp_path: Path, capsys: Capture) -> None:
-    path = tmp_path / "komma.csv"
-    lines = [["ds", "y", "q0.1", "q0.9"], *([str(i), "3,5", "1,0", "4,0"] for i in range(3))]
-    path.write_text("\n".join(mark.join(f'"{each}"' for each in line) for line in lines), encoding="utf-8")
-    assert cli.main(command(path)) == 2
-    assert "column 'y'" in capsys.readouterr().err
-
-
 def test_columns_bounds_and_levels_can_be_named(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     frame = small().rename({"unique_id": "plant", "y": "power", "q0.1": "lower", "q0.9": "upper"})

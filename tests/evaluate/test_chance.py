@@ -26,7 +26,6 @@ from orcast.evaluate import (
     verdict,
 )
 from orcast.evaluate.calibration import interval_band, limit_of, reliability
-from orcast.evaluate.dependence import blocks_of, reach, variance_of_sums
 
 Vector = NDArray[np.float64]
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
@@ -135,13 +134,6 @@ def test_real_faults_are_still_found() -> None:
     assert all(each is not None and each.clear and each.change < 0 for each in better)
 
 
-def test_independent_outcomes_are_counted_as_before() -> None:
-    q, y = np.tile(ndtri(LEVELS), (2000, 1)), np.random.default_rng(4).normal(size=2000)
-    evaluation = Evaluation.of(q, y, levels=LEVELS)
-    assert interval_band(evaluation, 0.9) == tuple(map(float, band(2000, 0.9)))
-    np.testing.assert_array_equal(reliability(evaluation).low, band(2000, LEVELS)[0])
-
-
 def test_errors_that_last_widen_the_band_of_one_series() -> None:
     """Nobody said that the forecasts overlap: their errors show it."""
     evaluation = forecasts_of(errors(np.random.default_rng(5), series=1, times=1000), ahead=1)
@@ -196,24 +188,3 @@ def test_groups_of_rows() -> None:
     )
     assert some.labels == ("a", "c")
     np.testing.assert_allclose(some.loss["before"], table.loss["before"][[0, 2]])
-
-
-def test_reach_and_blocks() -> None:
-    rng = np.random.default_rng(9)
-    assert np.mean([reach(rng.normal(size=300)) > 0 for _ in range(300)]) < 0.05
-    walk = np.cumsum(rng.normal(size=20_000))
-    assert reach(walk) > 500
-    assert reach(np.zeros(100)) == reach(rng.normal(size=5)) == 0
-    evaluation = forecasts_of(errors(rng, times=240, series=3))
-    found = blocks_of(evaluation, 0)
-    assert found.count == 10
-    assert found.alike
-    # all series at a time are in one block, and blocks are consecutive times
-    assert evaluation.time is not None
-    np.testing.assert_array_equal(found.of_row, evaluation.time // 24)
-    # sums of twelve neighbours: blocks of 24 see 83% of the variance, those of 48 show the rest
-    x = np.convolve(rng.normal(size=120_011), np.ones(12), "valid")
-    parts = (x - x.mean()).reshape(-1, 24).sum(axis=1)[:, None]
-    per_step = [float(variance_of_sums(parts, alike)[0]) / x.size / 144 for alike in (False, True)]
-    assert per_step[0] == pytest.approx(0.84, abs=0.06)
-    assert per_step[1] == pytest.approx(1.0, abs=0.12)

@@ -285,24 +285,6 @@ def test_whole_series_are_resampled_in_panels() -> None:
     assert found.high - found.low == pytest.approx(2 * 1.96 * means.std() / np.sqrt(30), rel=0.2)
 
 
-@pytest.mark.parametrize("memory", [0.0, 0.6])
-def test_the_interval_of_the_difference_covers(memory: float) -> None:
-    """Differences with a known mean, also if neighbours are alike: about 95 of 100 intervals hold it."""
-    rng = np.random.default_rng(5)
-    inside_, trials, rows = 0, 120, 600
-    for _ in range(trials):
-        noise = rng.normal(size=rows + 100)
-        for t in range(1, noise.size):
-            noise[t] += memory * noise[t - 1]
-        gap = 0.3 * noise[100:]
-        # y = 0, so the loss of the median is half its size: before 5, after 5 + gap / 2
-        before, after = np.full((rows, 1), 10.0), 10 + gap[:, None]
-        found = difference(Evaluation.of(before, np.zeros(rows), after=after, levels=[0.5]))
-        assert found is not None
-        inside_ += found.low <= 0.0 <= found.high
-    assert inside_ / trials > 0.86
-
-
 # --- verdict
 
 
@@ -380,15 +362,6 @@ def test_faults_of_probabilities() -> None:
         said(Evaluation.of(rows, y))
     assert faults(Evaluation.of(p, y)) == []
     assert "Brier score" in said(Evaluation.of(p * 0.8, y, after=p, timed=True))
-
-
-def test_calibrated_forecasts_are_rarely_faulted() -> None:
-    """Several faults are tested, so each must be rarer by chance than one in twenty."""
-    faulted = 0
-    for seed in range(150):
-        q, y = normal(300, seed)
-        faulted += bool(faults(Evaluation.of(q, y, levels=LEVELS)))
-    assert faulted <= 9
 
 
 def test_many_outcomes_do_not_make_trifles_faults() -> None:

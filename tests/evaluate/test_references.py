@@ -187,19 +187,6 @@ def test_outcomes_after_the_issue_time_change_nothing(kind: str) -> None:
         assert after[0, i] == before[0, i] or (np.isnan(after[0, i]) and np.isnan(before[0, i]))
 
 
-def test_own_outcome_changes_nothing() -> None:
-    rng = np.random.default_rng(2)
-    y = np.cumsum(rng.normal(size=60))
-    evaluation = Evaluation.of(np.zeros((60, 5)), y, levels=LEVELS)
-    information = Information.of(evaluation.series, np.arange(60))
-    for i in (10, 40, 59):
-        other = np.where(np.arange(60) == i, 1e9, y)
-        same, moved = (replace(evaluation, known=(OutcomeTable.of(information, z), slice(None))) for z in (y, other))
-        np.testing.assert_array_equal(
-            reference_scores(same)[0].losses[: i + 1], reference_scores(moved)[0].losses[: i + 1]
-        )
-
-
 # --- names, rows, verdict
 
 
@@ -248,14 +235,6 @@ def test_best_season_leads_once_it_is_known() -> None:
     assert text.startswith(
         f"Do not use these forecasts: the best reference, {week}, with the quantiles of its own errors, has"
     )
-
-
-def test_best_season_of_numbers_is_not_chosen_in_hindsight() -> None:
-    """White noise: no lag is better than another, and the best so far gains nothing from the choice."""
-    y = np.random.default_rng(3).normal(size=600)
-    best, *rest = reference_scores(Evaluation.of(np.zeros((600, 5)), y, levels=LEVELS))
-    assert {each.name for each in (best, *rest)} >= {f"the outcome {many} steps before" for many in STEPS}
-    assert best.loss > min(each.loss for each in rest)
 
 
 def test_names_follow_the_spacing_and_the_horizon() -> None:
