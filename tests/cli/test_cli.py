@@ -231,7 +231,7 @@ def test_groups_of_rows_and_issue_times_are_said(tmp_path: Path, capsys: Capture
     assert cli.main(["check", str(path), "--by", "kind", "--by", "weekday", "--lag", "3D", "--report", str(page)]) == 0
     lines = capsys.readouterr().out.splitlines()
     (note,) = (line for line in lines if line.startswith("References use"))
-    assert note.endswith("known just before its time; outcomes are known 3D after their time.")
+    assert note.endswith("known just before the time of each forecast; outcomes are known 3D after their time.")
     assert any(line.split()[:2] == ["Monday", "18"] for line in lines)
     text = page.read_text()
     assert all(f"<h3>{title}</h3>" in text for title in ("By kind", "By weekday"))

@@ -48,7 +48,7 @@ def last_known(evaluation: Evaluation) -> NDArray[np.float64]:
 def test_check_finds_horizons() -> None:
     frame = cross_validation()
     (evaluation,) = check(frame.sample(fraction=1.0, shuffle=True, seed=1))
-    assert evaluation.notes == ("References use for each forecast only the outcomes known at its cutoff.",)
+    assert evaluation.notes == ("References use only outcomes known at the cutoff of each forecast.",)
     assert evaluation.timed
     assert evaluation.overlap == 3
     assert evaluation.horizon is not None
@@ -126,19 +126,19 @@ def test_issue_times_are_used() -> None:
     frame = pl.DataFrame({"ds": np.arange(240), "y": y, **{f"q{a:g}": y + ndtri(a) for a in LEVELS}})
     shuffled = frame.sample(fraction=1.0, shuffle=True, seed=1)
     (late,) = check(shuffled, lag=4)
-    known = "References use for each forecast only the outcomes known "
-    assert late.notes[0] == f"{known}just before its time; outcomes are known 4 after their time."
+    known = "References use only outcomes known "
+    assert late.notes[0] == f"{known}just before the time of each forecast; outcomes are known 4 after their time."
     np.testing.assert_array_equal(last_known(late)[50:], y[45:-5])
     assert late.overlap == 4
     assert late.horizon is None
     (blocks,) = check(shuffled, issued_every=24)
-    assert blocks.notes[0] == f"{known}when it was issued (24 rows at a time)."
+    assert blocks.notes[0] == f"{known}when each forecast was issued (24 rows at a time)."
     np.testing.assert_array_equal(last_known(blocks)[-24:], np.full(24, y[215]))
     assert blocks.overlap == 23
     assert blocks.horizon is not None
     assert blocks.horizon.tolist() == list(range(1, 25)) * 10
     (single,) = check(shuffled, issued_every=1)
-    assert single.notes[0] == f"{known}when it was issued (row by row)."
+    assert single.notes[0] == f"{known}when each forecast was issued (row by row)."
     column = shuffled.with_columns((pl.col("ds") + 4).alias("published"))
     (named,) = check(column, known="published")
     np.testing.assert_array_equal(last_known(named), last_known(late))

@@ -272,7 +272,7 @@ def test_pictures_refuse_evaluations_without_their_numbers() -> None:
 def test_fan_draws_the_quantiles_of_the_most_miscalibrated_series() -> None:
     evaluation = panel()
     picture = plots.fan(evaluation, last=20)
-    worst = facts.by_series(evaluation).names[0]
+    worst = facts.by_series(evaluation).labels[0]
     assert picture.title.startswith(f"{worst}: last 20 of")
     rows = np.flatnonzero(evaluation.series == evaluation.names.index(worst))[-20:]
     assert evaluation.after is not None

@@ -14,8 +14,7 @@ from orcast.evaluate.losses import loss as loss
 from orcast.evaluate.references import ReferenceScore as ReferenceScore
 from orcast.evaluate.references import reference_scores as reference_scores
 from orcast.evaluate.tables import Change as Change
-from orcast.evaluate.tables import GroupTable as GroupTable
-from orcast.evaluate.tables import SeriesTable as SeriesTable
+from orcast.evaluate.tables import Table as Table
 from orcast.evaluate.tables import by_group as by_group
 from orcast.evaluate.tables import by_horizon as by_horizon
 from orcast.evaluate.tables import by_series as by_series

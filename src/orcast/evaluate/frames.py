@@ -304,19 +304,19 @@ class _Rows:
 
 def _known_when(layout: ColumnLayout, timing: Timing, times: RowTimes) -> str:
     """Outcomes that count as known, in words."""
-    when, every = "just before its time", timing.issued_every
+    when, every = "just before the time of each forecast", timing.issued_every
     if every is not None:
         how = f"{every:,} rows at a time" if isinstance(every, int) else f"every {every}"
-        when = f"when it was issued ({'row by row' if every == 1 else how})"
+        when = f"when each forecast was issued ({'row by row' if every == 1 else how})"
     elif times.ranked or layout.cutoff is not None or layout.horizon is not None:
-        when = "at its cutoff"
+        when = "at the cutoff of each forecast"
     late = ""
     if layout.known is not None:
         late = f"; outcomes are known at {str(layout.known)!r}"
     elif timing.lag is not None:
         after = "the lag of their series" if isinstance(timing.lag, Mapping) else timing.lag
         late = f"; outcomes are known {after} after their time"
-    return f"for each forecast only the outcomes known {when}{late}"
+    return f"only outcomes known {when}{late}"
 
 
 def time_groups(name: str, time: NDArray[Any] | None) -> Grouping:

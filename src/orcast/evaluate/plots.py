@@ -21,7 +21,7 @@ from orcast.evaluate.dependence import steps_of
 from orcast.evaluate.evaluation import Evaluation
 from orcast.evaluate.losses import loss_name
 from orcast.evaluate.svg import Mark, Picture, around, name_axis, number_axis, percent, shortened, time_axis
-from orcast.evaluate.tables import GroupTable, by_group, by_horizon, by_series
+from orcast.evaluate.tables import Table, by_group, by_horizon, by_series
 from orcast.validation import number
 
 __all__ = ["Picture", "coverage", "fan", "horizons", "pit", "reliability", "rolling"]
@@ -97,7 +97,7 @@ def coverage(evaluation: Evaluation, *, by: str | None = None) -> Picture:
     return Picture(title, name_axis(found.name, found.labels), y, tuple(marks))
 
 
-def _table(evaluation: Evaluation, by: str | None) -> GroupTable:
+def _table(evaluation: Evaluation, by: str | None) -> Table:
     if by is None:
         return by_horizon(evaluation)
     found = [group for group in evaluation.by if group.name == by]
@@ -218,7 +218,7 @@ def fan(evaluation: Evaluation, *, series: str | None = None, last: int = 120, s
     """
     _need_quantiles(evaluation)
     if series is None:
-        names = by_series(evaluation).names if len(evaluation.names) > 1 else evaluation.names
+        names = by_series(evaluation).labels if len(evaluation.names) > 1 else evaluation.names
         series = names[0] if names else ""
     elif series not in evaluation.names:
         raise ValueError(f"expected the name of a series, got {series!r}")

@@ -67,7 +67,7 @@ border-left:6px solid var(--soft);text-wrap:pretty}}
 .tiles div{{border:1px solid var(--rule);border-radius:6px;padding:.6rem .8rem}}
 .tiles dt,.tiles .remark{{font-size:.83rem;color:var(--soft);display:block}}
 .tiles dd{{margin:0}}
-.tiles .big{{font-size:clamp(1rem,4.4vw,1.3rem);white-space:nowrap;font-weight:600}}
+.tiles .big{{font-size:clamp(1.05rem,4vw,1.3rem);font-weight:600}}
 .chart{{display:block;overflow:visible;width:calc(100% - var(--left) - 14px);height:var(--height);
 margin:1.9rem 14px 3.2rem var(--left);font-variant-numeric:tabular-nums}}
 .key{{display:flex;flex-wrap:wrap;gap:.1rem 1.2rem;font-size:.86rem}}
@@ -309,9 +309,8 @@ def _series(evaluation: Evaluation) -> str:
     if len(evaluation.names) < 2:
         return ""
     found = by_series(evaluation)
-    columns = {"Series": [_name(each, limit=40) for each in found.names]}
-    columns |= found.columns(percent, number)
+    columns = found.columns(percent, number) | {"Series": [_name(each, limit=40) for each in found.labels]}
     columns = {heading: cells[:MOST_SERIES] for heading, cells in columns.items()}
-    total = len(found.names)
+    total = len(found.labels)
     title = f"Series, the most miscalibrated {'first' if total <= MOST_SERIES else f'{MOST_SERIES} of {total:,}'}"
     return f"<details><summary>{title}</summary>{_table(columns, 'Series')}</details>"

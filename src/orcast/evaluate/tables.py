@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,47 +42,81 @@ MAJORITY = 0.01
 Show = Callable[[float], str]
 
 
-def _shown(sides: dict[str, Vector], show: Show) -> list[str]:
-    """Numbers as text, before and after."""
-    return [" → ".join(show(float(value)) for value in values) for values in zip(*sides.values(), strict=True)]
+@dataclass(frozen=True, eq=False)
+class Change:
+    """Change of the loss in each group: relative, with a 95% interval, and counted over the series of the group.
+
+    `clear` is -1 where the loss fell significantly, 1 where it rose, else 0 (Bonferroni over the groups).  The loss
+    rose in `worse` of `series` series.
+    """
+
+    relative: Vector
+    low: Vector
+    high: Vector
+    clear: Vector
+    worse: Places
+    series: Places
+
+    @property
+    def harmed(self) -> NDArray[np.bool_]:
+        """Groups in which the loss rose significantly, on average or in a significant majority of the series."""
+        majority = (self.worse > 0) & (bdtr(np.maximum(self.worse - 1.0, 0.0), self.series, 0.5) > 1.0 - MAJORITY)
+        # without an interval there are too few times: the series may share one error
+        return np.asarray((self.clear > 0) | (majority & np.isfinite(self.low)))
 
 
 @dataclass(frozen=True, eq=False)
-class SeriesTable:
-    """Series of a panel, the most miscalibrated first; arrays have an entry per series, by "before" and "after".
+class Table:
+    """Groups of rows; arrays have an entry per group, by "before" and "after".
 
-    `limit` is the largest `error` that sampling noise explains; `coverage` is that of the interval `share`, empty
-    for probabilities.
+    `coverage` is that of the interval `share`, and `chance` its band; `change` is that of the loss.  Series also have
+    an `error` of calibration and the `limit` that sampling noise explains.
     """
 
-    names: tuple[str, ...]
+    name: str
+    labels: tuple[str, ...]
     rows: Vector
     share: float | None
     coverage: dict[str, Vector]
-    error: dict[str, Vector]
-    limit: dict[str, Vector]
     loss: dict[str, Vector]
+    chance: tuple[Vector, Vector] | None = None
+    change: Change | None = None
+    error: dict[str, Vector] = field(default_factory=dict)
+    limit: dict[str, Vector] = field(default_factory=dict)
 
     def outside(self, side: str) -> NDArray[np.bool_]:
         """Mask of the series that are significantly miscalibrated."""
         return np.asarray(self.error[side] > self.limit[side])
 
     def columns(self, percent: Show, number: Show) -> dict[str, list[str]]:
-        """Columns of text by heading, without the names."""
-        found = {"Outcomes": [f"{many:,.0f}" for many in self.rows]}
+        """Columns of text by heading."""
+
+        def shown(sides: dict[str, Vector], show: Show) -> list[str]:
+            return [" → ".join(show(float(value)) for value in values) for values in zip(*sides.values(), strict=True)]
+
+        found = {self.name.capitalize(): list(self.labels), "Outcomes": [f"{many:,.0f}" for many in self.rows]}
         if self.share is not None:
-            found[f"{level_name(self.share)} interval covered"] = _shown(self.coverage, percent)
-        found["Calibration error"] = _shown(self.error, number)
-        found["By chance up to"] = [number(float(v)) for v in list(self.limit.values())[-1]]
-        return found | {"Loss": _shown(self.loss, number)}
+            found[f"{level_name(self.share)} interval covered"] = shown(self.coverage, percent)
+        if self.error:
+            found["Calibration error"] = shown(self.error, number)
+            found["By chance up to"] = [number(float(v)) for v in list(self.limit.values())[-1]]
+        found["Loss"] = shown(self.loss, number)
+        if self.change is not None:
+            found["Change"] = [percent(float(v)) for v in self.change.relative]
+            pairs = zip(self.change.worse, self.change.series, strict=True)
+            found["Series worse"] = [f"{worse:,} of {many:,}" for worse, many in pairs]
+        return found
+
+
+# --- series
 
 
 @computed_once
-def by_series(evaluation: Evaluation) -> SeriesTable:
-    """Coverage, calibration error and loss of each series with an outcome.
+def by_series(evaluation: Evaluation) -> Table:
+    """Coverage, calibration error and loss of each series with an outcome, the most miscalibrated first.
 
     >>> table = by_series(Evaluation.of([[0.0]] * 8, [1, -1] * 2 + [1] * 4, levels=[0.5], series=list("aaaabbbb")))
-    >>> table.names, table.error["before"]
+    >>> table.labels, table.error["before"]
     (('b', 'a'), array([0.25, 0.  ]))
     """
     rows = rows_of(evaluation)
@@ -89,12 +124,12 @@ def by_series(evaluation: Evaluation) -> SeriesTable:
     columns = {side: _series_columns(evaluation, side, there) for side in evaluation.sides}
     last = columns[evaluation.sides[-1]]
     order = np.argsort(-last["error"] / np.maximum(last["limit"], 1e-300), kind="stable")
-    tables = {
+    tables: dict[str, Any] = {
         name: {side: found[name][order] for side, found in columns.items() if name in found}
         for name in ("coverage", "error", "limit", "loss")
     }
     names = tuple(evaluation.names[i] for i in there[order])
-    return SeriesTable(names, rows[there][order], main_share(evaluation), **tables)
+    return Table("series", names, rows[there][order], main_share(evaluation), **tables)
 
 
 def _series_columns(evaluation: Evaluation, side: str, there: Places) -> dict[str, Vector]:
@@ -121,60 +156,8 @@ def _series_columns(evaluation: Evaluation, side: str, there: Places) -> dict[st
 # --- groups
 
 
-@dataclass(frozen=True, eq=False)
-class Change:
-    """Change of the loss in each group: relative, with a 95% interval, and counted over the series of the group.
-
-    `clear` is -1 where the loss fell significantly, 1 where it rose, else 0 (Bonferroni over the groups).  The loss
-    rose in `worse` of `series` series.
-    """
-
-    relative: Vector
-    low: Vector
-    high: Vector
-    clear: Vector
-    worse: Places
-    series: Places
-
-    @property
-    def harmed(self) -> NDArray[np.bool_]:
-        """Groups in which the loss rose significantly, on average or in a significant majority of the series."""
-        majority = (self.worse > 0) & (bdtr(np.maximum(self.worse - 1.0, 0.0), self.series, 0.5) > 1.0 - MAJORITY)
-        # without an interval there are too few times: the series may share one error
-        return np.asarray((self.clear > 0) | (majority & np.isfinite(self.low)))
-
-
-@dataclass(frozen=True, eq=False)
-class GroupTable:
-    """Groups of rows in their order; arrays have an entry per group, by "before" and "after".
-
-    `coverage` is that of the interval `share`, and `chance` its band; `change` is None if nothing was recalibrated.
-    """
-
-    name: str
-    labels: tuple[str, ...]
-    rows: Vector
-    share: float | None
-    coverage: dict[str, Vector]
-    chance: tuple[Vector, Vector] | None
-    loss: dict[str, Vector]
-    change: Change | None
-
-    def columns(self, percent: Show, number: Show) -> dict[str, list[str]]:
-        """Columns of text by heading."""
-        found = {self.name.capitalize(): list(self.labels), "Outcomes": [f"{many:,.0f}" for many in self.rows]}
-        if self.share is not None:
-            found[f"{level_name(self.share)} interval covered"] = _shown(self.coverage, percent)
-        found["Loss"] = _shown(self.loss, number)
-        if self.change is not None:
-            found["Change"] = [percent(float(v)) for v in self.change.relative]
-            pairs = zip(self.change.worse, self.change.series, strict=True)
-            found["Series worse"] = [f"{worse:,} of {many:,}" for worse, many in pairs]
-        return found
-
-
 @computed_once
-def by_horizon(evaluation: Evaluation) -> GroupTable:
+def by_horizon(evaluation: Evaluation) -> Table:
     """Coverage and loss at each horizon, with the number of series made worse; one group if there is one horizon.
 
     >>> found = by_horizon(Evaluation.of([[0.0]] * 4, [1.0, 1.0, 1.0, 1.0], after=[[0.5]] * 2 + [[-1.0]] * 2,
@@ -187,7 +170,7 @@ def by_horizon(evaluation: Evaluation) -> GroupTable:
 
 
 @computed_once
-def by_group(evaluation: Evaluation, grouping: Grouping) -> GroupTable:
+def by_group(evaluation: Evaluation, grouping: Grouping) -> Table:
     """Coverage and loss of each group of rows that has an outcome.
 
     >>> groups = Grouping("h", np.array([0, 0, 2, 2]), ("1", "2", "3"))
@@ -208,7 +191,7 @@ def by_group(evaluation: Evaluation, grouping: Grouping) -> GroupTable:
     if share is not None:
         low, high = band(_group_sizes(evaluation, share, whole, rows), share)
         chance = low, np.minimum(high + tie_excess(evaluation, share), 1.0)
-    return GroupTable(
+    return Table(
         name=grouping.name,
         labels=tuple(grouping.labels[k] for k in there),
         rows=rows,

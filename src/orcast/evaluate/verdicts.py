@@ -12,7 +12,6 @@ from orcast.evaluate.calibration import (
     coverage,
     error,
     independent_rows,
-    inside,
     interval_band,
     level_name,
     limit_of,
@@ -232,7 +231,7 @@ def _coverage(evaluation: Evaluation) -> str:
     share, rows = main_share(evaluation), evaluation.rows
     if share is not None:
         low, high = (_percent(end, rows) for end in interval_band(evaluation, share))
-        seen = [_covered(evaluation, share, side) for side in evaluation.sides]
+        seen = [_percent(coverage(evaluation, share, side), rows) for side in evaluation.sides]
         what = f"The {level_name(share)} interval covered {seen[0]} of {_outcomes(rows)}"
         return f"{what}{_after(seen)} ({low} to {high} by chance)."
     if evaluation.kind == "quantiles":
@@ -247,15 +246,6 @@ def _coverage(evaluation: Evaluation) -> str:
     seen = [_percent(float(p), rows) for p in means[:, k]]
     frequency = _percent(float(came[k]), rows)
     return f"{what} occurred in {frequency} of {_outcomes(rows)}; the mean probability was {seen[0]}{_after(seen)}."
-
-
-def _covered(evaluation: Evaluation, share: float, side: str) -> str:
-    """Coverage, and that without the ends of the interval if ties matter."""
-    covered = _percent(coverage(evaluation, share, side), evaluation.rows)
-    if tie_excess(evaluation, share, side) <= NEGLIGIBLE:
-        return covered
-    strictly = float(inside(evaluation, share, side, ends=False).mean())
-    return f"{covered} ({_percent(strictly, evaluation.rows)} strictly inside)"
 
 
 def _calibration(evaluation: Evaluation) -> str:
