@@ -260,7 +260,6 @@ def test_pictures_are_files_of_their_own(kind: str, tmp_path: Path) -> None:
 def test_pictures_refuse_evaluations_without_their_numbers() -> None:
     for wrong in (
         lambda: plots.horizons(one_series(after=False)),
-        lambda: plots.horizons(one_series(), by="hour"),
         lambda: plots.coverage(binary()),
         lambda: plots.pit(binary()),
         lambda: plots.fan(one_series(), series="nobody"),

@@ -21,7 +21,7 @@ from orcast.evaluate.dependence import steps_of
 from orcast.evaluate.evaluation import Evaluation
 from orcast.evaluate.losses import loss_name
 from orcast.evaluate.svg import Mark, Picture, around, name_axis, number_axis, percent, shortened, time_axis
-from orcast.evaluate.tables import Table, by_group, by_horizon, by_series
+from orcast.evaluate.tables import by_horizon, by_series
 from orcast.validation import number
 
 __all__ = ["Picture", "coverage", "fan", "horizons", "pit", "reliability", "rolling"]
@@ -41,18 +41,18 @@ def _example() -> Evaluation:
 # --- by horizon
 
 
-def horizons(evaluation: Evaluation, *, by: str | None = None) -> Picture:
-    """Change of the loss at each horizon, or in each group of `by`; groups with a significant loss are red.
+def horizons(evaluation: Evaluation) -> Picture:
+    """Change of the loss at each horizon; horizons with a significant loss are red.
 
     >>> horizons(_example()).title
     'Change of the pinball loss by horizon: below 0 is better'
     """
-    found = _table(evaluation, by)
+    found = by_horizon(evaluation)
     if found.change is None:
         raise ValueError("expected forecasts before and after recalibration, got an evaluation without those after")
     change, x = found.change, np.arange(0.5, found.rows.size)
     hover = [
-        f"{found.name} {label}: {percent(v, sign=True)}, worse in {worse:,} of {many:,} series"
+        f"horizon {label}: {percent(v, sign=True)}, worse in {worse:,} of {many:,} series"
         for label, v, worse, many in zip(found.labels, change.relative, change.worse, change.series, strict=True)
     ]
     marks = [Mark("line", "target", np.array([0.0, float(x.size)]), np.zeros(2), label="no change")]
@@ -68,18 +68,18 @@ def horizons(evaluation: Evaluation, *, by: str | None = None) -> Picture:
     marks.append(Mark("range", "range", x[there], change.high[there], change.low[there], label="95% interval"))
     y = around("change of the loss", change.low, change.high, change.relative, [0.0], share=True)
     most = "" if evaluation.timed else " (at most: issue times are missing)"
-    title = f"Change of the {loss_name(evaluation)} by {found.name}: below 0 is better{most}"
-    return Picture(title, name_axis(found.name, found.labels), y, tuple(marks))
+    title = f"Change of the {loss_name(evaluation)} by horizon: below 0 is better{most}"
+    return Picture(title, name_axis("horizon", found.labels), y, tuple(marks))
 
 
-def coverage(evaluation: Evaluation, *, by: str | None = None) -> Picture:
-    """Coverage of the interval nearest to 90% at each horizon, or in each group of `by`.
+def coverage(evaluation: Evaluation) -> Picture:
+    """Coverage of the interval nearest to 90% at each horizon.
 
     >>> coverage(_example()).title
     'Coverage of the 90% interval by horizon'
     """
     _main_share(evaluation)
-    found = _table(evaluation, by)
+    found = by_horizon(evaluation)
     assert found.share is not None
     assert found.chance is not None
     x, name = np.arange(0.5, found.rows.size), level_name(found.share)
@@ -93,18 +93,8 @@ def coverage(evaluation: Evaluation, *, by: str | None = None) -> Picture:
         hover = tuple(f"{label}: {percent(v)}" for label, v in zip(found.labels, values, strict=True))
         marks.append(Mark("dot", side, x, values, label=SIDES[side], hover=hover))
     y = around("coverage", *found.coverage.values(), low, high, [found.share], share=True, within=(0.0, 1.0))
-    title = f"Coverage of the {name} interval by {found.name}"
-    return Picture(title, name_axis(found.name, found.labels), y, tuple(marks))
-
-
-def _table(evaluation: Evaluation, by: str | None) -> Table:
-    if by is None:
-        return by_horizon(evaluation)
-    found = [group for group in evaluation.by if group.name == by]
-    if not found:
-        known = ", ".join(group.name for group in evaluation.by) or "none"
-        raise ValueError(f"expected by= a grouping of the evaluation ({known}), got {by!r}")
-    return by_group(evaluation, found[0])
+    title = f"Coverage of the {name} interval by horizon"
+    return Picture(title, name_axis("horizon", found.labels), y, tuple(marks))
 
 
 # --- calibration
