@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import re
 from datetime import datetime, timedelta
 from itertools import product
@@ -17,6 +18,7 @@ from scipy.special import ndtri
 import orcast as oc
 from helpers import SENTENCE
 from orcast.evaluate import Evaluation, by_group, by_horizon, check, loss
+from orcast.frame import results
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 
@@ -156,6 +158,11 @@ def test_check_knows_a_frame_that_recalibrate_returned(make: Any) -> None:
     assert (known.timed, known.overlap, known.notes) == (told.timed, told.overlap, told.notes)
     assert set(known.low) == {-9.0}
     np.testing.assert_array_equal(known.horizon, told.horizon)
-    # a frame that is gone is forgotten, and other options count instead
+    # options that are given count instead
     (single,) = check(after, y="load", time="when")
     assert not single.timed
+    place = id(after)
+    assert place in results._made
+    del after
+    gc.collect()
+    assert place not in results._made

@@ -153,14 +153,14 @@ def _first(reason: BaseException) -> str:
     return text if len(text) <= 100 else f"{text[:97]}..."
 
 
-def open_frame(options: argparse.Namespace, names: Collection[str]) -> tuple[TableFile, Frame]:
-    """Read the table of a command and its outcomes, as a frame."""
+def open_frame(options: argparse.Namespace, names: Collection[str], **reading: Any) -> tuple[TableFile, Frame]:
+    """Read the table of a command and its outcomes, as a frame; `reading` are options of `Frame`."""
     table = read(options.file, names=names)
     target = None if options.target is None else read(options.target, names=names).frame
     from orcast.frame.frame import Frame
 
     with table.located():
-        frame = Frame(table.frame, target, y=options.y, time=options.time)
+        frame = Frame(table.frame, target, y=options.y, time=options.time, **reading)
     return dataclasses.replace(table, long=frame.spread is not None), frame
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -23,9 +24,10 @@ _made: dict[int, Made] = {}
 
 
 def remember(frame: Any, made: Made) -> None:
-    """Keep the options of a run for as long as its result lives."""
-    weakref.finalize(frame, _made.pop, id(frame), None)
-    _made[id(frame)] = made
+    """Keep the options of a run for as long as its result lives; frames without weak references are not kept."""
+    with suppress(TypeError):
+        weakref.finalize(frame, _made.pop, id(frame), None)
+        _made[id(frame)] = made
 
 
 def made_by(frame: Any) -> Made | None:
