@@ -15,6 +15,7 @@ SECTIONS = {
     "quality": "accuracy and coverage against the base forecast, references and the best rival; harm to good forecasts",
     "guarantee": "every payoff on every space against every adversary",
     "frames": "many series in one frame, and a file through the command line",
+    "spark": "a table and a stream of Spark as ratios to the same frame calls, in CPU time",
     "memory": "size of the state in memory and on disk",
 }
 YARDSTICK = "ORCAST_YARDSTICK"
