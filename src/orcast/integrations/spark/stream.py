@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from orcast.frame import PanelState
+from orcast.frame.statuses import Status
 from orcast.integrations.spark.plan import REFUSALS, Plan, column, numbered, plan_of, sentence
 from orcast.spaces.base import whole
 
@@ -194,7 +195,7 @@ class StreamStep:
             if field.name in table.column_names and "orcast" not in field.name:
                 columns.append(table[field.name].cast(field.type))
             elif field.name.endswith("_status"):
-                columns.append(pa.array(["refused"] * len(table), field.type))
+                columns.append(pa.array([Status.REFUSED.text] * len(table), field.type))
             else:
                 columns.append(pa.nulls(len(table), field.type))
         return pa.table(columns, schema).append_column(REASON, pa.array(reasons, pa.string()))
