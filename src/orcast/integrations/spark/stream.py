@@ -71,9 +71,9 @@ def recalibrate_stream(
     plan, after = plan_of(df, series, time, pool, options)
     keys = [column(name) for name in plan.together]
     part = F.pmod(F.xxhash64(*keys), F.lit(count)) if keys else F.lit(0)
-    packed = numbered(df, part.cast("int").alias("part")).mapInArrow(_Pack(plan), PACKED)
+    parts = numbered(df, part.cast("int").alias("part")).mapInArrow(_Pack(plan), PACKED).groupBy("part")
     step = StreamStep(plan, count if keys else 1, first)
-    answered = packed.groupBy("part").applyInPandasWithState(step, ANSWERED, STATE, "append", "NoTimeout")
+    answered = parts.applyInPandasWithState(step, ANSWERED, STATE, "append", "NoTimeout")
     return answered.mapInArrow(_unpack, T.StructType([*after.fields, T.StructField(REASON, T.StringType())]))
 
 
