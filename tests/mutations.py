@@ -1,6 +1,6 @@
 """Fuzzing of states, lines and frames: damage them, and check the results.
 
-A state is damaged in its bytes, which the archive's checksums find; or in its header or its numbers, under right
+A state is damaged in its bytes, which checksums find; or in its header or its numbers, under right
 checksums.  Whatever is refused must be refused in one sentence; whatever is accepted must give valid forecasts.
 
 `python tests/mutations.py states 200 --seed 3` tries some in this process and prints the results as JSON.
@@ -9,20 +9,21 @@ checksums.  Whatever is refused must be refused in one sentence; whatever is acc
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import math
 import re
 import resource
 import signal
+import sqlite3
 import sys
 import tempfile
 import time
 import traceback
 import warnings
-import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
@@ -56,45 +57,30 @@ class Bad(Exception):
 
 def split(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Header and arrays of an intact state file."""
-    with np.load(io.BytesIO(data)) as archive:
-        header, numbers = json.loads(archive["header"].tobytes()), {"f8": archive["floats"], "i8": archive["wholes"]}
-    arrays, at = {}, {"f8": 0, "i8": 0}
-    for name, (kind, shape) in header.pop("arrays").items():
-        count = math.prod(shape)
-        arrays[name] = numbers[kind][at[kind] : at[kind] + count].reshape(shape).copy()
-        at[kind] += count
-    return header, arrays
+    header, arrays = persistence.decode(data)
+    return {"format": persistence.FORMAT, **header}, {name: array.copy() for name, array in arrays.items()}
 
 
 def joined(header: dict[str, Any], arrays: dict[str, np.ndarray], described: Any = None) -> bytes:
-    """A state file with right checksums, whatever its content."""
+    """A state file with a right checksum, whatever its content."""
     if described is None:
         described = {name: ["i8" if a.dtype.kind == "i" else "f8", list(a.shape)] for name, a in arrays.items()}
-    text = np.frombuffer(json.dumps({**header, "arrays": described}).encode(), dtype=np.uint8)
-    of = {k: [np.empty(0, k), *(a.ravel() for a in arrays.values() if a.dtype.kind == k[0])] for k in ("f8", "i8")}
-    file = io.BytesIO()
-    np.savez(file, header=text, floats=np.concatenate(of["f8"]), wholes=np.concatenate(of["i8"]))
-    return file.getvalue()
+    text = json.dumps({**header, "arrays": described}).encode()
+    numbers = [array.tobytes() for kind in "fi" for array in arrays.values() if array.dtype.kind == kind]
+    body = b"".join([len(text).to_bytes(4, "little"), text, *numbers])
+    return persistence.MAGIC + zlib.crc32(body).to_bytes(4, "little") + body
 
 
-def _other_archive(rng: np.random.Generator, data: bytes) -> bytes:
-    """An archive that is compressed, lacks a member, has one more, or has one that claims another shape or kind."""
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    how, name = rng.integers(5), str(rng.choice(sorted(members)))
-    if how == 0:
-        del members[name]
-    elif how == 1:
-        members["more.npy"] = members[name]
-    elif how == 2:
-        members[name] = members[name].replace(b"(", b"(9", 1)  # the length of the array
-    elif how == 3:
-        members[name] = members[name].replace(b"'<f8'", b"'|O8'").replace(b"'|u1'", b"'|V1'")
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED if how == 4 else zipfile.ZIP_STORED) as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    return file.getvalue()
+def _mutated_store(rng: np.random.Generator, data: bytes) -> bytes:
+    """The store of a stream, one of whose states is damaged under right checksums."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "state"
+        path.write_bytes(data)
+        with closing(sqlite3.connect(path)) as file, file:
+            name, state = file.execute("SELECT series, state FROM states").fetchall()[rng.integers(3)]
+            state = mutated(rng, state, True)
+            file.execute("UPDATE states SET state = ?, checksum = ? WHERE series = ?", (state, zlib.crc32(state), name))
+        return path.read_bytes()
 
 
 def places(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -171,12 +157,12 @@ def _change_arrays(rng: np.random.Generator, arrays: dict[str, np.ndarray], fiel
 
 def mutated(rng: np.random.Generator, data: bytes, right: bool, fields: tuple[slice, ...] = ()) -> bytes:
     """A state file that is damaged: with `right`, under right checksums."""
-    if right and not data.startswith(persistence.MAGIC):
-        return _mutated_bytes(rng, data)
     if not right:
         return _damaged_bytes(rng, data)
-    if rng.integers(20) == 0:
-        return _other_archive(rng, data)
+    if data.startswith(b"SQLite"):
+        return _mutated_store(rng, data)
+    if not data.startswith(persistence.MAGIC):
+        return _mutated_bytes(rng, data)
     header, arrays = split(data)
     described = None
     for _ in range(int(rng.choice([1, 1, 1, 2, 4]))):
@@ -188,7 +174,7 @@ def mutated(rng: np.random.Generator, data: bytes, right: bool, fields: tuple[sl
 
 
 def _damaged_bytes(rng: np.random.Generator, data: bytes) -> bytes:
-    """A file that is cut, longer, or has other bytes anywhere, at its start or in the directory at its end."""
+    """A file that is cut, longer, or has other bytes anywhere, at its start or at its end."""
     raw = bytearray(data)
     how = rng.integers(5)
     if how == 0:
@@ -219,8 +205,6 @@ def try_with(saved: Saved, data: bytes, folder: Path) -> str:
     """Load another content of a state's file and continue: "refused" or "played", or raise `Bad`."""
     file = folder / "state.orcast"
     file.write_bytes(data)
-    if saved.journal is not None:
-        Path(f"{file}.journal").write_bytes(saved.journal)
     try:
         loaded = saved.load(file)
     except (TypeError, ValueError) as reason:

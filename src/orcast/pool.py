@@ -123,6 +123,20 @@ class Pool(Locked):
         self.outcomes, self.total = int(outcomes[0]), float(outcomes[1])
         return self
 
+    def encode(self) -> bytes:
+        """Its state as bytes."""
+        from orcast import persistence
+
+        return persistence.encode({"class": OWNER}, self.arrays())
+
+    @classmethod
+    def decode(cls, data: bytes) -> Pool:
+        """Pool from `encode`; refuses what it cannot read, in one sentence."""
+        from orcast.persistence import reading
+
+        with reading(data, OWNER) as (_, arrays):
+            return cls.from_arrays(arrays)
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file, without pickle; recalibrators are saved by themselves and get it again when loaded."""
         from orcast import persistence

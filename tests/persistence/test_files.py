@@ -2,12 +2,9 @@
 
 import copy
 import datetime as dt
-import io
 import os
 import pickle
-import re
 import stat
-import zipfile
 from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Any
@@ -149,23 +146,12 @@ def test_a_truncated_file(intact: bytes, tmp_path: Path) -> None:
         assert "truncated" in refused(intact[:length], tmp_path)
 
 
-def test_one_bit_flipped_anywhere_is_refused_or_changes_nothing(intact: bytes, tmp_path: Path) -> None:
-    """Numbers, names and sizes have checksums; dates and attributes in the directory of the archive mean nothing."""
-    path, again, harmless, sentences = tmp_path / "flipped", tmp_path / "again", 0, []
-    for at in [*range(60), *range(60, len(intact) - 400, 61), *range(len(intact) - 400, len(intact))]:
+def test_one_bit_flipped_anywhere_is_refused(intact: bytes, tmp_path: Path) -> None:
+    for at in [*range(60), *range(60, len(intact), 61)]:
         for bit in (0, 3, 7):
             data = bytearray(intact)
             data[at] ^= 1 << bit
-            path.write_bytes(bytes(data))
-            try:
-                oc.Recalibrator.load(path).save(again)
-            except ValueError as reason:
-                sentences.append(str(reason))
-            else:
-                assert again.read_bytes() == intact
-                harmless += 1
-    assert all(re.fullmatch(SENTENCE, text) and str(path) in text for text in sentences)
-    assert harmless < len(sentences)
+            refused(bytes(data), tmp_path)
 
 
 def test_another_format_is_refused_with_its_writer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,27 +166,16 @@ def test_another_format_is_refused_with_its_writer(tmp_path: Path, monkeypatch: 
         oc.Recalibrator.load(tmp_path / "state")
 
 
-def test_compressed_and_overlapping_archives_are_refused(intact: bytes, tmp_path: Path) -> None:
-    """A small file cannot claim more numbers than it has bytes."""
-    with np.load(io.BytesIO(intact)) as archive:
-        members = dict(archive)
-    bomb = io.BytesIO()
-    np.savez_compressed(bomb, **{**members, "floats": np.zeros(10_000_000)})
-    assert len(bomb.getvalue()) < 100_000
-    assert "uncompressed" in refused(bomb.getvalue(), tmp_path)
-    claim = io.BytesIO()
-    with zipfile.ZipFile(claim, "w") as archive:
-        for name, array in members.items():
-            member = io.BytesIO()
-            np.save(member, array)
-            wide = member.getvalue().replace(b"(", b"(999999999", 1) if name == "floats" else member.getvalue()
-            archive.writestr(f"{name}.npy", wide)
-    refused(claim.getvalue(), tmp_path)
-
-
 @pytest.mark.parametrize(
     "data",
-    [b"date,wind\n2022,7\n", pickle.dumps({"a": 1}), b"\x93NUMPY\x01\x00", b"PK\x03\x04", b"\0" * 100, "räu".encode()],
+    [
+        b"date,wind\n2022,7\n",
+        pickle.dumps({"a": 1}),
+        b"\x93NUMPY\x01\x00",
+        b"\x93orcast\n",
+        b"\0" * 100,
+        "räu".encode(),
+    ],
     ids=["csv", "pickle", "numpy", "almost", "zeros", "text"],
 )
 def test_a_foreign_file(data: bytes, tmp_path: Path) -> None:

@@ -19,10 +19,10 @@ LEVELS = [0.1, 0.5, 0.9]
 
 def state(session: Session) -> list[Any]:
     """All that a session knows, to be compared."""
-    games = [series.state() for series in session.series.values()]
+    games = [session.state(name) for name in session.series]
     plain = [[header, {name: a.tobytes() for name, a in arrays.items()}] for header, arrays in games]
     last = [series.last for series in session.series.values()]
-    return [plain, repr(last), list(session.series), repr(session.settled)]
+    return [plain, repr(last), list(session.series), repr(session.settled), session.remembered]
 
 
 # --- answers ---
@@ -178,7 +178,7 @@ def test_the_oldest_pending_round_is_lost_and_reported() -> None:
     session = Session(StreamSettings(max_pending=2))
     answers = [ask(session, {"id": t, "forecast": {"mean": t, "sd": 1}}) for t in range(4)]
     assert [answer.get("lost") for answer in answers] == [None, None, 0, 1]
-    assert session.series[None].game.pending == (2, 3)
+    assert tuple(session.series[None].pending) == (2, 3)
     with pytest.raises(ValueError, match="which was dropped"):
         ask(session, {"id": 0, "y": 1})
 

@@ -235,18 +235,20 @@ def _at(p: Any, levels: Sequence[str]) -> dict[str, Any]:
     return dict(zip(levels, p.quantile([float(level) for level in levels]).tolist(), strict=True))
 
 
-def to_line(answer: dict[str, Any]) -> bytes:
-    """An answer as a line; whatever it is, it can be written.
+def to_line(answer: dict[str, Any]) -> str:
+    """An answer as a line that can be encoded, whatever it is.
 
     >>> to_line({"series": "\\ud800", "mean": float("inf")})
-    b'{"series": "\\\\ud800", "mean": null}\\n'
+    '{"series": "\\\\ud800", "mean": null}\\n'
     """
     try:
-        return json.dumps(answer, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        text = json.dumps(answer, ensure_ascii=False, allow_nan=False) + "\n"
+        text.encode()
     except UnicodeEncodeError:  # half a character, which JSON can write but UTF-8 cannot
-        return json.dumps(_finite(answer), allow_nan=False).encode() + b"\n"
+        return json.dumps(_finite(answer), allow_nan=False) + "\n"
     except ValueError:
         return to_line(_finite(answer))
+    return text
 
 
 def _finite(value: Any) -> Any:

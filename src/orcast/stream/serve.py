@@ -97,7 +97,7 @@ def _answer_all(
                 raise ValueError(f"expected a line of at most {LIMITS.line_bytes} bytes, got a longer one")
             answer = session.answer(line).text
         except BAD as reason:
-            answer = protocol.to_line({"error": _sentence(reason), "line": number})
+            answer = protocol.to_line({"error": _sentence(reason), "line": number}).encode()
         _put(sink, answer, signals)
         if isinstance(session, DurableSession) and session.due:
             _save(session, say)
@@ -116,10 +116,10 @@ def _save(session: DurableSession, say: Callable[[str], None]) -> None:
     try:
         if session.lines > session.saved:
             session.snapshot()
-    except OSError as reason:
-        # nothing is lost: the journal has it all
+    except (MemoryError, OSError, ValueError) as reason:
+        # nothing is lost: the lines are in the store
         session.saved = session.lines
-        say(f"the snapshot could not be written, the journal goes on: {reason}")
+        say(f"the snapshot could not be written, the lines are kept: {reason}")
 
 
 def _lines(source: int, signals: Signals) -> Iterator[bytes | None]:
