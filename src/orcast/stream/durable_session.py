@@ -13,7 +13,7 @@ from orcast import persistence
 from orcast.locks import GameLock, locked
 from orcast.pool import Pool
 from orcast.store import Line, Name, Store
-from orcast.stream.session import Session, StreamAnswer, StreamSettings, settled_from_plain, settled_to_plain
+from orcast.stream.session import Session, Settled, StreamAnswer, StreamSettings
 from orcast.validation import short
 
 # Between two snapshots, at least: lines; bytes of states for each of them, so that large ones are rarer.  Bytes of
@@ -72,7 +72,7 @@ class DurableSession:
             self.lines = self.saved = int(about["lines"])
             for _, data in rounds:
                 name, id, *plain = json.loads(data)
-                self.session.remember(name, id, settled_from_plain(plain))
+                self.session.remember(name, id, Settled.from_plain(plain))
         except persistence.UNREADABLE as reason:
             raise persistence.unusable(reason, self.path) from reason
         for name in held:
@@ -174,7 +174,7 @@ class DurableSession:
             states,
             lines=self.lines,
             about=about,
-            rounds=[(over.number, json.dumps([*key, *settled_to_plain(over)]).encode()) for key, over in new.items()],
+            rounds=[(over.number, json.dumps([*key, *over.to_plain()]).encode()) for key, over in new.items()],
             oldest=min((over.number for over in session.settled.values()), default=session.closed + 1),
             without=[*failed, *self.unreadable],
         )

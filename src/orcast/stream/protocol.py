@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -27,10 +28,9 @@ FORMS = (
 
 @dataclass(frozen=True, slots=True)
 class LineForecast:
-    """A forecast as it stands in a line, and as what a game takes it.
+    """A forecast of a line: its form, the kind of outcome that this is for, and the forecast for a recalibrator.
 
-    `space` is the kind of outcome that its form is for: "quantity", "binary" or "labels".  `keys` are the levels as
-    they were written, or the labels.
+    `keys` are the levels as they were written, the labels, or the ranks of the members.
     """
 
     form: str
@@ -41,7 +41,7 @@ class LineForecast:
 
 @dataclass(frozen=True, slots=True)
 class StreamLine:
-    """A line, read and checked as far as it can be without its series, and the digest of its content."""
+    """A line, checked as far as it can be without its series, and the digest of its content."""
 
     series: str | int | None
     id: Id
@@ -70,9 +70,13 @@ def read(text: bytes) -> StreamLine:
     series, id = found.get("series"), found.get("id")
     if not (series is None or (isinstance(series, (str, int)) and not isinstance(series, bool))):
         raise TypeError(f"expected text or a whole number as series, got {short(series)}")
-    if isinstance(series, str):
-        limits.check("id_characters", len(series))
-    _check_id(id)
+    if not (id is None or (isinstance(id, (str, int, float)) and not isinstance(id, bool))):
+        raise TypeError(f"expected text or a number as id, got {short(id)}")
+    for name in (series, id):
+        if isinstance(name, str):
+            limits.check("id_characters", len(name))
+        elif name is not None and not -sys.float_info.max <= name <= sys.float_info.max:
+            raise ValueError(f"expected a finite number as series or id, got {short(name)}")
     drop = found.get("drop", False)
     if not isinstance(drop, bool):
         raise TypeError(f"expected true or false as drop, got {short(drop)}")
@@ -90,35 +94,21 @@ def read(text: bytes) -> StreamLine:
     return StreamLine(series, id, known, y, x, drop, settings, blake2b(content.encode(), digest_size=12).hexdigest())
 
 
-def _check_id(id: Any) -> None:
-    if id is None or (isinstance(id, (str, int)) and not isinstance(id, bool)):
-        if isinstance(id, str):
-            limits.check("id_characters", len(id))
-        return
-    if not isinstance(id, float) or not math.isfinite(id):
-        raise TypeError(f"expected text or a number as id, got {short(id)}")
-
-
 def _parsed(text: bytes) -> dict[str, Any]:
     try:
         found = limits.parsed_json(text.decode())
     except UnicodeDecodeError as reason:
         raise ValueError(f"expected a line in UTF-8, got another byte at place {reason.start + 1}") from None
     except json.JSONDecodeError as reason:
-        raise ValueError(f"expected a JSON object in a line, got {_excerpt(text)} ({_where(reason)})") from None
+        excerpt, what = short(text[:200].decode(errors="replace")), f"{reason.msg[:1].lower()}{reason.msg[1:]}"
+        raise ValueError(
+            f"expected a JSON object in a line, got {excerpt} ({what} at place {reason.pos + 1})"
+        ) from None
     except RecursionError:
         raise ValueError("expected a JSON object in a line, got one that is nested too deeply") from None
     if not isinstance(found, dict):
         raise TypeError(f'expected a JSON object such as {{"forecast": ...}}, got {short(found)}')
     return found
-
-
-def _excerpt(text: bytes) -> str:
-    return short(text[:200].decode(errors="replace"))
-
-
-def _where(reason: json.JSONDecodeError) -> str:
-    return f"{reason.msg[:1].lower()}{reason.msg[1:]} at place {reason.pos + 1}"
 
 
 # --- forecasts, in ---
