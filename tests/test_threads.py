@@ -20,7 +20,8 @@ import orcast as oc
 from orcast.locks import GameLock
 from orcast.paper.conformal import ConformalLevel
 from orcast.paper.partition import PartitionedRecalibrator
-from orcast.stream.session import Session, StreamSettings
+from orcast.stream.series import StreamSettings
+from orcast.stream.session import Session
 
 THREADS, ROUNDS = 8, 200
 

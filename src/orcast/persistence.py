@@ -42,15 +42,8 @@ START = len(MAGIC) + 8  # of the header: after the checksum and the length, 4 by
 KINDS = {"f8": np.dtype("<f8"), "i8": np.dtype("<i8")}
 # Exceptions that the content of a file can lead to, once it is parsed.
 UNREADABLE = (
-    AssertionError,
-    AttributeError,
-    IndexError,
-    KeyError,
-    MemoryError,
-    OverflowError,
-    RecursionError,
-    TypeError,
-    ValueError,
+    *(AssertionError, AttributeError, IndexError, KeyError),
+    *(MemoryError, OverflowError, RecursionError, TypeError, ValueError),
 )
 # Characters of a reason that a message quotes: it may hold bytes of the file.
 MOST_REASON = 300
@@ -125,13 +118,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextmanager
 def naming(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Add the name of the file to errors of the system that lack it, as on a full disk.
-
-    >>> with naming("wind.orcast"):
-    ...     raise OSError(28, "No space left on device")
-    Traceback (most recent call last):
-    OSError: [Errno 28] No space left on device: 'wind.orcast'
-    """
+    """Add the name of the file to errors of the system that lack it, as on a full disk."""
     try:
         yield
     except OSError as reason:
@@ -197,11 +184,7 @@ def _cut(described: dict[str, Any], numbers: bytes) -> Arrays:
 
 
 def unusable(reason: BaseException, path: object = "") -> ValueError:
-    """Make the error about a state whose content led to another error.
-
-    >>> unusable(KeyError("rounds"), "wind.orcast")
-    ValueError("expected a state that this version can use, got one that it cannot ('rounds'): wind.orcast")
-    """
+    """Make the error about a state whose content led to another error."""
     where = f": {path}" if path else ""
     text = str(reason)[:MOST_REASON]
     return ValueError(f"expected a state that this version can use, got one that it cannot ({text}){where}")
@@ -339,8 +322,8 @@ def as_saved(given: Any, saved: dict[str, Any], read: Callable[[dict[str, Any]],
         return read(saved)
     other = json.loads(json.dumps(given.to_plain()))
     if other != saved:
-        where, theirs, ours = _difference(saved, other, what)
-        raise ValueError(f"expected the same {what} as was saved: {where} was {short(theirs)}, got {short(ours)}")
+        theirs, ours = _difference(saved, other)
+        raise ValueError(f"expected the same {what} as was saved, {short(theirs)}, got {short(ours)}")
     return given
 
 
@@ -349,14 +332,9 @@ def _asks_the_user(reason: BaseException) -> bool:
     return str(reason).startswith("expected the same") or any(f" {name}= " in str(reason) for name in GIVEN)
 
 
-def _difference(saved: Any, given: Any, where: str) -> tuple[str, Any, Any]:
-    """Find the first place where two plain forms differ, and both values there."""
-    if isinstance(saved, dict) and isinstance(given, dict):
-        for key in [*saved, *given]:
-            if saved.get(key) != given.get(key):
-                return _difference(saved.get(key), given.get(key), f"{where}.{key}")
-    if isinstance(saved, list) and isinstance(given, list) and len(saved) == len(given):
-        for i, (a, b) in enumerate(zip(saved, given, strict=True)):
-            if a != b:
-                return _difference(a, b, f"{where}[{i}]")
-    return where, saved, given
+def _difference(saved: Any, given: Any) -> tuple[Any, Any]:
+    """Find the first keys whose values differ."""
+    while isinstance(saved, dict) and isinstance(given, dict):
+        key = next(key for key in [*saved, *given] if saved.get(key) != given.get(key))
+        saved, given = saved.get(key), given.get(key)
+    return saved, given

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from orcast import persistence
-from orcast.stream import durable_session
+from orcast.stream import durable_session, series
 from orcast.stream import session as sessions
 from orcast.stream.durable_session import DurableSession
 from orcast.stream.session import Session
@@ -250,7 +250,7 @@ def test_a_series_takes_30_kilobytes() -> None:
 
 def test_series_that_share_a_recalibrator_are_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """With one recalibrator at a time, each line loads its series again: the answers are those of one session each."""
-    monkeypatch.setattr(sessions, "MOST_GAMES", 1)
+    monkeypatch.setattr(series, "MOST_GAMES", 1)
     lines = some_lines(6, 300)
     together = answers(Session(), lines)
     apart: dict[Any, Session] = {}

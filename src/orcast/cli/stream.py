@@ -117,7 +117,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _wanted(options: argparse.Namespace) -> dict[str, Any]:
     """Settings of the series that were given."""
-    from orcast.stream.session import StreamSettings
+    from orcast.stream.series import StreamSettings
 
     given = {**vars(options), "by": _by(options.by)}
     for name in ("labels", "levels"):
@@ -147,7 +147,8 @@ def _by(text: str | None) -> tuple[str, tuple[Any, ...]] | None:
 
 def _session(options: argparse.Namespace, wanted: dict[str, Any]) -> Any:
     from orcast.stream.durable_session import DurableSession
-    from orcast.stream.session import Session, StreamSettings
+    from orcast.stream.series import StreamSettings
+    from orcast.stream.session import Session
 
     if options.state is None:
         return Session(StreamSettings(**wanted))

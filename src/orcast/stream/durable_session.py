@@ -13,7 +13,8 @@ from orcast import persistence
 from orcast.locks import GameLock, locked
 from orcast.pool import Pool
 from orcast.store import Line, Name, Store
-from orcast.stream.session import Session, Settled, StreamAnswer, StreamSettings
+from orcast.stream.series import Settled, StreamSettings
+from orcast.stream.session import Session, StreamAnswer
 from orcast.validation import short
 
 # Between two snapshots, at least: lines; bytes of states for each of them, so that large ones are rarer.  Bytes of
