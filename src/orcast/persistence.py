@@ -322,8 +322,8 @@ def as_saved(given: Any, saved: dict[str, Any], read: Callable[[dict[str, Any]],
         return read(saved)
     other = json.loads(json.dumps(given.to_plain()))
     if other != saved:
-        theirs, ours = _difference(saved, other)
-        raise ValueError(f"expected the same {what} as was saved, {short(theirs)}, got {short(ours)}")
+        where, theirs, ours = _difference(saved, other, what)
+        raise ValueError(f"expected the same {what} as was saved: {where} was {short(theirs)}, got {short(ours)}")
     return given
 
 
@@ -332,9 +332,9 @@ def _asks_the_user(reason: BaseException) -> bool:
     return str(reason).startswith("expected the same") or any(f" {name}= " in str(reason) for name in GIVEN)
 
 
-def _difference(saved: Any, given: Any) -> tuple[Any, Any]:
-    """Find the first keys whose values differ."""
+def _difference(saved: Any, given: Any, where: str) -> tuple[str, Any, Any]:
+    """Find the first key whose values differ, and both values."""
     while isinstance(saved, dict) and isinstance(given, dict):
         key = next(key for key in [*saved, *given] if saved.get(key) != given.get(key))
-        saved, given = saved.get(key), given.get(key)
-    return saved, given
+        where, saved, given = f"{where}.{key}", saved.get(key), given.get(key)
+    return where, saved, given

@@ -14,12 +14,18 @@ import numpy as np
 
 from orcast import limits
 from orcast.adapters import Ensemble, Normal, Quantiles
-from orcast.validation import short
+from orcast.validation import number, short
 
 Id = str | int | float | None
 
 KEYS = ("series", "id", "forecast", "y", "x", "drop", "low", "high", "binary", "labels")
 SETTINGS = ("low", "high", "binary", "labels")
+TYPES: dict[str, tuple[tuple[type, ...], str]] = {
+    "series": ((str, int), "text or a whole number"),
+    "id": ((str, int, float), "text or a number"),
+    "x": ((dict,), 'features by name, such as {"hour": 14},'),
+    "drop": ((bool,), "true or false"),
+}
 FORMS = (
     '{"0.1": 3, "0.9": 6}, {"mean": 4, "sd": 1}, {"members": [3, 4, 6]}, {"p": 0.7} or '
     '{"probabilities": {"home": 0.5, "away": 0.5}}'
@@ -67,22 +73,15 @@ def read(text: bytes) -> StreamLine:
     for key in found:
         if key not in KEYS:
             raise ValueError(f"expected keys among {', '.join(KEYS)}, got {short(key)}")
-    series, id = found.get("series"), found.get("id")
-    if not (series is None or (isinstance(series, (str, int)) and not isinstance(series, bool))):
-        raise TypeError(f"expected text or a whole number as series, got {short(series)}")
-    if not (id is None or (isinstance(id, (str, int, float)) and not isinstance(id, bool))):
-        raise TypeError(f"expected text or a number as id, got {short(id)}")
-    for name in (series, id):
-        if isinstance(name, str):
-            limits.check("id_characters", len(name))
-        elif name is not None and not -sys.float_info.max <= name <= sys.float_info.max:
-            raise ValueError(f"expected a finite number as series or id, got {short(name)}")
-    drop = found.get("drop", False)
-    if not isinstance(drop, bool):
-        raise TypeError(f"expected true or false as drop, got {short(drop)}")
-    x = found.get("x")
-    if not (x is None or isinstance(x, dict)):
-        raise TypeError(f'expected features by name as x, such as {{"hour": 14}}, got {short(x)}')
+    for key, (kinds, what) in TYPES.items():
+        value = found.get(key)
+        if value is not None and (not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds)):
+            raise TypeError(f"expected {what} as {key}, got {short(value)}")
+        if isinstance(value, str):
+            limits.check("id_characters", len(value))
+        elif isinstance(value, (int, float)) and not abs(value) <= sys.float_info.max:
+            raise ValueError(f"expected a finite number as {key}, got {short(value)}")
+    series, id, x, drop = found.get("series"), found.get("id"), found.get("x"), bool(found.get("drop"))
     forecast, y = found.get("forecast"), found.get("y")
     known = None if forecast is None else _parsed_forecast(forecast)
     settings = {key: found[key] for key in SETTINGS if found.get(key) is not None and found[key] is not False}
@@ -183,15 +182,9 @@ def _alone(forecast: dict[str, Any], *keys: str) -> None:
 
 
 def _number(value: Any, what: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if isinstance(value, bool):
         raise TypeError(f"expected a number as {what}, got {short(value)}")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
-        raise ValueError(f"expected a finite number as {what}, got {short(value)}")
-    return number
+    return number(value, what)
 
 
 # --- forecasts, out ---
