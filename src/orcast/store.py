@@ -163,7 +163,7 @@ class Store:
                 "DO UPDATE SET lines = ?2, named = ?3, state = ?4, checksum = ?5",
                 ((name, last, _sum(name, last), state, _sum(state)) for name, last, state in named),
             )
-            put("INSERT INTO rounds VALUES (?, ?, ?)", ((*row, _sum(*row)) for row in rounds))
+            put("INSERT OR REPLACE INTO rounds VALUES (?, ?, ?)", ((*row, _sum(*row)) for row in rounds))
             put("INSERT OR REPLACE INTO about VALUES (?, ?, ?)", ((*row, _sum(*row)) for row in (about or {}).items()))
             self._file.execute("DELETE FROM rounds WHERE number < ?", (oldest,))
             delete = "DELETE FROM lines WHERE number <= ? AND series NOT IN (SELECT value FROM json_each(?))"

@@ -155,6 +155,8 @@ def test_a_full_disk_ends_it_before_an_answer(tmp_path: Path) -> None:
     for _ in range(2):  # nothing has changed: the line that is sent again is no repeat
         with pytest.raises(OSError, match=r"full: .*state"):
             ask(kept, long)
+    kept.store._file.execute("PRAGMA max_page_count = 100000")
+    kept.snapshot()
     kept.close(save=False)
     kept = DurableSession(tmp_path / "state")
     assert kept.lines == 4

@@ -161,6 +161,8 @@ class DurableSession:
         states: dict[Name, tuple[int, bytes]] = {}
         session, failed = self.session, {}
         for name, number in self._changed.items():
+            if name not in session.series:
+                continue  # its first line was not written
             try:
                 states[name] = number, session.encode(name)
             except ValueError as reason:

@@ -70,8 +70,9 @@ def serve(
 
     0 at the end of the input, after SIGTERM, or when nobody reads the answers any more; 130 after Ctrl-C.
     """
-    for end in (source, sink):
-        os.set_blocking(end, True)
+    if sys.platform != "win32":
+        for end in (source, sink):
+            os.set_blocking(end, True)
     with Signals() as signals:
         code = 0
         try:
