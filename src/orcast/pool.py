@@ -129,14 +129,6 @@ class Pool(Locked):
 
         return persistence.encode({"class": OWNER}, self.arrays())
 
-    @classmethod
-    def decode(cls, data: bytes) -> Pool:
-        """Pool from `encode`; refuses what it cannot read, in one sentence."""
-        from orcast.persistence import reading
-
-        with reading(data, OWNER) as (_, arrays):
-            return cls.from_arrays(arrays)
-
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file, without pickle; recalibrators are saved by themselves and get it again when loaded."""
         from orcast import persistence
@@ -144,9 +136,9 @@ class Pool(Locked):
         persistence.write(path, {"class": OWNER}, self.arrays())
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Pool:
-        """Read it from a file; refuses what it cannot read, in one sentence."""
+    def load(cls, source: str | os.PathLike[str] | bytes) -> Pool:
+        """Read it from a file, or from the bytes of `encode`; refuses what it cannot read, in one sentence."""
         from orcast.persistence import reading
 
-        with reading(path, OWNER) as (_, arrays):
+        with reading(source, OWNER) as (_, arrays):
             return cls.from_arrays(arrays)

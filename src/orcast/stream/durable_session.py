@@ -68,7 +68,7 @@ class DurableSession:
         held, rounds = self.store.series(), self.store.rounds()
         try:
             had = _settings(json.loads(about["options"]))
-            pool = Pool.decode(about["pool"]) if had.pool else None
+            pool = Pool.load(about["pool"]) if had.pool else None
             self.session = Session(had, pool=pool)
             self.lines = self.saved = int(about["lines"])
             for _, data in rounds:
@@ -172,14 +172,15 @@ class DurableSession:
         about = {"lines": b"%d" % self.lines, "options": json.dumps(asdict(session.options)).encode()}
         if session.pool is not None:
             about["pool"] = session.pool.encode()
-        new = {key: over for key, over in session.settled.items() if not over.saved and key[0] not in failed}
+        bad = {*failed, *self.unreadable}
+        new = {key: over for key, over in session.settled.items() if not over.saved and key[0] not in bad}
         self.store.snapshot(
             states,
             lines=self.lines,
             about=about,
             rounds=[(over.number, json.dumps([*key, *over.to_plain()]).encode()) for key, over in new.items()],
             oldest=min((over.number for over in session.settled.values()), default=session.closed + 1),
-            without=[*failed, *self.unreadable],
+            without=bad,
         )
         for over in new.values():
             over.saved = True
