@@ -20,7 +20,8 @@ import orcast as oc
 from orcast.locks import GameLock
 from orcast.paper.conformal import ConformalLevel
 from orcast.paper.partition import PartitionedRecalibrator
-from orcast.stream.session import Session, StreamSettings
+from orcast.stream.series import StreamSettings
+from orcast.stream.session import Session
 
 THREADS, ROUNDS = 8, 200
 
@@ -269,7 +270,7 @@ def test_a_session_answers_lines_of_several_threads() -> None:
         return work
 
     together(*map(send, range(4)))
-    assert session.series["all"].game.guarantee.rounds == 400
+    assert session.series["all"].rounds.issued == 400
 
 
 def test_a_line_without_an_id_is_of_its_series_whichever_thread_brings_it() -> None:
@@ -286,7 +287,7 @@ def test_a_line_without_an_id_is_of_its_series_whichever_thread_brings_it() -> N
         done.set()
 
     together(begin, end)
-    assert session.series[None].game.guarantee.rounds == 1
+    assert session.series[None].rounds.issued == 1
 
 
 def test_lock_held_by_a_thread_is_free_in_a_forked_child() -> None:

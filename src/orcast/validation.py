@@ -93,8 +93,9 @@ _quiet = _Quiet()
 @contextmanager
 def quietly() -> Iterator[None]:
     """Without the warnings of `warn_user`, in this thread; Python's own filters are those of all threads."""
-    before, _quiet.on = _quiet.on, True
+    before = _quiet.on
     try:
+        _quiet.on = True
         yield
     finally:
         _quiet.on = before

@@ -304,7 +304,7 @@ def _normal_quantiles(forecast: Normal, space: OrderedSpace) -> Array:
     lowest, highest = forecast.mean + forecast.sd * z.item(0), forecast.mean + forecast.sd * z.item(-1)
     low, high = reach_of(space)
     away_from_zero = space.high - space.low < math.inf or lowest >= SMALLEST or highest <= -SMALLEST
-    if low <= lowest and highest <= high and away_from_zero:
+    if low <= lowest and highest <= high and away_from_zero and highest >= space.low and lowest <= space.high:
         return forecast.at_scores(z)
     with np.errstate(over="ignore"):  # beyond any bound is beyond
         return within_reach(forecast.at_scores(z), space)
@@ -384,7 +384,14 @@ def within_reach(q: Array, space: OrderedSpace) -> Array:
     if space.high - space.low < math.inf:
         return q
     tiny = np.abs(q) < SMALLEST
-    return np.where(tiny, 0.0, q) if tiny.any() else q
+    q = np.where(tiny, 0.0, q) if tiny.any() else q
+    lowest, highest = q.min(axis=-1, keepdims=True), q.max(axis=-1, keepdims=True)
+    beyond = (highest < space.low) | (lowest > space.high)
+    if not beyond.any():
+        return q
+    # a forecast beyond the bound of a half-line whose spread vanishes beside it is its end
+    bound = space.low if space.high == math.inf else space.high
+    return np.where(beyond & (highest - lowest < FINEST * abs(bound)), bound, q)
 
 
 def _from_mapping(forecast: Mapping[Any, Any]) -> Quantiles:
