@@ -72,11 +72,9 @@ class Everyone(Context):
     labels = ("all",)
 
     def __call__(self, known: ContextInputs) -> Array:
-        """One."""
         return np.ones(1)
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
         return {"kind": "Everyone"}
 
     def __reduce__(self) -> str:
@@ -101,7 +99,6 @@ class Values(Context):
         self.labels = _labels(tuple(f"{key}={v}" for v in known) + ((f"{key}: other",) if other else ()))
 
     def __call__(self, known: ContextInputs) -> Array:
-        """The indicator of the feature's value."""
         value = _plain(_feature(known, self.key))
         c = np.zeros(len(self.labels))
         try:
@@ -119,7 +116,6 @@ class Values(Context):
         return c
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
         return {
             "kind": "Values",
             "key": self.key,
@@ -158,7 +154,6 @@ class Bins(Context):
         self.labels = _labels(tuple(f"{key} in ({a}, {b}]" for a, b in itertools.pairwise(ends)))
 
     def __call__(self, known: ContextInputs) -> Array:
-        """Shares of the bins."""
         if self.source == "feature":
             value = number(_feature(known, self.key), f"feature {self.key!r}")
         else:
@@ -173,7 +168,6 @@ class Bins(Context):
         return c
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
         return {
             "kind": "Bins",
             "key": self.key,
@@ -193,14 +187,12 @@ class LastError(Context):
     labels = ("last error > 0", "last error <= 0")
 
     def __call__(self, known: ContextInputs) -> Array:
-        """The indicator of the sign."""
         if math.isnan(known.last_error):
             return np.zeros(2)
         above = float(known.last_error > 0.0)
         return np.array([above, 1.0 - above])
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
         return {"kind": "LastError"}
 
 
@@ -217,7 +209,6 @@ class FunctionOf(Context):
         self.labels = tuple(f"{self.name}[{i}]" for i in range(size))
 
     def __call__(self, known: ContextInputs) -> Array:
-        """The function's value, checked."""
         value = self.function(known.features)
         try:
             c = np.atleast_1d(np.asarray(value, dtype=np.float64))
@@ -233,7 +224,6 @@ class FunctionOf(Context):
         return c
 
     def to_plain(self) -> dict[str, Any]:
-        """The configuration without the function."""
         return {"kind": "FunctionOf", "size": self.size, "bound": self.bound, "name": self.name}
 
 
@@ -249,11 +239,9 @@ class Product(Context):
         self.signed = first.signed or second.signed
 
     def __call__(self, known: ContextInputs) -> Array:
-        """The outer product."""
         return np.outer(self.first(known), self.second(known)).ravel()
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
         return {"kind": "Product", "first": self.first.to_plain(), "second": self.second.to_plain()}
 
 
@@ -268,11 +256,9 @@ class Union(Context):
         self.signed = first.signed or second.signed
 
     def __call__(self, known: ContextInputs) -> Array:
-        """One vector after the other."""
         return np.concatenate((self.first(known), self.second(known)))
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
         return {"kind": "Union", "first": self.first.to_plain(), "second": self.second.to_plain()}
 
 

@@ -80,7 +80,6 @@ class CRPS(Score):
     name = "crps"
 
     def __call__(self, forecast: Any, y: Any) -> float:
-        """The score of one forecast."""
         if isinstance(forecast, Forecast):
             return forecast.crps(y)
         away = forecast.space.distances @ forecast.mass
@@ -113,7 +112,6 @@ class MSE(Score):
     name = "mse"
 
     def __call__(self, forecast: Any, y: Any) -> float:
-        """The score of one forecast."""
         return float((forecast.mean() - y) ** 2)
 
     def check(self, space: Space) -> None:
@@ -140,7 +138,6 @@ class Brier(Score):
     name = "brier"
 
     def __call__(self, forecast: Any, y: Any) -> float:
-        """The score of one forecast."""
         mass = _finite(self, forecast)
         k = _cell(forecast, y)
         if mass.size == 2 and isinstance(forecast.space, Binary):
@@ -188,7 +185,6 @@ class QuantileScore(Score):
         return frozen(np.array(self.levels))
 
     def __call__(self, forecast: Any, y: Any) -> float:
-        """The score of one forecast."""
         error = y - np.asarray(forecast.quantile(self.grid))
         return float(np.where(error > 0.0, self.grid * error, (self.grid - 1.0) * error).mean())
 
@@ -202,7 +198,6 @@ class QuantileScore(Score):
         return max(above, 1.0 - above) * _span(space)
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
         return {"kind": "QuantileScore", "levels": list(self.levels)}
 
     def __repr__(self) -> str:
@@ -231,7 +226,6 @@ class LogScore(Score):
         object.__setattr__(self, "clip", number(self.clip, "clip", 1e-12, 0.5))
 
     def __call__(self, forecast: Any, y: Any) -> float:
-        """The score of one forecast."""
         if isinstance(forecast, Forecast):
             from orcast.payoffs.calibration import cell_of
 
@@ -248,7 +242,6 @@ class LogScore(Score):
         return -math.log(self.clip) + (space.cells - 1) * self.clip
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
         return {"kind": "LogScore", "clip": self.clip}
 
 

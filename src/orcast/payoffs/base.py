@@ -241,7 +241,6 @@ class Sum(Payoff):
         return iter(self.parts)
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
         return {"kind": "Sum", "parts": [part.to_plain() for part in self.parts]}
 
     def __repr__(self) -> str:

@@ -90,7 +90,6 @@ class QuantileCellPayoff(CellPayoff):
         return table if self.bins is None else table[:, self.bins]
 
     def realised(self, p: Array, k: int, y: Any) -> Array:
-        """On average over the cell of the outcome."""
         mass = self.masses(p)
         bin_ = k if self.bins is None else int(self.bins[k])
         before = np.array([mass[:bin_].sum()])
@@ -128,11 +127,9 @@ class StackedCellPayoff(CellPayoff):
         return zip(self.cell_payoffs, np.split(s, self._cuts), strict=True)
 
     def table(self, p: Array) -> Array:
-        """All rows."""
         return np.vstack([cell_payoff.table(p) for cell_payoff in self.cell_payoffs])
 
     def realised(self, p: Array, k: int, y: Any) -> Array:
-        """All of them."""
         return np.concatenate([cell_payoff.realised(p, k, y) for cell_payoff in self.cell_payoffs])
 
     def jacobian(self, s: Array, p: Array, exact: bool = False) -> Array | None:
@@ -172,7 +169,6 @@ class QuantileCalibration(Payoff):
         return float((below + above).max())
 
     def on(self, space: Space, experts: int = 1) -> Part:
-        """On ordered spaces; on a box, for each output."""
         if isinstance(space, Box):
             bins = [np.unravel_index(np.arange(space.cells), space.shape)[i] for i in range(len(space.shape))]
 
@@ -190,7 +186,6 @@ class QuantileCalibration(Payoff):
         )
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        """The indicators averaged over the outcome's cell, minus the levels."""
         if isinstance(space, Box):
             parts = [self.evaluate(Interval(0, 1), forecast.marginal(i), y[i]) for i in range(len(space.shape))]
             return np.concatenate(parts)
@@ -217,11 +212,9 @@ class IntervalCellPayoff(CellPayoff):
         return rows[self.ends[:, 1]] - rows[self.ends[:, 0]]
 
     def table(self, p: Array) -> Array:
-        """Upper minus lower."""
         return self._differ(self.quantiles.table(p))
 
     def realised(self, p: Array, k: int, y: Any) -> Array:
-        """On average over the cell of the outcome."""
         return self._differ(self.quantiles.realised(p, k, y))
 
     def jacobian(self, s: Array, p: Array, exact: bool = False) -> Array | None:
@@ -271,7 +264,6 @@ class IntervalCalibration(Payoff):
         return float((np.maximum(self.confidence, 1.0 - self.confidence) ** 2).sum())
 
     def on(self, space: Space, experts: int = 1) -> Part:
-        """On ordered spaces."""
         if not isinstance(space, OrderedSpace):
             raise wrong_space(self, "an ordered space such as Interval(low, high)", space)
         return Part(
@@ -283,7 +275,6 @@ class IntervalCalibration(Payoff):
         )
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        """Upper minus lower quantile payoff."""
         rows = QuantileCalibration(self.levels).evaluate(space, forecast, y)
         return np.array([rows[b] - rows[a] for a, b in self.ends])
 
@@ -345,7 +336,6 @@ class MomentMatching(Payoff):
         raise wrong_space(self, "a space of numbers", space)
 
     def on(self, space: Space, experts: int = 1) -> Part:
-        """On any space of numbers."""
         if isinstance(space, OrderedSpace):
             return Part(self, self.order, float(self.order), "moment", self._on_ordered_cells)
         values = self._values(space)
@@ -366,7 +356,6 @@ class MomentMatching(Payoff):
         return ExplicitCellPayoff(Witness(mean, a**steps, b**steps, point))
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        """Mean powers of the forecast minus those of the outcome, in units of the interval."""
         if not isinstance(space, OrderedSpace):
             values = self._values(space)
             assert isinstance(space, FiniteSpace)
@@ -435,7 +424,6 @@ class MarginalCalibration(_AtThresholds):
         self._settings(context, weight)
 
     def on(self, space: Space, experts: int = 1) -> Part:
-        """On ordered spaces."""
         self._check(space)
         return Part(
             self,
@@ -447,7 +435,6 @@ class MarginalCalibration(_AtThresholds):
         )
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        """Chances minus indicators."""
         chances, happened = self._indicators(forecast, y)
         return chances - happened
 
@@ -484,7 +471,6 @@ class ThresholdCalibration(_AtThresholds):
         self._settings(context, weight)
 
     def on(self, space: Space, experts: int = 1) -> Part:
-        """On ordered spaces."""
         self._check(space)
         return Part(
             self,
@@ -496,7 +482,6 @@ class ThresholdCalibration(_AtThresholds):
         )
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        """Hats of the chances, times chances minus indicators."""
         chances, happened = self._indicators(forecast, y)
         return (hats(self.grid, chances) * (chances - happened)).ravel()
 

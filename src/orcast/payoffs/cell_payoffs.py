@@ -200,7 +200,6 @@ class ExplicitCellPayoff(CellPayoff):
 
     @property
     def features(self) -> Array:
-        """Those of the witness."""
         return self.witness.features
 
     def table(self, p: Array) -> Array:
@@ -208,11 +207,9 @@ class ExplicitCellPayoff(CellPayoff):
         return (self.witness.mean @ p)[:, None] - self.witness.mean
 
     def spans(self, p: Array) -> tuple[Array, Array]:
-        """The witness is largest where the payoff is least."""
         return self.witness.errors(self.witness.mean @ p)
 
     def realised(self, p: Array, k: int, y: Any) -> Array:
-        """At the outcome itself."""
         return self.witness.mean @ p - self.witness.point(y, k)
 
     def field(self, s: Array, p: Array) -> Array:
@@ -260,7 +257,6 @@ class EventCellPayoff(CellPayoff):
 
     @property
     def features(self) -> Array:
-        """Those of the witness."""
         return self.witness.features
 
     def _spread(self, q: Array, values: Array) -> Array:
@@ -273,17 +269,14 @@ class EventCellPayoff(CellPayoff):
         return out.reshape(self.size, *values.shape[1:])
 
     def table(self, p: Array) -> Array:
-        """Hats times errors."""
         q = self.witness.mean @ p
         return self._spread(q, q[:, None] - self.witness.mean)
 
     def spans(self, p: Array) -> tuple[Array, Array]:
-        """Hats are not negative."""
         q = self.witness.mean @ p
         return both(lambda errors: self._spread(q, errors), *self.witness.errors(q))
 
     def realised(self, p: Array, k: int, y: Any) -> Array:
-        """At the outcome itself."""
         q = self.witness.mean @ p
         return self._spread(q, q - self.witness.point(y, k))
 
@@ -319,7 +312,6 @@ class GivenCellPayoff(CellPayoff):
 
     @property
     def features(self) -> Array:
-        """Those of the witness."""
         return self.plain.features
 
     def _wide(self, values: Array) -> Array:
@@ -328,19 +320,15 @@ class GivenCellPayoff(CellPayoff):
         )
 
     def table(self, p: Array) -> Array:
-        """Hats of the expert times errors."""
         return self._wide(self.plain.table(p))
 
     def spans(self, p: Array) -> tuple[Array, Array]:
-        """Hats are not negative."""
         return both(self._wide, *self.plain.spans(p))
 
     def realised(self, p: Array, k: int, y: Any) -> Array:
-        """At the outcome itself."""
         return self._wide(self.plain.realised(p, k, y))
 
     def field(self, s: Array, p: Array) -> Array:
-        """The tilt is explicit."""
         return self.plain.field((self.hats * s.reshape(self.hats.shape)).sum(axis=0), p)
 
 
@@ -360,24 +348,20 @@ class ContextCellPayoff(CellPayoff):
 
     @property
     def features(self) -> Array:
-        """Those of the witness."""
         return self.plain.features
 
     def _wide(self, c: Array, values: Array) -> Array:
         return (c.reshape(-1, *(1,) * values.ndim) * values).reshape(self.size, *values.shape[1:])
 
     def table(self, p: Array) -> Array:
-        """The outer product, group by group."""
         return self._wide(self.context(p), self.plain.table(p))
 
     def spans(self, p: Array) -> tuple[Array, Array]:
-        """A negative context swaps the ends."""
         c = self.context(p)
         a, b = both(lambda errors: self._wide(c, errors), *self.plain.spans(p))
         return (a, b) if a is b else (np.minimum(a, b), np.maximum(a, b))
 
     def realised(self, p: Array, k: int, y: Any) -> Array:
-        """At the outcome itself."""
         return self._wide(self.context(p), self.plain.realised(p, k, y))
 
     def field(self, s: Array, p: Array) -> Array:

@@ -160,7 +160,6 @@ class DecisionCalibration(_WithUtility):
         self._settings(context, weight)
 
     def on(self, space: Space, experts: int = 1) -> Part:
-        """On any space."""
         unit = self.range_on(space)
         size = len(self.actions)
         return Part(
@@ -172,7 +171,6 @@ class DecisionCalibration(_WithUtility):
         )
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        """Expected minus real utilities, in units of their range."""
         return self._errors(space, forecast, y, expert, x)[1] / self.range_on(space)
 
     def summary(self, mean: Array) -> float:
@@ -212,7 +210,6 @@ class SwapRegret(_WithUtility):
         self._settings(context, weight)
 
     def on(self, space: Space, experts: int = 1) -> Part:
-        """On any space."""
         unit = self.range_on(space)
         size = len(self.actions)
 
@@ -224,7 +221,6 @@ class SwapRegret(_WithUtility):
         return Part(self, size * size, float(size), "general", cell_payoff)
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        """Weights of the best action, times expected minus real utilities in units of their range."""
         unit = self.range_on(space)
         expected, errors = self._errors(space, forecast, y, expert, x)
         weights = np.exp(self.sharpness * (expected - expected.max()) / unit)

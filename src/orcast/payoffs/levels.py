@@ -46,7 +46,6 @@ class LevelCellPayoff(CellPayoff):
         return float((1.0 - share) * s[left] + share * s[left + 1])
 
     def table(self, p: Array) -> Array:
-        """Hats times errors of the coverage."""
         below = self.below(p)
         left, share = self._vertex(self.expert_level(below))
         out = np.zeros((self.size, p.size))
@@ -108,7 +107,6 @@ class LevelCalibration(Payoff):
         self._settings(context, weight)
 
     def on(self, space: Space, experts: int = 1) -> Part:
-        """On ordered spaces."""
         if not isinstance(space, OrderedSpace):
             raise wrong_space(self, "an ordered space such as Interval(low, high)", space)
         bound = max(self.level, 1.0 - self.level) ** 2
@@ -121,7 +119,6 @@ class LevelCalibration(Payoff):
         )
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        """Hats of the expert's level, times the error of the coverage; both forecasts are on the same cells."""
         if expert is None:
             raise ValueError("expected the expert's forecast as expert=, got None")
         if not (np.array_equal(forecast.left, expert.left) and np.array_equal(forecast.right, expert.right)):

@@ -56,7 +56,6 @@ class _OnEvents(Payoff):
         return EventCellPayoff(witness, self.grid)
 
     def on(self, space: Space, experts: int = 1) -> Part:
-        """On the spaces it is about."""
         if not isinstance(space, self.spaces):
             raise wrong_space(self, self.wanted, space)
         witness = events_on(space)
@@ -66,7 +65,6 @@ class _OnEvents(Payoff):
         return Part(self, self.grid * events, bound, "general", lambda cell_grid, state: self._make(cell_grid, witness))
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        """Hats of the probabilities, times probabilities minus indicators."""
         probabilities, happened = _probabilities(space, forecast, y)
         return (hats(self.grid, probabilities) * (probabilities - happened)).ravel()
 
@@ -135,7 +133,6 @@ class Calibeating(_OnEvents):
         return GivenCellPayoff(witness, self.grid, cell_grid.expert)
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        """Hats of the expert's probabilities, times probabilities minus indicators."""
         if expert is None:
             raise ValueError("expected the expert's forecast as expert=, got None")
         probabilities, happened = _probabilities(space, forecast, y)
@@ -161,7 +158,6 @@ class TopLabelCellPayoff(CellPayoff):
         return out
 
     def table(self, p: Array) -> Array:
-        """One column a label."""
         return self._matrix(p) @ (p[:, None] - np.eye(self.labels))
 
     def field(self, s: Array, p: Array) -> Array:
@@ -206,7 +202,6 @@ class TopLabelCalibration(Payoff):
         self._settings(context, weight)
 
     def on(self, space: Space, experts: int = 1) -> Part:
-        """On labels."""
         if not isinstance(space, Labels):
             raise wrong_space(self, "Labels([...])", space)
         return Part(
@@ -218,7 +213,6 @@ class TopLabelCalibration(Payoff):
         )
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        """Label by label."""
         probabilities, happened = _probabilities(space, forecast, y)
         weights = np.exp(self.sharpness * (probabilities - probabilities.max()))
         weights /= weights.sum()
@@ -322,7 +316,6 @@ class DistributionCalibration(Payoff):
         )
 
     def on(self, space: Space, experts: int = 1) -> Part:
-        """On an interval or any finite space."""
         if not isinstance(space, (Interval, FiniteSpace)):
             raise wrong_space(self, "an Interval or a finite space", space)
         fixed = None if isinstance(self.anchors, int) else self._rows(space, self.anchors)
@@ -364,7 +357,6 @@ class DistributionCalibration(Payoff):
         return Part(self, self.count * size, bound, "general", cell_payoff, points, nothing_known, learn)
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        """With given anchors, as written."""
         if isinstance(self.anchors, int):
             raise ValueError("expected given anchors to evaluate, got a number of anchors to be learnt")
         anchors = self._rows(space, self.anchors)

@@ -167,7 +167,6 @@ class Recipe(Payoff):
         return BoundedCellPayoff(ContextCellPayoff(witness, context, groups), self.limit)
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        """The outer product, as written."""
         if isinstance(space, FiniteSpace):
             canonical = space.outcome(y)
             expected = sum(m * self._at(space.value(k), x) for k, m in enumerate(forecast.mass))
@@ -197,7 +196,6 @@ class BoundedCellPayoff(CellPayoff):
 
     @property
     def features(self) -> Array | None:
-        """Those of the payoff itself."""
         return self.cell_payoff.features
 
     @property
@@ -206,7 +204,6 @@ class BoundedCellPayoff(CellPayoff):
         return self.cell_payoff.witness  # type: ignore[attr-defined]
 
     def realised(self, p: Array, k: int, y: Any) -> Array:
-        """Checked."""
         value = self.cell_payoff.realised(p, k, y)
         check_bound(float(value @ value), self.limit, "payoff")
         return value
@@ -271,12 +268,10 @@ class CustomCellPayoff(CellPayoff):
         return self._last[1]
 
     def table(self, p: Array) -> Array:
-        """On average over each cell."""
         values = self._values(p)
         return values @ MEAN_WEIGHTS if self.cell_grid.ordered else values[:, :, 0]
 
     def spans(self, p: Array) -> tuple[Array, Array]:
-        """Between the nodes of each cell."""
         values = self._values(p)
         if self.cell_grid.ordered:
             return between_nodes(values)
@@ -294,7 +289,6 @@ class CustomCellPayoff(CellPayoff):
             )
 
     def realised(self, p: Array, k: int, y: Any) -> Array:
-        """At the outcome itself."""
         grid = self.cell_grid
         at = float(np.clip(y, grid.low, grid.high)) if grid.ordered else grid.values[k]
         value = self._at(self.cell_grid.forecast(p), at)
@@ -344,7 +338,6 @@ class Custom(Payoff):
         self._settings(context, weight)
 
     def on(self, space: Space, experts: int = 1) -> Part:
-        """On any space, seen at seven places of each cell."""
 
         def cell_payoff(cell_grid: CellGrid, state: dict[str, Array]) -> CellPayoff:
             return CustomCellPayoff(self.function, cell_grid, self.limit, self.one_sided)
@@ -355,5 +348,4 @@ class Custom(Payoff):
         return {"bound": self.limit, "one_sided": self.one_sided, "jumps": self.jumps.tolist()}
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        """The function."""
         return vector(self.function, x, forecast, y, what="payoff")

@@ -268,11 +268,9 @@ class RegretCellPayoff(CellPayoff):
         ]
 
     def table(self, p: Array) -> Array:
-        """Units times mean gaps."""
         return self._scaled(p, 0)[0]
 
     def spans(self, p: Array) -> tuple[Array, Array]:
-        """Units times the ends of the gaps."""
         if self._theirs is not None:
             table = self.table(p)
             return table, table
@@ -280,7 +278,6 @@ class RegretCellPayoff(CellPayoff):
         return low, high
 
     def realised(self, p: Array, k: int, y: Any) -> Array:
-        """At the outcome itself."""
         return self._units(p).ravel() * self.excess(p, k, y).ravel()
 
     def excess(self, p: Array, k: int, y: Any) -> Array:
@@ -409,7 +406,6 @@ class NoRegret(Payoff):
         return np.array([number(self.unit, f"unit of {self.scores[0]!r} on {space!r}", 1e-6 * largest, 1e6 * largest)])
 
     def on(self, space: Space, experts: int = 1) -> Part:
-        """Where the scores make sense."""
         for score in self.scores:
             score.check(space)
         count = len(self.scores)
@@ -432,7 +428,6 @@ class NoRegret(Payoff):
         )
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        """Excess scores over the expert, in the units of the scores."""
         if expert is None:
             raise ValueError("expected the expert's forecast as expert=, got None")
         if isinstance(space, OrderedSpace) and not math.isfinite(space.high - space.low):

@@ -190,7 +190,6 @@ class MeshCellPayoff(CellPayoff):
 
     @property
     def features(self) -> Array:
-        """Those of the witness."""
         return self.witness.features
 
     def mean(self, p: Array) -> Array:
@@ -207,18 +206,15 @@ class MeshCellPayoff(CellPayoff):
         return out.reshape(self.size, *errors.shape[1:])
 
     def table(self, p: Array) -> Array:
-        """Weights times errors."""
         f = self.mean(p)
         return self._wide(self.locate(f), f[:, None] - self.witness.mean)
 
     def spans(self, p: Array) -> tuple[Array, Array]:
-        """Weights are not negative."""
         f = self.mean(p)
         local = self.locate(f)
         return both(lambda errors: self._wide(local, errors), *self.witness.errors(f))
 
     def realised(self, p: Array, k: int, y: Any) -> Array:
-        """At the outcome itself."""
         f = self.mean(p)
         return self._wide(self.locate(f), f - self.witness.point(y, k))
 
@@ -335,7 +331,6 @@ class MomentBasedCalibration(_OnMesh):
         self._ticks(grid, 2, context, weight)
 
     def on(self, space: Space, experts: int = 1) -> Part:
-        """On a bounded quantity."""
         if not isinstance(space, Interval):
             raise wrong_space(self, "Interval(low, high)", space)
         mesh = moment_mesh(self.grid)
@@ -344,7 +339,6 @@ class MomentBasedCalibration(_OnMesh):
         )
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        """Triangle by triangle."""
         assert isinstance(space, Interval)
         span = space.high - space.low
         a, b = (np.clip((end - space.low) / span, 0.0, 1.0) for end in closed(forecast))
@@ -423,7 +417,6 @@ class SimplexCalibration(_OnMesh):
         return edges
 
     def on(self, space: Space, experts: int = 1) -> Part:
-        """On labels, binary outcomes, a few points, or the bins of a quantity."""
         edges = self.inner_edges(space)
         labels = space.cells if edges is None else edges.size + 1
         size = math.comb(self.grid + labels - 1, labels - 1) * labels
@@ -454,7 +447,6 @@ class SimplexCalibration(_OnMesh):
         return plain
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        """Vertex by vertex."""
         edges = self.inner_edges(space)
         if edges is None:
             assert isinstance(space, FiniteSpace)

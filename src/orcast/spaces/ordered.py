@@ -34,12 +34,10 @@ class _Quantity(OrderedSpace):
 
     @cached_property
     def levels(self) -> Array:
-        """Levels of the expert's quantiles that become edges of inner cells."""
         return frozen(np.linspace(TAIL_MASS, 1.0 - TAIL_MASS, self.cells - 2 * (self.tail_cells + 1) + 1))
 
     @cached_property
     def scores(self) -> Array:
-        """Their normal scores, exactly antisymmetric."""
         z = normal_scores(self.levels)
         return frozen(0.5 * (z - z[::-1]))
 
@@ -87,7 +85,6 @@ class Interval(_Quantity):
         object.__setattr__(self, "high", high)
 
     def outcome(self, y: object, outside: str = "raise") -> float:
-        """The outcome as a float within the bounds, or one clear sentence."""
         value = single(y)
         if not self.low <= value <= self.high:
             if outside == "clip":
@@ -98,7 +95,6 @@ class Interval(_Quantity):
         return value
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
         return {
             "kind": "Interval",
             "low": self.low,
@@ -135,11 +131,9 @@ class Line(_Quantity):
         self._check_cells()
 
     def outcome(self, y: object, outside: str = "raise") -> float:
-        """The outcome as a float, at most 1e100 in size, or one clear sentence."""
         return _unbounded(single(y), self.low, self.high, outside)
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
         return {"kind": "Line", "cells": int(self.cells), "tail_cells": int(self.tail_cells)}
 
 
@@ -182,11 +176,9 @@ class HalfLine(_Quantity):
         object.__setattr__(self, "high", high)
 
     def outcome(self, y: object, outside: str = "raise") -> float:
-        """The outcome as a float between the bound and 1e100 in size, or one clear sentence."""
         return _unbounded(single(y), self.low, self.high, outside)
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
         bound = {"high": self.high} if self.low == -math.inf else {"low": self.low}
         return {"kind": "HalfLine", **bound, "cells": int(self.cells), "tail_cells": int(self.tail_cells)}
 
