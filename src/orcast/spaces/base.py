@@ -1,4 +1,4 @@
-"""What all outcome spaces have in common."""
+"""Protocols of outcome spaces, and the numbers that they take."""
 
 from __future__ import annotations
 
@@ -36,9 +36,11 @@ class Space(ABC):
     def outcome(self, y: Any, outside: str = "raise") -> Any:
         """The outcome in its canonical form, or one clear sentence."""
 
-    @abstractmethod
     def to_plain(self) -> dict[str, Any]:
         """Plain data; `space_from_plain` brings it back."""
+        given = {each.name: getattr(self, each.name) for each in fields(self) if each.init}  # type: ignore[arg-type]
+        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
+        return {"kind": type(self).__name__, **plain}
 
     def __getstate__(self) -> dict[str, Any]:
         # without what is cached: a table of distances may be large, and would come back writeable
@@ -81,16 +83,13 @@ class FiniteSpace(Space):
     points: Any
     distances: Any
 
-    @abstractmethod
     def cell(self, canonical: Any) -> int:
-        """The cell of a canonical outcome."""
+        """The cell of a canonical outcome; by default that is the cell itself."""
+        return int(canonical)
 
-    @abstractmethod
     def value(self, k: int) -> Any:
         """The value of cell k, as users' functions see it."""
-
-
-# --- what is let in ---
+        return self.points[k]
 
 
 def single(y: object, what: str = "outcome") -> float:

@@ -53,9 +53,6 @@ class Binary(FiniteSpace):
             raise ValueError(f"expected 0 or 1 as outcome, got {short(y)}")
         return int(value)
 
-    def cell(self, canonical: int) -> int:
-        return canonical
-
     def value(self, k: int) -> int:
         return int(k)
 
@@ -66,9 +63,6 @@ class Binary(FiniteSpace):
     @cached_property
     def distances(self) -> Array:
         return _discrete(2)
-
-    def to_plain(self) -> dict[str, Any]:
-        return {"kind": "Binary"}
 
 
 @dataclass(frozen=True)
@@ -114,12 +108,6 @@ class Labels(FiniteSpace):
             kind = TypeError if getattr(y, "__hash__", None) is None else ValueError
             raise kind(f"expected one of the labels {known}{more}, got {short(y)}") from None
 
-    def cell(self, canonical: int) -> int:
-        return canonical
-
-    def value(self, k: int) -> Label:
-        return self.labels[k]
-
     @property
     def points(self) -> tuple[Label, ...]:
         return self.labels
@@ -127,9 +115,6 @@ class Labels(FiniteSpace):
     @cached_property
     def distances(self) -> Array:
         return _discrete(self.cells)
-
-    def to_plain(self) -> dict[str, Any]:
-        return {"kind": "Labels", "labels": list(self.labels)}
 
 
 def _plain_label(label: object) -> Label:
@@ -148,9 +133,7 @@ class Circle(FiniteSpace):
     Outcomes are numbers, taken modulo the period.  The `cells` cells are even, each with its start and without its
     end; the distance of two points is the length of the shorter arc between them,
 
-        d(a, b) = min(|a - b|, period - |a - b|)
-
-    so it is a compact metric space as the paper's section 2 assumes.
+        d(a, b) = min(|a - b|, period - |a - b|)    (a compact metric space; paper, section 2)
 
     >>> space = Circle(360, cells=72)
     >>> space.outcome(-10), space.cell(350.0), space.value(70), space.radius
@@ -193,9 +176,6 @@ class Circle(FiniteSpace):
         arcs: Array = np.minimum(steps, self.cells - steps) * np.float64(self.period / self.cells)
         return frozen(arcs)
 
-    def to_plain(self) -> dict[str, Any]:
-        return {"kind": "Circle", "period": self.period, "cells": self.cells}
-
 
 @dataclass(frozen=True, repr=False)
 class Box(FiniteSpace):
@@ -205,9 +185,7 @@ class Box(FiniteSpace):
     first.  An outcome on an edge belongs to the cell below it.  Distances are Euclidean, with each side's length as
     the unit of its component,
 
-        d(a, b)^2 = sum_i ((a_i - b_i) / (high_i - low_i))^2
-
-    so it is a compact metric space as the paper's section 2 assumes.
+        d(a, b)^2 = sum_i ((a_i - b_i) / (high_i - low_i))^2    (a compact metric space; paper, section 2)
 
     >>> space = Box([(0, 1), (-5, 5)], cells=(4, 10))
     >>> space.cells, space.outcome([0.3, 2.2]).tolist(), space.cell([0.3, 2.2]), space.value(17).tolist()
@@ -258,10 +236,6 @@ class Box(FiniteSpace):
         for y, edges, count in zip(np.asarray(canonical).tolist(), self._steps, self.shape, strict=True):
             k = k * count + min(max(bisect_left(edges, y) - 1, 0), count - 1)
         return k
-
-    def value(self, k: int) -> Array:
-        centre: Array = self.points[k]
-        return centre
 
     @property
     def radius(self) -> float:
@@ -401,12 +375,6 @@ class Points(FiniteSpace):
                 "(outside='clip' takes the nearest point)"
             )
         return k
-
-    def cell(self, canonical: int) -> int:
-        return canonical
-
-    def value(self, k: int) -> Any:
-        return self.points[k]
 
     @cached_property
     def distances(self) -> Array:
