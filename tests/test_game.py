@@ -388,8 +388,6 @@ BAD_RUNS: dict[str, Callable[[oc.Recalibrator], object]] = {
     "bad row": lambda game: game.run([[1.0, 2.0]], [0.5], levels=[0.1, 0.5, 0.9]),
     "no forecasts": lambda game: game.run(None, [0.5]),
     "no outcomes": lambda game: game.run([expert(0)], None),
-    "no pairs": lambda game: game.replay([expert(0)]),
-    "triples": lambda game: game.replay([(expert(0), 0.5, 0.6)]),  # type: ignore[list-item]
 }
 
 
@@ -410,8 +408,6 @@ def test_run_wants_no_waiting_rounds() -> None:
     game.predict(expert(0), id="late")
     with pytest.raises(ValueError, match=SENTENCE):
         game.run([expert(1)], [0.5])
-    with pytest.raises(ValueError, match=SENTENCE):
-        game.replay([(expert(1), 0.5)])
     assert game.pending == ("late",)
 
 

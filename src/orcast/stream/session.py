@@ -369,7 +369,6 @@ class Session(Locked):
         lost = [(id, series.issued(id)) for id in leaving if id != line.id]
         with quietly():  # what is dropped, sorted or too narrow is in the answer
             p = series.game.predict(forecast.expert, x=self._features(line), id=line.id)
-        series.game.rounds.release_unnamed()  # a line is of its series, whichever thread brings it
         for id, issued in lost:
             self._remember(line.series, id, issued, None, {"dropped": True})
             fields = {**fields, "lost": id}
