@@ -48,7 +48,7 @@ class Context:
         return len(self.labels)
 
     def __call__(self, known: ContextInputs) -> Array:
-        """The vector of a round, or one clear sentence."""
+        """The vector of a round."""
         raise AttributeError(f"{type(self).__name__} has no vector")
 
     def to_plain(self) -> dict[str, Any]:
@@ -96,7 +96,7 @@ class Values(Context):
             raise ValueError(f"expected one or more different values, got {short(known)}")
         self.key, self.values, self.other = key, tuple(known), bool(other)
         self.name = key
-        self.labels = _labels(tuple(f"{key}={v}" for v in known) + ((f"{key}: other",) if other else ()))
+        self.labels = tuple(f"{key}={v}" for v in known) + ((f"{key}: other",) if other else ())
 
     def __call__(self, known: ContextInputs) -> Array:
         value = _plain(_feature(known, self.key))
@@ -116,12 +116,8 @@ class Values(Context):
         return c
 
     def to_plain(self) -> dict[str, Any]:
-        return {
-            "kind": "Values",
-            "key": self.key,
-            "values": [features_to_json(value) for value in self.values],
-            "other": self.other,
-        }
+        values = [features_to_json(value) for value in self.values]
+        return {"kind": "Values", "key": self.key, "values": values, "other": self.other}
 
 
 class Bins(Context):
@@ -151,7 +147,7 @@ class Bins(Context):
             self.soft = 0.0
         self.name = key
         ends = ["-inf", *(f"{edge:g}" for edge in e), "inf"]
-        self.labels = _labels(tuple(f"{key} in ({a}, {b}]" for a, b in itertools.pairwise(ends)))
+        self.labels = tuple(f"{key} in ({a}, {b}]" for a, b in itertools.pairwise(ends))
 
     def __call__(self, known: ContextInputs) -> Array:
         if self.source == "feature":
@@ -168,13 +164,8 @@ class Bins(Context):
         return c
 
     def to_plain(self) -> dict[str, Any]:
-        return {
-            "kind": "Bins",
-            "key": self.key,
-            "edges": self.edges.tolist(),
-            "source": self.source,
-            "soft": self.soft,
-        }
+        edges = self.edges.tolist()
+        return {"kind": "Bins", "key": self.key, "edges": edges, "source": self.source, "soft": self.soft}
 
 
 class LastError(Context):
@@ -227,39 +218,43 @@ class FunctionOf(Context):
         return {"kind": "FunctionOf", "size": self.size, "bound": self.bound, "name": self.name}
 
 
-class Product(Context):
+class _Pair(Context):
+    """Two contexts."""
+
+    def __init__(self, first: Context, second: Context) -> None:
+        self.first, self.second = first, second
+        self.signed = first.signed or second.signed
+
+    def to_plain(self) -> dict[str, Any]:
+        return {"kind": type(self).__name__, "first": self.first.to_plain(), "second": self.second.to_plain()}
+
+
+class Product(_Pair):
     """A group for each pair of groups."""
 
     def __init__(self, first: Context, second: Context) -> None:
+        super().__init__(first, second)
         limits.check("groups", first.size * second.size)
-        self.first, self.second = first, second
         self.name = f"{first.name} and {second.name}"
-        self.labels = _labels(tuple(f"{a}, {b}" for a in first.labels for b in second.labels))
+        self.labels = tuple(f"{a}, {b}" for a in first.labels for b in second.labels)
         self.bound = first.bound * second.bound
-        self.signed = first.signed or second.signed
 
     def __call__(self, known: ContextInputs) -> Array:
         return np.outer(self.first(known), self.second(known)).ravel()
 
-    def to_plain(self) -> dict[str, Any]:
-        return {"kind": "Product", "first": self.first.to_plain(), "second": self.second.to_plain()}
 
-
-class Union(Context):
+class Union(_Pair):
     """The groups of both, which may overlap."""
 
     def __init__(self, first: Context, second: Context) -> None:
-        self.first, self.second = first, second
+        super().__init__(first, second)
+        limits.check("groups", first.size + second.size)
         self.name = f"{first.name} or {second.name}"
-        self.labels = _labels(first.labels + second.labels)
+        self.labels = first.labels + second.labels
         self.bound = first.bound + second.bound
-        self.signed = first.signed or second.signed
 
     def __call__(self, known: ContextInputs) -> Array:
         return np.concatenate((self.first(known), self.second(known)))
-
-    def to_plain(self) -> dict[str, Any]:
-        return {"kind": "Union", "first": self.first.to_plain(), "second": self.second.to_plain()}
 
 
 def by(
@@ -344,21 +339,15 @@ def context_from_plain(data: Mapping[str, Any]) -> Context:
         return Bins(**options)
     if kind == "LastError":
         return LastError()
-    if kind == "Product":
-        return Product(context_from_plain(options["first"]), context_from_plain(options["second"]))
-    if kind == "Union":
-        return Union(context_from_plain(options["first"]), context_from_plain(options["second"]))
+    if kind in ("Product", "Union"):
+        pair = Product if kind == "Product" else Union
+        return pair(context_from_plain(options["first"]), context_from_plain(options["second"]))
     raise ValueError(f"expected payoff= for a context of the kind {kind!r}, whose function is not saved, got none")
 
 
 def _check_key(key: object) -> None:
     if not isinstance(key, str):
         raise TypeError(f"expected the name of a feature, got {short(key)}")
-
-
-def _labels(labels: tuple[str, ...]) -> tuple[str, ...]:
-    limits.check("groups", len(labels))
-    return labels
 
 
 def _plain(value: Any) -> Any:

@@ -34,26 +34,9 @@ WARMUP = 200
 Vector = NDArray[np.float64]
 
 
-# --- series ---
-
-
 @dataclass(frozen=True, eq=False)
 class Series:
-    """A real series on a bounded interval.
-
-    Parameters
-    ----------
-    name, unit, source : str
-        Description of the series. `source` names its publisher and licence.
-    values : array
-        The series in the order of time.
-    low, high : float
-        Bounds of the values.
-    period : int
-        Length of the season in steps.
-    steps : int, optional
-        Number of forecasts that `stream` makes; all if None.
-    """
+    """A real series on a bounded interval; `stream` makes `steps` forecasts of it, all if None."""
 
     name: str
     values: Vector
@@ -103,11 +86,8 @@ NAMES = tuple(_FILES)
 def load(name: str) -> Series:
     """Load a series that comes with the package.
 
-    Parameters
-    ----------
-    name : {"humidity", "wind", "sunspots"}
-        Hourly relative humidity at JFK airport in 2013, hourly power of the wind farm La Haute Borne in 2014, or
-        monthly sunspot numbers from 1749 to 1983. `data/SOURCES.md` states origins and licences.
+    Hourly relative humidity at JFK airport in 2013, hourly power of the wind farm La Haute Borne in 2014, or monthly
+    sunspot numbers from 1749 to 1983. `data/SOURCES.md` states origins and licences.
 
     Examples:
         >>> series = load("humidity")
@@ -123,9 +103,6 @@ def load(name: str) -> Series:
     rows = csv.DictReader(gzip.decompress(packed).decode("ascii").splitlines())
     values = np.array([float(row[of.column]) for row in rows])
     return Series(name, values, of.low, of.high, of.period, of.unit, of.source, of.steps)
-
-
-# --- forecasts ---
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,8 +135,6 @@ class ForecastStream:
 
 def residual_scale(values: ArrayLike, mu: ArrayLike, *, window: int = 500) -> Vector:
     """Root mean square of the last `window` residuals before each step; nan before the first residual.
-
-        sd_t = sqrt( mean_{s in the last `window` steps before t} (y_s - mu_s)^2 )
 
     Steps without a forecast (nan in `mu`) have no residual; they may only come first.
 
@@ -251,13 +226,6 @@ EXPERTS: dict[str, Callable[[Series], tuple[Vector, Vector]]] = {
 
 def stream(series: Series, expert: str) -> ForecastStream:
     """Forecast a series by an expert, after 24 lags and 200 steps of warm-up.
-
-    Parameters
-    ----------
-    series : Series
-        The series, longer than 224 steps.
-    expert : {"rls", "naive"}
-        Recursive least squares on the last 24 values, or the value a season ago.
 
     Examples:
         >>> s = stream(load("humidity"), "rls")

@@ -1,4 +1,4 @@
-"""Whole histories as users give them: forecasts as rows, outcomes in their canonical form, or one clear sentence."""
+"""Histories as users give them: forecasts as rows, outcomes in their canonical form."""
 
 from __future__ import annotations
 
@@ -22,13 +22,7 @@ ALONE = "expert"
 
 @contextmanager
 def where(place: str) -> Iterator[None]:
-    """What is wrong is said with its place.
-
-    >>> with where(" in row 3"):
-    ...     raise ValueError("expected a number, got none")
-    Traceback (most recent call last):
-    ValueError: expected a number, got none in row 3
-    """
+    """Add a place to the message of an error."""
     try:
         yield
     except (TypeError, ValueError) as reason:

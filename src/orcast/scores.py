@@ -27,7 +27,7 @@ class Score:
         raise AttributeError(f"{type(self).__name__} has no value")
 
     def check(self, space: Space) -> None:
-        """Nothing, or one clear sentence why the score makes no sense on a space."""
+        """Refuse a space on which the score makes no sense."""
 
     def bound(self, space: Space) -> float:
         """The largest value that the score can have on a space, where the least is 0; inf if there is none."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 
 def short(value: object) -> str:
-    """What was given, on one line of a message."""
+    """Representation of a value on one line of a message, at most 80 characters."""
     try:
         text = " ".join(repr(value).split())
     except (RecursionError, ValueError):  # nested too deeply, or a whole number of too many digits
@@ -23,14 +23,7 @@ def short(value: object) -> str:
 
 
 def number(value: object, what: str, low: float = -math.inf, high: float = math.inf) -> float:
-    """A finite number from low to high that is not text.
-
-    >>> number(3, "temperature", 1e-6, 1e12)
-    3.0
-    >>> number(0, "temperature", 1e-6, 1e12)
-    Traceback (most recent call last):
-    ValueError: expected a number from 1e-06 to 1e+12 as temperature, got 0
-    """
+    """A finite number from low to high that is not text."""
     try:
         if isinstance(value, (str, bytes)):
             raise TypeError
@@ -45,11 +38,7 @@ def number(value: object, what: str, low: float = -math.inf, high: float = math.
 
 
 def floats(values: object) -> NDArray[np.float64]:
-    """An array of numbers that are not text, in float64; a TypeError or ValueError without a sentence if there is none.
-
-    >>> floats([1, 2.5]).tolist()
-    [1.0, 2.5]
-    """
+    """An array of numbers that are not text, in float64; raises TypeError or ValueError without a message."""
     given = np.asarray(values)
     kind = given.dtype.kind
     if kind not in "biufO" or (kind == "O" and any(isinstance(each, (str, bytes)) for each in given.flat)):
@@ -66,7 +55,7 @@ _quiet = _Quiet()
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Without the warnings of `warn_user`, in this thread; Python's own filters are those of all threads."""
+    """Silence `warn_user` in this thread."""
     before, _quiet.on = _quiet.on, True
     try:
         yield
@@ -75,7 +64,7 @@ def quietly() -> Iterator[None]:
 
 
 def warn_user(message: str, kind: type[Warning]) -> None:
-    """Warn, and point at the line of the user's that led here."""
+    """Warn at the user's line."""
     if _quiet.on:
         return
     depth = 1

@@ -1,4 +1,4 @@
-"""What all forecasts have in common: a certificate and an explanation if a game issued them."""
+"""Certificate and explanation of forecasts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Why = Callable[[], Any]
 
 
 class IssuedForecast:
-    """A forecast that a game may have issued."""
+    """A forecast that a recalibrator may have issued."""
 
     __slots__ = ("_certificate", "_why")
 
@@ -30,13 +30,13 @@ class IssuedForecast:
         return self._certificate
 
     def explain(self) -> Any:
-        """Why the game issued this forecast and no other."""
+        """Explain the differences from the base forecast."""
         if self._why is None:
             raise ValueError("expected a forecast issued by a game, got one made by hand")
         return self._why()
 
     def _given_explanation(self) -> GivenExplanation | None:
-        """The explanation as a copy carries it: told now, because the game does not come along."""
+        """Explanation that a copy carries, made now."""
         return None if self._why is None else GivenExplanation(self._why())
 
 
@@ -52,14 +52,14 @@ class GivenExplanation:
 
 
 def generator(rng: object) -> np.random.Generator:
-    """The random generator itself, or one clear sentence."""
+    """The random generator, if it is one."""
     if not isinstance(rng, np.random.Generator):
         raise TypeError(f"expected rng=numpy.random.default_rng(...), got {rng!r}")
     return rng
 
 
 def as_share(confidence: object) -> float:
-    """A share between 0 and 1, or one clear sentence."""
+    """A share between 0 and 1."""
     try:
         share = float(confidence)  # type: ignore[arg-type]
     except (TypeError, ValueError):

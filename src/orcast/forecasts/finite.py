@@ -36,11 +36,7 @@ class NotAQuantityError(TypeError, AttributeError):
 
 
 def as_masses(mass: object, cells: int) -> Array:
-    """As many masses as there are cells, not negative, with a sum of 1, or one clear sentence.
-
-    >>> as_masses([0.25, 0.75], 2).tolist()
-    [0.25, 0.75]
-    """
+    """Masses of the cells, not negative, with a sum of 1."""
     m = numbers(mass, f"{cells} probabilities")
     if m.shape != (cells,):
         raise ValueError(f"expected {cells} probabilities, one for each label or cell, got shape {m.shape}")
@@ -53,7 +49,7 @@ def as_masses(mass: object, cells: int) -> Array:
 
 
 class FiniteForecast(IssuedForecast):
-    """Masses on the cells of a finite space, with what such forecasts have in common."""
+    """Masses on the cells of a finite space."""
 
     __slots__ = ("mass", "space")
 
@@ -65,7 +61,7 @@ class FiniteForecast(IssuedForecast):
 
     @classmethod
     def trusted(cls, space: FiniteSpace, mass: Array, certificate: Given, why: Why | None = None) -> Self:
-        """From masses that a kernel made: no checks, no copies; the certificate may be a function that makes it."""
+        """Forecast from masses that a kernel made: no checks, no copies."""
         self = cls.__new__(cls)
         mass.flags.writeable = False
         self.space, self.mass, self._certificate, self._why = space, mass, certificate, why
@@ -86,11 +82,6 @@ class FiniteForecast(IssuedForecast):
     def probability(self, value: Any) -> float:
         """The mass of a value, that is of its cell."""
         return float(self.mass[self.space.cell(self.space.outcome(value))])
-
-    def entropy(self) -> float:
-        """The entropy of the masses in nats: - sum_k m_k log m_k."""
-        some = self.mass[self.mass > 0.0]
-        return abs(float(some @ np.log(some)))
 
     def expect(self, function: Callable[[Any], float]) -> float:
         """E[function(y)] for a function of one value, called for each cell that holds mass."""

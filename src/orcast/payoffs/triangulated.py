@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.contexts import Context
-from orcast.payoffs.base import NOTHING, CellGrid, CellPayoff, Part, Payoff, wrong_space
+from orcast.payoffs.base import NOTHING, CellGrid, Part, Payoff, wrong_space
 from orcast.payoffs.calibration import closed, increasing
-from orcast.payoffs.cell_payoffs import Witness, both
+from orcast.payoffs.cell_payoffs import WideCellPayoff, Witness
 from orcast.spaces import Binary, FiniteSpace, Interval, Labels, Points, Space, frozen
 from orcast.spaces.base import whole
 
@@ -180,17 +180,14 @@ def simplex_mesh(labels: int, grid: int) -> SimplexMesh:
     return SimplexMesh(labels, grid)
 
 
-class MeshCellPayoff(CellPayoff):
+class MeshCellPayoff(WideCellPayoff):
     """lambda_v(f) (f - w_k), all coordinates of a vertex together; only the corners of one simplex are touched."""
 
     def __init__(self, witness: Witness, vertices: int, locate: Callable[[Array], Local]) -> None:
-        self.witness, self.vertices, self.locate = witness, vertices, locate
+        super().__init__(witness)
+        self.vertices, self.locate = vertices, locate
         self.dimension = witness.mean.shape[0]
         self.size = vertices * self.dimension
-
-    @property
-    def features(self) -> Array:
-        return self.witness.features
 
     def mean(self, p: Array) -> Array:
         """f, the mean of the witness under the forecast."""
@@ -200,23 +197,11 @@ class MeshCellPayoff(CellPayoff):
         """What is owed, a row a vertex."""
         return s.reshape(self.vertices, self.dimension)
 
-    def _wide(self, local: Local, errors: Array) -> Array:
+    def wide(self, p: Array, errors: Array) -> Array:
+        local = self.locate(self.mean(p))
         out = np.zeros((self.vertices, *errors.shape))
         out[local.corners] = local.weights.reshape(-1, *(1,) * errors.ndim) * errors
         return out.reshape(self.size, *errors.shape[1:])
-
-    def table(self, p: Array) -> Array:
-        f = self.mean(p)
-        return self._wide(self.locate(f), f[:, None] - self.witness.mean)
-
-    def spans(self, p: Array) -> tuple[Array, Array]:
-        f = self.mean(p)
-        local = self.locate(f)
-        return both(lambda errors: self._wide(local, errors), *self.witness.errors(f))
-
-    def realised(self, p: Array, k: int, y: Any) -> Array:
-        f = self.mean(p)
-        return self._wide(self.locate(f), f - self.witness.point(y, k))
 
     def pull(self, s: Array, f: Array) -> tuple[Array, Local]:
         """c(f) = sum_v lambda_v(f) s_v, and where f lies."""
@@ -231,7 +216,6 @@ class MeshCellPayoff(CellPayoff):
         return c @ (f[:, None] - self.witness.mean)
 
     def jacobian(self, s: Array, p: Array, exact: bool = False) -> Array:
-        """Through the weights."""
         f = self.mean(p)
         local = self.locate(f)
         by_mean = self.rows(s)[local.corners].T @ local.slopes
