@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.forecasts import PERCENTS, Forecast
-from orcast.spaces import Binary, FiniteSpace, OrderedSpace, Points, Space, frozen
-from orcast.validation import number, short
+from orcast.forecasts import Forecast
+from orcast.spaces import Binary, FiniteSpace, OrderedSpace, Points, Space
+from orcast.validation import number
 
 Array = NDArray[np.float64]
 
@@ -36,11 +35,6 @@ class Score:
     def to_plain(self) -> dict[str, Any]:
         """Plain data."""
         return {"kind": type(self).__name__}
-
-
-def _ordered(score: Score, space: Space) -> None:
-    if not isinstance(space, OrderedSpace):
-        raise TypeError(f"expected an ordered space such as Interval(low, high) for {score!r}, got {space!r}")
 
 
 def _span(space: Space) -> float:
@@ -155,56 +149,6 @@ class Brier(Score):
 
 
 @dataclass(frozen=True)
-class QuantileScore(Score):
-    """Mean pinball loss of quantiles (Koenker and Bassett 1978).
-
-        score(p, y) = mean_a (1{y <= q_a} - a)(q_a - y)
-
-    >>> import orcast as oc
-    >>> oc.scores.QuantileScore([0.5])(oc.Forecast([0.0], [1.0], [1.0]), 1.0)
-    0.25
-    """
-
-    levels: Iterable[float] = tuple(PERCENTS.tolist())
-
-    def __post_init__(self) -> None:
-        a = np.array(list(self.levels), dtype=np.float64)
-        if a.ndim != 1 or a.size == 0 or not ((a > 0.0) & (a < 1.0)).all() or (np.diff(a) <= 0.0).any():
-            raise ValueError(f"expected increasing levels strictly between 0 and 1, got {short(a.tolist())}")
-        object.__setattr__(self, "levels", tuple(a.tolist()))
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """With the level, if there is one."""
-        levels = tuple(self.levels)
-        return f"pinball {levels[0]:g}" if len(levels) == 1 else "pinball"
-
-    @property
-    def grid(self) -> Array:
-        """The levels as an array."""
-        return frozen(np.array(self.levels))
-
-    def __call__(self, forecast: Any, y: Any) -> float:
-        error = y - np.asarray(forecast.quantile(self.grid))
-        return float(np.where(error > 0.0, self.grid * error, (self.grid - 1.0) * error).mean())
-
-    def check(self, space: Space) -> None:
-        """Only where quantiles make sense."""
-        _ordered(self, space)
-
-    def bound(self, space: Space) -> float:
-        """All mass at one end, and the outcome at the other: a pinball loss is convex in the outcome."""
-        above = float(self.grid.mean())
-        return max(above, 1.0 - above) * _span(space)
-
-    def to_plain(self) -> dict[str, Any]:
-        return {"kind": "QuantileScore", "levels": list(self.levels)}
-
-    def __repr__(self) -> str:
-        return f"QuantileScore({len(tuple(self.levels))} levels)"
-
-
-@dataclass(frozen=True)
 class LogScore(Score):
     """Log score (Good 1952) of the outcome's cell, bounded and still proper.
 
@@ -245,7 +189,7 @@ class LogScore(Score):
         return {"kind": "LogScore", "clip": self.clip}
 
 
-SCORES: dict[str, type[Score]] = {kind.__name__: kind for kind in (CRPS, MSE, Brier, QuantileScore, LogScore)}
+SCORES: dict[str, type[Score]] = {kind.__name__: kind for kind in (CRPS, MSE, Brier, LogScore)}
 
 
 def score_from_plain(data: dict[str, Any]) -> Score:

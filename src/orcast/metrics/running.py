@@ -142,7 +142,7 @@ class RollingQCE(QCE):
 
 
 class MeanPinball(_Mean):
-    """Pinball loss averaged over levels and rounds; `scores.QuantileScore` is the loss of one forecast.
+    """Pinball loss averaged over levels and rounds.
 
         mean_t mean_a max( a (y - q_a), (a - 1) (y - q_a) )
 

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from orcast.constants import OWN_EXPECTATION_WEIGHT
 from orcast.contexts import Context
 from orcast.payoffs.base import CellGrid, CellPayoff, Part, Payoff
-from orcast.payoffs.cell_payoffs import MEAN_WEIGHTS, NODES, nodes_of
-from orcast.scores import CRPS, MSE, SCORES, LogScore, QuantileScore, Score
+from orcast.scores import CRPS, MSE, SCORES, LogScore, Score
 from orcast.spaces import Binary, FiniteSpace, OrderedSpace, Space
 from orcast.validation import number, short
 
@@ -41,39 +40,6 @@ def crps_gap(cell_grid: CellGrid, p: Array, x: Array) -> tuple[Array, Array, Arr
     return a + width * (F0 - G0 + (p - x) / 3.0), np.minimum(low, vertex), np.maximum(high, vertex)
 
 
-def pinball_at(levels: Array, q: Array, y: Array) -> Array:
-    """Mean pinball loss of quantiles at each y."""
-    error = y[:, None] - q
-    return np.where(error > 0.0, levels * error, (levels - 1.0) * error).mean(axis=1)
-
-
-def read_quantiles(cell_grid: CellGrid, p: Array, levels: Array) -> Array:
-    """Quantiles of masses on ordered cells."""
-    below = np.concatenate(([0.0], np.cumsum(p)))
-    k = np.clip(np.searchsorted(below[1:], levels, side="left"), 0, p.size - 1)
-    share = np.clip((levels - below[k]) / np.where(p[k] > 0.0, p[k], 1.0), 0.0, 1.0)
-    return cell_grid.left[k] + share * (cell_grid.right[k] - cell_grid.left[k])
-
-
-def quantile_gap(cell_grid: CellGrid, levels: Array, p: Array, x: Array) -> tuple[Array, Array, Array]:
-    """The same for pinball loss: piecewise linear, with kinks at the quantiles."""
-    mine, theirs = read_quantiles(cell_grid, p, levels), read_quantiles(cell_grid, x, levels)
-
-    def gap(y: Array) -> Array:
-        return pinball_at(levels, mine, y) - pinball_at(levels, theirs, y)
-
-    nodes = gap(nodes_of(cell_grid.left, cell_grid.right).ravel()).reshape(cell_grid.cells, NODES.size)
-    low, high = nodes.min(axis=1), nodes.max(axis=1)
-    ends = gap(cell_grid.left)
-    low, high = np.minimum(low, ends), np.maximum(high, ends)
-    kinks = np.concatenate((mine, theirs))
-    where = np.clip(np.searchsorted(cell_grid.right, kinks, side="left"), 0, cell_grid.cells - 1)
-    values = gap(kinks)
-    np.minimum.at(low, where, values)
-    np.maximum.at(high, where, values)
-    return nodes @ MEAN_WEIGHTS, low, high
-
-
 def finite_score(score: Score, cell_grid: CellGrid, p: Array) -> Array:
     """The score of masses on a finite space for an outcome in each cell."""
     if isinstance(score, CRPS):
@@ -95,8 +61,6 @@ def score_gap(score: Score, cell_grid: CellGrid, p: Array, x: Array) -> tuple[Ar
         return gap, gap, gap
     if isinstance(score, CRPS):
         return crps_gap(cell_grid, p, x)
-    if isinstance(score, QuantileScore):
-        return quantile_gap(cell_grid, score.grid, p, x)
     if isinstance(score, LogScore):
         mine, theirs = np.maximum(p, score.clip), np.maximum(x, score.clip)
         gap = np.log(theirs / mine) + mine.sum() - theirs.sum()
@@ -112,10 +76,6 @@ def gap_at(score: Score, cell_grid: CellGrid, p: Array, x: Array, k: int, y: Any
     if not cell_grid.ordered or isinstance(score, LogScore):
         return float(score_gap(score, cell_grid, p, x)[0][k])
     at = min(max(float(y), cell_grid.low), cell_grid.high)
-    if isinstance(score, QuantileScore):
-        levels, point = score.grid, np.array([at])
-        mine = pinball_at(levels, read_quantiles(cell_grid, p, levels), point)
-        return float((mine - pinball_at(levels, read_quantiles(cell_grid, x, levels), point))[0])
     if isinstance(score, CRPS):
         means, _, _ = crps_gap(cell_grid, p, x)
         ahead, change = float(p[:k].sum() - x[:k].sum()), float(p[k] - x[k])
@@ -136,8 +96,6 @@ def loss_at(score: Score, cell_grid: CellGrid, x: Array, k: int, y: Any) -> floa
         kept = np.maximum(x, score.clip)
         return float(-math.log(kept[k]) + kept.sum() - 1.0)
     at = min(max(float(y), cell_grid.low), cell_grid.high)
-    if isinstance(score, QuantileScore):
-        return float(pinball_at(score.grid, read_quantiles(cell_grid, x, score.grid), np.array([at]))[0])
     if isinstance(score, CRPS):
         from orcast.forecasts import Forecast
 
@@ -145,7 +103,7 @@ def loss_at(score: Score, cell_grid: CellGrid, x: Array, k: int, y: Any) -> floa
     return (float(x @ (0.5 * (cell_grid.left + cell_grid.right))) - at) ** 2
 
 
-def score_jacobian(score: Score, cell_grid: CellGrid, p: Array) -> Array | None:
+def score_jacobian(score: Score, cell_grid: CellGrid, p: Array) -> Array:
     """Derivative of the score in each cell by the masses, up to a constant in each column."""
     n = cell_grid.cells
     if isinstance(score, LogScore):
@@ -162,35 +120,8 @@ def score_jacobian(score: Score, cell_grid: CellGrid, p: Array) -> Array | None:
         between = offset[:, None] - cell_grid.right[None, :]
         lower = 2.0 * between + width[None, :] + width[:, None]
         return np.where(np.tri(n, k=-1) > 0.0, lower, 0.0) + np.diag(width / 3.0)
-    if isinstance(score, MSE):
-        middle = 0.5 * (cell_grid.left + cell_grid.right)
-        return -2.0 * np.outer(middle, middle)
-    return None
-
-
-def full_jacobian(score: Score, cell_grid: CellGrid, p: Array) -> Array:
-    """The same for every score; through the quantiles of p for pinball loss."""
-    known = score_jacobian(score, cell_grid, p)
-    if known is not None:
-        return known
-    assert isinstance(score, QuantileScore)
-    levels = score.grid
-    below = np.cumsum(p)
-    k = np.clip(np.searchsorted(below, levels, side="left"), 0, p.size - 1)
-    mass, width = np.maximum(p[k], 1e-12), (cell_grid.right - cell_grid.left)[k]
-    share = np.clip((levels - (below[k] - p[k])) / mass, 0.0, 1.0)
-    # a quantile moves down when mass is added below it: all of it below its cell, its share within
-    cells = np.arange(p.size)
-    moved = (cells < k[:, None]) + (cells == k[:, None]) * share[:, None]
-    by_mass = -(width / mass)[:, None] * moved
-    quantiles = cell_grid.left[k] + share * width
-    wide = cell_grid.right - cell_grid.left
-    passed = np.where(
-        wide > 0.0,
-        np.clip((quantiles[:, None] - cell_grid.left) / np.where(wide > 0.0, wide, 1.0), 0.0, 1.0),
-        (quantiles[:, None] > cell_grid.left).astype(np.float64),
-    )
-    return ((passed - levels[:, None]) / levels.size).T @ by_mass
+    middle = 0.5 * (cell_grid.left + cell_grid.right)
+    return -2.0 * np.outer(middle, middle)
 
 
 class RegretCellPayoff(CellPayoff):
@@ -306,14 +237,11 @@ class RegretCellPayoff(CellPayoff):
         return zip((s.reshape(self.units.shape) * self.units).sum(axis=1), self.scores, strict=True)
 
     def jacobian(self, s: Array, p: Array, exact: bool = False) -> Array | None:
-        """The experts do not depend on p; that of pinball loss only if `exact`, since Newton's method gains nothing."""
         total: Array | None = np.zeros((p.size, p.size)) if exact else None
         for pull, score in self.pulls(s):
-            if pull == 0.0:
-                continue
-            part = full_jacobian(score, self.cell_grid, p) if exact else score_jacobian(score, self.cell_grid, p)
-            if part is not None:
-                total = pull * part if total is None else total + pull * part
+            if pull != 0.0:
+                part = pull * score_jacobian(score, self.cell_grid, p)
+                total = part if total is None else total + part
         return total
 
 
@@ -330,8 +258,6 @@ def own_expectation(score: Score, cell_grid: CellGrid, x: Array) -> float:
         kept = np.maximum(x, score.clip)
         return float(-(x @ np.log(kept)) + kept.sum() - 1.0)
     middle = 0.5 * (cell_grid.left + cell_grid.right)
-    if isinstance(score, QuantileScore):
-        return float(x @ pinball_at(score.grid, read_quantiles(cell_grid, x, score.grid), middle))
     a, b = cell_grid.left, cell_grid.right
     return max(float(x @ (a * a + a * b + b * b)) / 3.0 - float(x @ middle) ** 2, 0.0)
 
