@@ -175,9 +175,8 @@ class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
 
     ``fit`` cuts the rows, in their order, into ``folds`` + 1 parts.  Each part but the first is forecast by a copy of
     the estimator that was fitted to all rows before it, and scored; at last the estimator is fitted to all rows.  A
-    ``FrozenEstimator`` was fitted elsewhere, and forecasts all rows.  ``partial_fit`` scores its rows against the
-    forecasts of the estimator as it is, and then updates it if it can be updated.  In a pipeline ``predict`` takes
-    ``interval=0.9`` or ``quantiles=[0.1, 0.9]``.
+    ``FrozenEstimator`` forecasts all rows.  In a pipeline ``predict`` takes ``interval=0.9`` or
+    ``quantiles=[0.1, 0.9]``.
 
     Parameters
     ----------
@@ -190,8 +189,6 @@ class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
         As in :class:`orcast.Recalibrator`.  A context finds features in the columns of a data frame, or in a row.
     batch
         Rows that are forecast before their outcomes are known: 1 in a stream, 24 for the hours of the next day.
-
-    Fitted, it has ``estimator_`` (a list if there is one for each level), ``recalibrator_`` and ``residuals_``.
 
     >>> from sklearn.datasets import load_diabetes
     >>> X, y = load_diabetes(return_X_y=True)
@@ -331,15 +328,10 @@ class RecalibratedClassifier(ClassifierMixin, RowEstimator):  # type: ignore[mis
     """Classifier around any classifier of scikit-learn, whose probabilities stay calibrated on any sequence.
 
     ``estimator`` (a ``LogisticRegression`` if None) is asked for ``predict_proba``; if it has none, its
-    ``decision_function`` goes through a sigmoid or softmax; if it has neither, it is taken to be sure of what it
-    predicts.  ``payoff``, ``oracle`` and ``memory`` are those of :class:`orcast.Recalibrator`; of two classes the game
-    is about the second (``Binary``).
-
-    ``fit``, ``folds`` and ``partial_fit`` are as for :class:`RecalibratedRegressor`; rows before the second class
-    are not scored.  The classes are those of ``fit``, or of the first ``partial_fit`` and its ``classes``.
-
-    Fitted, it has ``classes_``, ``estimator_``, ``recalibrator_`` (an :class:`orcast.Recalibrator`: its ``guarantee``),
-    ``n_features_in_`` and, from data frames, ``feature_names_in_``.
+    ``decision_function`` goes through a sigmoid or softmax, else its predictions have probability 1.  Of two classes
+    the second is forecast (``Binary``).  Rows before the second class are not scored.  The classes are those of
+    ``fit``, or of the first ``partial_fit`` and its ``classes``.  Other options are those of
+    :class:`RecalibratedRegressor`.
 
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.naive_bayes import GaussianNB
