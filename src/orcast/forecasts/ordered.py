@@ -369,11 +369,7 @@ class Forecast(IssuedForecast):
         return float(self.left[0]), float(self.right[-1])
 
     def expect(self, function: Callable[[Array], ArrayLike]) -> float:
-        """E[function(y)] for a function of an array, by five-point Gauss quadrature in each cell.
-
-        In an open-ended cell the points are even in the cube root s of the level beyond them, y = edge + d (1/s - 1),
-        which is exact for squares.
-        """
+        """E[function(y)] for a function of an array, by Gauss quadrature in each cell, exact for squares."""
         nodes, weights = _gauss(NODES)
         left, right, sides, scale = self.cells
         middle, half = 0.5 * (left + right), 0.5 * (right - left)

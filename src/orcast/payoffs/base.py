@@ -1,4 +1,4 @@
-"""What a payoff is, the direct sum of payoffs, and how a payoff looks from the cells of a round."""
+"""Payoffs, their direct sum, and their view from the cells of a round."""
 
 from __future__ import annotations
 

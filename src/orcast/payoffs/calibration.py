@@ -29,7 +29,7 @@ MOST_MONOMIALS = 500
 
 
 def increasing(values: Iterable[float], what: str, low: float, high: float) -> Array:
-    """Increasing numbers strictly between low and high, or one clear sentence."""
+    """Increasing numbers strictly between low and high."""
     try:
         a = np.array(limits.taken("levels", values), dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as reason:
@@ -291,12 +291,9 @@ class MomentMatching(Payoff):
 
         payoff_j = E_p[t^j] - t^j,    j = 1, ..., order,    t = (y - low) / (high - low)
 
-    Each is at most 1 in size.  Taken at the outcome itself.  Squared bound: the order.  `MomentBasedCalibration` asks
-    for more: mean and mean square right in the rounds where the forecast's are about the same.
-
-    On a `Line` or `HalfLine` low and high are the ends of the round's window, to which y is clipped.  On
-    a `Circle` the moments are trigonometric, cos(j theta) and sin(j theta), with the bound 4 times the order; on
-    a `Box` or `Points` of vectors they are all monomials of that degree in the outputs, each scaled to
+    Taken at the outcome itself.  Squared bound: the order.  On a `Line` or `HalfLine` low and high are the ends of the
+    round's window, to which y is clipped.  On a `Circle` the moments are cos(j theta) and sin(j theta), with the bound
+    4 times the order; on a `Box` or `Points` of vectors all monomials of that degree in the outputs, each scaled to
     [0, 1], and the bound is their number; on `Binary` there is one, the mean.
 
     >>> import orcast as oc
@@ -327,12 +324,10 @@ class MomentMatching(Payoff):
             high = np.array([b for _, b in space.bounds]) if isinstance(space, Box) else points.max(axis=0)
             t = (points - low) / np.where(high > low, high - low, 1.0)
             sides = range(t.shape[1])
-            bound_payoff = [c for j in range(1, self.order + 1) for c in combinations_with_replacement(sides, j)]
-            if len(bound_payoff) > MOST_MONOMIALS:
-                raise ValueError(
-                    f"expected at most {MOST_MONOMIALS} monomials, got {len(bound_payoff)}: lower the order"
-                )
-            return np.array([t[:, list(term)].prod(axis=1) for term in bound_payoff])
+            terms = [c for j in range(1, self.order + 1) for c in combinations_with_replacement(sides, j)]
+            if len(terms) > MOST_MONOMIALS:
+                raise ValueError(f"expected at most {MOST_MONOMIALS} monomials, got {len(terms)}: lower the order")
+            return np.array([t[:, list(term)].prod(axis=1) for term in terms])
         raise wrong_space(self, "a space of numbers", space)
 
     def on(self, space: Space, experts: int = 1) -> Part:
@@ -490,7 +485,7 @@ class ThresholdCalibration(_AtThresholds):
 
 
 def checked_grid(grid: object) -> int:
-    """A number of hat functions, or one clear sentence."""
+    """A number of hat functions."""
     if not isinstance(grid, (int, np.integer)) or isinstance(grid, bool) or not 2 <= grid <= 1001:
         raise ValueError(f"expected a grid of 2 to 1001 hat functions, got {short(grid)}")
     return int(grid)

@@ -184,9 +184,8 @@ class SwapRegret(_WithUtility):
         payoff_{a',a} = best_{a'}(p, x) (E_p[u(a, y', x)] - u(a, y, x)),    best = softmax(sharpness E_p[u] / range)
 
     in units of `utility_range`; the softmax smooths the paper's indicator of the best action.  Where all of these
-    vanish, the forecasts value every action rightly in the very rounds in which a' is taken, so swapping a' for a gains
-    nothing beyond what actions within about range / sharpness of the best one lose.  Squared bound: the number of
-    actions.
+    vanish, swapping a' for a gains nothing beyond what actions within about range / sharpness of the best one lose.
+    Squared bound: the number of actions.
 
     >>> import orcast as oc
     >>> oc.payoffs.SwapRegret(["take", "leave"], lambda a, y: -0.2 if a == "take" else -1.0 * y).on(oc.Binary()).size

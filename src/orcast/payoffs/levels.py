@@ -83,13 +83,9 @@ class LevelCalibration(Payoff):
         payoff_v = hat_v(alpha) (1{y <= q_level(p)} - level),    alpha = F_x(q_level(p))
 
     on average over the outcome's cell, where alpha is the mass that the expert x sees below the forecast's
-    level-quantile, and the hat functions are piecewise linear on the vertices v = 0, 1/grid, ..., 1.  They add up to
-    one, so the sum over v is the error of the coverage; and the vertices learn which alpha is to be played.  Squared
-    bound: max(level, 1 - level)^2.
-
-    It is continuous in p where p has mass around its level-quantile; a gap there (cells without mass to which the
-    expert gives some) lets the quantile jump.  Any oracle may play it; `ConformalLevel` does so exactly, and needs no
-    continuity.  With several experts x is their pool; without any it is the even forecast.
+    level-quantile, and the hat functions are piecewise linear on the vertices v = 0, 1/grid, ..., 1.  Their sum is the
+    error of the coverage.  Squared bound: max(level, 1 - level)^2.  `ConformalLevel` plays it exactly.  With several
+    experts x is their pool; without any it is the even forecast.
 
     >>> import orcast as oc
     >>> part = LevelCalibration(0.9).on(oc.Interval(0, 1))

@@ -77,8 +77,7 @@ class BinaryCalibration(_OnEvents):
 
         payoff_v = hat_v(p) (p - y)
 
-    The `grid` hat functions on [0, 1] have flat tops and add up to one: the paper's 1{p ~ v}, made continuous, so that
-    there are no bins with edges.  Squared bound: 1.
+    The `grid` hat functions have flat tops and add up to one: the paper's 1{p ~ v}, made continuous.  Squared bound: 1.
 
     >>> import orcast as oc
     >>> rain = oc.Recalibrator(oc.Binary(), oc.BinaryCalibration(grid=11))
@@ -96,10 +95,7 @@ class LabelCalibration(_OnEvents):
 
         payoff_{v,j} = hat_v(p_j) (p_j - 1{y = j})
 
-    Squared bound: 2, because ||p - e_y||^2 is at most 2.
-
-    Reference: Kull et al. (2019), "Beyond temperature scaling", NeurIPS; `BinaryCalibration` of each label (paper,
-    section 3).
+    Squared bound: 2.  `BinaryCalibration` of each label (Kull et al. 2019; paper, section 3).
 
     >>> import orcast as oc
     >>> LabelCalibration(grid=11).on(oc.Labels(["home", "draw", "away"])).size
@@ -184,8 +180,7 @@ class TopLabelCalibration(Payoff):
 
         payoff_v = sum_j top_j(p) hat_v(p_j) (p_j - 1{y = j}),    top = softmax(sharpness p)
 
-    The softmax is a continuous stand-in for the arg max, so that two labels that are almost tied share the weight.
-    Squared bound: 1.
+    The softmax is a continuous arg max.  Squared bound: 1.
 
     >>> import orcast as oc
     >>> TopLabelCalibration().on(oc.Labels(["a", "b", "c"])).bound
@@ -254,12 +249,10 @@ class DistributionCalibration(Payoff):
 
         payoff_{q,z} = c_q(p) (F_p(z) - 1{y <= z}),    c_q(p) = softmax_q(-d(p, q)^2 / width^2)
 
-    There is one for each anchor q, with the smooth weights c instead of the indicator of p ~ q.  On an `Interval` z
-    runs over `thresholds` even points and d^2 is the mean of (F_p - F_q)^2 over them; on finite spaces the witness is
-    the indicator of each cell and d^2 = sum (p - q)^2 / 2.  Squared bound: the number of thresholds, or 2.
-
-    `anchors` are forecasts (anything the space takes), or how many to learn: the expert's own forecasts, each one
-    that is further than `width` from all before it, until there are so many.
+    On an `Interval` z runs over `thresholds` even points and d^2 is the mean of (F_p - F_q)^2 over them; on finite
+    spaces the witness is the indicator of each cell and d^2 = sum (p - q)^2 / 2.  Squared bound: the number of
+    thresholds, or 2.  `anchors` are forecasts, or how many to learn: the expert's own forecasts, each one that is
+    further than `width` from all before it.
 
     >>> import orcast as oc
     >>> payoff = DistributionCalibration([oc.Normal(0.3, 0.1), oc.Normal(0.7, 0.1)])

@@ -91,11 +91,9 @@ class Recipe(Payoff):
 
         payoff(x, p, y) = c(x, p) (E_p[w(y')] - w(y))^T
 
-    The `witness` w(y) says what should agree on average between forecasts and outcomes, the `context` c(x, p) when.
-    c must be continuous in p (smooth an indicator of p a little), w need not be continuous in y: its jumps become
-    edges of cells (they are looked for on an `Interval`; elsewhere, or to be sure, name them as `jumps`).
-    `bound` bounds the squared norm of the payoff, and is checked in every round, over all outcomes.  A witness
-    of (y, x) may use the features; the context may also be `by`, or left out for (1,).
+    c must be continuous in p, w need not be continuous in y: its jumps become edges of cells (they are looked for on
+    an `Interval`; elsewhere name them as `jumps`).  `bound` bounds the squared norm of the payoff, and is checked in
+    every round.  A witness of (y, x) may use the features; the context may also be `by`, or left out for (1,).
 
     >>> import orcast as oc
     >>> night = lambda x, p: [x["hour"] < 6, x["hour"] >= 6]

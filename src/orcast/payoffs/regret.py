@@ -125,10 +125,7 @@ def score_jacobian(score: Score, cell_grid: CellGrid, p: Array) -> Array:
 
 
 class RegretCellPayoff(CellPayoff):
-    """Excess scores over each expert, in units known before the outcome; an expert that is missing counts nothing.
-
-    The units are those of the round, or `fixed` ones, a number a score.
-    """
+    """Excess scores over each expert, in units of the round or in `fixed` ones, a number a score."""
 
     one_sided = True
     cost = 10.0
@@ -267,32 +264,21 @@ class NoRegret(Payoff):
 
         payoff_{i,e} = c_{i,e} (score_i(p, y) - score_i(expert e, y))
 
-    It is one-sided: only a positive sum counts.  In units of the outcome scores are tiny and would never count, so c is
-    one over the expert's usual score, or over the most that p could count in this round if that is more: known before
-    the outcome, so the payoff stays semi-consistent (the paper's condition for one-sided payoffs, appendix A), and its
-    size is at most 1.  Squared bound: one for each score and expert.  What is kept small is this weighted regret;
-    `Guarantee.parts` reports the plain mean excess score.  The experts are those represented on the cells; one that is
-    missing in a round counts nothing in it.
+    It is one-sided: only a positive sum counts.  c is one over the expert's usual score, or over the most that p could
+    count in this round if that is more: known before the outcome, so the payoff is semi-consistent (appendix A), with
+    a size of at most 1.  Squared bound: one for each score and expert.  `Guarantee.parts` reports the plain mean excess
+    score.  An expert that is missing in a round counts nothing in it.
 
-    With a `unit` that is the same in all rounds the plain regret is promised, as in the paper: c is 1 / unit, where
-    unit="score" is the largest value b that the score can have on the space, and a number is so much of one score.
-    For k experts, and no other part in the sum,
+    With a `unit` c is 1 / unit in all rounds, and the plain regret is bounded as in the paper: unit="score" is the
+    largest value b of the score on the space, which must be finite.  For k experts, and no other part in the sum,
 
-        regret_T = mean of score(p, y) - min over experts of their mean score  <=  sqrt(k) b sqrt(T + 64) / T
+        mean of score(p, y) - min over experts of their mean score  <=  sqrt(k) b sqrt(T + 64) / T
 
-    (paper, appendix A, with the credit of 64 rounds).  `Guarantee.bounds` says what it is in any sum: with a weight w
-    in it, unit / w times `promised`.  Where a score has no largest value, as CRPS on `Line`, a unit is refused.  It is
-    a weaker pull than the default's: what an expert usually loses is a small part of what it could lose.
+    `Guarantee.bounds` has the bound in any sum.
 
     >>> import orcast as oc
     >>> oc.NoRegret(oc.CRPS(), oc.MSE()).on(oc.Interval(0, 1), experts=3).size
     6
-    >>> game = oc.Recalibrator(oc.Labels(["home", "draw", "away"]), oc.NoRegret(oc.Brier(), unit="score"))
-    >>> for y in ("home", "away", "home", "draw"):
-    ...     p = game.predict([0.2, 0.2, 0.6])
-    ...     game.update(y)
-    >>> game.guarantee.parts["regret brier"] <= game.guarantee.bounds["regret brier"] <= 2 * (4 + 64) ** 0.5 / 4
-    True
     """
 
     name = "regret"
@@ -316,7 +302,7 @@ class NoRegret(Payoff):
         self._settings(context, weight)
 
     def units_on(self, space: Space) -> Array | None:
-        """The fixed unit of each score, None where units are those of the round; or one clear sentence."""
+        """Fixed unit of each score; None where units are those of the round."""
         if self.unit is None:
             return None
         bounds = np.array([score.bound(space) for score in self.scores])
