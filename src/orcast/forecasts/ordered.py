@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.forecasts.base import GivenExplanation, IssuedForecast, Why, as_share, generator
+from orcast.forecasts.base import IssuedForecast, Why, as_share, generator
 from orcast.kernels.reading import (
     mean_and_variance_arrays,
     nearest_normal_arrays,
@@ -100,7 +100,7 @@ class Forecast(IssuedForecast):
     with mean excess d / 2.  It has a mean and a variance; higher moments are infinite.
 
     It has the methods of a frozen scipy distribution that make sense for one with atoms: `cdf`, `sf`, `ppf`,
-    `pdf` (the density off the atoms), `rvs`, `mean`, `var`, `std`, `median`, `interval`, `support`, `expect`; and a
+    `pdf` (the density off the atoms), `mean`, `var`, `std`, `median`, `interval`, `support`, `expect`; and a
     `certificate` if a recalibrator issued it.  Its quantiles may be `randomised`, by a `coin`.
 
     >>> p = Forecast([0.0, 1.0, 1.0], [1.0, 1.0, 3.0], [0.25, 0.5, 0.25])     # half the mass on 1
@@ -404,13 +404,6 @@ class Forecast(IssuedForecast):
         """Independent draws; the random generator is yours to give."""
         return self._bare.quantile(generator(rng).random(size))
 
-    def rvs(
-        self, size: int | tuple[int, ...] | None = None, random_state: int | np.random.Generator | None = None
-    ) -> Any:
-        """Independent draws, called as scipy does: a float without a size, else an array."""
-        values = self.sample(1 if size is None else size, rng=np.random.default_rng(random_state))
-        return float(values[0]) if size is None else values
-
     def crps(self, y: float) -> float:
         """Exact continuous ranked probability score: the integral of (F(z) - 1{z >= y})^2.
 
@@ -463,16 +456,4 @@ class Forecast(IssuedForecast):
 
     def __reduce__(self) -> tuple[Any, ...]:
         cells = self.left, self.right, self.mass
-        return (_restored, (*cells, self.certificate, self._given_explanation(), self.coin))
-
-
-def _restored(
-    left: Array,
-    right: Array,
-    mass: Array,
-    certificate: Certificate | None,
-    why: GivenExplanation | None,
-    coin: float | None = None,
-) -> Forecast:
-    # not by the constructor: the cells have been checked
-    return Forecast.trusted(left, right, mass, certificate, why, coin)
+        return (Forecast.trusted, (*cells, self.certificate, self._given_explanation(), self.coin))

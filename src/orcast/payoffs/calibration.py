@@ -19,6 +19,7 @@ from orcast.kernels.hats import STEEPNESS
 from orcast.payoffs.base import CellGrid, CellPayoff, Part, Payoff, wrong_space
 from orcast.payoffs.cell_payoffs import EventCellPayoff, ExplicitCellPayoff, Witness
 from orcast.spaces import Binary, Box, Circle, FiniteSpace, Interval, OrderedSpace, Points, Space, frozen
+from orcast.spaces.base import whole
 from orcast.validation import short
 
 Array = NDArray[np.float64]
@@ -304,9 +305,7 @@ class MomentMatching(Payoff):
     name = "moment"
 
     def __init__(self, order: int = 2, *, context: Context | None = None, weight: float = 1.0) -> None:
-        if not isinstance(order, (int, np.integer)) or isinstance(order, bool) or not 1 <= order <= 100:
-            raise ValueError(f"expected a whole order from 1 to 100, got {order!r}")
-        self.order = int(order)
+        self.order = whole(order, "moments", 1, 100)
         self._settings(context, weight)
 
     def _values(self, space: Space) -> Array:
@@ -486,9 +485,7 @@ class ThresholdCalibration(_AtThresholds):
 
 def checked_grid(grid: object) -> int:
     """A number of hat functions."""
-    if not isinstance(grid, (int, np.integer)) or isinstance(grid, bool) or not 2 <= grid <= 1001:
-        raise ValueError(f"expected a grid of 2 to 1001 hat functions, got {short(grid)}")
-    return int(grid)
+    return whole(grid, "hat functions", 2, 1001)
 
 
 def hats(grid: int, q: Array) -> Array:

@@ -21,6 +21,7 @@ from orcast.payoffs.cell_payoffs import (
     softmax,
 )
 from orcast.spaces import Binary, FiniteSpace, Interval, Labels, Space
+from orcast.spaces.base import whole
 from orcast.validation import number, short
 
 Array = NDArray[np.float64]
@@ -273,20 +274,15 @@ class DistributionCalibration(Payoff):
     ) -> None:
         self.anchors: int | tuple[Any, ...]
         if isinstance(anchors, (int, np.integer)) and not isinstance(anchors, bool):
-            if not 1 <= anchors <= 256:
-                raise ValueError(f"expected 1 to 256 anchors, got {anchors}")
-            self.anchors = int(anchors)
+            self.anchors = whole(anchors, "anchors", 1, 256)
         else:
             try:
                 self.anchors = tuple(anchors)  # type: ignore[arg-type]
             except TypeError:
                 raise TypeError(f"expected forecasts as anchors, or their number, got {short(anchors)}") from None
-            if not 1 <= len(self.anchors) <= 256:
-                raise ValueError(f"expected 1 to 256 anchors, got {len(self.anchors)}")
-        if not isinstance(thresholds, (int, np.integer)) or not 1 <= thresholds <= 200:
-            raise ValueError(f"expected 1 to 200 thresholds, got {short(thresholds)}")
+            whole(len(self.anchors), "anchors", 1, 256)
         self.width = number(width, "width", 1e-3, 1e3)
-        self.thresholds = int(thresholds)
+        self.thresholds = whole(thresholds, "thresholds", 1, 200)
         self._settings(context, weight)
 
     @property
