@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.forecasts import Forecast
+from orcast.forecasts.ordered import cell_of
 from orcast.spaces import Binary, FiniteSpace, OrderedSpace, Points, Space
 from orcast.validation import number
 
@@ -171,8 +172,6 @@ class LogScore(Score):
 
     def __call__(self, forecast: Any, y: Any) -> float:
         if isinstance(forecast, Forecast):
-            from orcast.payoffs.calibration import cell_of
-
             k = cell_of(forecast, y)
         else:
             k = _cell(forecast, y)

@@ -231,7 +231,6 @@ def test_each_part_is_normalised_by_the_root_of_its_bound() -> None:
         lambda: oc.NoRegret(oc.CRPS),
         lambda: oc.NoRegret("crps"),
         lambda: oc.NoRegret(oc.CRPS(), weight="much"),
-        lambda: oc.NoRegret(oc.CRPS()).evaluate(SPACE, oc.Forecast([0], [1], [1]), 0.5),
         lambda: payoff_from_plain({"kind": "Luck"}),
         lambda: oc.Recalibrator(SPACE, Payoff()),
         lambda: oc.Recalibrator(SPACE, oc.CRPS()),

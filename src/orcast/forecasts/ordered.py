@@ -457,3 +457,11 @@ class Forecast(IssuedForecast):
     def __reduce__(self) -> tuple[Any, ...]:
         cells = self.left, self.right, self.mass
         return (Forecast.trusted, (*cells, self.certificate, self._given_explanation(), self.coin))
+
+
+def cell_of(forecast: Forecast, y: float) -> int:
+    """The cell of an outcome: on an edge the left one, at an atom the atom."""
+    k = min(int(np.searchsorted(forecast.right, y, side="left")), forecast.mass.size - 1)
+    if k + 1 < forecast.mass.size and forecast.left[k + 1] == y == forecast.right[k + 1]:
+        k += 1
+    return int(k)

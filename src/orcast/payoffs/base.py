@@ -185,7 +185,7 @@ class Payoff:
         raise AttributeError(f"{type(self).__name__} cannot be put on a space")
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        """The payoff in its own units, written for reading: the slow twin of what is played."""
+        """Definition of the payoff in its own units, for tests that compare it with the payoff on cells."""
         raise AttributeError(f"{type(self).__name__} has no evaluate")
 
     def summary(self, mean: Array) -> float:

@@ -15,10 +15,9 @@ from orcast import limits
 from orcast.constants import MIN_SLOPE, TINY_MASS
 from orcast.contexts import Context
 from orcast.forecasts import PERCENTS
-from orcast.kernels.hats import STEEPNESS
 from orcast.payoffs.base import CellGrid, CellPayoff, Part, Payoff, wrong_space
 from orcast.payoffs.cell_payoffs import EventCellPayoff, ExplicitCellPayoff, Witness
-from orcast.spaces import Binary, Box, Circle, FiniteSpace, Interval, OrderedSpace, Points, Space, frozen
+from orcast.spaces import Binary, Box, Circle, OrderedSpace, Points, Space, frozen
 from orcast.spaces.base import whole
 from orcast.validation import short
 
@@ -40,24 +39,6 @@ def increasing(values: Iterable[float], what: str, low: float, high: float) -> A
     if a.ndim != 1 or a.size == 0 or not ((a > low) & (a < high)).all() or (np.diff(a) <= 0.0).any():
         raise ValueError(f"expected increasing {what}, got {short(a.tolist())}")
     return frozen(a)
-
-
-def closed(forecast: Any) -> tuple[Array, Array]:
-    """Left and right ends of the cells, with open-ended ones shrunk to their inner end."""
-    left, right = forecast.left.copy(), forecast.right.copy()
-    if np.isinf(left[0]):
-        left[0] = right[0]
-    if np.isinf(right[-1]):
-        right[-1] = left[-1]
-    return left, right
-
-
-def cell_of(forecast: Any, y: float) -> int:
-    """The cell of an outcome: on an edge the left one, at an atom the atom."""
-    k = min(int(np.searchsorted(forecast.right, y, side="left")), forecast.mass.size - 1)
-    if k + 1 < forecast.mass.size and forecast.left[k + 1] == y == forecast.right[k + 1]:
-        k += 1
-    return int(k)
 
 
 def shares(levels: Array, before: Array, mass: Array) -> Array:
@@ -186,18 +167,6 @@ class QuantileCalibration(Payoff):
             self, self.levels.size, self.bound, "quantile", lambda cell_grid, state: QuantileCellPayoff(self.levels)
         )
 
-    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        if isinstance(space, Box):
-            parts = [self.evaluate(Interval(0, 1), forecast.marginal(i), y[i]) for i in range(len(space.shape))]
-            return np.concatenate(parts)
-        k = cell_of(forecast, y)
-        low, high = forecast.below[k], forecast.below[k + 1]
-        if high - low <= TINY_MASS:
-            share = (self.levels >= low).astype(np.float64)
-        else:
-            share = np.clip((self.levels - low) / (high - low), 0.0, 1.0)
-        return share - self.levels
-
     def _plain(self) -> dict[str, Any]:
         return {"levels": self.levels.tolist()}
 
@@ -275,10 +244,6 @@ class IntervalCalibration(Payoff):
             lambda cell_grid, state: IntervalCellPayoff(QuantileCellPayoff(self.levels), self.ends),
         )
 
-    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        rows = QuantileCalibration(self.levels).evaluate(space, forecast, y)
-        return np.array([rows[b] - rows[a] for a, b in self.ends])
-
     def summary(self, mean: Array) -> float:
         """The largest error of a coverage."""
         return float(np.abs(mean).max())
@@ -349,22 +314,6 @@ class MomentMatching(Payoff):
 
         return ExplicitCellPayoff(Witness(mean, a**steps, b**steps, point))
 
-    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        if not isinstance(space, OrderedSpace):
-            values = self._values(space)
-            assert isinstance(space, FiniteSpace)
-            return values @ forecast.mass - values[:, space.cell(space.outcome(y))]
-        left, right = closed(forecast)
-        # without bounds the window is what the bounded cells cover
-        low = space.low if math.isfinite(space.low) else left[0]
-        high = space.high if math.isfinite(space.high) else right[-1]
-        payoff = []
-        for j in range(1, self.order + 1):
-            a, b = (left - low) / (high - low), (right - low) / (high - low)
-            mean = sum(a**i * b ** (j - i) for i in range(j + 1)) / (j + 1)
-            payoff.append(float(forecast.mass @ mean) - ((np.clip(y, low, high) - low) / (high - low)) ** j)
-        return np.array(payoff)
-
     def summary(self, mean: Array) -> float:
         """The largest error of a mean power."""
         return float(np.abs(mean).max())
@@ -387,12 +336,6 @@ class _AtThresholds(Payoff):
             raise ValueError(
                 f"expected thresholds in [{space.low:g}, {space.high:g}), got {float(self.thresholds[~inside][0])!r}"
             )
-
-    def _indicators(self, forecast: Any, y: float) -> tuple[Array, Array]:
-        left, right = closed(forecast)
-        at = float(np.clip(y, left[0], right[-1]))
-        chances = np.array([float(forecast.mass[right <= z].sum()) for z in self.thresholds])
-        return chances, (at <= self.thresholds).astype(np.float64)
 
     def _plain(self) -> dict[str, Any]:
         return {"thresholds": self.thresholds.tolist()}
@@ -427,10 +370,6 @@ class MarginalCalibration(_AtThresholds):
             lambda cell_grid, state: ExplicitCellPayoff(Witness.below(cell_grid, self.thresholds)),
             self.thresholds,
         )
-
-    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        chances, happened = self._indicators(forecast, y)
-        return chances - happened
 
     def summary(self, mean: Array) -> float:
         """The largest error of the distribution function."""
@@ -475,10 +414,6 @@ class ThresholdCalibration(_AtThresholds):
             self.thresholds,
         )
 
-    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        chances, happened = self._indicators(forecast, y)
-        return (hats(self.grid, chances) * (chances - happened)).ravel()
-
     def _plain(self) -> dict[str, Any]:
         return {**super()._plain(), "grid": self.grid}
 
@@ -486,15 +421,3 @@ class ThresholdCalibration(_AtThresholds):
 def checked_grid(grid: object) -> int:
     """A number of hat functions."""
     return whole(grid, "hat functions", 2, 1001)
-
-
-def hats(grid: int, q: Array) -> Array:
-    """Hat functions as written, a row each: 1 around its middle, 0 beyond its soft edges; the outer two go on."""
-    rows = []
-    for v in range(grid):
-        place = q * grid - 0.5 - v
-        up = np.ones_like(q) if v == 0 else np.clip(0.5 + STEEPNESS * (place + 0.5), 0.0, 1.0)
-        down = np.ones_like(q) if v == grid - 1 else np.clip(0.5 - STEEPNESS * (place - 0.5), 0.0, 1.0)
-        u = np.minimum(up, down)
-        rows.append(3.0 * u**2 - 2.0 * u**3)
-    return np.array(rows)

@@ -11,10 +11,7 @@ from numpy.typing import NDArray
 
 from orcast.contexts import Context
 from orcast.payoffs.base import CellGrid, CellPayoff, Part, Payoff
-from orcast.payoffs.calibration import closed
 from orcast.payoffs.cell_payoffs import (
-    MEAN_WEIGHTS,
-    NODES,
     AnswerCellPayoff,
     ExplicitCellPayoff,
     Witness,
@@ -110,22 +107,6 @@ class _WithUtility(Payoff):
             return np.zeros(len(self.actions)), np.inf
         return self._worth(expert.median(), x), 0.5 * unit
 
-    def _errors(self, space: Space, forecast: Any, y: Any, expert: Any, x: Any) -> tuple[Array, Array]:
-        """Expected utilities, and those minus the real ones, as written."""
-        if isinstance(space, FiniteSpace):
-            table = np.array([self._worth(space.value(k), x) for k in range(space.cells)])
-            expected = forecast.mass @ table
-            return expected, expected - table[space.cell(space.outcome(y))]
-        centre, half = self.limits(space, expert, x, self.range_on(space))
-        left, right = closed(forecast)
-        expected = np.zeros(len(self.actions))
-        for a, b, mass in zip(left, right, forecast.mass, strict=True):
-            nodes = [float(a + share * (b - a)) for share in NODES]
-            worths = [np.clip(self._worth(node, x) - centre, -half, half) for node in nodes]
-            expected += mass * (MEAN_WEIGHTS @ np.array(worths))
-        real = np.clip(self._worth(float(np.clip(y, left[0], right[-1])), x) - centre, -half, half)
-        return expected + centre, expected - real
-
     def _plain(self) -> dict[str, Any]:
         return {"actions": [str(action) for action in self.actions], "utility_range": self.utility_range}
 
@@ -169,9 +150,6 @@ class DecisionCalibration(_WithUtility):
             "explicit",
             lambda cell_grid, state: ExplicitCellPayoff(self._witness(cell_grid, unit)),
         )
-
-    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        return self._errors(space, forecast, y, expert, x)[1] / self.range_on(space)
 
     def summary(self, mean: Array) -> float:
         """The largest error of a mean utility, in units of their range."""
@@ -218,13 +196,6 @@ class SwapRegret(_WithUtility):
             return AnswerCellPayoff(witness, self.sharpness * (witness.mean + centre[:, None] / unit))
 
         return Part(self, size * size, float(size), "general", cell_payoff)
-
-    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        unit = self.range_on(space)
-        expected, errors = self._errors(space, forecast, y, expert, x)
-        weights = np.exp(self.sharpness * (expected - expected.max()) / unit)
-        weights /= weights.sum()
-        return np.outer(weights, errors / unit).ravel()
 
     def _plain(self) -> dict[str, Any]:
         return {**super()._plain(), "sharpness": self.sharpness}

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.constants import TINY_MASS
 from orcast.contexts import Context
 from orcast.payoffs.base import CellPayoff, Part, Payoff, wrong_space
-from orcast.payoffs.calibration import cell_of, checked_grid, increasing, shares
+from orcast.payoffs.calibration import checked_grid, increasing, shares
 from orcast.spaces import OrderedSpace, Space
 
 Array = NDArray[np.float64]
@@ -113,23 +112,6 @@ class LevelCalibration(Payoff):
             "general",
             lambda cell_grid, state: LevelCellPayoff(self.level, self.grid, cell_grid.expert),
         )
-
-    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        if expert is None:
-            raise ValueError("expected the expert's forecast as expert=, got None")
-        if not (np.array_equal(forecast.left, expert.left) and np.array_equal(forecast.right, expert.right)):
-            raise ValueError(f"expected the expert on the {forecast.mass.size} cells of the forecast, got other cells")
-        alpha = sum(float(mass) * self._share(forecast, k) for k, mass in enumerate(expert.mass))
-        vertices = np.linspace(0.0, 1.0, self.grid + 1)
-        weights = np.maximum(1.0 - self.grid * np.abs(vertices - min(alpha, 1.0)), 0.0)
-        return weights * (self._share(forecast, cell_of(forecast, y)) - self.level)
-
-    def _share(self, forecast: Any, k: int) -> float:
-        """How much of cell k lies below the level-quantile."""
-        low, mass = float(forecast.below[k]), float(forecast.mass[k])
-        if mass <= TINY_MASS:
-            return float(self.level >= low)
-        return min(max((self.level - low) / mass, 0.0), 1.0)
 
     def summary(self, mean: Array) -> float:
         """The error of the coverage, the largest of any group."""

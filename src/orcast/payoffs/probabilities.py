@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from orcast.contexts import Context
 from orcast.payoffs.base import CellGrid, CellPayoff, Part, Payoff, wrong_space
-from orcast.payoffs.calibration import GRID, checked_grid, closed, hats
+from orcast.payoffs.calibration import GRID, checked_grid
 from orcast.payoffs.cell_payoffs import (
     ContextCellPayoff,
     EventCellPayoff,
@@ -35,14 +35,6 @@ def events_on(space: FiniteSpace) -> Witness:
     return Witness.constant(np.eye(space.cells)[1 if isinstance(space, Binary) else 0 :])
 
 
-def _probabilities(space: Space, forecast: Any, y: Any) -> tuple[Array, Array]:
-    """Probabilities of the events and which of them happened, as written."""
-    first = 1 if isinstance(space, Binary) else 0
-    mass = np.asarray(forecast.mass)
-    happened = np.eye(mass.size)[space.cell(space.outcome(y))]  # type: ignore[attr-defined]
-    return mass[first:], happened[first:]
-
-
 class _OnEvents(Payoff):
     """Hat functions of a probability times its error, for each event."""
 
@@ -64,10 +56,6 @@ class _OnEvents(Payoff):
         # all errors p - e_k together: |p - e_k|^2 <= 2, and 1 with a single event
         bound = 1.0 if events == 1 else 2.0
         return Part(self, self.grid * events, bound, "general", lambda cell_grid, state: self._make(cell_grid, witness))
-
-    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        probabilities, happened = _probabilities(space, forecast, y)
-        return (hats(self.grid, probabilities) * (probabilities - happened)).ravel()
 
     def _plain(self) -> dict[str, Any]:
         return {"grid": self.grid}
@@ -128,13 +116,6 @@ class Calibeating(_OnEvents):
 
     def _make(self, cell_grid: CellGrid, witness: Witness) -> CellPayoff:
         return GivenCellPayoff(witness, self.grid, cell_grid.expert)
-
-    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        if expert is None:
-            raise ValueError("expected the expert's forecast as expert=, got None")
-        probabilities, happened = _probabilities(space, forecast, y)
-        experts, _ = _probabilities(space, expert, y)
-        return (hats(self.grid, experts) * (probabilities - happened)).ravel()
 
 
 class TopLabelCellPayoff(CellPayoff):
@@ -207,12 +188,6 @@ class TopLabelCalibration(Payoff):
             "general",
             lambda cell_grid, state: TopLabelCellPayoff(space.cells, self.grid, self.sharpness),
         )
-
-    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        probabilities, happened = _probabilities(space, forecast, y)
-        weights = np.exp(self.sharpness * (probabilities - probabilities.max()))
-        weights /= weights.sum()
-        return (weights * hats(self.grid, probabilities) * (probabilities - happened)).sum(axis=1)
 
     def _plain(self) -> dict[str, Any]:
         return {"grid": self.grid, "sharpness": self.sharpness}
@@ -344,24 +319,6 @@ class DistributionCalibration(Payoff):
             return {"anchors": np.zeros((self.count, size)), "known": np.zeros(1)}
 
         return Part(self, self.count * size, bound, "general", cell_payoff, points, nothing_known, learn)
-
-    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        if isinstance(self.anchors, int):
-            raise ValueError("expected given anchors to evaluate, got a number of anchors to be learnt")
-        anchors = self._rows(space, self.anchors)
-        if isinstance(space, Interval):
-            points = self._points(space)
-            _, right = closed(forecast)
-            mine = np.array([float(forecast.mass[right <= z].sum()) for z in points])
-            happened = (y <= points).astype(np.float64)
-            squares = ((anchors - mine) ** 2).mean(axis=1)
-        else:
-            mine = np.asarray(forecast.mass)
-            happened = np.eye(mine.size)[space.cell(space.outcome(y))]  # type: ignore[attr-defined]
-            squares = 0.5 * ((anchors - mine) ** 2).sum(axis=1)
-        weights = np.exp(-(squares - squares.min()) / self.width**2)
-        weights /= weights.sum()
-        return np.concatenate([weight * (mine - happened) for weight in weights])
 
     def _plain(self) -> dict[str, Any]:
         return {

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from orcast.contexts import Context
 from orcast.payoffs.base import NOTHING, UNKNOWN, CellGrid, CellPayoff, Part, Payoff
-from orcast.payoffs.calibration import closed, increasing
+from orcast.payoffs.calibration import increasing
 from orcast.payoffs.cell_payoffs import (
     MEAN_WEIGHTS,
     NODES,
@@ -163,21 +163,6 @@ class Recipe(Payoff):
 
         groups = context(cell_grid.start).size
         return BoundedCellPayoff(ContextCellPayoff(witness, context, groups), self.limit)
-
-    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        if isinstance(space, FiniteSpace):
-            canonical = space.outcome(y)
-            expected = sum(m * self._at(space.value(k), x) for k, m in enumerate(forecast.mass))
-            real = self._at(space.value(space.cell(canonical)), x)
-        else:
-            left, right = closed(forecast)
-            expected = 0.0
-            for a, b, mass in zip(left, right, forecast.mass, strict=True):
-                values = np.array([self._at(float(a + share * (b - a)), x) for share in NODES])
-                expected = expected + mass * (MEAN_WEIGHTS @ values)
-            real = self._at(float(np.clip(y, left[0], right[-1])), x)
-        c = np.ones(1) if self.moment is None else vector(self.moment, x, forecast, what="context")
-        return np.outer(c, expected - real).ravel()
 
     def _plain(self) -> dict[str, Any]:
         return {"bound": self.limit, "jumps": None if self.jumps is None else self.jumps.tolist()}
@@ -344,6 +329,3 @@ class Custom(Payoff):
 
     def _plain(self) -> dict[str, Any]:
         return {"bound": self.limit, "one_sided": self.one_sided, "jumps": self.jumps.tolist()}
-
-    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        return vector(self.function, x, forecast, y, what="payoff")

@@ -339,13 +339,6 @@ class NoRegret(Payoff):
             },
         )
 
-    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        if expert is None:
-            raise ValueError("expected the expert's forecast as expert=, got None")
-        if isinstance(space, OrderedSpace) and not math.isfinite(space.high - space.low):
-            raise ValueError("expected a bounded space: elsewhere scores are taken of outcomes clipped to a window")
-        return np.array([score(forecast, y) - score(expert, y) for score in self.scores])
-
     def _plain(self) -> dict[str, Any]:
         plain: dict[str, Any] = {"scores": [score.to_plain() for score in self.scores]}
         return plain if self.unit is None else plain | {"unit": self.unit}

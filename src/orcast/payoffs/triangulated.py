@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from orcast.contexts import Context
 from orcast.payoffs.base import NOTHING, CellGrid, Part, Payoff, wrong_space
-from orcast.payoffs.calibration import closed, increasing
+from orcast.payoffs.calibration import increasing
 from orcast.payoffs.cell_payoffs import WideCellPayoff, Witness
-from orcast.spaces import Binary, FiniteSpace, Interval, Labels, Points, Space, frozen
+from orcast.spaces import Binary, Interval, Labels, Points, Space, frozen
 from orcast.spaces.base import whole
 
 Array = NDArray[np.float64]
@@ -318,25 +318,6 @@ class MomentBasedCalibration(_OnMesh):
             self, 2 * len(mesh.points), 2.0, "general", lambda cell_grid, state: MomentCellPayoff(cell_grid, mesh)
         )
 
-    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        assert isinstance(space, Interval)
-        span = space.high - space.low
-        a, b = (np.clip((end - space.low) / span, 0.0, 1.0) for end in closed(forecast))
-        f = np.array([forecast.mass @ (a + b) / 2.0, forecast.mass @ (a * a + a * b + b * b) / 3.0])
-        mesh = moment_mesh(self.grid)
-        ticks = np.arange(self.grid + 1) / self.grid
-        inside = np.array([f[0], np.clip(f[1], np.interp(f[0], ticks, ticks**2), f[0])])
-        best = np.array([-np.inf])
-        for triangle in mesh.triangles:
-            corners = mesh.points[triangle]
-            weights = np.linalg.solve(np.vstack((np.ones(3), corners.T)), np.append(1.0, inside))
-            if weights.min() > best.min():
-                best, at = weights, triangle
-        t = (np.clip(y, space.low, space.high) - space.low) / span
-        out = np.zeros((len(mesh.points), 2))
-        out[at] = np.outer(best, f - np.array([t, t * t]))
-        return out.ravel()
-
 
 class SimplexCalibration(_OnMesh):
     """When the forecast is about a distribution q, the outcomes are distributed like q (paper, appendix C.2).
@@ -419,19 +400,3 @@ class SimplexCalibration(_OnMesh):
         if self.bins is not None:
             plain["bins"] = self.bins if isinstance(self.bins, int) else list(self.bins)
         return plain
-
-    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        edges = self.inner_edges(space)
-        if edges is None:
-            assert isinstance(space, FiniteSpace)
-            mass = np.asarray(forecast.mass)
-            happened = np.eye(mass.size)[space.cell(space.outcome(y))]
-        else:
-            mass = np.diff([0.0, *(float(forecast.mass[forecast.right <= edge].sum()) for edge in edges), 1.0])
-            happened = np.eye(mass.size)[sum(y > edge for edge in edges)]
-        out = []
-        for vertex in simplex_mesh(mass.size, self.grid).points:
-            beyond = self.grid * np.cumsum((mass - vertex)[::-1])[:-1]
-            weight = max(0.0, 1.0 - max(beyond.max(), 0.0) - max(-beyond.min(), 0.0))
-            out.append(weight * (mass - happened))
-        return np.concatenate(out)
