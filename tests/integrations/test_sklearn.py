@@ -231,39 +231,6 @@ def test_an_estimator_that_fails_changes_nothing(
     assert {one.rows_ for one in each} == {40 + rows}
 
 
-class Stumbles(GaussianNB):  # type: ignore[misc]
-    """Cannot be taught when it is told so."""
-
-    stumbles = False
-
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Any:
-        super().partial_fit(X, y, classes=classes)
-        if Stumbles.stumbles:
-            raise RuntimeError("no")
-        return self
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("rows", [1, 7])
-def test_a_classifier_that_fails_changes_nothing(rows: int, classes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(60, 2)), np.arange(60) % classes
-    model = RecalibratedClassifier(Stumbles(), folds=1, batch=1).fit(X[:40], y[:40])
-    before, said = pickle.dumps((model.recalibrator_, model.estimator_)), model.predict_proba(X)
-    monkeypatch.setattr(Stumbles, "stumbles", True)
-    with pytest.raises(RuntimeError):
-        model.partial_fit(X[40 : 40 + rows], y[40 : 40 + rows])
-    assert pickle.dumps((model.recalibrator_, model.estimator_)) == before
-    np.testing.assert_array_equal(model.predict_proba(X), said)
-    monkeypatch.setattr(Stumbles, "stumbles", False)
-    with pytest.raises(ValueError, match=SENTENCE):
-        model.partial_fit(X[40:42], [0, 9])
-    assert pickle.dumps((model.recalibrator_, model.estimator_)) == before
-    model.partial_fit(X[40 : 40 + rows], y[40 : 40 + rows])
-    assert model.recalibrator_.guarantee.rounds == 20 + rows
-    assert model.estimator_.class_count_.sum() == 40 + rows
-
-
 # --- the same numbers as by hand
 
 

@@ -172,34 +172,6 @@ def test_refused_input_changes_nothing() -> None:
     assert isinstance(model.regressor_, ResidualDouble)
 
 
-class Fails(ResidualDouble):  # type: ignore[misc]
-    """Cannot be updated when it is told so."""
-
-    _tags = {"capability:update": True}  # noqa: RUF012
-    fails = False
-
-    def _update(self, X: Any, y: Any) -> Any:
-        self.rows_ = getattr(self, "rows_", 0) + len(y)
-        if Fails.fails:
-            raise RuntimeError("no")
-        return self
-
-
-def test_a_regressor_that_fails_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y = diabetes()
-    model = RecalibratedProbaRegressor(Fails(LinearRegression()), 0, 400, folds=2).fit(X[:60], y[:60])
-    model.update(X[60:62], y[60:62])
-    before = pickle.dumps(model._model.recalibrator_)
-    monkeypatch.setattr(Fails, "fails", True)
-    with pytest.raises(RuntimeError):
-        model.update(X[62:65], y[62:65])
-    assert pickle.dumps(model._model.recalibrator_) == before
-    assert model.regressor_.rows_ == 2
-    monkeypatch.setattr(Fails, "fails", False)
-    assert model.update(X[62:65], y[62:65]).guarantee.rounds == 45
-    assert model.regressor_.rows_ == 5
-
-
 class Constant(ResidualDouble):  # type: ignore[misc]
     """Says the same of all rows, also of none."""
 
