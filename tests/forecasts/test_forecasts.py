@@ -5,6 +5,7 @@ import json
 import pickle
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import hypothesis.strategies as st
 import numpy as np
@@ -419,3 +420,15 @@ def test_no_level(bad: object) -> None:
 def test_no_share(bad: object) -> None:
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
         oc.Forecast([0], [1], [1]).interval(bad)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("space", [oc.Line(), oc.HalfLine(-100.0), oc.Interval(-1000.0, 1000.0)])
+def test_a_normal_forecast_comes_back_as_the_normal_it_was(space: Any) -> None:
+    """Tails that are made for surprises do not count in what is told as mean and deviation."""
+    p = oc.Recalibrator(space).predict(oc.Normal(4.0, 1.0))
+    assert p.to_normal() == pytest.approx((4.0, 1.0), abs=0.02)
+    assert p.std() > 1.02
+    q = p.quantile(np.arange(1, 100) / 100)
+    z = oc.Normal(0.0, 1.0).quantile(np.arange(1, 100) / 100)
+    slope, middle = np.polyfit(z, q, 1)
+    assert p.to_normal() == pytest.approx((middle, slope))
