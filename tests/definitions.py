@@ -15,8 +15,9 @@ from orcast.constants import TINY_MASS
 from orcast.forecasts.ordered import cell_of
 from orcast.kernels.hats import STEEPNESS
 from orcast.payoffs import Payoff, calibration, decisions, levels, probabilities, recipe, triangulated
-from orcast.payoffs.cell_payoffs import MEAN_WEIGHTS, NODES, vector
+from orcast.payoffs.cell_payoffs import MEAN_WEIGHTS, NODES
 from orcast.spaces import FiniteSpace, OrderedSpace
+from orcast.validation import vector
 
 Array = NDArray[np.float64]
 

@@ -315,7 +315,7 @@ def test_copies_go_on_as_the_original_does(
 # --- what is told ---
 
 TOLD: dict[str, tuple[Callable[[oc.Recalibrator], object], str]] = {
-    "true as an outcome": (lambda game: game.update(True), "expected a number as outcome, got True"),
+    "true as an outcome": (lambda game: game.update(True), "expected a finite number as outcome, got True"),
     "true in a history": (lambda game: game.run([expert(0)], [False]), "got False in row 0"),
     "text as quantiles": (lambda game: game.predict({0.1: "0.2", 0.9: "0.7"}), "expected numbers as quantiles, got"),
     "text in objects": (

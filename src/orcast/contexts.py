@@ -18,7 +18,7 @@ from orcast import limits
 from orcast.limits import LIMITS
 from orcast.serialise import features_from_json, features_to_json
 from orcast.spaces.base import whole
-from orcast.validation import number, short
+from orcast.validation import number, short, vector
 
 Array = NDArray[np.float64]
 
@@ -200,15 +200,9 @@ class FunctionOf(Context):
         self.labels = tuple(f"{self.name}[{i}]" for i in range(size))
 
     def __call__(self, known: ContextInputs) -> Array:
-        value = self.function(known.features)
-        try:
-            c = np.atleast_1d(np.asarray(value, dtype=np.float64))
-        except (TypeError, ValueError):
-            raise TypeError(f"expected {self.size} numbers as context, got {short(value)}") from None
+        c = vector(self.function, known.features, what="context")
         if c.shape != (self.size,):
-            raise ValueError(f"expected {self.size} numbers as context, got shape {c.shape}")
-        if not np.isfinite(c).all():
-            raise ValueError(f"expected finite numbers as context, got {short(c.tolist())}")
+            raise ValueError(f"expected {self.size} numbers from the context, got {c.size}")
         square = float(c @ c)
         if square > self.bound * (1.0 + 1e-9):
             raise ValueError(f"expected a context with a squared norm of at most bound={self.bound:g}, got {square:g}")

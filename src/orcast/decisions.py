@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.forecasts import FiniteForecast, Forecast
-from orcast.payoffs.decisions import takes_features
-from orcast.spaces.base import single
+from orcast.payoffs.decisions import one_number, takes_features
 from orcast.validation import number, short
 
 Array = NDArray[np.float64]
@@ -115,13 +114,6 @@ def expected_value(forecast: Forecast | FiniteForecast, function: Callable[[Any]
     if isinstance(forecast, Forecast):
         return forecast.expect(lambda points: [function(y) for y in points.tolist()])
     return forecast.expect(function)
-
-
-def one_number(value: Any, what: str) -> float:
-    """One finite number."""
-    if np.ndim(value) != 0:
-        raise ValueError(f"expected one number as {what}, got shape {np.shape(value)}")
-    return single(float(value) if isinstance(value, (bool, np.bool_)) else value, what)
 
 
 def check_quantity(forecast: object) -> None:

@@ -6,8 +6,9 @@ import math
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +24,10 @@ def short(value: object) -> str:
 
 
 def number(value: object, what: str, low: float = -math.inf, high: float = math.inf) -> float:
-    """A finite number from low to high that is not text."""
+    """A finite number from low to high that is neither text nor true or false."""
     try:
-        if isinstance(value, (str, bytes)):
+        # older versions of numpy would take the only number of an array, and warn
+        if isinstance(value, (str, bytes, bool, np.bool_)) or np.ndim(value):  # type: ignore[arg-type]
             raise TypeError
         result = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
@@ -44,6 +46,20 @@ def floats(values: object) -> NDArray[np.float64]:
     if kind not in "biufO" or (kind == "O" and any(isinstance(each, (str, bytes)) for each in given.flat)):
         raise TypeError
     return given.astype(np.float64, copy=False)
+
+
+def vector(function: Callable[..., Any], *arguments: Any, what: str) -> NDArray[np.float64]:
+    """Finite numbers that a user's function returns."""
+    value = function(*arguments)
+    try:
+        array = np.atleast_1d(np.asarray(value, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise TypeError(f"expected numbers from the {what}, got {short(value)}") from None
+    if array.ndim != 1:
+        raise ValueError(f"expected a sequence of numbers from the {what}, got shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"expected finite numbers from the {what}, got {short(array.tolist())}")
+    return array
 
 
 class _Quiet(threading.local):

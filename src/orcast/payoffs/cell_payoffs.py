@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from orcast.kernels.hats import STEEPNESS, event_assess, event_field, event_jacobian
 from orcast.payoffs.base import NOTHING, CellGrid, CellPayoff
 from orcast.spaces import frozen
-from orcast.validation import short
+from orcast.validation import vector
 
 Array = NDArray[np.float64]
 Point = Callable[[Any, int], Array]
@@ -81,20 +81,6 @@ def between_nodes(values: Array) -> tuple[Array, Array]:
     """The lesser and the larger of values at neighbouring nodes, along the last axis."""
     a, b = values[..., :-1], values[..., 1:]
     return np.minimum(a, b), np.maximum(a, b)
-
-
-def vector(function: Callable[..., Any], *arguments: Any, what: str) -> Array:
-    """Finite numbers that a user's function returns."""
-    value = function(*arguments)
-    try:
-        array = np.atleast_1d(np.asarray(value, dtype=np.float64))
-    except (TypeError, ValueError):
-        raise TypeError(f"expected numbers from the {what}, got {short(value)}") from None
-    if array.ndim != 1:
-        raise ValueError(f"expected a sequence of numbers from the {what}, got shape {array.shape}")
-    if not np.isfinite(array).all():
-        raise ValueError(f"expected finite numbers from the {what}, got {short(array.tolist())}")
-    return array
 
 
 def vectors(function: Callable[[Any], Any], points: Sequence[Any], size: int, what: str) -> Array:

@@ -53,10 +53,7 @@ class _WithUtility(Payoff):
         """What each action is worth when y comes."""
         worth = np.empty(len(self.actions))
         for i, action in enumerate(self.actions):
-            value = self._called(action, y, x)
-            if np.ndim(value) != 0:
-                raise ValueError(f"expected one number as utility of {action!r}, got shape {np.shape(value)}")
-            worth[i] = number(value, f"utility of {action!r}")
+            worth[i] = one_number(self._called(action, y, x), f"utility of {action!r}")
         return worth
 
     def _called_at(self, action: Any, ys: Array, x: Any) -> Any:
@@ -199,6 +196,11 @@ class SwapRegret(_WithUtility):
 
     def _plain(self) -> dict[str, Any]:
         return {**super()._plain(), "sharpness": self.sharpness}
+
+
+def one_number(value: Any, what: str) -> float:
+    """One finite number; true and false count as 1 and 0."""
+    return number(float(value) if isinstance(value, (bool, np.bool_)) else value, what)
 
 
 def takes_features(utility: Callable[..., Any]) -> bool:

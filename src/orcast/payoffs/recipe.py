@@ -22,12 +22,11 @@ from orcast.payoffs.cell_payoffs import (
     at_once,
     between_nodes,
     nodes_of,
-    vector,
     vectors,
     witness_on,
 )
 from orcast.spaces import FiniteSpace, Interval, OrderedSpace, Space
-from orcast.validation import number, short
+from orcast.validation import number, short, vector
 
 Array = NDArray[np.float64]
 

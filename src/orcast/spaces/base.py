@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.validation import floats, short
+from orcast.validation import floats, number, short
 
 Array = NDArray[np.float64]
 
@@ -93,19 +93,8 @@ class FiniteSpace(Space):
 
 
 def single(y: object, what: str = "outcome") -> float:
-    """A finite number that is neither text nor true or false, as a float."""
-    if type(y) is float and math.isfinite(y):
-        return y
-    try:
-        # older versions of numpy would take the only number of an array, and warn
-        if isinstance(y, (str, bytes, bool, np.bool_)) or (isinstance(y, np.ndarray) and y.ndim):
-            raise TypeError
-        value = float(y)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"expected a number as {what}, got {short(y)}") from None
-    if not math.isfinite(value):
-        raise ValueError(f"expected a finite number as {what}, got {value!r}")
-    return value
+    """A finite number; a float passes at once."""
+    return y if type(y) is float and math.isfinite(y) else number(y, what)
 
 
 def numbers(values: object, what: str) -> Array:
