@@ -27,7 +27,7 @@ SOFT = 0.1
 
 
 class ContextInputs(NamedTuple):
-    """What is known of a round before its outcome."""
+    """Information on a round before its outcome."""
 
     features: Any = None
     level: float = math.nan  # the expert's median, or its probability
@@ -301,7 +301,7 @@ def by_expert(what: str, *, edges: Iterable[float], soft: float | None = None) -
 
 
 def by_last_error() -> Context:
-    """Whether the last outcome was above or below what was forecast, so that errors do not follow each other.
+    """Groups by the sign of the last error, so that errors do not follow each other.
 
     >>> by_last_error()(ContextInputs(last_error=2.0)).tolist()
     [1.0, 0.0]

@@ -86,7 +86,7 @@ def best_action(
 
 
 def commitment(forecast: Forecast, under: float, over: float) -> float:
-    """How much to commit to, when each unit too little costs `under` and each too much `over`.
+    """Amount to commit to, when each unit too little costs `under` and each too much `over`.
 
         argmin_a E_{y ~ p} [ under (y - a)^+ + over (a - y)^+ ],  the quantile at under / (under + over)
 

@@ -341,7 +341,7 @@ class Forecaster:
 
     @property
     def _fresh(self) -> bool:
-        """Whether the game has not begun."""
+        """True before the first round."""
         return not self.rounds.pending and not self.engine.guarantee().rounds
 
     def _admit(self, named: tuple[str, ...]) -> None:
@@ -531,7 +531,7 @@ class Forecaster:
 
 
 def _checked_seasons(seasons: Any) -> tuple[int, ...]:
-    """At most two lags, or one clear sentence."""
+    """At most two lags."""
     if isinstance(seasons, (int, np.integer)) and not isinstance(seasons, bool):
         seasons = (seasons,)
     if not isinstance(seasons, (tuple, list)) or len(seasons) > 2:

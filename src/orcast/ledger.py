@@ -39,7 +39,7 @@ Array = NDArray[np.float64]
 
 
 class Account(IntEnum):
-    """What a ledger keeps beside the sum of payoffs."""
+    """Accounts beside the sum of payoffs."""
 
     BUDGET = 0  # the credit, B_1 + ... + B_T, allowances for delay, and the excess of rounds that did not hold
     ROUNDS = 1  # outcomes settled
@@ -51,7 +51,7 @@ class Account(IntEnum):
 
 
 class GroupAccount(IntEnum):
-    """What a group of a part keeps."""
+    """Accounts of a group of a part."""
 
     BUDGET = 0
     COUNT = 1  # the discounted sum of its contexts
@@ -70,7 +70,7 @@ class PartColumn(IntEnum):
 
 
 class CertificateField(IntEnum):
-    """What a round keeps of its certificate."""
+    """Fields of the certificate of a round."""
 
     WORST = 0
     OVERDRAFT = 1
@@ -85,7 +85,7 @@ class CertificateField(IntEnum):
 
 
 class RoundLog(IntEnum):
-    """What is reported of a round when many are played at once."""
+    """Fields of the log of a round."""
 
     HOLDS = 0  # whether its certificate held
     PROMISED = 1  # the bound on the miscalibration after it that was known before its outcome
@@ -102,7 +102,7 @@ CREDIT = 64.0
 
 
 class PartShape(NamedTuple):
-    """What a layout needs to know of a part."""
+    """Shape of a part in the ledger."""
 
     places: Sequence[int]
     groups: int
@@ -137,7 +137,7 @@ def ledger_layout(shapes: Sequence[PartShape]) -> Layout:
 
 @dataclass(frozen=True)
 class Certificate:
-    """What is known of a forecast before its outcome: `holds` if no outcome can break the promise.
+    """Certificate of a forecast before its outcome: `holds` if no outcome can break the bound.
 
         max_y ||S + payoff(p, y)||_+^2  <=  worst_next  <=  allowed
 
@@ -164,7 +164,7 @@ class Certificate:
 
     @property
     def lacks_half_space(self) -> bool:
-        """Whether it is neither known nor can be computed."""
+        """True if it is neither known nor can be computed."""
         return self.__dict__.get("half_space", 0.0) is None
 
     def find_half_space_by(self, function: Callable[[], float]) -> None:
@@ -273,7 +273,7 @@ def before_excess(budget: float, excess: float, weight: float, now: float) -> fl
 
 
 def added_after(budget: float, excess: float, weight: float, now: float) -> float:
-    """What the excess of a budget adds to that bound; together they are at least the miscalibration."""
+    """Addition of the excess of a budget to that bound; the sum is at least the miscalibration."""
     if excess == 0.0:
         return 0.0
     promised, whole = before_excess(budget, excess, weight, now), before_excess(budget, 0.0, weight, now)
@@ -344,7 +344,7 @@ class Ledger:
         return sums
 
     def group_guarantees(self, number: int) -> list[Group]:
-        """How each group of a part fares."""
+        """Guarantee of each group of a part."""
         first = int(self.layout.part_table[:number, PartColumn.GROUPS].sum())
         found = []
         for row, sums in enumerate(self.part(number) * self.layout.scales[number], start=first):

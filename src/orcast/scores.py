@@ -39,7 +39,7 @@ class Score:
 
 
 def _span(space: Space) -> float:
-    """How far apart two outcomes can be."""
+    """Largest distance of two outcomes."""
     if isinstance(space, OrderedSpace):
         return space.high - space.low
     assert isinstance(space, FiniteSpace)

@@ -1,4 +1,4 @@
-"""Numbers at the public edge: as floats, or one clear sentence."""
+"""Checks of numbers at the public edge, and messages."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def _numbers(values: object, what: str, *, rows: bool = False) -> Array:
 
 
 class _Plan(NamedTuple):
-    """How to read quantiles at some scores off those at known scores, for one row or for many."""
+    """Interpolation of quantiles at some scores from those at known scores."""
 
     left: NDArray[np.intp]  # the known score left of each wanted one
     share: Array  # how far towards the next
@@ -248,7 +248,7 @@ def _invert(cdf: Callable[[Array], Array], levels: Array, low: float, high: floa
 
 
 def _bracket(cdf: Callable[[Array], Array], levels: Array) -> float:
-    """How far out the quantiles at the levels lie: a power of 2, and the same on both sides, so that 0 is met."""
+    """Bound on the size of the quantiles at the levels, a power of 2."""
     size = 1.0
     while size <= LARGEST:
         low, high = cdf(np.array([-size, size]))
@@ -340,7 +340,7 @@ def quantiles_at(forecast: object, levels: Array) -> Array:
 
 
 def expert_table(levels: ArrayLike, table: ArrayLike, space: OrderedSpace) -> tuple[Array, bool]:
-    """The same for a table with a row of quantiles a round, all rows at once."""
+    """Quantiles at the levels of the space from a table with a row of quantiles a round."""
     first = Quantiles(levels, np.zeros(np.size(levels)))
     try:
         rows = floats(table)
@@ -373,7 +373,7 @@ def reach_of(space: OrderedSpace) -> tuple[float, float]:
 
 
 def within_reach(q: Array, space: OrderedSpace) -> Array:
-    """What lies beyond the bounds still tells of shape and scale, but not to infinity; nor is anything so near to 0."""
+    """Quantiles cut to the reach of a space; without bounds, those next to 0 are 0."""
     low, high = reach_of(space)
     q = np.minimum(np.maximum(q, low), high)
     if space.high - space.low < math.inf:

@@ -316,7 +316,7 @@ class CircleForecast(FiniteForecast):
 
 
 def _reached(levels: Array, edges: Array, below: Array, side: Literal["left", "right"]) -> Array:
-    """Where levels are reached: the first such points (left) or the last (right), on an edge if next to one."""
+    """Points that reach levels: the first (left) or the last (right), on an edge if next to one."""
     k = np.clip(np.searchsorted(below, levels, side=side), 1, below.size - 1)
     share = np.clip((levels - below[k - 1]) / np.maximum(below[k] - below[k - 1], 1e-300), 0.0, 1.0)
     points = edges[k - 1] + share * (edges[k] - edges[k - 1])

@@ -225,7 +225,7 @@ class Forecast(IssuedForecast):
         return self._mass
 
     def randomised(self, rng: np.random.Generator) -> Forecast:
-        """The same distribution with quantiles reported at an end of their cell, by one random draw U for all levels.
+        """Distribution with quantiles reported at an end of their cell, by one random draw U for all levels.
 
         For a level a whose quantile lies in a cell with mass F before it and p in it,
 

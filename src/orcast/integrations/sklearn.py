@@ -450,7 +450,7 @@ def each_of(estimators: Any) -> list[Any]:
 
 
 def learns(estimator: Any) -> bool:
-    """Whether an estimator can be updated."""
+    """Return True if an estimator can be updated."""
     return hasattr(estimator, "partial_fit") and not isinstance(estimator, FrozenEstimator)
 
 
@@ -465,7 +465,7 @@ def _updated(estimators: Any, X: Any, y: Any) -> Any:
 
 
 def features_of(payoff: Payoff | None, X: Any) -> list[Any] | None:
-    """What the payoff's contexts see of each row: by the names of the columns, or the row itself."""
+    """Features of each row for the payoff's contexts: by the names of the columns, or the row itself."""
     asked = FeatureReader(payoff)
     if not asked:
         return None
@@ -489,7 +489,7 @@ def level_parameter(estimator: Any) -> str | None:
 
 
 def has_spread(estimator: Any) -> bool:
-    """Whether ``predict`` has the option ``return_std``; of a pipeline its last step's."""
+    """Return True if ``predict`` has the option ``return_std``; of a pipeline its last step's."""
     while isinstance(estimator, (Pipeline, FrozenEstimator)):
         estimator = estimator[-1] if isinstance(estimator, Pipeline) else estimator.estimator
     return has_parameter(estimator.predict, "return_std")

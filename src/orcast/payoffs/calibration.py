@@ -192,7 +192,7 @@ class IntervalCellPayoff(CellPayoff):
         return self.quantiles.jacobian(self.on_levels(s), p, exact)
 
     def on_levels(self, s: Array) -> Array:
-        """What is owed on intervals, as owed on the levels at their ends."""
+        """Ledger entries of intervals as entries of the levels at their ends."""
         owed = np.zeros(self.quantiles.size)
         np.add.at(owed, self.ends[:, 1], s)
         np.subtract.at(owed, self.ends[:, 0], s)

@@ -60,12 +60,12 @@ class Witness:
 
     @property
     def flat(self) -> bool:
-        """Whether it is constant within each cell."""
+        """True if it is constant within each cell."""
         return self.low is self.high
 
     @property
     def features(self) -> Array:
-        """What tells cells apart."""
+        """Columns that differ between cells with different witnesses."""
         return self.mean if self.flat else np.concatenate((self.mean, self.low, self.high))
 
     def errors(self, expected: Array) -> tuple[Array, Array]:
@@ -339,7 +339,7 @@ class ContextCellPayoff(WideCellPayoff):
 
 
 class AnswerCellPayoff(ContextCellPayoff):
-    """The same where the context is how those who decide answer the forecast: c(p) = softmax(worth @ p)."""
+    """Context of the weights of actions: c(p) = softmax(worth @ p)."""
 
     def __init__(self, witness: Witness, worth: Array) -> None:
         super().__init__(witness, self.answer, len(worth), self._slopes)

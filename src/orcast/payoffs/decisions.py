@@ -50,7 +50,7 @@ class _WithUtility(Payoff):
         return self.utility(action, y, x) if self._takes_features else self.utility(action, y)
 
     def _worth(self, y: Any, x: Any) -> Array:
-        """What each action is worth when y comes."""
+        """Utility of each action for an outcome."""
         worth = np.empty(len(self.actions))
         for i, action in enumerate(self.actions):
             worth[i] = one_number(self._called(action, y, x), f"utility of {action!r}")
@@ -204,7 +204,7 @@ def one_number(value: Any, what: str) -> float:
 
 
 def takes_features(utility: Callable[..., Any]) -> bool:
-    """Whether a utility is one of (action, outcome, features), and not of (action, outcome) alone."""
+    """Return True for a utility of (action, outcome, features)."""
     try:
         parameters = inspect.signature(utility).parameters.values()
     except (TypeError, ValueError):

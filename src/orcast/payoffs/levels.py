@@ -77,7 +77,7 @@ class LevelCellPayoff(CellPayoff):
 
 
 class LevelCalibration(Payoff):
-    """What the expert calls its alpha-quantile is our level-quantile (adaptive conformal inference; paper, C.1.1).
+    """The level-quantile is an alpha-quantile of the expert (adaptive conformal inference; paper, C.1.1).
 
         payoff_v = hat_v(alpha) (1{y <= q_level(p)} - level),    alpha = F_x(q_level(p))
 

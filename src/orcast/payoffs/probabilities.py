@@ -262,14 +262,14 @@ class DistributionCalibration(Payoff):
 
     @property
     def count(self) -> int:
-        """How many anchors there are, or will be."""
+        """Number of anchors."""
         return self.anchors if isinstance(self.anchors, int) else len(self.anchors)
 
     def _points(self, space: Interval) -> Array:
         return np.linspace(space.low, space.high, self.thresholds + 2)[1:-1]
 
     def _rows(self, space: Space, forecasts: Sequence[Any]) -> Array:
-        """What the witness expects under each forecast."""
+        """Mean of the witness under each forecast."""
         from orcast.adapters import expert_row, quantiles_at
 
         if not isinstance(space, Interval):

@@ -39,7 +39,7 @@ COST_OF_CALL = 0.4
 
 
 def check_bound(square: float, bound: float, what: str) -> None:
-    """Nothing, or one clear sentence if a squared norm is above its bound."""
+    """Refuse a squared norm above its bound."""
     if square > bound * (1.0 + 1e-9) + 1e-12:
         raise ValueError(f"expected a {what} with a squared norm of at most bound={bound:g}, got {square:.6g}")
 
@@ -52,7 +52,7 @@ def jumps_inside(jumps: Array, space: Space) -> Array:
 
 
 def _takes(function: Callable[..., Any], count: int) -> bool:
-    """Whether a function can be called with so many arguments."""
+    """Return True if a function can be called with `count` arguments."""
     try:
         inspect.signature(function).bind(*[None] * count)
     except TypeError:
@@ -218,7 +218,7 @@ class CustomCellPayoff(CellPayoff):
 
     @property
     def features(self) -> Array:
-        """What is seen at two forecasts: cells that neither tells apart are taken as alike."""
+        """Values at two forecasts: cells that neither tells apart are taken as alike."""
         grid = self.cell_grid
         seen = [self._values(p) for p in (np.full(grid.cells, 1.0 / grid.cells), grid.start)]
         return np.moveaxis(np.array(seen), 2, -1).reshape(-1, grid.cells)
@@ -261,7 +261,7 @@ class CustomCellPayoff(CellPayoff):
         return table, table
 
     def check(self, p: Array) -> None:
-        """Nothing, or one clear sentence if the mean under the forecast itself is not zero."""
+        """Refuse a payoff whose mean under the forecast itself is not zero."""
         mean = self.table(p) @ p
         off = np.maximum(mean, 0.0) if self.one_sided else np.abs(mean)
         if float(off.max()) > INCONSISTENT * self.limit**0.5:

@@ -72,7 +72,7 @@ def score_gap(score: Score, cell_grid: CellGrid, p: Array, x: Array) -> tuple[Ar
 
 
 def gap_at(score: Score, cell_grid: CellGrid, p: Array, x: Array, k: int, y: Any) -> float:
-    """The same for one outcome."""
+    """score(p, y) - score(x, y) for one outcome."""
     if not cell_grid.ordered or isinstance(score, LogScore):
         return float(score_gap(score, cell_grid, p, x)[0][k])
     at = min(max(float(y), cell_grid.low), cell_grid.high)
@@ -345,7 +345,7 @@ class NoRegret(Payoff):
 
 
 def _number_of(unit: object, scores: tuple[Score, ...]) -> float:
-    """A unit that is a number, or one clear sentence."""
+    """A unit that is a number."""
     if isinstance(unit, str):
         raise ValueError(f"expected a positive number or 'score' as unit, got {unit!r}")
     if len(scores) > 1:

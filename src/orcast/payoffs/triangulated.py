@@ -35,7 +35,7 @@ NEGLIGIBLE = 1e-12
 
 
 class Local(NamedTuple):
-    """Where a point lies in a triangulation: the corners of its simplex, their weights, and how those change."""
+    """Simplex of a point in a triangulation: corners, weights and their derivatives."""
 
     corners: Places
     weights: Array
@@ -193,7 +193,7 @@ class MeshCellPayoff(WideCellPayoff):
         return self.witness.mean @ p
 
     def rows(self, s: Array) -> Array:
-        """What is owed, a row a vertex."""
+        """Ledger entries, a row a vertex."""
         return s.reshape(self.vertices, self.dimension)
 
     def wide(self, p: Array, errors: Array) -> Array:
@@ -230,7 +230,7 @@ class MeshCellPayoff(WideCellPayoff):
 
 
 class MomentCellPayoff(MeshCellPayoff):
-    """The same for w = (t, t^2), taken at the outcome itself; cell k is t in [start[k], end[k]]."""
+    """Payoff on a mesh for w = (t, t^2), taken at the outcome itself; cell k is t in [start[k], end[k]]."""
 
     def __init__(self, cell_grid: CellGrid, mesh: MomentMesh) -> None:
         low, span = cell_grid.low, cell_grid.high - cell_grid.low
@@ -260,7 +260,7 @@ class MomentCellPayoff(MeshCellPayoff):
 
 
 def turning_points(c: Array, scale: float, f: Array) -> list[float]:
-    """Where 2 <c, f - (t, t^2)> + scale ||f - (t, t^2)||^2 has a flat tangent: the real roots of a cubic."""
+    """Stationary points of 2 <c, f - (t, t^2)> + scale ||f - (t, t^2)||^2: the real roots of a cubic."""
     lead, slope = 2.0 * scale, scale * (1.0 - 2.0 * float(f[1])) - 2.0 * float(c[1])
     rest = -(float(c[0]) + scale * float(f[0]))
     largest = max(lead, abs(slope), abs(rest))
@@ -356,7 +356,7 @@ class SimplexCalibration(_OnMesh):
             self.bins = tuple(increasing(bins, "finite inner edges of bins", -math.inf, math.inf).tolist())
 
     def inner_edges(self, space: Space) -> Array | None:
-        """Where an interval is cut; None for outcomes that are cells themselves."""
+        """Inner edges of the bins of an interval; None for outcomes that are cells themselves."""
         if not isinstance(space, (Binary, Labels, Points, Interval)):
             raise wrong_space(self, "Labels([...]), Binary(), Points(...) or Interval(low, high)", space)
         if not isinstance(space, Interval):

@@ -34,7 +34,7 @@ class Space(ABC):
 
     @abstractmethod
     def outcome(self, y: Any, outside: str = "raise") -> Any:
-        """The outcome in its canonical form, or one clear sentence."""
+        """The outcome in its canonical form."""
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data; `space_from_plain` brings it back."""

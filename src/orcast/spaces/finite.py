@@ -163,7 +163,7 @@ class Circle(FiniteSpace):
 
     @property
     def radius(self) -> float:
-        """How far an outcome can be from its cell's centre: half a cell."""
+        """Largest distance of an outcome from its cell's centre: half a cell."""
         return 0.5 * self.period / self.cells
 
     @cached_property
@@ -239,7 +239,7 @@ class Box(FiniteSpace):
 
     @property
     def radius(self) -> float:
-        """How far an outcome can be from its cell's centre: half the diagonal of a cell."""
+        """Largest distance of an outcome from its cell's centre: half the diagonal of a cell."""
         return 0.5 * math.sqrt(sum(1.0 / count**2 for count in self.shape))
 
     @cached_property
