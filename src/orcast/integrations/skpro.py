@@ -119,15 +119,6 @@ class ForecastDistribution(BaseDistribution):  # type: ignore[misc]
         energies = self._each(_distance, x)
         return energies if self.ndim == 0 else energies.sum(axis=1)
 
-    def quantile(self, alpha: Any) -> Any:
-        """Quantiles, a row for each row and a column for each column and level."""
-        if self.ndim == 0:
-            return super().quantile(alpha)
-        levels = alpha if isinstance(alpha, list) else [alpha]
-        rows = [np.concatenate([p.quantile(levels) for p in row]) for row in self._forecasts]
-        names = pd.MultiIndex.from_product([self.columns, levels])
-        return pd.DataFrame(np.array(rows).reshape(len(self.index), len(names)), index=self.index, columns=names)
-
     def _iat(self, rowidx: Any = None, colidx: Any = None) -> ForecastDistribution:
         if rowidx is None or colidx is None:
             raise ValueError(f"expected a row and a column, got {rowidx!r} and {colidx!r}")
