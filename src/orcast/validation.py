@@ -24,10 +24,10 @@ def short(value: object) -> str:
 
 
 def number(value: object, what: str, low: float = -math.inf, high: float = math.inf) -> float:
-    """A finite number from low to high that is neither text nor true or false."""
+    """A finite number from low to high that is not text."""
     try:
         # older versions of numpy would take the only number of an array, and warn
-        if isinstance(value, (str, bytes, bool, np.bool_)) or np.ndim(value):  # type: ignore[arg-type]
+        if isinstance(value, (str, bytes)) or np.ndim(value):  # type: ignore[arg-type]
             raise TypeError
         result = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):

@@ -93,8 +93,12 @@ class FiniteSpace(Space):
 
 
 def single(y: object, what: str = "outcome") -> float:
-    """A finite number; a float passes at once."""
-    return y if type(y) is float and math.isfinite(y) else number(y, what)
+    """A finite number that is neither true nor false; a float passes at once."""
+    if type(y) is float and math.isfinite(y):
+        return y
+    if isinstance(y, (bool, np.bool_)):
+        raise TypeError(f"expected a finite number as {what}, got {short(y)}")
+    return number(y, what)
 
 
 def numbers(values: object, what: str) -> Array:
