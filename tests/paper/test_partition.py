@@ -15,11 +15,11 @@ from hypothesis import given
 from numpy.typing import NDArray
 
 import orcast as oc
+from definitions import hats
 from helpers import SENTENCE, cells_around
 from orcast.adapters import expert_row
 from orcast.paper.partition import PartitionedRecalibrator
 from orcast.paper.partition.cells import CellTable, Compositions, ProbabilityBins, hat_heights, slope
-from orcast.payoffs.calibration import hats
 from orcast.payoffs.cell_payoffs import hat_weights
 from orcast.scores import Score
 from orcast.testing import worst_outcome
