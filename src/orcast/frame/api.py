@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from orcast.engine import Oracle
 from orcast.frame.frame import Frame
 from orcast.frame.frame_run import FrameOptions, play_frame
+from orcast.frame.results import Made, remember
 from orcast.frame.row_times import Timing
 from orcast.frame.state import PanelState, open_state
 from orcast.frame.workers import Progress
@@ -136,6 +137,8 @@ def recalibrate(
         result: AnyFrame = run.result(bool(replace))
         if panel is not None:
             run.commit(panel)
+    if not replace:
+        remember(result, Made(run.layout, run.options.low, run.options.high, run.timing))
     return result
 
 

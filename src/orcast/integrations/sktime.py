@@ -32,12 +32,11 @@ from orcast.integrations.common import HorizonGame, increasing_levels, recalibra
 from orcast.integrations.optional import needs
 from orcast.integrations.skpro import LEVELS, ForecastDistribution
 from orcast.ledger import Guarantee
-from orcast.metrics.arrays import as_count
 from orcast.payoffs import Payoff
 from orcast.recalibrator import Recalibrator
 from orcast.residuals import Residuals
 from orcast.spaces import between
-from orcast.validation import short, warn_user
+from orcast.validation import as_count, short, warn_user
 
 with needs("sktime", "pandas", "sktime"):
     import pandas as pd  # type: ignore[import-untyped]
