@@ -289,7 +289,6 @@ class Session(Locked):
             entries = [series.pending[id] for id in lost]
             with quietly():  # what is dropped, sorted or too narrow
                 p = game.predict(forecast.expert, x=self._features(line), id=line.id)
-            game.rounds.release_unnamed()  # a line is of its series, whichever thread brings it
             series.keep(game, settled=False)
         for id, entry in zip(lost, entries, strict=True):
             self._close(line.series, series, id, entry, None, {"dropped": True})
