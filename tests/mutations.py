@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 
 import orcast as oc
+from orcast import persistence
 from orcast.stream.durable_session import DurableSession
 from orcast.stream.serve import BAD
 from states import Saved, saved_states
