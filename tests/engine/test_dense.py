@@ -92,7 +92,7 @@ def a_round(space: Any, payoff: Payoff, seed: int) -> tuple[OrderedEngine, Round
     rng = np.random.default_rng(seed)
     bound_payoff = BoundPayoff(space, payoff, ("expert",), None)
     fast = bound_to(space, payoff)
-    slow = dense_engine(oc.Equilibrium(), bound_payoff)  # type: ignore[arg-type]
+    slow = dense_engine(bound_payoff, oc.Equilibrium())
     features = {"hour": int(rng.integers(3)), "wind": float(rng.random())}
     scale = 3.0 * rng.random()
     fast.ledger.total[:] = scale * rng.normal(size=fast.ledger.total.size)
@@ -169,7 +169,7 @@ def test_a_whole_game_is_about_the_same(name: str) -> None:
     """Alike but for when an equation is called solved."""
     fast = oc.Forecaster(SPACE, FAST[name])
     slow = oc.Forecaster(SPACE, FAST[name])
-    slow.rounds.engine = dense_engine(oc.Equilibrium(), BoundPayoff(SPACE, FAST[name], ("expert",), None))  # type: ignore[arg-type]
+    slow.rounds.engine = dense_engine(BoundPayoff(SPACE, FAST[name], ("expert",), None), oc.Equilibrium())
     rng = np.random.default_rng(0)
     usual = oc.Equilibrium().temperature
     compared = 0

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 import orcast as oc
+from contract import check_jacobian, check_state, check_table
 from helpers import SENTENCE
 from orcast.paper.exact.moments import BETWEEN, HullSolver, MomentHull, largest
 from orcast.paper.exact.triangles import moment_faces, solve
 from orcast.payoffs.triangulated import MomentBasedCalibration, MomentCellPayoff, moment_mesh
-from orcast.testing import check_guarantee, check_jacobian, check_payoff, check_state, check_table
+from orcast.testing import check_guarantee, check_payoff
 from orcast.testing.checks import cell_payoffs_of
 
 Vector = NDArray[np.float64]

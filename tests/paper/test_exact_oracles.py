@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 import orcast as oc
+from contract import some_outcome
 from orcast.payoffs.levels import LevelCalibration
 from orcast.payoffs.triangulated import MomentBasedCalibration, SimplexCalibration
 from orcast.persistence import oracle_from_plain
 from orcast.testing import check_guarantee
-from orcast.testing.checks import some_expert, some_outcome
+from orcast.testing.checks import some_expert
 
 LABELS = oc.Labels(["home", "draw", "away"])
 INTERVAL = oc.Interval(-2, 10, cells=24, tail_cells=3)

@@ -11,11 +11,12 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 import orcast as oc
+from contract import check_jacobian, check_state, check_table
 from helpers import SENTENCE
 from orcast.paper.exact.simplex import MOST_PIECES, SimplexGrid
 from orcast.paper.exact.triangles import simplex_faces, simplex_pieces, solve
 from orcast.payoffs.triangulated import SimplexCalibration, simplex_mesh
-from orcast.testing import check_guarantee, check_jacobian, check_payoff, check_state, check_table
+from orcast.testing import check_guarantee, check_payoff
 
 Vector = NDArray[np.float64]
 

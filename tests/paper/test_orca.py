@@ -20,6 +20,7 @@ from scipy.special import ndtr
 from test_contract import ACTIONS, FITS, HOURS, ORDERED, PAYOFFS, SPACES, bounded, utility
 
 import orcast as oc
+from contract import some_outcome
 from helpers import NODES, SENTENCE, WEIGHTS, Vector, check_kept, positive, positive_square, whole
 from orcast import ledger
 from orcast.adapters import expert_row
@@ -35,7 +36,7 @@ from orcast.payoffs.regret import RegretCellPayoff
 from orcast.persistence import oracle_from_plain
 from orcast.spaces import Space
 from orcast.testing import worst_outcome
-from orcast.testing.checks import cell_payoffs_of, random_masses, some_expert, some_outcome
+from orcast.testing.checks import cell_payoffs_of, random_masses, some_expert
 
 UNIT = oc.Interval(0, 1)
 INTERVAL, LINE = SPACES["interval"], SPACES["line"]

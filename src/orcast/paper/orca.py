@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.adapters import expert_row, quantiles_at
-from orcast.engine.base import Engine
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.priors import GridPrior
@@ -194,7 +193,7 @@ class Orca:
         if self.lipschitz is not None:
             _check_numbers(self, lipschitz=(0.0, 1e300))
 
-    def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> Engine:
+    def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> DenseEngine:
         """An engine with an empty ledger."""
         if isinstance(bound_payoff.space, FiniteSpace):
             if isinstance(self.family, GaussianMixture):

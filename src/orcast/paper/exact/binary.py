@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.engine.base import Engine
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.search import CandidateSearch, DenseRound, log_masses
@@ -56,7 +55,7 @@ class BinaryRoot(ExactOracle):
     def __post_init__(self) -> None:
         object.__setattr__(self, "tolerance", number(self.tolerance, "tolerance", 1e-15, 0.01))
 
-    def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> Engine:
+    def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> DenseEngine:
         """An engine with an empty ledger."""
         if not isinstance(bound_payoff.space, Binary):
             raise TypeError(f"expected Binary() for BinaryRoot, got {bound_payoff.space!r}")

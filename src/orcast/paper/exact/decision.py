@@ -12,12 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.engine.base import Engine
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.priors import GridPrior, Prior
@@ -64,7 +62,7 @@ class DecisionGame(ExactOracle):
     (True, True, 0.0)
     """
 
-    def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> Engine:
+    def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> DenseEngine:
         """An engine with an empty ledger."""
         if not bound_payoff.payoffs or not all(
             isinstance(each, (DecisionCalibration, SwapRegret)) for each in bound_payoff.payoffs
@@ -74,7 +72,7 @@ class DecisionGame(ExactOracle):
         return DenseEngine(bound_payoff, _cells_for(bound_payoff), DecisionSolver(), sizes)
 
 
-def _cells_for(bound_payoff: BoundPayoff) -> Prior[Any]:
+def _cells_for(bound_payoff: BoundPayoff) -> Prior:
     space = bound_payoff.space
     if isinstance(space, FiniteSpace):
         return expert_alone(bound_payoff)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.engine.base import Engine
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.fixed_point import normalised
@@ -56,7 +55,7 @@ class MomentHull(RandomisedOracle):
     (True, True)
     """
 
-    def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> Engine:
+    def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> DenseEngine:
         """An engine with an empty ledger."""
         grid, space = one_grid(bound_payoff, MomentBasedCalibration, "MomentHull"), bound_payoff.space
         assert isinstance(space, Interval)

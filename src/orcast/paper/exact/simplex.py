@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.engine.base import NO_LEARNING, Engine
+from orcast.engine.base import NO_LEARNING
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.priors import OrderedPrior, Prior
@@ -54,7 +53,7 @@ class SimplexGrid(RandomisedOracle):
     ValueError: expected at most 50,000 pieces of the simplex for SimplexGrid, got 10 labels with a grid of 4: ...
     """
 
-    def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> Engine:
+    def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> DenseEngine:
         """An engine with an empty ledger, if the pieces can be enumerated."""
         grid = one_grid(bound_payoff, SimplexCalibration, "SimplexGrid")
         cut = [part.payoff.inner_edges(bound_payoff.space) for part in bound_payoff.parts]  # type: ignore[attr-defined]
@@ -62,7 +61,7 @@ class SimplexGrid(RandomisedOracle):
         if edges is None:
             assert isinstance(bound_payoff.space, FiniteSpace)
             labels, what = bound_payoff.space.cells, "labels"
-            prior: Prior[Any] = expert_alone(bound_payoff)
+            prior: Prior = expert_alone(bound_payoff)
         else:
             if not all(np.array_equal(edges, other) for other in cut):
                 raise TypeError(f"expected the same bins in all payoffs for SimplexGrid, got {bound_payoff.payoffs!r}")
