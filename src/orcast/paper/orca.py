@@ -17,10 +17,8 @@ from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.priors import GridPrior
 from orcast.engine.dense.search import CandidateSearch, DenseRound, HalfSpaceClaim, log_masses
-from orcast.kernels import orca as kernels
 from orcast.paper.exact.base import expert_alone
 from orcast.paper.families import Family, GaussianMixture, Softmax
-from orcast.paper.orca_problem import compiles, problem_of
 from orcast.paper.slopes import centring, slopes, smooth_slopes
 from orcast.payoffs import CellGrid, CellPayoff
 from orcast.payoffs.calibration import IntervalCellPayoff, QuantileCellPayoff
@@ -31,6 +29,8 @@ from orcast.validation import number, short
 Array = NDArray[np.float64]
 
 STARTS = ("expert", "last", "even")
+# Values that differ by this share of their range are tied.
+TIED = 1e-9
 
 
 def _check_whole(options: object, **limits: tuple[int, int]) -> None:
@@ -68,11 +68,6 @@ class Adam:
 
     def __post_init__(self) -> None:
         _check_numbers(self, rate=(1e-12, 1e3), first=(0.0, 1.0 - 1e-12), second=(0.0, 1.0 - 1e-12))
-
-    @property
-    def rates(self) -> kernels.AdamRates:
-        """Arguments of the kernel."""
-        return kernels.AdamRates(self.rate, self.first, self.second, 1e-12)
 
 
 @dataclass(frozen=True)
@@ -130,27 +125,33 @@ class Orca:
 
         minimise over the parameters   max_k  E_{y ~ q_k} <S, payoff(p, y)>
 
-    The forecast is a `family` on `cells` even cells (`Softmax`, `GaussianMixture`, or your own); q_k are Nature's
-    components: `adversary="uniform"` on each cell or `"dirac"` at its middle, both exact, or `MonteCarlo`.  The inner
-    linear program over mixtures of components is a maximum over them.  The search starts at the expert
-    (`start="expert"`), at the last settled forecast (`"last"`) or at even masses (`"even"`), and ends when the worst
-    case is at most zero or after so many `steps`.  `jitter` adds that much noise to the start.  Payoffs bring their own
-    derivatives; on ordered spaces sums of quantiles, intervals, moments, decisions and regret in CRPS and squared error
-    run compiled.  `soft` > 0 replaces the maximum by a softmax at that temperature, in units of the norm of the ledger.
+    The search ends when the worst case is at most zero, or after `steps`.  There is no guarantee that it becomes zero:
+    `certificate.holds` is the slack rule, exact over all outcomes, `certificate.half_space` what the adversary can
+    reach with its components, over the rounds, and `certificate.approximation` by how much the true maximum may exceed
+    that.
 
-    The paper's cells have no atoms: where outcomes sit on a bound (zeros, clipped values), quantiles are right on
-    average over the outer cell, not on the bound itself; `atoms=True` adds an atom at each.
-
-    With `"dirac"` the gradient of payoffs whose context depends on p, and of pinball loss, is that of a mean over the
-    cell.  On a space without bounds the cells divide the round's window, and the last forecast is carried over cell by
-    cell.
-
-    There is no guarantee that the worst case becomes zero: look at `certificate.holds` (the slack rule, exact
-    over all outcomes; functions of yours are seen at seven places of each cell), `certificate.half_space` (what
-    Nature can reach with her components, over the rounds) and `certificate.approximation` (by how much the true
-    maximum may exceed that).  The latter is computed from the cells; with a `lipschitz` constant L of the
-    normalised payoff in y it is the paper's (d + eps) L ||mean payoff||, where d is the widest support of a
-    component and eps the largest distance of an outcome from all of them.
+    Parameters
+    ----------
+    steps, optimizer
+        Steps of the search, and `Adam`.
+    family
+        Forecasts on the cells: `Softmax`, `GaussianMixture`, or your own.
+    adversary
+        Components q_k: `"uniform"` on each cell or `"dirac"` at its middle, both exact, or `MonteCarlo`.  With
+        `"dirac"` gradients of payoffs whose context depends on p, and of pinball loss, are those of a mean over the
+        cell.
+    cells, atoms
+        Even cells; without bounds they divide the round's window.  `atoms=True` adds an atom at each bound, for
+        outcomes that sit on it.
+    start, jitter, seed
+        Start at the `"expert"`, the `"last"` settled forecast or `"even"` masses, with that much noise added.
+    soft
+        Temperature of a softmax in place of the maximum, in units of the norm of the ledger; 0 for none.
+    smooth
+        Smooth the levels of quantiles in gradients, which vanish between levels.
+    lipschitz
+        Constant L of the normalised payoff in y: the approximation is then the paper's (d + eps) L ||mean payoff||, d
+        the widest support of a component and eps the largest distance of an outcome from all of them.
 
     >>> import orcast as oc
     >>> game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Orca(steps=400))
@@ -258,10 +259,7 @@ class OrcaSolver:
             parameters = parameters + options.jitter * rng.standard_normal(parameters.size)
         nature, wide, far = self._components(cell_grid)
         soft = options.soft * math.sqrt(sum(float(s @ s) for s in search.owed))
-        if type(options.family) is Softmax and cell_grid.ordered and all(map(compiles, search.cell_payoffs)):
-            p = self._compiled(search, cell_grid, parameters, nature, soft)
-        else:
-            p = self._search(search, cell_grid, parameters, nature, soft)
+        p = self._search(search, cell_grid, parameters, nature, soft)
         search.consider(log_masses(p), 0.0)
         search.claim = self._claim(search, setup, p, nature, wide + far)
 
@@ -291,7 +289,7 @@ class OrcaSolver:
         )
         return HalfSpaceClaim(value, max(0.5 * float(np.max(top)) / rounds - value, 0.0))
 
-    # --- the search, for any payoff and family
+    # --- the search
     def _field(self, search: CandidateSearch, cell_grid: CellGrid, p: Array) -> Array:
         """<S, payoff> for each cell, as Nature's components see it."""
         v = np.zeros(p.size)
@@ -329,7 +327,7 @@ class OrcaSolver:
     def _search(
         self, search: CandidateSearch, cell_grid: CellGrid, parameters: Array, nature: Array, soft: float
     ) -> Array:
-        """The slow twin of `kernels.orca.descend`, for any family and payoff."""
+        """The best masses on the way down the gradient of the worst case."""
         family, adam = self.options.family, self.options.optimizer
         first, second = np.zeros(parameters.size), np.zeros(parameters.size)
         best, found = parameters, math.inf
@@ -343,7 +341,7 @@ class OrcaSolver:
                 best, found = parameters, float(reach.max())
             if found <= 0.0 or step == self.options.steps:
                 break
-            weights = kernels.choose(reach, soft)
+            weights = choose(reach, soft)
             cells = weights @ nature if nature.size else weights
             slopes_of = smooth_slopes if self.options.smooth else slopes
             found_slopes = [slopes_of(cell_payoff, s, p, cells) for cell_payoff, s in pairs]
@@ -356,11 +354,13 @@ class OrcaSolver:
             parameters = parameters - adam.rate * (first / (1.0 - adam.first ** (step + 1))) / size
         return self._masses(cell_grid, best)
 
-    # --- the same in one compiled call
-    def _compiled(
-        self, search: CandidateSearch, cell_grid: CellGrid, parameters: Array, nature: Array, soft: float
-    ) -> Array:
-        options = self.options
-        problem = problem_of(options, zip(search.cell_payoffs, search.owed, strict=True), cell_grid, nature, soft)
-        best: Array = kernels.search(problem, parameters, options.optimizer.rates, options.steps)[0]
-        return best
+
+def choose(values: Array, temperature: float) -> Array:
+    """Weights on the largest of some values (of tied ones the first), or a softmax at a temperature."""
+    top = float(values.max())
+    if temperature > 0.0:
+        soft: Array = np.exp((values - top) / temperature)
+        return soft / float(soft.sum())
+    weights = np.zeros(values.size)
+    weights[int(np.argmax(values >= top - TIED * (top - float(values.min()))))] = 1.0
+    return weights
