@@ -1,15 +1,10 @@
-"""The engine on ordered spaces: a committee and the compiled rounds.
-
-It plays direct sums of quantile, interval, moment and regret payoffs and of everything whose tilt is explicit, given
-contexts that do not depend on the forecast.
-"""
+"""Engine on ordered spaces: quantiles, intervals, moments, regret and explicit payoffs, by a committee and kernels."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -67,7 +62,7 @@ class Moment:
 
 
 class OrderedEngine:
-    """Plays rounds of an explicit or quantile-like payoff on an ordered space."""
+    """Rounds of explicit or quantile-like payoffs on an ordered space."""
 
     def __init__(self, bound_payoff: BoundPayoff, *, temperature: float, effort: int, learning: Learning) -> None:
         space = bound_payoff.space
@@ -105,8 +100,6 @@ class OrderedEngine:
                 own = part.payoff.scores  # type: ignore[attr-defined]
                 places.append([at_regret[score.name] + e for score in own for e in range(count)])
         layout = bound_payoff.layout(places)
-        cuts = np.concatenate(([0], np.cumsum([part.size for part in bound_payoff.parts]))).astype(int)
-        self._apart = bound_payoff.layout([range(a, b) for a, b in pairwise(cuts)])
         jumps = [part.jumps for part in bound_payoff.parts if part.jumps.size]
         self.ledger, self.levels = Ledger(layout, discount=bound_payoff.discount), levels
         group_at, group_count = groups_of(layout)
@@ -221,13 +214,9 @@ class OrderedEngine:
         prior: Array | None = None,
         coin: float = 0.0,
     ) -> Round:
-        """Compute a round around the experts' quantiles (or without any); the memory does not change.
+        """Compute a round around the experts' quantiles, a row each (or without any); the memory does not change.
 
-        Parameters
-        ----------
-        experts, features : quantiles of the experts, a row each, and features of the round
         pending, reserved : outcomes outstanding, and the slack that their rounds reserve
-        number : of the round
         prior : corrected quantiles; by default those of the engine's own committee
         coin : number in (0, 1) if quantiles are randomised
         """
