@@ -161,36 +161,6 @@ def test_both_engines_have_the_same_field(name: str) -> None:
         assert gap == pytest.approx(gap[0], abs=1e-4 * (1.0 + float(np.abs(mean).max())))
 
 
-@pytest.mark.parametrize("name", FAST)
-def test_a_whole_game_is_about_the_same(name: str) -> None:
-    """Alike but for when an equation is called solved."""
-    fast = oc.Forecaster(SPACE, FAST[name])
-    slow = oc.Forecaster(SPACE, FAST[name])
-    slow.rounds.engine = dense_engine(BoundPayoff(SPACE, FAST[name], ("expert",), None), oc.Equilibrium())
-    rng = np.random.default_rng(0)
-    usual = oc.Equilibrium().temperature
-    compared = 0
-    for t in range(25):
-        x = {"hour": t % 3, "wind": rng.random()}
-        expert = oc.Normal(3 + 2 * np.sin(t), 1.0)
-        p, q = fast.predict(expert, x=x), slow.predict(expert, x=x)
-        lowered = (
-            fast.rounds.pending[None].record.read("info", "temperature"),
-            slow.rounds.pending[None].record.temperature,
-        )
-        if lowered != (usual, usual):
-            break  # from here on they may go different ways
-        compared += 1
-        assert 0.5 * float(np.abs(p.mass - q.mass).sum()) < 0.03
-        y = float(np.clip(rng.normal(4, 2), -2, 10))
-        fast.update(y)
-        slow.update(y)
-        assert fast.guarantee.miscalibration == pytest.approx(slow.guarantee.miscalibration, rel=0.1, abs=0.01)
-        assert fast.guarantee.promised == pytest.approx(slow.guarantee.promised, rel=0.02)
-        assert fast.guarantee.parts == pytest.approx(slow.guarantee.parts, rel=0.1, abs=0.01)
-    assert compared >= 10
-
-
 # --- the solver ---
 
 
@@ -259,11 +229,6 @@ def test_newton_is_quick() -> None:
             12,
         )
         assert error <= 1e-9
-
-
-def test_log_masses_are_normalised() -> None:
-    for values in ([0.0, 0.0], [-1e3, 0.0, 1e3], [5.0, 5.0, 5.0]):
-        assert np.exp(fixed_point.normalised(np.array(values))).sum() == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("step", ["cell_grid", "near", "teach"])

@@ -32,7 +32,7 @@ def worth(action: float, y: float) -> float:
     return -abs(action - y)
 
 
-# space, payoff, oracle, and the rounds of a check
+# space, payoff, oracle, and the rounds of a check (0: random, or without a guarantee)
 CASES: dict[str, tuple[Any, Any, Any, int]] = {
     "binary": (oc.Binary(), oc.BinaryCalibration(5) + oc.NoRegret(oc.Brier()), oc.paper.BinaryRoot(1e-10), 200),
     "quantile": (
@@ -48,6 +48,13 @@ CASES: dict[str, tuple[Any, Any, Any, int]] = {
     "simplex": (LABELS, SimplexCalibration(), oc.paper.SimplexGrid(), 80),
     "simplex drawn": (LABELS, SimplexCalibration(3), oc.paper.SimplexGrid(randomised=True, seed=3), 0),
     "bins": (INTERVAL, SimplexCalibration(4, bins=[1.0, 6.0]), oc.paper.SimplexGrid(), 60),
+    "orca": (
+        INTERVAL,
+        oc.QuantileCalibration([0.2, 0.8]) + oc.NoRegret(oc.CRPS()),
+        oc.Orca(steps=20, cells=10, start="last", optimizer=oc.paper.Adam(rate=0.1)),
+        0,
+    ),
+    "orca of mixtures": (INTERVAL, oc.MomentMatching(2), oc.Orca(steps=9, family=oc.paper.GaussianMixture(2)), 0),
     "decisions": (
         INTERVAL,
         oc.payoffs.SwapRegret(ACTIONS, worth) + oc.payoffs.DecisionCalibration(ACTIONS, worth),

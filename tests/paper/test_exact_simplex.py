@@ -20,12 +20,6 @@ from orcast.testing import check_guarantee
 Vector = NDArray[np.float64]
 
 LABELS = oc.Labels(["home", "draw", "away"])
-SPACES: dict[str, Any] = {
-    "binary": oc.Binary(),
-    "3 labels": LABELS,
-    "4 labels": oc.Labels(["a", "b", "c", "d"]),
-    "points": oc.Points([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]]),
-}
 ROUNDING = 1e-9
 
 

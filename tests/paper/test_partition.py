@@ -234,21 +234,6 @@ def test_bounds_hold_after_every_round(name: str, kind: str) -> None:
     )
 
 
-def test_the_attacks_are_attacks() -> None:
-    """Whoever just repeats the expert is pushed past every bound that the partition keeps."""
-    rng = np.random.default_rng(0)
-    game = PartitionedRecalibrator(oc.Binary(), cells=4, grid=8, scores=[BRIER])
-    twin = Twin("binary", game)
-    for _ in range(600):
-        x = float(rng.random())
-        p = game.predict(x)
-        y = int(x < 0.5)
-        twin.see(x, p, y)
-        game.update(y)
-    assert twin.calibration_error(0) > 2 * game.calibration_bound > 2 * game.calibration_error
-    assert game.regret(BRIER) < -0.4
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", GAMES)
 @pytest.mark.parametrize("kind", ["calibration", "cell", "regret"])
@@ -297,43 +282,6 @@ def test_bounds_hold_when_outcomes_are_late() -> None:
 # --- the lemmas
 
 
-def brier(y: int, p: float) -> float:
-    return (p - y) ** 2
-
-
-def calibration_error(ps: Any, ys: Any) -> float:
-    """The paper's C_T."""
-    ps, ys = np.array(ps), np.array(ys)
-    return float(sum(abs(ys[ps == p].mean() - p) * np.mean(ps == p) for p in np.unique(ps)))
-
-
-def internal_regret(loss: Callable[[int, float], float], actions: Any, ps: Any, ys: Any) -> float:
-    """Its internal regret, a sum without the 1/T."""
-    return max(
-        sum(loss(y, p) - loss(y, j) for p, y in zip(ps, ys, strict=True) if p == i) for i in actions for j in actions
-    )
-
-
-def test_lemma_1_as_printed_has_a_counterexample() -> None:
-    """60 of 100 come when 50% are said: an error of 0.1, and a sum of 1 gained by saying 60%."""
-    ps, ys = [0.5] * 100, [1] * 60 + [0] * 40
-    total = internal_regret(brier, (0.5, 0.6), ps, ys)
-    assert total == pytest.approx(1.0)
-    assert total > 2 * calibration_error(ps, ys)
-    assert total / 100 <= 2 * calibration_error(ps, ys)
-
-
-def test_the_log_loss_with_the_sign_of_the_paper_is_not_proper() -> None:
-    at = np.linspace(0.001, 0.999, 999)
-    for truth in (0.1, 0.3, 0.5, 0.8):
-        printed = truth * np.log(at) + (1 - truth) * np.log(1 - at)
-        assert abs(at[printed.argmin()] - truth) > 0.09
-        assert at[printed.argmax()] == pytest.approx(truth, abs=1e-3)
-        no, yes = (np.array([oc.scores.LogScore()(oc.forecasts.BinaryForecast(p), y) for p in at]) for y in (0, 1))
-        ours = truth * yes + (1 - truth) * no
-        assert at[np.argmin(ours)] == pytest.approx(truth, abs=1e-3)
-
-
 masses = st.lists(st.floats(0, 1) | st.sampled_from([0.0, 0.25, 1.0]), min_size=2, max_size=5).filter(
     lambda m: sum(m) > 0.1
 )
@@ -376,15 +324,6 @@ def test_what_is_known_before_the_outcome_covers_every_outcome(name: str, data: 
             seen = float((w * away * error).sum())
             assert excess[k] <= seen + known[1 + i] + 1e-9
             assert np.abs(error).sum() <= known[0] + 1e-12
-
-
-@given(st.floats(0, 1), st.floats(0, 1), st.sampled_from([*RULES, oc.MSE()]))
-def test_the_same_for_yes_or_no(p: float, x: float, score: Score) -> None:
-    for y in (0, 1):
-        mine, theirs = (score(oc.forecasts.BinaryForecast(each), y) for each in (p, x))
-        assert losses(score, oc.Binary(), np.array([1 - p, p]))[y] == pytest.approx(mine, abs=1e-12)
-        g = slope(score, True, np.array([p, x]))
-        assert mine - theirs <= (g[0] - g[1]) * (p - y) + 1e-9
 
 
 @pytest.mark.parametrize("grid", [2, 3, 5, 15, 40])
@@ -466,17 +405,6 @@ def test_report_of_the_cells() -> None:
     match.update("home")
     assert match.cells.rounds == {(0.5, 0.5, 0.0): 1}
     assert match.cells.total == 6
-
-
-def test_neighbours_do_not_learn_from_each_other() -> None:
-    game = PartitionedRecalibrator(oc.Binary(), cells=4)
-    first = float(game.predict(0.4))
-    for _ in range(30):
-        game.predict(0.6)
-        game.update(0)
-    assert float(game.predict(0.4)) == first
-    assert float(game.predict(0.6)) < 0.4
-    assert float(game.predict(0.7)) == float(game.predict(0.6))
 
 
 # --- waiting rounds
