@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from dataclasses import field as option
 from typing import Any
@@ -24,6 +24,7 @@ from orcast.payoffs import CellGrid, CellPayoff
 from orcast.payoffs.calibration import IntervalCellPayoff, QuantileCellPayoff
 from orcast.payoffs.regret import RegretCellPayoff
 from orcast.spaces import FiniteSpace, OrderedSpace
+from orcast.spaces.base import whole
 from orcast.validation import number, short
 
 Array = NDArray[np.float64]
@@ -33,19 +34,10 @@ STARTS = ("expert", "last", "even")
 TIED = 1e-9
 
 
-def _check_whole(options: object, **limits: tuple[int, int]) -> None:
-    """Whole numbers among the options of a frozen data class, each from the one limit to the other."""
+def _check(options: object, check: Callable[..., Any], **limits: tuple[Any, Any]) -> None:
+    """Check options of a frozen data class, each from the one limit to the other."""
     for name, (least, most) in limits.items():
-        value = getattr(options, name)
-        if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not least <= value <= most:
-            raise ValueError(f"expected a whole number of {name} from {least} to {most}, got {short(value)}")
-        object.__setattr__(options, name, int(value))
-
-
-def _check_numbers(options: object, **limits: tuple[float, float]) -> None:
-    """The same for numbers."""
-    for name, (least, most) in limits.items():
-        object.__setattr__(options, name, number(getattr(options, name), name, least, most))
+        object.__setattr__(options, name, check(getattr(options, name), name, least, most))
 
 
 @dataclass(frozen=True)
@@ -67,17 +59,16 @@ class Adam:
     second: float = 0.999
 
     def __post_init__(self) -> None:
-        _check_numbers(self, rate=(1e-12, 1e3), first=(0.0, 1.0 - 1e-12), second=(0.0, 1.0 - 1e-12))
+        _check(self, number, rate=(1e-12, 1e3), first=(0.0, 1.0 - 1e-12), second=(0.0, 1.0 - 1e-12))
 
 
 @dataclass(frozen=True)
 class MonteCarlo:
-    """Nature as a mixture of any distributions: what each does to a cell is estimated from draws.
+    """Adversary as a mixture of any distributions (`components`, in any form of a forecast), estimated from draws.
 
         E_{y ~ q} payoff(p, y)  ~  sum_k (share of q's draws in cell k) payoff(p, k)    (paper, section 5)
 
-    `components` are anything that a recalibrator takes as a forecast.  Draws count by their cell, within which
-    payoffs are averaged.  The support should come close to every outcome, or the worst case is underestimated.
+    The support should come close to every outcome, or the worst case is underestimated.
 
     >>> import orcast as oc
     >>> nature = oc.paper.MonteCarlo([oc.Normal(m / 10, 0.05) for m in range(11)], draws=500)
@@ -95,7 +86,7 @@ class MonteCarlo:
             raise TypeError(f"expected a sequence of distributions, got {short(self.components)}") from None
         if not self.components:
             raise ValueError("expected at least one component, got none")
-        _check_whole(self, draws=(1, 10**7), seed=(0, 10**7))
+        _check(self, whole, draws=(1, 10**7), seed=(0, 10**7))
 
     def on(self, cell_grid: CellGrid) -> tuple[Array, float, float]:
         """Masses of each component on the cells, the widest support, and how far an outcome may be from all of them."""
@@ -174,7 +165,7 @@ class Orca:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        _check_whole(self, steps=(1, 10**6), cells=(1, 1000), seed=(0, 10**9))
+        _check(self, whole, steps=(1, 10**6), cells=(1, 1000), seed=(0, 10**9))
         if isinstance(self.family, type) or not isinstance(self.family, Family):
             raise TypeError(f"expected a family such as Softmax() or GaussianMixture(3), got {short(self.family)}")
         named = isinstance(self.adversary, str) and self.adversary in ("uniform", "dirac")
@@ -190,9 +181,9 @@ class Orca:
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise TypeError(f"expected {name}=True or False, got {short(getattr(self, name))}")
             object.__setattr__(self, name, bool(getattr(self, name)))
-        _check_numbers(self, soft=(0.0, 1e6), jitter=(0.0, 10.0))
+        _check(self, number, soft=(0.0, 1e6), jitter=(0.0, 10.0))
         if self.lipschitz is not None:
-            _check_numbers(self, lipschitz=(0.0, 1e300))
+            _check(self, number, lipschitz=(0.0, 1e300))
 
     def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> DenseEngine:
         """An engine with an empty ledger."""

@@ -48,7 +48,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class ProbabilityBins:
-    """Equal bins of [0, 1], for the probability of a yes; `radius` is the largest distance from a middle, in l1."""
+    """Equal bins of [0, 1], for the probability of a yes."""
 
     total: int
 
@@ -77,11 +77,7 @@ class ProbabilityBins:
 
 @dataclass(frozen=True)
 class Compositions:
-    """Vectors of whole numbers that sum to `resolution`: the nearest one, divided by it, is the middle of a cell.
-
-    Largest remainders find it.  With r roundings upwards of K the distance is at most 2 r (K - r) / (K resolution) in
-    l1, and the root of r (K - r) / K over the resolution in l2.
-    """
+    """Vectors of whole numbers that sum to `resolution`: the nearest one, divided by it, is the middle of a cell."""
 
     labels: int
     resolution: int
@@ -187,11 +183,7 @@ class _CellRound:
 
 @dataclass(frozen=True)
 class CellReport:
-    """Rounds by the cells of the expert's forecasts.
-
-    There are `total` cells, of which `visited` have had an outcome; `rounds` are theirs, by the middle of the
-    cell.  An expert's probabilities are at most `radius` (in l1) from the middle of their cell.
-    """
+    """All cells, those with an outcome, the largest l1 distance from a middle, and rounds by the middle of a cell."""
 
     total: int
     visited: int
@@ -301,11 +293,7 @@ class PartitionedRecalibrator(Locked):
     # --- the loop
     @locked
     def predict(self, forecast: object, *, id: Hashable = None) -> Any:
-        """Recalibrate one forecast; its round is then pending.
-
-        `forecast` is anything that `Recalibrator` takes on the same space.  Without `id` it replaces an
-        unnamed round that is still pending.
-        """
+        """Recalibrate one forecast, of any form that `Recalibrator` takes; its round is then pending."""
         if id is None:
             self._pending.check_unnamed()
         else:
@@ -418,11 +406,7 @@ class PartitionedRecalibrator(Locked):
     @property
     @locked
     def calibration_bound(self) -> float:
-        """Bound on C_T: sum_j (T_j / T) R_j (lemma 3).
-
-        R_j is what F_j promises for the Euclidean norm, times the root of the number of hats that it touched, or the
-        largest mean of |p - y| that there could have been, if that is less.
-        """
+        """Bound on C_T: sum_j (T_j / T) R_j (lemma 3), R_j by the hats that F_j touched, or by its largest errors."""
         total = 0.0
         for cell in self._cells.values():
             most = math.sqrt(np.count_nonzero(cell.weights)) * self._promised(cell)
@@ -441,11 +425,7 @@ class PartitionedRecalibrator(Locked):
 
     @locked
     def regret_bound(self, score: Score | None = None) -> float:
-        """Bound on that regret, whatever the outcomes were (lemma 2); see the module's docstring.
-
-        For each cell the norm of g_v - g(q_j) over the hats that were touched, times what F_j promises, plus the
-        remainder; or the largest excess that there could have been, if that is less.
-        """
+        """Bound on that regret (lemma 2), by the hats that each cell touched, or by its largest possible excess."""
         place = self._place(score)
         asked = self._scores[place]
         if not additive(asked, self._binary):

@@ -33,10 +33,8 @@ class TwoCells(ExactOracle):
 
     outcomes at the low end, between the ends and at the high end have the inner products H(u) / u, h(u) and
     -H(u) / (1 - u).  All three are at most 0 at u = 0 if h(0) <= 0, at u = 1 if h(1) <= 0, else at a downward zero of
-    H.  The cost is O(M) for M levels; the tolerance is rounding, and the certificate states the exact value.
-
-    This is the oracle of the paper's appendix C.1.2, fixed (docs/theory.md).  Its forecasts are step functions, which
-    say nothing about the outcome: use `Equilibrium` or `Committee` instead.
+    H, found in O(M) for M levels.  This is the oracle of the paper's appendix C.1.2, fixed (docs/theory.md).  Its
+    forecasts are step functions.
 
     >>> import orcast as oc
     >>> from orcast.paper.exact.quantile import TwoCells

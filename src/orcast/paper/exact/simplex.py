@@ -31,14 +31,10 @@ class SimplexGrid(RandomisedOracle):
 
         <c(p), p - e_k> <= 0    for every label k.
 
-    If the expert's own forecast will do, it is played as it is.  On an `Interval` the labels are the payoff's bins, and
-    within each the mass lies as the expert's does.  The search solves one linear system for each simplex in each face,
-    the nearest to the expert's forecast first (`orcast.paper.exact.triangles` has the proof).  With K labels and a grid
-    of N there are ((1 + N)^K - 1) / N pieces; more than 50,000 are refused.
-
-    The tolerance is rounding, 1e-9 of the largest |S|; the certificate states the exact value.  Rounding decides ties,
-    so processors may differ in which of two winning forecasts they play.  `RandomisedOracle` describes `randomised` and
-    `seed`.  The paper (appendix C.2) asks for c(p) = 0, which need not exist; the other cases are the faces.
+    On an `Interval` the labels are the payoff's bins, and within each the mass lies as the expert's does.  The search
+    solves one linear system for each of the ((1 + N)^K - 1) / N pieces of K labels and a grid of N; more than 50,000
+    are refused.  `RandomisedOracle` describes `randomised` and `seed`.  The paper (appendix C.2) asks for c(p) = 0,
+    which need not exist; the other cases are the faces (`orcast.paper.exact.triangles`).
 
     >>> import orcast as oc
     >>> from orcast.payoffs.triangulated import SimplexCalibration
