@@ -11,7 +11,7 @@ import orcast as oc
 from helpers import SENTENCE, Vector, random_ledgers
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
-from orcast.engine.dense.two_ends import downward_zero
+from orcast.engine.dense.minimax import downward_zero
 from orcast.kernels.equilibrium import field_tables_arrays
 from orcast.paper.exact.quantile import EndsSolver, TwoCells
 from orcast.payoffs import Payoff

@@ -27,11 +27,10 @@ class PartTilt(NamedTuple):
 
 @dataclass(frozen=True)
 class Reason:
-    """One payoff's (or group's) share in a forecast.
+    """Share of a payoff or group in a forecast.
 
-    `moved` says how things would differ without it: on quantities `mean` and `spread` (from the 10% to the 90%
-    quantile), on circles and boxes `mean` and `std`, for labels the probability of each.  `strength` is half the
-    sum of |change in mass|, from 0 to 1.
+    `moved` is the change by it: of `mean` and `spread` (from the 10% to the 90% quantile) or `std`, or of the
+    probability of each label.  `strength` is half the sum of |change in mass|, from 0 to 1.
     """
 
     part: str
@@ -48,9 +47,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Reasons, the strongest first; `learnt` is what was learnt of the expert before the guarantee had its say.
-
-    log(p / x) is a sum over them, so each can be told apart; `moved` is what would change if one were left out.
+    """Reasons, the strongest first; log(p / x) is a sum over them, and `learnt` is the part of the committee.
 
     >>> import orcast as oc
     >>> recal = oc.Recalibrator(oc.Interval(0, 1))

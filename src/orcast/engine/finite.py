@@ -131,10 +131,7 @@ class FiniteEngine:
         reserved: float = 0.0,
         number: float = 0.0,
     ) -> FiniteRound:
-        """Compute a round around the experts' masses (or without any); the state does not change.
-
-        On `Binary` the masses of a single expert may be given as its probability of 1, which is faster.
-        """
+        """Compute a round around the experts' masses, or the probability of 1 by a single expert, or without any."""
         context = None
         if not self._plain:
             context = self.bound_payoff.context(self.known(self.bound_payoff, experts, features))

@@ -48,12 +48,9 @@ class Equilibrium:
 
         p_k  ~  x_k exp(<S, payoff(p, k)> / temperature)
 
-    Consistency makes the mean of <S, payoff> under p at most 0, so its maximum is at most temperature * log(1 / min x):
-    the rate O(1/T) of the squared miscalibration holds at any temperature.  A low one corrects firmly, a high one
-    leaves the expert alone; where the slack rule asks for it, it is lowered for that round.  Where that is not enough,
-    other forecasts are searched with some `effort`: with the usual one a round takes at most 50 ms where it is
-    compiled, and mostly below 100 ms for payoffs of the dense solver; more effort finds more.  Without an expert the
-    prior is uniform.  O(cells) a Newton step; this oracle is ours, not the paper's: docs/theory.md.
+    A low temperature corrects firmly, a high one leaves the expert alone; where the slack rule asks for it, it is
+    lowered for that round.  Where that is not enough, other forecasts are searched with some `effort`.  Without an
+    expert the prior is uniform.  This oracle is ours, not the paper's: docs/theory.md.
 
     >>> import orcast as oc
     >>> game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Equilibrium(temperature=3))
@@ -86,12 +83,8 @@ class Committee(Equilibrium):
 
     Members predict quantiles: the base forecast, regressions on its errors and on past outcomes, and a forecaster from
     outcomes alone. A second-order rule weighs them by level, with a prior on the base forecast, and level offsets
-    correct the coverage of the mix (docs/theory.md). The result is the prior of an `Equilibrium` on the ledger.
-
-    Parameters
-    ----------
-    temperature : of the last equilibrium
-    effort : how long a forecast is searched for if the usual one does not hold
+    correct the coverage of the mix (docs/theory.md). The result is the prior of an `Equilibrium` on the ledger, with a
+    `temperature`, and an `effort` to search for another forecast if that does not hold.
 
     >>> import orcast as oc
     >>> recal = oc.Recalibrator(oc.Interval(0, 1), oracle=oc.Committee())

@@ -1,7 +1,4 @@
-"""Dense engine: any payoff on any space, under the same ledger and slack rule as the compiled ones.
-
-A prior supplies the cells and what is expected on them, a solver the forecasts to choose from.
-"""
+"""Dense engine: any payoff on any space; a prior supplies the cells and masses, a solver the forecasts."""
 
 from __future__ import annotations
 
@@ -140,13 +137,12 @@ class DenseEngine:
         number: float = 0.0,
     ) -> DenseRecord:
         """Solve one round around the experts (or without any); nothing is remembered but the sizes of the parts."""
-        if self._ledger is not None:
-            return self._predict(experts, features, pending, reserved, number)
+        first = self._ledger is None
         try:
             return self._predict(experts, features, pending, reserved, number)
         except BaseException:
-            # the sizes of a refused round do not count
-            self.forget_sizes()
+            if first:
+                self.forget_sizes()  # those of a refused round do not count
             raise
 
     def forget_sizes(self) -> None:

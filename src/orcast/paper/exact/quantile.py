@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
+from orcast.engine.dense.minimax import downward_zero
 from orcast.engine.dense.priors import GridPrior
 from orcast.engine.dense.search import CandidateSearch, DenseRound
-from orcast.engine.dense.two_ends import downward_zero
 from orcast.kernels.equilibrium import field_tables_arrays
 from orcast.paper.exact.base import ExactOracle, ExactSolver, play
 from orcast.payoffs import Part
