@@ -122,7 +122,7 @@ class BoundPayoff:
         seen: dict[int, Array] | None = None,
         counted: Counted | None = None,
     ) -> Guarantee:
-        """Bounds and miscalibration, from regrets in the units of the scores and the rounds that experts were `seen` in."""
+        """Bounds and miscalibration, from regrets in units of scores, and the rounds that experts were `seen` in."""
         parts: dict[str, float] = {}
         bounds: dict[str, float] = {}
         groups = {}

@@ -107,7 +107,7 @@ class FiniteEngine:
 
     # --- the round
     def known(
-        self, bound_payoff: BoundPayoff, experts: Array | float | None, features: Any, rounds: int | None = None
+        self, experts: Array | float | None, features: Any, bound_payoff: BoundPayoff, rounds: int | None = None
     ) -> ContextInputs:
         """Inputs of the contexts of a payoff; `rounds` are those of its ledger, or else of the engine's own."""
         if bound_payoff.needs_last and not self.binary:
@@ -134,7 +134,7 @@ class FiniteEngine:
         """Compute a round around the experts' masses, or the probability of 1 by a single expert, or without any."""
         context = None
         if not self._plain:
-            context = self.bound_payoff.context(self.known(self.bound_payoff, experts, features))
+            context = self.bound_payoff.context(self.known(experts, features, self.bound_payoff))
         if isinstance(experts, float):
             return kernels.predict_probability(self.state, experts, pending, reserved, context)
         return kernels.predict_finite(self.state, experts, pending, reserved, context)

@@ -154,7 +154,7 @@ class DenseEngine:
         self, experts: Array | None, features: Any, pending: float, reserved: float, number: float
     ) -> DenseRecord:
         rounds = 0 if self._ledger is None else self._ledger.rounds
-        context = self.bound_payoff.context(self.prior.known(self.bound_payoff, experts, features, rounds))
+        context = self.bound_payoff.context(self.prior.engine.known(experts, features, self.bound_payoff, rounds))
         round, mix = self.prior.open(experts, float(pending), number)
         cell_payoffs = self.cell_payoffs(round, features)
         states = [{name: array.copy() for name, array in state.items()} for state in self.states]
@@ -372,7 +372,9 @@ class DenseEngine:
 
     def restored_record(self, arrays: dict[str, NDArray[Any]], features: Any) -> DenseRecord:
         """A pending round from its arrays."""
-        round = self.prior.restored({name[6:]: a for name, a in arrays.items() if name.startswith("round/")})
+        round = self.prior.engine.restored_record(
+            {name[6:]: a for name, a in arrays.items() if name.startswith("round/")}, None
+        )
         context = np.ones(self.ledger.layout.groups)
         certificate, temperature, claim = np.zeros(_ledger.CERTIFICATE_SIZE), np.zeros(1), np.zeros(3)
         own = {"context": context, "certificate": certificate, "temperature": temperature, "claim": claim}

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.constants import MAX_TILT
-from orcast.contexts import ContextInputs
 from orcast.engine import admissible
 from orcast.engine.base import NO_LEARNING, USUAL_EFFORT, Learning
 from orcast.engine.bound_payoff import BoundPayoff
@@ -158,10 +157,6 @@ class OrderedPrior:
         round_kernels.learn_only(self.engine.rules, self.engine.memory, round, y)
         self.engine.learn(round, y, late)
 
-    def known(self, bound_payoff: BoundPayoff, experts: Array | None, features: Any, rounds: int) -> ContextInputs:
-        """The inputs of contexts."""
-        return self.engine.known(experts, features, bound_payoff, rounds)
-
     def forecast(self, round: Round, certificate: Certificate, why: Why) -> Forecast | FiniteForecast:
         """What users see."""
         return Forecast.issued(round, self._ends, certificate, why)
@@ -173,10 +168,6 @@ class OrderedPrior:
     def restore(self, arrays: dict[str, Array]) -> None:
         """Take it over."""
         self.engine.restore(arrays)
-
-    def restored(self, arrays: dict[str, NDArray[Any]]) -> Round:
-        """A pending round."""
-        return self.engine.restored_record(arrays, None)
 
 
 class GridPrior(OrderedPrior):
@@ -298,10 +289,6 @@ class FinitePrior:
             axes.learn(self.space, self._axes, e, experts[e], np.asarray(y), pending)
         finite_members.teach_round(state, round, k)
 
-    def known(self, bound_payoff: BoundPayoff, experts: Array | None, features: Any, rounds: int) -> ContextInputs:
-        """The inputs of contexts."""
-        return self.engine.known(bound_payoff, experts, features, rounds)
-
     def forecast(self, round: FiniteRound, certificate: Certificate, why: Why) -> Forecast | FiniteForecast:
         """What users see."""
         return forecast_on(self.space, round.view("played").copy(), certificate, why)
@@ -316,10 +303,6 @@ class FinitePrior:
         memory = {f"axes_{name}": array for name, array in self._axes._asdict().items()}
         admissible.Fields(memory, admissible.AXES).copy_into(memory, arrays)
         admissible.check_axes(self._axes.location_cov)
-
-    def restored(self, arrays: dict[str, NDArray[Any]]) -> FiniteRound:
-        """A pending round."""
-        return self.engine.restored_record(arrays, None)
 
 
 Prior = OrderedPrior | FinitePrior
