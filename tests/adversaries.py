@@ -35,7 +35,7 @@ class LookAhead(Adversary):
             with game.rounds.branch():
                 game.update(y, id=round.id)
                 game.predict(expert, x=round.x, id=NEXT)
-                after.append(worst_outcome(game, NEXT, thorough=False)[1])
+                after.append(worst_outcome(game, NEXT)[1])
         return tried[int(np.argmax(after))]
 
 

@@ -161,8 +161,6 @@ def mutated(rng: np.random.Generator, data: bytes, right: bool, fields: tuple[sl
         return _damaged_bytes(rng, data)
     if data.startswith(b"SQLite"):
         return _mutated_store(rng, data)
-    if not data.startswith(persistence.MAGIC):
-        return _mutated_bytes(rng, data)
     header, arrays = split(data)
     described = None
     for _ in range(int(rng.choice([1, 1, 1, 2, 4]))):

@@ -13,9 +13,9 @@ from orcast.engine.base import NO_LEARNING
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.search import CandidateSearch, DenseRound
-from orcast.engine.selection import prior_for
+from orcast.engine.oracles import prior_for
 from orcast.spaces import OrderedSpace, Space
-from orcast.testing import adversaries, check_all, check_guarantee, consequences, worst_outcome
+from orcast.testing import adversaries, check_guarantee, consequences, worst_outcome
 from orcast.testing.adversaries import Adversary, Delaying, Greedy, HardGreedy, adversaries_on, play
 
 SPACES: dict[str, Space] = {
@@ -113,17 +113,6 @@ def test_hard_indicators_can_be_attacked_smoothed_ones_cannot() -> None:
     assert adversary.qce > 5.0 * game.guarantee.parts["quantile"] ** 2
 
 
-def test_counted_is_what_people_count() -> None:
-    """Her sums are those of 1{y <= q}, outcome by outcome."""
-    space, rng, adversary = SPACES["interval"], np.random.default_rng(0), HardGreedy([0.1, 0.5, 0.8])
-    game, counted = oc.Forecaster(space, oc.QuantileCalibration()), np.zeros(3)
-    for turn in play(game, adversary, 40, experts=expert_on(space), rng=rng):
-        counted += (turn.y <= turn.forecast.quantile([0.1, 0.5, 0.8])) - np.array([0.1, 0.5, 0.8])
-        game.update(turn.y, id=turn.id)
-    assert adversary.total == pytest.approx(counted, abs=1e-9)
-    assert adversary.qce == pytest.approx(float(np.sum((counted / 40) ** 2)))
-
-
 # --- by the rules ---
 
 
@@ -153,26 +142,6 @@ def test_outcomes_are_those_of_the_space_and_nothing_else_changes(where: str, na
         turns += 1
     assert game.pending == ()
     assert turns == 6 or (name == "delaying" and 3 <= turns < 6)
-
-
-@pytest.mark.parametrize("name", adversaries_on(SPACES["interval"]))
-def test_the_same_generator_gives_the_same_game(name: str) -> None:
-    outcomes = []
-    for _ in range(2):
-        game = oc.Forecaster(SPACES["interval"], oracle=oc.Equilibrium())
-        turns = play(
-            game, adversary_on("interval", name), 12, experts=expert_on(game.space), rng=np.random.default_rng(3)
-        )
-        outcomes.append([(turn.y, game.update(turn.y, id=turn.id))[0] for turn in turns])
-    assert outcomes[0] == outcomes[1]
-
-
-def test_confined_means_confined() -> None:
-    game = oc.Forecaster(oc.Interval(0, 1), oracle=oc.Committee())
-    adversary = adversaries_on(game.space)["confined"]()
-    for turn in play(game, adversary, 30, experts=expert_on(game.space), rng=np.random.default_rng(0)):
-        assert 0.4 <= turn.y <= 0.6
-        game.update(turn.y, id=turn.id)
 
 
 def test_late_outcomes_come_the_last_first_and_some_are_lost() -> None:
@@ -219,61 +188,9 @@ def test_the_worst_is_the_worst_of_all_that_were_looked_at(where: str) -> None:
         game.update(turn.y, id=turn.id)
 
 
-@pytest.mark.parametrize("where", ["interval", "line", "half line"])
-def test_leaving_out_cells_by_their_certificate_changes_nothing(where: str) -> None:
-    space = SPACES[where]
-    payoff = oc.payoffs.ThresholdCalibration([0.3, 0.6]) + oc.NoRegret(oc.CRPS())
-    game = oc.Forecaster(space, payoff, oracle=oc.Committee())
-    for turn in play(game, Greedy(), 12, experts=expert_on(space), rng=np.random.default_rng(0)):
-        slow, fast = worst_outcome(game, turn.id), worst_outcome(game, turn.id, thorough=False)
-        assert fast[1] == pytest.approx(slow[1], rel=1e-9)
-        game.update(turn.y, id=turn.id)
-
-
-def test_inner_products_are_half_of_what_the_square_grows_by() -> None:
-    game = played(SPACES["interval"], Greedy(), 10, oc.Committee())
-    game.predict(oc.Normal(0.5, 0.1))
-    found = consequences.candidates(game)
-    tiny = game.engine.ledger.total.copy()
-    products = consequences.products(game, found)
-    game.engine.ledger.total[:] = 1e6 * tiny  # the squares of the payoffs no longer count
-    grown = consequences.squares_after(game, found) - game.engine.ledger.square
-    assert grown / 2e6 == pytest.approx(products, rel=1e-4, abs=1e-4)
-
-
-def test_look_ahead_is_no_worse_than_greedy_after_two_rounds() -> None:
-    """After its outcome the worst of the next round is at least what follows the greedy one."""
-    game = played(SPACES["interval"], Greedy(), 20, oc.Equilibrium())
-    expert = oc.Normal(0.5, 0.1)
-    p = game.predict(expert)
-    rng, inputs = np.random.default_rng(0), adversaries.RoundInputs(expert=expert)
-
-    def next_worst(y: float) -> float:
-        with game.rounds.branch():
-            game.update(y)
-            game.predict(expert)
-            return worst_outcome(game)[1]
-
-    assert next_worst(LookAhead().outcome(game, p, rng, inputs)) >= next_worst(Greedy().outcome(game, p, rng, inputs))
-
-
 # --- checks ---
 
 
 def test_checks_take_an_adversary() -> None:
     assert check_guarantee(oc.QuantileCalibration(), SPACES["interval"], rounds=20, adversary=HardGreedy()) == 1.0
     check_guarantee(oc.BinaryCalibration(), oc.Binary(), rounds=40, adversary=Delaying(Greedy(), most=5, lost=0.2))
-
-
-def test_all_checks_meet_all_adversaries(monkeypatch: pytest.MonkeyPatch) -> None:
-    met: list[str] = []
-    for kind in ("HardGreedy", "AtBound", "Delaying", "Periodic", "BesideQuantile", "CellGreedy"):
-        real = getattr(adversaries, kind).outcome
-
-        def outcome(self: Any, *given: Any, real: Any = real, kind: str = kind) -> Any:
-            met.append(kind)
-            return real(self, *given)
-
-        monkeypatch.setattr(getattr(adversaries, kind), "outcome", outcome)
-    check_all(oc.QuantileCalibration([0.2, 0.8]), SPACES["interval"], rounds=10)
-    assert set(met) == {"HardGreedy", "AtBound", "Delaying", "Periodic", "BesideQuantile", "CellGreedy"}

@@ -18,7 +18,6 @@ from orcast.constants import LONGEST_SEASON, SHORTEST_SEASON
 from orcast.engine import Committee, Engine, Equilibrium, Oracle
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.finite import FiniteEngine
-from orcast.engine.half_space import issued
 from orcast.engine.ordered import OrderedEngine
 from orcast.features import FeatureReader
 from orcast.forecasts import PERCENTS, as_levels
@@ -219,7 +218,7 @@ class Forecaster:
         except BaseException:
             self.rounds, self._experts = was
             raise
-        return issued(self.rounds.engine, entry.record)
+        return self.rounds.engine.forecast(entry.record)
 
     @locked
     def peek(self, forecast: object = None, *, experts: Mapping[str, object] | None = None, x: Any = None) -> Any:
@@ -235,7 +234,7 @@ class Forecaster:
         def look(rows: Array | float | None, features: Any) -> Any:
             # a payoff may learn its size from what it sees first
             with self.rounds.branch():
-                return issued(self.engine, self.rounds.peek(rows, features))
+                return self.engine.forecast(self.rounds.peek(rows, features))
 
         return self._looked_at(look, forecast, experts, x)
 

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from orcast.kernels.ledger import (
     available_slack_arrays,
+    combine_arrays,
     mean_size_arrays,
     settle_arrays,
     squared_norm_arrays,
@@ -371,6 +372,12 @@ class Ledger:
         settle_arrays(
             self.layout, self.account, self.groups, self.total, context, self.discount, reserved, payoff, certificate
         )
+
+    def owed(self, context: Array, size: int, total: Array | None = None) -> Array:
+        """Cumulative payoff by coordinate of the core, in a context; `total` are sums of another moment."""
+        owed, factors = np.empty(size), np.empty(size)
+        combine_arrays(self.layout, self.total if total is None else total, context, self.discount, owed, factors)
+        return owed
 
     def arrays(self) -> dict[str, Array]:
         """Everything that changes."""

@@ -14,7 +14,6 @@ from orcast import ledger as _ledger
 from orcast import limits
 from orcast.coins import coins
 from orcast.engine import Engine
-from orcast.engine.half_space import issued
 from orcast.kernels.records import LAG_RATE
 from orcast.packed import PackedRounds, pack_row
 from orcast.serialise import features_from_json, features_to_json, id_from_plain, plain_id
@@ -264,7 +263,7 @@ class Rounds(PendingById[PendingRound]):
 
     def forecast(self, entry: PendingRound) -> Any:
         """Forecast of a round."""
-        return issued(self.engine, entry.record)
+        return self.engine.forecast(entry.record)
 
     # --- a whole history
     def run(
@@ -310,7 +309,8 @@ class Rounds(PendingById[PendingRound]):
 
     def read(self, record: Any, levels: Array, log_row: Array) -> Any:
         """Quantiles, masses or probability of a round; fills a row of the log."""
-        space, p, certificate = self.engine.space, self.engine.forecast(record), record.certificate_row
+        p: Any = self.engine.forecast(record)
+        space, certificate = self.engine.space, record.certificate_row
         log_row[_ledger.RoundLog.HOLDS] = certificate[_ledger.CertificateField.HOLDS]
         log_row[_ledger.RoundLog.PROMISED] = certificate[_ledger.CertificateField.PROMISED]
         log_row[_ledger.RoundLog.EXCESS] = certificate[_ledger.CertificateField.EXCESS]

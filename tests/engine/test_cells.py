@@ -24,10 +24,6 @@ def experts(draw: st.DrawFn) -> tuple[oc.Interval, Vector]:
     return space, draw(quantile_rows(space))
 
 
-def normal_row(space: oc.Interval, mean: float, sd: float) -> Vector:
-    return np.clip(mean + sd * space.scores, space.low, space.high)
-
-
 # --- building ---
 
 
@@ -63,32 +59,6 @@ def test_cells_keep_the_experts_distribution(expert: tuple[oc.Interval, Vector])
     for level, value in zip(space.levels, q, strict=True):
         assert p.cdf(value + hair) >= level - 1e-9
         assert p.cdf(value - hair) <= level + 1e-9
-
-
-def test_without_ties_no_cell_is_merged() -> None:
-    left, right, mass, slots = cells_around(SPACE, normal_row(SPACE, 0.5, 0.05))
-    assert left.size == SPACE.cells
-    assert slots.tolist() == list(range(SPACE.cells))
-    side = SPACE.tail_cells + 1
-    assert mass[side:-side] == pytest.approx((1 - 2 * TAIL_MASS) / (SPACE.cells - 2 * side))
-    assert right[side - 1 : -side] == pytest.approx(normal_row(SPACE, 0.5, 0.05), abs=1e-15)
-    assert mass[:side].sum() == pytest.approx(TAIL_MASS)
-    assert mass[-side:].sum() == pytest.approx(TAIL_MASS)
-
-
-@pytest.mark.parametrize("mean", [0.3, 0.5, 0.9])
-@pytest.mark.parametrize("sd", [1e-4, 0.01, 0.03])
-def test_tails_widen_and_lose_mass_outwards(mean: float, sd: float) -> None:
-    left, right, mass, _ = cells_around(SPACE, normal_row(SPACE, mean, sd))
-    outer = slice(-SPACE.tail_cells - 1, -1)
-    for widths, masses in (
-        ((right - left)[outer], mass[outer]),
-        ((right - left)[::-1][outer], mass[::-1][outer]),
-    ):
-        assert widths[1:] / widths[:-1] == pytest.approx(widths[1] / widths[0], rel=1e-6)
-        assert widths[1] >= widths[0] * (1 - 1e-9)
-        assert (masses[1:] < masses[:-1]).all()
-        assert (masses > 0.0).all()
 
 
 @pytest.mark.parametrize("at", [0.0, 0.3, 1.0])
@@ -170,13 +140,6 @@ def test_locate_is_the_rule(expert: tuple[oc.Interval, Vector], spot: float) -> 
             assert locate_arrays(y, left, right, left.size) == slow_locate(y, left, right)
 
 
-def test_the_rule_in_words() -> None:
-    left, right = np.array([0.0, 0.0, 1.0, 2.0, 2.0]), np.array([0.0, 1.0, 2.0, 2.0, 3.0])
-    # an edge belongs to the cell on its left, an atom is a cell of its own
-    for y, k in [(0.0, 0), (0.5, 1), (1.0, 1), (1.5, 2), (2.0, 3), (2.5, 4), (3.0, 4)]:
-        assert locate_arrays(y, left, right, 5) == k
-
-
 @given(experts())
 def test_an_outcome_on_an_experts_atom_meets_the_atom(expert: tuple[oc.Interval, Vector]) -> None:
     space, q = expert
@@ -215,14 +178,6 @@ def test_rebin_is_its_slow_twin(old: Vector, new: Vector) -> None:
     assert out.sum() == pytest.approx(1.0, abs=1e-9)
 
 
-@given(quantile_rows(SPACE))
-def test_rebin_to_the_same_cells_changes_nothing(q: Vector) -> None:
-    left, right, mass, _ = cells_around(SPACE, q)
-    out = np.empty(left.size)
-    rebin_arrays(left.size, left, right, mass, left.size, left, right, out)
-    assert out == pytest.approx(mass, abs=1e-12)
-
-
 # --- reading ---
 
 
@@ -232,12 +187,6 @@ def played(draw: st.DrawFn) -> oc.Forecast:
     left, right, _, _ = cells_around(SPACE, draw(quantile_rows(SPACE)))
     mass = np.array(draw(st.lists(st.floats(1e-4, 1.0), min_size=left.size, max_size=left.size)))
     return oc.Forecast(left, right, mass / mass.sum())
-
-
-def test_the_ends_of_the_levels_can_be_read() -> None:
-    left, right, mass = np.array([0.0, 0.0, 1.0]), np.array([0.0, 1.0, 1.0]), np.array([0.25, 0.5, 0.25])
-    levels = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
-    assert oc.Forecast(left, right, mass).quantile(levels).tolist() == [0.0, 0.0, 0.5, 1.0, 1.0]
 
 
 @given(played(), played(), units)

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import orcast as oc
 from helpers import cells_of
@@ -18,7 +17,6 @@ from orcast.testing import worst_outcome
 from orcast.testing.adversaries import Greedy, play
 from orcast.testing.checks import some_expert
 
-Vector = NDArray[np.float64]
 UNIT = oc.Interval(0, 1)
 
 

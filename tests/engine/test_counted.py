@@ -1,6 +1,5 @@
 """What people count: hard indicators against a Nature that sees the forecast, with the coin and without."""
 
-import itertools
 import math
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pytest
 
 import orcast as oc
 from helpers import Vector, default_payoff, engine_of
-from orcast.coins import coins, derived_seed
+from orcast.coins import coins
 from orcast.engine.bound_payoff import MIXTURE, beyond_booked, overall_norm
 from orcast.ledger import Counted
 from orcast.payoffs import Payoff
@@ -142,39 +141,6 @@ def test_weights_and_groups_are_minded() -> None:
     assert overall_norm(oc.by("h", values="ab") | oc.by(lambda x: [0.5], size=1)) == pytest.approx(math.sqrt(2))
 
 
-def test_the_martingale_term_by_simulation() -> None:
-    """Signs of adversarial sizes: the norm leaves the bound, at any time, in far fewer than 5% of the paths."""
-    rng = np.random.default_rng(0)
-    paths, rounds, broken = 400, 600, 0
-    for _ in range(paths):
-        m, spread, out = np.zeros(3), 0.0, False
-        for t in range(rounds):
-            # a step across the sum where it is small, along it where it is large
-            size = 2.0 if t % 50 == 0 else 0.7
-            along = m / np.linalg.norm(m) if np.linalg.norm(m) > 5.0 else np.eye(3)[t % 3]
-            m = m + size * along * (1.0 if rng.random() < 0.5 else -1.0)
-            spread += size * size
-            out |= float(np.linalg.norm(m)) > beyond_booked(spread)
-        broken += out
-    assert broken <= 0.05 * paths
-    # and it is not idle: three times the standard deviation, not ten
-    assert beyond_booked(300.0) < 4.0 * math.sqrt(300.0)
-
-
-def test_the_step_of_the_proof() -> None:
-    """E cosh(l |x + d|) <= cosh(l |x|) exp(l^2 c^2 / 2) for E d = 0, |d| <= c, in a Hilbert space."""
-    rng = np.random.default_rng(1)
-    for _ in range(2000):
-        dimension, atoms = rng.integers(1, 5), rng.integers(2, 6)
-        d = rng.normal(size=(atoms, dimension)) * 10.0 ** rng.uniform(-1, 1, (atoms, 1))
-        chances = rng.dirichlet(np.ones(atoms))
-        d -= chances @ d
-        x, rate = rng.normal(size=dimension) * rng.choice([0.0, 1.0, 5.0]), 10.0 ** rng.uniform(-2, 0)
-        c = np.linalg.norm(d, axis=1).max()
-        left = chances @ np.cosh(rate * np.linalg.norm(x + d, axis=1))
-        assert left <= np.cosh(rate * np.linalg.norm(x)) * np.exp(0.5 * (rate * c) ** 2) * (1 + 1e-12)
-
-
 # --- games with coins ---
 
 
@@ -302,12 +268,3 @@ def test_invalid_seed_is_rejected() -> None:
         oc.Recalibrator(oc.Binary(), randomised=1)
     drawn = [oc.Recalibrator(SPACE, randomised=np.random.default_rng(3)).randomised for _ in range(2)]
     assert drawn[0] == drawn[1]
-
-
-def test_coins_are_even_and_apart() -> None:
-    u = coins(0, 1, 100_000)
-    assert ((u > 0.0) & (u < 1.0)).all()
-    assert np.abs(np.histogram(u, 20, (0, 1))[0] / 5000 - 1).max() < 0.06
-    for a, b in itertools.combinations([u, coins(1, 1, 100_000), coins(derived_seed(0, "a"), 1, 100_000)], 2):
-        assert abs(np.corrcoef(a, b)[0, 1]) < 0.015
-    assert abs(np.corrcoef(u[1:], u[:-1])[0, 1]) < 0.015

@@ -14,10 +14,6 @@ SPACE = oc.Interval(0, 1, cells=24, tail_cells=3)
 LABELS = oc.Labels(["a", "b", "c"])
 
 
-def payoff_on(space: Any) -> Any:
-    return oc.NoRegret(oc.CRPS()) if not isinstance(space, oc.Labels) else oc.NoRegret(oc.Brier())
-
-
 def tree(t: int) -> oc.Normal:
     return oc.Normal(0.5 + 0.3 * np.sin(t / 3), 0.05)
 
@@ -103,32 +99,6 @@ def test_the_pool_changes_its_mind(space: Any) -> None:
 
 
 # --- who is there ---
-
-
-@pytest.mark.parametrize("space", [SPACE, LABELS], ids=str)
-def test_one_that_is_missing_is_harmless(space: Any) -> None:
-    """None and left out are the same, and the standing of one that is missing does not change."""
-    finite = isinstance(space, oc.Labels)
-    a, b = ([0.6, 0.3, 0.1], [0.2, 0.5, 0.3]) if finite else (tree(0), net(0))
-    y: Any = "b" if finite else 0.6
-    left_out, none = (oc.Recalibrator(space, payoff_on(space)) for _ in range(2))
-    for game in (left_out, none):
-        for _ in range(10):
-            game.predict(experts={"one": a, "two": b})
-            game.update(y)
-    before = {name: value for name, value in left_out.guarantee.parts.items() if "two" in name}
-    totals = engine_of(left_out).ledger.total.copy()
-    for game, experts in ((left_out, {"one": a}), (none, {"one": a, "two": None})):
-        for _ in range(5):
-            p = game.predict(experts=experts)
-            assert p.certificate.holds
-            game.update(y)
-    assert arrays(left_out) == arrays(none)
-    # "two" is the second coordinate: nothing was booked against it
-    assert engine_of(left_out).ledger.total[1] == totals[1]
-    assert engine_of(left_out).ledger.total[0] != totals[0]
-    for name, value in before.items():
-        assert left_out.guarantee.parts[name] == value
 
 
 @pytest.mark.parametrize(

@@ -206,21 +206,6 @@ def test_explanation_does_not_change_after_later_rounds(name: str) -> None:
     assert p.explain() == before
 
 
-def test_binary_explanation_does_not_change_after_later_rounds() -> None:
-    game = oc.Recalibrator(oc.Binary())
-    for t in range(30):
-        game.predict(0.3)
-        game.update(t % 2)
-    p = game.predict(0.3)
-    before = p.explain()
-    assert len(before) >= 1
-    for _ in range(10):
-        game.update(1)
-        game.predict(0.9)
-    assert p.explain() == before
-    assert pickle.loads(pickle.dumps(p)).explain() == before
-
-
 def test_explaining_changes_nothing() -> None:
     game = oc.Recalibrator(SPACE)
     game.predict(oc.Normal(0.5, 0.1))

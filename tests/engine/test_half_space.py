@@ -106,11 +106,6 @@ def test_half_space_is_the_largest_over_all_outcomes(name: str) -> None:
     assert any(worst > 1e-3 for _, worst in later), "the rule asks for less than the half-space"
 
 
-def test_before_any_round_nothing_is_owed() -> None:
-    assert oc.Recalibrator(oc.Interval(0, 1)).predict(oc.Normal(0.5, 0.1)).certificate.half_space == 0.0
-    assert oc.Recalibrator(oc.Binary()).peek(0.3).certificate.half_space == 0.0
-
-
 def test_a_strict_oracle_wins_the_half_space_of_the_same_ledger() -> None:
     """Where the default's value is positive, the two-cell oracle's is not."""
     levels = oc.QuantileCalibration([0.25, 0.75])

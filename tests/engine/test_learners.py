@@ -9,8 +9,6 @@ from scipy.stats import norm
 import orcast as oc
 from orcast.engine.dense import axes
 from orcast.evaluate.metrics import pinball
-from orcast.testing import worst_outcome
-from orcast.testing.adversaries import Greedy, play
 
 LEVELS = np.arange(1, 100) / 100
 
@@ -103,41 +101,6 @@ def test_a_history_of_several_experts_is_the_loop() -> None:
 
 
 # --- branches that fold
-
-
-def test_a_branch_is_followed_around_its_folds() -> None:
-    """Lowering the temperature step by step loses the branch in a tenth of these rounds."""
-    game = oc.Forecaster(oc.Interval(0, 10), oc.payoffs.ThresholdCalibration([2.0, 5.0, 8.0]), oracle=oc.Committee())
-    for t in range(70):
-        game.predict(oc.Normal(5.0 + 3.0 * np.sin(t / 20.0), 1.0))
-        game.update(worst_outcome(game)[0])
-    assert game.guarantee.held == 1.0
-
-
-def test_branches_that_cross_are_parted() -> None:
-    """Without an expert labels are alike, and so are the branches on which one or another is preferred."""
-    game = oc.Forecaster(oc.Labels(["a", "b", "c"]), oc.LabelCalibration(grid=6), memory=15.0)
-    for _ in range(80):
-        game.predict()
-        game.update(worst_outcome(game)[0])
-    assert game.guarantee.held == 1.0
-
-
-@pytest.mark.slow
-def test_a_nature_that_keeps_to_the_middle() -> None:
-    """She is harder than the greedy one, because the moments and quantiles that she owes pull against each other."""
-    rng = np.random.default_rng(0)
-    game = oc.Forecaster(oc.Interval(0, 100), oracle=oc.Committee())
-    for turn in play(
-        game,
-        Greedy(within=(30.0, 70.0)),
-        150,
-        experts=lambda t: oc.Normal(100 * rng.random(), 100 * 10 ** rng.uniform(-3, -0.5)),
-        rng=rng,
-    ):
-        game.update(turn.y, id=turn.id)
-        assert game.guarantee.miscalibration <= game.guarantee.promised
-    assert game.guarantee.held > 0.9
 
 
 @pytest.mark.parametrize("several", [False, True])

@@ -12,10 +12,9 @@ from scipy.optimize import linprog
 import orcast as oc
 from orcast.engine.dense import minimax
 from orcast.engine.dense.engine import DenseEngine
-from orcast.engine.dense.matrix_game import lowest_maximum
+from orcast.engine.dense.minimax import lowest_maximum, two_ends
 from orcast.engine.dense.search import CandidateSearch
 from orcast.engine.dense.simplicial import rounded, walk
-from orcast.engine.dense.two_ends import two_ends
 from orcast.ledger import Account, CertificateField
 from orcast.payoffs import Payoff
 from orcast.payoffs.base import CellPayoff

@@ -2,7 +2,6 @@
 
 import pickle
 from pathlib import Path
-from time import process_time
 from typing import Any
 
 import numpy as np
@@ -208,25 +207,3 @@ def test_weights_by_level_beat_the_best_single_expert() -> None:
     alone = [oc.Recalibrator().run(rows, y, levels=levels, at=levels) for rows in by_name.values()]
     assert ours <= 0.95 * min(oc.metrics.pinball(rows, y).mean() for rows in by_name.values())
     assert ours <= 0.99 * min(oc.metrics.pinball(rows, y).mean() for rows in alone)
-
-
-@pytest.mark.parametrize("kind", ["ordered", "binary"])
-def test_missing_experts_cost_no_time(kind: str) -> None:
-    """Thirty missing experts change no forecast, and the time of a round by less than 2.5x."""
-    rng = np.random.default_rng(7)
-    few, many = GAMES[kind](), GAMES[kind]()
-    a = {"tree": forecast_for(few, rng), "net": forecast_for(few, rng)}
-    y = 1 if kind == "binary" else 0.5
-    for game, first in ((few, a), (many, {**a, **{f"missing {i}": None for i in range(30)}})):
-        for _ in range(5):
-            game.predict(experts=first)
-            game.update(y)
-    assert few.predict(experts=a).mean() == pytest.approx(many.predict(experts=a).mean(), abs=1e-12)
-    best = {}
-    for game in (few, many) * 3:
-        start = process_time()  # other processes do not count
-        for _ in range(40):
-            game.predict(experts=a)
-            game.update(y)
-        best[game is many] = min(best.get(game is many, np.inf), process_time() - start)
-    assert best[True] < 2.5 * best[False]

@@ -24,12 +24,10 @@ from helpers import (
     record_of,
     witnesses,
 )
-from orcast.constants import TINY_MASS
 from orcast.engine.ordered import PLAYED, OrderedEngine
 from orcast.kernels import judging, path_search
-from orcast.kernels.equilibrium import field_tables_arrays, level_share
 from orcast.kernels.state import Round
-from orcast.ledger import CREDIT, Account
+from orcast.ledger import Account
 from orcast.payoffs import Payoff
 from orcast.testing.adversaries import Greedy, play
 from orcast.testing.checks import some_expert
@@ -41,26 +39,6 @@ THREE, THREE_WEIGHTS = 0.5 * (_nodes + 1.0), 0.5 * _weights
 FEW = oc.QuantileCalibration([0.1, 0.5, 0.8]) + oc.MomentMatching(2) + oc.NoRegret(oc.CRPS())
 
 # --- the steps of the proof ---
-
-
-@pytest.mark.parametrize("mass", [1e-2, 1e-4, 1e-6])
-@pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 1.0])
-def test_the_booked_payoff_jumps_where_a_cell_becomes_empty(mass: float, share: float) -> None:
-    """However little mass the middle cell has, its payoff at the level 1/2 is anything: there is no limit."""
-    p = [0.5 - share * mass, mass, 0.5 - (1.0 - share) * mass]
-    assert level_share(0.5, p[0], p[1]) - 0.5 == pytest.approx(share - 0.5, abs=1e-8)
-
-
-floors = st.sampled_from([0.001, 0.01, 0.1])
-
-
-@given(floors, st.floats(0.01, 0.99), *[st.floats(0, 1)] * 4)
-def test_with_a_floor_it_is_continuous(floor: float, a: float, F: float, p: float, G: float, q: float) -> None:
-    """The payoff moves by no more than the masses over the floor."""
-    assert floor > TINY_MASS
-    p, q = max(p, floor), max(q, floor)
-    moved = abs(level_share(a, F, p) - level_share(a, G, q))
-    assert moved <= (abs(F - G) + abs(p - q)) / floor + 1e-12
 
 
 def cell_means(engine: OrderedEngine, round: Round) -> Vector:
@@ -96,64 +74,6 @@ def test_the_forecast_itself_expects_nothing(payoff: Payoff, proper: bool, data:
     assert expected <= 1e-9 * size
     if not proper:
         assert expected >= -1e-9 * size
-
-
-def fields_of(p: Vector, levels: Vector, s: Vector, tilt: Vector) -> Vector:
-    """v for many forecasts on a few cells at once: quantiles, and witnesses with a tilt in each cell."""
-    F = np.cumsum(p, axis=-1)
-    share = np.clip((levels - (F - p)[..., None]) / p[..., None], 0.0, 1.0) - levels
-    value: Vector = share @ s + tilt - (p @ tilt)[..., None]
-    return value
-
-
-def gaps_of(p: Vector, v: Vector, floor: float) -> Vector:
-    """By how much some q with the floor beats p, against the field at p."""
-    cells = p.shape[-1]
-    value: Vector = floor * v.sum(axis=-1) + (1.0 - cells * floor) * v.max(axis=-1) - (p * v).sum(axis=-1)
-    return value
-
-
-def solved(levels: Vector, s: Vector, tilt: Vector, floor: float) -> Vector:
-    """The variational inequality on three cells, by a grid that is refined around its best points."""
-    steps = np.arange(1, 60) / 60
-    x, y = (part.ravel() for part in np.meshgrid(steps, steps))
-    centres, width = np.stack([x, y, 1.0 - x - y], axis=-1)[x + y < 1.0], 1.0 / 60
-    offsets = np.array(list(itertools.product(np.linspace(-1, 1, 9), repeat=2)))
-    for _ in range(14):
-        moved = centres[:, None, :2] + width * offsets
-        p = np.concatenate([moved, 1.0 - moved.sum(axis=-1, keepdims=True)], axis=-1).reshape(-1, 3)
-        p = np.maximum(p, floor)
-        p = floor + (p - floor) * ((1.0 - 3 * floor) / (p - floor).sum(axis=-1, keepdims=True))
-        gaps = gaps_of(p, fields_of(p, levels, s, tilt), floor)
-        centres = p[np.argsort(gaps)[:60]]
-        width *= 0.4
-    return centres[0]
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_with_a_floor_there_is_a_forecast_that_all_but_wins(seed: int) -> None:
-    """Hartman and Stampacchia's solution exists, and at it no cell has more than the term of the floor."""
-    rng = np.random.default_rng(seed)
-    levels = np.sort(rng.uniform(0.05, 0.95, 1 + seed % 4))
-    s, tilt = 10.0 * rng.normal(size=levels.size), (seed % 3) * 3.0 * rng.normal(size=3)
-    for floor in (0.05, 0.005):
-        p = solved(levels, s, tilt, floor)
-        assert p.min() >= floor * (1 - 1e-9)
-        v = fields_of(p, levels, s, tilt)
-        size = np.abs(v).max()
-        gap = gaps_of(p, v, floor)
-        assert gap >= -1e-12 * size
-        assert gap <= 2e-4 * size
-        assert v.max() <= (floor * 3 * size + gap) / (1.0 - 3 * floor) + 1e-12 * size
-
-
-@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 0.3)), min_size=1, max_size=50))
-def test_the_resolution_adds_its_mean_to_the_rate(rounds: list[tuple[float, float]]) -> None:
-    """Budgets b that grow by B_t + 2 sqrt(b) d_t: sqrt(b) is at most sqrt(B (T + C)) + d_1 + ... + d_T."""
-    budget = CREDIT
-    for bound, apart in rounds:
-        budget += bound + 2.0 * np.sqrt(budget) * apart
-    assert np.sqrt(budget) <= np.sqrt(len(rounds) + CREDIT) + sum(apart for _, apart in rounds) + 1e-9
 
 
 # --- the resolution ---
@@ -318,43 +238,6 @@ def test_the_best_path_against_all_paths(pull: float, seed: int, share: float, b
     assert found <= best + 1e-9
 
 
-@pytest.mark.parametrize(("beside", "passes"), [(-1e-6, False), (1e-6, True)])
-def test_a_path_is_bounded_within_its_cells_too(beside: float, passes: bool) -> None:
-    """F begins above the experts' and ends below: the regret is largest inside the cell."""
-    points, G, width = np.array([0.0, 0.5, 0.6, 1.0]), np.array([0.0, 0.1, 0.9, 1.0]), np.full(3, 1.0 / 3.0)
-    fields = np.full((4, 4), 100.0)
-    fields[[0, 1, 2], [1, 2, 3]] = 0.0
-    paths = Paths(points, fields, np.zeros(3), np.zeros(3), G, 3.0, 1.0)
-    worst, V = judged(paths, width, (0, 1, 2, 3))
-    assert worst == pytest.approx(0.4 + 0.16 / 0.7)
-    found = path_search.best_path_arrays(*paths, width, worst + beside, np.empty(3))
-    assert found == (pytest.approx(V) if passes else -np.inf)
-
-
-@given(st.integers(0, 2**32 - 1), st.sampled_from([1, 2, 5, 30, 99, 150]), st.booleans())
-def test_the_grid(seed: int, count: int, whole: bool) -> None:
-    """From 0 to 1 in order, on no level, and with the place where H falls to zero, be it on a level."""
-    rng = np.random.default_rng(seed)
-    levels = np.arange(1, count + 1) / (count + 1) if count == 99 or whole else np.sort(rng.random(count))
-    s = rng.integers(-2, 3, count).astype(float) if whole else rng.normal(size=count)
-    knots, slopes = np.empty((2, count + 1))
-    field_tables_arrays(s, levels, knots, slopes)
-    used = path_search.grid_arrays(levels, knots, slopes)
-    assert (used[0], used[-1]) == (0.0, 1.0)
-    assert (np.diff(used) > 0.0).all()
-    assert not np.isin(used, levels).any()
-
-    def H(u: float) -> float:
-        return float(s @ (np.minimum(u, levels) - levels * u))
-
-    edges = [0.0, *levels, 1.0]
-    falls = [i for i in range(count) if H(edges[i]) > 1e-12 and H(edges[i + 1]) <= 0.0]
-    if falls:
-        i = falls[0]
-        inside = used[(used > edges[i]) & (used < edges[i + 1])]
-        assert min(abs(H(u)) for u in inside) <= 1e-10 * (1.0 + np.abs(s).sum())
-
-
 @pytest.mark.parametrize("thorough", [False, True])
 @pytest.mark.parametrize("s", [[2.0, 0, -2], [1.0, 0, -1], [1.0, 0, 0, 1, 0, -2, -1, 1]])
 def test_a_zero_on_a_level_is_played(s: list[float], thorough: bool) -> None:
@@ -363,37 +246,6 @@ def test_a_zero_on_a_level_is_played(s: list[float], thorough: bool) -> None:
     engine, round = injected(oc.QuantileCalibration(levels), 1e7 * np.array(s))
     given = opened(without_slack(engine), round)
     assert path_search.search_paths_arrays(*given, None, np.full(8, 0.125), thorough)[0] <= 0.0
-
-
-def test_a_zero_on_the_grid_is_there_once() -> None:
-    """A point of the grid that is the zero of H but for rounding becomes it."""
-    levels = np.array([0.25, 0.75])
-    plain = path_search.grid_arrays(levels, np.zeros(3), np.zeros(3))
-    inner = plain[plain.size // 2]
-    slopes = np.array([4.0 * (inner - 0.25), -1.0, 4.0 * (0.75 - inner)])
-    knots = np.array([0.0, inner - 0.25, inner - 0.75])
-    for aside in (0.0, 1e-14, -1e-14):
-        knots[1] = inner - 0.25 + aside
-        points = path_search.grid_arrays(levels, knots, slopes)
-        assert points.size == plain.size
-        out, _, _ = path_search.field_of_pairs_arrays(points, levels, knots, slopes, np.ones(2), 0.0)
-        assert np.abs(out[np.triu_indices(points.size)]).max() < 10.0
-
-
-@given(st.integers(0, 2**32 - 1), st.integers(1, 6))
-def test_the_field_of_pairs(seed: int, count: int) -> None:
-    """q is the quantile payoff of a cell times what is owed, empty ones as they are booked; and so is its square."""
-    rng = np.random.default_rng(seed)
-    levels, s = np.sort(rng.random(count)), rng.normal(size=count)
-    factors = rng.random(count)
-    knots, slopes = np.empty((2, count + 1))
-    field_tables_arrays(s, levels, knots, slopes)
-    points = np.concatenate([[0.0], np.sort(rng.random(4)), [1.0]])
-    for share in (0.0, 1.0):
-        out, _, _ = path_search.field_of_pairs_arrays(points, levels, knots, slopes, factors, share)
-        for i, j in itertools.combinations_with_replacement(range(6), 2):
-            z = np.array([level_share(a, points[i], points[j] - points[i]) - a for a in levels])
-            assert out[i, j] == pytest.approx(s @ z + 0.5 * share * (factors @ z**2), abs=1e-9)
 
 
 # --- the search ---

@@ -169,17 +169,6 @@ def test_a_half_line_is_equivariant_from_its_bound(scale: float) -> None:
         other.update(-7 + scale * y)
 
 
-def test_a_line_is_symmetric() -> None:
-    plain, mirrored = oc.Recalibrator(oc.Line()), oc.Recalibrator(oc.Line())
-    rng, levels = np.random.default_rng(0), np.array([0.05, 0.25, 0.5, 0.75, 0.95])
-    for t in range(60):
-        p, q = plain.predict(oc.Normal(3 + np.sin(t), 0.3)), mirrored.predict(oc.Normal(-3 - np.sin(t), 0.3))
-        assert -q.quantile(levels)[::-1] == pytest.approx(p.quantile(levels), abs=0.02)
-        y = 3 + np.sin(t) + 0.4 * rng.normal()
-        plain.update(y)
-        mirrored.update(-y)
-
-
 def test_an_upper_bound_mirrors_a_lower_one() -> None:
     """Also with an expert that lies beyond the bound, wholly or in part."""
     plain, mirrored = oc.Recalibrator(oc.HalfLine(0)), oc.Recalibrator(oc.HalfLine(high=0))

@@ -360,7 +360,6 @@ def partition() -> Answers:
     scored = oc.paper.PartitionedRecalibrator(oc.Binary(), cells=2, grid=5)
     settings: dict[str, tuple[Any, Any]] = {
         "binary": (scored, events(60, 33)),
-        "interval": (oc.paper.PartitionedRecalibrator(_small(), cells=2, bins=3, grid=5), numbers(40, 34)),
         "labels": (oc.paper.PartitionedRecalibrator(oc.Labels(LABELS), cells=2, grid=5), matches(30, 35)),
     }
     for part, (game, pairs) in settings.items():

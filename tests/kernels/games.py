@@ -263,15 +263,6 @@ def games() -> Iterator[tuple[str, Callable[[], Array]]]:
 
     yield "labels, against", labels_against
 
-    def descended(payoff: Any, **options: Any) -> Callable[[], Array]:
-        """The paper's ORCA."""
-
-        def play() -> Array:
-            game = oc.Forecaster(space, payoff, oracle=oc.Orca(steps=5, **options))
-            return played(game, nobody, y[:4], quantiles, experts=two)
-
-        return play
-
     def attacked() -> Array:
         """What each outcome that Nature looks at would lead to."""
         from orcast.testing.adversaries import Greedy, play
@@ -285,12 +276,6 @@ def games() -> Iterator[tuple[str, Callable[[], Array]]]:
         return np.concatenate([*rows, state(game)])
 
     yield "attacked", attacked
-
-    regrets = oc.QuantileCalibration() + oc.NoRegret(oc.CRPS(), oc.MSE())
-    yield "orca", descended(regrets)
-    yield "orca, soft", descended(regrets, soft=0.1)
-    yield "orca, points", descended(regrets, adversary="dirac")
-    yield "orca, general", descended(regrets + oc.payoffs.DistributionCalibration(4))
 
     def opened() -> Array:
         """A forecast whose outer cells are open-ended, and with a random draw."""

@@ -10,7 +10,7 @@ from games import Array
 from scipy.special import expit, logit, softmax
 
 import orcast as oc
-from orcast.engine.committee import FINITE
+from orcast.engine.oracles import FINITE
 
 LABELS = ["a", "b", "c", "d"]
 # Memory, features used, whether it shifts.

@@ -12,8 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from numpy.typing import NDArray
-from scipy.optimize import linprog
-from scipy.stats import norm
 
 import orcast as oc
 from helpers import SENTENCE
@@ -99,16 +97,6 @@ def coin(rng: np.random.Generator, chance: float) -> Callable[[Any, float], bool
     return lambda aci, level: bool(rng.random() < chance)
 
 
-def outcomes_of(us: Vector) -> Callable[[Any, float], bool]:
-    """Outcomes whose levels under the forecaster are given."""
-    stream = iter(us.tolist())
-
-    def nature(aci: ConformalLevel, level: float) -> bool:
-        return next(stream) <= level
-
-    return nature
-
-
 def levels_and_coverage(aci: ConformalLevel, us: Vector) -> tuple[Vector, Vector]:
     """Levels and hits; outcomes pass by while the level is 0 or 1, as in life."""
     levels, hits = [], []
@@ -171,38 +159,6 @@ def test_it_is_a_crossing_from_minus_to_plus() -> None:
         assert (place <= sum(start)) == (here > 0)
 
 
-def test_its_own_ledgers_have_one_crossing_and_it_goes_no_further() -> None:
-    rng = np.random.default_rng(4)
-    for case in range(60):
-        beta, head_start = float(rng.uniform(0.02, 0.98)), [0.0, 0.3][case % 2]
-        aci = ConformalLevel(beta, grid=int(rng.integers(1, 40)), head_start=head_start)
-        natures = [greedy, coin(rng, beta), coin(rng, 0.5), outcomes_of(np.clip(rng.normal(0.5, 0.2, 400), 0.01, 0.99))]
-        for level, _ in play(aci, natures[case // 2 % 4], 200):
-            s = accounts(aci)
-            assert (np.diff(np.sign(s[s != 0.0])) >= 0).all()
-            # from the level just played, towards where the accounts point
-            side = -1 if hats(level, aci.grid) @ s > 0 else 1
-            roots = np.concatenate((crossings(s), np.flatnonzero(s == 0.0))) / aci.grid
-            ways = side * (roots - level)
-            assert side * (aci.predict() - level) == pytest.approx(ways[ways > -1e-12].min(), abs=1e-12)
-
-
-def test_the_game_itself_looks_at_few_accounts() -> None:
-    class Counted(list[float]):
-        looked = 0
-
-        def __getitem__(self, i: Any) -> Any:
-            self.looked += 1
-            return super().__getitem__(i)
-
-    aci = ConformalLevel(0.9, grid=100_000)
-    aci._sums = Counted(aci._sums)
-    for _ in play(aci, stubborn(True), 20):
-        before = aci._sums.looked
-        aci.predict()
-        assert aci._sums.looked - before <= 2 * math.log2(100_000) + 8
-
-
 def test_it_starts_at_beta() -> None:
     for beta in (0.9, 0.905, 0.29, 0.001, 0.999):
         for grid in (1, 7, 20, 100):
@@ -246,44 +202,6 @@ def test_guarantee_on_any_sequence(wishes: list[bool], beta: float, grid: int, h
     assert sum(aci._sums) / aci.rounds == pytest.approx(aci.coverage - beta, abs=1e-12)
     if head_start == 0.0:
         assert aci.promised == pytest.approx(math.sqrt(budget) / aci.rounds, rel=1e-9)
-
-
-# --- streams ---
-
-
-def streams() -> dict[str, Vector]:
-    """Levels of the outcomes under forecasters who are wrong in several ways."""
-    rng = np.random.default_rng(9)
-    z, t = rng.normal(size=4000), np.arange(4000)
-    wave = np.convolve(rng.normal(size=4050), 0.9 ** np.arange(51), "valid") * 0.44
-    humidity = oc.datasets.stream(oc.datasets.load("humidity"), "naive")
-    return {
-        "right": norm.cdf(z),
-        "too sure": norm.cdf(1.6 * z),
-        "too unsure": norm.cdf(0.6 * z),
-        "biased": norm.cdf(z - 1),
-        "drift": norm.cdf(z * (1 + 0.5 * np.sin(t / 300)) + t / 4000),
-        "jump": norm.cdf(z * np.where(t < 2000, 0.7, 2.0)),
-        "autocorrelated": norm.cdf(wave),
-        "humidity, naive": norm.cdf((humidity.y - humidity.mu) / humidity.sd)[:4000],
-    }
-
-
-@pytest.mark.parametrize(
-    "beta", [0.1, 0.9, pytest.param(0.5, marks=pytest.mark.slow), pytest.param(0.95, marks=pytest.mark.slow)]
-)
-def test_coverage_on_streams(beta: float) -> None:
-    wrong = 0
-    for name, us in streams().items():
-        wrong += abs((us <= beta).mean() - beta) > 0.03
-        for aci in (ConformalLevel(beta), ConformalLevel(beta, randomised=True)):
-            _, hits = levels_and_coverage(aci, us)
-            # outcomes between its two levels keep the randomised one from coming closer
-            assert abs(hits.mean() - beta) < (0.05 if getattr(aci, "randomised", False) else 0.02), (name, aci)
-            assert aci.coverage == pytest.approx(hits.mean())
-            assert abs(aci.coverage - beta) <= aci.coverage_bound
-    # the streams are not those where there is nothing to do
-    assert wrong >= (0 if beta == 0.5 else 3)
 
 
 # --- at random ---
@@ -357,77 +275,6 @@ def test_randomised_promise_in_mean_square() -> None:
     assert math.sqrt(np.mean(squares)) <= aci.promised + 1 / (grid * math.sqrt(8))
     assert np.mean(errors) <= aci.coverage_bound
     assert aci.promised < 0.08
-
-
-def test_randomised_against_a_nature_who_plays_between_fails_and_the_exact_one_does_not() -> None:
-    def between(aci: ConformalLevel) -> bool:
-        """The outcome lies just above the lower of the two levels around the root."""
-        cell, share = aci._place()
-        level = aci.predict()
-        return level > cell / aci.grid if share > 0 else bool(level >= 1)
-
-    wrong = ConformalLevel(0.9, grid=20, randomised=True)
-    for _ in range(4000):
-        level = wrong.predict()
-        wrong.update(between(wrong) if 0 < level < 1 else level >= 1)
-    assert wrong.miscalibration > 1.5 * wrong.promised
-    right = ConformalLevel(0.9, grid=20)
-    for _ in range(4000):
-        level = right.predict()
-        right.update(between(right) if 0 < level < 1 else level >= 1)
-    assert abs(right.coverage - 0.9) <= right.coverage_bound < 0.03
-
-
-# --- the paper's rule, which fails ---
-
-
-def paper_rule(sums: Vector) -> Vector:
-    """Appendix C.1.1, as written: probabilities of the levels, given the sums of p(a) (e(a) - beta)."""
-    p = np.zeros(sums.size)
-    if (sums >= 0).all():
-        p[0] = 1.0
-    elif (sums <= 0).all():
-        p[-1] = 1.0
-    else:
-        i = int(np.flatnonzero(np.sign(sums[:-1]) != np.sign(sums[1:]))[0])
-        odds = 1.0 / np.abs(sums[i : i + 2])
-        p[i : i + 2] = odds / odds.sum()
-    return p
-
-
-def outcomes_on(levels: int) -> list[Vector]:
-    """e(a) for every place of the outcome: if a level is covered, so are all above it."""
-    return [(np.arange(levels) >= first).astype(float) for first in range(levels + 1)]
-
-
-def best_value(sums: Vector, beta: float) -> float:
-    """min over p of the max over outcomes of the inner product: a linear program."""
-    n = sums.size
-    rows = [np.append(sums * (e - beta), -1.0) for e in outcomes_on(n)]
-    solved = linprog(
-        np.append(np.zeros(n), 1.0),
-        A_ub=np.array(rows),
-        b_ub=np.zeros(len(rows)),
-        A_eq=[np.append(np.ones(n), 0.0)],
-        b_eq=[1.0],
-        bounds=[(0, 1)] * n + [(None, None)],
-    )
-    assert solved.status == 0
-    return float(solved.fun)
-
-
-def test_the_papers_randomised_rule_fails() -> None:
-    sums, beta = np.array([-1.0, 1.0]), 0.9
-    p = paper_rule(sums)
-    assert p.tolist() == [0.5, 0.5]
-    inner = [float((p * sums) @ (e - beta)) for e in outcomes_on(2)]
-    # covered by both, by the upper alone, by none
-    assert inner == pytest.approx([0.0, 0.5, 0.0])
-    # nor would any other: the least that can be had is 0.1, also if the two levels are 0 and 1
-    assert best_value(sums, beta) == pytest.approx(0.1)
-    assert min((np.array([q, 1 - q]) * sums) @ (np.array([0, 1]) - beta) for q in np.linspace(0, 1, 101)) > 0.1 - 1e-12
-    # the exact rule, between the levels, has no such outcome
-    check_half_space(planted(beta, sums.tolist()))
 
 
 # --- input and state ---

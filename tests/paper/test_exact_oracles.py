@@ -1,7 +1,8 @@
-"""All exact oracles: the guarantee against an adversary that sees each forecast, states, and plain options."""
+"""All exact oracles: the half-space by brute force, the guarantee under attack, states, and plain options."""
 
 import copy
 import dataclasses
+import math
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -11,11 +12,16 @@ import numpy as np
 import pytest
 
 import orcast as oc
+from contract import some_outcome
+from helpers import random_ledgers
+from orcast.payoffs import default_payoff
 from orcast.payoffs.levels import LevelCalibration
 from orcast.payoffs.triangulated import MomentBasedCalibration, SimplexCalibration
 from orcast.persistence import oracle_from_plain
+from orcast.spaces import OrderedSpace
 from orcast.testing import check_guarantee
-from orcast.testing.checks import some_expert, some_outcome
+from orcast.testing.checks import some_expert
+from orcast.testing.consequences import as_given, candidates, products, squares_after
 
 LABELS = oc.Labels(["home", "draw", "away"])
 INTERVAL = oc.Interval(-2, 10, cells=24, tail_cells=3)
@@ -26,7 +32,7 @@ def worth(action: float, y: float) -> float:
     return -abs(action - y)
 
 
-# space, payoff, oracle, and the rounds of a check
+# space, payoff, oracle, and the rounds of a check (0: random, or without a guarantee)
 CASES: dict[str, tuple[Any, Any, Any, int]] = {
     "binary": (oc.Binary(), oc.BinaryCalibration(5) + oc.NoRegret(oc.Brier()), oc.paper.BinaryRoot(1e-10), 200),
     "quantile": (
@@ -42,6 +48,13 @@ CASES: dict[str, tuple[Any, Any, Any, int]] = {
     "simplex": (LABELS, SimplexCalibration(), oc.paper.SimplexGrid(), 80),
     "simplex drawn": (LABELS, SimplexCalibration(3), oc.paper.SimplexGrid(randomised=True, seed=3), 0),
     "bins": (INTERVAL, SimplexCalibration(4, bins=[1.0, 6.0]), oc.paper.SimplexGrid(), 60),
+    "orca": (
+        INTERVAL,
+        oc.QuantileCalibration([0.2, 0.8]) + oc.NoRegret(oc.CRPS()),
+        oc.Orca(steps=20, cells=10, start="last", optimizer=oc.paper.Adam(rate=0.1)),
+        0,
+    ),
+    "orca of mixtures": (INTERVAL, oc.MomentMatching(2), oc.Orca(steps=9, family=oc.paper.GaussianMixture(2)), 0),
     "decisions": (
         INTERVAL,
         oc.payoffs.SwapRegret(ACTIONS, worth) + oc.payoffs.DecisionCalibration(ACTIONS, worth),
@@ -49,6 +62,125 @@ CASES: dict[str, tuple[Any, Any, Any, int]] = {
         20,
     ),
 }
+
+
+# --- the half-space, by brute force over the outcomes ---
+
+UNBOUNDED = oc.Line(cells=24, tail_cells=3)
+FOUR = oc.Labels(list("abcd"))
+HOURS = oc.by("hour", values=range(3))
+UTILITIES = np.random.default_rng(5).random((4, 4))
+
+
+def worth_of_letters(action: int, y: str) -> float:
+    return float(UTILITIES[action, "abcd".index(y)])
+
+
+def umbrella(action: str, y: int) -> float:
+    return -0.2 if action == "take" else -1.0 * y
+
+
+def commit(action: float, y: Any) -> Any:
+    """A commitment to deliver: too much costs three times as much as too little."""
+    return -np.where(y > action, 1.0, 3.0) * np.abs(action - y)
+
+
+ON_BINARY: list[Any] = [
+    oc.BinaryCalibration(),
+    oc.BinaryCalibration(grid=4) + oc.BinaryCalibration(grid=9, weight=2.0),
+    default_payoff(oc.Binary()),
+    oc.payoffs.Calibeating() + oc.MomentMatching(1),
+    oc.BinaryCalibration(grid=6, context=HOURS) + oc.NoRegret(oc.Brier(), context=HOURS),
+    oc.payoffs.DecisionCalibration(["take", "leave"], umbrella),
+    oc.payoffs.SwapRegret(["take", "leave"], umbrella),
+    oc.payoffs.DistributionCalibration([0.2, 0.5, 0.9]),
+    oc.NoRegret(oc.Brier(), oc.scores.LogScore(), oc.CRPS()) + oc.BinaryCalibration(grid=5),
+    oc.Recipe(lambda y: [float(y)], lambda x, p: [1.0 - p.mass[0], p.mass[0]], bound=1.0),
+    oc.Custom(lambda x, p, y: [math.cos(9.0 * p.probability()) * (p.probability() - y)], bound=1.0),
+]
+ON_LEVELS: list[Any] = [
+    oc.QuantileCalibration(),
+    oc.QuantileCalibration([0.9]),
+    oc.QuantileCalibration([1e-6, 0.01, 0.5, 0.500001, 0.99, 1 - 1e-9]),
+    oc.QuantileCalibration([0.05, 0.3, 0.95], weight=3.0)
+    + oc.IntervalCalibration([0.4, 0.9])
+    + oc.QuantileCalibration([0.3, 0.7]),
+    oc.QuantileCalibration([0.2, 0.5, 0.8], context=HOURS) + oc.IntervalCalibration(0.6),
+]
+ON_LEVEL: list[tuple[float, Any]] = [
+    (0.9, LevelCalibration(0.9)),
+    (0.001, LevelCalibration(0.001, grid=100)),
+    (0.7, LevelCalibration(0.7, grid=6, context=HOURS) + LevelCalibration(0.7, grid=15, weight=2.0)),
+]
+SWAPS: list[tuple[Any, Any]] = [
+    (FOUR, oc.payoffs.DecisionCalibration(range(4), worth_of_letters)),
+    (FOUR, oc.payoffs.SwapRegret(range(4), worth_of_letters)),
+    (FOUR, oc.payoffs.SwapRegret(range(4), worth_of_letters, sharpness=2000.0)),
+    (FOUR, oc.payoffs.SwapRegret(range(4), worth_of_letters) + oc.payoffs.SwapRegret(range(3), worth_of_letters)),
+    (oc.Circle(24, cells=12), oc.payoffs.SwapRegret([0, 8, 16], lambda a, y: np.cos((a - y) * np.pi / 12))),
+    (INTERVAL, oc.payoffs.SwapRegret([-1.3, 4.4, 7.9], commit)),
+    (UNBOUNDED, oc.payoffs.SwapRegret([-1.0, 1.0], lambda a, y: a * np.tanh(y), utility_range=2.0)),
+]
+# space, payoff, oracle, the largest half-space value in units of the ledger
+HALF_SPACES: list[tuple[Any, Any, Any, float]] = [
+    *((oc.Binary(), payoff, oc.paper.BinaryRoot(), 1e-10) for payoff in ON_BINARY),
+    *((INTERVAL, payoff, oc.paper.TwoCells(), 1e-11) for payoff in ON_LEVELS),
+    *((space, p, oc.paper.ConformalLevel(b), 1e-8) for b, p in ON_LEVEL for space in (INTERVAL, UNBOUNDED)),
+    *((INTERVAL, MomentBasedCalibration(grid), oc.paper.MomentHull(), 1e-8) for grid in (2, 8, 16)),
+    *((FOUR, SimplexCalibration(grid), oc.paper.SimplexGrid(), 1e-8) for grid in (1, 3)),
+    (oc.Binary(), SimplexCalibration(9), oc.paper.SimplexGrid(), 1e-8),
+    (INTERVAL, SimplexCalibration(2, bins=[-1.5, 0.0, 2.5]), oc.paper.SimplexGrid(), 1e-8),
+    *((space, payoff, oc.paper.DecisionGame(), 2e-7) for space, payoff in SWAPS),
+]
+half_spaces = pytest.mark.parametrize("number", range(len(HALF_SPACES)))
+
+
+def expert_at(space: Any, rng: np.random.Generator, t: int) -> Any:
+    """None, one that is certain, or a random one."""
+    if t % 5 == 0:
+        return None
+    if t % 5 == 1:
+        return oc.Ensemble([3.0, 3.0]) if isinstance(space, OrderedSpace) else np.eye(space.cells)[t % space.cells]
+    return some_expert(space, rng)
+
+
+def check_claim(game: oc.Forecaster, p: Any, tolerance: float) -> tuple[list[Any], Any]:
+    """The certificate is the largest <S, payoff> over all outcomes, which is next to nothing."""
+    ledger, found = game.engine.ledger, candidates(game)
+    values, size, rounds = products(game, found), float(np.abs(ledger.total).sum()), max(ledger.rounds, 1)
+    assert values.max() <= rounds * (p.certificate.half_space + p.certificate.approximation) + 1e-9 * (1.0 + size)
+    assert rounds * p.certificate.half_space <= tolerance * (1.0 + size)
+    return found, values
+
+
+@half_spaces
+def test_no_outcome_beats_random_ledgers(number: int) -> None:
+    space, payoff, oracle, tolerance = HALF_SPACES[number]
+    game, rng = oc.Forecaster(space, payoff, oracle=oracle), np.random.default_rng(number)
+    game.predict(x={"hour": 0})
+    shapes = {6: lambda s, rng: np.cumsum(s), 7: lambda s, rng: np.sort(s), 8: lambda s, rng: np.sign(s)}
+    total = game.engine.ledger.total
+    for t, s in enumerate(random_ledgers(total.size, 60, number, shapes)):
+        total[:] = s
+        check_claim(game, game.predict(expert_at(space, rng, t), x={"hour": t % 3}), tolerance)
+
+
+@half_spaces
+def test_no_outcome_beats_grown_ledgers(number: int) -> None:
+    """The adversary takes the outcome with the largest inner product, or the largest squared sum."""
+    space, payoff, oracle, tolerance = HALF_SPACES[number]
+    game, rng = oc.Forecaster(space, payoff, oracle=oracle), np.random.default_rng(number)
+    for t in range(40):
+        p = game.predict(expert_at(space, rng, t), x={"hour": t % 3})
+        found, values = check_claim(game, p, tolerance)
+        assert p.certificate.holds
+        hurts = values if t % 2 else squares_after(game, found)
+        game.update(as_given(space, found[int(np.argmax(hurts))]))
+    assert game.guarantee.held == 1.0
+    assert game.guarantee.miscalibration <= game.guarantee.promised
+
+
+# --- states, options, the guarantee ---
 
 
 def saved(game: oc.Forecaster, payoff: Any, path: Path) -> oc.Forecaster:

@@ -1,10 +1,6 @@
-"""ORCA: its two searches against each other, its gradients, Nature's linear program, and what it says of a forecast."""
+"""ORCA: its gradients, Nature's linear program, and what it says of a forecast."""
 
-import copy
-import itertools
-import json
 import math
-import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +10,9 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis.extra.numpy import arrays
 from scipy.optimize import linprog
 from scipy.special import ndtr
-from test_contract import ACTIONS, FITS, HOURS, ORDERED, PAYOFFS, SPACES, bounded, utility
+from test_contract import ACTIONS, FITS, ORDERED, PAYOFFS, SPACES, bounded, utility
 
 import orcast as oc
 from helpers import NODES, SENTENCE, WEIGHTS, Vector, check_kept, positive, positive_square, whole
@@ -25,17 +20,15 @@ from orcast import ledger
 from orcast.adapters import expert_row
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine, DenseRecord
-from orcast.kernels.orca import choose
 from orcast.paper import orca as module
 from orcast.paper.families import LEAST
 from orcast.paper.slopes import slopes, smooth_slopes
 from orcast.payoffs import CellGrid, CellPayoff, Payoff
 from orcast.payoffs.calibration import QuantileCellPayoff
 from orcast.payoffs.regret import RegretCellPayoff
-from orcast.persistence import oracle_from_plain
 from orcast.spaces import Space
 from orcast.testing import worst_outcome
-from orcast.testing.checks import cell_payoffs_of, random_masses, some_expert, some_outcome
+from orcast.testing.checks import cell_payoffs_of, random_masses, some_expert
 
 UNIT = oc.Interval(0, 1)
 INTERVAL, LINE = SPACES["interval"], SPACES["line"]
@@ -132,65 +125,8 @@ def said(record: DenseRecord) -> tuple[float, float]:
     return record.claim
 
 
-# --- the compiled search and its slow twin ---
-
-ONE_GRID: dict[str, Payoff] = {
-    "quantile": oc.QuantileCalibration(),
-    "one level": oc.QuantileCalibration([0.9]),
-    "interval": oc.IntervalCalibration([0.5, 0.9]),
-    "moment": oc.MomentMatching(3, weight=2.0),
-    "marginal": oc.payoffs.MarginalCalibration([0.0, 3.0]),
-    "decision": oc.payoffs.DecisionCalibration(ACTIONS, utility, utility_range=1.0),
-    "recipe": oc.Recipe(np.tanh, bound=4.0, jumps=[5.0]),
-    "sum": oc.QuantileCalibration([0.2, 0.8], context=HOURS)
-    + oc.MomentMatching(2)
-    + oc.payoffs.MarginalCalibration([3.0]),
-    "crps": oc.NoRegret(oc.CRPS()),
-    "mse": oc.NoRegret(oc.MSE(), context=HOURS),
-    "crps and mse": oc.NoRegret(oc.MSE(), oc.CRPS()),
-    "default": oc.QuantileCalibration() + oc.MomentMatching(2) + oc.NoRegret(oc.CRPS()),
-}
-
-
 def with_(oracle: oc.Orca, **options: Any) -> oc.Orca:
     return oc.Orca(**{**{name: getattr(oracle, name) for name in oracle.__dataclass_fields__}, **options})
-
-
-def still_at(oracle: oc.Orca) -> oc.Orca:
-    """The same search with steps that lead nowhere: it plays its start."""
-    return with_(oracle, steps=1, optimizer=oc.paper.Adam(rate=1e-12))
-
-
-def assert_twins(payoff: Payoff, oracles: Sequence[oc.Orca], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both searches play the same, and not just their start."""
-    moved = 0
-    for seed, (oracle, space) in enumerate(itertools.product(oracles, (INTERVAL, LINE))):
-        oracle = with_(oracle, steps=6, optimizer=oc.paper.Adam(rate=0.2), jitter=0.3, cells=CELLS)
-        x = {"hour": seed % 3}
-        fast, still = (
-            played(*opened(space, payoff, each, seed, experts=2, x=x)) for each in (oracle, still_at(oracle))
-        )
-        with monkeypatch.context() as patch:
-            patch.setattr(module, "compiles", lambda cell_payoff: False)
-            slow = played(*opened(space, payoff, oracle, seed, experts=2, x=x))
-        assert fast == pytest.approx(slow, abs=1e-6)
-        moved += not np.allclose(fast, still, atol=1e-3)
-    assert moved > 0
-
-
-def searches(nature: str) -> list[oc.Orca]:
-    """Hard and soft, smooth and not, from all starts."""
-    kinds = itertools.product((0.0, 0.05), (True, False))
-    return [
-        oc.Orca(adversary=ADVERSARIES[nature], soft=soft, smooth=smooth, start=module.STARTS[i % 3])
-        for i, (soft, smooth) in enumerate(kinds)
-    ]
-
-
-@pytest.mark.parametrize("nature", ADVERSARIES)
-@pytest.mark.parametrize("name", ONE_GRID)
-def test_both_searches_find_the_same(name: str, nature: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert_twins(ONE_GRID[name], searches(nature), monkeypatch)
 
 
 # --- gradients ---
@@ -303,89 +239,7 @@ def test_families_pull_gradients_back(family: Any, seed: int) -> None:
     assert np.abs(found).max() > 0.0
 
 
-@dataclass(frozen=True)
-class Watched:
-    """A histogram of the tests' own, which writes down what it is asked."""
-
-    seen: list[tuple[Vector, Vector]]
-    asked: list[int]
-
-    def start(self, cell_grid: CellGrid, masses: Vector) -> Vector:
-        return oc.paper.Softmax().start(cell_grid, masses)
-
-    def masses(self, cell_grid: CellGrid, parameters: Vector) -> Vector:
-        self.asked.append(parameters.size)
-        return oc.paper.Softmax().masses(cell_grid, parameters)
-
-    def pull(self, cell_grid: CellGrid, parameters: Vector, gradient: Vector) -> Vector:
-        self.seen.append((parameters.copy(), gradient.copy()))
-        return oc.paper.Softmax().pull(cell_grid, parameters, gradient)
-
-    def to_plain(self) -> dict[str, Any]:
-        return {"kind": "Watched"}
-
-
-DESCENTS = ["quantile", "third moment", "threshold", "decision", "swap regret", "distribution", "recipe of p", "custom"]
-REGRET_NAMES = ["crps", "mse", "log", "regret by hour", "default"]
-
-
-@pytest.mark.parametrize(
-    ("name", "nature"),
-    [(name, nature) for name in DESCENTS for nature in ADVERSARIES if (name, nature) != ("recipe of p", "dirac")]
-    + [(name, nature) for name in REGRET_NAMES for nature in ("uniform", "clouds")]
-    + [(name, "dirac") for name in ("crps", "regret by hour")],
-)
-def test_the_slow_search_goes_down_the_gradient_of_what_it_judges_by(
-    name: str, nature: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of all payoffs together, against Nature's mixture held fixed."""
-    rng = np.random.default_rng(1)
-    watched = Watched([], [])
-    oracle = oc.Orca(
-        steps=2, family=watched, adversary=ADVERSARIES[nature], cells=CELLS, smooth=False, start="even", jitter=0.5
-    )
-    table: list[Any] = []
-    real = module.OrcaSolver._search
-
-    def kept(self: Any, search: Any, cell_grid: Any, parameters: Any, nature: Any, soft: Any) -> Any:
-        table[:] = self, search, cell_grid, nature
-        return real(self, search, cell_grid, parameters, nature, soft)
-
-    monkeypatch.setattr(module.OrcaSolver, "_search", kept)
-    opened(INTERVAL, PAYOFFS[name].make(), oracle, 3, size=4.0, x=features_of(name, rng), positive_only=True)
-    solver, search, cell_grid, components = table
-    assert watched.seen
-    for parameters, gradient in watched.seen[-2:]:
-        p = oc.paper.Softmax().masses(None, parameters)
-        found = []
-        # regrets are taken in units that do not move meanwhile: those of the start, or of p
-        for fixed in (np.full(cell_grid.cells, 1.0 / cell_grid.cells), p):
-            search.rescale(fixed)
-            v = solver._field(search, cell_grid, p)
-            rows = components if components.size else np.eye(cell_grid.cells)
-            worst = rows[int((rows @ v).argmax())]
-            differences = along(lambda q: float(worst @ solver._field(search, cell_grid, q)), p)  # noqa: B023
-            found.append(close(gradient, differences, p, 3e-4))
-        assert any(found)
-
-
 # --- Nature's linear program ---
-
-
-@given(
-    field=arrays(np.float64, st.integers(1, 9), elements=st.floats(-100, 100, allow_subnormal=False)),
-    seed=st.integers(0, 1000),
-)
-def test_the_best_mixture_of_cells_is_a_cell(field: Vector, seed: int) -> None:
-    solved = linprog(-field, A_eq=np.ones((1, field.size)), b_eq=[1.0])
-    weights = choose(field, 0.0)
-    assert sorted(weights)[-1] == weights.sum() == 1.0
-    assert weights @ field == pytest.approx(-solved.fun, abs=1e-6)
-    # a soft choice is worth less, by at most the temperature times the entropy
-    soft = 10.0 ** np.random.default_rng(seed).uniform(-3, 3)
-    weights = choose(field, soft)
-    assert weights == pytest.approx(np.exp((field - field.max()) / soft) / np.exp((field - field.max()) / soft).sum())
-    assert -solved.fun - soft * math.log(field.size) - 1e-6 <= weights @ field <= -solved.fun + 1e-6
 
 
 EXACT: dict[str, Payoff] = {
@@ -469,7 +323,9 @@ def test_more_steps_are_never_worse(name: str, nature: str) -> None:
     better = 0
     for seed in range(3):
         oracle = oc.Orca(adversary=ADVERSARIES[nature], cells=CELLS, start=module.STARTS[seed])
-        values = [said(opened(INTERVAL, EXACT[name], still_at(oracle), seed)[1])[0]]
+        values = [
+            said(opened(INTERVAL, EXACT[name], with_(oracle, steps=1, optimizer=oc.paper.Adam(rate=1e-12)), seed)[1])[0]
+        ]
         values += [said(opened(INTERVAL, EXACT[name], with_(oracle, steps=n), seed)[1])[0] for n in (1, 4, 16, 64)]
         assert (np.diff(values) <= 1e-12).all()
         better += values[-1] < values[0] - 1e-6
@@ -477,6 +333,28 @@ def test_more_steps_are_never_worse(name: str, nature: str) -> None:
 
 
 FEW = oc.QuantileCalibration([0.5]) + oc.NoRegret(oc.CRPS(), weight=3.0)
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A histogram of the tests' own, which writes down what it is asked."""
+
+    seen: list[tuple[Vector, Vector]]
+    asked: list[int]
+
+    def start(self, cell_grid: CellGrid, masses: Vector) -> Vector:
+        return oc.paper.Softmax().start(cell_grid, masses)
+
+    def masses(self, cell_grid: CellGrid, parameters: Vector) -> Vector:
+        self.asked.append(parameters.size)
+        return oc.paper.Softmax().masses(cell_grid, parameters)
+
+    def pull(self, cell_grid: CellGrid, parameters: Vector, gradient: Vector) -> Vector:
+        self.seen.append((parameters.copy(), gradient.copy()))
+        return oc.paper.Softmax().pull(cell_grid, parameters, gradient)
+
+    def to_plain(self) -> dict[str, Any]:
+        return {"kind": "Watched"}
 
 
 @pytest.mark.parametrize("start", ["expert", "even"])
@@ -661,79 +539,6 @@ def test_late_outcomes_in_any_order() -> None:
 
 # --- state ---
 
-SAVED = {
-    "compiled": ("interval", "default", oc.Orca(steps=6, cells=CELLS)),
-    "last": ("interval", "default", oc.Orca(steps=6, cells=CELLS, start="last", adversary="dirac", soft=0.05)),
-    "last on a line": ("line", "quantile", oc.Orca(steps=6, cells=CELLS, start="last", smooth=False)),
-    "mixture": (
-        "half line",
-        "moment",
-        oc.Orca(steps=6, cells=CELLS, family=oc.paper.GaussianMixture(4), lipschitz=1.0),
-    ),
-    "labels": ("4 labels", "everything labelled", oc.Orca(steps=6, start="last", jitter=0.2, seed=5)),
-    "hours": ("box", "quantile by hour", oc.Orca(steps=6, optimizer=oc.paper.Adam(0.1, first=0.5, second=0.9))),
-    "function": ("line", "recipe of p", oc.Orca(steps=3, cells=6, start="last")),
-}
-
-
-def halfway(where: str, name: str, oracle: oc.Orca) -> oc.Forecaster:
-    """A game with some rounds behind it and three that wait."""
-    rng = np.random.default_rng(0)
-    game = oc.Forecaster(SPACES[where], PAYOFFS[name].make(), oracle=oracle)
-    for _ in range(5):
-        game.predict(some_expert(SPACES[where], rng), x=features_of(name, rng))
-        game.update(some_outcome(SPACES[where], rng))
-    for id in ("a", "b", None):
-        game.predict(some_expert(SPACES[where], rng), x=features_of(name, rng), id=id)
-    return game
-
-
-def assert_alike(game: oc.Forecaster, twin: oc.Forecaster, where: str, name: str) -> None:
-    """They go on alike, bit for bit."""
-    assert twin.pending == game.pending
-    for id in game.pending:
-        mine, theirs = (each.engine.forecast(each.rounds.pending[id].record) for each in (game, twin))
-        assert np.array_equal(mine.mass, theirs.mass)
-        assert mine.certificate == theirs.certificate
-    outputs = []
-    for each in (game, twin):
-        rng = np.random.default_rng(1)
-        for id in ("b", None, "a"):
-            each.update(some_outcome(SPACES[where], rng), id=id)
-        p = each.predict(some_expert(SPACES[where], rng), x=features_of(name, rng))
-        outputs.append((p.mass.tobytes(), p.certificate, each.guarantee))
-    assert outputs[0] == outputs[1]
-
-
-def loaded(game: oc.Forecaster, path: Path) -> oc.Forecaster:
-    game.save(path)
-    return oc.Forecaster.load(path, payoff=game.payoff)
-
-
-COPIES: dict[str, Callable[[oc.Forecaster, Path], oc.Forecaster]] = {
-    "saved": loaded,
-    "copied": lambda game, path: copy.deepcopy(game),
-    "pickled": lambda game, path: pickle.loads(pickle.dumps(game)),
-}
-
-
-@pytest.mark.parametrize("way", COPIES)
-@pytest.mark.parametrize("kind", SAVED)
-def test_a_copy_continues_bit_for_bit(kind: str, way: str, tmp_path: Path) -> None:
-    if kind == "function" and way != "saved":
-        return  # a local function has no pickle
-    where, name, oracle = SAVED[kind]
-    game = halfway(where, name, oracle)
-    twin = COPIES[way](game, tmp_path / "state")
-    assert twin.oracle == oracle
-    assert_alike(game, twin, where, name)
-
-
-def test_an_oracle_comes_back_from_its_plain_form() -> None:
-    for _, _, oracle in SAVED.values():
-        assert oracle_from_plain(json.loads(json.dumps(oracle.to_plain()))) == oracle
-    assert len({repr(oracle) for _, _, oracle in SAVED.values()}) == len({hash(o) for _, _, o in SAVED.values()})
-
 
 def test_components_and_families_of_ones_own_are_given_again(tmp_path: Path) -> None:
     for oracle in (
@@ -750,22 +555,6 @@ def test_components_and_families_of_ones_own_are_given_again(tmp_path: Path) -> 
         assert np.array_equal(twin.predict(oc.Normal(4, 1)).mass, game.predict(oc.Normal(4, 1)).mass)
         with pytest.raises(ValueError, match=SENTENCE):
             oc.Recalibrator.load(tmp_path / "state", oracle=with_(oracle, steps=4))
-
-
-@pytest.mark.parametrize("kind", SAVED)
-def test_a_forecast_changes_nothing(kind: str) -> None:
-    where, name, oracle = SAVED[kind]
-    game = halfway(where, name, oracle)
-    before = {key: array.copy() for key, array in game.engine.arrays().items()}
-    rng = np.random.default_rng(3)
-    expert, x = some_expert(SPACES[where], rng), features_of(name, rng)
-    once, twice = game.predict(expert, x=x), game.predict(expert, x=x)
-    assert np.array_equal(once.mass, twice.mass)
-    assert once.certificate.allowed == pytest.approx(twice.certificate.allowed)
-    assert once.certificate.half_space == twice.certificate.half_space
-    after = game.engine.arrays()
-    assert before.keys() == after.keys()
-    assert all(np.array_equal(before[key], after[key]) for key in before)
 
 
 # --- where it starts ---
@@ -809,17 +598,6 @@ def test_a_mixture_is_a_forecast(mean: float, size: float, weight: float, cells:
     alone = oc.paper.GaussianMixture(1).masses(cell_grid, np.array([mean, size, weight]))
     wanted = np.diff(ndtr((np.linspace(0, 1, cells + 1) - mean) / (1e-4 + math.exp(size))))
     assert alone == pytest.approx(wanted / wanted.sum(), abs=2 * LEAST)
-
-
-@pytest.mark.parametrize("payoff", [oc.QuantileCalibration([0.5]), EXACT["default"]], ids=["one level", "default"])
-def test_no_search_leaves_the_forecasts(payoff: Payoff) -> None:
-    """A sharp expert near an end: its component is pushed out, and its gradient grows beyond all numbers."""
-    rng = np.random.default_rng(0)
-    game = oc.Forecaster(UNIT, payoff, oracle=oc.Orca(steps=100, family=oc.paper.GaussianMixture(1), cells=20))
-    for _ in range(10):
-        p = game.predict(oc.Normal(float(rng.choice([0.02, 0.97])), 0.005))
-        assert np.isfinite(p.mass).all()
-        game.update(float(rng.choice([0.0, 1.0])))
 
 
 @pytest.mark.parametrize("n", [1, *(n for n in (2, 3, 5)), 20, 100])

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import orcast as oc
+from contract import check_all, check_jacobian, check_state, check_table
 from helpers import SENTENCE
 from orcast.payoffs import Payoff, default_payoff, payoff_from_plain
 from orcast.spaces import Space
-from orcast.testing import check_all, check_guarantee, check_jacobian, check_payoff, check_state, check_table
+from orcast.testing import check_guarantee, check_payoff
 
 ORDERED: dict[str, Space] = {
     "interval": oc.Interval(-2, 10, cells=24, tail_cells=3),

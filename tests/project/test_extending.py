@@ -11,9 +11,10 @@ import pytest
 from test_docs import ROOT, blocks
 
 import orcast as oc
+from contract import check_all
 from helpers import SENTENCE
 from orcast.engine.ordered import OrderedEngine
-from orcast.testing import check_all, worst_outcome
+from orcast.testing import worst_outcome
 
 SMALL = oc.Interval(0, 500, cells=16, tail_cells=2)
 

@@ -1,7 +1,5 @@
-"""Engines: what to forecast so that the outcomes cannot run up a debt, and the oracles of our own that choose one."""
+"""Engines: the forecast of each round that keeps the ledger within its bound, and the oracles that choose one."""
 
-from orcast.engine.base import Engine, Oracle
-from orcast.engine.committee import Committee
-from orcast.engine.equilibrium import Equilibrium
+from orcast.engine.oracles import Committee, Engine, Equilibrium, Oracle
 
 __all__ = ["Committee", "Engine", "Equilibrium", "Oracle"]

@@ -1,4 +1,4 @@
-"""The terms of a game: the parts of a payoff on a space, their names, contexts and places in the ledger."""
+"""A payoff bound to a space: its parts, their names, contexts and places in the ledger."""
 
 from __future__ import annotations
 
@@ -30,10 +30,7 @@ def leaves(context: Context) -> list[Context]:
 
 
 def overall_norm(context: Context) -> float | None:
-    """The norm of a vector whose product with every context is 1; None if there is none.
-
-    With it the sum over all rounds is bounded by those of the groups.
-    """
+    """The norm of a vector whose product with every context is 1; None if there is none."""
     if isinstance(context, Everyone):
         return 1.0
     if isinstance(context, (Values, Bins)):
@@ -47,16 +44,13 @@ def overall_norm(context: Context) -> float | None:
 
 
 def beyond_booked(spread: float) -> float:
-    """What the sum of counted minus booked stays below at all times, with the confidence of `Counted`.
-
-    `spread` is the sum of the largest squares that it could have had in each round.
-    """
+    """Bound on the sum of empirical minus smoothed errors; `spread` is the sum of its largest possible squares."""
     whole = spread + MIXTURE
     return math.sqrt(whole * (2.0 * math.log(1.0 / (1.0 - CONFIDENCE)) + math.log(whole / MIXTURE)))
 
 
 class BoundPayoff:
-    """What a payoff asks for on a space."""
+    """Parts of a payoff on a space, with the names of the experts."""
 
     def __init__(self, space: Space, payoff: Payoff, experts: Sequence[str], memory: float | None) -> None:
         self.space = space
@@ -100,7 +94,7 @@ class BoundPayoff:
         return levels
 
     def counted(self, ledger: Ledger, levels: Array, sums: Array) -> Counted | None:
-        """What people count, from sums at these levels, and its bound; None where no quantiles are calibrated."""
+        """Empirical error from sums at these levels, and its bound; None where no quantiles are calibrated."""
         own = self.count_levels
         if not own.size:
             return None
@@ -128,11 +122,7 @@ class BoundPayoff:
         seen: dict[int, Array] | None = None,
         counted: Counted | None = None,
     ) -> Guarantee:
-        """What was promised and what was kept.
-
-        Regrets come from elsewhere, in the units of the scores, and where units are fixed also the rounds that each
-        expert has been `seen` in.
-        """
+        """Bounds and miscalibration, from regrets in units of scores, and the rounds that experts were `seen` in."""
         parts: dict[str, float] = {}
         bounds: dict[str, float] = {}
         groups = {}
@@ -166,7 +156,7 @@ class BoundPayoff:
         )
 
     def _regret_bounds(self, payoff: Payoff, ledger: Ledger, seen: Array) -> list[float]:
-        """What is promised of the mean excess over each expert in the rounds that it was there; nothing by group."""
+        """Bounds on the mean excess over each expert in the rounds that it was there; nothing by group."""
         assert isinstance(payoff, NoRegret)
         units = payoff.units_on(self.space)
         if units is None or self.discount < 1.0 or payoff.context is not EVERYONE:

@@ -1,4 +1,4 @@
-"""Why a forecast is what it is: how much each payoff and group moved it, and which way."""
+"""Explanation of a forecast: how much each payoff and group moved it, and which way."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast.engine.bound_payoff import BoundPayoff
+from orcast.ledger import Ledger
 from orcast.payoffs import CellGrid
 from orcast.spaces import Binary, Box, Circle, Labels, OrderedSpace, Space
 
@@ -16,7 +18,7 @@ Array = NDArray[np.float64]
 
 
 class PartTilt(NamedTuple):
-    """What one payoff, or one group of it, adds to log(p / x), cell by cell."""
+    """Addition of one payoff, or one group of it, to log(p / x), cell by cell."""
 
     part: str
     group: str
@@ -25,11 +27,10 @@ class PartTilt(NamedTuple):
 
 @dataclass(frozen=True)
 class Reason:
-    """One payoff's (or group's) share in a forecast.
+    """Share of a payoff or group in a forecast.
 
-    `moved` says how things would differ without it: on quantities `mean` and `spread` (from the 10% to the 90%
-    quantile), on circles and boxes `mean` and `std`, for labels the probability of each.  `strength` is half the
-    sum of |change in mass|, from 0 to 1.
+    `moved` is the change by it: of `mean` and `spread` (from the 10% to the 90% quantile) or `std`, or of the
+    probability of each label.  `strength` is half the sum of |change in mass|, from 0 to 1.
     """
 
     part: str
@@ -46,9 +47,7 @@ class Reason:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Reasons, the strongest first; `learnt` is what was learnt of the expert before the guarantee had its say.
-
-    log(p / x) is a sum over them, so each can be told apart; `moved` is what would change if one were left out.
+    """Reasons, the strongest first; log(p / x) is a sum over them, and `learnt` is the part of the committee.
 
     >>> import orcast as oc
     >>> recal = oc.Recalibrator(oc.Interval(0, 1))
@@ -69,6 +68,20 @@ class Explanation:
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.reasons)) if self.reasons else "nothing moved this forecast"
+
+
+def group_sums(
+    bound_payoff: BoundPayoff, ledger: Ledger, context: Array, total: Array
+) -> Iterator[tuple[int, str, Array]]:
+    """Number of the part, label of the group, and weighted cumulative payoff, for each group of a round."""
+    layout = ledger.layout
+    for number, (start, size, groups, _, at, one_sided) in enumerate(layout.part_table.tolist()):
+        for group in range(groups):
+            if context[at + group] != 0.0:
+                s = total[start + group * size : start + (group + 1) * size]
+                s = layout.scales[number] * float(context[at + group]) * ledger.discount * s
+                label = bound_payoff.parts[number].context.labels[group] if groups > 1 else ""
+                yield number, label, np.maximum(s, 0.0) if one_sided else s
 
 
 def explanation(space: Space, played: tuple[CellGrid, Array], pieces: Iterable[PartTilt]) -> Explanation:

@@ -15,7 +15,7 @@ from orcast.constants import USUAL_TEMPERATURE
 from orcast.contexts import ContextInputs
 from orcast.engine import admissible
 from orcast.engine.bound_payoff import BoundPayoff
-from orcast.engine.explain import PartTilt, explanation
+from orcast.engine.explain import PartTilt, explanation, group_sums
 from orcast.forecasts import BinaryForecast, FiniteForecast, forecast_on
 from orcast.kernels import finite_members, records
 from orcast.kernels import finite_rounds as kernels
@@ -107,7 +107,7 @@ class FiniteEngine:
 
     # --- the round
     def known(
-        self, bound_payoff: BoundPayoff, experts: Array | float | None, features: Any, rounds: int | None = None
+        self, experts: Array | float | None, features: Any, bound_payoff: BoundPayoff, rounds: int | None = None
     ) -> ContextInputs:
         """Inputs of the contexts of a payoff; `rounds` are those of its ledger, or else of the engine's own."""
         if bound_payoff.needs_last and not self.binary:
@@ -131,13 +131,10 @@ class FiniteEngine:
         reserved: float = 0.0,
         number: float = 0.0,
     ) -> FiniteRound:
-        """Compute a round around the experts' masses (or without any); the state does not change.
-
-        On `Binary` the masses of a single expert may be given as its probability of 1, which is faster.
-        """
+        """Compute a round around the experts' masses, or the probability of 1 by a single expert, or without any."""
         context = None
         if not self._plain:
-            context = self.bound_payoff.context(self.known(self.bound_payoff, experts, features))
+            context = self.bound_payoff.context(self.known(experts, features, self.bound_payoff))
         if isinstance(experts, float):
             return kernels.predict_probability(self.state, experts, pending, reserved, context)
         return kernels.predict_finite(self.state, experts, pending, reserved, context)
@@ -203,14 +200,17 @@ class FiniteEngine:
     def certificate_at(self, moment: FiniteMoment) -> Certificate:
         """Certificate of a forecast; its half-space value is computed when it is read."""
         found = _ledger.certificate_of(moment.round.certificate_row)
-
-        def half_space() -> float:
-            from orcast.engine.half_space import largest
-
-            return largest(self, self.ledger, moment.round, moment.total) / moment.weight
-
-        found.find_half_space_by(half_space)
+        found.find_half_space_by(lambda: self.half_space(moment.round, moment.total) / moment.weight)
         return found
+
+    def half_space(self, record: FiniteRound, total: Array) -> float:
+        """Largest <S_+, payoff(p, y)> over the outcomes y."""
+        payoffs = self._payoffs(record)
+        return float((payoffs @ self.ledger.owed(self.context_of(record), payoffs.shape[1], total)).max())
+
+    def _payoffs(self, record: FiniteRound) -> Array:
+        """Core payoffs of all outcomes, a row each."""
+        return np.array([kernels.payoff_finite(record, k) for k in range(self.space.cells)])
 
     def explanation_at(self, moment: FiniteMoment) -> Any:
         """Explanation of a forecast."""
@@ -225,20 +225,11 @@ class FiniteEngine:
         temperature = record.read("info", "temperature")
         if temperature <= 0.0:
             return
-        layout = self.ledger.layout
-        space = self.space
-        payoffs = np.array([self.payoff(record, space.outcome(space.value(k))) for k in range(space.cells)])
-        context = self.context_of(record)
-        for number, name in enumerate(self.bound_payoff.names):
-            start, size, groups, places, at, one_sided = (int(v) for v in layout.part_table[number])
-            own = payoffs[:, layout.place_list[places : places + size]]
-            for group in range(groups):
-                if context[at + group] != 0.0:
-                    s = total[start + group * size : start + (group + 1) * size]
-                    s = layout.scales[number] * self.rules.discount * (np.maximum(s, 0.0) if one_sided else s)
-                    tilt = float(context[at + group]) * (own @ s) / temperature
-                    labels = self.bound_payoff.parts[number].context.labels
-                    yield PartTilt(name, labels[group] if groups > 1 else "", tilt - tilt[0])
+        layout, payoffs = self.ledger.layout, self._payoffs(record)
+        for number, group, s in group_sums(self.bound_payoff, self.ledger, self.context_of(record), total):
+            _, size, _, places, _, _ = layout.part_table[number].tolist()
+            tilt = payoffs[:, layout.place_list[places : places + size]] @ s / temperature
+            yield PartTilt(self.bound_payoff.names[number], group, tilt - tilt[0])
 
     def guarantee(self) -> Guarantee:
         """The bounds and the miscalibration so far."""

@@ -1,15 +1,10 @@
-"""The engine on ordered spaces: a committee and the compiled rounds.
-
-It plays direct sums of quantile, interval, moment and regret payoffs and of everything whose tilt is explicit, given
-contexts that do not depend on the forecast.
-"""
+"""Engine on ordered spaces: quantiles, intervals, moments, regret and explicit payoffs, by a committee and kernels."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,14 +19,14 @@ from orcast.contexts import ContextInputs
 from orcast.engine import admissible
 from orcast.engine.base import Learning
 from orcast.engine.bound_payoff import BoundPayoff
-from orcast.engine.explain import PartTilt, explanation
+from orcast.engine.explain import PartTilt, explanation, group_sums
 from orcast.forecasts import Forecast
 from orcast.kernels import records
 from orcast.kernels import rounds as kernels
 from orcast.kernels.state import Layout, Round, Rules, new_memory, restored_round
 from orcast.ledger import Certificate, Guarantee, Ledger
 from orcast.payoffs import CellGrid, NoRegret
-from orcast.payoffs.cell_payoffs import ExplicitCellPayoff
+from orcast.payoffs.cell_payoffs import NODES, ExplicitCellPayoff
 from orcast.payoffs.recipe import BoundedCellPayoff
 from orcast.spaces import OrderedSpace
 
@@ -57,14 +52,8 @@ class Moment:
     def certificate(self) -> Certificate:
         """Certificate of the forecast."""
         found = _ledger.certificate_of(self.round.certificate_row)
-        found.find_half_space_by(self.half_space)
+        found.find_half_space_by(lambda: self.engine.half_space(self.round, self.total) / self.weight)
         return found
-
-    def half_space(self) -> float:
-        """Largest <mean payoff, payoff(p, y)> over the outcomes y."""
-        from orcast.engine.half_space import largest
-
-        return largest(self.engine, self.engine.ledger, self.round, self.total) / self.weight
 
     def explanation(self) -> Any:
         """Explanation of the forecast."""
@@ -73,7 +62,7 @@ class Moment:
 
 
 class OrderedEngine:
-    """Plays rounds of an explicit or quantile-like payoff on an ordered space."""
+    """Rounds of explicit or quantile-like payoffs on an ordered space."""
 
     def __init__(self, bound_payoff: BoundPayoff, *, temperature: float, effort: int, learning: Learning) -> None:
         space = bound_payoff.space
@@ -111,8 +100,6 @@ class OrderedEngine:
                 own = part.payoff.scores  # type: ignore[attr-defined]
                 places.append([at_regret[score.name] + e for score in own for e in range(count)])
         layout = bound_payoff.layout(places)
-        cuts = np.concatenate(([0], np.cumsum([part.size for part in bound_payoff.parts]))).astype(int)
-        self._apart = bound_payoff.layout([range(a, b) for a, b in pairwise(cuts)])
         jumps = [part.jumps for part in bound_payoff.parts if part.jumps.size]
         self.ledger, self.levels = Ledger(layout, discount=bound_payoff.discount), levels
         group_at, group_count = groups_of(layout)
@@ -227,13 +214,9 @@ class OrderedEngine:
         prior: Array | None = None,
         coin: float = 0.0,
     ) -> Round:
-        """Compute a round around the experts' quantiles (or without any); the memory does not change.
+        """Compute a round around the experts' quantiles, a row each (or without any); the memory does not change.
 
-        Parameters
-        ----------
-        experts, features : quantiles of the experts, a row each, and features of the round
         pending, reserved : outcomes outstanding, and the slack that their rounds reserve
-        number : of the round
         prior : corrected quantiles; by default those of the engine's own committee
         coin : number in (0, 1) if quantiles are randomised
         """
@@ -413,29 +396,17 @@ class OrderedEngine:
             return
         soft = (1.0 + round.read("info", "pending")) ** DELAY_TEMPERATURE
         usual = temperature == self.rules.temperature * soft
-        layout, context = self.ledger.layout, round.view("context")
-        for number, (part, name) in enumerate(zip(self.bound_payoff.parts, self.bound_payoff.names, strict=True)):
-            start, size, groups, _, at, one_sided = (int(v) for v in layout.part_table[number])
-            cell_payoff: Any = None
-            if part.kind != "regret":
-                cell_payoff = part.cell_payoff(cell_grid, {})
-            for group in range(groups):
-                c = float(context[at + group])
-                if c == 0.0:
-                    continue
-                s = total[start + group * size : start + (group + 1) * size]
-                s = (
-                    layout.scales[number]
-                    * c
-                    * self.rules.discount
-                    * (np.maximum(s, 0.0) if one_sided else s)
-                    / temperature
-                )
-                if cell_payoff is not None:
-                    tilt = cell_payoff.field(s, p)
-                else:
-                    tilt = self._regret_field(part.payoff, round, cell_grid, s * (soft if usual else 1.0), p)
-                yield PartTilt(name, part.context.labels[group] if groups > 1 else "", tilt[:n])
+        parts, cell_payoffs = self.bound_payoff.parts, {}
+        for number, group, s in group_sums(self.bound_payoff, self.ledger, round.view("context"), total):
+            part = parts[number]
+            if part.kind == "regret":
+                s = s * (soft if usual else 1.0) / temperature
+                tilt = self._regret_field(part.payoff, round, cell_grid, s, p)
+            else:
+                if number not in cell_payoffs:
+                    cell_payoffs[number] = part.cell_payoff(cell_grid, {})
+                tilt = cell_payoffs[number].field(s / temperature, p)
+            yield PartTilt(self.bound_payoff.names[number], group, tilt[:n])
 
     def _regret_field(self, payoff: Any, round: Round, cell_grid: CellGrid, s: Array, p: Array) -> Array:
         from orcast.payoffs.regret import score_gap
@@ -453,6 +424,22 @@ class OrderedEngine:
                     field += s[i] * own[e] * gap / unit
                 i += 1
         return field
+
+    def half_space(self, record: Round, total: Array) -> float:
+        """Largest <S_+, payoff(p, y)>: a polynomial of y within each cell, or users' functions at seven points."""
+        rules, cells, n = self.rules, record.view("cells"), record.count()
+        left, right = cells[LEFT, :n], cells[RIGHT, :n]
+        degree = max(rules.orders, 2 * rules.crps, rules.mse)
+        # strictly within the cell: an edge belongs to the cell on its left
+        places = NODES if self.explicit else 0.5 - 0.5 * np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
+        points = left[:, None] + (right - left)[:, None] * places
+        payoffs = self.payoffs(record, points.ravel())
+        owed = self.ledger.owed(self.context_of(record), payoffs.shape[1], total)
+        values = (payoffs @ owed).reshape(n, len(places))
+        best = float(values.max())
+        if self.explicit:
+            return best
+        return max([best, *(_top(places, row) for row, wide in zip(values, right > left, strict=True) if wide)])
 
     def guarantee(self) -> Guarantee:
         """Bound and miscalibration so far."""
@@ -538,6 +525,14 @@ def cell_grid_of(space: OrderedSpace, round: Round, features: Any) -> CellGrid:
         features,
         round.view("experts")[0] if round.read("info", "has_expert") > 0.0 else NOTHING,
     )
+
+
+def _top(places: Array, values: Array) -> float:
+    """Largest value on [0, 1] of the polynomial through some points."""
+    polynomial = np.polynomial.Polynomial.fit(places, values, places.size - 1, domain=[0.0, 1.0])
+    turns = np.asarray(polynomial.deriv().roots(), dtype=np.complex128)
+    inside = [t.real for t in turns.tolist() if abs(t.imag) < 1e-9 and 0.0 < t.real < 1.0]
+    return max(float(polynomial(t)) for t in (0.0, 1.0, *inside))
 
 
 def like(name: str, theirs: NDArray[Any], mine: NDArray[Any], *, missing: bool = False) -> NDArray[Any]:

@@ -47,8 +47,7 @@ class ConformalLevel(Locked):
     grid
         Number of cells between the vertices 0, 1/grid, ..., 1.
     head_start
-        Before the first round each vertex below beta counts as missed, and each above it as covered, so many times.  A
-        vertex is passed when errors have made up for this; the bound pays for it with a constant.
+        Before the first round each vertex below beta counts as missed, and each above it as covered, so many times.
     randomised
         Ask at vertices only: the two around the root, with their hat weights as probabilities.
     seed
@@ -56,19 +55,14 @@ class ConformalLevel(Locked):
 
     Notes
     -----
-    The payoff has an entry for each vertex v, with piecewise linear hat functions w_v (paper, appendix C.1.1, the
-    deterministic algorithm, which is exact with these):
+    The payoff has an entry for each vertex v, with piecewise linear hat functions w_v (paper, appendix C.1.1):
 
         payoff_v = w_v(a_t) (e_t - beta),    S_v their sum,    c(a) = sum_v w_v(a) S_v
 
-    so that <S, payoff> = c(a_t) (e_t - beta).  At a root of c this is zero.  Where c > 0 down to 0, a_t = 0: nothing is
-    covered, and it is -beta c(0) < 0.  Where c < 0 up to 1, a_t = 1, and it is (1 - beta) c(1) < 0.  So it is never
-    positive but for rounding, and ||S||^2 grows by at most B_t, the largest squared payoff that round t could have.
-    Low levels are covered too seldom, high ones too often: of several roots the first that c points to from beta is
-    taken.
-
-    docs/theory.md has the randomised rule and its weaker bound.  As an oracle of `LevelCalibration` the expert is the
-    quantile function: the forecast is the expert's, bent so that its beta-quantile is where the ledger wants it.
+    so that <S, payoff> = c(a_t) (e_t - beta), which is zero at a root of c; a_t = 0 if c > 0 down to 0, and a_t = 1 if
+    c < 0 up to 1.  Of several roots the first that c points to from beta is taken (docs/theory.md).  As an oracle of
+    `LevelCalibration` the expert is the quantile function, and the forecast is the expert's, bent so that its
+    beta-quantile is where the ledger wants it.
 
     Examples
     --------
@@ -81,14 +75,6 @@ class ConformalLevel(Locked):
     ...     aci.update(y <= quantile)
     >>> round(aci.coverage, 2), aci.miscalibration <= aci.promised, abs(aci.coverage - 0.9) <= aci.coverage_bound
     (0.9, True, True)
-
-    >>> import orcast as oc
-    >>> game = oc.Forecaster(oc.Interval(0, 10), oc.payoffs.LevelCalibration(0.9), oracle=oc.paper.ConformalLevel(0.9))
-    >>> for y in (9, 2, 4):
-    ...     p = game.predict(oc.Normal(4, 1))
-    ...     game.update(y)
-    >>> p.certificate.holds, bool(p.quantile(0.9) > oc.Normal(4, 1).mean + 1.2816)
-    (True, True)
     """
 
     def __init__(
@@ -200,8 +186,8 @@ class ConformalLevel(Locked):
     def promised(self) -> float:
         """The bound on the miscalibration: (h + sqrt(h^2 + B_1 + ... + B_T)) / T, h the norm of the head start used.
 
-        B_t is beta^2 or (1 - beta)^2, the larger that can come at level a_t, times sum_v w_v(a_t)^2.  With
-        `randomised=True` it bounds the root mean square over the draws, if no outcome falls between the two levels.
+        B_t is the largest squared payoff that can come at level a_t; with random draws it is a bound on the root mean
+        square over them.
         """
         _, head = self._used()
         bound = (head + math.sqrt(head * head + self._budget)) / max(self.rounds, 1)
@@ -210,14 +196,11 @@ class ConformalLevel(Locked):
     @property
     @locked
     def coverage_bound(self) -> float:
-        """A bound on abs(coverage - beta) on any sequence; infinite before any outcome.
+        """Bound on abs(coverage - beta) on any sequence, about sqrt(n) standard errors; infinite before any outcome.
 
-        With n entries in use (at most grid + 1), and h the norm of their head start,
+        With n entries in use, and h the norm of their head start (docs/theory.md),
 
             T |coverage - beta| <= b + sqrt(b^2 + n T beta (1 - beta)),    b = n |1 - 2 beta| / 2 + sqrt(n) h
-
-        about sqrt(n) standard errors of T independent trials (proof: docs/theory.md).  With `randomised=True` it bounds
-        the mean of abs(coverage - beta) over the draws, if no outcome falls between.
         """
         if not self.rounds:
             return math.inf
@@ -263,11 +246,8 @@ class LevelSolver(ExactSolver):
     """Forecasts the expert, bent so that its quantile is where the ledger wants it.
 
     With c(alpha) = sum_v hat_v(alpha) S_v the inner product is c(alpha) (w_k - level), where w_k in [0, 1] is the share
-    of the outcome's cell below the quantile of the forecast.  So a root of c wins, whatever comes.  The outer cells
-    limit alpha: from alpha_0 = level x_0, all mass in the bottom cell, up to alpha_1 = 1 - (1 - level) x_K, all mass in
-    the top cell, for an expert with masses x_0, ..., x_K.  If c(alpha_0) >= 0 the former wins: w is the level in the
-    bottom cell and 0 above.  If c(alpha_1) <= 0 the latter does: w is the level in the top cell and 1 below.  Otherwise
-    there is a root in between.
+    of the outcome's cell below the quantile of the forecast, so a root of c wins.  All mass in the bottom cell wins if
+    there is none down to alpha = level x_0, and all in the top cell if there is none up to 1 - (1 - level) x_K.
     """
 
     def __init__(self, grids: Sequence[int]) -> None:

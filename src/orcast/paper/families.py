@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.payoffs import CellGrid
+from orcast.spaces.base import whole
 
 Array = NDArray[np.float64]
 
@@ -78,9 +79,8 @@ class GaussianMixture:
 
         p_k  ~  sum_i w_i (Phi((right_k - m_i) / s_i) - Phi((left_k - m_i) / s_i))    (paper, section 5)
 
-    On ordered spaces.  Smoother than a histogram and with fewer parameters, so it can answer fewer ledgers: the
-    certificate says how well it did.  With `start="last"` it is fitted to its last forecast, and may drift far from
-    the expert: start at the expert.
+    On ordered spaces.  With fewer parameters than a histogram it can answer fewer ledgers.  With `start="last"` it may
+    drift far from the expert.
 
     >>> import orcast as oc
     >>> oracle = oc.Orca(family=oc.paper.GaussianMixture(3))
@@ -92,9 +92,7 @@ class GaussianMixture:
     n: int = 3
 
     def __post_init__(self) -> None:
-        if not isinstance(self.n, (int, np.integer)) or isinstance(self.n, bool) or not 1 <= self.n <= MOST_COMPONENTS:
-            raise ValueError(f"expected 1 to {MOST_COMPONENTS} components, got {self.n!r}")
-        object.__setattr__(self, "n", int(self.n))
+        object.__setattr__(self, "n", whole(self.n, "components", 1, MOST_COMPONENTS))
 
     def _edges(self, cell_grid: CellGrid) -> tuple[Array, Array]:
         if not cell_grid.ordered:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from dataclasses import field as option
 from typing import Any
@@ -13,40 +13,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.adapters import expert_row, quantiles_at
-from orcast.engine.base import Engine
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.priors import GridPrior
 from orcast.engine.dense.search import CandidateSearch, DenseRound, HalfSpaceClaim, log_masses
-from orcast.kernels import orca as kernels
 from orcast.paper.exact.base import expert_alone
 from orcast.paper.families import Family, GaussianMixture, Softmax
-from orcast.paper.orca_problem import compiles, problem_of
 from orcast.paper.slopes import centring, slopes, smooth_slopes
 from orcast.payoffs import CellGrid, CellPayoff
 from orcast.payoffs.calibration import IntervalCellPayoff, QuantileCellPayoff
 from orcast.payoffs.regret import RegretCellPayoff
 from orcast.spaces import FiniteSpace, OrderedSpace
+from orcast.spaces.base import whole
 from orcast.validation import number, short
 
 Array = NDArray[np.float64]
 
 STARTS = ("expert", "last", "even")
+# Values that differ by this share of their range are tied.
+TIED = 1e-9
 
 
-def _check_whole(options: object, **limits: tuple[int, int]) -> None:
-    """Whole numbers among the options of a frozen data class, each from the one limit to the other."""
+def _check(options: object, check: Callable[..., Any], **limits: tuple[Any, Any]) -> None:
+    """Check options of a frozen data class, each from the one limit to the other."""
     for name, (least, most) in limits.items():
-        value = getattr(options, name)
-        if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not least <= value <= most:
-            raise ValueError(f"expected a whole number of {name} from {least} to {most}, got {short(value)}")
-        object.__setattr__(options, name, int(value))
-
-
-def _check_numbers(options: object, **limits: tuple[float, float]) -> None:
-    """The same for numbers."""
-    for name, (least, most) in limits.items():
-        object.__setattr__(options, name, number(getattr(options, name), name, least, most))
+        object.__setattr__(options, name, check(getattr(options, name), name, least, most))
 
 
 @dataclass(frozen=True)
@@ -68,22 +59,16 @@ class Adam:
     second: float = 0.999
 
     def __post_init__(self) -> None:
-        _check_numbers(self, rate=(1e-12, 1e3), first=(0.0, 1.0 - 1e-12), second=(0.0, 1.0 - 1e-12))
-
-    @property
-    def rates(self) -> kernels.AdamRates:
-        """Arguments of the kernel."""
-        return kernels.AdamRates(self.rate, self.first, self.second, 1e-12)
+        _check(self, number, rate=(1e-12, 1e3), first=(0.0, 1.0 - 1e-12), second=(0.0, 1.0 - 1e-12))
 
 
 @dataclass(frozen=True)
 class MonteCarlo:
-    """Nature as a mixture of any distributions: what each does to a cell is estimated from draws.
+    """Adversary as a mixture of any distributions (`components`, in any form of a forecast), estimated from draws.
 
         E_{y ~ q} payoff(p, y)  ~  sum_k (share of q's draws in cell k) payoff(p, k)    (paper, section 5)
 
-    `components` are anything that a recalibrator takes as a forecast.  Draws count by their cell, within which
-    payoffs are averaged.  The support should come close to every outcome, or the worst case is underestimated.
+    The support should come close to every outcome, or the worst case is underestimated.
 
     >>> import orcast as oc
     >>> nature = oc.paper.MonteCarlo([oc.Normal(m / 10, 0.05) for m in range(11)], draws=500)
@@ -101,7 +86,7 @@ class MonteCarlo:
             raise TypeError(f"expected a sequence of distributions, got {short(self.components)}") from None
         if not self.components:
             raise ValueError("expected at least one component, got none")
-        _check_whole(self, draws=(1, 10**7), seed=(0, 10**7))
+        _check(self, whole, draws=(1, 10**7), seed=(0, 10**7))
 
     def on(self, cell_grid: CellGrid) -> tuple[Array, float, float]:
         """Masses of each component on the cells, the widest support, and how far an outcome may be from all of them."""
@@ -131,27 +116,33 @@ class Orca:
 
         minimise over the parameters   max_k  E_{y ~ q_k} <S, payoff(p, y)>
 
-    The forecast is a `family` on `cells` even cells (`Softmax`, `GaussianMixture`, or your own); q_k are Nature's
-    components: `adversary="uniform"` on each cell or `"dirac"` at its middle, both exact, or `MonteCarlo`.  The inner
-    linear program over mixtures of components is a maximum over them.  The search starts at the expert
-    (`start="expert"`), at the last settled forecast (`"last"`) or at even masses (`"even"`), and ends when the worst
-    case is at most zero or after so many `steps`.  `jitter` adds that much noise to the start.  Payoffs bring their own
-    derivatives; on ordered spaces sums of quantiles, intervals, moments, decisions and regret in CRPS and squared error
-    run compiled.  `soft` > 0 replaces the maximum by a softmax at that temperature, in units of the norm of the ledger.
+    The search ends when the worst case is at most zero, or after `steps`.  There is no guarantee that it becomes zero:
+    `certificate.holds` is the slack rule, exact over all outcomes, `certificate.half_space` what the adversary can
+    reach with its components, over the rounds, and `certificate.approximation` by how much the true maximum may exceed
+    that.
 
-    The paper's cells have no atoms: where outcomes sit on a bound (zeros, clipped values), quantiles are right on
-    average over the outer cell, not on the bound itself; `atoms=True` adds an atom at each.
-
-    With `"dirac"` the gradient of payoffs whose context depends on p, and of pinball loss, is that of a mean over the
-    cell.  On a space without bounds the cells divide the round's window, and the last forecast is carried over cell by
-    cell.
-
-    There is no guarantee that the worst case becomes zero: look at `certificate.holds` (the slack rule, exact
-    over all outcomes; functions of yours are seen at seven places of each cell), `certificate.half_space` (what
-    Nature can reach with her components, over the rounds) and `certificate.approximation` (by how much the true
-    maximum may exceed that).  The latter is computed from the cells; with a `lipschitz` constant L of the
-    normalised payoff in y it is the paper's (d + eps) L ||mean payoff||, where d is the widest support of a
-    component and eps the largest distance of an outcome from all of them.
+    Parameters
+    ----------
+    steps, optimizer
+        Steps of the search, and `Adam`.
+    family
+        Forecasts on the cells: `Softmax`, `GaussianMixture`, or your own.
+    adversary
+        Components q_k: `"uniform"` on each cell or `"dirac"` at its middle, both exact, or `MonteCarlo`.  With
+        `"dirac"` gradients of payoffs whose context depends on p, and of pinball loss, are those of a mean over the
+        cell.
+    cells, atoms
+        Even cells; without bounds they divide the round's window.  `atoms=True` adds an atom at each bound, for
+        outcomes that sit on it.
+    start, jitter, seed
+        Start at the `"expert"`, the `"last"` settled forecast or `"even"` masses, with that much noise added.
+    soft
+        Temperature of a softmax in place of the maximum, in units of the norm of the ledger; 0 for none.
+    smooth
+        Smooth the levels of quantiles in gradients, which vanish between levels.
+    lipschitz
+        Constant L of the normalised payoff in y: the approximation is then the paper's (d + eps) L ||mean payoff||, d
+        the widest support of a component and eps the largest distance of an outcome from all of them.
 
     >>> import orcast as oc
     >>> game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Orca(steps=400))
@@ -174,7 +165,7 @@ class Orca:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        _check_whole(self, steps=(1, 10**6), cells=(1, 1000), seed=(0, 10**9))
+        _check(self, whole, steps=(1, 10**6), cells=(1, 1000), seed=(0, 10**9))
         if isinstance(self.family, type) or not isinstance(self.family, Family):
             raise TypeError(f"expected a family such as Softmax() or GaussianMixture(3), got {short(self.family)}")
         named = isinstance(self.adversary, str) and self.adversary in ("uniform", "dirac")
@@ -190,11 +181,11 @@ class Orca:
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise TypeError(f"expected {name}=True or False, got {short(getattr(self, name))}")
             object.__setattr__(self, name, bool(getattr(self, name)))
-        _check_numbers(self, soft=(0.0, 1e6), jitter=(0.0, 10.0))
+        _check(self, number, soft=(0.0, 1e6), jitter=(0.0, 10.0))
         if self.lipschitz is not None:
-            _check_numbers(self, lipschitz=(0.0, 1e300))
+            _check(self, number, lipschitz=(0.0, 1e300))
 
-    def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> Engine:
+    def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> DenseEngine:
         """An engine with an empty ledger."""
         if isinstance(bound_payoff.space, FiniteSpace):
             if isinstance(self.family, GaussianMixture):
@@ -259,10 +250,7 @@ class OrcaSolver:
             parameters = parameters + options.jitter * rng.standard_normal(parameters.size)
         nature, wide, far = self._components(cell_grid)
         soft = options.soft * math.sqrt(sum(float(s @ s) for s in search.owed))
-        if type(options.family) is Softmax and cell_grid.ordered and all(map(compiles, search.cell_payoffs)):
-            p = self._compiled(search, cell_grid, parameters, nature, soft)
-        else:
-            p = self._search(search, cell_grid, parameters, nature, soft)
+        p = self._search(search, cell_grid, parameters, nature, soft)
         search.consider(log_masses(p), 0.0)
         search.claim = self._claim(search, setup, p, nature, wide + far)
 
@@ -292,7 +280,7 @@ class OrcaSolver:
         )
         return HalfSpaceClaim(value, max(0.5 * float(np.max(top)) / rounds - value, 0.0))
 
-    # --- the search, for any payoff and family
+    # --- the search
     def _field(self, search: CandidateSearch, cell_grid: CellGrid, p: Array) -> Array:
         """<S, payoff> for each cell, as Nature's components see it."""
         v = np.zeros(p.size)
@@ -330,7 +318,7 @@ class OrcaSolver:
     def _search(
         self, search: CandidateSearch, cell_grid: CellGrid, parameters: Array, nature: Array, soft: float
     ) -> Array:
-        """The slow twin of `kernels.orca.descend`, for any family and payoff."""
+        """The best masses on the way down the gradient of the worst case."""
         family, adam = self.options.family, self.options.optimizer
         first, second = np.zeros(parameters.size), np.zeros(parameters.size)
         best, found = parameters, math.inf
@@ -344,7 +332,7 @@ class OrcaSolver:
                 best, found = parameters, float(reach.max())
             if found <= 0.0 or step == self.options.steps:
                 break
-            weights = kernels.choose(reach, soft)
+            weights = choose(reach, soft)
             cells = weights @ nature if nature.size else weights
             slopes_of = smooth_slopes if self.options.smooth else slopes
             found_slopes = [slopes_of(cell_payoff, s, p, cells) for cell_payoff, s in pairs]
@@ -357,11 +345,13 @@ class OrcaSolver:
             parameters = parameters - adam.rate * (first / (1.0 - adam.first ** (step + 1))) / size
         return self._masses(cell_grid, best)
 
-    # --- the same in one compiled call
-    def _compiled(
-        self, search: CandidateSearch, cell_grid: CellGrid, parameters: Array, nature: Array, soft: float
-    ) -> Array:
-        options = self.options
-        problem = problem_of(options, zip(search.cell_payoffs, search.owed, strict=True), cell_grid, nature, soft)
-        best: Array = kernels.search(problem, parameters, options.optimizer.rates, options.steps)[0]
-        return best
+
+def choose(values: Array, temperature: float) -> Array:
+    """Weights on the largest of some values (of tied ones the first), or a softmax at a temperature."""
+    top = float(values.max())
+    if temperature > 0.0:
+        soft: Array = np.exp((values - top) / temperature)
+        return soft / float(soft.sum())
+    weights = np.zeros(values.size)
+    weights[int(np.argmax(values >= top - TIED * (top - float(values.min()))))] = 1.0
+    return weights

@@ -45,7 +45,7 @@ def smooth_slopes(cell_payoff: CellPayoff, s: Array, p: Array, weights: Array) -
 
 
 def _smooth_quantiles(quantiles: QuantileCellPayoff, s: Array, p: Array, weights: Array) -> Array:
-    """With each level smeared towards its neighbours; orca_problem has those of the compiled search.
+    """With each level smeared towards its neighbours.
 
     Where the worst cell's share of [0, 1] holds no level the payoff is constant, and its slope vanishes.
     """

@@ -28,11 +28,8 @@ class ValueCheck:
 
         allowed  =  1/r + calibration_error  =  #{ t : y_t > q_{1 - 1/r}(p_t) } / T
 
-    (for a v that falls, #{ t : y_t < q_{1/r}(p_t) } / T).  A v that rises in some rounds and falls in others needs
-    forecasts that are calibrated in the rounds of either direction; docs/theory.md has the proof and a counterexample.
-
-    The expectation is a quadrature (`Forecast.expect`), but no less than v(q) / r, which the proof allows.  v is
-    checked on the cells of each forecast, and an outcome that shows it not to be monotone is refused.
+    (for a v that falls, #{ t : y_t < q_{1/r}(p_t) } / T; docs/theory.md has the proof).  An outcome that shows v not to
+    be monotone is refused.
 
     >>> import orcast as oc
     >>> from orcast.paper import ValueCheck

@@ -1,26 +1,6 @@
-"""Checks of a payoff, of ours or of your own: may it be played, and is its promise kept against the worst?
+"""Numerical checks of a payoff, and adversaries that attack its guarantee (`orcast.testing.adversaries`)."""
 
-`orcast.testing.adversaries` has the adversaries.
-"""
-
-from orcast.testing.checks import (
-    PayoffError,
-    check_all,
-    check_guarantee,
-    check_jacobian,
-    check_payoff,
-    check_state,
-    check_table,
-)
+from orcast.testing.checks import PayoffError, check_guarantee, check_payoff
 from orcast.testing.consequences import worst_outcome
 
-__all__ = [
-    "PayoffError",
-    "check_all",
-    "check_guarantee",
-    "check_jacobian",
-    "check_payoff",
-    "check_state",
-    "check_table",
-    "worst_outcome",
-]
+__all__ = ["PayoffError", "check_guarantee", "check_payoff", "worst_outcome"]

@@ -1,9 +1,8 @@
 """Members that correct an expert's bias and spread on a circle or in a box, axis by axis.
 
-On each axis let m and s be the mean and the spread of the expert's marginal.  A member predicts the mean a and the
-spread b of z = (y - m) / s from the last z, by recursive least squares and a running variance, and moves the mass
-of every cell to m + a s + b (cell - m): a shift (on a circle a rotation) and a stretch, spread over the cells it falls
-on.  They are members of the committee (kernels/finite_members.py).
+With m and s the mean and spread of the expert's marginal, a member predicts the mean a and the spread b of
+z = (y - m) / s from the last z, by recursive least squares and a running variance, and moves the mass of every cell to
+m + a s + b (cell - m).
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Dense engine: any payoff on any space, under the same ledger and slack rule as the compiled ones.
-
-A prior supplies the cells and what is expected on them, a solver the forecasts to choose from.
-"""
+"""Dense engine: any payoff on any space; a prior supplies the cells and masses, a solver the forecasts."""
 
 from __future__ import annotations
 
@@ -21,11 +18,10 @@ from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.priors import Prior
 from orcast.engine.dense.search import CandidateSearch, DenseRound, HalfSpaceClaim, masses_of
 from orcast.engine.dense.solver import Solver
-from orcast.engine.explain import PartTilt, explanation
-from orcast.engine.ordered import LEFT, PLAYED, RIGHT
+from orcast.engine.explain import Explanation, PartTilt, explanation, group_sums
+from orcast.engine.ordered import LEFT, PLAYED, RIGHT, TILT
 from orcast.kernels import records
 from orcast.kernels.finite_state import FiniteRound
-from orcast.kernels.ledger import settle_arrays
 from orcast.kernels.reading import count_arrays
 from orcast.kernels.state import Round
 from orcast.ledger import Guarantee, Ledger
@@ -43,6 +39,7 @@ Array = NDArray[np.float64]
 # Where nothing holds, a round is solved again on even cells, then on finer ones where they are too coarse: at most so
 # often, and more often if nothing but the resolution of the cells is missing.
 REFINEMENTS, IF_RESOLVED = 2, 4
+WEIGHT = int(_ledger.Account.WEIGHT)
 OVERDRAFT, HOLDS = records.CERTIFICATE.index("overdraft"), records.CERTIFICATE.index("holds")
 
 
@@ -92,10 +89,10 @@ class DenseEngine:
     """Rounds of any payoff on any space."""
 
     def __init__(
-        self, bound_payoff: BoundPayoff, prior: Prior[Any], solver: Solver, sizes: Sequence[int] | None = None
+        self, bound_payoff: BoundPayoff, prior: Prior, solver: Solver, sizes: Sequence[int] | None = None
     ) -> None:
         self.bound_payoff, self.space = bound_payoff, bound_payoff.space
-        self.prior = prior
+        self.prior: Any = prior
         self.solver = solver
         # masses of the last settled round, and whether there was one
         self._last = np.zeros(prior.cells + 1 if solver.remembers else 0)
@@ -140,13 +137,12 @@ class DenseEngine:
         number: float = 0.0,
     ) -> DenseRecord:
         """Solve one round around the experts (or without any); nothing is remembered but the sizes of the parts."""
-        if self._ledger is not None:
-            return self._predict(experts, features, pending, reserved, number)
+        first = self._ledger is None
         try:
             return self._predict(experts, features, pending, reserved, number)
         except BaseException:
-            # the sizes of a refused round do not count
-            self.forget_sizes()
+            if first:
+                self.forget_sizes()  # those of a refused round do not count
             raise
 
     def forget_sizes(self) -> None:
@@ -158,7 +154,7 @@ class DenseEngine:
         self, experts: Array | None, features: Any, pending: float, reserved: float, number: float
     ) -> DenseRecord:
         rounds = 0 if self._ledger is None else self._ledger.rounds
-        context = self.bound_payoff.context(self.prior.known(self.bound_payoff, experts, features, rounds))
+        context = self.bound_payoff.context(self.prior.engine.known(experts, features, self.bound_payoff, rounds))
         round, mix = self.prior.open(experts, float(pending), number)
         cell_payoffs = self.cell_payoffs(round, features)
         states = [{name: array.copy() for name, array in state.items()} for state in self.states]
@@ -174,7 +170,7 @@ class DenseEngine:
             own = self.cell_payoffs(round, features)
             again = replace(record, round=round, certificate=record.certificate.copy(), cell_payoffs=own)
             tried.append((self._solve(again, mix, pending, reserved), again))
-            self.prior.forget_tilt(round)
+            round.view("cells")[TILT] = 0.0  # no other round has these cells
             coarse = tried[-1][0].resolutions()
             if coarse.max() <= 0.0:
                 break
@@ -252,18 +248,7 @@ class DenseEngine:
         k = self.prior.place(record.round, y)
         assert record.cell_payoffs is not None
         cell_payoffs = record.cell_payoffs
-        ledger = self.ledger
-        settle_arrays(
-            ledger.layout,
-            ledger.account,
-            ledger.groups,
-            ledger.total,
-            record.context,
-            ledger.discount,
-            reserved,
-            payoff,
-            record.certificate,
-        )
+        self.ledger.book(payoff, record.context, record.certificate, reserved=reserved)
         cell_grid = self.prior.cell_grid(record.round, record.features)
         for part, cell_payoff, state in zip(self.bound_payoff.parts, cell_payoffs, self.states, strict=True):
             if isinstance(cell_payoff, RegretCellPayoff):
@@ -304,48 +289,38 @@ class DenseEngine:
         """There is no compiled loop."""
         return False
 
-    def run(
-        self,
-        experts: Array,
-        features: Sequence[Any] | None,
-        outcomes: Array,
-        levels: Array,
-        *,
-        number: float = 0.0,
-    ) -> tuple[Array, Array]:
-        """Not for this engine: see `runs`."""
-        raise TypeError("expected an engine with a compiled loop, got the dense one")
-
     # --- what users see
     def forecast(self, record: DenseRecord) -> Any:
         """The forecast that a round issued, with its certificate."""
-        total = self.ledger.total.copy()
-        return self.prior.forecast(
-            record.round,
-            _ledger.certificate_of(record.certificate, *(record.claim or ())),
-            lambda: explanation(
-                self.space,
-                (self.prior.cell_grid(record.round, record.features), self.prior.played(record.round)),
-                self._tilts(record, total),
-            ),
-        )
+        ledger, total = self.ledger, self.ledger.total.copy()
+        weight = max(ledger.account.item(WEIGHT), 1.0)
+        certificate = _ledger.certificate_of(record.certificate, *(record.claim or ()))
+        if certificate.lacks_half_space:
+            certificate.find_half_space_by(lambda: self.half_space(record, total, ledger) / weight)
+
+        def why() -> Explanation:
+            cells = self.prior.cell_grid(record.round, record.features), self.prior.played(record.round)
+            return explanation(self.space, cells, self._tilts(record, total))
+
+        return self.prior.forecast(record.round, certificate, why)
+
+    def half_space(self, record: DenseRecord, total: Array, ledger: Ledger) -> float:
+        """Largest <S_+, payoff(p, y)>, cell by cell that of each part: exact where payoffs are constant in a cell."""
+        cell_payoffs = record.cell_payoffs or self.cell_payoffs(record.round, record.features, record.states)
+        owed = ledger.owed(record.context, int(self.cuts[-1]), total)
+        p = self.prior.played(record.round)
+        parts = zip(cell_payoffs, pairwise(self.cuts), strict=True)
+        twice = np.sum([cell_payoff.assess(owed[a:b], 0.0, p)[0] for cell_payoff, (a, b) in parts], axis=0)
+        return 0.5 * float(twice.max())
 
     def _tilts(self, record: DenseRecord, total: Array) -> Iterator[PartTilt]:
         if record.temperature <= 0.0:
             return
-        layout = self.ledger.layout
         p = self.prior.played(record.round)
         cell_payoffs = record.cell_payoffs or self.cell_payoffs(record.round, record.features, record.states)
-        for number, (cell_payoff, name) in enumerate(zip(cell_payoffs, self.bound_payoff.names, strict=True)):
-            start, size, groups, _, at, one_sided = (int(v) for v in layout.part_table[number])
-            for group in range(groups):
-                c = float(record.context[at + group])
-                if c != 0.0:
-                    s = total[start + group * size : start + (group + 1) * size]
-                    s = np.maximum(s, 0.0) if one_sided else s
-                    s = layout.scales[number] * c * self.ledger.discount * s / record.temperature
-                    labels = self.bound_payoff.parts[number].context.labels
-                    yield PartTilt(name, labels[group] if groups > 1 else "", cell_payoff.field(s, p))
+        for number, group, s in group_sums(self.bound_payoff, self.ledger, record.context, total):
+            field = cell_payoffs[number].field(s / record.temperature, p)
+            yield PartTilt(self.bound_payoff.names[number], group, field)
 
     def guarantee(self) -> Guarantee:
         """What was promised and what was kept."""
@@ -397,7 +372,9 @@ class DenseEngine:
 
     def restored_record(self, arrays: dict[str, NDArray[Any]], features: Any) -> DenseRecord:
         """A pending round from its arrays."""
-        round = self.prior.restored({name[6:]: a for name, a in arrays.items() if name.startswith("round/")})
+        round = self.prior.engine.restored_record(
+            {name[6:]: a for name, a in arrays.items() if name.startswith("round/")}, None
+        )
         context = np.ones(self.ledger.layout.groups)
         certificate, temperature, claim = np.zeros(_ledger.CERTIFICATE_SIZE), np.zeros(1), np.zeros(3)
         own = {"context": context, "certificate": certificate, "temperature": temperature, "claim": claim}

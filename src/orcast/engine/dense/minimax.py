@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.engine.dense.matrix_game import lowest_maximum
 from orcast.engine.dense.search import CandidateSearch, DenseRound, log_masses
 from orcast.engine.dense.simplicial import walk
-from orcast.engine.dense.two_ends import two_ends
+from orcast.kernels.equilibrium import field_tables_arrays
 from orcast.payoffs import CellPayoff
+from orcast.payoffs.calibration import IntervalCellPayoff, QuantileCellPayoff
 
 Array = NDArray[np.float64]
 
@@ -26,6 +26,10 @@ LINEARISATIONS, FIRST_REACH, LEAST_REACH, STEP = 40, 0.3, 1e-4, 1e-6
 COST_OF_GAME = 0.7
 # Kinds of cells that a walk can tell apart in time, the grids of the walks, in points a kind, and steps of a walk.
 MOST_KINDS, GRIDS, STEPS = 8, (4, 16, 64, 256), 400
+# A zero on a level is played this much below it, relatively: rounding must not carry it past the level.
+BELOW = 1e-13
+# Numbers of a tableau that are rounding errors, and pivots for each row and column.
+NOTHING, PIVOTS = 1e-10, 6
 
 
 class Kinds:
@@ -179,3 +183,79 @@ def places_around(search: CandidateSearch, start: Array, kinds: Kinds) -> Iterat
             return
         masses = corners.mean(axis=0)
         yield kinds.spread @ masses
+
+
+def two_ends(cell_payoffs: Sequence[CellPayoff], owed: Sequence[Array], cells: int) -> Array | None:
+    """Masses at the two ends, which win for the quantiles and intervals of a sum; None if there are none."""
+    levels, pulls = [], []
+    for cell_payoff, s in zip(cell_payoffs, owed, strict=True):
+        quantiles = cell_payoff.quantiles if isinstance(cell_payoff, IntervalCellPayoff) else cell_payoff
+        if isinstance(quantiles, QuantileCellPayoff) and quantiles.bins is None:
+            levels.append(quantiles.levels)
+            pulls.append(cell_payoff.on_levels(s) if isinstance(cell_payoff, IntervalCellPayoff) else s)
+    if not levels:
+        return None
+    grid, at = np.unique(np.concatenate(levels), return_inverse=True)
+    knots, slopes = np.empty(grid.size + 1), np.empty(grid.size + 1)
+    field_tables_arrays(np.bincount(at, np.concatenate(pulls)), grid, knots, slopes)
+    p = np.zeros(cells)
+    p[0] = downward_zero(grid, knots, slopes)
+    p[-1] = 1.0 - p[0]
+    return p
+
+
+def downward_zero(levels: Array, knots: Array, slopes: Array) -> float:
+    """The mass at the low end, in O(log M): `knots` are H at 0 and at the levels, `slopes` h right of these."""
+    if slopes[0] <= 0.0:
+        return 0.0
+    if slopes[-1] <= 0.0:
+        return 1.0
+    # H > 0 on the first level and H < 0 on the last
+    a, b = 1, levels.size
+    while b - a > 1:
+        middle = (a + b) // 2
+        if knots[middle] > 0.0:
+            a = middle
+        else:
+            b = middle
+    left, right = float(levels[a - 1]), float(levels[b - 1])
+    if not knots[a] > knots[b]:
+        return left  # one level, or nothing but rounding
+    u = left + (right - left) * float(knots[a] / (knots[a] - knots[b]))
+    return max(min(u, right * (1.0 - BELOW)), left)
+
+
+def lowest_maximum(matrix: Array) -> tuple[Array, float]:
+    """Weights x, not negative and with the sum 1, that make the largest of matrix @ x least, and that number.
+
+    With all numbers between 1 and 2 it is the linear program: maximise sum u with matrix @ u <= 1, for u = x / value.
+    It is feasible at 0, so it needs no first phase.
+    """
+    rows, columns = matrix.shape
+    low = float(matrix.min())
+    span = max(float(matrix.max()) - low, 1e-300)
+    tableau = np.ones((rows + 1, columns + 1))
+    tableau[:-1, :-1] += (matrix - low) / span
+    tableau[-1, :-1] = -1.0
+    tableau[-1, -1] = 0.0
+    outside, inside = np.arange(columns), np.arange(columns, columns + rows)
+    for _ in range(PIVOTS * (rows + columns)):
+        c = int(tableau[-1, :-1].argmin())
+        if tableau[-1, c] >= -NOTHING:
+            break
+        column = tableau[:, c].copy()
+        can = np.flatnonzero(column[:-1] > NOTHING)
+        if not can.size:
+            break
+        r = int(can[(tableau[can, -1] / column[can]).argmin()])
+        row = tableau[r] / column[r]
+        tableau -= column[:, None] * row
+        tableau[r] = row
+        tableau[:, c] = -column / column[r]
+        tableau[r, c] = 1.0 / column[r]
+        outside[c], inside[r] = inside[r], outside[c]
+    x = np.zeros(columns)
+    used = inside < columns
+    x[inside[used]] = np.maximum(tableau[:-1, -1][used], 0.0)
+    total = float(x.sum())
+    return x / total, (1.0 / total - 1.0) * span + low

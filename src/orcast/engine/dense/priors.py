@@ -1,16 +1,18 @@
-"""Cells and priors of rounds: around the expert, on a fixed grid, or the cells of a finite space."""
+"""Cells of a round, the masses expected on them before the ledger counts, and what is learnt from outcomes.
+
+Cells lie around the expert, on a fixed grid, or are those of a finite space.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from orcast.constants import MAX_TILT
-from orcast.contexts import ContextInputs
 from orcast.engine import admissible
 from orcast.engine.base import NO_LEARNING, USUAL_EFFORT, Learning
 from orcast.engine.bound_payoff import BoundPayoff
@@ -36,78 +38,7 @@ PENDING, HAS_EXPERT = records.FINITE_INFO.index("pending"), records.FINITE_INFO.
 # Share of even masses in a prior on cells that are not around the expert; as in `kernels.rounds`.
 EVEN_SHARE = 0.01
 
-RoundT = TypeVar("RoundT", Round, FiniteRound)
 Why = Callable[[], Explanation]
-
-
-class Prior(Protocol[RoundT]):
-    """The cells of a round, the masses expected on them before the ledger counts, and what is learnt from outcomes.
-
-    Where it `recells`, there is a second set of cells for rounds that fail on the first.
-    """
-
-    cells: int  # how many there are at most
-    recells: bool
-
-    def open(self, experts: Array | None, pending: float, number: float = 0.0) -> tuple[RoundT, Array]:
-        """A round with its cells, and the prior on them."""
-        ...
-
-    def recell(self, round: RoundT, mix: Array, coarse: Array | None = None) -> tuple[RoundT, Array]:
-        """The same on the other cells, or on narrower ones where those of the round are too `coarse`."""
-        ...
-
-    def forget_tilt(self, round: RoundT) -> None:
-        """Forget how what is played differs from the prior, for other rounds have other cells."""
-        ...
-
-    def cell_grid(self, round: RoundT, features: Any) -> CellGrid:
-        """The cells as payoffs see them."""
-        ...
-
-    def warm_start(self, round: RoundT, log_mix: Array) -> Array:
-        """Log masses to start a search at."""
-        ...
-
-    def played(self, round: RoundT) -> Array:
-        """The masses played."""
-        ...
-
-    def store(self, round: RoundT, p: Array, mix: Array) -> None:
-        """Remember what is played, and how it differs from the prior."""
-        ...
-
-    def near(self, round: RoundT, y: Any) -> Any:
-        """The outcome, clipped to the window of the round where there is one."""
-        ...
-
-    def place(self, round: RoundT, y: Any) -> int:
-        """The cell of an outcome."""
-        ...
-
-    def teach(self, round: RoundT, y: Any, k: int, late: float = 0.0) -> None:
-        """Learn from an outcome."""
-        ...
-
-    def known(self, bound_payoff: BoundPayoff, experts: Array | None, features: Any, rounds: int) -> ContextInputs:
-        """The inputs of contexts."""
-        ...
-
-    def forecast(self, round: RoundT, certificate: Certificate, why: Why) -> Forecast | FiniteForecast:
-        """What users see."""
-        ...
-
-    def memory(self) -> dict[str, Array]:
-        """Everything that is carried from round to round."""
-        ...
-
-    def restore(self, arrays: dict[str, Array]) -> None:
-        """Take it over."""
-        ...
-
-    def restored(self, arrays: dict[str, NDArray[Any]]) -> RoundT:
-        """A pending round."""
-        ...
 
 
 def on_edges(round: Round, mix: Array, edges: Array) -> tuple[Round, Array]:
@@ -136,7 +67,7 @@ def on_edges(round: Round, mix: Array, edges: Array) -> tuple[Round, Array]:
 class OrderedPrior:
     """Cells and prior on ordered spaces: the compiled committee, without a payoff of its own."""
 
-    recells = True
+    recells = True  # rounds that fail on the first cells have others
 
     def __init__(self, bound_payoff: BoundPayoff, temperature: float, learning: Learning) -> None:
         bare = BoundPayoff(bound_payoff.space, Sum(()), bound_payoff.experts, None)
@@ -192,10 +123,6 @@ class OrderedPrior:
             masses += EVEN_SHARE * (1.0 / n - masses)
         return even, even_mix
 
-    def forget_tilt(self, round: Round) -> None:
-        """No tilt on cells that no other round has."""
-        round.view("cells")[TILT] = 0.0
-
     def cell_grid(self, round: Round, features: Any) -> CellGrid:
         """The cells as payoffs see them."""
         return cell_grid_of(self.space, round, features)
@@ -230,10 +157,6 @@ class OrderedPrior:
         round_kernels.learn_only(self.engine.rules, self.engine.memory, round, y)
         self.engine.learn(round, y, late)
 
-    def known(self, bound_payoff: BoundPayoff, experts: Array | None, features: Any, rounds: int) -> ContextInputs:
-        """The inputs of contexts."""
-        return self.engine.known(experts, features, bound_payoff, rounds)
-
     def forecast(self, round: Round, certificate: Certificate, why: Why) -> Forecast | FiniteForecast:
         """What users see."""
         return Forecast.issued(round, self._ends, certificate, why)
@@ -246,12 +169,8 @@ class OrderedPrior:
         """Take it over."""
         self.engine.restore(arrays)
 
-    def restored(self, arrays: dict[str, NDArray[Any]]) -> Round:
-        """A pending round."""
-        return self.engine.restored_record(arrays, None)
 
-
-class GridPrior:
+class GridPrior(OrderedPrior):
     """The same cells in every round, whatever the expert: even ones, as the paper has them, or given ones.
 
     Without bounds there is no fixed grid; there the cells divide the round's window evenly.
@@ -260,8 +179,8 @@ class GridPrior:
     recells = False
 
     def __init__(self, bound_payoff: BoundPayoff, count: int, edges: Array | None = None) -> None:
-        self.around = OrderedPrior(bound_payoff, 1.0, NO_LEARNING)
-        engine = self.around.engine
+        super().__init__(bound_payoff, 1.0, NO_LEARNING)
+        engine = self.engine
         self.edges: Array | None = None
         bounded = math.isfinite(engine.space.high - engine.space.low)
         if edges is not None or bounded:
@@ -279,66 +198,19 @@ class GridPrior:
 
     def open(self, experts: Array | None, pending: float, number: float = 0.0) -> tuple[Round, Array]:
         """A round with its cells, and the expert on them."""
-        round, mix = self.around.open(experts, pending, number)
+        round, mix = super().open(experts, pending, number)
         edges = self.edges
         if edges is None:
             edges = np.linspace(round.read("info", "low"), round.read("info", "high"), self.count + 1)
         return on_edges(round, mix, edges)
 
-    def recell(self, round: Round, mix: Array, coarse: Array | None = None) -> tuple[Round, Array]:
-        """There is one grid."""
-        return round, mix
-
-    def forget_tilt(self, round: Round) -> None:
-        """Nothing to forget."""
-
-    def cell_grid(self, round: Round, features: Any) -> CellGrid:
-        """The cells as payoffs see them."""
-        return self.around.cell_grid(round, features)
-
     def warm_start(self, round: Round, log_mix: Array) -> Array:
-        """Where to start: the prior."""
+        """Log masses to start a search at: the prior."""
         return log_mix
 
-    def played(self, round: Round) -> Array:
-        """The masses played."""
-        return self.around.played(round)
-
     def store(self, round: Round, p: Array, mix: Array) -> None:
-        """Remember what is played."""
-        self.around.played(round)[:] = p
-
-    def near(self, round: Round, y: float) -> float:
-        """The outcome clipped to the window of the round."""
-        return self.around.near(round, y)
-
-    def place(self, round: Round, y: float) -> int:
-        """The cell of an outcome."""
-        return self.around.place(round, y)
-
-    def teach(self, round: Round, y: float, k: int, late: float = 0.0) -> None:
-        """Learn the expert's usual loss."""
-        self.around.teach(round, y, k, late)
-
-    def known(self, bound_payoff: BoundPayoff, experts: Array | None, features: Any, rounds: int) -> ContextInputs:
-        """The inputs of contexts."""
-        return self.around.known(bound_payoff, experts, features, rounds)
-
-    def forecast(self, round: Round, certificate: Certificate, why: Why) -> Forecast | FiniteForecast:
-        """What users see."""
-        return self.around.forecast(round, certificate, why)
-
-    def memory(self) -> dict[str, Array]:
-        """Everything that is carried from round to round."""
-        return self.around.memory()
-
-    def restore(self, arrays: dict[str, Array]) -> None:
-        """Take it over."""
-        self.around.restore(arrays)
-
-    def restored(self, arrays: dict[str, NDArray[Any]]) -> Round:
-        """A pending round."""
-        return self.around.restored(arrays)
+        """Write the masses of the forecast."""
+        self.played(round)[:] = p
 
 
 class FinitePrior:
@@ -377,13 +249,6 @@ class FinitePrior:
     def _moved(self, experts: Array) -> list[int]:
         """Experts that are there and are moved along axes."""
         return np.flatnonzero(~np.isnan(experts[:, 0])).tolist() if self._axes.last.size else []
-
-    def recell(self, round: FiniteRound, mix: Array, coarse: Array | None = None) -> tuple[FiniteRound, Array]:
-        """There are no other cells."""
-        return round, mix
-
-    def forget_tilt(self, round: FiniteRound) -> None:
-        """Nothing to forget."""
 
     def cell_grid(self, round: FiniteRound, features: Any) -> CellGrid:
         """The cells as payoffs see them."""
@@ -424,10 +289,6 @@ class FinitePrior:
             axes.learn(self.space, self._axes, e, experts[e], np.asarray(y), pending)
         finite_members.teach_round(state, round, k)
 
-    def known(self, bound_payoff: BoundPayoff, experts: Array | None, features: Any, rounds: int) -> ContextInputs:
-        """The inputs of contexts."""
-        return self.engine.known(bound_payoff, experts, features, rounds)
-
     def forecast(self, round: FiniteRound, certificate: Certificate, why: Why) -> Forecast | FiniteForecast:
         """What users see."""
         return forecast_on(self.space, round.view("played").copy(), certificate, why)
@@ -443,6 +304,5 @@ class FinitePrior:
         admissible.Fields(memory, admissible.AXES).copy_into(memory, arrays)
         admissible.check_axes(self._axes.location_cov)
 
-    def restored(self, arrays: dict[str, NDArray[Any]]) -> FiniteRound:
-        """A pending round."""
-        return self.engine.restored_record(arrays, None)
+
+Prior = OrderedPrior | FinitePrior

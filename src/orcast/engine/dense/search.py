@@ -186,7 +186,7 @@ class CandidateSearch:
         ]
 
         def field(p: Array) -> Array:
-            self.left -= self.cost + min(p.size, fixed_point.MOST_CELLS) ** 2 / COST_OF_EQUATIONS
+            self.left -= self.cost + p.size**2 / COST_OF_EQUATIONS
             v = np.zeros(p.size)
             for cell_payoff, s in pairs:
                 v += cell_payoff.field(s, p)

@@ -1,10 +1,8 @@
-"""A simplicial algorithm: it walks over a grid on the simplex until it is around a solution, and always ends.
+"""A simplicial algorithm: a walk over a grid on the simplex that always ends, around a solution.
 
-A point is labelled by the cell with some mass in which the field is least.  The mean of the field under the masses is
-at most 0 (consistency), so it is at most 0 there.  Somewhere there is a small simplex whose corners have all labels
-(Sperner's lemma): near it the field is at most about 0 in every cell.  The path to it, from any point of the grid on,
-goes through simplices of varying dimension, none of them twice (van der Laan and Talman 1979, "A restart algorithm
-for computing fixed points without an extra dimension", Mathematical Programming 17).
+A point is labelled by the cell with some mass in which the field is least, and so at most 0 by consistency.  Near a
+simplex whose corners have all labels (Sperner's lemma) the field is at most about 0 in every cell.  Van der Laan and
+Talman (1979), "A restart algorithm for computing fixed points without an extra dimension", Math. Programming 17.
 """
 
 from __future__ import annotations
@@ -30,10 +28,7 @@ def rounded(p: Array, grid: int) -> Whole:
 
 
 def walk(field: Callable[[Array], Array], start: Array, grid: int, most: int) -> tuple[Array, bool]:
-    """The corners, a row each, of the last simplex on the way from `start`, and whether it has all labels.
-
-    At most so many steps are made.
-    """
+    """The corners, a row each, of the last simplex after at most `most` steps, and True if it has all labels."""
     n = start.size
     # along direction j mass goes from cell j to the next one
     moves = np.roll(np.eye(n, dtype=np.int64), 1, axis=1) - np.eye(n, dtype=np.int64)

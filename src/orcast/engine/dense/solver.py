@@ -98,9 +98,7 @@ CANDIDATES = (
     Candidate(expert),
     Candidate(minimax.descents, share=0.3, mixes=True),
     Candidate(minimax.walks, share=0.15, mixes=True),
-    # rare: the rest of the budget for more of the first, and for other priors
-    Candidate(equilibria, share=0.3),
-    Candidate(other_equilibria, share=0.2),
+    Candidate(other_equilibria, share=0.5),
 )
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.engine.base import Engine
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.search import CandidateSearch, DenseRound, log_masses
@@ -35,11 +34,8 @@ class BinaryRoot(ExactOracle):
         v_1 <= (1 - p) d(p),        v_0 <= -p d(p),
 
     so both are at most 0 there.  The search walks from the expert's p (1/2 without one) in the direction that d points,
-    by steps of 1/32, up to the first change of sign, then bisects: at most 33 + 2 log2(1 / tolerance) evaluations of d.
-    It ends when the bracket is narrower than `tolerance`, or |d| smaller than that share of its first value.  The
-    certificate states the exact value, with `approximation` 0.
-
-    The paper has no oracle for this case; it is the scalar case of its appendix C.2.  docs/theory.md has the proof.
+    by steps of 1/32, up to the first change of sign, then bisects to a bracket narrower than `tolerance`.  It is the
+    scalar case of the paper's appendix C.2 (docs/theory.md).
 
     >>> import orcast as oc
     >>> from orcast.paper.exact.binary import BinaryRoot
@@ -56,7 +52,7 @@ class BinaryRoot(ExactOracle):
     def __post_init__(self) -> None:
         object.__setattr__(self, "tolerance", number(self.tolerance, "tolerance", 1e-15, 0.01))
 
-    def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> Engine:
+    def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> DenseEngine:
         """An engine with an empty ledger."""
         if not isinstance(bound_payoff.space, Binary):
             raise TypeError(f"expected Binary() for BinaryRoot, got {bound_payoff.space!r}")

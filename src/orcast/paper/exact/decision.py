@@ -12,12 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.engine.base import Engine
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.priors import GridPrior, Prior
@@ -41,16 +39,10 @@ class DecisionGame(ExactOracle):
         <S, payoff(p, k)> = n(mu).p - n_k(mu) <= 0    for every k,
 
     if it has mass only on the cells that are cheapest given the answer mu to p itself.  Prices of decision calibration
-    alone do not depend on p: the expert's forecast is played, given that the outcome falls into the cheapest cells,
-    O(cells).  With swap regret a path leads from the expert to such a forecast; each step is a linear system in the
-    cells with mass, not more than there are actions.  If the path is lost, the dense equilibrium is tried.
-
-    `half_space` in the certificate is the largest value over all cells, as measured, and `approximation` is the
-    addition by utilities that vary within a cell, seen at seven places of each: zero on finite spaces.  On an interval
-    there is an atom at each edge of a cell, so that outcomes there can be forecast exactly.
-
-    The paper (appendix C.2) claims such an oracle and constructs none; docs/theory.md has the existence proof.  The
-    forecasts have mass on few cells: `Equilibrium` keeps the same bound with forecasts of use.
+    alone do not depend on p; with swap regret a path leads from the expert to such a forecast, and if it is lost, the
+    dense equilibrium is tried.  `half_space` is the largest value over all cells, as measured, and `approximation` the
+    addition by utilities that vary within a cell.  The paper (appendix C.2) claims such an oracle; docs/theory.md has
+    the proof that it exists.
 
     >>> import orcast as oc
     >>> utility = lambda action, y: -0.3 if action == "umbrella" else -1.0 * (y == "rain")
@@ -64,7 +56,7 @@ class DecisionGame(ExactOracle):
     (True, True, 0.0)
     """
 
-    def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> Engine:
+    def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> DenseEngine:
         """An engine with an empty ledger."""
         if not bound_payoff.payoffs or not all(
             isinstance(each, (DecisionCalibration, SwapRegret)) for each in bound_payoff.payoffs
@@ -74,7 +66,7 @@ class DecisionGame(ExactOracle):
         return DenseEngine(bound_payoff, _cells_for(bound_payoff), DecisionSolver(), sizes)
 
 
-def _cells_for(bound_payoff: BoundPayoff) -> Prior[Any]:
+def _cells_for(bound_payoff: BoundPayoff) -> Prior:
     space = bound_payoff.space
     if isinstance(space, FiniteSpace):
         return expert_alone(bound_payoff)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.engine.base import Engine
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.fixed_point import normalised
@@ -37,14 +36,10 @@ class MomentHull(RandomisedOracle):
 
         <c(f), f - g> <= 0    for all g of the polygon,
 
-    and forecasts the distribution with mean f_1 and mean square f_2 that is nearest to the expert.  If the expert's own
-    forecast will do, it is played as it is.  The search solves one linear system for each triangle, boundary segment
-    and corner, the nearest to the expert's moments first (`orcast.paper.exact.triangles` has the proof).
-
-    <S, payoff> <= max(c_2(f), 0) / (4 M^2) for every outcome, plus 1e-9 of the largest |S|: the hull sticks out below
-    each side of the polygon by at most 1 / (4 M^2).  The certificate states the largest value over the polygon as
-    `half_space`, and the former as `approximation`.  `RandomisedOracle` describes `randomised` and `seed`.  The paper
-    (appendix C.2) enumerates a grid on a box; docs/theory.md has the differences.
+    and forecasts the distribution with mean f_1 and mean square f_2 that is nearest to the expert, by one linear system
+    for each triangle, boundary segment and corner (`orcast.paper.exact.triangles` has the proof).  The hull sticks out
+    below each side of the polygon: `approximation` is max(c_2(f), 0) / (4 M^2).  `RandomisedOracle` describes
+    `randomised` and `seed`.  The paper (appendix C.2) enumerates a grid on a box (docs/theory.md).
 
     >>> import orcast as oc
     >>> from orcast.payoffs.triangulated import MomentBasedCalibration
@@ -56,7 +51,7 @@ class MomentHull(RandomisedOracle):
     (True, True)
     """
 
-    def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> Engine:
+    def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> DenseEngine:
         """An engine with an empty ledger."""
         grid, space = one_grid(bound_payoff, MomentBasedCalibration, "MomentHull"), bound_payoff.space
         assert isinstance(space, Interval)

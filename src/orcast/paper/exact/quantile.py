@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.engine.base import Engine
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
+from orcast.engine.dense.minimax import downward_zero
 from orcast.engine.dense.priors import GridPrior
 from orcast.engine.dense.search import CandidateSearch, DenseRound
-from orcast.engine.dense.two_ends import downward_zero
 from orcast.kernels.equilibrium import field_tables_arrays
 from orcast.paper.exact.base import ExactOracle, ExactSolver, play
 from orcast.payoffs import Part
@@ -34,10 +33,8 @@ class TwoCells(ExactOracle):
 
     outcomes at the low end, between the ends and at the high end have the inner products H(u) / u, h(u) and
     -H(u) / (1 - u).  All three are at most 0 at u = 0 if h(0) <= 0, at u = 1 if h(1) <= 0, else at a downward zero of
-    H.  The cost is O(M) for M levels; the tolerance is rounding, and the certificate states the exact value.
-
-    This is the oracle of the paper's appendix C.1.2, fixed (docs/theory.md).  Its forecasts are step functions, which
-    say nothing about the outcome: use `Equilibrium` or `Committee` instead.
+    H, found in O(M) for M levels.  This is the oracle of the paper's appendix C.1.2, fixed (docs/theory.md).  Its
+    forecasts are step functions.
 
     >>> import orcast as oc
     >>> from orcast.paper.exact.quantile import TwoCells
@@ -49,7 +46,7 @@ class TwoCells(ExactOracle):
     ((0.0, 1.0), True, True)
     """
 
-    def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> Engine:
+    def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> DenseEngine:
         """An engine with an empty ledger."""
         if not isinstance(bound_payoff.space, Interval):
             raise TypeError(f"expected an Interval for TwoCells, got {bound_payoff.space!r}")

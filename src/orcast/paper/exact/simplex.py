@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.engine.base import NO_LEARNING, Engine
+from orcast.engine.base import NO_LEARNING
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.priors import OrderedPrior, Prior
@@ -32,14 +31,10 @@ class SimplexGrid(RandomisedOracle):
 
         <c(p), p - e_k> <= 0    for every label k.
 
-    If the expert's own forecast will do, it is played as it is.  On an `Interval` the labels are the payoff's bins, and
-    within each the mass lies as the expert's does.  The search solves one linear system for each simplex in each face,
-    the nearest to the expert's forecast first (`orcast.paper.exact.triangles` has the proof).  With K labels and a grid
-    of N there are ((1 + N)^K - 1) / N pieces; more than 50,000 are refused.
-
-    The tolerance is rounding, 1e-9 of the largest |S|; the certificate states the exact value.  Rounding decides ties,
-    so processors may differ in which of two winning forecasts they play.  `RandomisedOracle` describes `randomised` and
-    `seed`.  The paper (appendix C.2) asks for c(p) = 0, which need not exist; the other cases are the faces.
+    On an `Interval` the labels are the payoff's bins, and within each the mass lies as the expert's does.  The search
+    solves one linear system for each of the ((1 + N)^K - 1) / N pieces of K labels and a grid of N; more than 50,000
+    are refused.  `RandomisedOracle` describes `randomised` and `seed`.  The paper (appendix C.2) asks for c(p) = 0,
+    which need not exist; the other cases are the faces (`orcast.paper.exact.triangles`).
 
     >>> import orcast as oc
     >>> from orcast.payoffs.triangulated import SimplexCalibration
@@ -54,7 +49,7 @@ class SimplexGrid(RandomisedOracle):
     ValueError: expected at most 50,000 pieces of the simplex for SimplexGrid, got 10 labels with a grid of 4: ...
     """
 
-    def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> Engine:
+    def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> DenseEngine:
         """An engine with an empty ledger, if the pieces can be enumerated."""
         grid = one_grid(bound_payoff, SimplexCalibration, "SimplexGrid")
         cut = [part.payoff.inner_edges(bound_payoff.space) for part in bound_payoff.parts]  # type: ignore[attr-defined]
@@ -62,7 +57,7 @@ class SimplexGrid(RandomisedOracle):
         if edges is None:
             assert isinstance(bound_payoff.space, FiniteSpace)
             labels, what = bound_payoff.space.cells, "labels"
-            prior: Prior[Any] = expert_alone(bound_payoff)
+            prior: Prior = expert_alone(bound_payoff)
         else:
             if not all(np.array_equal(edges, other) for other in cut):
                 raise TypeError(f"expected the same bins in all payoffs for SimplexGrid, got {bound_payoff.payoffs!r}")

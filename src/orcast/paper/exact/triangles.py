@@ -196,11 +196,7 @@ def simplex_faces(labels: int, grid: int) -> Faces:
 
 
 def _simplices(labels: int, grid: int) -> Places:
-    """Tails of the corners of all simplices, N^(K - 1) of them, see SimplexMesh.
-
-    Each sequence of K - 1 numbers below N is one: sorted it is the lowest corner, and from corner to corner its
-    numbers say which tail grows by one, the first of those that begin with that number and have not grown yet.
-    """
+    """Tails of the corners of all N^(K - 1) simplices: a sequence of K - 1 numbers below N orders the tails' growth."""
     d = labels - 1
     sequences = np.array(list(product(range(grid), repeat=d)), dtype=np.intp).reshape(grid**d, d)
     order = np.argsort(-sequences, axis=1, kind="stable")
@@ -222,10 +218,9 @@ def drawn(found: Found, seed: int, rounds: int) -> int:
 class RandomisedOracle(ExactOracle):
     """Options of the oracles on a triangulation: whether a corner is drawn, and the seed of the draws.
 
-    With `randomised=True` a corner v of the piece of the solution f is played, with probability lambda_v(f); the draw
-    is a function of `seed` and of the number of settled rounds.  In expectation over the draw, against an adversary who
-    does not see it, <S, payoff> grows by sum_v lambda_v <S_v, v - f>, at most the diameter of the piece times the
-    largest |S_v| at its corners.  `half_space` is then about the expectation.
+    With `randomised=True` a corner v of the piece of the solution f is played, with probability lambda_v(f).  In
+    expectation over the draw, which depends on `seed` and the number of settled rounds, <S, payoff> grows by at most
+    the diameter of the piece times the largest |S_v| at its corners.  `half_space` is then about the expectation.
     """
 
     randomised: bool = False

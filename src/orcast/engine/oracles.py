@@ -1,0 +1,118 @@
+"""The oracles of our own, `Equilibrium` and `Committee`, and the choice of the engine that runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from orcast.constants import USUAL_TEMPERATURE
+from orcast.engine.base import NO_LEARNING, USUAL_EFFORT, Learning
+from orcast.engine.bound_payoff import BoundPayoff
+from orcast.engine.dense.engine import DenseEngine
+from orcast.engine.dense.priors import FinitePrior, OrderedPrior, Prior
+from orcast.engine.dense.solver import LogitSolver
+from orcast.engine.finite import FiniteEngine, plays
+from orcast.engine.ordered import OrderedEngine
+from orcast.spaces import OrderedSpace, frozen
+from orcast.spaces.base import whole
+from orcast.validation import number
+
+Engine = OrderedEngine | FiniteEngine | DenseEngine
+
+# Kinds of payoffs that the compiled engine on ordered spaces covers.
+FAST = {"quantile", "interval", "moment", "explicit", "regret"}
+LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE, MOST_EFFORT = 1e-6, 1e12, 1000
+# On finite spaces: memory, features used (3: maps of the expert; 8: also the last outcomes and errors), shifts or not.
+FINITE = frozen(np.array([[0.9995, 3.0, 0.0], [0.998, 8.0, 1.0]]))
+LEARNING = Learning(committee=True, finite=FINITE)
+
+
+class Oracle(Protocol):
+    """Options of a method to choose forecasts; immutable, and saved as plain data."""
+
+    def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> Engine:
+        """An engine with an empty ledger; `sizes` are those of the parts, where a saved state knows them."""
+        ...
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data."""
+        ...
+
+
+@dataclass(frozen=True)
+class Equilibrium:
+    """The logit equilibrium with the expert as prior.
+
+        p_k  ~  x_k exp(<S, payoff(p, k)> / temperature)
+
+    A low temperature corrects firmly, a high one leaves the expert alone; where the slack rule asks for it, it is
+    lowered for that round.  Where that is not enough, other forecasts are searched with some `effort`.  Without an
+    expert the prior is uniform.  This oracle is ours, not the paper's: docs/theory.md.
+
+    >>> import orcast as oc
+    >>> game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Equilibrium(temperature=3))
+    >>> game.predict().certificate.holds
+    True
+    """
+
+    temperature: float = 10.0
+    effort: int = USUAL_EFFORT
+
+    def __post_init__(self) -> None:
+        value = number(self.temperature, "temperature", LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE)
+        object.__setattr__(self, "temperature", value)
+        object.__setattr__(self, "effort", whole(self.effort, "effort", 1, MOST_EFFORT))
+
+    def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> Engine:
+        """An engine with an empty ledger."""
+        return engine_for(bound_payoff, self.temperature, self.effort, NO_LEARNING, sizes)
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"kind": type(self).__name__, "temperature": self.temperature, "effort": self.effort}
+
+
+@dataclass(frozen=True)
+class Committee(Equilibrium):
+    """Committee that corrects the base forecast, under an equilibrium, which alone carries the guarantee.
+
+        p_k  ~  x_k exp(<S, payoff(p, k)> / temperature),    x the corrected forecast
+
+    Members predict quantiles: the base forecast, regressions on its errors and on past outcomes, and a forecaster from
+    outcomes alone. A second-order rule weighs them by level, with a prior on the base forecast, and level offsets
+    correct the coverage of the mix (docs/theory.md). The result is the prior of an `Equilibrium` on the ledger, with a
+    `temperature`, and an `effort` to search for another forecast if that does not hold.
+
+    >>> import orcast as oc
+    >>> recal = oc.Recalibrator(oc.Interval(0, 1), oracle=oc.Committee())
+    >>> recal.predict(oc.Normal(0.5, 0.1)).certificate.holds
+    True
+    """
+
+    temperature: float = USUAL_TEMPERATURE
+
+    def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None, *, pooled: bool = False) -> Engine:
+        """Engine with an empty ledger; `pooled` for one whose committee is in a pool."""
+        return engine_for(bound_payoff, self.temperature, self.effort, LEARNING._replace(pooled=pooled), sizes)
+
+
+def engine_for(
+    bound_payoff: BoundPayoff, temperature: float, effort: int, learning: Learning, sizes: Sequence[int] | None = None
+) -> Engine:
+    """The fastest engine that covers a payoff on its space."""
+    if plays(bound_payoff):
+        return FiniteEngine(bound_payoff, temperature=temperature, members=learning.finite)
+    if isinstance(bound_payoff.space, OrderedSpace) and all(part.kind in FAST for part in bound_payoff.parts):
+        return OrderedEngine(bound_payoff, temperature=temperature, effort=effort, learning=learning)
+    prior = prior_for(bound_payoff, temperature, learning)
+    return DenseEngine(bound_payoff, prior, LogitSolver(temperature, effort), sizes)
+
+
+def prior_for(bound_payoff: BoundPayoff, temperature: float, learning: Learning) -> Prior:
+    """The committee's prior for the dense engine."""
+    if isinstance(bound_payoff.space, OrderedSpace):
+        return OrderedPrior(bound_payoff, temperature, learning)
+    return FinitePrior(bound_payoff, learning.finite)
