@@ -17,7 +17,7 @@ S <- g S + payoff and b <- g^2 b + B_t with g = 1 - 1/M.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from operator import itemgetter
@@ -144,8 +144,8 @@ class Certificate:
 
     The last step is the slack rule (docs/theory.md); `bound` is B_t, the largest squared payoff of this round.
     `miscalibration <= promised + excess` after this round is known before the outcome, if no other outcome is settled
-    before its own; `excess` is 0 as long as every certificate held. `half_space` is the largest <mean payoff, payoff>
-    over the outcomes, at most 0 for the paper's oracles, which may exceed it by `approximation`.
+    before its own; `excess` is 0 as long as every certificate held. The oracles of the paper state `half_space`, the
+    largest <mean payoff, payoff> over the outcomes, which the truth may exceed by `approximation`.
 
     >>> import orcast as oc
     >>> p = oc.Recalibrator(oc.Interval(0, 1)).predict(oc.Normal(0.5, 0.1))
@@ -158,27 +158,9 @@ class Certificate:
     allowed: float
     bound: float
     promised: float
-    # by a factory, so that the class has no such attribute and `__getattr__` is asked where it is not known yet
-    half_space: float | None = field(default_factory=lambda: None, compare=False)
+    half_space: float | None = field(default=None, compare=False)
     approximation: float | None = field(default=None, compare=False)
     excess: float = 0.0
-
-    @property
-    def lacks_half_space(self) -> bool:
-        """True if it is neither known nor can be computed."""
-        return self.__dict__.get("half_space", 0.0) is None
-
-    def find_half_space_by(self, function: Callable[[], float]) -> None:
-        """Let `half_space` be what a function says, once it is read."""
-        del self.__dict__["half_space"]
-        self.__dict__["_find"] = function
-
-    def __getattr__(self, name: str) -> float:
-        if name != "half_space" or "_find" not in self.__dict__:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        value = self.__dict__["half_space"] = float(self.__dict__["_find"]())
-        del self.__dict__["_find"]
-        return value
 
     def __getstate__(self) -> dict[str, Any]:
         # a copy has no game to ask

@@ -368,21 +368,6 @@ def test_extreme_open_ends_do_not_warn() -> None:
     assert p.mean() == pytest.approx(0.0, abs=1e-100)
 
 
-# --- explanations ---
-
-
-@pytest.mark.parametrize("twin_of", [copy.copy, copy.deepcopy, lambda p: pickle.loads(pickle.dumps(p))])
-def test_a_copy_knows_the_explanation_of_its_time(twin_of) -> None:  # type: ignore[no-untyped-def]
-    state = {"rounds": 3}
-    p = oc.Forecast.trusted(np.array([0.0]), np.array([1.0]), np.array([1.0]), None, why=lambda: dict(state))
-    assert p.explain() == {"rounds": 3}
-    twin = twin_of(p)
-    state["rounds"] = 4
-    assert twin.explain() == {"rounds": 3}
-    assert twin_of(twin).explain() == {"rounds": 3}
-    assert p.explain() == {"rounds": 4}
-
-
 # --- what is refused ---
 
 

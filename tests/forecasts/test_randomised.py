@@ -72,7 +72,7 @@ def counted(p: oc.Forecast, y: float, coin: float) -> tuple[Vector, dict[str, fl
 
 
 def with_coin(p: oc.Forecast, coin: float) -> oc.Forecast:
-    return oc.Forecast.trusted(p.left, p.right, p.mass, None, None, float(coin))
+    return oc.Forecast.trusted(p.left, p.right, p.mass, None, float(coin))
 
 
 @pytest.mark.parametrize("name", PLAYED)

@@ -327,14 +327,14 @@ def games() -> Iterator[tuple[str, Callable[[], Array]]]:
         return np.concatenate(found)
 
     def reloaded(space: Any, forecasts: list[Any], outcomes: Any, payoff: Any = None) -> Callable[[], Array]:
-        """Pickled between forecast and outcome; `half_space` looks at the payoffs of all outcomes."""
+        """Pickled between forecast and outcome."""
 
         def run() -> Array:
             game = oc.Recalibrator(space, payoff)
             rows = []
             for t in range(8):
                 p = game.predict(forecasts[t], id=t)
-                rows += [p.mass, np.array([p.certificate.half_space])]
+                rows += [p.mass, np.array([p.certificate.worst_next])]
                 if t % 3 == 0:
                     game = pickle.loads(pickle.dumps(game))
                 game.update(outcomes[t], id=t)

@@ -21,7 +21,7 @@ GAMES = dict(games.games())
 # Kernels that run only when compiled, those that are there for tests and pickling alone, and the functions of the base
 # forecast, which is copied.
 ELSEWHERE = re.compile(
-    r"rows\.grow|rows\.close_since|_arrays$|\.function_|\.put_|\.open_workspace|\.restored_|committee\.base\."
+    r"rows\.grow|rows\.close_since|_arrays$|\.function_|\.put_|\.open_workspace|\.restored_|committee\.base\.|payoff_finite"
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -15,14 +15,13 @@ from orcast.constants import USUAL_TEMPERATURE
 from orcast.contexts import ContextInputs
 from orcast.engine import admissible
 from orcast.engine.bound_payoff import BoundPayoff
-from orcast.engine.explain import PartTilt, explanation, group_sums
 from orcast.forecasts import BinaryForecast, FiniteForecast, forecast_on
 from orcast.kernels import finite_members, records
 from orcast.kernels import finite_rounds as kernels
 from orcast.kernels.finite_rounds import BINARY_TEMPERATURE
-from orcast.kernels.finite_state import FiniteMoment, FiniteRound, FiniteRules, FiniteState, restored_finite_round
+from orcast.kernels.finite_state import FiniteRound, FiniteRules, FiniteState, restored_finite_round
 from orcast.ledger import Certificate, Guarantee, Ledger
-from orcast.payoffs import BinaryCalibration, Calibeating, CellGrid, LabelCalibration, MomentMatching, NoRegret, Payoff
+from orcast.payoffs import BinaryCalibration, Calibeating, LabelCalibration, MomentMatching, NoRegret, Payoff
 from orcast.scores import Brier
 from orcast.spaces import Binary, Labels
 
@@ -191,45 +190,14 @@ class FiniteEngine:
 
     # --- the public forecast
     def forecast(self, record: FiniteRound) -> FiniteForecast:
-        """Forecast of a round; its certificate and explanation are made when they are read."""
-        moment = FiniteMoment(self, self.state, record)
+        """Forecast of a round; its certificate is made when it is read."""
+
+        def certificate() -> Certificate:
+            return _ledger.certificate_of(record.certificate_row)
+
         if self.binary:
-            return BinaryForecast.trusted(self.space, record.probability(1), moment.certificate, moment.explanation)
-        return forecast_on(self.space, record.view("played").copy(), moment.certificate, moment.explanation)
-
-    def certificate_at(self, moment: FiniteMoment) -> Certificate:
-        """Certificate of a forecast; its half-space value is computed when it is read."""
-        found = _ledger.certificate_of(moment.round.certificate_row)
-        found.find_half_space_by(lambda: self.half_space(moment.round, moment.total) / moment.weight)
-        return found
-
-    def half_space(self, record: FiniteRound, total: Array) -> float:
-        """Largest <S_+, payoff(p, y)> over the outcomes y."""
-        payoffs = self._payoffs(record)
-        return float((payoffs @ self.ledger.owed(self.context_of(record), payoffs.shape[1], total)).max())
-
-    def _payoffs(self, record: FiniteRound) -> Array:
-        """Core payoffs of all outcomes, a row each."""
-        return np.array([kernels.payoff_finite(record, k) for k in range(self.space.cells)])
-
-    def explanation_at(self, moment: FiniteMoment) -> Any:
-        """Explanation of a forecast."""
-        return explanation(self.space, self._cell_grid(moment.round), self._tilts(moment.round, moment.total))
-
-    def _cell_grid(self, record: FiniteRound) -> tuple[CellGrid, Array]:
-        grid = CellGrid(self.space, self.space.cells, expert=record.view("pool"), experts=record.view("experts"))
-        return grid, record.view("played")
-
-    def _tilts(self, record: FiniteRound, total: Array) -> Iterator[PartTilt]:
-        """Tilt of each part and group."""
-        temperature = record.read("info", "temperature")
-        if temperature <= 0.0:
-            return
-        layout, payoffs = self.ledger.layout, self._payoffs(record)
-        for number, group, s in group_sums(self.bound_payoff, self.ledger, self.context_of(record), total):
-            _, size, _, places, _, _ = layout.part_table[number].tolist()
-            tilt = payoffs[:, layout.place_list[places : places + size]] @ s / temperature
-            yield PartTilt(self.bound_payoff.names[number], group, tilt - tilt[0])
+            return BinaryForecast.trusted(self.space, record.probability(1), certificate)
+        return forecast_on(self.space, record.view("played").copy(), certificate)
 
     def guarantee(self) -> Guarantee:
         """The bounds and the miscalibration so far."""

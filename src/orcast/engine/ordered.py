@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -14,19 +14,17 @@ from orcast import ledger as _ledger
 from orcast.committee import group as committee_kernels
 from orcast.committee.group import Group
 from orcast.committee.members import plan_for
-from orcast.constants import DELAY_TEMPERATURE
 from orcast.contexts import ContextInputs
 from orcast.engine import admissible
 from orcast.engine.base import Learning
 from orcast.engine.bound_payoff import BoundPayoff
-from orcast.engine.explain import PartTilt, explanation, group_sums
 from orcast.forecasts import Forecast
 from orcast.kernels import records
 from orcast.kernels import rounds as kernels
 from orcast.kernels.state import Layout, Round, Rules, new_memory, restored_round
-from orcast.ledger import Certificate, Guarantee, Ledger
+from orcast.ledger import Guarantee, Ledger
 from orcast.payoffs import CellGrid, NoRegret
-from orcast.payoffs.cell_payoffs import NODES, ExplicitCellPayoff
+from orcast.payoffs.cell_payoffs import ExplicitCellPayoff
 from orcast.payoffs.recipe import BoundedCellPayoff
 from orcast.spaces import OrderedSpace
 
@@ -38,27 +36,6 @@ AT_ONCE = 2000
 WEIGHT = int(_ledger.Account.WEIGHT)
 # Rows of the cells of a round.
 LEFT, RIGHT, PRIOR, EXPERT, PLAYED, TILT = range(6)
-
-
-class Moment:
-    """Ledger at the time of a forecast, for its certificate and explanation."""
-
-    __slots__ = ("engine", "round", "total", "weight")
-
-    def __init__(self, engine: OrderedEngine, round: Round, total: Array) -> None:
-        self.engine, self.round, self.total = engine, round, total
-        self.weight = max(engine.ledger.account.item(WEIGHT), 1.0)
-
-    def certificate(self) -> Certificate:
-        """Certificate of the forecast."""
-        found = _ledger.certificate_of(self.round.certificate_row)
-        found.find_half_space_by(lambda: self.engine.half_space(self.round, self.total) / self.weight)
-        return found
-
-    def explanation(self) -> Any:
-        """Explanation of the forecast."""
-        engine, round = self.engine, self.round
-        return explanation(engine.space, engine._cell_grid(round), engine._tilts(round, self.total))
 
 
 class OrderedEngine:
@@ -380,66 +357,8 @@ class OrderedEngine:
 
     # --- the public forecast
     def forecast(self, record: Round) -> Forecast:
-        """Forecast of a round; its certificate and explanation are made when they are read."""
-        moment = Moment(self, record, self.ledger.total.copy())
-        return Forecast.issued(record, self._ends, moment.certificate, moment.explanation)
-
-    def _cell_grid(self, record: Round) -> tuple[CellGrid, Array]:
-        return cell_grid_of(self.space, record, record.features), record.view("cells")[PLAYED, : record.count()]
-
-    def _tilts(self, round: Round, total: Array) -> Iterator[PartTilt]:
-        """Tilt of each part and group; their sum is log(forecast / prior of the last layer)."""
-        n = round.count()
-        cell_grid, p = self._cell_grid(round)
-        temperature = round.read("info", "temperature")
-        if temperature <= 0.0:
-            return
-        soft = (1.0 + round.read("info", "pending")) ** DELAY_TEMPERATURE
-        usual = temperature == self.rules.temperature * soft
-        parts, cell_payoffs = self.bound_payoff.parts, {}
-        for number, group, s in group_sums(self.bound_payoff, self.ledger, round.view("context"), total):
-            part = parts[number]
-            if part.kind == "regret":
-                s = s * (soft if usual else 1.0) / temperature
-                tilt = self._regret_field(part.payoff, round, cell_grid, s, p)
-            else:
-                if number not in cell_payoffs:
-                    cell_payoffs[number] = part.cell_payoff(cell_grid, {})
-                tilt = cell_payoffs[number].field(s / temperature, p)
-            yield PartTilt(self.bound_payoff.names[number], group, tilt[:n])
-
-    def _regret_field(self, payoff: Any, round: Round, cell_grid: CellGrid, s: Array, p: Array) -> Array:
-        from orcast.payoffs.regret import score_gap
-
-        field = np.zeros(p.size)
-        span = cell_grid.high - cell_grid.low
-        units = {"crps": (round.view("crps_units"), 1.0), "mse": (round.view("mse_units"), span * span)}
-        rivals = round.view("rivals")
-        i = 0
-        for score in payoff.scores:
-            own, unit = units[score.name]
-            for e in range(len(rivals)):
-                if s[i] > 0.0 and own[e] > 0.0:
-                    gap = score_gap(score, cell_grid, p, rivals[e, : p.size])[0]
-                    field += s[i] * own[e] * gap / unit
-                i += 1
-        return field
-
-    def half_space(self, record: Round, total: Array) -> float:
-        """Largest <S_+, payoff(p, y)>: a polynomial of y within each cell, or users' functions at seven points."""
-        rules, cells, n = self.rules, record.view("cells"), record.count()
-        left, right = cells[LEFT, :n], cells[RIGHT, :n]
-        degree = max(rules.orders, 2 * rules.crps, rules.mse)
-        # strictly within the cell: an edge belongs to the cell on its left
-        places = NODES if self.explicit else 0.5 - 0.5 * np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
-        points = left[:, None] + (right - left)[:, None] * places
-        payoffs = self.payoffs(record, points.ravel())
-        owed = self.ledger.owed(self.context_of(record), payoffs.shape[1], total)
-        values = (payoffs @ owed).reshape(n, len(places))
-        best = float(values.max())
-        if self.explicit:
-            return best
-        return max([best, *(_top(places, row) for row, wide in zip(values, right > left, strict=True) if wide)])
+        """Forecast of a round; its certificate is made when it is read."""
+        return Forecast.issued(record, self._ends, lambda: _ledger.certificate_of(record.certificate_row))
 
     def guarantee(self) -> Guarantee:
         """Bound and miscalibration so far."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.forecasts.base import IssuedForecast, Why, as_share, generator
+from orcast.forecasts.base import IssuedForecast, as_share, generator
 from orcast.forecasts.ordered import Forecast
 from orcast.spaces import Binary, Box, Circle, FiniteSpace, Labels, Points, frozen, space_from_plain
 from orcast.spaces.base import numbers, whole
@@ -52,16 +52,16 @@ class FiniteForecast(IssuedForecast):
     space: Any
 
     @classmethod
-    def trusted(cls, space: FiniteSpace, mass: Array, certificate: Given, why: Why | None = None) -> Self:
+    def trusted(cls, space: FiniteSpace, mass: Array, certificate: Given) -> Self:
         """Forecast from masses that a kernel made: no checks, no copies."""
         self = cls.__new__(cls)
         mass.flags.writeable = False
-        self.space, self.mass, self._certificate, self._why = space, mass, certificate, why
+        self.space, self.mass, self._certificate = space, mass, certificate
         return self
 
     def _made_by_hand(self, space: FiniteSpace, mass: ArrayLike, certificate: Certificate | None) -> None:
         self.space, self.mass = space, frozen(as_masses(mass, space.cells))
-        self._certificate, self._why = certificate, None
+        self._certificate = certificate
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data, exact; the class brings it back from `**data`, or from its space and the masses."""
@@ -93,7 +93,7 @@ class FiniteForecast(IssuedForecast):
         return (points if isinstance(points, np.ndarray) else _as_objects(points))[cells]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (type(self).trusted, (self.space, self.mass, self.certificate, self._given_explanation()))
+        return (type(self).trusted, (self.space, self.mass, self.certificate))
 
 
 def _drawn_cells(mass: Array, size: int | tuple[int, ...], rng: np.random.Generator) -> NDArray[np.intp]:
@@ -125,13 +125,13 @@ class BinaryForecast(FiniteForecast):
 
     def __init__(self, probability: float, certificate: Certificate | None = None) -> None:
         self._mass = number(probability, "probability", 0.0, 1.0)
-        self._certificate, self._why = certificate, None
+        self._certificate = certificate
 
     @classmethod
-    def trusted(cls, space: FiniteSpace, mass: Array | float, certificate: Given, why: Why | None = None) -> Self:
+    def trusted(cls, space: FiniteSpace, mass: Array | float, certificate: Given) -> Self:
         """From two masses, or from the probability of a yes: no checks, no copies."""
         self = cls.__new__(cls)
-        self._mass, self._certificate, self._why = mass, certificate, why
+        self._mass, self._certificate = mass, certificate
         return self
 
     @property
@@ -179,7 +179,7 @@ class BinaryForecast(FiniteForecast):
         return f"BinaryForecast({self.__float__():.6g})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (BinaryForecast.trusted, (_BINARY, self._mass, self.certificate, self._given_explanation()))
+        return (BinaryForecast.trusted, (_BINARY, self._mass, self.certificate))
 
 
 class LabelForecast(FiniteForecast):
@@ -436,10 +436,10 @@ _CLASSES: dict[type, type[FiniteForecast]] = {
 }
 
 
-def forecast_on(space: FiniteSpace, mass: Array, certificate: Given = None, why: Why | None = None) -> FiniteForecast:
+def forecast_on(space: FiniteSpace, mass: Array, certificate: Given = None) -> FiniteForecast:
     """The forecast with these masses on a finite space; they are trusted and not copied.
 
     >>> forecast_on(Labels(["no", "yes"]), np.array([0.25, 0.75]))
     LabelForecast('yes': 0.75, 'no': 0.25)
     """
-    return _CLASSES.get(type(space), PointsForecast).trusted(space, mass, certificate, why)
+    return _CLASSES.get(type(space), PointsForecast).trusted(space, mass, certificate)

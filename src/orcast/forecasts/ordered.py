@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.forecasts.base import IssuedForecast, Why, as_share, generator
+from orcast.forecasts.base import IssuedForecast, as_share, generator
 from orcast.kernels.reading import (
     mean_and_variance_arrays,
     nearest_normal_arrays,
@@ -153,7 +153,6 @@ class Forecast(IssuedForecast):
         right: Array,
         mass: Array,
         certificate: Any,
-        why: Why | None,
         coin: float | None = None,
     ) -> None:
         for values in (left, right, mass):
@@ -162,7 +161,7 @@ class Forecast(IssuedForecast):
         self._right, self._mass, self._certificate = right, mass, certificate
         self._round: Round | None = None
         self._ends = left.item(0) == -math.inf, right.item(-1) == math.inf
-        self._why, self.coin = why, coin
+        self.coin = coin
         self._below: Array | None = None
         self._bounded: _Cells | None = None
 
@@ -173,19 +172,18 @@ class Forecast(IssuedForecast):
         right: Array,
         mass: Array,
         certificate: Any,
-        why: Why | None = None,
         coin: float | None = None,
     ) -> Forecast:
         """Forecast from arrays that a kernel made: no checks, no copies."""
         self = cls.__new__(cls)
-        self._set(left, right, mass, certificate, why, coin)
+        self._set(left, right, mass, certificate, coin)
         return self
 
     @classmethod
-    def issued(cls, round: Round, ends: tuple[bool, bool], certificate: Any = None, why: Why | None = None) -> Forecast:
+    def issued(cls, round: Round, ends: tuple[bool, bool], certificate: Any = None) -> Forecast:
         """Forecast of a round, read from its numbers on demand; `ends` says which outer cells are open."""
         self = cls.__new__(cls)
-        self._round, self._ends, self._certificate, self._why = round, ends, certificate, why
+        self._round, self._ends, self._certificate = round, ends, certificate
         self.coin = round.coin() or None
         self._left = self._below = self._bounded = None
         return self
@@ -243,7 +241,7 @@ class Forecast(IssuedForecast):
         coin = generator(rng).random()
         while coin == 0.0:
             coin = generator(rng).random()
-        return Forecast.trusted(self.left, self.right, self.mass, self.certificate, self._why, coin)
+        return Forecast.trusted(self.left, self.right, self.mass, self.certificate, coin)
 
     @property
     def _bare(self) -> Forecast:
@@ -456,7 +454,7 @@ class Forecast(IssuedForecast):
 
     def __reduce__(self) -> tuple[Any, ...]:
         cells = self.left, self.right, self.mass
-        return (Forecast.trusted, (*cells, self.certificate, self._given_explanation(), self.coin))
+        return (Forecast.trusted, (*cells, self.certificate, self.coin))
 
 
 def cell_of(forecast: Forecast, y: float) -> int:

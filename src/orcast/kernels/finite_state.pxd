@@ -86,12 +86,6 @@ cdef class FiniteRound:
 
 cpdef FiniteRound restored_finite_round(FiniteRules rules, object row)
 
-cdef class FiniteMoment:
-    cdef readonly object engine
-    cdef readonly FiniteRound round
-    cdef readonly double weight
-    cdef object memory
-
 cdef class FiniteGame:
     cdef Workspace w
     cdef Py_ssize_t cells, first, events, vertices, rivals

@@ -250,28 +250,6 @@ def restored_finite_round(rules, row):
     return round
 
 
-class FiniteMoment:
-    """State at the time of a forecast; the engine makes its certificate and explanation when they are read."""
-
-    def __init__(self, engine, state: FiniteState, round: FiniteRound):
-        self.engine, self.round, self.weight = engine, round, max(state.account.weight, 1.0)
-        self.memory = bytearray(8 * state.rules.layout.size)
-        copy(state.total, state.rules.layout.size, numbers_in(self.memory))
-
-    @property
-    def total(self):
-        """Cumulative payoff."""
-        return np.frombuffer(self.memory)
-
-    def certificate(self):
-        """Certificate of the forecast."""
-        return self.engine.certificate_at(self)
-
-    def explanation(self):
-        """Explanation of the forecast."""
-        return self.engine.explanation_at(self)
-
-
 class FiniteGame:
     """Problem of the last layer: cumulative payoffs, the experts and the prior; its rows are scratch memory.
 

@@ -51,12 +51,6 @@ cdef void search_grid(
 @cython.locals(n=Py_ssize_t)
 cdef void mix_in(Rules rules, Memory memory, double *mix, double *masses, Round round, Workspace w) noexcept nogil
 
-@cython.locals(total=Py_ssize_t)
-cpdef object grid_arrays(object levels, object knots, object slopes)
-@cython.locals(total=Py_ssize_t)
-cpdef object field_of_pairs_arrays(
-    object points, object levels, object knots, object slopes, object factors, double square_share
-)
 @cython.locals(total=Py_ssize_t, cells=Py_ssize_t)
 cpdef double best_path_arrays(
     object points, object fields, object tilt_mean, object tilt_bound, object cumulated, double pull, double weight,

@@ -420,33 +420,6 @@ def mix_in(rules, memory, mix, masses, round, w):
 # --- entries for Python; `witness` and `free` are those of judging's entries
 
 
-def grid_arrays(levels, knots, slopes):
-    """Points of the grid for levels and the tables of H."""
-    points = np.empty(grid_size(len(levels)) + 3)
-    row = numbers_of(points)
-    total = fill_grid(readable_of(levels), len(levels), readable_of(knots), readable_of(slopes), row)
-    return points[:total]
-
-
-def field_of_pairs_arrays(points, levels, knots, slopes, factors, square_share):
-    """Field of each pair of points, its largest size, and half the squared norm."""
-    total = len(points)
-    out = np.zeros(total * total)
-    size, norm = field_of_pairs(
-        readable_of(points),
-        total,
-        readable_of(levels),
-        len(levels),
-        readable_of(knots),
-        readable_of(slopes),
-        readable_of(factors),
-        square_share,
-        numbers_of(out),
-        workspace(),
-    )
-    return out.reshape(total, total), size, norm
-
-
 def best_path_arrays(points, fields, tilt_mean, tilt_bound, cumulated, pull, weight, width, bound, masses):
     """Find the best path under a bound, as masses; return V."""
     w, total, cells, flat = workspace(), len(points), len(masses), fields.ravel()

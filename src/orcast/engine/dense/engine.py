@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -18,7 +18,6 @@ from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.priors import Prior
 from orcast.engine.dense.search import CandidateSearch, DenseRound, HalfSpaceClaim, masses_of
 from orcast.engine.dense.solver import Solver
-from orcast.engine.explain import Explanation, PartTilt, explanation, group_sums
 from orcast.engine.ordered import LEFT, PLAYED, RIGHT, TILT
 from orcast.kernels import records
 from orcast.kernels.finite_state import FiniteRound
@@ -291,36 +290,9 @@ class DenseEngine:
 
     # --- what users see
     def forecast(self, record: DenseRecord) -> Any:
-        """The forecast that a round issued, with its certificate."""
-        ledger, total = self.ledger, self.ledger.total.copy()
-        weight = max(ledger.account.item(WEIGHT), 1.0)
+        """Forecast of a round, with its certificate."""
         certificate = _ledger.certificate_of(record.certificate, *(record.claim or ()))
-        if certificate.lacks_half_space:
-            certificate.find_half_space_by(lambda: self.half_space(record, total, ledger) / weight)
-
-        def why() -> Explanation:
-            cells = self.prior.cell_grid(record.round, record.features), self.prior.played(record.round)
-            return explanation(self.space, cells, self._tilts(record, total))
-
-        return self.prior.forecast(record.round, certificate, why)
-
-    def half_space(self, record: DenseRecord, total: Array, ledger: Ledger) -> float:
-        """Largest <S_+, payoff(p, y)>, cell by cell that of each part: exact where payoffs are constant in a cell."""
-        cell_payoffs = record.cell_payoffs or self.cell_payoffs(record.round, record.features, record.states)
-        owed = ledger.owed(record.context, int(self.cuts[-1]), total)
-        p = self.prior.played(record.round)
-        parts = zip(cell_payoffs, pairwise(self.cuts), strict=True)
-        twice = np.sum([cell_payoff.assess(owed[a:b], 0.0, p)[0] for cell_payoff, (a, b) in parts], axis=0)
-        return 0.5 * float(twice.max())
-
-    def _tilts(self, record: DenseRecord, total: Array) -> Iterator[PartTilt]:
-        if record.temperature <= 0.0:
-            return
-        p = self.prior.played(record.round)
-        cell_payoffs = record.cell_payoffs or self.cell_payoffs(record.round, record.features, record.states)
-        for number, group, s in group_sums(self.bound_payoff, self.ledger, record.context, total):
-            field = cell_payoffs[number].field(s / record.temperature, p)
-            yield PartTilt(self.bound_payoff.names[number], group, field)
+        return self.prior.forecast(record.round, certificate)
 
     def guarantee(self) -> Guarantee:
         """What was promised and what was kept."""

@@ -6,7 +6,6 @@ Cells lie around the expert, on a fixed grid, or are those of a finite space.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from orcast.engine import admissible
 from orcast.engine.base import NO_LEARNING, USUAL_EFFORT, Learning
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense import axes
-from orcast.engine.explain import Explanation
 from orcast.engine.finite import FiniteEngine
 from orcast.engine.ordered import EXPERT, LEFT, PLAYED, PRIOR, RIGHT, TILT, OrderedEngine, cell_grid_of
 from orcast.forecasts import FiniteForecast, Forecast, forecast_on
@@ -37,8 +35,6 @@ CELLS = records.INFO.index("cells")
 PENDING, HAS_EXPERT = records.FINITE_INFO.index("pending"), records.FINITE_INFO.index("has_expert")
 # Share of even masses in a prior on cells that are not around the expert; as in `kernels.rounds`.
 EVEN_SHARE = 0.01
-
-Why = Callable[[], Explanation]
 
 
 def on_edges(round: Round, mix: Array, edges: Array) -> tuple[Round, Array]:
@@ -157,9 +153,9 @@ class OrderedPrior:
         round_kernels.learn_only(self.engine.rules, self.engine.memory, round, y)
         self.engine.learn(round, y, late)
 
-    def forecast(self, round: Round, certificate: Certificate, why: Why) -> Forecast | FiniteForecast:
+    def forecast(self, round: Round, certificate: Certificate) -> Forecast | FiniteForecast:
         """What users see."""
-        return Forecast.issued(round, self._ends, certificate, why)
+        return Forecast.issued(round, self._ends, certificate)
 
     def memory(self) -> dict[str, Array]:
         """Everything that is carried from round to round."""
@@ -289,9 +285,9 @@ class FinitePrior:
             axes.learn(self.space, self._axes, e, experts[e], np.asarray(y), pending)
         finite_members.teach_round(state, round, k)
 
-    def forecast(self, round: FiniteRound, certificate: Certificate, why: Why) -> Forecast | FiniteForecast:
+    def forecast(self, round: FiniteRound, certificate: Certificate) -> Forecast | FiniteForecast:
         """What users see."""
-        return forecast_on(self.space, round.view("played").copy(), certificate, why)
+        return forecast_on(self.space, round.view("played").copy(), certificate)
 
     def memory(self) -> dict[str, Array]:
         """Everything that is carried from round to round."""
