@@ -22,7 +22,7 @@ from orcast.engine.ordered import OrderedEngine
 from orcast.frame.bounds import scale_between, space_between
 from orcast.frame.experts import ForecastShape
 from orcast.frame.ordering import Before
-from orcast.frame.stopping import NEVER, Stop
+from orcast.frame.workers import NEVER, Stop
 from orcast.histories import ALONE
 from orcast.kernels import events as kernels
 from orcast.kernels.records import PREDICT, SETTLE

@@ -72,7 +72,7 @@ def recalibrate(
         out = recalibrate(spark.read.parquet("forecasts"), low=0)
         out.groupBy("ETS_orcast_status").count().show()
     """
-    options = FrameOptions(low, high, levels, payoff, outside, oracle, Timing(lag, issued_every, nowcast), pool)
+    options = FrameOptions(low, high, levels, payoff, outside, Timing(lag, issued_every, nowcast), pool)
     count = None if partitions is None else whole(partitions, "partitions", 1, 10**6)
     names = {"y": y, "series": series, "time": time, "cutoff": cutoff, "horizon": horizon, "known": known}
     if getattr(df, "isStreaming", False):

@@ -17,7 +17,8 @@ from orcast.frame.calendar import DAY
 from orcast.frame.columns import SERIES
 from orcast.frame.experts import ForecastShape
 from orcast.frame.frame import Frame
-from orcast.frame.frame_run import MAX_PENDING, FrameOptions
+from orcast.frame.frame_run import FrameOptions
+from orcast.frame.stream import MAX_PENDING
 from orcast.integrations.spark.games import SeriesOptions, mark_of
 from orcast.integrations.spark.plan import SparkPlan, empty, plan_of
 from orcast.integrations.spark.task import StreamTask, carried_columns, decoded, encoded
