@@ -353,12 +353,30 @@ def test_outcomes_beyond_a_bound_are_reported_with_their_rows() -> None:
 
 def test_rows_without_a_forecast_pass_through_flagged() -> None:
     frame = panel(Plan(1, series=1, steps=8))
-    frame.loc[2, "M0-lo-80"] = np.nan
-    frame.loc[5, "M0"] = -np.inf
+    frame.loc[[2, 5], ["M0-lo-80", "M0", "M0-hi-80"]] = [[np.nan] * 3, [np.nan, -np.inf, np.inf]]
     out = recalibrate(frame)
     assert out.index[out["M0_orcast_status"] == "no forecast"].tolist() == [2, 5]
     assert out.loc[[2, 5], outputs(out)[:-1]].isna().all(axis=None)
     same(out.drop([2, 5]), recalibrate(frame.drop([2, 5])))
+
+
+@pytest.mark.parametrize("bounds", [{}, {"low": 0, "high": 100}, {"high": 200}])
+def test_missing_quantiles_are_read_from_the_others(bounds: dict[str, Any]) -> None:
+    """As if the columns of a row were those that are there."""
+    frame = panel(Plan(1, series=1, steps=8))
+    frame.loc[7, "y"] = np.nan
+    part = frame.copy()
+    part.loc[7, ["M0-lo-80", "M0"]] = [-np.inf, np.nan]
+    part.loc[3, "M0"] = np.nan
+    with pytest.warns(UserWarning, match="^3 quantiles of model 'M0' missing or not finite, read from the others of 2"):
+        out = recalibrate(part, **bounds)
+    assert out["M0_orcast_status"].tolist() == ["ok"] * 7 + ["pending"]
+    lows, highs = frame["M0-lo-80"], frame["M0-hi-80"]
+    between = lows[3] + (highs[3] - lows[3]) * 0.5  # the score of 0.5 is in the middle
+    filled = part.assign(M0=part["M0"].where(part.index != 3, between))
+    filled.loc[7, ["M0-lo-80", "M0"]] = highs[7]
+    want = recalibrate(filled, **bounds)
+    np.testing.assert_allclose(out[outputs(out)[:3]], want[outputs(out)[:3]], rtol=1e-9)
 
 
 def test_crossing_quantiles_are_sorted_and_said_so() -> None:

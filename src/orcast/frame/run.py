@@ -477,6 +477,9 @@ class FrameRun:
         there[model.rows] = model.there
         if kind == "quantiles":
             yield "crossing quantiles{whose} were sorted in {rows}", crossing_rows(given, there)
+            missing = np.sum([np.isnan(column) for column in given], axis=0) * there
+            count = f"{missing.sum():,} quantile{'s' if missing.sum() > 1 else ''}"
+            yield count + "{whose} missing or not finite, read from the others of {rows}", np.flatnonzero(missing)
         if kind in ("quantiles", "members"):
             low, high = self.bounds.of_rows(self.codes)
             beyond = (np.fmax.reduce(given) < low) | (np.fmin.reduce(given) > high)

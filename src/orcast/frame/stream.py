@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.coins import derived_seed
+from orcast.frame.bounds import scale_between
 from orcast.frame.experts import ForecastShape
 from orcast.frame.forms import Form, Output
 from orcast.frame.ordering import Before, Entries, order_of_play
-from orcast.frame.runner import HOLDS, PROMISED, NewForecasts, Runner, RunnerPool, RunState, events_of
+from orcast.frame.runner import HOLDS, MEAN, PROMISED, SD, Inputs, Runner, RunState, events_of, runner_for
 from orcast.frame.statuses import STATUS_TEXTS, Status
 from orcast.frame.workers import NEVER, Stop
 from orcast.kernels.records import DROP, SETTLE
@@ -111,10 +112,13 @@ class ModelRun:
 
     def runner(self, low: float, high: float) -> Runner:
         """Return this thread's runner for outcomes between two bounds."""
-        if not hasattr(self.local, "runners"):
-            self.local.runners = RunnerPool(self.shape, self.payoff, None, self.by_row)
-        found: Runner = self.local.runners.between(low, high)
-        return found
+        return runner_for(self.shape, self.payoff, low, high, self.by_row, self.local)
+
+    def units(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """Shift and scale of rows with bounds: y = shift + scale * played."""
+        if self.shape.ordered:
+            return scale_between(low, high, self.by_row)
+        return np.zeros(len(low)), np.ones(len(low))
 
     def forecasts(self, rows: NDArray[np.intp]) -> Array:
         """Forecasts of rows of the frame."""
@@ -263,11 +267,11 @@ class StreamRun:
         """All rows that are open, with the outcomes that have come."""
         new, before = slice(self.first_new, None), self.before
         low, high, y = self.low[new], self.high[new], self.y[new]
-        units = runner.units(low, high)
-        value = runner.outcomes(y, units, self.model.clip)
+        shift, scale = self.model.units(low, high)
+        value = runner.outcomes(y, shift, scale, self.model.clip)
         points = np.broadcast_to(np.nan, len(y))
         if self.model.shape.kind == "point":
-            points = runner.points(self.model.forecasts(self.new_rows()), units)
+            points = (self.model.given[0][self.new_rows()] - shift) / scale
         at = np.arange(self.begin, self.begin + len(y), dtype=np.int32)
         stamps = self.time[new], self.cutoff[new], self.due[new]
         fresh = OpenRows(at, *stamps, value, ~np.isnan(y), points, low, high)
@@ -288,7 +292,7 @@ class StreamRun:
         was = before.log[at, LogColumn.Y]
         came = ~np.isnan(y) & (y != was)
         self.came = at[came], y[came]
-        value = np.where(came, runner.outcomes(y, runner.units(low, high), self.model.clip), value)
+        value = np.where(came, runner.outcomes(y, *self.model.units(low, high), self.model.clip), value)
         return fresh.after(OpenRows(at, time, cutoff, due, value, came | ~np.isnan(was), point, low, high))
 
     def _from_others(self, time: Stamps, y: Array, due: Stamps) -> tuple[Array, Stamps]:
@@ -304,21 +308,21 @@ class StreamRun:
     # --- the run
     def play(self, stop: Stop = NEVER) -> None:
         """Run the events."""
-        before, rows, events = self.before, self.open_rows, self.events.astype(np.int64)
-        runner, new = self.model.runner(*self.between), slice(self.first_new, None)
-        given, features, seed = self.model.forecasts(self.new_rows()), None, None
-        if self.model.features is not None:
-            columns = self.model.features.items()
-            features = [{name: values[i] for name, values in columns} for i in self.new_rows().tolist()]
-        if self.model.seed is not None and self.model.shape.ordered:
-            seed = derived_seed(self.model.seed, self.model.form.model, *self.key)
-        forecasts = runner.new(given, self.low[new], self.high[new], features)
-        experts = runner.experts(forecasts, rows.point[self.pending :], self.spreads)
+        rows, events, model = self.open_rows, self.events.astype(np.int64), self.model
+        runner, new = model.runner(*self.between), self.new_rows()
+        given, features, seed = model.forecasts(new), None, None
+        if model.features is not None:
+            features = [{name: values[i] for name, values in model.features.items()} for i in new.tolist()]
+        if model.seed is not None and model.shape.ordered:
+            seed = derived_seed(model.seed, model.form.model, *self.key)
+        shift, scale = model.units(self.low[self.first_new :], self.high[self.first_new :])
+        experts = np.ascontiguousarray(model.shape.expert_rows(runner.space, given, shift, scale, self.spreads))
         priors = self.priors if len(self.priors) else experts
-        game = None if before is None else before.game
-        self.run = runner.resume(game, forecasts, rows.value, events, experts, priors, seed)
+        sets = model.shape.level_sets(given, bool(len(scale) and scale[0] < 0.0))
+        inputs = Inputs(np.ascontiguousarray(rows.value), experts, priors, *sets)
+        self.run = runner.resume(None if self.before is None else self.before.game, inputs, features, events, seed)
         self.run.play(events, stop)
-        self.log = self._new_log(runner, forecasts)
+        self.log = self._new_log(self._answers(inputs, given, shift, scale))
         settled, dropped = (events[events[:, 0] == kind, 1] for kind in (SETTLE, DROP))
         self._settle(settled)
         self.log[rows.at[dropped], LogColumn.STATUS] = OUTSIDE
@@ -326,10 +330,26 @@ class StreamRun:
         self.log[rows.at[self.given_up], LogColumn.STATUS] = Status.GIVEN_UP
         self._look_ahead()
 
-    def _new_log(self, runner: Runner, forecasts: NewForecasts) -> Array:
+    def _answers(self, inputs: Inputs, given: Array, shift: Array, scale: Array) -> Array:
+        """The columns that come out, a row for each new forecast."""
+        shape, outputs = self.model.shape, self.run.outputs
+        if not shape.ordered:
+            return outputs.quantiles
+        answers, moments = np.empty((len(given), len(shape.outputs))), outputs.round_log[:, MEAN : SD + 1]
+        for number, width in enumerate(inputs.widths.tolist()):
+            at: Any = slice(None) if len(inputs.widths) == 1 else np.flatnonzero(inputs.level_set == number)
+            answers[at] = shape.answers(outputs.quantiles[at, :width], moments[at], shift[at], scale[at], given[at])
+        if self.model.by_row:
+            # rounding does not lead out
+            inside = [what != "sd" for what, _, _ in shape.outputs]
+            low, high = (side[self.first_new :, None] for side in (self.low, self.high))
+            answers[:, inside] = np.clip(answers[:, inside], low, high)
+        return answers
+
+    def _new_log(self, answers: Array) -> Array:
         """The remembered rows, with the outcomes that came, then the new ones with their answers."""
-        before, m = self.before, len(forecasts.given)
-        log = np.full((self.begin + m, LogColumn.ANSWERS + len(self.model.shape.outputs)), np.nan)
+        before, m = self.before, len(answers)
+        log = np.full((self.begin + m, LogColumn.ANSWERS + answers.shape[1]), np.nan)
         if before is not None:
             log[: self.begin] = before.log
             # the status that an outcome had before it changed no longer counts
@@ -339,7 +359,7 @@ class StreamRun:
         fresh[:, LogColumn.Y] = self.y[self.first_new :]
         fresh[:, LogColumn.STATUS] = PENDING
         fresh[:, LogColumn.HOLDS : LogColumn.MISCALIBRATION] = self.run.outputs.round_log[:, HOLDS : PROMISED + 1]
-        fresh[:, LogColumn.ANSWERS :] = runner.answers(self.run, forecasts)
+        fresh[:, LogColumn.ANSWERS :] = answers
         return log
 
     def _settle(self, entries: NDArray[np.int64]) -> None:
