@@ -277,5 +277,5 @@ def test_missing_library_names_the_extra() -> None:
     code = "import sys; sys.modules['pyspark'] = None\nimport orcast.integrations.spark"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "ImportError: expected the extra orcast[spark] to be installed, got no pyspark" in done.stderr
-    code = "import sys, orcast, orcast.frame.api; sys.exit('pyspark' in sys.modules)"
+    code = "import sys, orcast, orcast.frame.run; sys.exit('pyspark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
