@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import orcast as oc
-from orcast.frame.horizons import DAY, PLACES, UNKNOWN, Step, find_steps, steps_ahead
+from orcast.frame.times import DAY, PLACES, UNKNOWN, Step, find_steps, steps_ahead
 
 LEVELS = np.array([0.1, 0.5, 0.9])
 NAMES = [f"q{level:g}" for level in LEVELS]

@@ -17,8 +17,8 @@ from sparks import Acted
 
 pytest.importorskip("pyspark")
 
-from orcast.frame.columns import find
 from orcast.frame.experts import ForecastShape
+from orcast.frame.names import find
 from orcast.frame.runner import CompiledRun
 from orcast.frame.statuses import STATUS_TEXTS
 from orcast.integrations.spark.games import ANSWERS_AT, Event, Games, RoundColumn, SeriesOptions, mark_of

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 from numpy.typing import ArrayLike
 
 from orcast.engine import Oracle
-from orcast.frame.frame import Frame
 from orcast.frame.frame_run import FrameOptions, play_frame
-from orcast.frame.row_times import Timing
+from orcast.frame.reader import Frame
 from orcast.frame.state import PanelState, open_state
+from orcast.frame.times import Timing
 from orcast.frame.workers import Progress
 from orcast.payoffs import Payoff
 
@@ -48,9 +48,9 @@ def recalibrate(
     """Recalibrate the forecasts in a data frame, of one series or of thousands.
 
     The frame (pandas, polars, or any other of narwhals) has a row for each forecast, with its outcome where that is
-    known.  Columns are detected by their names (`orcast.frame.columns`).  Each model and series has a recalibrator of
+    known.  Columns are detected by their names (`orcast.frame.names`).  Each model and series has a recalibrator of
     its own, with a guarantee of its own.  A long frame has a row for each quantile or sample
-    (`orcast.frame.long_tables`).
+    (`orcast.frame.hub`).
 
     A forecast uses the outcomes that were known when it was issued.  Without issue times **each outcome counts as known
     before the next forecast**.  If forecasts of a whole day were issued together, that is too optimistic: pass

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from orcast import limits
 from orcast.adapters import beyond_doubles, quantile_rows, within_reach
-from orcast.frame.columns import Form, Output
-from orcast.frame.forms import KINDS
+from orcast.frame.names import KINDS, Form, Output
 from orcast.limits import LIMITS
 from orcast.spaces import Binary, Labels, OrderedSpace, Space, normal_scores
 from orcast.spaces.base import LARGEST, single, whole

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from orcast.engine import Committee
-from orcast.frame.column_names import of_series
 from orcast.frame.groups import GroupPass, GroupState, plan_of
+from orcast.frame.names import of_series
 from orcast.frame.state import PanelContent, PoolKey
 from orcast.frame.stopping import Stop
 from orcast.frame.stream import Stream, StreamKey, StreamOptions, StreamRun, runners_of

@@ -18,14 +18,11 @@ from orcast.coins import derived_seed, seed_of
 from orcast.engine import Committee, Oracle
 from orcast.features import feature_names, has_functions, plain_payoff
 from orcast.frame.bounds import Bounds, read_bounds
-from orcast.frame.checks import doubts
-from orcast.frame.column_names import of_model, of_series, rows_text
-from orcast.frame.columns import ColumnLayout, Form, Output, find_in, label_places
 from orcast.frame.experts import ForecastShape, crossing_rows, rows_beyond_doubles, rows_with_forecast
-from orcast.frame.frame import Codes, Frame
 from orcast.frame.frame_groups import FrameGroups, checked_pool
+from orcast.frame.names import ColumnLayout, Form, Output, of_model, of_series, rows_text
 from orcast.frame.ordering import Streams, arrange, fill_outcomes, seen_dates
-from orcast.frame.row_times import Timing, check_known, read_row_times
+from orcast.frame.reader import Codes, Frame, doubts, find_in, label_places
 from orcast.frame.runner import RunnerPool
 from orcast.frame.state import (
     BY_SERIES,
@@ -38,6 +35,7 @@ from orcast.frame.state import (
 from orcast.frame.statuses import STATUS_TEXTS, Status
 from orcast.frame.stopping import Stop
 from orcast.frame.stream import Batch, Stream, StreamOptions, StreamResult, prepare_runs, runners_of
+from orcast.frame.times import Timing, check_known, read_row_times
 from orcast.frame.workers import Progress, play_all, progress_bar, usable_cores, worker_count
 from orcast.payoffs import Payoff, payoff_from_plain
 from orcast.persistence import as_saved, oracle_from_plain

@@ -1,8 +1,8 @@
 """The order of play: which rows of a frame make a stream, in which order, and what was known to each.
 
-A stream is one series at one horizon.  Its rows are in the order in which they were issued (`orcast.frame.row_times`),
+A stream is one series at one horizon.  Its rows are in the order in which they were issued (`orcast.frame.times`),
 and an outcome is used by forecasts that were issued when it was known or later.  Unless a column says it, the horizon
-is how many steps of its series a row is ahead (`orcast.frame.horizons`), or its place among those of its series and
+is how many steps of its series a row is ahead (`orcast.frame.times`), or its place among those of its series and
 cutoff, from 1, where there is no step; where nothing says when forecasts were issued, all rows of a series are one
 stream.
 """
@@ -19,10 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.frame.column_names import of_series
-from orcast.frame.frame import Codes, Frame, Times, show_time
-from orcast.frame.horizons import PLACES, UNKNOWN, Step, find_steps, steps_ahead
-from orcast.frame.row_times import Calendar, RowTimes, Stamps
+from orcast.frame.names import of_series
+from orcast.frame.reader import Codes, Frame, Times, show_time
+from orcast.frame.times import PLACES, UNKNOWN, Calendar, RowTimes, Stamps, Step, find_steps, steps_ahead
 from orcast.kernels.records import DROP, PREDICT, SETTLE
 from orcast.rounds import learnt_lag
 

@@ -17,11 +17,10 @@ from orcast import persistence
 from orcast.coins import seed_of
 from orcast.frame.experts import ForecastShape
 from orcast.frame.groups import GroupState, check_group, group_from_plain, group_to_plain
-from orcast.frame.horizons import Step, step_from_plain
-from orcast.frame.row_times import Calendar, Timing, stamps_of
 from orcast.frame.runner import RunState
 from orcast.frame.statuses import Status
 from orcast.frame.stream import PENDING_WIDTH, LogColumn, PendingColumn, Stream, StreamKey
+from orcast.frame.times import Calendar, Step, Timing, stamps_of, step_from_plain
 from orcast.packed import PackedRounds, State, pack, record_fields, unpack
 from orcast.payoffs import payoff_from_plain
 from orcast.payoffs.calibration import increasing

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 
 from orcast.engine import Oracle
 from orcast.frame.frame_run import FrameOptions
-from orcast.frame.row_times import Timing
+from orcast.frame.times import Timing
 from orcast.integrations.spark.plan import SparkPlan, empty, one_zero, plan_of, schema_after
 from orcast.payoffs import Payoff
 from orcast.spaces.base import whole

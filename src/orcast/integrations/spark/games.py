@@ -19,12 +19,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast import limits
-from orcast.frame.calendar import seasons_of
-from orcast.frame.columns import Form
 from orcast.frame.experts import ForecastShape, rows_with_forecast
 from orcast.frame.groups import committee_bounds, plan_of
+from orcast.frame.names import Form
 from orcast.frame.runner import CompiledRun, NewForecasts, PythonRun, Runner, RunnerPool, RunState, events_of
 from orcast.frame.statuses import Status
+from orcast.frame.times import seasons_of
 from orcast.integrations.spark.alone import LoneState, run_alone
 from orcast.kernels.records import DROP, PREDICT, SETTLE
 from orcast.ledger import RoundLog

@@ -13,9 +13,9 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from orcast.features import has_functions
-from orcast.frame.columns import ColumnLayout, Form, Output, find
-from orcast.frame.frame import Frame
 from orcast.frame.frame_run import FrameOptions, FrameRun
+from orcast.frame.names import ColumnLayout, Form, Output, find
+from orcast.frame.reader import Frame
 from orcast.payoffs import Payoff, payoff_from_plain
 
 # What a column of times may hold.

@@ -13,11 +13,11 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from orcast.frame.bounds import bound_number, read_bounds, space_between
-from orcast.frame.calendar import DAY
-from orcast.frame.columns import SERIES
 from orcast.frame.experts import ForecastShape
-from orcast.frame.frame import Frame
 from orcast.frame.frame_run import MAX_PENDING, FrameOptions
+from orcast.frame.names import SERIES
+from orcast.frame.reader import Frame
+from orcast.frame.times import DAY
 from orcast.integrations.spark.games import SeriesOptions, mark_of
 from orcast.integrations.spark.plan import SparkPlan, empty, plan_of
 from orcast.integrations.spark.task import StreamTask, carried_columns, decoded, encoded

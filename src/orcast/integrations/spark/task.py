@@ -20,8 +20,8 @@ from pyspark.sql import types as T
 
 from orcast.features import feature_names
 from orcast.frame.bounds import bound_number
-from orcast.frame.columns import ColumnLayout, label_texts
-from orcast.frame.frame import read_date
+from orcast.frame.names import ColumnLayout
+from orcast.frame.reader import label_texts, read_date
 from orcast.frame.statuses import STATUS_TEXTS, Status
 from orcast.integrations.spark.games import ANSWERS_AT, Event, Games, RoundColumn, SeriesAnswer, SeriesOptions
 from orcast.integrations.spark.plan import SparkPlan, column, one_zero
