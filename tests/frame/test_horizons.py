@@ -119,6 +119,14 @@ def test_a_state_that_began_with_too_little_is_not_continued_otherwise() -> None
     np.testing.assert_array_equal(pd.concat(parts)[OUT].to_numpy(), answers(alone))
 
 
+def test_a_state_that_began_on_working_days_goes_on_through_the_weekend() -> None:
+    frame = panel("D", series=1, cutoffs=12, horizons=1).drop(columns="h")
+    frame[["ds", "cutoff"]] += pd.Timedelta(days=3)  # from Monday on
+    state = oc.PanelState()
+    parts = [oc.recalibrate(frame[i : i + 1], state=state) for i in range(len(frame))]
+    np.testing.assert_array_equal(pd.concat(parts)[OUT].to_numpy(), answers(frame))
+
+
 def test_steps_that_are_none() -> None:
     rng = np.random.default_rng(0)
     times = np.cumsum(rng.integers(1, 10**6, 50)) * 10**9

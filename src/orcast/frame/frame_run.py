@@ -194,7 +194,10 @@ class FrameRun:
                 then, now = (then, now) if then != now else ("no horizons", "horizons")
                 raise ValueError(f"expected columns of times as the state has them, {then}, got {now}")
         calendar, steps, pooled = content.calendar, content.steps, self.options.pool is True
-        streams = arrange(self.frame, times, layout.horizon, self.codes, self.keys, calendar, steps, pooled=pooled)
+        events = None if before is None else before.events
+        streams = arrange(
+            self.frame, times, layout, self.codes, self.keys, calendar, steps, pooled=pooled, events=events
+        )
         return streams if times.at_once or before is None else streams.and_empty(self._pending_elsewhere(streams))
 
     def _pending_elsewhere(self, streams: Streams) -> list[tuple[int, Hashable]]:
@@ -324,7 +327,7 @@ class FrameRun:
                 self.payoff,
                 self.oracle,
                 self.bounds.by_row and model.shape.ordered,
-                self.streams.times.at_once,
+                self.streams.times.at_once and not self.streams.times.tied,
                 remember,
                 self.clip,
                 MAX_PENDING,
@@ -392,7 +395,7 @@ class FrameRun:
             which = rows if options.by_row else streams.series[first:last]
             low, high = self.bounds.low[which], self.bounds.high[which]
         times, columns = streams.times, self.features
-        time, cutoff, due = times.time[rows], times.cutoff, model.due
+        time, cutoff, due = (times.time if times.events is None else times.events)[rows], times.cutoff, model.due
         pairs = zip(streams.series[first:last].tolist(), streams.horizons[first:last], strict=True)
 
         def features(at: Codes) -> list[Any]:
@@ -408,14 +411,14 @@ class FrameRun:
             high,
             time,
             # at once, all three are the same
-            time if cutoff is times.time else cutoff[rows],
-            time if due is times.time else due[rows],
+            time if cutoff is times.time and times.events is None else cutoff[rows],
+            time if due is times.time and times.events is None else due[rows],
             model.there[rows],
             model.y[rows],
             lambda at: np.column_stack([column[at] for column in model.given]),
             model.streams[first:last],
             None if columns is None else features,
-            None if self.panel is None or times.at_once else self._outcomes_of_series(model, first, last),
+            self._outcomes_of_series(model, first, last) if self._shares_outcomes() else None,
             self._seeds(model, first, last),
             group=partial(self.groups.play, options) if self.groups.needed(options) else None,
         )
@@ -427,6 +430,11 @@ class FrameRun:
             return None
         pairs = zip(streams.series[first:last].tolist(), streams.horizons[first:last], strict=True)
         return [derived_seed(seed, model.form.model, self.keys[code], horizon) for code, horizon in pairs]
+
+    def _shares_outcomes(self) -> bool:
+        """True if a pending row may get its outcome from another row of its time."""
+        times = self.streams.times
+        return self.panel is not None and not times.at_once and times.events is None
 
     def _outcomes_of_series(
         self, model: ModelRun, first: int, last: int
@@ -554,6 +562,7 @@ class FrameRun:
                 self.timing.nowcast,
                 list(self.options.pool) if isinstance(self.options.pool, tuple) else self.options.pool,
                 self.options.randomised,
+                times.events is not None,
             )
         content.bounds.update(self.series_bounds)
         for model in self.models:

@@ -74,6 +74,7 @@ class PanelOptions:
         False  # as it was given: whether streams learn together, or the columns that tell pools apart
     )
     randomised: int | None = None  # the seed of the coins
+    events: bool = False  # a series has several events at one time
 
 
 # The group of a pool, and whether what is played is how far below a bound the outcome lies.
@@ -311,7 +312,7 @@ def _plain_group(item: tuple[tuple[str, PoolKey], GroupState]) -> State:
 def _options(plain: dict[str, Any]) -> PanelOptions:
     """The options of a state, or a reason why they are none."""
     options = PanelOptions(**plain)
-    flags = (options.at_once, options.ranked, options.by_row, options.known, options.nowcast)
+    flags = (options.at_once, options.ranked, options.by_row, options.known, options.nowcast, options.events)
     if not isinstance(options.kind, str) or not all(isinstance(flag, bool) for flag in flags):
         raise TypeError(f"{short(plain)} are no options")
     columns = options.pool

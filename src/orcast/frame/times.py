@@ -78,7 +78,8 @@ class RowTimes:
 
     `at_once`: nothing says when forecasts were issued or outcomes known, so each outcome is known before the next
     time.  `ranked`: no column says the horizon, so that it is counted from the cutoff on.  `together`: cutoffs lie
-    just before the first of the times that were issued together.
+    just before the first of the times that were issued together.  `events` are stamps that tell events of one time
+    apart, None where a series has one row for each time; `tied`: some events have the same time.
     """
 
     kind: str
@@ -88,6 +89,8 @@ class RowTimes:
     at_once: bool
     ranked: bool
     together: bool = False
+    events: Stamps | None = None
+    tied: bool = False
 
     @property
     def times(self) -> Times:
@@ -385,8 +388,8 @@ class Step(NamedTuple):
         if self in (other, UNKNOWN):
             return True
         if {self.kind, other.kind} == {"length", "days"}:
-            length = self.size if self.kind == "length" else other.size
-            return bool(length % DAY == 0 and (other.kind == "days" or length == DAY))
+            # days that are a step apart, but are no working days, include a weekend
+            return bool(self.size % DAY == 0 and self.size > DAY) if other.kind == "days" else other.size == DAY
         if self.kind != other.kind or self.kind not in ("length", "months"):
             return False
         times = self.size / other.size
