@@ -75,6 +75,15 @@ def test_clocks_that_change(zone: str, freq: str) -> None:
     np.testing.assert_array_equal(answers(frame.drop(columns="h")), answers(frame, horizon="h"))
 
 
+def test_few_days_with_a_clock_change_have_steps_of_a_day() -> None:
+    """The shortest lead is 23 hours long, and is one step as the others are."""
+    frame = panel("D", series=1, cutoffs=5, horizons=2)
+    frame[["ds", "cutoff"]] = (frame[["ds", "cutoff"]] + pd.Timedelta(days=83)).apply(
+        lambda each: each.dt.tz_localize("Europe/Berlin")
+    )
+    np.testing.assert_array_equal(answers(frame.drop(columns="h")), answers(frame, horizon="h"))
+
+
 def test_forecasts_issued_together() -> None:
     hours = pd.date_range("2026-01-01", periods=24 * 12, freq="h")
     rng = np.random.default_rng(0)

@@ -454,7 +454,8 @@ def find(
     """
     labels = list(columns)
     roles = _roles(labels, names, pending, set(numeric))
-    look = look or Look(lambda _: outcomes)
+    if look is None:
+        look = Look(lambda y: outcomes or ("numbers or none" if y in numeric else None))
     candidates = _Candidates(labels, set(numeric), roles, None if roles.y is None else look.outcomes(roles.y), look)
     if isinstance(model, Mapping):
         forms = [_explicit(str(name), parts, candidates) for name, parts in model.items()]
@@ -635,7 +636,9 @@ class _Candidates:
                 self.doubtful |= dict.fromkeys(some, "where two quantiles or more are needed")
             return
         order = sorted(by_level)
-        problems = (self._several_for(model, f"{plain(at)} quantile", by_level[at], plain(at)) for at in order)
+        problems = [self._several_for(model, f"{plain(at)} quantile", by_level[at], plain(at)) for at in order]
+        if model in self.free and model not in self.numbers:
+            problems.append(f"expected numbers in column {model!r}, got {self.look.wrong(self.free[model])}")
         self._add(
             model,
             "quantiles",
@@ -673,11 +676,10 @@ class _Candidates:
             return (
                 f"expected outcomes 0 or 1 beside the probability in {form.columns[0]!r}, got {other} in column {y!r}"
             )
-        if form.kind == "labels" and not all(label.isdecimal() for label in form.labels or ()):
-            numbers = y in self.numeric if outcomes is None else outcomes != "labels"
-            if numbers and set(map(str.lower, form.labels or ())) != {"true", "false"}:
-                names = listed(form.labels or (), "or")
-                return f"expected outcomes that name a label ({names}), got numbers in column {y!r}"
+        if form.labels and outcomes not in (None, "labels"):
+            names = set(map(str.lower, form.labels))
+            if names != {"true", "false"} and not all(map(str.isdecimal, names)):
+                return f"expected outcomes that name a label ({listed(form.labels, 'or')}), got numbers in column {y!r}"
         return None
 
     def models(self) -> list[str]:
@@ -699,7 +701,11 @@ def _all(candidates: _Candidates) -> list[Form]:
         # a quantity that was 0 or 1 so far, or an event: both readings of one model are possible
         models = [candidates.found[model] for model in candidates.models()]
         found = list(dict.fromkeys([*found, *(forms["binary"] for forms in models if "binary" in forms)]))
-    if any(form.kind in ("quantiles", "members") for form in found) and candidates.outcomes in (None, "numbers"):
+    if any(form.kind in ("quantiles", "members") for form in found) and candidates.outcomes not in (
+        "0/1",
+        "bool",
+        "labels",
+    ):
         found = [form for form in found if form.ordered]
     sorts = {"quantiles": 0, "members": 0, "normal": 1, "labels": 2, "binary": 3}
     if len({sorts[form.kind] for form in found}) > 1:
@@ -726,6 +732,10 @@ def _points(candidates: _Candidates) -> list[Form]:
             f"{candidates.doubtful[unsure[0]]}: model= with a name, or with levels as in "
             f"model={{'tree': {{{example}}}}}, settles it"
         )
+    texts = [text for text in candidates.free if text not in candidates.numbers and owner_of(text) is None]
+    for text in texts:
+        if {*readings(text)} & {"mean", "sd", "p", "label"}:
+            raise ValueError(f"expected numbers in column {text!r}, got {candidates.look.wrong(candidates.free[text])}")
     names = [text for text in candidates.numbers if text.lower() not in NEVER and owner_of(text) is None]
     if {"unique_id", "ds"} <= set(map(str, candidates.labels)) and names:
         return [candidates.point(text) for text in names]

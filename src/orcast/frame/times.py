@@ -447,7 +447,8 @@ def _step(times: Stamps, lead: Stamps, dates: bool) -> Step:
     if times.dtype.kind == "f" and not (times % 1.0).any() and not (lead % 1.0).any():
         return Step("length", 1.0)
     first = lead.min()
-    if len(gaps) < FEW and 0 < first < usual and _regular(np.concatenate((gaps, lead)), first, 1.0):
+    # a day with a clock change is an hour longer or shorter than others
+    if len(gaps) < FEW and 0 < first < (1.0 - NEAR) * usual and _regular(np.concatenate((gaps, lead)), first, 1.0):
         usual = first
     if not _regular(gaps, usual, MOST):
         return PLACES
