@@ -42,7 +42,7 @@ from orcast.evidence import (
     width,
 )
 from orcast.evidence.statistics import chance_limit, shares
-from orcast.frame.columns import find_in
+from orcast.frame.reader import find_in
 from pages import horizons
 
 Vector = NDArray[np.float64]

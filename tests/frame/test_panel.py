@@ -87,6 +87,7 @@ def test_index_and_order_are_kept(index: str) -> None:
     pd.testing.assert_frame_equal(out.reset_index(drop=True), plain, check_exact=True)
 
 
+@pytest.mark.filterwarnings("ignore:2 quantiles")
 def test_missing_is_missing_however_it_is_written() -> None:
     frame = panel(Plan(3, "quantiles", series=1, steps=9))
     at = {"M0": 2, "M0-lo-80": 4, "y": 6}
@@ -482,8 +483,12 @@ def test_what_is_refused_is_said_in_one_sentence() -> None:
             "expected one row of series 's0' for each time and cutoff, got rows 0 and",
         ),
         (quantiles.assign(ds="1/2/2024"), {}, "text such as '2024-01-31' in 'ds', got '1/2/2024' in row 0"),
-        (quantiles.assign(ds=None), {}, "expected a time in every row of 'ds', got none in row 0"),
-        (quantiles.assign(unique_id=None), {}, "expected a series in every row of 'unique_id', got none in row 0"),
+        (quantiles.assign(ds=None), {}, "expected a time in every row of 'ds', got none in 6 rows: 0, 1"),
+        (
+            quantiles.assign(unique_id=None),
+            {},
+            "in every row of 'unique_id', got none in 6 rows: 0, 1",
+        ),
         (quantiles.assign(ds=quantiles.ds.where(quantiles.ds != 2, np.nan)), {}, "expected a time in every row"),
         (late.drop(columns="ds"), {}, "expected times beside the cutoffs"),
         (late.assign(cutoff="2024-01-01"), {}, "times and cutoffs of one kind, got whole numbers and dates"),

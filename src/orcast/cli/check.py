@@ -63,8 +63,7 @@ def run(options: argparse.Namespace) -> int:
     table = tables.read(options.file, names=text_columns(options))
     target = read_target(options)
     from orcast.evidence import collect, faults
-    from orcast.frame.checks import doubts
-    from orcast.frame.columns import find_in
+    from orcast.frame.reader import doubts, find_in
 
     table, frame = tables.framed(table, target, y=options.y, time=options.time)
     layout = tables.located(table, lambda: find_in(frame, **names_of(options)))

@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     import polars as pl
 
     from orcast.cli.table_files import TableFile
-    from orcast.frame.columns import ColumnLayout, Form
-    from orcast.frame.frame import Frame
-    from orcast.frame.row_times import Timing
+    from orcast.frame.names import ColumnLayout, Form
+    from orcast.frame.reader import Frame
+    from orcast.frame.times import Timing
 
 # Names of places are often numbers with zeros before them.
 PLACES = ("location", "station", "site", "fips", "geo")
@@ -73,7 +73,7 @@ def names_of(options: argparse.Namespace) -> dict[str, Any]:
 
 def timing_of(options: argparse.Namespace) -> Timing:
     """What was said of issue times."""
-    from orcast.frame.row_times import Timing
+    from orcast.frame.times import Timing
 
     return Timing(options.lag, options.issued, options.nowcast)
 
@@ -116,7 +116,7 @@ def read_target(options: argparse.Namespace) -> pl.DataFrame | None:
 
 def text_columns(options: argparse.Namespace) -> tuple[str, ...]:
     """Columns that hold names, not numbers."""
-    from orcast.frame.columns import SERIES
+    from orcast.frame.names import SERIES
 
     return tuple(options.series) if options.series else (*SERIES, *PLACES)
 

@@ -23,7 +23,7 @@ from orcast.cli.common import Parts, part, say
 if TYPE_CHECKING:
     from orcast.cli.table_files import Format, TableFile
     from orcast.frame import PanelState
-    from orcast.frame.frame import Frame
+    from orcast.frame.reader import Frame
 
 DESCRIPTION = """\
 Recalibrate the forecasts in a file: the same table comes out, with a calibrated column for each

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-    from orcast.frame.frame import Frame
+    from orcast.frame.reader import Frame
 
 PIPE = "-"
 # What stands for a missing value in text.
@@ -228,7 +228,7 @@ def _write_to(frame: pl.DataFrame, file: Any, format: Format) -> None:
 
 def framed(table: TableFile, target: pl.DataFrame | None, **names: str | None) -> tuple[TableFile, Frame]:
     """A table as a frame with its outcomes; the table then numbers rows as the frame counts them."""
-    from orcast.frame.frame import Frame
+    from orcast.frame.reader import Frame
 
     frame: Frame = located(table, lambda: Frame(table.frame, target, **names))
     return (table if frame.spread is None else dataclasses.replace(table, places=frame.spread.rows)), frame

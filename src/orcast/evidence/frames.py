@@ -15,9 +15,9 @@ from orcast.evidence.base import ASSUMPTION, Evidence, Grouping, Matrix, Places,
 from orcast.evidence.information import Information, OutcomeTable
 
 if TYPE_CHECKING:
-    from orcast.frame.columns import ColumnLayout, Form
-    from orcast.frame.frame import Frame, Times
-    from orcast.frame.row_times import RowTimes, Timing
+    from orcast.frame.names import ColumnLayout, Form
+    from orcast.frame.reader import Frame, Times
+    from orcast.frame.times import RowTimes, Timing
 
 # With more rows than this a distribution is read at 19 levels instead of 99.
 MANY = 200_000
@@ -78,10 +78,9 @@ def collect(
     (2, 1, 0.5)
     """
     from orcast.frame.bounds import read_bounds
-    from orcast.frame.columns import find_in
-    from orcast.frame.frame import INDEX, Frame
     from orcast.frame.ordering import horizons_of
-    from orcast.frame.row_times import Timing, read_row_times
+    from orcast.frame.reader import INDEX, Frame, find_in
+    from orcast.frame.times import Timing, read_row_times
 
     if layout is None:
         layout = find_in(frame, **names)
@@ -219,7 +218,7 @@ class _EvidenceRows:
 
     def notes(self, form: Form, recalibrated: bool) -> tuple[str, ...]:
         """Sentences on how the forecasts were read."""
-        from orcast.frame.columns import written_levels
+        from orcast.frame.names import written_levels
 
         moments = recalibrated and form.kind == "normal" and len(written_levels(form, self.table.reading.columns)) < 2
         return (NOTES[form.kind],) if form.kind == "point" or moments else ()
@@ -240,7 +239,7 @@ class _EvidenceRows:
 
     def outcomes(self, form: Form) -> OutcomeTable:
         """Outcomes of a model's forecasts, nan where there is none yet; models with the same labels share them."""
-        from orcast.frame.columns import label_places
+        from orcast.frame.reader import label_places
 
         if form.labels not in self.tables:
             y = np.full(self.order.size, np.nan)
@@ -265,7 +264,7 @@ class _EvidenceRows:
     # --- forecasts before and after
     def sides(self, form: Form, y: Vector, recalibrated: bool) -> tuple[Vector, Matrix, Matrix | None]:
         """Levels, and the forecasts at them before and after."""
-        from orcast.frame.columns import written_levels
+        from orcast.frame.names import written_levels
 
         there = self.table.reading.columns
         names = [out.name for out in form.outputs()]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.adapters import beyond_doubles, quantile_rows, reach_of, within_reach
-from orcast.frame.columns import Form, Output
+from orcast.frame.names import Form, Output
 from orcast.spaces import Binary, Labels, OrderedSpace, Space, normal_scores
 from orcast.spaces.base import LARGEST
 

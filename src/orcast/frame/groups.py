@@ -28,10 +28,9 @@ from orcast.committee.members import plan_for
 from orcast.committee.state import KNOWN, SERIES, STREAM, Plan
 from orcast.engine import admissible
 from orcast.frame.bounds import scale_between, space_between
-from orcast.frame.calendar import Clock, new_clock, seasons_of
-from orcast.frame.column_names import of_series
-from orcast.frame.row_times import Stamps
+from orcast.frame.names import of_series
 from orcast.frame.stream import PendingColumn, Stream, StreamKey, StreamRun
+from orcast.frame.times import Clock, Stamps, new_clock, seasons_of
 from orcast.frame.workers import NEVER, Stop
 from orcast.kernels.records import DROP, PREDICT, SETTLE
 from orcast.residuals import first_spread

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from orcast.coins import seed_of
 from orcast.features import plain_payoff
-from orcast.frame.row_times import Timing, stamps_of
+from orcast.frame.times import Timing, stamps_of
 from orcast.payoffs import Payoff, payoff_from_plain
 from orcast.persistence import as_saved
 from orcast.spaces.base import single
@@ -82,7 +82,8 @@ class StateOptions:
 
     ``low`` and ``high`` are as they were given, or `BY_SERIES`; ``kind`` is that of the times, ``at_once`` whether each
     outcome is known before the next forecast, ``ranked`` whether horizons are counted from the cutoff on, ``known``
-    whether a column says when outcomes were known, ``by_row`` whether bounds are those of rows.
+    whether a column says when outcomes were known, ``by_row`` whether bounds are those of rows,
+    ``events`` whether a series has several events at one time.
     """
 
     kind: str
@@ -90,6 +91,7 @@ class StateOptions:
     ranked: bool
     known: bool
     by_row: bool
+    events: bool
     low: Any
     high: Any
     levels: list[float] | None
@@ -102,7 +104,7 @@ class StateOptions:
 
     @classmethod
     def of(cls, given: FrameOptions, **times: Any) -> StateOptions:
-        """Options of a new state; the first five are named."""
+        """Options of a new state; the first six are named."""
         timing, levels, pool = given.timing, given.levels, given.pool
         return cls(
             **times,
@@ -121,7 +123,7 @@ class StateOptions:
     def from_plain(cls, plain: dict[str, Any]) -> StateOptions:
         """Options of a file, or a reason why they are none."""
         self = cls(**plain)
-        flags = (self.at_once, self.ranked, self.known, self.by_row, self.nowcast)
+        flags = (self.at_once, self.ranked, self.known, self.by_row, self.events, self.nowcast)
         if not isinstance(self.kind, str) or not all(isinstance(flag, bool) for flag in flags):
             raise TypeError(f"{short(plain)} are no options")
         for side in (self.low, self.high):

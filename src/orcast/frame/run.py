@@ -15,18 +15,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from orcast.features import feature_names, has_functions
 from orcast.frame.bounds import Bounds, read_bounds
-from orcast.frame.checks import doubts
-from orcast.frame.column_names import of_model, of_series, rows_text
-from orcast.frame.columns import ColumnLayout, Form, find_in, label_places
 from orcast.frame.experts import ForecastShape, crossing_rows, rows_beyond_doubles, rows_with_forecast
-from orcast.frame.frame import Codes, Frame
 from orcast.frame.groups import Pools
+from orcast.frame.names import ColumnLayout, Form, of_model, of_series, rows_text
 from orcast.frame.options import FrameOptions, StateOptions
 from orcast.frame.ordering import Streams, arrange, fill_outcomes, seen_dates
-from orcast.frame.row_times import Timing, check_known, read_row_times
+from orcast.frame.reader import Codes, Frame, doubts, find_in, label_places
 from orcast.frame.state import ModelStreams, PanelContent, PanelState, open_state
 from orcast.frame.statuses import Status
 from orcast.frame.stream import MAX_PENDING, ModelRun, Outcomes, Stamps, StreamRun, play_streams
+from orcast.frame.times import Timing, check_known, read_row_times
 from orcast.frame.workers import Stop, progress_bar, run_all, usable_cores
 from orcast.payoffs import Payoff
 from orcast.spaces.base import LARGEST, whole
@@ -70,9 +68,9 @@ def recalibrate(
     """Recalibrate the forecasts in a data frame, of one series or of thousands.
 
     The frame (pandas, polars, or any other of narwhals) has a row for each forecast, with its outcome where that is
-    known.  Columns are detected by their names (`orcast.frame.columns`).  Each model and series has a recalibrator of
+    known.  Columns are detected by their names (`orcast.frame.names`).  Each model and series has a recalibrator of
     its own, with a guarantee of its own.  A long frame has a row for each quantile or sample
-    (`orcast.frame.long_tables`).
+    (`orcast.frame.hub`).
 
     A forecast uses the outcomes that were known when it was issued.  Without issue times **each outcome counts as known
     before the next forecast**.  If forecasts of a whole day were issued together, that is too optimistic: pass
@@ -243,7 +241,10 @@ class FrameRun:
                 then, now = (then, now) if then != now else ("no horizons", "horizons")
                 raise ValueError(f"expected columns of times as the state has them, {then}, got {now}")
         calendar, steps, pooled = content.calendar, content.steps, self.options.pool is True
-        streams = arrange(self.frame, times, layout.horizon, self.codes, self.keys, calendar, steps, pooled=pooled)
+        events = None if before is None else before.events
+        streams = arrange(
+            self.frame, times, layout, self.codes, self.keys, calendar, steps, pooled=pooled, events=events
+        )
         return streams if times.at_once or before is None else streams.and_empty(self._pending_elsewhere(streams))
 
     def _pending_elsewhere(self, streams: Streams) -> list[tuple[int, Hashable]]:
@@ -303,15 +304,16 @@ class FrameRun:
             which = streams.order if by_row else streams.series
             low, high = bounds.low[which], bounds.high[which]
         # at once, all three are the same
-        time = times.time[streams.order]
-        cutoff, due = (time if each is times.time else each[streams.order] for each in (times.cutoff, due_of_rows))
+        shown = times.time if times.events is None else times.events
+        time = shown[streams.order]
+        cutoff, due = (time if each is shown else each[streams.order] for each in (times.cutoff, due_of_rows))
         return ModelRun(
             form=form,
             outputs=outputs,
             shape=shape,
             payoff=self.payoff,
             by_row=by_row,
-            at_once=times.at_once,
+            at_once=times.at_once and not times.tied,
             dated=times.kind.startswith("dates"),
             clip=self.options.outside == "clip",
             remember=0 if self.panel is None else self.panel.remember,
@@ -328,13 +330,18 @@ class FrameRun:
             y=y[streams.order],
             given=given,
             features=self.features,
-            outcomes=None if self.panel is None or times.at_once else self._known_outcomes(y, due_of_rows, known),
+            outcomes=self._known_outcomes(y, due_of_rows, known) if self._shares_outcomes() else None,
             streams=[None if before is None else before.streams.get(key) for key in keys],
             # every row with an answer is written
             out=[np.empty(n) for _ in shape.outputs],
             certificate=[np.empty(n) for _ in range(3)],
             status=np.full(n, Status.NO_FORECAST, dtype=np.uint8),
         )
+
+    def _shares_outcomes(self) -> bool:
+        """Return whether a pending row may get its outcome from another row of its time."""
+        times = self.streams.times
+        return self.panel is not None and not times.at_once and times.events is None
 
     def _known_outcomes(self, y: Array, due: Stamps, known: Codes) -> Outcomes:
         """Times, outcomes and when they were known of a series: a row may get its outcome from another horizon."""
@@ -539,6 +546,7 @@ class FrameRun:
                 ranked=times.ranked,
                 known=self.layout.known is not None,
                 by_row=self.bounds.by_row,
+                events=times.events is not None,
             )
         content.bounds.update(self.series_bounds)
         for model in self.models:

@@ -16,12 +16,11 @@ from numpy.typing import NDArray
 from orcast import persistence
 from orcast.frame.experts import ForecastShape
 from orcast.frame.groups import GroupState, PoolKey, check_group, group_from_plain, group_to_plain
-from orcast.frame.horizons import Step, step_from_plain
 from orcast.frame.options import StateOptions
-from orcast.frame.row_times import Calendar
 from orcast.frame.runner import RunState
 from orcast.frame.statuses import Status
 from orcast.frame.stream import PENDING_WIDTH, LogColumn, PendingColumn, Stream, StreamKey
+from orcast.frame.times import Calendar, Step, step_from_plain
 from orcast.locks import file_lock
 from orcast.packed import PackedRounds, State, pack, record_fields, unpack
 from orcast.rounds import MOST_COUNTED

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from orcast.coins import derived_seed
 from orcast.frame.bounds import scale_between
 from orcast.frame.experts import ForecastShape
-from orcast.frame.forms import Form, Output
+from orcast.frame.names import Form, Output
 from orcast.frame.ordering import Before, Entries, order_of_play
 from orcast.frame.runner import HOLDS, MEAN, PROMISED, SD, Inputs, Runner, RunState, events_of, runner_for
 from orcast.frame.statuses import STATUS_TEXTS, Status

@@ -30,9 +30,9 @@ from orcast.engine import Committee, Oracle
 from orcast.engine.ordered import OrderedEngine
 from orcast.features import FeatureReader
 from orcast.forecasts import as_levels
-from orcast.frame.column_names import listed
 from orcast.frame.experts import ranks_of
 from orcast.frame.groups import name_of
+from orcast.frame.names import listed
 from orcast.integrations.common import HorizonGame, recalibrator_for
 from orcast.integrations.optional import needs
 from orcast.ledger import Guarantee

@@ -17,10 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.frame import run
-from orcast.frame.column_names import listed, of_series
-from orcast.frame.columns import find_in
-from orcast.frame.forms import ColumnLayout
-from orcast.frame.frame import Frame
+from orcast.frame.names import ColumnLayout, listed, of_series
+from orcast.frame.reader import Frame, find_in
 from orcast.frame.state import PanelContent, PanelState, open_state
 from orcast.integrations.common import KINDS_APART
 from orcast.spaces.base import LARGEST
