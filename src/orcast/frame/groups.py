@@ -484,9 +484,10 @@ class Pools:
                 f"expected one value of {names}{of_series(run.keys[code])}, got {values[int(codes[row])]!r} "
                 f"in row {row} and {values[int(whose[code])]!r}"
             )
-        groups = {key: values[group] for key, group in zip(run.keys, whose.tolist(), strict=True)}
-        for key, group in groups.items():
-            then = run.content.groups.get(key, group)
+        groups, here = dict(run.content.groups), set(run.codes.tolist())
+        for code, key in enumerate(run.keys):
+            group = values[int(whose[code])] if code in here else groups[key]
+            then = groups.setdefault(key, group)
             if then != group:
                 raise ValueError(f"expected {names}{of_series(key)} as the state has it, {then!r}, got {group!r}")
         return groups

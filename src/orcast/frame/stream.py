@@ -38,9 +38,9 @@ OK, PENDING, OUTSIDE, LATE = int(Status.OK), int(Status.PENDING), int(Status.OUT
 
 
 class LogColumn:
-    """Columns of the remembered rows, the certificate as engines log it; the answers follow."""
+    """Columns of the remembered rows; MARK tells a forecast from others, the certificate and the answers follow."""
 
-    SERIAL, Y, STATUS, HOLDS, PROMISED, MISCALIBRATION, ANSWERS = range(7)
+    SERIAL, Y, STATUS, MARK, HOLDS, PROMISED, MISCALIBRATION, ANSWERS = range(8)
 
 
 class PendingColumn:
@@ -104,10 +104,13 @@ class ModelRun:
     given: list[Array]  # forecasts by row of the frame, as all that follow
     features: dict[Any, list[Any]] | None
     outcomes: Outcomes | None  # by which pending rows may be settled
+    table: Callable[[Hashable, Stamps], Array] | None  # outcomes of a series at some times, for the same
+    marks: Array | None  # of the forecasts, if there is a state
     streams: list[Stream | None]
     out: list[Array]
     certificate: list[Array]
     status: NDArray[np.uint8]
+    changed: NDArray[np.bool_]  # True where the forecast is not the one that was answered
     local: threading.local = field(default_factory=threading.local)
 
     def runner(self, low: float, high: float) -> Runner:
@@ -227,12 +230,19 @@ class StreamRun:
             self.old[seen] = [places.get(key, -1) for key in keys]
             was, now = before.log[self.old[seen], LogColumn.Y], self.y[seen]
             self.corrected[seen] = (self.old[seen] >= 0) & ~np.isnan(was) & ~np.isnan(now) & (was != now)
+            if self.model.marks is not None:
+                rows, marks = self.model.rows[self.rows][seen], before.log[self.old[seen], LogColumn.MARK]
+                self.model.changed[rows] = (self.old[seen] >= 0) & (self.model.marks[rows] != marks)
 
     def _is_idle(self) -> bool:
         """Whether there is nothing to play and nothing to settle."""
         if self.before is None or self.first_new < self.count:
             return False
-        brought = self.model.outcomes is not None or bool((~np.isnan(self.y[self.old >= 0])).any())
+        brought = (
+            self.model.outcomes is not None
+            or self.model.table is not None
+            or bool((~np.isnan(self.y[self.old >= 0])).any())
+        )
         return not (brought and len(self.before.pending))
 
     # --- the order of events
@@ -289,6 +299,8 @@ class StreamRun:
         cutoff, time, _ = before.stamps[at].T
         if self.model.outcomes is not None:
             y, due = self._from_others(time, y, due)
+        if self.model.table is not None:
+            y = np.where(np.isnan(y), self.model.table(self.key[0], time), y)
         was = before.log[at, LogColumn.Y]
         came = ~np.isnan(y) & (y != was)
         self.came = at[came], y[came]
@@ -358,6 +370,8 @@ class StreamRun:
         fresh[:, LogColumn.SERIAL] = self.played - m + np.arange(m)
         fresh[:, LogColumn.Y] = self.y[self.first_new :]
         fresh[:, LogColumn.STATUS] = PENDING
+        if self.model.marks is not None:
+            fresh[:, LogColumn.MARK] = self.model.marks[self.new_rows()]
         fresh[:, LogColumn.HOLDS : LogColumn.MISCALIBRATION] = self.run.outputs.round_log[:, HOLDS : PROMISED + 1]
         fresh[:, LogColumn.ANSWERS :] = answers
         return log
