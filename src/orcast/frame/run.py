@@ -23,7 +23,7 @@ from orcast.frame.ordering import Streams, arrange, fill_outcomes, seen_dates
 from orcast.frame.reader import Codes, Frame, doubts, find_in, label_places, show_time
 from orcast.frame.state import ModelStreams, PanelContent, PanelState, open_state
 from orcast.frame.statuses import Status
-from orcast.frame.stream import MAX_PENDING, ModelRun, Outcomes, Stamps, StreamKey, StreamRun, play_streams
+from orcast.frame.stream import MAX_PENDING, ModelRun, Outcomes, Stamps, StreamRun, play_streams
 from orcast.frame.times import Timing, check_known, read_row_times
 from orcast.frame.workers import Stop, progress_bar, run_all, usable_cores
 from orcast.payoffs import Payoff
@@ -215,7 +215,7 @@ class FrameRun:
         self.streams = self._streams()
         self.bounds = self._bounds()
         if self.content.options is not None:
-            self._add_pending()
+            self._add_streams()
         self.pools = Pools(self, options.pool)
         self.features = None if self.payoff is None else self._features(self.payoff)
         self.models = [self._model(form) for form in layout.forms]
@@ -251,25 +251,24 @@ class FrameRun:
         )
         return streams
 
-    def _add_pending(self) -> None:
-        """Add streams of the state with pending rows: of the frame's series, and others that ``target`` settles."""
+    def _add_streams(self) -> None:
+        """Add other streams of the state: of the frame's series, and of others with an outcome to be used."""
         content, place = self.content, {key: code for code, key in enumerate(self.keys)}
-        models = [form.model for form in self.layout.forms]
-        find = self._outcome_table()
-        pending: dict[StreamKey, list[Any]] = {}
-        for key, horizon, _, time, _, _ in content.pending_rows(models):
-            pending.setdefault((key, horizon), []).append(time)
-        for (key, _), times in pending.items():
-            if key not in place and find is not None and not np.isnan(find(key, np.array(times))).all():
+        models = [content.models[form.model] for form in self.layout.forms if form.model in content.models]
+        streams = [each for model in models for each in model.streams.items()]
+        find, pooled = self._outcome_table(), self.options.pool is not False
+        for (key, _), stream in streams:
+            settles = find is not None and not np.isnan(find(key, stream.pending_times)).all()
+            if key not in place and (settles or (pooled and stream.waiting)):
                 place[key] = len(place)
-                low, high = content.bounds[key]
-                self.series_bounds[key] = low, high
-                if not self.bounds.by_row:
-                    sides = np.append(self.bounds.low, low), np.append(self.bounds.high, high)
-                    self.bounds = Bounds(False, *sides)
+                self.series_bounds[key] = content.bounds[key]
+        more = np.array([content.bounds[key] for key in list(place)[len(self.keys) :]]).reshape(-1, 2)
+        if not self.bounds.by_row:
+            sides = (np.append(side, more[:, i]) for i, side in enumerate((self.bounds.low, self.bounds.high)))
+            self.bounds = Bounds(False, *sides)
         self.keys = list(place)
         here = set(zip(self.streams.series.tolist(), self.streams.horizons, strict=True))
-        found = {(place[key], horizon) for key, horizon in pending if key in place} - here
+        found = {(place[key], horizon) for (key, horizon), _ in streams if key in place} - here
         self.streams = self.streams.and_empty(sorted(found, key=lambda each: (each[0], str(each[1]))))
 
     def _bounds(self) -> Bounds:

@@ -6,6 +6,7 @@ still refuse the whole.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
@@ -66,6 +67,18 @@ class Stream:
     rows: int  # that were ever played
     committee: Array  # the stream's numbers in its committee; empty if there is none
     memos: Array  # of the pending rows that are not settled by the committee
+
+    @property
+    def pending_at(self) -> NDArray[np.intp]:
+        """Places of the pending rows in the log."""
+        order = np.argsort(self.log[:, LogColumn.SERIAL])
+        serials = self.log[order, LogColumn.SERIAL]
+        return order[np.searchsorted(serials, self.pending[:, PendingColumn.SERIAL])]
+
+    @property
+    def pending_times(self) -> Stamps:
+        """Times of the pending rows."""
+        return np.asarray(self.stamps[self.pending_at, 1])
 
     @property
     def waiting(self) -> bool:
@@ -132,9 +145,7 @@ class ModelRun:
         runs = []
         for number in range(first, last):
             stop.check()
-            before = self.streams[number]
-            if self.starts[number] < self.starts[number + 1] or (before is not None and len(before.pending)):
-                runs.append(StreamRun(self, number))
+            runs.append(StreamRun(self, number))
         return runs
 
     def certificate_columns(self) -> dict[str, NDArray[Any]]:
@@ -198,16 +209,18 @@ class StreamRun:
             self.low, self.high = model.low[self.rows], model.high[self.rows]
         else:
             self.low, self.high = (np.broadcast_to(side[number], self.count) for side in (model.low, model.high))
-        at = start if model.by_row else number
-        if self.before is not None and start == stop:
-            # a stream without rows is there for its pending ones
-            low, high = self.before.pending[0, [PendingColumn.LOW, PendingColumn.HIGH]]
-        else:
-            low, high = model.low[at], model.high[at]
-        self.between = float(low), float(high)
+        low, high = -math.inf, math.inf
+        if start < stop:
+            low, high = (float(side[start if model.by_row else number]) for side in (model.low, model.high))
+        elif self.before is not None and len(self.before.pending):
+            low, high = self.before.pending[0, [PendingColumn.LOW, PendingColumn.HIGH]].tolist()
+        self.between = low, high
         self._match()
         self.idle = self._is_idle()
         self.committee, self.memos, self.priors, self.spreads = np.empty(0), NO_ROWS, NO_ROWS, np.empty(0)
+        self.events = np.empty((0, 2), dtype=np.int32)
+        stamps, numbers = [each[:0] for each in (self.time, self.cutoff, self.due)], [np.empty(0)] * 5
+        self.open_rows = OpenRows(np.empty(0, dtype=np.int32), *stamps, *numbers)
         if not self.idle:
             self._arrange(model.runner(*self.between))
 
@@ -266,7 +279,7 @@ class StreamRun:
     @property
     def pending(self) -> int:
         """Number of entries that are pending from before."""
-        return 0 if self.before is None else len(self.before.pending)
+        return 0 if self.before is None or self.idle else len(self.before.pending)
 
     def new_rows(self) -> NDArray[np.intp]:
         """Rows of the frame with new forecasts."""
@@ -282,15 +295,14 @@ class StreamRun:
         points = np.broadcast_to(np.nan, len(y))
         if self.model.shape.kind == "point":
             points = (self.model.given[0][self.new_rows()] - shift) / scale
-        at = np.arange(self.begin, self.begin + len(y), dtype=np.int32)
+        at: NDArray[Any] = np.arange(self.begin, self.begin + len(y), dtype=np.int32)
         stamps = self.time[new], self.cutoff[new], self.due[new]
         fresh = OpenRows(at, *stamps, value, ~np.isnan(y), points, low, high)
         self.came: tuple[Any, Any] = (np.empty(0, dtype=np.intp), np.empty(0))
         if before is None or not len(before.pending):
             return fresh
-        serial, point, value, low, high, _, _ = before.pending.T
-        order = np.argsort(before.log[:, LogColumn.SERIAL])
-        at = order[np.searchsorted(before.log[order, LogColumn.SERIAL], serial)]
+        _, point, value, low, high, _, _ = before.pending.T
+        at = before.pending_at
         y, due = np.full(len(before.log), np.nan), before.stamps[:, 2].copy()
         there = self.old >= 0
         y[self.old[there]] = self.y[there]
