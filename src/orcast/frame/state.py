@@ -128,7 +128,7 @@ class PanelState:
         header = {
             "class": OWNER,
             "remember": self.remember,
-            "options": None if content.options is None else asdict(content.options),
+            "options": None if content.options is None else content.options.to_plain(),
             "models": [
                 {
                     "name": name,
