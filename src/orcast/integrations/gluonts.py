@@ -38,6 +38,7 @@ __all__ = ["RecalibratedPredictor", "recalibrate"]
 Array = NDArray[np.float64]
 
 ROLES: dict[str, Any] = {"series": "item_id", "time": "time", "cutoff": "cutoff", "horizon": "step", "y": "y"}
+ABOUT = ["item_id", "time"]
 MEAN, POINT = "mean", "point"
 RECENT = 1000  # outcomes before the start of a forecast that may settle earlier ones
 # Features for contexts of payoffs, of the time that a step is about.
@@ -94,16 +95,15 @@ def recalibrate(
         return []
     columns = _columns(given)
     rows = pd.concat([_forecast_rows(each, columns, lead_time) for each in given], ignore_index=True)
-    if rows.duplicated(["item_id", "cutoff", "time"]).any():
-        raise ValueError("expected one forecast of each item and start, got two (each series needs an item_id)")
     parts = [_outcome_rows(*pair, lead_time) for pair in zip(given, known, strict=True)]
     outcomes = pd.concat(parts, ignore_index=True).drop_duplicates()
     for bound in (options.get("low"), options.get("high")):
         if isinstance(bound, (int, float)):  # targets have 32 bits, and a bound rounded so is the bound
             outcomes.loc[outcomes["y"] == np.float32(bound), "y"] = bound
-    frame = rows.merge(outcomes[["item_id", "time", "y"]], on=["item_id", "time"], how="left")
-    others = outcomes.merge(rows[["item_id", "time"]].drop_duplicates(), how="left", indicator="found")
-    frame = pd.concat([frame, others[others.pop("found") == "left_only"]], ignore_index=True)
+    if rows.duplicated([*ABOUT, "cutoff"]).any() or outcomes.duplicated(ABOUT).any():
+        raise ValueError("expected one forecast and outcome of an item at a time, got two (items need an item_id each)")
+    others = outcomes[~pd.MultiIndex.from_frame(outcomes[ABOUT]).isin(pd.MultiIndex.from_frame(rows[ABOUT]))]
+    frame = pd.concat([rows.merge(outcomes[[*ABOUT, "y"]], how="left"), others], ignore_index=True)
     if options.get("payoff") is not None:
         frame = frame.assign(**{name: getattr(frame["time"].dt, name) for name in CALENDAR})
     levels = None if quantiles is None else increasing_levels(quantiles)
@@ -220,8 +220,8 @@ class RecalibratedPredictor(Predictor):  # type: ignore[misc]
     >>> for days in range(30, 60):
     ...     entry = {"item_id": "north", "start": pd.Period("2026-01-01", "D"), "target": y[:days]}
     ...     (p,) = predictor.predict([entry])
-    >>> p.forecast_array.shape, predictor.state
-    ((3, 2), PanelState(1 model, 1 series, 2 games, 3 pending rows))
+    >>> p.forecast_array.shape, predictor.state.pending
+    ((3, 2), 3)
     """
 
     def __init__(

@@ -96,8 +96,8 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
     >>> model = RecalibratedForecaster(NaiveForecaster(sp=12), low=0, levels=())
     >>> model.fit(y[:120], fh=[1, 12]).predict_interval(coverage=0.9).shape
     (2, 2)
-    >>> model.update(y[120:132]).state_
-    PanelState(1 model, 1 series, 2 games, 0 pending rows)
+    >>> model.update(y[120:130]).state_.pending
+    2
     """
 
     _tags = {  # noqa: RUF012
@@ -126,7 +126,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         *,
         levels: ArrayLike | None = None,
         payoff: Payoff | None = None,
-        outside: str = "raise",
+        outside: str = "report",
         initial_window: float | None = None,
         step_length: int = 1,
     ) -> None:
@@ -384,6 +384,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
 
 
 def _rows_of(parts: Sequence[Any], columns: Sequence[str]) -> Any:
+    parts = [each for each in parts if len(each)]  # one without rows has other types
     if parts:
         return pd.concat(parts, ignore_index=True)
     return pd.DataFrame(columns=["cutoff", "time", "step", *columns], dtype=np.float64)
