@@ -164,7 +164,7 @@ def test_the_pass_is_its_slow_twin(pool: bool, horizons: int, monkeypatch: pytes
         play(run, *given)
 
     monkeypatch.setattr(StreamRun, "play", noted)
-    monkeypatch.setattr("orcast.frame.groups.CHUNK", 7)
+    monkeypatch.setattr("orcast.frame.pools.CHUNK", 7)
     oc.recalibrate(frame, horizon="h", pool=pool, workers=1)
     for label, prior in slow_priors(frame, 3.0, pooled=pool).items():
         np.testing.assert_array_equal(found[label], prior)

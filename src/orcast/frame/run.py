@@ -16,10 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 from orcast.features import feature_names, has_functions
 from orcast.frame.bounds import Bounds, read_bounds
 from orcast.frame.experts import ForecastShape, crossing_rows, marks_of, rows_beyond_doubles, rows_with_forecast
-from orcast.frame.groups import Pools
 from orcast.frame.names import ColumnLayout, Form, of_model, of_series, rows_text
 from orcast.frame.options import FrameOptions, StateOptions
 from orcast.frame.ordering import Streams, arrange, fill_outcomes, seen_dates
+from orcast.frame.pools import Pools
 from orcast.frame.reader import Codes, Frame, doubts, find_in, label_places, show_time
 from orcast.frame.state import ModelStreams, PanelContent, PanelState, open_state
 from orcast.frame.statuses import Status

@@ -18,8 +18,8 @@ from orcast.committee.group import Group
 from orcast.committee.state import KNOWN, STREAM
 from orcast.engine import admissible
 from orcast.frame.experts import ForecastShape
-from orcast.frame.groups import GroupState, PoolKey, SeriesState, plan_of
 from orcast.frame.options import StateOptions
+from orcast.frame.pools import GroupState, PoolKey, SeriesState, plan_of
 from orcast.frame.runner import RunState
 from orcast.frame.statuses import Status
 from orcast.frame.stream import PENDING_WIDTH, LogColumn, PendingColumn, Stream, StreamKey

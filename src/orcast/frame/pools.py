@@ -1,11 +1,10 @@
-"""Groups: streams that share information, and the committee that corrects their forecasts in one pass over time.
+"""Pools: streams that share information, and the committee that corrects their forecasts in one pass over time.
 
 The output of a committee depends on base forecasts and known outcomes, not on the last layer.  So the pass goes over
 time, all streams of a group abreast, and gives the corrected quantiles of every row; after it the streams are run by
 themselves, in any order and thread.  With a pool a group is all series of the pool, else the horizons of one series.
 
-Nothing depends on the order of rows, nor on how a frame is cut in time into calls with a state: a batch of outcomes is
-what became known before forecasts are issued, and streams stand in the order of their names.
+Results do not depend on the order of rows, nor on how a frame is cut in time into calls with a state.
 """
 
 from __future__ import annotations
@@ -75,11 +74,7 @@ def plan_of(pooled: bool, corrects: bool) -> Plan:
 
 
 def committee_bounds(space: OrderedSpace, low: float) -> tuple[float, float]:
-    """Bounds of a committee on a space, for the lower bound of the outcomes in the user's units.
-
-    >>> committee_bounds(Interval(0.0, 1.0), 0.0), committee_bounds(Interval(0.0, 1.0), 5.0)
-    ((0.0, 1.0), (1e-300, 1.0))
-    """
+    """Bounds of a committee on a space, for the lower bound of the outcomes in the user's units."""
     return NOT_ZERO if isinstance(space, Interval) and space.low == 0.0 != low else space.low, space.high
 
 
