@@ -259,8 +259,10 @@ class FrameRun:
         streams = [each for model in models for each in model.streams.items()]
         find, pooled = self._outcome_table(), self.options.pool is not False
         for (key, _), stream in streams:
+            if key in place:
+                continue
             settles = find is not None and not np.isnan(find(key, stream.pending_times)).all()
-            if key not in place and (settles or (pooled and stream.waiting)):
+            if settles or (pooled and stream.waiting):
                 place[key] = len(place)
                 self.series_bounds[key] = content.bounds[key]
         more = np.array([content.bounds[key] for key in list(place)[len(self.keys) :]]).reshape(-1, 2)
@@ -315,10 +317,15 @@ class FrameRun:
         if form.ordered:
             which = streams.order if by_row else streams.series
             low, high = bounds.low[which], bounds.high[which]
+        sorted_ = bool((np.diff(streams.order) > 0).all())  # large arrays are not copied if the frame is in order
+
+        def ordered(each: NDArray[Any]) -> NDArray[Any]:
+            return each if sorted_ else each[streams.order]
+
         # at once, all three are the same
         shown = times.time if times.events is None else times.events
-        time = shown[streams.order]
-        cutoff, due = (time if each is shown else each[streams.order] for each in (times.cutoff, due_of_rows))
+        time = ordered(shown)
+        cutoff, due = (time if each is shown else ordered(each) for each in (times.cutoff, due_of_rows))
         return ModelRun(
             form=form,
             outputs=outputs,
@@ -338,8 +345,8 @@ class FrameRun:
             time=time,
             cutoff=cutoff,
             due=due,
-            there=there[streams.order],
-            y=y[streams.order],
+            there=ordered(there),
+            y=ordered(y),
             given=given,
             features=self.features,
             fill=self._filling(y, due_of_rows, known),
