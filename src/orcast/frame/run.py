@@ -21,6 +21,7 @@ from orcast.frame.options import FrameOptions, StateOptions
 from orcast.frame.ordering import Streams, arrange, fill_outcomes, seen_dates
 from orcast.frame.pools import Pools
 from orcast.frame.reader import Codes, Frame, doubts, find_in, label_places, show_time
+from orcast.frame.results import Made, remember
 from orcast.frame.state import ModelStreams, PanelContent, PanelState, open_state
 from orcast.frame.statuses import Status
 from orcast.frame.stream import MAX_PENDING, Filling, ModelRun, Stamps, StreamRun, play_streams
@@ -157,6 +158,8 @@ def recalibrate(
         result: AnyFrame = run.result(bool(replace))
         if panel is not None:
             run.commit(panel)
+    if not replace:
+        remember(result, Made(run.layout, run.options.low, run.options.high, run.timing))
     return result
 
 
