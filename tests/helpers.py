@@ -166,7 +166,7 @@ def witnesses(engine: OrderedEngine, round: Round, features: object = None) -> N
     left, right, _ = cells_of(round)
     a, b = (left - low) / (high - low), (right - low) / (high - low)
     for order in range(1, rules.orders + 1):
-        unit = [oc.Forecast([u], [v], [1.0]).moment(order) for u, v in zip(a, b, strict=True)]
+        unit = sum(a**i * b ** (order - i) for i in range(order + 1)) / (order + 1)
         table[:, order - 1, :n] = unit, a**order, b**order
     at = rules.orders
     for cell_payoff in engine._cell_payoffs(round, features):

@@ -38,7 +38,6 @@ class Saved:
     load: Callable[[Path], Any]
     kind: str = "game"  # "game", "stream" or "steps"
     steps: tuple[Any, ...] = ()  # features of a game, lines of a stream, or functions of what was loaded
-    journal: bytes | None = None
     fields: tuple[slice, ...] = ()  # places of the fields in the row of a pending round
 
 
@@ -279,7 +278,7 @@ def _panels() -> Iterator[Callable[[], Saved]]:
 
 
 def _stream() -> Saved:
-    """A stream that was killed after some lines that are in its journal only."""
+    """A stream that was killed after some lines."""
     from orcast.stream.durable_session import DurableSession
 
     lines = stream_lines()
@@ -292,8 +291,7 @@ def _stream() -> Saved:
                 session.snapshot()
             session.answer(json.dumps(line).encode())
         session.release()
-        journal = Path(f"{path}.journal").read_bytes()
-        return Saved("stream", path.read_bytes(), DurableSession, "stream", tuple(lines[30:70]), journal)
+        return Saved("stream", path.read_bytes(), DurableSession, "stream", tuple(lines[30:70]))
 
 
 @cache

@@ -13,8 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-from orcast.stream.journal import Journal
-from stream_lines import some_lines
+from stream_lines import content, some_lines
 
 OPTIONS = ["--levels", "0.05,0.5,0.95", "--snapshot", "3"]
 
@@ -120,8 +119,8 @@ def main(seed: int, kills: int, folder: Path) -> None:
         "lines": len(lines),
         "answers": [len(expected), len(answers)],
         "differ": differ[:3],
-        "state": calm.read_bytes() == stormy.read_bytes(),
-        "journal": len(Journal(f"{stormy}.journal").entries()),
+        "state": content(calm) == content(stormy),
+        "journal": len(content(stormy)[1]),
         "killed": killed,
         "back": back,
         "left": left,

@@ -2,7 +2,10 @@
 
 import json
 import random
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 from orcast.stream.durable_session import DurableSession
@@ -75,6 +78,14 @@ def _events(rng: random.Random, name: str | int | None) -> Maker:
         number += 1
         yield {"series": name, "id": number, "forecast": {"p": rng.random()}}
         yield {"series": name, "id": number, "y": rng.random() < 0.6}
+
+
+def content(path: Path) -> list[Any]:
+    """All rows of the store of a stream that is closed."""
+    assert not Path(f"{path}-wal").exists()
+    with closing(sqlite3.connect(path)) as file:
+        return [file.execute(f"SELECT * FROM {name} ORDER BY 1").fetchall()
+                for name in ("about", "lines", "rounds", "states")]  # fmt: skip
 
 
 def ask(session: Session | DurableSession, line: dict[str, Any]) -> dict[str, Any]:

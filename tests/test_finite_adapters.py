@@ -371,7 +371,7 @@ def test_a_cdf_alone_is_inverted_wherever_it_rises(space: OrderedSpace, truth) -
 @pytest.mark.parametrize("space", UNBOUNDED, ids=repr)
 def test_magnitudes_are_limited(space: OrderedSpace) -> None:
     assert set(quantiles(Normal(1e300, 1), space)) == {1e100}
-    assert set(quantiles(Normal(-1e300, 1), space)) == {-1e100}
+    assert set(quantiles(Normal(-1e300, 1), space)) in ({-1e100}, {space.low})
     assert set(quantiles(SimpleNamespace(ppf=lambda a: np.full_like(a, np.inf)), space)) == {1e100}
     p = Forecast([None, 0, 2], [0, 2, None], [0.25, 0.5, 0.25])
     assert quantiles(p, space) == p.quantile(space.levels).tolist()

@@ -315,7 +315,7 @@ def test_copies_go_on_as_the_original_does(
 # --- what is told ---
 
 TOLD: dict[str, tuple[Callable[[oc.Recalibrator], object], str]] = {
-    "true as an outcome": (lambda game: game.update(True), "expected a number as outcome, got True"),
+    "true as an outcome": (lambda game: game.update(True), "expected a finite number as outcome, got True"),
     "true in a history": (lambda game: game.run([expert(0)], [False]), "got False in row 0"),
     "text as quantiles": (lambda game: game.predict({0.1: "0.2", 0.9: "0.7"}), "expected numbers as quantiles, got"),
     "text in objects": (
@@ -388,8 +388,6 @@ BAD_RUNS: dict[str, Callable[[oc.Recalibrator], object]] = {
     "bad row": lambda game: game.run([[1.0, 2.0]], [0.5], levels=[0.1, 0.5, 0.9]),
     "no forecasts": lambda game: game.run(None, [0.5]),
     "no outcomes": lambda game: game.run([expert(0)], None),
-    "no pairs": lambda game: game.replay([expert(0)]),
-    "triples": lambda game: game.replay([(expert(0), 0.5, 0.6)]),  # type: ignore[list-item]
 }
 
 
@@ -410,8 +408,6 @@ def test_run_wants_no_waiting_rounds() -> None:
     game.predict(expert(0), id="late")
     with pytest.raises(ValueError, match=SENTENCE):
         game.run([expert(1)], [0.5])
-    with pytest.raises(ValueError, match=SENTENCE):
-        game.replay([(expert(1), 0.5)])
     assert game.pending == ("late",)
 
 

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -41,11 +38,11 @@ TOO_MUCH: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", limits.NAMES)
+@pytest.mark.parametrize("name", asdict(LIMITS))
 def test_a_cap_itself_is_allowed(name: str) -> None:
     most = getattr(LIMITS, name)
     limits.check(name, most)
-    with pytest.raises(ValueError, match=f"expected at most {most} {limits.NAMES[name]}, got {most + 1}"):
+    with pytest.raises(ValueError, match=f"expected at most {most} .*, got {most + 1}"):
         limits.check(name, most + 1)
 
 
@@ -55,17 +52,9 @@ def test_too_much_is_refused_in_a_sentence(what: str) -> None:
         TOO_MUCH[what]()
 
 
-def test_environment_variable_sets_caps() -> None:
-    code = "from orcast.limits import LIMITS; print(LIMITS.labels, LIMITS.cells, LIMITS.levels)"
-    environment = {**os.environ, limits.VARIABLE: "labels=5000, cells=6000"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
-    assert done.stdout.split() == ["5000", "6000", "10000"]
-
-
-@pytest.mark.parametrize("text", ["labels", "labels=x", "labels=1e9", "stars=3", "labels=0", "labels=-1"])
-def test_invalid_environment_variable_is_rejected(text: str) -> None:
-    with pytest.raises(ValueError, match="expected ORCAST_LIMITS such as"):
-        limits.from_text(text)
+def test_cap_may_be_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LIMITS, "labels", 5000)
+    assert oc.Labels(map(str, range(5000))).cells == 5000
 
 
 def test_every_cap_is_in_the_table_of_the_documentation() -> None:

@@ -68,7 +68,8 @@ def test_a_history_is_played_as_its_rounds_are() -> None:
     one, other = (in_pool(1, pool)[0] for pool in pools)
     rows = steps(12, 1)
     play([one], rows)
-    other.replay([row[0] for row in rows])
+    forecasts, outcomes = zip(*(row[0] for row in rows), strict=True)
+    other.run(forecasts, outcomes)
     np.testing.assert_array_equal(pools[0].rows, pools[1].rows)
     assert one.predict(oc.Normal(50, 3)).mean() == other.predict(oc.Normal(50, 3)).mean()
 

@@ -8,7 +8,6 @@ import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
 from scipy.special import ndtri
 
 import orcast as oc
@@ -64,21 +63,3 @@ def test_frames_and_evidence_have_the_same_spread(bounds: dict[str, float], spac
 
 
 errors = st.lists(st.floats(-100.0, 100.0), min_size=1, max_size=12)
-
-
-@given(errors, st.none() | st.integers(1, 5), st.lists(st.floats(-9.0, 9.0), max_size=3))
-def test_the_spread_is_that_of_a_gaussian_with_this_mean_absolute_error(
-    known: list[float], window: int | None, more: list[float]
-) -> None:
-    """E |z| = sqrt(2 / pi) for a standard Gaussian z."""
-    residuals = Residuals(window)
-    for error in known:
-        residuals.add(error)
-    other = residuals.copy()
-    for error in more:
-        other.add(error)
-    for each, all_ in ((residuals, known), (other, known + more)):
-        counted = all_ if window is None else all_[-window:]
-        assert len(each) == len(counted)
-        sd = each.scale(5.0, oc.Line())
-        assert sd * math.sqrt(2.0 / math.pi) == pytest.approx(np.mean(np.abs(counted)), abs=1e-12)

@@ -13,7 +13,7 @@ from hypothesis import given
 
 import orcast as oc
 from orcast.forecasts import LabelForecast
-from orcast.scores import Brier, LogScore, QuantileScore
+from orcast.scores import Brier, LogScore
 
 LABELS = ("a", "b", "c")
 masses = st.lists(st.sampled_from([0.0, 0.001, 0.01]) | st.floats(0.0, 1.0), min_size=3, max_size=3).filter(
@@ -50,10 +50,3 @@ def test_the_energy_score_is_its_definition(m: list[float], k: int) -> None:
     brier = sum((p[i] - (i == k)) ** 2 for i in range(3))
     assert Brier()(forecast(m), LABELS[k]) == pytest.approx(brier, abs=1e-12)
     assert oc.CRPS()(forecast(m), LABELS[k]) == pytest.approx(0.5 * brier, abs=1e-12)
-
-
-def test_the_quantile_score_is_its_definition() -> None:
-    p = oc.Forecast([0.0], [1.0], [1.0])
-    for y in (0.1, 0.5, 0.9):
-        each = [(y - a) * a if y > a else (a - y) * (1.0 - a) for a in (0.2, 0.5, 0.7)]
-        assert QuantileScore([0.2, 0.5, 0.7])(p, y) == pytest.approx(sum(each) / 3)

@@ -1,4 +1,4 @@
-"""Several threads, one game: calls are whole, what is saved is a state that was, nobody settles another's round."""
+"""Several threads, one game: calls are whole, what is saved is a state that was."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ import orcast as oc
 from orcast.locks import GameLock
 from orcast.paper.conformal import ConformalLevel
 from orcast.paper.partition import PartitionedRecalibrator
-from orcast.stream.session import Session, StreamSettings
+from orcast.stream.series import StreamSettings
+from orcast.stream.session import Session
 
 THREADS, ROUNDS = 8, 200
 
@@ -163,78 +164,6 @@ def test_a_call_waits_until_the_lock_is_free(call: str, tmp_path: Path) -> None:
     assert not other.is_alive()
 
 
-REFUSED = "expected no unnamed round of another thread, got one that is pending"
-
-
-@pytest.mark.parametrize("make", [oc.Recalibrator, lambda space: PartitionedRecalibrator(space, cells=2)])
-def test_threads_on_the_unnamed_round_are_refused_in_a_sentence_and_never_settle_another_s(
-    make: Callable[[Any], Any],
-) -> None:
-    game = make(oc.Binary())
-    settled, refused = [0] * THREADS, [0] * THREADS
-
-    def play(thread: int) -> Callable[[], None]:
-        def work() -> None:
-            for _ in range(100):
-                try:
-                    game.predict(0.1 + 0.1 * thread)
-                except ValueError as reason:
-                    refused[thread] += str(reason).startswith(REFUSED)
-                    continue
-                until = time.monotonic() + 10.0
-                while not any(refused) and time.monotonic() < until:
-                    time.sleep(0.001)  # the others have their turn
-                game.update(thread % 2)  # nobody has taken its place, or settled it
-                settled[thread] += 1
-
-        return work
-
-    together(*map(play, range(THREADS)))
-    assert game.guarantee.rounds == sum(settled)
-    assert sum(settled) + sum(refused) == 100 * THREADS
-    assert min(sum(settled), sum(refused)) > 0
-    assert game.pending == ()
-
-
-CALLS = {
-    "predict": lambda game: game.predict(0.7),
-    "update": lambda game: game.update(1),
-    "drop": lambda game: game.drop(),
-}
-
-
-@pytest.mark.parametrize("make", [oc.Recalibrator, lambda space: PartitionedRecalibrator(space, cells=2)])
-@pytest.mark.parametrize("call", CALLS)
-def test_the_unnamed_round_of_a_thread_is_refused_to_others_and_stays(call: str, make: Callable[[Any], Any]) -> None:
-    game, twin = make(oc.Binary()), make(oc.Binary())
-    for each in (game, twin):
-        each.predict(0.2)
-    with pytest.raises(ValueError, match=REFUSED):
-        together(lambda: CALLS[call](game))
-    assert game.pending == (None,)
-    for each in (game, twin):
-        each.update(1)
-    assert game.guarantee == twin.guarantee
-    together(lambda: CALLS["predict"](game))  # it is over: another thread may have one
-
-
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda game: pickle.loads(pickle.dumps(game))])
-def test_the_unnamed_round_of_a_copy_is_any_thread_s(copied: Callable[[Any], Any]) -> None:
-    game = oc.Recalibrator(oc.Binary())
-    game.predict(0.2)
-    other = copied(game)
-    together(lambda: other.update(1))
-    assert other.guarantee.rounds == 1
-
-
-def test_an_unnamed_round_of_a_thread_that_has_ended_is_any_thread_s() -> None:
-    game = oc.Recalibrator(oc.Binary())
-    together(lambda: game.predict(0.7))
-    game.update(1)
-    with pytest.raises(ValueError, match="expected an unnamed pending round, got none"):
-        game.update(1)
-
-
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda game: pickle.loads(pickle.dumps(game))])
 @pytest.mark.parametrize(
     "game",
@@ -269,7 +198,7 @@ def test_a_session_answers_lines_of_several_threads() -> None:
         return work
 
     together(*map(send, range(4)))
-    assert session.series["all"].game.guarantee.rounds == 400
+    assert session.series["all"].rounds.issued == 400
 
 
 def test_a_line_without_an_id_is_of_its_series_whichever_thread_brings_it() -> None:
@@ -286,7 +215,7 @@ def test_a_line_without_an_id_is_of_its_series_whichever_thread_brings_it() -> N
         done.set()
 
     together(begin, end)
-    assert session.series[None].game.guarantee.rounds == 1
+    assert session.series[None].rounds.issued == 1
 
 
 def test_lock_held_by_a_thread_is_free_in_a_forked_child() -> None:

@@ -112,7 +112,6 @@ def payoffs_on(name: str) -> dict[str, Callable[..., Payoff]]:
         found["marginal"] = lambda **k: oc.payoffs.MarginalCalibration(thresholds, **k)
         found["threshold"] = lambda **k: oc.payoffs.ThresholdCalibration(thresholds, **k)
         found["regret CRPS, MSE"] = lambda **k: oc.NoRegret(oc.CRPS(), oc.MSE(), **k)
-        found["regret pinball"] = lambda **k: oc.NoRegret(oc.scores.QuantileScore(np.arange(1, 20) / 20), **k)
         found["regret log"] = lambda **k: oc.NoRegret(oc.scores.LogScore(), **k)
     if name == "Binary":
         found["binary"] = lambda **k: oc.BinaryCalibration(**k)

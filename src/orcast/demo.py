@@ -1,8 +1,4 @@
-"""The demonstration `orcast demo`: recalibrate forecasts of a real series, print the verdict and write a report.
-
-Two naive experts forecast a series that comes with the package, and each is recalibrated round by round: predict, then
-update, as in production.
-"""
+"""The demonstration `orcast demo`: recalibrate forecasts of a real series, print the verdict and write a report."""
 
 from __future__ import annotations
 
@@ -11,8 +7,6 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-
-import numpy as np
 
 from orcast import datasets
 from orcast import evaluate as facts
@@ -31,7 +25,7 @@ ROUNDS = 1000
 
 
 def run(stream: datasets.ForecastStream, *, rounds: int, name: str) -> tuple[Evaluation, float]:
-    """Recalibrate the first rounds of a stream one by one: the evaluation at 99 levels, and the seconds it took.
+    """Recalibrate the first rounds of a stream; returns the evaluation at 99 levels, and the seconds it took.
 
     >>> stream = datasets.stream(datasets.load("humidity"), "rls")
     >>> evaluation, seconds = run(stream, rounds=50, name="humidity")
@@ -40,31 +34,23 @@ def run(stream: datasets.ForecastStream, *, rounds: int, name: str) -> tuple[Eva
     """
     from orcast import Interval, Normal, Recalibrator
 
-    recal = Recalibrator(Interval(stream.low, stream.high))
     rounds = min(rounds, len(stream))
-    after = np.empty((rounds, LEVELS.size))
-    miscalibration, promised, holds = np.empty((3, rounds))
-    seconds = 0.0
-    for t in range(rounds):
-        start = time.perf_counter()
-        p = recal.predict(Normal(stream.mu[t], stream.sd[t]))
-        seconds += time.perf_counter() - start
-        after[t], holds[t] = p.quantile(LEVELS), p.certificate.holds
-        start = time.perf_counter()
-        recal.update(stream.y[t])
-        seconds += time.perf_counter() - start
-        miscalibration[t], promised[t] = recal.guarantee.miscalibration, recal.guarantee.promised
+    recal = Recalibrator(Interval(stream.low, stream.high))
+    forecasts = [Normal(*each) for each in zip(stream.mu[:rounds], stream.sd[:rounds], strict=True)]
+    start = time.perf_counter()
+    played = recal.play(forecasts, stream.y[:rounds], at=LEVELS)
+    seconds = time.perf_counter() - start
     evaluation = Evaluation.of(
         stream.quantile(LEVELS)[:rounds],
         stream.y[:rounds],
-        after=after,
+        after=played.rows,
         levels=LEVELS,
         model=name,
         low=stream.low,
         high=stream.high,
-        holds=holds,
-        promised=promised,
-        miscalibration=miscalibration,
+        holds=played.holds,
+        promised=played.promised,
+        miscalibration=played.miscalibration,
         timed=True,
     )
     return evaluation, seconds

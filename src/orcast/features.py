@@ -1,4 +1,4 @@
-"""Which of a round's features a payoff looks at."""
+"""Features that a payoff looks at."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from orcast.payoffs import Payoff, payoff_from_plain
 
 
 def plain_payoff(payoff: Payoff) -> dict[str, Any]:
-    """The plain form of a payoff, as a file has it."""
+    """Plain form of a payoff, as a file has it."""
     plain: dict[str, Any] = json.loads(json.dumps(payoff.to_plain()))
     return plain
 
 
 def has_functions(payoff: Payoff) -> bool:
-    """Whether a payoff has functions, and so cannot be made from its plain form."""
+    """Return True if a payoff has functions, so that its plain form does not bring it back."""
     try:
         payoff_from_plain(plain_payoff(payoff))
     except (AttributeError, KeyError, TypeError, ValueError):
@@ -27,7 +27,7 @@ def has_functions(payoff: Payoff) -> bool:
 
 
 def feature_names(payoff: Payoff) -> list[str]:
-    """The features that a payoff's contexts look at by name."""
+    """Names of the features of a payoff's contexts."""
     found = [leaf for part in payoff for leaf in leaves(part.context)]
     named = (
         leaf for leaf in found if isinstance(leaf, Values) or (isinstance(leaf, Bins) and leaf.source == "feature")
@@ -36,7 +36,7 @@ def feature_names(payoff: Payoff) -> list[str]:
 
 
 class FeatureReader:
-    """Which features a payoff looks at: none, some by name, or all, since it has functions.
+    """Selection of the features that a payoff looks at: none, some by name, or all if it has functions.
 
     >>> import orcast as oc
     >>> hours = oc.QuantileCalibration(context=oc.by("hour", values=range(24)))
@@ -54,7 +54,7 @@ class FeatureReader:
         return self.all or bool(self.names)
 
     def of(self, x: Any) -> Any:
-        """Those of a round's features that the payoff looks at; None if it looks at none."""
+        """Selected features; None if there are none."""
         if self.all:
             return x
         if not self.names:

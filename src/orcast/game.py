@@ -1,11 +1,11 @@
-"""Forecaster: the loop of the game, predict and update."""
+"""Forecaster: the loop of predict and update."""
 
 from __future__ import annotations
 
 import math
 import os
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Never, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,7 +39,7 @@ Array = NDArray[np.float64]
 
 
 class Played(NamedTuple):
-    """What `play` returns: a history that was played, an entry a round.
+    """Result of `play`, an entry a round.
 
     `rows` are quantiles or probabilities, `mean` and `sd` those of the nearest normal (nan on spaces without numbers).
     `holds`, `promised` and `excess` were known before each outcome; `miscalibration` is the one after it.
@@ -61,7 +61,7 @@ class Played(NamedTuple):
 
     @classmethod
     def of(cls, rows: Array, round_log: Array) -> Played:
-        """From an engine's log of its rounds."""
+        """Result from the log of the rounds."""
         return cls(
             rows,
             round_log[:, _ledger.RoundLog.MEAN].copy(),
@@ -73,28 +73,18 @@ class Played(NamedTuple):
         )
 
 
-def _unknown_option(name: str, value: object) -> str:
-    """What is wrong with an option that there is none of."""
-    if name in ("low", "high"):
-        return f"expected bounds as a space, such as Interval(0, 100) or HalfLine(0), got {name}={short(value)}"
-    return f"expected the options of a game, got {name}={short(value)}"
-
-
 class Forecaster:
     """Forecasts that stay calibrated on any sequence, with or without an expert (paper, procedure 1 and algorithm 1).
 
     `predict` issues a forecast, whose round is then pending; `update` settles it with its outcome.  Without `id` there
-    is one unnamed round: a second unnamed `predict` replaces it.  Named rounds may be settled late, in any order, or
-    dropped; at most `max_pending` are pending, then the oldest is dropped with a warning.  `predict` changes nothing
-    but the pending rounds.  Threads may share a game if they name their rounds: each call holds its `lock`.
+    is one unnamed round, which a second unnamed `predict` replaces.  Named rounds may be settled late, in any order, or
+    dropped; of more than `max_pending` the oldest is dropped with a warning.  Each call holds the `lock`.
 
         || mean payoff ||_+  <=  sqrt(B (T + 64)) / T    on any sequence, if certificates held and no outcome was late
 
-    With `memory` (in rounds) the past is forgotten at that rate, and the promise is about the discounted mean:
+    With `memory` (in rounds) the bound is about the discounted mean, plus what is left of the credit:
 
         || discounted mean ||_+^2  <=  B (1 - g)(1 + g^T) / ((1 + g)(1 - g^T)),    g = 1 - 1/memory
-
-    plus what is left of the credit; about B / (2 memory) in the long run.
 
     `seasons` are one or two seasons in rounds, such as (24, 168) for hourly forecasts; without it they are found as
     outcomes come. With `randomised` (a seed or a generator) the quantiles are those of `Forecast.randomised`, and
@@ -129,10 +119,7 @@ class Forecaster:
         pool: Pool | None = None,
         seasons: int | Sequence[int] = (),
         randomised: int | np.random.Generator | None = None,
-        **others: Never,
     ) -> None:
-        if others:
-            raise TypeError(_unknown_option(*next(iter(others.items()))))
         if space is not None and not isinstance(space, Space):
             raise TypeError(f"expected a space such as Interval(low, high), got {space!r}")
         if payoff is not None and (not isinstance(payoff, Payoff) or type(payoff) is Payoff):
@@ -141,9 +128,7 @@ class Forecaster:
             raise TypeError(f"expected an oracle such as Committee() or Equilibrium(), got {oracle!r}")
         if outside not in ("raise", "clip"):
             raise ValueError(f"expected outside='raise' or 'clip', got {outside!r}")
-        if not isinstance(max_pending, (int, np.integer)) or isinstance(max_pending, bool) or max_pending < 1:
-            raise ValueError(f"expected max_pending of at least 1, got {max_pending!r}")
-        limits.check("pending", int(max_pending))
+        self.max_pending = whole(max_pending, "rounds as max_pending", 1, limits.LIMITS.pending)
         if pool is not None and not hasattr(pool, "admit"):
             raise TypeError(f"expected a Pool() as pool, got {short(pool)}")
         self.lock = GameLock()
@@ -159,7 +144,6 @@ class Forecaster:
         self.oracle: Oracle = self.default_oracle() if oracle is None else oracle
         self.memory = None if memory is None else number(memory, "memory (in rounds)", 2.0, 1e12)
         self.outside = outside
-        self.max_pending = int(max_pending)
         try:
             self.begin((ALONE,))
         except (TypeError, ValueError) as reason:
@@ -213,9 +197,7 @@ class Forecaster:
         """A calibrated forecast for the next outcome, around the expert's forecast if there is one.
 
         Several experts come by name in `experts`.  The first round names all of them; one that is None or left out in
-        a round, also in the first, does not count in it and costs nothing.  A single forecast is that of the expert
-        "expert".  `x` are the features that contexts and utilities look at.  Without
-        `id` it replaces an unnamed round that is still pending, so name rounds whose outcomes may come late.
+        a round does not count in it.  `x` are the features that contexts and utilities look at.
 
         >>> import orcast as oc
         >>> recal = oc.Recalibrator(oc.Interval(0, 10), oc.QuantileCalibration(context=oc.by("day", values="MT")))
@@ -229,8 +211,6 @@ class Forecaster:
             raise TypeError("expected a forecast, got None (a game without an expert is a Forecaster)")
         if id is not None:
             self.rounds.check_new(id)
-        elif self.rounds.pending:
-            self.rounds.check_unnamed()
         features = None if x is None else self._features(x)
         was = self.rounds, self._experts
         rows = self._rows(forecast, experts)
@@ -243,10 +223,7 @@ class Forecaster:
 
     @locked
     def peek(self, forecast: object = None, *, experts: Mapping[str, object] | None = None, x: Any = None) -> Any:
-        """The forecast that `predict` would give now; no round begins, and no slack is reserved for an outcome.
-
-        For looking at many forecasts of which few are issued, such as those of far horizons.  What is decided by it
-        is not counted, so the promise is about those that `predict` gives.
+        """Forecast that `predict` would give now; no round begins, and no slack is reserved.
 
         >>> import orcast as oc
         >>> recal = oc.Recalibrator(oc.Interval(0, 1))
@@ -264,9 +241,7 @@ class Forecaster:
 
     @locked
     def learnt(self, forecast: object = None, *, experts: Mapping[str, object] | None = None, x: Any = None) -> Any:
-        """What was learnt of the expert so far, before the guarantee has its say: what `predict` would play around.
-
-        The corrected expert, on its own.  It has no certificate, and nothing is promised of it; no round begins.
+        """Corrected forecast before the calibrating layer, without a certificate; no round begins.
 
         >>> import orcast as oc
         >>> recal = oc.Recalibrator(oc.Interval(0, 1))
@@ -284,7 +259,6 @@ class Forecaster:
         experts: Mapping[str, object] | None,
         x: Any,
     ) -> Any:
-        """What is seen when a round is looked at that does not begin."""
         if self.expert_required and forecast is None and experts is None:
             raise TypeError("expected a forecast, got None (a game without an expert is a Forecaster)")
         features = None if x is None else self._features(x)
@@ -297,18 +271,11 @@ class Forecaster:
     def update(self, y: Any, *, id: Hashable = None) -> None:
         """Settle the unnamed round, or a named one, with its outcome."""
         with self.lock:
-            if id is None:
-                self.rounds.check_unnamed()
             self.rounds.settle(self.space.outcome(y, self.outside), id=id)
 
     @locked
     def drop(self, id: Hashable = None) -> None:
-        """Forget a round whose outcome will never come.
-
-        Nothing can be promised about rounds that are dropped because of their outcome.
-        """
-        if id is None:
-            self.rounds.check_unnamed()
+        """Forget a round whose outcome will never come; the guarantee excludes it."""
         self.rounds.drop(id)
 
     @property
@@ -320,14 +287,11 @@ class Forecaster:
     @property
     @locked
     def guarantee(self) -> Guarantee:
-        """What was promised and what was kept, so far."""
+        """Guarantee over the settled rounds."""
         return self.engine.guarantee()
 
     def _rows(self, forecast: object, experts: Mapping[str, object] | None) -> Array | float | None:
-        """Forecasts of the experts, a row each, in the order of their names; nan for a missing one.
-
-        The probability of a single expert may stay a number.
-        """
+        """Forecasts of the experts, a row each, nan for a missing one; a single probability may stay a number."""
         if experts is None:
             if forecast is None:
                 return None
@@ -377,11 +341,11 @@ class Forecaster:
 
     @property
     def _fresh(self) -> bool:
-        """Whether the game has not begun."""
+        """True before the first round."""
         return not self.rounds.pending and not self.engine.guarantee().rounds
 
     def _admit(self, named: tuple[str, ...]) -> None:
-        """Begin with the experts of the first round; refuse names that it did not have."""
+        """Begin with the experts of the first round; refuse other names."""
         new = [name for name in named if name not in self._experts]
         if new and self._fresh:
             self.begin(named)
@@ -397,10 +361,7 @@ class Forecaster:
             warn_user("crossing quantiles were sorted (reported once)", UserWarning)
 
     def _report_outside(self, rows: Array) -> None:
-        """Warn, once, of forecasts that lie beyond the space, so that nothing but its nearest end is left of them.
-
-        Not where outcomes beyond it are clipped too: there it is meant.
-        """
+        """Warn once of forecasts beyond the space, unless outcomes beyond it are clipped too."""
         if self.outside == "clip":
             return
         beyond = (rows[..., -1] < self._ends[0]) | (rows[..., 0] > self._ends[1])
@@ -411,7 +372,7 @@ class Forecaster:
             )
 
     def _features(self, x: Any) -> Any:
-        """Features as plain data; says once if nothing looks at them: wrappers that always have some may ignore it."""
+        """Features as plain data; warns once if nothing looks at them."""
         if not self._features_seen:
             self._features_seen = True
             if not FeatureReader(self.payoff):
@@ -431,7 +392,7 @@ class Forecaster:
             )
 
     def _report_precision(self, rows: Array) -> None:
-        """Warn, once, of quantiles between which there are too few numbers: they cannot be told apart."""
+        """Warn once of quantiles that doubles cannot tell apart."""
         if self._precision_reported or not isinstance(self.space, OrderedSpace):
             return
         low, high = rows[..., 0].ravel(), rows[..., -1].ravel()
@@ -543,10 +504,7 @@ class Forecaster:
 
     # --- state
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the state to a file, without pickle; a crash leaves the old file or the new one, never a part.
-
-        What is written is a copy of one moment: other threads may play on meanwhile.
-        """
+        """Write the state to a file, without pickle; a crash leaves the old file or the new one, never a part."""
         from orcast import persistence
 
         persistence.write(path, *persistence.state_of(self, self.kind))
@@ -561,11 +519,10 @@ class Forecaster:
         oracle: Oracle | None = None,
         pool: Pool | None = None,
     ) -> Self:
-        """Continue from a file, bit for bit on the same kind of machine; refuses what it cannot read, in one sentence.
+        """Continue from a file; refuses what it cannot read.
 
         Functions are not saved: a payoff, space or oracle that has them is given again, and must be configured as the
-        saved one was.  A recalibrator of a pool needs the pool again, as it was or later; a pool with fewer outcomes
-        than the recalibrator is refused.
+        saved one was.  A recalibrator of a pool needs the pool again, as it was or later.
         """
         from orcast import persistence
 
@@ -574,7 +531,7 @@ class Forecaster:
 
 
 def _checked_seasons(seasons: Any) -> tuple[int, ...]:
-    """At most two lags, or one clear sentence."""
+    """At most two lags."""
     if isinstance(seasons, (int, np.integer)) and not isinstance(seasons, bool):
         seasons = (seasons,)
     if not isinstance(seasons, (tuple, list)) or len(seasons) > 2:

@@ -1,4 +1,4 @@
-"""Whole histories as users give them: forecasts as rows, outcomes in their canonical form, or one clear sentence."""
+"""Histories as users give them: forecasts as rows, outcomes in their canonical form."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from orcast.adapters import expert_row, expert_table
 from orcast.spaces import OrderedSpace, Space
-from orcast.spaces.base import LARGEST, SMALLEST
 from orcast.validation import floats, short
 
 Array = NDArray[np.float64]
@@ -22,13 +21,7 @@ ALONE = "expert"
 
 @contextmanager
 def where(place: str) -> Iterator[None]:
-    """What is wrong is said with its place.
-
-    >>> with where(" in row 3"):
-    ...     raise ValueError("expected a number, got none")
-    Traceback (most recent call last):
-    ValueError: expected a number, got none in row 3
-    """
+    """Add a place to the message of an error."""
     try:
         yield
     except (TypeError, ValueError) as reason:
@@ -45,14 +38,6 @@ def sequence_of(values: Any, what: str) -> list[Any]:
 
 def read_outcomes(space: Space, outcomes: Any, outside: str) -> list[Any]:
     """Outcomes in the canonical form of their space."""
-    if isinstance(space, OrderedSpace) and isinstance(outcomes, np.ndarray) and outcomes.dtype == np.float64:
-        low, high = max(space.low, -LARGEST), min(space.high, LARGEST)
-        sizes = np.abs(outcomes)
-        if (
-            outcomes.ndim == 1
-            and ((outcomes >= low) & (outcomes <= high) & ((sizes >= SMALLEST) | (sizes == 0.0))).all()
-        ):
-            return list(outcomes.tolist())
     found = []
     for row, y in enumerate(sequence_of(outcomes, "outcomes")):
         with where(f" in row {row}"):

@@ -39,7 +39,7 @@ Array = NDArray[np.float64]
 
 
 class Account(IntEnum):
-    """What a ledger keeps beside the sum of payoffs."""
+    """Accounts beside the sum of payoffs."""
 
     BUDGET = 0  # the credit, B_1 + ... + B_T, allowances for delay, and the excess of rounds that did not hold
     ROUNDS = 1  # outcomes settled
@@ -51,7 +51,7 @@ class Account(IntEnum):
 
 
 class GroupAccount(IntEnum):
-    """What a group of a part keeps."""
+    """Accounts of a group of a part."""
 
     BUDGET = 0
     COUNT = 1  # the discounted sum of its contexts
@@ -70,7 +70,7 @@ class PartColumn(IntEnum):
 
 
 class CertificateField(IntEnum):
-    """What a round keeps of its certificate."""
+    """Fields of the certificate of a round."""
 
     WORST = 0
     OVERDRAFT = 1
@@ -85,7 +85,7 @@ class CertificateField(IntEnum):
 
 
 class RoundLog(IntEnum):
-    """What is reported of a round when many are played at once."""
+    """Fields of the log of a round."""
 
     HOLDS = 0  # whether its certificate held
     PROMISED = 1  # the bound on the miscalibration after it that was known before its outcome
@@ -102,7 +102,7 @@ CREDIT = 64.0
 
 
 class PartShape(NamedTuple):
-    """What a layout needs to know of a part."""
+    """Shape of a part in the ledger."""
 
     places: Sequence[int]
     groups: int
@@ -137,7 +137,7 @@ def ledger_layout(shapes: Sequence[PartShape]) -> Layout:
 
 @dataclass(frozen=True)
 class Certificate:
-    """What is known of a forecast before its outcome: `holds` if no outcome can break the promise.
+    """Certificate of a forecast before its outcome: `holds` if no outcome can break the bound.
 
         max_y ||S + payoff(p, y)||_+^2  <=  worst_next  <=  allowed
 
@@ -150,8 +150,6 @@ class Certificate:
     >>> p = oc.Recalibrator(oc.Interval(0, 1)).predict(oc.Normal(0.5, 0.1))
     >>> p.certificate.holds, p.certificate.worst_next <= p.certificate.allowed, p.certificate.excess
     (True, True, 0.0)
-    >>> p.certificate.half_space  # nothing is owed yet
-    0.0
     """
 
     holds: bool
@@ -166,7 +164,7 @@ class Certificate:
 
     @property
     def lacks_half_space(self) -> bool:
-        """Whether it is neither known nor can be computed."""
+        """True if it is neither known nor can be computed."""
         return self.__dict__.get("half_space", 0.0) is None
 
     def find_half_space_by(self, function: Callable[[], float]) -> None:
@@ -188,11 +186,9 @@ class Certificate:
 
 @dataclass(frozen=True)
 class Group:
-    """How one group of a part fares: the norm of its mean normalised payoff and the bound on it.
+    """Norm of the mean normalised payoff of one group, and its bound: `miscalibration <= promised + excess`.
 
-    The bound is kept by the oracle where the groups are disjoint.  Where groups overlap, or other parts pull against
-    them, only the sum is promised, and `excess` is what a group went beyond its own bound:
-    `miscalibration <= promised + excess`.
+    `excess` is 0 where groups are disjoint and no other part pulls against them.
     """
 
     rounds: float
@@ -207,9 +203,8 @@ class Counted:
 
         qce = sum over levels a of (mean of 1{y <= reported quantile} - a)^2
 
-    `guarantee.parts` has the smoothed one, whose indicator is averaged over the outcome's cell and which `promised`
-    bounds. With `randomised=` the empirical one has a `bound` too, for outcomes chosen without the random draw:
-    with probability `confidence`, at all times together,
+    `guarantee.parts` has the smoothed one, which `promised` bounds. With `randomised=` the empirical one has a `bound`
+    too, for outcomes chosen without the random draw: with probability `confidence`, at all times together,
 
         sqrt(qce)  <=  sqrt(B) (promised + excess)  +  sqrt((V + 64) (2 log(1/d) + log(1 + V/64))) / T
 
@@ -231,7 +226,7 @@ class Counted:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """What was promised and what was kept: `miscalibration <= promised` after every round, if certificates held.
+    """Miscalibration and its bound: `miscalibration <= promised` after every round, if certificates held.
 
         miscalibration = ||S||_+ / T  <=  promised + excess,    promised <= sqrt(B (T + 64)) / T
 
@@ -278,7 +273,7 @@ def before_excess(budget: float, excess: float, weight: float, now: float) -> fl
 
 
 def added_after(budget: float, excess: float, weight: float, now: float) -> float:
-    """What the excess of a budget adds to that bound; together they are at least the miscalibration."""
+    """Addition of the excess of a budget to that bound; the sum is at least the miscalibration."""
     if excess == 0.0:
         return 0.0
     promised, whole = before_excess(budget, excess, weight, now), before_excess(budget, 0.0, weight, now)
@@ -287,15 +282,7 @@ def added_after(budget: float, excess: float, weight: float, now: float) -> floa
 
 
 class Ledger:
-    """The sum of the payoffs and its accounts, of constant size.
-
-    >>> parts = [PartShape([0], 1, False, 1.0, 1.0), PartShape([1], 1, True, 1.0, 1.0)]
-    >>> ledger = Ledger(ledger_layout(parts), credit=0.0)
-    >>> note = ledger.certify(np.ones(2), linear=1.0, bound=1.0)
-    >>> ledger.book(np.array([0.6, -0.8]), np.ones(2), note)
-    >>> round(ledger.miscalibration, 3), ledger.promised
-    (0.6, 1.0)
-    """
+    """Sum of the payoffs and its accounts, of constant size."""
 
     def __init__(self, layout: Layout, *, credit: float = CREDIT, discount: float = 1.0) -> None:
         self.layout = layout
@@ -326,12 +313,12 @@ class Ledger:
 
     @property
     def promised(self) -> float:
-        """The bound on the miscalibration that was known before each outcome, without what was added after."""
+        """Bound on the miscalibration that was known before each outcome."""
         return before_excess(*self._accounts, self.miscalibration)
 
     @property
     def excess(self) -> float:
-        """What was added after, in the units of `promised`: 0.0 if every certificate held."""
+        """Addition by certificates that did not hold, in the units of `promised`."""
         return added_after(*self._accounts, self.miscalibration)
 
     @property
@@ -357,7 +344,7 @@ class Ledger:
         return sums
 
     def group_guarantees(self, number: int) -> list[Group]:
-        """How each group of a part fares."""
+        """Guarantee of each group of a part."""
         first = int(self.layout.part_table[:number, PartColumn.GROUPS].sum())
         found = []
         for row, sums in enumerate(self.part(number) * self.layout.scales[number], start=first):

@@ -1,20 +1,19 @@
-"""State files: plain data and arrays in one `numpy.savez` archive, without pickle.
+"""State files: plain data and arrays in a few bytes of binary, without pickle.
 
-Format 1 is an uncompressed archive of three arrays.  ``header`` is JSON as bytes: the format, the orcast version that
-wrote it, the class and options of the state, and the name, kind and shape of each array.  ``floats`` and ``wholes``
-hold the numbers of all arrays, one after the other.
+Format 1 is a mark, a CRC-32 of the rest, the length of the header, the header, and the numbers of all arrays, first
+floats, then whole numbers.  The header is JSON: format, version of the writer, class and options of the state, and the
+name, kind and shape of each array.
 """
 
 from __future__ import annotations
 
 import errno
-import io
 import json
 import math
 import os
 import secrets
 import sys
-import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,20 +37,13 @@ Arrays = dict[str, NDArray[Any]]
 Game = TypeVar("Game", bound="Forecaster")
 
 FORMAT = 1
-MAGIC = b"PK\x03\x04"  # of every zip archive
-MEMBERS = ("header.npy", "floats.npy", "wholes.npy")
+MAGIC = b"\x93orcast\n"
+START = len(MAGIC) + 8  # of the header: after the checksum and the length, 4 bytes each
 KINDS = {"f8": np.dtype("<f8"), "i8": np.dtype("<i8")}
 # Exceptions that the content of a file can lead to, once it is parsed.
 UNREADABLE = (
-    AssertionError,
-    AttributeError,
-    IndexError,
-    KeyError,
-    MemoryError,
-    OverflowError,
-    RecursionError,
-    TypeError,
-    ValueError,
+    *(AssertionError, AttributeError, IndexError, KeyError),
+    *(MemoryError, OverflowError, RecursionError, TypeError, ValueError),
 )
 # Characters of a reason that a message quotes: it may hold bytes of the file.
 MOST_REASON = 300
@@ -64,16 +56,20 @@ PAPER_ORACLES = ("BinaryRoot", "ConformalLevel", "DecisionGame", "MomentHull", "
 
 
 def encode(header: Header, arrays: Arrays) -> bytes:
-    """Encode a state; each member of the archive has a checksum."""
+    """Encode a state, with a checksum."""
     described = {name: ["i8" if array.dtype.kind == "i" else "f8", list(array.shape)] for name, array in arrays.items()}
     about = {"format": FORMAT, "writer": __version__, **header, "arrays": described}
-    text = np.frombuffer(json.dumps(about, allow_nan=False).encode(), dtype=np.uint8)
-    limits.check("header_bytes", text.size)
-    floats, wholes = (_joined(kind, described, arrays) for kind in KINDS)
-    limits.check("file_bytes", text.size + floats.nbytes + wholes.nbytes)
-    buffer = io.BytesIO()
-    np.savez(buffer, header=text, floats=floats, wholes=wholes)
-    return buffer.getvalue()
+    text = json.dumps(about, allow_nan=False).encode()
+    limits.check("header_bytes", len(text))
+    limits.check("file_bytes", len(text) + sum(8 * array.size for array in arrays.values()))
+    numbers = [
+        np.ascontiguousarray(arrays[name], dtype=dtype).tobytes()
+        for wanted, dtype in KINDS.items()
+        for name, (kind, _) in described.items()
+        if kind == wanted
+    ]
+    body = b"".join([len(text).to_bytes(4, "little"), text, *numbers])
+    return MAGIC + zlib.crc32(body).to_bytes(4, "little") + body
 
 
 def write(path: str | os.PathLike[str], header: Header, arrays: Arrays) -> None:
@@ -90,11 +86,6 @@ def write(path: str | os.PathLike[str], header: Header, arrays: Arrays) -> None:
             file.flush()
             os.fsync(file.fileno())
         flush_folder(target.parent)
-
-
-def _joined(kind: str, described: dict[str, Any], arrays: Arrays) -> NDArray[Any]:
-    parts = [array.ravel() for name, array in arrays.items() if described[name][0] == kind]
-    return np.concatenate(parts, dtype=KINDS[kind]) if parts else np.empty(0, dtype=KINDS[kind])
 
 
 def flush_folder(path: Path) -> None:
@@ -127,13 +118,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextmanager
 def naming(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Add the name of the file to errors of the system that lack it, as on a full disk.
-
-    >>> with naming("wind.orcast"):
-    ...     raise OSError(28, "No space left on device")
-    Traceback (most recent call last):
-    OSError: [Errno 28] No space left on device: 'wind.orcast'
-    """
+    """Add the name of the file to errors of the system that lack it, as on a full disk."""
     try:
         yield
     except OSError as reason:
@@ -156,22 +141,16 @@ def read(path: str | os.PathLike[str]) -> tuple[Header, Arrays]:
 
 
 def decode(data: bytes) -> tuple[Header, Arrays]:
-    """Decode a state; sizes are checked before anything is allocated."""
+    """Decode a state; nothing is allocated that the data does not hold."""
     if not data.startswith(MAGIC):
         what = "a truncated one" if MAGIC.startswith(data) else "something else"
         raise ValueError(f"expected an orcast state file, got {what}")
+    if zlib.crc32(data[len(MAGIC) + 4 :]).to_bytes(4, "little") != data[len(MAGIC) : len(MAGIC) + 4]:
+        raise ValueError("expected a whole state file, got a truncated or damaged one")
+    end = START + int.from_bytes(data[START - 4 : START], "little")
+    limits.check("header_bytes", end - START)
     try:
-        archive = zipfile.ZipFile(io.BytesIO(data))
-        infos = {info.filename: info for info in archive.infolist()}
-    except Exception as reason:
-        raise ValueError(f"expected a whole state file, got a truncated or damaged one ({reason})") from reason
-    stored = all(info.compress_type == zipfile.ZIP_STORED for info in infos.values())
-    if infos.keys() != set(MEMBERS) or not stored or sum(info.file_size for info in infos.values()) > len(data):
-        raise ValueError(f"expected a state file of {', '.join(MEMBERS)}, uncompressed, got another archive")
-    limits.check("header_bytes", infos[MEMBERS[0]].file_size)
-    try:
-        text, floats, wholes = (np.load(io.BytesIO(archive.read(name)), allow_pickle=False) for name in MEMBERS)
-        header = limits.parsed_json(text.tobytes().decode())
+        header = limits.parsed_json(data[START:end].decode())
         version, writer = header.pop("format"), header.get("writer")
     except Exception as reason:
         raise ValueError(f"expected an intact state file, got a damaged one ({str(reason)[:MOST_REASON]})") from reason
@@ -181,38 +160,31 @@ def decode(data: bytes) -> tuple[Header, Arrays]:
             "(load it with that version)"
         )
     try:
-        return header, _cut(header.pop("arrays"), {"f8": floats, "i8": wholes})
+        return header, _cut(header.pop("arrays"), data[end:])
     except UNREADABLE as reason:
         raise ValueError(f"expected a readable state file, got one that is not ({reason})") from reason
 
 
-def _cut(described: dict[str, Any], numbers: dict[str, NDArray[Any]]) -> Arrays:
+def _cut(described: dict[str, Any], numbers: bytes) -> Arrays:
     """Cut the numbers of all arrays into arrays by name."""
-    arrays: Arrays = {}
-    at = dict.fromkeys(KINDS, 0)
-    for kind, dtype in KINDS.items():
-        if numbers[kind].dtype != dtype or numbers[kind].ndim != 1:
-            raise ValueError(f"numbers are {numbers[kind].dtype}, not {dtype}")
-    for name, (kind, shape) in described.items():
-        size = numbers[kind].size
-        if not all(isinstance(side, int) and 0 <= side <= size for side in shape):
-            raise ValueError(f"{name} has the shape {short(shape)}")
-        end = at[kind] + math.prod(shape)
-        if end > size:
-            raise ValueError(f"{name} reaches beyond the end")
-        arrays[name] = numbers[kind][at[kind] : end].reshape(shape).astype(KINDS[kind].newbyteorder("="))
-        at[kind] = end
-    if any(at[kind] != numbers[kind].size for kind in KINDS):
+    arrays: Arrays = dict.fromkeys(described, np.empty(0))
+    at = 0
+    for wanted, dtype in KINDS.items():
+        for name, (kind, shape) in described.items():
+            if kind not in KINDS or not all(isinstance(side, int) and 0 <= side <= len(numbers) for side in shape):
+                raise ValueError(f"{name} has the kind {short(kind)} and the shape {short(shape)}")
+            if kind == wanted:
+                # raises if the numbers end before
+                own = np.frombuffer(numbers, dtype, math.prod(shape), at) if math.prod(shape) else np.empty(0, dtype)
+                arrays[name] = own.reshape(shape).astype(dtype.newbyteorder("="))
+                at += own.nbytes
+    if at != len(numbers):
         raise ValueError("numbers are left over")
     return arrays
 
 
 def unusable(reason: BaseException, path: object = "") -> ValueError:
-    """Make the error about a state whose content led to another error.
-
-    >>> unusable(KeyError("rounds"), "wind.orcast")
-    ValueError("expected a state that this version can use, got one that it cannot ('rounds'): wind.orcast")
-    """
+    """Make the error about a state whose content led to another error."""
     where = f": {path}" if path else ""
     text = str(reason)[:MOST_REASON]
     return ValueError(f"expected a state that this version can use, got one that it cannot ({text}){where}")
@@ -235,6 +207,23 @@ def reading(source: bytes | str | os.PathLike[str], owner: str) -> Iterator[tupl
 # --- games
 
 
+def configuration(game: Forecaster, owner: str) -> Header:
+    """Options of a game as plain data."""
+    return {
+        "class": owner,
+        "space": game.space.to_plain(),
+        "payoff": game.payoff.to_plain(),
+        "oracle": game.oracle.to_plain(),
+        "memory": game.memory,
+        "experts": list(game.experts),
+        "sizes": getattr(game.engine, "sizes", None),
+        "outside": game.outside,
+        "max_pending": game.max_pending,
+        "randomised": game.randomised,
+        "seasons": list(game.seasons),
+    }
+
+
 def state_of(game: Forecaster, owner: str) -> tuple[Header, Arrays]:
     """Copy a game's state into a header of plain data and named arrays, under the name of the class that owns it."""
     with game.lock:
@@ -242,19 +231,9 @@ def state_of(game: Forecaster, owner: str) -> tuple[Header, Arrays]:
         arrays = {f"memory/{name}": array.copy() for name, array in game.engine.arrays().items()}
         arrays |= {f"pending/{name}": array.copy() for name, array in pending.items()}
         header = {
-            "class": owner,
-            "space": game.space.to_plain(),
-            "payoff": game.payoff.to_plain(),
-            "oracle": game.oracle.to_plain(),
-            "memory": game.memory,
-            "experts": list(game.experts),
-            "sizes": getattr(game.engine, "sizes", None),
-            "outside": game.outside,
-            "max_pending": game.max_pending,
+            **configuration(game, owner),
             "crossing_reported": game.crossing_reported,
             "pooled": game.pool and game.pool.told(),
-            "randomised": game.randomised,
-            "seasons": list(game.seasons),
             "rounds": rounds,
         }
     return header, arrays
@@ -299,16 +278,22 @@ def game_from(
             **optional,
         )
         game.begin(tuple(experts), header["sizes"])
-        game.engine.restore(inside(arrays, "memory/"))
-        if pool is not None and not pool.follows(*header["pooled"]):
-            raise ValueError(f"expected pool= with the pool that the game was in, or a later state of it, got {pool!r}")
-        game.rounds.from_plain(header["rounds"], inside(arrays, "pending/"))
-        game.crossing_reported = bool(header["crossing_reported"])
+        restore(game, header, arrays)
     except UNREADABLE as reason:
         if _asks_the_user(reason):
             raise
         raise unusable(reason, path) from reason
     return game
+
+
+def restore(game: Forecaster, header: Header, arrays: Arrays) -> None:
+    """Take over the numbers and rounds of a state; raises if they do not fit, and the game is then of no use."""
+    game.engine.restore(inside(arrays, "memory/"))
+    if game.pool is not None and not game.pool.follows(*header["pooled"]):
+        text = "expected pool= with the pool that the game was in, or a later state of it, got"
+        raise ValueError(f"{text} {game.pool!r}")
+    game.rounds.from_plain(header["rounds"], inside(arrays, "pending/"))
+    game.crossing_reported = bool(header["crossing_reported"])
 
 
 def inside(arrays: Arrays, prefix: str) -> Arrays:
@@ -348,13 +333,8 @@ def _asks_the_user(reason: BaseException) -> bool:
 
 
 def _difference(saved: Any, given: Any, where: str) -> tuple[str, Any, Any]:
-    """Find the first place where two plain forms differ, and both values there."""
-    if isinstance(saved, dict) and isinstance(given, dict):
-        for key in [*saved, *given]:
-            if saved.get(key) != given.get(key):
-                return _difference(saved.get(key), given.get(key), f"{where}.{key}")
-    if isinstance(saved, list) and isinstance(given, list) and len(saved) == len(given):
-        for i, (a, b) in enumerate(zip(saved, given, strict=True)):
-            if a != b:
-                return _difference(a, b, f"{where}[{i}]")
+    """Find the first key whose values differ, and both values."""
+    while isinstance(saved, dict) and isinstance(given, dict):
+        key = next(key for key in [*saved, *given] if saved.get(key) != given.get(key))
+        where, saved, given = f"{where}.{key}", saved.get(key), given.get(key)
     return where, saved, given

@@ -123,6 +123,12 @@ class Pool(Locked):
         self.outcomes, self.total = int(outcomes[0]), float(outcomes[1])
         return self
 
+    def encode(self) -> bytes:
+        """Its state as bytes."""
+        from orcast import persistence
+
+        return persistence.encode({"class": OWNER}, self.arrays())
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file, without pickle; recalibrators are saved by themselves and get it again when loaded."""
         from orcast import persistence
@@ -130,9 +136,9 @@ class Pool(Locked):
         persistence.write(path, {"class": OWNER}, self.arrays())
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Pool:
-        """Read it from a file; refuses what it cannot read, in one sentence."""
+    def load(cls, source: str | os.PathLike[str] | bytes) -> Pool:
+        """Read it from a file, or from the bytes of `encode`; refuses what it cannot read, in one sentence."""
         from orcast.persistence import reading
 
-        with reading(path, OWNER) as (_, arrays):
+        with reading(source, OWNER) as (_, arrays):
             return cls.from_arrays(arrays)

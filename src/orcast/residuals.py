@@ -1,8 +1,4 @@
-"""Residuals: how wide a point forecast is, from the errors known so far.
-
-The one definition of the spread of a point forecast: the wrappers of other libraries use the class, panels play the
-same numbers in a compiled loop (`orcast.committee.group`).
-"""
+"""Residuals: the spread of a point forecast, from the errors known so far."""
 
 from __future__ import annotations
 
@@ -16,19 +12,15 @@ from numpy.typing import NDArray
 from orcast.adapters import Normal
 from orcast.constants import PER_ABSOLUTE
 from orcast.spaces import Interval, OrderedSpace
-from orcast.validation import number, short
+from orcast.spaces.base import whole
+from orcast.validation import number
 
 # The spread before any error is known: a share of the interval, or of the forecast itself.
 FIRST_SPREAD = 0.1
 
 
 def first_spread(points: NDArray[np.float64], space: OrderedSpace) -> NDArray[np.float64]:
-    """The spreads of points before any error is known: a tenth of the interval, or of the point itself (1 for 0).
-
-    >>> import numpy as np, orcast as oc
-    >>> first_spread(np.array([0.0, -30.0]), oc.Line()), first_spread(np.array([5.0]), oc.Interval(0, 100))
-    (array([1., 3.]), array([10.]))
-    """
+    """Spreads of points before any error is known: a tenth of the interval, or of the point itself (1 for 0)."""
     if isinstance(space, Interval):
         return np.full(len(points), FIRST_SPREAD * (space.high - space.low))
     sizes = FIRST_SPREAD * np.abs(points)
@@ -36,13 +28,9 @@ def first_spread(points: NDArray[np.float64], space: OrderedSpace) -> NDArray[np
 
 
 class Residuals:
-    """Points as forecasts: Gaussians as wide as the residuals known so far.
+    """Points as Gaussian forecasts, whose spread comes from the last `window` residuals, or from all of them (None).
 
-        mean = the point, within the bounds
-        sd = sqrt(pi / 2) * mean of |outcome - mean| over the last `window` outcomes, or over all of them (None)
-
-    This is the standard deviation if residuals are Gaussian; large errors of the first rounds affect it less than a
-    root mean square. Wrappers take the `window` that their users set; panels use all outcomes.
+        mean = the point, within the bounds,    sd = sqrt(pi / 2) * mean of |outcome - mean|
 
     >>> residuals = Residuals(window=2)
     >>> residuals.around(120.0, Interval(0, 100))
@@ -55,9 +43,8 @@ class Residuals:
     __slots__ = ("count", "last", "total")
 
     def __init__(self, window: int | None = None) -> None:
-        if window is not None and (isinstance(window, bool) or not isinstance(window, int) or window < 1):
-            raise ValueError(f"expected a window of at least 1 residual, got {short(window)}")
-        self.last: deque[float] | None = None if window is None else deque(maxlen=window)
+        own = None if window is None else whole(window, "residuals as window", 1, 10**9)
+        self.last: deque[float] | None = None if own is None else deque(maxlen=own)
         self.total, self.count = 0.0, 0
 
     def around(self, point: Any, space: OrderedSpace, spread: float | None = None) -> Normal:
@@ -85,7 +72,7 @@ class Residuals:
             self.count = len(self.last)
 
     def copy(self) -> Residuals:
-        """The same, to be changed by itself."""
+        """A copy."""
         return deepcopy(self)
 
     def __len__(self) -> int:

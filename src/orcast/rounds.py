@@ -1,15 +1,10 @@
-"""Pending rounds: a round is issued, then settled or dropped; until then it reserves the slack of its certificate.
-
-Everything that runs rounds stands on this: recalibrators, panels, streams, the partition and the integrations.
-"""
+"""Pending rounds: a round is issued, then settled or dropped; until then it reserves the slack of its certificate."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from threading import get_ident
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -43,10 +38,9 @@ def learnt_lag(usual: float | None, lag: float) -> float:
 
 
 class PendingById(Generic[Entry]):
-    """What is pending, by id, the oldest first; None is the id of the unnamed one.
+    """Pending entries by id, the oldest first; None is the id of the unnamed one.
 
-    At most `max_pending` are pending: then the oldest makes way.  A new unnamed one takes the place of the unnamed one,
-    which is of the thread that issued it: others are refused until it is over, or that thread has ended.
+    At most `max_pending` are pending: then the oldest makes way.  A new unnamed one replaces the unnamed one.
 
     >>> book = PendingById[str](max_pending=2)
     >>> book.pending.update(monday="a", tuesday="b")
@@ -57,11 +51,6 @@ class PendingById(Generic[Entry]):
     def __init__(self, max_pending: int) -> None:
         self.max_pending = max_pending
         self.pending: dict[Hashable, Entry] = {}
-        self._unnamed_of: int | None = None  # number of the thread that issued the unnamed one
-
-    def __getstate__(self) -> dict[str, Any]:
-        # threads stay where they are
-        return {**self.__dict__, "_unnamed_of": None}
 
     def __len__(self) -> int:
         return len(self.pending)
@@ -75,14 +64,14 @@ class PendingById(Generic[Entry]):
         return tuple(self.pending)
 
     def check_new(self, id: Hashable) -> None:
-        """Refuse an id that cannot be saved, or is pending, in one sentence."""
+        """Refuse an id that cannot be saved, or is pending."""
         if id is not None:
             plain_id(id)
             if id in self.pending:
                 raise ValueError(f"expected a new id, got {short(id)}, which is pending already")
 
     def find(self, id: Hashable) -> Entry:
-        """What is pending under an id, or one clear sentence."""
+        """Entry of an id."""
         try:
             return self.pending[id]
         except TypeError:
@@ -92,25 +81,6 @@ class PendingById(Generic[Entry]):
                 raise ValueError(f"expected the id of a pending round, got {short(id)}") from None
             named = f" ({len(self.pending)} named ones are pending)" if self.pending else ""
             raise ValueError(f"expected an unnamed pending round, got none{named}") from None
-
-    def claim_unnamed(self) -> None:
-        """A new unnamed one is this thread's."""
-        self._unnamed_of = get_ident()
-
-    def release_unnamed(self) -> None:
-        """The unnamed one is over, or any thread's."""
-        self._unnamed_of = None
-
-    def check_unnamed(self) -> None:
-        """Refuse a thread if the unnamed one is another's: it must neither settle it nor take its place."""
-        owner = self._unnamed_of
-        if owner is None or owner == get_ident():
-            return
-        if any(thread.ident == owner for thread in threading.enumerate()):  # not if it has ended
-            raise ValueError(
-                "expected no unnamed round of another thread, got one that is pending "
-                "(threads that share a game name their rounds: id=)"
-            )
 
     def leaving(self, id: Hashable) -> list[Hashable]:
         """The id that makes way for a new one, if one has to."""
@@ -127,10 +97,7 @@ class PendingById(Generic[Entry]):
 
 @dataclass(slots=True)
 class PendingRound:
-    """A pending round: its engine's record of it, and how many rounds had been issued when it was.
-
-    `attached` is plain data that whoever plays keeps with the round, and that is saved with it.
-    """
+    """A pending round: its engine's record, its number, and plain data that is saved with it."""
 
     record: Any
     issued: int
@@ -143,7 +110,7 @@ class PendingRound:
 
 
 class Snapshot(NamedTuple):
-    """Everything about rounds that a play may change; `memory` and `sizes` are the engine's."""
+    """State of rounds and of their engine (`memory`, `sizes`)."""
 
     pending: dict[Hashable, PendingRound]
     issued: int
@@ -154,13 +121,7 @@ class Snapshot(NamedTuple):
 
 
 def check_counters(issued: Any, lag: Any, reserved: Any, pending: Sequence[Any]) -> None:
-    """Refuse counters of a state that no play leads to; `pending` says when each pending round was issued.
-
-    >>> check_counters(3, 0.5, 0.0, [2, 3])
-    >>> check_counters(3, 0.5, 0.0, [2, 4])
-    Traceback (most recent call last):
-    ValueError: a counter is negative or not a number, or a pending round is not yet issued
-    """
+    """Refuse counters of a state that no play leads to; `pending` has the numbers of the pending rounds."""
     numbers = [issued, reserved, *pending, *(() if lag is None else (lag,))]
     fits = all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in numbers)
     fits = fits and all(0 <= each <= MOST_COUNTED for each in numbers)
@@ -169,18 +130,7 @@ def check_counters(issued: Any, lag: Any, reserved: Any, pending: Sequence[Any])
 
 
 class Rounds(PendingById[PendingRound]):
-    """The rounds of one game: those that are pending, and what is known of how late outcomes come.
-
-    >>> import orcast as oc
-    >>> rounds = oc.Recalibrator(oc.Interval(0, 1)).rounds
-    >>> row = oc.Interval(0, 1).levels[None, :]  # an expert's quantiles: uniform
-    >>> p = rounds.forecast(rounds.issue(row, id="monday"))
-    >>> rounds.ids, rounds.outstanding
-    (('monday',), 1.0)
-    >>> rounds.settle(0.4, id="monday")
-    >>> rounds.ids, rounds.issued
-    ((), 1)
-    """
+    """Rounds of one recalibrator: those that are pending, and the usual lag of outcomes."""
 
     def __init__(self, engine: Engine, max_pending: int, pool: Pool | None = None, *, seed: int | None = None) -> None:
         super().__init__(max_pending)
@@ -221,9 +171,9 @@ class Rounds(PendingById[PendingRound]):
         reserved: float | None = None,
         number: int | None = None,
     ) -> Any:
-        """The record of a round as it would be issued now; nothing is kept, and no slack is reserved.
+        """Record of a round as it would be issued now; nothing is kept.
 
-        `outstanding` and `reserved` replace what the pending rounds amount to, `number` that of the round.
+        `outstanding` and `reserved` replace those of the pending rounds, `number` that of the round.
         """
         pending = self.outstanding if outstanding is None else outstanding
         free = self.reserved if reserved is None else reserved
@@ -232,14 +182,14 @@ class Rounds(PendingById[PendingRound]):
         return record
 
     def learnt(self, rows: Any, features: Any = None) -> Any:
-        """What was learnt of the experts' rows, before the guarantee has its say."""
+        """Corrected forecast of the experts' rows, before the calibrating layer."""
         learnt = getattr(self.engine, "learnt", None)
         if learnt is None:
             raise TypeError(f"expected a quantity or an event with its usual payoffs, got {self.engine.space!r}")
         return learnt(rows, features, pending=self.outstanding, number=self.issued + 1)
 
     def _toss(self, record: Any, number: int) -> None:
-        """Give a round its coin, by its number, where there are coins; its forecast does not change any more."""
+        """Give a round its random draw, by its number."""
         if self.seed is not None:
             record.set_coin(coins(self.seed, number, 1)[0])
 
@@ -268,8 +218,6 @@ class Rounds(PendingById[PendingRound]):
 
     def keep(self, record: Any, *, id: Hashable = None) -> PendingRound:
         """Keep a round that was computed by `peek`, from now on."""
-        if id is None:
-            self._unnamed_of = get_ident()
         self.issued += 1
         if self.seed is not None:
             self._toss(record, self.issued)
@@ -284,8 +232,6 @@ class Rounds(PendingById[PendingRound]):
         lag = self.issued - entry.issued
         self._learn(entry.record, y, reserved, lag if late is None else late)
         del self.pending[id]
-        if id is None:
-            self._unnamed_of = None
         self.reserved = reserved
         if lag or self.usual_lag:
             self.usual_lag = learnt_lag(self.usual_lag, float(lag))
@@ -301,8 +247,6 @@ class Rounds(PendingById[PendingRound]):
     def drop(self, id: Hashable = None) -> PendingRound:
         """Forget a pending round."""
         entry = self.find(id)
-        if id is None:
-            self.release_unnamed()
         return self._forget(id, entry)
 
     def take_back(self, id: Hashable) -> None:
@@ -315,20 +259,20 @@ class Rounds(PendingById[PendingRound]):
         return self.pending.pop(id)
 
     def _reserved_without(self, entry: PendingRound) -> float:
-        """What the others reserve: nothing, not a rounding error, where there are none."""
+        """Slack that the others reserve: exactly 0 where there are none."""
         return max(self.reserved - entry.overdraft, 0.0) if len(self.pending) > 1 else 0.0
 
     def forecast(self, entry: PendingRound) -> Any:
-        """What users see of a round."""
+        """Forecast of a round."""
         return issued(self.engine, entry.record)
 
     # --- a whole history
     def run(
         self, rows: Array, features: Sequence[Any] | None, outcomes: Sequence[Any], levels: Array
     ) -> tuple[Array, Array]:
-        """Play many rounds, each settled before the next: what was played, and the log of each round.
+        """Run many rounds, each settled before the next; returns forecasts and the log of each round.
 
-        In one compiled loop where the engine has one.  If anything is refused, nothing has changed.
+        If anything is refused, nothing has changed.
         """
         engine: Any = self.engine
         if engine.runs and self.pool is None:
@@ -365,7 +309,7 @@ class Rounds(PendingById[PendingRound]):
         return np.array(played).reshape(len(outcomes), width), round_log
 
     def read(self, record: Any, levels: Array, log_row: Array) -> Any:
-        """What a round plays: quantiles, masses or a probability; what is known of it goes into a row of the log."""
+        """Quantiles, masses or probability of a round; fills a row of the log."""
         space, p, certificate = self.engine.space, self.engine.forecast(record), record.certificate_row
         log_row[_ledger.RoundLog.HOLDS] = certificate[_ledger.CertificateField.HOLDS]
         log_row[_ledger.RoundLog.PROMISED] = certificate[_ledger.CertificateField.PROMISED]
@@ -376,7 +320,7 @@ class Rounds(PendingById[PendingRound]):
         return p.probability() if isinstance(space, Binary) else p.mass
 
     def to_packed(self) -> PackedRounds:
-        """What is pending in few arrays, without the ids; for panels, which keep very many games."""
+        """Pending rounds in few arrays, without the ids."""
         entries = list(self.pending.values())
         arrays = [entry.record.arrays() for entry in entries]
         return PackedRounds(
@@ -388,7 +332,7 @@ class Rounds(PendingById[PendingRound]):
         )
 
     def from_packed(self, packed: PackedRounds, ids: Iterable[Hashable]) -> None:
-        """Take over what `to_packed` of an equal game gave, under these ids, or say why not."""
+        """Restore the result of `to_packed` under these ids."""
         issued, lag, reserved = packed.counters.tolist()
         check_counters(issued, None if lag != lag else lag, reserved, packed.issued.tolist())
         records = [self.engine.restored_record(*each) for each in zip(packed.arrays(), packed.features, strict=True)]
@@ -397,7 +341,7 @@ class Rounds(PendingById[PendingRound]):
         self.issued, self.reserved, self.usual_lag = int(issued), reserved, None if lag != lag else lag
 
     def count_settled(self, count: int) -> None:
-        """So many rounds were issued and settled elsewhere, each before the next."""
+        """Count rounds that were issued and settled elsewhere, each before the next."""
         self.issued += count
         if self.usual_lag == 0.0:
             return
@@ -406,13 +350,13 @@ class Rounds(PendingById[PendingRound]):
 
     # --- all of them
     def snapshot(self, *, memory: bool = True) -> Snapshot:
-        """Everything as it is; without `memory`, all but what the engine has learnt from outcomes."""
+        """State as it is; without `memory`, without the engine's."""
         arrays = {name: array.copy() for name, array in self.engine.arrays().items()} if memory else None
         sizes = getattr(self.engine, "sizes", None)
         return Snapshot(dict(self.pending), self.issued, self.reserved, self.usual_lag, arrays, sizes)
 
     def restore(self, was: Snapshot) -> None:
-        """Everything as it was."""
+        """Restore a snapshot."""
         self.pending = dict(was.pending)
         self.issued, self.reserved, self.usual_lag = was.issued, was.reserved, was.usual_lag
         if was.memory is None:
@@ -426,7 +370,7 @@ class Rounds(PendingById[PendingRound]):
 
     @contextmanager
     def branch(self) -> Iterator[None]:
-        """Try something: at the end everything is as it was."""
+        """Restore the state at the end of the block."""
         was = self.snapshot()
         try:
             yield
@@ -445,7 +389,7 @@ class Rounds(PendingById[PendingRound]):
         return {**counters, "pending": pending}, arrays
 
     def resume(self, header: dict[str, Any], arrays: Arrays) -> None:
-        """Take over what `state` of an equal game gave, or say why not."""
+        """Restore the result of `state`."""
         issued, usual, reserved = header["issued"], header["usual_lag"], header["reserved"]
         check_counters(issued, usual, reserved, [when for _, when, *_ in header["pending"]])
         limits.check("pending", len(header["pending"]))
@@ -471,7 +415,7 @@ class Rounds(PendingById[PendingRound]):
         return {**header, "pending": pending}, arrays
 
     def from_plain(self, header: dict[str, Any], arrays: Arrays) -> None:
-        """Take over what `to_plain` of an equal game gave, or say why not."""
+        """Restore the result of `to_plain`."""
         pending = [
             [id_from_plain(id), issued, features_from_json(features), features_from_json(attached)]
             for id, issued, features, attached in header["pending"]

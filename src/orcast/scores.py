@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.forecasts import PERCENTS, Forecast
-from orcast.spaces import Binary, FiniteSpace, OrderedSpace, Points, Space, frozen
-from orcast.validation import number, short
+from orcast.forecasts import Forecast
+from orcast.forecasts.ordered import cell_of
+from orcast.spaces import Binary, FiniteSpace, OrderedSpace, Points, Space
+from orcast.validation import number
 
 Array = NDArray[np.float64]
 
@@ -27,7 +27,7 @@ class Score:
         raise AttributeError(f"{type(self).__name__} has no value")
 
     def check(self, space: Space) -> None:
-        """Nothing, or one clear sentence why the score makes no sense on a space."""
+        """Refuse a space on which the score makes no sense."""
 
     def bound(self, space: Space) -> float:
         """The largest value that the score can have on a space, where the least is 0; inf if there is none."""
@@ -38,13 +38,8 @@ class Score:
         return {"kind": type(self).__name__}
 
 
-def _ordered(score: Score, space: Space) -> None:
-    if not isinstance(space, OrderedSpace):
-        raise TypeError(f"expected an ordered space such as Interval(low, high) for {score!r}, got {space!r}")
-
-
 def _span(space: Space) -> float:
-    """How far apart two outcomes can be."""
+    """Largest distance of two outcomes."""
     if isinstance(space, OrderedSpace):
         return space.high - space.low
     assert isinstance(space, FiniteSpace)
@@ -80,7 +75,6 @@ class CRPS(Score):
     name = "crps"
 
     def __call__(self, forecast: Any, y: Any) -> float:
-        """The score of one forecast."""
         if isinstance(forecast, Forecast):
             return forecast.crps(y)
         away = forecast.space.distances @ forecast.mass
@@ -113,7 +107,6 @@ class MSE(Score):
     name = "mse"
 
     def __call__(self, forecast: Any, y: Any) -> float:
-        """The score of one forecast."""
         return float((forecast.mean() - y) ** 2)
 
     def check(self, space: Space) -> None:
@@ -140,7 +133,6 @@ class Brier(Score):
     name = "brier"
 
     def __call__(self, forecast: Any, y: Any) -> float:
-        """The score of one forecast."""
         mass = _finite(self, forecast)
         k = _cell(forecast, y)
         if mass.size == 2 and isinstance(forecast.space, Binary):
@@ -155,58 +147,6 @@ class Brier(Score):
     def bound(self, space: Space) -> float:
         """All mass on what does not happen."""
         return 1.0 if isinstance(space, Binary) else 2.0
-
-
-@dataclass(frozen=True)
-class QuantileScore(Score):
-    """Mean pinball loss of quantiles (Koenker and Bassett 1978).
-
-        score(p, y) = mean_a (1{y <= q_a} - a)(q_a - y)
-
-    >>> import orcast as oc
-    >>> oc.scores.QuantileScore([0.5])(oc.Forecast([0.0], [1.0], [1.0]), 1.0)
-    0.25
-    """
-
-    levels: Iterable[float] = tuple(PERCENTS.tolist())
-
-    def __post_init__(self) -> None:
-        a = np.array(list(self.levels), dtype=np.float64)
-        if a.ndim != 1 or a.size == 0 or not ((a > 0.0) & (a < 1.0)).all() or (np.diff(a) <= 0.0).any():
-            raise ValueError(f"expected increasing levels strictly between 0 and 1, got {short(a.tolist())}")
-        object.__setattr__(self, "levels", tuple(a.tolist()))
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """With the level, if there is one."""
-        levels = tuple(self.levels)
-        return f"pinball {levels[0]:g}" if len(levels) == 1 else "pinball"
-
-    @property
-    def grid(self) -> Array:
-        """The levels as an array."""
-        return frozen(np.array(self.levels))
-
-    def __call__(self, forecast: Any, y: Any) -> float:
-        """The score of one forecast."""
-        error = y - np.asarray(forecast.quantile(self.grid))
-        return float(np.where(error > 0.0, self.grid * error, (self.grid - 1.0) * error).mean())
-
-    def check(self, space: Space) -> None:
-        """Only where quantiles make sense."""
-        _ordered(self, space)
-
-    def bound(self, space: Space) -> float:
-        """All mass at one end, and the outcome at the other: a pinball loss is convex in the outcome."""
-        above = float(self.grid.mean())
-        return max(above, 1.0 - above) * _span(space)
-
-    def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
-        return {"kind": "QuantileScore", "levels": list(self.levels)}
-
-    def __repr__(self) -> str:
-        return f"QuantileScore({len(tuple(self.levels))} levels)"
 
 
 @dataclass(frozen=True)
@@ -231,10 +171,7 @@ class LogScore(Score):
         object.__setattr__(self, "clip", number(self.clip, "clip", 1e-12, 0.5))
 
     def __call__(self, forecast: Any, y: Any) -> float:
-        """The score of one forecast."""
         if isinstance(forecast, Forecast):
-            from orcast.payoffs.calibration import cell_of
-
             k = cell_of(forecast, y)
         else:
             k = _cell(forecast, y)
@@ -248,11 +185,10 @@ class LogScore(Score):
         return -math.log(self.clip) + (space.cells - 1) * self.clip
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
         return {"kind": "LogScore", "clip": self.clip}
 
 
-SCORES: dict[str, type[Score]] = {kind.__name__: kind for kind in (CRPS, MSE, Brier, QuantileScore, LogScore)}
+SCORES: dict[str, type[Score]] = {kind.__name__: kind for kind in (CRPS, MSE, Brier, LogScore)}
 
 
 def score_from_plain(data: dict[str, Any]) -> Score:

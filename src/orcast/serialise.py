@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import datetime
+import json
 import math
 from collections.abc import Hashable, Mapping
 from typing import Any
@@ -12,22 +13,38 @@ import numpy as np
 
 from orcast.validation import short
 
+# Of a whole number as id: JSON with more than 4,300 digits is refused.
+MOST_BITS = 10_000
+
 
 def plain_features(x: Any) -> Any:
     """Features that a pending round can be saved with: names and values, or a row of values; or one clear sentence."""
     if hasattr(x, "to_dict") and hasattr(x, "index"):
         x = x.to_dict()  # a row of a data frame
-    if isinstance(x, Mapping):
-        for key, value in x.items():
-            if not isinstance(key, str) or not _is_plain(value):
-                raise TypeError(f"expected features as plain values by name, got {short(key)}: {short(value)}")
-        return copy.deepcopy(dict(x))
-    if _is_plain(x):
-        return copy.deepcopy(x)
-    raise TypeError(f"expected features as plain values by name, got {short(x)}")
+    found = dict(x) if isinstance(x, Mapping) else {"": x}
+    for key, value in found.items():
+        if not isinstance(key, str) or not _can_be_saved(value):
+            raise TypeError(
+                f"expected features as plain values by name, got {f'{short(key)}: ' if key else ''}{short(value)}"
+            )
+    return copy.deepcopy(found if isinstance(x, Mapping) else x)
+
+
+def _can_be_saved(value: Any) -> bool:
+    if value is None or type(value) in (bool, float, str):
+        return True
+    try:
+        if not _is_plain(value):
+            return False
+        json.dumps(features_to_json(value))
+    except (TypeError, ValueError, RecursionError):  # numbers of too many digits, lists that are too deep
+        return False
+    return True
 
 
 def _is_plain(value: Any) -> bool:
+    if isinstance(value, np.timedelta64):  # numpy counts them among whole numbers
+        return False
     if value is None or isinstance(value, (str, bool, int, float, np.floating, np.integer, np.bool_)):
         return True
     if isinstance(value, (datetime.date, np.datetime64)):
@@ -73,9 +90,11 @@ def features_from_json(data: Any) -> Any:
 
 def plain_id(id: object) -> Any:
     """An id as plain data, so that a pending round can be saved, or one clear sentence."""
-    if id is None or isinstance(id, (str, bool, int)) or (isinstance(id, float) and math.isfinite(id)):
+    if id is None or isinstance(id, (str, bool)) or (isinstance(id, float) and math.isfinite(id)):
         return id
-    if isinstance(id, np.integer):
+    if isinstance(id, int) and id.bit_length() < MOST_BITS:
+        return id
+    if isinstance(id, np.integer) and id.dtype.kind in "iu":
         return int(id)
     if isinstance(id, tuple):
         return {"tuple": [plain_id(part) for part in id]}
@@ -83,7 +102,7 @@ def plain_id(id: object) -> Any:
         return {"datetime64": str(id), "unit": np.datetime_data(id.dtype)[0]}
     if isinstance(id, datetime.date) and id == id:
         return {"datetime" if isinstance(id, datetime.datetime) else "date": id.isoformat()}
-    raise TypeError(f"expected an id of text, whole or finite numbers, dates, or tuples of these, got {id!r}")
+    raise TypeError(f"expected an id of text, whole or finite numbers, dates, or tuples of these, got {short(id)}")
 
 
 def id_from_plain(data: Any) -> Hashable:

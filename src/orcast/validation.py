@@ -1,4 +1,4 @@
-"""Numbers at the public edge: as floats, or one clear sentence."""
+"""Checks of numbers at the public edge, and messages."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import math
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 
 def short(value: object) -> str:
-    """What was given, on one line of a message."""
+    """Representation of a value on one line of a message, at most 80 characters."""
     try:
         text = " ".join(repr(value).split())
     except (RecursionError, ValueError):  # nested too deeply, or a whole number of too many digits
@@ -23,16 +24,10 @@ def short(value: object) -> str:
 
 
 def number(value: object, what: str, low: float = -math.inf, high: float = math.inf) -> float:
-    """A finite number from low to high that is not text.
-
-    >>> number(3, "temperature", 1e-6, 1e12)
-    3.0
-    >>> number(0, "temperature", 1e-6, 1e12)
-    Traceback (most recent call last):
-    ValueError: expected a number from 1e-06 to 1e+12 as temperature, got 0
-    """
+    """A finite number from low to high that is not text."""
     try:
-        if isinstance(value, (str, bytes)):
+        # older versions of numpy would take the only number of an array, and warn
+        if isinstance(value, (str, bytes)) or np.ndim(value):  # type: ignore[arg-type]
             raise TypeError
         result = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
@@ -45,16 +40,26 @@ def number(value: object, what: str, low: float = -math.inf, high: float = math.
 
 
 def floats(values: object) -> NDArray[np.float64]:
-    """An array of numbers that are not text, in float64; a TypeError or ValueError without a sentence if there is none.
-
-    >>> floats([1, 2.5]).tolist()
-    [1.0, 2.5]
-    """
+    """An array of numbers that are not text, in float64; raises TypeError or ValueError without a message."""
     given = np.asarray(values)
     kind = given.dtype.kind
     if kind not in "biufO" or (kind == "O" and any(isinstance(each, (str, bytes)) for each in given.flat)):
         raise TypeError
     return given.astype(np.float64, copy=False)
+
+
+def vector(function: Callable[..., Any], *arguments: Any, what: str) -> NDArray[np.float64]:
+    """Finite numbers that a user's function returns."""
+    value = function(*arguments)
+    try:
+        array = np.atleast_1d(np.asarray(value, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise TypeError(f"expected numbers from the {what}, got {short(value)}") from None
+    if array.ndim != 1:
+        raise ValueError(f"expected a sequence of numbers from the {what}, got shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError(f"expected finite numbers from the {what}, got {short(array.tolist())}")
+    return array
 
 
 def as_count(value: object, what: str) -> int:
@@ -92,16 +97,17 @@ _quiet = _Quiet()
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Without the warnings of `warn_user`, in this thread; Python's own filters are those of all threads."""
-    before, _quiet.on = _quiet.on, True
+    """Silence `warn_user` in this thread."""
+    before = _quiet.on
     try:
+        _quiet.on = True
         yield
     finally:
         _quiet.on = before
 
 
 def warn_user(message: str, kind: type[Warning]) -> None:
-    """Warn, and point at the line of the user's that led here."""
+    """Warn at the user's line."""
     if _quiet.on:
         return
     depth = 1

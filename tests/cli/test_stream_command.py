@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from helpers import SENTENCE
-from orcast.stream.journal import Journal
+from stream_lines import content
 
 
 @pytest.fixture
@@ -71,8 +71,8 @@ def test_it_answers_each_line_at_once_and_survives_a_kill(start: Any, tmp_path: 
     assert tell(process, b'\n{"id": 1, "y": 5}')["guarantee"]["rounds"] == 1
     process.send_signal(signal.SIGTERM)
     assert process.wait() == 0
-    assert said(process) == "orcast: 1 lines recovered from wind.journal\n"
-    assert Journal(tmp_path / "wind.journal").entries() == []
+    assert said(process) == "orcast: 1 lines recovered from wind\n"
+    assert content(tmp_path / "wind")[1] == []
 
 
 def said(process: subprocess.Popen[bytes]) -> str:
@@ -128,7 +128,7 @@ def check_kills(told: dict[str, Any], count: int) -> None:
     assert told["state"]
     assert told["journal"] == 0
     assert told["killed"] >= 0.2 * count
-    assert told["left"] == ["calm", "calm.journal", "stormy", "stormy.journal"]
+    assert told["left"] == ["calm", "stormy"]
     assert told["status"] == 0
 
 

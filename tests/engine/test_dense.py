@@ -59,7 +59,6 @@ SLOW: dict[str, Payoff] = {
     "custom": oc.Custom(lambda x, p, y: [0.0], bound=1.0),
     "recipe of p": oc.Recipe(lambda y: [np.tanh(y)], lambda x, p: [p.mass[0]], bound=4.0),
     "log score": oc.NoRegret(oc.scores.LogScore()),
-    "pinball": oc.NoRegret(oc.scores.QuantileScore([0.5])),
     "one of them": oc.QuantileCalibration() + oc.payoffs.ThresholdCalibration([0.0, 3.0]),
 }
 

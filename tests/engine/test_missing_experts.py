@@ -27,7 +27,7 @@ GAMES: dict[str, Any] = {
     ),
     "explicit": lambda: oc.Recalibrator(SPACE, oc.payoffs.MarginalCalibration([0.3, 0.6]) + oc.NoRegret(oc.CRPS())),
     "forgetting": lambda: oc.Recalibrator(SPACE, memory=30),
-    "dense": lambda: oc.Recalibrator(SPACE, oc.NoRegret(oc.scores.QuantileScore([0.1, 0.9])) + oc.MomentMatching(1)),
+    "dense": lambda: oc.Recalibrator(SPACE, oc.NoRegret(oc.scores.LogScore()) + oc.MomentMatching(1)),
     "binary": lambda: oc.Recalibrator(oc.Binary()),
     "binary without regret": lambda: oc.Recalibrator(oc.Binary(), oc.BinaryCalibration()),
     "labels": lambda: oc.Recalibrator(oc.Labels(["a", "b", "c"])),

@@ -17,13 +17,11 @@ from orcast.testing import worst_outcome
 
 SPACE = oc.Interval(-2, 6, cells=24, tail_cells=3)
 LABELS = oc.Labels(["a", "b", "c"])
-PINBALL = oc.scores.QuantileScore([0.1, 0.5, 0.6])
 LOG = oc.scores.LogScore(0.01)
 
 CASES: dict[str, tuple[Any, oc.scores.Score]] = {
     "crps": (SPACE, oc.CRPS()),
     "mse": (SPACE, oc.MSE()),
-    "pinball": (SPACE, PINBALL),
     "brier": (LABELS, oc.Brier()),
     "log": (LABELS, LOG),
     "brier of one": (oc.Binary(), oc.Brier()),
@@ -63,7 +61,7 @@ def test_the_bound_of_a_score_is_reached_and_never_passed(case: str) -> None:
 
 
 @pytest.mark.parametrize("space", [oc.Line(), oc.HalfLine(0), oc.HalfLine(high=3)], ids=repr)
-@pytest.mark.parametrize("score", [oc.CRPS(), oc.MSE(), PINBALL, LOG], ids=repr)
+@pytest.mark.parametrize("score", [oc.CRPS(), oc.MSE(), LOG], ids=repr)
 @pytest.mark.parametrize("unit", ["score", 2.0])
 def test_unit_is_rejected_for_unbounded_scores(space: Any, score: Any, unit: Any) -> None:
     assert score.bound(space) == math.inf
@@ -163,7 +161,7 @@ def attack(game: Any, score: Any, unit: float, weight: float, nature: Nature, ro
 
 
 @pytest.mark.parametrize("nature", NATURE)
-@pytest.mark.parametrize("case", ["crps", "mse", "pinball", "brier", "log", "brier of one", "energy"])
+@pytest.mark.parametrize("case", ["crps", "mse", "brier", "log", "brier of one", "energy"])
 def test_plain_regret_is_within_the_papers_bound_under_attack(case: str, nature: str) -> None:
     space, score = CASES[case]
     rounds = 60 if isinstance(space, oc.Interval) else 120

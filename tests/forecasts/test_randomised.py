@@ -177,7 +177,7 @@ def test_the_rest_is_the_same_distribution() -> None:
     np.testing.assert_array_equal(q.sample(**sizes[0]), p.sample(**sizes[1]))  # type: ignore[arg-type]
     low, high = q.interval(0.5)
     assert [low, high] == q.quantile([0.25, 0.75]).tolist() != list(p.interval(0.5))
-    assert q.median() == q.quantile(0.5) == q.to_quantiles([0.5])[0.5] == q.isf(0.5)
+    assert q.median() == q.quantile(0.5)
     for twin in (copy.deepcopy(q), pickle.loads(pickle.dumps(q))):
         assert twin.coin == q.coin
         np.testing.assert_array_equal(twin.quantile(LEVELS), q.quantile(LEVELS))

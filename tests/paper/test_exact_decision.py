@@ -8,13 +8,13 @@ import pytest
 from numpy.typing import NDArray
 
 import orcast as oc
+from definitions import closed
 from helpers import SENTENCE
 from orcast.ledger import PartColumn
 from orcast.paper.exact import decision
 from orcast.paper.exact.decision import DecisionGame
 from orcast.paper.exact.prices import APART, STRIDES, Prices, cheapest, trace
 from orcast.payoffs import Payoff
-from orcast.payoffs.calibration import closed
 from orcast.payoffs.cell_payoffs import NODES, softmax
 from orcast.testing import check_guarantee
 

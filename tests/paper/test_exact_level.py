@@ -109,10 +109,6 @@ def test_what_is_shown_is_the_error_of_the_coverage() -> None:
         lambda: LevelCalibration(0.9, grid=1),
         lambda: LevelCalibration(0.9, weight=0.0),
         lambda: LevelCalibration(0.9).on(oc.Binary()),
-        lambda: LevelCalibration(0.9).evaluate(oc.Interval(0, 1), oc.Forecast([0], [1], [1]), 0.5),
-        lambda: LevelCalibration(0.9).evaluate(
-            oc.Interval(0, 1), oc.Forecast([0], [1], [1]), 0.5, oc.Forecast([0, 0.5], [0.5, 1], [0.5, 0.5])
-        ),
     ],
 )
 def test_what_makes_no_sense_is_refused(make: Callable[[], Any]) -> None:

@@ -741,7 +741,7 @@ def test_components_and_families_of_ones_own_are_given_again(tmp_path: Path) -> 
         oc.Orca(steps=3, family=Watched([], []), cells=CELLS),
     ):
         game = oc.Recalibrator(INTERVAL, oracle=oracle)
-        game.replay([(oc.Normal(3, 1), 5.0), (oc.Normal(4, 1), 2.0)])
+        game.run([oc.Normal(3, 1), oc.Normal(4, 1)], [5.0, 2.0])
         game.save(tmp_path / "state")
         with pytest.raises(ValueError, match=SENTENCE) as caught:
             oc.Recalibrator.load(tmp_path / "state")

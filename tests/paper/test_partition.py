@@ -15,11 +15,11 @@ from hypothesis import given
 from numpy.typing import NDArray
 
 import orcast as oc
+from definitions import hats
 from helpers import SENTENCE, cells_around
 from orcast.adapters import expert_row
 from orcast.paper.partition import PartitionedRecalibrator
 from orcast.paper.partition.cells import CellTable, Compositions, ProbabilityBins, hat_heights, slope
-from orcast.payoffs.calibration import hats
 from orcast.payoffs.cell_payoffs import hat_weights
 from orcast.scores import Score
 from orcast.testing import worst_outcome
@@ -720,7 +720,7 @@ def test_refused_outcomes_and_ids_change_nothing(name: str) -> None:
         lambda: game.drop("b"),
         lambda: game.predict(forecast, id="a"),
         lambda: game.predict(forecast, id=object()),
-        lambda: game.regret(oc.scores.QuantileScore()),
+        lambda: game.regret(oc.MSE()),
         lambda: game.regret_bound(oc.scores.LogScore(0.3)),
     ):
         with pytest.raises((TypeError, ValueError), match=SENTENCE):
@@ -737,7 +737,7 @@ def test_refused_outcomes_and_ids_change_nothing(name: str) -> None:
         lambda: PartitionedRecalibrator(oc.Binary(), bins=4),
         lambda: PartitionedRecalibrator(oc.Binary(), grid=1),
         lambda: PartitionedRecalibrator(oc.Binary(), oracle="exact"),  # type: ignore[arg-type]
-        lambda: PartitionedRecalibrator(oc.Binary(), scores=[oc.scores.QuantileScore()]),
+        lambda: PartitionedRecalibrator(oc.Labels("abc"), scores=[oc.MSE()]),
         lambda: PartitionedRecalibrator(oc.Binary(), scores=["brier"]),  # type: ignore[list-item]
         lambda: PartitionedRecalibrator(oc.Interval(0, 1), bins=1),
         lambda: PartitionedRecalibrator(oc.Interval(0, 1), bins=[0.5, 0.5]),

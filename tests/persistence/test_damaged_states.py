@@ -40,10 +40,8 @@ def limited(*arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[
     )
 
 
-@pytest.mark.parametrize(("kind", "count"), [("states", 300), ("lines", 160), ("frames", 60)])
+@pytest.mark.parametrize(("kind", "count"), [("states", 300), ("lines", 160)])
 def test_damage_is_refused_in_a_sentence_or_plays_on(kind: str, count: int) -> None:
-    if kind == "frames":
-        pytest.importorskip("pandas")
     done = limited(str(TESTS / "mutations.py"), kind, str(count), "--seed", "11")
     assert done.returncode == 0, done.stderr.decode()[-1000:]
     found = json.loads(done.stdout)

@@ -30,7 +30,7 @@ MODULES = (
 INTEGRATIONS = ROOT / "src" / "orcast" / "integrations"
 # For those who extend the package: docs/architecture.md has recipes that run.
 BUILDING_BLOCKS = {
-    *(f"decisions.{name}" for name in ("check_quantity", "expected_value", "one_number")),
+    *(f"decisions.{name}" for name in ("check_quantity", "expected_value")),
     *(f"forecasts.{name}" for name in ("FiniteForecast", "PERCENTS", "as_levels", "as_masses", "forecast_on")),
     *(f"payoffs.{name}" for name in ("CellGrid", "CellPayoff", "Part", "Payoff", "Sum", "default_payoff")),
     *(f"payoffs.{name}" for name in ("part_names", "payoff_from_plain")),

@@ -178,7 +178,7 @@ def test_a_round_and_a_whole_history_are_one_call_of_a_kernel_each(monkeypatch: 
     recal.predict(oc.Normal(0.5, 0.1))
     recal.update(0.5)
     recal.run([oc.Normal(0.5, 0.1)] * 50, [0.5] * 50)
-    recal.replay([(oc.Normal(0.5, 0.1), 0.5)] * 50)
+    recal.run([oc.Normal(0.5, 0.1)] * 50, [0.5] * 50)
     assert calls == ["predict", "predict", "update", "run", "run"]
 
 

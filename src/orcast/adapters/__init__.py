@@ -1,4 +1,4 @@
-"""Whatever forecast a user holds, as what a game starts from: quantiles of a quantity, masses of finite cells."""
+"""Forecasts of users as quantiles of a quantity or masses of finite cells."""
 
 from __future__ import annotations
 
@@ -38,15 +38,13 @@ __all__ = [
 
 
 def expert_row(forecast: object, space: Space) -> tuple[Array, bool]:
-    """What a game on a space takes from a user's forecast, and whether quantiles had to be sorted.
+    """Quantiles of a user's forecast at the levels of an ordered space, or its masses on the cells of a finite one.
 
-    Quantiles at the levels of an ordered space, masses on the cells of a finite one.
+    The second value is True if quantiles had to be sorted.
 
-    >>> from orcast.spaces import Binary, Labels
+    >>> from orcast.spaces import Labels
     >>> expert_row({"draw": 0.25, "home": 0.75}, Labels(["home", "draw", "away"]))[0].tolist()
     [0.75, 0.25, 0.0]
-    >>> expert_row(0.75, Binary())[0].tolist()
-    [0.25, 0.75]
     """
     if isinstance(space, OrderedSpace):
         return expert_quantiles(forecast, space)

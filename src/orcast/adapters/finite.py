@@ -18,11 +18,7 @@ Array = NDArray[np.float64]
 
 
 def masses_on(forecast: object, space: Space) -> Array:
-    """The masses of a user's forecast on the cells of a finite space.
-
-    >>> masses_on({"draw": 0.25, "home": 0.75}, Labels(["home", "draw", "away"])).tolist()
-    [0.75, 0.25, 0.0]
-    """
+    """Masses of a user's forecast on the cells of a finite space."""
     if isinstance(space, Binary):
         p = binary_probability(forecast)
         return np.array([1.0 - p, p])

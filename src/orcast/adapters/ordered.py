@@ -49,7 +49,7 @@ def _numbers(values: object, what: str, *, rows: bool = False) -> Array:
 
 
 class _Plan(NamedTuple):
-    """How to read quantiles at some scores off those at known scores, for one row or for many."""
+    """Interpolation of quantiles at some scores from those at known scores."""
 
     left: NDArray[np.intp]  # the known score left of each wanted one
     share: Array  # how far towards the next
@@ -88,8 +88,7 @@ def _plan(known: bytes, wanted: bytes) -> _Plan:
 def _along_scores(z: Array, known: Array, values: Array) -> Array:
     """Quantiles at the scores z, of one row of values or of many: linear in the score between known ones and beyond.
 
-    Beyond the outermost level the slope is that of its half of the distribution, as a Gaussian continues; if the two
-    outermost values are equal, they are an atom and it stays flat.
+    Beyond the outermost level the slope is that of its half of the distribution; beyond an atom it is flat.
     """
     if known.size < 2:
         return np.broadcast_to(values, (*values.shape[:-1], z.size)).copy()
@@ -104,11 +103,6 @@ def _along_scores(z: Array, known: Array, values: Array) -> Array:
             tail = np.where(values[..., end] == values[..., neighbour], 0.0, tail)
             out[..., at] = values[..., end, None] + tail[..., None] * distance
     return out
-
-
-def _shaped(read: Callable[[Array], Array], z: Array) -> Any:
-    """What is read off at scores of any shape, in that shape."""
-    return read(np.ravel(z)).reshape(np.shape(z))[()]
 
 
 @dataclass(frozen=True)
@@ -137,7 +131,25 @@ class Normal:
         return self.mean + self.sd * z if self.sd > 0.0 else np.full_like(z, self.mean)
 
 
-class Quantiles:
+class _ByScores:
+    """Quantiles that are linear in the normal score between known ones."""
+
+    __slots__ = ("_known",)
+
+    _known: Array | None
+
+    def quantile(self, levels: ArrayLike) -> Array:
+        """Quantiles at levels; of one level, a number."""
+        scores = normal_scores(as_levels(levels))
+        quantiles: Array = self.at_scores(np.ravel(scores)).reshape(np.shape(scores))[()]
+        return quantiles
+
+    def at_scores(self, z: Array) -> Array:
+        """Quantiles at normal scores."""
+        raise AttributeError(f"{type(self).__name__} has no quantiles")
+
+
+class Quantiles(_ByScores):
     """Quantiles at given levels, at least two; in between and beyond, linear in the normal score of the level.
 
     Crossing quantiles are sorted; `crossed` says so.
@@ -147,7 +159,7 @@ class Quantiles:
     ([9.0], False)
     """
 
-    __slots__ = ("_known", "crossed", "levels", "values")
+    __slots__ = ("crossed", "levels", "values")
 
     def __init__(self, levels: ArrayLike, values: ArrayLike) -> None:
         a = _numbers(levels, "levels")
@@ -169,12 +181,7 @@ class Quantiles:
         if self.crossed:
             v = np.sort(v)
         self.levels, self.values = a, v
-        self._known: Array | None = None
-
-    def quantile(self, levels: ArrayLike) -> Array:
-        """Quantiles at levels; of one level, a number."""
-        quantiles: Array = _shaped(self.at_scores, normal_scores(as_levels(levels)))
-        return quantiles
+        self._known = None
 
     def at_scores(self, z: Array) -> Array:
         """Quantiles at normal scores."""
@@ -186,7 +193,7 @@ class Quantiles:
         return f"Quantiles({self.levels.tolist()}, {self.values.tolist()})"
 
 
-class Ensemble:
+class Ensemble(_ByScores):
     """Members or samples; of numbers, the k-th of n stands at the level (k - 1/2) / n, equal members make an atom.
 
     Members may be vectors too, a row each, for a `Box` or for `Points`.
@@ -197,19 +204,14 @@ class Ensemble:
     (2, 2)
     """
 
-    __slots__ = ("_known", "members")
+    __slots__ = ("members",)
 
     def __init__(self, members: ArrayLike) -> None:
         rows = members.ndim == 2 if isinstance(members, np.ndarray) else _has_rows(members)
         values = _numbers(members, "members", rows=rows)
         limits.check("members", len(values))
         self.members = values if rows else np.sort(values)
-        self._known: Array | None = None
-
-    def quantile(self, levels: ArrayLike) -> Array:
-        """Quantiles at levels; of one level, a number."""
-        quantiles: Array = _shaped(self.at_scores, normal_scores(as_levels(levels)))
-        return quantiles
+        self._known = None
 
     def at_scores(self, z: Array) -> Array:
         """Quantiles at normal scores."""
@@ -230,10 +232,7 @@ def _has_rows(members: object) -> bool:
 
 
 def _invert(cdf: Callable[[Array], Array], levels: Array, low: float, high: float) -> Array:
-    """Quantiles of a cdf by bisection on [low, high]; mass outside is moved to the bounds.
-
-    It goes on to the very next float, so that a jump is found where it is: an outcome there must meet the atom.
-    """
+    """Quantiles of a cdf by bisection on [low, high] to the last float, so that jumps are found exactly."""
     a = np.full(levels.shape, low)
     b = np.full(levels.shape, high)
     b = np.where(cdf(a) >= levels, low, b)
@@ -249,7 +248,7 @@ def _invert(cdf: Callable[[Array], Array], levels: Array, low: float, high: floa
 
 
 def _bracket(cdf: Callable[[Array], Array], levels: Array) -> float:
-    """How far out the quantiles at the levels lie: a power of 2, and the same on both sides, so that 0 is met."""
+    """Bound on the size of the quantiles at the levels, a power of 2."""
     size = 1.0
     while size <= LARGEST:
         low, high = cdf(np.array([-size, size]))
@@ -260,11 +259,7 @@ def _bracket(cdf: Callable[[Array], Array], levels: Array) -> float:
 
 
 def beyond_doubles(low: Array, high: Array) -> NDArray[np.bool_]:
-    """Which quantiles have too few numbers between the lowest and the highest to be told apart.
-
-    >>> beyond_doubles(np.array([1e15, 1.0, 3.0]), np.array([1e15 + 2, 1.1, 3.0])).tolist()
-    [True, False, False]
-    """
+    """Select forecasts with too few doubles between the lowest and the highest quantile to tell them apart."""
     # nan and what overflows is not
     with np.errstate(invalid="ignore", over="ignore"):
         return (low < high) & (high - low < FINEST * np.maximum(np.abs(low), np.abs(high)))
@@ -304,7 +299,7 @@ def _normal_quantiles(forecast: Normal, space: OrderedSpace) -> Array:
     lowest, highest = forecast.mean + forecast.sd * z.item(0), forecast.mean + forecast.sd * z.item(-1)
     low, high = reach_of(space)
     away_from_zero = space.high - space.low < math.inf or lowest >= SMALLEST or highest <= -SMALLEST
-    if low <= lowest and highest <= high and away_from_zero:
+    if low <= lowest and highest <= high and away_from_zero and highest >= space.low and lowest <= space.high:
         return forecast.at_scores(z)
     with np.errstate(over="ignore"):  # beyond any bound is beyond
         return within_reach(forecast.at_scores(z), space)
@@ -345,7 +340,7 @@ def quantiles_at(forecast: object, levels: Array) -> Array:
 
 
 def expert_table(levels: ArrayLike, table: ArrayLike, space: OrderedSpace) -> tuple[Array, bool]:
-    """The same for a table with a row of quantiles a round, all rows at once."""
+    """Quantiles at the levels of the space from a table with a row of quantiles a round."""
     first = Quantiles(levels, np.zeros(np.size(levels)))
     try:
         rows = floats(table)
@@ -378,13 +373,20 @@ def reach_of(space: OrderedSpace) -> tuple[float, float]:
 
 
 def within_reach(q: Array, space: OrderedSpace) -> Array:
-    """What lies beyond the bounds still tells of shape and scale, but not to infinity; nor is anything so near to 0."""
+    """Quantiles cut to the reach of a space; without bounds, those next to 0 are 0."""
     low, high = reach_of(space)
     q = np.minimum(np.maximum(q, low), high)
     if space.high - space.low < math.inf:
         return q
     tiny = np.abs(q) < SMALLEST
-    return np.where(tiny, 0.0, q) if tiny.any() else q
+    q = np.where(tiny, 0.0, q) if tiny.any() else q
+    lowest, highest = q.min(axis=-1, keepdims=True), q.max(axis=-1, keepdims=True)
+    beyond = (highest < space.low) | (lowest > space.high)
+    if not beyond.any():
+        return q
+    # a forecast beyond the bound of a half-line whose spread vanishes beside it is its end
+    bound = space.low if space.high == math.inf else space.high
+    return np.where(beyond & (highest - lowest < FINEST * abs(bound)), bound, q)
 
 
 def _from_mapping(forecast: Mapping[Any, Any]) -> Quantiles:

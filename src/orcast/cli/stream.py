@@ -29,15 +29,14 @@ Other forecasts are {"mean": 4, "sd": 1}, {"members": [3, 4, 6]}, {"p": 0.7} wit
   "low", "high", "binary", "labels"
             in the first line of a series: its bounds or kind, instead of the options below.
 
-An answer has "sorted": true where quantiles crossed, and "beyond_doubles": true where a forecast is
-so narrow beside its size that its quantiles cannot be told apart.
+An answer has "sorted": true where quantiles crossed.
 
 A line that cannot be used is answered with {"error": "expected ..., got ...", "line": n}, changes
 nothing, and the filter goes on.  End of input, Ctrl-C, SIGTERM and a closed output end it cleanly."""
 
 STATE = """\
-With --state each line is in FILE.journal before it is answered, and a snapshot in FILE now and then
-keeps the journal short.  After a kill at any moment, start it again and send the lines that were
+With --state each line is in FILE, a SQLite database, before it is answered, and a snapshot now and then
+keeps the lines few.  After a kill at any moment, start it again and send the lines that were
 not answered: nothing is lost, nothing counts twice.  A line that comes again (same series and id,
 same content) gets the same answer; another y for a settled round is refused.  Settled rounds are
 known until --remember later ones have been settled.  Without --sync this holds when the process
@@ -118,7 +117,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _wanted(options: argparse.Namespace) -> dict[str, Any]:
     """Settings of the series that were given."""
-    from orcast.stream.session import StreamSettings
+    from orcast.stream.series import StreamSettings
 
     given = {**vars(options), "by": _by(options.by)}
     for name in ("labels", "levels"):
@@ -148,11 +147,14 @@ def _by(text: str | None) -> tuple[str, tuple[Any, ...]] | None:
 
 def _session(options: argparse.Namespace, wanted: dict[str, Any]) -> Any:
     from orcast.stream.durable_session import DurableSession
-    from orcast.stream.session import Session, StreamSettings
+    from orcast.stream.series import StreamSettings
+    from orcast.stream.session import Session
 
     if options.state is None:
         return Session(StreamSettings(**wanted))
     session = DurableSession(options.state, wanted, sync=options.sync, every=options.snapshot)
     if session.recovered:
-        say(f"{session.recovered} lines recovered from {session.journal.path}")
+        say(f"{session.recovered} lines recovered from {session.path}")
+    for reason in session.unreadable.values():
+        say(reason)
     return session

@@ -1,12 +1,14 @@
-"""What all forecasts have in common: a certificate and an explanation if a game issued them."""
+"""Certificate and explanation of forecasts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from orcast.validation import number
 
 if TYPE_CHECKING:
     from orcast.ledger import Certificate
@@ -15,7 +17,7 @@ Why = Callable[[], Any]
 
 
 class IssuedForecast:
-    """A forecast that a game may have issued."""
+    """A forecast that a recalibrator may have issued."""
 
     __slots__ = ("_certificate", "_why")
 
@@ -30,40 +32,27 @@ class IssuedForecast:
         return self._certificate
 
     def explain(self) -> Any:
-        """Why the game issued this forecast and no other."""
+        """Explain the differences from the base forecast."""
         if self._why is None:
             raise ValueError("expected a forecast issued by a game, got one made by hand")
         return self._why()
 
-    def _given_explanation(self) -> GivenExplanation | None:
-        """The explanation as a copy carries it: told now, because the game does not come along."""
-        return None if self._why is None else GivenExplanation(self._why())
+    def _given_explanation(self) -> Why | None:
+        """Explanation that a copy carries, made now."""
+        return None if self._why is None else partial(_told, self._why())
 
 
-@dataclass(frozen=True, slots=True)
-class GivenExplanation:
-    """An explanation that has been given."""
-
-    explanation: Any
-
-    def __call__(self) -> Any:
-        """Tell it again."""
-        return self.explanation
+def _told(explanation: Any) -> Any:
+    return explanation
 
 
 def generator(rng: object) -> np.random.Generator:
-    """The random generator itself, or one clear sentence."""
+    """The random generator, if it is one."""
     if not isinstance(rng, np.random.Generator):
         raise TypeError(f"expected rng=numpy.random.default_rng(...), got {rng!r}")
     return rng
 
 
 def as_share(confidence: object) -> float:
-    """A share between 0 and 1, or one clear sentence."""
-    try:
-        share = float(confidence)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        raise TypeError(f"expected a share between 0 and 1, got {confidence!r}") from None
-    if not 0.0 <= share <= 1.0:
-        raise ValueError(f"expected a share between 0 and 1, got {confidence!r}")
-    return share
+    """A share between 0 and 1."""
+    return number(confidence, "share of the mass", 0.0, 1.0)

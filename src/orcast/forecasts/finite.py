@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.forecasts.base import GivenExplanation, IssuedForecast, Why, as_share, generator
+from orcast.forecasts.base import IssuedForecast, Why, as_share, generator
 from orcast.forecasts.ordered import Forecast
 from orcast.spaces import Binary, Box, Circle, FiniteSpace, Labels, Points, frozen, space_from_plain
-from orcast.spaces.base import numbers
-from orcast.validation import short
+from orcast.spaces.base import numbers, whole
+from orcast.validation import number, short
 
 if TYPE_CHECKING:
     from orcast.ledger import Certificate
@@ -27,20 +27,11 @@ TOLERANCE = 0.01
 # Cumulated masses closer than this are equal but for rounding.
 HAIR = 1e-12
 
-_ORDERED_ONLY = frozenset(name for name, value in vars(Forecast).items() if name[0] != "_" and callable(value))
 _BINARY = Binary()
 
 
-class NotAQuantityError(TypeError, AttributeError):
-    """A question that makes no sense on a space; also an AttributeError, so that hasattr says no."""
-
-
 def as_masses(mass: object, cells: int) -> Array:
-    """As many masses as there are cells, not negative, with a sum of 1, or one clear sentence.
-
-    >>> as_masses([0.25, 0.75], 2).tolist()
-    [0.25, 0.75]
-    """
+    """Masses of the cells, not negative, with a sum of 1."""
     m = numbers(mass, f"{cells} probabilities")
     if m.shape != (cells,):
         raise ValueError(f"expected {cells} probabilities, one for each label or cell, got shape {m.shape}")
@@ -53,19 +44,16 @@ def as_masses(mass: object, cells: int) -> Array:
 
 
 class FiniteForecast(IssuedForecast):
-    """Masses on the cells of a finite space, with what such forecasts have in common."""
+    """Masses on the cells of a finite space."""
 
     __slots__ = ("mass", "space")
 
     mass: Array
     space: Any
-    # what the space is, and what can be asked instead of what it does not have
-    _lacks: ClassVar[str]
-    _instead: ClassVar[str]
 
     @classmethod
     def trusted(cls, space: FiniteSpace, mass: Array, certificate: Given, why: Why | None = None) -> Self:
-        """From masses that a kernel made: no checks, no copies; the certificate may be a function that makes it."""
+        """Forecast from masses that a kernel made: no checks, no copies."""
         self = cls.__new__(cls)
         mass.flags.writeable = False
         self.space, self.mass, self._certificate, self._why = space, mass, certificate, why
@@ -87,11 +75,6 @@ class FiniteForecast(IssuedForecast):
         """The mass of a value, that is of its cell."""
         return float(self.mass[self.space.cell(self.space.outcome(value))])
 
-    def entropy(self) -> float:
-        """The entropy of the masses in nats: - sum_k m_k log m_k."""
-        some = self.mass[self.mass > 0.0]
-        return abs(float(some @ np.log(some)))
-
     def expect(self, function: Callable[[Any], float]) -> float:
         """E[function(y)] for a function of one value, called for each cell that holds mass."""
         cells = np.flatnonzero(self.mass > 0.0).tolist()
@@ -109,26 +92,8 @@ class FiniteForecast(IssuedForecast):
         points = self.space.points
         return (points if isinstance(points, np.ndarray) else _as_objects(points))[cells]
 
-    def __getattr__(self, name: str) -> Any:
-        if name in _ORDERED_ONLY:
-            raise NotAQuantityError(
-                f"expected a forecast of a quantity for {name}, got one of {self._lacks}: use {self._instead}"
-            )
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_restored, (type(self), self.space, self.mass, self.certificate, self._given_explanation()))
-
-
-def _restored(
-    cls: type[FiniteForecast],
-    space: FiniteSpace,
-    mass: Array,
-    certificate: Certificate | None,
-    why: GivenExplanation | None,
-) -> FiniteForecast:
-    # not by the constructor: the masses have been checked
-    return cls.trusted(space, mass, certificate, why)
+        return (type(self).trusted, (self.space, self.mass, self.certificate, self._given_explanation()))
 
 
 def _drawn_cells(mass: Array, size: int | tuple[int, ...], rng: np.random.Generator) -> NDArray[np.intp]:
@@ -157,12 +122,10 @@ class BinaryForecast(FiniteForecast):
     __slots__ = ("_mass",)
 
     _mass: Array | float
-    _lacks = "yes or no"
-    _instead = "probability(), mean() or mode()"
 
     def __init__(self, probability: float, certificate: Certificate | None = None) -> None:
-        p = _as_probability(probability)
-        self._mass, self._certificate, self._why = p, certificate, None
+        self._mass = number(probability, "probability", 0.0, 1.0)
+        self._certificate, self._why = certificate, None
 
     @classmethod
     def trusted(cls, space: FiniteSpace, mass: Array | float, certificate: Given, why: Why | None = None) -> Self:
@@ -216,19 +179,7 @@ class BinaryForecast(FiniteForecast):
         return f"BinaryForecast({self.__float__():.6g})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_restored, (BinaryForecast, _BINARY, self._mass, self.certificate, self._given_explanation()))
-
-
-def _as_probability(value: object) -> float:
-    try:
-        if isinstance(value, (str, bytes)):
-            raise TypeError
-        p = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"expected a probability between 0 and 1, got {short(value)}") from None
-    if not 0.0 <= p <= 1.0:
-        raise ValueError(f"expected a probability between 0 and 1, got {short(value)}")
-    return p
+        return (BinaryForecast.trusted, (_BINARY, self._mass, self.certificate, self._given_explanation()))
 
 
 class LabelForecast(FiniteForecast):
@@ -242,8 +193,6 @@ class LabelForecast(FiniteForecast):
     __slots__ = ()
 
     space: Labels
-    _lacks = "labels, which have no order"
-    _instead = "probability(label), mode(), top(n) or to_dict()"
 
     def __init__(self, labels: Labels | Iterable[Any], mass: ArrayLike, certificate: Certificate | None = None) -> None:
         self._made_by_hand(labels if isinstance(labels, Labels) else Labels(labels), mass, certificate)
@@ -254,9 +203,7 @@ class LabelForecast(FiniteForecast):
 
     def top(self, n: int = 1) -> list[tuple[Any, float]]:
         """The n most probable labels with their probabilities, the most probable first."""
-        if not isinstance(n, (int, np.integer)) or isinstance(n, bool) or n < 1:
-            raise ValueError(f"expected a whole number of labels of at least 1, got {n!r}")
-        order = np.argsort(-self.mass, kind="stable")[:n].tolist()
+        order = np.argsort(-self.mass, kind="stable")[: whole(n, "labels", 1, 10**9)].tolist()
         return [(self.space.labels[k], self.mass.item(k)) for k in order]
 
     def to_plain(self) -> dict[str, Any]:
@@ -291,8 +238,6 @@ class CircleForecast(FiniteForecast):
     __slots__ = ()
 
     space: Circle
-    _lacks = "directions, which have no lowest and no highest"
-    _instead = "mean(), std(), mode(), arc(confidence) or probability(start, stop)"
 
     def __init__(
         self, space: Circle | Mapping[str, Any], mass: ArrayLike, certificate: Certificate | None = None
@@ -371,7 +316,7 @@ class CircleForecast(FiniteForecast):
 
 
 def _reached(levels: Array, edges: Array, below: Array, side: Literal["left", "right"]) -> Array:
-    """Where levels are reached: the first such points (left) or the last (right), on an edge if next to one."""
+    """Points that reach levels: the first (left) or the last (right), on an edge if next to one."""
     k = np.clip(np.searchsorted(below, levels, side=side), 1, below.size - 1)
     share = np.clip((levels - below[k - 1]) / np.maximum(below[k] - below[k - 1], 1e-300), 0.0, 1.0)
     points = edges[k - 1] + share * (edges[k] - edges[k - 1])
@@ -391,8 +336,6 @@ class BoxForecast(FiniteForecast):
     __slots__ = ()
 
     space: Box
-    _lacks = "vectors, which have no order"
-    _instead = "mean(), cov(), std(), probability(bounds), mode(), or marginal(i), which has it for one component"
 
     def __init__(self, space: Box | Mapping[str, Any], mass: ArrayLike, certificate: Certificate | None = None) -> None:
         self._made_by_hand(_own_space(space, Box), mass, certificate)
@@ -419,7 +362,7 @@ class BoxForecast(FiniteForecast):
     def marginal(self, i: int) -> Forecast:
         """The forecast of component i alone."""
         d = len(self.space.shape)
-        if not isinstance(i, (int, np.integer)) or isinstance(i, bool) or not -d <= i < d:
+        if isinstance(i, bool) or i not in range(-d, d):
             raise ValueError(f"expected a component from 0 to {d - 1}, got {i!r}")
         side = int(i) % d
         edges = self.space.edges[side]
@@ -466,8 +409,6 @@ class PointsForecast(FiniteForecast):
     __slots__ = ()
 
     space: FiniteSpace
-    _lacks = "points, which have no order"
-    _instead = "probability(point), mode(), expect(function) or sample(size)"
 
     def __init__(
         self, space: FiniteSpace | Mapping[str, Any], mass: ArrayLike, certificate: Certificate | None = None

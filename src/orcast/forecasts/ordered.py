@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.forecasts.base import GivenExplanation, IssuedForecast, Why, as_share, generator
+from orcast.forecasts.base import IssuedForecast, Why, as_share, generator
 from orcast.kernels.reading import (
     mean_and_variance_arrays,
     nearest_normal_arrays,
@@ -40,7 +40,7 @@ def _gauss(count: int) -> tuple[Array, Array]:
 
 
 def as_levels(levels: ArrayLike) -> Array:
-    """Levels as an array strictly between 0 and 1 or on the ends, or one clear sentence."""
+    """Levels from 0 to 1 as an array."""
     try:
         a = floats(levels)
     except (TypeError, ValueError):
@@ -51,7 +51,7 @@ def as_levels(levels: ArrayLike) -> Array:
 
 
 def _values(y: object) -> Array:
-    """Values as an array, or one clear sentence."""
+    """Values as an array."""
     try:
         return floats(y)
     except (TypeError, ValueError, OverflowError):
@@ -100,8 +100,8 @@ class Forecast(IssuedForecast):
     with mean excess d / 2.  It has a mean and a variance; higher moments are infinite.
 
     It has the methods of a frozen scipy distribution that make sense for one with atoms: `cdf`, `sf`, `ppf`,
-    `isf`, `pdf` (the density off the atoms), `rvs`, `mean`, `var`, `std`, `median`, `interval`,
-    `support`, `expect`; and a `certificate` if a game issued it.  Its quantiles may be `randomised`, by a `coin`.
+    `pdf` (the density off the atoms), `mean`, `var`, `std`, `median`, `interval`, `support`, `expect`; and a
+    `certificate` if a recalibrator issued it.  Its quantiles may be `randomised`, by a `coin`.
 
     >>> p = Forecast([0.0, 1.0, 1.0], [1.0, 1.0, 3.0], [0.25, 0.5, 0.25])     # half the mass on 1
     >>> p.mean(), p.cdf(0.5), p.cdf(1.0), p.quantile([0.5, 0.875]).tolist(), p.interval(0.5)
@@ -225,21 +225,15 @@ class Forecast(IssuedForecast):
         return self._mass
 
     def randomised(self, rng: np.random.Generator) -> Forecast:
-        """The same distribution, whose quantiles are reported at an end of their cell, by one coin for all levels.
+        """Distribution with quantiles reported at an end of their cell, by one random draw U for all levels.
 
-        For a level a whose quantile lies in a cell with mass F before it and p in it, and a coin U between 0 and 1,
+        For a level a whose quantile lies in a cell with mass F before it and p in it,
 
             quantile(a) = the upper end of the cell if F + U p < a, else its lower end
 
-        so that for every outcome y, wherever in its cell it lies, P(y <= quantile(a)) = (a - F) / p, cut to [0, 1]:
-        what a game books of it.  The quantiles increase with the level and move by less than a cell.  `interval`,
-        `median` and all that is read from quantiles have it too; `cdf`, moments, scores and samples are those of the
-        distribution.
-
-        An end is the largest number that belongs to the cells below it.  An outcome on an edge belongs to the cell on
-        its left, one at an atom to the atom; so just before an atom, and before the first cell, the end is the next
-        floating-point number below it: rounded to fewer digits, it would count an outcome at the atom as below.  The
-        far end of an open-ended cell is infinite.
+        so that P(y <= quantile(a)) = (a - F) / p, cut to [0, 1], for every outcome y in the cell: the smoothed payoff.
+        `cdf`, moments, scores and samples are those of the distribution.  Just before an atom, and before the first
+        cell, an end is the next floating-point number below it; the far end of an open-ended cell is infinite.
 
         >>> p = Forecast([0.0, 1.0, 1.0], [1.0, 1.0, 3.0], [0.25, 0.5, 0.25])  # half the mass on 1
         >>> q = p.randomised(np.random.default_rng(0))
@@ -253,7 +247,7 @@ class Forecast(IssuedForecast):
 
     @property
     def _bare(self) -> Forecast:
-        """The same without a coin."""
+        """The distribution without its random draw."""
         return self if self.coin is None else Forecast.trusted(self.left, self.right, self.mass, None)
 
     @property
@@ -292,20 +286,6 @@ class Forecast(IssuedForecast):
         """Standard deviation."""
         return math.sqrt(self.var())
 
-    def moment(self, order: int) -> float:
-        """E[y^order], exactly; of an order above 2 infinite where an open-ended cell holds mass.
-
-        An odd moment with mass in both tails is nan.
-        """
-        left, right, sides, scale = self.cells
-        powers = np.asarray(sum(left**i * right ** (order - i) for i in range(order + 1))) / (order + 1)
-        tails = [(k, edge, sign) for k, edge, sign in sides if self.mass[k] > 0.0]
-        if order > 2 and tails:
-            return sum(sign**order * math.inf for _, _, sign in tails)
-        for k, edge, sign in tails:
-            powers[k] = (1.0, edge + 0.5 * sign * scale, edge * edge + scale * (sign * edge + scale))[order]
-        return float(self.mass @ powers)
-
     # --- distribution
     def cdf(self, y: ArrayLike | float) -> Any:
         """P(outcome <= y), a float for a number and an array for an array."""
@@ -326,7 +306,7 @@ class Forecast(IssuedForecast):
         return float(value) if value.ndim == 0 else value
 
     def _cdf_at(self, y: float) -> float:
-        """The same at one number, ten times as fast: users' payoffs ask for it in every cell."""
+        """`cdf` of one number, ten times as fast: users' payoffs ask for it in every cell."""
         k = int(self.right.searchsorted(y, side="right"))
         if k >= self.mass.size or y != y:
             return 1.0 if y == y else math.nan
@@ -367,10 +347,6 @@ class Forecast(IssuedForecast):
         """P(outcome > y), the probability of exceeding y."""
         return 1.0 - self.cdf(y)
 
-    def isf(self, levels: ArrayLike) -> Any:
-        """The value exceeded with the given probability."""
-        return self.quantile(1.0 - as_levels(levels))
-
     def pdf(self, y: ArrayLike) -> Any:
         """The density at y; the mass of atoms is not in it."""
         at = _values(y)
@@ -393,11 +369,7 @@ class Forecast(IssuedForecast):
         return float(self.left[0]), float(self.right[-1])
 
     def expect(self, function: Callable[[Array], ArrayLike]) -> float:
-        """E[function(y)] for a function of an array, by five-point Gauss quadrature in each cell.
-
-        In an open-ended cell the points are even in the cube root s of the level beyond them, y = edge + d (1/s - 1),
-        which is exact for squares.
-        """
+        """E[function(y)] for a function of an array, by Gauss quadrature in each cell, exact for squares."""
         nodes, weights = _gauss(NODES)
         left, right, sides, scale = self.cells
         middle, half = 0.5 * (left + right), 0.5 * (right - left)
@@ -432,13 +404,6 @@ class Forecast(IssuedForecast):
         """Independent draws; the random generator is yours to give."""
         return self._bare.quantile(generator(rng).random(size))
 
-    def rvs(
-        self, size: int | tuple[int, ...] | None = None, random_state: int | np.random.Generator | None = None
-    ) -> Any:
-        """Independent draws, called as scipy does: a float without a size, else an array."""
-        values = self.sample(1 if size is None else size, rng=np.random.default_rng(random_state))
-        return float(values[0]) if size is None else values
-
     def crps(self, y: float) -> float:
         """Exact continuous ranked probability score: the integral of (F(z) - 1{z >= y})^2.
 
@@ -472,15 +437,9 @@ class Forecast(IssuedForecast):
 
             mean = average of q_a,    sd = sum of z_a (q_a - mean) / sum of z_a^2,    a = 0.01, ..., 0.99
 
-        so that a normal forecast that needs no correction comes back as it was.  `mean` and `std` are those of the
-        whole distribution instead, whose tails are made for surprises: far out, little mass counts much.
+        so that a normal forecast comes back as it was.  `mean` and `std` include the wide tails instead.
         """
         return nearest_normal_arrays(*self._plain)
-
-    def to_quantiles(self, levels: Iterable[float] | None = None) -> dict[float, float]:
-        """A quantile grid, by level; at 0.01, 0.02, ..., 0.99 unless told otherwise."""
-        grid = [float(a) for a in (PERCENTS if levels is None else levels)]
-        return dict(zip(grid, (float(q) for q in self.quantile(grid)), strict=True))
 
     def to_plain(self) -> dict[str, list[Any]]:
         """Plain data, exact, with None for an open end; `Forecast(**data)` brings it back, without a coin."""
@@ -497,16 +456,12 @@ class Forecast(IssuedForecast):
 
     def __reduce__(self) -> tuple[Any, ...]:
         cells = self.left, self.right, self.mass
-        return (_restored, (*cells, self.certificate, self._given_explanation(), self.coin))
+        return (Forecast.trusted, (*cells, self.certificate, self._given_explanation(), self.coin))
 
 
-def _restored(
-    left: Array,
-    right: Array,
-    mass: Array,
-    certificate: Certificate | None,
-    why: GivenExplanation | None,
-    coin: float | None = None,
-) -> Forecast:
-    # not by the constructor: the cells have been checked
-    return Forecast.trusted(left, right, mass, certificate, why, coin)
+def cell_of(forecast: Forecast, y: float) -> int:
+    """The cell of an outcome: on an edge the left one, at an atom the atom."""
+    k = min(int(np.searchsorted(forecast.right, y, side="left")), forecast.mass.size - 1)
+    if k + 1 < forecast.mass.size and forecast.left[k + 1] == y == forecast.right[k + 1]:
+        k += 1
+    return int(k)

@@ -1,4 +1,4 @@
-"""What the wrappers share: a recalibrator from options, rounds in batches, a game a step ahead, features of payoffs."""
+"""Recalibrators from options, rounds in batches and recalibrators by step ahead, for the wrappers."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def recalibrator_for(
 
 
 def has_parameter(function: Callable[..., Any], name: str) -> bool:
-    """Whether a function has a parameter of this name."""
+    """Return True if a function has a parameter of this name."""
     try:
         return name in inspect.signature(function).parameters
     except (TypeError, ValueError):
@@ -152,7 +152,7 @@ class HorizonGame:
 
     @locked
     def preview(self, forecast: object, features: Any) -> Any:
-        """What users would see of a round that is issued now; nothing is kept."""
+        """Forecast of a round that would be issued now; nothing is kept."""
         return self.recalibrator.engine.forecast(self.peek(forecast, features))
 
     @locked

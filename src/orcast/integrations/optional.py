@@ -8,13 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def needs(extra: str, *packages: str) -> Iterator[None]:
-    """Around imports of what an extra installs: if a package is missing, the error names the extra that installs it.
-
-    >>> with needs("river", "nowhere"):
-    ...     import nowhere.at_all
-    Traceback (most recent call last):
-    ImportError: expected the extra orcast[river] to be installed, got no nowhere
-    """
+    """Name the extra that installs a missing package."""
     try:
         yield
     except ModuleNotFoundError as missing:

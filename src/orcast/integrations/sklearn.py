@@ -1,18 +1,13 @@
 """scikit-learn: regressors and classifiers whose forecasts stay calibrated (extra ``orcast[sklearn]``, 1.6 or newer).
 
-``fit`` learns from rows in the order of time, ``partial_fit`` from those that come later:
+``fit`` takes rows in the order of time, ``partial_fit`` those that come later:
 
     model = RecalibratedRegressor(GaussianProcessRegressor(), low=0, high=100).fit(X, y)
     model.predict_interval(X_today)
     model.partial_fit(X_today, y_today)
 
-Methods that predict are pure, and forecast each row by itself from the calibration as it is now: it does not matter
-which other rows are in the call.  ``partial_fit`` first makes the forecasts for its rows, the same that ``predict``
-makes of them, then scores them, and then updates the wrapped estimator, if that has ``partial_fit`` itself.
-``predict_then_fit`` goes through rows in their order, each forecast with what came before it.
-
-A forecast for the next row may trust the last errors, one for the hundredth must not: ``batch`` says how many rows
-there are between a forecast and its outcome.
+Methods that predict are pure, and forecast each row by itself.  ``partial_fit`` makes the same forecasts for its rows,
+scores them, and then updates the wrapped estimator, if that has ``partial_fit`` itself.
 """
 
 from __future__ import annotations
@@ -72,7 +67,7 @@ Array = NDArray[np.float64]
 
 
 class RowEstimator(MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc]
-    """What both wrappers share: rows are fitted to, forecast and settled in the order of time."""
+    """Rows that are fitted to, forecast and settled in the order of time."""
 
     default_estimator: ClassVar[Any]
     outcome_type: ClassVar[Any] = None  # any
@@ -103,8 +98,7 @@ class RowEstimator(MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc
             base = fitted if past.stop == 0 else self._fitted(_safe_indexing(X, past), y[past])
             if base is not None:
                 ahead = _safe_indexing(X, rows)
-                predictions = self._predictions(base, ahead)
-                self._settle(predictions, ahead, y[rows], batch)
+                self._settle(self._predictions(base, ahead), ahead, y[rows], batch)
         self.estimator_ = fitted
         return self
 
@@ -141,26 +135,38 @@ class RowEstimator(MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc
         records = peek_each(game, forecasts, features_of(self.payoff, X))
         return (game.engine.forecast(record) for record in records)
 
-    @property
-    def _never_late(self) -> bool:
-        """Whether each outcome was known before the next forecast, so that one compiled loop can play them."""
-        return not self.recalibrator_.rounds.usual_lag
+    def _settle(self, predictions: Array, X: Any, y: NDArray[Any], batch: int | None = None) -> None:
+        """Settle rows a batch at a time, or all at once as `predict` forecasts them."""
+        outcomes, features = self._outcome_list(y), features_of(self.payoff, X)
+        for rows, outstanding in batches(len(outcomes), batch):
+            forecasts = self._forecasts(predictions[rows])
+            known = None if features is None else features[rows]
+            settle_together(self.recalibrator_, forecasts, known, outcomes[rows], outstanding)
+            self._add_errors(forecasts, outcomes[rows])
+
+    def _add_errors(self, forecasts: list[Any], outcomes: list[Any]) -> None:
+        """Note the errors of point forecasts."""
+        return None
 
     @abstractmethod
     def _begin(self, y: NDArray[Any]) -> None:
-        """A new game."""
+        """Start a recalibrator."""
 
     @abstractmethod
     def _fitted(self, X: Any, y: NDArray[Any]) -> Any:
-        """A new estimator, fitted; None if it cannot be."""
+        """Fit a new estimator; None if it cannot be."""
 
     @abstractmethod
     def _predictions(self, estimator: Any, X: Any) -> Array:
-        """What the estimator predicts, a row for each row of X."""
+        """The estimator's predictions, a row for each row of X."""
 
     @abstractmethod
-    def _settle(self, predictions: Array, X: Any, y: NDArray[Any], batch: int | None = None) -> None:
-        """Play the rounds of rows and record their outcomes, a batch at a time; all at once if they were served."""
+    def _forecasts(self, predictions: Array) -> list[Any]:
+        """A forecast for each row of predictions."""
+
+    @abstractmethod
+    def _outcome_list(self, y: NDArray[Any]) -> list[Any]:
+        """Outcomes in their canonical form."""
 
 
 class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
@@ -168,9 +174,8 @@ class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
 
     ``fit`` cuts the rows, in their order, into ``folds`` + 1 parts.  Each part but the first is forecast by a copy of
     the estimator that was fitted to all rows before it, and scored; at last the estimator is fitted to all rows.  A
-    ``FrozenEstimator`` was fitted elsewhere, and forecasts all rows.  ``partial_fit`` scores its rows against the
-    forecasts of the estimator as it is, and then updates it if it can be updated.  In a pipeline ``predict`` takes
-    ``interval=0.9`` or ``quantiles=[0.1, 0.9]``.
+    ``FrozenEstimator`` forecasts all rows.  In a pipeline ``predict`` takes ``interval=0.9`` or
+    ``quantiles=[0.1, 0.9]``.
 
     Parameters
     ----------
@@ -183,8 +188,6 @@ class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
         As in :class:`orcast.Recalibrator`.  A context finds features in the columns of a data frame, or in a row.
     batch
         Rows that are forecast before their outcomes are known: 1 in a stream, 24 for the hours of the next day.
-
-    Fitted, it has ``estimator_`` (a list if there is one for each level), ``recalibrator_`` and ``residuals_``.
 
     >>> from sklearn.datasets import load_diabetes
     >>> X, y = load_diabetes(return_X_y=True)
@@ -221,18 +224,10 @@ class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
         self.folds, self.batch, self.window = folds, batch, window
 
     def partial_fit(self, X: Any, y: ArrayLike) -> Self:
-        """Score the outcomes against the forecasts for these rows, then update the estimator."""
-        if hasattr(self, "estimator_"):
-            return self._settle_and_update(X, self._outcomes(X, y))
-        if not learns(self._base()):
+        """Score the outcomes against the forecasts for these rows, then update the estimator; the first call fits."""
+        if not hasattr(self, "estimator_"):
             return self.fit(X, y)
-        X, y = self._checked(X, y)
-        estimators = self._one_a_level(clone(self._base()))
-        for estimator in each_of(estimators):
-            estimator.partial_fit(X, y)
-        self._begin(y)
-        self.estimator_ = estimators
-        return self
+        return self._settle_and_update(X, self._outcomes(X, y))
 
     def predict(
         self, X: Any, return_std: bool = False, *, interval: float | None = None, quantiles: ArrayLike | None = None
@@ -269,26 +264,9 @@ class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
         """The calibrated forecasts themselves, one for each row of X."""
         return list(self._calibrated(X))
 
-    def predict_then_fit(self, X: Any, y: ArrayLike) -> list[Forecast]:
-        """Forecasts of rows in their order, ``batch`` at a time, each batch learnt from before the next is forecast.
-
-        The same as ``predict_distribution`` and ``partial_fit`` for one batch after the other.
-        """
-        check_is_fitted(self, "estimator_")
-        outcomes = self._outcomes(X, y)
-        for outcome in outcomes.tolist():
-            self.recalibrator_.space.outcome(outcome, self.outside)
-        X = X.tocsr() if hasattr(X, "tocsr") else X if hasattr(X, "shape") else np.asarray(X)
-        said: list[Forecast] = []
-        for rows, _ in batches(len(outcomes), self.batch):
-            part = _safe_indexing(X, rows)
-            said += self._calibrated(part)
-            self._settle_and_update(part, outcomes[rows])
-        return said
-
     def _calibrated(self, X: Any) -> Iterator[Forecast]:
         check_is_fitted(self, "estimator_")
-        forecasts = self._forecasts(self._predictions(self.estimator_, X), self.residuals_)
+        forecasts = self._forecasts(self._predictions(self.estimator_, X))
         return self._forecast_rows(forecasts, X)
 
     def _begin(self, y: Array) -> None:
@@ -329,51 +307,30 @@ class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
             raise ValueError(f"expected one prediction a row, or levels= of several, got shape {points.shape}")
         return np.column_stack((points, np.zeros(len(points))))
 
-    def _forecasts(self, predictions: Array, residuals: Residuals, y: Array | None = None) -> list[Any]:
-        """A forecast for each row; with outcomes, each spread also from the residuals of the rows before it."""
+    def _forecasts(self, predictions: Array) -> list[Any]:
         if self.levels is not None:
             levels = increasing_levels(self.levels)
             return [Quantiles(levels, row) for row in predictions]
         space: Any = self.recalibrator_.space
-        forecasts = []
-        for i, (point, spread) in enumerate(predictions.tolist()):
-            forecasts.append(residuals.around(point, space, spread))
-            if y is not None:
-                residuals.add(float(y[i]) - forecasts[-1].mean)
-        return forecasts
+        return [self.residuals_.around(point, space, spread) for point, spread in predictions.tolist()]
 
-    def _settle(self, predictions: Array, X: Any, y: Array, batch: int | None = None) -> None:
-        recal, residuals, features = self.recalibrator_, self.residuals_.copy(), features_of(self.payoff, X)
-        one_by_one = (batch == 1 or len(y) == 1) and self._never_late
-        if one_by_one and self.levels is not None:
-            recal.run(predictions, y, x=features, levels=increasing_levels(self.levels), at=[0.5])
-        elif one_by_one:
-            recal.run(self._forecasts(predictions, residuals, y), y, x=features, at=[0.5])
-        else:
-            outcomes = [recal.space.outcome(each, self.outside) for each in y.tolist()]
-            for rows, outstanding in batches(len(y), batch):
-                forecasts = self._forecasts(predictions[rows], residuals)
-                known = None if features is None else features[rows]
-                settle_together(recal, forecasts, known, outcomes[rows], outstanding)
-                if self.levels is None:
-                    for outcome, forecast in zip(outcomes[rows], forecasts, strict=True):
-                        residuals.add(outcome - forecast.mean)
-        self.residuals_ = residuals
+    def _outcome_list(self, y: Array) -> list[float]:
+        return [self.recalibrator_.space.outcome(each, self.outside) for each in y.tolist()]
+
+    def _add_errors(self, forecasts: list[Any], outcomes: list[float]) -> None:
+        if self.levels is None:
+            for outcome, forecast in zip(outcomes, forecasts, strict=True):
+                self.residuals_.add(outcome - forecast.mean)
 
 
 class RecalibratedClassifier(ClassifierMixin, RowEstimator):  # type: ignore[misc]
-    """A classifier around any classifier of scikit-learn's, whose probabilities stay calibrated on any sequence.
+    """Classifier around any classifier of scikit-learn, whose probabilities stay calibrated on any sequence.
 
     ``estimator`` (a ``LogisticRegression`` if None) is asked for ``predict_proba``; if it has none, its
-    ``decision_function`` goes through a sigmoid or softmax; if it has neither, it is taken to be sure of what it
-    predicts.  ``payoff``, ``oracle`` and ``memory`` are those of :class:`orcast.Recalibrator`; of two classes the game
-    is about the second (``Binary``).
-
-    ``fit``, ``folds`` and ``partial_fit`` are as for :class:`RecalibratedRegressor`; rows before the second class
-    are not scored.  The classes are those of ``fit``, or of the first ``partial_fit`` and its ``classes``.
-
-    Fitted, it has ``classes_``, ``estimator_``, ``recalibrator_`` (an :class:`orcast.Recalibrator`: its ``guarantee``),
-    ``n_features_in_`` and, from data frames, ``feature_names_in_``.
+    ``decision_function`` goes through a sigmoid or softmax, else its predictions have probability 1.  Of two classes
+    the second is forecast (``Binary``).  Rows before the second class are not scored.  The classes are those of
+    ``fit``, or of the first ``partial_fit`` and its ``classes``.  Other options are those of
+    :class:`RecalibratedRegressor`.
 
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.naive_bayes import GaussianNB
@@ -462,15 +419,8 @@ class RecalibratedClassifier(ClassifierMixin, RowEstimator):  # type: ignore[mis
     def _forecasts(self, masses: Array) -> list[Any]:
         return masses[:, 1].tolist() if len(self.classes_) == 2 else list(masses)
 
-    def _settle(self, predictions: Array, X: Any, y: NDArray[Any], batch: int | None = None) -> None:
-        places = self._places(y).tolist()
-        recal, forecasts, features = self.recalibrator_, self._forecasts(predictions), features_of(self.payoff, X)
-        if (batch == 1 or len(y) == 1) and self._never_late:
-            recal.run(forecasts, places if len(self.classes_) == 2 else y.tolist(), x=features)
-            return
-        for rows, outstanding in batches(len(places), batch):
-            known = None if features is None else features[rows]
-            settle_together(recal, forecasts[rows], known, places[rows], outstanding)
+    def _outcome_list(self, y: NDArray[Any]) -> list[int]:
+        return [int(place) for place in self._places(y)]
 
 
 # --- helpers
@@ -499,7 +449,7 @@ def each_of(estimators: Any) -> list[Any]:
 
 
 def learns(estimator: Any) -> bool:
-    """Whether an estimator can be updated."""
+    """Return True if an estimator can be updated."""
     return hasattr(estimator, "partial_fit") and not isinstance(estimator, FrozenEstimator)
 
 
@@ -514,7 +464,7 @@ def _updated(estimators: Any, X: Any, y: Any) -> Any:
 
 
 def features_of(payoff: Payoff | None, X: Any) -> list[Any] | None:
-    """What the payoff's contexts see of each row: by the names of the columns, or the row itself."""
+    """Features of each row for the payoff's contexts: by the names of the columns, or the row itself."""
     asked = FeatureReader(payoff)
     if not asked:
         return None
@@ -538,7 +488,7 @@ def level_parameter(estimator: Any) -> str | None:
 
 
 def has_spread(estimator: Any) -> bool:
-    """Whether ``predict`` has the option ``return_std``; of a pipeline its last step's."""
+    """Return True if ``predict`` has the option ``return_std``; of a pipeline its last step's."""
     while isinstance(estimator, (Pipeline, FrozenEstimator)):
         estimator = estimator[-1] if isinstance(estimator, Pipeline) else estimator.estimator
     return has_parameter(estimator.predict, "return_std")

@@ -1,14 +1,10 @@
 """skpro: calibrated forecasts as its distributions, and a regressor that issues them (extra ``orcast[sktime]``).
 
-``fit`` learns from rows in the order of time, ``update`` from those that come later:
+``fit`` takes rows in the order of time, ``update`` those that come later; methods that predict are pure:
 
     model = RecalibratedProbaRegressor(ResidualDouble(LinearRegression()), low=0, high=100).fit(X, y)
     model.predict_interval(X_today, coverage=0.9)
     model.update(X_today, y_today)
-
-Each row is forecast by itself, from the calibration as it is now.  ``update`` first makes the forecasts for its rows,
-the same that the methods which predict make of them, then scores them, and then updates the wrapped regressor, if that
-can be updated.  All methods that predict are pure.
 """
 
 from __future__ import annotations
@@ -44,12 +40,10 @@ LEVELS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 
 
 class ForecastDistribution(BaseDistribution):  # type: ignore[misc]
-    """Forecasts as a distribution of skpro's, exactly: ``ppf``, ``cdf``, ``mean``, ``var``, ``pdf``, ``energy``.
+    """Forecasts as a distribution of skpro, exact in ``ppf``, ``cdf``, ``mean``, ``var``, ``pdf``, ``pmf``, ``energy``.
 
-    ``forecasts`` is one :class:`orcast.Forecast`, or rows of them with their ``index`` and ``columns``.  It may have
-    atoms: ``pdf`` is the density off them and ``pmf`` their mass.  The energies are
-
-        E|X - x| and E|X - Y| = 2 (E|X - x| - crps(x)) for any x
+    ``forecasts`` is one :class:`orcast.Forecast`, or rows of them with their ``index`` and ``columns``.  ``pdf`` is the
+    density off the atoms, ``pmf`` their mass, and E|X - Y| = 2 (E|X - x| - crps(x)) for any x.
 
     >>> import orcast as oc
     >>> from orcast.integrations.skpro import ForecastDistribution
@@ -61,8 +55,8 @@ class ForecastDistribution(BaseDistribution):  # type: ignore[misc]
     _tags = {  # noqa: RUF012
         "authors": "orcast contributors",
         "maintainers": "orcast contributors",
-        "capabilities:approx": [],
-        "capabilities:exact": ["mean", "var", "energy", "pdfnorm", "pdf", "log_pdf", "pmf", "log_pmf", "cdf", "ppf"],
+        "capabilities:approx": ["pdfnorm"],
+        "capabilities:exact": ["mean", "var", "energy", "pdf", "log_pdf", "pmf", "log_pmf", "cdf", "ppf"],
         "distr:measuretype": "mixed",
         "distr:paramtype": "nonparametric",
         "broadcast_init": "off",
@@ -118,27 +112,12 @@ class ForecastDistribution(BaseDistribution):  # type: ignore[misc]
             return np.log(self._pmf(x))
 
     def _energy_self(self) -> Any:
-        return self._summed(self._each(_spread))
-
-    def _energy_x(self, x: Any) -> Any:
-        return self._summed(self._each(_distance, x))
-
-    def _summed(self, energies: Any) -> Any:
+        energies = self._each(_spread)
         return energies if self.ndim == 0 else energies.sum(axis=1)
 
-    def pdfnorm(self, a: float = 2) -> Any:
-        """The integral of the density to the power a, off the atoms."""
-        norms = self._each(lambda p: _power(p, a))
-        return float(norms) if self.ndim == 0 else pd.DataFrame(norms, index=self.index, columns=self.columns)
-
-    def quantile(self, alpha: Any) -> Any:
-        """Quantiles, a row for each row and a column for each column and level."""
-        if self.ndim == 0:
-            return super().quantile(alpha)
-        levels = alpha if isinstance(alpha, list) else [alpha]
-        rows = [np.concatenate([p.quantile(levels) for p in row]) for row in self._forecasts]
-        names = pd.MultiIndex.from_product([self.columns, levels])
-        return pd.DataFrame(np.array(rows).reshape(len(self.index), len(names)), index=self.index, columns=names)
+    def _energy_x(self, x: Any) -> Any:
+        energies = self._each(_distance, x)
+        return energies if self.ndim == 0 else energies.sum(axis=1)
 
     def _iat(self, rowidx: Any = None, colidx: Any = None) -> ForecastDistribution:
         if rowidx is None or colidx is None:
@@ -194,16 +173,6 @@ def _distance(p: Forecast, x: float) -> float:
     return float(p.mass @ each)
 
 
-def _power(p: Forecast, a: float) -> float:
-    """The integral of the density to the power a."""
-    left, right, sides, scale = p.cells
-    width = right - left
-    wide = width > 0.0
-    total = float(np.sum(p.mass[wide] ** a * width[wide] ** (1.0 - a)))
-    tails = [(3.0 * p.mass.item(k) / scale) ** a * scale / (4.0 * a - 1.0) for k, _, _ in sides]
-    return total + float(sum(tails))
-
-
 def _spread(p: Forecast) -> float:
     """E|X - Y| of two draws."""
     x = p.median()
@@ -245,18 +214,11 @@ class _Columns:
 
 
 class RecalibratedProbaRegressor(BaseProbaRegressor):  # type: ignore[misc]
-    """A regressor around any regressor of skpro's, whose forecasts stay calibrated on any sequence.
+    """Regressor around any regressor of skpro, whose forecasts stay calibrated on any sequence.
 
-    ``regressor`` is asked for its quantiles at ``levels``.  ``low`` and ``high`` are the bounds of the outcomes, if
-    there are any; ``payoff``, ``oracle``, ``memory`` and ``outside`` are those of :class:`orcast.Recalibrator`.  A
-    payoff with a context finds the features in the columns of X.
-
-    ``fit`` cuts the rows, in their order, into ``folds`` + 1 parts; each part but the first is forecast by a regressor
-    that was fitted to the rows before it, ``batch`` rows at a time, and scored.  ``update`` scores its rows, and then
-    updates the regressor if that can be updated.  The rounds are played by
-    :class:`orcast.integrations.sklearn.RecalibratedRegressor`: see there.
-
-    Fitted, it has ``regressor_``, and ``guarantee``.
+    ``regressor`` is asked for its quantiles at ``levels``; the other options, ``fit`` and ``update`` are those of
+    :class:`orcast.integrations.sklearn.RecalibratedRegressor` and its ``partial_fit``.  A payoff with a context finds
+    its features in the columns of X.  Fitted, it has ``regressor_`` and ``guarantee``.
 
     >>> from sklearn.datasets import load_diabetes
     >>> from sklearn.linear_model import LinearRegression
@@ -306,7 +268,7 @@ class RecalibratedProbaRegressor(BaseProbaRegressor):  # type: ignore[misc]
 
     @property
     def guarantee(self) -> Guarantee:
-        """What was promised and what was kept, so far."""
+        """Guarantee over the settled rows."""
         self.check_is_fitted()
         return self._model.recalibrator_.guarantee
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from orcast.decisions import ROUNDING, check_quantity, expected_value, one_number
+from orcast.decisions import ROUNDING, check_quantity, expected_value
 from orcast.forecasts import Forecast
+from orcast.payoffs.decisions import one_number
 from orcast.spaces.base import single
 from orcast.validation import number, short
 

@@ -1,4 +1,4 @@
-"""What a payoff is, the direct sum of payoffs, and how a payoff looks from the cells of a round."""
+"""Payoffs, their direct sum, and their view from the cells of a round."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ UNKNOWN = -1
 
 
 def checked_weight(weight: object) -> float:
-    """A weight, or one clear sentence."""
+    """A positive weight."""
     return number(weight, "weight", 1e-6, 1e6)
 
 
@@ -45,7 +45,7 @@ class CellGrid(NamedTuple):
 
     @property
     def ordered(self) -> bool:
-        """Whether the cells are consecutive pieces of a line."""
+        """True if the cells are consecutive pieces of a line."""
         return self.left.size > 0
 
     @property
@@ -55,7 +55,7 @@ class CellGrid(NamedTuple):
 
     @property
     def values(self) -> list[Any]:
-        """What users' functions see of each cell of a finite space."""
+        """Values of the cells of a finite space, for users' functions."""
         assert isinstance(self.space, FiniteSpace)
         return [self.space.value(k) for k in range(self.cells)]
 
@@ -181,11 +181,11 @@ class Payoff:
             )
 
     def on(self, space: Space, experts: int = 1) -> Part:
-        """The payoff on a space, or one clear sentence why it makes no sense there."""
+        """The payoff on a space; refuses spaces where it makes no sense."""
         raise AttributeError(f"{type(self).__name__} cannot be put on a space")
 
     def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        """The payoff in its own units, written for reading: the slow twin of what is played."""
+        """Definition of the payoff in its own units, for tests that compare it with the payoff on cells."""
         raise AttributeError(f"{type(self).__name__} has no evaluate")
 
     def summary(self, mean: Array) -> float:
@@ -241,7 +241,6 @@ class Sum(Payoff):
         return iter(self.parts)
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
         return {"kind": "Sum", "parts": [part.to_plain() for part in self.parts]}
 
     def __repr__(self) -> str:

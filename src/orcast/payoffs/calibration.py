@@ -15,10 +15,10 @@ from orcast import limits
 from orcast.constants import MIN_SLOPE, TINY_MASS
 from orcast.contexts import Context
 from orcast.forecasts import PERCENTS
-from orcast.kernels.hats import STEEPNESS
 from orcast.payoffs.base import CellGrid, CellPayoff, Part, Payoff, wrong_space
 from orcast.payoffs.cell_payoffs import EventCellPayoff, ExplicitCellPayoff, Witness
-from orcast.spaces import Binary, Box, Circle, FiniteSpace, Interval, OrderedSpace, Points, Space, frozen
+from orcast.spaces import Binary, Box, Circle, OrderedSpace, Points, Space, frozen
+from orcast.spaces.base import whole
 from orcast.validation import short
 
 Array = NDArray[np.float64]
@@ -29,7 +29,7 @@ MOST_MONOMIALS = 500
 
 
 def increasing(values: Iterable[float], what: str, low: float, high: float) -> Array:
-    """Increasing numbers strictly between low and high, or one clear sentence."""
+    """Increasing numbers strictly between low and high."""
     try:
         a = np.array(limits.taken("levels", values), dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as reason:
@@ -39,24 +39,6 @@ def increasing(values: Iterable[float], what: str, low: float, high: float) -> A
     if a.ndim != 1 or a.size == 0 or not ((a > low) & (a < high)).all() or (np.diff(a) <= 0.0).any():
         raise ValueError(f"expected increasing {what}, got {short(a.tolist())}")
     return frozen(a)
-
-
-def closed(forecast: Any) -> tuple[Array, Array]:
-    """Left and right ends of the cells, with open-ended ones shrunk to their inner end."""
-    left, right = forecast.left.copy(), forecast.right.copy()
-    if np.isinf(left[0]):
-        left[0] = right[0]
-    if np.isinf(right[-1]):
-        right[-1] = left[-1]
-    return left, right
-
-
-def cell_of(forecast: Any, y: float) -> int:
-    """The cell of an outcome: on an edge the left one, at an atom the atom."""
-    k = min(int(np.searchsorted(forecast.right, y, side="left")), forecast.mass.size - 1)
-    if k + 1 < forecast.mass.size and forecast.left[k + 1] == y == forecast.right[k + 1]:
-        k += 1
-    return int(k)
 
 
 def shares(levels: Array, before: Array, mass: Array) -> Array:
@@ -90,7 +72,6 @@ class QuantileCellPayoff(CellPayoff):
         return table if self.bins is None else table[:, self.bins]
 
     def realised(self, p: Array, k: int, y: Any) -> Array:
-        """On average over the cell of the outcome."""
         mass = self.masses(p)
         bin_ = k if self.bins is None else int(self.bins[k])
         before = np.array([mass[:bin_].sum()])
@@ -128,11 +109,9 @@ class StackedCellPayoff(CellPayoff):
         return zip(self.cell_payoffs, np.split(s, self._cuts), strict=True)
 
     def table(self, p: Array) -> Array:
-        """All rows."""
         return np.vstack([cell_payoff.table(p) for cell_payoff in self.cell_payoffs])
 
     def realised(self, p: Array, k: int, y: Any) -> Array:
-        """All of them."""
         return np.concatenate([cell_payoff.realised(p, k, y) for cell_payoff in self.cell_payoffs])
 
     def jacobian(self, s: Array, p: Array, exact: bool = False) -> Array | None:
@@ -172,7 +151,6 @@ class QuantileCalibration(Payoff):
         return float((below + above).max())
 
     def on(self, space: Space, experts: int = 1) -> Part:
-        """On ordered spaces; on a box, for each output."""
         if isinstance(space, Box):
             bins = [np.unravel_index(np.arange(space.cells), space.shape)[i] for i in range(len(space.shape))]
 
@@ -189,19 +167,6 @@ class QuantileCalibration(Payoff):
             self, self.levels.size, self.bound, "quantile", lambda cell_grid, state: QuantileCellPayoff(self.levels)
         )
 
-    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        """The indicators averaged over the outcome's cell, minus the levels."""
-        if isinstance(space, Box):
-            parts = [self.evaluate(Interval(0, 1), forecast.marginal(i), y[i]) for i in range(len(space.shape))]
-            return np.concatenate(parts)
-        k = cell_of(forecast, y)
-        low, high = forecast.below[k], forecast.below[k + 1]
-        if high - low <= TINY_MASS:
-            share = (self.levels >= low).astype(np.float64)
-        else:
-            share = np.clip((self.levels - low) / (high - low), 0.0, 1.0)
-        return share - self.levels
-
     def _plain(self) -> dict[str, Any]:
         return {"levels": self.levels.tolist()}
 
@@ -217,11 +182,9 @@ class IntervalCellPayoff(CellPayoff):
         return rows[self.ends[:, 1]] - rows[self.ends[:, 0]]
 
     def table(self, p: Array) -> Array:
-        """Upper minus lower."""
         return self._differ(self.quantiles.table(p))
 
     def realised(self, p: Array, k: int, y: Any) -> Array:
-        """On average over the cell of the outcome."""
         return self._differ(self.quantiles.realised(p, k, y))
 
     def jacobian(self, s: Array, p: Array, exact: bool = False) -> Array | None:
@@ -229,7 +192,7 @@ class IntervalCellPayoff(CellPayoff):
         return self.quantiles.jacobian(self.on_levels(s), p, exact)
 
     def on_levels(self, s: Array) -> Array:
-        """What is owed on intervals, as owed on the levels at their ends."""
+        """Ledger entries of intervals as entries of the levels at their ends."""
         owed = np.zeros(self.quantiles.size)
         np.add.at(owed, self.ends[:, 1], s)
         np.subtract.at(owed, self.ends[:, 0], s)
@@ -271,7 +234,6 @@ class IntervalCalibration(Payoff):
         return float((np.maximum(self.confidence, 1.0 - self.confidence) ** 2).sum())
 
     def on(self, space: Space, experts: int = 1) -> Part:
-        """On ordered spaces."""
         if not isinstance(space, OrderedSpace):
             raise wrong_space(self, "an ordered space such as Interval(low, high)", space)
         return Part(
@@ -281,11 +243,6 @@ class IntervalCalibration(Payoff):
             "interval",
             lambda cell_grid, state: IntervalCellPayoff(QuantileCellPayoff(self.levels), self.ends),
         )
-
-    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        """Upper minus lower quantile payoff."""
-        rows = QuantileCalibration(self.levels).evaluate(space, forecast, y)
-        return np.array([rows[b] - rows[a] for a, b in self.ends])
 
     def summary(self, mean: Array) -> float:
         """The largest error of a coverage."""
@@ -300,12 +257,9 @@ class MomentMatching(Payoff):
 
         payoff_j = E_p[t^j] - t^j,    j = 1, ..., order,    t = (y - low) / (high - low)
 
-    Each is at most 1 in size.  Taken at the outcome itself.  Squared bound: the order.  `MomentBasedCalibration` asks
-    for more: mean and mean square right in the rounds where the forecast's are about the same.
-
-    On a `Line` or `HalfLine` low and high are the ends of the round's window, to which y is clipped.  On
-    a `Circle` the moments are trigonometric, cos(j theta) and sin(j theta), with the bound 4 times the order; on
-    a `Box` or `Points` of vectors they are all monomials of that degree in the outputs, each scaled to
+    Taken at the outcome itself.  Squared bound: the order.  On a `Line` or `HalfLine` low and high are the ends of the
+    round's window, to which y is clipped.  On a `Circle` the moments are cos(j theta) and sin(j theta), with the bound
+    4 times the order; on a `Box` or `Points` of vectors all monomials of that degree in the outputs, each scaled to
     [0, 1], and the bound is their number; on `Binary` there is one, the mean.
 
     >>> import orcast as oc
@@ -316,9 +270,7 @@ class MomentMatching(Payoff):
     name = "moment"
 
     def __init__(self, order: int = 2, *, context: Context | None = None, weight: float = 1.0) -> None:
-        if not isinstance(order, (int, np.integer)) or isinstance(order, bool) or not 1 <= order <= 100:
-            raise ValueError(f"expected a whole order from 1 to 100, got {order!r}")
-        self.order = int(order)
+        self.order = whole(order, "moments", 1, 100)
         self._settings(context, weight)
 
     def _values(self, space: Space) -> Array:
@@ -336,16 +288,13 @@ class MomentMatching(Payoff):
             high = np.array([b for _, b in space.bounds]) if isinstance(space, Box) else points.max(axis=0)
             t = (points - low) / np.where(high > low, high - low, 1.0)
             sides = range(t.shape[1])
-            bound_payoff = [c for j in range(1, self.order + 1) for c in combinations_with_replacement(sides, j)]
-            if len(bound_payoff) > MOST_MONOMIALS:
-                raise ValueError(
-                    f"expected at most {MOST_MONOMIALS} monomials, got {len(bound_payoff)}: lower the order"
-                )
-            return np.array([t[:, list(term)].prod(axis=1) for term in bound_payoff])
+            terms = [c for j in range(1, self.order + 1) for c in combinations_with_replacement(sides, j)]
+            if len(terms) > MOST_MONOMIALS:
+                raise ValueError(f"expected at most {MOST_MONOMIALS} monomials, got {len(terms)}: lower the order")
+            return np.array([t[:, list(term)].prod(axis=1) for term in terms])
         raise wrong_space(self, "a space of numbers", space)
 
     def on(self, space: Space, experts: int = 1) -> Part:
-        """On any space of numbers."""
         if isinstance(space, OrderedSpace):
             return Part(self, self.order, float(self.order), "moment", self._on_ordered_cells)
         values = self._values(space)
@@ -364,23 +313,6 @@ class MomentMatching(Payoff):
             return t ** np.arange(1, self.order + 1)
 
         return ExplicitCellPayoff(Witness(mean, a**steps, b**steps, point))
-
-    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        """Mean powers of the forecast minus those of the outcome, in units of the interval."""
-        if not isinstance(space, OrderedSpace):
-            values = self._values(space)
-            assert isinstance(space, FiniteSpace)
-            return values @ forecast.mass - values[:, space.cell(space.outcome(y))]
-        left, right = closed(forecast)
-        # without bounds the window is what the bounded cells cover
-        low = space.low if math.isfinite(space.low) else left[0]
-        high = space.high if math.isfinite(space.high) else right[-1]
-        payoff = []
-        for j in range(1, self.order + 1):
-            a, b = (left - low) / (high - low), (right - low) / (high - low)
-            mean = sum(a**i * b ** (j - i) for i in range(j + 1)) / (j + 1)
-            payoff.append(float(forecast.mass @ mean) - ((np.clip(y, low, high) - low) / (high - low)) ** j)
-        return np.array(payoff)
 
     def summary(self, mean: Array) -> float:
         """The largest error of a mean power."""
@@ -404,12 +336,6 @@ class _AtThresholds(Payoff):
             raise ValueError(
                 f"expected thresholds in [{space.low:g}, {space.high:g}), got {float(self.thresholds[~inside][0])!r}"
             )
-
-    def _indicators(self, forecast: Any, y: float) -> tuple[Array, Array]:
-        left, right = closed(forecast)
-        at = float(np.clip(y, left[0], right[-1]))
-        chances = np.array([float(forecast.mass[right <= z].sum()) for z in self.thresholds])
-        return chances, (at <= self.thresholds).astype(np.float64)
 
     def _plain(self) -> dict[str, Any]:
         return {"thresholds": self.thresholds.tolist()}
@@ -435,7 +361,6 @@ class MarginalCalibration(_AtThresholds):
         self._settings(context, weight)
 
     def on(self, space: Space, experts: int = 1) -> Part:
-        """On ordered spaces."""
         self._check(space)
         return Part(
             self,
@@ -445,11 +370,6 @@ class MarginalCalibration(_AtThresholds):
             lambda cell_grid, state: ExplicitCellPayoff(Witness.below(cell_grid, self.thresholds)),
             self.thresholds,
         )
-
-    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        """Chances minus indicators."""
-        chances, happened = self._indicators(forecast, y)
-        return chances - happened
 
     def summary(self, mean: Array) -> float:
         """The largest error of the distribution function."""
@@ -484,7 +404,6 @@ class ThresholdCalibration(_AtThresholds):
         self._settings(context, weight)
 
     def on(self, space: Space, experts: int = 1) -> Part:
-        """On ordered spaces."""
         self._check(space)
         return Part(
             self,
@@ -495,29 +414,10 @@ class ThresholdCalibration(_AtThresholds):
             self.thresholds,
         )
 
-    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        """Hats of the chances, times chances minus indicators."""
-        chances, happened = self._indicators(forecast, y)
-        return (hats(self.grid, chances) * (chances - happened)).ravel()
-
     def _plain(self) -> dict[str, Any]:
         return {**super()._plain(), "grid": self.grid}
 
 
 def checked_grid(grid: object) -> int:
-    """A number of hat functions, or one clear sentence."""
-    if not isinstance(grid, (int, np.integer)) or isinstance(grid, bool) or not 2 <= grid <= 1001:
-        raise ValueError(f"expected a grid of 2 to 1001 hat functions, got {short(grid)}")
-    return int(grid)
-
-
-def hats(grid: int, q: Array) -> Array:
-    """Hat functions as written, a row each: 1 around its middle, 0 beyond its soft edges; the outer two go on."""
-    rows = []
-    for v in range(grid):
-        place = q * grid - 0.5 - v
-        up = np.ones_like(q) if v == 0 else np.clip(0.5 + STEEPNESS * (place + 0.5), 0.0, 1.0)
-        down = np.ones_like(q) if v == grid - 1 else np.clip(0.5 - STEEPNESS * (place - 0.5), 0.0, 1.0)
-        u = np.minimum(up, down)
-        rows.append(3.0 * u**2 - 2.0 * u**3)
-    return np.array(rows)
+    """A number of hat functions."""
+    return whole(grid, "hat functions", 2, 1001)

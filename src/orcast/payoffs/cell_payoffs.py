@@ -1,4 +1,4 @@
-"""How payoffs look on cells: most are a witness that forecasts and outcomes should agree on, seen through a context.
+"""Payoffs on cells: most are a witness that forecasts and outcomes should agree on, seen through a context.
 
     payoff(p, k) = A(p) (E_p[w] - w_k)
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from orcast.kernels.hats import STEEPNESS, event_assess, event_field, event_jacobian
 from orcast.payoffs.base import NOTHING, CellGrid, CellPayoff
 from orcast.spaces import frozen
-from orcast.validation import short
+from orcast.validation import vector
 
 Array = NDArray[np.float64]
 Point = Callable[[Any, int], Array]
@@ -38,7 +38,7 @@ AROUND = frozen(np.array([1.0, 3.0, 10.0, 30.0, 100.0]))
 class Witness:
     """A function w of the outcome on the cells: its mean, least and largest value in each, and its value at a point.
 
-    Where it was seen at nodes, `pieces` has the least and the largest values between two of them, along a third axis.
+    `pieces` has the least and the largest values between neighbouring nodes, along a third axis.
     """
 
     __slots__ = ("high", "low", "mean", "pieces", "point")
@@ -55,20 +55,17 @@ class Witness:
 
     @staticmethod
     def below(cell_grid: CellGrid, thresholds: Array) -> Witness:
-        """The indicators {y <= z}; exact, since the thresholds z within the window are edges of cells.
-
-        Those beyond it see all or nothing, and in an open-ended cell they are taken at the inner end.
-        """
+        """The indicators {y <= z}; exact, since the thresholds z within the window are edges of cells."""
         return Witness.constant((cell_grid.right[None, :] <= thresholds[:, None]).astype(np.float64))
 
     @property
     def flat(self) -> bool:
-        """Whether it is constant within each cell."""
+        """True if it is constant within each cell."""
         return self.low is self.high
 
     @property
     def features(self) -> Array:
-        """What tells cells apart."""
+        """Columns that differ between cells with different witnesses."""
         return self.mean if self.flat else np.concatenate((self.mean, self.low, self.high))
 
     def errors(self, expected: Array) -> tuple[Array, Array]:
@@ -86,25 +83,8 @@ def between_nodes(values: Array) -> tuple[Array, Array]:
     return np.minimum(a, b), np.maximum(a, b)
 
 
-def vector(function: Callable[..., Any], *arguments: Any, what: str) -> Array:
-    """What a user's function returns, as finite numbers in a row, or one clear sentence."""
-    value = function(*arguments)
-    try:
-        array = np.atleast_1d(np.asarray(value, dtype=np.float64))
-    except (TypeError, ValueError):
-        raise TypeError(f"expected numbers from the {what}, got {short(value)}") from None
-    if array.ndim != 1:
-        raise ValueError(f"expected a sequence of numbers from the {what}, got shape {array.shape}")
-    if not np.isfinite(array).all():
-        raise ValueError(f"expected finite numbers from the {what}, got {short(array.tolist())}")
-    return array
-
-
 def vectors(function: Callable[[Any], Any], points: Sequence[Any], size: int, what: str) -> Array:
-    """What a user's function of one outcome returns at many, a row each.
-
-    All rows are checked together, and one by one where something is wrong.
-    """
+    """Finite numbers that a user's function of one outcome returns at many, a row each."""
     rows = [function(y) for y in points]
     try:
         values = np.array(rows, dtype=np.float64).reshape(len(rows), -1)
@@ -126,10 +106,7 @@ def witness_on(
     what: str,
     many: Callable[[Array], Any] | None = None,
 ) -> Witness:
-    """A function of one outcome, with a vector as value, on the cells of a board.
-
-    `many` may do the same for an array of outcomes at once; it is believed if it agrees with the function on some.
-    """
+    """A function of one outcome, with a vector as value, on cells; `many` may evaluate an array of outcomes at once."""
 
     def at(y: Any) -> Array:
         value = vector(function, y, what=what)
@@ -163,7 +140,7 @@ def nodes_of(left: Array, right: Array) -> Array:
 
 
 def landmarks(cell_grid: CellGrid) -> Array:
-    """Places around the expert that lie in cells much wider than what it says: something may happen there, unseen."""
+    """Places around the expert within cells much wider than its spread."""
     q = cell_grid.quantiles
     if not q.size or math.isfinite(cell_grid.space.high - cell_grid.space.low):  # type: ignore[attr-defined]
         return NOTHING
@@ -178,7 +155,7 @@ def landmarks(cell_grid: CellGrid) -> Array:
 
 
 def at_once(many: Callable[[Array], Any], one: Callable[[Any], Array], points: Array, size: int) -> Array | None:
-    """What a function of arrays says of many points, if it can and agrees with the function of one on some of them."""
+    """Values of a function of arrays, if it agrees with the function of one number at some points."""
     try:
         values = np.asarray(many(points), dtype=np.float64)
     except (TypeError, ValueError, AttributeError, IndexError, KeyError):
@@ -200,7 +177,6 @@ class ExplicitCellPayoff(CellPayoff):
 
     @property
     def features(self) -> Array:
-        """Those of the witness."""
         return self.witness.features
 
     def table(self, p: Array) -> Array:
@@ -208,22 +184,14 @@ class ExplicitCellPayoff(CellPayoff):
         return (self.witness.mean @ p)[:, None] - self.witness.mean
 
     def spans(self, p: Array) -> tuple[Array, Array]:
-        """The witness is largest where the payoff is least."""
         return self.witness.errors(self.witness.mean @ p)
 
     def realised(self, p: Array, k: int, y: Any) -> Array:
-        """At the outcome itself."""
         return self.witness.mean @ p - self.witness.point(y, k)
 
     def field(self, s: Array, p: Array) -> Array:
         """-<s, w_k>; the mean is the same for all cells."""
         return -(s @ self.witness.mean)
-
-
-def both(function: Callable[[Array], Array], low: Array, high: Array) -> tuple[Array, Array]:
-    """A function of the least and the largest values; computed once where they are the same."""
-    first = function(low)
-    return (first, first) if low is high else (first, function(high))
 
 
 def hat_weights(grid: int, q: Array) -> tuple[NDArray[np.intp], Array]:
@@ -245,47 +213,54 @@ def _between_hats(grid: int, q: Array) -> tuple[Array, Array]:
     return left, np.minimum(np.maximum(0.5 + STEEPNESS * (place - left - 0.5), 0.0), 1.0)
 
 
-class EventCellPayoff(CellPayoff):
+class WideCellPayoff(CellPayoff):
+    """A(p) (E_p[w] - w_k); a subclass multiplies errors of the witness by A(p), whose entries are not negative."""
+
+    def __init__(self, witness: Witness) -> None:
+        self.witness, self.plain = witness, ExplicitCellPayoff(witness)
+
+    @property
+    def features(self) -> Array:
+        return self.plain.features
+
+    def wide(self, p: Array, errors: Array) -> Array:
+        """A(p) times errors, along the first axis."""
+        raise AttributeError(f"{type(self).__name__} has no weights")
+
+    def table(self, p: Array) -> Array:
+        return self.wide(p, self.plain.table(p))
+
+    def spans(self, p: Array) -> tuple[Array, Array]:
+        low, high = self.plain.spans(p)
+        first = self.wide(p, low)
+        return (first, first) if low is high else (first, self.wide(p, high))
+
+    def realised(self, p: Array, k: int, y: Any) -> Array:
+        return self.wide(p, self.plain.realised(p, k, y))
+
+
+class EventCellPayoff(WideCellPayoff):
     """Calibrated probabilities: hat_v(q_j) (q_j - 1{event j}) with q_j = P(event j), for hats of even width.
 
     The coordinates are grid x events, all events of a vertex together.
     """
 
     def __init__(self, witness: Witness, grid: int) -> None:
-        self.witness, self.grid = witness, grid
+        super().__init__(witness)
+        self.grid = grid
         self.events = witness.mean.shape[0]
         self.size = grid * self.events
         self._columns = np.arange(self.events)
         self._means = np.ascontiguousarray(witness.mean, dtype=np.float64).reshape(-1)
 
-    @property
-    def features(self) -> Array:
-        """Those of the witness."""
-        return self.witness.features
-
-    def _spread(self, q: Array, values: Array) -> Array:
-        """Values of the events at the two vertices around each q, zero elsewhere."""
-        left, share = hat_weights(self.grid, q)
+    def wide(self, p: Array, values: Array) -> Array:
+        """Values of the events at the two vertices around each probability, zero elsewhere."""
+        left, share = hat_weights(self.grid, self.witness.mean @ p)
         out = np.zeros((self.grid, *values.shape))
         tail = (1,) * (values.ndim - 1)
         out[left, self._columns] = (1.0 - share).reshape(-1, *tail) * values
         out[left + 1, self._columns] = share.reshape(-1, *tail) * values
         return out.reshape(self.size, *values.shape[1:])
-
-    def table(self, p: Array) -> Array:
-        """Hats times errors."""
-        q = self.witness.mean @ p
-        return self._spread(q, q[:, None] - self.witness.mean)
-
-    def spans(self, p: Array) -> tuple[Array, Array]:
-        """Hats are not negative."""
-        q = self.witness.mean @ p
-        return both(lambda errors: self._spread(q, errors), *self.witness.errors(q))
-
-    def realised(self, p: Array, k: int, y: Any) -> Array:
-        """At the outcome itself."""
-        q = self.witness.mean @ p
-        return self._spread(q, q - self.witness.point(y, k))
 
     def field(self, s: Array, p: Array) -> Array:
         """sum_j s_j(q_j) (q_j - w_jk)."""
@@ -302,49 +277,30 @@ class EventCellPayoff(CellPayoff):
         return event_assess(np.ascontiguousarray(s), self.grid, factor, self._means, np.ascontiguousarray(p))
 
 
-class GivenCellPayoff(CellPayoff):
-    """The same given the expert's probabilities: hat_v(x_j) (q_j - 1{event j}); the hats do not depend on p."""
+class GivenCellPayoff(WideCellPayoff):
+    """Calibrated probabilities given those of the expert: hat_v(x_j) (q_j - 1{event j}), with hats that p leaves."""
 
     explicit = True
 
     def __init__(self, witness: Witness, grid: int, expert: Array) -> None:
-        self.plain = ExplicitCellPayoff(witness)
-        self.events = witness.mean.shape[0]
-        self.size = grid * self.events
+        super().__init__(witness)
+        events = witness.mean.shape[0]
+        self.size = grid * events
         left, share = hat_weights(grid, witness.mean @ expert)
-        self.hats = np.zeros((grid, self.events))
-        columns = np.arange(self.events)
+        self.hats = np.zeros((grid, events))
+        columns = np.arange(events)
         self.hats[left, columns] = 1.0 - share
         self.hats[left + 1, columns] = share
 
-    @property
-    def features(self) -> Array:
-        """Those of the witness."""
-        return self.plain.features
-
-    def _wide(self, values: Array) -> Array:
-        return (self.hats.reshape(*self.hats.shape, *(1,) * (values.ndim - 1)) * values).reshape(
-            self.size, *values.shape[1:]
-        )
-
-    def table(self, p: Array) -> Array:
-        """Hats of the expert times errors."""
-        return self._wide(self.plain.table(p))
-
-    def spans(self, p: Array) -> tuple[Array, Array]:
-        """Hats are not negative."""
-        return both(self._wide, *self.plain.spans(p))
-
-    def realised(self, p: Array, k: int, y: Any) -> Array:
-        """At the outcome itself."""
-        return self._wide(self.plain.realised(p, k, y))
+    def wide(self, p: Array, errors: Array) -> Array:
+        hats = self.hats.reshape(*self.hats.shape, *(1,) * (errors.ndim - 1))
+        return (hats * errors).reshape(self.size, *errors.shape[1:])
 
     def field(self, s: Array, p: Array) -> Array:
-        """The tilt is explicit."""
         return self.plain.field((self.hats * s.reshape(self.hats.shape)).sum(axis=0), p)
 
 
-class ContextCellPayoff(CellPayoff):
+class ContextCellPayoff(WideCellPayoff):
     """c(p) (x) (E_p[w] - w_k) with a context that depends on the forecast."""
 
     def __init__(
@@ -354,38 +310,23 @@ class ContextCellPayoff(CellPayoff):
         groups: int,
         derivative: Callable[[Array], Array] | None = None,
     ) -> None:
-        self.plain = ExplicitCellPayoff(witness)
+        super().__init__(witness)
         self.context, self.groups, self.derivative = context, groups, derivative
         self.size = groups * self.plain.size
 
-    @property
-    def features(self) -> Array:
-        """Those of the witness."""
-        return self.plain.features
-
-    def _wide(self, c: Array, values: Array) -> Array:
-        return (c.reshape(-1, *(1,) * values.ndim) * values).reshape(self.size, *values.shape[1:])
-
-    def table(self, p: Array) -> Array:
-        """The outer product, group by group."""
-        return self._wide(self.context(p), self.plain.table(p))
+    def wide(self, p: Array, errors: Array) -> Array:
+        return (self.context(p).reshape(-1, *(1,) * errors.ndim) * errors).reshape(self.size, *errors.shape[1:])
 
     def spans(self, p: Array) -> tuple[Array, Array]:
-        """A negative context swaps the ends."""
-        c = self.context(p)
-        a, b = both(lambda errors: self._wide(c, errors), *self.plain.spans(p))
+        a, b = super().spans(p)
+        # a negative context swaps the ends
         return (a, b) if a is b else (np.minimum(a, b), np.maximum(a, b))
-
-    def realised(self, p: Array, k: int, y: Any) -> Array:
-        """At the outcome itself."""
-        return self._wide(self.context(p), self.plain.realised(p, k, y))
 
     def field(self, s: Array, p: Array) -> Array:
         """c(p)^T s first."""
         return (self.context(p) @ s.reshape(self.groups, self.plain.size)) @ self.plain.table(p)
 
     def jacobian(self, s: Array, p: Array, exact: bool = False) -> Array | None:
-        """Through the context."""
         if self.derivative is None:
             return None
         pulls = s.reshape(self.groups, self.plain.size).T @ self.derivative(p)
@@ -398,7 +339,7 @@ class ContextCellPayoff(CellPayoff):
 
 
 class AnswerCellPayoff(ContextCellPayoff):
-    """The same where the context is how those who decide answer the forecast: c(p) = softmax(worth @ p)."""
+    """Context of the weights of actions: c(p) = softmax(worth @ p)."""
 
     def __init__(self, witness: Witness, worth: Array) -> None:
         super().__init__(witness, self.answer, len(worth), self._slopes)

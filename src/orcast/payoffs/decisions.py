@@ -11,10 +11,7 @@ from numpy.typing import NDArray
 
 from orcast.contexts import Context
 from orcast.payoffs.base import CellGrid, CellPayoff, Part, Payoff
-from orcast.payoffs.calibration import closed
 from orcast.payoffs.cell_payoffs import (
-    MEAN_WEIGHTS,
-    NODES,
     AnswerCellPayoff,
     ExplicitCellPayoff,
     Witness,
@@ -53,13 +50,10 @@ class _WithUtility(Payoff):
         return self.utility(action, y, x) if self._takes_features else self.utility(action, y)
 
     def _worth(self, y: Any, x: Any) -> Array:
-        """What each action is worth when y comes."""
+        """Utility of each action for an outcome."""
         worth = np.empty(len(self.actions))
         for i, action in enumerate(self.actions):
-            value = self._called(action, y, x)
-            if np.ndim(value) != 0:
-                raise ValueError(f"expected one number as utility of {action!r}, got shape {np.shape(value)}")
-            worth[i] = number(value, f"utility of {action!r}")
+            worth[i] = one_number(self._called(action, y, x), f"utility of {action!r}")
         return worth
 
     def _called_at(self, action: Any, ys: Array, x: Any) -> Any:
@@ -110,22 +104,6 @@ class _WithUtility(Payoff):
             return np.zeros(len(self.actions)), np.inf
         return self._worth(expert.median(), x), 0.5 * unit
 
-    def _errors(self, space: Space, forecast: Any, y: Any, expert: Any, x: Any) -> tuple[Array, Array]:
-        """Expected utilities, and those minus the real ones, as written."""
-        if isinstance(space, FiniteSpace):
-            table = np.array([self._worth(space.value(k), x) for k in range(space.cells)])
-            expected = forecast.mass @ table
-            return expected, expected - table[space.cell(space.outcome(y))]
-        centre, half = self.limits(space, expert, x, self.range_on(space))
-        left, right = closed(forecast)
-        expected = np.zeros(len(self.actions))
-        for a, b, mass in zip(left, right, forecast.mass, strict=True):
-            nodes = [float(a + share * (b - a)) for share in NODES]
-            worths = [np.clip(self._worth(node, x) - centre, -half, half) for node in nodes]
-            expected += mass * (MEAN_WEIGHTS @ np.array(worths))
-        real = np.clip(self._worth(float(np.clip(y, left[0], right[-1])), x) - centre, -half, half)
-        return expected + centre, expected - real
-
     def _plain(self) -> dict[str, Any]:
         return {"actions": [str(action) for action in self.actions], "utility_range": self.utility_range}
 
@@ -160,7 +138,6 @@ class DecisionCalibration(_WithUtility):
         self._settings(context, weight)
 
     def on(self, space: Space, experts: int = 1) -> Part:
-        """On any space."""
         unit = self.range_on(space)
         size = len(self.actions)
         return Part(
@@ -170,10 +147,6 @@ class DecisionCalibration(_WithUtility):
             "explicit",
             lambda cell_grid, state: ExplicitCellPayoff(self._witness(cell_grid, unit)),
         )
-
-    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        """Expected minus real utilities, in units of their range."""
-        return self._errors(space, forecast, y, expert, x)[1] / self.range_on(space)
 
     def summary(self, mean: Array) -> float:
         """The largest error of a mean utility, in units of their range."""
@@ -186,9 +159,8 @@ class SwapRegret(_WithUtility):
         payoff_{a',a} = best_{a'}(p, x) (E_p[u(a, y', x)] - u(a, y, x)),    best = softmax(sharpness E_p[u] / range)
 
     in units of `utility_range`; the softmax smooths the paper's indicator of the best action.  Where all of these
-    vanish, the forecasts value every action rightly in the very rounds in which a' is taken, so swapping a' for a gains
-    nothing beyond what actions within about range / sharpness of the best one lose.  Squared bound: the number of
-    actions.
+    vanish, swapping a' for a gains nothing beyond what actions within about range / sharpness of the best one lose.
+    Squared bound: the number of actions.
 
     >>> import orcast as oc
     >>> oc.payoffs.SwapRegret(["take", "leave"], lambda a, y: -0.2 if a == "take" else -1.0 * y).on(oc.Binary()).size
@@ -212,7 +184,6 @@ class SwapRegret(_WithUtility):
         self._settings(context, weight)
 
     def on(self, space: Space, experts: int = 1) -> Part:
-        """On any space."""
         unit = self.range_on(space)
         size = len(self.actions)
 
@@ -223,20 +194,17 @@ class SwapRegret(_WithUtility):
 
         return Part(self, size * size, float(size), "general", cell_payoff)
 
-    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        """Weights of the best action, times expected minus real utilities in units of their range."""
-        unit = self.range_on(space)
-        expected, errors = self._errors(space, forecast, y, expert, x)
-        weights = np.exp(self.sharpness * (expected - expected.max()) / unit)
-        weights /= weights.sum()
-        return np.outer(weights, errors / unit).ravel()
-
     def _plain(self) -> dict[str, Any]:
         return {**super()._plain(), "sharpness": self.sharpness}
 
 
+def one_number(value: Any, what: str) -> float:
+    """One finite number; true and false count as 1 and 0."""
+    return number(float(value) if isinstance(value, (bool, np.bool_)) else value, what)
+
+
 def takes_features(utility: Callable[..., Any]) -> bool:
-    """Whether a utility is one of (action, outcome, features), and not of (action, outcome) alone."""
+    """Return True for a utility of (action, outcome, features)."""
     try:
         parameters = inspect.signature(utility).parameters.values()
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""What is kept calibrated on a space unless another payoff is given."""
+"""Default payoffs."""
 
 from __future__ import annotations
 

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.constants import TINY_MASS
 from orcast.contexts import Context
 from orcast.payoffs.base import CellPayoff, Part, Payoff, wrong_space
-from orcast.payoffs.calibration import cell_of, checked_grid, increasing, shares
+from orcast.payoffs.calibration import checked_grid, increasing, shares
 from orcast.spaces import OrderedSpace, Space
 
 Array = NDArray[np.float64]
@@ -46,7 +45,6 @@ class LevelCellPayoff(CellPayoff):
         return float((1.0 - share) * s[left] + share * s[left + 1])
 
     def table(self, p: Array) -> Array:
-        """Hats times errors of the coverage."""
         below = self.below(p)
         left, share = self._vertex(self.expert_level(below))
         out = np.zeros((self.size, p.size))
@@ -79,18 +77,14 @@ class LevelCellPayoff(CellPayoff):
 
 
 class LevelCalibration(Payoff):
-    """What the expert calls its alpha-quantile is our level-quantile (adaptive conformal inference; paper, C.1.1).
+    """The level-quantile is an alpha-quantile of the expert (adaptive conformal inference; paper, C.1.1).
 
         payoff_v = hat_v(alpha) (1{y <= q_level(p)} - level),    alpha = F_x(q_level(p))
 
     on average over the outcome's cell, where alpha is the mass that the expert x sees below the forecast's
-    level-quantile, and the hat functions are piecewise linear on the vertices v = 0, 1/grid, ..., 1.  They add up to
-    one, so the sum over v is the error of the coverage; and the vertices learn which alpha is to be played.  Squared
-    bound: max(level, 1 - level)^2.
-
-    It is continuous in p where p has mass around its level-quantile; a gap there (cells without mass to which the
-    expert gives some) lets the quantile jump.  Any oracle may play it; `ConformalLevel` does so exactly, and needs no
-    continuity.  With several experts x is their pool; without any it is the even forecast.
+    level-quantile, and the hat functions are piecewise linear on the vertices v = 0, 1/grid, ..., 1.  Their sum is the
+    error of the coverage.  Squared bound: max(level, 1 - level)^2.  `ConformalLevel` plays it exactly.  With several
+    experts x is their pool; without any it is the even forecast.
 
     >>> import orcast as oc
     >>> part = LevelCalibration(0.9).on(oc.Interval(0, 1))
@@ -108,7 +102,6 @@ class LevelCalibration(Payoff):
         self._settings(context, weight)
 
     def on(self, space: Space, experts: int = 1) -> Part:
-        """On ordered spaces."""
         if not isinstance(space, OrderedSpace):
             raise wrong_space(self, "an ordered space such as Interval(low, high)", space)
         bound = max(self.level, 1.0 - self.level) ** 2
@@ -119,24 +112,6 @@ class LevelCalibration(Payoff):
             "general",
             lambda cell_grid, state: LevelCellPayoff(self.level, self.grid, cell_grid.expert),
         )
-
-    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        """Hats of the expert's level, times the error of the coverage; both forecasts are on the same cells."""
-        if expert is None:
-            raise ValueError("expected the expert's forecast as expert=, got None")
-        if not (np.array_equal(forecast.left, expert.left) and np.array_equal(forecast.right, expert.right)):
-            raise ValueError(f"expected the expert on the {forecast.mass.size} cells of the forecast, got other cells")
-        alpha = sum(float(mass) * self._share(forecast, k) for k, mass in enumerate(expert.mass))
-        vertices = np.linspace(0.0, 1.0, self.grid + 1)
-        weights = np.maximum(1.0 - self.grid * np.abs(vertices - min(alpha, 1.0)), 0.0)
-        return weights * (self._share(forecast, cell_of(forecast, y)) - self.level)
-
-    def _share(self, forecast: Any, k: int) -> float:
-        """How much of cell k lies below the level-quantile."""
-        low, mass = float(forecast.below[k]), float(forecast.mass[k])
-        if mass <= TINY_MASS:
-            return float(self.level >= low)
-        return min(max((self.level - low) / mass, 0.0), 1.0)
 
     def summary(self, mean: Array) -> float:
         """The error of the coverage, the largest of any group."""

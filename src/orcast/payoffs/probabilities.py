@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from orcast.contexts import Context
 from orcast.payoffs.base import CellGrid, CellPayoff, Part, Payoff, wrong_space
-from orcast.payoffs.calibration import GRID, checked_grid, closed, hats
+from orcast.payoffs.calibration import GRID, checked_grid
 from orcast.payoffs.cell_payoffs import (
     ContextCellPayoff,
     EventCellPayoff,
@@ -21,6 +21,7 @@ from orcast.payoffs.cell_payoffs import (
     softmax,
 )
 from orcast.spaces import Binary, FiniteSpace, Interval, Labels, Space
+from orcast.spaces.base import whole
 from orcast.validation import number, short
 
 Array = NDArray[np.float64]
@@ -32,14 +33,6 @@ TOP = 50.0
 def events_on(space: FiniteSpace) -> Witness:
     """The events that probabilities are about: the outcome 1, or each label."""
     return Witness.constant(np.eye(space.cells)[1 if isinstance(space, Binary) else 0 :])
-
-
-def _probabilities(space: Space, forecast: Any, y: Any) -> tuple[Array, Array]:
-    """Probabilities of the events and which of them happened, as written."""
-    first = 1 if isinstance(space, Binary) else 0
-    mass = np.asarray(forecast.mass)
-    happened = np.eye(mass.size)[space.cell(space.outcome(y))]  # type: ignore[attr-defined]
-    return mass[first:], happened[first:]
 
 
 class _OnEvents(Payoff):
@@ -56,7 +49,6 @@ class _OnEvents(Payoff):
         return EventCellPayoff(witness, self.grid)
 
     def on(self, space: Space, experts: int = 1) -> Part:
-        """On the spaces it is about."""
         if not isinstance(space, self.spaces):
             raise wrong_space(self, self.wanted, space)
         witness = events_on(space)
@@ -64,11 +56,6 @@ class _OnEvents(Payoff):
         # all errors p - e_k together: |p - e_k|^2 <= 2, and 1 with a single event
         bound = 1.0 if events == 1 else 2.0
         return Part(self, self.grid * events, bound, "general", lambda cell_grid, state: self._make(cell_grid, witness))
-
-    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        """Hats of the probabilities, times probabilities minus indicators."""
-        probabilities, happened = _probabilities(space, forecast, y)
-        return (hats(self.grid, probabilities) * (probabilities - happened)).ravel()
 
     def _plain(self) -> dict[str, Any]:
         return {"grid": self.grid}
@@ -79,8 +66,7 @@ class BinaryCalibration(_OnEvents):
 
         payoff_v = hat_v(p) (p - y)
 
-    The `grid` hat functions on [0, 1] have flat tops and add up to one: the paper's 1{p ~ v}, made continuous, so that
-    there are no bins with edges.  Squared bound: 1.
+    The `grid` hat functions have flat tops and add up to one: the paper's 1{p ~ v}, made continuous.  Squared bound: 1.
 
     >>> import orcast as oc
     >>> rain = oc.Recalibrator(oc.Binary(), oc.BinaryCalibration(grid=11))
@@ -98,10 +84,7 @@ class LabelCalibration(_OnEvents):
 
         payoff_{v,j} = hat_v(p_j) (p_j - 1{y = j})
 
-    Squared bound: 2, because ||p - e_y||^2 is at most 2.
-
-    Reference: Kull et al. (2019), "Beyond temperature scaling", NeurIPS; `BinaryCalibration` of each label (paper,
-    section 3).
+    Squared bound: 2.  `BinaryCalibration` of each label (Kull et al. 2019; paper, section 3).
 
     >>> import orcast as oc
     >>> LabelCalibration(grid=11).on(oc.Labels(["home", "draw", "away"])).size
@@ -134,14 +117,6 @@ class Calibeating(_OnEvents):
     def _make(self, cell_grid: CellGrid, witness: Witness) -> CellPayoff:
         return GivenCellPayoff(witness, self.grid, cell_grid.expert)
 
-    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        """Hats of the expert's probabilities, times probabilities minus indicators."""
-        if expert is None:
-            raise ValueError("expected the expert's forecast as expert=, got None")
-        probabilities, happened = _probabilities(space, forecast, y)
-        experts, _ = _probabilities(space, expert, y)
-        return (hats(self.grid, experts) * (probabilities - happened)).ravel()
-
 
 class TopLabelCellPayoff(CellPayoff):
     """sum_j top_j(p) hat_v(p_j) (p_j - 1{k = j})."""
@@ -161,7 +136,6 @@ class TopLabelCellPayoff(CellPayoff):
         return out
 
     def table(self, p: Array) -> Array:
-        """One column a label."""
         return self._matrix(p) @ (p[:, None] - np.eye(self.labels))
 
     def field(self, s: Array, p: Array) -> Array:
@@ -188,8 +162,7 @@ class TopLabelCalibration(Payoff):
 
         payoff_v = sum_j top_j(p) hat_v(p_j) (p_j - 1{y = j}),    top = softmax(sharpness p)
 
-    The softmax is a continuous stand-in for the arg max, so that two labels that are almost tied share the weight.
-    Squared bound: 1.
+    The softmax is a continuous arg max.  Squared bound: 1.
 
     >>> import orcast as oc
     >>> TopLabelCalibration().on(oc.Labels(["a", "b", "c"])).bound
@@ -206,7 +179,6 @@ class TopLabelCalibration(Payoff):
         self._settings(context, weight)
 
     def on(self, space: Space, experts: int = 1) -> Part:
-        """On labels."""
         if not isinstance(space, Labels):
             raise wrong_space(self, "Labels([...])", space)
         return Part(
@@ -216,13 +188,6 @@ class TopLabelCalibration(Payoff):
             "general",
             lambda cell_grid, state: TopLabelCellPayoff(space.cells, self.grid, self.sharpness),
         )
-
-    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        """Label by label."""
-        probabilities, happened = _probabilities(space, forecast, y)
-        weights = np.exp(self.sharpness * (probabilities - probabilities.max()))
-        weights /= weights.sum()
-        return (weights * hats(self.grid, probabilities) * (probabilities - happened)).sum(axis=1)
 
     def _plain(self) -> dict[str, Any]:
         return {"grid": self.grid, "sharpness": self.sharpness}
@@ -260,12 +225,10 @@ class DistributionCalibration(Payoff):
 
         payoff_{q,z} = c_q(p) (F_p(z) - 1{y <= z}),    c_q(p) = softmax_q(-d(p, q)^2 / width^2)
 
-    There is one for each anchor q, with the smooth weights c instead of the indicator of p ~ q.  On an `Interval` z
-    runs over `thresholds` even points and d^2 is the mean of (F_p - F_q)^2 over them; on finite spaces the witness is
-    the indicator of each cell and d^2 = sum (p - q)^2 / 2.  Squared bound: the number of thresholds, or 2.
-
-    `anchors` are forecasts (anything the space takes), or how many to learn: the expert's own forecasts, each one
-    that is further than `width` from all before it, until there are so many.
+    On an `Interval` z runs over `thresholds` even points and d^2 is the mean of (F_p - F_q)^2 over them; on finite
+    spaces the witness is the indicator of each cell and d^2 = sum (p - q)^2 / 2.  Squared bound: the number of
+    thresholds, or 2.  `anchors` are forecasts, or how many to learn: the expert's own forecasts, each one that is
+    further than `width` from all before it.
 
     >>> import orcast as oc
     >>> payoff = DistributionCalibration([oc.Normal(0.3, 0.1), oc.Normal(0.7, 0.1)])
@@ -286,32 +249,27 @@ class DistributionCalibration(Payoff):
     ) -> None:
         self.anchors: int | tuple[Any, ...]
         if isinstance(anchors, (int, np.integer)) and not isinstance(anchors, bool):
-            if not 1 <= anchors <= 256:
-                raise ValueError(f"expected 1 to 256 anchors, got {anchors}")
-            self.anchors = int(anchors)
+            self.anchors = whole(anchors, "anchors", 1, 256)
         else:
             try:
                 self.anchors = tuple(anchors)  # type: ignore[arg-type]
             except TypeError:
                 raise TypeError(f"expected forecasts as anchors, or their number, got {short(anchors)}") from None
-            if not 1 <= len(self.anchors) <= 256:
-                raise ValueError(f"expected 1 to 256 anchors, got {len(self.anchors)}")
-        if not isinstance(thresholds, (int, np.integer)) or not 1 <= thresholds <= 200:
-            raise ValueError(f"expected 1 to 200 thresholds, got {short(thresholds)}")
+            whole(len(self.anchors), "anchors", 1, 256)
         self.width = number(width, "width", 1e-3, 1e3)
-        self.thresholds = int(thresholds)
+        self.thresholds = whole(thresholds, "thresholds", 1, 200)
         self._settings(context, weight)
 
     @property
     def count(self) -> int:
-        """How many anchors there are, or will be."""
+        """Number of anchors."""
         return self.anchors if isinstance(self.anchors, int) else len(self.anchors)
 
     def _points(self, space: Interval) -> Array:
         return np.linspace(space.low, space.high, self.thresholds + 2)[1:-1]
 
     def _rows(self, space: Space, forecasts: Sequence[Any]) -> Array:
-        """What the witness expects under each forecast."""
+        """Mean of the witness under each forecast."""
         from orcast.adapters import expert_row, quantiles_at
 
         if not isinstance(space, Interval):
@@ -322,7 +280,6 @@ class DistributionCalibration(Payoff):
         )
 
     def on(self, space: Space, experts: int = 1) -> Part:
-        """On an interval or any finite space."""
         if not isinstance(space, (Interval, FiniteSpace)):
             raise wrong_space(self, "an Interval or a finite space", space)
         fixed = None if isinstance(self.anchors, int) else self._rows(space, self.anchors)
@@ -362,25 +319,6 @@ class DistributionCalibration(Payoff):
             return {"anchors": np.zeros((self.count, size)), "known": np.zeros(1)}
 
         return Part(self, self.count * size, bound, "general", cell_payoff, points, nothing_known, learn)
-
-    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        """With given anchors, as written."""
-        if isinstance(self.anchors, int):
-            raise ValueError("expected given anchors to evaluate, got a number of anchors to be learnt")
-        anchors = self._rows(space, self.anchors)
-        if isinstance(space, Interval):
-            points = self._points(space)
-            _, right = closed(forecast)
-            mine = np.array([float(forecast.mass[right <= z].sum()) for z in points])
-            happened = (y <= points).astype(np.float64)
-            squares = ((anchors - mine) ** 2).mean(axis=1)
-        else:
-            mine = np.asarray(forecast.mass)
-            happened = np.eye(mine.size)[space.cell(space.outcome(y))]  # type: ignore[attr-defined]
-            squares = 0.5 * ((anchors - mine) ** 2).sum(axis=1)
-        weights = np.exp(-(squares - squares.min()) / self.width**2)
-        weights /= weights.sum()
-        return np.concatenate([weight * (mine - happened) for weight in weights])
 
     def _plain(self) -> dict[str, Any]:
         return {

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from orcast.contexts import Context
 from orcast.payoffs.base import NOTHING, UNKNOWN, CellGrid, CellPayoff, Part, Payoff
-from orcast.payoffs.calibration import closed, increasing
+from orcast.payoffs.calibration import increasing
 from orcast.payoffs.cell_payoffs import (
     MEAN_WEIGHTS,
     NODES,
@@ -22,12 +22,11 @@ from orcast.payoffs.cell_payoffs import (
     at_once,
     between_nodes,
     nodes_of,
-    vector,
     vectors,
     witness_on,
 )
 from orcast.spaces import FiniteSpace, Interval, OrderedSpace, Space
-from orcast.validation import number, short
+from orcast.validation import number, short, vector
 
 Array = NDArray[np.float64]
 
@@ -40,7 +39,7 @@ COST_OF_CALL = 0.4
 
 
 def check_bound(square: float, bound: float, what: str) -> None:
-    """Nothing, or one clear sentence if a squared norm is above its bound."""
+    """Refuse a squared norm above its bound."""
     if square > bound * (1.0 + 1e-9) + 1e-12:
         raise ValueError(f"expected a {what} with a squared norm of at most bound={bound:g}, got {square:.6g}")
 
@@ -53,7 +52,7 @@ def jumps_inside(jumps: Array, space: Space) -> Array:
 
 
 def _takes(function: Callable[..., Any], count: int) -> bool:
-    """Whether a function can be called with so many arguments."""
+    """Return True if a function can be called with `count` arguments."""
     try:
         inspect.signature(function).bind(*[None] * count)
     except TypeError:
@@ -91,11 +90,9 @@ class Recipe(Payoff):
 
         payoff(x, p, y) = c(x, p) (E_p[w(y')] - w(y))^T
 
-    The `witness` w(y) says what should agree on average between forecasts and outcomes, the `context` c(x, p) when.
-    c must be continuous in p (smooth an indicator of p a little), w need not be continuous in y: its jumps become
-    edges of cells (they are looked for on an `Interval`; elsewhere, or to be sure, name them as `jumps`).
-    `bound` bounds the squared norm of the payoff, and is checked in every round, over all outcomes.  A witness
-    of (y, x) may use the features; the context may also be `by`, or left out for (1,).
+    c must be continuous in p, w need not be continuous in y: its jumps become edges of cells (they are looked for on
+    an `Interval`; elsewhere name them as `jumps`).  `bound` bounds the squared norm of the payoff, and is checked in
+    every round.  A witness of (y, x) may use the features; the context may also be `by`, or left out for (1,).
 
     >>> import orcast as oc
     >>> night = lambda x, p: [x["hour"] < 6, x["hour"] >= 6]
@@ -166,22 +163,6 @@ class Recipe(Payoff):
         groups = context(cell_grid.start).size
         return BoundedCellPayoff(ContextCellPayoff(witness, context, groups), self.limit)
 
-    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        """The outer product, as written."""
-        if isinstance(space, FiniteSpace):
-            canonical = space.outcome(y)
-            expected = sum(m * self._at(space.value(k), x) for k, m in enumerate(forecast.mass))
-            real = self._at(space.value(space.cell(canonical)), x)
-        else:
-            left, right = closed(forecast)
-            expected = 0.0
-            for a, b, mass in zip(left, right, forecast.mass, strict=True):
-                values = np.array([self._at(float(a + share * (b - a)), x) for share in NODES])
-                expected = expected + mass * (MEAN_WEIGHTS @ values)
-            real = self._at(float(np.clip(y, left[0], right[-1])), x)
-        c = np.ones(1) if self.moment is None else vector(self.moment, x, forecast, what="context")
-        return np.outer(c, expected - real).ravel()
-
     def _plain(self) -> dict[str, Any]:
         return {"bound": self.limit, "jumps": None if self.jumps is None else self.jumps.tolist()}
 
@@ -197,7 +178,6 @@ class BoundedCellPayoff(CellPayoff):
 
     @property
     def features(self) -> Array | None:
-        """Those of the payoff itself."""
         return self.cell_payoff.features
 
     @property
@@ -206,7 +186,6 @@ class BoundedCellPayoff(CellPayoff):
         return self.cell_payoff.witness  # type: ignore[attr-defined]
 
     def realised(self, p: Array, k: int, y: Any) -> Array:
-        """Checked."""
         value = self.cell_payoff.realised(p, k, y)
         check_bound(float(value @ value), self.limit, "payoff")
         return value
@@ -239,7 +218,7 @@ class CustomCellPayoff(CellPayoff):
 
     @property
     def features(self) -> Array:
-        """What is seen at two forecasts: cells that neither tells apart are taken as alike."""
+        """Values at two forecasts: cells that neither tells apart are taken as alike."""
         grid = self.cell_grid
         seen = [self._values(p) for p in (np.full(grid.cells, 1.0 / grid.cells), grid.start)]
         return np.moveaxis(np.array(seen), 2, -1).reshape(-1, grid.cells)
@@ -271,12 +250,10 @@ class CustomCellPayoff(CellPayoff):
         return self._last[1]
 
     def table(self, p: Array) -> Array:
-        """On average over each cell."""
         values = self._values(p)
         return values @ MEAN_WEIGHTS if self.cell_grid.ordered else values[:, :, 0]
 
     def spans(self, p: Array) -> tuple[Array, Array]:
-        """Between the nodes of each cell."""
         values = self._values(p)
         if self.cell_grid.ordered:
             return between_nodes(values)
@@ -284,7 +261,7 @@ class CustomCellPayoff(CellPayoff):
         return table, table
 
     def check(self, p: Array) -> None:
-        """Nothing, or one clear sentence if the mean under the forecast itself is not zero."""
+        """Refuse a payoff whose mean under the forecast itself is not zero."""
         mean = self.table(p) @ p
         off = np.maximum(mean, 0.0) if self.one_sided else np.abs(mean)
         if float(off.max()) > INCONSISTENT * self.limit**0.5:
@@ -294,7 +271,6 @@ class CustomCellPayoff(CellPayoff):
             )
 
     def realised(self, p: Array, k: int, y: Any) -> Array:
-        """At the outcome itself."""
         grid = self.cell_grid
         at = float(np.clip(y, grid.low, grid.high)) if grid.ordered else grid.values[k]
         value = self._at(self.cell_grid.forecast(p), at)
@@ -344,7 +320,6 @@ class Custom(Payoff):
         self._settings(context, weight)
 
     def on(self, space: Space, experts: int = 1) -> Part:
-        """On any space, seen at seven places of each cell."""
 
         def cell_payoff(cell_grid: CellGrid, state: dict[str, Array]) -> CellPayoff:
             return CustomCellPayoff(self.function, cell_grid, self.limit, self.one_sided)
@@ -353,7 +328,3 @@ class Custom(Payoff):
 
     def _plain(self) -> dict[str, Any]:
         return {"bound": self.limit, "one_sided": self.one_sided, "jumps": self.jumps.tolist()}
-
-    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        """The function."""
-        return vector(self.function, x, forecast, y, what="payoff")

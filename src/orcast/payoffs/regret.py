@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from orcast.constants import OWN_EXPECTATION_WEIGHT
 from orcast.contexts import Context
 from orcast.payoffs.base import CellGrid, CellPayoff, Part, Payoff
-from orcast.payoffs.cell_payoffs import MEAN_WEIGHTS, NODES, nodes_of
-from orcast.scores import CRPS, MSE, SCORES, LogScore, QuantileScore, Score
+from orcast.scores import CRPS, MSE, SCORES, LogScore, Score
 from orcast.spaces import Binary, FiniteSpace, OrderedSpace, Space
 from orcast.validation import number, short
 
@@ -41,39 +40,6 @@ def crps_gap(cell_grid: CellGrid, p: Array, x: Array) -> tuple[Array, Array, Arr
     return a + width * (F0 - G0 + (p - x) / 3.0), np.minimum(low, vertex), np.maximum(high, vertex)
 
 
-def pinball_at(levels: Array, q: Array, y: Array) -> Array:
-    """Mean pinball loss of quantiles at each y."""
-    error = y[:, None] - q
-    return np.where(error > 0.0, levels * error, (levels - 1.0) * error).mean(axis=1)
-
-
-def read_quantiles(cell_grid: CellGrid, p: Array, levels: Array) -> Array:
-    """Quantiles of masses on ordered cells."""
-    below = np.concatenate(([0.0], np.cumsum(p)))
-    k = np.clip(np.searchsorted(below[1:], levels, side="left"), 0, p.size - 1)
-    share = np.clip((levels - below[k]) / np.where(p[k] > 0.0, p[k], 1.0), 0.0, 1.0)
-    return cell_grid.left[k] + share * (cell_grid.right[k] - cell_grid.left[k])
-
-
-def quantile_gap(cell_grid: CellGrid, levels: Array, p: Array, x: Array) -> tuple[Array, Array, Array]:
-    """The same for pinball loss: piecewise linear, with kinks at the quantiles."""
-    mine, theirs = read_quantiles(cell_grid, p, levels), read_quantiles(cell_grid, x, levels)
-
-    def gap(y: Array) -> Array:
-        return pinball_at(levels, mine, y) - pinball_at(levels, theirs, y)
-
-    nodes = gap(nodes_of(cell_grid.left, cell_grid.right).ravel()).reshape(cell_grid.cells, NODES.size)
-    low, high = nodes.min(axis=1), nodes.max(axis=1)
-    ends = gap(cell_grid.left)
-    low, high = np.minimum(low, ends), np.maximum(high, ends)
-    kinks = np.concatenate((mine, theirs))
-    where = np.clip(np.searchsorted(cell_grid.right, kinks, side="left"), 0, cell_grid.cells - 1)
-    values = gap(kinks)
-    np.minimum.at(low, where, values)
-    np.maximum.at(high, where, values)
-    return nodes @ MEAN_WEIGHTS, low, high
-
-
 def finite_score(score: Score, cell_grid: CellGrid, p: Array) -> Array:
     """The score of masses on a finite space for an outcome in each cell."""
     if isinstance(score, CRPS):
@@ -95,8 +61,6 @@ def score_gap(score: Score, cell_grid: CellGrid, p: Array, x: Array) -> tuple[Ar
         return gap, gap, gap
     if isinstance(score, CRPS):
         return crps_gap(cell_grid, p, x)
-    if isinstance(score, QuantileScore):
-        return quantile_gap(cell_grid, score.grid, p, x)
     if isinstance(score, LogScore):
         mine, theirs = np.maximum(p, score.clip), np.maximum(x, score.clip)
         gap = np.log(theirs / mine) + mine.sum() - theirs.sum()
@@ -108,14 +72,10 @@ def score_gap(score: Score, cell_grid: CellGrid, p: Array, x: Array) -> tuple[Ar
 
 
 def gap_at(score: Score, cell_grid: CellGrid, p: Array, x: Array, k: int, y: Any) -> float:
-    """The same for one outcome."""
+    """score(p, y) - score(x, y) for one outcome."""
     if not cell_grid.ordered or isinstance(score, LogScore):
         return float(score_gap(score, cell_grid, p, x)[0][k])
     at = min(max(float(y), cell_grid.low), cell_grid.high)
-    if isinstance(score, QuantileScore):
-        levels, point = score.grid, np.array([at])
-        mine = pinball_at(levels, read_quantiles(cell_grid, p, levels), point)
-        return float((mine - pinball_at(levels, read_quantiles(cell_grid, x, levels), point))[0])
     if isinstance(score, CRPS):
         means, _, _ = crps_gap(cell_grid, p, x)
         ahead, change = float(p[:k].sum() - x[:k].sum()), float(p[k] - x[k])
@@ -136,8 +96,6 @@ def loss_at(score: Score, cell_grid: CellGrid, x: Array, k: int, y: Any) -> floa
         kept = np.maximum(x, score.clip)
         return float(-math.log(kept[k]) + kept.sum() - 1.0)
     at = min(max(float(y), cell_grid.low), cell_grid.high)
-    if isinstance(score, QuantileScore):
-        return float(pinball_at(score.grid, read_quantiles(cell_grid, x, score.grid), np.array([at]))[0])
     if isinstance(score, CRPS):
         from orcast.forecasts import Forecast
 
@@ -145,7 +103,7 @@ def loss_at(score: Score, cell_grid: CellGrid, x: Array, k: int, y: Any) -> floa
     return (float(x @ (0.5 * (cell_grid.left + cell_grid.right))) - at) ** 2
 
 
-def score_jacobian(score: Score, cell_grid: CellGrid, p: Array) -> Array | None:
+def score_jacobian(score: Score, cell_grid: CellGrid, p: Array) -> Array:
     """Derivative of the score in each cell by the masses, up to a constant in each column."""
     n = cell_grid.cells
     if isinstance(score, LogScore):
@@ -162,42 +120,12 @@ def score_jacobian(score: Score, cell_grid: CellGrid, p: Array) -> Array | None:
         between = offset[:, None] - cell_grid.right[None, :]
         lower = 2.0 * between + width[None, :] + width[:, None]
         return np.where(np.tri(n, k=-1) > 0.0, lower, 0.0) + np.diag(width / 3.0)
-    if isinstance(score, MSE):
-        middle = 0.5 * (cell_grid.left + cell_grid.right)
-        return -2.0 * np.outer(middle, middle)
-    return None
-
-
-def full_jacobian(score: Score, cell_grid: CellGrid, p: Array) -> Array:
-    """The same for every score; through the quantiles of p for pinball loss."""
-    known = score_jacobian(score, cell_grid, p)
-    if known is not None:
-        return known
-    assert isinstance(score, QuantileScore)
-    levels = score.grid
-    below = np.cumsum(p)
-    k = np.clip(np.searchsorted(below, levels, side="left"), 0, p.size - 1)
-    mass, width = np.maximum(p[k], 1e-12), (cell_grid.right - cell_grid.left)[k]
-    share = np.clip((levels - (below[k] - p[k])) / mass, 0.0, 1.0)
-    # a quantile moves down when mass is added below it: all of it below its cell, its share within
-    cells = np.arange(p.size)
-    moved = (cells < k[:, None]) + (cells == k[:, None]) * share[:, None]
-    by_mass = -(width / mass)[:, None] * moved
-    quantiles = cell_grid.left[k] + share * width
-    wide = cell_grid.right - cell_grid.left
-    passed = np.where(
-        wide > 0.0,
-        np.clip((quantiles[:, None] - cell_grid.left) / np.where(wide > 0.0, wide, 1.0), 0.0, 1.0),
-        (quantiles[:, None] > cell_grid.left).astype(np.float64),
-    )
-    return ((passed - levels[:, None]) / levels.size).T @ by_mass
+    middle = 0.5 * (cell_grid.left + cell_grid.right)
+    return -2.0 * np.outer(middle, middle)
 
 
 class RegretCellPayoff(CellPayoff):
-    """Excess scores over each expert, in units known before the outcome; an expert that is missing counts nothing.
-
-    The units are those of the round, or `fixed` ones, a number a score.
-    """
+    """Excess scores over each expert, in units of the round or in `fixed` ones, a number a score."""
 
     one_sided = True
     cost = 10.0
@@ -268,11 +196,9 @@ class RegretCellPayoff(CellPayoff):
         ]
 
     def table(self, p: Array) -> Array:
-        """Units times mean gaps."""
         return self._scaled(p, 0)[0]
 
     def spans(self, p: Array) -> tuple[Array, Array]:
-        """Units times the ends of the gaps."""
         if self._theirs is not None:
             table = self.table(p)
             return table, table
@@ -280,7 +206,6 @@ class RegretCellPayoff(CellPayoff):
         return low, high
 
     def realised(self, p: Array, k: int, y: Any) -> Array:
-        """At the outcome itself."""
         return self._units(p).ravel() * self.excess(p, k, y).ravel()
 
     def excess(self, p: Array, k: int, y: Any) -> Array:
@@ -309,14 +234,11 @@ class RegretCellPayoff(CellPayoff):
         return zip((s.reshape(self.units.shape) * self.units).sum(axis=1), self.scores, strict=True)
 
     def jacobian(self, s: Array, p: Array, exact: bool = False) -> Array | None:
-        """The experts do not depend on p; that of pinball loss only if `exact`, since Newton's method gains nothing."""
         total: Array | None = np.zeros((p.size, p.size)) if exact else None
         for pull, score in self.pulls(s):
-            if pull == 0.0:
-                continue
-            part = full_jacobian(score, self.cell_grid, p) if exact else score_jacobian(score, self.cell_grid, p)
-            if part is not None:
-                total = pull * part if total is None else total + pull * part
+            if pull != 0.0:
+                part = pull * score_jacobian(score, self.cell_grid, p)
+                total = part if total is None else total + part
         return total
 
 
@@ -333,8 +255,6 @@ def own_expectation(score: Score, cell_grid: CellGrid, x: Array) -> float:
         kept = np.maximum(x, score.clip)
         return float(-(x @ np.log(kept)) + kept.sum() - 1.0)
     middle = 0.5 * (cell_grid.left + cell_grid.right)
-    if isinstance(score, QuantileScore):
-        return float(x @ pinball_at(score.grid, read_quantiles(cell_grid, x, score.grid), middle))
     a, b = cell_grid.left, cell_grid.right
     return max(float(x @ (a * a + a * b + b * b)) / 3.0 - float(x @ middle) ** 2, 0.0)
 
@@ -344,32 +264,21 @@ class NoRegret(Payoff):
 
         payoff_{i,e} = c_{i,e} (score_i(p, y) - score_i(expert e, y))
 
-    It is one-sided: only a positive sum counts.  In units of the outcome scores are tiny and would never count, so c is
-    one over the expert's usual score, or over the most that p could count in this round if that is more: known before
-    the outcome, so the payoff stays semi-consistent (the paper's condition for one-sided payoffs, appendix A), and its
-    size is at most 1.  Squared bound: one for each score and expert.  What is kept small is this weighted regret;
-    `Guarantee.parts` reports the plain mean excess score.  The experts are those represented on the cells; one that is
-    missing in a round counts nothing in it.
+    It is one-sided: only a positive sum counts.  c is one over the expert's usual score, or over the most that p could
+    count in this round if that is more: known before the outcome, so the payoff is semi-consistent (appendix A), with
+    a size of at most 1.  Squared bound: one for each score and expert.  `Guarantee.parts` reports the plain mean excess
+    score.  An expert that is missing in a round counts nothing in it.
 
-    With a `unit` that is the same in all rounds the plain regret is promised, as in the paper: c is 1 / unit, where
-    unit="score" is the largest value b that the score can have on the space, and a number is so much of one score.
-    For k experts, and no other part in the sum,
+    With a `unit` c is 1 / unit in all rounds, and the plain regret is bounded as in the paper: unit="score" is the
+    largest value b of the score on the space, which must be finite.  For k experts, and no other part in the sum,
 
-        regret_T = mean of score(p, y) - min over experts of their mean score  <=  sqrt(k) b sqrt(T + 64) / T
+        mean of score(p, y) - min over experts of their mean score  <=  sqrt(k) b sqrt(T + 64) / T
 
-    (paper, appendix A, with the credit of 64 rounds).  `Guarantee.bounds` says what it is in any sum: with a weight w
-    in it, unit / w times `promised`.  Where a score has no largest value, as CRPS on `Line`, a unit is refused.  It is
-    a weaker pull than the default's: what an expert usually loses is a small part of what it could lose.
+    `Guarantee.bounds` has the bound in any sum.
 
     >>> import orcast as oc
     >>> oc.NoRegret(oc.CRPS(), oc.MSE()).on(oc.Interval(0, 1), experts=3).size
     6
-    >>> game = oc.Recalibrator(oc.Labels(["home", "draw", "away"]), oc.NoRegret(oc.Brier(), unit="score"))
-    >>> for y in ("home", "away", "home", "draw"):
-    ...     p = game.predict([0.2, 0.2, 0.6])
-    ...     game.update(y)
-    >>> game.guarantee.parts["regret brier"] <= game.guarantee.bounds["regret brier"] <= 2 * (4 + 64) ** 0.5 / 4
-    True
     """
 
     name = "regret"
@@ -393,7 +302,7 @@ class NoRegret(Payoff):
         self._settings(context, weight)
 
     def units_on(self, space: Space) -> Array | None:
-        """The fixed unit of each score, None where units are those of the round; or one clear sentence."""
+        """Fixed unit of each score; None where units are those of the round."""
         if self.unit is None:
             return None
         bounds = np.array([score.bound(space) for score in self.scores])
@@ -409,7 +318,6 @@ class NoRegret(Payoff):
         return np.array([number(self.unit, f"unit of {self.scores[0]!r} on {space!r}", 1e-6 * largest, 1e6 * largest)])
 
     def on(self, space: Space, experts: int = 1) -> Part:
-        """Where the scores make sense."""
         for score in self.scores:
             score.check(space)
         count = len(self.scores)
@@ -431,21 +339,13 @@ class NoRegret(Payoff):
             },
         )
 
-    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        """Excess scores over the expert, in the units of the scores."""
-        if expert is None:
-            raise ValueError("expected the expert's forecast as expert=, got None")
-        if isinstance(space, OrderedSpace) and not math.isfinite(space.high - space.low):
-            raise ValueError("expected a bounded space: elsewhere scores are taken of outcomes clipped to a window")
-        return np.array([score(forecast, y) - score(expert, y) for score in self.scores])
-
     def _plain(self) -> dict[str, Any]:
         plain: dict[str, Any] = {"scores": [score.to_plain() for score in self.scores]}
         return plain if self.unit is None else plain | {"unit": self.unit}
 
 
 def _number_of(unit: object, scores: tuple[Score, ...]) -> float:
-    """A unit that is a number, or one clear sentence."""
+    """A unit that is a number."""
     if isinstance(unit, str):
         raise ValueError(f"expected a positive number or 'score' as unit, got {unit!r}")
     if len(scores) > 1:

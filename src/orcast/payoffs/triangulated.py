@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.contexts import Context
-from orcast.payoffs.base import NOTHING, CellGrid, CellPayoff, Part, Payoff, wrong_space
-from orcast.payoffs.calibration import closed, increasing
-from orcast.payoffs.cell_payoffs import Witness, both
-from orcast.spaces import Binary, FiniteSpace, Interval, Labels, Points, Space, frozen
+from orcast.payoffs.base import NOTHING, CellGrid, Part, Payoff, wrong_space
+from orcast.payoffs.calibration import increasing
+from orcast.payoffs.cell_payoffs import WideCellPayoff, Witness
+from orcast.spaces import Binary, Interval, Labels, Points, Space, frozen
 from orcast.spaces.base import whole
 
 Array = NDArray[np.float64]
@@ -35,7 +35,7 @@ NEGLIGIBLE = 1e-12
 
 
 class Local(NamedTuple):
-    """Where a point lies in a triangulation: the corners of its simplex, their weights, and how those change."""
+    """Simplex of a point in a triangulation: corners, weights and their derivatives."""
 
     corners: Places
     weights: Array
@@ -45,9 +45,8 @@ class Local(NamedTuple):
 class MomentMesh:
     """The polygon with the corners (i/M, (i/M)^2), triangulated: the possible (mean, mean square) of t in [0, 1].
 
-    There is a column of points at each mean i/M, from the parabola up to the chord, about 1/M apart; neighbouring
-    columns are joined by a zigzag.  A point below the polygon (between a chord and the parabola) has the weights of
-    the point above it on the chord, so the weights are continuous there too.
+    There is a column of points at each mean i/M, from the parabola up to the chord, about 1/M apart.  A point below
+    the polygon has the weights of the point above it on the chord.
     """
 
     def __init__(self, grid: int) -> None:
@@ -180,47 +179,28 @@ def simplex_mesh(labels: int, grid: int) -> SimplexMesh:
     return SimplexMesh(labels, grid)
 
 
-class MeshCellPayoff(CellPayoff):
+class MeshCellPayoff(WideCellPayoff):
     """lambda_v(f) (f - w_k), all coordinates of a vertex together; only the corners of one simplex are touched."""
 
     def __init__(self, witness: Witness, vertices: int, locate: Callable[[Array], Local]) -> None:
-        self.witness, self.vertices, self.locate = witness, vertices, locate
+        super().__init__(witness)
+        self.vertices, self.locate = vertices, locate
         self.dimension = witness.mean.shape[0]
         self.size = vertices * self.dimension
-
-    @property
-    def features(self) -> Array:
-        """Those of the witness."""
-        return self.witness.features
 
     def mean(self, p: Array) -> Array:
         """f, the mean of the witness under the forecast."""
         return self.witness.mean @ p
 
     def rows(self, s: Array) -> Array:
-        """What is owed, a row a vertex."""
+        """Ledger entries, a row a vertex."""
         return s.reshape(self.vertices, self.dimension)
 
-    def _wide(self, local: Local, errors: Array) -> Array:
+    def wide(self, p: Array, errors: Array) -> Array:
+        local = self.locate(self.mean(p))
         out = np.zeros((self.vertices, *errors.shape))
         out[local.corners] = local.weights.reshape(-1, *(1,) * errors.ndim) * errors
         return out.reshape(self.size, *errors.shape[1:])
-
-    def table(self, p: Array) -> Array:
-        """Weights times errors."""
-        f = self.mean(p)
-        return self._wide(self.locate(f), f[:, None] - self.witness.mean)
-
-    def spans(self, p: Array) -> tuple[Array, Array]:
-        """Weights are not negative."""
-        f = self.mean(p)
-        local = self.locate(f)
-        return both(lambda errors: self._wide(local, errors), *self.witness.errors(f))
-
-    def realised(self, p: Array, k: int, y: Any) -> Array:
-        """At the outcome itself."""
-        f = self.mean(p)
-        return self._wide(self.locate(f), f - self.witness.point(y, k))
 
     def pull(self, s: Array, f: Array) -> tuple[Array, Local]:
         """c(f) = sum_v lambda_v(f) s_v, and where f lies."""
@@ -235,7 +215,6 @@ class MeshCellPayoff(CellPayoff):
         return c @ (f[:, None] - self.witness.mean)
 
     def jacobian(self, s: Array, p: Array, exact: bool = False) -> Array:
-        """Through the weights."""
         f = self.mean(p)
         local = self.locate(f)
         by_mean = self.rows(s)[local.corners].T @ local.slopes
@@ -251,7 +230,7 @@ class MeshCellPayoff(CellPayoff):
 
 
 class MomentCellPayoff(MeshCellPayoff):
-    """The same for w = (t, t^2), taken at the outcome itself; cell k is t in [start[k], end[k]]."""
+    """Payoff on a mesh for w = (t, t^2), taken at the outcome itself; cell k is t in [start[k], end[k]]."""
 
     def __init__(self, cell_grid: CellGrid, mesh: MomentMesh) -> None:
         low, span = cell_grid.low, cell_grid.high - cell_grid.low
@@ -281,7 +260,7 @@ class MomentCellPayoff(MeshCellPayoff):
 
 
 def turning_points(c: Array, scale: float, f: Array) -> list[float]:
-    """Where 2 <c, f - (t, t^2)> + scale ||f - (t, t^2)||^2 has a flat tangent: the real roots of a cubic."""
+    """Stationary points of 2 <c, f - (t, t^2)> + scale ||f - (t, t^2)||^2: the real roots of a cubic."""
     lead, slope = 2.0 * scale, scale * (1.0 - 2.0 * float(f[1])) - 2.0 * float(c[1])
     rest = -(float(c[0]) + scale * float(f[0]))
     largest = max(lead, abs(slope), abs(rest))
@@ -318,10 +297,7 @@ class MomentBasedCalibration(_OnMesh):
         payoff_v = lambda_v(f) (f - (t, t^2)),    t = (y - low) / (high - low),    f = E_p[(t, t^2)]
 
     lambda are the barycentric weights of f in a triangulation of the polygon with the corners (i/M, (i/M)^2), M =
-    `grid`.  The paper takes a grid on a box, but no distribution has the moments of five sixths of the unit box.
-    Taken at the outcome itself.  Squared bound: 2, because ||lambda|| <= 1, and t and t^2 lie in [0, 1].
-
-    `MomentMatching` asks for less: that the moments are right on average over all rounds, whatever the forecast.
+    `grid`, the moments that distributions can have.  Taken at the outcome itself.  Squared bound: 2.
 
     >>> import orcast as oc
     >>> part = MomentBasedCalibration(grid=8).on(oc.Interval(0, 36_000))
@@ -335,33 +311,12 @@ class MomentBasedCalibration(_OnMesh):
         self._ticks(grid, 2, context, weight)
 
     def on(self, space: Space, experts: int = 1) -> Part:
-        """On a bounded quantity."""
         if not isinstance(space, Interval):
             raise wrong_space(self, "Interval(low, high)", space)
         mesh = moment_mesh(self.grid)
         return Part(
             self, 2 * len(mesh.points), 2.0, "general", lambda cell_grid, state: MomentCellPayoff(cell_grid, mesh)
         )
-
-    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        """Triangle by triangle."""
-        assert isinstance(space, Interval)
-        span = space.high - space.low
-        a, b = (np.clip((end - space.low) / span, 0.0, 1.0) for end in closed(forecast))
-        f = np.array([forecast.mass @ (a + b) / 2.0, forecast.mass @ (a * a + a * b + b * b) / 3.0])
-        mesh = moment_mesh(self.grid)
-        ticks = np.arange(self.grid + 1) / self.grid
-        inside = np.array([f[0], np.clip(f[1], np.interp(f[0], ticks, ticks**2), f[0])])
-        best = np.array([-np.inf])
-        for triangle in mesh.triangles:
-            corners = mesh.points[triangle]
-            weights = np.linalg.solve(np.vstack((np.ones(3), corners.T)), np.append(1.0, inside))
-            if weights.min() > best.min():
-                best, at = weights, triangle
-        t = (np.clip(y, space.low, space.high) - space.low) / span
-        out = np.zeros((len(mesh.points), 2))
-        out[at] = np.outer(best, f - np.array([t, t * t]))
-        return out.ravel()
 
 
 class SimplexCalibration(_OnMesh):
@@ -370,13 +325,10 @@ class SimplexCalibration(_OnMesh):
         payoff_v = lambda_v(p) (p - e_y)
 
     The v are the distributions whose probabilities are multiples of 1/N, N = `grid`, and lambda the barycentric weights
-    of p among them.  In units of 1/N and in tails of p and v (see x in `SimplexMesh`), lambda_v = max(0, 1 - largest
-    excess of p over v - largest excess of v over p).  The number of coordinates grows fast, binomial(N + K - 1, K - 1)
-    K for K labels: `LabelCalibration` asks for less.  Squared bound: 2, because ||lambda|| <= 1 and ||p - e_y||^2 <= 2.
+    of p among them.  There are binomial(N + K - 1, K - 1) K coordinates for K labels.  Squared bound: 2.
 
-    A quantity on an `Interval` is cut into `bins`, as the paper does (appendix C.2.3): so many of one width, 4 unless
-    given, or those between inner edges.  p and e_y are then the masses of the bins; an outcome on an edge belongs to
-    the bin on its left.  Nothing is asked of how the mass lies within a bin.
+    A quantity on an `Interval` is cut into `bins` (appendix C.2.3): a number of even ones, 4 unless given, or inner
+    edges.  p and e_y are then the masses of the bins; an outcome on an edge belongs to the bin on its left.
 
     >>> import orcast as oc
     >>> part = SimplexCalibration(grid=4).on(oc.Labels(["home", "draw", "away"]))
@@ -384,9 +336,6 @@ class SimplexCalibration(_OnMesh):
     (45, 2.0)
     >>> SimplexCalibration(grid=4, bins=[10, 30]).on(oc.Interval(0, 100)).size
     45
-    >>> SimplexCalibration(grid=8, bins=20).on(oc.Interval(0, 100))
-    Traceback (most recent call last):
-    ValueError: expected at most 200,000 coordinates for SimplexCalibration, got 20 bins with a grid of 8: 44,401,500...
     """
 
     name = "simplex"
@@ -407,7 +356,7 @@ class SimplexCalibration(_OnMesh):
             self.bins = tuple(increasing(bins, "finite inner edges of bins", -math.inf, math.inf).tolist())
 
     def inner_edges(self, space: Space) -> Array | None:
-        """Where an interval is cut; None for outcomes that are cells themselves."""
+        """Inner edges of the bins of an interval; None for outcomes that are cells themselves."""
         if not isinstance(space, (Binary, Labels, Points, Interval)):
             raise wrong_space(self, "Labels([...]), Binary(), Points(...) or Interval(low, high)", space)
         if not isinstance(space, Interval):
@@ -423,7 +372,6 @@ class SimplexCalibration(_OnMesh):
         return edges
 
     def on(self, space: Space, experts: int = 1) -> Part:
-        """On labels, binary outcomes, a few points, or the bins of a quantity."""
         edges = self.inner_edges(space)
         labels = space.cells if edges is None else edges.size + 1
         size = math.comb(self.grid + labels - 1, labels - 1) * labels
@@ -452,20 +400,3 @@ class SimplexCalibration(_OnMesh):
         if self.bins is not None:
             plain["bins"] = self.bins if isinstance(self.bins, int) else list(self.bins)
         return plain
-
-    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        """Vertex by vertex."""
-        edges = self.inner_edges(space)
-        if edges is None:
-            assert isinstance(space, FiniteSpace)
-            mass = np.asarray(forecast.mass)
-            happened = np.eye(mass.size)[space.cell(space.outcome(y))]
-        else:
-            mass = np.diff([0.0, *(float(forecast.mass[forecast.right <= edge].sum()) for edge in edges), 1.0])
-            happened = np.eye(mass.size)[sum(y > edge for edge in edges)]
-        out = []
-        for vertex in simplex_mesh(mass.size, self.grid).points:
-            beyond = self.grid * np.cumsum((mass - vertex)[::-1])[:-1]
-            weight = max(0.0, 1.0 - max(beyond.max(), 0.0) - max(-beyond.min(), 0.0))
-            out.append(weight * (mass - happened))
-        return np.concatenate(out)

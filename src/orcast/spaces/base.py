@@ -1,4 +1,4 @@
-"""What all outcome spaces have in common."""
+"""Protocols of outcome spaces, and the numbers that they take."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.validation import floats, short
+from orcast.validation import floats, number, short
 
 Array = NDArray[np.float64]
 
@@ -34,11 +34,13 @@ class Space(ABC):
 
     @abstractmethod
     def outcome(self, y: Any, outside: str = "raise") -> Any:
-        """The outcome in its canonical form, or one clear sentence."""
+        """The outcome in its canonical form."""
 
-    @abstractmethod
     def to_plain(self) -> dict[str, Any]:
         """Plain data; `space_from_plain` brings it back."""
+        given = {each.name: getattr(self, each.name) for each in fields(self) if each.init}  # type: ignore[arg-type]
+        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
+        return {"kind": type(self).__name__, **plain}
 
     def __getstate__(self) -> dict[str, Any]:
         # without what is cached: a table of distances may be large, and would come back writeable
@@ -81,32 +83,22 @@ class FiniteSpace(Space):
     points: Any
     distances: Any
 
-    @abstractmethod
     def cell(self, canonical: Any) -> int:
-        """The cell of a canonical outcome."""
+        """The cell of a canonical outcome; by default that is the cell itself."""
+        return int(canonical)
 
-    @abstractmethod
     def value(self, k: int) -> Any:
         """The value of cell k, as users' functions see it."""
-
-
-# --- what is let in ---
+        return self.points[k]
 
 
 def single(y: object, what: str = "outcome") -> float:
-    """A finite number that is neither text nor true or false, as a float."""
+    """A finite number that is neither true nor false; a float passes at once."""
     if type(y) is float and math.isfinite(y):
         return y
-    try:
-        # older versions of numpy would take the only number of an array, and warn
-        if isinstance(y, (str, bytes, bool, np.bool_)) or (isinstance(y, np.ndarray) and y.ndim):
-            raise TypeError
-        value = float(y)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError):
-        raise TypeError(f"expected a number as {what}, got {short(y)}") from None
-    if not math.isfinite(value):
-        raise ValueError(f"expected a finite number as {what}, got {value!r}")
-    return value
+    if isinstance(y, (bool, np.bool_)):
+        raise TypeError(f"expected a finite number as {what}, got {short(y)}")
+    return number(y, what)
 
 
 def numbers(values: object, what: str) -> Array:

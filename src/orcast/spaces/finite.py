@@ -41,7 +41,6 @@ class Binary(FiniteSpace):
     cells: int = field(default=2, init=False, repr=False, compare=False)
 
     def outcome(self, y: object, outside: str = "raise") -> int:
-        """0 or 1, or one clear sentence."""
         if type(y) is int and 0 <= y <= 1:
             return y
         if isinstance(y, (bool, np.bool_)):
@@ -54,27 +53,16 @@ class Binary(FiniteSpace):
             raise ValueError(f"expected 0 or 1 as outcome, got {short(y)}")
         return int(value)
 
-    def cell(self, canonical: int) -> int:
-        """The cell of an outcome: itself."""
-        return canonical
-
     def value(self, k: int) -> int:
-        """0 or 1."""
         return int(k)
 
     @cached_property
     def points(self) -> Array:
-        """The outcomes 0 and 1."""
         return frozen(np.array([0.0, 1.0]))
 
     @cached_property
     def distances(self) -> Array:
-        """1 between different outcomes."""
         return _discrete(2)
-
-    def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
-        return {"kind": "Binary"}
 
 
 @dataclass(frozen=True)
@@ -105,7 +93,6 @@ class Labels(FiniteSpace):
 
     @property
     def cells(self) -> int:  # type: ignore[override]
-        """How many labels there are."""
         return len(self.labels)
 
     @cached_property
@@ -113,7 +100,6 @@ class Labels(FiniteSpace):
         return {label: k for k, label in enumerate(self.labels)}
 
     def outcome(self, y: object, outside: str = "raise") -> int:
-        """The place of the label, or one clear sentence."""
         try:
             return self._index[y.item() if isinstance(y, np.ndarray) and y.ndim == 0 else y]  # type: ignore[index]
         except (KeyError, TypeError):
@@ -122,27 +108,13 @@ class Labels(FiniteSpace):
             kind = TypeError if getattr(y, "__hash__", None) is None else ValueError
             raise kind(f"expected one of the labels {known}{more}, got {short(y)}") from None
 
-    def cell(self, canonical: int) -> int:
-        """The cell of an outcome: its place."""
-        return canonical
-
-    def value(self, k: int) -> Label:
-        """The label of cell k."""
-        return self.labels[k]
-
     @property
     def points(self) -> tuple[Label, ...]:
-        """The labels."""
         return self.labels
 
     @cached_property
     def distances(self) -> Array:
-        """1 between different labels."""
         return _discrete(self.cells)
-
-    def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
-        return {"kind": "Labels", "labels": list(self.labels)}
 
 
 def _plain_label(label: object) -> Label:
@@ -161,9 +133,7 @@ class Circle(FiniteSpace):
     Outcomes are numbers, taken modulo the period.  The `cells` cells are even, each with its start and without its
     end; the distance of two points is the length of the shorter arc between them,
 
-        d(a, b) = min(|a - b|, period - |a - b|)
-
-    so it is a compact metric space as the paper's section 2 assumes.
+        d(a, b) = min(|a - b|, period - |a - b|)    (a compact metric space; paper, section 2)
 
     >>> space = Circle(360, cells=72)
     >>> space.outcome(-10), space.cell(350.0), space.value(70), space.radius
@@ -181,39 +151,30 @@ class Circle(FiniteSpace):
         object.__setattr__(self, "cells", whole(self.cells, "cells", 2, LIMITS.cells))
 
     def outcome(self, y: object, outside: str = "raise") -> float:
-        """The outcome as a float in [0, period), or one clear sentence."""
         value = single(y) % self.period
         # a tiny negative number rounds to the period itself
         return value if value < self.period else 0.0
 
     def cell(self, canonical: float) -> int:
-        """The cell of a canonical outcome."""
         return min(int(canonical * self.cells / self.period), self.cells - 1)
 
     def value(self, k: int) -> float:
-        """The centre of cell k."""
         return float(self.points[k])
 
     @property
     def radius(self) -> float:
-        """How far an outcome can be from its cell's centre: half a cell."""
+        """Largest distance of an outcome from its cell's centre: half a cell."""
         return 0.5 * self.period / self.cells
 
     @cached_property
     def points(self) -> Array:
-        """The centres of the cells."""
         return frozen((np.arange(self.cells, dtype=np.float64) + 0.5) * (self.period / self.cells))
 
     @cached_property
     def distances(self) -> Array:
-        """The length of the shorter arc between two centres."""
         steps = np.abs(np.subtract.outer(np.arange(self.cells), np.arange(self.cells)))
         arcs: Array = np.minimum(steps, self.cells - steps) * np.float64(self.period / self.cells)
         return frozen(arcs)
-
-    def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
-        return {"kind": "Circle", "period": self.period, "cells": self.cells}
 
 
 @dataclass(frozen=True, repr=False)
@@ -224,9 +185,7 @@ class Box(FiniteSpace):
     first.  An outcome on an edge belongs to the cell below it.  Distances are Euclidean, with each side's length as
     the unit of its component,
 
-        d(a, b)^2 = sum_i ((a_i - b_i) / (high_i - low_i))^2
-
-    so it is a compact metric space as the paper's section 2 assumes.
+        d(a, b)^2 = sum_i ((a_i - b_i) / (high_i - low_i))^2    (a compact metric space; paper, section 2)
 
     >>> space = Box([(0, 1), (-5, 5)], cells=(4, 10))
     >>> space.cells, space.outcome([0.3, 2.2]).tolist(), space.cell([0.3, 2.2]), space.value(17).tolist()
@@ -257,11 +216,9 @@ class Box(FiniteSpace):
 
     @property
     def cells(self) -> int:  # type: ignore[override]
-        """How many cells there are in all."""
         return math.prod(self.shape)
 
     def outcome(self, y: ArrayLike, outside: str = "raise") -> Array:
-        """The outcome as an array within the bounds, or one clear sentence."""
         value = _vector(y, len(self.bounds))
         low, high = self._ends
         if ((value < low) | (value > high)).any():
@@ -275,20 +232,14 @@ class Box(FiniteSpace):
         return value
 
     def cell(self, canonical: ArrayLike) -> int:
-        """The cell of a canonical outcome."""
         k = 0
         for y, edges, count in zip(np.asarray(canonical).tolist(), self._steps, self.shape, strict=True):
             k = k * count + min(max(bisect_left(edges, y) - 1, 0), count - 1)
         return k
 
-    def value(self, k: int) -> Array:
-        """The centre of cell k."""
-        centre: Array = self.points[k]
-        return centre
-
     @property
     def radius(self) -> float:
-        """How far an outcome can be from its cell's centre: half the diagonal of a cell."""
+        """Largest distance of an outcome from its cell's centre: half the diagonal of a cell."""
         return 0.5 * math.sqrt(sum(1.0 / count**2 for count in self.shape))
 
     @cached_property
@@ -301,13 +252,11 @@ class Box(FiniteSpace):
 
     @cached_property
     def points(self) -> Array:
-        """The centres of the cells, a row each."""
         grid = np.meshgrid(*(0.5 * (edges[1:] + edges[:-1]) for edges in self.edges), indexing="ij")
         return frozen(np.stack([side.ravel() for side in grid], axis=1))
 
     @cached_property
     def distances(self) -> Array:
-        """Euclidean distances of the centres, in units of the sides."""
         low, high = self._ends
         return frozen(_euclidean((self.points - low) / (high - low)))
 
@@ -321,7 +270,6 @@ class Box(FiniteSpace):
         return tuple(edges.tolist() for edges in self.edges)
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
         return {"kind": "Box", "bounds": [list(side) for side in self.bounds], "cells": list(self.shape)}
 
     def __repr__(self) -> str:
@@ -413,11 +361,9 @@ class Points(FiniteSpace):
 
     @property
     def cells(self) -> int:  # type: ignore[override]
-        """How many points the net has."""
         return len(self.points)
 
     def outcome(self, y: object, outside: str = "raise") -> int:
-        """The place of the nearest point of the net, or one clear sentence."""
         if self.distance is None:
             away = _away(self.points, _vector(y, self.points.shape[1]))
         else:
@@ -430,17 +376,8 @@ class Points(FiniteSpace):
             )
         return k
 
-    def cell(self, canonical: int) -> int:
-        """The cell of an outcome: the place of its point."""
-        return canonical
-
-    def value(self, k: int) -> Any:
-        """Point k."""
-        return self.points[k]
-
     @cached_property
     def distances(self) -> Array:
-        """Distances of the points of the net."""
         if self.distance is None:
             return frozen(_euclidean(self.points))
         table = np.zeros((self.cells, self.cells))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from orcast.spaces.base import LARGEST, SMALLEST, Array, OrderedSpace, frozen, single, span
+from orcast.spaces.base import LARGEST, SMALLEST, Array, OrderedSpace, frozen, single, span, whole
 
 # Expected mass outside the outermost quantiles that become cell edges, on each side.
 TAIL_MASS = 0.01
@@ -34,23 +34,17 @@ class _Quantity(OrderedSpace):
 
     @cached_property
     def levels(self) -> Array:
-        """Levels of the expert's quantiles that become edges of inner cells."""
         return frozen(np.linspace(TAIL_MASS, 1.0 - TAIL_MASS, self.cells - 2 * (self.tail_cells + 1) + 1))
 
     @cached_property
     def scores(self) -> Array:
-        """Their normal scores, exactly antisymmetric."""
         z = normal_scores(self.levels)
         return frozen(0.5 * (z - z[::-1]))
 
     def _check_cells(self) -> None:
-        for name in ("cells", "tail_cells"):
-            value = getattr(self, name)
-            if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
-                raise TypeError(f"expected a whole number of {name}, got {value!r}")
-        if not 1 <= self.tail_cells <= 100:
-            raise ValueError(f"expected 1 to 100 tail_cells, got {self.tail_cells}")
-        if self.cells % 2 or not 2 * self.tail_cells + 6 <= self.cells <= 1024:
+        object.__setattr__(self, "tail_cells", whole(self.tail_cells, "tail_cells", 1, 100))
+        object.__setattr__(self, "cells", whole(self.cells, "cells", 0, 1024))
+        if self.cells % 2 or self.cells < 2 * self.tail_cells + 6:
             raise ValueError(
                 f"expected an even number of cells from {2 * self.tail_cells + 6} (2 * tail_cells + 6) to 1024, "
                 f"got {self.cells}"
@@ -64,9 +58,8 @@ class Interval(_Quantity):
         low <= y <= high,    t = (y - low) / (high - low) in moments
 
     Around an expert the `cells` cells are: an atom at each bound; `tail_cells` cells a side whose widths grow
-    geometrically from the expert's 1% and 99% quantiles to the bounds, with falling mass; between them cells of
-    equal mass at the expert's own quantiles.  Without an expert they are even.  The cells are the resolution of the
-    promise.
+    geometrically from the expert's 1% and 99% quantiles to the bounds; between them cells of equal mass at the expert's
+    own quantiles.  Without an expert they are even.
 
     >>> space = Interval(0, 36_000)
     >>> space.cells, len(space.levels), float(space.levels[0])
@@ -87,7 +80,6 @@ class Interval(_Quantity):
         object.__setattr__(self, "high", high)
 
     def outcome(self, y: object, outside: str = "raise") -> float:
-        """The outcome as a float within the bounds, or one clear sentence."""
         value = single(y)
         if not self.low <= value <= self.high:
             if outside == "clip":
@@ -97,16 +89,6 @@ class Interval(_Quantity):
             )
         return value
 
-    def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
-        return {
-            "kind": "Interval",
-            "low": self.low,
-            "high": self.high,
-            "cells": int(self.cells),
-            "tail_cells": int(self.tail_cells),
-        }
-
 
 @dataclass(frozen=True)
 class Line(_Quantity):
@@ -115,11 +97,10 @@ class Line(_Quantity):
         -infinity < y < infinity
 
     Around an expert the `cells` cells are: cells of equal mass at the expert's own quantiles, from 1% to 99%;
-    `tail_cells` cells a side whose widths grow geometrically to the ends of a window around the expert; and beyond
-    each end one open-ended cell, whose tail is a Pareto of index 3.  The window reaches 12 times the expert's 98%
-    spread, or four times its usual loss if that is more, beyond its outer quantiles: it is known before the outcome.
-    Quantile payoffs need no bounds on the outcome.  Moments and scores are taken of the outcome clipped to that
-    window, a bounded, monotone transform, which stands in for the compact space of the paper's section 2.
+    `tail_cells` cells a side whose widths grow geometrically to the ends of a window; and beyond each end one
+    open-ended cell, whose tail is a Pareto of index 3.  The window reaches 12 times the expert's 98% spread, or four
+    times its usual loss if that is more, beyond its outer quantiles.  Moments and scores are taken of the outcome
+    clipped to it, which stands in for the compact space of the paper's section 2.
 
     >>> space = Line()
     >>> space.low, space.high, space.cells, space.outcome(61.3)
@@ -135,12 +116,7 @@ class Line(_Quantity):
         self._check_cells()
 
     def outcome(self, y: object, outside: str = "raise") -> float:
-        """The outcome as a float, at most 1e100 in size, or one clear sentence."""
         return _unbounded(single(y), self.low, self.high, outside)
-
-    def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
-        return {"kind": "Line", "cells": int(self.cells), "tail_cells": int(self.tail_cells)}
 
 
 @dataclass(frozen=True, repr=False)
@@ -149,13 +125,8 @@ class HalfLine(_Quantity):
 
         low <= y < infinity,    or    -infinity < y <= high
 
-    Around an expert the `cells` cells are: an atom at the bound; cells of equal mass at the expert's own quantiles,
-    from 1% to 99%; `tail_cells` cells a side whose widths grow geometrically, on one side to the bound and on the other
-    to the end of a window around the expert; and beyond it one open-ended cell, whose tail is a Pareto of index 3.  The
-    window reaches 12 times the expert's 98% spread, or four times its usual loss if that is more, beyond its outer
-    quantiles: it is known before the outcome.  Quantile payoffs need no bounds on the outcome.  Moments and scores are
-    taken of the outcome clipped to that window, a bounded, monotone transform, which stands in for the compact space of
-    the paper's section 2.
+    Around an expert there is an atom at the bound, and on the other side a window and an open-ended cell as on a
+    `Line`, which also stand in for the compact space of the paper's section 2.
 
     >>> space = HalfLine()
     >>> space.low, space.high, space.outcome(-0.1, outside="clip")
@@ -182,13 +153,11 @@ class HalfLine(_Quantity):
         object.__setattr__(self, "high", high)
 
     def outcome(self, y: object, outside: str = "raise") -> float:
-        """The outcome as a float between the bound and 1e100 in size, or one clear sentence."""
         return _unbounded(single(y), self.low, self.high, outside)
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
-        bound = {"high": self.high} if self.low == -math.inf else {"low": self.low}
-        return {"kind": "HalfLine", **bound, "cells": int(self.cells), "tail_cells": int(self.tail_cells)}
+        infinite = "low" if self.low == -math.inf else "high"
+        return {name: value for name, value in super().to_plain().items() if name != infinite}
 
     def __repr__(self) -> str:
         bound = f"high={self.high!r}" if self.low == -math.inf else f"low={self.low!r}"

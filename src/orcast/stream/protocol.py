@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -13,12 +14,18 @@ import numpy as np
 
 from orcast import limits
 from orcast.adapters import Ensemble, Normal, Quantiles
-from orcast.validation import short
+from orcast.validation import number, short
 
 Id = str | int | float | None
 
 KEYS = ("series", "id", "forecast", "y", "x", "drop", "low", "high", "binary", "labels")
 SETTINGS = ("low", "high", "binary", "labels")
+TYPES: dict[str, tuple[tuple[type, ...], str]] = {
+    "series": ((str, int), "text or a whole number"),
+    "id": ((str, int, float), "text or a number"),
+    "x": ((dict,), 'features by name, such as {"hour": 14},'),
+    "drop": ((bool,), "true or false"),
+}
 FORMS = (
     '{"0.1": 3, "0.9": 6}, {"mean": 4, "sd": 1}, {"members": [3, 4, 6]}, {"p": 0.7} or '
     '{"probabilities": {"home": 0.5, "away": 0.5}}'
@@ -27,10 +34,9 @@ FORMS = (
 
 @dataclass(frozen=True, slots=True)
 class LineForecast:
-    """A forecast as it stands in a line, and as what a game takes it.
+    """A forecast of a line: its form, the kind of outcome that this is for, and the forecast for a recalibrator.
 
-    `space` is the kind of outcome that its form is for: "quantity", "binary" or "labels".  `keys` are the levels as
-    they were written, or the labels.
+    `keys` are the levels as they were written, the labels, or the ranks of the members.
     """
 
     form: str
@@ -41,7 +47,7 @@ class LineForecast:
 
 @dataclass(frozen=True, slots=True)
 class StreamLine:
-    """A line, read and checked as far as it can be without its series, and the digest of its content."""
+    """A line, checked as far as it can be without its series, and the digest of its content."""
 
     series: str | int | None
     id: Id
@@ -67,18 +73,15 @@ def read(text: bytes) -> StreamLine:
     for key in found:
         if key not in KEYS:
             raise ValueError(f"expected keys among {', '.join(KEYS)}, got {short(key)}")
-    series, id = found.get("series"), found.get("id")
-    if not (series is None or (isinstance(series, (str, int)) and not isinstance(series, bool))):
-        raise TypeError(f"expected text or a whole number as series, got {short(series)}")
-    if isinstance(series, str):
-        limits.check("id_characters", len(series))
-    _check_id(id)
-    drop = found.get("drop", False)
-    if not isinstance(drop, bool):
-        raise TypeError(f"expected true or false as drop, got {short(drop)}")
-    x = found.get("x")
-    if not (x is None or isinstance(x, dict)):
-        raise TypeError(f'expected features by name as x, such as {{"hour": 14}}, got {short(x)}')
+    for key, (kinds, what) in TYPES.items():
+        value = found.get(key)
+        if value is not None and (not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds)):
+            raise TypeError(f"expected {what} as {key}, got {short(value)}")
+        if isinstance(value, str):
+            limits.check("id_characters", len(value))
+        elif isinstance(value, (int, float)) and not abs(value) <= sys.float_info.max:
+            raise ValueError(f"expected a finite number as {key}, got {short(value)}")
+    series, id, x, drop = found.get("series"), found.get("id"), found.get("x"), bool(found.get("drop"))
     forecast, y = found.get("forecast"), found.get("y")
     known = None if forecast is None else _parsed_forecast(forecast)
     settings = {key: found[key] for key in SETTINGS if found.get(key) is not None and found[key] is not False}
@@ -90,35 +93,21 @@ def read(text: bytes) -> StreamLine:
     return StreamLine(series, id, known, y, x, drop, settings, blake2b(content.encode(), digest_size=12).hexdigest())
 
 
-def _check_id(id: Any) -> None:
-    if id is None or (isinstance(id, (str, int)) and not isinstance(id, bool)):
-        if isinstance(id, str):
-            limits.check("id_characters", len(id))
-        return
-    if not isinstance(id, float) or not math.isfinite(id):
-        raise TypeError(f"expected text or a number as id, got {short(id)}")
-
-
 def _parsed(text: bytes) -> dict[str, Any]:
     try:
         found = limits.parsed_json(text.decode())
     except UnicodeDecodeError as reason:
         raise ValueError(f"expected a line in UTF-8, got another byte at place {reason.start + 1}") from None
     except json.JSONDecodeError as reason:
-        raise ValueError(f"expected a JSON object in a line, got {_excerpt(text)} ({_where(reason)})") from None
+        excerpt, what = short(text[:200].decode(errors="replace")), f"{reason.msg[:1].lower()}{reason.msg[1:]}"
+        raise ValueError(
+            f"expected a JSON object in a line, got {excerpt} ({what} at place {reason.pos + 1})"
+        ) from None
     except RecursionError:
         raise ValueError("expected a JSON object in a line, got one that is nested too deeply") from None
     if not isinstance(found, dict):
         raise TypeError(f'expected a JSON object such as {{"forecast": ...}}, got {short(found)}')
     return found
-
-
-def _excerpt(text: bytes) -> str:
-    return short(text[:200].decode(errors="replace"))
-
-
-def _where(reason: json.JSONDecodeError) -> str:
-    return f"{reason.msg[:1].lower()}{reason.msg[1:]} at place {reason.pos + 1}"
 
 
 # --- forecasts, in ---
@@ -193,15 +182,9 @@ def _alone(forecast: dict[str, Any], *keys: str) -> None:
 
 
 def _number(value: Any, what: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if isinstance(value, bool):
         raise TypeError(f"expected a number as {what}, got {short(value)}")
-    try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
-        raise ValueError(f"expected a finite number as {what}, got {short(value)}")
-    return number
+    return number(value, what)
 
 
 # --- forecasts, out ---
@@ -235,18 +218,20 @@ def _at(p: Any, levels: Sequence[str]) -> dict[str, Any]:
     return dict(zip(levels, p.quantile([float(level) for level in levels]).tolist(), strict=True))
 
 
-def to_line(answer: dict[str, Any]) -> bytes:
-    """An answer as a line; whatever it is, it can be written.
+def to_line(answer: dict[str, Any]) -> str:
+    """An answer as a line that can be encoded, whatever it is.
 
     >>> to_line({"series": "\\ud800", "mean": float("inf")})
-    b'{"series": "\\\\ud800", "mean": null}\\n'
+    '{"series": "\\\\ud800", "mean": null}\\n'
     """
     try:
-        return json.dumps(answer, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        text = json.dumps(answer, ensure_ascii=False, allow_nan=False) + "\n"
+        text.encode()
     except UnicodeEncodeError:  # half a character, which JSON can write but UTF-8 cannot
-        return json.dumps(_finite(answer), allow_nan=False).encode() + b"\n"
+        return json.dumps(_finite(answer), allow_nan=False) + "\n"
     except ValueError:
         return to_line(_finite(answer))
+    return text
 
 
 def _finite(value: Any) -> Any:

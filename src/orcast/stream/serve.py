@@ -8,7 +8,8 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from types import FrameType, TracebackType
+from functools import partial
+from types import FrameType
 from typing import Any, Self
 
 from orcast.limits import LIMITS
@@ -38,14 +39,11 @@ class Signals:
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
-                # a process in the background may have Ctrl-C ignored
-                if signal.getsignal(number) is not signal.SIG_IGN:
+                if signal.getsignal(number) is not signal.SIG_IGN:  # as in the background
                     self._before[number] = signal.signal(number, self._note)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for number, before in self._before.items():
             signal.signal(number, before)
 
@@ -68,10 +66,13 @@ class Signals:
 def serve(
     session: Session | DurableSession, *, source: int = 0, sink: int = 1, say: Callable[[str], None] = lambda _: None
 ) -> int:
-    """Answer the lines of one file descriptor on another; returns what the process should exit with.
+    """Answer the lines of one file descriptor on another; returns the exit status of the process.
 
-    0 at the end of the input, when asked by SIGTERM, or when nobody reads the answers any more; 130 after Ctrl-C.
+    0 at the end of the input, after SIGTERM, or when nobody reads the answers any more; 130 after Ctrl-C.
     """
+    if sys.platform != "win32":
+        for end in (source, sink):
+            os.set_blocking(end, True)
     with Signals() as signals:
         code = 0
         try:
@@ -80,9 +81,7 @@ def serve(
             code = 130 if signals.by == signal.SIGINT else 0
         except BrokenPipeError:
             pass
-        # once more does not hurry it: what is being written is short, and a kill is safe
-        if isinstance(session, DurableSession):
-            _save(session, say)
+        _save(session, say)
         return code
 
 
@@ -90,15 +89,17 @@ def _answer_all(
     session: Session | DurableSession, source: int, sink: int, signals: Signals, say: Callable[[str], None]
 ) -> None:
     for number, line in enumerate(_lines(source, signals), start=1):
-        if line is not None and not line:
+        if line == b"":
             continue
         try:
             if line is None:
                 raise ValueError(f"expected a line of at most {LIMITS.line_bytes} bytes, got a longer one")
             answer = session.answer(line).text
         except BAD as reason:
-            answer = protocol.to_line({"error": _sentence(reason), "line": number})
-        _put(sink, answer, signals)
+            answer = protocol.to_line({"error": _sentence(reason), "line": number}).encode()
+        left = memoryview(answer)
+        while left:
+            left = left[signals.wait(partial(os.write, sink, left)) :]
         if isinstance(session, DurableSession) and session.due:
             _save(session, say)
 
@@ -112,21 +113,21 @@ def _sentence(reason: BaseException) -> str:
     return " ".join(str(reason).split())
 
 
-def _save(session: DurableSession, say: Callable[[str], None]) -> None:
+def _save(session: Session | DurableSession, say: Callable[[str], None]) -> None:
+    if not isinstance(session, DurableSession) or session.lines == session.saved:
+        return
     try:
-        if session.lines > session.saved:
-            session.snapshot()
-    except OSError as reason:
-        # nothing is lost: the journal has it all
-        session.saved = session.lines
-        say(f"the snapshot could not be written, the journal goes on: {reason}")
+        session.snapshot()
+    except (MemoryError, OSError, ValueError) as reason:
+        session.saved = session.lines  # nothing is lost: the lines are in the store
+        say(f"the snapshot could not be written, the lines are kept: {reason}")
 
 
 def _lines(source: int, signals: Signals) -> Iterator[bytes | None]:
     """Lines without their ends and outer blanks; None for one that is too long."""
     parts: list[bytes] = []
     size = 0
-    while chunk := signals.wait(lambda: _get(source, signals)):
+    while chunk := _read(source, signals):
         *whole, rest = chunk.split(b"\n")
         for end in whole:
             size += len(end)
@@ -134,33 +135,12 @@ def _lines(source: int, signals: Signals) -> Iterator[bytes | None]:
             parts, size = [], 0
         size += len(rest)
         parts = [*parts, rest] if size <= LIMITS.line_bytes else []
-    if size > LIMITS.line_bytes:
-        yield None
-    elif last := b"".join(parts).strip():
-        yield last
+    yield b"".join(parts).strip() if size <= LIMITS.line_bytes else None
 
 
-def _get(source: int, signals: Signals) -> bytes:
-    while True:
-        if signals.by is not None:
-            raise Stopped
-        # in turns: a signal may come just before a wait
-        if sys.platform == "win32" or select.select([source], [], [], TURN)[0]:
-            try:
-                return os.read(source, CHUNK)
-            except BlockingIOError:
-                continue
-
-
-def _put(sink: int, text: bytes, signals: Signals) -> None:
-    left = memoryview(text)
-
-    def write() -> int:
-        try:
-            return os.write(sink, left)
-        except BlockingIOError:
-            select.select([], [sink], [])
-            return 0
-
-    while left:
-        left = left[signals.wait(write) :]
+def _read(source: int, signals: Signals) -> bytes:
+    # in turns: a signal may come just before a wait
+    while sys.platform != "win32" and not signals.wait(lambda: select.select([source], [], [], TURN)[0]):
+        pass
+    read: bytes = signals.wait(lambda: os.read(source, CHUNK))
+    return read

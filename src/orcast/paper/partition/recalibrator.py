@@ -245,10 +245,7 @@ class PartitionedRecalibrator(Locked):
         >>> low, high = p.interval(0.9)
         >>> recal.update(55)
         """
-        if id is None:
-            self._pending.check_unnamed()
-        else:
-            self._pending.check_new(id)
+        self._pending.check_new(id)
         if forecast is None:
             raise TypeError("expected a forecast, got None (a game without an expert is a Forecaster)")
         row, crossed = expert_row(forecast, self.space)
@@ -283,8 +280,6 @@ class PartitionedRecalibrator(Locked):
         if fresh:
             self._table, self._sums = table, self._no_sums(table)
         self._cells[key] = cell
-        if id is None:
-            self._pending.claim_unnamed()
         self._pending.pending[id] = key
         if table.edges is None:
             return inner
@@ -330,8 +325,6 @@ class PartitionedRecalibrator(Locked):
     def update(self, y: Any, *, id: Hashable = None) -> None:
         """Settle the unnamed round, or a named one, with its outcome."""
         value = self.space.outcome(y, self.outside)
-        if id is None:
-            self._pending.check_unnamed()
         cell = self._cells[self._pending.find(id)]
         own = _CellRound(**cell.game.rounds.find(id).attached)
         table = self._table
@@ -340,8 +333,6 @@ class PartitionedRecalibrator(Locked):
         excess = [self._excess_of(score, table, own, k, value) for score in self._scores]
         cell.game.rounds.settle(table.events.outcome(table.events.value(k)), id=id)
         del self._pending.pending[id]
-        if id is None:
-            self._pending.release_unnamed()
         p, errors = table.chances(own.played), table.errors(own.played)[k]
         columns = np.arange(p.size)
         left, share = hat_weights(self.grid, p)
@@ -363,11 +354,7 @@ class PartitionedRecalibrator(Locked):
     @locked
     def drop(self, id: Hashable = None) -> None:
         """Forget a round whose outcome will never come."""
-        if id is None:
-            self._pending.check_unnamed()
         self._pending.find(id)
-        if id is None:
-            self._pending.release_unnamed()
         self._forget(id)
 
     def _forget(self, id: Hashable) -> None:

@@ -1,0 +1,242 @@
+"""Definitions of the payoffs, written for reading: slow twins of the payoffs on cells.
+
+`Payoff.evaluate(space, forecast, y, expert, x)` is the payoff of one outcome in its own units.
+"""
+
+import math
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import orcast as oc
+from orcast.constants import TINY_MASS
+from orcast.forecasts.ordered import cell_of
+from orcast.kernels.hats import STEEPNESS
+from orcast.payoffs import Payoff, calibration, decisions, levels, probabilities, recipe, triangulated
+from orcast.payoffs.cell_payoffs import MEAN_WEIGHTS, NODES
+from orcast.spaces import FiniteSpace, OrderedSpace
+from orcast.validation import vector
+
+Array = NDArray[np.float64]
+
+
+@singledispatch
+def evaluate(payoff: Any, space: Any, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
+    """Payoff of an outcome."""
+    raise AttributeError(f"{type(payoff).__name__} has no definition")
+
+
+def closed(forecast: Any) -> tuple[Array, Array]:
+    """Left and right ends of the cells, with open-ended ones shrunk to their inner end."""
+    left, right = forecast.left.copy(), forecast.right.copy()
+    if np.isinf(left[0]):
+        left[0] = right[0]
+    if np.isinf(right[-1]):
+        right[-1] = left[-1]
+    return left, right
+
+
+def hats(grid: int, q: Array) -> Array:
+    """Hat functions, a row each: 1 around its middle, 0 beyond its soft edges; the outer two go on."""
+    rows = []
+    for v in range(grid):
+        place = q * grid - 0.5 - v
+        up = np.ones_like(q) if v == 0 else np.clip(0.5 + STEEPNESS * (place + 0.5), 0.0, 1.0)
+        down = np.ones_like(q) if v == grid - 1 else np.clip(0.5 - STEEPNESS * (place - 0.5), 0.0, 1.0)
+        u = np.minimum(up, down)
+        rows.append(3.0 * u**2 - 2.0 * u**3)
+    return np.array(rows)
+
+
+def softmax(values: Array) -> Array:
+    weights = np.exp(values - values.max())
+    return weights / weights.sum()
+
+
+def happened(space: Any, y: Any) -> Array:
+    """Indicator of the cell of an outcome."""
+    return np.eye(space.cells)[space.cell(space.outcome(y))]
+
+
+# --- quantities
+
+
+@evaluate.register
+def _(payoff: oc.QuantileCalibration, space: Any, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
+    if isinstance(space, oc.Box):
+        sides = range(len(space.shape))
+        return np.concatenate([evaluate(payoff, oc.Interval(0, 1), forecast.marginal(i), y[i]) for i in sides])
+    return np.array([share_below(level, forecast, cell_of(forecast, y)) for level in payoff.levels]) - payoff.levels
+
+
+def share_below(level: float, forecast: Any, k: int) -> float:
+    """Share of cell k that lies below the level-quantile."""
+    low, mass = float(forecast.below[k]), float(forecast.below[k + 1] - forecast.below[k])
+    if mass <= TINY_MASS:
+        return float(level >= low)
+    return min(max((level - low) / mass, 0.0), 1.0)
+
+
+@evaluate.register
+def _(payoff: oc.IntervalCalibration, space: Any, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
+    rows = evaluate(oc.QuantileCalibration(payoff.levels), space, forecast, y)
+    return np.array([rows[b] - rows[a] for a, b in payoff.ends])
+
+
+@evaluate.register
+def _(payoff: oc.MomentMatching, space: Any, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
+    if not isinstance(space, OrderedSpace):
+        values = payoff._values(space)
+        return values @ (forecast.mass - happened(space, y))
+    left, right = closed(forecast)
+    # without bounds the window is what the bounded cells cover
+    low = space.low if math.isfinite(space.low) else left[0]
+    high = space.high if math.isfinite(space.high) else right[-1]
+    a, b, t = ((each - low) / (high - low) for each in (left, right, np.clip(y, low, high)))
+    orders = range(1, payoff.order + 1)
+    means = [forecast.mass @ sum(a**i * b ** (j - i) for i in range(j + 1)) / (j + 1) for j in orders]
+    return np.array([mean - t**j for mean, j in zip(means, orders, strict=True)])
+
+
+def at_thresholds(thresholds: Array, forecast: Any, y: float) -> tuple[Array, Array]:
+    """P(outcome <= z), and the indicators."""
+    left, right = closed(forecast)
+    chances = np.array([float(forecast.mass[right <= z].sum()) for z in thresholds])
+    return chances, (np.clip(y, left[0], right[-1]) <= thresholds).astype(np.float64)
+
+
+@evaluate.register
+def _(payoff: calibration.MarginalCalibration, space: Any, forecast: Any, y: Any, *rest: Any) -> Array:
+    chances, below = at_thresholds(payoff.thresholds, forecast, y)
+    return chances - below
+
+
+@evaluate.register
+def _(payoff: calibration.ThresholdCalibration, space: Any, forecast: Any, y: Any, *rest: Any) -> Array:
+    chances, below = at_thresholds(payoff.thresholds, forecast, y)
+    return (hats(payoff.grid, chances) * (chances - below)).ravel()
+
+
+@evaluate.register
+def _(payoff: levels.LevelCalibration, space: Any, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
+    alpha = sum(float(mass) * share_below(payoff.level, forecast, k) for k, mass in enumerate(expert.mass))
+    vertices = np.linspace(0.0, 1.0, payoff.grid + 1)
+    weights = np.maximum(1.0 - payoff.grid * np.abs(vertices - min(alpha, 1.0)), 0.0)
+    return weights * (share_below(payoff.level, forecast, cell_of(forecast, y)) - payoff.level)
+
+
+@evaluate.register
+def _(payoff: triangulated.MomentBasedCalibration, space: Any, forecast: Any, y: Any, *rest: Any) -> Array:
+    span = space.high - space.low
+    a, b = (np.clip((end - space.low) / span, 0.0, 1.0) for end in closed(forecast))
+    f = np.array([forecast.mass @ (a + b) / 2.0, forecast.mass @ (a * a + a * b + b * b) / 3.0])
+    mesh = triangulated.moment_mesh(payoff.grid)
+    ticks = np.arange(payoff.grid + 1) / payoff.grid
+    inside = np.array([1.0, f[0], np.clip(f[1], np.interp(f[0], ticks, ticks**2), f[0])])
+    weights = [np.linalg.solve(np.vstack((np.ones(3), mesh.points[corners].T)), inside) for corners in mesh.triangles]
+    best = max(range(len(weights)), key=lambda i: weights[i].min())
+    t = (np.clip(y, space.low, space.high) - space.low) / span
+    out = np.zeros((len(mesh.points), 2))
+    out[mesh.triangles[best]] = np.outer(weights[best], f - np.array([t, t * t]))
+    return out.ravel()
+
+
+# --- probabilities
+
+
+def of_events(space: Any, values: Array) -> Array:
+    """Of the outcome 1, or of each label."""
+    return values[1:] if isinstance(space, oc.Binary) else values
+
+
+@evaluate.register(oc.BinaryCalibration)
+@evaluate.register(oc.LabelCalibration)
+@evaluate.register(probabilities.Calibeating)
+def _(payoff: Any, space: Any, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
+    given = expert if isinstance(payoff, probabilities.Calibeating) else forecast
+    errors = of_events(space, forecast.mass - happened(space, y))
+    return (hats(payoff.grid, of_events(space, given.mass)) * errors).ravel()
+
+
+@evaluate.register
+def _(payoff: probabilities.TopLabelCalibration, space: Any, forecast: Any, y: Any, *rest: Any) -> Array:
+    p = forecast.mass
+    return (softmax(payoff.sharpness * p) * hats(payoff.grid, p) * (p - happened(space, y))).sum(axis=1)
+
+
+@evaluate.register
+def _(payoff: probabilities.DistributionCalibration, space: Any, forecast: Any, y: Any, *rest: Any) -> Array:
+    anchors = payoff._rows(space, payoff.anchors)  # type: ignore[arg-type]
+    if isinstance(space, oc.Interval):
+        mine, below = at_thresholds(payoff._points(space), forecast, y)
+        squares = ((anchors - mine) ** 2).mean(axis=1)
+    else:
+        mine, below = forecast.mass, happened(space, y)
+        squares = 0.5 * ((anchors - mine) ** 2).sum(axis=1)
+    return np.outer(softmax(-squares / payoff.width**2), mine - below).ravel()
+
+
+@evaluate.register
+def _(payoff: triangulated.SimplexCalibration, space: Any, forecast: Any, y: Any, *rest: Any) -> Array:
+    edges = payoff.inner_edges(space)
+    if edges is None:
+        mass, came = forecast.mass, happened(space, y)
+    else:
+        mass = np.diff([0.0, *(float(forecast.mass[forecast.right <= edge].sum()) for edge in edges), 1.0])
+        came = np.eye(mass.size)[sum(y > edge for edge in edges)]
+    out = []
+    for vertex in triangulated.simplex_mesh(mass.size, payoff.grid).points:
+        beyond = payoff.grid * np.cumsum((mass - vertex)[::-1])[:-1]
+        weight = max(0.0, 1.0 - max(beyond.max(), 0.0) - max(-beyond.min(), 0.0))
+        out.append(weight * (mass - came))
+    return np.concatenate(out)
+
+
+# --- functions of users, and scores
+
+
+def mean_and_value(function: Any, space: Any, forecast: Any, y: Any) -> tuple[Array, Array]:
+    """Mean of a function of the outcome under the forecast, and its value at the outcome."""
+    if isinstance(space, FiniteSpace):
+        table = np.array([function(space.value(k)) for k in range(space.cells)])
+        return forecast.mass @ table, happened(space, y) @ table
+    left, right = closed(forecast)
+    nodes = left[:, None] + NODES * (right - left)[:, None]
+    means = [MEAN_WEIGHTS @ np.array([function(float(node)) for node in row]) for row in nodes]
+    return forecast.mass @ np.array(means), function(float(np.clip(y, left[0], right[-1])))
+
+
+@evaluate.register(decisions.DecisionCalibration)
+@evaluate.register(decisions.SwapRegret)
+def _(payoff: Any, space: Any, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
+    unit = payoff.range_on(space)
+    centre, half = payoff.limits(space, expert, x, unit)
+    mean, real = mean_and_value(lambda z: np.clip(payoff._worth(z, x) - centre, -half, half), space, forecast, y)
+    errors = (mean - real) / unit
+    if isinstance(payoff, decisions.DecisionCalibration):
+        return errors
+    return np.outer(softmax(payoff.sharpness * (mean + centre) / unit), errors).ravel()
+
+
+@evaluate.register
+def _(payoff: recipe.Recipe, space: Any, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
+    mean, real = mean_and_value(lambda z: payoff._at(z, x), space, forecast, y)
+    c = np.ones(1) if payoff.moment is None else vector(payoff.moment, x, forecast, what="context")
+    return np.outer(c, mean - real).ravel()
+
+
+@evaluate.register
+def _(payoff: recipe.Custom, space: Any, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
+    return vector(payoff.function, x, forecast, y, what="payoff")
+
+
+@evaluate.register
+def _(payoff: oc.NoRegret, space: Any, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
+    return np.array([score(forecast, y) - score(expert, y) for score in payoff.scores])
+
+
+def define() -> None:
+    """Give the payoffs their definitions, as a payoff of one's own has one."""
+    Payoff.evaluate = evaluate  # type: ignore[method-assign, assignment]
