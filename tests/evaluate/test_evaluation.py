@@ -38,7 +38,7 @@ from orcast.evaluate import (
 )
 from orcast.evaluate import evaluation as base
 from orcast.evaluate.calibration import chance_limit, inside, interval_band, pit, reliability, shares
-from orcast.frame.columns import find_in
+from orcast.frame.reader import find_in
 from pages import horizons
 
 Vector = NDArray[np.float64]

@@ -7,9 +7,7 @@ import polars as pl
 import pytest
 
 from orcast.frame import recalibrate
-from orcast.frame.checks import doubts
-from orcast.frame.columns import find_in
-from orcast.frame.frame import Frame
+from orcast.frame.reader import Frame, doubts, find_in
 
 N = 40
 

@@ -12,16 +12,8 @@ import pytest
 from hypothesis import given
 
 from helpers import SENTENCE
-from orcast.frame.column_names import CERTIFICATE, level_of, readings
-from orcast.frame.columns import (
-    ColumnLayout,
-    Form,
-    find,
-    find_in,
-    label_places,
-    outcomes_in,
-    written_levels,
-)
+from orcast.frame.names import CERTIFICATE, ColumnLayout, Form, find, level_of, readings, written_levels
+from orcast.frame.reader import find_in, label_places, outcomes_in
 
 NIXTLA = ["unique_id", "ds", "cutoff", "y"]
 TEXT = {"unique_id", "ds", "cutoff", "item_id", "timestamp", "series", "label"}
@@ -133,23 +125,7 @@ FRAMES: dict[str, tuple[list[Any], list[tuple[Any, ...]]]] = {
         ],
         [("yhat", "quantiles", ("yhat_lower", "yhat", "yhat_upper"), [0.1, 0.5, 0.9])],
     ),
-    "NeuralProphet": (
-        ["ds", "y", "yhat1", "yhat1 2.5%", "yhat1 97.5%", "trend", "season_weekly"],
-        [("yhat1", "quantiles", ("yhat1 2.5%", "yhat1", "yhat1 97.5%"), [0.025, 0.5, 0.975])],
-    ),
-    "skforecast": (
-        ["level", "time", "y", "pred", "lower_bound", "upper_bound"],
-        [("", "quantiles", ("lower_bound", "pred", "upper_bound"), [0.05, 0.5, 0.95])],
-    ),
     "skforecast, quantiles": (["y", "q_0.05", "q_0.95"], [("", "quantiles", ("q_0.05", "q_0.95"), [0.05, 0.95])]),
-    "skforecast, bootstrap": (
-        ["y", "pred_boot_0", "pred_boot_1"],
-        [("", "members", ("pred_boot_0", "pred_boot_1"), None)],
-    ),
-    "statsmodels": (
-        ["y", "mean", "mean_se", "mean_ci_lower", "mean_ci_upper"],
-        [("", "quantiles", ("mean_ci_lower", "mean", "mean_ci_upper"), [0.025, 0.5, 0.975])],
-    ),
     "R": (
         ["y", "Point Forecast", "Lo 80", "Hi 80", "Lo 95", "Hi 95"],
         [("", "quantiles", ("Lo 95", "Lo 80", "Hi 80", "Hi 95"), [0.025, 0.1, 0.9, 0.975])],
@@ -252,12 +228,6 @@ def test_what_a_library_takes_for_granted_is_said() -> None:
     assert seek(["y", "q0.1", "q0.9"]).assumed == ()
 
 
-def test_several_steps_in_a_row_are_asked_for() -> None:
-    columns = ["ds", "y", "yhat1", "yhat1 10.0%", "yhat1 90.0%", "yhat2", "yhat2 10.0%", "yhat2 90.0%"]
-    refused(columns, "'yhat1' and 'yhat2'", "model='yhat1'")
-    assert [form.model for form in seek(columns, model="yhat2").forms] == ["yhat2"]
-
-
 def test_a_convention_settles_roles_that_others_could_have() -> None:
     layout = seek([*NIXTLA, "id", "date", "value", "target", "ETS", "ETS-lo-90", "ETS-hi-90"])
     assert (layout.series, layout.time, layout.y) == (("unique_id",), "ds", "y")
@@ -323,7 +293,7 @@ def test_doubts_are_said() -> None:
     refused(["y", "p", "q0.1", "q0.9"], "a probability", "quantiles", outcomes="0/1")
     refused(["y", "p"], "0 or 1", outcomes="numbers")
     refused(["y", "p_home", "p_away"], "'home' or 'away'", outcomes="numbers")
-    refused(["y", "q0.1", "q0.9"], "text", outcomes="labels")
+    refused(["y", "q0.1", "q0.9"], "another type", outcomes="labels")
     refused(["y"], "'MODEL-lo-90'")
     refused([], "no columns")
 

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import orcast as oc
-from orcast.frame.horizons import DAY, PLACES, UNKNOWN, Step, find_steps, steps_ahead
+from orcast.frame.times import DAY, PLACES, UNKNOWN, Step, find_steps, steps_ahead
 
 LEVELS = np.array([0.1, 0.5, 0.9])
 NAMES = [f"q{level:g}" for level in LEVELS]
@@ -75,6 +75,15 @@ def test_clocks_that_change(zone: str, freq: str) -> None:
     np.testing.assert_array_equal(answers(frame.drop(columns="h")), answers(frame, horizon="h"))
 
 
+def test_few_days_with_a_clock_change_have_steps_of_a_day() -> None:
+    """The shortest lead is 23 hours long, and is one step as the others are."""
+    frame = panel("D", series=1, cutoffs=5, horizons=2)
+    frame[["ds", "cutoff"]] = (frame[["ds", "cutoff"]] + pd.Timedelta(days=83)).apply(
+        lambda each: each.dt.tz_localize("Europe/Berlin")
+    )
+    np.testing.assert_array_equal(answers(frame.drop(columns="h")), answers(frame, horizon="h"))
+
+
 def test_forecasts_issued_together() -> None:
     hours = pd.date_range("2026-01-01", periods=24 * 12, freq="h")
     rng = np.random.default_rng(0)
@@ -117,6 +126,14 @@ def test_a_state_that_began_with_too_little_is_not_continued_otherwise() -> None
     alone, whole = frame[frame["h"] == 4].drop(columns="h"), oc.PanelState()
     parts = [oc.recalibrate(part, state=whole) for _, part in alone.groupby("cutoff")]
     np.testing.assert_array_equal(pd.concat(parts)[OUT].to_numpy(), answers(alone))
+
+
+def test_a_state_that_began_on_working_days_goes_on_through_the_weekend() -> None:
+    frame = panel("D", series=1, cutoffs=12, horizons=1).drop(columns="h")
+    frame[["ds", "cutoff"]] += pd.Timedelta(days=3)  # from Monday on
+    state = oc.PanelState()
+    parts = [oc.recalibrate(frame[i : i + 1], state=state) for i in range(len(frame))]
+    np.testing.assert_array_equal(pd.concat(parts)[OUT].to_numpy(), answers(frame))
 
 
 def test_steps_that_are_none() -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 
 from orcast.frame.ordering import Before, Entries, Streams, fill_outcomes, order_of_play, seen_dates
-from orcast.frame.row_times import RowTimes, farthest
+from orcast.frame.times import RowTimes, farthest
 from orcast.kernels.records import DROP, PREDICT, SETTLE
 from orcast.rounds import learnt_lag
 

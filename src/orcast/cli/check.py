@@ -54,8 +54,7 @@ def run(options: argparse.Namespace) -> int:
     tables.check_places({"FILE": options.file, "--target": options.target}, {"--report": options.report})
     table, frame = tables.open_frame(options, text_columns(options))
     from orcast.evaluate import check, faults
-    from orcast.frame.checks import doubts
-    from orcast.frame.columns import find_in
+    from orcast.frame.reader import doubts, find_in
 
     with table.located():
         layout = find_in(frame, **names_of(options))

@@ -9,9 +9,9 @@ from orcast.validation import InputError
 
 if TYPE_CHECKING:
     from orcast.cli.tables import TableFile
-    from orcast.frame.columns import ColumnLayout, Form
-    from orcast.frame.frame import Frame
-    from orcast.frame.row_times import Timing
+    from orcast.frame.names import ColumnLayout, Form
+    from orcast.frame.reader import Frame
+    from orcast.frame.times import Timing
 
 # Names of places are often numbers with zeros before them.
 PLACES = ("location", "station", "site", "fips", "geo")
@@ -72,7 +72,7 @@ def names_of(options: argparse.Namespace) -> dict[str, Any]:
 
 def timing_of(options: argparse.Namespace) -> Timing:
     """Issue times that were named."""
-    from orcast.frame.row_times import Timing
+    from orcast.frame.times import Timing
 
     return Timing(options.lag, options.issued_every, options.nowcast)
 
@@ -106,7 +106,7 @@ def _parts(text: str) -> dict[Any, str] | list[str]:
 
 def text_columns(options: argparse.Namespace) -> tuple[str, ...]:
     """Columns that hold names, not numbers."""
-    from orcast.frame.columns import SERIES
+    from orcast.frame.names import SERIES
 
     return tuple(options.series) if options.series else (*SERIES, *PLACES)
 

@@ -14,7 +14,7 @@ from orcast.cli.common import Parts, numbers, part, say
 if TYPE_CHECKING:
     from orcast.cli.tables import Format, TableFile
     from orcast.frame import PanelState
-    from orcast.frame.frame import Frame
+    from orcast.frame.reader import Frame
 
 DESCRIPTION = """\
 Recalibrate the forecasts in a file: the same table comes out, with a calibrated column for each
@@ -57,9 +57,9 @@ def add(parts: Parts) -> None:
     more = recalibrate.add_argument_group("more")
     more.add_argument(
         "--outside",
-        choices=("report", "clip", "raise"),
+        choices=("report", "clip"),
         default="report",
-        help="outcomes beyond the bounds: left out and reported (the default), moved to the bound, or an error",
+        help="outcomes beyond the bounds: left out and reported (the default), or moved to the bound",
     )
     more.add_argument(
         "--pool",
@@ -85,7 +85,8 @@ def run(options: argparse.Namespace) -> int:
     format = None if out == tables.PIPE else tables.format_of(out)
     with open_state(options.state) as state, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", UserWarning)
-        table, frame = tables.open_frame(options, text_columns(options))
+        begun = state is not None and state.content.options is not None
+        table, frame = tables.open_frame(options, text_columns(options), pending=begun)
         lines, attention = _write(table, frame, options, state, out, format)
     if not options.quiet:
         written = [path for path in made.values() if path and path != tables.PIPE]
@@ -109,7 +110,8 @@ def _write(
 
     from orcast.cli import tables
     from orcast.evaluate import check
-    from orcast.frame.frame_run import FrameOptions, play_frame
+    from orcast.frame.options import FrameOptions
+    from orcast.frame.run import play_frame
     from orcast.frame.statuses import NEEDS_ATTENTION
 
     pool = True if options.pool is None else False if options.pool == ["none"] else options.pool

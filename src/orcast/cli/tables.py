@@ -21,7 +21,7 @@ from orcast.validation import InputError
 if TYPE_CHECKING:
     import polars as pl
 
-    from orcast.frame.frame import Frame
+    from orcast.frame.reader import Frame
 
 PIPE = "-"
 # Texts of a missing value.
@@ -157,7 +157,7 @@ def open_frame(options: argparse.Namespace, names: Collection[str], **reading: A
     """Read the table of a command and its outcomes, as a frame; `reading` are options of `Frame`."""
     table = read(options.file, names=names)
     target = None if options.target is None else read(options.target, names=names).frame
-    from orcast.frame.frame import Frame
+    from orcast.frame.reader import Frame
 
     with table.located():
         frame = Frame(table.frame, target, y=options.y, time=options.time, **reading)

@@ -16,9 +16,9 @@ from orcast.evaluate.information import Information, OutcomeTable
 from orcast.evaluate.metrics import LEVELS
 
 if TYPE_CHECKING:
-    from orcast.frame.columns import ColumnLayout, Form
-    from orcast.frame.frame import Frame, Times
-    from orcast.frame.row_times import RowTimes, Timing
+    from orcast.frame.names import ColumnLayout, Form
+    from orcast.frame.reader import Frame, Times
+    from orcast.frame.times import RowTimes, Timing
 
 # With more rows than this a distribution is read at 19 levels instead of 99.
 MANY = 200_000
@@ -81,11 +81,10 @@ def check(
     (2, 1, 0.5)
     """
     from orcast.frame.bounds import read_bounds
-    from orcast.frame.columns import find_in
-    from orcast.frame.frame import INDEX, Frame
     from orcast.frame.ordering import horizons_of
+    from orcast.frame.reader import INDEX, Frame, find_in
     from orcast.frame.results import made_by
-    from orcast.frame.row_times import Timing, read_row_times
+    from orcast.frame.times import Timing, read_row_times
 
     timing = Timing(lag, issued_every, nowcast)
     made = made_by(frame)
@@ -210,7 +209,7 @@ class _Rows:
 
     def notes(self, form: Form, recalibrated: bool) -> tuple[str, ...]:
         """Sentences on how the forecasts and their times were read."""
-        from orcast.frame.columns import written_levels
+        from orcast.frame.names import written_levels
 
         found = []
         if self.when is not None:
@@ -236,7 +235,7 @@ class _Rows:
 
     def outcomes(self, form: Form) -> OutcomeTable:
         """Outcomes of a model's forecasts, nan where there is none yet; models with the same labels share them."""
-        from orcast.frame.columns import label_places
+        from orcast.frame.reader import label_places
 
         if form.labels not in self.tables:
             y = np.full(self.order.size, np.nan)
@@ -261,7 +260,7 @@ class _Rows:
     # --- forecasts before and after
     def sides(self, form: Form, y: Vector, recalibrated: bool) -> tuple[Vector, Matrix, Matrix | None]:
         """Levels, and the forecasts at them before and after."""
-        from orcast.frame.columns import written_levels
+        from orcast.frame.names import written_levels
 
         there = self.table.reading.columns
         names = [out.name for out in form.outputs()]

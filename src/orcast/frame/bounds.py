@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.frame.frame import Codes, Frame
+from orcast.frame.reader import Codes, Frame
 from orcast.spaces import HalfLine, Interval, Line, OrderedSpace
 from orcast.spaces.base import LARGEST
 from orcast.validation import number, short

@@ -1,8 +1,8 @@
 """The order of play: which rows of a frame make a stream, in which order, and what was known to each.
 
-A stream is one series at one horizon.  Its rows are in the order in which they were issued (`orcast.frame.row_times`),
+A stream is one series at one horizon.  Its rows are in the order in which they were issued (`orcast.frame.times`),
 and an outcome is used by forecasts that were issued when it was known or later.  Unless a column says it, the horizon
-is how many steps of its series a row is ahead (`orcast.frame.horizons`), or its place among those of its series and
+is how many steps of its series a row is ahead (`orcast.frame.times`), or its place among those of its series and
 cutoff, from 1, where there is no step; where nothing says when forecasts were issued, all rows of a series are one
 stream.
 """
@@ -19,13 +19,26 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.frame.column_names import of_series
-from orcast.frame.frame import Codes, Frame, Times, show_time
-from orcast.frame.horizons import PLACES, UNKNOWN, Step, find_steps, steps_ahead
-from orcast.frame.row_times import Calendar, RowTimes, Stamps
+from orcast.frame.names import NEVER, ColumnLayout, of_series, owner_of
+from orcast.frame.reader import Codes, Frame, Times, show_time
+from orcast.frame.times import (
+    DAY,
+    HOUR,
+    PLACES,
+    UNKNOWN,
+    Calendar,
+    RowTimes,
+    Stamps,
+    Step,
+    find_steps,
+    just_after,
+    steps_ahead,
+)
 from orcast.kernels.records import DROP, PREDICT, SETTLE
 from orcast.rounds import learnt_lag
 
+# Numbers that tell events of one time apart.
+MARKS = 2**20
 Array = NDArray[np.float64]
 Events = NDArray[np.int64]  # kind and entry of each
 
@@ -66,31 +79,34 @@ class Streams:
 def arrange(
     frame: Frame,
     rows: RowTimes,
-    horizon: Any,
+    layout: ColumnLayout,
     codes: Codes,
     keys: Sequence[Hashable],
     calendar: Calendar,
     before: Mapping[Hashable, Step] | None = None,
     *,
     pooled: bool = False,
+    events: bool | None = None,
 ) -> Streams:
     """Put the rows in the order of play; ``before`` are the steps of series that were seen before.
 
-    ``pooled``: all series learn together, so a short one may count in the steps of the others.
+    ``pooled``: all series learn together, so a short one may count in the steps of the others.  ``events``: a state
+    has several events at one time, or not.
     """
-    times, time, cutoff = rows.times, rows.time, rows.cutoff
+    rows = _with_events(frame, rows, layout, codes, keys, events)
+    time, cutoff, stamps = rows.time, rows.cutoff, rows.time if rows.events is None else rows.events
     steps: list[Step] = []
-    if horizon is not None:
-        which, names = frame.keys([horizon])
+    if layout.horizon is not None:
+        which, names = frame.keys([layout.horizon])
     elif not rows.ranked:
         which, names = np.zeros(len(time), dtype=np.intp), [None]
     else:
-        _refuse_twice(np.lexsort((time, cutoff, codes)), (codes, cutoff, time), keys, times)
+        _refuse_twice((codes, cutoff, stamps), keys, rows.times)
         ahead, steps = horizons_of(rows, codes, keys, calendar, before or {}, pooled=pooled)
         found, which = np.unique(ahead, return_inverse=True)
         names = found.tolist()
-    order = np.lexsort((time, cutoff, which, codes))
-    _refuse_twice(order, (codes, which, cutoff, time), keys, times)
+    order = np.lexsort((stamps, cutoff, which, codes))
+    _refuse_twice((codes, which, cutoff, stamps), keys, rows.times, order)
     first = np.ones(len(order), dtype=bool)
     first[1:] = (np.diff(codes[order]) != 0) | (np.diff(which[order]) != 0)
     starts = np.flatnonzero(first)
@@ -102,6 +118,72 @@ def arrange(
         rows,
         steps,
     )
+
+
+# --- several events at one time
+
+
+def _with_events(
+    frame: Frame, rows: RowTimes, layout: ColumnLayout, codes: Codes, keys: Sequence[Hashable], events: bool | None
+) -> RowTimes:
+    """Times of events (0 or 1, or a label), of which a series may have several at one time and cutoff.
+
+    All of them are forecast before an outcome of that time is used.  Events are told apart by their forecasts.
+    """
+    if layout.time is None or any(form.ordered for form in layout.forms):
+        return rows
+    marks = _marks([frame.numbers(column) for form in layout.forms for column in form.columns])
+    order = np.lexsort((marks, rows.time, rows.cutoff, codes))
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = np.any([np.diff(column[order]) != 0 for column in (codes, rows.cutoff, rows.time)], axis=0)
+    tied = not new.all()
+    if not (tied or events or (events is None and rows.at_once)):
+        return rows
+    if tied and events is False:
+        _refuse_twice((codes, rows.cutoff, rows.time), keys, rows.times)
+    if tied:
+        _refuse_equal(frame, layout, order, new)
+    # equal forecasts are numbered
+    group, place = np.cumsum(new) * MARKS * 2, np.arange(len(order))
+    marks[order] = np.maximum.accumulate(group + marks[order] - place) + place - group
+    known = just_after(rows.time) if tied and rows.at_once else rows.known
+    return dataclasses.replace(rows, events=_marked(rows.kind, rows.time, marks), tied=tied, known=known)
+
+
+def _marks(columns: Sequence[Array]) -> NDArray[np.int64]:
+    """Number below `MARKS` for each row, equal for equal forecasts."""
+    found = np.zeros(len(columns[0]), dtype=np.uint64)
+    for column in columns:
+        found = (found ^ (column + 0.0).view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+        found ^= found >> np.uint64(29)
+    return (found >> np.uint64(45)).astype(np.int64)
+
+
+def _marked(kind: str, time: Stamps, marks: Codes) -> Stamps:
+    """Stamps in the order of time, then of the marks."""
+    if time.dtype.kind == "f":
+        return np.asarray(time + (marks + 1) * np.spacing(np.abs(time)))
+    return time * MARKS + marks if kind == "whole numbers" and (np.abs(time) < 2**40).all() else time + marks
+
+
+def _refuse_equal(frame: Frame, layout: ColumnLayout, order: Codes, new: NDArray[np.bool_]) -> None:
+    """Rows that are equal in every column are no events of their own, if a column could tell them apart."""
+    taken = {*layout.taken, *(column for form in layout.forms for column in form.columns)}
+    columns = frame.reading.columns
+    if not any(c not in taken and owner_of(str(c)) is None and str(c).lower() not in NEVER for c in columns):
+        return
+    tied = ~new
+    tied[:-1] |= ~new[1:]
+    values = [frame.column(column).to_list() for column in columns]
+    seen: dict[Any, int] = {}
+    for row in np.sort(order[tied]).tolist():
+        key = tuple(str(column[row]) for column in values)
+        if key in seen:
+            raise ValueError(
+                f"expected events that differ in some column, got rows {seen[key]} and {row} that are equal in all: "
+                "drop one of them"
+            )
+        seen[key] = row
 
 
 def horizons_of(
@@ -164,8 +246,11 @@ def _refuse_between(at: int, codes: Codes, cutoff: Stamps, time: Stamps, n: int,
     )
 
 
-def _refuse_twice(order: Codes, columns: Sequence[NDArray[Any]], keys: Sequence[Hashable], times: Times) -> None:
+def _refuse_twice(
+    columns: Sequence[NDArray[Any]], keys: Sequence[Hashable], times: Times, order: Codes | None = None
+) -> None:
     """No two rows of one series, time and cutoff."""
+    order = np.lexsort(columns[::-1]) if order is None else order
     same = np.ones(max(len(order) - 1, 0), dtype=bool)
     for column in columns:
         same &= np.diff(column[order]) == 0
@@ -173,14 +258,25 @@ def _refuse_twice(order: Codes, columns: Sequence[NDArray[Any]], keys: Sequence[
         return
     at = int(same.argmax())
     a, b = sorted((int(order[at]), int(order[at + 1])))
-    key = keys[int(columns[0][a])]
-    whose = "" if key is None else f" of series {key!r}"
     more = f" (and {int(same.sum()) - 1} more such pairs)" if same.sum() > 1 else ""
-    asked = "; a column of cutoffs is named by cutoff=" if columns[-1] is columns[-2] else ""
+    if _clocks_put_back(times, order[1:][same]):
+        asked = ": clocks were put back then, so use times in UTC or with their zone"
+    else:
+        asked = ": drop one of them, or name a column that tells them apart by series= or cutoff="
     raise ValueError(
-        f"expected one row{whose} for each time and cutoff, got rows {a} and {b} for {times.show(times.values[a])}"
-        f"{more}{asked}"
+        f"expected one row{of_series(keys[int(columns[0][a])])} for each time and cutoff, got rows {a} and {b} for "
+        f"{times.show(times.values[a])}{more}{asked}"
     )
+
+
+def _clocks_put_back(times: Times, rows: Codes) -> bool:
+    """True if times without a zone are repeated only when clocks are put back: on Sundays before 4 o'clock."""
+    if times.kind != "dates" or not (times.values % DAY).any():
+        return False
+    time = times.values[rows]
+    months = time.astype("datetime64[ns]").astype("datetime64[M]").astype(np.int64) % 12 + 1
+    sunday, night = (time // DAY + 3) % 7 == 6, time % DAY < 4 * HOUR
+    return bool((sunday & night & np.isin(months, (3, 4, 9, 10, 11))).all())
 
 
 def _ranks(codes: Codes, cutoff: Stamps, time: Stamps) -> Codes:
@@ -205,7 +301,7 @@ def fill_outcomes(
     """
     times = streams.times
     time, due = times.time, times.known
-    if times.at_once:
+    if times.at_once or times.events is not None:
         return y, due, np.flatnonzero(~np.isnan(y))
     # known outcomes first, then missing ones
     order = np.lexsort((np.isnan(y), time, codes))

@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from orcast.frame.columns import ColumnLayout
-    from orcast.frame.row_times import Timing
+    from orcast.frame.names import ColumnLayout
+    from orcast.frame.times import Timing
 
 
 class Made(NamedTuple):

@@ -1,23 +1,21 @@
-"""Groups: streams that share information, and the committee that corrects their forecasts in one pass over time.
+"""Pools: streams that share information, and the committee that corrects their forecasts in one pass over time.
 
 The output of a committee depends on base forecasts and known outcomes, not on the last layer.  So the pass goes over
 time, all streams of a group abreast, and gives the corrected quantiles of every row; after it the streams are run by
 themselves, in any order and thread.  With a pool a group is all series of the pool, else the horizons of one series.
 
-Nothing depends on the order of rows, nor on how a frame is cut in time into calls with a state: a batch of outcomes is
-what became known before forecasts are issued, and streams stand in the order of their names.
+Results do not depend on the order of rows, nor on how a frame is cut in time into calls with a state.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,17 +23,20 @@ from numpy.typing import NDArray
 from orcast.adapters import reach_of
 from orcast.committee.group import Group, GroupRun
 from orcast.committee.members import plan_for
-from orcast.committee.state import KNOWN, SERIES, STREAM, Plan
-from orcast.engine import admissible
+from orcast.committee.state import SERIES, Plan
 from orcast.frame.bounds import scale_between, space_between
-from orcast.frame.calendar import Clock, new_clock, seasons_of
-from orcast.frame.row_times import Stamps
-from orcast.frame.stopping import NEVER, Stop
-from orcast.frame.stream import PendingColumn, Stream, StreamKey, StreamOptions, StreamRun
+from orcast.frame.names import of_series
+from orcast.frame.stream import PendingColumn, StreamKey, StreamRun
+from orcast.frame.times import Clock, Stamps, new_clock, seasons_of
+from orcast.frame.workers import NEVER, Stop
 from orcast.kernels.records import DROP, PREDICT, SETTLE
 from orcast.residuals import first_spread
-from orcast.serialise import id_from_plain, plain_id
+from orcast.serialise import plain_id
 from orcast.spaces import Interval, Line, OrderedSpace
+
+if TYPE_CHECKING:
+    from orcast.frame.run import FrameRun
+    from orcast.frame.state import PanelContent
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -48,16 +49,11 @@ CHUNK = 8192
 OUTCOME, DROPPED, FORECAST, OWN_OUTCOME, FORGOTTEN = range(5)
 # Least outcome where 0 stands for another bound of an interval: the committee takes roots where outcomes begin at 0.
 NOT_ZERO = 1e-300
-# Bound that stands for infinity in the row of a stream.
-FARTHEST = 1e110
-# Largest index of a time.
-MOST_STEPS = 10**15
-# Columns of the seasons of a series, in pairs of a short and a long one, and of the bounds of a stream.
+# Columns of the seasons of a series, in pairs of a short and a long one.
 PRESUMED, SEASONS = (
     [SERIES.index(name) for name in names]
     for names in (("presumed_short", "presumed_long"), ("short_season", "long_season"))
 )
-STREAM_BOUNDS = [STREAM.index("low"), STREAM.index("high")]
 
 
 @lru_cache(maxsize=100_000)
@@ -78,18 +74,8 @@ def plan_of(pooled: bool, corrects: bool) -> Plan:
 
 
 def committee_bounds(space: OrderedSpace, low: float) -> tuple[float, float]:
-    """Bounds of a committee on a space, for the lower bound of the outcomes in the user's units.
-
-    >>> committee_bounds(Interval(0.0, 1.0), 0.0), committee_bounds(Interval(0.0, 1.0), 5.0)
-    ((0.0, 1.0), (1e-300, 1.0))
-    """
+    """Bounds of a committee on a space, for the lower bound of the outcomes in the user's units."""
     return NOT_ZERO if isinstance(space, Interval) and space.low == 0.0 != low else space.low, space.high
-
-
-def bounds_of(rows: Array) -> Array:
-    """Bounds of streams from their rows, in which far ones stand for infinity."""
-    bounds = rows[:, STREAM_BOUNDS]
-    return np.where(np.abs(bounds) < FARTHEST, bounds, np.copysign(math.inf, bounds))
 
 
 # --- state
@@ -110,9 +96,10 @@ class GroupState:
     series: dict[Hashable, SeriesState] = field(default_factory=dict)
     pools: dict[Hashable, Array] = field(default_factory=dict)  # by horizon
 
-    def with_more(self, more: GroupState) -> GroupState:
-        """A copy in which the series and pools of another state take the place of these."""
-        return GroupState({**self.series, **more.series}, {**self.pools, **more.pools})
+    def add(self, more: GroupState) -> None:
+        """Let the series and pools of another state take the place of these."""
+        self.series.update(more.series)
+        self.pools.update(more.pools)
 
 
 def steps_ahead_of(horizon: Hashable) -> int:
@@ -131,81 +118,46 @@ class GroupPass:
 
     Parameters
     ----------
-    options : of the streams' model
     plan : of the committee
     before : state of the group
-    runs : streams of the frame
-    others : streams of the group that the state has
+    runs : streams of the group, all of one model; idle ones are there for their neighbours
     """
 
-    def __init__(
-        self,
-        options: StreamOptions,
-        plan: Plan,
-        before: GroupState,
-        runs: Sequence[StreamRun],
-        others: Mapping[StreamKey, Stream],
-    ) -> None:
-        self.options, self.plan, self.before, self.others = options, plan, before, others
-        active = {run.key: run for run in runs if not run.idle}
-        self.idle = {run.key: run for run in runs if run.idle}
-        moving = {key for key, _ in active}
-        waiting = [key for key, stream in others.items() if key not in active and plan.pooled and stream.waiting]
-        beside = [key for key in others if key[0] in moving and key not in active]
-        self.keys = sorted({*active, *waiting, *beside}, key=order_of)
-        self.runs = [active.get(key) for key in self.keys]
-        self.waiting = set(waiting)
+    def __init__(self, plan: Plan, before: GroupState, runs: Sequence[StreamRun]) -> None:
+        self.model, self.plan, self.before = runs[0].model, plan, before
+        moving = {run.key[0] for run in runs if not run.idle}
+        self.runs = sorted((run for run in runs if run.key[0] in moving), key=lambda run: order_of(run.key))
         self._rows()
         self._steps()
         self._group()
 
     def _rows(self) -> None:
         """Collect the open rows, stream by stream: those pending from before, then the new ones."""
-        kind = next(run.time.dtype for run in self.runs if run is not None)
-        parts: list[tuple[Any, ...]] = []
-        for key, run in zip(self.keys, self.runs, strict=True):
-            if run is not None:
-                rows = run.open_rows
-                parts.append((rows.cutoff, rows.due, rows.value, rows.point, run.pending))
-            elif key in self.waiting:
-                pending = self.others[key].pending
-                due = self._due(self.others[key])
-                parts.append((due, due, pending[:, PendingColumn.VALUE], pending[:, PendingColumn.POINT], len(pending)))
-            else:
-                none = np.zeros(0)
-                parts.append((none.astype(kind), none.astype(kind), none, none, 0))
-        self.counts = np.array([len(part[1]) for part in parts], dtype=np.int64)
-        self.old = np.array([part[4] for part in parts], dtype=np.int64)
+        rows = [run.open_rows for run in self.runs]
+        self.counts = np.array([len(each.time) for each in rows], dtype=np.int64)
+        self.old = np.array([run.pending for run in self.runs], dtype=np.int64)
         self.starts = np.cumsum(self.counts) - self.counts
-        self.stream = np.repeat(np.arange(len(parts), dtype=np.int32), self.counts)
-        self.cutoff, self.value = (np.concatenate([part[i] for part in parts]) for i in (0, 2))
-        self.due = self.cutoff if self.options.at_once else np.concatenate([part[1] for part in parts])
+        self.stream = np.repeat(np.arange(len(rows), dtype=np.int32), self.counts)
+        self.cutoff = np.concatenate([each.cutoff for each in rows])
+        self.value = np.concatenate([each.value for each in rows])
+        self.due = self.cutoff if self.model.at_once else np.concatenate([each.due for each in rows])
         self.settled, self.steps = np.zeros(len(self.due), dtype=bool), np.zeros(len(self.due), dtype=np.int64)
         self.new_starts = np.cumsum(self.counts - self.old) - (self.counts - self.old)
         self.is_new = np.ones(len(self.stream), dtype=bool)
-        for i in np.flatnonzero(self.old).tolist():
-            pending, old = self.others[self.keys[i]].pending, slice(self.starts[i], self.starts[i] + self.old[i])
-            self.settled[old] = pending[:, PendingColumn.SETTLED] > 0.0
-            self.steps[old], self.is_new[old] = pending[:, PendingColumn.STEP], False
-        self.open_before = np.flatnonzero(~self.is_new & ~self.settled)
         for i, run in enumerate(self.runs):
-            if run is not None:
-                run.open_rows.value = self.value[self.starts[i] : self.starts[i] + self.counts[i]]  # kept once
-        runs = [run for run in self.runs if run is not None]
-        self.frame_rows = np.concatenate([run.new_rows().astype(np.int32) for run in runs])
+            run.open_rows.value = self.value[self.starts[i] : self.starts[i] + self.counts[i]]  # kept once
+            if run.before is not None and run.pending:
+                pending, old = run.before.pending, slice(self.starts[i], self.starts[i] + self.old[i])
+                self.settled[old] = pending[:, PendingColumn.SETTLED] > 0.0
+                self.steps[old], self.is_new[old] = pending[:, PendingColumn.STEP], False
+        self.open_before = np.flatnonzero(~self.is_new & ~self.settled)
+        self.frame_rows = np.concatenate([run.new_rows().astype(np.int32) for run in self.runs])
         self.point = self.edges = None
-        if self.options.shape.kind == "point":
-            self.point = np.concatenate([part[3] for part in parts])
-        if self.options.by_row:
-            pairs = [np.column_stack((run.open_rows.low, run.open_rows.high))[run.pending :] for run in runs]
+        if self.model.shape.kind == "point":
+            self.point = np.concatenate([each.point for each in rows])
+        if self.model.by_row:
+            pairs = [np.column_stack((run.open_rows.low, run.open_rows.high))[run.pending :] for run in self.runs]
             self.edges = np.concatenate(pairs)
-
-    @staticmethod
-    def _due(stream: Stream) -> Stamps:
-        """When the outcomes of a stream's pending rows are known."""
-        serials = {serial: i for i, serial in enumerate(stream.log[:, 0].tolist())}
-        at = [serials[serial] for serial in stream.pending[:, PendingColumn.SERIAL].tolist()]
-        return stream.stamps[at, 2]
 
     def _place(self, rows: Integers) -> Integers:
         """Place of new rows among all new ones of the group."""
@@ -215,37 +167,31 @@ class GroupPass:
     def _steps(self) -> None:
         """Count the times of the new rows in steps of their series."""
         self.clocks: dict[Hashable, Clock] = {}
+        first, ends = self.starts + self.old, self.starts + self.counts
         by_series: dict[Hashable, list[int]] = {}
-        for i, (key, _) in enumerate(self.keys):
-            by_series.setdefault(key, []).append(i)
+        for i, run in enumerate(self.runs):
+            by_series.setdefault(run.key[0], []).append(i)
         for key, streams in by_series.items():
             known = self.before.series.get(key)
             clock = new_clock(self.due.dtype) if known is None else known.clock
-            runs = [(i, run) for i in streams if (run := self.runs[i]) is not None]
-            if runs:
-                time = np.concatenate([run.open_rows.time[run.pending :] for _, run in runs])
-                cutoff = np.concatenate([run.open_rows.cutoff[run.pending :] for _, run in runs])
-                order: Any = np.lexsort((time, cutoff)) if len(runs) > 1 else slice(None)
-                found, clock = clock.advanced(time[order], cutoff[order], self.options.dated)
-                steps = np.empty(len(time), dtype=np.int64)
-                steps[order] = found
-                at = 0
-                for i, _ in runs:
-                    m = int(self.counts[i] - self.old[i])
-                    self.steps[self.starts[i] + self.old[i] : self.starts[i] + self.counts[i]] = steps[at : at + m]
-                    at += m
+            at = np.concatenate([np.arange(first[i], ends[i]) for i in streams])
+            if len(at):
+                rows = [(self.runs[i].open_rows, self.runs[i].pending) for i in streams]
+                time = np.concatenate([each.time[old:] for each, old in rows])
+                order: Any = np.lexsort((time, self.cutoff[at])) if len(rows) > 1 else slice(None)
+                self.steps[at[order]], clock = clock.advanced(time[order], self.cutoff[at[order]], self.model.dated)
             self.clocks[key] = clock
 
     def _group(self) -> None:
         """Set up the committee with the numbers of the state."""
-        plan, by_row = self.plan, self.options.by_row
+        plan, by_row = self.plan, self.model.by_row
         self.series = {key: i for i, key in enumerate(self.clocks)}
-        horizons = sorted({horizon for _, horizon in self.keys}, key=name_of)
+        horizons = sorted({run.key[1] for run in self.runs}, key=name_of)
         self.horizons = {horizon: i for i, horizon in enumerate(horizons)}
-        edges, reach, self.sides = [], [], np.empty((len(self.keys), 2))
+        edges, reach, self.sides = [], [], np.empty((len(self.runs), 2))
         kinds: dict[tuple[float, float], tuple[Any, Any]] = {}
         for i, run in enumerate(self.runs):
-            pair = (-math.inf, math.inf) if run is None else run.between
+            pair = run.between
             if pair not in kinds:
                 space = space_between(pair[0], pair[1], by_row)
                 kinds[pair] = committee_bounds(space, pair[0]), reach_of(space)
@@ -257,13 +203,13 @@ class GroupPass:
         for i, clock in enumerate(self.clocks.values()):
             lags = seasons_of(clock.step)
             seasons[i, : len(lags)] = lags
-        series = [self.series[key] for key, _ in self.keys]
-        pools = [self.horizons[horizon] for _, horizon in self.keys]
-        ahead = [steps_ahead_of(horizon) for _, horizon in self.keys]
+        self.series_of = series = np.array([self.series[run.key[0]] for run in self.runs])
+        pools = [self.horizons[run.key[1]] for run in self.runs]
+        ahead = [steps_ahead_of(run.key[1]) for run in self.runs]
         self.group = group = Group(plan, series, pools, ahead, np.array(edges), seasons)
-        for i, key in enumerate(self.keys):
-            if key in self.others and len(self.others[key].committee):
-                group.stream_rows[i] = self.others[key].committee
+        for i, run in enumerate(self.runs):
+            if run.before is not None and len(run.before.committee):
+                group.stream_rows[i] = run.before.committee
         for name, i in self.series.items():
             known = self.before.series.get(name)
             if known is not None:
@@ -278,7 +224,7 @@ class GroupPass:
     # --- events
     def _events(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Kind, row and moment of each event, in their order."""
-        at_once, cutoff, due = self.options.at_once, self.cutoff, self.due
+        at_once, cutoff, due = self.model.at_once, self.cutoff, self.due
         new = np.flatnonzero(self.is_new).astype(np.int32)
         moments = np.unique(cutoff[new])
         issued = np.searchsorted(moments, cutoff[new]).astype(np.int32)
@@ -294,7 +240,7 @@ class GroupPass:
             fine = heard < len(moments)
             if not self.plan.pooled:
                 # series that share nothing do not depend on which others are run with them
-                series = np.array([self.series[key] for key, _ in self.keys])[self.stream]
+                series = self.series_of[self.stream]
                 last = np.full(len(self.series), -1, dtype=np.int64)
                 np.maximum.at(last, series[new], issued)
                 fine = heard <= last[series[known]]
@@ -307,7 +253,7 @@ class GroupPass:
             (DROP, dropped, when, DROPPED),
             (PREDICT, new, issued, FORECAST),
         ]
-        if not self.options.remember:
+        if not self.model.remember:
             # no outcome comes any more
             left = np.ones(len(cutoff), dtype=bool)
             left[known] = left[dropped] = False
@@ -324,8 +270,6 @@ class GroupPass:
         """Rows that the streams drop without an outcome, and the moment of the forecast before which they do."""
         found, when = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
         for i, run in enumerate(self.runs):
-            if run is None:
-                continue
             drops = np.flatnonzero(run.events[:, 0] == DROP)
             if not len(drops):
                 continue
@@ -388,19 +332,17 @@ class GroupPass:
 
     def _memos_before(self) -> Array:
         """Memos of the rows that are pending from before and not settled."""
-        found = [
-            self.others[key].memos for i, key in enumerate(self.keys) if self.old[i] and len(self.others[key].memos)
-        ]
-        return np.concatenate([np.empty((0, self.plan.memo_size)), *found])
+        found = [run.before.memos for run in self.runs if run.before is not None and run.pending]
+        return np.concatenate([np.empty((0, self.plan.memo_size)), *(each for each in found if len(each))])
 
     # --- base forecasts
     def _fill_base(self, rows: Integers, out: Array) -> None:
         """Fill in the base quantiles of new rows, or the first spreads of points."""
         if not len(rows):
             return
-        shape, by_row, place = self.options.shape, self.options.by_row, self._place(rows)
+        shape, by_row, place = self.model.shape, self.model.by_row, self._place(rows)
         low, high = (self.sides[self.stream[rows]] if self.edges is None else self.edges[place]).T
-        given = next(run for run in self.runs if run is not None).batch.given(self.frame_rows[place])
+        given = self.model.forecasts(self.frame_rows[place])
         shift, scale = scale_between(low, high, by_row)
         pairs = np.column_stack((np.isfinite(low), np.isfinite(high)) if by_row else (low, high))
         kinds, which = np.unique(pairs, axis=0, return_inverse=True)
@@ -418,103 +360,88 @@ class GroupPass:
     # --- results
     def _after(self, open_: Integers, memos: Array) -> GroupState:
         """Hand the results to the runs, and collect the state."""
-        group, left = self.group, {}
+        group, keep = self.group, bool(self.model.remember)
         order = np.argsort(open_, kind="stable")
-        open_ = open_[order]
-        ends = np.searchsorted(open_, self.starts + self.counts)
-        begins = np.searchsorted(open_, self.starts)
-        keep = bool(self.options.remember)
-        for i, (key, run) in enumerate(zip(self.keys, self.runs, strict=True)):
+        begins, ends = (np.searchsorted(open_[order], each) for each in (self.starts, self.starts + self.counts))
+        for i, run in enumerate(self.runs):
+            if run.idle:
+                continue
             rows = slice(self.starts[i], self.starts[i] + self.counts[i])
-            own = memos[order[begins[i] : ends[i]]] if keep else memos[:0]
-            if run is not None:
-                new = slice(self.new_starts[i], self.new_starts[i] + self.counts[i] - self.old[i])
-                run.priors, run.settled, run.steps = self.priors[new], self.settled[rows], self.steps[rows]
-                run.spreads = self.spreads[new] if len(self.spreads) else self.spreads
-                run.committee, run.memos = group.stream_rows[i].copy() if keep else NOTHING, own
-            elif key in self.waiting:
-                pending = self.others[key].pending.copy()
-                pending[:, PendingColumn.SETTLED] = self.settled[rows]
-                left[key] = dataclasses.replace(
-                    self.others[key], pending=pending, committee=group.stream_rows[i].copy(), memos=own
-                )
-        self.changed = left
-        for key, run in self.idle.items():
-            run.before = left.pop(key, run.before)
+            new = slice(self.new_starts[i], self.new_starts[i] + self.counts[i] - self.old[i])
+            run.priors, run.settled, run.steps = self.priors[new], self.settled[rows], self.steps[rows]
+            run.spreads = self.spreads[new] if len(self.spreads) else self.spreads
+            run.committee = group.stream_rows[i].copy() if keep else NOTHING
+            run.memos = memos[order[begins[i] : ends[i]]] if keep else memos[:0]
         series = {key: SeriesState(group.series_rows[i].copy(), self.clocks[key]) for key, i in self.series.items()}
         pools = {horizon: group.pool_rows[i].copy() for horizon, i in self.horizons.items()} if self.plan.pooled else {}
         return GroupState(series, pools)
 
 
-# --- files
+# --- pools of a frame
+
+# The group of a pool, and whether what is played is how far below a bound the outcome lies.
+PoolKey = tuple[Hashable, bool]
 
 
-def group_to_plain(state: GroupState) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Plain data and named arrays of a group."""
-    names, horizons = (sorted(each, key=name_of) for each in (state.series, state.pools))
-    clocks = [state.series[name].clock for name in names]
-    arrays = {
-        "rows": np.array([state.series[name].row for name in names]),
-        "pools": np.array([state.pools[horizon] for horizon in horizons]) if horizons else np.empty((0, 0)),
-        "steps": np.array([clock.step for clock in clocks], dtype=np.int64),
-        "counts": np.array([len(clock.times) for clock in clocks], dtype=np.int64),
-        "times": np.concatenate([clock.times for clock in clocks]),
-        "index": np.concatenate([clock.counts for clock in clocks]),
-    }
-    return {"series": [plain_id(name) for name in names], "horizons": [plain_id(each) for each in horizons]}, arrays
+class Pools:
+    """Pools of a frame's series, and their state after it; without a pool each series is a group of its own."""
 
+    def __init__(self, run: FrameRun, pool: bool | tuple[Any, ...]) -> None:
+        self.run = run
+        self.pooled = pool is not False and bool(run.layout.series)
+        self.groups: dict[Hashable, Hashable] = self._groups(pool) if isinstance(pool, tuple) else {}
+        self.keys: dict[Hashable, PoolKey] = {}
+        if self.pooled:
+            # where only an upper bound is known, distances below it are played
+            self.keys = {
+                key: (self.groups.get(key), not math.isfinite(low) and math.isfinite(high))
+                for key, (low, high) in run.series_bounds.items()
+            }
+        self.after: dict[tuple[str, PoolKey], GroupState] = {}
 
-def group_from_plain(plain: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> GroupState:
-    """Group from `group_to_plain`, or a reason why it is none."""
-    names, horizons = ([id_from_plain(each) for each in plain[name]] for name in ("series", "horizons"))
-    counts, steps, times, index = (arrays[name] for name in ("counts", "steps", "times", "index"))
-    if not (len(names) == len(arrays["rows"]) == len(counts) == len(steps)) or len(horizons) != len(arrays["pools"]):
-        raise ValueError("a group has other series than its arrays")
-    if (counts < 0).any() or counts.sum() != len(times) or len(times) != len(index):
-        raise ValueError("the clocks of a group have other lengths")
-    if index.dtype != np.int64 or (np.abs(index) > MOST_STEPS).any() or not np.isfinite(times).all():
-        raise ValueError("the clock of a series is out of range")
-    state = GroupState(pools=dict(zip(horizons, arrays["pools"], strict=True)))
-    ends = np.cumsum(counts)
-    for name, row, step, a, b in zip(names, arrays["rows"], steps.tolist(), ends - counts, ends, strict=True):
-        clock = Clock(step, times[a:b], index[a:b])
-        if (np.diff(clock.times) <= 0).any() or (np.diff(clock.counts) <= 0).any():
-            raise ValueError(f"the clock of the series {name!r} does not go on")
-        if not (step in (-1, 0) or seasons_of(step)):
-            raise ValueError(f"the series {name!r} has steps that are not those of a calendar")
-        state.series[name] = SeriesState(row, clock)
-    return state
+    def _groups(self, columns: tuple[Any, ...]) -> dict[Hashable, Hashable]:
+        run, names = self.run, ", ".join(columns)
+        for name in columns:
+            if name not in run.frame.reading.columns:
+                raise ValueError(f"expected pool= as columns of the frame, got {name!r}")
+        codes, values = run.frame.keys(columns)
+        whose = np.zeros(len(run.keys), dtype=np.intp)
+        whose[run.codes] = codes
+        differs = np.flatnonzero(whose[run.codes] != codes)
+        if len(differs):
+            row = int(differs[0])
+            code = int(run.codes[row])
+            raise ValueError(
+                f"expected one value of {names}{of_series(run.keys[code])}, got {values[int(codes[row])]!r} "
+                f"in row {row} and {values[int(whose[code])]!r}"
+            )
+        groups, here = dict(run.content.groups), set(run.codes.tolist())
+        for code, key in enumerate(run.keys):
+            group = values[int(whose[code])] if code in here else groups[key]
+            then = groups.setdefault(key, group)
+            if then != group:
+                raise ValueError(f"expected {names}{of_series(key)} as the state has it, {then!r}, got {group!r}")
+        return groups
 
+    def play(self, runs: Sequence[StreamRun], stop: Stop) -> None:
+        """Run the committees of streams of one model, if it has any."""
+        if not runs:
+            return
+        model, content = runs[0].model, self.run.content
+        corrects = model.runner(*runs[0].between).corrected
+        if not (corrects or model.shape.kind == "point"):
+            return
+        name, plan = model.form.model, plan_of(self.pooled, corrects)
+        parts: dict[PoolKey, list[StreamRun]] = {}
+        for each in runs:
+            parts.setdefault(self.keys.get(each.key[0], (None, False)), []).append(each)
+        for key, own in parts.items():
+            if not all(each.idle for each in own):
+                found = GroupPass(plan, content.pools.get((name, key), GroupState()), own).play(stop)
+                self.after.setdefault((name, key), GroupState()).add(found)
 
-def check_group(state: GroupState, streams: Mapping[StreamKey, Stream]) -> None:
-    """Refuse numbers of a committee that no run leads to."""
-    keys = sorted(streams, key=order_of)
-    sizes = {len(streams[key].committee) for key in keys}
-    plans = [
-        plan for corrects in (True, False) if {(plan := plan_of(bool(state.pools), corrects)).stream_size} == sizes
-    ]
-    if not plans:
-        raise ValueError(f"the streams of a committee have {sorted(sizes)} numbers")
-    plan, names = plans[0], {name: i for i, name in enumerate(state.series)}
-    horizons = {horizon: i for i, horizon in enumerate(state.pools)}
-    rows = np.array([streams[key].committee for key in keys])
-    pools = [horizons[horizon] if horizons else 0 for _, horizon in keys]
-    nothing = np.zeros((len(names), 2))
-    group = Group(plan, [names[key] for key, _ in keys], pools, pools, bounds_of(rows), nothing)
-    group.stream_rows[...] = rows
-    group.series_rows[...] = [each.row for each in state.series.values()]
-    for i, row in enumerate(state.pools.values()):
-        group.pool_rows[i] = row
-    admissible.check_group(group)
-    for key, row in zip(keys, rows, strict=True):
-        pending, memos = streams[key].pending, streams[key].memos
-        step, settled = pending[:, PendingColumn.STEP], pending[:, PendingColumn.SETTLED]
-        if not ((np.abs(step) <= MOST_STEPS) & (step == np.rint(step)) & np.isin(settled, (0.0, 1.0))).all():
-            raise ValueError(f"the stream {key!r} has pending rows at no time")
-        if memos.shape != (int((settled == 0.0).sum()), plan.memo_size if len(memos) else memos.shape[1]):
-            raise ValueError(f"the stream {key!r} has other memos than pending rows")
-        if len(memos):
-            admissible.check_memos(plan, memos)
-            serial = memos[:, KNOWN.index("serial")]
-            if not ((serial >= 1.0) & (serial <= row[STREAM.index("issued")])).all():
-                raise ValueError(f"the stream {key!r} has a pending row that is not yet issued")
+    def commit(self, content: PanelContent) -> None:
+        """Put the groups into a state."""
+        for place, found in self.after.items():
+            content.pools.setdefault(place, GroupState()).add(found)
+        content.groups.update(self.groups)

@@ -1,0 +1,414 @@
+"""Tables as hubs have them: a row for each quantile or sample, and outcomes in a table of their own.
+
+=============  ==========================================================================================
+content        columns
+=============  ==========================================================================================
+value          ``value`` ``predicted`` ``prediction``
+quantile       ``output_type_id`` where ``output_type`` is "quantile"; else ``quantile_level`` or ``quantile``
+sample         ``output_type_id`` where ``output_type`` is "sample"; else ``sample_id``
+model          ``model_id`` ``model``
+=============  ==========================================================================================
+
+All other columns tell which forecast a row belongs to.  Rows of other types (means, probabilities of labels) pass
+through.  The table is spread to a row for each forecast, and the recalibrated one is put beside each of its rows.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast.frame.names import (
+    CERTIFICATE,
+    CUTOFF,
+    HORIZON,
+    OUTCOME,
+    OWN,
+    TIME,
+    ColumnLayout,
+    level_of,
+    listed,
+    owner_of,
+    plain,
+    readings,
+)
+
+if TYPE_CHECKING:
+    from orcast.frame.reader import Frame
+
+Codes = NDArray[np.intp]
+
+VALUES = ("value", "predicted", "prediction")
+LEVELS = ("quantile_level", "quantile")
+SAMPLES = ("sample_id",)
+MODELS = ("model_id", "model")
+TYPES = ("output_type", "type")
+# Times, those first that cannot be when a forecast was issued.
+LONG_TIME = ("target_end_date", "target_date", "valid_time", *TIME)
+LONG_CUTOFF = (*CUTOFF, "forecast_date")
+# Cutoffs that hubs date by a day that forecasts may be about.
+HUB_CUTOFF = ("reference_date", "forecast_date", "origin_date")
+# Numbers of rows, which tell nothing of a forecast.
+COUNTERS = ("", "index", "level_0", "unnamed: 0")
+# Columns of a table of outcomes that do not tell which forecast one belongs to.
+ASIDE = ("as_of", "output_type", "output_type_id", "type", "model", "model_id")
+# Types of forecasts whose outcome is the number itself.
+PLAIN_TYPES = ("quantile", "sample", "mean", "median", "none", "na", "nan", "")
+DAY = 86_400_000_000_000
+UNITS = ((re.compile(r"\b(?:wk|week)", re.IGNORECASE), 7 * DAY), (re.compile(r"\bday", re.IGNORECASE), DAY))
+
+
+def _first(words: Iterable[str], names: Iterable[Any]) -> Any:
+    """The first column with one of some names, or None."""
+    texts = {str(name).lower(): name for name in names}
+    return next((texts[word] for word in words if word in texts), None)
+
+
+def _texts(values: Iterable[Any]) -> NDArray[Any]:
+    return np.array(list(values), dtype=object)
+
+
+# --- a row for each quantile or sample
+
+
+@dataclass(frozen=True)
+class LongTable:
+    """Columns of a long table.
+
+    ``kind`` is "quantile" or "sample", ``which`` the column of levels or numbers, ``used`` the rows of that kind.
+    """
+
+    value: Any
+    which: Any
+    kind: str
+    used: NDArray[np.bool_]
+    type: Any = None
+    model: Any = None
+
+    @property
+    def own(self) -> tuple[Any, ...]:
+        """Columns that do not tell which forecast a row belongs to."""
+        return tuple(name for name in (self.value, self.which, self.type, self.model) if name is not None)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A long table as a wide one.
+
+    ``used`` are the rows of the long table with a forecast, ``group`` their wide rows, ``rows`` the first long row of
+    each wide one.  ``sources`` are the wide columns of the used rows, by the column of the long table.
+    """
+
+    table: LongTable
+    wide: Any
+    rows: Codes
+    used: Codes
+    group: Codes
+    sources: dict[str, NDArray[Any]]
+    roles: dict[str, Any]
+
+    def gathered(self, new: dict[Any, NDArray[Any]]) -> dict[Any, NDArray[Any]]:
+        """Wide columns, put beside the rows of the long table."""
+        count, left = len(self.table.used), dict(new)
+        out: dict[Any, NDArray[Any]] = {}
+        for column, sources in self.sources.items():
+            for source in dict.fromkeys(sources.tolist()):
+                if source in new:
+                    at = sources == source
+                    values = out.setdefault(column, _empty(count, new[source].dtype))
+                    values[self.used[at]] = left.pop(source)[self.group[at]]
+        if any(level_of(str(name)) is not None for name in left):
+            raise ValueError(f"expected levels that the long table has rows for, got {listed(left)} beside them")
+        for name, given in left.items():
+            left[name] = _empty(count, given.dtype)
+            left[name][self.used] = given[self.group]
+        return left | out
+
+
+def _empty(rows: int, kind: np.dtype[Any]) -> NDArray[Any]:
+    """Column of rows without a forecast."""
+    if kind.kind == "O":
+        return np.full(rows, "no forecast", dtype=object)
+    return np.full(rows, np.nan if kind.kind == "f" else -1, dtype=kind)
+
+
+def find_long(frame: Frame) -> LongTable | None:
+    """A long table's columns, or None if it is a wide one."""
+    schema = frame.searched.schema
+    value = _first(VALUES, schema)
+    if value is None or not schema[value].is_numeric() or any(level_of(str(name)) for name in schema):
+        return None
+    words = [name for name, kind in schema.items() if not kind.is_numeric()]
+    model, kind = _first(MODELS, words), _first(TYPES, words)
+    which = _first(("output_type_id",), schema)
+    if which is not None and str(kind).lower() == "output_type":
+        types = _texts(str(each).lower() for each in frame.column(kind).to_list())
+        for wanted in ("quantile", "sample"):
+            if (types == wanted).any():
+                return LongTable(value, which, wanted, types == wanted, kind, model)
+        found = listed(sorted(set(types.tolist())))
+        raise ValueError(f"expected rows with the output_type 'quantile' or 'sample', got {found}")
+    if any(kind_.is_numeric() and readings(str(name)) for name, kind_ in schema.items()):
+        return None
+    kind = kind if str(kind).lower() == "type" else None
+    if (which := _first(LEVELS, schema)) is not None and schema[which].is_numeric():
+        level = frame.numbers(which)
+        used = (level > 0.0) & (level < 1.0)
+        if used.mean() > 0.5:
+            return LongTable(value, which, "quantile", used, kind, model)
+    if (which := _first(SAMPLES, schema)) is not None and not frame.missing(which).all():
+        return LongTable(value, which, "sample", ~frame.missing(which), kind, model)
+    return None
+
+
+def spread(frame: Frame, table: LongTable) -> Spread:
+    """Spread a long table: a row for each forecast, with a column for each of its quantiles or samples."""
+    from orcast.frame.reader import extended
+
+    used = np.flatnonzero(table.used)
+    columns = frame.reading.columns
+    added = [f"{OWN}_{what}" for what in (table.value, *CERTIFICATE)]
+    aside = {*table.own, *added}
+    keys = [name for name in columns if name not in aside and str(name).lower() not in COUNTERS]
+    numbers: dict[Any, int] = {}
+    group = np.array([numbers.setdefault(key, len(numbers)) for key in _rows(frame, keys, used)], dtype=np.intp)
+    first = np.unique(group, return_index=True)[1]
+    if len(used) > 2 and len(first) * 2 > len(used) and len(first) > 1:
+        raise ValueError(
+            f"expected several rows that differ in {table.which!r} and {table.value!r} alone for each forecast, got "
+            f"{len(first)} forecasts in {len(used)} rows: drop the columns among {listed(keys)} that differ too"
+        )
+    models = [""] * len(used) if table.model is None else [f"{name}_" for (name,) in _rows(frame, [table.model], used)]
+    endings = _endings(frame, table, used, group, models)
+    sources = {column: _texts(f"{model}{column}" for model in models) for column in added}
+    sources[added[0]] = _texts(f"{model}{OWN}_{end}" for model, end in zip(models, endings, strict=True))
+    sources[table.value] = _texts(model + end for model, end in zip(models, endings, strict=True))
+    _refuse_twice(group, sources[table.value], used, table)
+    new: dict[Any, NDArray[Any]] = {}
+    for column in (table.value, *added):
+        if column in columns:
+            values = _values(frame, column)
+            for source in dict.fromkeys(sources[column].tolist()):
+                at = sources[column] == source
+                new[source] = _empty(len(first), values.dtype)
+                new[source][group[at]] = values[used[at]]
+    roles, derived = _roles(frame, keys, used[first])
+    wide = frame.picked(used[first], [name for name in keys if name not in derived])
+    return Spread(table, extended(wide, derived | new), used[first], used, group, sources, roles)
+
+
+def _rows(frame: Frame, names: Sequence[Any], rows: Codes) -> list[tuple[Any, ...]]:
+    """Values of some rows in some columns, None where one is missing."""
+    columns = [frame.column(name).to_list() for name in names]
+    return [tuple(v if (v := column[row]) == v else None for column in columns) for row in rows.tolist()]
+
+
+def _values(frame: Frame, column: str) -> NDArray[Any]:
+    """Numbers of a column; text of a status, and 1, 0 or -1 of a certificate."""
+    if column == f"{OWN}_status":
+        return _texts(map(str, frame.column(column).to_list()))
+    values = frame.numbers(column)
+    return np.where(np.isnan(values), -1, values).astype(np.int8) if column == f"{OWN}_holds" else values
+
+
+def _endings(frame: Frame, table: LongTable, used: Codes, group: Codes, models: Sequence[str]) -> list[str]:
+    """Ending of the wide column of each used row."""
+    if table.kind == "sample":
+        # samples may be numbered on from forecast to forecast: their place among those of one is what counts
+        counts: Counter[tuple[int, str]] = Counter()
+        endings = []
+        for key in zip(group.tolist(), models, strict=True):
+            counts[key] += 1
+            endings.append(f"member_{counts[key]}")
+        return endings
+    texts: dict[Any, str] = {}
+    values = [value for (value,) in _rows(frame, [table.which], used)]
+    for row, value in zip(used.tolist(), values, strict=True):
+        if value not in texts:
+            try:
+                level = round(float(value), 10)
+            except (TypeError, ValueError):
+                level = 0.0
+            if not 0.0 < level < 1.0:
+                raise ValueError(
+                    f"expected quantile levels between 0 and 1 in {table.which!r}, got {value!r} in row {row}"
+                )
+            texts[value] = f"q{plain(level)}"
+    return [texts[value] for value in values]
+
+
+def _refuse_twice(group: Codes, names: NDArray[Any], used: Codes, table: LongTable) -> None:
+    seen: dict[tuple[int, str], int] = {}
+    for key, row in zip(zip(group.tolist(), names.tolist(), strict=True), used.tolist(), strict=True):
+        if seen.setdefault(key, row) != row:
+            raise ValueError(
+                f"expected one {table.value!r} for each {table.kind} of a forecast, got rows {seen[key]} and {row} for "
+                "the same one"
+            )
+
+
+def _roles(frame: Frame, keys: list[Any], rows: Codes) -> tuple[dict[str, Any], dict[Any, NDArray[Any]]]:
+    """Roles of columns, and columns that follow from others."""
+    time, cutoff, horizon = (_first(words, keys) for words in (LONG_TIME, LONG_CUTOFF, HORIZON))
+    derived: dict[Any, NDArray[Any]] = {}
+    if time is None and cutoff is not None and horizon is not None:
+        unit, stamps = _unit(frame, _first(("target",), keys), rows), frame.times(cutoff)
+        if unit is not None and stamps.kind.startswith("dates"):
+            time = "target_end_date"
+            steps = (frame.numbers(horizon)[rows] * unit).astype(np.int64)
+            derived[time] = (stamps.values[rows] + steps).view("datetime64[ns]")
+    outcome = [name for name in keys if str(name).lower() in OUTCOME and str(name).lower() not in (*VALUES, "target")]
+    taken = {*outcome, time, cutoff, horizon, "as_of"}
+    chosen: list[Any] = []
+    count = 1
+    candidates = [name for name in keys if name not in taken and not frame.column(name).dtype.is_float()]
+    for name in sorted(candidates, key=lambda name: str(name).lower() != "location"):
+        finer = len(set(_rows(frame, [*chosen, name], rows)))
+        # a column that follows from others is not needed: the name of a location beside its number
+        if finer > count:
+            count, chosen = finer, [*chosen, name]
+    y = outcome[0] if len(outcome) == 1 else None
+    return {"y": y, "time": time, "horizon": horizon, "cutoff": cutoff, "series": tuple(chosen)}, derived
+
+
+def _unit(frame: Frame, target: Any, rows: Codes) -> int | None:
+    """Length of a step of the horizon, from the names of the targets."""
+    if target is None or frame.column(target).dtype.is_numeric():
+        return None
+    names = {str(name) for (name,) in _rows(frame, [target], rows)}
+    found = {next((unit for pattern, unit in UNITS if pattern.search(name)), None) for name in names}
+    return found.pop() if len(found) == 1 else None
+
+
+def issued_before(frame: Frame, layout: ColumnLayout) -> ColumnLayout:
+    """Set issue times back in a hub that dates forecasts by a time that they are about (horizon 0)."""
+    cutoff, time = layout.cutoff, layout.time
+    if time is None or layout.horizon is None or str(cutoff).lower() not in HUB_CUTOFF or not frame.rows:
+        return layout
+    stamps, about = frame.times(cutoff, "cutoff"), frame.times(time)
+    if stamps.kind != about.kind or not about.kind.startswith("dates"):
+        return layout
+    lead = int((about.values - stamps.values).min())
+    if lead > 0:
+        return layout
+    gaps = np.diff(np.unique(about.values))
+    back = (int(gaps.min()) if len(gaps) else DAY) - lead
+    assumed = (
+        f"forecasts count as issued {back / DAY:g} days before {cutoff!r}, since some are about that time or earlier: "
+        "cutoff= with another column says when they were issued"
+    )
+    return dataclasses.replace(layout, back=back, assumed=(assumed, *layout.assumed))
+
+
+# --- outcomes in a table of their own
+
+
+class OutcomeTable(NamedTuple):
+    """Outcomes of a table of their own: name, that of each row of a frame, and all by time and `keys`, as text."""
+
+    name: Any
+    values: NDArray[np.float64]  # nan where there is none yet
+    versions: bool  # True if some were published several times
+    keys: list[Any]
+    known: dict[tuple[str, ...], float]
+
+    def of(self, key: Sequence[Any], times: Iterable[str]) -> NDArray[np.float64]:
+        """Outcomes of values of the keys at some times."""
+        own = tuple(map(_text, key))
+        return np.array([self.known.get((time, *own), np.nan) for time in times], dtype=np.float64)
+
+
+def outcomes_beside(
+    frame: Frame, target: Frame, y: Any = None, time: Any = None, *, pending: bool = False
+) -> OutcomeTable:
+    """Outcomes of a frame's rows from another table; none of them needs to agree if earlier rows are pending.
+
+    ``y`` and ``time`` name the column of outcomes and that of times, if they are not found.  Rows belong together if
+    they agree in the time and in all columns of the same name.  Of an outcome that was published several times
+    (``as_of``) the newest counts.
+    """
+    there, here = target.searched.columns, frame.searched.columns
+    y = y if y in there else _outcome_column(target)
+    about = time if time in here else frame.roles.get("time") or _time_column(frame)
+    time = time if time in there else _time_column(target)
+    if time is None or about is None:
+        what, whose = ("the outcomes", there) if time is None else ("the forecasts", here)
+        raise ValueError(
+            f"expected a column of times of {what} (such as {listed(TIME[:5], 'or')}), got {listed(whose)}"
+        )
+    keys = [
+        name
+        for name in there
+        if name in here and name not in (y, time) and name != about and str(name).lower() not in ASIDE
+        if not target.column(name).is_null().any() and owner_of(str(name)) is None
+    ]
+    as_of = _first(("as_of",), there)
+    known, wanted, values = _keys(target, time, keys), _keys(frame, about, keys), target.numbers(y)
+    found: dict[Any, float] = {}
+    for row in _newest_last(target, as_of).tolist():
+        key, value = known[row], values[row]
+        if as_of is None and found.get(key, value) != value and not np.isnan(value):
+            raise ValueError(
+                f"expected one outcome for each {listed([*keys, time])} in the table of outcomes, "
+                f"got {found[key]:g} and {value:g} for {key!r}"
+            )
+        if not np.isnan(value):
+            found[key] = value
+    out = np.array([found.get(key, np.nan) for key in wanted], dtype=np.float64)
+    if len(out) and np.isnan(out).all() and not pending:
+        raise ValueError(
+            f"expected outcomes of the forecasts' {listed([*keys, about])}, got none that agree: forecasts have "
+            f"{wanted[0]!r}, outcomes {known[0]!r}"
+        )
+    name = y if str(y).lower() not in ("value", "target") else "observation"
+    if name in frame.reading.columns:
+        raise ValueError(f"expected outcomes in the frame or in a table beside it, got {name!r} in both")
+    versions = as_of is not None and target.column(as_of).n_unique() > 1
+    return OutcomeTable(name, out, versions, keys, found)
+
+
+def _outcome_column(target: Frame) -> Any:
+    schema = target.searched.schema
+    there = [name for name, kind in schema.items() if str(name).lower() in OUTCOME and kind.is_numeric()]
+    there = there or [name for name, kind in schema.items() if kind.is_float()]
+    if len(there) != 1:
+        found = listed(there) if there else f"columns {listed(schema)}"
+        raise ValueError(
+            f"expected one column of outcomes, such as 'observation' or 'y', beside the times, got {found}"
+        )
+    return there[0]
+
+
+def _time_column(frame: Frame) -> Any:
+    from orcast.frame.reader import INDEX
+
+    found = _first(LONG_TIME, frame.searched.columns)
+    return INDEX if found is None and frame.dated else found
+
+
+def _newest_last(target: Frame, as_of: Any) -> Codes:
+    """Rows of a table of outcomes that are about numbers, in the order of publication."""
+    rows = np.arange(target.rows)
+    kind = _first(("output_type",), target.searched.columns)
+    if kind is not None:
+        rows = rows[[str(value).lower() in PLAIN_TYPES for value in target.column(kind).to_list()]]
+    return rows if as_of is None else rows[np.argsort(target.times(as_of, "date").values[rows], kind="stable")]
+
+
+def _keys(frame: Frame, time: Any, keys: list[Any]) -> list[tuple[str, ...]]:
+    """Time and other columns of a row, as text that two tables agree on."""
+    times = frame.times(time)
+    columns = [[times.show(value) for value in times.values.tolist()]]
+    columns += [list(map(_text, frame.column(name).to_list())) for name in keys]
+    return list(zip(*columns, strict=True))
+
+
+def _text(value: Any) -> str:
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

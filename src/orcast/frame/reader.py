@@ -1,0 +1,534 @@
+"""Data frames at the edge: the columns of a frame, found and read as arrays, and new columns beside the old ones."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import json
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast.frame.hub import OutcomeTable, Spread, find_long, issued_before, outcomes_beside, spread
+from orcast.frame.names import ColumnLayout, Form, Look, find, listed, of_model, rows_text
+from orcast.serialise import plain_id
+from orcast.validation import short
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.intp]
+
+# The name under which an index of dates without a name is read.
+INDEX = "index"
+EPOCH = datetime.datetime(1970, 1, 1)
+# Microseconds from the epoch that nanoseconds in 64 bits can tell: the years 1678 to 2262.
+FARTHEST = 2**63 // 1000 - 1
+# Outcomes so many spreads away from nearly all of their forecasts are in other units, or of something else.
+FAR = 100.0
+# Rows that are looked at for doubts, evenly chosen.
+LOOKED_AT = 10_000
+NUMBERS = (bool, int, float, np.number, np.bool_)
+
+
+@dataclass(frozen=True)
+class Times:
+    """Times as numbers that sort: nanoseconds for dates, else the numbers themselves.
+
+    ``kind`` is "dates", "dates with a zone", "whole numbers", "numbers", "durations" or "places" (where there is no
+    column of times, the rows of a series are counted).
+    """
+
+    kind: str
+    values: NDArray[Any]
+
+    def show(self, value: Any) -> str:
+        """One of them as text."""
+        return show_time(self.kind, value)
+
+
+def show_time(kind: str, value: Any) -> str:
+    """A time as text, by the kind of its column.
+
+    >>> show_time("dates", 1_577_836_800_000_000_000), show_time("whole numbers", 7)
+    ('2020-01-01', '7')
+    """
+    if kind.startswith("dates"):
+        head, _, tail = str(np.datetime64(int(value), "ns")).partition("T")
+        return head if set(tail) <= set("0:.") else f"{head} {tail.rstrip('0').rstrip('.')}"
+    if kind == "durations":
+        return str(np.timedelta64(int(value), "ns"))
+    return f"{float(value):g}" if kind == "numbers" else str(int(value))
+
+
+class Frame:
+    """A frame to be read; the levels of a pandas index that have a name count as columns.
+
+    Long tables are spread to a row for each forecast, and the outcomes of ``target``, a frame of their own, are put
+    beside the forecasts; ``y`` and ``time`` may name its columns; with ``pending`` they may be those of
+    earlier forecasts.  ``roles`` are the columns whose role is known from more than their names.
+    """
+
+    def __init__(
+        self, native: Any, target: Any = None, *, y: Any = None, time: Any = None, pending: bool = False
+    ) -> None:
+        try:
+            given = nw.from_native(native, pass_through=True)
+            self._lazy = isinstance(given, nw.LazyFrame)
+            self.table: Any = nw.from_native(given.collect() if self._lazy else native, eager_only=True)
+        except TypeError:
+            raise TypeError(
+                f"expected a data frame, such as one of pandas or polars, got {type(native).__name__}"
+            ) from None
+        except nw.exceptions.DuplicateError as reason:
+            twice = str(reason).partition("- ")[2].partition("\n")[0].rpartition(" 2 times")[0] or "one"
+            raise ValueError(f"expected columns of different names, got {twice} more than once") from None
+        self.wrapped = isinstance(native, nw.DataFrame | nw.LazyFrame)
+        self.rows = len(self.table)
+        self.reading: Any = self.table
+        self.dated = False  # True if there is an index of dates without a name
+        self.roles: dict[str, Any] = {}
+        if self.table.implementation.is_pandas_like():
+            self._read_index()
+        self.spread: Spread | None = None
+        long = find_long(self)
+        if long is not None:
+            found = self.spread = spread(self, long)
+            self.reading, self.rows, self.dated = found.wide, len(found.wide), False
+            self.roles = dict(found.roles)
+        self.outcomes: OutcomeTable | None = None
+        if target is not None:
+            brought = target if isinstance(target, Frame) else Frame(target)
+            table = self.outcomes = outcomes_beside(self, brought, y, time, pending=pending)
+            self.reading = extended(self.reading, {table.name: table.values})
+            self.roles["y"] = table.name
+
+    def _read_index(self) -> None:
+        index, known = self.table.to_native().index, set(self.table.columns)
+        levels = {
+            name: index.get_level_values(place)
+            for place, name in enumerate(index.names)
+            if name is not None and name not in known
+        }
+        if index.nlevels == 1 and index.names[0] is None and INDEX not in known:
+            self.dated = type(index).__name__ in ("DatetimeIndex", "PeriodIndex", "TimedeltaIndex")
+            levels |= {INDEX: index} if self.dated else {}
+        if levels:
+            pandas = nw.get_native_namespace(self.table)
+            added = [pandas.Series(values, index=index, name=name) for name, values in levels.items()]
+            self.reading = self.table.with_columns(nw.from_native(each, series_only=True) for each in added)
+
+    @property
+    def searched(self) -> Any:
+        """Columns by name: an index without a name is not one of them."""
+        return self.reading.drop(INDEX) if self.dated else self.reading
+
+    def column(self, name: Any) -> Any:
+        """A column as a narwhals series."""
+        return self.reading.get_column(name)
+
+    # --- reading
+    def numbers(self, name: Any) -> Array:
+        """A column as floats, nan where one is missing."""
+        column = self.column(name)
+        # not every frame rounds a decimal to the nearest float when it is cast; Python does
+        if (column.dtype.is_numeric() and column.dtype != nw.Decimal) or column.dtype == nw.Boolean:
+            return np.asarray(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
+        values, missing = column.to_list(), column.is_null().to_numpy()
+        out = np.full(len(values), np.nan)
+        for row in np.flatnonzero(~missing).tolist():
+            value = values[row]
+            try:
+                if isinstance(value, (str, bytes)):
+                    raise TypeError
+                out[row] = float(value)
+            except (TypeError, ValueError, OverflowError):
+                raise TypeError(f"expected numbers in column {name!r}, got {short(value)} in row {row}") from None
+        return out
+
+    def holds_numbers(self, name: Any) -> bool:
+        """True if a column's values are numbers or booleans, also where its type does not say so."""
+        column = self.column(name)
+        if column.dtype.is_numeric() or column.dtype == nw.Boolean:
+            return True
+        if column.dtype not in (nw.Object, nw.String, nw.Unknown):
+            return False
+        return all(issubclass(kind, (*NUMBERS, type(None))) for kind in set(map(type, column.to_list())))
+
+    def missing(self, name: Any) -> NDArray[np.bool_]:
+        """Mask of the rows without a value."""
+        column = self.column(name)
+        found = np.asarray(column.is_null().to_numpy(), dtype=bool)
+        return found | np.isnan(self.numbers(name)) if column.dtype.is_float() else found
+
+    def _complete(self, name: Any, what: str) -> Any:
+        """A column without missing values."""
+        rows = np.flatnonzero(self.missing(name))
+        if len(rows):
+            raise ValueError(
+                f"expected a {what} in every row of {name!r}, got none in {rows_text(rows)}: drop these rows, or fill "
+                "it in"
+            )
+        return self.column(name)
+
+    def keys(self, names: Sequence[Any]) -> tuple[Codes, list[Hashable]]:
+        """Number of the series of each row, and the keys of the series in an order that the rows do not change.
+
+        The key is the value of the one column, a tuple of those of several, or None where there is no column.
+        """
+        if not names:
+            return np.zeros(self.rows, dtype=np.intp), [None]
+        columns = [self._complete(name, "series").to_list() for name in names]
+        rows: list[Any] = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+        try:
+            found = {key: plain_id(_plain(key)) for key in dict.fromkeys(rows)}
+        except TypeError as reason:
+            if str(reason).startswith("expected"):
+                raise
+            wrong = next((key for key in rows if not _hashable(key)), rows)
+            raise TypeError(f"expected names, numbers or dates as series, got {short(wrong)}") from None
+        order = sorted(found, key=lambda key: json.dumps(found[key]))
+        place = {key: i for i, key in enumerate(order)}
+        codes = np.fromiter(map(place.__getitem__, rows), dtype=np.intp, count=len(rows))
+        return codes, [_plain(key) for key in order]
+
+    def times(self, name: Any, what: str = "time") -> Times:
+        """A column as times that sort."""
+        return _times(self._complete(name, what), name, what)
+
+    def times_if_any(self, name: Any, what: str) -> tuple[Times, NDArray[np.bool_]]:
+        """A column as times that sort, 0 where one is missing, and a mask of the rows that have one."""
+        there = ~self.missing(name)
+        found = _times(self.column(name).filter(there.tolist()), name, what)
+        values = np.zeros(len(there), dtype=found.values.dtype)
+        values[there] = found.values
+        return Times(found.kind, values), there
+
+    # --- writing
+    def with_columns(self, new: dict[Any, NDArray[Any]], *, without: Iterable[Any] = ()) -> Any:
+        """The frame as it came, less some columns, and with others in their place or at its end.
+
+        Floats are missing where they are nan, whole numbers are booleans (missing where negative), objects are text.
+        The new columns are taken out of their dict, so that large ones are not there twice for long.
+        """
+        table = self.table
+        gone = [name for name in without if name in set(table.columns) and name not in new]
+        if gone:
+            table = table.drop(gone)
+        if self.outcomes is not None:
+            new = {self.outcomes.name: self.outcomes.values, **new}
+        if self.spread is not None:
+            new = self.spread.gathered(new)
+        table = extended(table, new)
+        table = table.lazy() if self._lazy and table.implementation.is_polars() else table
+        return table if self.wrapped else table.to_native()
+
+    def picked(self, rows: Codes, names: Sequence[Any]) -> Any:
+        """Some rows and columns of what is read, in a frame of its own."""
+        part = self.reading.select(list(names))[rows.tolist()]
+        if part.implementation.is_pandas_like():
+            return nw.from_native(part.to_native().reset_index(drop=True), eager_only=True)
+        return part
+
+
+def extended(table: Any, new: dict[Any, NDArray[Any]]) -> Any:
+    """Table with more columns, which are taken out of their dict."""
+    return table.with_columns([_series(table, name, new.pop(name)) for name in list(new)])
+
+
+def _series(table: Any, name: str, values: NDArray[Any]) -> Any:
+    backend = table.implementation
+    if values.dtype.kind == "M":
+        return nw.new_series(name, values, nw.Datetime("ns"), backend=backend)
+    if values.dtype.kind == "f":
+        series = nw.new_series(name, values, nw.Float64, backend=backend)
+        return series if backend.is_pandas_like() else series.fill_nan(None)
+    if values.dtype.kind == "O":
+        return nw.new_series(name, values.tolist(), nw.String, backend=backend)
+    missing = values < 0
+    if backend.is_pandas_like():
+        pandas = nw.get_native_namespace(table)
+        # plain booleans of pandas cannot be missing
+        native = pandas.Series(pandas.arrays.BooleanArray(values > 0, missing), name=name, copy=False)
+        native.index = table.to_native().index
+        return nw.from_native(native, series_only=True)
+    series = nw.new_series(name, values > 0, nw.Boolean, backend=backend)
+    there = nw.new_series("there", ~missing, nw.Boolean, backend=backend)
+    return series.to_frame().select(nw.when(there).then(nw.col(name)).alias(name))[name] if missing.any() else series
+
+
+def _hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def _plain(key: Any) -> Any:
+    """A key as a plain Python value, the same from any frame."""
+    if isinstance(key, tuple):
+        return tuple(map(_plain, key))
+    if isinstance(key, np.timedelta64 | datetime.timedelta):
+        return f"{key / np.timedelta64(1, 'h') if isinstance(key, np.timedelta64) else key.total_seconds() / 3600:g} h"
+    if isinstance(key, np.generic):
+        key = key.item()
+    if isinstance(key, datetime.datetime) and hasattr(key, "to_pydatetime"):
+        return key.to_pydatetime(warn=False)
+    return key
+
+
+# --- times
+
+
+def _times(column: Any, name: Any, what: str) -> Times:
+    kind = column.dtype
+    if kind == nw.Date:
+        return Times("dates", _nanoseconds(column.cast(nw.Datetime("us")).dt.timestamp("us").to_numpy(), name))
+    if kind == nw.Datetime:
+        zone = "dates with a zone" if kind.time_zone else "dates"
+        if kind.time_unit == "ns":
+            return Times(zone, np.asarray(column.dt.timestamp("ns").to_numpy(), dtype=np.int64))
+        return Times(zone, _nanoseconds(column.dt.timestamp("us").to_numpy(), name))
+    if kind == nw.Duration:
+        return Times("durations", np.asarray(column.dt.total_nanoseconds().to_numpy(), dtype=np.int64))
+    if kind.is_integer():
+        return Times("whole numbers", np.asarray(column.cast(nw.Int64).to_numpy(), dtype=np.int64))
+    if kind.is_numeric():
+        values = np.asarray(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
+        bad = ~np.isfinite(values)
+        if bad.any():
+            row = int(bad.argmax())
+            raise ValueError(f"expected a finite {what} in every row of {name!r}, got {values[row]} in row {row}")
+        return Times("numbers", values + 0.0)  # there is one zero
+    return _parsed(column.to_list(), name, what)
+
+
+def _nanoseconds(microseconds: Any, name: Any) -> NDArray[np.int64]:
+    values = np.asarray(microseconds, dtype=np.int64)
+    far = np.abs(values) > FARTHEST
+    if far.any():
+        row = int(far.argmax())
+        raise ValueError(
+            f"expected dates from 1678 to 2262 in {name!r}, got {np.datetime64(int(values[row]), 'us')} in row {row}"
+        )
+    return values * 1000
+
+
+def _parsed(values: list[Any], name: Any, what: str) -> Times:
+    """Times from objects: dates, periods, or text as ISO 8601 has it."""
+    known: dict[Any, tuple[str, int]] = {}
+    out = np.empty(len(values), dtype=np.int64)
+    kinds: dict[str, int] = {}
+    for row, value in enumerate(values):
+        try:
+            if value not in known:
+                known[value] = read_date(value)
+        except (TypeError, ValueError, OverflowError):
+            raise TypeError(
+                f"expected a {what} as dates, numbers, or text such as '2024-01-31' in {name!r}, "
+                f"got {short(value)} in row {row}"
+            ) from None
+        kind, out[row] = known[value]
+        kinds.setdefault(kind, row)
+    if len(kinds) > 1:
+        raise ValueError(f"expected dates with a zone or without in {name!r}, got both, in rows {[*kinds.values()]}")
+    return Times(next(iter(kinds), "dates"), _nanoseconds(out, name))
+
+
+def read_date(value: Any) -> tuple[str, int]:
+    """Kind of a date, and its microseconds since 1970."""
+    value = getattr(value, "start_time", value)  # of a period of pandas
+    if isinstance(value, str):
+        value = datetime.datetime.fromisoformat(value.strip())
+    elif isinstance(value, np.datetime64):
+        return "dates", int(value.astype("datetime64[us]").astype(np.int64))
+    elif isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
+        value = datetime.datetime(value.year, value.month, value.day)
+    if not isinstance(value, datetime.datetime):
+        raise TypeError
+    if value.tzinfo is None:
+        since, kind = value - EPOCH, "dates"
+    else:
+        since, kind = value - EPOCH.replace(tzinfo=datetime.UTC), "dates with a zone"
+    return kind, since // datetime.timedelta(microseconds=1)
+
+
+# --- the columns of a frame
+
+
+def find_in(frame: Any, *, model: Any = None, pending: bool = False, **names: Any) -> ColumnLayout:
+    """Find the columns of a data frame by their names and contents (`orcast.frame.names.find`).
+
+    The time may also be a pandas index of dates.
+
+    >>> import polars as pl
+    >>> find_in(pl.DataFrame({"y": [True, False], "p": [0.7, 0.2]})).forms[0].kind
+    'binary'
+    """
+    table = frame if isinstance(frame, Frame) else Frame(frame)
+    schema = table.searched.schema
+    named = names.get("cutoff") is not None
+    names |= {role: name for role, name in table.roles.items() if names.get(role) is None}
+    loose = (nw.Object, nw.Unknown)
+    numeric = [c for c, kind in schema.items() if kind.is_numeric() or (kind in loose and table.holds_numbers(c))]
+    # a hub's column of that name tells what is forecast
+    hub = (
+        "target" in schema and not schema["target"].is_numeric() and {"target_end_date", "reference_date"} & set(schema)
+    )
+    named_so = {*(names.get("series") or ()), names.get("y")}
+    aside = "target" if (hub or table.spread is not None) and "target" not in named_so else None
+    layout = find(
+        [name for name in schema if name != aside],
+        numeric=numeric,
+        model=model,
+        pending=pending,
+        look=Look(
+            lambda y: outcomes_in(table.column(y)),
+            lambda column: _wrong_value(table.column(column)),
+            lambda column: _holds_chances(table.numbers(column)),
+        ),
+        **names,
+    )
+    if layout.time is None and table.dated:
+        layout = dataclasses.replace(layout, time=INDEX)
+    return layout if named else issued_before(table, layout)
+
+
+def outcomes_in(column: Any) -> str | None:
+    """Content of a narwhals series of outcomes: "numbers", "0/1", "bool" or "labels"; None if there are none yet.
+
+    >>> import narwhals.stable.v2 as nw, polars as pl
+    >>> [outcomes_in(nw.from_native(pl.Series(v), series_only=True)) for v in ([1, 0], [1.5], ["a"], [True], [None])]
+    ['0/1', 'numbers', 'labels', 'bool', None]
+    """
+    if column.dtype.is_numeric():
+        values = column.cast(nw.Float64).to_numpy()
+        values = values[~np.isnan(values)]
+    else:
+        there = column.drop_nulls()
+        if len(there) == 0 or column.dtype == nw.Boolean:
+            return "bool" if len(there) else None
+        kinds = set(map(type, there.to_list())) if column.dtype == nw.Object else {str}
+        if kinds <= {bool, np.bool_}:
+            return "bool"
+        if not all(issubclass(kind, NUMBERS) for kind in kinds):
+            return "labels"
+        try:
+            values = np.array(there.to_list(), dtype=np.float64)
+        except OverflowError:
+            return "numbers"  # of which one is refused when they are read
+    if values.size == 0:
+        return None
+    return "0/1" if bool(((values == 0.0) | (values == 1.0)).all()) else "numbers"
+
+
+def _wrong_value(column: Any) -> str:
+    """The first value of a column that is no number, and its row."""
+    for row, value in enumerate(column.to_list()):
+        if value is not None and value == value and not isinstance(value, NUMBERS):
+            return f"{'text ' if isinstance(value, str) else ''}{short(value)} in row {row}"
+    return f"a column of type {column.dtype}"
+
+
+def _holds_chances(values: Array) -> bool:
+    """True if numbers are from 0 to 1, and some lie between."""
+    there = values[~np.isnan(values)]
+    return bool(((there >= 0.0) & (there <= 1.0)).all() and ((there > 0.0) & (there < 1.0)).any())
+
+
+def label_places(column: Any, labels: Sequence[str]) -> NDArray[np.intp]:
+    """Place of each outcome among the labels, -1 where there is none yet.
+
+    Outcomes may be text, whole numbers, or true and false, and are compared as text.
+
+    >>> import polars as pl
+    >>> label_places(pl.Series(["away", None, "home"]), ("home", "away"))
+    array([ 1, -1,  0])
+    """
+    values = nw.from_native(column, series_only=True)
+    known = {label: i for i, label in enumerate(labels)}
+    there = [value for value in values.drop_nulls().unique().to_list() if value == value]
+    places = []
+    for value in there:
+        place = next((known[text] for text in label_texts(value) if text in known), None)
+        if place is None:
+            row = int(np.flatnonzero((values == value).fill_null(False).to_numpy())[0])
+            raise ValueError(f"expected a label {listed(labels, 'or')} as outcome, got {value!r} in row {row}")
+        places.append(place)
+    if not there:
+        return np.full(len(values), -1, dtype=np.intp)
+    found = values.replace_strict(there, places, return_dtype=nw.Int64, default=-1)
+    return np.asarray(found.to_numpy(), dtype=np.intp)
+
+
+def label_texts(value: Any) -> tuple[str, ...]:
+    """Labels that an outcome may stand for."""
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value)), str(bool(value)).lower(), str(int(value))
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value)), str(value)
+    return (str(value),)
+
+
+# --- doubts
+
+
+def doubts(frame: Frame, layout: ColumnLayout) -> list[str]:
+    """Sentences on assumptions, repeated rows, swapped quantiles, and other units.
+
+    >>> import polars as pl
+    >>> frame = Frame(pl.DataFrame({"y": [5e6, 6e6], "q0.1": [4.0, 5.0], "q0.9": [6.0, 7.0]}))
+    >>> doubts(frame, find_in(frame))
+    ['nearly all outcomes are more than 100 spreads away from their forecasts: are they in other units?']
+    """
+    forms = [form for form in layout.forms if form.ordered and form.kind != "point"]
+    found = [*layout.assumed, *_repeated(frame, layout)]
+    return [*found, *(text for form in forms for text in _doubts_of(frame, layout, form))]
+
+
+def _repeated(frame: Frame, layout: ColumnLayout) -> list[str]:
+    """Several quantities of a series at one time, where no column tells them apart."""
+    if None in (layout.time, layout.y) or (layout.cutoff, layout.horizon) != (None, None):
+        return []
+    codes, times = frame.keys(layout.series)[0], frame.times(layout.time).values
+    order = np.lexsort((times, codes))
+    count = int(((np.diff(codes[order]) == 0) & (np.diff(times[order]) == 0)).sum())
+    if count == 0 or not layout.forms[0].ordered:
+        return []
+    return [
+        f"{count:,} of {len(times):,} rows have the series and time of another: a column of issue times is named by "
+        "cutoff=, one of series by series=; without it what is said of chance is too sure"
+    ]
+
+
+def _doubts_of(frame: Frame, layout: ColumnLayout, form: Form) -> list[str]:
+    rows = np.unique(np.linspace(0, frame.rows - 1, min(frame.rows, LOOKED_AT)).astype(np.intp))
+    given = np.column_stack([frame.numbers(column)[rows] for column in form.columns])
+    found: list[str] = []
+    if form.kind == "quantiles":
+        whole = np.isfinite(given).all(axis=1)
+        swapped = whole & (given[:, 0] > given[:, -1])
+        if whole.sum() > 1 and swapped.sum() > 0.9 * whole.sum():
+            names = listed([form.columns[0], form.columns[-1]])
+            found.append(f"the lowest quantile lies above the highest in nearly all rows: are {names} swapped?")
+    if layout.y is None:
+        return found
+    y = frame.numbers(layout.y)[rows]
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        if form.kind == "normal":
+            away, width = np.abs(y - given[:, 0]), given[:, 1]
+        else:
+            low, high = given.min(axis=1), given.max(axis=1)
+            away, width = np.maximum(np.maximum(low - y, y - high), 0.0), high - low
+        # where forecasts of no spread miss, that is another fault
+        ratio = np.where(width > 0.0, away / width, 0.0)
+    known = np.isfinite(y) & np.isfinite(width)
+    if known.any() and float(np.quantile(ratio[known], 0.05)) > FAR:
+        found.append(
+            f"nearly all outcomes are more than {FAR:g} spreads away from their forecasts{of_model(form.model)}: "
+            "are they in other units?"
+        )
+    return found

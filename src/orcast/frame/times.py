@@ -1,0 +1,582 @@
+"""Times of the rows: when a forecast was issued (cutoff), what it is about, and when its outcome was known.
+
+**Equality**: a forecast uses the outcomes that were known at its cutoff or before (known <= cutoff), and it is about a
+later time (cutoff < time).  Issue times come from a column of cutoffs, from horizons beside times that are numbers, or
+from ``issued_every``.  Without a column forecasts are issued *just before* a time: the first of those that are issued
+together, or their own.  So an outcome that is known at that very time, by ``lag`` or a column, is not used; a column of
+cutoffs that lie just before gives the same.  An outcome is known at its own time, or ``lag`` later, or when a column
+says.  Where nothing says when forecasts were issued or outcomes known, each outcome is known before the next time.
+
+**Horizons** are counted by the clock: from the cutoff to the time, in steps of the series.  The step is found from its
+times: a number of months, working days, or a length of time; whole numbers are counted as they are.  So a missing row
+does not move others to another horizon.  A series without a step, whose times are irregular or of which there is one
+only, has places instead: the first, second, ... time of each cutoff.  In a pool of all series, one of few times has the
+step that most others have, if its own times do not speak against it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import math
+import re
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast.constants import LONGEST_SEASON, SHORTEST_SEASON
+from orcast.frame.names import ColumnLayout, rows_text
+from orcast.frame.reader import Codes, Frame, Times
+from orcast.spaces.base import whole
+from orcast.validation import short
+
+Stamps = NDArray[Any]  # int64, or float64 where times are numbers
+Integers = NDArray[np.int64]
+# A series' cutoffs and times that were seen before, a row each, in order.
+Calendar = dict[Hashable, Stamps]
+
+# Lengths in nanoseconds.
+SECOND = 10**9
+MINUTE, HOUR, DAY = 60 * SECOND, 3600 * SECOND, 86_400 * SECOND
+WEEK, YEAR = 7 * DAY, 3_652_425 * DAY // 10_000
+UNITS = {"ns": 1, "us": 1000, "ms": 10**6, "s": SECOND, "min": MINUTE, "h": HOUR, "d": DAY, "w": WEEK}
+WORDS = {"hourly": "1h", "daily": "1D", "weekly": "1W"}
+# 1970-01-05: weeks begin on Mondays.
+MONDAY = 4 * DAY
+
+
+class Timing(NamedTuple):
+    """Issue times and publication of outcomes as users give them, where no column says it."""
+
+    lag: Any = None
+    issued_every: Any = None
+    nowcast: bool = False
+
+    def checked(self) -> Timing:
+        """Timing in plain form."""
+        together = None if self.issued_every is None else every(self.issued_every)
+        if not isinstance(self.nowcast, (bool, np.bool_)):
+            raise TypeError(f"expected nowcast=True or False, got {short(self.nowcast)}")
+        return Timing(plain_lag(self.lag), together, bool(self.nowcast))
+
+    def completed(self, lag: Any, issued_every: int | str | None, nowcast: bool) -> Timing:
+        """Timing of a state, which the given one must not contradict."""
+        for name, given, then in (("lag", self.lag, lag), ("issued_every", self.issued_every, issued_every)):
+            if given not in (None, then):
+                raise ValueError(f"expected {name}= as the state began with it, {then!r}, got {given!r}")
+        return Timing(lag, issued_every, nowcast or self.nowcast)
+
+
+@dataclass(frozen=True)
+class RowTimes:
+    """Times of all rows, as stamps that sort.
+
+    `at_once`: nothing says when forecasts were issued or outcomes known, so each outcome is known before the next
+    time.  `ranked`: no column says the horizon, so that it is counted from the cutoff on.  `together`: cutoffs lie
+    just before the first of the times that were issued together.  `events` are stamps that tell events of one time
+    apart, None where a series has one row for each time; `tied`: some events have the same time.
+    """
+
+    kind: str
+    time: Stamps
+    cutoff: Stamps
+    known: Stamps
+    at_once: bool
+    ranked: bool
+    together: bool = False
+    events: Stamps | None = None
+    tied: bool = False
+
+    @property
+    def times(self) -> Times:
+        """The times that rows are about."""
+        return Times(self.kind, self.time)
+
+
+def read_row_times(
+    frame: Frame,
+    layout: ColumnLayout,
+    codes: Codes,
+    keys: Sequence[Hashable],
+    timing: Timing,
+    counted: Stamps,
+    calendar: Calendar,
+    at_once: bool | None = None,
+) -> RowTimes:
+    """Times of all rows; where there is no column of times, rows are counted on from ``counted``.
+
+    ``at_once`` is that of earlier frames of a state, if there are any.
+    """
+    times, cutoff = _times_and_cutoffs(frame, layout, codes, counted)
+    if cutoff is not None and timing.issued_every is not None:
+        raise ValueError(f"expected cutoffs or issued_every=, got both: cutoffs are in {layout.cutoff!r}")
+    ranked = layout.horizon is None and (cutoff is not None or timing.issued_every is not None)
+    if timing.issued_every is not None:
+        cutoff = issued_together(times, codes, keys, timing.issued_every, calendar)
+    elif cutoff is None and layout.horizon is not None:
+        cutoff = _cutoff_from_horizon(frame, layout.horizon, times, at_once is not False)
+    known = _known(frame, layout, times, timing.lag)
+    at_once = cutoff is None and known is None
+    if cutoff is not None:
+        _check_issued_before(times, cutoff, timing, known is not None)
+    else:
+        cutoff = times.values if at_once else just_before(times.values)
+    known = times.values if known is None else known
+    return RowTimes(times.kind, times.values, cutoff, known, at_once, ranked, timing.issued_every is not None)
+
+
+def just_before(stamps: Stamps) -> Stamps:
+    """The moment before each of some times."""
+    return np.nextafter(stamps, -math.inf) if stamps.dtype.kind == "f" else stamps - 1
+
+
+def just_after(stamps: Stamps) -> Stamps:
+    """The moment after each of some times."""
+    return np.nextafter(stamps, math.inf) if stamps.dtype.kind == "f" else stamps + 1
+
+
+def farthest(stamps: Stamps) -> Any:
+    """The stamp of an outcome that has not come: later than all others."""
+    return math.inf if stamps.dtype.kind == "f" else np.iinfo(np.int64).max
+
+
+# --- columns
+
+
+def _times_and_cutoffs(
+    frame: Frame, layout: ColumnLayout, codes: Codes, counted: Stamps
+) -> tuple[Times, Stamps | None]:
+    if layout.time is None:
+        for name, what in ((layout.cutoff, "cutoffs"), (layout.known, "times of knowledge")):
+            if name is not None:
+                raise ValueError(f"expected times beside the {what} in {name!r}, got no column: name it by time=")
+        order = np.argsort(codes, kind="stable")
+        starts = np.searchsorted(codes[order], np.arange(len(counted)))
+        places = np.empty(len(codes), dtype=np.int64)
+        places[order] = np.arange(len(codes)) - starts[codes[order]]
+        return Times("places", places + counted[codes]), None
+    times = frame.times(layout.time)
+    if layout.cutoff is None:
+        return times, None
+    cutoffs = frame.times(layout.cutoff, "cutoff")
+    if {cutoffs.kind, times.kind} == {"numbers", "whole numbers"}:
+        return Times("numbers", times.values.astype(float)), cutoffs.values.astype(float)
+    if cutoffs.kind != times.kind:
+        raise ValueError(f"expected times and cutoffs of one kind, got {times.kind} and {cutoffs.kind}")
+    return times, cutoffs.values - layout.back
+
+
+def _cutoff_from_horizon(frame: Frame, horizon: Any, times: Times, at_once: bool) -> Stamps | None:
+    """Issue times from horizons alone, which must be 1, or numbers as the times are.
+
+    One step is the next row only where times are counted, or dates.
+    """
+    _, names = frame.keys([horizon])
+    counted = times.kind != "numbers" and (at_once or times.kind != "whole numbers")
+    if counted and all(name == 1 for name in names):
+        return None
+    if times.kind in ("numbers", "whole numbers") and frame.column(horizon).dtype.is_numeric():
+        return np.asarray(times.values - frame.numbers(horizon))
+    raise ValueError(f"expected a column of cutoffs beside the horizons in {horizon!r}, got none: name it by cutoff=")
+
+
+def _check_issued_before(times: Times, cutoff: Stamps, timing: Timing, known: bool) -> None:
+    """A forecast is issued before the time that it is about, unless it is said to be a nowcast."""
+    after = np.flatnonzero(times.values <= cutoff)
+    if not len(after):
+        return
+    row = int(after[0])
+    which = f"{times.show(times.values[row])} issued at {times.show(cutoff[row])}, and so in {rows_text(after)}"
+    if not timing.nowcast:
+        raise ValueError(
+            f"expected forecasts issued before the time that they are about, got one of {which} "
+            "(nowcast=True allows it, with known= or lag= to say when outcomes are known)"
+        )
+    if not known:
+        raise ValueError(f"expected known= or lag= beside nowcasts, to say when outcomes are known, got one of {which}")
+
+
+def _known(frame: Frame, layout: ColumnLayout, times: Times, lag: Any) -> Stamps | None:
+    """When each outcome was known; None if nothing says it.  Where the column says nothing, it is not known yet."""
+    if layout.known is not None:
+        if lag is not None:
+            raise ValueError(f"expected known= or lag=, got both: {layout.known!r} and {short(lag)}")
+        found, there = frame.times_if_any(layout.known, "time at which the outcome was known")
+        if {found.kind, times.kind} == {"numbers", "whole numbers"}:
+            # known after a whole number is known at the next one
+            found = Times(times.kind, np.ceil(found.values) if times.kind == "whole numbers" else found.values)
+        if found.kind != times.kind and there.any():
+            raise ValueError(f"expected times and known= of one kind, got {times.kind} and {found.kind}")
+        return np.where(there, found.values.astype(times.values.dtype), farthest(times.values))
+    if lag is None:
+        return None
+    by = stamps_of(lag, times.kind, "lag")
+    if times.values.dtype.kind == "f":
+        return np.asarray(times.values + by)
+    most = farthest(times.values) - 1
+    return np.asarray(np.minimum(times.values, most - by) + by)
+
+
+def check_known(times: RowTimes, known: Stamps, y: NDArray[np.float64]) -> None:
+    """Outcomes that are there were known at some time, and after their forecasts were issued."""
+    if times.at_once:
+        return
+    there = ~np.isnan(y)
+    never = np.flatnonzero(there & (known == farthest(known)))
+    if len(never):
+        raise ValueError(f"expected a time at which each outcome was known, got none in {rows_text(never)}")
+    before = np.flatnonzero(there & (known <= times.cutoff))
+    if len(before):
+        row, show = int(before[0]), times.times.show
+        raise ValueError(
+            f"expected outcomes that were not known when their forecasts were issued, got one known at "
+            f"{show(known[row])} whose forecast was issued at {show(times.cutoff[row])}, and so in "
+            f"{rows_text(before)}"
+        )
+
+
+# --- lengths of time
+
+
+def stamps_of(value: Any, kind: str, what: str) -> Any:
+    """Length of time in the stamps of a kind of times.
+
+    >>> stamps_of("2D", "dates", "lag") == 2 * 86_400 * 10**9, stamps_of(3, "whole numbers", "lag")
+    (True, 3)
+    """
+    if kind.startswith("dates") or kind == "durations":
+        return nanoseconds_of(value, what)
+    fine = isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.timedelta64))
+    if not fine or not 0.0 <= value < 2**62 or (kind != "numbers" and value != int(value)):
+        whole_ = "" if kind == "numbers" else "whole "
+        raise ValueError(f"expected {what}= as a {whole_}number, since times are {kind}, got {short(value)}")
+    return float(value) if kind == "numbers" else int(value)
+
+
+def nanoseconds_of(value: Any, what: str) -> int:
+    """Length of time in nanoseconds; a part of one counts as one, so that nothing is known too early.
+
+    >>> nanoseconds_of("36 h", "lag") // 10**9, nanoseconds_of(datetime.timedelta(seconds=1), "lag")
+    (129600, 1000000000)
+    """
+    found: Any = None
+    if isinstance(value, (datetime.timedelta, np.timedelta64)):
+        with contextlib.suppress(TypeError, OverflowError):  # months and years of numpy have no length
+            if value / np.timedelta64(1, "D") < 50_000:
+                found = int(np.timedelta64(getattr(value, "value", value), "ns").astype(np.int64))
+    elif isinstance(value, str) and (m := re.fullmatch(r"(\d+(?:\.\d+)?)?\s*([A-Za-z]+)", value.strip())):
+        unit = UNITS.get(m[2].lower()) if m[2] != "M" else None
+        found = None if unit is None else math.ceil(Fraction(m[1] or "1") * unit)
+    if found is None or not 0 <= found < 2**62:
+        raise ValueError(f"expected {what}= such as '4D', '36h' or '30min', or a timedelta, got {short(value)}")
+    return int(found)
+
+
+def plain_lag(lag: Any) -> Any:
+    """Lag as states keep it: a number, or text in the largest unit that divides it.
+
+    >>> plain_lag(datetime.timedelta(days=1)), plain_lag("48h"), plain_lag("7")
+    ('1D', '2D', 7.0)
+    """
+    if isinstance(lag, str) and re.fullmatch(r"\s*\d+(\.\d+)?\s*", lag):
+        return float(lag)
+    if isinstance(lag, (str, datetime.timedelta, np.timedelta64)):
+        length = nanoseconds_of(lag, "lag")
+        names = {"D": DAY, "h": HOUR, "min": MINUTE, "s": SECOND, "ns": 1}
+        name, unit = next((name, unit) for name, unit in names.items() if length % unit == 0)
+        return f"{length // unit}{name}"
+    if lag is not None and (isinstance(lag, bool) or not isinstance(lag, (int, float, np.number))):
+        raise ValueError(f"expected lag= such as '4D', or a number, got {short(lag)}")
+    return lag.item() if isinstance(lag, np.generic) else lag
+
+
+# --- forecasts that are issued together
+
+
+def every(value: Any) -> int | str:
+    """Number of rows that are issued together, or a length of time such as '86400s'; as states keep it.
+
+    >>> every(24), every("daily"), every("12h")
+    (24, '86400s', '43200s')
+    """
+    if isinstance(value, str) and value.strip().isdecimal():
+        value = int(value)
+    if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64)):
+        return whole(value, "rows that are issued together", 1, 10**9)
+    text = WORDS.get(value.strip().lower(), value) if isinstance(value, str) else value
+    try:
+        length = nanoseconds_of(text, "issued_every")
+    except ValueError:
+        length = 0
+    if length < SECOND or length % SECOND:
+        raise ValueError(
+            "expected issued_every= as a number of rows that are issued together, or as 'daily', 'weekly' or '12h', "
+            f"got {short(value)}"
+        )
+    return f"{length // SECOND}s"
+
+
+def issued_together(
+    times: Times, codes: Codes, keys: Sequence[Hashable], together: int | str, calendar: Calendar
+) -> Stamps:
+    """Issue time of each row: just before the first of those that are issued together."""
+    if isinstance(together, str):
+        if not times.kind.startswith("dates"):
+            raise ValueError(f"expected issued_every= in rows, since times are {times.kind}, got {together!r}")
+        length = nanoseconds_of(together, "issued_every")
+        start = MONDAY if length % WEEK == 0 else 0
+        return np.asarray((times.values - start) // length * length + start - 1)
+    cutoff = np.empty_like(times.values)
+    order = np.argsort(codes, kind="stable")
+    ends = np.searchsorted(codes[order], np.arange(len(keys) + 1))
+    for i, key in enumerate(keys):
+        rows = order[ends[i] : ends[i + 1]]
+        cutoff[rows] = _blocks(times.values[rows], together, calendar.get(key))
+    return cutoff
+
+
+def _blocks(time: Stamps, together: int, seen: Stamps | None) -> Stamps:
+    """The cutoffs of one series: its times in order, so many at a time; those seen before keep theirs.
+
+    >>> _blocks(np.array([3, 4, 5]), 2, np.array([[0, 1], [0, 2], [2, 3]])).tolist()
+    [2, 2, 4]
+    """
+    if seen is None or not len(seen):
+        distinct, places = np.unique(time, return_inverse=True)
+        return np.asarray(just_before(distinct[np.arange(len(distinct)) // together * together])[places])
+    last, begun = seen[-1, 1], seen[-1, 0]
+    room = together - int((seen[:, 0] == begun).sum())
+    out = np.empty_like(time)
+    new = time > last
+    # a time that was never seen and lies before others has the cutoff of those about it; it will be late
+    before = seen[np.maximum(np.searchsorted(seen[:, 1], time[~new], side="right") - 1, 0)]
+    out[~new] = before[:, 0]
+    distinct, places = np.unique(time[new], return_inverse=True)
+    at = np.arange(len(distinct)) - room
+    starts = just_before(distinct[np.maximum(at // together * together + room, 0)])
+    out[new] = np.where(at < 0, begun, starts)[places] if len(distinct) else starts[places]
+    return out
+
+
+# --- steps
+
+# Fewer gaps between times leave it open whether some are missing.
+FEW = 8
+# A step is one if so many of the gaps are a whole number of steps, up to such a part of a step.
+MOST, NEAR = 0.8, 0.1
+# Days of the week on which something happens, from Monday: offices, those that rest on Friday, and shops.
+WEEKS = ("1111100", "1111001", "1111110")
+
+
+class Step(NamedTuple):
+    """Unit of horizons: ``kind`` is "length", "months", "days" (of a week, `WEEKS`) or "places".
+
+    ``day`` is the one of the month on which a month is over; 31 is its last.
+    """
+
+    kind: str
+    size: Any = 1
+    day: int = 0
+
+    def whole(self, other: Step) -> bool:
+        """True if this may be another step of which some are missing."""
+        if self in (other, UNKNOWN):
+            return True
+        if {self.kind, other.kind} == {"length", "days"}:
+            # days that are a step apart, but are no working days, include a weekend
+            return bool(self.size % DAY == 0 and self.size > DAY) if other.kind == "days" else other.size == DAY
+        if self.kind != other.kind or self.kind not in ("length", "months"):
+            return False
+        times = self.size / other.size
+        return bool(times >= 1.0 and abs(times - round(times)) < 1e-9)
+
+
+PLACES = Step("places")
+# Until there are two times.
+UNKNOWN = Step("places", 0)
+
+
+def step_from_plain(kind: Any, size: Any, day: Any) -> Step:
+    """A step from a file."""
+    fine = kind in ("length", "months", "days", "places") and isinstance(size, (int, float)) and isinstance(day, int)
+    if not fine or not (size > 0 or kind in ("days", "places")) or (kind == "days" and size not in range(len(WEEKS))):
+        raise ValueError(f"{kind!r}, {size!r}, {day!r} is no step")
+    return Step(kind, size, day)
+
+
+def find_steps(
+    kind: str, codes: Codes, count: int, time: Stamps, cutoff: Stamps, *, pooled: bool = False
+) -> list[Step]:
+    """The step of each series from its rows; `pooled`: also from those of the others."""
+    if kind in ("whole numbers", "places"):
+        return [Step("length", 1)] * count
+    order = np.lexsort((time, codes))
+    codes, time, lead = codes[order], time[order], (time - cutoff)[order]
+    new = np.ones(len(codes), dtype=bool)
+    new[1:] = (np.diff(codes) != 0) | (np.diff(time) != 0)
+    starts = np.searchsorted(codes, np.arange(count + 1))
+    found: list[Step] = []
+    gaps_of = np.zeros(count, dtype=np.intp)
+    for i in range(count):
+        rows = slice(starts[i], starts[i + 1])
+        own = time[rows][new[rows]]
+        gaps_of[i] = len(own) - 1
+        found.append(_step(own, lead[rows], kind.startswith("dates")) if len(own) > 1 else UNKNOWN)
+    votes = Counter(step for step in found if step.kind != "places")
+    if not votes or not pooled:
+        return found
+    common = max(votes, key=lambda step: (votes[step], -float(step.size) if step.kind == "length" else 0.0))
+    few = gaps_of < FEW
+    return [common if few[i] and step.whole(common) else step for i, step in enumerate(found)]
+
+
+def _step(times: Stamps, lead: Stamps, dates: bool) -> Step:
+    """The step of one series: its usual gap, if that is regular."""
+    gaps = np.diff(times)
+    usual = np.sort(gaps)[(len(gaps) - 1) // 2]
+    if dates and usual >= 28 * DAY:
+        month, day, last = _months(times)
+        over = 31 if last.all() else int(day.max())
+        if ((day == over) | (last & (day < over))).mean() >= MOST:
+            return Step("months", max(int(np.sort(np.diff(month))[(len(gaps) - 1) // 2]), 1), over)
+    if times.dtype.kind == "f" and not (times % 1.0).any() and not (lead % 1.0).any():
+        return Step("length", 1.0)
+    first = lead.min()
+    # a day with a clock change is an hour longer or shorter than others
+    if len(gaps) < FEW and 0 < first < (1.0 - NEAR) * usual and _regular(np.concatenate((gaps, lead)), first, 1.0):
+        usual = first
+    if not _regular(gaps, usual, MOST):
+        return PLACES
+    if dates and usual == DAY:
+        here = set(((times // DAY + 3) % 7).tolist())
+        week = next((w for w, mask in enumerate(WEEKS) if here <= {d for d in range(7) if mask[d] == "1"}), None)
+        if week is not None:
+            return Step("days", week)
+    return Step("length", usual.item())
+
+
+def _regular(gaps: Stamps, step: Any, most: float) -> bool:
+    """True if gaps are whole numbers of steps."""
+    times = gaps / step
+    near = (np.abs(times - np.rint(times)) <= NEAR) & (times > 0.5)
+    return bool(near.mean() >= most)
+
+
+def _months(stamps: Stamps) -> tuple[Stamps, Stamps, NDArray[np.bool_]]:
+    """The month of dates, counted from 1970, the day in it, and True if that is the last one."""
+    days = stamps.astype("datetime64[ns]").astype("datetime64[D]")
+    months = days.astype("datetime64[M]")
+    day = (days - months.astype("datetime64[D]")).astype(np.int64) + 1
+    length = ((months + 1).astype("datetime64[D]") - months.astype("datetime64[D]")).astype(np.int64)
+    return months.astype(np.int64), day, day == length
+
+
+def steps_ahead(
+    kind: str, steps: Sequence[Step], codes: Codes, time: Stamps, cutoff: Stamps, *, first: bool
+) -> Integers:
+    """Number of steps from cutoff to time of each row; 0 where they are places.
+
+    ``first``: cutoffs lie just before the first time of those that were issued together.
+    """
+    if first:
+        cutoff = just_after(cutoff)
+    ahead = np.zeros(len(codes), dtype=np.int64)
+    number = {step: i for i, step in enumerate(dict.fromkeys(steps))}
+    which = np.array([number[step] for step in steps], dtype=np.intp)[codes]
+    for step, i in number.items():
+        rows = np.flatnonzero(which == i)
+        if len(rows) and step.kind != "places":
+            ahead[rows] = _ahead(kind, step, time[rows], cutoff[rows]) + int(first)
+    return ahead
+
+
+def _ahead(kind: str, step: Step, time: Stamps, cutoff: Stamps) -> Stamps:
+    """From cutoffs to times, of one step; a part of a step counts as one."""
+    if step.kind == "days":
+        since, until = ((each // DAY + 1).astype("datetime64[D]") for each in (cutoff, time))
+        return np.asarray(np.busday_count(since, until, weekmask=WEEKS[step.size]))
+    if step.kind == "months":
+        since, day, last = _months(cutoff)
+        since = since - ((day < step.day) & ~last)
+        return np.asarray(-(-(_months(time)[0] - since) // step.size))
+    if time.dtype.kind == "f":
+        return np.asarray(np.ceil((time - cutoff) / step.size - 0.01), dtype=np.int64)
+    # a day is an hour longer where clocks are put back
+    spare = HOUR if kind == "dates with a zone" and step.size % DAY == 0 else 0
+    return np.asarray(-(-(time - cutoff - spare) // step.size))
+
+
+# --- the clock of a series, and the seasons of the calendar
+
+# No gap is longer: by then all that is remembered of a series by the step is gone.
+LONGEST_GAP = 2 * LONGEST_SEASON
+# Rows a year, by the least and the largest number of days between two rows: weeks, months and quarters.
+YEARS = ((7, 7, 52), (28, 31, 12), (89, 92, 4))
+
+
+def seasons_of(step: int) -> tuple[int, ...]:
+    """Seasons of rows that are so many nanoseconds apart, in rows; none where the calendar has no such step.
+
+    >>> hour = 3600 * 10**9
+    >>> [seasons_of(hours * hour) for hours in (0.5, 1, 24, 168, 31 * 24, 5, 0)]
+    [(48, 336), (24, 168), (7,), (52,), (12,), (), ()]
+    """
+    if step <= 0:
+        return ()
+    found = [period // step for period in (DAY, WEEK) if period % step == 0]
+    found += [rows for least, most, rows in YEARS if least * DAY <= step <= most * DAY]
+    return tuple(int(lag) for lag in found if SHORTEST_SEASON <= lag <= LONGEST_SEASON - 2)
+
+
+def _unit_of(step: int) -> float:
+    """Nanoseconds by which times are counted whose first two are a step apart: of months and quarters the mean."""
+    rows = next((rows for least, most, rows in YEARS if least * DAY <= step <= most * DAY and least < most), None)
+    return step if rows is None else YEAR / rows
+
+
+class Clock(NamedTuple):
+    """Times of a series counted in steps: times that may come again, increasing, and the count of each.
+
+    ``step`` is from the first time to the second: -1 before there are two, 0 if the calendar has no such step.
+    Without a step each new time counts one.
+    """
+
+    step: int
+    times: Stamps
+    counts: Integers
+
+    def advanced(self, time: Stamps, cutoff: Stamps, dated: bool) -> tuple[Integers, Clock]:
+        """Counts of the times of new rows, in the order of cutoff and time, and the clock after them."""
+        if not len(time):
+            return np.empty(0, dtype=np.int64), self
+        last = self.times[-1:]
+        reached = np.maximum.accumulate(np.concatenate((last, time)))
+        newest = np.ones(len(time), dtype=bool)
+        newest[1 - len(last) :] = time[1 - len(last) :] > reached[:-1]
+        fresh = time[newest]
+        times, step = np.concatenate((self.times, fresh)), self.step
+        if step < 0 and len(times) > 1:
+            step = int(times[1] - times[0]) if dated else 0
+            step = step if seasons_of(step) else 0
+        unit = _unit_of(step) if step > 0 else math.inf
+        with np.errstate(over="ignore"):
+            gaps = np.rint(np.diff(np.concatenate((last, fresh))) / unit)
+        gaps = np.clip(gaps, 1, LONGEST_GAP).astype(np.int64)
+        start = self.counts[-1] if len(last) else 0
+        counts = np.concatenate((self.counts, start + np.cumsum(gaps if len(last) else np.append(0, gaps))))
+        place = np.maximum(np.searchsorted(times, time, side="right") - 1, 0)
+        beside = np.clip(np.rint((time - times[place]) / unit), -LONGEST_GAP, LONGEST_GAP).astype(np.int64)
+        # a time comes again if it lies after the last cutoff, or as far before it as one did
+        since = cutoff[-1] + min(np.min(time - cutoff), 0)
+        keep = min(int(np.searchsorted(times, since, side="right")), len(times) - 1)
+        return counts[place] + beside, Clock(step, times[keep:], counts[keep:])
+
+
+def new_clock(kind: Any) -> Clock:
+    """Clock of a series before its first row, for times of a kind."""
+    return Clock(-1, np.zeros(0, dtype=kind), np.zeros(0, dtype=np.int64))

@@ -1,0 +1,202 @@
+"""Frames as people have them: several events at one time, clock changes, text for numbers, missing cutoffs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import orcast as oc
+from helpers import SENTENCE
+from orcast.frame.reader import Frame, find_in
+
+DAY = pd.Timedelta(days=1)
+
+
+def games(days: int = 12, each: int = 3, labels: bool = False, seed: int = 0) -> pd.DataFrame:
+    """Several games on each date."""
+    rng = np.random.default_rng(seed)
+    p = rng.uniform(0.1, 0.9, days * each)
+    won = rng.random(days * each) < p
+    frame = pd.DataFrame({"date": pd.Timestamp("2024-01-01") + np.repeat(np.arange(days), each) * DAY})
+    if labels:
+        return frame.assign(p_home=p, p_away=1 - p, y=np.where(won, "home", "away"))
+    return frame.assign(p=p, y=won.astype(float))
+
+
+def chances(frame: Any, **options: Any) -> Any:
+    out = oc.recalibrate(frame, **options)
+    assert len(out) == len(frame)
+    return out["orcast_p" if "p" in out else "orcast_p_home"].to_numpy()
+
+
+# --- several events at one time
+
+
+@pytest.mark.parametrize("labels", [False, True])
+@pytest.mark.parametrize("timing", ["none", "cutoff", "lag"])
+def test_events_of_one_time_do_not_know_each_other(labels: bool, timing: str) -> None:
+    frame = games(labels=labels)
+    options: dict[str, Any] = {"lag": "12h"} if timing == "lag" else {}
+    frame = frame.assign(cutoff=frame.date - DAY) if timing == "cutoff" else frame
+    before = chances(frame, **options)
+    other = {"home": "away", "away": "home"} if labels else {0.0: 1.0, 1.0: 0.0}
+    after = chances(frame.assign(y=frame.y.where(frame.index != 4, frame.y.map(other))), **options)
+    changed = np.flatnonzero(before != after)
+    assert changed.min() == 6
+    shuffled = frame.sample(frac=1.0, random_state=1)
+    np.testing.assert_array_equal(chances(shuffled, **options), before[shuffled.index])
+
+
+def test_events_of_one_time_are_the_loop_that_predicts_all_of_them_first() -> None:
+    frame = games(each=4)
+    frame["p"] = frame.groupby("date")["p"].transform("first")  # equal forecasts stay in their order
+    recal, expected = oc.Recalibrator(oc.Binary()), []
+    for _, day in frame.groupby("date"):
+        expected += [recal.predict(p, id=row).mean() for row, p in day.p.items()]
+        for row, y in day.y.items():
+            recal.update(y, id=row)
+    np.testing.assert_allclose(chances(frame), expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("cutoffs", [False, True])
+@pytest.mark.parametrize("kind", ["dates", "whole numbers", "numbers"])
+def test_events_of_one_time_wait_in_a_state(cutoffs: bool, kind: str) -> None:
+    frame = games(days=10)
+    if kind != "dates":
+        frame["date"] = (frame.date - frame.date[0]).dt.days * (0.25 if kind == "numbers" else 1)
+        frame["cutoff"] = frame.date - (0.25 if kind == "numbers" else 1)
+    else:
+        frame["cutoff"] = frame.date - DAY
+    frame = frame if cutoffs else frame.drop(columns="cutoff")
+    whole, state, parts = oc.recalibrate(frame), oc.PanelState(), []
+    for day in range(10):
+        part = frame[max(3 * day - 3, 0) : 3 * day + 3]
+        parts.append(oc.recalibrate(part.assign(y=part.y.where(part.index < 3 * day)), state=state))
+    found = pd.concat([part[-3:] for part in parts])
+    np.testing.assert_array_equal(found["orcast_p"], whole["orcast_p"])
+    assert (parts[-1]["orcast_status"][:3] == "ok").all()
+    # rows of a day may come one by one, in any order
+    for row in (28, 27, 29):
+        again = oc.recalibrate(frame[row : row + 1], state=state)
+        assert again["orcast_p"].item() == whole["orcast_p"][row]
+        assert again["orcast_status"].item() == "ok"
+
+
+def test_equal_rows_are_no_events_and_quantities_have_one_row_for_each_time() -> None:
+    frame = games().assign(teams=[f"{i}" for i in range(36)])
+    assert len(chances(frame)) == 36
+    with pytest.raises(ValueError, match="got rows 4 and 36 that are equal in all: drop one of them"):
+        oc.recalibrate(pd.concat((frame, frame[4:5]), ignore_index=True))
+    state = oc.PanelState()
+    oc.recalibrate(games(each=1).assign(cutoff=lambda f: f.date - DAY), state=state)
+    with pytest.raises(ValueError, match="expected one row for each time and cutoff"):
+        oc.recalibrate(games().assign(cutoff=lambda f: f.date - DAY), state=state)
+    amounts = frame.drop(columns="p").assign(mean=1.0, sd=1.0)
+    with pytest.raises(ValueError, match=r"rows 0 and 1 for 2024-01-01 .*tells them apart by series= or cutoff="):
+        oc.recalibrate(amounts)
+    assert (oc.recalibrate(amounts, series="teams")["orcast_status"] == "ok").all()
+
+
+def test_hours_that_clocks_repeat_are_named() -> None:
+    hours = pd.date_range("2024-10-26", periods=72, freq="h", tz="Europe/Berlin")
+    frame = pd.DataFrame({"ds": hours.tz_localize(None), "y": np.arange(72.0), "mean": 36.0, "sd": 20.0})
+    match = r"got rows 26 and 27 for 2024-10-27 02:00:00: clocks were put back then, so use times in UTC or with "
+    with pytest.raises(ValueError, match=match):
+        oc.recalibrate(frame)
+    assert len(oc.recalibrate(frame.assign(ds=hours))) == 72
+    with pytest.raises(ValueError, match=r"drop one of them, or name a column"):
+        oc.recalibrate(pd.concat((frame.assign(ds=hours), frame.assign(ds=hours)[5:6]), ignore_index=True))
+
+
+# --- numbers, models and cutoffs
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame])
+@pytest.mark.parametrize("column", ["y", "q0.9"])
+def test_text_among_numbers_is_shown_with_its_row(make: Any, column: str) -> None:
+    table: dict[str, Any] = {"y": [1.0, 2.0, 3.0], "q0.1": [0.0, 1.0, 2.0], "q0.9": [2.0, 3.0, 4.0]}
+    table[column] = ["1.5", None, "2,5"]
+    with pytest.raises(ValueError, match=rf"expected numbers .*{column}.* got text '1.5' in row 0") as caught:
+        oc.recalibrate(make(table))
+    assert caught.match(SENTENCE)
+    if make is pd.DataFrame:
+        table[column] = [1.5, None, "2,5"]
+        with pytest.raises(ValueError, match=r"got text '2,5' in row 2"):
+            oc.recalibrate(pd.DataFrame(table))
+
+
+def test_a_named_column_of_probabilities_is_no_point_forecast() -> None:
+    frame = games()
+    expected = chances(frame)
+    np.testing.assert_array_equal(chances(frame, model="p"), expected)
+    labels = games(labels=True)
+    np.testing.assert_array_equal(chances(labels, model=["p_away", "p_home"]), chances(labels))
+    with pytest.raises(ValueError, match=r"expected model='' for probabilities of labels in 'p_home' and 'p_away'"):
+        oc.recalibrate(labels, model="p_home")
+    tree = frame.rename(columns={"p": "tree"})
+    with pytest.raises(ValueError, match=r"expected model=\{'tree': \{'p': 'tree'\}\} for probabilities, or model="):
+        oc.recalibrate(tree, model="tree")
+    found = oc.recalibrate(tree, model={"tree": {"p": "tree"}})
+    np.testing.assert_array_equal(found["tree_orcast_p"], expected)
+    one_each = games(each=1).rename(columns={"p": "tree"})
+    assert "tree_orcast-lo-80" in oc.recalibrate(one_each, model={"tree": "tree"})
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.from_pandas])
+def test_rows_without_a_cutoff_are_refused_together(make: Any) -> None:
+    frame = games(each=1).assign(cutoff=lambda f: f.date - DAY)
+    frame.loc[[2, 5], "cutoff"] = pd.NaT
+    match = "expected a cutoff in every row of 'cutoff', got none in 2 rows: 2, 5: drop these rows, or fill it in"
+    with pytest.raises(ValueError, match=match):
+        oc.recalibrate(make(frame))
+
+
+def test_wide_and_long_tables_of_a_hub_agree_at_horizon_0() -> None:
+    weeks = pd.date_range("2024-01-06", periods=24, freq="7D")
+    rng = np.random.default_rng(0)
+    keys = [(weeks[i], h, weeks[i + h], place) for i in range(20) for h in range(3) for place in ("01", "US")]
+    wide = pd.DataFrame(keys, columns=["reference_date", "horizon", "target_end_date", "location"])
+    seen = {(w, place): float(rng.poisson(50)) for w in weeks for place in ("01", "US")}
+    wide["observation"] = [seen[w, place] for w, place in zip(wide.target_end_date, wide.location, strict=True)]
+    wide["target"] = "wk inc flu hosp"
+    wide = wide.assign(**{"0.1": 40.0, "0.5": 50.0, "0.9": 60.0})
+    names = ["reference_date", "horizon", "target_end_date", "location", "target", "observation"]
+    long = wide.melt(names, var_name="output_type_id").assign(output_type="quantile")
+    with pytest.warns(UserWarning, match="issued 7 days before 'reference_date'"):
+        one = oc.recalibrate(wide)
+    with pytest.warns(UserWarning, match="issued 7 days before 'reference_date'"):
+        other = oc.recalibrate(long)
+    for i, level in enumerate(("0.1", "0.5", "0.9")):
+        rows = other[len(wide) * i : len(wide) * (i + 1)]
+        np.testing.assert_array_equal(one[f"orcast_{level}"], rows["orcast_value"])
+        assert one["orcast_status"].tolist() == rows["orcast_status"].tolist()
+    for frame in (wide, long):
+        assert find_in(Frame(frame)).back == 7 * DAY.value
+        with pytest.raises(ValueError, match="expected forecasts issued before the time that they are about"):
+            oc.recalibrate(frame, cutoff="reference_date")
+
+
+# --- equality of cutoffs and times of knowledge
+
+
+@pytest.mark.parametrize("hours", [0, 1, 13, 14, 24, 25])
+def test_issued_every_and_lag_are_cutoffs_just_before_the_first_time(hours: int) -> None:
+    """An outcome that is known at the very time of the first forecast is not used, one known just before is."""
+    rng = np.random.default_rng(0)
+    ds = pd.date_range("2024-01-01", periods=24 * 8, freq="h")
+    frame = pd.DataFrame({"ds": ds, "y": rng.normal(size=len(ds)), "mean": 0.0, "sd": 1.0})
+    found = oc.recalibrate(frame, issued_every="daily", lag=f"{hours}h")
+    for back in (pd.Timedelta(1, "ns"), pd.Timedelta(1, "h")):
+        told = frame.assign(cutoff=ds.normalize() - back, h=ds.hour + 1)
+        expected = oc.recalibrate(told, lag=f"{hours}h", horizon="h")
+        np.testing.assert_array_equal(found["orcast_mean"], expected["orcast_mean"])
+    # of a column of cutoffs, those known at the cutoff are used
+    at, later = ({"known": ds + pd.Timedelta(hours=hours) + pd.Timedelta(n, "ns")} for n in (0, 1))
+    told = frame.assign(cutoff=ds.normalize() - pd.Timedelta(1, "h"), h=ds.hour + 1)
+    exact = oc.recalibrate(told.assign(**at), known="known", horizon="h")
+    np.testing.assert_array_equal(exact["orcast_mean"], found["orcast_mean"])
+    assert not np.array_equal(oc.recalibrate(told.assign(**later), known="known", horizon="h")["orcast_mean"], found)
