@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from orcast.frame import recalibrate
-from orcast.frame.reader import Frame, doubts, find_in
+from orcast.frame.reader import Frame, doubts, find_in, repeated_rows
 
 N = 40
 
@@ -19,7 +19,8 @@ def frame(**columns: Any) -> pl.DataFrame:
 
 def said(table: pl.DataFrame, **names: Any) -> list[str]:
     read = Frame(table)
-    return doubts(read, find_in(read, **names))
+    layout = find_in(read, **names)
+    return [*doubts(read, layout), *repeated_rows(read, layout)]
 
 
 def days(order: Any) -> list[str]:

@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     table = tables.read(options.file, names=text_columns(options))
     target = read_target(options)
     from orcast.evidence import collect, faults
-    from orcast.frame.reader import doubts, find_in
+    from orcast.frame.reader import doubts, find_in, repeated_rows
 
     table, frame = tables.framed(table, target, y=options.y, time=options.time)
     layout = tables.located(table, lambda: find_in(frame, **names_of(options)))
@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
     groups = {"by": options.by, **timing_of(options)._asdict()}
     found = tables.located(table, lambda: collect(frame, layout, low=low, high=high, recalibrated=False, **groups))
     print("\n".join(describe(table, frame, layout, len(found[0].names))), file=sys.stderr)
-    for doubt in doubts(frame, layout):
+    for doubt in [*doubts(frame, layout), *repeated_rows(frame, layout)]:
         say(table.as_command(doubt))
     print("\n".join(verdicts(found, options.by)))
     if options.report:

@@ -142,8 +142,10 @@ def _empty(rows: int, kind: np.dtype[Any]) -> NDArray[Any]:
 def find_long(frame: Frame) -> LongTable | None:
     """A long table's columns, or None if it is a wide one."""
     schema = frame.searched.schema
+    if not set(VALUES).intersection(map(str.lower, map(str, schema))):
+        return None
     value = _first(VALUES, schema)
-    if value is None or not schema[value].is_numeric() or any(level_of(str(name)) for name in schema):
+    if not schema[value].is_numeric() or any(level_of(str(name)) for name in schema):
         return None
     words = [name for name, kind in schema.items() if not kind.is_numeric()]
     model, kind = _first(MODELS, words), _first(TYPES, words)

@@ -477,26 +477,27 @@ def label_texts(value: Any) -> tuple[str, ...]:
 
 
 def doubts(frame: Frame, layout: ColumnLayout) -> list[str]:
-    """Sentences on assumptions, repeated rows, swapped quantiles, and other units.
+    """Sentences on assumptions, swapped quantiles, and other units.
 
     >>> import polars as pl
     >>> frame = Frame(pl.DataFrame({"y": [5e6, 6e6], "q0.1": [4.0, 5.0], "q0.9": [6.0, 7.0]}))
     >>> doubts(frame, find_in(frame))
     ['nearly all outcomes are more than 100 spreads away from their forecasts: are they in other units?']
     """
-    forms = [form for form in layout.forms if form.ordered and form.kind != "point"]
-    found = [*layout.assumed, *_repeated(frame, layout)]
-    return [*found, *(text for form in forms for text in _doubts_of(frame, layout, form))]
+    found = list(layout.assumed)
+    for form in layout.forms:
+        if form.ordered and form.kind != "point":
+            found += _doubts_of(frame, layout, form)
+    return found
 
 
-def _repeated(frame: Frame, layout: ColumnLayout) -> list[str]:
-    """Several quantities of a series at one time, where no column tells them apart."""
-    if None in (layout.time, layout.y) or (layout.cutoff, layout.horizon) != (None, None):
+def repeated_rows(frame: Frame, layout: ColumnLayout) -> list[str]:
+    """Sentence on several quantities of a series at one time, where no column tells them apart."""
+    if layout.time is None or not layout.forms[0].ordered or (layout.cutoff, layout.horizon) != (None, None):
         return []
     codes, times = frame.keys(layout.series)[0], frame.times(layout.time).values
-    order = np.lexsort((times, codes))
-    count = int(((np.diff(codes[order]) == 0) & (np.diff(times[order]) == 0)).sum())
-    if count == 0 or not layout.forms[0].ordered:
+    count = len(times) - len(np.unique(np.column_stack((codes, times)), axis=0))
+    if not count:
         return []
     return [
         f"{count:,} of {len(times):,} rows have the series and time of another: a column of issue times is named by "
