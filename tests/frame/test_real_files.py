@@ -11,7 +11,7 @@ import pytest
 
 import orcast as oc
 from helpers import SENTENCE
-from orcast.frame.reader import Frame, find_in
+from orcast.frame.reader import Frame, doubts, find_in, repeated_rows
 
 DAY = pd.Timedelta(days=1)
 
@@ -200,3 +200,45 @@ def test_issued_every_and_lag_are_cutoffs_just_before_the_first_time(hours: int)
     exact = oc.recalibrate(told.assign(**at), known="known", horizon="h")
     np.testing.assert_array_equal(exact["orcast_mean"], found["orcast_mean"])
     assert not np.array_equal(oc.recalibrate(told.assign(**later), known="known", horizon="h")["orcast_mean"], found)
+
+
+# --- doubts, and other objects
+
+
+def noise(**columns: Any) -> pl.DataFrame:
+    y = np.random.default_rng(0).normal(size=40)
+    return pl.DataFrame({"y": y, "q0.1": -1.3, "q0.5": 0.0, "q0.9": 1.3} | columns)
+
+
+def said(table: pl.DataFrame) -> list[str]:
+    frame = Frame(table)
+    layout = find_in(frame)
+    return [*doubts(frame, layout), *repeated_rows(frame, layout)]
+
+
+def test_doubts() -> None:
+    days = pd.date_range("2024-01-01", periods=40)
+    assert said(noise()) == said(noise(ds=days[::-1])) == []
+    (sentence,) = said(noise(ds=np.repeat(days[:10], 4)))
+    assert sentence.startswith("30 of 40 rows have the series and time of another: a column of issue times is named by")
+    assert said(noise(ds=np.repeat(days[:10], 4), unique_id=[f"shop{i % 4}" for i in range(40)])) == []
+    (sentence,) = said(noise(y=1e6 + np.arange(40)))
+    assert "more than 100 spreads away from their forecasts: are they in other units?" in sentence
+    # a few that are far away are outliers
+    assert said(noise(y=np.where(np.arange(40) % 4 == 0, 0.0, 1e6))) == []
+    (sentence,) = said(noise().rename({"q0.1": "q0.9", "q0.9": "q0.1"}))
+    assert sentence == "the lowest quantile lies above the highest in nearly all rows: are 'q0.1' and 'q0.9' swapped?"
+    with pytest.warns(UserWarning, match="the default of Prophet"):
+        oc.recalibrate(noise().rename({"q0.1": "yhat_lower", "q0.5": "yhat", "q0.9": "yhat_upper"}))
+
+
+def test_lazy_frames_and_relations_give_the_same() -> None:
+    table = noise()
+    expected = oc.recalibrate(table)
+    after = oc.recalibrate(table.lazy())
+    assert isinstance(after, pl.LazyFrame)
+    assert after.collect().equals(expected)
+    duckdb = pytest.importorskip("duckdb")
+    frame = table.to_pandas()  # noqa: F841  duckdb finds it by its name
+    relation = oc.recalibrate(duckdb.sql("select * from frame"))
+    assert relation["orcast_q0.5"].to_pylist() == expected["orcast_q0.5"].to_list()

@@ -64,9 +64,10 @@ def scale_between(low: Array, high: Array, by_row: bool) -> tuple[Array, Array]:
 
 def read_bounds(low: Any, high: Any, frame: Frame, codes: Codes, keys: Sequence[Hashable]) -> Bounds:
     """What users give as low and high, as bounds of each series or row; or one clear sentence."""
-    sides = [_side(given, name, frame, keys) for given, name in ((low, "low"), (high, "high"))]
-    by_row = any(rows for _, rows in sides)
-    low_, high_ = (each if rows or not by_row else each[codes] for each, rows in sides)
+    (low_, low_by_row), (high_, high_by_row) = _side(low, "low", frame, keys), _side(high, "high", frame, keys)
+    by_row = low_by_row or high_by_row
+    low_ = low_[codes] if by_row and not low_by_row else low_
+    high_ = high_[codes] if by_row and not high_by_row else high_
     crossed = ~(low_ < high_)
     if crossed.any():
         at = int(crossed.argmax())

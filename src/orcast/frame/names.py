@@ -27,6 +27,7 @@ import dataclasses
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -186,6 +187,7 @@ def level_of(text: str) -> Level | None:
     return None
 
 
+@lru_cache(maxsize=4096)
 def readings(text: str) -> dict[str, tuple[str, Any]]:
     """All readings of a name: by kind, the model and the `Level`, the number of the member, or the text that was found.
 
@@ -222,6 +224,7 @@ class Style(NamedTuple):
         return f"{self.lead}{'lo' if level < 0.5 else 'hi'}-{plain(100.0 * abs(1.0 - 2.0 * level))}"
 
 
+@lru_cache(maxsize=4096)
 def owner_of(text: str) -> str | None:
     """Beginning of a column that was added, which is `Form.base` of its model; None for other columns.
 

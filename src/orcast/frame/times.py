@@ -24,6 +24,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -519,6 +520,7 @@ LONGEST_GAP = 2 * LONGEST_SEASON
 YEARS = ((7, 7, 52), (28, 31, 12), (89, 92, 4))
 
 
+@lru_cache(maxsize=256)
 def seasons_of(step: int) -> tuple[int, ...]:
     """Seasons of rows that are so many nanoseconds apart, in rows; none where the calendar has no such step.
 
@@ -533,6 +535,7 @@ def seasons_of(step: int) -> tuple[int, ...]:
     return tuple(int(lag) for lag in found if SHORTEST_SEASON <= lag <= LONGEST_SEASON - 2)
 
 
+@lru_cache(maxsize=256)
 def _unit_of(step: int) -> float:
     """Nanoseconds by which times are counted whose first two are a step apart: of months and quarters the mean."""
     rows = next((rows for least, most, rows in YEARS if least * DAY <= step <= most * DAY and least < most), None)
