@@ -1,8 +1,7 @@
 """Base forecasters of the comparison and of the paper's experiments; each uses only outcomes that it could know.
 
-The comparison asks for forecasts by a `Task`: row r is about `y[target[r]]` and may use `y[:seen[r]]`. A forecaster
-is called with a task and returns quantiles, ensemble members or probabilities, one row for each row of the task.
-The experiments ask for streams of one-step or day-ahead normal forecasts of a series: `stream` and `day_ahead`.
+A forecaster of the comparison is called with a `Task` and returns quantiles, members or probabilities, a row for each
+row. The experiments ask for streams of one-step or day-ahead normal forecasts: `stream` and `day_ahead`.
 """
 
 from __future__ import annotations

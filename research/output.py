@@ -78,16 +78,8 @@ def optional(module: str) -> Any:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under columns, for the terminal, Markdown and CSV.
+    """Rows under columns, for the terminal, Markdown and CSV; `digits` has the format of numbers by column.
 
-    Parameters
-    ----------
-    name : name of the CSV file, without its suffix.
-    digits : format of the numbers of a column; by default 4 significant digits, no decimals from 1000 on.
-    caption : text below the table.
-
-    Examples
-    --------
     >>> table = Table("one", "A table", ("who", "QCE"), [("base", 0.15041), ("ours", None)], {"QCE": ".4f"})
     >>> print(table.markdown())
     | who | QCE |

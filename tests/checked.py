@@ -16,8 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "build" / "checked" / "orcast"
-# Java does not run with the sanitizer.
-TESTS = ("tests/kernels", "tests/frozen", "-k", "not spark")
+TESTS = ("tests/kernels", "tests/frozen")
 
 
 def build() -> None:

@@ -31,7 +31,6 @@ from typing import Any
 import numpy as np
 
 import orcast as oc
-from orcast import persistence
 from orcast.stream.durable_session import DurableSession
 from orcast.stream.serve import BAD
 from states import Saved, saved_states
@@ -171,8 +170,6 @@ def _change_arrays(rng: np.random.Generator, arrays: dict[str, np.ndarray], fiel
 
 def mutated(rng: np.random.Generator, data: bytes, right: bool, fields: tuple[slice, ...] = ()) -> bytes:
     """A state file that is damaged: with `right`, under right checksums."""
-    if right and not data.startswith(persistence.MAGIC):
-        return _mutated_bytes(rng, data)
     if not right:
         return _damaged_bytes(rng, data)
     if rng.integers(20) == 0:
@@ -199,20 +196,6 @@ def _damaged_bytes(rng: np.random.Generator, data: bytes) -> bytes:
         first, last = [(0, len(raw)), (0, 250), (len(raw) - 250, len(raw))][how - 2]
         raw[int(rng.integers(first, last))] = int(rng.integers(256))
     return bytes(raw)
-
-
-def _mutated_bytes(rng: np.random.Generator, data: bytes) -> bytes:
-    """The state of a stream of Spark's, which has no checksum: Spark has one."""
-    start = data.index(b"{")
-    size = int.from_bytes(data[start - 4 : start], "little")
-    header, numbers = json.loads(data[start : start + size]), {"numbers": np.frombuffer(data[start + size :]).copy()}
-    if rng.integers(2):
-        _change_header(rng, header)
-    else:
-        _change_arrays(rng, numbers)
-    text = json.dumps(header).encode()
-    body = b"".join(array.tobytes() for array in numbers.values())
-    return data[: start - 4] + len(text).to_bytes(4, "little") + text + body
 
 
 def try_with(saved: Saved, data: bytes, folder: Path) -> str:

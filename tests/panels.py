@@ -66,7 +66,7 @@ def _forecast(plan: Plan, rng: np.random.Generator) -> dict[str, float]:
         own = _columns(plan.form, rng, f"M{m}")
         if rng.random() < plan.gaps:
             own[sorted(own)[int(rng.integers(len(own)))]] = np.nan
-            if plan.form == "members":
+            if plan.form in ("members", "quantiles"):
                 own = dict.fromkeys(own, np.nan)
         found.update(own)
     return found

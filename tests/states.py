@@ -321,38 +321,12 @@ def _gluonts() -> Saved:
         return Saved("GluonTS", path.read_bytes(), ForecastRecalibrator.load, "steps", steps)
 
 
-def _spark() -> Saved:
-    """The state of a series in a stream of Spark's, as bytes; its task is called without Spark."""
-    from sparks import Acted, Kept
-
-    columns = "unique_id string, ds bigint, id bigint, mean double, sd double, y double"
-
-    def batch(t: int, stream: Any) -> None:
-        rows: list[tuple[Any, ...]] = [("a", str(2 * t), str(t), 50.0 + t, 5.0, None)]
-        if t > 1:
-            rows.append(("a", str(2 * t + 1), str(t - 2), None, None, 52.0))
-        stream.batch(*rows)
-
-    def load(path: Path) -> Any:
-        stream = Acted(columns, low=0.0, high=100.0, max_pending=4, remember=6)
-        kept = stream.states[("a",)] = Kept()
-        kept.update((path.read_bytes(),))
-        return stream
-
-    stream = Acted(columns, low=0.0, high=100.0, max_pending=4, remember=6)
-    for t in range(10):
-        batch(t, stream)
-    (kept,) = stream.states.values()
-    return Saved("Spark", kept.get[0], load, "steps", tuple(partial(batch, t) for t in range(10, 25)))
-
-
 @cache
 def saved_states() -> tuple[Saved, ...]:
     """All states that the installed libraries allow."""
     makers = [*_games(), _stream]
     makers += [*_panels()] if find_spec("pandas") else []
     makers += [_gluonts] if find_spec("gluonts") else []
-    makers += [_spark] if find_spec("pyspark") else []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return tuple(make() for make in makers)

@@ -6,15 +6,15 @@ import argparse
 import os
 import time
 from importlib import import_module
-from pathlib import Path
 
-from research.benchmarks.lines import Line, Remark, write_json
+from research.benchmarks.lines import Line
 
 SECTIONS = {
     "speed": "predict + update as ratios to one scipy call, in CPU time",
     "quality": "accuracy and coverage against the base forecast, references and the best rival; harm to good forecasts",
     "guarantee": "every payoff on every space against every adversary",
     "frames": "many series in one frame, and a file through the command line",
+    "spark": "a table and a stream of Spark as ratios to the same frame calls, in CPU time",
     "memory": "size of the state in memory and on disk",
 }
 YARDSTICK = "ORCAST_YARDSTICK"
@@ -27,7 +27,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="fewer rounds and repetitions")
     parser.add_argument("--yardstick", metavar="DIR", help=f"folder of streams (default: ${YARDSTICK})")
     parser.add_argument("--games", default="", metavar="REGEX", help="of guarantee: only games with such a name")
-    parser.add_argument("--out", metavar="FILE", type=Path, help="JSON file; its other sections are kept")
     parser.add_argument("--strict", action="store_true", help="exit with 1 if a target is missed")
 
 
@@ -38,21 +37,17 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError(f"expected names among {', '.join(SECTIONS)}, got {', '.join(unknown)}")
     if arguments.yardstick:
         os.environ[YARDSTICK] = arguments.yardstick
-    found: dict[str, list[Line | Remark]] = {}
+    verdicts: list[str] = []
     begin = time.perf_counter()
     for name in arguments.names or SECTIONS:
         module = import_module(f"research.benchmarks.{name}")
         print(module.TITLE, flush=True)
         start = time.perf_counter()
         options = {"games": arguments.games} if name == "guarantee" else {}
-        lines = found.setdefault(module.TITLE, [])
         for line in module.measure(arguments.quick, **options):
-            lines.append(line)
             print(line, flush=True)
+            verdicts += [line.verdict] if isinstance(line, Line) else []
         print(f"  ({name}: {time.perf_counter() - start:.1f} s)\n", flush=True)
-        if arguments.out:
-            write_json(arguments.out, found)
-    verdicts = [line.verdict for lines in found.values() for line in lines if isinstance(line, Line)]
     missed = verdicts.count("MISSED")
     print(f"{verdicts.count('ok')} targets ok, {missed} MISSED, in {time.perf_counter() - begin:.0f} s")
     return 1 if missed and arguments.strict else 0

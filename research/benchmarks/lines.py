@@ -1,12 +1,10 @@
-"""Lines of a benchmark: measured numbers with targets, as text and as JSON."""
+"""Lines of a benchmark: measured numbers with targets, as text."""
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -50,13 +48,3 @@ class Remark:
 
 
 Lines = Iterator[Line | Remark]
-
-
-def write_json(path: Path, sections: Mapping[str, Sequence[Line | Remark]]) -> None:
-    """Write lines by section; a file that exists keeps its other sections."""
-    before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    plain = {
-        title: [asdict(line) | ({"verdict": line.verdict} if isinstance(line, Line) else {}) for line in lines]
-        for title, lines in sections.items()
-    }
-    path.write_text(json.dumps(before | plain, indent=1) + "\n", encoding="utf-8")

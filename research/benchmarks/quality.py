@@ -1,8 +1,4 @@
-"""Quality of the default settings: yardstick, made-up streams with a known truth, cost where nothing can be gained.
-
-Beside each number stand the base forecast, the last value and the same season before (both with their own error
-quantiles, at the same information), and the best rival.
-"""
+"""Quality of the default settings, beside the base forecast, the last value, the season before and the best rival."""
 
 from __future__ import annotations
 
@@ -17,7 +13,7 @@ from scipy.special import ndtr, ndtri
 
 import orcast as oc
 from orcast.metrics import LEVELS, brier, crps_ensemble, ece, pinball, qce, worst_rolling_qce
-from research.benchmarks import made, speed, yardstick
+from research.benchmarks import made, yardstick
 from research.benchmarks.lines import Line, Lines, Remark
 from research.comparison.catalogue import hub_stream
 from research.comparison.methods import BASE, METHODS, ORCAST
@@ -36,7 +32,6 @@ ERRORS = 500  # errors that give the quantiles of a reference
 RATIO = "pinball / base forecast's"
 SHORT_LIMITS = {1: (0.86, 0.028, 1.10, 0.88), 4: (0.955, 0.055, 1.12, 0.68)}
 PERFECT_LIMITS = {100: 0.0066, 1_000: 0.00285, 5_000: 0.00145}
-COST = 0.91  # of predict + update, in calls of norm.ppf with 99 levels: 1.1 times that before the new committee
 QUICK_ROUNDS = 500
 
 Score = Callable[[Stream, Array], float]
@@ -67,7 +62,6 @@ def _measure(quick: bool) -> Lines:
     yield from _shipped(quick)
     if place is not None:
         yield from _events(yardstick.one_step(place, binary=True))
-    yield from _cost(quick)
 
 
 def _files(place: Path, pattern: str) -> list[Path]:
@@ -490,7 +484,7 @@ def _narrow(quick: bool) -> Lines:
     yield Line("band too narrow by a third", "outcomes until 90% holds 87%", value, 50.0, form=".0f", note=note)
 
 
-# --- shipped series, cost ---
+# --- shipped series ---
 
 
 def _shipped(quick: bool) -> Lines:
@@ -514,10 +508,3 @@ def _shipped(quick: bool) -> Lines:
     case = "shipped, batches of 50, two late"
     yield found.line(case, RATIO, ratio, average=geometric_mean)
     yield found.line(case, "worst stream", ratio, 1.01, average=max)
-
-
-def _cost(quick: bool) -> Lines:
-    """CPU time of a round beside one call of norm.ppf."""
-    stream = oc.datasets.stream(oc.datasets.load("humidity"), "rls")
-    name = "default predict + update"
-    yield from speed.ratios(stream, {name: (speed.works(stream)[name][0], COST)}, 30 if quick else 100, 20)

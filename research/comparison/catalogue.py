@@ -32,16 +32,8 @@ class Entry:
 
 
 def catalogue(data: str | Path | None = None, stored: str | Path | None = None, *, quick: bool = False) -> list[Entry]:
-    """Return the streams of installed packages, of the data folder and of a folder of stored forecasts.
+    """Return the streams of installed packages, of the folder ORCAST_DATA and of stored forecasts in ORCAST_YARDSTICK.
 
-    Parameters
-    ----------
-    data : folder of public series, by default that of ORCAST_DATA.
-    stored : folder of stored forecasts, by default that of ORCAST_YARDSTICK.
-    quick : only small streams of shipped series.
-
-    Examples
-    --------
     >>> [entry.name for entry in catalogue(quick=True)][:2]
     ['humidity at noon, regression', 'humidity at noon, regression, 1 to 12 ahead']
     """

@@ -1,8 +1,4 @@
-"""Methods of the comparison in one table: orcast with default settings, references and rivals.
-
-A factory takes a `Stream` and a `Group` and returns an object with `predict(forecast, id=...)` and
-`update(y, id=...)`, or None for a stream that it cannot forecast.
-"""
+"""Methods of the comparison in one table: orcast with default settings, references and rivals."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Real series: shipped with orcast, in the data folder, and in files of packages that may be installed.
-
-Nothing is downloaded and no package is imported: only files that packages ship are read.  Series of packages that are
-not installed are left out (`research.comparison.catalogue.left_out` names them).
-"""
+"""Real series: shipped with orcast, in the data folder, and in files of installed packages, which are not imported."""
 
 from __future__ import annotations
 

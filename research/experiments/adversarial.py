@@ -1,13 +1,7 @@
 """Experiment 2: outcomes on [0, 1] that an adversary picks against the forecast (paper, section 6.2).
 
-In each round the adversary (`orcast.testing.adversaries.CellGreedy`) sees the forecast, picks the cell after which its
-ledger S of quantile payoffs is largest, and the outcome is drawn evenly inside the cell:
-
-    argmax_k || S + E[1{y <= q_a} - a | y even in cell k] ||,    then this expectation is added to S
-
-All methods meet the same adversary with three kinds of cells: `cells`, those of the forecast that have a width;
-`even`, 50 even cells, as ORCA has; `points`, cells and point masses of the forecast. Rivals and the default need a base
-forecast and get the uniform distribution. `_notes` has the rest.
+The adversary is `orcast.testing.adversaries.CellGreedy`, with cells of the forecast, 50 even cells, or cells and point
+masses. Rivals and the default get the uniform distribution as base forecast. `_notes` has the rest.
 """
 
 from __future__ import annotations

@@ -1,16 +1,10 @@
 """Experiment 1: online learners recalibrated on real series (paper, section 6.1), beside rivals.
 
-**Settings.** Hourly wind power in Texas and monthly sunspots, forecast by the paper's experts (`learners.LEARNERS`)
-from the last 24 values. 1,000 one-step-ahead forecasts are recalibrated after 1,000 rounds of warm-up of the expert.
-The paper states neither the warm-up nor the deviation of the normal forecasts, so its experts are not the same.
+1,000 one-step-ahead forecasts of hourly wind power and monthly sunspots, after 1,000 rounds of warm-up of the expert.
+`_notes` has the runs and ORCA's rate. Measures use the quantiles at 0.005, 0.01, ..., 0.995:
 
-**Runs** and ORCA's rate: see `_notes`. The best rate of each setting is a bound in hindsight.
-
-**Measures**, from the quantiles at 0.005, 0.01, ..., 0.995 within the bounds:
-
-    QCE     sum over the levels 0.01, ..., 0.99 of (frequency - level)^2
-    worst   the largest QCE of any 200 consecutive rounds
-    CRPS    twice the pinball loss, averaged over the 100 levels 0.005, 0.015, ..., 0.995 (the midpoint rule)
+    QCE     sum over the levels 0.01, ..., 0.99 of (frequency - level)^2; worst: of any 200 consecutive rounds
+    CRPS    twice the pinball loss, averaged over the 100 levels 0.005, 0.015, ..., 0.995
     SMAPE   of the mean of the forecast, the average of the quantiles at these 100 levels
     holds   share of outcomes between the quantiles at 0.05 and 0.95;  width: mean distance between these two
 """

@@ -1,16 +1,11 @@
 """Experiment 3: commitments of a wind farm, a day ahead (paper, section 6.3).
 
-**Task.** Before each day the operator commits to an amount a for each of the 24 hours. With the outcomes y a day costs
+Before each day the operator commits to an amount a for each of the 24 hours. With the outcomes y a day costs
 
     sum over the hours of  (1 + lambda) (y - a)^+ + (1 - lambda) (a - y)^+
 
-A forecast asks for its quantile at (1 + lambda) / 2. lambda is 0, 0.2, 0.5, 0.8 and 0.9; the paper states none. The
-expert are bagged trees on the 24 values of the day before (`learners.day_ahead`), with 60 days of warm-up.
-
-**Methods.** ORCA as in experiment 1 with decision calibration for nine even commitments and each lambda, one for each
-hour, at the rate with the lowest loss in the first half of the days. Ours: the default for the stream of all hours
-(rounds of a day are pending until its last forecast); one default for each hour; and one for all hours with each part
-of the payoff by the hour, chosen after the plain default had no interval below zero. Rivals: one for each hour.
+A forecast asks for its quantile at (1 + lambda) / 2. The expert are bagged trees on the 24 values of the day before
+(`learners.day_ahead`). ORCA and rivals run once for each hour; the default for all hours, for each, and by the hour.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
 """Common parts of the rivals: predict and update, pending rounds, and quantities between bounds.
 
-The base forecast of a quantity is read at 0.01, 0.02, ..., 0.99 and is linear in the normal score of the level between
-and beyond them, as `orcast.Quantiles` are; below level 0 and above level 1 it is the bounds.  Issued forecasts are made
-in the same way from quantiles at the levels of the method.
-
-An outcome on an atom of the base forecast has an interval of PITs.  The k-th time this happens the PIT is at the
-fraction (k x golden ratio) modulo 1 of the interval: as even as a random PIT, and reproducible.
+Base forecasts are read at 0.01, 0.02, ..., 0.99 and are linear in the normal score between, as `orcast.Quantiles` are.
+The k-th outcome on an atom has the PIT at the fraction (k x golden ratio) modulo 1 of the atom's interval.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """Rivals that add to the base forecast's quantile at each level an offset, which follows the scores s = y - Q_a.
 
-Scores and errors are those of quantiles that may lie beyond the bounds, so outcomes on a bound do not drive an offset
-away.  Quantiles that cross are sorted before they are issued.  All scales come from the scores, so no method depends on
-the unit of y.
+Quantiles may lie beyond the bounds inside a method, and are sorted before they are issued. Scales come from the scores.
 """
 
 from __future__ import annotations

@@ -14,10 +14,14 @@ from __future__ import annotations
 
 import copy
 import os
+import sys
 import threading
+import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 if TYPE_CHECKING:
@@ -49,11 +53,18 @@ class GameLock(_Reentrant):
 _locks: weakref.WeakSet[GameLock] = weakref.WeakSet()
 
 
+# Open files by which this process holds locks of files.
+_files: set[int] = set()
+
+
 def _free_in_child() -> None:
     """Free the locks that threads of the parent held: those threads do not exist in the child."""
     for lock in list(_locks):
         if not lock._is_owned():
             lock._at_fork_reinit()
+    for file in _files:
+        os.close(file)  # the parent keeps its lock
+    _files.clear()
 
 
 if hasattr(os, "register_at_fork"):
@@ -82,3 +93,58 @@ class Locked:
     def __getstate__(self) -> dict[str, Any]:
         with self.lock:
             return copy.deepcopy(self.__dict__)
+
+
+# --- files
+
+# Seconds to wait for another process, and between two attempts.
+PATIENCE, PAUSE = 30.0, 0.02
+
+
+@contextmanager
+def file_lock(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Hold the lock of a file, which no other thread or process can hold; the end of a process frees it.
+
+    The lock is that of the operating system on a hidden file beside it, which is removed at the end.
+    """
+    beside = Path(path).resolve()
+    beside = beside.with_name(f".{beside.name}.lock")
+    end = time.monotonic() + PATIENCE
+    while (file := _try_lock(beside)) is None:
+        if time.monotonic() > end:
+            raise TimeoutError(
+                f"expected a state that no other process uses, got one in use for {PATIENCE:g} s: {os.fspath(path)} "
+                "(call again when that process is done)"
+            )
+        time.sleep(PAUSE)
+    try:
+        yield
+    finally:
+        if file in _files:  # not in a forked child
+            if sys.platform != "win32":
+                beside.unlink(missing_ok=True)
+            _files.discard(file)
+            os.close(file)
+
+
+def _try_lock(path: Path) -> int | None:
+    """Open and lock a file; None if another holds it, or if it was removed meanwhile."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+            held = True
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            held = path.exists() and os.path.samestat(os.fstat(file), path.stat())
+    except OSError:
+        held = False
+    if not held:
+        os.close(file)
+        return None
+    _files.add(file)
+    return file

@@ -87,6 +87,7 @@ def test_index_and_order_are_kept(index: str) -> None:
     pd.testing.assert_frame_equal(out.reset_index(drop=True), plain, check_exact=True)
 
 
+@pytest.mark.filterwarnings("ignore:2 quantiles")
 def test_missing_is_missing_however_it_is_written() -> None:
     frame = panel(Plan(3, "quantiles", series=1, steps=9))
     at = {"M0": 2, "M0-lo-80": 4, "y": 6}
@@ -334,8 +335,6 @@ def test_outcomes_beyond_a_bound_are_reported_with_their_rows() -> None:
     assert out.index[out["M0_orcast_status"] == "outside"].tolist() == [2, 7]
     assert out.loc[[2, 7], "M0_orcast"].notna().all()
     assert out.loc[[2, 7], "M0_orcast_miscalibration"].isna().all()
-    with pytest.raises(ValueError, match="expected outcomes from 0 to 100 of series 's0', got 120 in row 2"):
-        recalibrate(frame, low=0, high=100, outside="raise")
     # as if the row had never had an outcome
     without = recalibrate(frame.assign(y=frame.y.where(frame.y <= 100)), low=0, high=100)
     differs = out["M0_orcast"] != without["M0_orcast"]
@@ -355,12 +354,30 @@ def test_outcomes_beyond_a_bound_are_reported_with_their_rows() -> None:
 
 def test_rows_without_a_forecast_pass_through_flagged() -> None:
     frame = panel(Plan(1, series=1, steps=8))
-    frame.loc[2, "M0-lo-80"] = np.nan
-    frame.loc[5, "M0"] = -np.inf
+    frame.loc[[2, 5], ["M0-lo-80", "M0", "M0-hi-80"]] = [[np.nan] * 3, [np.nan, -np.inf, np.inf]]
     out = recalibrate(frame)
     assert out.index[out["M0_orcast_status"] == "no forecast"].tolist() == [2, 5]
     assert out.loc[[2, 5], outputs(out)[:-1]].isna().all(axis=None)
     same(out.drop([2, 5]), recalibrate(frame.drop([2, 5])))
+
+
+@pytest.mark.parametrize("bounds", [{}, {"low": 0, "high": 100}, {"high": 200}])
+def test_missing_quantiles_are_read_from_the_others(bounds: dict[str, Any]) -> None:
+    """As if the columns of a row were those that are there."""
+    frame = panel(Plan(1, series=1, steps=8))
+    frame.loc[7, "y"] = np.nan
+    part = frame.copy()
+    part.loc[7, ["M0-lo-80", "M0"]] = [-np.inf, np.nan]
+    part.loc[3, "M0"] = np.nan
+    with pytest.warns(UserWarning, match="^3 quantiles of model 'M0' missing or not finite, read from the others of 2"):
+        out = recalibrate(part, **bounds)
+    assert out["M0_orcast_status"].tolist() == ["ok"] * 7 + ["pending"]
+    lows, highs = frame["M0-lo-80"], frame["M0-hi-80"]
+    between = lows[3] + (highs[3] - lows[3]) * 0.5  # the score of 0.5 is in the middle
+    filled = part.assign(M0=part["M0"].where(part.index != 3, between))
+    filled.loc[7, ["M0-lo-80", "M0"]] = highs[7]
+    want = recalibrate(filled, **bounds)
+    np.testing.assert_allclose(out[outputs(out)[:3]], want[outputs(out)[:3]], rtol=1e-9)
 
 
 def test_crossing_quantiles_are_sorted_and_said_so() -> None:
@@ -440,7 +457,7 @@ def test_what_is_refused_is_said_in_one_sentence() -> None:
     wrong: list[tuple[Any, dict[str, Any], str]] = [
         ([1, 2], {}, "expected a data frame"),
         ("panel.csv", {}, "expected a data frame, such as one of pandas or polars, got str"),
-        (quantiles, {"outside": "ignore"}, "expected outside='report', 'clip' or 'raise'"),
+        (quantiles, {"outside": "ignore"}, "expected outside='report' or 'clip'"),
         (quantiles, {"workers": 0}, "1 to 1024 workers"),
         (quantiles, {"payoff": 3}, "expected a payoff"),
         (quantiles, {"low": "none"}, "a number, a column of the frame, or numbers by series as low, got 'none'"),

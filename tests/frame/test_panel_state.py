@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +20,7 @@ import orcast as oc
 from helpers import SENTENCE
 from orcast import persistence
 from orcast.frame import PanelState, recalibrate
+from orcast.locks import file_lock
 from panels import FORMS, Plan, outputs, panel
 
 # each example plays several frames
@@ -202,14 +205,13 @@ def test_what_is_refused_leaves_the_state_as_it_was(folder: Path) -> None:
     recalibrate(frame[frame.ds < 4], state=state, low=0, levels=[0.25])
     rest = frame[frame.ds >= 4]
     refused(folder, state, rest, "bounds that the state began with of series 's0', 0 to inf, got 1 to inf", low=1)
-    refused(folder, state, rest, "levels that the state began with", levels=[0.3])
-    refused(folder, state, rest, "payoff that the state began with", payoff=oc.QuantileCalibration())
+    refused(folder, state, rest, "levels= as the state began with it", levels=[0.3])
+    refused(folder, state, rest, "payoff= as the state began with it", payoff=oc.QuantileCalibration())
     refused(folder, state, rest.assign(cutoff=rest.ds - 1), "as the state has them, no cutoffs, got cutoffs")
     refused(folder, state, rest.assign(ds=rest.ds.astype(str) + "-01-01"), "expected a time")
     refused(folder, state, rest.assign(ds=rest.ds + 0.5), "times as the state has them, whole numbers, got numbers")
     refused(folder, state, rest.rename(columns={"M0-lo-80": "M0-lo-90", "M0-hi-80": "M0-hi-90"}), "as the state knows")
     refused(folder, state, pd.concat((rest, rest)), "expected one row of series 's0' for each time and cutoff")
-    refused(folder, state, rest.assign(y=-1.0), "outcomes of series 's0' of at least 0, got -1", outside="raise")
     assert recalibrate(rest, state=state)["M0_orcast-ql0.25"].notna().all()
 
 
@@ -283,9 +285,10 @@ def test_an_outcome_that_is_missing_while_later_ones_come_is_given_up() -> None:
 
 
 def test_rows_are_given_up_when_too_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    from orcast.frame import frame_run
+    from orcast.frame import run, stream
 
-    monkeypatch.setattr(frame_run, "MAX_PENDING", 3)
+    for module in (run, stream):
+        monkeypatch.setattr(module, "MAX_PENDING", 3)
     frame = panel(Plan(1, "normal", series=1, steps=8)).assign(y=np.nan)
     state = PanelState()
     with pytest.warns(UserWarning, match="more than 3 of a game wait for their outcome, in 5 rows: 0, 1, 2, 3, 4"):
@@ -374,20 +377,53 @@ def test_a_file_that_is_broken_is_refused_in_one_sentence(form: str, folder: Pat
         recalibrate(frame, state=3)  # type: ignore[arg-type]
 
 
-def test_what_another_process_wrote_meanwhile_is_not_written_over(tmp_path: Path) -> None:
-    path = tmp_path / "state"
-    frame = panel(Plan(1, series=2, steps=4))
-    one, other = frame[frame.unique_id == frame.unique_id[0]], frame[frame.unique_id != frame.unique_id[0]]
-    recalibrate(one, state=path)
+def write_series(path: Path, name: str, go: Any) -> None:
+    frame = pd.DataFrame({"unique_id": name, "ds": range(3), "y": [1.0, 2.0, None], "mean": 1.5, "sd": 1.0})
+    go.wait()
+    recalibrate(frame, state=path)
 
-    def meanwhile(what: str, share: float) -> None:
-        recalibrate(other, state=path)
 
-    with pytest.raises(
-        ValueError, match="expected the state as it was when it was read, got one that was written since"
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+
+
+@forks
+def test_processes_on_one_state_wait_for_each_other(tmp_path: Path) -> None:
+    path, count, context = tmp_path / "state", 12, multiprocessing.get_context("fork")
+    go = context.Barrier(count)
+    writers = [context.Process(target=write_series, args=(path, f"s{i}", go)) for i in range(count)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(timeout=120)
+    assert [writer.exitcode for writer in writers] == [0] * count
+    assert len(PanelState.load(path)) == count
+    assert [each.name for each in tmp_path.iterdir()] == ["state"]
+
+
+def test_state_in_use_is_refused_after_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, frame = tmp_path / "state", panel(Plan(1, series=1, steps=4))
+    monkeypatch.setattr("orcast.locks.PATIENCE", 0.1)
+    with (
+        file_lock(path),
+        pytest.raises(TimeoutError, match=r"no other process uses, got one in use for 0\.1 s: .*state"),
     ):
-        recalibrate(one, state=path, progress=meanwhile)
-    assert len(PanelState.load(path)) == 2
+        recalibrate(frame, state=path)
+    recalibrate(frame, state=path)
+    assert len(PanelState.load(path)) == 1
+
+
+@forks
+def test_lock_of_a_state_is_not_held_by_a_forked_child(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    parent, child = multiprocessing.get_context("fork").Pipe()
+    with file_lock(path):
+        process = multiprocessing.get_context("fork").Process(target=child.recv)
+        process.start()
+    with file_lock(path):  # although the child goes on
+        pass
+    assert process.is_alive()
+    parent.send("end")
+    process.join(timeout=60)
 
 
 @pytest.mark.parametrize("bounded", ["no", "number", "column"])

@@ -192,28 +192,6 @@ def test_times_that_are_numbers_and_rows_without_times() -> None:
         pd.testing.assert_frame_equal(plain, floats)
 
 
-def test_another_oracle_is_played_and_kept() -> None:
-    frame = hourly(10)
-    found = answers(frame, oracle=oc.Equilibrium())
-    assert not found.equals(answers(frame))
-    recal = oc.Recalibrator(oracle=oc.Equilibrium())
-    for row in frame.head(30).itertuples():
-        recal.predict(oc.Normal(row.mean, row.sd))
-        recal.update(row.y)
-    p = recal.predict(oc.Normal(frame["mean"][30], frame["sd"][30]))
-    assert p.to_normal() == (found["orcast_mean"][30], found["orcast_sd"][30])
-    state = oc.PanelState()
-    first = answers(frame[:100], oracle=oc.Equilibrium(), state=state)
-    pd.testing.assert_frame_equal(pd.concat([first, answers(frame[100:], state=state)]), found)
-    with pytest.raises(ValueError, match="oracle"):
-        answers(frame, oracle=oc.Committee(), state=state)
-    with pytest.raises(TypeError, match=r"expected an oracle such as Committee\(\)"):
-        answers(frame, oracle="committee")
-
-
-# --- what attacks found
-
-
 def numbered(t: Any, **columns: Any) -> pd.DataFrame:
     rng = np.random.default_rng(5)
     n = len(t)

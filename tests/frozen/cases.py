@@ -621,20 +621,3 @@ def river() -> Answers:
         regressor.learn_one(x, float(min(max(outcome, 0.0), 100.0)))
         classifier.learn_one(x, bool(outcome > 50.0))
     return log.answers() | guarantee(regressor.guarantee)
-
-
-@case("pyspark", "pandas")
-def spark() -> Answers:
-    """The task of a stream, called without Spark."""
-    from sparks import Acted
-
-    stream = Acted("unique_id string, ds bigint, id bigint, mean double, sd double, y double", low=0.0, high=100.0)
-    rng, rows = np.random.default_rng(46), []
-    for t in range(40):
-        mean = 50.0 + 10.0 * np.sin(t / 3.0)
-        batch: list[tuple[Any, ...]] = [("a", str(2 * t), str(t), mean, 5.0, None)]
-        if t >= 2:
-            batch.append(("a", str(2 * t + 1), str(t - 2), None, None, float(np.clip(rng.normal(54, 12), 0, 100))))
-        rows += stream.batch(*batch)
-    new = sorted({name for row in rows for name, value in row.items() if isinstance(value, float)} - {"y", "sd"})
-    return {name: [np.nan if row.get(name) is None else row[name] for row in rows] for name in new}

@@ -1,29 +1,36 @@
-"""Spark: tables and streams give what `orcast.recalibrate` gives, to the last bit, whatever the types and options."""
+"""Spark: tables and streams give the answers of `orcast.recalibrate`, to the last bit."""
 
 import datetime
 import decimal
+import re
 import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import orcast as oc
 from helpers import SENTENCE
+from orcast.frame import PanelState
 from panels import Plan, panel
-from sparks import same, start
+from sparks import same, start, write_batches
 
 pytest.importorskip("pyspark")
 
 from pyspark.errors import PythonException
-from pyspark.sql import functions as F
 
 from orcast.integrations.spark import recalibrate, recalibrate_stream
+from orcast.integrations.spark.batch import Task
+from orcast.integrations.spark.plan import plan_of
+from orcast.integrations.spark.stream import StreamStep, packed
 
 pytestmark = [
     # Spark's own sockets and files
@@ -34,321 +41,241 @@ pytestmark = [
 ]
 
 KEY = ["unique_id", "ds"]
+SCHEMA = "unique_id string, ds bigint, y double, mean double, sd double, extra int"
+BOUNDS: dict[str, Any] = {"low": 0, "high": 100}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     session = start("local[2]", tmp_path_factory.mktemp("spark"))
     yield session
     session.stop()
 
 
-def quietly(frame: pd.DataFrame, **options: Any) -> pd.DataFrame:
+def quietly(frame: Any, **options: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return oc.recalibrate(frame, workers=1, **{"pool": False, **options})
 
 
 def check(df: Any, by: list[str] = KEY, **options: Any) -> pd.DataFrame:
-    """What comes of a table, after it was compared with what comes of the same in pandas."""
+    """Recalibrate a table and compare with the frame in pandas."""
     got = recalibrate(df, **options).toPandas()
     options.pop("partitions", None)
     same(got, quietly(df.toPandas(), **options), by)
     return got
 
 
-def every_kind(seed: int, **plan: Any) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """Forecasts of every kind of a quantity in one frame, with all that can happen to a row; and their models."""
-    own = {form: panel(Plan(seed, form, **plan)) for form in ("quantiles", "normal", "members", "point")}
-    rows = own["normal"]
-    shared = [name for name in ("unique_id", "ds", "cutoff", "y") if name in rows]
-    frame = rows[shared].copy()
-    for form, each in own.items():
-        for name in each.columns.difference(shared):
-            frame[form + name] = each[name].reindex(frame.index)
-    model = {
-        "q": {0.1: "quantilesM0-lo-80", 0.5: "quantilesM0", 0.9: "quantilesM0-hi-80"},
-        "n": {"mean": "normalM0_mean", "sd": "normalM0_std"},
-        "m": [f"membersM0_member_{i}" for i in range(1, 5)],
-        "p": "pointM0",
-    }
-    return frame, model
-
-
 # --- tables
 
 
 @pytest.mark.parametrize("horizons", [0, 2])
-def test_every_kind_of_a_quantity(spark: Any, horizons: int) -> None:
-    frame, model = every_kind(1, series=5, steps=6, horizons=horizons, holes=0.2, gaps=0.1, strays=0.1)
+def test_table_equals_the_frame(spark: Any, horizons: int) -> None:
+    forms = {form: panel(Plan(1, form, 5, 6, horizons, 1, 0.2, 0.1, 0.1)) for form in ("quantiles", "normal")}
     by = [*KEY, "cutoff"] if horizons else KEY
-    got = check(spark.createDataFrame(frame), by, model=model, low=0, high=100, levels=[0.25, 0.75])
+    frame = forms["normal"].assign(**{f"q{level}": 40.0 + 20.0 * level for level in (0.1, 0.9)})
+    model = {"n": {"mean": "M0_mean", "sd": "M0_std"}, "q": {0.1: "q0.1", 0.9: "q0.9"}}
+    got = check(spark.createDataFrame(frame), by, model=model, levels=[0.25, 0.75], **BOUNDS)
     assert {"ok", "no forecast", "outside", "pending"} <= set(got["n_orcast_status"])
+    check(spark.createDataFrame(forms["quantiles"]), by, replace=True, **BOUNDS)
 
 
 @pytest.mark.parametrize("form", ["binary", "labels"])
-def test_probabilities(spark: Any, form: str) -> None:
-    frame = panel(Plan(2, form, series=4, steps=5, holes=0.2, gaps=0.1, models=2))
-    check(spark.createDataFrame(frame))
+def test_table_of_probabilities(spark: Any, form: str) -> None:
+    check(spark.createDataFrame(panel(Plan(2, form, series=4, steps=5, holes=0.2, gaps=0.1, models=2))))
 
 
-def test_bounds_may_be_columns_or_by_series_and_outcomes_are_clipped(spark: Any) -> None:
+def test_options_travel_to_the_tasks(spark: Any) -> None:
     frame = panel(Plan(3, "normal", series=4, steps=5, strays=0.2))
-    frame["floor"], frame["roof"] = -1.0 - frame["ds"], 120
+    frame["floor"], frame["roof"], frame["hour"] = -1.0 - frame["ds"], 120, frame["ds"] % 3
     df = spark.createDataFrame(frame)
     check(df, low="floor", high="roof")
-    low = {f"s{i}": -float(i) for i in range(4)}
-    check(df, low=low, high=200)
-    check(df, low=pd.Series(low))
-    check(df, high=100, outside="clip")
-
-
-def test_types(spark: Any) -> None:
-    """Ids that are numbers or dates, decimals, times with a zone, columns that only pass through."""
-    rng = np.random.default_rng(0)
-    day = datetime.date(2024, 10, 20)
-    rows = [
-        (
-            s,
-            day + datetime.timedelta(days=s),
-            datetime.datetime(2024, 10, 26) + datetime.timedelta(hours=6 * t),
-            None if rng.random() < 0.2 else decimal.Decimal(int(rng.integers(0, 10**10))).scaleb(-8),
-            float(rng.uniform(20, 80)),
-            int(rng.integers(1, 9)),
-            [1.0, None],
-        )
-        for s in range(3)
-        for t in range(6)
-    ]
-    schema = "s int, d date, at timestamp, y decimal(20,8), mean float, sd short, more array<double>"
-    df = spark.createDataFrame(rows, schema).withColumn("y", F.col("y"))
-    out = recalibrate(df, series=["s", "d"], time="at")
-    assert out.dtypes[:7] == df.dtypes
-    got, floats = out.toPandas(), df.toPandas()
-    floats["y"] = [np.nan if each is None else float(each) for each in floats["y"]]
-    want = quietly(floats, series=["s", "d"], time="at")
-    same(got.drop(columns=["y", "more"]), want.drop(columns=["y", "more"]), ["s", "at"])
-    # null and nan are the same
-    wrong = df.withColumn("y", F.coalesce(F.col("y").cast("double"), F.lit(float("nan"))))
-    again = recalibrate(wrong, series=["s", "d"], time="at").toPandas()
-    same(again.drop(columns=["y", "more"]), want.drop(columns=["y", "more"]), ["s", "at"])
-    zeros = df.withColumn("z", F.when(F.col("at") < "2024-10-27", -0.0).otherwise(0.0)).where("s = 0")
-    got = recalibrate(zeros, series="z", time="at", partitions=7).toPandas()
-    same(got[["at", "orcast_mean"]], want[want["s"] == 0][["at", "orcast_mean"]], ["at"])
-
-
-def test_contexts_and_functions(spark: Any) -> None:
-    frame = panel(Plan(5, "quantiles", series=3, steps=8))
-    frame["hour"] = frame["ds"] % 3
-    df = spark.createDataFrame(frame)
-    check(df, payoff=oc.QuantileCalibration(context=oc.by("hour", values=range(3))), low=0, high=100)
+    check(df, low={f"s{i}": -float(i) for i in range(4)}, high=100, outside="clip")
+    check(df, payoff=oc.QuantileCalibration(context=oc.by("hour", values=range(3))), **BOUNDS)
     # a function of no module travels by itself, as one of a notebook does
     first = eval("lambda x: [float(x['hour'] == 1)]", {"__name__": "nowhere"})
-    odd = oc.QuantileCalibration(context=oc.by(first, size=1))
-    check(df, payoff=odd, low=0, high=100)
+    check(df, payoff=oc.QuantileCalibration(context=oc.by(first, size=1)), **BOUNDS)
 
 
-def test_the_outcomes_settle_what_names_cannot(spark: Any) -> None:
-    """`p` beside quantiles is a probability if all outcomes are 0 or 1; one pass over the outcomes tells."""
-    frame = pd.DataFrame({"ds": range(4), "y": [0.0, 1.0, 1.0, 0.0], "p": [0.2, 0.7, 0.6, 0.4]})
-    check(spark.createDataFrame(frame), ["ds"])
-    with pytest.raises(ValueError, match="expected outcomes 0 or 1"):
-        recalibrate(spark.createDataFrame(frame.assign(y=[0.0, 1.0, 2.0, 0.0])))
-    both = frame.assign(**{"q0.1": 0.0, "q0.9": 1.0})
-    with pytest.raises(ValueError, match="expected forecasts of one kind"):
-        recalibrate(spark.createDataFrame(both))
-    check(spark.createDataFrame(both.assign(y=[0.0, 1.0, 2.0, 0.0])), ["ds"])
+def test_types_pass_through(spark: Any) -> None:
+    """Series are numbers and dates, outcomes decimals; times have a zone; other columns stay as they are."""
+    rng, day, noon = np.random.default_rng(0), datetime.date(2024, 10, 20), datetime.datetime(2024, 10, 26, 12)
+    rows = [
+        (s, day + s * datetime.timedelta(1), noon + t * datetime.timedelta(hours=6), y, 50.0, 5, [1.0, None])
+        for s in range(3)
+        for t in range(6)
+        for y in [None if t == 4 else decimal.Decimal(int(rng.integers(10**10))).scaleb(-8)]
+    ]
+    df = spark.createDataFrame(
+        rows, "s int, d date, at timestamp, y decimal(20,8), mean float, sd short, z array<double>"
+    )
+    out = recalibrate(df, series=["s", "d"], time="at")
+    assert out.dtypes[:7] == df.dtypes
+    frame = df.toPandas()
+    frame["y"] = frame["y"].astype(float)
+    want = quietly(frame, series=["s", "d"], time="at").drop(columns=["y", "z"])
+    same(out.toPandas().drop(columns=["y", "z"]), want, ["s", "at"])
 
 
-def test_pools_are_those_of_a_frame(spark: Any) -> None:
+def test_pools_equal_those_of_the_frame(spark: Any) -> None:
     frame = panel(Plan(6, "quantiles", series=6, steps=8, horizons=2))
     frame["region"] = frame["unique_id"].isin(["s0", "s3", "s4"])
-    by = [*KEY, "cutoff"]
-    df = spark.createDataFrame(frame)
-    together = check(df, by, pool="region", partitions=3)
-    whole = check(df, by, pool=True)
-    alone = check(df, by)
-    names = [name for name in alone.columns if name.startswith("M0_orcast-")]
-    rows = [each.sort_values(by)[names].to_numpy() for each in (together, whole, alone)]
+    df, by = spark.createDataFrame(frame), [*KEY, "cutoff"]
+    several = [check(df, by, pool=pool, partitions=3) for pool in ("region", True, False)]
+    rows = [each.sort_values(by)["M0_orcast"].to_numpy() for each in several]
     assert all((a != b).any() for a, b in ((rows[0], rows[1]), (rows[0], rows[2]), (rows[1], rows[2])))
-    with pytest.raises(ValueError, match="expected pool= as columns of the frame, got 'land'"):
-        recalibrate(df, pool="land")
 
 
-def test_parts_do_not_decide_what_only_all_rows_tell(spark: Any) -> None:
-    """One series has two horizons, so those of all are as far as they say; and all times have a zone, or none has."""
-    rng = np.random.default_rng(0)
-    rows = [(s, t / 2, h) for t in range(6) for s, h in (("a", 1), ("a", 2), ("b", 1), ("c", 1), ("d", 1))]
-    frame = pd.DataFrame(rows, columns=["unique_id", "ds", "horizon"])
-    frame["y"] = frame.groupby(KEY)["ds"].transform(lambda _: rng.uniform(0, 100))
-    frame["mean"], frame["sd"] = rng.uniform(30, 70, len(frame)), 5.0
-    for some in (frame, frame[frame["horizon"] == 1]):
-        check(spark.createDataFrame(some), [*KEY, "horizon"], low=0, high=100, partitions=8)
-    ones = frame[frame["horizon"] == 1]
-    zoned = np.where(ones["unique_id"] == "a", "T00:00:00+01:00", "")
-    text = ones.assign(ds=(pd.Timestamp("2024-01-01") + pd.to_timedelta(2 * ones["ds"], unit="D")).dt.date.astype(str))
-    for ds in (text["ds"], text["ds"] + "T00:00:00Z"):
-        check(spark.createDataFrame(text.assign(ds=ds)), low=0, high=100)
-    with pytest.raises(ValueError, match="expected dates with a zone or without in 'ds', got both"):
-        recalibrate(spark.createDataFrame(text.assign(ds=text["ds"] + zoned)), partitions=8)
-
-
-def test_what_is_refused_at_once(spark: Any) -> None:
+def test_bad_options_are_refused_on_the_driver(spark: Any, tmp_path: Path) -> None:
     df = spark.createDataFrame(panel(Plan(7, "normal", series=2, steps=3)))
     for options, part in (
-        ({"model": "M9"}, "M9"),
-        ({"outside": "no"}, "outside"),
+        ({"model": "ETS"}, "ETS"),
         ({"partitions": 0}, "partitions"),
         ({"levels": [2.0]}, "levels"),
         ({"low": 5, "high": 1}, "low < high"),
-        ({"low": "nothing"}, "nothing"),
         ({"payoff": 3}, "payoff"),
-        ({"payoff": oc.QuantileCalibration(context=oc.by("hour", values=range(3)))}, "hour"),
+        ({"series": "place"}, "expected series= with columns of the DataFrame, got 'place'"),
+        ({"time": None}, "rows of Spark have no order"),
+        ({"pool": "land"}, "land"),
+        ({"state": "here"}, "a stream keeps it in its checkpoint"),
     ):
         with pytest.raises((TypeError, ValueError), match=SENTENCE) as refusal:
             recalibrate(df, **options)
         assert part in str(refusal.value)
-    with pytest.raises(ValueError, match=r"expected a column of times, since .* got none: name it by time="):
-        recalibrate(df.drop("ds"))
-    with pytest.raises(TypeError, match=SENTENCE):
+    with pytest.raises(TypeError, match="expected a DataFrame of Spark, got DataFrame"):
         recalibrate(df.toPandas())
-    mixed = df.withColumn("ds", F.current_timestamp()).withColumn("cutoff", F.current_date())
-    with pytest.raises(TypeError, match="expected times and cutoffs of one kind"):
-        recalibrate(mixed)
+    stream = spark.readStream.schema(SCHEMA).parquet(str(tmp_path))
+    with pytest.raises(ValueError, match="got a stream: use recalibrate_stream"):
+        recalibrate(stream)
+    with pytest.raises(ValueError, match="got a table: use recalibrate"):
+        recalibrate_stream(df)
+    with pytest.raises(ValueError, match="remember"):
+        recalibrate_stream(stream, remember=0)
 
 
-def test_what_is_refused_in_a_task_names_series_and_time(spark: Any) -> None:
+def test_bad_rows_of_a_table_are_named_by_series_and_time(spark: Any) -> None:
     frame = panel(Plan(8, "normal", series=3, steps=4))
-    at = frame.index[frame["unique_id"] == "s1"][0]
-    twice = pd.concat((frame, frame.loc[[at]]))
-    with pytest.raises(
-        PythonException, match=r"expected one row of series 's1' for each time and cutoff, got two rows"
-    ):
-        recalibrate(spark.createDataFrame(twice)).collect()
+    df, at = spark.createDataFrame(frame), frame.index[frame["unique_id"] == "s1"][0]
+    task = Task(plan_of(df, "unique_id", "ds", False, {})[0])
+    with pytest.raises(ValueError, match="expected one row of series 's1' for each time"):
+        list(task(pa.Table.from_pandas(pd.concat((frame, frame.loc[[at]])), preserve_index=False).to_batches()))
     frame.loc[at, "M0_std"] = -1.0
-    where = f"in the row with unique_id 's1', ds {frame.loc[at, 'ds']}"
-    with pytest.raises(PythonException, match=rf"got -1 {where}"):
+    with pytest.raises(PythonException, match=rf"got -1 \(unique_id 's1', ds {frame.loc[at, 'ds']}\)"):
         recalibrate(spark.createDataFrame(frame)).collect()
 
 
 # --- streams
 
 
-def streamed(spark: Any, parts: list[pd.DataFrame], folder: Path, schema: Any = None, **options: Any) -> pd.DataFrame:
-    """What comes of events that arrive part by part, each a micro-batch of its own."""
-    folder.mkdir()
-    for i, part in enumerate(parts):
-        df = spark.createDataFrame(part, schema)
-        schema = df.schema
-        df.repartition(1).write.parquet(str(folder / f"in{i}"))
-    reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).option("recursiveFileLookup", "true")
-    out = recalibrate_stream(reader.parquet(str(folder)), **options)
-    assert out.isStreaming
-    name = f"told_{folder.name}"
-    writer = out.writeStream.format("memory").queryName(name).option("checkpointLocation", str(folder / "_games"))
-    query = writer.trigger(availableNow=True).start()
-    query.awaitTermination()
-    assert len([each for each in query.recentProgress if each["numInputRows"]]) == len(parts)
-    return spark.table(name).toPandas()
+def some_batches() -> list[pd.DataFrame]:
+    """Forecasts of five series, which come again with their outcomes two steps later."""
+    rng = np.random.default_rng(9)
+    rows = pd.DataFrame([(f"s{i}", t) for t in range(6) for i in range(5)], columns=KEY)
+    rows["y"], rows["mean"], rows["sd"] = rng.uniform(0, 100, 30), rng.uniform(30, 70, 30), 5.0
+    rows["extra"] = rows["ds"].astype("Int32").where(rows["ds"] != 3)
+    parts = [rows[rows["ds"] // 2 == i] for i in range(3)]
+    return [pd.concat((part.assign(y=np.nan), before)) for part, before in zip(parts, [None, *parts], strict=False)]
 
 
-def test_a_stream_gives_what_the_table_gives(spark: Any, tmp_path: Path) -> None:
-    """Rows with both, every kind of forecast, in three micro-batches with the rows of each in any order."""
-    frame, model = every_kind(9, series=3, steps=6, gaps=0.1, strays=0.1)
-    frame["floor"], frame["count"] = -1.0 - frame["ds"], 2**60 + frame["ds"]
-    shuffled = frame.sample(frac=1.0, random_state=1)
-    parts = [shuffled[shuffled.ds < 2], shuffled[shuffled.ds == 2], shuffled[shuffled.ds > 2]]
-    options = {"model": model, "low": "floor", "high": 100, "levels": [0.25]}
-    got = streamed(spark, parts, tmp_path / "both", **options)
-    want = quietly(frame, **options)
-    forecasts = got[got["orcast_event"] == "forecast"].drop(columns=["orcast_event", "orcast_reason"])
-    there = frame[[c for c in frame.columns if c.endswith(("M0", "M0_mean", "member_1"))]].notna().any(axis=1)
-    same(forecasts, want[there], KEY)
-    assert got["count"].dtype == np.int64
+def in_turn(batches: list[Any], **options: Any) -> list[Any]:
+    """Answers of a frame with a state."""
+    state = PanelState(remember=20)
+    return [quietly(batch, state=state, **BOUNDS, **options) for batch in batches]
 
 
-def test_events_of_a_stream(spark: Any, tmp_path: Path) -> None:
-    """Forecasts and outcomes apart, late, out of order, repeated, unknown and bad; nothing ends the query."""
-    nan = float("nan")
-    rows = [
-        # batch, series, time, id, mean, sd, y
-        (0, "a", 1, "a1", 50.0, 5.0, None),
-        (0, "a", 2, "a2", 60.0, 5.0, nan),
-        (0, "b", 1, "b1", 40.0, 5.0, None),
-        (1, "a", 3, "a2", None, None, 58.0),  # out of order
-        (1, "a", 4, "a1", None, None, 52.0),  # late
-        (1, "a", 1, "a1", 50.0, 5.0, None),  # a repeat
-        (1, "a", 5, "a3", 55.0, 5.0, None),
-        (1, "b", 2, "b9", None, None, 1.0),  # of no forecast
-        (1, None, 2, "x", 1.0, 1.0, None),
-        (1, "b", None, "b2", 1.0, 1.0, None),
-        (1, "b", 3, None, 1.0, 1.0, None),
-        (1, "b", 3, "b3", 1.0, -1.0, None),
-        (2, "a", 3, "a2", None, None, 58.0),  # a repeat
-        (2, "a", 4, "a1", None, None, 99.0),  # corrected
-        (2, "a", 6, "a4", 50.0, 5.0, None),
-        (2, "b", 4, "b1", None, None, 900.0),  # outside
+def run_stream(spark: Any, folder: Path, **options: Any) -> list[pd.DataFrame]:
+    """Answers of a query, for each micro-batch that it finds."""
+    found: list[pd.DataFrame] = []
+    reader = spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
+    writer = recalibrate_stream(reader, **BOUNDS, **options).writeStream.trigger(availableNow=True)
+    writer = writer.foreachBatch(lambda batch, _: found.append(batch.toPandas()))
+    writer.option("checkpointLocation", str(folder / "checkpoint")).start().awaitTermination()
+    return found
+
+
+def test_stream_equals_a_frame_with_a_state(spark: Any, tmp_path: Path) -> None:
+    """A query stops and continues; bad rows are refused alone."""
+    batches = some_batches()
+    want = in_turn(batches)
+    bad = batches[1].head(2).assign(sd=-1.0, ds=[77, 78], unique_id=["s0", None])
+    write_batches(tmp_path / "in", [batches[0], pd.concat((batches[1], bad))])
+    got = run_stream(spark, tmp_path, partitions=3)
+    batches[2].to_parquet(tmp_path / "in" / "last.parquet", index=False)
+    got += run_stream(spark, tmp_path, partitions=3)
+    refused = got[1]["orcast_status"] == "refused"
+    assert sorted(got[1][refused]["orcast_reason"]) == [
+        "expected a series in every row of 'unique_id', got none",
+        "expected a standard deviation of at least 0 in 'sd', got -1",
     ]
-    table = pd.DataFrame(rows, columns=["batch", "unique_id", "ds", "id", "mean", "sd", "y"]).astype({"ds": "Int64"})
-    schema = "unique_id string, ds bigint, id string, mean double, sd double, y double"
-    parts = [part.drop(columns="batch").astype(object) for _, part in table.groupby("batch")]
-    parts = [part.where(part.notna(), None) for part in parts]
-    got = streamed(spark, parts, tmp_path / "events", schema, low=0, high=100, outcomes=True)
-    told = {(row.unique_id, row.id, row.orcast_event, row.orcast_status): row for row in got.itertuples()}
-    assert len(told) == len(rows)
-    statuses = got["orcast_status"].value_counts().to_dict()
-    assert statuses == {"pending": 5, "refused": 4, "ok": 2, "seen": 2, "unknown": 1, "corrected": 1, "outside": 1}
-    reasons = got[got["orcast_status"] == "refused"]["orcast_reason"].tolist()
-    assert all(reason.startswith("expected ") for reason in reasons)
-    assert {reason.split(",")[0] for reason in reasons} == {
-        "expected a series in every event",
-        "expected a time in every event",
-        "expected an id in every event",
-        "expected a standard deviation of at least 0 in 'sd'",
-    }
-    recal = oc.Recalibrator(oc.Interval(0, 100))
-    for id, forecast in (("a1", (50, 5)), ("a2", (60, 5))):
-        p = recal.predict(oc.Normal(*forecast), id=id)
-        row = told["a", id, "forecast", "pending"]
-        assert (row.orcast_mean, row.orcast_sd) == p.to_normal()
-    assert told["a", "a1", "forecast", "seen"].orcast_mean == told["a", "a1", "forecast", "pending"].orcast_mean
-    for id, y in (("a2", 58.0), ("a1", 52.0)):
-        recal.update(y, id=id)
-        assert told["a", id, "outcome", "ok"].orcast_miscalibration == recal.guarantee.miscalibration
-    for id, forecast in (("a3", (55, 5)), ("a4", (50, 5))):
-        p = recal.predict(oc.Normal(*forecast), id=id)
-        row = told["a", id, "forecast", "pending"]
-        assert (row.orcast_mean, row.orcast_sd) == p.to_normal()
+    got[1] = got[1][~refused]
+    for ours, theirs in zip(got, want, strict=True):
+        assert ours.pop("orcast_reason").isna().all()
+        same(ours, theirs, [*KEY, "y"])
 
 
-def test_what_a_stream_refuses_at_once(spark: Any, tmp_path: Path) -> None:
-    schema = "unique_id string, ds bigint, y double, mean double, sd double"
-    stream = spark.readStream.schema(schema).parquet(str(tmp_path))
-    for options, part in (
-        ({"id": "nothing"}, "id="),
-        ({"outside": "raise"}, "outside"),
-        ({"max_pending": 0}, "max_pending"),
-        ({"remember": 0}, "remember"),
-        ({"low": 5, "high": 1}, "low < high"),
-        ({"time": "unique"}, "time="),
-    ):
-        with pytest.raises((TypeError, ValueError), match=SENTENCE) as refusal:
-            recalibrate_stream(stream, **options)
-        assert part in str(refusal.value)
-    with pytest.raises(ValueError, match="which recalibrate_stream takes"):
-        recalibrate(stream)
-    with pytest.raises(TypeError, match="expected columns of text, numbers, dates or times in a stream, got array"):
-        recalibrate_stream(stream.withColumn("more", F.array("y")))
-    with pytest.raises(ValueError, match="expected time= with the column that says when each event happened"):
-        recalibrate_stream(stream.withColumn("cutoff", F.col("ds")))
+@pytest.fixture(scope="module")
+def step(spark: Any) -> StreamStep:
+    plan, _ = plan_of(spark.createDataFrame([], SCHEMA), "unique_id", "ds", False, BOUNDS)
+    return StreamStep(plan, 200, PanelState(remember=20).to_bytes())
 
 
-# --- the module
+def tables() -> list[pa.Table]:
+    return [pa.Table.from_pandas(batch, preserve_index=False) for batch in some_batches()]
 
 
-def test_the_extra_is_asked_for() -> None:
+def test_row_and_its_outcome_may_come_in_one_batch(step: StreamStep) -> None:
+    first, second, _ = tables()
+    answers, _ = step.answer(pa.concat_tables([second, first]), step.first)
+    want = pa.concat_tables(in_turn([pa.concat_tables([first, second.slice(0, 10)]), second.slice(10)]))
+    same(answers.drop_columns(["orcast_reason"]).to_pandas(), want.to_pandas(), [*KEY, "y"])
+    assert set(answers["orcast_status"].to_pylist()) == {"pending", "ok"}
+
+
+def test_rows_that_only_conflict_are_all_refused(step: StreamStep) -> None:
+    first, second, _ = tables()
+    text = pa.array(["2024-01-01T00:00Z"] * 5 + ["2024-01-02"] * 5)
+    mixed = first.set_column(1, "ds", text)
+    answers, state = step.answer(mixed, step.first)
+    assert set(answers["orcast_status"].to_pylist()) == {"refused"}
+    assert all("zone" in reason for reason in answers["orcast_reason"].to_pylist())
+    assert state == step.first
+    assert set(step.answer(second, state)[0]["orcast_status"].to_pylist()) == {"pending", "ok"}
+
+
+def test_other_options_than_at_the_first_start_are_refused(step: StreamStep) -> None:
+    frame = pd.DataFrame({"rows": [packed(tables()[0]), b""]})
+    state = SimpleNamespace(exists=False)
+    state.update = lambda value: vars(state).update(exists=True, get=value)
+    (answers,) = step((7,), iter([frame]), state)
+    assert len(pa.ipc.open_stream(answers["rows"][0]).read_all()) == 10
+    with pytest.raises(ValueError, match="expected partitions=200, with which the query was started, got 9"):
+        list(replace(step, partitions=9)((7,), iter([frame]), state))
+    other = replace(step, plan=replace(step.plan, options={**step.plan.options, "randomised": 3}))
+    with pytest.raises(ValueError, match=r"partition 7 of 200: expected .*randomised"):
+        list(other((7,), iter([frame]), state))
+
+
+def test_damaged_state_never_changes_answers(step: StreamStep) -> None:
+    first, second, _ = tables()
+    _, state = step.answer(first, step.first)
+    want, _ = step.answer(second, state)
+    rng, refused = np.random.default_rng(0), list[str]()
+    for bit in rng.integers(0, 8 * len(state), 200).tolist():
+        damaged = bytearray(state)
+        damaged[bit // 8] ^= 1 << bit % 8
+        try:
+            answers, _ = step.answer(second, bytes(damaged), 17)
+        except ValueError as reason:
+            refused.append(str(reason))
+        else:
+            assert answers.equals(want)
+    assert len(refused) > 190
+    assert all(re.fullmatch(r"partition 17 of 200: expected [^\n]* got [^\n]*", each) for each in refused)
+
+
+def test_missing_library_names_the_extra() -> None:
     code = "import sys; sys.modules['pyspark'] = None\nimport orcast.integrations.spark"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "ImportError: expected the extra orcast[spark] to be installed, got no pyspark" in done.stderr
-    code = "import sys, orcast, orcast.frame.api; sys.exit('pyspark' in sys.modules)"
+    code = "import sys, orcast, orcast.frame.run; sys.exit('pyspark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -65,9 +65,9 @@ def add(parts: Parts) -> None:
     more = recalibrate.add_argument_group("more")
     more.add_argument(
         "--outside",
-        choices=("report", "clip", "raise"),
+        choices=("report", "clip"),
         default="report",
-        help="outcomes beyond the bounds: left out and reported (the default), moved to the bound, or an error",
+        help="outcomes beyond the bounds: left out and reported (the default), or moved to the bound",
     )
     more.add_argument(
         "--pool",
@@ -130,7 +130,8 @@ def _write(
 
     from orcast.cli import table_files as tables
     from orcast.evidence import collect
-    from orcast.frame.frame_run import FrameOptions, play_frame
+    from orcast.frame.options import FrameOptions
+    from orcast.frame.run import play_frame
     from orcast.frame.statuses import NEEDS_ATTENTION
 
     asked = FrameOptions(

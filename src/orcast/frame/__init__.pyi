@@ -1,3 +1,3 @@
-from orcast.frame.api import recalibrate as recalibrate
-from orcast.frame.api import recalibrate_partition as recalibrate_partition
+from orcast.frame.run import recalibrate as recalibrate
+from orcast.frame.run import recalibrate_partition as recalibrate_partition
 from orcast.frame.state import PanelState as PanelState

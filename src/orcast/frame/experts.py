@@ -1,5 +1,4 @@
-"""Forecasts of a form, many rows at once: as what a game starts from, and from what it plays to the columns that come
-out."""
+"""Base forecasts of many rows: from the columns of a frame to quantiles, and from results to columns."""
 
 from __future__ import annotations
 
@@ -11,28 +10,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast import limits
-from orcast.adapters import beyond_doubles, quantile_rows, within_reach
-from orcast.frame.names import KINDS, Form, Output
-from orcast.limits import LIMITS
+from orcast.adapters import beyond_doubles, quantile_rows, reach_of, within_reach
+from orcast.frame.names import Form, Output
 from orcast.spaces import Binary, Labels, OrderedSpace, Space, normal_scores
-from orcast.spaces.base import LARGEST, single, whole
-from orcast.validation import short
+from orcast.spaces.base import LARGEST
 
 Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
-# What may come out.
-OUTPUTS = ("quantile", "mean", "sd", "member", "probability")
+NOTHING: Array = np.empty(0)
+
 # Masses of labels sum to 1 up to this.
 TOLERANCE = 0.01
 
 
 @dataclass(frozen=True)
 class ForecastShape:
-    """What comes in and goes out for one model: a form without its names.
-
-    ``outputs`` are what, level and place of each column that comes out.
-    """
+    """Columns of one model without their names; ``outputs`` are what, level and place of each that comes out."""
 
     kind: str
     columns: int
@@ -42,25 +36,13 @@ class ForecastShape:
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> ForecastShape:
-        """That of a state, or a reason why it is none."""
-        levels = tuple(single(level, "level") for level in plain["levels"])
-        outputs = []
-        columns = whole(plain["columns"], "columns", 1, LIMITS.members)
-        for what, level, place in limits.taken("members", plain["outputs"]):
-            known = what in OUTPUTS and (level is None or 0.0 < single(level, "level") < 1.0)
-            if not known or (place is not None and whole(place, "columns", 0, columns - 1) != place):
-                raise ValueError(f"there is no output {short(what)} at {short(level)}")
-            outputs.append((str(what), None if level is None else float(level), place))
-        if plain["kind"] not in KINDS or not all(0.0 < level < 1.0 for level in levels):
-            raise ValueError(f"there are no forecasts of the kind {short(plain['kind'])} at {short(levels)}")
-        labels = tuple(limits.taken("labels", plain["labels"]))
-        if not all(isinstance(label, str) for label in labels):
-            raise TypeError(f"labels are text, not {short(labels)}")
-        return cls(str(plain["kind"]), columns, levels, labels, tuple(outputs))
+        """Shape in a state; it is only compared with that of a frame."""
+        levels, labels, outputs = (tuple(plain[name]) for name in ("levels", "labels", "outputs"))
+        return cls(plain["kind"], plain["columns"], levels, labels, tuple(map(tuple, outputs)))
 
     @classmethod
     def of(cls, form: Form, outputs: Sequence[Output]) -> ForecastShape:
-        """That of a form whose outputs are these."""
+        """Shape of a form with outputs."""
         return cls(
             form.kind,
             len(form.columns),
@@ -90,34 +72,44 @@ class ForecastShape:
         assert otherwise is not None
         return otherwise
 
-    def levels_to_read(self, members: int, flip: bool) -> Array:
-        """Levels to be read of a game's forecast: those of the members, then those of the quantiles."""
-        own = (np.arange(members) + 0.5) / max(members, 1)
+    def level_sets(self, given: Array, flip: bool) -> tuple[Array, Integers, Integers]:
+        """Sets of levels to be read of forecasts, their sizes, and the set of each: members, then quantiles."""
+        counts, which = np.zeros(1, dtype=np.int64), np.zeros(len(given), dtype=np.int64)
+        if self.kind == "members" and len(given):
+            counts, which = np.unique((~np.isnan(given)).sum(axis=1), return_inverse=True)
         asked = [level for what, level, _ in self.outputs if what == "quantile"]
-        levels = np.concatenate((own, np.array(asked, dtype=np.float64)))
-        return 1.0 - levels if flip else levels
+        levels = np.zeros((len(counts), int(counts[-1]) + len(asked)))
+        for row, count in zip(levels, counts.tolist(), strict=True):
+            own = (*((np.arange(count) + 0.5) / max(count, 1)).tolist(), *asked)
+            row[: len(own)] = 1.0 - np.array(own) if flip else own
+        return levels, counts + len(asked), which.ravel().astype(np.int64)
 
-    def expert_rows(self, space: Any, given: Array, shift: Array, scale: Array) -> Array:
-        """A row of quantiles at the levels of the space for each forecast, or of masses on its cells; not of points."""
+    def expert_rows(self, space: Any, given: Array, shift: Array, scale: Array, spreads: Array = NOTHING) -> Array:
+        """Base quantiles at the levels of the space, or masses on its cells, a row a forecast; points need spreads."""
         if self.kind == "binary":
             return np.column_stack((1.0 - given[:, 0], given[:, 0]))
         if self.kind == "labels":
             total = given.sum(axis=1, keepdims=True)
             # no division where there is only rounding, as a single forecast is read
             return np.where(np.abs(total - 1.0) > 1e-12, given / total, given)
+        if not len(given):
+            return np.empty((0, len(space.levels)))
         with np.errstate(over="ignore"):
+            if self.kind == "point":
+                points = (given[:, :1] - shift[:, None]) / scale[:, None]
+                return np.asarray(np.clip(points + spreads[:, None] * space.scores, *reach_of(space)))
             if self.kind == "normal":
                 return normal_rows((given[:, 0] - shift) / scale, given[:, 1] / np.abs(scale), space)
             own = (given - shift[:, None]) / scale[:, None]
             if self.kind == "members":
                 return _member_rows(own, space)
             levels = np.array(self.levels)
-            if len(scale) and scale[0] < 0.0:
+            if scale[0] < 0.0:
                 own, levels = own[:, ::-1], 1.0 - levels[::-1]
-            return quantile_rows(levels, np.sort(own, axis=1), space)
+            return _quantile_rows(levels, own, space)
 
     def answers(self, quantiles: Array, moments: Array, shift: Array, scale: Array, given: Array) -> Array:
-        """The columns that come out, in the user's units, from quantiles at `levels_to_read`, mean and spread."""
+        """The columns that come out, in the user's units, from quantiles at one set of levels, mean and spread."""
         out = np.empty((len(quantiles), len(self.outputs)))
         values = shift[:, None] + scale[:, None] * quantiles
         members = column = values.shape[1] - sum(what == "quantile" for what, _, _ in self.outputs)
@@ -167,12 +159,26 @@ def _member_rows(members: Array, space: OrderedSpace) -> Array:
     return rows
 
 
+def _quantile_rows(levels: Array, values: Array, space: OrderedSpace) -> Array:
+    """Quantiles of the space from others, sorted; a forecast of which some are missing is read from the rest."""
+    missing = np.isnan(values)
+    if not missing.any():
+        return quantile_rows(levels, np.sort(values, axis=1), space)
+    rows = np.empty((len(values), len(space.levels)))
+    patterns, which = np.unique(missing, axis=0, return_inverse=True)
+    for number, pattern in enumerate(patterns):
+        at = which.ravel() == number
+        rows[at] = quantile_rows(levels[~pattern], np.sort(values[at][:, ~pattern], axis=1), space)
+    return rows
+
+
 def rows_with_forecast(form: Form, given: list[Array]) -> NDArray[np.bool_]:
-    """Which rows have a forecast; what is there must be one."""
+    """Find the rows with a forecast, which must be one; single quantiles and members that are not finite become nan."""
     finite = [np.abs(column) <= LARGEST for column in given]  # nan is not
-    if form.kind == "members":
+    if form.kind in ("members", "quantiles"):
         given[:] = [np.where(fine, column, np.nan) for fine, column in zip(finite, given, strict=True)]
-        there: NDArray[np.bool_] = np.sum(finite, axis=0) >= min(2, len(given))
+        least = min(2, len(given)) if form.kind == "members" else 1
+        there: NDArray[np.bool_] = np.sum(finite, axis=0) >= least
     else:
         there = np.logical_and.reduce(finite)
     if form.kind == "normal":

@@ -17,7 +17,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,13 +28,18 @@ from orcast.committee.members import plan_for
 from orcast.committee.state import KNOWN, SERIES, STREAM, Plan
 from orcast.engine import admissible
 from orcast.frame.bounds import scale_between, space_between
-from orcast.frame.stopping import NEVER, Stop
-from orcast.frame.stream import PendingColumn, Stream, StreamKey, StreamOptions, StreamRun
+from orcast.frame.names import of_series
+from orcast.frame.stream import PendingColumn, Stream, StreamKey, StreamRun
 from orcast.frame.times import Clock, Stamps, new_clock, seasons_of
+from orcast.frame.workers import NEVER, Stop
 from orcast.kernels.records import DROP, PREDICT, SETTLE
 from orcast.residuals import first_spread
 from orcast.serialise import id_from_plain, plain_id
 from orcast.spaces import Interval, Line, OrderedSpace
+
+if TYPE_CHECKING:
+    from orcast.frame.run import FrameRun
+    from orcast.frame.state import PanelContent
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -109,9 +114,10 @@ class GroupState:
     series: dict[Hashable, SeriesState] = field(default_factory=dict)
     pools: dict[Hashable, Array] = field(default_factory=dict)  # by horizon
 
-    def with_more(self, more: GroupState) -> GroupState:
-        """A copy in which the series and pools of another state take the place of these."""
-        return GroupState({**self.series, **more.series}, {**self.pools, **more.pools})
+    def add(self, more: GroupState) -> None:
+        """Let the series and pools of another state take the place of these."""
+        self.series.update(more.series)
+        self.pools.update(more.pools)
 
 
 def steps_ahead_of(horizon: Hashable) -> int:
@@ -130,22 +136,16 @@ class GroupPass:
 
     Parameters
     ----------
-    options : of the streams' model
     plan : of the committee
     before : state of the group
-    runs : streams of the frame
+    runs : streams of the frame, all of one model
     others : streams of the group that the state has
     """
 
     def __init__(
-        self,
-        options: StreamOptions,
-        plan: Plan,
-        before: GroupState,
-        runs: Sequence[StreamRun],
-        others: Mapping[StreamKey, Stream],
+        self, plan: Plan, before: GroupState, runs: Sequence[StreamRun], others: Mapping[StreamKey, Stream]
     ) -> None:
-        self.options, self.plan, self.before, self.others = options, plan, before, others
+        self.model, self.plan, self.before, self.others = runs[0].model, plan, before, others
         active = {run.key: run for run in runs if not run.idle}
         self.idle = {run.key: run for run in runs if run.idle}
         moving = {key for key, _ in active}
@@ -178,7 +178,7 @@ class GroupPass:
         self.starts = np.cumsum(self.counts) - self.counts
         self.stream = np.repeat(np.arange(len(parts), dtype=np.int32), self.counts)
         self.cutoff, self.value = (np.concatenate([part[i] for part in parts]) for i in (0, 2))
-        self.due = self.cutoff if self.options.at_once else np.concatenate([part[1] for part in parts])
+        self.due = self.cutoff if self.model.at_once else np.concatenate([part[1] for part in parts])
         self.settled, self.steps = np.zeros(len(self.due), dtype=bool), np.zeros(len(self.due), dtype=np.int64)
         self.new_starts = np.cumsum(self.counts - self.old) - (self.counts - self.old)
         self.is_new = np.ones(len(self.stream), dtype=bool)
@@ -193,9 +193,9 @@ class GroupPass:
         runs = [run for run in self.runs if run is not None]
         self.frame_rows = np.concatenate([run.new_rows().astype(np.int32) for run in runs])
         self.point = self.edges = None
-        if self.options.shape.kind == "point":
+        if self.model.shape.kind == "point":
             self.point = np.concatenate([part[3] for part in parts])
-        if self.options.by_row:
+        if self.model.by_row:
             pairs = [np.column_stack((run.open_rows.low, run.open_rows.high))[run.pending :] for run in runs]
             self.edges = np.concatenate(pairs)
 
@@ -225,7 +225,7 @@ class GroupPass:
                 time = np.concatenate([run.open_rows.time[run.pending :] for _, run in runs])
                 cutoff = np.concatenate([run.open_rows.cutoff[run.pending :] for _, run in runs])
                 order: Any = np.lexsort((time, cutoff)) if len(runs) > 1 else slice(None)
-                found, clock = clock.advanced(time[order], cutoff[order], self.options.dated)
+                found, clock = clock.advanced(time[order], cutoff[order], self.model.dated)
                 steps = np.empty(len(time), dtype=np.int64)
                 steps[order] = found
                 at = 0
@@ -237,7 +237,7 @@ class GroupPass:
 
     def _group(self) -> None:
         """Set up the committee with the numbers of the state."""
-        plan, by_row = self.plan, self.options.by_row
+        plan, by_row = self.plan, self.model.by_row
         self.series = {key: i for i, key in enumerate(self.clocks)}
         horizons = sorted({horizon for _, horizon in self.keys}, key=name_of)
         self.horizons = {horizon: i for i, horizon in enumerate(horizons)}
@@ -277,7 +277,7 @@ class GroupPass:
     # --- events
     def _events(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Kind, row and moment of each event, in their order."""
-        at_once, cutoff, due = self.options.at_once, self.cutoff, self.due
+        at_once, cutoff, due = self.model.at_once, self.cutoff, self.due
         new = np.flatnonzero(self.is_new).astype(np.int32)
         moments = np.unique(cutoff[new])
         issued = np.searchsorted(moments, cutoff[new]).astype(np.int32)
@@ -306,7 +306,7 @@ class GroupPass:
             (DROP, dropped, when, DROPPED),
             (PREDICT, new, issued, FORECAST),
         ]
-        if not self.options.remember:
+        if not self.model.remember:
             # no outcome comes any more
             left = np.ones(len(cutoff), dtype=bool)
             left[known] = left[dropped] = False
@@ -397,9 +397,9 @@ class GroupPass:
         """Fill in the base quantiles of new rows, or the first spreads of points."""
         if not len(rows):
             return
-        shape, by_row, place = self.options.shape, self.options.by_row, self._place(rows)
+        shape, by_row, place = self.model.shape, self.model.by_row, self._place(rows)
         low, high = (self.sides[self.stream[rows]] if self.edges is None else self.edges[place]).T
-        given = next(run for run in self.runs if run is not None).batch.given(self.frame_rows[place])
+        given = self.model.forecasts(self.frame_rows[place])
         shift, scale = scale_between(low, high, by_row)
         pairs = np.column_stack((np.isfinite(low), np.isfinite(high)) if by_row else (low, high))
         kinds, which = np.unique(pairs, axis=0, return_inverse=True)
@@ -422,7 +422,7 @@ class GroupPass:
         open_ = open_[order]
         ends = np.searchsorted(open_, self.starts + self.counts)
         begins = np.searchsorted(open_, self.starts)
-        keep = bool(self.options.remember)
+        keep = bool(self.model.remember)
         for i, (key, run) in enumerate(zip(self.keys, self.runs, strict=True)):
             rows = slice(self.starts[i], self.starts[i] + self.counts[i])
             own = memos[order[begins[i] : ends[i]]] if keep else memos[:0]
@@ -443,6 +443,83 @@ class GroupPass:
         series = {key: SeriesState(group.series_rows[i].copy(), self.clocks[key]) for key, i in self.series.items()}
         pools = {horizon: group.pool_rows[i].copy() for horizon, i in self.horizons.items()} if self.plan.pooled else {}
         return GroupState(series, pools)
+
+
+# --- pools of a frame
+
+# The group of a pool, and whether what is played is how far below a bound the outcome lies.
+PoolKey = tuple[Hashable, bool]
+
+
+class Pools:
+    """Pools of a frame's series, and their state after it; without a pool each series is a group of its own."""
+
+    def __init__(self, run: FrameRun, pool: bool | tuple[Any, ...]) -> None:
+        self.run = run
+        self.pooled = pool is not False and bool(run.layout.series)
+        self.groups: dict[Hashable, Hashable] = self._groups(pool) if isinstance(pool, tuple) else {}
+        self.keys: dict[Hashable, PoolKey] = {}
+        if self.pooled:
+            # where only an upper bound is known, distances below it are played
+            self.keys = {
+                key: (self.groups.get(key), not math.isfinite(low) and math.isfinite(high))
+                for key, (low, high) in run.series_bounds.items()
+            }
+        self.after: dict[tuple[str, PoolKey], GroupState] = {}
+        self.changed: dict[str, dict[StreamKey, Stream]] = {}  # streams that are not in the frame, by model
+
+    def _groups(self, columns: tuple[Any, ...]) -> dict[Hashable, Hashable]:
+        run, names = self.run, ", ".join(columns)
+        for name in columns:
+            if name not in run.frame.reading.columns:
+                raise ValueError(f"expected pool= as columns of the frame, got {name!r}")
+        codes, values = run.frame.keys(columns)
+        whose = np.zeros(len(run.keys), dtype=np.intp)
+        whose[run.codes] = codes
+        differs = np.flatnonzero(whose[run.codes] != codes)
+        if len(differs):
+            row = int(differs[0])
+            code = int(run.codes[row])
+            raise ValueError(
+                f"expected one value of {names}{of_series(run.keys[code])}, got {values[int(codes[row])]!r} "
+                f"in row {row} and {values[int(whose[code])]!r}"
+            )
+        groups = {key: values[group] for key, group in zip(run.keys, whose.tolist(), strict=True)}
+        for key, group in groups.items():
+            then = run.content.groups.get(key, group)
+            if then != group:
+                raise ValueError(f"expected {names}{of_series(key)} as the state has it, {then!r}, got {group!r}")
+        return groups
+
+    def play(self, runs: Sequence[StreamRun], stop: Stop) -> None:
+        """Run the committees of streams of one model, if it has any."""
+        if not runs:
+            return
+        model, content = runs[0].model, self.run.content
+        corrects = model.runner(*runs[0].between).corrected
+        if not (corrects or model.shape.kind == "point"):
+            return
+        name, plan = model.form.model, plan_of(self.pooled, corrects)
+        known = content.models[name].streams if name in content.models else {}
+        parts: dict[PoolKey, list[StreamRun]] = {}
+        for each in runs:
+            parts.setdefault(self.keys.get(each.key[0], (None, False)), []).append(each)
+        for key, own in parts.items():
+            if all(each.idle for each in own):
+                continue
+            before = content.pools.get((name, key), GroupState())
+            names = before.series if self.pooled else {each.key[0] for each in own}
+            group = GroupPass(plan, before, own, {each: known[each] for each in known if each[0] in names})
+            self.after.setdefault((name, key), GroupState()).add(group.play(stop))
+            self.changed.setdefault(name, {}).update(group.changed)
+
+    def commit(self, content: PanelContent) -> None:
+        """Put the groups into a state."""
+        for place, found in self.after.items():
+            content.pools.setdefault(place, GroupState()).add(found)
+        for name, streams in self.changed.items():
+            content.models[name].streams.update(streams)
+        content.groups.update(self.groups)
 
 
 # --- files

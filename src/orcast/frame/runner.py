@@ -7,22 +7,21 @@ On ordered spaces a compiled loop runs the events, elsewhere `orcast.rounds.Roun
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+import threading
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
-from orcast.adapters import reach_of
 from orcast.coins import coins
-from orcast.engine import Committee, Oracle
+from orcast.engine import Committee
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.ordered import OrderedEngine
-from orcast.frame.bounds import scale_between, space_between
+from orcast.frame.bounds import space_between
 from orcast.frame.experts import ForecastShape
 from orcast.frame.ordering import Before
-from orcast.frame.stopping import NEVER, Stop
+from orcast.frame.workers import NEVER, Stop
 from orcast.histories import ALONE
 from orcast.kernels import events as kernels
 from orcast.kernels.records import PREDICT, SETTLE
@@ -30,10 +29,9 @@ from orcast.packed import PackedRounds, pack_row, unpack_row
 from orcast.payoffs import Payoff, default_payoff
 from orcast.payoffs.base import UNKNOWN
 from orcast.persistence import UNREADABLE, unusable
-from orcast.residuals import first_spread
 from orcast.rounds import Rounds, check_counters
 from orcast.serialise import plain_features
-from orcast.spaces import Interval, OrderedSpace, Space
+from orcast.spaces import Binary, OrderedSpace, Space
 from orcast.spaces.base import LARGEST, SMALLEST
 
 Array = NDArray[np.float64]
@@ -44,25 +42,7 @@ HOLDS, PROMISED, MISCALIBRATION, MEAN, SD, _ = map(int, _ledger.RoundLog)
 # Events in one call of the compiled loop: between two calls Python can be interrupted.
 AT_ONCE = 4000
 # Runners that are kept, of series with other bounds.
-MOST_RUNNERS = 256
-
-
-class Units(NamedTuple):
-    """How what is played becomes an outcome in the user's units, row by row: y = shift + scale * what is played."""
-
-    shift: Array
-    scale: Array
-
-
-@dataclass(frozen=True)
-class NewForecasts:
-    """The new forecasts of a stream in the user's units, with the bounds, the units and the features of each."""
-
-    given: Array
-    low: Array
-    high: Array
-    units: Units
-    features: list[Any] | None = None
+MOST_RUNNERS = 64
 
 
 class Inputs(NamedTuple):
@@ -74,7 +54,6 @@ class Inputs(NamedTuple):
     levels: Array
     widths: NDArray[np.int64]
     level_set: NDArray[np.int64]
-    coins: Array
 
 
 class Outputs(NamedTuple):
@@ -86,61 +65,43 @@ class Outputs(NamedTuple):
 
 
 class RunState(NamedTuple):
-    """A game between frames."""
+    """A recalibrator between frames."""
 
     rounds: PackedRounds
     memory: Array
     sizes: tuple[int, ...] | None  # of the parts of its payoff, where only a first round tells
 
     def before(self) -> Before:
-        """What the order of play has to know of the rounds so far."""
-        count, lag, reserved = self.rounds.counters.tolist()
-        usual, pending = None if lag != lag else lag, self.rounds.issued.tolist()
+        """Rounds so far, as far as the order of play depends on them."""
         try:
-            check_counters(count, usual, reserved, pending)
+            count, usual, _ = _counters(self.rounds)
         except ValueError as reason:
             raise unusable(reason) from reason
-        return Before(list(map(int, pending)), int(count), usual)
+        return Before(list(map(int, self.rounds.issued.tolist())), int(count), usual)
 
 
-class RunnerPool:
-    """The runners of one model, one for each space."""
+def _counters(packed: PackedRounds) -> tuple[float, float | None, float]:
+    """Rounds issued, usual lag and reserved slack, checked."""
+    issued, lag, reserved = packed.counters.tolist()
+    usual = None if lag != lag else lag
+    check_counters(issued, usual, reserved, packed.issued.tolist())
+    return issued, usual, reserved
 
-    def __init__(self, shape: ForecastShape, payoff: Payoff | None, oracle: Oracle | None, by_row: bool) -> None:
-        self.shape, self.payoff, self.by_row = shape, payoff, by_row and shape.ordered
-        self.oracle: Oracle = Committee() if oracle is None else oracle
-        self.runners: dict[tuple[float, float] | None, Runner] = {}
 
-    def between(self, low: float, high: float) -> Runner:
-        """The runner for outcomes between two bounds."""
-        key = None
-        if self.shape.ordered:
-            # only a lower bound that is the same for all rows is one of the space
-            own = math.isfinite(low) and not self.by_row
-            key = (low, high) if own else (math.isfinite(low), math.isfinite(high))
-        if key not in self.runners:
-            if len(self.runners) >= MOST_RUNNERS:
-                self.runners.clear()
-            space = self.shape.space(space_between(low, high, self.by_row) if self.shape.ordered else None)
-            self.runners[key] = Runner(self.shape, space, self.payoff, self.oracle, self.by_row)
-        return self.runners[key]
+NEW = PackedRounds(np.array([0.0, np.nan, 0.0]), (), np.empty((0, 0)), np.empty(0), [])
 
 
 class Runner:
-    """A game that streams of one model and space are played on, one after the other."""
+    """A recalibrator of one space and payoff, on which streams run one after the other."""
 
-    def __init__(
-        self, shape: ForecastShape, space: Space, payoff: Payoff | None, oracle: Oracle, by_row: bool = False
-    ) -> None:
-        self.shape, self.space, self.oracle, self.by_row = shape, space, oracle, by_row
-        self.payoff = default_payoff(space) if payoff is None else payoff
+    def __init__(self, space: Space, payoff: Payoff | None) -> None:
+        self.space, self.payoff = space, default_payoff(space) if payoff is None else payoff
         self.rounds = self._begin(None)
         self.grows = UNKNOWN in [part.size for part in self.rounds.engine.bound_payoff.parts]
         self._blank = [array.copy() for array in self.rounds.engine.arrays().values()]
 
     def _begin(self, sizes: tuple[int, ...] | None) -> Rounds:
-        bound_payoff = BoundPayoff(self.space, self.payoff, (ALONE,), None)
-        engine = self.oracle.bind(bound_payoff, sizes)
+        engine = Committee().bind(BoundPayoff(self.space, self.payoff, (ALONE,), None), sizes)
         if isinstance(engine, OrderedEngine):
             engine.group = None  # the corrected quantiles are given
         return Rounds(engine, max_pending=2**31)
@@ -148,24 +109,12 @@ class Runner:
     @property
     def corrected(self) -> bool:
         """Return whether a committee corrects the base forecasts."""
-        return isinstance(self.oracle, Committee) and isinstance(self.rounds.engine, OrderedEngine)
+        return isinstance(self.rounds.engine, OrderedEngine)
 
-    # --- units
-    def units(self, low: Array, high: Array) -> Units:
-        """The units of rows with bounds."""
-        if self.shape.ordered:
-            return Units(*scale_between(low, high, self.by_row))
-        return Units(np.zeros(len(low)), np.ones(len(low)))
-
-    def new(self, given: Array, low: Array, high: Array, features: list[Any] | None = None) -> NewForecasts:
-        """New forecasts between bounds."""
-        return NewForecasts(given, low, high, self.units(low, high), features)
-
-    def outcomes(self, y: Array, units: Units, clip: bool) -> Array:
-        """Outcomes as they are played; nan where they are missing or outside."""
+    def outcomes(self, y: Array, shift: Array, scale: Array, clip: bool) -> Array:
+        """Outcomes as they are played, y = shift + scale * played; nan where they are missing or outside."""
         if not isinstance(self.space, OrderedSpace):
             return np.where((y >= 0.0) & (y < self.space.cells) & (y == np.floor(y)), y, np.nan)
-        shift, scale = units
         least, most = max(self.space.low, -LARGEST), min(self.space.high, LARGEST)
         with np.errstate(over="ignore", invalid="ignore"):
             value: Array = (y - shift) / scale
@@ -175,74 +124,15 @@ class Runner:
                 value = np.where(np.abs(value) < SMALLEST, 0.0, value)
             return np.where((value >= least) & (value <= most), value, np.nan)
 
-    def points(self, given: Array, units: Units) -> Array:
-        """Point forecasts in the units of the outcomes that are played."""
-        return np.asarray((given[:, 0] - units.shift) / units.scale)
-
-    def first_spreads(self, new: NewForecasts) -> Array:
-        """Spreads of point forecasts before any error is known."""
-        assert isinstance(self.space, OrderedSpace)
-        found = first_spread(new.given[:, 0], self.space)
-        return found if isinstance(self.space, Interval) else found / np.abs(new.units.scale)
-
-    def experts(self, new: NewForecasts, points: Array, spreads: Array) -> Array:
-        """Base quantiles of new forecasts, or masses on cells; those of points have the spreads of the committee."""
-        space = self.space
-        if not len(new.given):
-            return np.empty((0, len(space.levels) if isinstance(space, OrderedSpace) else space.cells))
-        if self.shape.kind == "point":
-            assert isinstance(space, OrderedSpace)
-            return np.clip(points[:, None] + spreads[:, None] * space.scores, *reach_of(space))
-        return np.ascontiguousarray(self.shape.expert_rows(self.space, new.given, *new.units))
-
-    def _inputs(self, new: NewForecasts, values: Array, experts: Array, priors: Array, tossed: Array) -> Inputs:
-        shape, m = self.shape, len(new.given)
-        scale = new.units.scale
-        counts, level_set = np.zeros(1, dtype=np.intp), np.zeros(m, dtype=np.int64)
-        if shape.kind == "members" and m:
-            counts, level_set = np.unique((~np.isnan(new.given)).sum(axis=1), return_inverse=True)
-        sets = [shape.levels_to_read(int(count), bool(m and scale[0] < 0.0)) for count in counts]
-        levels = np.zeros((len(sets), max(map(len, sets))))
-        for row, each in zip(levels, sets, strict=True):
-            row[: len(each)] = each
-        widths = np.array([len(each) for each in sets])
-        return Inputs(np.ascontiguousarray(values), experts, priors, levels, widths, level_set.astype(np.int64), tossed)
-
-    def answers(self, run: CompiledRun | PythonRun, new: NewForecasts) -> Array:
-        """What a run played, as the columns that come out; a row for each new forecast."""
-        shape, outputs, inputs = self.shape, run.outputs, run.inputs
-        if not shape.ordered:
-            return outputs.quantiles
-        answers = np.empty((len(new.given), len(shape.outputs)))
-        shift, scale = new.units
-        moments = outputs.round_log[:, MEAN : SD + 1]
-        for number, width in enumerate(inputs.widths):
-            at: Any = slice(None) if len(inputs.widths) == 1 else np.flatnonzero(inputs.level_set == number)
-            out = shape.answers(outputs.quantiles[at, :width], moments[at], shift[at], scale[at], new.given[at])
-            if self.by_row:
-                # rounding does not lead out
-                inside = [what != "sd" for what, _, _ in shape.outputs]
-                out[:, inside] = np.clip(out[:, inside], new.low[at, None], new.high[at, None])
-            answers[at] = out
-        return answers
-
-    # --- streams
     def resume(
         self,
         state: RunState | None,
-        new: NewForecasts,
-        values: Array,
+        inputs: Inputs,
+        features: list[Any] | None,
         events: Events,
-        experts: Array,
-        priors: Array,
         seed: int | None = None,
     ) -> CompiledRun | PythonRun:
-        """Let a stream go on from its state, or a new one begin, with its new forecasts and events to be run.
-
-        Values are the outcomes of all entries: those that are pending come first. Experts and priors are the base
-        quantiles and the corrected ones of the new forecasts; a seed is that of the stream's random draws.
-        """
-        begins = state is None
+        """Let a stream go on from its state, or a new one begin; a seed is that of its random draws."""
         try:
             if self.grows:
                 self.rounds = self._begin(None if state is None else state.sizes)
@@ -250,20 +140,15 @@ class Runner:
             if state is None:
                 for mine, blank in zip(engine.arrays().values(), self._blank, strict=True):
                     mine[...] = blank
-                packed = PackedRounds(np.array([0.0, np.nan, 0.0]), (), np.empty((0, 0)), np.empty(0), [])
-                state = RunState(packed, np.empty(0), None)
             else:
                 kinds = {name: (array.dtype, array.shape) for name, array in engine.arrays().items()}
                 engine.restore(unpack_row(state.memory, kinds))
-            self.rounds.seed = seed
-            issued = int(state.rounds.counters[0])
-            tossed = np.empty(0) if seed is None else coins(seed, issued + 1, len(new.given))
-            inputs = self._inputs(new, values, experts, priors, tossed)
+            packed = NEW if state is None else state.rounds
             if isinstance(engine, OrderedEngine) and engine.runs:
-                return CompiledRun(self, state, inputs, new.features, events)
-            return PythonRun(self, state, inputs, new.features, events)
+                return CompiledRun(self, packed, inputs, features, events, seed)
+            return PythonRun(self, packed, inputs, features, seed)
         except UNREADABLE as reason:
-            if begins:
+            if state is None:
                 raise
             raise unusable(reason) from reason
 
@@ -274,24 +159,51 @@ class Runner:
         return RunState(rounds, pack_row(engine.arrays().values()), sizes)
 
 
+# Runners of the default payoff; building one takes longer than running a short stream.
+_kept = threading.local()
+
+
+def runner_for(
+    shape: ForecastShape, payoff: Payoff | None, low: float, high: float, by_row: bool, own: threading.local
+) -> Runner:
+    """Return this thread's runner for outcomes between two bounds; `own` keeps those of other payoffs."""
+    runners: dict[Any, Runner] = (_kept if payoff is None else own).__dict__.setdefault("runners", {})
+    key: Any = shape.labels or shape.kind
+    if shape.ordered:
+        # only a lower bound that is the same for all rows is one of the space
+        bounded = math.isfinite(low) and not by_row
+        key = (low, high) if bounded else (math.isfinite(low), math.isfinite(high), by_row)
+    if key not in runners:
+        if len(runners) >= MOST_RUNNERS:
+            runners.clear()
+        space = shape.space(space_between(low, high, by_row) if shape.ordered else None)
+        runners[key] = Runner(space, payoff)
+    return runners[key]
+
+
 class CompiledRun:
     """The events of one stream, run by a compiled loop."""
 
     def __init__(
-        self, runner: Runner, state: RunState, inputs: Inputs, features: list[Any] | None, events: Events
+        self,
+        runner: Runner,
+        packed: PackedRounds,
+        inputs: Inputs,
+        features: list[Any] | None,
+        events: Events,
+        seed: int | None,
     ) -> None:
         engine: Any = runner.rounds.engine
-        self.runner, self.engine, self.inputs = runner, engine, inputs
-        packed = state.rounds
-        old = len(packed.issued)
+        self.runner, self.engine = runner, engine
+        old, new = len(packed.issued), len(inputs.level_set)
         pending = old + np.cumsum(1 - 2 * (events[:, 0] != PREDICT))
-        issued, lag, reserved = packed.counters.tolist()
-        check_counters(issued, None if lag != lag else lag, reserved, packed.issued.tolist())
+        issued, _, _ = _counters(packed)
         self.stream = kernels.Stream(
             engine.rules,
             *inputs[:3],
-            self._contexts(inputs, features),
+            self._contexts(inputs.experts, features),
             *inputs[3:],
+            np.empty(0) if seed is None else coins(seed, int(issued) + 1, new),
             packed.counters,
             int(pending.max(initial=max(old, 1))),
         )
@@ -302,15 +214,13 @@ class CompiledRun:
             self.stream.resume(rows, slots, packed.issued)
         self.outputs = Outputs(self.stream.quantiles, self.stream.round_log, self.stream.settled)
 
-    def _contexts(self, inputs: Inputs, features: list[Any] | None) -> Array:
+    def _contexts(self, experts: Array, features: list[Any] | None) -> Array:
         """Contexts of the new forecasts."""
-        engine, m = self.engine, len(inputs.level_set)
-        contexts = np.ones((m, engine.rules.groups))
-        if not engine.bound_payoff.plain:
-            for t in range(m):
-                x = None if features is None else features[t]
-                known = engine.known(inputs.experts[t : t + 1], x, engine.bound_payoff, 0)
-                contexts[t] = engine.bound_payoff.context(known)
+        bound = self.engine.bound_payoff
+        contexts = np.ones((len(experts), self.engine.rules.groups))
+        for t in range(0 if bound.plain else len(experts)):
+            x = None if features is None else features[t]
+            contexts[t] = bound.context(self.engine.known(experts[t : t + 1], x, bound, 0))
         return contexts
 
     def play(self, events: Events, stop: Stop = NEVER) -> None:
@@ -334,38 +244,41 @@ class CompiledRun:
         return self.stream.pending  # type: ignore[no-any-return]
 
     def state(self) -> RunState:
-        """The game after the events."""
+        """The recalibrator after the events."""
         stream, entries = self.stream, self.pending
         places = stream.place[entries]
         fields = (("row", "<f8", (stream.records.shape[1],)), ("slots", "<i8", (stream.slots.shape[1],)))
         records = np.concatenate((stream.records[places], stream.slots[places].astype(np.float64)), axis=1)
-        packed = PackedRounds(
-            stream.counters[:3].copy(),
-            fields if len(entries) else (),
-            records,
-            stream.issued[entries],
-            [None] * len(entries),
+        return self.runner.state(
+            PackedRounds(
+                stream.counters[:3].copy(),
+                fields if len(entries) else (),
+                records,
+                stream.issued[entries],
+                [None] * len(entries),
+            )
         )
-        return self.runner.state(packed)
 
 
 class PythonRun:
-    """The events of one stream, played round by round."""
+    """The events of one stream, run round by round."""
 
     def __init__(
-        self, runner: Runner, state: RunState, inputs: Inputs, features: list[Any] | None, events: Events
+        self, runner: Runner, packed: PackedRounds, inputs: Inputs, features: list[Any] | None, seed: int | None
     ) -> None:
-        self.runner, self.rounds, self.inputs = runner, runner.rounds, inputs
-        self.features = features
-        self.old = len(inputs.values) - len(inputs.level_set)
-        self.rounds.from_packed(state.rounds, range(len(state.rounds.issued)))
-        width = inputs.levels.shape[1] if runner.shape.ordered else len(runner.shape.outputs)
-        m, entries = len(inputs.level_set), len(inputs.values)
+        self.runner, self.rounds, self.inputs, self.features = runner, runner.rounds, inputs, features
+        self.rounds.seed = seed
+        self.rounds.from_packed(packed, range(len(packed.issued)))
+        entries, m = len(inputs.values), len(inputs.level_set)
+        self.old = entries - m
+        width = inputs.levels.shape[1]
+        if not isinstance(runner.space, OrderedSpace):
+            width = 1 if isinstance(runner.space, Binary) else runner.space.cells
         log = np.full((m, _ledger.ROUND_LOG_SIZE), np.nan)
         self.outputs = Outputs(np.full((m, width), np.nan), log, np.full(entries, np.nan))
 
     def play(self, events: Events, stop: Stop = NEVER) -> None:
-        """Play events; where each outcome comes before the next forecast, in one compiled loop if there is one."""
+        """Run events; where each outcome comes before the next forecast, in one compiled loop if there is one."""
         at = 0
         kinds, entries = events[:, 0], events[:, 1]
         pairs = (kinds[:-1] == PREDICT) & (kinds[1:] == SETTLE) & (entries[:-1] == entries[1:])
@@ -396,32 +309,34 @@ class PythonRun:
         self.outputs.settled[all_] = round_log[:, MISCALIBRATION]
 
     def _predict(self, entry: int) -> None:
-        new, inputs = entry - self.old, self.inputs
-        certificates = np.array([each.record.certificate_row for each in self.rounds.pending.values()])
+        new, rounds = entry - self.old, self.rounds
+        certificates = np.array([each.record.certificate_row for each in rounds.pending.values()])
         x = None if self.features is None else plain_features(self.features[new])
-        rounds, rows = self.rounds, inputs.experts[new : new + 1]
+        base, log_row, which = (
+            self.inputs.experts[new : new + 1],
+            self.outputs.round_log[new],
+            self.inputs.level_set[new],
+        )
+        width = self.outputs.quantiles.shape[1]
         if isinstance(rounds.engine, OrderedEngine):
-            pending = rounds.outstanding if rounds.pending else 0.0
-            record: Any = rounds.engine.predict(
-                rows, x, pending=pending, reserved=rounds.reserved, prior=inputs.priors[new]
-            )
+            pending, prior = rounds.outstanding if rounds.pending else 0.0, self.inputs.priors[new]
+            record: Any = rounds.engine.predict(base, x, pending=pending, reserved=rounds.reserved, prior=prior)
             rounds.keep(record, id=entry)
         else:
-            record = rounds.issue(rows, x, id=entry).record
-        log_row, which = self.outputs.round_log[new], inputs.level_set[new]
-        width = inputs.widths[which] if self.runner.shape.ordered else self.outputs.quantiles.shape[1]
-        self.outputs.quantiles[new, :width] = self.rounds.read(record, inputs.levels[which, :width], log_row)
+            record = rounds.issue(base, x, id=entry).record
+        if isinstance(self.runner.space, OrderedSpace):
+            width = int(self.inputs.widths[which])
+        self.outputs.quantiles[new, :width] = rounds.read(record, self.inputs.levels[which, :width], log_row)
         if len(certificates):
-            account = self.rounds.engine.ledger.account
-            log_row[PROMISED] = kernels.promised(account, certificates, record.certificate_row)
+            log_row[PROMISED] = kernels.promised(rounds.engine.ledger.account, certificates, record.certificate_row)
 
     def _settle(self, entry: int) -> None:
         value = float(self.inputs.values[entry])
-        self.rounds.settle(value if self.runner.shape.ordered else int(value), id=entry)
+        self.rounds.settle(value if isinstance(self.runner.space, OrderedSpace) else int(value), id=entry)
         self.outputs.settled[entry] = self.rounds.engine.ledger.miscalibration
 
     def look_ahead(self, events: Events) -> None:
-        """Play events for the miscalibration that comes of them, and undo everything else."""
+        """Run events for the miscalibration that comes of them, and undo everything else."""
         with self.rounds.branch():
             self.play(events)
 
@@ -431,7 +346,7 @@ class PythonRun:
         return np.array(self.rounds.ids, dtype=np.int64)
 
     def state(self) -> RunState:
-        """The game after the events."""
+        """The recalibrator after the events."""
         return self.runner.state(self.rounds.to_packed())
 
 

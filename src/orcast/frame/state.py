@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -14,20 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast import persistence
-from orcast.coins import seed_of
 from orcast.frame.experts import ForecastShape
-from orcast.frame.groups import GroupState, check_group, group_from_plain, group_to_plain
+from orcast.frame.groups import GroupState, PoolKey, check_group, group_from_plain, group_to_plain
+from orcast.frame.options import StateOptions
 from orcast.frame.runner import RunState
 from orcast.frame.statuses import Status
 from orcast.frame.stream import PENDING_WIDTH, LogColumn, PendingColumn, Stream, StreamKey
-from orcast.frame.times import Calendar, Step, Timing, stamps_of, step_from_plain
+from orcast.frame.times import Calendar, Step, step_from_plain
+from orcast.locks import file_lock
 from orcast.packed import PackedRounds, State, pack, record_fields, unpack
-from orcast.payoffs import payoff_from_plain
-from orcast.payoffs.calibration import increasing
-from orcast.persistence import oracle_from_plain
 from orcast.rounds import MOST_COUNTED
 from orcast.serialise import features_from_json, features_to_json, id_from_plain, plain_id
-from orcast.spaces.base import single, whole
+from orcast.spaces.base import whole
 from orcast.validation import short
 
 Arrays = dict[str, NDArray[Any]]
@@ -37,8 +35,6 @@ OWNER = "PanelState"
 STREAM, GROUP = ("key", "features"), ("key", "series", "horizons")
 # What a row may be remembered as.
 REMEMBERED = (Status.OK, Status.PENDING, Status.OUTSIDE, Status.LOST, Status.GIVEN_UP)
-# What stands for bounds that were given for each series.
-BY_SERIES = {"by": "series"}
 
 
 @dataclass
@@ -50,42 +46,10 @@ class ModelStreams:
 
 
 @dataclass
-class PanelOptions:
-    """What a panel was begun with; what is left out later is taken from here.
-
-    ``low`` and ``high`` are as they were given, or `BY_SERIES`; ``kind`` is that of the times, ``at_once``
-    whether each outcome is known before the next forecast is made.
-    """
-
-    kind: str
-    at_once: bool
-    ranked: bool  # whether no column says the horizon, so that it is counted from the cutoff on
-    payoff: dict[str, Any] | None
-    levels: list[float] | None
-    low: Any
-    high: Any
-    by_row: bool
-    oracle: dict[str, Any] | None = None
-    known: bool = False  # whether a column says when outcomes were known
-    lag: Any = None
-    issued_every: int | str | None = None
-    nowcast: bool = False
-    pool: bool | list[str] = (
-        False  # as it was given: whether streams learn together, or the columns that tell pools apart
-    )
-    randomised: int | None = None  # the seed of the coins
-    events: bool = False  # a series has several events at one time
-
-
-# The group of a pool, and whether what is played is how far below a bound the outcome lies.
-PoolKey = tuple[Hashable, bool]
-
-
-@dataclass
 class PanelContent:
     """What a panel knows, for the code of panels: by model, and by series."""
 
-    options: PanelOptions | None = None
+    options: StateOptions | None = None
     models: dict[str, ModelStreams] = field(default_factory=dict)
     bounds: dict[Hashable, tuple[float, float]] = field(default_factory=dict)
     calendar: Calendar = field(default_factory=dict)  # cutoffs and times, where horizons are counted from them
@@ -207,7 +171,7 @@ class PanelState:
 
             self = cls(remember=header["remember"])
             content = self.content
-            content.options = None if header["options"] is None else _options(header["options"])
+            content.options = None if header["options"] is None else StateOptions.from_plain(header["options"])
             bounds = arrays["bounds"].reshape(-1, 2).tolist()
             content.bounds = {id_from_plain(key): (a, b) for key, (a, b) in zip(header["series"], bounds, strict=True)}
             for number, data in enumerate(header["models"]):
@@ -235,7 +199,10 @@ class PanelState:
 
 @contextmanager
 def open_state(state: PanelState | str | os.PathLike[str] | None) -> Iterator[PanelState | None]:
-    """The state that is given, or the one in a file, to which it is written at the end if nothing was refused."""
+    """Yield the state that is given, or that of a file, which is written at the end unless an error is raised.
+
+    Other calls on the same file wait, in all processes.
+    """
     if state is None or isinstance(state, PanelState):
         yield state
         return
@@ -244,36 +211,10 @@ def open_state(state: PanelState | str | os.PathLike[str] | None) -> Iterator[Pa
     path = Path(state)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"expected a folder that exists for the state, got {path.parent}")
-    was = stamp(path)
-    panel = PanelState() if was is None else PanelState.load(path)
-    yield panel
-    check_unchanged(path, was)
-    panel.save(path)
-
-
-def stamp(path: str | os.PathLike[str]) -> tuple[int, int, int] | None:
-    """What tells whether a file is still the one that was read; None if there is none."""
-    try:
-        found = os.stat(path)
-    except FileNotFoundError:
-        return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
-
-
-def check_unchanged(path: str | os.PathLike[str], read: tuple[int, int, int] | None) -> None:
-    """Refuse to write over what another process has written since."""
-    if stamp(path) != read:
-        raise ValueError(f"expected the state as it was when it was read, got one that was written since: {path}")
-
-
-# --- options that a state began with
-
-
-def bound_to_keep(side: Any) -> Any:
-    """A bound as a state keeps it."""
-    if side is None or isinstance(side, str):
-        return side
-    return BY_SERIES if isinstance(side, Mapping) or hasattr(side, "to_dict") else float(side)
+    with file_lock(path):
+        panel = PanelState.load(path) if path.exists() else PanelState()
+        yield panel
+        panel.save(path)
 
 
 # --- parts of a file
@@ -307,35 +248,6 @@ def _plain_group(item: tuple[tuple[str, PoolKey], GroupState]) -> State:
     (model, (name, mirrored)), group = item
     plain, arrays = group_to_plain(group)
     return {"key": [model, plain_id(name), mirrored], **plain}, arrays
-
-
-def _options(plain: dict[str, Any]) -> PanelOptions:
-    """The options of a state, or a reason why they are none."""
-    options = PanelOptions(**plain)
-    flags = (options.at_once, options.ranked, options.by_row, options.known, options.nowcast, options.events)
-    if not isinstance(options.kind, str) or not all(isinstance(flag, bool) for flag in flags):
-        raise TypeError(f"{short(plain)} are no options")
-    columns = options.pool
-    if not (isinstance(columns, bool) or (isinstance(columns, list) and all(isinstance(c, str) for c in columns))):
-        raise TypeError(f"{short(columns)} are no columns of pools")
-    seed_of(options.randomised)
-    if options.levels is not None:
-        options.levels = increasing(options.levels, "levels strictly between 0 and 1", 0.0, 1.0).tolist()
-    for side in (options.low, options.high):
-        if not (side is None or isinstance(side, str) or side == BY_SERIES):
-            single(side, "bound")
-    if options.oracle is not None:
-        oracle_from_plain(options.oracle)
-    if options.lag is not None:
-        stamps_of(options.lag, options.kind, "lag")
-    Timing(None, options.issued_every).checked()
-    if options.payoff is not None:
-        try:
-            payoff_from_plain(options.payoff)
-        except ValueError as reason:
-            if " payoff= " not in str(reason):  # it has functions, and is given again
-                raise
-    return options
 
 
 def _stream(header: dict[str, Any], arrays: Arrays, shape: ForecastShape) -> tuple[StreamKey, Stream]:

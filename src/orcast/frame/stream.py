@@ -1,35 +1,38 @@
-"""Streams: arrays in, arrays out, one stream after the other.
+"""Streams of a model: one series at one horizon each, from its state to the next.
 
-Nothing here knows of frames.  A stream that has begun comes as a `Stream` and goes as a new one; the old one is left as
-it was, so that the caller can still refuse the whole.
+A stream that has begun comes as a `Stream` and goes as a new one; the old one is left as it was, so that the caller can
+still refuse the whole.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.engine import Oracle
+from orcast.coins import derived_seed
+from orcast.frame.bounds import scale_between
 from orcast.frame.experts import ForecastShape
+from orcast.frame.names import Form, Output
 from orcast.frame.ordering import Before, Entries, order_of_play
-from orcast.frame.runner import HOLDS, PROMISED, NewForecasts, Runner, RunnerPool, RunState, events_of
-from orcast.frame.statuses import Status
-from orcast.frame.stopping import NEVER, Stop
+from orcast.frame.runner import HOLDS, MEAN, PROMISED, SD, Inputs, Runner, RunState, events_of, runner_for
+from orcast.frame.statuses import STATUS_TEXTS, Status
+from orcast.frame.workers import NEVER, Stop
 from orcast.kernels.records import DROP, SETTLE
 from orcast.payoffs import Payoff
-
-if TYPE_CHECKING:
-    from orcast.frame.groups import GroupState
 
 Array = NDArray[np.float64]
 Stamps = NDArray[Any]
 StreamKey = tuple[Hashable, Hashable]  # series and horizon
+# Times, outcomes and when they were known, of a series.
+Outcomes = Callable[[Hashable], tuple[Stamps, Array, Stamps]]
 
-
+# Rows of a stream that may be pending.
+MAX_PENDING = 1000
 # As plain numbers, no members of an enum: with these numpy takes several times as long, and streams may be short.
 OK, PENDING, OUTSIDE, LATE = int(Status.OK), int(Status.PENDING), int(Status.OUTSIDE), int(Status.LATE)
 
@@ -52,22 +55,6 @@ class PendingColumn:
 PENDING_WIDTH = PendingColumn.SETTLED + 1
 
 
-@dataclass(frozen=True)
-class StreamOptions:
-    """Options of all streams of a model; ``remember`` is 0 if no state is wanted."""
-
-    number: int  # of the model
-    shape: ForecastShape
-    payoff: Payoff | None
-    oracle: Oracle | None
-    by_row: bool  # whether bounds are those of rows
-    at_once: bool  # whether each outcome is known before the next forecast
-    remember: int
-    clip: bool
-    max_pending: int
-    dated: bool = False  # whether times are those of a calendar
-
-
 @dataclass
 class Stream:
     """A stream between frames: its recalibrator, its committee, its pending rows, and its last rows."""
@@ -88,80 +75,83 @@ class Stream:
 
 
 @dataclass
-class Batch:
-    """The rows of some streams of one model, one after the other; bounds are of rows, or of streams."""
+class ModelRun:
+    """One model of a frame: options, rows in the order of play, and results.
 
-    options: StreamOptions
+    Arrays in the order of play hold one stream after the other; the others are by row of the frame.
+    """
+
+    form: Form
+    outputs: tuple[Output, ...]
+    shape: ForecastShape
+    payoff: Payoff | None
+    by_row: bool  # whether bounds are those of rows
+    at_once: bool  # whether each outcome is known before the next forecast
+    dated: bool  # whether times are those of a calendar
+    clip: bool
+    remember: int  # rows of each stream; 0 if no state is wanted
+    seed: int | None
     keys: list[StreamKey]
-    starts: list[int]
-    rows: NDArray[np.intp]  # of the frame
-    low: Array
+    starts: list[int]  # of the streams in the order of play, and the end
+    rows: NDArray[np.intp]  # of the frame, in the order of play
+    low: Array  # in the order of play if by row, else of streams
     high: Array
-    time: Stamps
+    time: Stamps  # in the order of play, as the next four
     cutoff: Stamps
     due: Stamps  # when the outcome is known
     there: NDArray[np.bool_]
     y: Array
-    given: Callable[[NDArray[np.intp]], Array]  # forecasts of rows of the frame
+    given: list[Array]  # forecasts by row of the frame, as all that follow
+    features: dict[Any, list[Any]] | None
+    outcomes: Outcomes | None  # by which pending rows may be settled
     streams: list[Stream | None]
-    features: Callable[[NDArray[np.intp]], list[Any]] | None = None
-    # times and outcomes of each stream's series, and when they were known, if rows may be late
-    outcomes: list[tuple[Stamps, Array, Stamps]] | None = None
-    seeds: list[int] | None = None  # of the random draws of each stream
-    runs: list[StreamRun | None] | None = None  # if the committee was run already
-    group: Any = None  # runs the committee of the batch if that was not done: a function of runs and of a `Stop`
-
-
-@dataclass
-class StreamResult:
-    """Results of a batch: a row of answers and of the certificate for each of its rows, and the streams after it."""
-
-    answers: Array
-    certificate: Array  # holds, promised, miscalibration
+    out: list[Array]
+    certificate: list[Array]
     status: NDArray[np.uint8]
-    streams: list[Stream | None]
-    group: GroupState | None = None  # series of the committee after the batch, if it was run with it
+    local: threading.local = field(default_factory=threading.local)
+
+    def runner(self, low: float, high: float) -> Runner:
+        """Return this thread's runner for outcomes between two bounds."""
+        return runner_for(self.shape, self.payoff, low, high, self.by_row, self.local)
+
+    def units(self, low: Array, high: Array) -> tuple[Array, Array]:
+        """Shift and scale of rows with bounds: y = shift + scale * played."""
+        if self.shape.ordered:
+            return scale_between(low, high, self.by_row)
+        return np.zeros(len(low)), np.ones(len(low))
+
+    def forecasts(self, rows: NDArray[np.intp]) -> Array:
+        """Forecasts of rows of the frame."""
+        return np.column_stack([column[rows] for column in self.given])
+
+    def prepared(self, first: int, last: int, stop: Stop = NEVER) -> list[StreamRun]:
+        """Match the rows of streams with those seen before, and put their events in order."""
+        runs = []
+        for number in range(first, last):
+            stop.check()
+            before = self.streams[number]
+            if self.starts[number] < self.starts[number + 1] or (before is not None and len(before.pending)):
+                runs.append(StreamRun(self, number))
+        return runs
+
+    def certificate_columns(self) -> dict[str, NDArray[Any]]:
+        """The columns beside the forecasts, by name; a certificate is -1 where there is none."""
+        holds, promised, miscalibration = self.certificate
+        values = (np.where(np.isnan(holds), -1, holds).astype(np.int8), promised, miscalibration)
+        return dict(zip(self.form.certificate.values(), (*values, STATUS_TEXTS[self.status]), strict=True))
 
 
-def runners_of(options: StreamOptions, pools: dict[int, RunnerPool]) -> RunnerPool:
-    """Return the runners of a model, which a thread keeps from batch to batch."""
-    if options.number not in pools:
-        pools[options.number] = RunnerPool(options.shape, options.payoff, options.oracle, options.by_row)
-    return pools[options.number]
-
-
-def prepare_runs(batch: Batch, pool: RunnerPool, stop: Stop = NEVER) -> list[StreamRun | None]:
-    """Match the rows of each stream with those seen before, and put its events in order; None if it has no rows."""
-    runs: list[StreamRun | None] = []
-    for number, before in enumerate(batch.streams):
+def play_streams(runs: list[StreamRun], stop: Stop = NEVER) -> None:
+    """Run streams whose committees were run; each is taken out of the list, so that its arrays are freed."""
+    while runs:
         stop.check()
-        empty = batch.starts[number] == batch.starts[number + 1]
-        nothing = empty and (before is None or not len(before.pending))
-        runs.append(None if nothing else StreamRun(pool, batch, number, before))
-    return runs
-
-
-def play_batch(batch: Batch, pools: dict[int, RunnerPool], stop: Stop = NEVER) -> StreamResult:
-    """Run the streams of a batch; the runners are kept from one to the next."""
-    n, options = len(batch.time), batch.options
-    answers, certificate = np.full((n, len(options.shape.outputs)), np.nan), np.full((n, 3), np.nan)
-    result = StreamResult(answers, certificate, np.full(n, Status.NO_FORECAST, dtype=np.uint8), [])
-    pool, runs = runners_of(options, pools), batch.runs
-    if runs is None:
-        runs = prepare_runs(batch, pool, stop)
-        if batch.group is not None:
-            result.group = batch.group([run for run in runs if run is not None], stop)
-    for number, run in enumerate(runs):
-        stop.check()
-        if run is None or run.idle:
-            result.streams.append(batch.streams[number] if run is None else run.before)
+        run = runs.pop()
+        if run.idle:
+            run.model.streams[run.number] = run.before
         else:
-            run.play(pool, stop)
-            result.streams.append(run.stream() if options.remember else None)
-        if run is not None:
-            run.write(result)
-            runs[number] = None
-    return result
+            run.play(stop)
+            run.model.streams[run.number] = run.stream() if run.model.remember else None
+        run.write()
 
 
 @dataclass
@@ -188,38 +178,35 @@ NO_ROWS: Array = np.empty((0, 0))
 
 
 class StreamRun:
-    """One stream of a batch.
+    """One stream of a model.
 
     The committee fills `priors` and, for point forecasts, `spreads` (a row for each new forecast), `steps` and
     `settled` (of all entries), `committee` and `memos`; without one the prior is the base forecast.
     """
 
-    def __init__(self, pool: RunnerPool, batch: Batch, number: int, before: Stream | None) -> None:
-        options = self.options = batch.options
-        start, stop = batch.starts[number : number + 2]
-        there = batch.there[start:stop]
+    def __init__(self, model: ModelRun, number: int) -> None:
+        self.model, self.number, self.key, self.before = model, number, model.keys[number], model.streams[number]
+        start, stop = model.starts[number : number + 2]
+        there = model.there[start:stop]
         self.rows: Any = slice(start, stop) if there.all() else start + np.flatnonzero(there)
-        self.batch, self.before, self.key = batch, before, batch.keys[number]
-        self.time, self.cutoff, self.due = (each[self.rows] for each in (batch.time, batch.cutoff, batch.due))
-        self.y, self.count = batch.y[self.rows], int(there.sum())
-        if options.by_row:
-            self.low, self.high = batch.low[self.rows], batch.high[self.rows]
+        self.time, self.cutoff, self.due = (each[self.rows] for each in (model.time, model.cutoff, model.due))
+        self.y, self.count = model.y[self.rows], int(there.sum())
+        if model.by_row:
+            self.low, self.high = model.low[self.rows], model.high[self.rows]
         else:
-            self.low, self.high = (np.broadcast_to(side[number], self.count) for side in (batch.low, batch.high))
-        at = start if options.by_row else number
-        if before is not None and start == stop:
+            self.low, self.high = (np.broadcast_to(side[number], self.count) for side in (model.low, model.high))
+        at = start if model.by_row else number
+        if self.before is not None and start == stop:
             # a stream without rows is there for its pending ones
-            low, high = before.pending[0, [PendingColumn.LOW, PendingColumn.HIGH]]
+            low, high = self.before.pending[0, [PendingColumn.LOW, PendingColumn.HIGH]]
         else:
-            low, high = batch.low[at], batch.high[at]
+            low, high = model.low[at], model.high[at]
         self.between = float(low), float(high)
-        self.outcomes = None if batch.outcomes is None else batch.outcomes[number]
-        self.seed = None if batch.seeds is None else batch.seeds[number]
         self._match()
         self.idle = self._is_idle()
         self.committee, self.memos, self.priors, self.spreads = np.empty(0), NO_ROWS, NO_ROWS, np.empty(0)
         if not self.idle:
-            self._arrange(pool.between(*self.between))
+            self._arrange(model.runner(*self.between))
 
     # --- rows that were seen before
     def _match(self) -> None:
@@ -245,7 +232,7 @@ class StreamRun:
         """Whether there is nothing to play and nothing to settle."""
         if self.before is None or self.first_new < self.count:
             return False
-        brought = self.outcomes is not None or bool((~np.isnan(self.y[self.old >= 0])).any())
+        brought = self.model.outcomes is not None or bool((~np.isnan(self.y[self.old >= 0])).any())
         return not (brought and len(self.before.pending))
 
     # --- the order of events
@@ -258,8 +245,8 @@ class StreamRun:
         events, self.lost, self.given_up = order_of_play(
             Entries(rows.time, rows.cutoff, rows.due, rows.known, ~np.isnan(rows.value)),
             Before() if before is None else before.game.before(),
-            at_once=self.options.at_once,
-            most=self.options.max_pending,
+            at_once=self.model.at_once,
+            most=MAX_PENDING,
         )
         # many streams are held at once
         self.events = events.astype(np.int32)
@@ -273,18 +260,18 @@ class StreamRun:
 
     def new_rows(self) -> NDArray[np.intp]:
         """Rows of the frame with new forecasts."""
-        rows: NDArray[np.intp] = self.batch.rows[self.rows][self.first_new :]
+        rows: NDArray[np.intp] = self.model.rows[self.rows][self.first_new :]
         return rows
 
     def _open_rows(self, runner: Runner) -> OpenRows:
         """All rows that are open, with the outcomes that have come."""
         new, before = slice(self.first_new, None), self.before
         low, high, y = self.low[new], self.high[new], self.y[new]
-        units = runner.units(low, high)
-        value = runner.outcomes(y, units, self.options.clip)
+        shift, scale = self.model.units(low, high)
+        value = runner.outcomes(y, shift, scale, self.model.clip)
         points = np.broadcast_to(np.nan, len(y))
-        if self.options.shape.kind == "point":
-            points = runner.points(self.batch.given(self.new_rows()), units)
+        if self.model.shape.kind == "point":
+            points = (self.model.given[0][self.new_rows()] - shift) / scale
         at = np.arange(self.begin, self.begin + len(y), dtype=np.int32)
         stamps = self.time[new], self.cutoff[new], self.due[new]
         fresh = OpenRows(at, *stamps, value, ~np.isnan(y), points, low, high)
@@ -300,32 +287,42 @@ class StreamRun:
         due[self.old[there & ~np.isnan(self.y)]] = self.due[there & ~np.isnan(self.y)]
         y, due = y[at], due[at]
         cutoff, time, _ = before.stamps[at].T
-        if self.outcomes is not None and len(self.outcomes[0]):
-            times, outcomes, known_at = self.outcomes
-            place = np.minimum(np.searchsorted(times, time), len(times) - 1)
-            found = np.isnan(y) & (times[place] == time)
-            y, due = np.where(found, outcomes[place], y), np.where(found, known_at[place], due)
+        if self.model.outcomes is not None:
+            y, due = self._from_others(time, y, due)
         was = before.log[at, LogColumn.Y]
         came = ~np.isnan(y) & (y != was)
         self.came = at[came], y[came]
-        value = np.where(came, runner.outcomes(y, runner.units(low, high), self.options.clip), value)
+        value = np.where(came, runner.outcomes(y, *self.model.units(low, high), self.model.clip), value)
         return fresh.after(OpenRows(at, time, cutoff, due, value, came | ~np.isnan(was), point, low, high))
 
+    def _from_others(self, time: Stamps, y: Array, due: Stamps) -> tuple[Array, Stamps]:
+        """Outcomes of pending rows, and when they were known, with those of other rows of the series."""
+        assert self.model.outcomes is not None
+        times, outcomes, known_at = self.model.outcomes(self.key[0])
+        if not len(times):
+            return y, due
+        place = np.minimum(np.searchsorted(times, time), len(times) - 1)
+        found = np.isnan(y) & (times[place] == time)
+        return np.where(found, outcomes[place], y), np.where(found, known_at[place], due)
+
     # --- the run
-    def play(self, pool: RunnerPool, stop: Stop) -> None:
+    def play(self, stop: Stop = NEVER) -> None:
         """Run the events."""
-        before, rows, events = self.before, self.open_rows, self.events.astype(np.int64)
-        runner, new = pool.between(*self.between), slice(self.first_new, None)
-        given, features = self.batch.given(self.new_rows()), None
-        if self.batch.features is not None:
-            features = self.batch.features(self.new_rows())
-        forecasts = runner.new(given, self.low[new], self.high[new], features)
-        experts = runner.experts(forecasts, rows.point[self.pending :], self.spreads)
+        rows, events, model = self.open_rows, self.events.astype(np.int64), self.model
+        runner, new = model.runner(*self.between), self.new_rows()
+        given, features, seed = model.forecasts(new), None, None
+        if model.features is not None:
+            features = [{name: values[i] for name, values in model.features.items()} for i in new.tolist()]
+        if model.seed is not None and model.shape.ordered:
+            seed = derived_seed(model.seed, model.form.model, *self.key)
+        shift, scale = model.units(self.low[self.first_new :], self.high[self.first_new :])
+        experts = np.ascontiguousarray(model.shape.expert_rows(runner.space, given, shift, scale, self.spreads))
         priors = self.priors if len(self.priors) else experts
-        game = None if before is None else before.game
-        self.run = runner.resume(game, forecasts, rows.value, events, experts, priors, self.seed)
+        sets = model.shape.level_sets(given, bool(len(scale) and scale[0] < 0.0))
+        inputs = Inputs(np.ascontiguousarray(rows.value), experts, priors, *sets)
+        self.run = runner.resume(None if self.before is None else self.before.game, inputs, features, events, seed)
         self.run.play(events, stop)
-        self.log = self._new_log(runner, forecasts)
+        self.log = self._new_log(self._answers(inputs, given, shift, scale))
         settled, dropped = (events[events[:, 0] == kind, 1] for kind in (SETTLE, DROP))
         self._settle(settled)
         self.log[rows.at[dropped], LogColumn.STATUS] = OUTSIDE
@@ -333,10 +330,26 @@ class StreamRun:
         self.log[rows.at[self.given_up], LogColumn.STATUS] = Status.GIVEN_UP
         self._look_ahead()
 
-    def _new_log(self, runner: Runner, forecasts: NewForecasts) -> Array:
+    def _answers(self, inputs: Inputs, given: Array, shift: Array, scale: Array) -> Array:
+        """The columns that come out, a row for each new forecast."""
+        shape, outputs = self.model.shape, self.run.outputs
+        if not shape.ordered:
+            return outputs.quantiles
+        answers, moments = np.empty((len(given), len(shape.outputs))), outputs.round_log[:, MEAN : SD + 1]
+        for number, width in enumerate(inputs.widths.tolist()):
+            at: Any = slice(None) if len(inputs.widths) == 1 else np.flatnonzero(inputs.level_set == number)
+            answers[at] = shape.answers(outputs.quantiles[at, :width], moments[at], shift[at], scale[at], given[at])
+        if self.model.by_row:
+            # rounding does not lead out
+            inside = [what != "sd" for what, _, _ in shape.outputs]
+            low, high = (side[self.first_new :, None] for side in (self.low, self.high))
+            answers[:, inside] = np.clip(answers[:, inside], low, high)
+        return answers
+
+    def _new_log(self, answers: Array) -> Array:
         """The remembered rows, with the outcomes that came, then the new ones with their answers."""
-        before, m = self.before, len(forecasts.given)
-        log = np.full((self.begin + m, LogColumn.ANSWERS + len(self.options.shape.outputs)), np.nan)
+        before, m = self.before, len(answers)
+        log = np.full((self.begin + m, LogColumn.ANSWERS + answers.shape[1]), np.nan)
         if before is not None:
             log[: self.begin] = before.log
             # the status that an outcome had before it changed no longer counts
@@ -346,7 +359,7 @@ class StreamRun:
         fresh[:, LogColumn.Y] = self.y[self.first_new :]
         fresh[:, LogColumn.STATUS] = PENDING
         fresh[:, LogColumn.HOLDS : LogColumn.MISCALIBRATION] = self.run.outputs.round_log[:, HOLDS : PROMISED + 1]
-        fresh[:, LogColumn.ANSWERS :] = runner.answers(self.run, forecasts)
+        fresh[:, LogColumn.ANSWERS :] = answers
         return log
 
     def _settle(self, entries: NDArray[np.int64]) -> None:
@@ -371,16 +384,16 @@ class StreamRun:
         self._settle(held)
 
     # --- results
-    def write(self, result: StreamResult) -> None:
+    def write(self) -> None:
         """Write the answers and the status of each row of the frame."""
-        seen = self.old >= 0
+        model, seen = self.model, self.old >= 0
         log = self.before.log if self.idle and self.before is not None else self.log
         answered = (np.arange(self.count) >= self.first_new) | seen
         places = np.where(seen, self.old, len(log) - self.count + np.arange(self.count))
         log = log[places[answered]]
-        rows = np.arange(self.rows.start, self.rows.stop) if isinstance(self.rows, slice) else self.rows
-        result.answers[rows[answered]] = log[:, LogColumn.ANSWERS :]
-        result.certificate[rows[answered]] = log[:, LogColumn.HOLDS : LogColumn.ANSWERS]
+        rows = model.rows[self.rows]
+        for i, column in enumerate((*model.certificate, *model.out)):
+            column[rows[answered]] = log[:, LogColumn.HOLDS + i]
         status = np.full(self.count, LATE, dtype=np.uint8)
         status[answered] = log[:, LogColumn.STATUS]
         if self.before is not None:
@@ -390,10 +403,10 @@ class StreamRun:
         status[self.corrected] = Status.CORRECTED
         # no row says by its status whether later outcomes came
         status[(status == Status.GIVEN_UP) & np.isnan(self.y)] = PENDING
-        result.status[rows] = status
+        model.status[rows] = status
 
     def stream(self) -> Stream:
-        """The stream after the batch."""
+        """The stream after the frame."""
         new = slice(self.first_new, None)
         stamps = np.column_stack((self.cutoff[new], self.time[new], self.due[new]))
         if self.before is not None:
@@ -401,7 +414,7 @@ class StreamRun:
         rows, entries = self.open_rows, self.run.pending
         stamps[rows.at[entries], 2] = rows.due[entries]
         keep = np.zeros(len(self.log), dtype=bool)
-        keep[-self.options.remember :] = True
+        keep[-self.model.remember :] = True
         keep[rows.at[entries]] = True
         serial = self.log[rows.at[entries], LogColumn.SERIAL]
         columns = (rows.point, rows.value, rows.low, rows.high, self.steps, self.settled)

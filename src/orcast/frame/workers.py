@@ -1,22 +1,34 @@
-"""Threads that run batches of streams: the kernels release the GIL, so batches run on several cores."""
+"""Threads that run the streams of a frame: the kernels release the GIL, so tasks run on several cores."""
 
 from __future__ import annotations
 
 import os
-import queue
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from typing import Any
-
-from orcast.frame.runner import RunnerPool
-from orcast.frame.stopping import Stop
-from orcast.frame.stream import Batch, StreamResult, play_batch
-from orcast.spaces.base import whole
 
 # Seconds after which a caller that waits for results can be interrupted.
 POLL = 0.2
+
+
+class Stopped(Exception):
+    """Raised in a thread that was asked to stop; its results are not used."""
+
+
+class Stop(threading.Event):
+    """Request to stop; threads check it between streams, and often within long ones."""
+
+    def check(self) -> None:
+        """Raise `Stopped` if the request was made."""
+        if self.is_set():
+            raise Stopped
+
+
+# Of runs that are not in threads: an interrupt is raised where they are.
+NEVER = Stop()
 
 
 def usable_cores() -> int:
@@ -26,59 +38,34 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-def worker_count(workers: object) -> int | None:
-    """Check a number of threads; None leaves it open."""
-    return None if workers is None else whole(workers, "workers", 1, 1024)
-
-
-def play_all(
-    batches: Iterable[tuple[int, Batch]], workers: int, stop: Stop
-) -> Generator[tuple[int, StreamResult], None, None]:
-    """Run batches in `workers` threads; yield each result with its number as soon as it is there.
+def run_all(tasks: Iterable[Callable[[], int]], workers: int, stop: Stop) -> Generator[int, None, None]:
+    """Run tasks in `workers` threads, and yield their results in order.
 
     If the generator is closed, or an exception is raised, `stop` is set and the threads are waited for.
     """
     if workers <= 1:
-        pools: dict[int, RunnerPool] = {}
-        for number, batch in batches:
-            yield number, play_batch(batch, pools)
+        for task in tasks:
+            yield task()
         return
-    source, lock = iter(batches), threading.Lock()
-    done: queue.Queue[tuple[int, Any]] = queue.Queue()
-
-    def work() -> None:
-        own: dict[int, RunnerPool] = {}
+    ready: deque[Future[int]] = deque()
+    with ThreadPoolExecutor(workers) as executor:
         try:
-            while not stop.is_set():
-                with lock:
-                    number, batch = next(source, (-1, None))
-                if batch is None:
-                    break
-                done.put((number, play_batch(batch, own, stop)))
-            done.put((-1, None))
-        except BaseException as reason:  # raised in the thread of the caller
-            done.put((-1, reason))
+            for task in tasks:
+                ready.append(executor.submit(task))
+                if len(ready) > 2 * workers:
+                    yield _result(ready.popleft())
+            while ready:
+                yield _result(ready.popleft())
+        finally:
+            stop.set()
+            for future in ready:
+                future.cancel()
 
-    threads = [threading.Thread(target=work, daemon=True) for _ in range(workers)]
-    for thread in threads:
-        thread.start()
-    try:
-        busy = len(threads)
-        while busy:
-            try:
-                number, result = done.get(timeout=POLL)
-            except queue.Empty:
-                continue
-            if isinstance(result, BaseException):
-                raise result
-            if result is None:
-                busy -= 1
-            else:
-                yield number, result
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
+
+def _result(future: Future[int]) -> int:
+    while not wait([future], timeout=POLL).done:
+        pass
+    return future.result()
 
 
 # Callback of the activity and the share of it that is done, from 0 to 1.

@@ -16,7 +16,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.frame import api
+from orcast.frame import run
 from orcast.frame.names import ColumnLayout, listed, of_series
 from orcast.frame.reader import Frame, find_in
 from orcast.frame.state import PanelContent, PanelState, open_state
@@ -109,7 +109,7 @@ def recalibrate(
             clip = options.get("outside") == "clip"
             parts = [rows, past] if CUTOFF in past else _with_outcomes(rows, past, names, content, layout, clip)
         whole = _frame(parts, names, kind, frame)
-        after = api.recalibrate(whole, levels=_levels(level), state=panel, replace=replace, **roles, **options)
+        after = run.recalibrate(whole, levels=_levels(level), state=panel, replace=replace, **roles, **options)
     result: AnyFrame = _written(frame, nw.from_native(after, eager_only=True), layout, replace)
     return result
 

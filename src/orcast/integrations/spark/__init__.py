@@ -1,9 +1,9 @@
-"""Spark: panels that are too large for one machine, as a batch or as a stream (extra ``orcast[spark]``).
+"""Spark: tables and streams of many series (extra ``orcast[spark]``).
 
-    out = recalibrate(df, low=0)              # a table: the columns that `orcast.recalibrate` gives, bit for bit
-    out = recalibrate_stream(events, low=0)   # Structured Streaming: forecasts and outcomes as they come
+    out = recalibrate(df, low=0)              # a table: the columns of `orcast.recalibrate`
+    out = recalibrate_stream(rows, low=0)     # Structured Streaming: each micro-batch is a frame call with a state
 
-Every executor needs orcast in the Python that its tasks run in.
+Every executor needs orcast in the Python of its tasks.
 """
 
 from __future__ import annotations

@@ -1,196 +1,200 @@
-"""Structured Streaming: forecasts and outcomes as they come, a game for each series in the state of the query."""
+"""Structured Streaming: each micro-batch of a partition is one frame call with a state."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+import pandas as pd  # type: ignore[import-untyped]
+import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from orcast.frame.bounds import bound_number, read_bounds, space_between
-from orcast.frame.experts import ForecastShape
-from orcast.frame.frame_run import MAX_PENDING, FrameOptions
-from orcast.frame.names import SERIES
-from orcast.frame.reader import Frame
-from orcast.frame.times import DAY
-from orcast.integrations.spark.games import SeriesOptions, mark_of
-from orcast.integrations.spark.plan import SparkPlan, empty, plan_of
-from orcast.integrations.spark.task import StreamTask, carried_columns, decoded, encoded
-from orcast.payoffs import Payoff
+from orcast.frame import PanelState
+from orcast.integrations.spark.plan import REFUSALS, Plan, column, numbered, plan_of, sentence
 from orcast.spaces.base import whole
-from orcast.validation import short
 
-# Of times that are no days, in nanoseconds.
-MICROSECOND = 1000
-STATE = T.StructType([T.StructField("games", T.BinaryType())])
+PARTITIONS = 200
+REASON = "orcast_reason"
+# Rows of a partition travel to its state and back as one value, an Arrow stream, so that types stay as they are.
+PACKED, ANSWERED = "part int, rows binary", "rows binary"
+STATE = "state binary, partitions int"
 
 
 def recalibrate_stream(
     df: DataFrame,
     *,
-    y: Any = None,
-    model: Any = None,
-    series: Any = None,
-    time: Any = None,
-    id: Any = None,
-    low: Any = None,
-    high: Any = None,
-    levels: ArrayLike | None = None,
-    payoff: Payoff | None = None,
-    outside: str = "report",
-    outcomes: bool = False,
-    max_pending: int = MAX_PENDING,
+    series: Any = "unique_id",
+    time: Any = "ds",
+    pool: Any = False,
+    partitions: int = PARTITIONS,
     remember: int = 20,
+    **options: Any,
 ) -> DataFrame:
-    """Recalibrate forecasts of a stream of events: each is answered at once, and learnt from when its outcome comes.
+    """Recalibrate a stream of forecasts: `orcast.recalibrate` with a state, micro-batch by micro-batch.
 
-    A row of the stream is a forecast, with ``id``; or an outcome, ``y`` with the id of its forecast and nothing in the
-    columns of forecasts; or both.  Series, time, outcome and forecasts are found as :func:`orcast.recalibrate` finds
-    them, but a column named ``id`` is the id, and the series only if ``series`` names it; without one the time is the
-    id.  Each series and model has a game of its own, kept in the state of the query, so a query that was stopped or
-    killed goes on from its checkpoint, bit for bit.
+    Series are distributed over partitions by a hash.  The state of a partition is a `PanelState` as bytes in the
+    checkpoint of the query; each micro-batch of a partition is one frame call.  A row without an outcome is answered
+    and stays pending.  The same row again, with its outcome, updates the series and repeats the answer.
 
-    **Out** comes a row for each forecast, with its own columns and those of :func:`orcast.recalibrate`, and
-    ``orcast_event`` ("forecast" or "outcome") and ``orcast_reason``.  With ``outcomes=True`` there is a row for each
-    outcome too; without it, for those alone that were not used.  Statuses beside those of `orcast.recalibrate`:
-    "seen", the forecast was answered before, and is answered as it was; or the outcome was used before;
-    "corrected", it was used with another value, which stays; "unknown", an outcome whose forecast is not known;
-    "late", a forecast no later than one that is forgotten; "refused", it makes no sense, as ``orcast_reason`` says.
-    A bad event changes nothing and never ends the query.  All models of an id have their forecasts in one row.
+    Parameters
+    ----------
+    df
+        Stream with a row for each forecast, and the row again with the outcome once that is known.
+    series
+        Column or columns of the series.  None: one partition, in which they are detected.
+    time
+        Column of times.
+    pool
+        Series that learn together: False, or columns that are constant within a series, or True for one partition.
+    partitions
+        Number of partitions, fixed by the first start of the query.
+    remember
+        Answered rows of each series that are remembered, so that repeated rows get the same answers.
+    **options
+        Other options of `orcast.recalibrate`; name ``cutoff`` and ``horizon`` if there are several rows for a time.
 
-    **Order.**  The events of a series in one micro-batch are played by time, forecasts before outcomes, then by id,
-    wherever they stood; a row with both is a forecast and right after it its outcome.  Micro-batches are played as they
-    come.  So events that come in the order of time are answered the same however they are cut into batches, and rows
-    with both get what `orcast.recalibrate` gives for the whole table.
-
-    **State.**  A series' game takes a few kilobytes, and each pending forecast some more.  At most ``max_pending``
-    forecasts of a series and model are pending, then the oldest is given up ("lost"); the last ``remember`` that are
-    over are remembered, to answer what is repeated.  Nothing is counted twice even after that: what may be a repeat is
-    "late" or "unknown".  For horizons with games of their own name them too, ``series=["unique_id", "horizon"]``.
-
-        events = spark.readStream.schema(schema).parquet("events")
-        query = recalibrate_stream(events, low=0).writeStream.option("checkpointLocation", "games") ...
+    Returns
+    -------
+    DataFrame
+        Row for each row, with the columns of `orcast.recalibrate` and ``orcast_reason``.  A row that is refused has the
+        status "refused" and the reason; it changes nothing and may be sent again, repaired.
     """
-    if outside not in ("report", "clip"):
-        raise ValueError(f"expected outside='report' or 'clip' for a stream, got {outside!r}")
-    most, kept = whole(max_pending, "max_pending", 1, 10**6), whole(remember, "rounds to remember", 1, 10**6)
-    names = {"y": y, "series": series, "time": time}
-    stream = QueryOptions(id, bool(outcomes), most, kept)
-    task = task_of(df, names, model, FrameOptions(low, high, levels, payoff, outside), stream)
-    layout, carried = task.plan.layout, task.carried
-    keys = [encoded(name, df.schema[name].dataType).alias(f"k{i}") for i, name in enumerate(layout.series)]
-    if not keys:
-        keys = [F.lit("").alias("k0")]
-    rows = df.select(*keys, *(encoded(each.name, each.kind).alias(each.code) for each in carried))
-    after = task.schema()
-    grouped = rows.groupBy(*(f"k{i}" for i in range(len(keys))))
-    played = grouped.applyInPandasWithState(task, after, STATE, "append", "NoTimeout")
-    back = [decoded(each).alias(each.name) for each in carried]
-    return played.select(*back, *(F.col(code).alias(name) for code, name, _ in task.new()))
+    count = whole(partitions, "partitions", 1, 10**6)
+    first = PanelState(remember=remember).to_bytes()
+    if not getattr(df, "isStreaming", True):
+        raise ValueError("expected a stream, got a table: use recalibrate")
+    plan, after = plan_of(df, series, time, pool, options)
+    keys = [column(name) for name in plan.together]
+    part = F.pmod(F.xxhash64(*keys), F.lit(count)) if keys else F.lit(0)
+    packed = numbered(df, part.cast("int").alias("part")).mapInArrow(_Pack(plan), PACKED)
+    step = StreamStep(plan, count if keys else 1, first)
+    answered = packed.groupBy("part").applyInPandasWithState(step, ANSWERED, STATE, "append", "NoTimeout")
+    return answered.mapInArrow(_unpack, T.StructType([*after.fields, T.StructField(REASON, T.StringType())]))
 
 
-class QueryOptions(NamedTuple):
-    """Options of a stream alone: the column of ids, whether outcomes are answered, and what is kept."""
+@dataclass(frozen=True)
+class _Pack:
+    """Packs the rows of each partition of series into one value."""
 
-    id: Any = None
-    outcomes: bool = False
-    max_pending: int = MAX_PENDING
-    remember: int = 20
+    plan: Plan
 
-
-def task_of(df: Any, names: Mapping[str, Any], model: Any, options: FrameOptions, stream: QueryOptions) -> StreamTask:
-    """What tasks do with the events of a stream, after its columns were found and its options checked."""
-    if hasattr(df, "isStreaming") and not df.isStreaming:
-        raise ValueError("expected a stream, got a table, which recalibrate takes")
-    own = _own_id(stream.id, names, getattr(df, "columns", []))
-    # a name such as `id` is one for series too
-    hidden = own if own is not None and own.lower() in SERIES and own not in _given(names) else None
-    plan = plan_of(df, names, model, options, hidden)
-    layout = plan.layout
-    if layout.cutoff is not None and names["time"] is None:
-        raise ValueError(
-            f"expected time= with the column that says when each event happened, got none beside cutoffs in "
-            f"{layout.cutoff!r}"
-        )
-    if layout.horizon is not None:
-        raise ValueError(
-            f"expected a game for each horizon by series={[*layout.series, layout.horizon]!r}, got horizons in "
-            f"{layout.horizon!r} that no game would know (rename the column if it holds none)"
-        )
-    plan.play(empty(df.schema))  # refuses wrong options
-    _check_bounds(plan, df.schema)
-    key = str(layout.time) if own is None else own
-    series = _series_options(plan, df.schema, key, stream)
-    zone = df.sparkSession.conf.get("spark.sql.session.timeZone")
-    return StreamTask(plan, tuple(carried_columns(df, layout)), key, stream.outcomes, series, str(zone))
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = [batch for batch in batches if batch.num_rows]
+        # partition 0 is always there, to compare the number of partitions with the first start
+        parts, values = [0], [b""]
+        if rows:
+            table = pa.Table.from_batches(rows)
+            which = table["part"].to_numpy()
+            table = table.drop_columns(["part"]).rename_columns(self.plan.schema.names)
+            order = np.argsort(which, kind="stable")
+            for each in np.split(order, np.flatnonzero(np.diff(which[order])) + 1):
+                parts.append(int(which[each[0]]))
+                values.append(packed(table.take(each)))
+        yield pa.record_batch([pa.array(parts, pa.int32()), pa.array(values, pa.binary())], ["part", "rows"])
 
 
-def _own_id(id: Any, names: Mapping[str, Any], columns: list[str]) -> str | None:
-    """The column of ids, which is settled before others are found; None if there is none but the time."""
-    if id is None:
-        return next((name for name in columns if str(name).lower() == "id" and name not in _given(names)), None)
-    if id not in columns:
-        raise ValueError(f"expected id= with the name of a column, got {id!r}")
-    return str(id)
+def packed(table: pa.Table) -> bytes:
+    """Encode a table as an Arrow stream."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue().to_pybytes())
 
 
-def _given(names: Mapping[str, Any]) -> list[Any]:
-    """The columns that were named."""
-    found: list[Any] = []
-    for name in names.values():
-        found += [name] if name is None or isinstance(name, str) or not isinstance(name, Iterable) else list(name)
-    return found
+def _unpack(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for value in batch["rows"]:
+            yield from pa.ipc.open_stream(value.as_buffer())
 
 
-def _check_bounds(plan: SparkPlan, schema: T.StructType) -> None:
-    """Bounds by series or in columns, of which an empty table says nothing."""
-    sides = [plan.options.low, plan.options.high]
-    for side in sides:
-        if isinstance(side, str) and not isinstance(schema[side].dataType, (T.NumericType, T.BooleanType)):
-            raise TypeError(f"expected numbers in column {side!r}, got {schema[side].dataType.simpleString()}")
-    if any(isinstance(side, str) for side in sides):
-        return
-    known = [set(side) for side in sides if isinstance(side, Mapping)]
-    keys: list[Any] = sorted(set.intersection(*known), key=str) if known else [None]
-    bounds = read_bounds(sides[0], sides[1], Frame(empty(schema)), np.arange(len(keys)), keys)
-    for low, high in set(zip(bounds.low.tolist(), bounds.high.tolist(), strict=True)):
-        space_between(low, high, False)
+@dataclass(frozen=True)
+class StreamStep:
+    """Answers the rows of a partition in a micro-batch; called by Spark with its state."""
 
+    plan: Plan
+    partitions: int
+    first: bytes
 
-def _mark_side(side: Any, name: str, nothing: float) -> Any:
-    """A bound in the mark of a stream; numbers by series may become more, and are not part of it."""
-    if isinstance(side, str):
-        return side
-    return "" if isinstance(side, Mapping) else bound_number(side, name, nothing) + 0.0
+    def __call__(self, key: tuple[Any, ...], frames: Iterable[pd.DataFrame], state: Any) -> Iterator[pd.DataFrame]:
+        """Read the state, answer the rows and write the state."""
+        before, count = state.get if state.exists else (self.first, self.partitions)
+        if count != self.partitions:
+            raise ValueError(
+                f"expected partitions={count}, with which the query was started, got {self.partitions}: "
+                "another number needs a new checkpoint"
+            )
+        values = [bytes(value) for frame in frames for value in frame["rows"]]
+        tables = [pa.ipc.open_stream(value).read_all() for value in values if value]
+        after = bytes(before)
+        if tables:
+            answers, after = self.answer(pa.concat_tables(tables), after, key[0])
+            yield pd.DataFrame({"rows": [packed(answers)]})
+        if tables or not state.exists:
+            state.update((after, self.partitions))
 
+    def answer(self, table: pa.Table, state: bytes, part: int = 0) -> tuple[pa.Table, bytes]:
+        """Answer rows; those that are refused get a reason, and the others the answers that they get without them."""
+        try:
+            played, after = self.plan.step(table, state)
+            return played.append_column(REASON, pa.nulls(len(played), pa.string())), after
+        except REFUSALS as reason:
+            refusal = str(reason)
+        self._check_state(state, part)
+        answers, calls = [], self._repeats(table)
+        if len(calls) == 1:
+            bad = self._refused_rows(table, 0, state) or dict.fromkeys(range(len(table)), refusal)
+            rows = np.fromiter(bad, np.int64)
+            answers = [self._refusals(table.take(rows), list(bad.values()))]
+            calls = [table.take(np.setdiff1d(np.arange(len(table)), rows))]
+        for call in calls:
+            if len(call):
+                played, state = self.answer(call, state, part)
+                answers.append(played)
+        return pa.concat_tables(answers), state
 
-def _series_options(plan: SparkPlan, schema: T.StructType, id: str, stream: QueryOptions) -> SeriesOptions:
-    layout, payoff, options = plan.layout, plan.game_payoff(), plan.options
-    shapes = tuple(ForecastShape.of(form, plan.outputs(form)) for form in layout.forms)
-    labels = {form.labels for form in layout.forms if form.kind == "labels"}
-    if len(labels) > 1:
-        raise ValueError(f"expected the same labels in the same order for all models of a stream, got {short(labels)}")
-    plain = plan.payoff if payoff is None or plan.payoff is not None else repr(type(payoff))
-    bounds = [_mark_side(options.low, "low", -math.inf), _mark_side(options.high, "high", math.inf)]
-    forms = [(form.model, form.kind, list(map(str, form.columns))) for form in layout.forms]
-    mark = mark_of(
-        forms,
-        [vars(shape) for shape in shapes],
-        plain,
-        bounds,
-        options.outside,
-        [(n, schema[n].dataType.simpleString()) for n in (*layout.series, layout.time, id)],
-        layout.y,
-    )
-    by_row = isinstance(options.low, str) or isinstance(options.high, str)
-    clip, functions = options.outside == "clip", options.payoff is not None
-    kept = stream.max_pending, stream.remember
-    kind = schema[str(layout.time)].dataType
-    dated = isinstance(kind, (T.StringType, T.TimestampType, T.TimestampNTZType))
-    tick = DAY if isinstance(kind, T.DateType) else MICROSECOND if dated else 0
-    return SeriesOptions(layout.forms, shapes, payoff, by_row, clip, *kept, mark, functions, tick)
+    def _check_state(self, state: bytes, part: int) -> None:
+        """Raise if no row could be answered: the state is damaged, or began with other options."""
+        try:
+            self.plan.step(self.plan.schema.empty_table(), state)
+        except REFUSALS as reason:
+            raise ValueError(f"partition {part} of {self.partitions}: {reason}") from None
+
+    def _repeats(self, table: pa.Table) -> list[pa.Table]:
+        """Calls for rows of one forecast that came in one micro-batch, those with more missing values first."""
+        options = self.plan.options
+        more = [options.get(name, name) for name in ("cutoff", "horizon")]
+        names = [*self.plan.named, *(name for name in more if name in table.column_names)]
+        missing = sum(np.asarray(table[name].is_null(nan_is_null=True)) * 1 for name in table.column_names)
+        table = table.take(np.argsort(-missing, kind="stable"))
+        count = table.select(names).to_pandas().groupby(names, dropna=False).cumcount().to_numpy()
+        return [table.filter(count == each) for each in range(count.max() + 1)]
+
+    def _refused_rows(self, table: pa.Table, start: int, state: bytes) -> dict[int, str]:
+        """Rows that are refused by themselves, with their reasons; found by halving."""
+        try:
+            self.plan.step(table, state)
+        except REFUSALS as reason:
+            if len(table) == 1:
+                return {start: sentence(reason)}
+        else:
+            return {}
+        half = len(table) // 2
+        first = self._refused_rows(table.slice(0, half), start, state)
+        return first | self._refused_rows(table.slice(half), start + half, state)
+
+    def _refusals(self, table: pa.Table, reasons: list[str]) -> pa.Table:
+        """Rows as they are refused: no answers, a status and a reason."""
+        schema = self.plan.play(table.slice(0, 0)).schema
+        columns = []
+        for field in schema:
+            if field.name in table.column_names and "orcast" not in field.name:
+                columns.append(table[field.name].cast(field.type))
+            elif field.name.endswith("_status"):
+                columns.append(pa.array(["refused"] * len(table), field.type))
+            else:
+                columns.append(pa.nulls(len(table), field.type))
+        return pa.table(columns, schema).append_column(REASON, pa.array(reasons, pa.string()))

@@ -1,0 +1,585 @@
+"""Recalibration of a data frame: read and checked, run, reported, and written."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import closing
+from functools import partial
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from orcast.features import feature_names, has_functions
+from orcast.frame.bounds import Bounds, read_bounds
+from orcast.frame.experts import ForecastShape, crossing_rows, rows_beyond_doubles, rows_with_forecast
+from orcast.frame.groups import Pools
+from orcast.frame.names import ColumnLayout, Form, of_model, of_series, rows_text
+from orcast.frame.options import FrameOptions, StateOptions
+from orcast.frame.ordering import Streams, arrange, fill_outcomes, seen_dates
+from orcast.frame.reader import Codes, Frame, doubts, find_in, label_places
+from orcast.frame.state import ModelStreams, PanelContent, PanelState, open_state
+from orcast.frame.statuses import Status
+from orcast.frame.stream import MAX_PENDING, ModelRun, Outcomes, Stamps, StreamRun, play_streams
+from orcast.frame.times import Timing, check_known, read_row_times
+from orcast.frame.workers import Stop, progress_bar, run_all, usable_cores
+from orcast.payoffs import Payoff
+from orcast.spaces.base import LARGEST, whole
+from orcast.validation import short, warn_user
+
+AnyFrame = TypeVar("AnyFrame")
+Array = NDArray[np.float64]
+
+# Threads are started for frames with at least this many forecasts.
+SMALL = 2_000
+# Rows of a batch, at most: about a second of work.
+BATCH = 20_000
+
+
+def recalibrate(
+    df: AnyFrame,
+    *,
+    target: Any = None,
+    y: Any = None,
+    model: Any = None,
+    series: Any = None,
+    time: Any = None,
+    cutoff: Any = None,
+    horizon: Any = None,
+    known: Any = None,
+    lag: Any = None,
+    issued_every: Any = None,
+    nowcast: bool = False,
+    low: Any = None,
+    high: Any = None,
+    levels: ArrayLike | None = None,
+    payoff: Payoff | None = None,
+    state: PanelState | str | os.PathLike[str] | None = None,
+    replace: bool = False,
+    workers: int | None = None,
+    progress: bool = False,
+    outside: str = "report",
+    pool: Any = True,
+    randomised: Any = None,
+) -> AnyFrame:
+    """Recalibrate the forecasts in a data frame, of one series or of thousands.
+
+    The frame (pandas, polars, or any other of narwhals) has a row for each forecast, with its outcome where that is
+    known.  Columns are detected by their names (`orcast.frame.names`).  Each model and series has a recalibrator of
+    its own, with a guarantee of its own.  A long frame has a row for each quantile or sample
+    (`orcast.frame.hub`).
+
+    A forecast uses the outcomes that were known when it was issued.  Without issue times **each outcome counts as known
+    before the next forecast**.  If forecasts of a whole day were issued together, that is too optimistic: pass
+    ``cutoff`` or ``issued_every``.  With these there is a recalibrator for each horizon, counted in steps of the
+    series; irregular times are counted as the first, second, ... time of each cutoff.
+
+    Parameters
+    ----------
+    df
+        Data frame.
+    target
+        Frame of outcomes, if they are not beside the forecasts; rows are matched by time and by all columns of the same
+        name.
+    y, model, series, time, cutoff, horizon, known
+        Names of columns that are not detected: outcomes, forecasts (a name, several, or the columns of each model),
+        series (a name or several), the time that a row is about, the issue time, the number of steps ahead, and when
+        the outcome was known (default: at its time).
+    lag
+        Time from a row's time to the publication of its outcome: ``"4D"``, ``"36h"``, a timedelta, or a number.
+    issued_every
+        Rows that are issued together, just before the first of them: a number of rows, or ``"daily"``, ``"weekly"``,
+        ``"12h"`` (in the time zone of the column; UTC if it has one).
+    nowcast
+        Allow issue times after the row's time; needs ``known`` or ``lag``.
+    low, high
+        Bounds of the outcomes: a number, a column, or numbers by series.
+    levels
+        Levels of additional quantiles.
+    payoff
+        Notion of calibration; its features are columns.
+    state
+        Path or `PanelState` to continue from; it is written at the end, unless an error is raised.  Rows without an
+        outcome stay pending.  Known rows get their old answers.
+    replace
+        Write the forecasts into the detected columns.
+    workers
+        Number of threads; the results do not depend on it.
+    progress
+        Draw a progress bar on stderr.
+    outside
+        Outcomes outside the bounds: "report" (ignore and warn) or "clip".
+    pool
+        Series that learn together: True for all, False for none, or columns whose values are equal.  Certificates and
+        guarantees stay those of each series.
+    randomised
+        Seed; quantiles are randomised by one draw per row (`Forecast.randomised`).
+
+    Returns
+    -------
+    frame
+        Frame of the same type with the forecasts of each model M as ``M_orcast`` (``orcast_`` before columns without a
+        model) and four more columns: ``_holds`` (the certificate), ``_promised`` (the bound on the miscalibration after
+        this row), ``_miscalibration`` (its value) and ``_status``: "ok", "pending" (no outcome yet), "no forecast",
+        "outside" (the outcome is outside the bounds), "given up" (it came long after later ones), "seen" (answered by
+        an earlier call), "corrected" (the outcome changed), "late" (before rows that were answered) or "lost" (too many
+        rows were pending).
+
+    Notes
+    -----
+    The i-th of n sorted members becomes the quantile at (i - 0.5) / n.  A point forecast is read as Gaussian, with the
+    spread of its known errors (`orcast.residuals`).
+
+    Examples
+    --------
+    >>> import orcast as oc, pandas as pd
+    >>> frame = pd.DataFrame({
+    ...     "unique_id": ["A"] * 3, "ds": ["2024-01-01", "2024-01-02", "2024-01-03"], "y": [5.0, 6.0, None],
+    ...     "ETS": [4.0, 5.0, 5.5], "ETS-lo-80": [3.5, 4.5, 5.0], "ETS-hi-80": [4.5, 5.5, 6.0]})
+    >>> after = oc.recalibrate(frame, low=0)
+    >>> list(after.columns[6:])
+    ['ETS_orcast-lo-80', 'ETS_orcast', 'ETS_orcast-hi-80', 'ETS_orcast_holds', 'ETS_orcast_promised',
+     'ETS_orcast_miscalibration', 'ETS_orcast_status']
+    >>> after["ETS_orcast_status"].tolist()
+    ['ok', 'ok', 'pending']
+    """
+    timing = Timing(lag, issued_every, nowcast)
+    options = FrameOptions(low, high, levels, payoff, outside, timing, pool, randomised)
+    names = {"y": y, "model": model, "series": series, "time": time}
+    names |= {"cutoff": cutoff, "horizon": horizon, "known": known}
+    frame = Frame(df, target, y=y, time=time)
+    with open_state(state) as panel:
+        run = play_frame(frame, names, options, panel, workers, progress)
+        result: AnyFrame = run.result(bool(replace))
+        if panel is not None:
+            run.commit(panel)
+    return result
+
+
+def recalibrate_partition(df: AnyFrame, state: bytes | None = None, **options: Any) -> tuple[AnyFrame, bytes]:
+    """Recalibrate a partition from a state to the next: the unit of work of Spark, Ray and Dask.
+
+    A pure function: it reads and writes nothing, and equal arguments give equal results.
+
+    Parameters
+    ----------
+    df
+        Partition with all rows of its series.
+    state
+        State that the last call returned; None for the first.
+    **options
+        Options of `recalibrate`.
+
+    Returns
+    -------
+    frame, state
+        Frame with the forecasts, and the state as bytes with a checksum.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"ds": [1, 2], "y": [5.0, None], "mean": [4.0, 5.0], "sd": [1.0, 1.0]})
+    >>> first, state = recalibrate_partition(frame)
+    >>> again, _ = recalibrate_partition(frame.assign(y=[5.0, 6.0]), state)
+    >>> again["orcast_status"].tolist()
+    ['seen', 'ok']
+    """
+    panel = PanelState() if state is None else PanelState.from_bytes(state)
+    result = recalibrate(df, state=panel, **options)
+    return result, panel.to_bytes()
+
+
+class FrameRun:
+    """One frame, its columns found: checked against the state if there is one, then played and written."""
+
+    def __init__(
+        self,
+        frame: Frame,
+        layout: ColumnLayout,
+        options: FrameOptions,
+        panel: PanelState | None = None,
+    ) -> None:
+        self.frame, self.layout, self.panel, self.stop = frame, layout, panel, Stop()
+        self.content = PanelContent() if panel is None else panel.content
+        if self.content.options is not None:
+            options = options.continued(self.content.options, self.content.bounds)
+        self.options, self.payoff, self.timing = options, options.payoff, options.timing
+        if options.randomised is not None and not any(form.ordered for form in layout.forms):
+            raise ValueError("expected randomised= for forecasts of quantities, got probabilities")
+        self.codes, self.keys = frame.keys(layout.series)
+        self.streams = self._streams()
+        self.bounds = self._bounds()
+        self.pools = Pools(self, options.pool)
+        self.features = None if self.payoff is None else self._features(self.payoff)
+        self.models = [self._model(form) for form in layout.forms]
+
+    # --- reading
+    def _streams(self) -> Streams:
+        layout, content, before = self.layout, self.content, self.content.options
+        counted = np.array([content.counted.get(key, 0) for key in self.keys], dtype=np.int64)
+        if before is not None and (layout.known is not None) != before.known:
+            then, now = ("a column known=" if each else "none" for each in (before.known, not before.known))
+            raise ValueError(f"expected {then} to say when outcomes were known, as the state has it, got {now}")
+        times = read_row_times(
+            self.frame,
+            layout,
+            self.codes,
+            self.keys,
+            self.timing,
+            counted,
+            content.calendar,
+            None if before is None else before.at_once,
+        )
+        if before is not None:
+            if times.kind != before.kind:
+                raise ValueError(f"expected times as the state has them, {before.kind}, got {times.kind}")
+            if (times.at_once, times.ranked) != (before.at_once, before.ranked):
+                then, now = ("no cutoffs" if each else "cutoffs" for each in (before.at_once, times.at_once))
+                then, now = (then, now) if then != now else ("no horizons", "horizons")
+                raise ValueError(f"expected columns of times as the state has them, {then}, got {now}")
+        calendar, steps, pooled = content.calendar, content.steps, self.options.pool is True
+        events = None if before is None else before.events
+        streams = arrange(
+            self.frame, times, layout, self.codes, self.keys, calendar, steps, pooled=pooled, events=events
+        )
+        return streams if times.at_once or before is None else streams.and_empty(self._pending_elsewhere(streams))
+
+    def _pending_elsewhere(self, streams: Streams) -> list[tuple[int, Hashable]]:
+        """Streams of the state with pending rows, of series that are in the frame, but none of whose rows are."""
+        codes = {key: code for code, key in enumerate(self.keys)}
+        here = set(zip(streams.series.tolist(), streams.horizons, strict=True))
+        models = [self.content.models[form.model] for form in self.layout.forms if form.model in self.content.models]
+        found = {
+            (codes[key], horizon)
+            for model in models
+            for (key, horizon), stream in model.streams.items()
+            if key in codes and len(stream.pending)
+        }
+        return sorted(found - here, key=lambda each: (each[0], str(each[1])))
+
+    def _bounds(self) -> Bounds:
+        low, high, before = self.options.low, self.options.high, self.content.options
+        if (low is not None or high is not None) and all(not form.ordered for form in self.layout.forms):
+            raise ValueError(f"expected no bounds for probabilities, got {short(low if high is None else high)}")
+        bounds = read_bounds(low, high, self.frame, self.codes, self.keys)
+        lows, highs = bounds.low, bounds.high
+        if bounds.by_row:
+            # where they change from row to row, 0 and 1 stand for them
+            first = np.zeros(len(self.keys), dtype=np.intp)
+            first[self.codes[::-1]] = np.arange(len(self.codes))[::-1]
+            lows = np.where(np.isfinite(lows[first]), 0.0, -math.inf) if len(lows) else np.empty(0)
+            highs = np.where(np.isfinite(highs[first]), 1.0, math.inf) if len(highs) else np.empty(0)
+        self.series_bounds = dict(zip(self.keys, zip(lows.tolist(), highs.tolist(), strict=True), strict=True))
+        for key, now in self.series_bounds.items() if before is not None else ():
+            then = self.content.bounds.get(key, now)
+            if then != now or (before is not None and bounds.by_row != before.by_row):
+                raise ValueError(
+                    f"expected the bounds that the state began with{of_series(key)}, {then[0]:g} to {then[1]:g}, "
+                    f"got {now[0]:g} to {now[1]:g}"
+                )
+        return bounds
+
+    def _model(self, form: Form) -> ModelRun:
+        outputs = form.outputs(self.options.levels if form.ordered else None)
+        shape = ForecastShape.of(form, outputs)
+        before = self.content.models.get(form.model)
+        if before is not None and before.shape != shape:
+            raise ValueError(
+                f"expected the forecasts{of_model(form.model)} as the state knows them, {before.shape}, got {shape}"
+            )
+        n, streams, times, bounds = self.frame.rows, self.streams, self.streams.times, self.bounds
+        y, due_of_rows, known = self._outcomes(form)
+        check_known(times, due_of_rows, y)
+        given = [self.frame.numbers(column) for column in form.columns]
+        there = rows_with_forecast(form, given)
+        keys = [
+            (self.keys[code], horizon) for code, horizon in zip(streams.series.tolist(), streams.horizons, strict=True)
+        ]
+        by_row = bounds.by_row and form.ordered
+        low = high = np.zeros(len(keys))
+        if form.ordered:
+            which = streams.order if by_row else streams.series
+            low, high = bounds.low[which], bounds.high[which]
+        # at once, all three are the same
+        shown = times.time if times.events is None else times.events
+        time = shown[streams.order]
+        cutoff, due = (time if each is shown else each[streams.order] for each in (times.cutoff, due_of_rows))
+        return ModelRun(
+            form=form,
+            outputs=outputs,
+            shape=shape,
+            payoff=self.payoff,
+            by_row=by_row,
+            at_once=times.at_once and not times.tied,
+            dated=times.kind.startswith("dates"),
+            clip=self.options.outside == "clip",
+            remember=0 if self.panel is None else self.panel.remember,
+            seed=self.options.randomised,
+            keys=keys,
+            starts=streams.starts.tolist(),
+            rows=streams.order,
+            low=low,
+            high=high,
+            time=time,
+            cutoff=cutoff,
+            due=due,
+            there=there[streams.order],
+            y=y[streams.order],
+            given=given,
+            features=self.features,
+            outcomes=self._known_outcomes(y, due_of_rows, known) if self._shares_outcomes() else None,
+            streams=[None if before is None else before.streams.get(key) for key in keys],
+            # every row with an answer is written
+            out=[np.empty(n) for _ in shape.outputs],
+            certificate=[np.empty(n) for _ in range(3)],
+            status=np.full(n, Status.NO_FORECAST, dtype=np.uint8),
+        )
+
+    def _shares_outcomes(self) -> bool:
+        """Return whether a pending row may get its outcome from another row of its time."""
+        times = self.streams.times
+        return self.panel is not None and not times.at_once and times.events is None
+
+    def _known_outcomes(self, y: Array, due: Stamps, known: Codes) -> Outcomes:
+        """Times, outcomes and when they were known of a series: a row may get its outcome from another horizon."""
+        starts = np.searchsorted(self.codes[known], np.arange(len(self.keys) + 1))
+        place = {key: code for code, key in enumerate(self.keys)}
+
+        def of_series(key: Hashable) -> tuple[Stamps, Array, Stamps]:
+            rows = known[starts[place[key]] : starts[place[key] + 1]]
+            return self.streams.times.time[rows], y[rows], due[rows]
+
+        return of_series
+
+    def _outcomes(self, form: Form) -> tuple[Array, NDArray[Any], Codes]:
+        column = self.layout.y
+        if column is None:
+            y = np.full(self.frame.rows, np.nan)
+        elif form.kind == "labels":
+            places = label_places(self.frame.column(column), form.labels or ())
+            y = np.where(places >= 0, places.astype(np.float64), np.nan)
+        else:
+            y = self.frame.numbers(column)
+        return fill_outcomes(self.streams, self.codes, self.keys, y, form.labels or ())
+
+    def _features(self, payoff: Payoff) -> dict[Any, list[Any]] | None:
+        """The columns that the payoff's contexts look at; all of them, if it has functions."""
+        columns = self.frame.reading.columns
+        names = feature_names(payoff)
+        for name in names:
+            if name not in columns:
+                raise ValueError(f"expected a column {name!r}, which the payoff looks at, got {short(columns)}")
+        if has_functions(payoff):
+            names = sorted(name for name in columns if isinstance(name, str))
+        return {name: self.frame.column(name).to_list() for name in names} or None
+
+    # --- playing
+    def play(self, workers: int | None = 1, progress: bool = False) -> None:
+        """Run all streams of all models."""
+        total = self.frame.rows * len(self.models)
+        if workers is None:
+            workers = usable_cores() if total >= SMALL else 1
+        if self.payoff is not None and has_functions(self.payoff):
+            workers = 1
+        tasks = self._tasks(workers)
+        with progress_bar(progress, total) as add, closing(run_all(tasks, workers, self.stop)) as results:
+            for done in results:
+                add(done)
+
+    def _tasks(self, workers: int) -> Iterator[Callable[[], int]]:
+        """Parts of the work, which return their number of rows.
+
+        The committees of a model run before its streams if there is a pool, or so that horizons use threads.
+        """
+        together = self.pools.pooled or len(self.keys) < 4 * workers
+        batches = self._batches(workers, together)
+        for model in self.models:
+            if not together:
+                yield from (partial(self._run_batch, model, first, last) for first, last in batches)
+                continue
+            runs = [model.prepared(first, last, self.stop) for first, last in batches]
+            self.pools.play([run for batch in runs for run in batch], self.stop)
+            for first, last in batches:
+                yield partial(self._run_streams, runs.pop(0), model.starts[last] - model.starts[first])
+
+    def _run_batch(self, model: ModelRun, first: int, last: int) -> int:
+        runs = model.prepared(first, last, self.stop)
+        self.pools.play(runs, self.stop)
+        return self._run_streams(runs, model.starts[last] - model.starts[first])
+
+    def _run_streams(self, runs: list[StreamRun], rows: int) -> int:
+        play_streams(runs, self.stop)
+        return rows
+
+    def _batches(self, workers: int, together: bool) -> list[tuple[int, int]]:
+        """First stream and last of each batch; the streams of a series stay together unless their committee is run."""
+        starts = self.streams.starts
+        most = max(min(BATCH, int(starts[-1]) * len(self.models) // (8 * workers)), 1)
+        ends = np.arange(len(self.streams) + 1)
+        if not together:
+            ends = np.append(np.flatnonzero(np.diff(self.streams.series, prepend=-1)), len(self.streams))
+        at, cuts = starts[ends], [0]
+        while cuts[-1] < len(ends) - 1:
+            here = cuts[-1]
+            there = int(np.searchsorted(at, at[here] + most, side="right")) - 1
+            cuts.append(max(there, here + 1))
+        return list(pairwise(ends[cuts].tolist()))
+
+    # --- reporting
+    def warn(self) -> None:
+        """Warn of rows that need a look, each kind once."""
+        for sentence in doubts(self.frame, self.layout):
+            warn_user(sentence, UserWarning)
+        if self.frame.published and self.timing.lag is None:
+            warn_user(
+                "outcomes count as known at their time, and in their newest version: when they were published (as_of) "
+                "is not looked at (lag= says how long it takes)",
+                UserWarning,
+            )
+        if not self.streams.times.together:
+            self._warn_of_places()
+        for model in self.models:
+            for sentence, rows in self._odd_rows(model):
+                if len(rows):
+                    warn_user(sentence.format(whose=of_model(model.form.model), rows=rows_text(rows)), UserWarning)
+        sentences = {
+            Status.OUTSIDE: "outcomes that cannot be were not used",
+            Status.CORRECTED: "outcomes changed since they were used",
+            Status.LATE: "rows come before others that were answered, and have no answer",
+            Status.LOST: f"rows were given up: more than {MAX_PENDING} of a game wait for their outcome",
+            Status.GIVEN_UP: "outcomes came after they had been given up, and were not used",
+        }
+        for status, sentence in sentences.items():
+            hits = [model.status == status for model in self.models]
+            rows = np.flatnonzero(np.logical_or.reduce(hits))
+            if not len(rows):
+                continue
+            more = ""
+            if status == Status.OUTSIDE:
+                model = next(model for model, hit in zip(self.models, hits, strict=True) if hit[rows[0]])
+                more = f": expected {self._expected(model, int(rows[0]))}"
+            elif status == Status.CORRECTED or (status == Status.GIVEN_UP and self.panel is not None):
+                more = " (run the whole frame without the state to use them)"
+            warn_user(f"{sentence}, in {rows_text(rows)}{more}", UserWarning)
+
+    def _expected(self, model: ModelRun, row: int) -> str:
+        """Outcomes that could be in a row, and the one that is."""
+        whose = of_series(self.keys[int(self.codes[row])])
+        low, high = (float(side[row]) for side in self.bounds.of_rows(self.codes))
+        y = float(model.y[model.rows == row][0])
+        if abs(y) > LARGEST:
+            return f"outcomes{whose} of at most {LARGEST:g} in size, got {y:g} in row {row}"
+        if math.isinf(low) or math.isinf(high):
+            end = f"most {high:g}" if math.isinf(low) else f"least {low:g}"
+            return f"outcomes{whose} of at {end}, got {y:g} in row {row}"
+        return f"outcomes from {low:g} to {high:g}{whose}, got {y:g} in row {row}"
+
+    def _odd_rows(self, model: ModelRun) -> Iterator[tuple[str, Codes]]:
+        """Warnings about the forecasts of a model, and their rows."""
+        kind, given = model.shape.kind, model.given
+        there = np.empty(self.frame.rows, dtype=bool)
+        there[model.rows] = model.there
+        if kind == "quantiles":
+            yield "crossing quantiles{whose} were sorted in {rows}", crossing_rows(given, there)
+            missing = np.sum([np.isnan(column) for column in given], axis=0) * there
+            count = f"{missing.sum():,} quantile{'s' if missing.sum() > 1 else ''}"
+            yield count + "{whose} missing or not finite, read from the others of {rows}", np.flatnonzero(missing)
+        if kind in ("quantiles", "members"):
+            low, high = self.bounds.of_rows(self.codes)
+            beyond = (np.fmax.reduce(given) < low) | (np.fmin.reduce(given) > high)
+            yield (
+                "forecasts{whose} lie wholly outside the bounds in {rows}, and count as the nearest bound",
+                np.flatnonzero(there & beyond),
+            )
+        if kind in ("quantiles", "members", "normal"):
+            yield (
+                "forecasts{whose} are so narrow beside their size that they are beyond doubles in {rows}: subtract an "
+                "offset from forecasts and outcomes",
+                rows_beyond_doubles(kind, given),
+            )
+
+    def _warn_of_places(self) -> None:
+        """Series whose times are irregular, so that a missing row moves those after it into other games."""
+        streams = self.streams
+        placed = {code for code, step in enumerate(streams.steps) if step.kind == "places"}
+        pairs = zip(streams.series.tolist(), streams.horizons, strict=True)
+        found = sorted({code for code, horizon in pairs if code in placed and horizon != 1})
+        if found:
+            more = "" if len(found) == 1 else f" and {len(found) - 1:,} more"
+            warn_user(
+                "times do not go on in regular steps, so that horizons are the first, second, ... time of each cutoff"
+                f"{of_series(self.keys[found[0]])}{more} (a column named by horizon= settles it)",
+                UserWarning,
+            )
+
+    def result(self, replace: bool) -> Any:
+        """The frame with what came out."""
+        new: dict[Any, NDArray[Any]] = {}
+        for model in self.models:
+            unanswered = np.isin(model.status, (Status.NO_FORECAST, Status.LATE))
+            for column in (*model.out, *model.certificate):
+                column[unanswered] = np.nan
+            for out in model.outputs:
+                # taken out one by one: large columns are not to be there twice
+                values = model.out.pop(0)
+                if replace and out.column is not None:
+                    new[out.column] = np.where(np.isnan(values), self.frame.numbers(out.column), values)
+                else:
+                    new[out.name] = values
+            new |= model.certificate_columns()
+            model.certificate = []
+        del values
+        return self.frame.with_columns(new, without=self.layout.earlier(self.frame.table.columns))
+
+    # --- the state
+    def commit(self, panel: PanelState) -> None:
+        """Put the streams into the state; nothing here can be refused."""
+        streams, times, content = self.streams, self.streams.times, panel.content
+        if content.options is None:
+            content.options = StateOptions.of(
+                self.options,
+                kind=times.kind,
+                at_once=times.at_once,
+                ranked=times.ranked,
+                known=self.layout.known is not None,
+                by_row=self.bounds.by_row,
+                events=times.events is not None,
+            )
+        content.bounds.update(self.series_bounds)
+        for model in self.models:
+            kept = content.models.setdefault(model.form.model, ModelStreams(model.shape))
+            pairs = zip(model.keys, model.streams, strict=True)
+            kept.streams.update((key, stream) for key, stream in pairs if stream is not None)
+        self.pools.commit(content)
+        if times.kind == "places":
+            for key, count in zip(self.keys, np.bincount(self.codes, minlength=len(self.keys)).tolist(), strict=True):
+                content.counted[key] = content.counted.get(key, 0) + count
+        if times.ranked or self.timing.issued_every is not None:
+            order = np.argsort(self.codes, kind="stable")
+            ends = np.searchsorted(self.codes[order], np.arange(len(self.keys) + 1))
+            for i, key in enumerate(self.keys):
+                rows = order[ends[i] : ends[i + 1]]
+                content.calendar[key] = seen_dates(
+                    content.calendar.get(key), times.cutoff[rows], times.time[rows], panel.remember
+                )
+            content.steps.update(zip(self.keys, streams.steps, strict=False))
+
+
+def play_frame(
+    frame: Frame,
+    names: Mapping[str, Any],
+    options: FrameOptions,
+    panel: PanelState | None,
+    workers: int | None = None,
+    progress: bool = False,
+) -> FrameRun:
+    """Detect the columns of a frame, run its streams, and warn; names are those of `find_in`."""
+    options, count = options.checked(), None if workers is None else whole(workers, "workers", 1, 1024)
+    begun = panel is not None and panel.content.options is not None
+    run = FrameRun(frame, find_in(frame, pending=begun, **names), options, panel)
+    run.play(count, progress)
+    run.warn()
+    return run
