@@ -302,30 +302,33 @@ class Form:
         what = {"quantiles": "quantile", "members": "member", "point": "quantile"}.get(self.kind, "probability")
         there = [0.5] if self.kind == "point" else [] if self.levels is None else self.levels.tolist()
         found = []
+        if self.mean is not None:
+            found.append(Output(self._named_after(self.mean, "mean"), "mean", None, None, self.mean))
         for i, column in enumerate(self.columns):
             level = there[i] if there else None
-            if self.kind == "normal":
-                what = ("mean", "sd")[i]
-            endings = {"quantile": f"q{plain(level or 0.0)}", "member": f"member_{i + 1}", "probability": "p"}
-            ending = f"p_{self.labels[i]}" if self.labels else endings.get(what, what)
-            found.append(Output(self._answer(column, ending), what, level, i, column))
-        if self.mean is not None:
-            found.insert(0, Output(self._answer(self.mean, "mean"), "mean", None, None, self.mean))
-        every = [*there, *(level for level in asked if np.all(np.abs(np.subtract(there, level)) > 1e-9))]
-        new = every[len(there) :]
-        found += [Output(self.base + self.style.write(level, every), "quantile", level) for level in new]
-        return tuple(sorted(found, key=lambda out: out.level or -1.0))
+            what = ("mean", "sd")[i] if self.kind == "normal" else what
+            found.append(Output(self._named_after(column, what, i), what, level, i, column))
+        if asked:
+            new = [level for level in asked if np.all(np.abs(np.subtract(there, level)) > 1e-9)]
+            every = [*there, *new]
+            found += [Output(self.base + self.style.write(level, every), "quantile", level) for level in new]
+            found.sort(key=lambda out: out.level or -1.0)
+        return tuple(found)
 
     def names(self, levels: ArrayLike | None = None) -> tuple[str, ...]:
         """Names of all added columns, the certificate's last."""
         return (*(out.name for out in self.outputs(levels)), *self.certificate.values())
 
-    def _answer(self, column: Label, ending: str) -> str:
+    def _named_after(self, column: Label, what: str, place: int = 0) -> str:
         """Name of the column that replaces a found one: its ending behind the base, or else a plain ending."""
         if self.kind == "point":
             return self.base
+        if self.explicit and self.labels:
+            return f"{self.base}_p_{self.labels[place]}"
         if self.explicit:
-            return f"{self.base}_{ending}"
+            level = 0.0 if self.levels is None else float(self.levels[place])
+            endings = {"quantile": f"q{plain(level)}", "member": f"member_{place + 1}", "probability": "p"}
+            return f"{self.base}_{endings.get(what, what)}"
         text = str(column)
         return f"{self.base}{text[len(self.model) :]}" if self.model else f"{OWN}_{text}"
 
@@ -446,10 +449,11 @@ def find(
         forms = _all(candidates) or _points(candidates)
     if not forms:
         raise ValueError("expected at least one model, got none")
+    assumed: list[str] = []
     for form in forms:
         _check(form, forms, candidates)
-    assumed = tuple(form.assumed for form in forms if form.assumed is not None)
-    return dataclasses.replace(roles, forms=tuple(forms), assumed=assumed)
+        assumed += [] if form.assumed is None else [form.assumed]
+    return dataclasses.replace(roles, forms=tuple(forms), assumed=tuple(assumed))
 
 
 def _roles(labels: list[Label], names: Mapping[str, Any], pending: bool) -> ColumnLayout:
@@ -563,7 +567,7 @@ class _Candidates:
             self._add(model, "binary", [*chances][:1], problem=problem)
 
     def _add(self, model: str, kind: str, texts: Iterable[str], **rest: Any) -> None:
-        form = Form(model, kind, tuple(self.free[text] for text in texts), **rest)
+        form = Form(model, kind, tuple(map(self.free.__getitem__, texts)), **rest)
         self.found.setdefault(model, {})[kind] = form
 
     @staticmethod
@@ -611,7 +615,8 @@ class _Candidates:
             return
         problem = None
         for at, texts in by_level.items():
-            problem = problem or self._several_for(model, f"{plain(at)} quantile", texts, plain(at))
+            if len(texts) > 1:
+                problem = self._several_for(model, f"{plain(at)} quantile", texts, plain(at))
         if model in self.free and model not in self.numbers:
             problem = f"expected numbers in column {model!r}, got {self.look.wrong(self.free[model])}"
         interval = leads.get("below", leads.get("above"))
@@ -667,6 +672,8 @@ def _all(candidates: _Candidates) -> list[Form]:
         if best not in (None, forms.get("binary")) and candidates.outcomes == "0/1":
             # a quantity that was 0 or 1 so far, or an event: both readings of one model are possible
             found += [forms["binary"]] if "binary" in forms else []
+    if len(found) < 2:
+        return found
     kinds = {form.kind for form in found}
     if "members" in kinds:
         # the mean and the spread of the members
@@ -776,18 +783,20 @@ def _explicit(model: str, parts: Any, candidates: _Candidates) -> Form:
 
 def _check(form: Form, forms: list[Form], candidates: _Candidates) -> None:
     """Chosen columns must hold numbers, fit the outcomes, and leave room for the added ones."""
-    whose = of_model(form.model)
+    model = form.model
     if problem := form.problem or candidates.why_not(form):
         raise ValueError(problem)
-    if any(other is not form and other.model == form.model for other in forms):
-        raise ValueError(f"expected models with names of their own, got {form.model!r} twice")
+    if len(forms) > 1 and any(other is not form and other.model == model for other in forms):
+        raise ValueError(f"expected models with names of their own, got {model!r} twice")
     if len(set(form.columns)) < len(form.columns):
-        raise ValueError(f"expected different columns{whose}, got {_twice(form.columns)!r} twice")
+        raise ValueError(f"expected different columns{of_model(model)}, got {_twice(form.columns)!r} twice")
     for column in form.columns if form.mean is None else (*form.columns, form.mean):
         if column in candidates.roles.taken:
-            raise ValueError(f"expected a column of forecasts{whose}, got {column!r}, which is y, series or time")
+            found = f"{column!r}, which is y, series or time"
+            raise ValueError(f"expected a column of forecasts{of_model(model)}, got {found}")
         if column not in candidates.numeric:
-            raise ValueError(f"expected numbers in column {column!r}{whose}, got {candidates.look.wrong(column)}")
+            found = candidates.look.wrong(column)
+            raise ValueError(f"expected numbers in column {column!r}{of_model(model)}, got {found}")
         owner = owner_of(str(column))
         if owner is not None and owner in [other.base for other in forms]:
             raise ValueError(

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.frame.names import NEVER, ColumnLayout, of_series, owner_of
-from orcast.frame.reader import Codes, Frame, Times, show_time
+from orcast.frame.reader import Codes, Frame
 from orcast.frame.times import (
     DAY,
     HOUR,
@@ -101,12 +101,12 @@ def arrange(
     elif not rows.ranked:
         which, names = np.zeros(len(time), dtype=np.intp), [None]
     else:
-        _refuse_twice((codes, cutoff, stamps), keys, rows.times)
+        _refuse_twice((codes, cutoff, stamps), keys, rows)
         ahead, steps = horizons_of(rows, codes, keys, calendar, before or {}, pooled=pooled)
         found, which = np.unique(ahead, return_inverse=True)
         names = found.tolist()
     order = np.lexsort((stamps, cutoff, which, codes))
-    _refuse_twice((codes, which, cutoff, stamps), keys, rows.times, order)
+    _refuse_twice((codes, which, cutoff, stamps), keys, rows, order)
     first = np.ones(len(order), dtype=bool)
     first[1:] = (np.diff(codes[order]) != 0) | (np.diff(which[order]) != 0)
     starts = np.flatnonzero(first)
@@ -140,7 +140,7 @@ def _with_events(
     if not (tied or events or (events is None and rows.at_once)):
         return rows
     if tied and events is False:
-        _refuse_twice((codes, rows.cutoff, rows.time), keys, rows.times)
+        _refuse_twice((codes, rows.cutoff, rows.time), keys, rows)
     if tied:
         _refuse_equal(frame, layout, order, new)
     # equal forecasts are numbered
@@ -231,11 +231,11 @@ def horizons_of(
     ahead = counted(steps, 0)
     moved = np.flatnonzero(ahead[n:] != was)
     if len(moved):
-        _refuse_between(int(moved[0]) + n, codes, cutoff, time, n, rows.times)
+        _refuse_between(int(moved[0]) + n, codes, cutoff, time, n, rows)
     return ahead[:n], steps
 
 
-def _refuse_between(at: int, codes: Codes, cutoff: Stamps, time: Stamps, n: int, times: Times) -> None:
+def _refuse_between(at: int, codes: Codes, cutoff: Stamps, time: Stamps, n: int, times: RowTimes) -> None:
     """A new time of a cutoff may not come before one that has its place already."""
     fresh = (codes[:n] == codes[at]) & (cutoff[:n] == cutoff[at]) & (time[:n] < time[at])
     seen = (codes[n:] == codes[at]) & (cutoff[n:] == cutoff[at])
@@ -247,7 +247,7 @@ def _refuse_between(at: int, codes: Codes, cutoff: Stamps, time: Stamps, n: int,
 
 
 def _refuse_twice(
-    columns: Sequence[NDArray[Any]], keys: Sequence[Hashable], times: Times, order: Codes | None = None
+    columns: Sequence[NDArray[Any]], keys: Sequence[Hashable], times: RowTimes, order: Codes | None = None
 ) -> None:
     """No two rows of one series, time and cutoff."""
     order = np.lexsort(columns[::-1]) if order is None else order
@@ -265,15 +265,15 @@ def _refuse_twice(
         asked = ": drop one of them, or name a column that tells them apart by series= or cutoff="
     raise ValueError(
         f"expected one row{of_series(keys[int(columns[0][a])])} for each time and cutoff, got rows {a} and {b} for "
-        f"{times.show(times.values[a])}{more}{asked}"
+        f"{times.show(times.time[a])}{more}{asked}"
     )
 
 
-def _clocks_put_back(times: Times, rows: Codes) -> bool:
+def _clocks_put_back(times: RowTimes, rows: Codes) -> bool:
     """True if times without a zone are repeated only when clocks are put back: on Sundays before 4 o'clock."""
-    if times.kind != "dates" or not (times.values % DAY).any():
+    if times.kind != "dates" or not (times.time % DAY).any():
         return False
-    time = times.values[rows]
+    time = times.time[rows]
     months = time.astype("datetime64[ns]").astype("datetime64[M]").astype(np.int64) % 12 + 1
     sunday, night = (time // DAY + 3) % 7 == 6, time % DAY < 4 * HOUR
     return bool((sunday & night & np.isin(months, (3, 4, 9, 10, 11))).all())
@@ -316,7 +316,7 @@ def fill_outcomes(
         one, other = (repr(labels[int(value)]) if labels else f"{value:g}" for value in (y[a], y[b]))
         raise ValueError(
             f"expected one outcome{'' if key is None else f' of series {key!r}'} at "
-            f"{show_time(times.kind, time[a])}, got {one} in row {a} and {other} in row {b}"
+            f"{times.show(time[a])}, got {one} in row {a} and {other} in row {b}"
         )
     filled, filled_due = np.empty(len(y)), np.empty_like(due)
     filled[order] = y[leader]

@@ -107,6 +107,8 @@ class Frame:
 
     def _read_index(self) -> None:
         index, known = self.table.to_native().index, set(self.table.columns)
+        if type(index).__name__ == "RangeIndex" and index.name is None:
+            return
         levels = {
             name: index.get_level_values(place)
             for place, name in enumerate(index.names)
@@ -183,13 +185,13 @@ class Frame:
         columns = [self._complete(name, "series").to_list() for name in names]
         rows: list[Any] = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
         try:
-            found = {key: plain_id(_plain(key)) for key in dict.fromkeys(rows)}
+            found = {key: json.dumps(plain_id(_plain(key))) for key in dict.fromkeys(rows)}
         except TypeError as reason:
             if str(reason).startswith("expected"):
                 raise
             wrong = next((key for key in rows if not _hashable(key)), rows)
             raise TypeError(f"expected names, numbers or dates as series, got {short(wrong)}") from None
-        order = sorted(found, key=lambda key: json.dumps(found[key]))
+        order = sorted(found, key=found.__getitem__)
         place = {key: i for i, key in enumerate(order)}
         codes = np.fromiter(map(place.__getitem__, rows), dtype=np.intp, count=len(rows))
         return codes, [_plain(key) for key in order]
@@ -214,9 +216,8 @@ class Frame:
         The new columns are taken out of their dict, so that large ones are not there twice for long.
         """
         table = self.table
-        gone = [name for name in without if name in set(table.columns) and name not in new]
-        if gone:
-            table = table.drop(gone)
+        if without := set(without) - set(new):
+            table = table.drop(without, strict=False)
         if self._outcomes:
             new = self._outcomes | new
         if self.spread is not None:
@@ -371,7 +372,8 @@ def find_in(frame: Any, *, model: Any = None, pending: bool = False, **names: An
     table = frame if isinstance(frame, Frame) else Frame(frame)
     schema = table.searched.schema
     named = names.get("cutoff") is not None
-    names |= {role: name for role, name in table.roles.items() if names.get(role) is None}
+    if table.roles:
+        names |= {role: name for role, name in table.roles.items() if names.get(role) is None}
     loose = (nw.Object, nw.Unknown)
     numeric = [c for c, kind in schema.items() if kind.is_numeric() or (kind in loose and table.holds_numbers(c))]
     # a hub's column of that name tells what is forecast

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from orcast.constants import LONGEST_SEASON, SHORTEST_SEASON
 from orcast.frame.names import ColumnLayout, rows_text
-from orcast.frame.reader import Codes, Frame, Times
+from orcast.frame.reader import Codes, Frame, Times, show_time
 from orcast.spaces.base import whole
 from orcast.validation import short
 
@@ -97,6 +97,10 @@ class RowTimes:
     def times(self) -> Times:
         """The times that rows are about."""
         return Times(self.kind, self.time)
+
+    def show(self, value: Any) -> str:
+        """A time as text."""
+        return show_time(self.kind, value)
 
 
 def read_row_times(
@@ -233,7 +237,7 @@ def check_known(times: RowTimes, known: Stamps, y: NDArray[np.float64]) -> None:
         raise ValueError(f"expected a time at which each outcome was known, got none in {rows_text(never)}")
     before = np.flatnonzero(there & (known <= times.cutoff))
     if len(before):
-        row, show = int(before[0]), times.times.show
+        row, show = int(before[0]), times.show
         raise ValueError(
             f"expected outcomes that were not known when their forecasts were issued, got one known at "
             f"{show(known[row])} whose forecast was issued at {show(times.cutoff[row])}, and so in "
