@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.frame.names import NEVER, ColumnLayout, of_series, owner_of
+from orcast.frame.names import NEVER, ColumnLayout, of_series, owner_of, rows_text
 from orcast.frame.reader import Codes, Frame
 from orcast.frame.times import (
     DAY,
@@ -142,7 +142,7 @@ def _with_events(
     if tied and events is False:
         _refuse_twice((codes, rows.cutoff, rows.time), keys, rows)
     if tied:
-        _refuse_equal(frame, layout, order, new)
+        _refuse_equal(frame, layout)
     # equal forecasts are numbered
     group, place = np.cumsum(new) * MARKS * 2, np.arange(len(order))
     marks[order] = np.maximum.accumulate(group + marks[order] - place) + place - group
@@ -166,24 +166,16 @@ def _marked(kind: str, time: Stamps, marks: Codes) -> Stamps:
     return time * MARKS + marks if kind == "whole numbers" and (np.abs(time) < 2**40).all() else time + marks
 
 
-def _refuse_equal(frame: Frame, layout: ColumnLayout, order: Codes, new: NDArray[np.bool_]) -> None:
+def _refuse_equal(frame: Frame, layout: ColumnLayout) -> None:
     """Rows that are equal in every column are no events of their own, if a column could tell them apart."""
     taken = {*layout.taken, *(column for form in layout.forms for column in form.columns)}
-    columns = frame.reading.columns
-    if not any(c not in taken and owner_of(str(c)) is None and str(c).lower() not in NEVER for c in columns):
-        return
-    tied = ~new
-    tied[:-1] |= ~new[1:]
-    values = [frame.column(column).to_list() for column in columns]
-    seen: dict[Any, int] = {}
-    for row in np.sort(order[tied]).tolist():
-        key = tuple(str(column[row]) for column in values)
-        if key in seen:
-            raise ValueError(
-                f"expected events that differ in some column, got rows {seen[key]} and {row} that are equal in all: "
-                "drop one of them"
-            )
-        seen[key] = row
+    columns = [c for c in frame.reading.columns if owner_of(str(c)) is None and str(c).lower() not in NEVER - {"y"}]
+    equal = np.flatnonzero(frame.reading.is_duplicated().to_numpy())
+    if len(equal) and not taken.issuperset(columns):
+        raise ValueError(
+            f"expected events that differ in some column, got {rows_text(equal)} that are equal in all: drop all but "
+            "one of them"
+        )
 
 
 def horizons_of(
