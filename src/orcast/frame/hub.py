@@ -123,7 +123,8 @@ def _empty(rows: int, kind: np.dtype[Any]) -> NDArray[Any]:
 
 def find_long(frame: Frame) -> LongTable | None:
     """A long table's columns, or None if it is a wide one."""
-    names = {str(name).lower(): name for name in frame.searched.columns}
+    columns = frame.searched.columns
+    names = dict(zip(map(str.lower, map(str, columns)), columns, strict=True))
     if not names.keys() >= {"value", "output_type", "output_type_id"}:
         return None
     types = _texts(str(each).lower() for each in frame.column(names["output_type"]).to_list())
@@ -238,7 +239,7 @@ def _roles(frame: Frame, keys: list[Any], rows: Codes) -> dict[str, Any]:
 def issued_before(frame: Frame, layout: ColumnLayout) -> ColumnLayout:
     """Set issue times back in a hub that dates forecasts by a time that they are about (horizon 0)."""
     cutoff, time = layout.cutoff, layout.time
-    if time is None or layout.horizon is None or str(cutoff).lower() not in HUB_CUTOFF or not frame.rows:
+    if time is None or str(cutoff).lower() not in HUB_CUTOFF or not frame.rows:
         return layout
     stamps, about = frame.times(cutoff, "cutoff"), frame.times(time)
     if stamps.kind != about.kind or not about.kind.startswith("dates"):

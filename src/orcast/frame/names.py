@@ -282,9 +282,9 @@ class Form:
 
     def __post_init__(self) -> None:
         base = f"{self.model}_{OWN}" if self.model else OWN
-        certificate = {what: f"{base}_{what}" for what in CERTIFICATE}
-        derived = {"ordered": self.kind not in ("binary", "labels"), "base": base, "certificate": certificate}
-        self.__dict__.update(derived)
+        certificate = dict(zip(CERTIFICATE, map(f"{base}_".__add__, CERTIFICATE), strict=True))
+        ordered = self.kind not in ("binary", "labels")
+        self.__dict__.update({"ordered": ordered, "base": base, "certificate": certificate})
 
     def outputs(self, levels: ArrayLike | None = None) -> tuple[Output, ...]:
         """Added forecasts, in the form that was found, with quantiles at more levels if asked for.
@@ -362,9 +362,10 @@ class ColumnLayout:
 
     def earlier(self, columns: Iterable[Label]) -> tuple[Label, ...]:
         """Columns that an earlier run added for these models; the new ones take their place."""
-        added = [column for column in columns if OWN in str(column)]
-        bases = {form.base for form in self.forms} if added else ()
-        return tuple(column for column in added if owner_of(str(column)) in bases) if added else ()
+        if OWN not in " ".join(map(str, columns)):
+            return ()
+        bases = {form.base for form in self.forms}
+        return tuple(column for column in columns if owner_of(str(column)) in bases)
 
 
 def written_levels(form: Form, columns: Iterable[Label]) -> dict[float, Label]:
@@ -415,23 +416,10 @@ def find(
 ) -> ColumnLayout:
     """Find the columns of series, time, cutoff, horizon, outcome and of each model, from their names.
 
-    Parameters
-    ----------
-    columns, numeric
-        Names of all columns, and of those that hold numbers.
-    model
-        A name, several, or None for all that are found; or the columns of each model: ``{"tree": {0.1: "lower",
-        0.9: "upper"}}`` (quantiles, and "mean" if there is one), ``{"mean": "m", "sd": "s"}``, ``["a", "b"]``
-        (members), ``"column"`` (a point), ``{"p": "chance"}`` or ``{"p_home": "h", "p_away": "a"}``.
-    pending
-        Accept a frame without outcomes.
-    outcomes, look
-        Content of the outcomes: "numbers", "0/1", "bool" or "labels"; or functions that look at columns.
-    **names
-        Names of y, series (or several), time, cutoff, horizon and known, as far as they are given.
+    ``names`` are those of y, series (or several), time, cutoff, horizon and known, as far as they are given.  ``model``
+    is a name, several, or None for all that are found; or it has the columns of each model, see `_explicit`.
+    ``pending`` accepts a frame without outcomes.  ``outcomes`` are "numbers", "0/1", "bool" or "labels".
 
-    Examples
-    --------
     >>> columns = ["unique_id", "ds", "cutoff", "y", "ETS", "ETS-lo-80", "ETS-hi-80"]
     >>> layout = find(columns, numeric=columns[3:])
     >>> layout.forms[0].model, layout.forms[0].columns, layout.forms[0].levels.tolist()
@@ -467,12 +455,14 @@ def _roles(labels: list[Label], names: Mapping[str, Any], pending: bool) -> Colu
     if unknown := set(names) - {*ROLES, "known"}:
         raise TypeError(f"expected names of y, series, time, cutoff, horizon and known, got {short(unknown)}")
     found: dict[str, Any] = {}
+    taken: list[Label] = []
     for role, name in names.items():
         if role == "series" and name is not None:
             found[role] = [_column(each, labels, "series=") for each in _several(name, "series")]
+            taken += found[role]
         elif name is not None:
             found[role] = _column(name, labels, f"{role}=")
-    taken = [*found.get("series", ()), *(label for role, label in found.items() if role != "series")]
+            taken.append(found[role])
     convention = next((words for words in CONVENTIONS if texts.keys() >= set(words.values())), {})
     usual = set(convention.values())
     for role, words in ROLES.items():
@@ -600,9 +590,10 @@ class _Candidates:
 
     def _read_quantiles(self, model: str, some: Mapping[str, Level]) -> None:
         by_level: dict[float, list[str]] = {}
+        leads: dict[str, str] = {}
         for text, level in some.items():
             by_level.setdefault(level.level, []).append(text)
-        leads = {level.kind: level.lead for level in reversed([*some.values()])}
+            leads.setdefault(level.kind, level.lead)
         means = [*self.groups["mean"].get(model, ())]
         if model and model in self.numbers:
             if 0.5 not in by_level and leads.keys() & {"below", "above"}:
@@ -752,7 +743,11 @@ def _named_point(text: str, candidates: _Candidates) -> Form:
 
 
 def _explicit(model: str, parts: Any, candidates: _Candidates) -> Form:
-    """A model with the names of its columns."""
+    """A model with the names of its columns.
+
+    Quantiles ``{0.1: "lower", 0.9: "upper"}`` (and "mean", if there is one), ``{"mean": "m", "sd": "s"}``, members
+    ``["a", "b"]``, a point ``"column"``, ``{"p": "chance"}`` or ``{"p_home": "h", "p_away": "a"}``.
+    """
 
     def form(kind: str, names: Iterable[Label], **rest: Any) -> Form:
         columns = [_column(name, candidates.labels, f"model={{{model!r}: ...}}") for name in names]

@@ -130,7 +130,7 @@ def _with_events(
 
     All of them are forecast before an outcome of that time is used.  Events are told apart by their forecasts.
     """
-    if layout.time is None or any(form.ordered for form in layout.forms):
+    if layout.time is None or layout.forms[0].ordered or any(form.ordered for form in layout.forms):
         return rows
     marks = _marks([frame.numbers(column) for form in layout.forms for column in form.columns])
     order = np.lexsort((marks, rows.time, rows.cutoff, codes))
@@ -223,19 +223,13 @@ def horizons_of(
     ahead = counted(steps, 0)
     moved = np.flatnonzero(ahead[n:] != was)
     if len(moved):
-        _refuse_between(int(moved[0]) + n, codes, cutoff, time, n, rows)
+        at = int(moved[0])
+        raise ValueError(
+            f"expected the rows of a cutoff in the order of their times from frame to frame, got "
+            f"{rows.show(time[n + at])} of the cutoff {rows.show(cutoff[n + at])} moved by an earlier time that came "
+            "later: name a column by horizon= instead"
+        )
     return ahead[:n], steps
-
-
-def _refuse_between(at: int, codes: Codes, cutoff: Stamps, time: Stamps, n: int, times: RowTimes) -> None:
-    """A new time of a cutoff may not come before one that has its place already."""
-    fresh = (codes[:n] == codes[at]) & (cutoff[:n] == cutoff[at]) & (time[:n] < time[at])
-    seen = (codes[n:] == codes[at]) & (cutoff[n:] == cutoff[at])
-    row = int(np.flatnonzero(fresh & ~np.isin(time[:n], time[n:][seen]))[0])
-    raise ValueError(
-        f"expected the rows of a cutoff in the order of their times from frame to frame, got {times.show(time[row])} "
-        f"in row {row} after later ones of the cutoff {times.show(cutoff[row])}: name a column by horizon= instead"
-    )
 
 
 def _refuse_twice(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.frame.hub import Spread, find_long, issued_before, outcomes_beside, spread
-from orcast.frame.names import ColumnLayout, Form, Look, find, listed, of_model, rows_text
+from orcast.frame.names import ColumnLayout, Look, find, listed, of_model, rows_text
 from orcast.serialise import plain_id
 from orcast.validation import short
 
@@ -396,7 +396,7 @@ def find_in(frame: Any, *, model: Any = None, pending: bool = False, **names: An
     )
     if layout.time is None and table.dated:
         layout = dataclasses.replace(layout, time=INDEX)
-    return layout if named else issued_before(table, layout)
+    return layout if named or layout.horizon is None else issued_before(table, layout)
 
 
 def outcomes_in(column: Any) -> str | None:
@@ -479,7 +479,7 @@ def label_texts(value: Any) -> tuple[str, ...]:
 
 
 def doubts(frame: Frame, layout: ColumnLayout) -> list[str]:
-    """Sentences on assumptions, swapped quantiles, and other units.
+    """Sentences on assumptions and on outcomes in other units.
 
     >>> import polars as pl
     >>> frame = Frame(pl.DataFrame({"y": [5e6, 6e6], "q0.1": [4.0, 5.0], "q0.9": [6.0, 7.0]}))
@@ -488,8 +488,25 @@ def doubts(frame: Frame, layout: ColumnLayout) -> list[str]:
     """
     found = list(layout.assumed)
     for form in layout.forms:
-        if form.ordered and form.kind != "point":
-            found += _doubts_of(frame, layout, form)
+        if not form.ordered or form.kind == "point" or layout.y is None:
+            continue
+        rows = np.unique(np.linspace(0, frame.rows - 1, min(frame.rows, LOOKED_AT)).astype(np.intp))
+        given = np.column_stack(list(map(frame.numbers, form.columns)))[rows]
+        y = frame.numbers(layout.y)[rows]
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            if form.kind == "normal":
+                away, width = np.abs(y - given[:, 0]), given[:, 1]
+            else:
+                low, high = given.min(axis=1), given.max(axis=1)
+                away, width = np.maximum(np.maximum(low - y, y - high), 0.0), high - low
+            # where forecasts of no spread miss, that is another fault
+            ratio = np.where(width > 0.0, away / width, 0.0)
+        known = np.isfinite(y) & np.isfinite(width)
+        if known.any() and float(np.quantile(ratio[known], 0.05)) > FAR:
+            found.append(
+                f"nearly all outcomes are more than {FAR:g} spreads away from their forecasts{of_model(form.model)}: "
+                "are they in other units?"
+            )
     return found
 
 
@@ -505,33 +522,3 @@ def repeated_rows(frame: Frame, layout: ColumnLayout) -> list[str]:
         f"{count:,} of {len(times):,} rows have the series and time of another: a column of issue times is named by "
         "cutoff=, one of series by series=; without it what is said of chance is too sure"
     ]
-
-
-def _doubts_of(frame: Frame, layout: ColumnLayout, form: Form) -> list[str]:
-    rows = np.unique(np.linspace(0, frame.rows - 1, min(frame.rows, LOOKED_AT)).astype(np.intp))
-    given = np.column_stack([frame.numbers(column)[rows] for column in form.columns])
-    found: list[str] = []
-    if form.kind == "quantiles":
-        whole = np.isfinite(given).all(axis=1)
-        swapped = whole & (given[:, 0] > given[:, -1])
-        if whole.sum() > 1 and swapped.sum() > 0.9 * whole.sum():
-            names = listed([form.columns[0], form.columns[-1]])
-            found.append(f"the lowest quantile lies above the highest in nearly all rows: are {names} swapped?")
-    if layout.y is None:
-        return found
-    y = frame.numbers(layout.y)[rows]
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        if form.kind == "normal":
-            away, width = np.abs(y - given[:, 0]), given[:, 1]
-        else:
-            low, high = given.min(axis=1), given.max(axis=1)
-            away, width = np.maximum(np.maximum(low - y, y - high), 0.0), high - low
-        # where forecasts of no spread miss, that is another fault
-        ratio = np.where(width > 0.0, away / width, 0.0)
-    known = np.isfinite(y) & np.isfinite(width)
-    if known.any() and float(np.quantile(ratio[known], 0.05)) > FAR:
-        found.append(
-            f"nearly all outcomes are more than {FAR:g} spreads away from their forecasts{of_model(form.model)}: "
-            "are they in other units?"
-        )
-    return found

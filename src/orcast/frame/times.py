@@ -63,7 +63,7 @@ class Timing(NamedTuple):
         together = None if self.issued_every is None else every(self.issued_every)
         if not isinstance(self.nowcast, (bool, np.bool_)):
             raise TypeError(f"expected nowcast=True or False, got {short(self.nowcast)}")
-        return Timing(plain_lag(self.lag), together, bool(self.nowcast))
+        return Timing(None if self.lag is None else plain_lag(self.lag), together, bool(self.nowcast))
 
     def completed(self, lag: Any, issued_every: int | str | None, nowcast: bool) -> Timing:
         """Timing of a state, which the given one must not contradict."""
@@ -295,7 +295,7 @@ def plain_lag(lag: Any) -> Any:
         names = {"D": DAY, "h": HOUR, "min": MINUTE, "s": SECOND, "ns": 1}
         name, unit = next((name, unit) for name, unit in names.items() if length % unit == 0)
         return f"{length // unit}{name}"
-    if lag is not None and (isinstance(lag, bool) or not isinstance(lag, (int, float, np.number))):
+    if isinstance(lag, bool) or not isinstance(lag, (int, float, np.number)):
         raise ValueError(f"expected lag= such as '4D', or a number, got {short(lag)}")
     return lag.item() if isinstance(lag, np.generic) else lag
 
