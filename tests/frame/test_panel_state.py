@@ -310,7 +310,7 @@ def test_rows_within_a_cutoff_go_on_from_frame_to_frame() -> None:
     with pytest.warns(UserWarning, match="not go on in regular steps, .* of series 's0' .a column named by"):
         recalibrate(odd[(frame.cutoff < 3) & (h != 2)], state=other)
     with pytest.raises(
-        ValueError, match=r"got 11.18.* of the cutoff 2.828.* moved by an earlier time.*name a column by"
+        ValueError, match=r"got 11.18.* of the cutoff 2.828.* moved by an earlier time.*horizon="
     ):
         recalibrate(odd[(frame.cutoff == 2) & (h == 2)], state=other)
     out = recalibrate(frame[(frame.cutoff == 3) & (h >= 3)], state=state)
