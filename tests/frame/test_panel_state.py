@@ -309,9 +309,7 @@ def test_rows_within_a_cutoff_go_on_from_frame_to_frame() -> None:
     other, odd = PanelState(), frame.assign(ds=frame.ds**1.5, cutoff=frame.cutoff**1.5)
     with pytest.warns(UserWarning, match="not go on in regular steps, .* of series 's0' .a column named by"):
         recalibrate(odd[(frame.cutoff < 3) & (h != 2)], state=other)
-    with pytest.raises(
-        ValueError, match=r"got 11.18.* of the cutoff 2.828.* moved by an earlier time.*horizon="
-    ):
+    with pytest.raises(ValueError, match=r"got 11.18.* of the cutoff 2.828.* moved by an earlier time.*horizon="):
         recalibrate(odd[(frame.cutoff == 2) & (h == 2)], state=other)
     out = recalibrate(frame[(frame.cutoff == 3) & (h >= 3)], state=state)
     whole = recalibrate(frame)
@@ -340,6 +338,47 @@ def test_a_frame_of_forecasts_alone_will_do_once_a_state_has_begun() -> None:
     assert set(out["M0_orcast_status"]) == {"pending"}
     assert recalibrate(frame, state=state)["M0_orcast_status"].isin(["seen", "ok"]).all()
     assert state.pending == 0
+
+
+@pytest.mark.parametrize("horizons", [0, 2])
+@pytest.mark.parametrize("named", [True, False])
+def test_outcomes_of_a_table_settle_pending_rows(horizons: int, named: bool) -> None:
+    """Future forecasts alone, and a table of past outcomes: as if all had come in one frame."""
+    frame = panel(Plan(4, "normal", series=2 if named else 1, steps=9, horizons=horizons))
+    frame = frame if named else frame.drop(columns="unique_id")
+    made = frame["cutoff"] if horizons else frame["ds"] - 1
+    keys = [name for name in ("unique_id", "ds") if name in frame]
+    outcomes, forecasts = frame[[*keys, "y"]].drop_duplicates(), frame.drop(columns="y")
+    state, said = PanelState(), []
+    for now in sorted(made.unique()):
+        begun = now > made.min()
+        known = {"target": outcomes[outcomes.ds <= now]} if begun else {}
+        today = forecasts[made == now] if begun else frame[made == now].assign(y=np.nan)
+        said.append(recalibrate(today, state=state, **known))
+        assert set(said[-1]["M0_orcast_status"]) == {"pending"}
+        if horizons == 0:
+            assert state.pending == len(today)
+    whole, names = recalibrate(frame), ["M0_orcast_mean", "M0_orcast_std", "M0_orcast_promised"]
+    same(whole[names], pd.concat(said)[names])
+    with pytest.warns(UserWarning, match="no outcome of target= belongs to a row of the frame or to a pending one"):
+        recalibrate(
+            forecasts.tail(1).assign(ds=99, **({"cutoff": 98} if horizons else {})), state=state, target=far(frame)
+        )
+
+
+def far(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame[[name for name in ("unique_id", "ds", "y") if name in frame]].tail(1).assign(ds=1000)
+
+
+def test_changed_forecasts_of_answered_rows_are_named() -> None:
+    frame = panel(Plan(1, steps=6))
+    state = PanelState()
+    first = recalibrate(frame, state=state)
+    frame.loc[[1, 4], "M0-lo-80"] -= 1.0
+    with pytest.warns(UserWarning, match="^2 rows: 1, 4 of model 'M0' had another forecast when answered: the old"):
+        again = recalibrate(frame, state=state)
+    names = [name for name in outputs(first) if not name.endswith("status")]
+    same(first[names], again[names])
 
 
 # --- files

@@ -106,7 +106,8 @@ def run(options: argparse.Namespace) -> int:
 
     with open_state(options.state) as state, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", UserWarning)
-        table, frame = tables.framed(table, target, y=options.y, time=options.time)
+        begun = state is not None and state.content.options is not None
+        table, frame = tables.framed(table, target, y=options.y, time=options.time, pending=begun)
         lines, attention = _write(table, frame, options, state, out, format)
     if not options.quiet:
         paths = [path for path in (out, options.report, options.state) if path and path != tables.PIPE]

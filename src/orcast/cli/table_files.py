@@ -226,11 +226,13 @@ def _write_to(frame: pl.DataFrame, file: Any, format: Format) -> None:
         file.write(part.write_csv(separator=format.separator, include_header=number == 0).encode())
 
 
-def framed(table: TableFile, target: pl.DataFrame | None, **names: str | None) -> tuple[TableFile, Frame]:
+def framed(
+    table: TableFile, target: pl.DataFrame | None, *, pending: bool = False, **names: str | None
+) -> tuple[TableFile, Frame]:
     """A table as a frame with its outcomes; the table then numbers rows as the frame counts them."""
     from orcast.frame.reader import Frame
 
-    frame: Frame = located(table, lambda: Frame(table.frame, target, **names))
+    frame: Frame = located(table, lambda: Frame(table.frame, target, pending=pending, **names))
     return (table if frame.spread is None else dataclasses.replace(table, places=frame.spread.rows)), frame
 
 

@@ -200,6 +200,14 @@ def _refuse(wrong: NDArray[np.bool_], values: Array, column: object, what: str) 
         raise ValueError(f"expected {what} in {column!r}, got {values[row]:g} in row {row}")
 
 
+def marks_of(given: list[Array]) -> Array:
+    """A number for each row, which tells its forecast from others."""
+    marks = np.zeros(len(given[0]))
+    for column in given:
+        marks = 0.6180339887498949 * marks + np.nan_to_num(column, posinf=0.0, neginf=0.0)
+    return marks
+
+
 def crossing_rows(given: list[Array], there: NDArray[np.bool_]) -> NDArray[np.intp]:
     """Rows with quantiles that cross."""
     wrong = np.zeros(len(there), dtype=bool)

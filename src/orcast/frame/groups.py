@@ -10,7 +10,6 @@ what became known before forecasts are issued, and streams stand in the order of
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from collections.abc import Hashable, Mapping, Sequence
@@ -138,73 +137,45 @@ class GroupPass:
     ----------
     plan : of the committee
     before : state of the group
-    runs : streams of the frame, all of one model
-    others : streams of the group that the state has
+    runs : streams of the group, all of one model; idle ones are there for their neighbours
     """
 
-    def __init__(
-        self, plan: Plan, before: GroupState, runs: Sequence[StreamRun], others: Mapping[StreamKey, Stream]
-    ) -> None:
-        self.model, self.plan, self.before, self.others = runs[0].model, plan, before, others
-        active = {run.key: run for run in runs if not run.idle}
-        self.idle = {run.key: run for run in runs if run.idle}
-        moving = {key for key, _ in active}
-        waiting = [key for key, stream in others.items() if key not in active and plan.pooled and stream.waiting]
-        beside = [key for key in others if key[0] in moving and key not in active]
-        self.keys = sorted({*active, *waiting, *beside}, key=order_of)
-        self.runs = [active.get(key) for key in self.keys]
-        self.waiting = set(waiting)
+    def __init__(self, plan: Plan, before: GroupState, runs: Sequence[StreamRun]) -> None:
+        self.model, self.plan, self.before = runs[0].model, plan, before
+        moving = {run.key[0] for run in runs if not run.idle}
+        self.runs = sorted((run for run in runs if run.key[0] in moving), key=lambda run: order_of(run.key))
         self._rows()
         self._steps()
         self._group()
 
     def _rows(self) -> None:
         """Collect the open rows, stream by stream: those pending from before, then the new ones."""
-        kind = next(run.time.dtype for run in self.runs if run is not None)
-        parts: list[tuple[Any, ...]] = []
-        for key, run in zip(self.keys, self.runs, strict=True):
-            if run is not None:
-                rows = run.open_rows
-                parts.append((rows.cutoff, rows.due, rows.value, rows.point, run.pending))
-            elif key in self.waiting:
-                pending = self.others[key].pending
-                due = self._due(self.others[key])
-                parts.append((due, due, pending[:, PendingColumn.VALUE], pending[:, PendingColumn.POINT], len(pending)))
-            else:
-                none = np.zeros(0)
-                parts.append((none.astype(kind), none.astype(kind), none, none, 0))
-        self.counts = np.array([len(part[1]) for part in parts], dtype=np.int64)
-        self.old = np.array([part[4] for part in parts], dtype=np.int64)
+        rows = [run.open_rows for run in self.runs]
+        self.counts = np.array([len(each.time) for each in rows], dtype=np.int64)
+        self.old = np.array([run.pending for run in self.runs], dtype=np.int64)
         self.starts = np.cumsum(self.counts) - self.counts
-        self.stream = np.repeat(np.arange(len(parts), dtype=np.int32), self.counts)
-        self.cutoff, self.value = (np.concatenate([part[i] for part in parts]) for i in (0, 2))
-        self.due = self.cutoff if self.model.at_once else np.concatenate([part[1] for part in parts])
+        self.stream = np.repeat(np.arange(len(rows), dtype=np.int32), self.counts)
+        self.cutoff, self.value = (
+            np.concatenate(each) for each in zip(*((r.cutoff, r.value) for r in rows), strict=True)
+        )
+        self.due = self.cutoff if self.model.at_once else np.concatenate([each.due for each in rows])
         self.settled, self.steps = np.zeros(len(self.due), dtype=bool), np.zeros(len(self.due), dtype=np.int64)
         self.new_starts = np.cumsum(self.counts - self.old) - (self.counts - self.old)
         self.is_new = np.ones(len(self.stream), dtype=bool)
-        for i in np.flatnonzero(self.old).tolist():
-            pending, old = self.others[self.keys[i]].pending, slice(self.starts[i], self.starts[i] + self.old[i])
-            self.settled[old] = pending[:, PendingColumn.SETTLED] > 0.0
-            self.steps[old], self.is_new[old] = pending[:, PendingColumn.STEP], False
-        self.open_before = np.flatnonzero(~self.is_new & ~self.settled)
         for i, run in enumerate(self.runs):
-            if run is not None:
-                run.open_rows.value = self.value[self.starts[i] : self.starts[i] + self.counts[i]]  # kept once
-        runs = [run for run in self.runs if run is not None]
-        self.frame_rows = np.concatenate([run.new_rows().astype(np.int32) for run in runs])
+            run.open_rows.value = self.value[self.starts[i] : self.starts[i] + self.counts[i]]  # kept once
+            if run.before is not None and run.pending:
+                pending, old = run.before.pending, slice(self.starts[i], self.starts[i] + self.old[i])
+                self.settled[old] = pending[:, PendingColumn.SETTLED] > 0.0
+                self.steps[old], self.is_new[old] = pending[:, PendingColumn.STEP], False
+        self.open_before = np.flatnonzero(~self.is_new & ~self.settled)
+        self.frame_rows = np.concatenate([run.new_rows().astype(np.int32) for run in self.runs])
         self.point = self.edges = None
         if self.model.shape.kind == "point":
-            self.point = np.concatenate([part[3] for part in parts])
+            self.point = np.concatenate([each.point for each in rows])
         if self.model.by_row:
-            pairs = [np.column_stack((run.open_rows.low, run.open_rows.high))[run.pending :] for run in runs]
+            pairs = [np.column_stack((run.open_rows.low, run.open_rows.high))[run.pending :] for run in self.runs]
             self.edges = np.concatenate(pairs)
-
-    @staticmethod
-    def _due(stream: Stream) -> Stamps:
-        """When the outcomes of a stream's pending rows are known."""
-        serials = {serial: i for i, serial in enumerate(stream.log[:, 0].tolist())}
-        at = [serials[serial] for serial in stream.pending[:, PendingColumn.SERIAL].tolist()]
-        return stream.stamps[at, 2]
 
     def _place(self, rows: Integers) -> Integers:
         """Place of new rows among all new ones of the group."""
@@ -215,36 +186,31 @@ class GroupPass:
         """Count the times of the new rows in steps of their series."""
         self.clocks: dict[Hashable, Clock] = {}
         by_series: dict[Hashable, list[int]] = {}
-        for i, (key, _) in enumerate(self.keys):
-            by_series.setdefault(key, []).append(i)
+        for i, run in enumerate(self.runs):
+            by_series.setdefault(run.key[0], []).append(i)
         for key, streams in by_series.items():
             known = self.before.series.get(key)
             clock = new_clock(self.due.dtype) if known is None else known.clock
-            runs = [(i, run) for i in streams if (run := self.runs[i]) is not None]
-            if runs:
-                time = np.concatenate([run.open_rows.time[run.pending :] for _, run in runs])
-                cutoff = np.concatenate([run.open_rows.cutoff[run.pending :] for _, run in runs])
-                order: Any = np.lexsort((time, cutoff)) if len(runs) > 1 else slice(None)
-                found, clock = clock.advanced(time[order], cutoff[order], self.model.dated)
-                steps = np.empty(len(time), dtype=np.int64)
-                steps[order] = found
-                at = 0
-                for i, _ in runs:
-                    m = int(self.counts[i] - self.old[i])
-                    self.steps[self.starts[i] + self.old[i] : self.starts[i] + self.counts[i]] = steps[at : at + m]
-                    at += m
+            at = np.concatenate(
+                [np.arange(self.starts[i] + self.old[i], self.starts[i] + self.counts[i]) for i in streams]
+            )
+            if len(at):
+                rows = [(self.runs[i].open_rows, self.runs[i].pending) for i in streams]
+                time = np.concatenate([each.time[old:] for each, old in rows])
+                order: Any = np.lexsort((time, self.cutoff[at])) if len(rows) > 1 else slice(None)
+                self.steps[at[order]], clock = clock.advanced(time[order], self.cutoff[at[order]], self.model.dated)
             self.clocks[key] = clock
 
     def _group(self) -> None:
         """Set up the committee with the numbers of the state."""
         plan, by_row = self.plan, self.model.by_row
         self.series = {key: i for i, key in enumerate(self.clocks)}
-        horizons = sorted({horizon for _, horizon in self.keys}, key=name_of)
+        horizons = sorted({run.key[1] for run in self.runs}, key=name_of)
         self.horizons = {horizon: i for i, horizon in enumerate(horizons)}
-        edges, reach, self.sides = [], [], np.empty((len(self.keys), 2))
+        edges, reach, self.sides = [], [], np.empty((len(self.runs), 2))
         kinds: dict[tuple[float, float], tuple[Any, Any]] = {}
         for i, run in enumerate(self.runs):
-            pair = (-math.inf, math.inf) if run is None else run.between
+            pair = run.between
             if pair not in kinds:
                 space = space_between(pair[0], pair[1], by_row)
                 kinds[pair] = committee_bounds(space, pair[0]), reach_of(space)
@@ -256,13 +222,13 @@ class GroupPass:
         for i, clock in enumerate(self.clocks.values()):
             lags = seasons_of(clock.step)
             seasons[i, : len(lags)] = lags
-        series = [self.series[key] for key, _ in self.keys]
-        pools = [self.horizons[horizon] for _, horizon in self.keys]
-        ahead = [steps_ahead_of(horizon) for _, horizon in self.keys]
+        self.series_of = series = np.array([self.series[run.key[0]] for run in self.runs])
+        pools = [self.horizons[run.key[1]] for run in self.runs]
+        ahead = [steps_ahead_of(run.key[1]) for run in self.runs]
         self.group = group = Group(plan, series, pools, ahead, np.array(edges), seasons)
-        for i, key in enumerate(self.keys):
-            if key in self.others and len(self.others[key].committee):
-                group.stream_rows[i] = self.others[key].committee
+        for i, run in enumerate(self.runs):
+            if run.before is not None and len(run.before.committee):
+                group.stream_rows[i] = run.before.committee
         for name, i in self.series.items():
             known = self.before.series.get(name)
             if known is not None:
@@ -293,7 +259,7 @@ class GroupPass:
             fine = heard < len(moments)
             if not self.plan.pooled:
                 # series that share nothing do not depend on which others are run with them
-                series = np.array([self.series[key] for key, _ in self.keys])[self.stream]
+                series = self.series_of[self.stream]
                 last = np.full(len(self.series), -1, dtype=np.int64)
                 np.maximum.at(last, series[new], issued)
                 fine = heard <= last[series[known]]
@@ -323,8 +289,6 @@ class GroupPass:
         """Rows that the streams drop without an outcome, and the moment of the forecast before which they do."""
         found, when = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)]
         for i, run in enumerate(self.runs):
-            if run is None:
-                continue
             drops = np.flatnonzero(run.events[:, 0] == DROP)
             if not len(drops):
                 continue
@@ -388,7 +352,7 @@ class GroupPass:
     def _memos_before(self) -> Array:
         """Memos of the rows that are pending from before and not settled."""
         found = [
-            self.others[key].memos for i, key in enumerate(self.keys) if self.old[i] and len(self.others[key].memos)
+            run.before.memos for run in self.runs if run.before is not None and run.pending and len(run.before.memos)
         ]
         return np.concatenate([np.empty((0, self.plan.memo_size)), *found])
 
@@ -417,29 +381,18 @@ class GroupPass:
     # --- results
     def _after(self, open_: Integers, memos: Array) -> GroupState:
         """Hand the results to the runs, and collect the state."""
-        group, left = self.group, {}
+        group, keep = self.group, bool(self.model.remember)
         order = np.argsort(open_, kind="stable")
-        open_ = open_[order]
-        ends = np.searchsorted(open_, self.starts + self.counts)
-        begins = np.searchsorted(open_, self.starts)
-        keep = bool(self.model.remember)
-        for i, (key, run) in enumerate(zip(self.keys, self.runs, strict=True)):
+        begins, ends = (np.searchsorted(open_[order], each) for each in (self.starts, self.starts + self.counts))
+        for i, run in enumerate(self.runs):
+            if run.idle:
+                continue
             rows = slice(self.starts[i], self.starts[i] + self.counts[i])
-            own = memos[order[begins[i] : ends[i]]] if keep else memos[:0]
-            if run is not None:
-                new = slice(self.new_starts[i], self.new_starts[i] + self.counts[i] - self.old[i])
-                run.priors, run.settled, run.steps = self.priors[new], self.settled[rows], self.steps[rows]
-                run.spreads = self.spreads[new] if len(self.spreads) else self.spreads
-                run.committee, run.memos = group.stream_rows[i].copy() if keep else NOTHING, own
-            elif key in self.waiting:
-                pending = self.others[key].pending.copy()
-                pending[:, PendingColumn.SETTLED] = self.settled[rows]
-                left[key] = dataclasses.replace(
-                    self.others[key], pending=pending, committee=group.stream_rows[i].copy(), memos=own
-                )
-        self.changed = left
-        for key, run in self.idle.items():
-            run.before = left.pop(key, run.before)
+            new = slice(self.new_starts[i], self.new_starts[i] + self.counts[i] - self.old[i])
+            run.priors, run.settled, run.steps = self.priors[new], self.settled[rows], self.steps[rows]
+            run.spreads = self.spreads[new] if len(self.spreads) else self.spreads
+            run.committee = group.stream_rows[i].copy() if keep else NOTHING
+            run.memos = memos[order[begins[i] : ends[i]]] if keep else memos[:0]
         series = {key: SeriesState(group.series_rows[i].copy(), self.clocks[key]) for key, i in self.series.items()}
         pools = {horizon: group.pool_rows[i].copy() for horizon, i in self.horizons.items()} if self.plan.pooled else {}
         return GroupState(series, pools)
@@ -466,7 +419,6 @@ class Pools:
                 for key, (low, high) in run.series_bounds.items()
             }
         self.after: dict[tuple[str, PoolKey], GroupState] = {}
-        self.changed: dict[str, dict[StreamKey, Stream]] = {}  # streams that are not in the frame, by model
 
     def _groups(self, columns: tuple[Any, ...]) -> dict[Hashable, Hashable]:
         run, names = self.run, ", ".join(columns)
@@ -484,9 +436,10 @@ class Pools:
                 f"expected one value of {names}{of_series(run.keys[code])}, got {values[int(codes[row])]!r} "
                 f"in row {row} and {values[int(whose[code])]!r}"
             )
-        groups = {key: values[group] for key, group in zip(run.keys, whose.tolist(), strict=True)}
-        for key, group in groups.items():
-            then = run.content.groups.get(key, group)
+        groups, here = dict(run.content.groups), set(run.codes.tolist())
+        for code, key in enumerate(run.keys):
+            group = values[int(whose[code])] if code in here else groups[key]
+            then = groups.setdefault(key, group)
             if then != group:
                 raise ValueError(f"expected {names}{of_series(key)} as the state has it, {then!r}, got {group!r}")
         return groups
@@ -500,25 +453,18 @@ class Pools:
         if not (corrects or model.shape.kind == "point"):
             return
         name, plan = model.form.model, plan_of(self.pooled, corrects)
-        known = content.models[name].streams if name in content.models else {}
         parts: dict[PoolKey, list[StreamRun]] = {}
         for each in runs:
             parts.setdefault(self.keys.get(each.key[0], (None, False)), []).append(each)
         for key, own in parts.items():
-            if all(each.idle for each in own):
-                continue
-            before = content.pools.get((name, key), GroupState())
-            names = before.series if self.pooled else {each.key[0] for each in own}
-            group = GroupPass(plan, before, own, {each: known[each] for each in known if each[0] in names})
-            self.after.setdefault((name, key), GroupState()).add(group.play(stop))
-            self.changed.setdefault(name, {}).update(group.changed)
+            if not all(each.idle for each in own):
+                found = GroupPass(plan, content.pools.get((name, key), GroupState()), own).play(stop)
+                self.after.setdefault((name, key), GroupState()).add(found)
 
     def commit(self, content: PanelContent) -> None:
         """Put the groups into a state."""
         for place, found in self.after.items():
             content.pools.setdefault(place, GroupState()).add(found)
-        for name, streams in self.changed.items():
-            content.models[name].streams.update(streams)
         content.groups.update(self.groups)
 
 

@@ -11,7 +11,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -259,10 +259,25 @@ def issued_before(frame: Frame, layout: ColumnLayout) -> ColumnLayout:
 # --- outcomes in a table of their own
 
 
+class OutcomeTable(NamedTuple):
+    """Outcomes of a table of their own: name, that of each row of a frame, and all by time and `keys`, as text."""
+
+    name: Any
+    values: NDArray[np.float64]  # nan where there is none yet
+    versions: bool  # True if some were published several times
+    keys: list[Any]
+    known: dict[tuple[str, ...], float]
+
+    def of(self, key: Sequence[Any], times: Iterable[str]) -> NDArray[np.float64]:
+        """Outcomes of values of the keys at some times."""
+        own = tuple(map(_text, key))
+        return np.array([self.known.get((time, *own), np.nan) for time in times], dtype=np.float64)
+
+
 def outcomes_beside(
-    frame: Frame, target: Frame, y: Any = None, time: Any = None
-) -> tuple[Any, NDArray[np.float64], bool]:
-    """Name of the outcomes, the outcome of each row (nan where there is none yet), and True if there were versions.
+    frame: Frame, target: Frame, y: Any = None, time: Any = None, *, pending: bool = False
+) -> OutcomeTable:
+    """Outcomes of a frame's rows from another table; none of them needs to agree if earlier rows are pending.
 
     ``y`` and ``time`` name the column of outcomes and that of times, if they are not found.  Rows belong together if
     they agree in the time and in all columns of the same name.  Of an outcome that was published several times
@@ -296,7 +311,7 @@ def outcomes_beside(
         if not np.isnan(value):
             found[key] = value
     out = np.array([found.get(key, np.nan) for key in wanted], dtype=np.float64)
-    if len(out) and np.isnan(out).all():
+    if len(out) and np.isnan(out).all() and not pending:
         raise ValueError(
             f"expected outcomes of the forecasts' {listed([*keys, about])}, got none that agree: forecasts have "
             f"{wanted[0]!r}, outcomes {known[0]!r}"
@@ -304,7 +319,8 @@ def outcomes_beside(
     name = y if str(y).lower() not in ("value", "target") else "observation"
     if name in frame.reading.columns:
         raise ValueError(f"expected outcomes in the frame or in a table beside it, got {name!r} in both")
-    return name, out, as_of is not None and target.column(as_of).n_unique() > 1
+    versions = as_of is not None and target.column(as_of).n_unique() > 1
+    return OutcomeTable(name, out, versions, keys, found)
 
 
 def _outcome_column(target: Frame) -> Any:
@@ -339,7 +355,9 @@ def _keys(frame: Frame, time: Any, keys: list[Any]) -> list[tuple[str, ...]]:
     """Time and other columns of a row, as text that two tables agree on."""
     times = frame.times(time)
     columns = [[times.show(value) for value in times.values.tolist()]]
-    for name in keys:
-        values = frame.column(name).to_list()
-        columns.append([str(int(v)) if isinstance(v, float) and v.is_integer() else str(v) for v in values])
+    columns += [list(map(_text, frame.column(name).to_list())) for name in keys]
     return list(zip(*columns, strict=True))
+
+
+def _text(value: Any) -> str:
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)

@@ -13,7 +13,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.frame.hub import Spread, find_long, issued_before, outcomes_beside, spread
+from orcast.frame.hub import OutcomeTable, Spread, find_long, issued_before, outcomes_beside, spread
 from orcast.frame.names import ColumnLayout, Look, find, listed, of_model, rows_text
 from orcast.serialise import plain_id
 from orcast.validation import short
@@ -67,11 +67,13 @@ class Frame:
     """A frame to be read; the levels of a pandas index that have a name count as columns.
 
     Long tables are spread to a row for each forecast, and the outcomes of ``target``, a frame of their own, are put
-    beside the forecasts; ``y`` and ``time`` may name its columns.  ``roles`` are the columns whose role is known from
-    more than their names.
+    beside the forecasts; ``y`` and ``time`` may name its columns; with ``pending`` they may be those of
+    earlier forecasts.  ``roles`` are the columns whose role is known from more than their names.
     """
 
-    def __init__(self, native: Any, target: Any = None, *, y: Any = None, time: Any = None) -> None:
+    def __init__(
+        self, native: Any, target: Any = None, *, y: Any = None, time: Any = None, pending: bool = False
+    ) -> None:
         try:
             given = nw.from_native(native, pass_through=True)
             self._lazy = isinstance(given, nw.LazyFrame)
@@ -96,14 +98,12 @@ class Frame:
             found = self.spread = spread(self, long)
             self.reading, self.rows, self.dated = found.wide, len(found.wide), False
             self.roles = dict(found.roles)
-        self._outcomes: dict[Any, Array] = {}
-        self.published = False  # True if outcomes come in versions that were published at several times
+        self.outcomes: OutcomeTable | None = None
         if target is not None:
             brought = target if isinstance(target, Frame) else Frame(target)
-            name, values, self.published = outcomes_beside(self, brought, y, time)
-            self._outcomes = {name: values}
-            self.reading = extended(self.reading, {name: values})
-            self.roles["y"] = name
+            table = self.outcomes = outcomes_beside(self, brought, y, time, pending=pending)
+            self.reading = extended(self.reading, {table.name: table.values})
+            self.roles["y"] = table.name
 
     def _read_index(self) -> None:
         index, known = self.table.to_native().index, set(self.table.columns)
@@ -218,8 +218,8 @@ class Frame:
         table = self.table
         if without := set(without) - set(new):
             table = table.drop(without, strict=False)
-        if self._outcomes:
-            new = self._outcomes | new
+        if self.outcomes is not None:
+            new = {self.outcomes.name: self.outcomes.values, **new}
         if self.spread is not None:
             new = self.spread.gathered(new)
         table = extended(table, new)

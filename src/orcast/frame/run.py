@@ -15,12 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from orcast.features import feature_names, has_functions
 from orcast.frame.bounds import Bounds, read_bounds
-from orcast.frame.experts import ForecastShape, crossing_rows, rows_beyond_doubles, rows_with_forecast
+from orcast.frame.experts import ForecastShape, crossing_rows, marks_of, rows_beyond_doubles, rows_with_forecast
 from orcast.frame.groups import Pools
 from orcast.frame.names import ColumnLayout, Form, of_model, of_series, rows_text
 from orcast.frame.options import FrameOptions, StateOptions
 from orcast.frame.ordering import Streams, arrange, fill_outcomes, seen_dates
-from orcast.frame.reader import Codes, Frame, doubts, find_in, label_places
+from orcast.frame.reader import Codes, Frame, doubts, find_in, label_places, show_time
 from orcast.frame.state import ModelStreams, PanelContent, PanelState, open_state
 from orcast.frame.statuses import Status
 from orcast.frame.stream import MAX_PENDING, ModelRun, Outcomes, Stamps, StreamRun, play_streams
@@ -150,8 +150,9 @@ def recalibrate(
     options = FrameOptions(low, high, levels, payoff, outside, timing, pool, randomised)
     names = {"y": y, "model": model, "series": series, "time": time}
     names |= {"cutoff": cutoff, "horizon": horizon, "known": known}
-    frame = Frame(df, target, y=y, time=time)
     with open_state(state) as panel:
+        begun = panel is not None and panel.content.options is not None
+        frame = Frame(df, target, y=y, time=time, pending=begun)
         run = play_frame(frame, names, options, panel, workers, progress)
         result: AnyFrame = run.result(bool(replace))
         if panel is not None:
@@ -203,6 +204,7 @@ class FrameRun:
         panel: PanelState | None = None,
     ) -> None:
         self.frame, self.layout, self.panel, self.stop = frame, layout, panel, Stop()
+        self.settling = 0  # pending rows whose outcome is in the table of outcomes
         self.content = PanelContent() if panel is None else panel.content
         if self.content.options is not None:
             options = options.continued(self.content.options, self.content.bounds)
@@ -212,6 +214,8 @@ class FrameRun:
         self.codes, self.keys = frame.keys(layout.series)
         self.streams = self._streams()
         self.bounds = self._bounds()
+        if self.content.options is not None:
+            self._add_streams()
         self.pools = Pools(self, options.pool)
         self.features = None if self.payoff is None else self._features(self.payoff)
         self.models = [self._model(form) for form in layout.forms]
@@ -245,20 +249,27 @@ class FrameRun:
         streams = arrange(
             self.frame, times, layout, self.codes, self.keys, calendar, steps, pooled=pooled, events=events
         )
-        return streams if times.at_once or before is None else streams.and_empty(self._pending_elsewhere(streams))
+        return streams
 
-    def _pending_elsewhere(self, streams: Streams) -> list[tuple[int, Hashable]]:
-        """Streams of the state with pending rows, of series that are in the frame, but none of whose rows are."""
-        codes = {key: code for code, key in enumerate(self.keys)}
-        here = set(zip(streams.series.tolist(), streams.horizons, strict=True))
-        models = [self.content.models[form.model] for form in self.layout.forms if form.model in self.content.models]
-        found = {
-            (codes[key], horizon)
-            for model in models
-            for (key, horizon), stream in model.streams.items()
-            if key in codes and len(stream.pending)
-        }
-        return sorted(found - here, key=lambda each: (each[0], str(each[1])))
+    def _add_streams(self) -> None:
+        """Add other streams of the state: of the frame's series, and of others with an outcome to be used."""
+        content, place = self.content, {key: code for code, key in enumerate(self.keys)}
+        models = [content.models[form.model] for form in self.layout.forms if form.model in content.models]
+        streams = [each for model in models for each in model.streams.items()]
+        find, pooled = self._outcome_table(), self.options.pool is not False
+        for (key, _), stream in streams:
+            settles = find is not None and not np.isnan(find(key, stream.pending_times)).all()
+            if key not in place and (settles or (pooled and stream.waiting)):
+                place[key] = len(place)
+                self.series_bounds[key] = content.bounds[key]
+        more = np.array([content.bounds[key] for key in list(place)[len(self.keys) :]]).reshape(-1, 2)
+        if not self.bounds.by_row:
+            sides = (np.append(side, more[:, i]) for i, side in enumerate((self.bounds.low, self.bounds.high)))
+            self.bounds = Bounds(False, *sides)
+        self.keys = list(place)
+        here = set(zip(self.streams.series.tolist(), self.streams.horizons, strict=True))
+        found = {(place[key], horizon) for (key, horizon), _ in streams if key in place} - here
+        self.streams = self.streams.and_empty(sorted(found, key=lambda each: (each[0], str(each[1]))))
 
     def _bounds(self) -> Bounds:
         low, high, before = self.options.low, self.options.high, self.content.options
@@ -331,6 +342,9 @@ class FrameRun:
             given=given,
             features=self.features,
             outcomes=self._known_outcomes(y, due_of_rows, known) if self._shares_outcomes() else None,
+            table=self._outcome_table(),
+            marks=None if self.panel is None else marks_of(given),
+            changed=np.zeros(n, dtype=bool),
             streams=[None if before is None else before.streams.get(key) for key in keys],
             # every row with an answer is written
             out=[np.empty(n) for _ in shape.outputs],
@@ -342,6 +356,22 @@ class FrameRun:
         """Return whether a pending row may get its outcome from another row of its time."""
         times = self.streams.times
         return self.panel is not None and not times.at_once and times.events is None
+
+    def _outcome_table(self) -> Callable[[Hashable, Stamps], Array] | None:
+        """Outcomes of a series at some times in the table of outcomes, which may settle rows of earlier frames."""
+        table, series, times = self.frame.outcomes, self.layout.series, self.streams.times
+        if self.panel is None or table is None or times.events is not None or not set(table.keys) <= set(series):
+            return None
+        places = [series.index(name) for name in table.keys]
+
+        def find(key: Any, at: Stamps) -> Array:
+            values = (key,) if len(series) == 1 else key
+            own = [values[place] for place in places]
+            found = table.of(own, (show_time(times.kind, each) for each in at.tolist()))
+            self.settling += int((~np.isnan(found)).sum())
+            return found
+
+        return find
 
     def _known_outcomes(self, y: Array, due: Stamps, known: Codes) -> Outcomes:
         """Times, outcomes and when they were known of a series: a row may get its outcome from another horizon."""
@@ -433,12 +463,15 @@ class FrameRun:
         """Warn of rows that need a look, each kind once."""
         for sentence in doubts(self.frame, self.layout):
             warn_user(sentence, UserWarning)
-        if self.frame.published and self.timing.lag is None:
+        table = self.frame.outcomes
+        if table is not None and table.versions and self.timing.lag is None:
             warn_user(
                 "outcomes count as known at their time, and in their newest version: when they were published (as_of) "
                 "is not looked at (lag= says how long it takes)",
                 UserWarning,
             )
+        if table is not None and len(table.values) and np.isnan(table.values).all() and not self.settling:
+            warn_user("no outcome of target= belongs to a row of the frame or to a pending one", UserWarning)
         if not self.streams.times.together:
             self._warn_of_places()
         for model in self.models:
@@ -482,6 +515,10 @@ class FrameRun:
         kind, given = model.shape.kind, model.given
         there = np.empty(self.frame.rows, dtype=bool)
         there[model.rows] = model.there
+        yield (
+            "{rows}{whose} had another forecast when answered: the old answers are kept",
+            np.flatnonzero(model.changed),
+        )
         if kind == "quantiles":
             yield "crossing quantiles{whose} were sorted in {rows}", crossing_rows(given, there)
             missing = np.sum([np.isnan(column) for column in given], axis=0) * there

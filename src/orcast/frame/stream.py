@@ -6,6 +6,7 @@ still refuse the whole.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
@@ -38,9 +39,9 @@ OK, PENDING, OUTSIDE, LATE = int(Status.OK), int(Status.PENDING), int(Status.OUT
 
 
 class LogColumn:
-    """Columns of the remembered rows, the certificate as engines log it; the answers follow."""
+    """Columns of the remembered rows; MARK tells a forecast from others, the certificate and the answers follow."""
 
-    SERIAL, Y, STATUS, HOLDS, PROMISED, MISCALIBRATION, ANSWERS = range(7)
+    SERIAL, Y, STATUS, MARK, HOLDS, PROMISED, MISCALIBRATION, ANSWERS = range(8)
 
 
 class PendingColumn:
@@ -66,6 +67,18 @@ class Stream:
     rows: int  # that were ever played
     committee: Array  # the stream's numbers in its committee; empty if there is none
     memos: Array  # of the pending rows that are not settled by the committee
+
+    @property
+    def pending_at(self) -> NDArray[np.intp]:
+        """Places of the pending rows in the log."""
+        order = np.argsort(self.log[:, LogColumn.SERIAL])
+        serials = self.log[order, LogColumn.SERIAL]
+        return order[np.searchsorted(serials, self.pending[:, PendingColumn.SERIAL])]
+
+    @property
+    def pending_times(self) -> Stamps:
+        """Times of the pending rows."""
+        return np.asarray(self.stamps[self.pending_at, 1])
 
     @property
     def waiting(self) -> bool:
@@ -104,10 +117,13 @@ class ModelRun:
     given: list[Array]  # forecasts by row of the frame, as all that follow
     features: dict[Any, list[Any]] | None
     outcomes: Outcomes | None  # by which pending rows may be settled
+    table: Callable[[Hashable, Stamps], Array] | None  # outcomes of a series at some times, for the same
+    marks: Array | None  # of the forecasts, if there is a state
     streams: list[Stream | None]
     out: list[Array]
     certificate: list[Array]
     status: NDArray[np.uint8]
+    changed: NDArray[np.bool_]  # True where the forecast is not the one that was answered
     local: threading.local = field(default_factory=threading.local)
 
     def runner(self, low: float, high: float) -> Runner:
@@ -129,9 +145,7 @@ class ModelRun:
         runs = []
         for number in range(first, last):
             stop.check()
-            before = self.streams[number]
-            if self.starts[number] < self.starts[number + 1] or (before is not None and len(before.pending)):
-                runs.append(StreamRun(self, number))
+            runs.append(StreamRun(self, number))
         return runs
 
     def certificate_columns(self) -> dict[str, NDArray[Any]]:
@@ -195,16 +209,18 @@ class StreamRun:
             self.low, self.high = model.low[self.rows], model.high[self.rows]
         else:
             self.low, self.high = (np.broadcast_to(side[number], self.count) for side in (model.low, model.high))
-        at = start if model.by_row else number
-        if self.before is not None and start == stop:
-            # a stream without rows is there for its pending ones
-            low, high = self.before.pending[0, [PendingColumn.LOW, PendingColumn.HIGH]]
-        else:
-            low, high = model.low[at], model.high[at]
-        self.between = float(low), float(high)
+        low, high = -math.inf, math.inf
+        if start < stop:
+            low, high = (float(side[start if model.by_row else number]) for side in (model.low, model.high))
+        elif self.before is not None and len(self.before.pending):
+            low, high = self.before.pending[0, [PendingColumn.LOW, PendingColumn.HIGH]].tolist()
+        self.between = low, high
         self._match()
         self.idle = self._is_idle()
         self.committee, self.memos, self.priors, self.spreads = np.empty(0), NO_ROWS, NO_ROWS, np.empty(0)
+        self.events = np.empty((0, 2), dtype=np.int32)
+        stamps, numbers = [each[:0] for each in (self.time, self.cutoff, self.due)], [np.empty(0)] * 5
+        self.open_rows = OpenRows(np.empty(0, dtype=np.int32), *stamps, *numbers)
         if not self.idle:
             self._arrange(model.runner(*self.between))
 
@@ -227,12 +243,19 @@ class StreamRun:
             self.old[seen] = [places.get(key, -1) for key in keys]
             was, now = before.log[self.old[seen], LogColumn.Y], self.y[seen]
             self.corrected[seen] = (self.old[seen] >= 0) & ~np.isnan(was) & ~np.isnan(now) & (was != now)
+            if self.model.marks is not None:
+                rows, marks = self.model.rows[self.rows][seen], before.log[self.old[seen], LogColumn.MARK]
+                self.model.changed[rows] = (self.old[seen] >= 0) & (self.model.marks[rows] != marks)
 
     def _is_idle(self) -> bool:
         """Whether there is nothing to play and nothing to settle."""
         if self.before is None or self.first_new < self.count:
             return False
-        brought = self.model.outcomes is not None or bool((~np.isnan(self.y[self.old >= 0])).any())
+        brought = (
+            self.model.outcomes is not None
+            or self.model.table is not None
+            or bool((~np.isnan(self.y[self.old >= 0])).any())
+        )
         return not (brought and len(self.before.pending))
 
     # --- the order of events
@@ -256,7 +279,7 @@ class StreamRun:
     @property
     def pending(self) -> int:
         """Number of entries that are pending from before."""
-        return 0 if self.before is None else len(self.before.pending)
+        return 0 if self.before is None or self.idle else len(self.before.pending)
 
     def new_rows(self) -> NDArray[np.intp]:
         """Rows of the frame with new forecasts."""
@@ -272,15 +295,14 @@ class StreamRun:
         points = np.broadcast_to(np.nan, len(y))
         if self.model.shape.kind == "point":
             points = (self.model.given[0][self.new_rows()] - shift) / scale
-        at = np.arange(self.begin, self.begin + len(y), dtype=np.int32)
+        at: NDArray[Any] = np.arange(self.begin, self.begin + len(y), dtype=np.int32)
         stamps = self.time[new], self.cutoff[new], self.due[new]
         fresh = OpenRows(at, *stamps, value, ~np.isnan(y), points, low, high)
         self.came: tuple[Any, Any] = (np.empty(0, dtype=np.intp), np.empty(0))
         if before is None or not len(before.pending):
             return fresh
-        serial, point, value, low, high, _, _ = before.pending.T
-        order = np.argsort(before.log[:, LogColumn.SERIAL])
-        at = order[np.searchsorted(before.log[order, LogColumn.SERIAL], serial)]
+        _, point, value, low, high, _, _ = before.pending.T
+        at = before.pending_at
         y, due = np.full(len(before.log), np.nan), before.stamps[:, 2].copy()
         there = self.old >= 0
         y[self.old[there]] = self.y[there]
@@ -289,6 +311,8 @@ class StreamRun:
         cutoff, time, _ = before.stamps[at].T
         if self.model.outcomes is not None:
             y, due = self._from_others(time, y, due)
+        if self.model.table is not None:
+            y = np.where(np.isnan(y), self.model.table(self.key[0], time), y)
         was = before.log[at, LogColumn.Y]
         came = ~np.isnan(y) & (y != was)
         self.came = at[came], y[came]
@@ -358,6 +382,8 @@ class StreamRun:
         fresh[:, LogColumn.SERIAL] = self.played - m + np.arange(m)
         fresh[:, LogColumn.Y] = self.y[self.first_new :]
         fresh[:, LogColumn.STATUS] = PENDING
+        if self.model.marks is not None:
+            fresh[:, LogColumn.MARK] = self.model.marks[self.new_rows()]
         fresh[:, LogColumn.HOLDS : LogColumn.MISCALIBRATION] = self.run.outputs.round_log[:, HOLDS : PROMISED + 1]
         fresh[:, LogColumn.ANSWERS :] = answers
         return log
