@@ -44,12 +44,12 @@ def reads(frame: pd.DataFrame, changed: int, **options: Any) -> list[int]:
 
 OPTIONS: list[tuple[dict[str, Any], Any]] = [
     ({}, lambda t, s: s < t),
-    ({"lag": "3h"}, lambda t, s: s + pd.Timedelta(hours=3) < t),
-    ({"lag": datetime.timedelta(days=2)}, lambda t, s: s + 2 * DAY < t),
+    ({"lag": "3h"}, lambda t, s: s + pd.Timedelta(hours=3) <= t),
+    ({"lag": datetime.timedelta(days=2)}, lambda t, s: s + 2 * DAY <= t),
     ({"issued_every": "daily"}, lambda t, s: s < t.normalize()),
     ({"issued_every": 24}, lambda t, s: s < t.normalize()),
-    ({"issued_every": "12h", "lag": "1h"}, lambda t, s: s + pd.Timedelta(hours=1) < t.floor("12h")),
-    ({"issued_every": "daily", "lag": "14h"}, lambda t, s: s + pd.Timedelta(hours=14) < t.normalize()),
+    ({"issued_every": "12h", "lag": "1h"}, lambda t, s: s + pd.Timedelta(hours=1) <= t.floor("12h")),
+    ({"issued_every": "daily", "lag": "14h"}, lambda t, s: s + pd.Timedelta(hours=14) <= t.normalize()),
 ]
 
 
@@ -217,7 +217,7 @@ def test_a_lag_is_never_cut_short(lag: Any) -> None:
     t = pd.date_range("2024-01-01", periods=120, freq="6min")
     frame = numbered(t)
     seconds = {"2.3h": 8280, "4.1h": 14760, "0.29h": 1044}.get(lag if isinstance(lag, str) else "2.3h", 8280)
-    first = next(i for i in range(120) if (t[i] - t[10]).total_seconds() > seconds)
+    first = next(i for i in range(120) if (t[i] - t[10]).total_seconds() >= seconds)
     assert reads(frame, 10, lag=lag)[0] == first
 
 

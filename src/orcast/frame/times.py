@@ -1,11 +1,11 @@
 """Times of the rows: when a forecast was issued (cutoff), what it is about, and when its outcome was known.
 
-**Equality**: a forecast uses the outcomes that were known at its cutoff or before (known <= cutoff), and it is about a
-later time (cutoff < time).  Issue times come from a column of cutoffs, from horizons beside times that are numbers, or
-from ``issued_every``.  Without a column forecasts are issued *just before* a time: the first of those that are issued
-together, or their own.  So an outcome that is known at that very time, by ``lag`` or a column, is not used; a column of
-cutoffs that lie just before gives the same.  An outcome is known at its own time, or ``lag`` later, or when a column
-says.  Where nothing says when forecasts were issued or outcomes known, each outcome is known before the next time.
+**Equality**: an outcome that is known at the very time at which a forecast is issued is used (known <= issued), unless
+it is the outcome of that time itself.  Issue times come from a column of cutoffs (before the time that a row is about),
+from horizons beside times that are numbers, or from ``issued_every``: the first time of those that are issued together.
+Without these a forecast is issued at its own time.  An outcome is known at its own time, or ``lag`` later, or when a
+column says.  So ``issued_every="daily", lag="14h"`` is a cutoff at 10:00 of the day before.  Where nothing says when
+forecasts were issued or outcomes known, each outcome is known before the next time.
 
 **Horizons** are counted by the clock: from the cutoff to the time, in steps of the series.  The step is found from its
 times: a number of months, working days, or a length of time; whole numbers are counted as they are.  So a missing row
@@ -127,6 +127,9 @@ def read_row_times(
         cutoff = _cutoff_from_horizon(frame, layout.horizon, times, at_once is not False)
     known = _known(frame, layout, times, timing.lag)
     at_once = cutoff is None and known is None
+    if known is not None and (cutoff is None or timing.issued_every is not None):
+        # cutoffs lie just before a time, so that its own outcome is not used; others that are known at it are
+        known = np.where(known == farthest(known), known, np.maximum(just_before(known), times.values))
     if cutoff is not None:
         _check_issued_before(times, cutoff, timing, known is not None)
     else:
