@@ -168,11 +168,7 @@ class Level(NamedTuple):
 
 
 def level_of(text: str) -> Level | None:
-    """Read a name as a quantile; None if it is not one.
-
-    >>> level_of("ETS-lo-90"), level_of("q0.1").level, level_of("LGBM-v2_q0.100").model, level_of("price")
-    (Level(model='ETS', level=0.05, kind='below', lead='-'), 0.1, 'LGBM-v2', None)
-    """
+    """Read a name as a quantile; None if it is not one."""
     for kind, pattern in ENDINGS:
         if kind in LEVEL_KINDS and (m := pattern.fullmatch(text)):
             digits = 0.0 if kind == "median" else float(m["which"])
@@ -189,11 +185,7 @@ def level_of(text: str) -> Level | None:
 
 @lru_cache(maxsize=4096)
 def readings(text: str) -> dict[str, tuple[str, Any]]:
-    """All readings of a name: by kind, the model and the `Level`, the number of the member, or the text that was found.
-
-    >>> readings("gefs_member_12"), readings("sample_weight"), readings("ETS_std")
-    ({'member': ('gefs', '12')}, {}, {'sd': ('ETS', 'std')})
-    """
+    """Readings of a name by kind: the model, and the `Level`, the number of the member, or the text that was found."""
     found: dict[str, tuple[str, Any]] = {}
     if (level := level_of(text)) is not None:
         found["percent" if level.kind == "percent" else "level"] = level.model, level
@@ -210,11 +202,7 @@ class Style(NamedTuple):
     lead: str = "_q"
 
     def write(self, level: float, others: Iterable[float]) -> str:
-        """Ending of a quantile's name; an interval needs both ends among the levels.
-
-        >>> Style(True, "-").write(0.05, [0.05, 0.95]), Style(True, "-").write(0.05, [0.05])
-        ('-lo-90', '-ql0.05')
-        """
+        """Ending of a quantile's name; an interval needs both ends among the levels."""
         if not self.interval:
             return f"{self.lead}{plain(level)}"
         if abs(level - 0.5) < 1e-9:
@@ -226,11 +214,7 @@ class Style(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def owner_of(text: str) -> str | None:
-    """Beginning of a column that was added, which is `Form.base` of its model; None for other columns.
-
-    >>> owner_of("ETS_orcast-lo-90"), owner_of("orcast_status"), owner_of("ETS_orcast_v2"), owner_of("ETS")
-    ('ETS_orcast', 'orcast', None, None)
-    """
+    """Beginning of a column that was added, which is `Form.base` of its model; None for other columns."""
     for m in re.finditer(rf"(?:^|(?<=_)){OWN}(?=$|[-_ ])", text) if OWN in text else ():
         ending = text[m.end() + 1 :]
         if not ending or ending in CERTIFICATE or "" in (model for model, _ in readings(ending).values()):
@@ -290,10 +274,6 @@ class Form:
         """Added forecasts, in the form that was found, with quantiles at more levels if asked for.
 
         A point forecast gives its median, ``M_orcast``, and the intervals 80 and 95, or the levels asked for instead.
-
-        >>> layout = find(["unique_id", "ds", "y", "A", "A-lo-90", "A-hi-90"], numeric=["y", "A", "A-lo-90", "A-hi-90"])
-        >>> [out.name for out in layout.forms[0].outputs([0.1, 0.9])]
-        ['A_orcast-lo-90', 'A_orcast-lo-80', 'A_orcast', 'A_orcast-hi-80', 'A_orcast-hi-90']
         """
         asked = [] if levels is None else _asked(levels)
         if not self.ordered and asked:

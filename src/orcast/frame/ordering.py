@@ -1,10 +1,8 @@
-"""The order of play: which rows of a frame make a stream, in which order, and what was known to each.
+"""Streams of a frame, the order of their rows, and the outcomes that were known to each.
 
-A stream is one series at one horizon.  Its rows are in the order in which they were issued (`orcast.frame.times`),
-and an outcome is used by forecasts that were issued when it was known or later.  Unless a column says it, the horizon
-is how many steps of its series a row is ahead (`orcast.frame.times`), or its place among those of its series and
-cutoff, from 1, where there is no step; where nothing says when forecasts were issued, all rows of a series are one
-stream.
+A stream is one series at one horizon, or a series where nothing says when forecasts were issued.  Its rows are in the
+order in which they were issued, and an outcome is used by forecasts that were issued when it was known or later
+(`orcast.frame.times`).
 """
 
 from __future__ import annotations
@@ -187,7 +185,7 @@ def horizons_of(
     *,
     pooled: bool = False,
 ) -> tuple[Codes, list[Step]]:
-    """How many steps ahead each row is, and what that is counted in; rows that were seen before keep their horizon."""
+    """Steps ahead of each row, and the step of each series; rows that were seen before keep their horizon."""
     n, kind = len(codes), rows.kind
     seen = [(i, calendar[key]) for i, key in enumerate(keys) if key in calendar and len(calendar[key])]
     cutoff, time = rows.cutoff, rows.time
@@ -298,10 +296,9 @@ def fill_outcomes(
     if differs.any():
         at = int(differs.argmax())
         a, b = sorted((int(order[at]), int(leader[at])))
-        key = keys[int(codes[a])]
         one, other = (repr(labels[int(value)]) if labels else f"{value:g}" for value in (y[a], y[b]))
         raise ValueError(
-            f"expected one outcome{'' if key is None else f' of series {key!r}'} at "
+            f"expected one outcome{of_series(keys[int(codes[a])])} at "
             f"{times.show(time[a])}, got {one} in row {a} and {other} in row {b}"
         )
     filled, filled_due = np.empty(len(y)), np.empty_like(due)
@@ -349,7 +346,7 @@ class Before(NamedTuple):
 
 
 class OrderOfPlay(NamedTuple):
-    """What happens to the entries of a stream, in order.
+    """Events of a stream, in order.
 
     `lost` are those for which there was no room among the pending ones, `given_up` those whose outcome is not known
     although later ones long are: both are dropped.
@@ -361,7 +358,7 @@ class OrderOfPlay(NamedTuple):
 
 
 def order_of_play(entries: Entries, before: Before = Before(), *, at_once: bool, most: int) -> OrderOfPlay:  # noqa: B008
-    """What happens to the entries of a stream, of which at most so many are pending.
+    """Put the events of a stream in order; at most ``most`` of its entries are pending.
 
     An outcome is used before the next forecast if ``at_once``, else before the first one that was issued when it was
     known or later; in the order in which they were known.  One that is not good is dropped.  A forecast whose outcome
@@ -463,7 +460,7 @@ class _Order:
 
 
 def _order_at_once(entries: Entries, old: int) -> Events:
-    """The same where each outcome is known before the next forecast, and none is lost or missing between others."""
+    """Events where each outcome is known before the next forecast, and none is lost or missing between others."""
     first = np.argsort(entries.time[:old], kind="stable")
     new = np.arange(old, len(entries.time))
     ends = np.where(entries.good, SETTLE, DROP)

@@ -50,11 +50,7 @@ class Times:
 
 
 def show_time(kind: str, value: Any) -> str:
-    """A time as text, by the kind of its column.
-
-    >>> show_time("dates", 1_577_836_800_000_000_000), show_time("whole numbers", 7)
-    ('2020-01-01', '7')
-    """
+    """A time as text, by the kind of its column."""
     if kind.startswith("dates"):
         head, _, tail = str(np.datetime64(int(value), "ns")).partition("T")
         return head if set(tail) <= set("0:.") else f"{head} {tail.rstrip('0').rstrip('.')}"
@@ -364,10 +360,6 @@ def find_in(frame: Any, *, model: Any = None, pending: bool = False, **names: An
     """Find the columns of a data frame by their names and contents (`orcast.frame.names.find`).
 
     The time may also be a pandas index of dates.
-
-    >>> import polars as pl
-    >>> find_in(pl.DataFrame({"y": [True, False], "p": [0.7, 0.2]})).forms[0].kind
-    'binary'
     """
     table = frame if isinstance(frame, Frame) else Frame(frame)
     schema = table.searched.schema
@@ -400,12 +392,7 @@ def find_in(frame: Any, *, model: Any = None, pending: bool = False, **names: An
 
 
 def outcomes_in(column: Any) -> str | None:
-    """Content of a narwhals series of outcomes: "numbers", "0/1", "bool" or "labels"; None if there are none yet.
-
-    >>> import narwhals.stable.v2 as nw, polars as pl
-    >>> [outcomes_in(nw.from_native(pl.Series(v), series_only=True)) for v in ([1, 0], [1.5], ["a"], [True], [None])]
-    ['0/1', 'numbers', 'labels', 'bool', None]
-    """
+    """Content of a narwhals series of outcomes: "numbers", "0/1", "bool" or "labels"; None if there are none yet."""
     if column.dtype.is_numeric():
         values = column.cast(nw.Float64).to_numpy()
         values = values[~np.isnan(values)]
@@ -479,13 +466,7 @@ def label_texts(value: Any) -> tuple[str, ...]:
 
 
 def doubts(frame: Frame, layout: ColumnLayout) -> list[str]:
-    """Sentences on assumptions and on outcomes in other units.
-
-    >>> import polars as pl
-    >>> frame = Frame(pl.DataFrame({"y": [5e6, 6e6], "q0.1": [4.0, 5.0], "q0.9": [6.0, 7.0]}))
-    >>> doubts(frame, find_in(frame))
-    ['nearly all outcomes are more than 100 spreads away from their forecasts: are they in other units?']
-    """
+    """Sentences on assumptions and on outcomes in other units."""
     found = list(layout.assumed)
     for form in layout.forms:
         if not form.ordered or form.kind == "point" or layout.y is None:

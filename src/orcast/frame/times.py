@@ -252,11 +252,7 @@ def check_known(times: RowTimes, known: Stamps, y: NDArray[np.float64]) -> None:
 
 
 def stamps_of(value: Any, kind: str, what: str) -> Any:
-    """Length of time in the stamps of a kind of times.
-
-    >>> stamps_of("2D", "dates", "lag") == 2 * 86_400 * 10**9, stamps_of(3, "whole numbers", "lag")
-    (True, 3)
-    """
+    """Length of time in the stamps of a kind of times."""
     if kind.startswith("dates") or kind == "durations":
         return nanoseconds_of(value, what)
     fine = isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.timedelta64))
@@ -267,11 +263,7 @@ def stamps_of(value: Any, kind: str, what: str) -> Any:
 
 
 def nanoseconds_of(value: Any, what: str) -> int:
-    """Length of time in nanoseconds; a part of one counts as one, so that nothing is known too early.
-
-    >>> nanoseconds_of("36 h", "lag") // 10**9, nanoseconds_of(datetime.timedelta(seconds=1), "lag")
-    (129600, 1000000000)
-    """
+    """Length of time in nanoseconds; a part of one counts as one, so that nothing is known too early."""
     found: Any = None
     if isinstance(value, (datetime.timedelta, np.timedelta64)):
         with contextlib.suppress(TypeError, OverflowError):  # months and years of numpy have no length
@@ -286,11 +278,7 @@ def nanoseconds_of(value: Any, what: str) -> int:
 
 
 def plain_lag(lag: Any) -> Any:
-    """Lag as states keep it: a number, or text in the largest unit that divides it.
-
-    >>> plain_lag(datetime.timedelta(days=1)), plain_lag("48h"), plain_lag("7")
-    ('1D', '2D', 7.0)
-    """
+    """Lag as states keep it: a number, or text in the largest unit that divides it."""
     if isinstance(lag, str) and re.fullmatch(r"\s*\d+(\.\d+)?\s*", lag):
         return float(lag)
     if isinstance(lag, (str, datetime.timedelta, np.timedelta64)):
@@ -307,11 +295,7 @@ def plain_lag(lag: Any) -> Any:
 
 
 def every(value: Any) -> int | str:
-    """Number of rows that are issued together, or a length of time such as '86400s'; as states keep it.
-
-    >>> every(24), every("daily"), every("12h")
-    (24, '86400s', '43200s')
-    """
+    """Number of rows that are issued together, or a length of time such as '86400s'; as states keep it."""
     if isinstance(value, str) and value.strip().isdecimal():
         value = int(value)
     if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64)):
@@ -349,11 +333,7 @@ def issued_together(
 
 
 def _blocks(time: Stamps, together: int, seen: Stamps | None) -> Stamps:
-    """The cutoffs of one series: its times in order, so many at a time; those seen before keep theirs.
-
-    >>> _blocks(np.array([3, 4, 5]), 2, np.array([[0, 1], [0, 2], [2, 3]])).tolist()
-    [2, 2, 4]
-    """
+    """The cutoffs of one series: its times in order, so many at a time; those seen before keep theirs."""
     if seen is None or not len(seen):
         distinct, places = np.unique(time, return_inverse=True)
         return np.asarray(just_before(distinct[np.arange(len(distinct)) // together * together])[places])
