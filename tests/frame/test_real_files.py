@@ -88,7 +88,7 @@ def test_events_of_one_time_wait_in_a_state(cutoffs: bool, kind: str) -> None:
 
 def test_equal_rows_are_no_events_and_quantities_have_one_row_for_each_time() -> None:
     frame = games().assign(teams=[f"{i}" for i in range(36)])
-    assert len(chances(frame)) == 36
+    assert len(chances(frame)) == len(chances(frame.assign(note=[[1]] * 36))) == 36
     with pytest.raises(ValueError, match="got 2 rows: 4, 36 that are equal in all: drop all but one"):
         oc.recalibrate(pd.concat((frame, frame[4:5]), ignore_index=True))
     state = oc.PanelState()

@@ -14,6 +14,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -35,6 +36,8 @@ from orcast.frame.times import (
 from orcast.kernels.records import DROP, PREDICT, SETTLE
 from orcast.rounds import learnt_lag
 
+# Types of columns whose values may not be compared.
+NOT_COMPARED = (nw.Object, nw.List, nw.Array, nw.Struct)
 # Numbers that tell events of one time apart.
 MARKS = 2**20
 Array = NDArray[np.float64]
@@ -168,8 +171,10 @@ def _refuse_equal(frame: Frame, layout: ColumnLayout) -> None:
     """Rows that are equal in every column are no events of their own, if a column could tell them apart."""
     taken = {*layout.taken, *(column for form in layout.forms for column in form.columns)}
     columns = [c for c in frame.reading.columns if owner_of(str(c)) is None and str(c).lower() not in NEVER - {"y"}]
+    if taken.issuperset(columns) or any(kind in NOT_COMPARED for kind in frame.reading.schema.values()):
+        return
     equal = np.flatnonzero(frame.reading.is_duplicated().to_numpy())
-    if len(equal) and not taken.issuperset(columns):
+    if len(equal):
         raise ValueError(
             f"expected events that differ in some column, got {rows_text(equal)} that are equal in all: drop all but "
             "one of them"
