@@ -130,8 +130,8 @@ def test_what_was_said_of_issue_times_counts() -> None:
     (late,) = collect(shuffled, lag=4)
     known = "Each forecast used the outcomes known "
     assert late.assumption == f"{known}just before its time; outcomes are known 4 after their time."
-    np.testing.assert_array_equal(last_known(late)[50:], y[45:-5])
-    assert late.overlap == 4
+    np.testing.assert_array_equal(last_known(late)[50:], y[46:-4])
+    assert late.overlap == 3
     assert late.horizon is None
     (blocks,) = collect(shuffled, issued_every=24)
     assert blocks.assumption == f"{known}when it was issued (24 rows at a time)."

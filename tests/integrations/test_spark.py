@@ -204,7 +204,7 @@ def test_stream_equals_a_frame_with_a_state(spark: Any, tmp_path: Path) -> None:
     got += run_stream(spark, tmp_path, partitions=3)
     refused = got[1]["orcast_status"] == "refused"
     assert sorted(got[1][refused]["orcast_reason"]) == [
-        "expected a series in every row of 'unique_id', got none",
+        "expected a series in every row of 'unique_id', got none: drop these rows, or fill it in",
         "expected a standard deviation of at least 0 in 'sd', got -1",
     ]
     got[1] = got[1][~refused]
