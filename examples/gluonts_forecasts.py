@@ -2,8 +2,8 @@
 
     python examples/gluonts_forecasts.py [--quick]
 
-Each midnight the humidity of the next hours is drawn from the week before it (NPTS, a baseline of GluonTS's).  The
-wrapped predictor is asked for the same windows: what each holds of the past are the outcomes of earlier forecasts.
+Each midnight the humidity of the next hours is drawn from the week before it (NPTS, a baseline of GluonTS).  The entry
+of each window holds the outcomes of earlier forecasts.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 import orcast as oc
-from orcast.integrations.gluonts import ForecastRecalibrator, RecalibratedPredictor
+from orcast.integrations.gluonts import RecalibratedPredictor
 
 # after the line above, which keeps the library quiet as it is imported
 from gluonts.dataset.pandas import PandasDataset  # isort: skip
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     test = template.generate_instances(prediction_length=hours, windows=windows, distance=24, max_history=24 * 28)
 
     plain = NPTSPredictor(prediction_length=hours, context_length=24 * 7)
-    calibrated = RecalibratedPredictor(plain, ForecastRecalibrator(low=0, high=100))
+    calibrated = RecalibratedPredictor(plain, low=0, high=100)
     outcomes = np.concatenate([label["target"] for label in test.label])
 
     print(f"{windows} windows of {hours} hours: share of outcomes below each quantile of 100 samples\n")
@@ -46,11 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         shares = (outcomes[:, None] <= table).mean(axis=0)
         loss = oc.metrics.pinball(table, outcomes, LEVELS).mean()
         print(f"{name:>10}" + "".join(f"{share:>8.1%}" for share in shares) + f"{loss:>16.4f}")
-
-    steps = sorted({1, hours // 2, hours})
-    print("\nThe promise of some steps ahead")
-    for step in steps:
-        print(f"{step:>3}: {calibrated.recalibrator.guarantee('JFK', step=step)}")
+    print(f"\n{calibrated.state}: the next window continues from here")
 
 
 if __name__ == "__main__":

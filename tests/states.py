@@ -296,37 +296,11 @@ def _stream() -> Saved:
         return Saved("stream", path.read_bytes(), DurableSession, "stream", tuple(lines[30:70]), journal)
 
 
-def _gluonts() -> Saved:
-    import pandas as pd
-    from gluonts.model.forecast import QuantileForecast
-
-    from orcast.integrations.gluonts import ForecastRecalibrator
-
-    y = np.clip(np.random.default_rng(4).normal(54.0, 12.0, 60), 0.0, 100.0)
-
-    def day(t: int, recal: Any) -> None:
-        for item in ("north", None):
-            recal.update({"item_id": item, "start": pd.Period("2026-01-01", "D"), "target": y[:t]})
-            values = np.array([[40.0, 42.0], [50.0, 51.0], [60.0, 64.0]])
-            start = pd.Period("2026-01-01", "D") + t
-            recal.predict(QuantileForecast(values, start, ["0.1", "0.5", "0.9"], item_id=item))
-
-    recal = ForecastRecalibrator(space=INTERVAL)
-    for t in range(3, 12):
-        day(t, recal)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "state.orcast"
-        recal.save(path)
-        steps = tuple(partial(day, t) for t in range(12, 25))
-        return Saved("GluonTS", path.read_bytes(), ForecastRecalibrator.load, "steps", steps)
-
-
 @cache
 def saved_states() -> tuple[Saved, ...]:
     """All states that the installed libraries allow."""
     makers = [*_games(), _stream]
     makers += [*_panels()] if find_spec("pandas") else []
-    makers += [_gluonts] if find_spec("gluonts") else []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return tuple(make() for make in makers)

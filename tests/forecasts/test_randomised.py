@@ -13,8 +13,8 @@ import orcast as oc
 from helpers import Vector
 from orcast.kernels import records
 from orcast.kernels.cells import locate_arrays
-from orcast.kernels.counts import count_arrays
 from orcast.kernels.equilibrium import level_share
+from orcast.kernels.reading import count_arrays
 
 LEVELS = np.arange(1, 20) / 20.0
 INF = math.inf

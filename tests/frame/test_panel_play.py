@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from typing import Any
 
@@ -12,9 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import orcast as oc
 from orcast.frame import recalibrate
-from orcast.kernels.events import promised
 from panels import FORMS, Plan, outputs, panel, twin
 
 plans = st.builds(
@@ -154,31 +151,3 @@ def test_an_outcome_is_known_at_its_cutoff_and_not_before() -> None:
     assert not differs[frame.cutoff < 5].any()
     first = frame[differs].groupby(frame.groupby("cutoff")["ds"].rank())["cutoff"].min()
     assert first.tolist() == [5, 5, 5]
-
-
-@pytest.mark.parametrize(("before", "waiting"), [(0, 3), (6, 4), (150, 12)])
-def test_the_promise_holds_whichever_outcomes_come_first(before: int, waiting: int) -> None:
-    """Brute force: any of the waiting rounds may be booked before a round; the bound after it is never above."""
-    rng = np.random.default_rng(before)
-    recal = oc.Recalibrator(oc.Interval(0, 1))
-    recal.play([oc.Normal(0.5, 0.1)] * before, rng.random(before))
-    for t in range(waiting):
-        recal.predict(oc.Normal(rng.random(), 0.2), id=t)
-    certificates = np.array([each.record.certificate_row for each in recal.rounds.pending.values()])
-    p = recal.predict(oc.Normal(0.4, 0.1), id="own")
-    said = promised(recal.engine.ledger.account, certificates, recal.rounds.pending["own"].record.certificate_row)
-    after = []
-    orders = [tuple(range(k)) for k in range(waiting + 1)]
-    orders += [tuple(rng.permutation(waiting)[: rng.integers(waiting + 1)].tolist()) for _ in range(40)]
-    for some in orders:
-        copied = copy.deepcopy(recal)
-        for each in some:
-            copied.update(float(rng.integers(2)), id=each)
-        copied.update(0.0, id="own")
-        after.append(copied.guarantee.promised)
-        assert copied.guarantee.miscalibration <= said
-    assert max(after) <= said * (1.0 + 1e-12)
-    # and it is hardly larger than it must be
-    assert max(after) > 0.97 * said
-    if before == 150:
-        assert said > 1.2 * p.certificate.promised

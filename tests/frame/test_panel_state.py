@@ -39,24 +39,28 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("panel")
 
 
-def pieces(frame: pd.DataFrame, cuts: list[float]) -> list[pd.DataFrame]:
-    """A frame in parts, cut anywhere in the order of issue; forecasts that are issued together stay together."""
-    by = ["cutoff", "unique_id"] if "cutoff" in frame else ["ds", "unique_id"]
-    number = frame.groupby(by).ngroup()
+def pieces(frame: pd.DataFrame, cuts: list[float], *, together: bool = False) -> list[pd.DataFrame]:
+    """A frame in parts, cut anywhere in the order of issue; forecasts of a series, or all, that are issued together."""
+    issued = "cutoff" if "cutoff" in frame else "ds"
+    number = frame.groupby([issued] if together else [issued, "unique_id"]).ngroup()
     ends = [0, *sorted(int(cut * (number.max() + 1)) for cut in cuts), number.max() + 1]
     return [frame[(number >= a) & (number < b)] for a, b in pairwise(ends)]
 
 
 @few
-@given(plans, st.lists(st.floats(0.0, 1.0), min_size=1, max_size=3), st.booleans())
-def test_frames_in_parts_are_the_frame(folder: Path, plan: Plan, cuts: list[float], through_a_file: bool) -> None:
+@given(plans, st.lists(st.floats(0.0, 1.0), min_size=1, max_size=3), st.booleans(), st.booleans())
+def test_frames_in_parts_are_the_frame(
+    folder: Path, plan: Plan, cuts: list[float], through_a_file: bool, pool: bool
+) -> None:
     """Bit for bit, wherever it is cut; with pending rows, delays, series that begin and end, and several models."""
     frame = panel(plan)
-    whole = quietly(frame, pool=False, **bounds(plan))
+    options: dict[str, Any] = {"pool": pool, **bounds(plan)}
+    whole = quietly(frame, **options)
     state = PanelState()
     parts = []
-    for piece in pieces(frame, cuts):
-        parts.append(quietly(piece, state=state, pool=False, **bounds(plan)))
+    # forecasts of a pool that are issued together come together
+    for piece in pieces(frame, cuts, together=pool):
+        parts.append(quietly(piece, state=state, **options))
         if through_a_file:
             state.save(folder / "some.orcast")
             state = PanelState.load(folder / "some.orcast")
@@ -360,14 +364,9 @@ def test_outcomes_of_a_table_settle_pending_rows(horizons: int, named: bool) -> 
             assert state.pending == len(today)
     whole, names = recalibrate(frame), ["M0_orcast_mean", "M0_orcast_std", "M0_orcast_promised"]
     same(whole[names], pd.concat(said)[names])
+    later = {"ds": 99, **({"cutoff": 98} if horizons else {})}
     with pytest.warns(UserWarning, match="no outcome of target= belongs to a row of the frame or to a pending one"):
-        recalibrate(
-            forecasts.tail(1).assign(ds=99, **({"cutoff": 98} if horizons else {})), state=state, target=far(frame)
-        )
-
-
-def far(frame: pd.DataFrame) -> pd.DataFrame:
-    return frame[[name for name in ("unique_id", "ds", "y") if name in frame]].tail(1).assign(ds=1000)
+        recalibrate(forecasts.tail(1).assign(**later), state=state, target=outcomes.tail(1).assign(ds=1000))
 
 
 def test_changed_forecasts_of_answered_rows_are_named() -> None:

@@ -127,7 +127,7 @@ SCRIPT = """
 import threading
 import numpy as np
 import pandas as pd
-from orcast.frame import groups, recalibrate, stream
+from orcast.frame import pools, recalibrate, stream
 
 where, method = {begins}
 run, once = getattr(where, method), threading.Lock()
@@ -160,7 +160,7 @@ def test_keyboard_interrupt_stops_a_frame_within_a_second(
 ) -> None:
     """Nothing is written, no thread is left, and there is one traceback."""
     path, state = tmp_path / "script.py", str(tmp_path / "state.orcast")
-    begins = "groups.GroupPass, '_fill_base'" if pool else "stream.StreamRun, 'play'"
+    begins = "pools.GroupPass, '_fill_base'" if pool else "stream.StreamRun, 'play'"
     script = SCRIPT.format(series=series, steps=steps, workers=count, pool=pool, state=state, begins=begins)
     path.write_text(script, encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

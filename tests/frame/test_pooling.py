@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import orcast as oc
 from orcast.committee.group import Group, GroupRun
@@ -20,19 +18,6 @@ from orcast.frame.stream import PendingColumn, StreamRun
 from orcast.kernels.records import PREDICT, SETTLE
 from panels import Plan, outputs, panel
 
-FORMS = ("quantiles", "normal", "members", "point")
-plans = st.builds(
-    Plan,
-    seed=st.integers(0, 10**6),
-    form=st.sampled_from(FORMS),
-    series=st.integers(1, 4),
-    steps=st.integers(2, 7),
-    horizons=st.integers(0, 3),
-    stride=st.integers(1, 2),
-    holes=st.sampled_from([0.0, 0.3]),
-    gaps=st.sampled_from([0.0, 0.3]),
-    strays=st.sampled_from([0.0, 0.2]),
-)
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 
@@ -51,21 +36,6 @@ def biased(series: int = 6, steps: int = 30, bias: float = 8.0, seed: int = 0) -
         y = mean + bias + rng.normal(0.0, 3.0, steps)
         rows.append(pd.DataFrame({"unique_id": f"s{s}", "ds": range(steps), "y": y, "M0_mean": mean}))
     return pd.concat(rows, ignore_index=True).assign(M0_std=3.0)
-
-
-@settings(max_examples=25, deadline=None)
-@given(plan=plans, data=st.data())
-def test_nothing_that_is_not_known_yet_is_heard(plan: Plan, data: st.DataObject) -> None:
-    frame = panel(plan)
-    some = frame.index[~frame.y.isna()]
-    if not len(some):
-        return
-    row = frame.loc[data.draw(st.sampled_from(some.tolist()))]
-    here = (frame.unique_id == row.unique_id) & (frame.ds == row.ds)
-    other = played(frame.assign(y=frame.y.where(~here, 100.0 - frame.y)))
-    names = [name for name in other.columns if "miscalibration" not in name and "status" not in name]
-    before = (frame.cutoff < row.ds if "cutoff" in frame else frame.ds <= row.ds).to_numpy()
-    pd.testing.assert_frame_equal(played(frame)[names][before], other[names][before], check_exact=True)
 
 
 def test_without_a_pool_each_series_is_by_itself() -> None:
@@ -95,44 +65,6 @@ def test_pools_are_told_apart_by_a_column() -> None:
 
 
 # --- a state
-
-
-def in_parts(frame: pd.DataFrame, cuts: list[Any], **options: Any) -> pd.DataFrame:
-    """The answers of a frame that comes in parts by time of issue, each with the outcomes of all before."""
-    when = frame.cutoff if "cutoff" in frame else frame.ds
-    state = oc.PanelState()
-    found = []
-    for a, b in zip([-np.inf, *cuts], [*cuts, np.inf], strict=True):
-        part = frame[(when > a) & (when <= b)]
-        if len(part):
-            found.append(played(part, state=state, **options))
-    return pd.concat(found).reindex(played(frame, **options).index)
-
-
-@settings(max_examples=25, deadline=None)
-@given(plan=plans, data=st.data())
-def test_a_frame_may_be_cut_in_time_at_any_place(plan: Plan, data: st.DataObject) -> None:
-    frame = panel(plan)
-    cuts = sorted(data.draw(st.sets(st.integers(0, plan.steps + 1), max_size=3)))
-    names = [name for name in played(frame).columns if "miscalibration" not in name and "status" not in name]
-    pd.testing.assert_frame_equal(played(frame)[names], in_parts(frame, cuts)[names], check_exact=True)
-
-
-@settings(max_examples=15, deadline=None)
-@given(plan=plans, cut=st.integers(0, 6))
-def test_a_state_goes_on_from_its_file(plan: Plan, cut: int, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Rows without outcomes first, then the same rows with them: as it is from day to day."""
-    frame = panel(plan)
-    when = frame.cutoff if "cutoff" in frame else frame.ds
-    first = frame[when <= cut]
-    if not len(first) or len(first) == len(frame):
-        return
-    known = first.ds <= cut if "cutoff" in frame else first.ds < cut
-    path = tmp_path_factory.mktemp("pool") / "state"
-    told = played(first.assign(y=first.y.where(known)), state=path)
-    again = played(frame, state=path)
-    names = [name for name in told.columns if "miscalibration" not in name and "status" not in name]
-    pd.testing.assert_frame_equal(again[names], played(frame)[names], check_exact=True)
 
 
 @pytest.mark.parametrize("bounds", [{}, {"low": -5}, {"high": 120}, {"low": 0}, {"low": -5, "high": 120}])
@@ -232,7 +164,7 @@ def test_the_pass_is_its_slow_twin(pool: bool, horizons: int, monkeypatch: pytes
         play(run, *given)
 
     monkeypatch.setattr(StreamRun, "play", noted)
-    monkeypatch.setattr("orcast.frame.groups.CHUNK", 7)
+    monkeypatch.setattr("orcast.frame.pools.CHUNK", 7)
     oc.recalibrate(frame, horizon="h", pool=pool, workers=1)
     for label, prior in slow_priors(frame, 3.0, pooled=pool).items():
         np.testing.assert_array_equal(found[label], prior)

@@ -515,25 +515,22 @@ def gluonts() -> Answers:
     import pandas as pd
     from gluonts.model.forecast import QuantileForecast, SampleForecast
 
-    from orcast.integrations.gluonts import ForecastRecalibrator
+    from orcast.integrations.gluonts import recalibrate
 
     found: Answers = {}
     for form in ("quantiles", "samples"):
-        rng, recal, rows = np.random.default_rng(41), ForecastRecalibrator(space=oc.Interval(0, 100)), []
+        rng, state, rows = np.random.default_rng(41), oc.PanelState(), []
         y = {item: np.clip(rng.normal(54.0, 12.0, 60), 0.0, 100.0) for item in ("north", "south")}
         for t in range(5, 40):
-            for item in y:
-                recal.update({"item_id": item, "start": pd.Period("2026-01-01", "D"), "target": y[item][:t]})
-            for item in y:
-                start, mean = pd.Period("2026-01-01", "D") + t, 50.0 + 10.0 * np.sin([t / 3.0, (t + 1) / 3.0])
-                if form == "quantiles":
-                    values = np.array([mean - 6.0, mean, mean + 7.0])
-                    forecast: Any = QuantileForecast(values, start, ["0.1", "0.5", "0.9"], item_id=item)
-                    rows.append(recal.predict(forecast).forecast_array)
-                else:
-                    forecast = SampleForecast(mean + 5.0 * rng.standard_normal((8, 2)), start, item)
-                    rows.append(recal.predict(forecast).samples)
-        found |= {form: rows} | {f"{form} {k}": v for k, v in guarantee(recal.guarantee("north", step=1)).items()}
+            start, mean = pd.Period("2026-01-01", "D") + t, 50.0 + 10.0 * np.sin([t / 3.0, (t + 1) / 3.0])
+            values = np.array([mean - 6.0, mean, mean + 7.0])
+            forecasts: list[Any] = [QuantileForecast(values, start, ["0.1", "0.5", "0.9"], item_id=item) for item in y]
+            if form == "samples":
+                forecasts = [SampleForecast(mean + 5.0 * rng.standard_normal((8, 2)), start, item) for item in y]
+            known = [{"start": pd.Period("2026-01-01", "D"), "target": values[:t]} for values in y.values()]
+            after = recalibrate(forecasts, known, state=state, low=0, high=100, workers=1)
+            rows += [each.samples if form == "samples" else each.forecast_array for each in after]
+        found[form] = rows
     return found
 
 

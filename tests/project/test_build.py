@@ -41,7 +41,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
 
 
 def test_wheel_has_the_package_and_no_files_of_the_compiler(wheel: zipfile.ZipFile) -> None:
-    left_out = {".pxd", ".so", ".pyd", ".pyc"}
+    left_out = {".so", ".pyd", ".pyc"}
     files = {str(path.relative_to(ROOT / "src")) for path in PACKAGE.rglob("*.*") if path.suffix not in left_out}
     assert {name for name in wheel.namelist() if not name.startswith("orcast-")} == files
     assert {"orcast/py.typed", "orcast/__init__.pyi", "orcast/data/SOURCES.md"} < files

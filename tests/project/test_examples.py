@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,7 +14,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "examples"
 EXAMPLES = sorted(path.stem for path in FOLDER.glob("*.py"))
 LIMIT = 300  # seconds
 # Their libraries write warnings and settings to the error stream.
-CHATTY = {"sktime_airline", "spark_panel"}
+CHATTY = {"darts_daily", "sktime_airline", "spark_panel"}
 
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?![\w.]*[A-Za-z_])")
 PICTURE = re.compile(r"^picture: (.+)$", re.MULTILINE)
@@ -26,9 +27,13 @@ def has_table(text: str) -> bool:
     return any(one == other >= 2 for one, other in pairwise(counts))
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] if name == "spark_panel" else []) for name in EXAMPLES]
-)
+MARKS = {
+    "spark_panel": pytest.mark.slow,
+    "darts_daily": pytest.mark.skipif(find_spec("darts") is None, reason="darts is in no extra"),
+}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=MARKS.get(name, ())) for name in EXAMPLES])
 def test_example_runs(name: str, tmp_path: Path) -> None:
     here, out = tmp_path / "here", tmp_path / "out"
     here.mkdir()

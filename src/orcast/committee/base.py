@@ -1,14 +1,5 @@
 """Member: the base forecast as it is."""
 
-try:
-    import cython
-except ImportError:
-    from orcast.kernels import shim as cython
-
-if not cython.compiled:
-    from orcast.committee.state import Member
-    from orcast.kernels.rows import copy
-
 
 def predict(plan, options, known, base, state, shared, memo, out, w):
     """Quantiles of the base forecast."""

@@ -1,52 +1,10 @@
 """Streams that share information: experts of one recalibrator, or all series and horizons of a frame."""
 
-try:
-    import cython
-except ImportError:
-    from orcast.kernels import shim as cython
-
+import cython
 import numpy as np
 
 from orcast.constants import PER_ABSOLUTE
 from orcast.kernels.records import PREDICT, SETTLE
-
-if not cython.compiled:
-    from orcast.committee.series import observe
-    from orcast.committee.spread import sort
-    from orcast.committee.state import (
-        KNOWN_SIZE,
-        Plan,
-        as_known,
-        as_pool,
-        as_stream,
-        new_series,
-        new_stream,
-    )
-    from orcast.committee.stream import (
-        MOST_SIZE,
-        SIZE_RATE,
-        close_pool,
-        fill_known,
-        pinball,
-        predict_members,
-        smallest_loss,
-        update_stream,
-        working,
-    )
-    from orcast.committee.weights import add_regrets, fill_regrets, fill_weights, level_weight
-    from orcast.kernels.pure import fabs, isnan
-    from orcast.kernels.rows import (
-        copy,
-        cut,
-        cut_whole,
-        mark,
-        numbers_of,
-        readable_of,
-        release,
-        take,
-        whole_of,
-        workspace,
-    )
 
 NAN = float("nan")
 # Numbers of the mix of experts before its regrets: outcomes and running loss.

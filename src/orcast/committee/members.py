@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from orcast.committee import base, correction, house, pooled
+from orcast.committee import base, pooled, regressed
 from orcast.committee.state import Plan
 
 # Member, and whether it takes part without a pool; those that do not come last.
 MEMBERS = (
     (base.member(), True),
-    (correction.member("correction", 0.99), True),
-    (house.member(0.998, 0.4), True),
+    (regressed.member("correction", 0.99, False, 1.0), True),
+    (regressed.member("house", 0.998, True, 0.4), True),
     (pooled.member(0.99), False),
 )
 

@@ -4,8 +4,7 @@ from orcast.committee.regression cimport FEATURES, all_features, centre_of, solv
 from orcast.committee.spread cimport (
     MEMO_SIZE, OWN_SIZE, SHARED_SIZE, STEPS, close_spread, learn_spread, spread_around
 )
-from orcast.kernels.numerics cimport real_power
-from orcast.kernels.rows cimport Workspace, copy, cut
+from orcast.kernels.rows cimport Workspace, copy, cut, real_power
 
 cdef Py_ssize_t SQUARES, EQUATIONS_SIZE, REGRESSION_SIZE, X_AT
 

@@ -1,25 +1,5 @@
 """Member: the base forecast, corrected by one regression for all series of a pool; a time step is one observation."""
 
-try:
-    import cython
-except ImportError:
-    from orcast.kernels import shim as cython
-
-if not cython.compiled:
-    from orcast.committee.regression import FEATURES, all_features, centre_of, solve_positive, target_of
-    from orcast.committee.spread import (
-        MEMO_SIZE,
-        OWN_SIZE,
-        SHARED_SIZE,
-        STEPS,
-        close_spread,
-        learn_spread,
-        spread_around,
-    )
-    from orcast.committee.state import Member
-    from orcast.kernels.numerics import real_power
-    from orcast.kernels.rows import copy, cut
-
 SQUARES = FEATURES * FEATURES
 # In a pool, after the spread: coefficients; equations; sums of the step; scratch.
 EQUATIONS_SIZE = SQUARES + FEATURES

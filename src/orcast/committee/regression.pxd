@@ -1,8 +1,7 @@
 cimport cython
 from libc.math cimport isnan, sqrt
 from orcast.committee.state cimport Constants, Known, Plan
-from orcast.kernels.numerics cimport real_power
-from orcast.kernels.rows cimport cut
+from orcast.kernels.rows cimport cut, real_power
 
 cdef Py_ssize_t FEATURES, OUTCOME_FEATURES
 cdef double MOST_FEATURE, MOST_TARGET, MOST_RESIDUAL, MOST_MOVE

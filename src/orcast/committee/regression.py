@@ -4,16 +4,6 @@ Features and distances are in units of the base forecast's usual error, so that 
 that is unknown is 0. A member that uses this has a centre and a `spread`.
 """
 
-try:
-    import cython
-except ImportError:
-    from orcast.kernels import shim as cython
-
-if not cython.compiled:
-    from orcast.kernels.numerics import real_power
-    from orcast.kernels.pure import isnan, sqrt
-    from orcast.kernels.rows import cut
-
 # Features around the base median, and those around the newest outcome, which know outcomes alone.
 FEATURES, OUTCOME_FEATURES = 19, 8
 MOST_FEATURE, MOST_TARGET, MOST_RESIDUAL, MOST_MOVE = 8.0, 8.0, 4.0, 10.0

@@ -1,15 +1,5 @@
 """Outcomes of a series: the newest ones, a ring of the last year of steps, and seasons found from their differences."""
 
-try:
-    import cython
-except ImportError:
-    from orcast.kernels import shim as cython
-
-if not cython.compiled:
-    from orcast.committee.state import EMPTY, NAN, RING, SEASON_COUNT, SERIES_SIZE, SHORT_SEASONS, as_series
-    from orcast.kernels.pure import fabs, isnan, sqrt
-    from orcast.kernels.rows import cut
-
 # Forgetting of autocovariances, the autocorrelation of differences from which on a season is used, and how often.
 KEPT, LEAST, OFTEN = 0.999, 0.2, 20
 # A longer season is used if its autocorrelation is higher by this factor.

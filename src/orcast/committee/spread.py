@@ -7,16 +7,6 @@
 spread; theta is a least-squares fit of the log sizes. In a pool the equations and the shape of all its series count.
 """
 
-try:
-    import cython
-except ImportError:
-    from orcast.kernels import shim as cython
-
-if not cython.compiled:
-    from orcast.committee.regression import dot, feature, solve_positive
-    from orcast.kernels.pure import exp, fabs, isnan, log
-    from orcast.kernels.rows import cut, mark, release, take
-
 SLOW_RATE, FAST_RATE = 0.01, 0.08
 # An error enters as at most this many times the spread.
 MOST_SIZE = 20.0

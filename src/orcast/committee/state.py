@@ -4,19 +4,11 @@ A stream is one series at one horizon with one expert. Everything has a constant
 of the plan; the working scale is the square root of the distance from a bound (`root_of`), or that of the outcomes.
 """
 
-try:
-    import cython
-except ImportError:
-    from orcast.kernels import shim as cython
-
+import cython
 import numpy as np
 from scipy.special import ndtri
 
 from orcast.constants import LONGEST_SEASON
-
-if not cython.compiled:
-    from orcast.kernels.pure import struct
-    from orcast.kernels.rows import cut, cut_whole, numbers_of, whole_of
 
 NAN, INF = float("nan"), float("inf")
 # No bound is larger than this; a number that stands for none.

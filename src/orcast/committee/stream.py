@@ -6,32 +6,6 @@ Nothing is used before `update` gives it. Weights and offsets are also learnt ov
 series of a time step is one observation, so that a common shock counts once.
 """
 
-try:
-    import cython
-except ImportError:
-    from orcast.kernels import shim as cython
-
-if not cython.compiled:
-    from orcast.committee.series import newest_of, ring_at, ring_put, season_before
-    from orcast.committee.spread import sort
-    from orcast.committee.state import (
-        KNOWN_SIZE,
-        NAN,
-        OPTIONS,
-        POOL_SIZE,
-        RING,
-        SEASON_COUNT,
-        SERIES_SIZE,
-        STREAM_SIZE,
-        as_known,
-        as_pool,
-        as_series,
-        as_stream,
-    )
-    from orcast.committee.weights import add_regrets, fill_regrets, fill_weights, level_weight
-    from orcast.kernels.pure import fabs, isnan, sqrt
-    from orcast.kernels.rows import copy, cut, mark, release, take
-
 # Smallest rates of the running sizes of errors and of the base forecast's loss, and of the mean lag.
 SIZE_RATE, LAG_RATE, MOST_LAG = 0.03, 0.02, 200.0
 # An error or a loss enters its running size as at most this many usual ones: a broken sensor is forgotten soon.

@@ -7,14 +7,6 @@ R and V are discounted sums of regrets r and of r^2 (Wintenberger 2017). The reg
 convex combination of the members. It is in units of the base forecast's usual loss.
 """
 
-try:
-    import cython
-except ImportError:
-    from orcast.kernels import shim as cython
-
-if not cython.compiled:
-    from orcast.kernels.pure import exp, sqrt
-
 LEAST_LOG = 0.7
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from orcast.coins import seed_of
 from orcast.features import plain_payoff
@@ -26,8 +25,8 @@ class FrameOptions(NamedTuple):
 
     low: Any = None
     high: Any = None
-    levels: ArrayLike | None = None
-    payoff: Payoff | None = None
+    levels: Any = None
+    payoff: Any = None  # plain data in a state
     outside: str = "report"
     timing: Timing = Timing()
     pool: Any = True
@@ -46,44 +45,60 @@ class FrameOptions(NamedTuple):
         seed, pool = seed_of(self.randomised), _checked_pool(self.pool)
         return self._replace(levels=levels, timing=self.timing.checked(), pool=pool, randomised=seed)
 
-    def continued(self, before: StateOptions, bounds: Mapping[Hashable, tuple[float, float]]) -> FrameOptions:
+    def continued(self, before: FrameOptions, bounds: Mapping[Hashable, tuple[float, float]]) -> FrameOptions:
         """These options, completed by those that a state began with; others than those are refused."""
-        pool = tuple(before.pool) if isinstance(before.pool, list) else before.pool
         usual = FrameOptions()
-        for name, then in (("levels", before.levels), ("pool", pool), ("randomised", before.randomised)):
-            now = getattr(self, name)
+        for name in ("levels", "pool", "randomised"):
+            now, then = getattr(self, name), getattr(before, name)
             if now not in (getattr(usual, name), then):
                 raise ValueError(f"expected {name}= as the state began with it, {then!r}, got {short(now)}")
         if before.payoff is None and self.payoff is not None:
             raise ValueError(f"expected payoff= as the state began with it, the default, got {short(self.payoff)}")
-        payoff = self.payoff
+        payoff, low, high = self.payoff, self.low, self.high
         if before.payoff is not None:
             payoff = as_saved(payoff, before.payoff, payoff_from_plain, "payoff")
-        low, high = self.low, self.high
         if low is None and high is None:
             low, high = (
                 {key: pair[side] for key, pair in bounds.items()} if given == BY_SERIES else given
                 for side, given in enumerate((before.low, before.high))
             )
-        return self._replace(
-            low=low,
-            high=high,
-            levels=before.levels,
-            payoff=payoff,
-            timing=self.timing.completed(before.lag, before.issued_every, before.nowcast),
-            pool=pool,
-            randomised=before.randomised,
-        )
+        timing = self.timing.completed(*before.timing)
+        return before._replace(low=low, high=high, payoff=payoff, outside=self.outside, timing=timing)
+
+    def kept(self) -> FrameOptions:
+        """These options as a state keeps them: plain data."""
+        payoff = None if self.payoff is None else plain_payoff(self.payoff)
+        return self._replace(low=_plain_bound(self.low), high=_plain_bound(self.high), payoff=payoff, outside="report")
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any], kind: str) -> FrameOptions:
+        """Options of a state from a file, or a reason why they are none; ``kind`` is that of its times."""
+        self = cls(**{**plain, "timing": Timing(*plain["timing"])})
+        payoff = self.payoff
+        if payoff is not None:
+            try:
+                payoff_from_plain(payoff)
+            except ValueError as reason:
+                if " payoff= " not in str(reason):  # it has functions, and is given again
+                    raise
+        for side in (self.low, self.high):
+            if not (side is None or isinstance(side, str) or side == BY_SERIES):
+                single(side, "bound")
+        if self.timing.lag is not None:
+            stamps_of(self.timing.lag, kind, "lag")
+        checked = self._replace(payoff=None, timing=self.timing._replace(lag=None)).checked()
+        if checked.levels != self.levels or not all(0.0 < level < 1.0 for level in checked.levels or ()):
+            raise ValueError(f"{short(self.levels)} are no levels")
+        return checked._replace(payoff=payoff, timing=self.timing)
 
 
 @dataclass
 class StateOptions:
-    """Options that a state began with.
+    """Options that a state began with; all later frames have the same.
 
-    ``low`` and ``high`` are as they were given, or `BY_SERIES`; ``kind`` is that of the times, ``at_once`` whether each
-    outcome is known before the next forecast, ``ranked`` whether horizons are counted from the cutoff on, ``known``
-    whether a column says when outcomes were known, ``by_row`` whether bounds are those of rows,
-    ``events`` whether a series has several events at one time.
+    ``kind`` is that of the times, ``at_once`` whether each outcome is known before the next forecast, ``ranked``
+    whether horizons are counted from the cutoff on, ``known`` whether a column says when outcomes were known,
+    ``by_row`` whether bounds are those of rows, ``events`` whether a series has several events at one time.
     """
 
     kind: str
@@ -92,55 +107,19 @@ class StateOptions:
     known: bool
     by_row: bool
     events: bool
-    low: Any
-    high: Any
-    levels: list[float] | None
-    payoff: dict[str, Any] | None
-    lag: Any
-    issued_every: int | str | None
-    nowcast: bool
-    pool: bool | list[str]
-    randomised: int | None
+    given: FrameOptions
 
-    @classmethod
-    def of(cls, given: FrameOptions, **times: Any) -> StateOptions:
-        """Options of a new state; the first six are named."""
-        timing, levels, pool = given.timing, given.levels, given.pool
-        return cls(
-            **times,
-            low=_plain_bound(given.low),
-            high=_plain_bound(given.high),
-            levels=levels,  # type: ignore[arg-type]
-            payoff=None if given.payoff is None else plain_payoff(given.payoff),
-            lag=timing.lag,
-            issued_every=timing.issued_every,
-            nowcast=timing.nowcast,
-            pool=list(pool) if isinstance(pool, tuple) else pool,
-            randomised=given.randomised,
-        )
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data."""
+        return {**vars(self), "given": self.given._asdict()}
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> StateOptions:
         """Options of a file, or a reason why they are none."""
-        self = cls(**plain)
-        flags = (self.at_once, self.ranked, self.known, self.by_row, self.events, self.nowcast)
+        self = cls(**{**plain, "given": FrameOptions.from_plain(plain["given"], plain["kind"])})
+        flags = (self.at_once, self.ranked, self.known, self.by_row, self.events)
         if not isinstance(self.kind, str) or not all(isinstance(flag, bool) for flag in flags):
             raise TypeError(f"{short(plain)} are no options")
-        for side in (self.low, self.high):
-            if not (side is None or isinstance(side, str) or side == BY_SERIES):
-                single(side, "bound")
-        if self.lag is not None:
-            stamps_of(self.lag, self.kind, "lag")
-        timing = Timing(None, self.issued_every)
-        checked = FrameOptions(levels=self.levels, timing=timing, pool=self.pool, randomised=self.randomised).checked()
-        if checked.levels != self.levels or not all(0.0 < level < 1.0 for level in self.levels or ()):
-            raise ValueError(f"{short(self.levels)} are no levels")
-        if self.payoff is not None:
-            try:
-                payoff_from_plain(self.payoff)
-            except ValueError as reason:
-                if " payoff= " not in str(reason):  # it has functions, and is given again
-                    raise
         return self
 
 

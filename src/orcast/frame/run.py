@@ -16,14 +16,14 @@ from numpy.typing import ArrayLike, NDArray
 from orcast.features import feature_names, has_functions
 from orcast.frame.bounds import Bounds, read_bounds
 from orcast.frame.experts import ForecastShape, crossing_rows, marks_of, rows_beyond_doubles, rows_with_forecast
-from orcast.frame.groups import Pools
 from orcast.frame.names import ColumnLayout, Form, of_model, of_series, rows_text
 from orcast.frame.options import FrameOptions, StateOptions
 from orcast.frame.ordering import Streams, arrange, fill_outcomes, seen_dates
+from orcast.frame.pools import Pools
 from orcast.frame.reader import Codes, Frame, doubts, find_in, label_places, show_time
 from orcast.frame.state import ModelStreams, PanelContent, PanelState, open_state
 from orcast.frame.statuses import Status
-from orcast.frame.stream import MAX_PENDING, ModelRun, Outcomes, Stamps, StreamRun, play_streams
+from orcast.frame.stream import MAX_PENDING, Filling, ModelRun, Stamps, StreamRun, play_streams
 from orcast.frame.times import Timing, check_known, read_row_times
 from orcast.frame.workers import Stop, progress_bar, run_all, usable_cores
 from orcast.payoffs import Payoff
@@ -197,17 +197,13 @@ class FrameRun:
     """One frame, its columns found: checked against the state if there is one, then played and written."""
 
     def __init__(
-        self,
-        frame: Frame,
-        layout: ColumnLayout,
-        options: FrameOptions,
-        panel: PanelState | None = None,
+        self, frame: Frame, layout: ColumnLayout, options: FrameOptions, panel: PanelState | None = None
     ) -> None:
         self.frame, self.layout, self.panel, self.stop = frame, layout, panel, Stop()
         self.settling = 0  # pending rows whose outcome is in the table of outcomes
         self.content = PanelContent() if panel is None else panel.content
         if self.content.options is not None:
-            options = options.continued(self.content.options, self.content.bounds)
+            options = options.continued(self.content.options.given, self.content.bounds)
         self.options, self.payoff, self.timing = options, options.payoff, options.timing
         if options.randomised is not None and not any(form.ordered for form in layout.forms):
             raise ValueError("expected randomised= for forecasts of quantities, got probabilities")
@@ -244,12 +240,17 @@ class FrameRun:
                 then, now = ("no cutoffs" if each else "cutoffs" for each in (before.at_once, times.at_once))
                 then, now = (then, now) if then != now else ("no horizons", "horizons")
                 raise ValueError(f"expected columns of times as the state has them, {then}, got {now}")
-        calendar, steps, pooled = content.calendar, content.steps, self.options.pool is True
-        events = None if before is None else before.events
-        streams = arrange(
-            self.frame, times, layout, self.codes, self.keys, calendar, steps, pooled=pooled, events=events
+        return arrange(
+            self.frame,
+            times,
+            layout,
+            self.codes,
+            self.keys,
+            content.calendar,
+            content.steps,
+            pooled=self.options.pool is True,
+            events=None if before is None else before.events,
         )
-        return streams
 
     def _add_streams(self) -> None:
         """Add other streams of the state: of the frame's series, and of others with an outcome to be used."""
@@ -341,8 +342,7 @@ class FrameRun:
             y=y[streams.order],
             given=given,
             features=self.features,
-            outcomes=self._known_outcomes(y, due_of_rows, known) if self._shares_outcomes() else None,
-            table=self._outcome_table(),
+            fill=self._filling(y, due_of_rows, known),
             marks=None if self.panel is None else marks_of(given),
             changed=np.zeros(n, dtype=bool),
             streams=[None if before is None else before.streams.get(key) for key in keys],
@@ -351,11 +351,6 @@ class FrameRun:
             certificate=[np.empty(n) for _ in range(3)],
             status=np.full(n, Status.NO_FORECAST, dtype=np.uint8),
         )
-
-    def _shares_outcomes(self) -> bool:
-        """Return whether a pending row may get its outcome from another row of its time."""
-        times = self.streams.times
-        return self.panel is not None and not times.at_once and times.events is None
 
     def _outcome_table(self) -> Callable[[Hashable, Stamps], Array] | None:
         """Outcomes of a series at some times in the table of outcomes, which may settle rows of earlier frames."""
@@ -373,16 +368,24 @@ class FrameRun:
 
         return find
 
-    def _known_outcomes(self, y: Array, due: Stamps, known: Codes) -> Outcomes:
-        """Times, outcomes and when they were known of a series: a row may get its outcome from another horizon."""
+    def _filling(self, y: Array, due: Stamps, known: Codes) -> Filling | None:
+        """Outcomes of pending rows from other rows of their series and time, and from the table of outcomes."""
+        times, find = self.streams.times, self._outcome_table()
+        shares = self.panel is not None and not times.at_once and times.events is None
+        if find is None and not shares:
+            return None
         starts = np.searchsorted(self.codes[known], np.arange(len(self.keys) + 1))
         place = {key: code for code, key in enumerate(self.keys)}
 
-        def of_series(key: Hashable) -> tuple[Stamps, Array, Stamps]:
+        def fill(key: Hashable, time: Stamps, own: Array, own_due: Stamps) -> tuple[Array, Stamps]:
             rows = known[starts[place[key]] : starts[place[key] + 1]]
-            return self.streams.times.time[rows], y[rows], due[rows]
+            if shares and len(rows):
+                rows = rows[np.minimum(np.searchsorted(times.time[rows], time), len(rows) - 1)]
+                found = np.isnan(own) & (times.time[rows] == time)
+                own, own_due = np.where(found, y[rows], own), np.where(found, due[rows], own_due)
+            return own if find is None else np.where(np.isnan(own), find(key, time), own), own_due
 
-        return of_series
+        return fill
 
     def _outcomes(self, form: Form) -> tuple[Array, NDArray[Any], Codes]:
         column = self.layout.y
@@ -427,22 +430,17 @@ class FrameRun:
         together = self.pools.pooled or len(self.keys) < 4 * workers
         batches = self._batches(workers, together)
         for model in self.models:
-            if not together:
-                yield from (partial(self._run_batch, model, first, last) for first, last in batches)
-                continue
-            runs = [model.prepared(first, last, self.stop) for first, last in batches]
+            runs = [model.prepared(first, last, self.stop) for first, last in batches] if together else []
             self.pools.play([run for batch in runs for run in batch], self.stop)
             for first, last in batches:
-                yield partial(self._run_streams, runs.pop(0), model.starts[last] - model.starts[first])
+                yield partial(self._run_batch, model, first, last, runs.pop(0) if together else None)
 
-    def _run_batch(self, model: ModelRun, first: int, last: int) -> int:
-        runs = model.prepared(first, last, self.stop)
-        self.pools.play(runs, self.stop)
-        return self._run_streams(runs, model.starts[last] - model.starts[first])
-
-    def _run_streams(self, runs: list[StreamRun], rows: int) -> int:
+    def _run_batch(self, model: ModelRun, first: int, last: int, runs: list[StreamRun] | None) -> int:
+        if runs is None:
+            runs = model.prepared(first, last, self.stop)
+            self.pools.play(runs, self.stop)
         play_streams(runs, self.stop)
-        return rows
+        return model.starts[last] - model.starts[first]
 
     def _batches(self, workers: int, together: bool) -> list[tuple[int, int]]:
         """First stream and last of each batch; the streams of a series stay together unless their committee is run."""
@@ -576,14 +574,14 @@ class FrameRun:
         """Put the streams into the state; nothing here can be refused."""
         streams, times, content = self.streams, self.streams.times, panel.content
         if content.options is None:
-            content.options = StateOptions.of(
-                self.options,
+            content.options = StateOptions(
                 kind=times.kind,
                 at_once=times.at_once,
                 ranked=times.ranked,
                 known=self.layout.known is not None,
                 by_row=self.bounds.by_row,
                 events=times.events is not None,
+                given=self.options.kept(),
             )
         content.bounds.update(self.series_bounds)
         for model in self.models:

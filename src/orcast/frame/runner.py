@@ -38,7 +38,7 @@ Array = NDArray[np.float64]
 Events = NDArray[np.int64]  # kind and entry of each
 
 # As plain numbers: Python 3.11 is slow in looking up members of an enum, and streams may be short.
-HOLDS, PROMISED, MISCALIBRATION, MEAN, SD, _ = map(int, _ledger.RoundLog)
+HOLDS, PROMISED, _, MEAN, SD, _ = map(int, _ledger.RoundLog)
 # Events in one call of the compiled loop: between two calls Python can be interrupted.
 AT_ONCE = 4000
 # Runners that are kept, of series with other bounds.
@@ -278,35 +278,15 @@ class PythonRun:
         self.outputs = Outputs(np.full((m, width), np.nan), log, np.full(entries, np.nan))
 
     def play(self, events: Events, stop: Stop = NEVER) -> None:
-        """Run events; where each outcome comes before the next forecast, in one compiled loop if there is one."""
-        at = 0
-        kinds, entries = events[:, 0], events[:, 1]
-        pairs = (kinds[:-1] == PREDICT) & (kinds[1:] == SETTLE) & (entries[:-1] == entries[1:])
-        while at < len(events):
+        """Run events."""
+        for kind, entry in events.tolist():
             stop.check()
-            if self.rounds.engine.runs and not self.rounds.pending and len(pairs) > at and pairs[at]:
-                more = pairs[at::2]
-                count = len(more) if more.all() else int(more.argmin())
-                self._run(int(entries[at]) - self.old, count)
-                at += 2 * count
-                continue
-            kind, entry = int(kinds[at]), int(entries[at])
             if kind == PREDICT:
                 self._predict(entry)
             elif kind == SETTLE:
                 self._settle(entry)
             else:
                 self.rounds.drop(entry)
-            at += 1
-
-    def _run(self, start: int, count: int) -> None:
-        new, all_ = slice(start, start + count), slice(self.old + start, self.old + start + count)
-        features = None if self.features is None else self.features[new]
-        outcomes = self.inputs.values[all_].astype(np.int64).tolist()
-        played, round_log = self.rounds.run(self.inputs.experts[new, None, :], features, outcomes, np.empty(0))
-        self.outputs.quantiles[new] = played.reshape(count, -1)
-        self.outputs.round_log[new] = round_log
-        self.outputs.settled[all_] = round_log[:, MISCALIBRATION]
 
     def _predict(self, entry: int) -> None:
         new, rounds = entry - self.old, self.rounds

@@ -1,4 +1,4 @@
-"""The state of a panel: every stream's recalibrator, committee, pending rows and last rows, in one file."""
+"""The state of a frame: every stream's recalibrator, committee, pending rows and last rows, in one file."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast import persistence
+from orcast.committee.group import Group
+from orcast.committee.state import KNOWN, STREAM
+from orcast.engine import admissible
 from orcast.frame.experts import ForecastShape
-from orcast.frame.groups import GroupState, PoolKey, check_group, group_from_plain, group_to_plain
 from orcast.frame.options import StateOptions
+from orcast.frame.pools import GroupState, PoolKey, SeriesState, plan_of
 from orcast.frame.runner import RunState
 from orcast.frame.statuses import Status
 from orcast.frame.stream import PENDING_WIDTH, LogColumn, PendingColumn, Stream, StreamKey
-from orcast.frame.times import Calendar, Step, step_from_plain
+from orcast.frame.times import Calendar, Clock, Step, seasons_of, step_from_plain
 from orcast.locks import file_lock
 from orcast.packed import PackedRounds, State, pack, record_fields, unpack
 from orcast.rounds import MOST_COUNTED
@@ -31,10 +34,12 @@ from orcast.validation import short
 Arrays = dict[str, NDArray[Any]]
 
 OWNER = "PanelState"
-# Keys of the headers of streams and groups that are each one's own.
-STREAM, GROUP = ("key", "features"), ("key", "series", "horizons")
 # What a row may be remembered as.
 REMEMBERED = (Status.OK, Status.PENDING, Status.OUTSIDE, Status.LOST, Status.GIVEN_UP)
+# Largest index of a time.
+MOST_STEPS = 10**15
+# Bound that stands for infinity in the row of a stream.
+FARTHEST = 1e110
 
 
 @dataclass
@@ -42,12 +47,12 @@ class ModelStreams:
     """The streams of one model by series and horizon, and the shape of its forecasts."""
 
     shape: ForecastShape
-    streams: dict[tuple[Hashable, Hashable], Stream] = field(default_factory=dict)
+    streams: dict[StreamKey, Stream] = field(default_factory=dict)
 
 
 @dataclass
 class PanelContent:
-    """What a panel knows, for the code of panels: by model, and by series."""
+    """Content of a state: by model, and by series."""
 
     options: StateOptions | None = None
     models: dict[str, ModelStreams] = field(default_factory=dict)
@@ -58,22 +63,12 @@ class PanelContent:
     pools: dict[tuple[str, PoolKey], GroupState] = field(default_factory=dict)  # by model and key
     groups: dict[Hashable, Hashable] = field(default_factory=dict)  # of each series, if columns tell pools apart
 
-    def pending_rows(self, models: Iterable[str]) -> Iterator[tuple[Hashable, Hashable, Any, Any, float, float]]:
-        """Series, horizon, cutoff, time and bounds of the pending rows of some models."""
-        for model in models:
-            found = self.models.get(model)
-            for (key, horizon), stream in () if found is None else found.streams.items():
-                places = {serial: place for place, serial in enumerate(stream.log[:, LogColumn.SERIAL].tolist())}
-                for serial, _, _, low, high, _, _ in stream.pending.tolist():
-                    cutoff, time, _ = stream.stamps[places[serial]].tolist()
-                    yield key, horizon, cutoff, time, low, high
-
 
 class PanelState:
-    """Where a panel stands, so that the next frame goes on from there: give it, or the path of its file, as ``state=``.
+    """State of a frame, from which the next one continues; pass it, or the path of its file, as ``state=``.
 
-    For each model, series and horizon it holds the game, the pending rows, and the last ``remember`` rows with their
-    answers: a frame that repeats these gets the same answers again.
+    For each model, series and horizon it holds the recalibrator, the pending rows, and the last ``remember`` rows with
+    their answers: a frame that repeats these gets the same answers again.
 
     >>> import orcast as oc, pandas as pd
     >>> frame = pd.DataFrame({"ds": range(4), "y": [1.0, 3.0, 2.0, None], "mean": [2.0] * 4, "sd": [1.0] * 4})
@@ -92,22 +87,23 @@ class PanelState:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """The models it has seen; "" is one without a name."""
+        """Names of the models; "" is one without a name."""
         return tuple(self.content.models)
 
     @property
     def pending(self) -> int:
-        """Rows without an outcome, of all models together."""
-        return sum(_pending(stream) for model in self.content.models.values() for stream in model.streams.values())
+        """Number of rows without an outcome, of all models together."""
+        streams = [stream for model in self.content.models.values() for stream in model.streams.values()]
+        return sum(int(np.isnan(each.log[each.pending_at, LogColumn.Y]).sum()) for each in streams)
 
     def __len__(self) -> int:
-        """How many streams there are: a game for each model, series and horizon."""
+        """Number of streams: one for each model, series and horizon."""
         return sum(len(model.streams) for model in self.content.models.values())
 
     def __repr__(self) -> str:
         models = self.content.models
         series = {key for model in models.values() for key, _ in model.streams}
-        counts = {"model": len(models), "series": len(series), "game": len(self), "pending row": self.pending}
+        counts = {"model": len(models), "series": len(series), "stream": len(self), "pending row": self.pending}
         texts = (f"{n} {what}{'' if n == 1 or what == 'series' else 's'}" for what, n in counts.items())
         return f"PanelState({', '.join(texts)})"
 
@@ -124,31 +120,30 @@ class PanelState:
         content = self.content
         arrays: Arrays = {"bounds": np.array(list(content.bounds.values()), dtype=np.float64).ravel()}
 
-        def packed(name: str, states: Iterable[State], keys: tuple[str, ...]) -> dict[str, Any]:
-            header, own = pack(states, keys)
+        def packed(name: str, states: Iterable[State], *keys: str) -> dict[str, Any]:
+            header, own = pack(states, ("key", *keys))
             arrays.update({f"{name}/{part}": array for part, array in own.items()})
             return header
 
-        models = [
-            {
-                "name": name,
-                "shape": asdict(model.shape),
-                "streams": packed(f"models/{number}", map(_plain_stream, _in_order(model.streams)), STREAM),
-            }
-            for number, (name, model) in enumerate(content.models.items())
-        ]
-        dates = (({"key": plain_id(key)}, {"dates": each}) for key, each in content.calendar.items())
         header = {
             "class": OWNER,
             "remember": self.remember,
-            "options": None if content.options is None else asdict(content.options),
-            "models": models,
-            "pools": packed("pools", map(_plain_group, content.pools.items()), GROUP),
+            "options": None if content.options is None else content.options.to_plain(),
+            "models": [
+                {
+                    "name": name,
+                    "shape": asdict(model.shape),
+                    "streams": packed(f"models/{i}", map(_plain_stream, _sorted(model.streams)), "features"),
+                }
+                for i, (name, model) in enumerate(content.models.items())
+            ],
             "groups": [[plain_id(key), plain_id(group)] for key, group in content.groups.items()],
             "series": [plain_id(key) for key in content.bounds],
-            "calendar": packed("calendar", dates, ("key",)),
+            "calendar": packed("calendar", (({"key": plain_id(k)}, {"dates": v}) for k, v in content.calendar.items())),
             "steps": [[plain_id(key), *step] for key, step in content.steps.items()],
             "counted": [[plain_id(key), count] for key, count in content.counted.items()],
+            "clocks": packed("clocks", _plain_series(content.pools)),
+            "pools": packed("pools", _plain_pools(content.pools)),
         }
         return header, arrays
 
@@ -166,19 +161,19 @@ class PanelState:
     def _read(cls, source: bytes | str | os.PathLike[str]) -> PanelState:
         with persistence.reading(source, OWNER) as (header, arrays):
 
-            def unpacked(plain: dict[str, Any], name: str, keys: tuple[str, ...]) -> Iterator[State]:
-                return unpack(plain, persistence.inside(arrays, f"{name}/"), keys)
+            def unpacked(plain: dict[str, Any], name: str, *keys: str) -> Iterator[State]:
+                return unpack(plain, persistence.inside(arrays, f"{name}/"), ("key", *keys))
 
             self = cls(remember=header["remember"])
             content = self.content
             content.options = None if header["options"] is None else StateOptions.from_plain(header["options"])
             bounds = arrays["bounds"].reshape(-1, 2).tolist()
             content.bounds = {id_from_plain(key): (a, b) for key, (a, b) in zip(header["series"], bounds, strict=True)}
-            for number, data in enumerate(header["models"]):
+            for i, data in enumerate(header["models"]):
                 model = content.models[data["name"]] = ModelStreams(ForecastShape.from_plain(data["shape"]))
-                streams = unpacked(data["streams"], f"models/{number}", STREAM)
+                streams = unpacked(data["streams"], f"models/{i}", "features")
                 model.streams = dict(_stream(*state, model.shape) for state in streams)
-            for plain, own in unpacked(header["calendar"], "calendar", ("key",)):
+            for plain, own in unpacked(header["calendar"], "calendar"):
                 dates = own["dates"]
                 if dates.shape[1] != 2 or len(np.unique(dates, axis=0)) != len(dates):
                     raise ValueError("a time stands twice in the calendar")
@@ -187,11 +182,12 @@ class PanelState:
             content.counted = {
                 id_from_plain(key): whole(count, "rows", 0, MOST_COUNTED) for key, count in header["counted"]
             }
-            for plain, own in unpacked(header["pools"], "pools", GROUP):
-                model_name, group, mirrored = plain["key"]
-                if model_name not in content.models or not isinstance(mirrored, bool):
-                    raise ValueError(f"there is no model {short(model_name)} for a group")
-                content.pools[model_name, (id_from_plain(group), mirrored)] = group_from_plain(plain, own)
+            for plain, own in unpacked(header["clocks"], "clocks"):
+                group, key = _group(content, plain["key"])
+                group.series[key] = SeriesState(own["row"], _clock(key, own))
+            for plain, own in unpacked(header["pools"], "pools"):
+                group, horizon = _group(content, plain["key"])
+                group.pools[horizon] = own["row"]
             _check_groups(content)
             content.groups = {id_from_plain(key): id_from_plain(group) for key, group in header["groups"]}
         return self
@@ -217,19 +213,11 @@ def open_state(state: PanelState | str | os.PathLike[str] | None) -> Iterator[Pa
         panel.save(path)
 
 
-# --- parts of a file
+# --- streams
 
 
-def _pending(stream: Stream) -> int:
-    """Rows of a stream whose outcome is not known."""
-    if not len(stream.pending):
-        return 0
-    pending = np.isin(stream.log[:, LogColumn.SERIAL], stream.pending[:, PendingColumn.SERIAL])
-    return int(np.isnan(stream.log[pending, LogColumn.Y]).sum())
-
-
-def _in_order(streams: dict[StreamKey, Stream]) -> list[tuple[StreamKey, Stream]]:
-    return sorted(streams.items(), key=lambda each: json.dumps(plain_id(each[0])))
+def _sorted(states: dict[Any, Any]) -> list[tuple[Any, Any]]:
+    return sorted(states.items(), key=lambda each: json.dumps(plain_id(each[0])))
 
 
 def _plain_stream(item: tuple[StreamKey, Stream]) -> State:
@@ -244,12 +232,6 @@ def _plain_stream(item: tuple[StreamKey, Stream]) -> State:
     return header, arrays
 
 
-def _plain_group(item: tuple[tuple[str, PoolKey], GroupState]) -> State:
-    (model, (name, mirrored)), group = item
-    plain, arrays = group_to_plain(group)
-    return {"key": [model, plain_id(name), mirrored], **plain}, arrays
-
-
 def _stream(header: dict[str, Any], arrays: Arrays, shape: ForecastShape) -> tuple[StreamKey, Stream]:
     """A stream from its state, or a reason why it is none."""
     key: Any = id_from_plain(header["key"])
@@ -257,12 +239,8 @@ def _stream(header: dict[str, Any], arrays: Arrays, shape: ForecastShape) -> tup
     pending, stamps, log, records = (arrays[name] for name in ("pending", "stamps", "log", "records"))
     (rows,) = arrays["rows"].tolist()
     count, width = len(pending), LogColumn.ANSWERS + len(shape.outputs)
-    sides: dict[str, tuple[int, ...]] = {
-        "stamps": (len(log), 3),
-        "log": (len(log), width),
-        "pending": (count, PENDING_WIDTH),
-    }
-    sides |= {"counters": (3,), "issued": (count,)}
+    sides: dict[str, tuple[int, ...]] = {"stamps": (len(log), 3), "log": (len(log), width)}
+    sides |= {"pending": (count, PENDING_WIDTH), "counters": (3,), "issued": (count,)}
     if any(arrays[name].shape != side for name, side in sides.items()) or len(records) != count or records.ndim != 2:
         raise ValueError(f"the stream {key!r} has other shapes")
     if not np.isin(pending[:, PendingColumn.SERIAL], log[:, LogColumn.SERIAL]).all():
@@ -277,6 +255,42 @@ def _stream(header: dict[str, Any], arrays: Arrays, shape: ForecastShape) -> tup
     return (series, horizon), Stream(game, pending, stamps, log, rows, arrays["committee"], arrays["memos"])
 
 
+# --- committees
+
+
+def _plain_series(pools: dict[tuple[str, PoolKey], GroupState]) -> Iterator[State]:
+    for (model, (group, mirrored)), state in pools.items():
+        for key, series in _sorted(state.series):
+            step, times, counts = series.clock
+            own = {"row": series.row, "step": np.array([step]), "times": times, "counts": counts}
+            yield {"key": [model, plain_id(group), mirrored, plain_id(key)]}, own
+
+
+def _plain_pools(pools: dict[tuple[str, PoolKey], GroupState]) -> Iterator[State]:
+    for (model, (group, mirrored)), state in pools.items():
+        for horizon, row in _sorted(state.pools):
+            yield {"key": [model, plain_id(group), mirrored, plain_id(horizon)]}, {"row": row}
+
+
+def _group(content: PanelContent, plain: list[Any]) -> tuple[GroupState, Hashable]:
+    """Group of a series or horizon, and its key."""
+    model, group, mirrored, key = plain
+    if model not in content.models or not isinstance(mirrored, bool):
+        raise ValueError(f"there is no model {short(model)} for a group")
+    return content.pools.setdefault((model, (id_from_plain(group), mirrored)), GroupState()), id_from_plain(key)
+
+
+def _clock(key: Hashable, arrays: Arrays) -> Clock:
+    clock = Clock(int(arrays["step"][0]), arrays["times"], arrays["counts"])
+    _, times, counts = clock
+    fine = counts.dtype == np.int64 and (np.abs(counts) <= MOST_STEPS).all() and np.isfinite(times).all()
+    if not fine or len(times) != len(counts) or (np.diff(times) <= 0).any() or (np.diff(counts) <= 0).any():
+        raise ValueError(f"the clock of the series {key!r} does not go on")
+    if not (clock.step in (-1, 0) or seasons_of(clock.step)):
+        raise ValueError(f"the series {key!r} has steps that are not those of a calendar")
+    return clock
+
+
 def _check_groups(content: PanelContent) -> None:
     """Refuse committees whose streams are not those of the models."""
     for name, model in content.models.items():
@@ -286,7 +300,39 @@ def _check_groups(content: PanelContent) -> None:
                 own = {key: stream for key, stream in model.streams.items() if key[0] in group.series}
                 if {key for key, _ in own} != set(group.series) or not left.issuperset(own):
                     raise ValueError("a group has other streams than its model")
-                check_group(group, own)
+                _check_group(group, own)
                 left -= own.keys()
         if left or any(len(stream.memos) and not len(stream.committee) for stream in model.streams.values()):
             raise ValueError("a stream with a committee is in no group")
+
+
+def _check_group(state: GroupState, streams: dict[StreamKey, Stream]) -> None:
+    """Refuse numbers of a committee that no run leads to."""
+    sizes = {len(stream.committee) for stream in streams.values()}
+    plans = [plan_of(bool(state.pools), corrects) for corrects in (True, False)]
+    plan = next((plan for plan in plans if {plan.stream_size} == sizes), None)
+    if plan is None:
+        raise ValueError(f"the streams of a committee have {sorted(sizes)} numbers")
+    rows = np.array([stream.committee for stream in streams.values()])
+    bounds = rows[:, [STREAM.index("low"), STREAM.index("high")]]
+    bounds = np.where(np.abs(bounds) < FARTHEST, bounds, np.copysign(np.inf, bounds))
+    series, horizons = list(state.series), list(state.pools)
+    pools = [horizons.index(horizon) if horizons else 0 for _, horizon in streams]
+    place = {key: i for i, key in enumerate(series)}
+    group = Group(plan, [place[key] for key, _ in streams], pools, pools, bounds, np.zeros((len(series), 2)))
+    group.stream_rows[...] = rows
+    group.series_rows[...] = [each.row for each in state.series.values()]
+    for i, row in enumerate(state.pools.values()):
+        group.pool_rows[i] = row
+    admissible.check_group(group)
+    for (key, stream), row in zip(streams.items(), rows, strict=True):
+        memos, step, settled = stream.memos, *stream.pending[:, [PendingColumn.STEP, PendingColumn.SETTLED]].T
+        if not ((np.abs(step) <= MOST_STEPS) & (step == np.rint(step)) & np.isin(settled, (0.0, 1.0))).all():
+            raise ValueError(f"the stream {key!r} has pending rows at no time")
+        if memos.shape != (int((settled == 0.0).sum()), plan.memo_size if len(memos) else memos.shape[1]):
+            raise ValueError(f"the stream {key!r} has other memos than pending rows")
+        if len(memos):
+            admissible.check_memos(plan, memos)
+            serial = memos[:, KNOWN.index("serial")]
+            if not ((serial >= 1.0) & (serial <= row[STREAM.index("issued")])).all():
+                raise ValueError(f"the stream {key!r} has a pending row that is not yet issued")

@@ -29,8 +29,8 @@ from orcast.payoffs import Payoff
 Array = NDArray[np.float64]
 Stamps = NDArray[Any]
 StreamKey = tuple[Hashable, Hashable]  # series and horizon
-# Times, outcomes and when they were known, of a series.
-Outcomes = Callable[[Hashable], tuple[Stamps, Array, Stamps]]
+# Fills in outcomes of a series at some times, and when they were known.
+Filling = Callable[[Hashable, Stamps, Array, Stamps], tuple[Array, Stamps]]
 
 # Rows of a stream that may be pending.
 MAX_PENDING = 1000
@@ -116,8 +116,7 @@ class ModelRun:
     y: Array
     given: list[Array]  # forecasts by row of the frame, as all that follow
     features: dict[Any, list[Any]] | None
-    outcomes: Outcomes | None  # by which pending rows may be settled
-    table: Callable[[Hashable, Stamps], Array] | None  # outcomes of a series at some times, for the same
+    fill: Filling | None  # for pending rows
     marks: Array | None  # of the forecasts, if there is a state
     streams: list[Stream | None]
     out: list[Array]
@@ -249,13 +248,9 @@ class StreamRun:
 
     def _is_idle(self) -> bool:
         """Whether there is nothing to play and nothing to settle."""
-        if self.before is None or self.first_new < self.count:
+        if self.before is None or self.first_new < self.count or self.before.waiting:
             return False
-        brought = (
-            self.model.outcomes is not None
-            or self.model.table is not None
-            or bool((~np.isnan(self.y[self.old >= 0])).any())
-        )
+        brought = self.model.fill is not None or bool((~np.isnan(self.y[self.old >= 0])).any())
         return not (brought and len(self.before.pending))
 
     # --- the order of events
@@ -309,25 +304,13 @@ class StreamRun:
         due[self.old[there & ~np.isnan(self.y)]] = self.due[there & ~np.isnan(self.y)]
         y, due = y[at], due[at]
         cutoff, time, _ = before.stamps[at].T
-        if self.model.outcomes is not None:
-            y, due = self._from_others(time, y, due)
-        if self.model.table is not None:
-            y = np.where(np.isnan(y), self.model.table(self.key[0], time), y)
+        if self.model.fill is not None:
+            y, due = self.model.fill(self.key[0], time, y, due)
         was = before.log[at, LogColumn.Y]
         came = ~np.isnan(y) & (y != was)
         self.came = at[came], y[came]
         value = np.where(came, runner.outcomes(y, *self.model.units(low, high), self.model.clip), value)
         return fresh.after(OpenRows(at, time, cutoff, due, value, came | ~np.isnan(was), point, low, high))
-
-    def _from_others(self, time: Stamps, y: Array, due: Stamps) -> tuple[Array, Stamps]:
-        """Outcomes of pending rows, and when they were known, with those of other rows of the series."""
-        assert self.model.outcomes is not None
-        times, outcomes, known_at = self.model.outcomes(self.key[0])
-        if not len(times):
-            return y, due
-        place = np.minimum(np.searchsorted(times, time), len(times) - 1)
-        found = np.isnan(y) & (times[place] == time)
-        return np.where(found, outcomes[place], y), np.where(found, known_at[place], due)
 
     # --- the run
     def play(self, stop: Stop = NEVER) -> None:

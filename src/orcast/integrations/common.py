@@ -21,8 +21,8 @@ from orcast.rounds import PendingRound
 from orcast.serialise import plain_features
 from orcast.spaces import OrderedSpace, between
 
-# Widths of many forecasts whose ratio is larger are of different kinds.
-KINDS_APART = 4.0
+# Columns of a recalibrated frame with the certificate, after those of the forecasts.
+CERTIFICATE = 4
 
 
 class QuantityOptions(Protocol):
@@ -62,6 +62,16 @@ def has_parameter(function: Callable[..., Any], name: str) -> bool:
 def increasing_levels(levels: ArrayLike) -> list[float]:
     """Levels in increasing order."""
     return sorted(np.atleast_1d(as_levels(levels)).ravel().tolist())
+
+
+def quantile_columns(frame: Any, own: Sequence[float], asked: Sequence[float], wanted: Sequence[float]) -> list[Any]:
+    """Columns of a recalibrated frame with quantiles at some levels, of those that it has or was asked for.
+
+    A frame has them last, by their level, before the columns of the certificate.
+    """
+    every = sorted({*own, *asked})
+    columns = frame.columns[-CERTIFICATE - len(every) : -CERTIFICATE]
+    return [columns[every.index(level)] for level in wanted]
 
 
 def peek_each(

@@ -1,6 +1,8 @@
+cimport cython
 from libc.math cimport fabs, log
-from orcast.kernels.numerics cimport power, real_power
-from orcast.kernels.rows cimport Workspace, int64_t, mark, numbers_of, readable_of, release, take, whole_of, workspace
+from orcast.kernels.rows cimport (
+    Workspace, int64_t, mark, numbers_of, power, readable_of, real_power, release, take, whole_of, workspace
+)
 
 cdef double ATOM, TAIL_SPREAD, TAIL_LOSS, TAIL_LEAST, NO_SPREAD, TAIL_FALL, TAIL_POWER, TAIL_FLOOR
 

@@ -5,17 +5,9 @@ spread evenly over it; a cell of zero width is an atom. An outcome on an edge be
 there is an atom at the edge.
 """
 
-try:
-    import cython
-except ImportError:
-    from orcast.kernels import shim as cython
+import cython
 
 from orcast.constants import TAIL_FALL
-
-if not cython.compiled:
-    from orcast.kernels.numerics import power, real_power
-    from orcast.kernels.pure import fabs, log
-    from orcast.kernels.rows import mark, numbers_of, readable_of, release, take, whole_of, workspace
 
 # Widths below this share of the interval are atoms: the quantiles coincide.
 ATOM = 1e-12

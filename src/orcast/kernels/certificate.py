@@ -10,17 +10,7 @@ Branch and bound on the Bernstein form, which bounds a polynomial by its coeffic
 in cells where the sum of the maxima of the coordinates, each at a point of its own, exceeds the best value so far.
 """
 
-try:
-    import cython
-except ImportError:
-    from orcast.kernels import shim as cython
-
 from orcast.constants import TINY_MASS
-
-if not cython.compiled:
-    from orcast.kernels.equilibrium import crps_difference, level_share
-    from orcast.kernels.pure import fabs, isnan, part_at
-    from orcast.kernels.rows import copy, cut, take
 
 INF, NAN = float("inf"), float("nan")
 # Largest number of parts of a cell that are bounded, and the accepted error, relative to the numbers involved.

@@ -1,8 +1,7 @@
 cimport cython
 from libc.math cimport exp, fabs, log
 from orcast.kernels.cells cimport power_mean
-from orcast.kernels.numerics cimport power
-from orcast.kernels.rows cimport Workspace, cut, int64_t, numbers_of, readable_of
+from orcast.kernels.rows cimport Workspace, cut, int64_t, numbers_of, power, readable_of
 from orcast.kernels.state cimport Round, Rules
 
 cdef double INF, TINY_MASS, MIN_SLOPE, MAX_STEP, SHRINK

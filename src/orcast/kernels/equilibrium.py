@@ -9,20 +9,9 @@ With H(u) = sum_a s_a (min(u, a) - a u) the quantile field is v_k = (H(F_k) - H(
 the cell's share of [0, 1].
 """
 
-try:
-    import cython
-except ImportError:
-    from orcast.kernels import shim as cython
-
 import math
 
 from orcast.constants import MAX_STEP, MIN_SLOPE, SHRINK, TINY_MASS
-
-if not cython.compiled:
-    from orcast.kernels.cells import power_mean
-    from orcast.kernels.numerics import power
-    from orcast.kernels.pure import exp, fabs, log
-    from orcast.kernels.rows import cut, numbers_of, readable_of
 
 INF = math.inf
 # Lengths that are tried for a Newton step.

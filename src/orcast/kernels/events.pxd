@@ -1,3 +1,4 @@
+cimport cython
 from libc.math cimport isnan, sqrt
 from orcast.kernels.rounds cimport log_round, miscalibration, predict_round, update_round
 from orcast.committee.spread cimport sort

@@ -1,21 +1,10 @@
 """Events of a stream on an ordered space: forecasts, and outcomes at the time when they become known."""
 
-try:
-    import cython
-except ImportError:
-    from orcast.kernels import shim as cython
-
+import cython
 import numpy as np
 
 from orcast.kernels.records import COUNTERS, LAG_RATE, PREDICT, SETTLE
 from orcast.kernels.state import Memory, Round, Rules
-
-if not cython.compiled:
-    from orcast.committee.spread import sort
-    from orcast.kernels.pure import as_account, as_certificate, as_counters, as_log, isnan, sqrt
-    from orcast.kernels.rounds import log_round, miscalibration, predict_round, update_round
-    from orcast.kernels.rows import copy, cut, cut_whole, mark, numbers_of, release, take, whole_of, workspace
-    from orcast.kernels.state import CERTIFICATE_SIZE, ROUND_LOG_SIZE, attach
 
 
 class Stream:

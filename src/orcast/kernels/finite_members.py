@@ -15,18 +15,7 @@ aggregation (Wintenberger 2017) of the log loss: r_i = p_i(y) / p(y) - 1 is the 
 If n outcomes were outstanding at the forecast, its outcome counts 1 / sqrt(1 + n) everywhere.
 """
 
-try:
-    import cython
-except ImportError:
-    from orcast.kernels import shim as cython
-
 import numpy as np
-
-if not cython.compiled:
-    from orcast.kernels.finite_solver import sigmoid
-    from orcast.kernels.finite_state import FEATURES
-    from orcast.kernels.pure import as_cell_features, exp, finite_member_at, isnan, log, sqrt
-    from orcast.kernels.rows import copy, cut, mark, numbers_of, readable_of, release, take, workspace
 
 # Prior weight of the experts; their members share the rest.
 PRIOR_EXPERTS = 0.7

@@ -4,25 +4,11 @@ The core of the payoff is, in this order: hats of the forecast and hats of the e
 bias of the event 1, the Brier score of each expert.
 """
 
-try:
-    import cython
-except ImportError:
-    from orcast.kernels import shim as cython
-
+import cython
 import numpy as np
 
 from orcast.constants import LOSS_DISCOUNT, OWN_EXPECTATION_WEIGHT
 from orcast.kernels.finite_state import FiniteRound
-
-if not cython.compiled:
-    from orcast.kernels.finite_members import committee, teach
-    from orcast.kernels.finite_solver import interpolate, regret_scale, solve, squares_ahead
-    from orcast.kernels.finite_state import finite_game
-    from orcast.kernels.hats import hat
-    from orcast.kernels.ledger import available_slack, combine, mean_size, settle, squared_norm, write_certificate
-    from orcast.kernels.pure import as_log, finite_rival_at, isnan, sqrt
-    from orcast.kernels.rows import copy, cut, mark, numbers_of, readable_of, release, take, whole_of, workspace
-    from orcast.kernels.state import ROUND_LOG_SIZE
 
 # The usual temperature on two cells, and the number of rounds after which it begins to grow there.
 BINARY_TEMPERATURE, SETTLING = 6.0, 500.0

@@ -3,8 +3,7 @@ from libc.math cimport ceil, exp, fabs, floor, log, sqrt
 from orcast.kernels.finite_state cimport FiniteGame
 from orcast.kernels.hats cimport hat, hat_slope
 from orcast.kernels.ledger cimport ROUNDING
-from orcast.kernels.numerics cimport real_power
-from orcast.kernels.rows cimport Workspace, copy, cut, mark, release, take
+from orcast.kernels.rows cimport Workspace, copy, cut, mark, real_power, release, take
 
 cdef double BINARY_DELAY_TEMPERATURE, DELAY_TEMPERATURE, MAX_STEP, MIN_SLOPE, SHRINK, TRUSTED
 cdef double MOST_PLAYED, LEAST_MASS, TOLERANCE, SETTLED, SURE, INF

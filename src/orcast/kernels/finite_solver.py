@@ -13,11 +13,6 @@ bisection on the common value of log p_c - log m_c - v_c / kappa finds an equili
 the certificate is that of the forecast in any case.
 """
 
-try:
-    import cython
-except ImportError:
-    from orcast.kernels import shim as cython
-
 from orcast.constants import (
     BINARY_DELAY_TEMPERATURE,
     DELAY_TEMPERATURE,
@@ -27,13 +22,6 @@ from orcast.constants import (
     STRICT_STEPS,
     TRUSTED,
 )
-
-if not cython.compiled:
-    from orcast.kernels.hats import hat, hat_slope
-    from orcast.kernels.ledger import ROUNDING
-    from orcast.kernels.numerics import real_power
-    from orcast.kernels.pure import ceil, exp, fabs, floor, log, sqrt
-    from orcast.kernels.rows import copy, cut, mark, release, take
 
 # The largest log odds of a forecast of two cells at a temperature, and the least mass of one cell of several.
 MOST_PLAYED, LEAST_MASS = 30.0, 1e-300

@@ -3,29 +3,14 @@
 Each object owns one row of numbers (`row`), which is what is saved; see `state`.
 """
 
-try:
-    import cython
-except ImportError:
-    from orcast.kernels import shim as cython
-
 import math
 import threading
 
+import cython
 import numpy as np
 
 from orcast.kernels import records
 from orcast.kernels.state import Layout, places, view
-
-if not cython.compiled:
-    from orcast.kernels.pure import (
-        as_account,
-        as_certificate,
-        as_finite_info,
-        as_finite_members,
-        as_finite_rivals,
-        as_group_accounts,
-    )
-    from orcast.kernels.rows import copy, cut, numbers_of, workspace
 
 # Sizes of the records of a round.
 FINITE_INFO_SIZE, CERTIFICATE_SIZE = len(records.FINITE_INFO), len(records.CERTIFICATE)
@@ -42,7 +27,7 @@ THREAD = threading.local()
 def numbers_in(memory):
     """Numbers that lie in a bytearray; without numpy, which would take longer than most rounds have time for."""
     if cython.compiled:
-        return pointer_to(memory)  # noqa: F821
+        return pointer_to(memory)
     return memoryview(memory).cast("d")
 
 

@@ -4,16 +4,7 @@ For each group the mean error a and the mean distance b from it, in spreads of t
 calibrated quantiles: q -> median + a spread + b (q - median). The weight of the correction depends on its loss.
 """
 
-try:
-    import cython
-except ImportError:
-    from orcast.kernels import shim as cython
-
 from orcast.constants import LOSS_DISCOUNT
-
-if not cython.compiled:
-    from orcast.kernels.pure import exp, fabs
-    from orcast.kernels.rows import cut, mark, release, take
 
 # The hypothesis that the quantiles are right counts as this many outcomes; smallest rate, largest error in spreads.
 START, RATE, MOST = 10.0, 0.002, 8.0

@@ -1,15 +1,7 @@
 """Hat functions of probabilities, and the payoffs of events; `payoffs.cell_payoffs` has the same in numpy."""
 
-try:
-    import cython
-except ImportError:
-    from orcast.kernels import shim as cython
-
+import cython
 import numpy as np
-
-if not cython.compiled:
-    from orcast.kernels.pure import floor
-    from orcast.kernels.rows import mark, numbers_of, readable_of, release, take, workspace
 
 # Steepness of the transition from one hat function to the next: 1 is linear interpolation between their middles, larger
 # values have flatter tops. (With hats that only touch their middle, the rest of a bin belongs to its neighbours, and

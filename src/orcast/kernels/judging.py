@@ -1,19 +1,6 @@
 """Certificates of candidate forecasts of a round, and the best candidate so far."""
 
-try:
-    import cython
-except ImportError:
-    from orcast.kernels import shim as cython
-
 from orcast.constants import MAX_TILT, OWN_EXPECTATION_WEIGHT
-
-if not cython.compiled:
-    from orcast.kernels.cells import expected_crps, power_mean
-    from orcast.kernels.certificate import certify, new_function, regret_standing, resolution
-    from orcast.kernels.equilibrium import crps_difference, field_tables, power_table
-    from orcast.kernels.ledger import available_slack, combine, squared_norm, write_certificate
-    from orcast.kernels.pure import fabs, isnan
-    from orcast.kernels.rows import copy, cut, mark, readable_of, release, take, workspace
 
 INF = float("inf")
 

@@ -5,9 +5,8 @@ from orcast.kernels.equilibrium cimport field_tables, solve
 from orcast.kernels.judging cimport (
     allow_resolution, judge, keep, keep_if_better, level_ledger, new_workspace, regret_units
 )
-from orcast.kernels.numerics cimport real_power
 from orcast.kernels.path_search cimport NEAREST, search_paths
-from orcast.kernels.rows cimport Workspace, copy, cut, mark, release, take
+from orcast.kernels.rows cimport Workspace, copy, cut, mark, real_power, release, take
 from orcast.kernels.state cimport GroupAccount, Layout, Memory, Part, Rival, Round, Rules, Statistics, part_at, rival_at
 
 cdef double CHANCE, FAULT, FEW, CLEAR_FAULT, LEAST_FIRM, FIRM, LEAST_SOFT, CLOSEST_RATIO, DELAY_TEMPERATURE, EASY, LOWEST

@@ -1,10 +1,5 @@
 """Last layer of a round: the equilibrium on the ledger around the mix, and a forecast whose certificate holds."""
 
-try:
-    import cython
-except ImportError:
-    from orcast.kernels import shim as cython
-
 from orcast.constants import (
     CLOSEST_RATIO,
     CONTINUATION,
@@ -16,23 +11,6 @@ from orcast.constants import (
     STRICT_STEPS,
     TRUSTED,
 )
-
-if not cython.compiled:
-    from orcast.kernels.cells import log_masses, mean_of
-    from orcast.kernels.equilibrium import field_tables, solve
-    from orcast.kernels.judging import (
-        allow_resolution,
-        judge,
-        keep,
-        keep_if_better,
-        level_ledger,
-        new_workspace,
-        regret_units,
-    )
-    from orcast.kernels.numerics import real_power
-    from orcast.kernels.path_search import NEAREST, search_paths
-    from orcast.kernels.pure import exp, part_at, rival_at, sqrt
-    from orcast.kernels.rows import copy, cut, mark, release, take
 
 # The temperature is the usual one where the ledger is this many times its expected size under calibration.
 CHANCE = 6.0

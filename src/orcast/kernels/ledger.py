@@ -9,23 +9,6 @@ The payoff is a direct sum of parts. Part i has a context c_i and adds the matri
 has an account of its own. With a discount g below 1, S <- g S + payoff and the budget b <- g^2 b + B_t.
 """
 
-try:
-    import cython
-except ImportError:
-    from orcast.kernels import shim as cython
-
-if not cython.compiled:
-    from orcast.kernels.pure import (
-        as_account,
-        as_certificate,
-        as_group_accounts,
-        fabs,
-        group_account_at,
-        part_at,
-        sqrt,
-    )
-    from orcast.kernels.rows import numbers_of, readable_of
-
 # Rounding of sums of some thousand terms.
 ROUNDING = 1e-9
 

@@ -5,18 +5,10 @@ is explicit. The adversary mixes components, rows of masses on the cells (none: 
 sum_k phi_k v_k, with the adversary's weights phi held fixed, is analytic and takes O(cells).
 """
 
-try:
-    import cython
-except ImportError:
-    from orcast.kernels import shim as cython
-
+import cython
 import numpy as np
 
 from orcast.constants import TINY_MASS
-
-if not cython.compiled:
-    from orcast.kernels.pure import exp, fabs, sqrt
-    from orcast.kernels.rows import cut, mark, numbers_of, release, take, workspace
 
 # Values within this share of their range are equal.
 TIED = 1e-9

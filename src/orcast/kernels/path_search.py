@@ -20,18 +20,7 @@ the tilt within a cell exceeds its mean: some forecast has q + mean tilt + A <= 
 with the resolution its largest value is within reach. The path that misses least is kept.
 """
 
-try:
-    import cython
-except ImportError:
-    from orcast.kernels import shim as cython
-
 import numpy as np
-
-if not cython.compiled:
-    from orcast.kernels.certificate import add_moments, cell_maximum
-    from orcast.kernels.judging import judge, keep, keep_if_better, open_workspace
-    from orcast.kernels.pure import fabs, log
-    from orcast.kernels.rows import copy, mark, numbers_of, readable_of, release, take, take_whole, workspace
 
 INF = float("inf")
 # Points of F between 0 and 1 that the grid has about.

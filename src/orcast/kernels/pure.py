@@ -1,10 +1,17 @@
-"""Stand-ins for C in uncompiled kernels: functions of the C library, structs and pointers into arrays of structs."""
+"""Uncompiled kernels: stand-ins for C, and a loader that gives each module the names that its .pxd file imports."""
 
 from __future__ import annotations
 
 import math
+import re
+import sys
 from collections.abc import Callable
+from contextlib import nullcontext
+from importlib import import_module
+from importlib.machinery import SourceFileLoader
 from math import ceil, erf, fabs, floor, isnan, log1p, nextafter, sin
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from orcast.kernels import records
@@ -12,6 +19,9 @@ from orcast.kernels import records
 __all__ = ["ceil", "erf", "fabs", "floor", "isnan", "log1p", "nextafter", "sin"]
 
 inf, nan = math.inf, math.nan
+# Stand-in for Cython's module of that name.
+cython = ModuleType("cython")
+cython.compiled, cython.nogil = False, nullcontext()  # type: ignore[attr-defined]
 
 # Rows of cells of a round.
 CELL_ROWS = 6
@@ -70,3 +80,28 @@ rival_at = group_account_at = part_at = at
 as_finite_info, as_cell_features = map(struct, (records.FINITE_INFO, records.CELL_FEATURES))
 as_finite_rivals, as_finite_members = map(structs, (records.FINITE_RIVAL, records.FINITE_MEMBER))
 finite_rival_at = finite_member_at = at
+
+
+CIMPORT = re.compile(r"^from (orcast\.[\w.]+) cimport (?:\(([^)]*)\)|(.+))$", re.MULTILINE)
+
+
+class PlainLoader(SourceFileLoader):
+    """Loader of uncompiled kernels: before a module runs it has the names above, and those that its .pxd imports."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the module."""
+        types = Path(self.path).with_suffix(".pxd")
+        if types.exists():
+            vars(module).update({name: value for name, value in globals().items() if not name.startswith("_")})
+            for source, several, one in CIMPORT.findall(types.read_text("utf-8")):
+                names = [name.strip() for name in (several or one).split(",")]
+                found = vars(import_module(source))
+                vars(module).update({name: found[name] for name in names if name in found})
+        before = sys.modules.get("cython")
+        sys.modules["cython"] = cython
+        try:
+            super().exec_module(module)
+        finally:
+            sys.modules.pop("cython")
+            if before is not None:
+                sys.modules["cython"] = before

@@ -1,11 +1,13 @@
 cimport cython
 from libc.math cimport fabs, nextafter
-from orcast.kernels.numerics cimport real_power, search_left
-from orcast.kernels.rows cimport Workspace, cut, mark, numbers_of, readable_of, release, take, workspace
-from orcast.kernels.state cimport Round
+from orcast.kernels.cells cimport locate
+from orcast.kernels.rows cimport (
+    Workspace, cut, mark, numbers_of, readable_of, real_power, release, search_left, take, workspace
+)
+from orcast.kernels.state cimport Counts, Memory, Round, Rules, as_counts
 
 cdef double TINY_MASS, INF, SQUARES
-cdef Py_ssize_t PERCENT_COUNT
+cdef Py_ssize_t PERCENT_COUNT, COUNT_COLUMNS
 cdef double *PERCENTS
 cdef double *SCORES
 
@@ -34,6 +36,14 @@ cdef (double, double) nearest_normal(
     Py_ssize_t n, double *left, double *right, double *mass, bint open_low, bint open_high, Workspace w
 ) noexcept nogil
 
+@cython.locals(low=bint, high=bint)
+cdef void count(Rules rules, Memory memory, Round round, double y, Workspace w) noexcept nogil
+@cython.locals(hit=bint)
+cdef void count_on(
+    double *levels, Py_ssize_t width, double y, Py_ssize_t n, double *left, double *right, double *mass, bint open_low,
+    bint open_high, double coin, double discount, double *counted, Counts *counts, Workspace w
+) noexcept nogil
+
 cpdef object read_quantiles_arrays(
     Py_ssize_t n, object left, object right, object mass, bint open_low, bint open_high, object levels, object out
 )
@@ -49,3 +59,7 @@ cpdef object nearest_normal_arrays(
 )
 @cython.locals(n=Py_ssize_t)
 cpdef object read_round(Round round, bint open_low, bint open_high, double coin, object levels)
+cpdef object count_arrays(
+    object levels, double y, Py_ssize_t n, object left, object right, object mass, bint open_low, bint open_high,
+    double coin, double discount, object counted
+)

@@ -3,12 +3,11 @@ from libc.math cimport fabs, isnan, sqrt
 from orcast.committee.group cimport Group, predict_experts, update_experts
 from orcast.committee.state cimport Plan
 from orcast.kernels.cells cimport build_cells, crps, cut_cells, expected_crps, locate, mean_of, rebin
-from orcast.kernels.counts cimport count
 from orcast.kernels.equilibrium cimport crps_difference, payoff
 from orcast.kernels.groups cimport correct_groups, learn_groups
 from orcast.kernels.last_layer cimport play
 from orcast.kernels.ledger cimport mean_size, settle, squared_norm, squared_payoff
-from orcast.kernels.reading cimport nearest_normal, read_quantiles, read_randomised
+from orcast.kernels.reading cimport count, nearest_normal, read_quantiles, read_randomised
 from orcast.kernels.rows cimport Workspace, copy, cut, int64_t, mark, numbers_of, readable_of, release, take, take_whole, workspace
 from orcast.kernels.state cimport (
     CELL_ROWS, ROUND_LOG_SIZE, Info, Memory, Rival, Round, RoundLog, Rules, Statistics, as_log, rival_at

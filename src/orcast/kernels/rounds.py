@@ -5,36 +5,11 @@
 Only the last layer touches the ledger and its guarantee (docs/theory.md).
 """
 
-try:
-    import cython
-except ImportError:
-    from orcast.kernels import shim as cython
-
+import cython
 import numpy as np
 
 from orcast.constants import LOSS_DISCOUNT
 from orcast.kernels.state import Round
-
-if not cython.compiled:
-    from orcast.committee.group import predict_experts, update_experts
-    from orcast.kernels.cells import (
-        build_cells,
-        crps,
-        cut_cells,
-        expected_crps,
-        locate,
-        mean_of,
-        rebin,
-    )
-    from orcast.kernels.counts import count
-    from orcast.kernels.equilibrium import crps_difference, payoff
-    from orcast.kernels.groups import correct_groups, learn_groups
-    from orcast.kernels.last_layer import play
-    from orcast.kernels.ledger import mean_size, settle, squared_norm, squared_payoff
-    from orcast.kernels.pure import as_log, fabs, isnan, rival_at, sqrt
-    from orcast.kernels.reading import nearest_normal, read_quantiles, read_randomised
-    from orcast.kernels.rows import copy, cut, mark, numbers_of, readable_of, release, take, take_whole, workspace
-    from orcast.kernels.state import CELL_ROWS, ROUND_LOG_SIZE
 
 INF, NAN = float("inf"), float("nan")
 # Prior mass of the atom at each bound, without an expert.

@@ -1,4 +1,5 @@
 cimport cython
+from libc.math cimport exp, log
 from libc.stdlib cimport abort, free, malloc
 
 ctypedef long long int64_t  # numpy's int64 on every platform
@@ -115,3 +116,6 @@ cdef double *take(Workspace w, Py_ssize_t size) noexcept nogil
 cdef int64_t *take_whole(Workspace w, Py_ssize_t size) noexcept nogil
 cpdef Workspace workspace()
 cdef void copy(double *source, Py_ssize_t size, double *target) noexcept nogil
+cdef double power(double x, Py_ssize_t n) noexcept nogil
+cdef double real_power(double x, double exponent) noexcept nogil
+cdef Py_ssize_t search_left(double *row, Py_ssize_t size, double value) noexcept nogil

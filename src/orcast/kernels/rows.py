@@ -1,14 +1,11 @@
 # cython: boundscheck=False
 """Rows of numbers, and the scratch memory of a thread."""
 
-try:
-    import cython
-except ImportError:
-    from orcast.kernels import shim as cython
-
 import threading
 from array import array
 from math import nan
+
+import cython
 
 # Numbers in the first block of scratch memory; how many blocks there may be, and where a mark keeps the block.
 FIRST_BLOCK, BLOCKS, BLOCK_UNIT = 65536, 24, 1 << 40
@@ -70,17 +67,17 @@ class Workspace:
     def __dealloc__(self):
         if cython.compiled:
             for i in range(BLOCKS):
-                free(self.blocks[i])  # noqa: F821
+                free(self.blocks[i])
 
 
 def grow(w, block, size):
     """Allocate a block."""
     if block >= BLOCKS:
-        abort()  # noqa: F821
-    free(w.blocks[block])  # noqa: F821
-    w.blocks[block] = new_block(size)  # noqa: F821
+        abort()
+    free(w.blocks[block])
+    w.blocks[block] = new_block(size)
     w.sizes[block] = size
-    close_scratch(w.blocks[block], size)  # noqa: F821
+    close_scratch(w.blocks[block], size)
 
 
 def mark(w):
@@ -90,7 +87,7 @@ def mark(w):
 
 def release(w, mark):
     """Give back all that was taken since a mark."""
-    if cython.compiled and FENCE > 0:  # noqa: F821
+    if cython.compiled and FENCE > 0:
         close_since(w, mark // BLOCK_UNIT, mark % BLOCK_UNIT)
     w.block = mark // BLOCK_UNIT
     w.used = mark % BLOCK_UNIT
@@ -99,21 +96,21 @@ def release(w, mark):
 def close_since(w, block, used):
     """Close the scratch memory from a place on."""
     for i in range(block, w.block + 1):
-        close_scratch(w.blocks[i] + used, w.sizes[i] - used)  # noqa: F821
+        close_scratch(w.blocks[i] + used, w.sizes[i] - used)
         used = 0
 
 
 def take(w, size):
     """Scratch memory for `size` numbers; they are not set."""
     if cython.compiled:
-        needed = size + FENCE  # noqa: F821
+        needed = size + FENCE
         if w.used + needed > w.sizes[w.block]:
             w.block += 1
             w.used = 0
             if w.sizes[w.block] < needed:
                 grow(w, w.block, max(needed, 2 * w.sizes[w.block - 1]))
         w.used += needed
-        open_scratch(w.blocks[w.block] + (w.used - needed), size)  # noqa: F821
+        open_scratch(w.blocks[w.block] + (w.used - needed), size)
         return w.blocks[w.block] + (w.used - needed)
     return memoryview(array("d", [nan]) * size)
 
@@ -121,7 +118,7 @@ def take(w, size):
 def take_whole(w, size):
     """Scratch memory for `size` whole numbers."""
     if cython.compiled:
-        return as_whole(take(w, size))  # noqa: F821
+        return as_whole(take(w, size))
     return memoryview(bytearray(8 * size)).cast("q")
 
 
@@ -138,3 +135,32 @@ def copy(source, size, target):
     """Copy numbers."""
     for i in range(size):
         target[i] = source[i]
+
+
+def power(x, n):
+    """x^n for a whole number n >= 0, by squaring; a compiler may replace a power by other products."""
+    result = 1.0
+    while n > 0:
+        if n & 1:
+            result *= x
+        n >>= 1
+        if n > 0:
+            x *= x
+    return result
+
+
+def real_power(x, exponent):
+    """x^exponent for x > 0."""
+    return exp(exponent * log(x))
+
+
+def search_left(row, size, value):
+    """Index of the first number of an increasing row that is not below a value (numpy.searchsorted, side left)."""
+    low, high = 0, size
+    while low < high:
+        middle = (low + high) // 2
+        if row[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low

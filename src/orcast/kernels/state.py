@@ -4,30 +4,11 @@ Each object owns one row of numbers (`row`), which is what is saved. Compiled, t
 structs (`state.pxd`); uncompiled, they are memoryviews and objects with the same names.
 """
 
-try:
-    import cython
-except ImportError:
-    from orcast.kernels import shim as cython
-
 import math
 
 import numpy as np
 
 from orcast.kernels import records
-
-if not cython.compiled:
-    from orcast.kernels.pure import (
-        CELL_ROWS,
-        as_account,
-        as_certificate,
-        as_counts,
-        as_group_accounts,
-        as_info,
-        as_parts,
-        as_rivals,
-        as_statistics,
-    )
-    from orcast.kernels.rows import cut, cut_whole, numbers_of, whole_of
 
 
 def places(shapes):

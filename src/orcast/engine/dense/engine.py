@@ -24,9 +24,9 @@ from orcast.engine.dense.solver import Solver
 from orcast.engine.explain import PartTilt, explanation
 from orcast.engine.ordered import LEFT, PLAYED, RIGHT
 from orcast.kernels import records
-from orcast.kernels.counts import count_arrays
 from orcast.kernels.finite_state import FiniteRound
 from orcast.kernels.ledger import settle_arrays
+from orcast.kernels.reading import count_arrays
 from orcast.kernels.state import Round
 from orcast.ledger import Guarantee, Ledger
 from orcast.limits import LIMITS

@@ -1,18 +1,17 @@
-"""Groups: streams that share information, and the committee that corrects their forecasts in one pass over time.
+"""Pools: streams that share information, and the committee that corrects their forecasts in one pass over time.
 
 The output of a committee depends on base forecasts and known outcomes, not on the last layer.  So the pass goes over
 time, all streams of a group abreast, and gives the corrected quantiles of every row; after it the streams are run by
 themselves, in any order and thread.  With a pool a group is all series of the pool, else the horizons of one series.
 
-Nothing depends on the order of rows, nor on how a frame is cut in time into calls with a state: a batch of outcomes is
-what became known before forecasts are issued, and streams stand in the order of their names.
+Results do not depend on the order of rows, nor on how a frame is cut in time into calls with a state.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
@@ -24,16 +23,15 @@ from numpy.typing import NDArray
 from orcast.adapters import reach_of
 from orcast.committee.group import Group, GroupRun
 from orcast.committee.members import plan_for
-from orcast.committee.state import KNOWN, SERIES, STREAM, Plan
-from orcast.engine import admissible
+from orcast.committee.state import SERIES, Plan
 from orcast.frame.bounds import scale_between, space_between
 from orcast.frame.names import of_series
-from orcast.frame.stream import PendingColumn, Stream, StreamKey, StreamRun
+from orcast.frame.stream import PendingColumn, StreamKey, StreamRun
 from orcast.frame.times import Clock, Stamps, new_clock, seasons_of
 from orcast.frame.workers import NEVER, Stop
 from orcast.kernels.records import DROP, PREDICT, SETTLE
 from orcast.residuals import first_spread
-from orcast.serialise import id_from_plain, plain_id
+from orcast.serialise import plain_id
 from orcast.spaces import Interval, Line, OrderedSpace
 
 if TYPE_CHECKING:
@@ -51,16 +49,11 @@ CHUNK = 8192
 OUTCOME, DROPPED, FORECAST, OWN_OUTCOME, FORGOTTEN = range(5)
 # Least outcome where 0 stands for another bound of an interval: the committee takes roots where outcomes begin at 0.
 NOT_ZERO = 1e-300
-# Bound that stands for infinity in the row of a stream.
-FARTHEST = 1e110
-# Largest index of a time.
-MOST_STEPS = 10**15
-# Columns of the seasons of a series, in pairs of a short and a long one, and of the bounds of a stream.
+# Columns of the seasons of a series, in pairs of a short and a long one.
 PRESUMED, SEASONS = (
     [SERIES.index(name) for name in names]
     for names in (("presumed_short", "presumed_long"), ("short_season", "long_season"))
 )
-STREAM_BOUNDS = [STREAM.index("low"), STREAM.index("high")]
 
 
 @lru_cache(maxsize=100_000)
@@ -81,18 +74,8 @@ def plan_of(pooled: bool, corrects: bool) -> Plan:
 
 
 def committee_bounds(space: OrderedSpace, low: float) -> tuple[float, float]:
-    """Bounds of a committee on a space, for the lower bound of the outcomes in the user's units.
-
-    >>> committee_bounds(Interval(0.0, 1.0), 0.0), committee_bounds(Interval(0.0, 1.0), 5.0)
-    ((0.0, 1.0), (1e-300, 1.0))
-    """
+    """Bounds of a committee on a space, for the lower bound of the outcomes in the user's units."""
     return NOT_ZERO if isinstance(space, Interval) and space.low == 0.0 != low else space.low, space.high
-
-
-def bounds_of(rows: Array) -> Array:
-    """Bounds of streams from their rows, in which far ones stand for infinity."""
-    bounds = rows[:, STREAM_BOUNDS]
-    return np.where(np.abs(bounds) < FARTHEST, bounds, np.copysign(math.inf, bounds))
 
 
 # --- state
@@ -155,9 +138,8 @@ class GroupPass:
         self.old = np.array([run.pending for run in self.runs], dtype=np.int64)
         self.starts = np.cumsum(self.counts) - self.counts
         self.stream = np.repeat(np.arange(len(rows), dtype=np.int32), self.counts)
-        self.cutoff, self.value = (
-            np.concatenate(each) for each in zip(*((r.cutoff, r.value) for r in rows), strict=True)
-        )
+        self.cutoff = np.concatenate([each.cutoff for each in rows])
+        self.value = np.concatenate([each.value for each in rows])
         self.due = self.cutoff if self.model.at_once else np.concatenate([each.due for each in rows])
         self.settled, self.steps = np.zeros(len(self.due), dtype=bool), np.zeros(len(self.due), dtype=np.int64)
         self.new_starts = np.cumsum(self.counts - self.old) - (self.counts - self.old)
@@ -185,15 +167,14 @@ class GroupPass:
     def _steps(self) -> None:
         """Count the times of the new rows in steps of their series."""
         self.clocks: dict[Hashable, Clock] = {}
+        first, ends = self.starts + self.old, self.starts + self.counts
         by_series: dict[Hashable, list[int]] = {}
         for i, run in enumerate(self.runs):
             by_series.setdefault(run.key[0], []).append(i)
         for key, streams in by_series.items():
             known = self.before.series.get(key)
             clock = new_clock(self.due.dtype) if known is None else known.clock
-            at = np.concatenate(
-                [np.arange(self.starts[i] + self.old[i], self.starts[i] + self.counts[i]) for i in streams]
-            )
+            at = np.concatenate([np.arange(first[i], ends[i]) for i in streams])
             if len(at):
                 rows = [(self.runs[i].open_rows, self.runs[i].pending) for i in streams]
                 time = np.concatenate([each.time[old:] for each, old in rows])
@@ -351,10 +332,8 @@ class GroupPass:
 
     def _memos_before(self) -> Array:
         """Memos of the rows that are pending from before and not settled."""
-        found = [
-            run.before.memos for run in self.runs if run.before is not None and run.pending and len(run.before.memos)
-        ]
-        return np.concatenate([np.empty((0, self.plan.memo_size)), *found])
+        found = [run.before.memos for run in self.runs if run.before is not None and run.pending]
+        return np.concatenate([np.empty((0, self.plan.memo_size)), *(each for each in found if len(each))])
 
     # --- base forecasts
     def _fill_base(self, rows: Integers, out: Array) -> None:
@@ -466,77 +445,3 @@ class Pools:
         for place, found in self.after.items():
             content.pools.setdefault(place, GroupState()).add(found)
         content.groups.update(self.groups)
-
-
-# --- files
-
-
-def group_to_plain(state: GroupState) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Plain data and named arrays of a group."""
-    names, horizons = (sorted(each, key=name_of) for each in (state.series, state.pools))
-    clocks = [state.series[name].clock for name in names]
-    arrays = {
-        "rows": np.array([state.series[name].row for name in names]),
-        "pools": np.array([state.pools[horizon] for horizon in horizons]) if horizons else np.empty((0, 0)),
-        "steps": np.array([clock.step for clock in clocks], dtype=np.int64),
-        "counts": np.array([len(clock.times) for clock in clocks], dtype=np.int64),
-        "times": np.concatenate([clock.times for clock in clocks]),
-        "index": np.concatenate([clock.counts for clock in clocks]),
-    }
-    return {"series": [plain_id(name) for name in names], "horizons": [plain_id(each) for each in horizons]}, arrays
-
-
-def group_from_plain(plain: dict[str, Any], arrays: Mapping[str, NDArray[Any]]) -> GroupState:
-    """Group from `group_to_plain`, or a reason why it is none."""
-    names, horizons = ([id_from_plain(each) for each in plain[name]] for name in ("series", "horizons"))
-    counts, steps, times, index = (arrays[name] for name in ("counts", "steps", "times", "index"))
-    if not (len(names) == len(arrays["rows"]) == len(counts) == len(steps)) or len(horizons) != len(arrays["pools"]):
-        raise ValueError("a group has other series than its arrays")
-    if (counts < 0).any() or counts.sum() != len(times) or len(times) != len(index):
-        raise ValueError("the clocks of a group have other lengths")
-    if index.dtype != np.int64 or (np.abs(index) > MOST_STEPS).any() or not np.isfinite(times).all():
-        raise ValueError("the clock of a series is out of range")
-    state = GroupState(pools=dict(zip(horizons, arrays["pools"], strict=True)))
-    ends = np.cumsum(counts)
-    for name, row, step, a, b in zip(names, arrays["rows"], steps.tolist(), ends - counts, ends, strict=True):
-        clock = Clock(step, times[a:b], index[a:b])
-        if (np.diff(clock.times) <= 0).any() or (np.diff(clock.counts) <= 0).any():
-            raise ValueError(f"the clock of the series {name!r} does not go on")
-        if not (step in (-1, 0) or seasons_of(step)):
-            raise ValueError(f"the series {name!r} has steps that are not those of a calendar")
-        state.series[name] = SeriesState(row, clock)
-    return state
-
-
-def check_group(state: GroupState, streams: Mapping[StreamKey, Stream]) -> None:
-    """Refuse numbers of a committee that no run leads to."""
-    keys = sorted(streams, key=order_of)
-    sizes = {len(streams[key].committee) for key in keys}
-    plans = [
-        plan for corrects in (True, False) if {(plan := plan_of(bool(state.pools), corrects)).stream_size} == sizes
-    ]
-    if not plans:
-        raise ValueError(f"the streams of a committee have {sorted(sizes)} numbers")
-    plan, names = plans[0], {name: i for i, name in enumerate(state.series)}
-    horizons = {horizon: i for i, horizon in enumerate(state.pools)}
-    rows = np.array([streams[key].committee for key in keys])
-    pools = [horizons[horizon] if horizons else 0 for _, horizon in keys]
-    nothing = np.zeros((len(names), 2))
-    group = Group(plan, [names[key] for key, _ in keys], pools, pools, bounds_of(rows), nothing)
-    group.stream_rows[...] = rows
-    group.series_rows[...] = [each.row for each in state.series.values()]
-    for i, row in enumerate(state.pools.values()):
-        group.pool_rows[i] = row
-    admissible.check_group(group)
-    for key, row in zip(keys, rows, strict=True):
-        pending, memos = streams[key].pending, streams[key].memos
-        step, settled = pending[:, PendingColumn.STEP], pending[:, PendingColumn.SETTLED]
-        if not ((np.abs(step) <= MOST_STEPS) & (step == np.rint(step)) & np.isin(settled, (0.0, 1.0))).all():
-            raise ValueError(f"the stream {key!r} has pending rows at no time")
-        if memos.shape != (int((settled == 0.0).sum()), plan.memo_size if len(memos) else memos.shape[1]):
-            raise ValueError(f"the stream {key!r} has other memos than pending rows")
-        if len(memos):
-            admissible.check_memos(plan, memos)
-            serial = memos[:, KNOWN.index("serial")]
-            if not ((serial >= 1.0) & (serial <= row[STREAM.index("issued")])).all():
-                raise ValueError(f"the stream {key!r} has a pending row that is not yet issued")
