@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -556,3 +557,20 @@ def test_randomised_quantiles_are_those_of_a_game_with_the_seed_of_the_series(tm
     chances = pd.DataFrame({"ds": range(3), "y": [0, 1, 0], "p": 0.3})
     with pytest.raises(ValueError, match="expected randomised= for forecasts of quantities, got probabilities"):
         oc.recalibrate(chances, randomised=1)
+
+
+def test_three_rows_pass_through_few_functions() -> None:
+    frame, seen = panel(Plan(1, series=1, steps=3)), set()
+    recalibrate(frame, low=0)
+
+    def note(caller: Any, event: str, _: object) -> None:
+        code = caller.f_code
+        path = Path(code.co_filename).parts
+        if event == "call" and "orcast" in path and not {"kernels", "committee"} & set(path) and code.co_name[0] != "<":
+            seen.add((code.co_filename, code.co_firstlineno))
+
+    sys.setprofile(note)
+    recalibrate(frame, low=0)
+    sys.setprofile(None)
+    assert len({file for file, _ in seen}) <= 30
+    assert len(seen) <= 200

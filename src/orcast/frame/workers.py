@@ -68,35 +68,21 @@ def _result(future: Future[int]) -> int:
     return future.result()
 
 
-# Callback of the activity and the share of it that is done, from 0 to 1.
-Progress = Callable[[str, float], None]
-
-
 @contextmanager
-def progress_bar(wanted: bool | Progress, total: int) -> Iterator[Callable[[int], None]]:
-    """Yield a progress callback; True draws a bar on stderr.
-
-    >>> shares = []
-    >>> with progress_bar(lambda what, share: shares.append((what, share)), 4) as add:
-    ...     add(1)
-    ...     add(3)
-    >>> shares
-    [('recalibrating', 0.25), ('recalibrating', 1.0)]
-    """
+def progress_bar(wanted: bool, total: int) -> Iterator[Callable[[int], None]]:
+    """Yield a function that adds to the count of finished forecasts; if wanted it draws a bar on stderr."""
     count, total = 0, max(total, 1)
 
     def add(more: int) -> None:
         nonlocal count
         count += more
-        if wanted is True:
+        if wanted:
             filled = 30 * count // total
             bar = "#" * filled + "." * (30 - filled)
             print(f"\r[{bar}] {count:,} of {total:,} forecasts", end="", file=sys.stderr, flush=True)
-        elif callable(wanted):
-            wanted("recalibrating", count / total)
 
     try:
         yield add
     finally:
-        if wanted is True:
+        if wanted:
             print(file=sys.stderr, flush=True)
