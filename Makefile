@@ -8,7 +8,7 @@ PANDAS := .venv-pandas3
 LOWEST := .venv-lowest
 NEWEST := .venv-newest
 DIST   := .venv-dist
-FRAMES := src/orcast/frame tests/frame tests/cli/test_cli_recalibrate.py tests/evidence
+FRAMES := src/orcast/frame tests/frame tests/cli/test_cli_recalibrate.py tests/evaluate
 # a file of tests stays in one process: what its tests share is made once
 CORES  := -n auto --maxprocesses=4 --dist loadfile
 # what needs no library that orcast is at home in

@@ -8,8 +8,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from orcast import datasets
-from orcast import evidence as facts
 from orcast.demo import ROUNDS, TITLES, run
+from orcast.evaluate.calibration import pit as pit_of
 
 NAME, SHOWN = "humidity", 150
 BASE, OURS = "#d55e00", "#0072b2"
@@ -17,11 +17,11 @@ BASE, OURS = "#d55e00", "#0072b2"
 
 def main() -> None:
     """Write docs/images/demo.png."""
-    evidence, _ = run(datasets.stream(datasets.load(NAME), "naive"), rounds=ROUNDS, name=NAME)
-    assert evidence.after is not None
-    assert evidence.promised is not None
-    assert evidence.miscalibration is not None
-    before, after, y, rounds = evidence.before, evidence.after, evidence.y, np.arange(1, evidence.rows + 1)
+    evaluation, _ = run(datasets.stream(datasets.load(NAME), "naive"), rounds=ROUNDS, name=NAME)
+    assert evaluation.after is not None
+    assert evaluation.promised is not None
+    assert evaluation.miscalibration is not None
+    before, after, y, rounds = evaluation.before, evaluation.after, evaluation.y, np.arange(1, evaluation.rows + 1)
     shares = [np.mean((q[:, 4] <= y) & (y <= q[:, 94])) for q in (before, after)]
     widths = [np.mean(q[:, 94] - q[:, 4]) for q in (before, after)]
 
@@ -42,26 +42,18 @@ def main() -> None:
     figure.legend(*fan.get_legend_handles_labels(), loc="outside upper center", ncols=5, frameon=False, fontsize=9)
 
     for side, color, name in (("before", BASE, "base forecast"), ("after", OURS, "recalibrated")):
-        found = facts.pit(evidence, side)
-        pit.stairs(
-            found.density,
-            found.edges,
-            color=color,
-            lw=2,
-            ls="--" if side == "before" else "-",
-            label=name,
-            baseline=None,
-        )
-    size = np.diff(found.edges)
-    pit.stairs(
-        found.high / size, found.edges, baseline=found.low / size, fill=True, color="0.9", zorder=0, label="by chance"
-    )
+        found = pit_of(evaluation, side)
+        edges = np.concatenate(([0.0], np.cumsum(found.nominal)))
+        style = "--" if side == "before" else "-"
+        pit.stairs(found.observed / found.nominal, edges, color=color, lw=2, ls=style, label=name, baseline=None)
+    low, high = found.low / found.nominal, found.high / found.nominal
+    pit.stairs(high, edges, baseline=low, fill=True, color="0.9", zorder=0, label="by chance")
     pit.set_title("PIT histogram", loc="left", fontsize=11)
     pit.set(xlabel="level at which the outcome fell", ylabel="density", xlim=(0, 1), ylim=(0, None))
     pit.legend(frameon=False)
 
-    bound.loglog(rounds, evidence.promised, color="black", ls="--", label="bound")
-    bound.loglog(rounds, evidence.miscalibration, color=OURS, label="recalibrated")
+    bound.loglog(rounds, evaluation.promised, color="black", ls="--", label="bound")
+    bound.loglog(rounds, evaluation.miscalibration, color=OURS, label="recalibrated")
     bound.set_title("Miscalibration and its bound", loc="left", fontsize=11)
     bound.set(xlabel="round")
     bound.legend(frameon=False)

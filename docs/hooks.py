@@ -19,7 +19,7 @@ from orcast import cli
 DOCS = Path(__file__).resolve().parent
 HELP = "<!-- help -->"
 INTEGRATIONS = "<!-- integrations -->"
-MODULES = ("evidence", "metrics", "plots", "report", "testing")
+MODULES = ("evaluate", "testing")
 
 ROLE = re.compile(r":(?:class|func|meth|mod|attr|data|exc):`(?:~(?:[^`]*\.)?)?([^`]+)`")
 CODE = re.compile(r"(``[^`]+``|`[^`\n]+`)")

@@ -50,8 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         score = oc.metrics.brier(chances, happened).mean()
         print(f"{name:>10}" + "".join(f"{rate:>10.0%}" for rate in rates) + f"{score:>10.4f}")
 
-    evidence = oc.Evidence.of(before, happened, after=said["orcast"])
-    oc.plots.reliability(evidence).save(options.out / "events.svg")
+    evaluation = oc.Evaluation.of(before, happened, after=said["orcast"])
+    oc.plots.reliability(evaluation).save(options.out / "events.svg")
     errors = [oc.metrics.ece(chances, happened) for chances in said.values()]
     print(f"\npicture: {options.out / 'events.svg'}")
     print(f"calibration error (ECE): {errors[0]:.4f} as given, {errors[1]:.4f} with orcast")

@@ -48,8 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"{name:>10}" + "".join(f"{share:>8.1%}" for share in shares) + f"{loss:>16.4f}")
     print(f"\n{recal.guarantee}")
 
-    evidence = oc.Evidence.of(before, y, after=after, levels=LEVELS, time=days.astype("datetime64[D]"))
-    oc.plots.fan(evidence, last=120, share=0.98).save(options.out / "oil_price.svg")
+    evaluation = oc.Evaluation.of(before, y, after=after, levels=LEVELS, time=days.astype("datetime64[D]"))
+    oc.plots.fan(evaluation, last=120, share=0.98).save(options.out / "oil_price.svg")
     print(f"picture: {options.out / 'oil_price.svg'}")
     print(f"largest gap between a level and its share: {gaps[0]:.2%} as given, {gaps[1]:.2%} with orcast")
 

@@ -54,8 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         loss = oc.metrics.pinball(table, outcomes, LEVELS).mean()
         print(f"{name:>10}" + "".join(f"{share:>8.1%}" for share in shares) + f"{loss:>16.4f}")
 
-    evidence = oc.Evidence.of(tables["trees"], outcomes, after=tables["orcast"], levels=LEVELS, low=0, high=100)
-    oc.plots.fan(evidence, last=120).save(options.out / "sklearn_quantiles.svg")
+    evaluation = oc.Evaluation.of(tables["trees"], outcomes, after=tables["orcast"], levels=LEVELS, low=0, high=100)
+    oc.plots.fan(evaluation, last=120).save(options.out / "sklearn_quantiles.svg")
     print(f"\npicture: {options.out / 'sklearn_quantiles.svg'}")
     print(model.recalibrator_.guarantee)
 

@@ -1,4 +1,4 @@
-"""What tests of HTML share: a strict reader, and evidence of every kind."""
+"""What tests of HTML share: a strict reader, and evaluation of every kind."""
 
 import re
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import numpy as np
 from scipy.stats import norm
 
-from orcast.evidence import Evidence
+from orcast.evaluate import Evaluation
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 NASTY = (
@@ -122,12 +122,12 @@ def value(text: str) -> float:
     return float(text[:-1]) / 100 if text.endswith("%") else float(text)
 
 
-# --- evidence -------------------------------------------------------------------------------------
+# --- evaluation -------------------------------------------------------------------------------------
 
 LEVELS = np.array([0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95])
 
 
-def one_series(rows: int = 400, *, after: bool = True, seed: int = 0) -> Evidence:
+def one_series(rows: int = 400, *, after: bool = True, seed: int = 0) -> Evaluation:
     """A stream whose forecasts are too narrow, with a promise that is kept."""
     rng = np.random.default_rng(seed)
     middle = 50.0 + np.cumsum(rng.normal(size=rows))
@@ -135,7 +135,7 @@ def one_series(rows: int = 400, *, after: bool = True, seed: int = 0) -> Evidenc
     q = norm.ppf(LEVELS)
     t = np.arange(1, rows + 1)
     rest = {"promised": 5 / np.sqrt(t), "miscalibration": 1 / np.sqrt(t), "holds": np.ones(rows)} if after else {}
-    return Evidence.of(
+    return Evaluation.of(
         middle[:, None] + 2.0 * q,
         y,
         after=middle[:, None] + 0.5 + 3.0 * q if after else None,
@@ -147,7 +147,7 @@ def one_series(rows: int = 400, *, after: bool = True, seed: int = 0) -> Evidenc
     )
 
 
-def panel(names: tuple[str, ...] = ("a", "b", "c"), rows: int = 60, *, after: bool = True, seed: int = 1) -> Evidence:
+def panel(names: tuple[str, ...] = ("a", "b", "c"), rows: int = 60, *, after: bool = True, seed: int = 1) -> Evaluation:
     """Some series of one length, the later the worse."""
     rng = np.random.default_rng(seed)
     many = len(names)
@@ -156,7 +156,7 @@ def panel(names: tuple[str, ...] = ("a", "b", "c"), rows: int = 60, *, after: bo
     q = np.tile(norm.ppf(LEVELS), (many * rows, 1))
     t = np.tile(np.arange(1, rows + 1), many)
     rest = {"promised": 5 / np.sqrt(t), "miscalibration": 1 / np.sqrt(t), "holds": np.ones(t.size)} if after else {}
-    return Evidence(
+    return Evaluation(
         model="tree",
         kind="quantiles",
         levels=LEVELS,
@@ -174,7 +174,7 @@ def panel(names: tuple[str, ...] = ("a", "b", "c"), rows: int = 60, *, after: bo
     )
 
 
-def horizons(series: int = 53, times: int = 60) -> Evidence:
+def horizons(series: int = 53, times: int = 60) -> Evaluation:
     """Three horizons of many series: recalibration repairs the first and the third, and shifts the second."""
     rng = np.random.default_rng(5)
     rows = series * times * 3
@@ -182,7 +182,7 @@ def horizons(series: int = 53, times: int = 60) -> Evidence:
     q = norm.ppf(LEVELS)
     before, after = np.tile(0.6 * q, (rows, 1)), np.tile(q, (rows, 1))
     after[horizon == 2] = before[horizon == 2] + 0.3
-    return Evidence.of(
+    return Evaluation.of(
         before,
         rng.normal(size=rows),
         after=after,
@@ -195,18 +195,18 @@ def horizons(series: int = 53, times: int = 60) -> Evidence:
     )
 
 
-def binary(rows: int = 500, *, after: bool = True) -> Evidence:
+def binary(rows: int = 500, *, after: bool = True) -> Evaluation:
     """Probabilities that are too bold."""
     rng = np.random.default_rng(2)
     z = rng.normal(size=rows)
     y = (rng.random(rows) < norm.cdf(z)).astype(float)
-    return Evidence.of(norm.cdf(2 * z), y, after=norm.cdf(z) if after else None, model="rain", timed=True)
+    return Evaluation.of(norm.cdf(2 * z), y, after=norm.cdf(z) if after else None, model="rain", timed=True)
 
 
-def labels(names: tuple[str, ...] = ("home", "draw", "away"), rows: int = 300) -> Evidence:
+def labels(names: tuple[str, ...] = ("home", "draw", "away"), rows: int = 300) -> Evaluation:
     """Probabilities of labels."""
     rng = np.random.default_rng(3)
     right = rng.dirichlet(np.ones(len(names)), size=rows)
     bold = right**2 / (right**2).sum(axis=1, keepdims=True)
     y = np.array([rng.choice(len(names), p=p) for p in right])
-    return Evidence.of(bold, y, after=right, labels=names, model="match", timed=True)
+    return Evaluation.of(bold, y, after=right, labels=names, model="match", timed=True)

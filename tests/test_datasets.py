@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from orcast import datasets
-from orcast.metrics import LEVELS, qce
+from orcast.evaluate.metrics import LEVELS, qce
 
 FOLDER = Path(datasets.__file__).parent / "data"
 

@@ -349,20 +349,22 @@ def test_calibration_over_all_rounds_is_not_enough_for_both_directions() -> None
         return float(y > 0.5) if action == "up" else float(y < 0.5)
 
     check = ValueCheck(step_of, 1.9)
-    metric = oc.metrics.QCE(np.arange(1, 20) / 20)
-    by_direction = {"up": oc.metrics.QCE([0.5]), "down": oc.metrics.QCE([0.5])}
+    outcomes: dict[str, list[float]] = {"up": [], "down": []}
     halves = (np.arange(200) + 0.5) / 400
     fine = oc.Forecast([0.0, 0.5], [0.5, 1.0], [0.5, 0.5])
     for share in halves:
         for action, y in (("up", 0.5 + share), ("down", share)):
             check.update(fine, y, action=action)
-            metric.update(fine, y)
-            by_direction[action].update(fine, y)
-    assert metric.get() < 1e-6
+            outcomes[action].append(y)
+
+    def error(came: list[float], levels: list[float]) -> float:
+        return oc.metrics.qce(np.tile(fine.quantile(levels), (len(came), 1)), came, levels)
+
+    assert error(outcomes["up"] + outcomes["down"], [k / 20 for k in range(1, 20)]) < 1e-6
     assert check.share == 1.0 > check.bound + 0.4
     assert not check.holds
     # what is missing is calibration in the rounds of either direction, and `allowed` sees it
-    assert all(each.get() == pytest.approx(0.25) for each in by_direction.values())
+    assert all(error(came, [0.5]) == pytest.approx(0.25) for came in outcomes.values())
     assert check.share <= check.allowed == 1.0
 
 

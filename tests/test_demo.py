@@ -9,7 +9,7 @@ from orcast import cli
 
 def test_demo_prints_the_verdict_and_writes_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "demo.html"
-    assert cli.main(["demo", "--series", "wind", "--rounds", "30", "--out", str(page)]) == 0
+    assert cli.main(["demo", "--series", "wind", "--rounds", "30", "--output", str(page)]) == 0
     text = capsys.readouterr().out
     assert text.count("Guarantee: miscalibration") == 2
     assert text.count("held in every round") == 2
@@ -20,8 +20,8 @@ def test_demo_prints_the_verdict_and_writes_a_report(tmp_path: Path, capsys: pyt
     ("option", "value", "message"),
     [
         ("--rounds", "3", "expected at least 10 as --rounds, got 3"),
-        ("--out", "no/such/folder/demo.html", "expected a file in an existing folder as --out"),
-        ("--out", "demo.txt", "expected a file that ends in .html"),
+        ("--output", "no/such/folder/demo.html", "expected a file in an existing folder as --output"),
+        ("--output", "demo.txt", "expected a file that ends in .html"),
         ("--series", "rain", "invalid choice: 'rain'"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The spread of a point forecast: one definition, by hand, in a wrapper, in a panel, and in evidence."""
+"""The spread of a point forecast: one definition, by hand, in a wrapper, in a panel, and in evaluation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import given
 from scipy.special import ndtri
 
 import orcast as oc
-from orcast.evidence import collect
+from orcast.evaluate import check
 from orcast.residuals import Residuals, first_spread
 
 ERRORS = (3.0, -1.0, 2.0)
@@ -56,11 +56,11 @@ def test_frames_and_evidence_have_the_same_spread(bounds: dict[str, float], spac
         recal.update(y)
         residuals.add(y - 10.0)
     assert out[["M_orcast-lo-80", "M_orcast", "M_orcast-hi-80"]].to_numpy().tolist() == np.array(rows).tolist()
-    (evidence,) = collect(frame, recalibrated=False, **bounds)
+    (evaluation,) = check(frame, recalibrated=False, **bounds)
     sd = Residuals()
     for error in ERRORS:
         sd.add(error)
-    np.testing.assert_allclose(evidence.before[-1], 10.0 + sd.scale(10.0, space) * ndtri(evidence.levels))
+    np.testing.assert_allclose(evaluation.before[-1], 10.0 + sd.scale(10.0, space) * ndtri(evaluation.levels))
 
 
 errors = st.lists(st.floats(-100.0, 100.0), min_size=1, max_size=12)

@@ -6,7 +6,7 @@
 //
 // The package `pyodide` of npm has no numpy and no scipy. It is enough to see Python start here and micropip install
 // orcast: put the wheels of narwhals, micropip and two empty ones named numpy and scipy beside it, with
-// their hashes in pyodide-lock.json. The tests go without: tests/report/pyodide.mjs hands each call to CPython.
+// their hashes in pyodide-lock.json. The tests go without: tests/evaluate/pyodide.mjs hands each call to CPython.
 
 const PACE = 50; // milliseconds a round takes at least, so that the eye can follow
 

@@ -58,7 +58,7 @@ def through_the_command(series: int, rows: int) -> float:
     with tempfile.TemporaryDirectory() as folder:
         path, out = Path(folder) / "long.csv", Path(folder) / "out.csv"
         pd.DataFrame(panel(series, rows // series)).to_csv(path, index=False)
-        options = ["recalibrate", str(path), "--out", str(out), "--low=0", "--high=100", "--quiet"]
+        options = ["recalibrate", str(path), "-o", str(out), "--low=0", "--high=100", "--quiet"]
         begin = perf_counter()
         subprocess.run([sys.executable, "-m", "orcast", *options], check=True)
         return perf_counter() - begin

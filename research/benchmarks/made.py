@@ -6,7 +6,7 @@ import numpy as np
 from scipy.signal import lfilter
 from scipy.special import ndtri
 
-from orcast.metrics import LEVELS
+from orcast.evaluate.metrics import LEVELS
 from research.comparison.recipes import HUB, TWENTIETHS
 from research.comparison.stream import Array, Stream
 from research.learners import Naive, Task

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from scipy.special import ndtr, ndtri
 
 import orcast as oc
-from orcast.metrics import LEVELS, brier, crps_ensemble, ece, pinball, qce, worst_rolling_qce
+from orcast.evaluate.metrics import LEVELS, brier, crps_ensemble, ece, pinball, qce, worst_rolling_qce
 from research.benchmarks import made, yardstick
 from research.benchmarks.lines import Line, Lines, Remark
 from research.comparison.catalogue import hub_stream

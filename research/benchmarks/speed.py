@@ -15,7 +15,7 @@ import numpy as np
 from scipy.stats import norm
 
 import orcast as oc
-from orcast.metrics import LEVELS
+from orcast.evaluate.metrics import LEVELS
 from research.benchmarks.frames import through_the_command
 from research.benchmarks.lines import Line, Lines, Remark
 

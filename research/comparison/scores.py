@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import ndtr
 from scipy.stats import rankdata
 
-from orcast.metrics import brier, ece, pinball, qce, worst_rolling_qce
+from orcast.evaluate.metrics import brier, ece, pinball, qce, worst_rolling_qce
 from research.comparison.runner import Run
 from research.comparison.stream import Array, Stream, Whole
 from research.output import geometric_mean

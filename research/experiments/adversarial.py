@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import orcast as oc
+from orcast.evaluate.metrics import LEVELS, fair_indicators
 from orcast.ledger import CREDIT
-from orcast.metrics import LEVELS, fair_indicators
 from orcast.testing.adversaries import AdversaryCells, CellGreedy, own_cells
 from research.experiments.methods import RATES, Claim, Result, paper_oracle
 from research.jobs import WorkerPool

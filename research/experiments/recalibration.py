@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.datasets import Series
-from orcast.evidence import Evidence, coverage
-from orcast.metrics import LEVELS, pinball, qce, worst_rolling_qce
+from orcast.evaluate import Evaluation, coverage
+from orcast.evaluate.metrics import LEVELS, pinball, qce, worst_rolling_qce
 from research import learners
 from research.experiments import data
 from research.experiments.methods import EXPERT, LAST, METHODS, RATES, Result, orca
@@ -119,7 +119,7 @@ def measure(q: Vector, y: Vector, *, low: float, high: float, window: int = 200)
         worst=worst_rolling_qce(percents, y, window=window, low=low, high=high),
         crps=2.0 * float(pinball(middles, y, GRID[::2]).mean()),
         smape=float(smape(middles.mean(axis=1), y).mean()),
-        holds=coverage(Evidence.of(percents, y, levels=LEVELS, low=low, high=high), 0.9),
+        holds=coverage(Evaluation.of(percents, y, levels=LEVELS, low=low, high=high), 0.9),
         width=float((percents[:, -1 - FIVE] - percents[:, FIVE]).mean()),
         half_qce=qce(percents[:half], y[:half], low=low, high=high),
     )

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 import orcast as oc
 from orcast.datasets import Series
-from orcast.metrics import LEVELS
+from orcast.evaluate.metrics import LEVELS
 from research import learners
 from research.experiments import data
 from research.experiments.methods import EXPERT, LAST, Claim, Result, paper_oracle, paper_payoff

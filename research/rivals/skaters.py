@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from orcast.evaluate.metrics import pinball
 from orcast.forecasts import Forecast
-from orcast.metrics import pinball
 from research.rivals.base import Array, QuantityRival
 
 _SMOOTHINGS = (0.02, 0.1, 0.3)

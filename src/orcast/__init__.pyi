@@ -1,13 +1,10 @@
 from orcast import datasets as datasets
 from orcast import decisions as decisions
-from orcast import evidence as evidence
+from orcast import evaluate as evaluate
 from orcast import forecasts as forecasts
 from orcast import limits as limits
-from orcast import metrics as metrics
 from orcast import paper as paper
 from orcast import payoffs as payoffs
-from orcast import plots as plots
-from orcast import report as report
 from orcast import scores as scores
 from orcast import spaces as spaces
 from orcast import testing as testing
@@ -19,7 +16,10 @@ from orcast.contexts import by_expert as by_expert
 from orcast.contexts import by_last_error as by_last_error
 from orcast.engine import Committee as Committee
 from orcast.engine import Equilibrium as Equilibrium
-from orcast.evidence import Evidence as Evidence
+from orcast.evaluate import Evaluation as Evaluation
+from orcast.evaluate import check as check
+from orcast.evaluate import metrics as metrics
+from orcast.evaluate import plots as plots
 from orcast.forecasts import Forecast as Forecast
 from orcast.frame import PanelState as PanelState
 from orcast.frame import recalibrate as recalibrate

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
-from orcast import datasets, report
-from orcast import evidence as facts
-from orcast.evidence import Evidence
-from orcast.metrics import LEVELS
+from orcast import datasets
+from orcast import evaluate as facts
+from orcast.evaluate import Evaluation, report
+from orcast.evaluate.metrics import LEVELS
 
 __all__ = ["main", "run"]
 
@@ -30,13 +30,13 @@ EXPERTS = {"naive": "seasonal naive (knows the value a season ago)", "rls": "lea
 ROUNDS = 1000
 
 
-def run(stream: datasets.ForecastStream, *, rounds: int, name: str) -> tuple[Evidence, float]:
-    """Recalibrate the first rounds of a stream one by one: the evidence at 99 levels, and the seconds it took.
+def run(stream: datasets.ForecastStream, *, rounds: int, name: str) -> tuple[Evaluation, float]:
+    """Recalibrate the first rounds of a stream one by one: the evaluation at 99 levels, and the seconds it took.
 
     >>> stream = datasets.stream(datasets.load("humidity"), "rls")
-    >>> evidence, seconds = run(stream, rounds=50, name="humidity")
-    >>> evidence.after.shape, facts.guarantee_check(evidence).held, facts.guarantee_check(evidence).kept
-    ((50, 99), 1.0, 50)
+    >>> evaluation, seconds = run(stream, rounds=50, name="humidity")
+    >>> evaluation.after.shape, float(evaluation.holds.mean())
+    ((50, 99), 1.0)
     """
     from orcast import Interval, Normal, Recalibrator
 
@@ -54,7 +54,7 @@ def run(stream: datasets.ForecastStream, *, rounds: int, name: str) -> tuple[Evi
         recal.update(stream.y[t])
         seconds += time.perf_counter() - start
         miscalibration[t], promised[t] = recal.guarantee.miscalibration, recal.guarantee.promised
-    evidence = Evidence.of(
+    evaluation = Evaluation.of(
         stream.quantile(LEVELS)[:rounds],
         stream.y[:rounds],
         after=after,
@@ -66,9 +66,8 @@ def run(stream: datasets.ForecastStream, *, rounds: int, name: str) -> tuple[Evi
         promised=promised,
         miscalibration=miscalibration,
         timed=True,
-        assumption="Each outcome is known before the next forecast is issued.",
     )
-    return evidence, seconds
+    return evaluation, seconds
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -76,15 +75,17 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         prog="orcast demo", description="Recalibrate forecasts of a real series; print the verdict and write a report."
     )
     parser.add_argument("--series", choices=datasets.NAMES, default="humidity", help="default: %(default)s")
-    parser.add_argument("--out", type=Path, default=Path("demo.html"), metavar="FILE", help="default: %(default)s")
+    parser.add_argument(
+        "-o", "--output", type=Path, default=Path("demo.html"), metavar="FILE", help="default: %(default)s"
+    )
     parser.add_argument("--rounds", type=int, metavar="N", default=ROUNDS, help="default: %(default)s")
     options = parser.parse_args(arguments)
     if options.rounds < 10:
         parser.error(f"expected at least 10 as --rounds, got {options.rounds}")
-    if options.out.is_dir() or not options.out.absolute().parent.is_dir():
-        parser.error(f"expected a file in an existing folder as --out, got {str(options.out)!r}")
-    if options.out.suffix.lower() != ".html":
-        parser.error(f"expected a file that ends in .html as --out, got {str(options.out)!r}")
+    if options.output.is_dir() or not options.output.absolute().parent.is_dir():
+        parser.error(f"expected a file in an existing folder as --output, got {str(options.output)!r}")
+    if options.output.suffix.lower() != ".html":
+        parser.error(f"expected a file that ends in .html as --output, got {str(options.output)!r}")
     return options
 
 
@@ -95,12 +96,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"{TITLES[series.name]} ({series.unit})\nsource: {series.source}\n", flush=True)
     runs = []
     for expert, title in EXPERTS.items():
-        evidence, seconds = run(datasets.stream(series, expert), rounds=options.rounds, name=title)
-        print(f"{title}: {evidence.rows:,} rounds, {1e6 * seconds / evidence.rows:.0f} us each", flush=True)
-        print(*(f"  {line}" for line in facts.verdict(evidence)), sep="\n")
-        runs.append(evidence)
-    report.write(options.out, runs, source=series.source)
-    print(f"report: {options.out}")
+        evaluation, seconds = run(datasets.stream(series, expert), rounds=options.rounds, name=title)
+        print(f"{title}: {evaluation.rows:,} rounds, {1e6 * seconds / evaluation.rows:.0f} us each", flush=True)
+        print(*(f"  {line}" for line in facts.verdict(evaluation)), sep="\n")
+        runs.append(evaluation)
+    report.write(options.output, runs, source=series.source)
+    print(f"report: {options.output}")
     return 0
 
 

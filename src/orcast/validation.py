@@ -6,7 +6,7 @@ import math
 import sys
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
@@ -55,6 +55,32 @@ def floats(values: object) -> NDArray[np.float64]:
     if kind not in "biufO" or (kind == "O" and any(isinstance(each, (str, bytes)) for each in given.flat)):
         raise TypeError
     return given.astype(np.float64, copy=False)
+
+
+def as_count(value: object, what: str) -> int:
+    """A whole number of 1 or more."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(f"expected {what}, got {value!r}")
+    return int(value)
+
+
+class InputError(ValueError):
+    """Invalid input with its parts: what was expected, what was found and where, and the option to change.
+
+    >>> error = InputError("numbers in column 'y'", "'abc'", rows=(3,), option="model")
+    >>> str(error), error.rows, error.option
+    ("expected numbers in column 'y', got 'abc' in row 3", (3,), 'model')
+    """
+
+    def __init__(self, expected: str, found: str, *, rows: Sequence[int] = (), option: str = "") -> None:
+        self.expected, self.found, self.rows, self.option = expected, found, tuple(rows), option
+        super().__init__(self.text("row", 0))
+
+    def text(self, unit: str, first: int) -> str:
+        """Sentence with the rows counted from `first` in this unit, such as lines of a file."""
+        numbers = ", ".join(str(first + row) for row in self.rows)
+        at = f" in {unit}{'s' if len(self.rows) > 1 else ''} {numbers}" if self.rows else ""
+        return f"expected {self.expected}, got {self.found}{at}"
 
 
 class _Quiet(threading.local):

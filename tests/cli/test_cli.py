@@ -1,6 +1,7 @@
 """The command: what it says of itself, what it refuses, and tables that go in and come out."""
 
 import gzip
+import json
 import re
 from pathlib import Path
 
@@ -10,9 +11,7 @@ import pytest
 
 from helpers import SENTENCE
 from orcast import cli
-from orcast.cli import check, stream
-from orcast.cli import column_options as layout
-from orcast.cli import table_files as tables
+from orcast.cli import check, tables
 
 PARTS = ("recalibrate", "check", "stream")
 Capture = pytest.CaptureFixture[str]
@@ -55,20 +54,6 @@ def test_wrong_options_are_refused_in_one_sentence(tmp_path: Path, capsys: Captu
         ["--state", str(tmp_path / "no" / "where")],
     ):
         refused(["stream", *wrong], capsys)
-
-
-def test_options_of_the_stream_are_read() -> None:
-    options = cli.parser().parse_args(
-        ["stream", "--low", "-1.5", "--labels", "a, b", "--levels", "0.1,0.9", "--by", "hour=0..3"]
-    )
-    assert stream._wanted(options) == {
-        "low": -1.5,
-        "labels": ("a", "b"),
-        "levels": ("0.1", "0.9"),
-        "by": ("hour", (0, 1, 2, 3)),
-    }
-    assert stream._by("day=Mo,Tu") == ("day", ("Mo", "Tu"))
-    assert stream._by("on=0,1") == ("on", (0, 1))
 
 
 # --- tables ---
@@ -118,11 +103,11 @@ BAD_FILES = {
     "ragged.csv": (f"{HEAD}a,2020-01-01,3,1,2,4\nb,2020-01-01,3,1,2,4,5\n", "expected a CSV file"),
     "empty.csv": ("", "got an empty file"),
     "header.csv": (HEAD, "expected at least one row"),
-    "text.csv": (f"{HEAD}a,2020-01-01,3,1,2,4\na,2020-01-02,abc,1,2,4\n", "column 'y', got 'abc' in line 3"),
-    "quantile.csv": (f"{HEAD}a,2020-01-01,3,1,x,4\na,2020-01-02,1,1,2,4\n", "column 'q0.5', got 'x' in line 2"),
-    "nothing.csv": ("a,b,c\n1,2,3\n", "or --y with its name"),
-    "date.csv": (f"{HEAD}a,01/02/2020,3,1,2,4\n", "got '01/02/2020' in line 2"),
-    "nameless.csv": (f"{HEAD},2020-01-01,3,1,2,4\n", "got none in line 2"),
+    "text.csv": (f"{HEAD}a,2020-01-01,3,1,2,4\na,2020-01-02,abc,1,2,4\n", "column 'y'"),
+    "quantile.csv": (f"{HEAD}a,2020-01-01,3,1,x,4\na,2020-01-02,1,1,2,4\n", "column 'q0.5'"),
+    "nothing.csv": ("a,b,c\n1,2,3\n", "or y= with its name"),
+    "date.csv": (f"{HEAD}a,01/02/2020,3,1,2,4\n", "got '01/02/2020' in row 0"),
+    "nameless.csv": (f"{HEAD},2020-01-01,3,1,2,4\n", "got none in row 0"),
     "broken.parquet": ("PAR1garbage", "expected a Parquet file"),
     "broken.csv.gz": ("nothing zipped", "expected a file zipped by gzip"),
     "table.xlsx": ("?", "expected a file that ends in"),
@@ -146,12 +131,14 @@ def test_other_bad_input_is_refused(tmp_path: Path, capsys: Capture) -> None:
     assert "expected a CSV file in UTF-8" in refused(["check", str(path)], capsys)
     small().write_csv(path)
     assert "nothing by that name" in refused(["check", str(tmp_path / "b.csv")], capsys)
-    assert "--y with the name of a column" in refused(["check", str(path), "--y", "z"], capsys)
+    assert "y= with the name of a column" in refused(["check", str(path), "--y", "z"], capsys)
     assert "as --report" in refused(["check", str(path), "--report", str(tmp_path / "no" / "r.html")], capsys)
+    for wrong in (["--model", "tree:0.1=a", "--model", "net"], ["--model", "tree:0.1=a,b"]):
+        assert "columns" in refused(["check", str(path), *wrong], capsys)
     assert "'nolow'" in refused(["check", str(path), "--low", "nolow"], capsys)
     before = path.read_bytes()
     for wrong in (
-        ["recalibrate", "--out"],
+        ["recalibrate", "--output"],
         ["recalibrate", "--report"],
         ["recalibrate", "--state"],
         ["check", "--report"],
@@ -159,21 +146,11 @@ def test_other_bad_input_is_refused(tmp_path: Path, capsys: Capture) -> None:
         told = refused([wrong[0], str(path), wrong[1], str(path)], capsys)
         assert f"expected FILE and {wrong[1]} in files of their own" in told
     assert path.read_bytes() == before
-    assert "levels such as" in refused(["recalibrate", str(path), "--levels", "many"], capsys)
-    assert "as --out" in refused(["recalibrate", str(path), "--out", str(tmp_path / "no" / "b.csv")], capsys)
-    assert "expected a file that ends in" in refused(["recalibrate", str(path), "--out", "b.txt.md"], capsys)
-
-
-def test_models_may_be_spelt_out() -> None:
-    assert layout._models(None) is None
-    assert layout._models(["a", "b"]) == ["a", "b"]
-    assert layout._models(["tree:0.1=lower, 0.9=upper", "net:mean=m,sd=s"]) == {
-        "tree": {0.1: "lower", 0.9: "upper"},
-        "net": {"mean": "m", "sd": "s"},
-    }
-    for wrong in (["tree:0.1=a", "net"], ["tree:0.1=a,b"]):
-        with pytest.raises(ValueError, match=SENTENCE):
-            layout._models(wrong)
+    assert "numbers such as 0.05,0.5,0.95 as --levels" in refused(
+        ["recalibrate", str(path), "--levels", "many"], capsys
+    )
+    assert "as --output" in refused(["recalibrate", str(path), "-o", str(tmp_path / "no" / "b.csv")], capsys)
+    assert "expected a file that ends in" in refused(["recalibrate", str(path), "-o", "b.txt.md"], capsys)
 
 
 # --- check ---
@@ -192,10 +169,9 @@ def test_a_check_says_what_was_found_and_how_good_it_was(tmp_path: Path, capsys:
         "  forecast  quantiles 0.1, 0.5, 0.9 (q0.1, q0.5, q0.9)",
     ]
     inside = small().select((pl.col("y") >= pl.col("q0.1")) & (pl.col("y") <= pl.col("q0.9")))["y"].mean()
-    first, second, third = told.out.splitlines()[:3]
+    first, second = told.out.splitlines()[:2]
     assert first.startswith("Do not use these forecasts as they are: the 80% interval is too narrow")
-    assert second.startswith("No issue times are known")
-    assert third.startswith(f"The 80% interval covered {inside:.0%} of 122 outcomes (")
+    assert second.startswith(f"The 80% interval covered {inside:.0%} of 122 outcomes (")
     report = tmp_path / "r.html"
     assert cli.main(["check", str(path), "--report", str(report)]) == 0
     assert capsys.readouterr().err.endswith(f"written: {report}\n")
@@ -234,15 +210,32 @@ def test_check_can_fail(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     assert "the 80% interval is too narrow" in capsys.readouterr().out
 
 
+def test_check_prints_json_or_one_sentence(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "a.csv"
+    small().write_csv(path)
+    assert cli.main(["check", str(path), "--json", "--fail"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    (model,) = told["models"]
+    assert told["file"] == str(path)
+    assert (model["action"], model["outcomes"], model["series"]) == ("do not use", 122, 2)
+    assert model["coverage"]["nominal"] == 0.8
+    assert "the 80% interval is too narrow" in model["faults"]["before"]
+    assert cli.main(["check", str(path), "-q"]) == 0
+    quiet = capsys.readouterr()
+    assert (quiet.out, quiet.err) == (f"{model['verdict'][0]}\n", "")
+
+
 def test_groups_of_rows_and_issue_times_are_said(tmp_path: Path, capsys: Capture) -> None:
     path, page = tmp_path / "a.csv", tmp_path / "a.html"
     small().with_columns(kind=pl.Series(["x", "y"] * 61)).write_csv(path)
     assert cli.main(["check", str(path), "--by", "kind", "--by", "weekday", "--lag", "3D", "--report", str(page)]) == 0
-    second = capsys.readouterr().out.splitlines()[1]
-    assert second.endswith("known just before its time; outcomes are known 3D after their time.")
+    lines = capsys.readouterr().out.splitlines()
+    (note,) = (line for line in lines if line.startswith("References use"))
+    assert note.endswith("known just before the time of each forecast; outcomes are known 3D after their time.")
+    assert any(line.split()[:2] == ["Monday", "18"] for line in lines)
     text = page.read_text()
     assert all(f"<h3>{title}</h3>" in text for title in ("By kind", "By weekday"))
-    assert second in text
+    assert note in text
     assert cli.main(["check", str(path), "--by", "nothing"]) == 2
     assert "expected by= a column" in capsys.readouterr().err
 
@@ -254,15 +247,17 @@ def test_commands_name_the_best_reference_and_its_loss(tmp_path: Path, capsys: C
     y = 10 * np.sin(np.arange(hours.size) * np.pi / 12) + 0.1 * rng.normal(size=hours.size)
     levels = {f"q{a}": np.full(y.size, 12.0 * a - 6.0) for a in (0.05, 0.25, 0.5, 0.75, 0.95)}
     pl.DataFrame({"ds": hours, "y": y} | levels).write_csv(tmp_path / "load.csv")
-    named = r"the best reference so far \(the same hour yesterday in \d\d% of the rows\)"
+    named = r"the same hour yesterday \(\d\d% of the rows, else another\)"
     for command in ("check", "recalibrate"):
         report = tmp_path / f"{command}.html"
-        assert cli.main([command, str(tmp_path / "load.csv"), "--issued", "1", "--report", str(report)]) == 0
+        assert cli.main([command, str(tmp_path / "load.csv"), "--issued-every", "1", "--report", str(report)]) == 0
         said = capsys.readouterr()
-        (line,) = (line for line in (said.out + said.err).splitlines() if line.startswith("Pinball loss: "))
-        found = re.search(rf"{named} ([\d.]+)(, in rows where base forecasts have [\d.]+)?\.$", line)
+        (line,) = (line for line in (said.out + said.err).splitlines() if line.startswith("Best reference: "))
+        found = re.match(rf"Best reference: {named} ([\d.]+); in the \d+ rows that have one: base forecasts ", line)
         assert found is not None
         assert f"pinball loss {found[1]}" in report.read_text(encoding="utf-8")
         assert "Loss against" in report.read_text(encoding="utf-8")
-    assert cli.main(["check", str(tmp_path / "load.csv"), "--issued", "1"]) == 0
-    assert re.match(f"Do not use these forecasts: {named}, with", capsys.readouterr().out)
+    assert cli.main(["check", str(tmp_path / "load.csv"), "--issued-every", "1"]) == 0
+    assert re.match(
+        "Do not use these forecasts: the best reference, the same hour yesterday, with", capsys.readouterr().out
+    )

@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 import orcast as oc
 from orcast.engine.dense import axes
-from orcast.metrics import pinball
+from orcast.evaluate.metrics import pinball
 from orcast.testing import worst_outcome
 from orcast.testing.adversaries import Greedy, play
 

@@ -8,7 +8,7 @@ import pytest
 import orcast as oc
 from helpers import Vector, in_batches
 from orcast.datasets import EXPERTS, ForecastStream, stream
-from orcast.metrics import LEVELS, pinball, qce
+from orcast.evaluate.metrics import LEVELS, pinball, qce
 from research.experiments import data
 
 # The streams of method.md's table, and the pinball loss relative to the expert that must be reached.

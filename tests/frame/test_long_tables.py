@@ -71,10 +71,10 @@ def test_a_hub_is_read_as_its_wide_form_would_be() -> None:
         assert rows["orcast_value"].to_list() == other[f"orcast_q{level}"].to_list()
         assert rows["orcast_promised"].to_list() == other["orcast_promised"].to_list()
         assert rows["orcast_status"].to_list() == other["orcast_status"].to_list()
-    (evidence,) = oc.evidence.collect(long, low=0)
-    (expected,) = oc.evidence.collect(other, low=0, y="observation", **names)
-    assert evidence.rows == expected.rows > 0
-    assert np.array_equal(np.sort(evidence.after, axis=0), np.sort(expected.after, axis=0))
+    (evaluation,) = oc.check(long, low=0)
+    (expected,) = oc.check(other, low=0, y="observation", **names)
+    assert evaluation.rows == expected.rows > 0
+    assert np.array_equal(np.sort(evaluation.after, axis=0), np.sort(expected.after, axis=0))
 
 
 def test_the_order_of_the_rows_does_not_matter_and_pandas_reads_the_same() -> None:

@@ -11,7 +11,7 @@ import orcast as oc
 from helpers import SENTENCE
 from orcast import persistence
 from orcast.committee.state import SERIES
-from orcast.metrics import pinball
+from orcast.evaluate.metrics import pinball
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 SCORES = np.array([-1.6449, -0.6745, 0.0, 0.6745, 1.6449])

@@ -83,10 +83,10 @@ def test_commands_say_what_the_first_page_quotes(
     assert said[first:-1] == quoted
     assert said[-1].startswith("written: ")
     # the sentence after them, on the same forecasts as they were issued
-    (flag,) = re.findall(r"`(--issued \d+)`", text)
+    (flag,) = re.findall(r"`(--issued-every \d+)`", text)
     assert main([*command.split()[1:], *flag.split()]) == 0
     (share,) = re.findall(r"pinball loss is\s(\S+) lower, not", text)
-    assert f"({share} lower, 95% interval" in capsys.readouterr().err
+    assert f"pinball loss {share} lower (95% interval" in capsys.readouterr().err
 
 
 def test_the_first_example_can_be_pasted_into_an_interpreter(tmp_path: Path) -> None:

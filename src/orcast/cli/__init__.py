@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
 from orcast.cli import check, recalibrate, stream
-from orcast.cli.common import Examples, as_options, say
+from orcast.cli.common import Examples, say
 
 __all__ = ["main", "parser"]
 
@@ -19,18 +20,17 @@ EXAMPLES = """examples:
 
 exit codes:
   0  fine
-  1  done, but there is something to look at: it is said on stderr
+  1  done, but rows or forecasts need attention: stderr says which
   2  the input or the command was not understood: nothing was written
   130  stopped by Ctrl-C
 
-`orcast COMMAND --help` tells more of each.
+Messages name options as the library does: issued_every= is --issued-every.
+`orcast COMMAND --help` describes each command.
 """
-
-PARTS = (recalibrate, check, stream)
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command and its parts."""
+    """Make the parser of the command and its parts."""
     from orcast import __version__
 
     command = argparse.ArgumentParser(
@@ -41,7 +41,7 @@ def parser() -> argparse.ArgumentParser:
     )
     command.add_argument("--version", action="version", version=f"orcast {__version__}")
     parts = command.add_subparsers(dest="part", required=True, metavar="command")
-    for part in PARTS:
+    for part in (recalibrate, check, stream):
         part.add(parts)
     parts.add_parser("demo", help="recalibrate a real stream: verdict and report", add_help=False)
     return command
@@ -54,29 +54,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from orcast import demo
 
         return demo.main(given[1:])
-    command = parser()
-    options = command.parse_args(given)
+    options = parser().parse_args(given)
     try:
         return int(options.run(options))
     except KeyboardInterrupt:
         say("stopped")
         return 130
     except BrokenPipeError:
-        _close_output()
+        # nobody reads on: nothing is flushed at the end, which would complain
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except MemoryError as reason:
         say(f"expected input that fits the memory, got more ({str(reason) or 'out of memory'})")
         return 2
     except (OSError, RuntimeError, ValueError, TypeError, ImportError) as reason:
-        # what does not say what was expected is a fault of ours: its trace is wanted
+        # any other message is a fault of ours: its trace is wanted
         if not isinstance(reason, (OSError, ImportError)) and not str(reason).startswith("expected "):
             raise
-        say(as_options(str(reason)))
+        say(str(reason))
         return 2
-
-
-def _close_output() -> None:
-    """Nobody reads on: let nothing be flushed at the end, which would complain."""
-    import os
-
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -21,6 +21,7 @@ from orcast.frame.options import FrameOptions, StateOptions
 from orcast.frame.ordering import Streams, arrange, fill_outcomes, seen_dates
 from orcast.frame.pools import Pools
 from orcast.frame.reader import Codes, Frame, doubts, find_in, label_places, show_time
+from orcast.frame.results import Made, remember
 from orcast.frame.state import ModelStreams, PanelContent, PanelState, open_state
 from orcast.frame.statuses import Status
 from orcast.frame.stream import MAX_PENDING, Filling, ModelRun, Stamps, StreamRun, play_streams
@@ -157,6 +158,8 @@ def recalibrate(
         result: AnyFrame = run.result(bool(replace))
         if panel is not None:
             run.commit(panel)
+    if not replace:
+        remember(result, Made(run.layout, run.options.low, run.options.high, run.timing))
     return result
 
 
@@ -259,8 +262,10 @@ class FrameRun:
         streams = [each for model in models for each in model.streams.items()]
         find, pooled = self._outcome_table(), self.options.pool is not False
         for (key, _), stream in streams:
+            if key in place:
+                continue
             settles = find is not None and not np.isnan(find(key, stream.pending_times)).all()
-            if key not in place and (settles or (pooled and stream.waiting)):
+            if settles or (pooled and stream.waiting):
                 place[key] = len(place)
                 self.series_bounds[key] = content.bounds[key]
         more = np.array([content.bounds[key] for key in list(place)[len(self.keys) :]]).reshape(-1, 2)
@@ -315,10 +320,15 @@ class FrameRun:
         if form.ordered:
             which = streams.order if by_row else streams.series
             low, high = bounds.low[which], bounds.high[which]
+        sorted_ = bool((np.diff(streams.order) > 0).all())  # large arrays are not copied if the frame is in order
+
+        def ordered(each: NDArray[Any]) -> NDArray[Any]:
+            return each if sorted_ else each[streams.order]
+
         # at once, all three are the same
         shown = times.time if times.events is None else times.events
-        time = shown[streams.order]
-        cutoff, due = (time if each is shown else each[streams.order] for each in (times.cutoff, due_of_rows))
+        time = ordered(shown)
+        cutoff, due = (time if each is shown else ordered(each) for each in (times.cutoff, due_of_rows))
         return ModelRun(
             form=form,
             outputs=outputs,
@@ -338,8 +348,8 @@ class FrameRun:
             time=time,
             cutoff=cutoff,
             due=due,
-            there=there[streams.order],
-            y=y[streams.order],
+            there=ordered(there),
+            y=ordered(y),
             given=given,
             features=self.features,
             fill=self._filling(y, due_of_rows, known),

@@ -29,14 +29,13 @@ from orcast.integrations.common import HorizonGame, has_parameter, recalibrator_
 from orcast.integrations.optional import needs
 from orcast.ledger import Guarantee
 from orcast.locks import GameLock, Locked, locked
-from orcast.metrics.arrays import as_count
 from orcast.payoffs import Payoff
 from orcast.recalibrator import Recalibrator
 from orcast.residuals import Residuals
 from orcast.rounds import Rounds
 from orcast.serialise import plain_features
 from orcast.spaces import Binary, Labels, between
-from orcast.validation import number, short
+from orcast.validation import as_count, number, short
 
 with needs("river", "river"):
     from river import base, compose, conf, proba, time_series

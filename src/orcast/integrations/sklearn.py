@@ -39,12 +39,11 @@ from orcast.integrations.common import (
     settle_together,
 )
 from orcast.integrations.optional import needs
-from orcast.metrics.arrays import as_count
 from orcast.payoffs import Payoff
 from orcast.recalibrator import Recalibrator
 from orcast.residuals import Residuals
 from orcast.spaces import Binary, Labels
-from orcast.validation import short
+from orcast.validation import as_count, short
 
 with needs("sklearn", "sklearn"):
     from sklearn.base import (  # type: ignore[import-untyped]

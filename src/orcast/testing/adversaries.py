@@ -20,8 +20,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
+from orcast.evaluate.metrics import LEVELS
 from orcast.forecasts import Forecast
-from orcast.metrics import LEVELS
 from orcast.spaces import FiniteSpace, OrderedSpace, Space
 from orcast.spaces.base import LARGEST
 from orcast.testing.consequences import as_given, candidates, products, worst_outcome

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 import orcast as oc
 from helpers import forecasts
-from orcast.metrics import LEVELS, qce
+from orcast.evaluate.metrics import LEVELS, qce
 from orcast.testing.adversaries import CellGreedy, own_cells
 from research.experiments import adversarial as ad
 

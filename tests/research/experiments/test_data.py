@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from orcast.datasets import EXPERTS, stream
-from orcast.metrics import LEVELS, qce, worst_rolling_qce
+from orcast.evaluate.metrics import LEVELS, qce, worst_rolling_qce
 from research.experiments import data
 
 WIND, SUNSPOTS = "wind_ercot_2022_hourly.csv", "sunspot_silso_v2_monthly.csv"

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import orcast as oc
-from orcast.metrics import LEVELS
+from orcast.evaluate.metrics import LEVELS
 from research.experiments import windfarm as wf
 from research.jobs import WorkerPool
 from research.learners import HOURS, Days

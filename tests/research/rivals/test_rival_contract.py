@@ -17,6 +17,7 @@ from scipy.stats import norm
 
 import orcast as oc
 from helpers import SENTENCE, units
+from orcast.adapters import binary_probability
 from research.rivals.base import EventRival
 
 TAILS = np.array([1e-9, 1e-4, 0.005])
@@ -176,14 +177,15 @@ def test_loss_on_a_calibrated_base_forecast(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in EVENTS if "," not in name])
 def test_events_become_calibrated(name: str) -> None:
     rng = np.random.default_rng(15)
-    method, before, after = EVENTS[name](), oc.metrics.ECE(), oc.metrics.ECE()
+    method, before, after, came = EVENTS[name](), [], [], []
     for p in rng.beta(1, 1, size=3000).tolist():
         y = bool(rng.random() < expit(0.5 * logit(p) - 1))
-        before.update(p, y)
-        after.update(method.predict(p), y)
+        before.append(p)
+        after.append(binary_probability(method.predict(p)))
+        came.append(y)
         method.update(y)
-    assert before.get() > 0.1
-    assert after.get() < 0.07
+    assert oc.metrics.ece(before, came) > 0.1
+    assert oc.metrics.ece(after, came) < 0.07
 
 
 @everything

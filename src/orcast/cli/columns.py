@@ -1,0 +1,159 @@
+"""Options that name columns, and a description of the columns that were found."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from orcast.validation import InputError
+
+if TYPE_CHECKING:
+    from orcast.cli.tables import TableFile
+    from orcast.frame.names import ColumnLayout, Form
+    from orcast.frame.reader import Frame
+    from orcast.frame.times import Timing
+
+# Names of places are often numbers with zeros before them.
+PLACES = ("location", "station", "site", "fips", "geo")
+
+COLUMNS = """\
+Columns are found by their names: Nixtla's (unique_id, ds, cutoff, y, MODEL, MODEL-lo-90, MODEL-hi-90,
+MODEL-median), quantiles (q0.1, 0.1, MODEL_q0.1), Prophet's (yhat_lower, yhat_upper), mean and sd,
+members (member_1, ens1, ...), a probability (p) of outcomes 0 and 1, or one of each label (p_home,
+p_draw, ...); or a row for each quantile, as hubs have it (output_type, output_type_id, value).  Where
+that is not enough:"""
+
+MODEL = """a model, by its name or with its columns, as tree:0.1=lower,0.9=upper or, for members, ens:e1,e2,e3;
+keys are levels, mean and sd, p, or p_LABEL; may be given several times"""
+
+
+def add_columns(parser: argparse.ArgumentParser) -> None:
+    """Options that name columns."""
+    group = parser.add_argument_group("columns", description=COLUMNS)
+    group.add_argument("--target", metavar="FILE", help="a table with the outcomes, if they are in another file")
+    group.add_argument("--y", metavar="COLUMN", help="the outcomes; empty where they are not known yet")
+    group.add_argument("--model", metavar="NAME", action="append", help=MODEL)
+    group.add_argument(
+        "--series", metavar="COLUMN", action="append", help="names of the series; may be given several times"
+    )
+    group.add_argument("--time", metavar="COLUMN", help="when the outcome is; else rows are in order")
+    group.add_argument("--cutoff", metavar="COLUMN", help="when the forecast was made")
+    group.add_argument("--horizon", metavar="COLUMN", help="how many steps ahead it was made")
+    group.add_argument("--known", metavar="COLUMN", help="when the outcome was known (default: at its time)")
+    group.add_argument(
+        "--lag",
+        metavar="T",
+        help="how long after its time an outcome is known: 4D, 36h, a number where times are numbers",
+    )
+    group.add_argument(
+        "--issued-every",
+        metavar="N",
+        help="forecasts are issued N rows at a time, or daily, weekly, 12h; where no column says it",
+    )
+    group.add_argument(
+        "--nowcast", action="store_true", help="forecasts may be issued at or after their time; --known or --lag then"
+    )
+    group.add_argument("--low", metavar="X", help="lower bound of the outcomes: a number or a column (default: none)")
+    group.add_argument("--high", metavar="X", help="upper bound of the outcomes: a number or a column (default: none)")
+    group.add_argument(
+        "--by",
+        metavar="COLUMN",
+        action="append",
+        default=[],
+        help="compare groups of rows: a column, or hour, weekday or month of the time; may be given several times",
+    )
+
+
+def names_of(options: argparse.Namespace) -> dict[str, Any]:
+    """Columns that were named, as `frame.columns.find_in` takes them."""
+    names = ("y", "series", "time", "cutoff", "horizon", "known")
+    return {name: getattr(options, name) for name in names} | {"model": _models(options.model)}
+
+
+def timing_of(options: argparse.Namespace) -> Timing:
+    """Issue times that were named."""
+    from orcast.frame.times import Timing
+
+    return Timing(options.lag, options.issued_every, options.nowcast)
+
+
+def _models(given: list[str] | None) -> Any:
+    """Models by name, or with their columns."""
+    spelt = [text for text in given or () if ":" in text and set("=,") & set(text.partition(":")[2])]
+    if given is None or not spelt:
+        return given
+    if len(spelt) < len(given):
+        plain = next(text for text in given if text not in spelt)
+        raise InputError("the columns of all models or of none", f"--model {plain} beside others", option="model")
+    return {name: _parts(parts) for name, _, parts in (text.partition(":") for text in spelt)}
+
+
+def _parts(text: str) -> dict[Any, str] | list[str]:
+    """A model's columns by level or name, or its members."""
+    if "=" not in text:
+        return [part.strip() for part in text.split(",")]
+    found: dict[Any, str] = {}
+    for each in text.split(","):
+        key, equals, column = (part.strip() for part in each.partition("="))
+        if not key or not equals or not column:
+            raise InputError("a model's columns as tree:0.1=lower,0.9=upper", repr(each), option="model")
+        try:
+            found[float(key)] = column
+        except ValueError:
+            found[key] = column
+    return found
+
+
+def text_columns(options: argparse.Namespace) -> tuple[str, ...]:
+    """Columns that hold names, not numbers."""
+    from orcast.frame.names import SERIES
+
+    return tuple(options.series) if options.series else (*SERIES, *PLACES)
+
+
+def bound(text: str | None) -> float | str | None:
+    """A number, or the name of a column."""
+    if text is None:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def describe(table: TableFile, frame: Frame, layout: ColumnLayout, series: int) -> list[str]:
+    """Rows and columns that were found, in a few lines."""
+    long = frame.spread
+    whose = f", {series:,} series" if layout.series else ""
+    rows = f"{table.frame.height:,} row{'' if table.frame.height == 1 else 's'}"
+    rows += "" if long is None else f" of {frame.rows:,} forecast{'' if frame.rows == 1 else 's'}"
+    lines = [f"{table.name}: {rows}{whose}"]
+    parts = {"outcome": layout.y, "series": ", ".join(map(str, layout.series)), "time": layout.time}
+    parts |= {"cutoff": layout.cutoff, "horizon": layout.horizon, "known": layout.known}
+    parts |= {form.model or "forecast": _columns_of(form) for form in layout.forms}
+    used = {*layout.taken}
+    used |= {column for form in layout.forms for column in (*form.columns, form.mean)}
+    used |= set(layout.earlier(table.frame.columns)) | set(() if long is None else long.table.own)
+    rest = [str(column) for column in table.frame.columns if column not in used]
+    parts["not used"] = ", ".join(rest) if len(rest) <= 8 else f"{', '.join(rest[:8])} and {len(rest) - 8} more"
+    wide = max(8, *(len(what) for what, name in parts.items() if name))
+    return lines + [f"  {what:<{wide}}  {name}" for what, name in parts.items() if name]
+
+
+def _columns_of(form: Form) -> str:
+    """A model's columns as a description has them."""
+    names = [str(column) for column in form.columns]
+    shown = ", ".join(names) if len(names) <= 5 else f"{', '.join(names[:2])}, ..., {names[-1]}"
+    if form.kind == "quantiles":
+        assert form.levels is not None
+        levels = [f"{level:g}" for level in form.levels]
+        many = ", ".join(levels) if len(levels) <= 5 else f"{', '.join(levels[:2])}, ..., {levels[-1]}"
+        return f"quantiles {many} ({shown})"
+    kinds = {
+        "normal": "mean and standard deviation",
+        "members": f"{len(names)} members",
+        "point": "a point forecast",
+        "binary": "the probability of 1",
+        "labels": f"probabilities of {', '.join(form.labels or ())}",
+    }
+    return f"{kinds[form.kind]} ({shown})"

@@ -1,0 +1,212 @@
+"""Tables in files: CSV and Parquet, read and written, with rows numbered as in the file."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import dataclasses
+import gzip
+import io
+import sys
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from orcast.cli.common import need
+from orcast.persistence import replacing
+from orcast.validation import InputError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from orcast.frame.reader import Frame
+
+PIPE = "-"
+# Texts of a missing value.
+MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"]
+SEPARATORS = {".csv": None, ".tsv": "\t", ".txt": None}
+PARQUET = (".parquet", ".pq")
+MAGIC = b"PAR1"
+
+
+@dataclass(frozen=True)
+class Format:
+    """Format of a table in a file."""
+
+    kind: str  # "csv" or "parquet"
+    separator: str = ","
+    zipped: bool = False
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """Table that was read; `first` is the line of its first row, if rows are lines, `long` if quantiles have rows."""
+
+    frame: pl.DataFrame
+    name: str
+    format: Format
+    first: int | None
+    long: bool = False
+
+    def with_place(self, text: str) -> str:
+        """Sentence, with the line of row 0 if it speaks of rows.
+
+        >>> TableFile(None, "a.csv", Format("csv"), 2).with_place("got 7.5 in row 0")
+        'got 7.5 in row 0 (a.csv, row 0 is line 2)'
+        """
+        rows = ""
+        if " row" in text and not self.long:
+            rows = ", rows count from 0" if self.first is None else f", row 0 is line {self.first}"
+        return f"{text} ({self.name}{rows})"
+
+    @contextmanager
+    def located(self) -> Iterator[None]:
+        """Add the place in the file to errors."""
+        try:
+            yield
+        except InputError as error:
+            unit, first = ("row", 0) if self.first is None else ("line", self.first)
+            raise ValueError(f"{error.text(unit, first)} ({self.name})") from error
+        except (TypeError, ValueError) as error:
+            raise type(error)(self.with_place(str(error))) from error
+
+
+def format_of(path: str) -> Format:
+    """Format that a file's name says."""
+    suffixes = [part.lower() for part in Path(path).suffixes[-2:]]
+    zipped = suffixes[-1:] == [".gz"]
+    last = (suffixes[:-1] if zipped else suffixes)[-1:]
+    if last and last[0] in SEPARATORS:
+        return Format("csv", SEPARATORS[last[0]] or ",", zipped)
+    if last and last[0] in PARQUET and not zipped:
+        return Format("parquet")
+    raise ValueError(f"expected a file that ends in .csv, .csv.gz, .tsv or .parquet, got {path}")
+
+
+# --- reading ---
+
+
+def read(path: str, *, names: Collection[str] = ()) -> TableFile:
+    """Read a table from a file, or from stdin if it is called "-"; columns with these names are text."""
+    need("cli", "polars")
+    if path == PIPE:
+        if sys.stdin.isatty():
+            raise ValueError("expected a table through a pipe for -, got a terminal")
+        content, name = sys.stdin.buffer.read(), "stdin"
+        format = Format("parquet" if content.startswith(MAGIC) else "csv")
+    else:
+        format, name = format_of(path), path
+        if not Path(path).is_file():
+            what = "a folder" if Path(path).is_dir() else "nothing by that name"
+            raise FileNotFoundError(f"expected a file, got {what}: {path}")
+        content = Path(path).read_bytes()
+    if format.zipped:
+        try:
+            content = gzip.decompress(content)
+        except (EOFError, gzip.BadGzipFile) as reason:
+            raise ValueError(f"expected a file zipped by gzip, got one that is not whole ({reason}): {path}") from None
+    if format.kind == "csv":
+        return _csv(content, format, name, names)
+    import polars as pl
+
+    try:
+        return TableFile(pl.read_parquet(io.BytesIO(content)), name, format, None)
+    except (pl.exceptions.PolarsError, OSError) as reason:
+        raise ValueError(f"expected a Parquet file, got one that cannot be read ({_first(reason)}): {name}") from None
+
+
+def _csv(content: bytes, format: Format, name: str, names: Collection[str]) -> TableFile:
+    import polars as pl
+
+    head = content.partition(b"\n")[0].decode("utf-8-sig", errors="replace").strip()
+    if not head:
+        raise ValueError(f"expected a table with a line of column names, got an empty file: {name}")
+    separator = format.separator
+    if separator == ",":
+        separator = max(",;\t|", key=lambda mark: (head.count(mark), mark == ","))
+    columns = next(csv.reader([head], delimiter=separator))
+    # names of series are text, even if they look like numbers: 007 stays 007
+    text = {column: pl.String for column in columns if column in names}
+    try:
+        frame = pl.read_csv(
+            content, separator=separator, infer_schema_length=None, null_values=MISSING, schema_overrides=text
+        )
+    except (pl.exceptions.PolarsError, OSError) as reason:
+        raise ValueError(
+            f"expected a CSV file in UTF-8, got one that cannot be read ({_first(reason)}): {name}"
+        ) from None
+    if frame.height == 0:
+        raise ValueError(f"expected at least one row below the names of the columns, got none: {name}")
+    # columns of missing values alone are read as numbers
+    empty = [each for each in frame.columns if frame[each].null_count() == frame.height]
+    frame = frame.with_columns(pl.col(each).cast(pl.Float64) for each in empty)
+    lines = content.count(b"\n") + (not content.endswith(b"\n"))
+    first = 2 if lines == frame.height + 1 else None
+    return TableFile(frame, name, Format("csv", separator, format.zipped), first)
+
+
+def _first(reason: BaseException) -> str:
+    """First line of a long message."""
+    text = (str(reason).strip() or type(reason).__name__).splitlines()[0]
+    return text if len(text) <= 100 else f"{text[:97]}..."
+
+
+def open_frame(options: argparse.Namespace, names: Collection[str], **reading: Any) -> tuple[TableFile, Frame]:
+    """Read the table of a command and its outcomes, as a frame; `reading` are options of `Frame`."""
+    table = read(options.file, names=names)
+    target = None if options.target is None else read(options.target, names=names).frame
+    from orcast.frame.reader import Frame
+
+    with table.located():
+        frame = Frame(table.frame, target, y=options.y, time=options.time, **reading)
+    return dataclasses.replace(table, long=frame.spread is not None), frame
+
+
+# --- writing ---
+
+
+def beside(path: str) -> str:
+    """Default place of the result of a file.
+
+    >>> beside("data/wind.csv"), beside("wind.csv.gz"), beside("wind.parquet")
+    ('data/wind.orcast.csv', 'wind.orcast.csv.gz', 'wind.orcast.parquet')
+    """
+    whole = Path(path)
+    endings = "".join(whole.suffixes[-2:] if whole.suffix.lower() == ".gz" else whole.suffixes[-1:])
+    return str(whole.with_name(f"{whole.name[: len(whole.name) - len(endings)]}.orcast{endings}"))
+
+
+def check_places(inputs: dict[str, str | None], outputs: dict[str, str | None]) -> None:
+    """Check, before hours of work, that outputs can be written and that none is written over another file."""
+    seen: dict[Path, str] = {}
+    for option, path in (inputs | outputs).items():
+        if not path or path == PIPE:
+            continue
+        target = Path(path)
+        if option in outputs and (target.is_dir() or not target.absolute().parent.is_dir()):
+            raise InputError(f"a file in an existing folder as {option}", path, option=option)
+        other = seen.setdefault(target.resolve(), option)
+        if other != option:
+            raise InputError(f"{other} and {option} in files of their own", f"{path} for both", option=option)
+
+
+def write(frame: pl.DataFrame, path: str, format: Format) -> None:
+    """Write a table to a file, whole or not at all, or to stdout if it is called "-"."""
+    if path == PIPE:
+        sys.stdout.flush()
+        _write_to(frame, sys.stdout.buffer, format)
+        sys.stdout.buffer.flush()
+        return
+    opened: Any = gzip.open if format.zipped else open
+    with replacing(path) as temporary, opened(temporary, "wb") as file:
+        _write_to(frame, file, format)
+
+
+def _write_to(frame: pl.DataFrame, file: Any, format: Format) -> None:
+    if format.kind == "parquet":
+        frame.write_parquet(file)
+        return
+    for number, part in enumerate(frame.iter_slices(50_000)):  # the whole as text would double the memory
+        file.write(part.write_csv(separator=format.separator, include_header=number == 0).encode())

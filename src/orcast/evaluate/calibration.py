@@ -1,0 +1,273 @@
+"""Coverage, width, calibration error, with their sampling noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import bdtrik, betainc, gammaincinv
+
+from orcast.evaluate.dependence import design_effect, frequencies, indicator_sums
+from orcast.evaluate.evaluation import Evaluation, Vector, chunks, computed_once, outcomes_of
+
+# Bins of the reliability of probabilities, as in `metrics.ece`, and of a PIT histogram at most.
+BINS, PIT_BINS = 15, 20
+# Confidence level of chance bands.
+SURE = 0.95
+
+# --- intervals
+
+
+def shares(evaluation: Evaluation) -> tuple[float, ...]:
+    """Nominal coverages of the central intervals between the levels, increasing."""
+    if evaluation.kind != "quantiles":
+        return ()
+    lower = [a for a in evaluation.levels.tolist() if a < 0.5 and place_of(evaluation, 1.0 - a) is not None]
+    return tuple(sorted(round(1.0 - 2.0 * a, 12) for a in lower))
+
+
+def level_name(share: float) -> str:
+    """Level as a percentage.
+
+    >>> level_name(0.9), level_name(0.975), level_name(10 / 11)
+    ('90%', '97.5%', '90.9%')
+    """
+    percent = round(100.0 * share, 6)
+    if percent == round(percent, 2):
+        return f"{percent:g}%"
+    texts = (f"{percent:.{decimals}f}%" for decimals in range(1, 7))
+    return next(text for text in texts if 0.0 < float(text[:-1]) < 100.0)
+
+
+def place_of(evaluation: Evaluation, level: float) -> int | None:
+    """Index of a level, or None."""
+    gaps = np.abs(evaluation.levels - level)
+    return int(gaps.argmin()) if gaps.size and gaps.min() < 1e-9 else None
+
+
+def ends_of(evaluation: Evaluation, share: float) -> tuple[int, int]:
+    """Indices of the ends of a central interval."""
+    lower, upper = place_of(evaluation, (1.0 - share) / 2), place_of(evaluation, (1.0 + share) / 2)
+    if lower is None or upper is None:
+        known = ", ".join(f"{s:g}" for s in shares(evaluation)) or "none"
+        raise ValueError(f"expected the share of an interval that the forecasts have ({known}), got {share!r}")
+    return lower, upper
+
+
+def main_shares(evaluation: Evaluation) -> tuple[float, ...]:
+    """Nominal coverages nearest to 90% and, of the others, to 50%; empty without symmetric levels."""
+    there = shares(evaluation)
+    if len(there) < 2:
+        return there
+    main = min(there, key=lambda share: (round(abs(share - 0.9), 9), -share))
+    return main, min((share for share in there if share != main), key=lambda share: abs(share - 0.5))
+
+
+def main_share(evaluation: Evaluation) -> float | None:
+    """Nominal coverage nearest to 90%, or None without symmetric levels."""
+    return next(iter(main_shares(evaluation)), None)
+
+
+def coverage(evaluation: Evaluation, share: float, side: str = "before") -> float:
+    """Share of outcomes in the central interval, its ends included.
+
+    >>> coverage(Evaluation.of([[0.0, 1.0]] * 4, [0.5, 1.0, 1.5, 0.1], levels=[0.25, 0.75]), 0.5)
+    0.75
+    """
+    lower, upper = ends_of(evaluation, share)
+    below, upto = indicator_sums(evaluation, side)[0].sum(axis=0) / max(evaluation.rows, 1)
+    return float(upto[upper] - below[lower]) if evaluation.rows else float("nan")
+
+
+@computed_once
+def inside(evaluation: Evaluation, share: float, side: str = "before", ends: bool = True) -> Vector:
+    """Indicators of the central interval, 0 or 1; `ends=False` leaves out its ends."""
+    lower, upper = (evaluation.side(side)[:, k] for k in ends_of(evaluation, share))
+    y = evaluation.y
+    return ((lower <= y) & (y <= upper) if ends else (lower < y) & (y < upper)).astype(np.float64)
+
+
+def tie_excess(evaluation: Evaluation, share: float, side: str | None = None) -> float:
+    """Excess of the coverage over `share` that outcomes on an end explain; the larger of both sides by default."""
+    if side is None:
+        return max(tie_excess(evaluation, share, each) for each in evaluation.sides)
+    most, least = (inside(evaluation, share, side, ends).sum() / max(evaluation.rows, 1) for ends in (True, False))
+    return float(most - max(min(share, most), least))
+
+
+def width(evaluation: Evaluation, share: float, side: str = "before") -> float:
+    """Mean width of the central interval.
+
+    >>> width(Evaluation.of([[0.0, 1.0], [0.0, 3.0]], [0.5, 0.7], levels=[0.25, 0.75]), 0.5)
+    2.0
+    """
+    lower, upper = ends_of(evaluation, share)
+    q = evaluation.side(side)
+    return float((q[:, upper] - q[:, lower]).mean()) if evaluation.rows else float("nan")
+
+
+# --- chance bands
+
+
+def band(rows: ArrayLike, share: ArrayLike, sure: float = SURE) -> tuple[Vector, Vector]:
+    """Chance band of a frequency: quantiles of Binomial(rows, share), divided by the rows.
+
+    >>> [float(end.round(3)) for end in band(1000, 0.9)]
+    [0.881, 0.918]
+    """
+    count, p = np.broadcast_arrays(np.asarray(rows, dtype=np.float64), np.asarray(share, dtype=np.float64))
+    there = np.maximum(count, 1.0)
+    low, high = (_binomial_quantile(0.5 + sign * sure / 2, there, p) / there for sign in (-1.0, 1.0))
+    return np.where(count > 0, low, 0.0), np.where(count > 0, np.minimum(high, 1.0), 1.0)
+
+
+def _binomial_quantile(level: float, count: Vector, p: Vector) -> Vector:
+    """Quantile of Binomial(count, p)."""
+    inner = np.clip(p, 1e-12, 1.0 - 1e-12)
+    guess = np.ceil(bdtrik(level, count, inner))
+    below = np.maximum(guess - 1.0, 0.0)
+    return np.asarray(np.where(betainc(count - below, below + 1.0, 1.0 - inner) >= level, below, guess))
+
+
+def interval_band(evaluation: Evaluation, share: float) -> tuple[float, float]:
+    """Chance band of the coverage of a calibrated interval, by the effective sample size; ties raise its upper end."""
+    low, high = band(independent_rows(evaluation, share), share)
+    return float(low), min(float(high) + tie_excess(evaluation, share), 1.0)
+
+
+def independent_rows(evaluation: Evaluation, share: float, sure: float = SURE) -> float:
+    """Effective sample size for the coverage of an interval on the last side."""
+    lower, upper = ends_of(evaluation, share)
+    weights = np.zeros((evaluation.levels.size, 1))
+    weights[[upper, lower], 0] = 1.0, -1.0
+    return float((evaluation.rows / design_effect(evaluation, evaluation.sides[-1], weights=weights, sure=sure))[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Frequencies:
+    """Observed frequencies beside their `nominal` values, with a chance band and the number of forecasts."""
+
+    nominal: Vector
+    observed: Vector
+    low: Vector
+    high: Vector
+    count: Vector
+
+    @property
+    def outside(self) -> int:
+        """Number of frequencies outside the chance band."""
+        return int(np.count_nonzero((self.observed < self.low - 1e-9) | (self.observed > self.high + 1e-9)))
+
+
+def pit(evaluation: Evaluation, side: str = "before") -> Frequencies:
+    """PIT histogram: shares of outcomes in at most 20 bins between levels; ties count in favour of the forecast."""
+    a = evaluation.levels
+    places = np.arange(a.size)
+    if a.size + 1 > PIT_BINS:
+        places = np.unique(np.abs(a[:, None] - np.arange(1, PIT_BINS) / PIT_BINS).argmin(axis=0))
+    # weights that turn indicators of levels into those of the bins between them
+    weights = np.zeros((a.size, places.size + 1))
+    weights[places, np.arange(places.size)] = 1.0
+    weights[places, np.arange(1, places.size + 1)] = -1.0
+    nominal = np.diff(a[places], prepend=0.0, append=1.0)
+    found = np.diff(frequencies(evaluation, side)[places], prepend=0.0, append=1.0)
+    low, high = band(evaluation.rows / design_effect(evaluation, side, weights=weights), nominal)
+    return Frequencies(nominal, found, low, high, np.full(nominal.size, float(evaluation.rows)))
+
+
+def reliability(evaluation: Evaluation, side: str = "before") -> Frequencies:
+    """Share of outcomes below each quantile, or frequency of the event by its probability; labels are binned together.
+
+    >>> found = reliability(Evaluation.of([0.1, 0.1, 0.9, 0.9], [0, 1, 1, 1]))
+    >>> found.nominal, found.observed, found.count
+    (array([0.1, 0.9]), array([0.5, 1. ]), array([2., 2.]))
+    """
+    effect = design_effect(evaluation, side)
+    if evaluation.kind == "quantiles":
+        low, high = band(evaluation.rows / effect, evaluation.levels)
+        count = np.full(evaluation.levels.size, float(evaluation.rows))
+        return Frequencies(evaluation.levels, frequencies(evaluation, side), low, high, count)
+    sums = bins_of(evaluation, side)
+    gap, count, total = (part.sum(axis=(0, 1)) for part in (sums.gap, sums.forecasts, sums.probability))
+    there = count > 0
+    nominal, count = total[there] / count[there], count[there]
+    low, high = band(count / effect.max(), nominal)
+    return Frequencies(nominal, np.clip(nominal + gap[there] / count, 0.0, 1.0), low, high, count)
+
+
+# --- errors of calibration
+
+
+def error(evaluation: Evaluation, side: str = "before") -> float:
+    """Calibration error: QCE of quantiles, ECE of probabilities (averaged over labels).
+
+    >>> error(Evaluation.of([[0.0]] * 4, [-1.0, 1.0, 2.0, 3.0], levels=[0.5]))
+    0.0625
+    """
+    if evaluation.rows == 0:
+        return float("nan")
+    if evaluation.kind == "quantiles":
+        return float(((frequencies(evaluation, side) - evaluation.levels) ** 2).sum())
+    gaps = bins_of(evaluation, side).gap.sum(axis=0)
+    return float(np.abs(gaps).sum() / (evaluation.rows * len(evaluation.labels)))
+
+
+def chance_limit(evaluation: Evaluation, rows: ArrayLike | None = None, sure: float = SURE) -> Vector:
+    """Limit of a calibrated forecaster's `error`, for quantiles and `rows` independent outcomes.
+
+    For T independent outcomes T * QCE tends to a weighted sum of chi-squares with mean m = sum_a a (1 - a) and
+    variance v = 2 sum_{a, b} (min(a, b) - a b)^2; the limit is the quantile of the gamma distribution with these.
+    """
+    a = evaluation.levels
+    count = np.asarray(evaluation.rows if rows is None else rows, dtype=np.float64)
+    spread = np.minimum.outer(a, a) - np.outer(a, a)
+    mean, variance = np.trace(spread), 2.0 * (spread**2).sum()
+    return np.asarray(_gamma_quantile(sure, mean, variance) / np.maximum(count, 1e-300))
+
+
+class ReliabilityBins(NamedTuple):
+    """Sums over series x labels x bins: outcome minus probability, p (1 - p), counts, probabilities."""
+
+    gap: Vector
+    variance: Vector
+    forecasts: Vector
+    probability: Vector
+
+
+@computed_once
+def bins_of(evaluation: Evaluation, side: str) -> ReliabilityBins:
+    """Sums of probabilities in equal-width bins."""
+    series, labels = len(evaluation.names), len(evaluation.labels)
+    sums = np.zeros((4, series * labels * BINS))
+    for chunk in chunks(evaluation.rows):
+        p = evaluation.side(side)[chunk]
+        at = np.minimum((p * BINS).astype(np.intp), BINS - 1)
+        places = ((evaluation.series[chunk, None] * labels + np.arange(labels)) * BINS + at).ravel()
+        parts = (outcomes_of(evaluation, chunk) - p, p * (1.0 - p), np.ones_like(p), p)
+        for total, values in zip(sums, parts, strict=True):
+            total += np.bincount(places, values.ravel(), minlength=total.size)
+    return ReliabilityBins(*sums.reshape(4, series, labels, BINS))
+
+
+def half_normal_limit(variances: Vector, sure: float = SURE) -> Vector:
+    """Quantile of the sum of |N(0, v)| over the last axis, by a gamma distribution."""
+    mean = np.sqrt(2.0 * variances / np.pi).sum(axis=-1)
+    variance = ((1.0 - 2.0 / np.pi) * variances).sum(axis=-1)
+    return np.where(variance > 0.0, _gamma_quantile(sure, mean, np.where(variance > 0.0, variance, 1.0)), 0.0)
+
+
+def _gamma_quantile(sure: float, mean: ArrayLike, variance: ArrayLike) -> Vector:
+    """Quantile of the gamma distribution with this mean and variance."""
+    mean, variance = np.asarray(mean), np.asarray(variance)
+    return np.asarray(gammaincinv(mean**2 / variance, sure) * variance / np.maximum(mean, 1e-300))
+
+
+def limit_of(evaluation: Evaluation, side: str, sure: float = SURE) -> float:
+    """Limit of the calibration error of a calibrated forecaster, dependence in time included."""
+    effect = design_effect(evaluation, side, sure=sure)
+    if evaluation.kind == "quantiles":
+        return float(chance_limit(evaluation, evaluation.rows / effect.max(), sure))
+    variances = (bins_of(evaluation, side).variance.sum(axis=0) * effect[:, None]).reshape(-1)
+    return float(half_normal_limit(variances, sure) / (max(evaluation.rows, 1) * len(evaluation.labels)))

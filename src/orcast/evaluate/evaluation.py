@@ -1,0 +1,275 @@
+"""Forecasts before and after recalibration with their outcomes, as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from functools import wraps
+from inspect import signature
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from orcast.validation import short
+
+if TYPE_CHECKING:
+    from orcast.evaluate.information import OutcomeTable
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+Places = NDArray[np.intp]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+SIDES = ("before", "after")
+CERTIFICATE = ("holds", "promised", "miscalibration")
+# Rows processed at once, to bound the memory.
+CHUNK = 1 << 18
+
+
+@dataclass(frozen=True, eq=False)
+class Grouping:
+    """Groups of rows: row i belongs to `labels[codes[i]]`, or to no group where the code is -1."""
+
+    name: str
+    codes: Places
+    labels: tuple[str, ...]
+
+    @classmethod
+    def of_horizon(cls, horizon: Vector) -> Grouping:
+        """Rows by their horizon."""
+        steps, codes = np.unique(horizon, return_inverse=True)
+        return cls("horizon", codes, tuple(f"{step:.12g}" for step in steps))
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Forecasts of one model before and after recalibration, with their outcomes; one row per forecast.
+
+    Quantiles that cross are sorted.  `Evaluation.of` makes one from arrays, `orcast.check` one per model of a frame.
+
+    Parameters
+    ----------
+    model, kind : str
+        Name of the model; "quantiles", "binary" or "labels".
+    levels, labels : array, tuple of str
+        Levels of the quantiles, or names of the labels ("1" for kind "binary").
+    before, after : array of shape (rows, levels or labels)
+        Quantiles or probabilities; `after` is None if nothing was recalibrated.
+    y, low, high : array
+        Outcomes (indices of labels) and their bounds.
+    series, names : array of int, tuple of str
+        Series of each row as an index into `names`; rows of a series are in the order of time.
+    time, horizon : array or None
+        Time of each row, and the steps ahead if there are several.
+    holds, promised, miscalibration : array or None
+        Columns of the certificate.
+    pending, missing, outside, crossed : int
+        Rows without an outcome, without a forecast, outside the bounds; rows of `before` whose quantiles crossed.
+    overlap, timed : int, bool
+        Earlier times whose outcome was unknown when a forecast was issued; True if the issue times are known.
+    notes, by : tuple of str, tuple of Grouping
+        Sentences on how the forecasts and their times were read; groups of rows to compare.
+    known : tuple of OutcomeTable and rows, or None
+        Outcomes known to each row, and the rows of the evaluation among those; None if issued one step ahead.
+
+    >>> from orcast.evaluate import coverage
+    >>> evaluation = Evaluation.of([[1.0, 3.0], [2.0, 4.0]], [2.0, 5.0], levels=[0.1, 0.9])
+    >>> coverage(evaluation, 0.8)
+    0.5
+    """
+
+    model: str
+    kind: str
+    levels: Vector
+    labels: tuple[str, ...]
+    before: Matrix
+    after: Matrix | None
+    y: Vector
+    series: Places
+    names: tuple[str, ...]
+    time: NDArray[Any] | None
+    low: Vector
+    high: Vector
+    horizon: Vector | None = None
+    holds: Vector | None = None
+    promised: Vector | None = None
+    miscalibration: Vector | None = None
+    pending: int = 0
+    missing: int = 0
+    outside: int = 0
+    overlap: int = 0
+    timed: bool = False
+    notes: tuple[str, ...] = ()
+    by: tuple[Grouping, ...] = ()
+    known: tuple[OutcomeTable, Any] | None = None
+    crossed: int = 0
+    computed: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        width = self.levels.size if self.kind == "quantiles" else len(self.labels)
+        by_row = {name: getattr(self, name) for name in ("series", "low", "high", "time", *CERTIFICATE, "horizon")}
+        by_row |= {f"by {group.name!r}": group.codes for group in self.by}
+        arrays = by_row | {side: self.side(side) for side in self.sides}
+        for name, value in arrays.items():
+            shape = (self.rows, width) if name in SIDES else (self.rows,)
+            if value is not None and value.shape != shape:
+                raise ValueError(f"expected {name} of shape {shape}, got {value.shape}")
+        self._check_numbers()
+        self._sort_quantiles()
+
+    def _check_numbers(self) -> None:
+        quantiles = self.kind == "quantiles"
+        places = (self.y >= 0.0) & (self.y <= max(len(self.labels) - 1, 1)) & (self.y == np.floor(self.y))
+        what = {"quantiles": "finite outcomes", "binary": "outcomes 0 or 1"}.get(self.kind, "places of labels")
+        checks = [(what, self.y, np.isfinite(self.y) if quantiles else places)]
+        for side in self.sides:
+            rows = self.side(side)
+            good = np.isfinite(rows) if quantiles else (rows >= 0.0) & (rows <= 1.0)
+            what = "finite quantiles" if quantiles else "probabilities between 0 and 1"
+            checks.append((f"{what} {side}", rows, good))
+        for what, values, fine in checks:
+            if not fine.all():
+                raise ValueError(f"expected {what}, got {float(values[~fine][0])!r}")
+        if self.rows and not 0 <= self.series.min() <= self.series.max() < len(self.names):
+            raise ValueError(f"expected series from 0 to {len(self.names) - 1}, got {short(np.unique(self.series))}")
+
+    def _sort_quantiles(self) -> None:
+        """Sort quantiles that cross, so that no score depends on their order."""
+        if self.kind != "quantiles" or (np.diff(self.levels) < 0.0).any():
+            return
+        for side in self.sides:
+            rows = self.side(side)
+            crossed = sum(int((np.diff(rows[chunk], axis=1) < 0.0).any(axis=1).sum()) for chunk in chunks(self.rows))
+            if crossed:
+                object.__setattr__(self, side, np.sort(rows, axis=1))
+            if side == "before":
+                object.__setattr__(self, "crossed", max(crossed, self.crossed))
+
+    def __repr__(self) -> str:
+        after = "" if self.after is None else ", before and after"
+        series = f" of {len(self.names):,} series" if len(self.names) > 1 else ""
+        return f"Evaluation({self.model!r}: {self.rows:,} outcomes{series}, {self.kind}{after})"
+
+    @classmethod
+    def of(
+        cls,
+        before: ArrayLike,
+        y: ArrayLike,
+        *,
+        after: ArrayLike | None = None,
+        levels: ArrayLike | None = None,
+        labels: tuple[str, ...] = (),
+        model: str = "",
+        series: ArrayLike | None = None,
+        time: ArrayLike | None = None,
+        low: ArrayLike = -np.inf,
+        high: ArrayLike = np.inf,
+        **rest: Any,
+    ) -> Evaluation:
+        """Make an evaluation from arrays: quantiles at `levels`, probabilities of `labels`, or one probability per row.
+
+        `series` is the name of the series of each row, `rest` other fields of the class; `timed=True` states that each
+        row was issued after the outcome of the row before was known.
+
+        >>> Evaluation.of([0.2, 0.7], [0, 1]).kind
+        'binary'
+        """
+        outcomes = np.asarray(y, dtype=np.float64)
+        first = np.asarray(before, dtype=np.float64)
+        then = None if after is None else np.asarray(after, dtype=np.float64)
+        kind = "quantiles" if levels is not None else "labels" if labels else "binary"
+        if kind == "binary":
+            first, then, labels = first.reshape(-1, 1), None if then is None else then.reshape(-1, 1), ("1",)
+        names, codes = np.unique(np.zeros(outcomes.size) if series is None else np.asarray(series), return_inverse=True)
+        for name in (*CERTIFICATE, "horizon"):
+            if rest.get(name) is not None:
+                rest[name] = np.asarray(rest[name])
+        return cls(
+            model=model,
+            kind=kind,
+            levels=np.empty(0) if levels is None else np.asarray(levels, dtype=np.float64),
+            labels=tuple(labels),
+            before=first,
+            after=then,
+            y=outcomes,
+            series=codes,
+            names=("",) if series is None else tuple(map(str, names)),
+            time=None if time is None else np.asarray(time),
+            low=np.broadcast_to(np.asarray(low, dtype=np.float64), outcomes.shape),
+            high=np.broadcast_to(np.asarray(high, dtype=np.float64), outcomes.shape),
+            **rest,
+        )
+
+    @property
+    def rows(self) -> int:
+        """Number of forecasts with an outcome."""
+        return int(self.y.size)
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """("before", "after"), or ("before",) if nothing was recalibrated."""
+        return SIDES if self.after is not None else SIDES[:1]
+
+    def side(self, side: str) -> Matrix:
+        """Forecasts of one side."""
+        if side not in SIDES:
+            raise ValueError(f"expected side 'before' or 'after', got {side!r}")
+        rows = self.before if side == "before" else self.after
+        if rows is None:
+            raise ValueError("expected forecasts after recalibration, got an evaluation without any")
+        return rows
+
+
+def computed_once(function: Function) -> Function:
+    """Cache a function of an evaluation by its other arguments."""
+    parameters = signature(function)
+
+    @wraps(function)
+    def once(*args: Any, **kwargs: Any) -> Any:
+        given = parameters.bind(*args, **kwargs)
+        given.apply_defaults()
+        evaluation, *rest = given.arguments.values()
+        key = function.__qualname__, *rest
+        if key not in evaluation.computed:
+            evaluation.computed[key] = function(*args, **kwargs)
+        return evaluation.computed[key]
+
+    return cast(Function, once)
+
+
+def chunks(rows: int, size: int = CHUNK) -> list[slice]:
+    """Slices of at most `size` rows."""
+    return [slice(start, min(start + size, rows)) for start in range(0, rows, size)]
+
+
+def outcomes_of(evaluation: Evaluation, chunk: slice | Places = slice(None)) -> Matrix:
+    """One-hot outcomes; for kind "binary" a column of the outcomes."""
+    y = evaluation.y[chunk, None]
+    return y if evaluation.kind == "binary" else (y == np.arange(len(evaluation.labels))).astype(np.float64)
+
+
+def sample_quantiles(rows: Matrix, levels: Vector) -> Matrix:
+    """Quantiles of each row of values, nan left out; sorts the rows."""
+    rows.sort(axis=1)
+    count = np.isfinite(rows).sum(axis=1)[:, None]
+    most = np.maximum(count - 1, 0)
+    at = np.clip(levels * count - 0.5, 0.0, most)
+    left = at.astype(np.intp)
+    low, high = (np.take_along_axis(rows, np.minimum(k, most), 1) for k in (left, left + 1))
+    return np.asarray(low + (high - low) * (at - left))
+
+
+def sums_by_group(values: Matrix, groups: Places, count: int) -> Matrix:
+    """Sums of rows by group."""
+    if count == 1:
+        return np.asarray(values.sum(axis=0, keepdims=True))
+    width = values.shape[1]
+    places = groups[:, None] * width + np.arange(width)
+    sums = np.bincount(places.ravel(), values.ravel(), minlength=count * width)
+    return np.asarray(sums.reshape(count, width), dtype=np.float64)
+
+
+def rows_of(evaluation: Evaluation) -> Vector:
+    """Number of rows of each series."""
+    return np.bincount(evaluation.series, minlength=len(evaluation.names)).astype(np.float64)

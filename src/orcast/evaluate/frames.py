@@ -1,0 +1,348 @@
+"""Evaluations of the models in a data frame."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from orcast.evaluate.evaluation import Evaluation, Grouping, Matrix, Places, Vector, sample_quantiles
+from orcast.evaluate.information import Information, OutcomeTable
+from orcast.evaluate.metrics import LEVELS
+
+if TYPE_CHECKING:
+    from orcast.frame.names import ColumnLayout, Form
+    from orcast.frame.reader import Frame, Times
+    from orcast.frame.times import RowTimes, Timing
+
+# With more rows than this a distribution is read at 19 levels instead of 99.
+MANY = 200_000
+# Largest number of groups.
+MOST = 200
+# Parts of the time: unit of numpy, cycle, offset (1970-01-01 was a Thursday) and names.
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+PARTS: dict[str, tuple[str, int, tuple[str, ...]]] = {
+    "hour": ("h", 0, tuple(f"{h:02d}:00" for h in range(24))),
+    "weekday": ("D", 3, DAYS),
+    "month": ("M", 0, tuple(map(str, range(1, 13)))),
+}
+NOTES = {
+    "point": "The base forecast is a point: its intervals come from its own past errors.",
+    "normal": "The recalibrated mean and spread are read as a normal distribution; levels= gives quantiles.",
+}
+
+
+def check(
+    frame: Any,
+    layout: ColumnLayout | None = None,
+    *,
+    low: Any = None,
+    high: Any = None,
+    recalibrated: bool = True,
+    by: Any = (),
+    lag: Any = None,
+    issued_every: Any = None,
+    nowcast: bool = False,
+    **names: Any,
+) -> list[Evaluation]:
+    """Evaluate each model in a frame, before and after recalibration if the frame holds both.
+
+    A frame that `orcast.recalibrate` returned is known: its columns, bounds and times need not be given again.
+
+    Parameters
+    ----------
+    frame : data frame
+        Forecasts and outcomes, as for `orcast.recalibrate` or as it returns them.
+    layout : ColumnLayout, optional
+        Columns of the frame; found by their names and by `names` if left out.
+    low, high, lag, issued_every, nowcast, **names
+        Bounds, issue times, publication and columns, as in `orcast.recalibrate`.
+    recalibrated : bool
+        False leaves out the recalibrated forecasts.
+    by : str or sequence of str
+        Columns, or "hour", "weekday" or "month" of the time, by which rows are compared.
+
+    Returns
+    -------
+    list of Evaluation
+        One for each model.  Quantiles are compared at the levels of both sides.  A mean and a spread are read as a
+        normal distribution, members as an ensemble, a point as normal with the spread of its errors known by then.
+
+    >>> import polars as pl
+    >>> from orcast.evaluate import coverage
+    >>> frame = pl.DataFrame({"y": [1.0, 4.0, None], "q0.1": [0.0, 1.0, 1.0], "q0.9": [2.0, 3.0, 3.0]})
+    >>> evaluation, = check(frame)
+    >>> evaluation.rows, evaluation.pending, coverage(evaluation, 0.8)
+    (2, 1, 0.5)
+    """
+    from orcast.frame.bounds import read_bounds
+    from orcast.frame.ordering import horizons_of
+    from orcast.frame.reader import INDEX, Frame, find_in
+    from orcast.frame.results import made_by
+    from orcast.frame.times import Timing, read_row_times
+
+    timing = Timing(lag, issued_every, nowcast)
+    made = made_by(frame)
+    if layout is not None and names:
+        raise TypeError(f"expected a layout or {', '.join(f'{name}=' for name in names)}, got both")
+    if made is not None and layout is None and not names:
+        layout, timing = made.layout, made.timing if timing == Timing() else timing
+        low, high = made.low if low is None else low, made.high if high is None else high
+    layout = find_in(frame, **names) if layout is None else layout
+    table = frame if isinstance(frame, Frame) else Frame(frame)
+    if layout.time is None and table.dated:
+        layout = dataclasses.replace(layout, time=INDEX)
+    codes, keys = table.keys(layout.series)
+    timing = timing.checked()
+    times = read_row_times(table, layout, codes, keys, timing, np.zeros(len(keys), dtype=np.int64), {})
+    order = np.lexsort((times.cutoff, times.time, codes))
+    lowest, highest = read_bounds(low, high, table, codes, keys).of_rows(codes)
+    ahead = None if layout.horizon is None else _steps_ahead(table, layout.horizon)
+    if times.ranked:
+        ahead = horizons_of(times, codes, keys, {}, {}, pooled=True)[0].astype(np.float64)
+    stamps = None if times.kind == "places" else _stamps(times.times)[order]
+    information = Information.of(
+        codes[order],
+        times.time[order],
+        None if times.at_once else times.cutoff[order],
+        None if times.at_once else times.known[order],
+        None if ahead is None else ahead[order],
+        stamps,
+    )
+    rows = _Rows(
+        table,
+        layout,
+        order,
+        bool((np.diff(order) == 1).all()),
+        tuple(" / ".join(map(str, key)) if isinstance(key, tuple) else "" if key is None else str(key) for key in keys),
+        stamps,
+        information,
+        lowest[order],
+        highest[order],
+        None if times.at_once else _known_when(layout, timing, times),
+    )
+    groups = tuple(rows.grouping(name) for name in ([by] if isinstance(by, str) else by))
+    return [rows.evaluation(form, recalibrated, groups) for form in layout.forms]
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Rows of a frame in the order of series and time, shared by its models; `when` says which outcomes are known."""
+
+    table: Frame
+    layout: ColumnLayout
+    order: Places
+    sorted: bool
+    names: tuple[str, ...]
+    time: NDArray[Any] | None
+    information: Information
+    low: Vector
+    high: Vector
+    when: str | None
+    tables: dict[tuple[str, ...] | None, OutcomeTable] = field(default_factory=dict)
+
+    def grouping(self, name: Any) -> Grouping:
+        """Rows by a column, by their horizon, or by a part of their time."""
+        if name in ("horizon", self.layout.horizon):
+            return Grouping.of_horizon(self.information.horizon)
+        if name not in self.table.reading.columns:
+            return time_groups(str(name), self.time)
+        values = self.table.column(name).to_list()
+        kinds = sorted({each for each in values if each is not None}, key=lambda each: (str(type(each)), each))
+        if len(kinds) > MOST:
+            raise ValueError(f"expected a column of at most {MOST} values as by=, got {len(kinds):,} in {name!r}")
+        places = {kind: k for k, kind in enumerate(kinds)}
+        codes = np.fromiter((places.get(value, -1) for value in values), dtype=np.intp, count=len(values))
+        return Grouping(str(name), codes[self.order], tuple(map(str, kinds)))
+
+    def evaluation(self, form: Form, recalibrated: bool, by: tuple[Grouping, ...]) -> Evaluation:
+        table = self.outcomes(form)
+        y = table.y
+        kind = form.kind if form.kind in ("binary", "labels") else "quantiles"
+        levels, before, after = self.sides(form, y, recalibrated)
+        whole = np.ones(y.size, dtype=np.bool_)
+        for rows in (before, after):
+            if rows is not None:
+                fine = np.isfinite(rows) if kind == "quantiles" else (rows >= 0.0) & (rows <= 1.0)
+                whole &= fine.all(axis=1)
+        forecast = np.isfinite(self.matrix(form.columns)).all(axis=1) if form.kind == "point" else whole
+        known = np.isfinite(y)
+        beyond = known & self.beyond(form, y, recalibrated)
+        keep: Any = whole & known & ~beyond
+        if keep.all():
+            keep = slice(None)
+        horizon = self.information.horizon
+        certificate = {
+            what: self.numbers(name)[keep]
+            for what, name in form.certificate.items()
+            if recalibrated and what != "status" and name in self.table.reading.columns
+        }
+        return Evaluation(
+            model=form.model,
+            kind=kind,
+            levels=levels,
+            labels=("1",) if kind == "binary" else form.labels or (),
+            before=before[keep],
+            after=None if after is None else after[keep],
+            y=y[keep],
+            series=self.information.series[keep],
+            names=self.names,
+            time=None if self.time is None else self.time[keep],
+            low=self.low[keep],
+            high=self.high[keep],
+            horizon=horizon[keep] if np.unique(horizon).size > 1 else None,
+            pending=int(np.count_nonzero(forecast & ~known)),
+            missing=int(np.count_nonzero(~forecast)),
+            outside=int(np.count_nonzero(whole & beyond)),
+            overlap=table.overlap(),
+            timed=self.when is not None,
+            notes=self.notes(form, after is not None),
+            by=tuple(Grouping(group.name, group.codes[keep], group.labels) for group in by),
+            known=(table, keep),
+            **certificate,
+        )
+
+    def notes(self, form: Form, recalibrated: bool) -> tuple[str, ...]:
+        """Sentences on how the forecasts and their times were read."""
+        from orcast.frame.names import written_levels
+
+        found = []
+        if self.when is not None:
+            found.append(f"{'Recalibration and references' if recalibrated else 'References'} use {self.when}.")
+        moments = recalibrated and form.kind == "normal" and len(written_levels(form, self.table.reading.columns)) < 2
+        if form.kind == "point" or moments:
+            found.append(NOTES[form.kind])
+        return tuple(found)
+
+    # --- columns as numbers
+    def numbers(self, column: Any) -> Vector:
+        values = self.table.numbers(column)
+        return values if self.sorted else values[self.order]
+
+    def matrix(self, columns: Sequence[Any]) -> Matrix:
+        parts = [self.numbers(column) for column in columns]
+        out = np.empty((self.order.size, len(parts)))
+        # a few rows at a time, or each number would be written to memory far from its neighbours
+        for start in range(0, self.order.size, 4096):
+            chunk = slice(start, start + 4096)
+            np.stack([part[chunk] for part in parts], axis=1, out=out[chunk])
+        return out
+
+    def outcomes(self, form: Form) -> OutcomeTable:
+        """Outcomes of a model's forecasts, nan where there is none yet; models with the same labels share them."""
+        from orcast.frame.reader import label_places
+
+        if form.labels not in self.tables:
+            y = np.full(self.order.size, np.nan)
+            if self.layout.y is not None and form.labels is None:
+                y = self.numbers(self.layout.y)
+            elif self.layout.y is not None and form.labels is not None:
+                places = label_places(self.table.column(self.layout.y), form.labels)[self.order]
+                y[places >= 0] = places[places >= 0]
+            self.tables[form.labels] = OutcomeTable.of(self.information, y)
+        return self.tables[form.labels]
+
+    def beyond(self, form: Form, y: Vector, recalibrated: bool) -> NDArray[np.bool_]:
+        """Mask of outcomes outside the bounds."""
+        if form.kind in ("binary", "labels"):
+            return np.zeros(y.size, dtype=np.bool_)
+        found = (y < self.low) | (y > self.high)
+        status = form.certificate["status"]
+        if recalibrated and status in self.table.reading.columns:
+            found |= (self.table.column(status) == "outside").fill_null(False).to_numpy()[self.order].astype(np.bool_)
+        return np.asarray(found)
+
+    # --- forecasts before and after
+    def sides(self, form: Form, y: Vector, recalibrated: bool) -> tuple[Vector, Matrix, Matrix | None]:
+        """Levels, and the forecasts at them before and after."""
+        from orcast.frame.names import written_levels
+
+        there = self.table.reading.columns
+        names = [out.name for out in form.outputs()]
+        whole = recalibrated and all(name in there for name in names)
+        if form.kind in ("binary", "labels"):
+            return np.empty(0), self.matrix(form.columns), self.matrix(names) if whole else None
+        written = written_levels(form, there) if recalibrated else {}
+        if form.kind == "quantiles":
+            assert form.levels is not None
+            pairs = [(k, b) for k, a in enumerate(form.levels) for b in written if abs(a - b) < 1e-9]
+            if len(pairs) < 2:
+                return form.levels, self.matrix(form.columns), None
+            before, after = [form.columns[k] for k, _ in pairs], [written[b] for _, b in pairs]
+            return form.levels[[k for k, _ in pairs]], self.matrix(before), self.matrix(after)
+        if len(written) > 1:
+            levels = np.array(list(written))
+            return levels, self.read(form, form.columns, levels, y), self.matrix(list(written.values()))
+        levels = self.levels(form)
+        after_too = whole and form.kind != "point"
+        before_rows = self.read(form, form.columns, levels, y)
+        return levels, before_rows, self.read(form, names, levels, y) if after_too else None
+
+    def levels(self, form: Form) -> Vector:
+        """Levels at which a distribution is read."""
+        many = self.order.size > MANY
+        if form.kind != "members":
+            return LEVELS[4::5].copy() if many else LEVELS.copy()
+        count, most = len(form.columns), 19 if many else 99
+        places = np.arange(count) if count <= most else np.unique(np.linspace(0, count - 1, most).round())
+        return np.asarray((places + 0.5) / count)
+
+    def read(self, form: Form, columns: Sequence[Any], levels: Vector, y: Vector) -> Matrix:
+        """Quantiles at levels of a normal distribution, of members, or of a point and its past errors."""
+        rows = self.matrix(columns)
+        if form.kind == "members":
+            return sample_quantiles(rows, levels)
+        spread = rows[:, 1] if form.kind == "normal" else self.information.past_spread(y - rows[:, 0])
+        return np.asarray(rows[:, :1] + np.where(spread >= 0.0, spread, np.nan)[:, None] * ndtri(levels))
+
+
+def _known_when(layout: ColumnLayout, timing: Timing, times: RowTimes) -> str:
+    """Outcomes that count as known, in words."""
+    when, every = "just before the time of each forecast", timing.issued_every
+    if every is not None:
+        how = f"{every:,} rows at a time" if isinstance(every, int) else f"every {every}"
+        when = f"when each forecast was issued ({'row by row' if every == 1 else how})"
+    elif times.ranked or layout.cutoff is not None or layout.horizon is not None:
+        when = "at the cutoff of each forecast"
+    late = ""
+    if layout.known is not None:
+        late = f"; outcomes are known at {str(layout.known)!r}"
+    elif timing.lag is not None:
+        after = "the lag of their series" if isinstance(timing.lag, Mapping) else timing.lag
+        late = f"; outcomes are known {after} after their time"
+    return f"only outcomes known {when}{late}"
+
+
+def time_groups(name: str, time: NDArray[Any] | None) -> Grouping:
+    """Rows by a part of their time.
+
+    >>> days = np.array(["2024-01-01T05", "2024-02-04T05"], dtype="datetime64[h]")
+    >>> time_groups("weekday", days).codes.tolist(), time_groups("month", days).codes.tolist()
+    ([0, 6], [0, 1])
+    """
+    if name not in PARTS:
+        raise ValueError(f"expected by= a column, 'horizon', 'hour', 'weekday' or 'month', got {name!r}")
+    if time is None or time.dtype.kind != "M":
+        raise ValueError(f"expected dates as times to compare by {name}, got {'none' if time is None else 'numbers'}")
+    unit, offset, labels = PARTS[name]
+    codes = (time.astype(f"datetime64[{unit}]").astype(np.int64) + offset) % len(labels)
+    return Grouping(name, codes.astype(np.intp), labels)
+
+
+def _steps_ahead(table: Frame, horizon: Any) -> Vector:
+    """Steps ahead of each row; named horizons are counted in their order."""
+    if table.holds_numbers(horizon):
+        return table.numbers(horizon)
+    return np.asarray(table.keys([horizon])[0] + 1.0, dtype=np.float64)
+
+
+def _stamps(times: Times) -> NDArray[Any]:
+    """Times of the rows; dates are dates again."""
+    if times.kind.startswith("dates"):
+        return np.asarray(times.values).view("datetime64[ns]")
+    return np.asarray(times.values).view("timedelta64[ns]") if times.kind == "durations" else times.values

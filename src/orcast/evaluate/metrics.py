@@ -1,0 +1,286 @@
+"""Metrics of a sequence of forecasts, over arrays; a scoring rule of one forecast is in `orcast.scores`."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtr
+
+from orcast.validation import as_count
+
+__all__ = [
+    "LEVELS",
+    "brier",
+    "crps_ensemble",
+    "crps_normal",
+    "ece",
+    "fair_indicators",
+    "pinball",
+    "qce",
+    "worst_rolling_qce",
+]
+
+Vector = NDArray[np.float64]
+
+LEVELS: Vector = np.arange(1, 100) / 100
+"""The 99 levels 0.01, 0.02, ..., 0.99."""
+LEVELS.flags.writeable = False
+
+
+# --- checked arrays
+
+
+def _levels(levels: ArrayLike) -> Vector:
+    a = _numbers(levels, "levels")
+    if a.ndim != 1 or a.size == 0 or a[0] <= 0.0 or a[-1] >= 1.0 or np.any(np.diff(a) <= 0.0):
+        raise ValueError(f"expected increasing levels strictly between 0 and 1, got {levels!r}")
+    return a
+
+
+def _numbers(x: ArrayLike, what: str) -> Vector:
+    try:
+        a = np.asarray(x, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"expected numbers for {what}, got {x!r}") from None
+    if not np.isfinite(a).all():
+        raise ValueError(f"expected finite {what}, got {x!r}")
+    return a
+
+
+def _bounds(low: float, high: float) -> tuple[float, float]:
+    if not low < high:
+        raise ValueError(f"expected low < high, got {low!r} and {high!r}")
+    return float(low), float(high)
+
+
+def _rounds(q: ArrayLike, y: ArrayLike, levels: ArrayLike, *, sequence: bool = False) -> tuple[Vector, Vector, Vector]:
+    """Check quantiles (..., L), outcomes (...) and levels (L,); `sequence` asks for one axis of outcomes."""
+    a, quantiles, outcomes = _levels(levels), _numbers(q, "quantiles"), _numbers(y, "outcomes")
+    if quantiles.shape != (*outcomes.shape, a.size):
+        wanted = (*outcomes.shape, a.size)
+        raise ValueError(
+            f"expected quantiles of shape {wanted}, one for each outcome and level, got shape {quantiles.shape}"
+        )
+    if sequence and outcomes.ndim != 1:
+        raise ValueError(f"expected a sequence of outcomes, got shape {outcomes.shape}")
+    return quantiles, outcomes, a
+
+
+def _binary_rounds(p: ArrayLike, y: ArrayLike) -> tuple[Vector, Vector]:
+    """Check probabilities and outcomes 0 or 1 of one length."""
+    prob, outcomes = _numbers(p, "probabilities"), _numbers(y, "outcomes")
+    if prob.ndim != 1 or prob.shape != outcomes.shape:
+        raise ValueError(f"expected one probability for each outcome, got shapes {prob.shape} and {outcomes.shape}")
+    if not ((prob >= 0.0) & (prob <= 1.0)).all():
+        raise ValueError(f"expected probabilities between 0 and 1, got {float(prob[(prob < 0) | (prob > 1)][0])!r}")
+    if not ((outcomes == 0.0) | (outcomes == 1.0)).all():
+        raise ValueError(f"expected outcomes 0 or 1, got {float(outcomes[(outcomes != 0) & (outcomes != 1)][0])!r}")
+    return prob, outcomes
+
+
+# --- quantiles
+
+
+def _indicators(q: Vector, y: Vector, a: Vector, low: float, high: float) -> Vector:
+    """Indicators 1{y <= q} with ties split, as in `fair_indicators`."""
+    y_ = y[..., None]
+    out = (q >= y_).astype(np.float64)
+    left, right = np.count_nonzero(q < y_, axis=-1), np.count_nonzero(q <= y_, axis=-1)
+    tied = right > left
+    if np.any(tied):
+        around = np.concatenate(([0.0], a, [1.0]))
+        middle = (around[1:] + around[:-1]) / 2
+        start = np.where(y > low, middle[np.minimum(left, a.size - 1)], 0.0)[tied]
+        stop = np.where(y < high, middle[right], 1.0)[tied]
+        out[tied] = np.clip((a - start[..., None]) / (stop - start)[..., None], 0.0, 1.0)
+    return out
+
+
+def fair_indicators(
+    q: ArrayLike, y: ArrayLike, levels: ArrayLike = LEVELS, *, low: float = -np.inf, high: float = np.inf
+) -> Vector:
+    """Indicators 1{y <= q_a} with ties split over the levels that share the value.
+
+    Where y equals the quantiles at levels a_i, ..., a_j, the indicator is its expectation under a randomised PIT,
+    uniform on [u, v]:
+
+        I_a = clip((a - u) / (v - u), 0, 1)
+
+    with u halfway between a_i and the level below, v halfway between a_j and the level above, u = 0 at `low` and
+    v = 1 at `high`.  Czado, Gneiting and Held (2009), "Predictive model assessment for count data", Biometrics 65.
+
+    >>> fair_indicators([1.0, 2.0, 3.0], 2.5, [0.25, 0.5, 0.75])
+    array([0., 0., 1.])
+    >>> fair_indicators([0.0, 0.0, 3.0], 0.0, [0.25, 0.5, 0.75], low=0.0)
+    array([0.4, 0.8, 1. ])
+    """
+    quantiles, outcomes, a = _rounds(q, y, levels)
+    return _indicators(quantiles, outcomes, a, *_bounds(low, high))
+
+
+def qce(
+    quantiles: ArrayLike, y: ArrayLike, levels: ArrayLike = LEVELS, *, low: float = -np.inf, high: float = np.inf
+) -> float:
+    """Quantile calibration error: squared differences of frequency and level, summed over the levels.
+
+        QCE = sum_a ( mean_t I_a(t) - a )^2,    I_a = 1{y <= q_a}, ties split (`fair_indicators`)
+
+    Kuleshov, Fenner and Ermon (2018), "Accurate uncertainties for deep learning using calibrated regression", ICML;
+    paper, section 3 and appendix B (ties).
+
+    `quantiles` has the shape (rounds, levels), `low` and `high` are the bounds of the outcomes.
+
+    >>> qce([[0.0], [0.0], [0.0], [0.0]], [-1.0, 1.0, 2.0, 3.0], [0.5])
+    0.0625
+    """
+    q, outcomes, a = _rounds(quantiles, y, levels, sequence=True)
+    low, high = _bounds(low, high)
+    if outcomes.size == 0:
+        return float("nan")
+    return float(((_indicators(q, outcomes, a, low, high).mean(axis=0) - a) ** 2).sum())
+
+
+def worst_rolling_qce(
+    quantiles: ArrayLike,
+    y: ArrayLike,
+    levels: ArrayLike = LEVELS,
+    *,
+    window: int = 200,
+    low: float = -np.inf,
+    high: float = np.inf,
+) -> float:
+    """Largest quantile calibration error over any `window` consecutive rounds; nan if there are fewer.
+
+        max_s sum_a ( mean_{s < t <= s + window} I_a(t) - a )^2
+
+    The windows are those of the paper, section 3.
+
+    >>> worst_rolling_qce([[0.0], [0.0], [0.0], [0.0]], [-1.0, -1.0, 2.0, 3.0], [0.5], window=2)
+    0.25
+    """
+    q, outcomes, a = _rounds(quantiles, y, levels, sequence=True)
+    width = as_count(window, "a window of at least 1 round")
+    if outcomes.size < width:
+        return float("nan")
+    gaps = _indicators(q, outcomes, a, *_bounds(low, high)) - a
+    total = np.concatenate((np.zeros((1, a.size)), np.cumsum(gaps, axis=0)))
+    return float((((total[width:] - total[:-width]) / width) ** 2).sum(axis=1).max())
+
+
+def pinball(q: ArrayLike, y: ArrayLike, levels: ArrayLike = LEVELS) -> Vector:
+    """Pinball loss of each outcome, averaged over the levels; twice that at even levels approximates the CRPS.
+
+        mean_a max( a (y - q_a), (a - 1) (y - q_a) )
+
+    Koenker and Bassett (1978), "Regression quantiles", Econometrica 46.
+
+    >>> pinball([1.0, 3.0], 2.0, [0.25, 0.75])
+    array(0.25)
+    """
+    return _pinball(*_rounds(q, y, levels))
+
+
+def _pinball(q: Vector, y: Vector, a: Vector) -> Vector:
+    e = y[..., None] - q
+    return np.asarray(np.maximum(a * e, (a - 1.0) * e).mean(axis=-1))
+
+
+# --- other distributions
+
+
+def crps_ensemble(members: ArrayLike, y: ArrayLike) -> Vector:
+    """CRPS of the empirical distribution of ensemble members (last axis).
+
+        CRPS = mean_i |x_i - y| - 1/2 mean_{i,j} |x_i - x_j|
+
+    Gneiting and Raftery (2007), "Strictly proper scoring rules, prediction, and estimation", JASA 102.
+
+    >>> crps_ensemble([1.0, 3.0], 2.0)
+    array(0.5)
+    """
+    x, outcomes = _numbers(members, "members"), _numbers(y, "outcomes")
+    if x.ndim != outcomes.ndim + 1 or x.shape[:-1] != outcomes.shape or x.shape[-1] == 0:
+        raise ValueError(f"expected members of shape {(*outcomes.shape, 'm')}, m >= 1, got shape {x.shape}")
+    m = x.shape[-1]
+    x = np.sort(x, axis=-1)
+    # sum_{i,j} |x_i - x_j| = 2 sum_i (2 i - m - 1) x_(i) over the sorted members, i = 1..m
+    rank = 2.0 * np.arange(1, m + 1) - m - 1
+    return np.asarray(np.abs(x - outcomes[..., None]).mean(axis=-1) - (rank * x).sum(axis=-1) / m**2)
+
+
+def crps_normal(mean: ArrayLike, std: ArrayLike, y: ArrayLike) -> Vector:
+    """CRPS of a normal distribution; |y - mean| where `std` is 0.
+
+        CRPS = std ( z (2 Phi(z) - 1) + 2 phi(z) - 1 / sqrt(pi) ),    z = (y - mean) / std
+
+    Gneiting, Raftery, Westveld and Goldman (2005), Monthly Weather Review 133.
+
+    >>> crps_normal([5.0, 5.0], 0.0, [4.0, 7.0])
+    array([1., 2.])
+    """
+    mu, sd, outcomes = _numbers(mean, "mean"), _numbers(std, "std"), _numbers(y, "outcomes")
+    if np.any(sd < 0.0):
+        raise ValueError(f"expected std >= 0, got {std!r}")
+    try:
+        mu, sd, outcomes = np.broadcast_arrays(mu, sd, outcomes)
+    except ValueError:
+        raise ValueError(
+            f"expected mean, std and outcomes that fit together, got shapes {mu.shape}, {sd.shape} and {outcomes.shape}"
+        ) from None
+    e = outcomes - mu
+    with np.errstate(over="ignore"):  # a tiny std makes z infinite, and the score |e|
+        z = e / np.where(sd > 0.0, sd, 1.0)
+        phi = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
+    score = e * (2 * ndtr(z) - 1) + sd * (2 * phi - 1 / np.sqrt(np.pi))
+    return np.asarray(np.where(sd > 0.0, score, np.abs(e)))
+
+
+# --- probabilities
+
+
+def ece(p: ArrayLike, y: ArrayLike, bins: int = 15) -> float:
+    """Expected calibration error of probabilities, over equal-width bins.
+
+        ECE = 1/T sum_b | sum_{t in b} (y_t - p_t) |
+
+    Bin b of B holds the probabilities in [b/B, (b+1)/B), the last one also 1.
+    Naeini, Cooper and Hauskrecht (2015), "Obtaining well calibrated probabilities using Bayesian binning", AAAI.
+
+    >>> ece([0.25, 0.25, 0.75, 0.75], [0, 1, 1, 1], bins=2)
+    0.25
+    """
+    prob, outcomes = _binary_rounds(p, y)
+    count = as_count(bins, "at least 1 bin")
+    if outcomes.size == 0:
+        return float("nan")
+    places = np.minimum((prob * count).astype(np.intp), count - 1)
+    return float(np.abs(np.bincount(places, outcomes - prob, minlength=count)).sum()) / outcomes.size
+
+
+def brier(p: ArrayLike, y: ArrayLike) -> Vector:
+    """Brier score of each outcome, from one probability or from a row of probabilities of labels.
+
+        (p - y)^2    and    sum_k (p_k - 1{k = y})^2
+
+    With rows, y holds the indices of the labels.  Two labels score twice as much as the probability of one of them.
+    Brier (1950), "Verification of forecasts expressed in terms of probability", Monthly Weather Review 78.
+
+    >>> brier([0.5, 0.75], [0, 1])
+    array([0.25  , 0.0625])
+    >>> brier([[0.5, 0.25, 0.25]], [0])
+    array([0.375])
+    """
+    prob = _numbers(p, "probabilities")
+    if prob.ndim != 2:
+        prob, outcomes = _binary_rounds(prob, y)
+        return np.asarray((prob - outcomes) ** 2)
+    outcomes = _numbers(y, "outcomes")
+    if outcomes.shape != prob.shape[:1]:
+        raise ValueError(f"expected one row for each outcome, got shapes {prob.shape} and {outcomes.shape}")
+    if not ((prob >= 0.0).all() and (np.abs(prob.sum(axis=1) - 1.0) <= 1e-6).all()):
+        raise ValueError("expected rows of probabilities that are not negative and sum to 1, got others")
+    places = outcomes.astype(np.intp)
+    if not ((places == outcomes) & (places >= 0) & (places < prob.shape[1])).all():
+        raise ValueError(f"expected indices from 0 to {prob.shape[1] - 1} as outcomes, got others")
+    chosen = np.take_along_axis(prob, places[:, None], 1)[:, 0]
+    return np.asarray((prob**2).sum(axis=1) - 2.0 * chosen + 1.0)

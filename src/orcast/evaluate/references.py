@@ -1,0 +1,251 @@
+"""Simple forecasts from the outcomes that were known when each row was issued, and their losses.
+
+Quantiles are compared with the last known outcome and that of the same season before, each with the quantiles of its
+own past errors; probabilities with the frequency so far, lately and in the same season.  The best reference follows
+the leader: it is the one with the least loss over the last rounds known when the row was issued.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from orcast.constants import PER_ABSOLUTE
+from orcast.evaluate.dependence import steps_of
+from orcast.evaluate.evaluation import Evaluation, Matrix, Places, Vector, chunks, computed_once, sample_quantiles
+from orcast.evaluate.information import Information, OutcomeTable
+from orcast.evaluate.losses import Difference, compare, loss, score
+
+HOUR, DAY = 3600 * 10**9, 24 * 3600 * 10**9
+UNITS = {"month": 27 * DAY, "week": 7 * DAY, "day": DAY, "hour": HOUR, "time": 0}
+# Seasons tried where times are plain numbers, in steps.
+STEPS = (7, 12, 24, 52)
+# Outcomes of the recent frequency.
+RECENT = 30
+# Quantiles of errors: weight of the normal distribution in errors, and standard errors of its mean that are noise.
+PRIOR, NOISE = 64, 2
+
+# Name of a simple forecast, mask of the rows that have one, and the forecasts of such rows.
+Candidate = tuple[str, NDArray[np.bool_], Callable[[Places], Matrix]]
+
+
+@dataclass(frozen=True, eq=False)
+class ReferenceScore:
+    """Loss of a reference in each row, nan where too few outcomes were known, and the change from it to each side."""
+
+    name: str
+    losses: Vector
+    changes: dict[str, Difference]
+
+    @property
+    def loss(self) -> float:
+        """Mean loss."""
+        return float(np.nanmean(self.losses))
+
+    @property
+    def short_name(self) -> str:
+        """Name without the share of the rows."""
+        return self.name.partition(" (")[0]
+
+    @property
+    def rows(self) -> int:
+        """Number of rows with a reference."""
+        return int(np.isfinite(self.losses).sum())
+
+    def gain(self, side: str) -> float:
+        """Relative change of the loss from the reference to a side."""
+        return self.changes[side].relative
+
+
+@computed_once
+def reference_scores(evaluation: Evaluation) -> list[ReferenceScore]:
+    """References at the same information: the best so far, then those that it chooses from, on the same rows.
+
+    A seasonal reference is the last known outcome where no season before is known.
+
+    >>> found = reference_scores(Evaluation.of([0.5] * 4, [0, 1, 1, 1]))
+    >>> found[0].name, found[0].losses.round(2)
+    ('the frequency so far', array([0.25, 0.56, 0.25, 0.14]))
+    """
+    if not evaluation.rows or (evaluation.known is None and evaluation.horizon is not None):
+        return []
+    table, rows = evaluation.known or _one_step(evaluation)
+    losses = dict(_losses(evaluation, table, rows))
+    first = next(iter(losses))
+    there = np.flatnonzero(np.isfinite(losses[first]))
+    if not there.size:
+        return []
+    name, best = _best(table, rows, losses)
+    # where the first one stands in for most rows, a reference shows nothing of its own
+    shown = {k: v for k, v in losses.items() if k == first or 2 * np.count_nonzero(v != losses[first]) > v.size}
+    return [
+        ReferenceScore(k, v, {side: compare(evaluation, v, loss(evaluation, side), there) for side in evaluation.sides})
+        for k, v in ({name: best} | shown).items()
+    ]
+
+
+def _best(table: OutcomeTable, rows: Any, losses: dict[str, Vector]) -> tuple[str, Vector]:
+    """Name and losses of the candidate that led when each row was issued."""
+    names, columns = list(losses), list(losses.values())
+    gaps = np.full(table.y.size, np.nan)
+    ranked = []
+    for column in columns:
+        gaps[rows] = column - columns[0]
+        sums, place = table.information.past_windows(gaps, _clear_gap)
+        ranked.append(sums[:, 0])
+    leader = np.append(np.argmin(ranked, axis=0), 0)[place][rows]
+    best = np.choose(leader, columns)
+    chosen = np.bincount(leader[np.isfinite(best)], minlength=len(names))
+    name = names[int(chosen.argmax())]
+    if np.count_nonzero(chosen) > 1:
+        name = f"{name} ({min(chosen.max() / chosen.sum(), 0.99):.0%} of the rows, else another)"
+    return name, best
+
+
+def _clear_gap(gaps: Matrix) -> Matrix:
+    """Sum of each row and one standard error, so that a lead by chance is none."""
+    return np.asarray(np.nansum(gaps, axis=1) + np.sqrt(np.nansum(gaps**2, axis=1)))[:, None]
+
+
+def _one_step(evaluation: Evaluation) -> tuple[OutcomeTable, Places]:
+    """Outcomes of rows issued one step ahead, after those of all earlier times of their series."""
+    time = steps_of(evaluation)
+    order = np.lexsort((time, evaluation.series))
+    stamps = None if evaluation.time is None else evaluation.time[order]
+    information = Information.of(evaluation.series[order], time[order], stamps=stamps)
+    return OutcomeTable.of(information, evaluation.y[order]), np.argsort(order, kind="stable")
+
+
+def _losses(evaluation: Evaluation, table: OutcomeTable, rows: Any) -> Iterator[tuple[str, Vector]]:
+    """Losses of the candidates; the first one stands in where another has no forecast."""
+    quantiles = evaluation.kind == "quantiles"
+    of_row = np.arange(table.y.size)[rows]
+    first = None
+    for name, there, forecast in _centres(evaluation, table) if quantiles else _frequencies(evaluation, table):
+        losses = np.full(evaluation.rows, np.nan) if first is None else first.copy()
+        mine = np.flatnonzero(there[of_row] & (True if first is None else np.isfinite(first)))
+        for chunk in chunks(mine.size):
+            at = mine[chunk]
+            p = forecast(of_row[at])
+            if quantiles:
+                np.clip(p, evaluation.low[at, None], evaluation.high[at, None], out=p)
+            losses[at] = score(evaluation, p, at)
+        first = losses if first is None else first
+        yield name, losses
+
+
+def _centres(evaluation: Evaluation, table: OutcomeTable) -> Iterator[Candidate]:
+    """Outcomes known before, each with the quantiles of its past errors."""
+    found = {"the last known outcome": table.last}
+    for season in seasons(table.information.times):
+        entry = table.newest(season.group(table))
+        back = (season.cycle[table.information.time] - season.cycle[table.time[entry]])[entry >= 0]
+        if back.size:
+            found[season.before(int(np.median(back)))] = entry
+    for name, entry in found.items():
+        centre = np.where(entry >= 0, table.outcome[entry], np.nan)
+        errors, place = table.information.past_windows(
+            table.y - centre, lambda window: _error_quantiles(window, evaluation.levels)
+        )
+        there = (place >= 0) & (entry >= 0)
+        yield name, there, lambda rows, c=centre, e=errors, at=place: c[rows, None] + e[at[rows]]  # type: ignore[misc]
+
+
+def _error_quantiles(errors: Matrix, levels: Vector) -> Matrix:
+    """Quantiles of rows of errors, drawn to those of a normal distribution by as much as `PRIOR` errors would.
+
+    Its mean is that of the errors, drawn to 0 as far as sampling noise explains it (James and Stein).
+    """
+    count = np.isfinite(errors).sum(axis=1)[:, None]
+    mean = np.nansum(errors, axis=1)[:, None] / count
+    spread = PER_ABSOLUTE * np.nansum(np.abs(errors - mean), axis=1)[:, None] / count
+    noise = np.minimum(NOISE * spread / np.sqrt(count), np.abs(mean)) / np.maximum(np.abs(mean), 1e-300)
+    normal = mean * (1.0 - noise**2) + spread * ndtri(levels)
+    return np.asarray((count * sample_quantiles(errors, levels) + PRIOR * normal) / (count + PRIOR))
+
+
+def _frequencies(evaluation: Evaluation, table: OutcomeTable) -> Iterator[Candidate]:
+    """Frequencies of the labels among the outcomes known: all, the last ones, those of the same season."""
+    kinds = np.arange(len(evaluation.labels)) + (evaluation.kind == "binary")
+    came = (table.outcome[:, None] == kinds).astype(np.float64)
+    there = table.known[table.place] > table.information.issued
+
+    def frequency(group: Places, prior: Matrix, last: int = table.y.size) -> Matrix:
+        order, start, end = table.known_in(group)
+        total = np.concatenate((np.zeros((1, kinds.size)), np.cumsum(came[order], axis=0)))
+        start = np.maximum(start, end - last)
+        return np.asarray((total[end] - total[start] + prior) / (end - start + 1.0)[:, None])
+
+    whole = frequency(table.series, np.full((1, kinds.size), 1.0 / max(kinds.size, 2)))
+    found = {"the frequency so far": whole}
+    found[f"the frequency of the last {RECENT} outcomes"] = frequency(table.series, whole, RECENT)
+    for season in seasons(table.information.times):
+        found[season.frequency] = frequency(season.group(table), whole)
+    for name, p in found.items():
+        yield name, there, lambda rows, p=p: p[rows]  # type: ignore[misc]
+
+
+@dataclass(frozen=True, eq=False)
+class Season:
+    """Phase and cycle of each time: a cycle is one `name`, or so `many` steps; `step` names the spacing."""
+
+    step: str
+    name: str
+    phase: Places
+    cycle: Places
+    many: int = 1
+
+    def group(self, table: OutcomeTable) -> Places:
+        """Group of each entry: its series and phase."""
+        return np.asarray(table.series * (int(self.phase.max()) + 1) + self.phase[table.time])
+
+    def before(self, cycles: int) -> str:
+        """Name of the outcome so many cycles before."""
+        if self.name == "steps":
+            return f"the outcome {cycles * self.many} steps before"
+        when = {"day": "yesterday"}.get(self.name, f"a {self.name} before")
+        return f"the same {self.step} {when if cycles == 1 else f'{cycles} {self.name}s before'}"
+
+    @property
+    def frequency(self) -> str:
+        """Name of the frequency in the same season."""
+        if self.name == "steps":
+            return f"the frequency every {self.many} steps"
+        return f"the frequency for the same {self.step} of the {self.name}"
+
+
+def seasons(times: NDArray[Any]) -> list[Season]:
+    """Seasons that fit the spacing of sorted times: day, week, year; 7, 12, 24 and 52 steps of plain numbers.
+
+    Times at most one a month are counted in months, so that a year is 12 of them; a year of days is 52 weeks.
+
+    >>> hours = np.arange("2024-01-01", "2024-01-08", dtype="datetime64[h]")
+    >>> [season.before(1) for season in seasons(hours)]
+    ['the same hour yesterday', 'the same hour a week before', 'the same hour a year before']
+    >>> seasons(np.array(["2024-01-31", "2024-02-29", "2024-03-31"], dtype="datetime64[D]"))[0].before(1)
+    'the same month a year before'
+    """
+    kind = times.dtype.kind
+    if kind not in "iufmM" or times.size < 2:
+        return []
+    if kind in "iuf":
+        counted = np.rint((times - times[0]) * (1000.0 / np.median(np.diff(times)))).astype(np.int64)
+        return [Season("", "steps", *_phases(counted, 1000 * many), many) for many in STEPS]
+    counted = times.astype(f"{kind}8[ns]").astype(np.int64)
+    step = float(np.median(np.diff(counted)))
+    months = times.astype("datetime64[M]").astype(np.int64) if kind == "M" else counted
+    if kind == "M" and step >= 27 * DAY and np.unique(months).size == times.size:
+        return [Season("month", "year", *_phases(months, 12))]
+    unit = next(name for name, least in UNITS.items() if step >= least)
+    lags = {"day": DAY, "week": 7 * DAY, "year": 364 * DAY}
+    return [Season(unit, name, *_phases(counted, lag)) for name, lag in lags.items() if 2 * step <= lag]
+
+
+def _phases(counted: NDArray[np.int64], lag: int) -> tuple[Places, Places]:
+    """Phase of each time, numbered from 0, and the number of its cycle."""
+    return np.unique(counted % lag, return_inverse=True)[1], counted // lag

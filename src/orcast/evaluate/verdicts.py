@@ -1,0 +1,478 @@
+"""Verdict in sentences: one that says what to do, then the reasons; and the numbers behind it as plain data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from orcast.evaluate.calibration import (
+    SURE,
+    band,
+    coverage,
+    error,
+    independent_rows,
+    interval_band,
+    level_name,
+    limit_of,
+    main_share,
+    main_shares,
+    place_of,
+    tie_excess,
+    width,
+)
+from orcast.evaluate.dependence import TIMES, design_effect, frequencies, shared_times
+from orcast.evaluate.evaluation import Evaluation, outcomes_of
+from orcast.evaluate.losses import Difference, difference, loss, loss_name, recent_difference
+from orcast.evaluate.references import reference_scores
+from orcast.evaluate.tables import by_horizon, by_series
+
+USE, AVOID, UNDECIDED = "use", "do not use", "not enough data"
+# A smaller deviation of a frequency is not reported, however many outcomes there are.
+NEGLIGIBLE = 0.005
+# Faults are significant at 99%, since several are tested.
+CLEAR, SIGMAS = 0.99, 2.576
+# Accuracy counts as unchanged if the whole 95% interval of the change is below this.
+UNCHANGED = 0.02
+# Fewest outcomes of a series that is judged by itself.
+OUTCOMES = 10
+# Rounding allowed in a guarantee.
+ROUNDING = 1e-9
+MISSING_TIMES = "Add a column of cutoffs (cutoff=) or the rows issued together (issued_every=, 1 if that is so)."
+
+
+def verdict(evaluation: Evaluation) -> list[str]:
+    """Sentences on the forecasts, the one that says what to do first.
+
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.normal(size=1000)
+    >>> narrow, right = np.tile([-1.0, 0.0, 1.0], (1000, 1)), np.tile([-1.645, 0.0, 1.645], (1000, 1))
+    >>> verdict(Evaluation.of(narrow, y, after=right, levels=[0.05, 0.5, 0.95], timed=True))[1]
+    'The 90% interval covered 68.4% of 1,000 outcomes, after recalibration 91.4% (88.1% to 91.8% by chance).'
+    """
+    reasons = (_coverage, _calibration, _sample_size, _accuracy, _reference, _horizons, _series, _guarantee)
+    found = [reason(evaluation) for reason in reasons] if evaluation.rows else []
+    return list(filter(None, (headline(evaluation), *found, _left_out(evaluation), *evaluation.notes)))
+
+
+def headline(evaluation: Evaluation) -> str:
+    """Sentence that says what to do.
+
+    >>> headline(Evaluation.of([[-1.0, 1.0]] * 40, np.zeros(40), levels=[0.25, 0.75]))
+    'Do not use these forecasts as they are: the 50% interval is too wide. Recalibrate them.'
+    """
+    return _decide(evaluation)[1]
+
+
+def action(evaluation: Evaluation) -> str:
+    """Decision of the verdict: "use", "do not use" or "not enough data".
+
+    >>> action(Evaluation.of([[-1.0, 1.0]] * 40, np.zeros(40), levels=[0.25, 0.75]))
+    'do not use'
+    """
+    return _decide(evaluation)[0]
+
+
+def summary(evaluation: Evaluation) -> dict[str, Any]:
+    """Verdict and its numbers as plain data; None stands for numbers that cannot be computed.
+
+    >>> found = summary(Evaluation.of([[-1.0, 1.0]] * 40, np.zeros(40), levels=[0.25, 0.75]))
+    >>> found["action"], found["faults"], found["coverage"]["before"]
+    ('do not use', {'before': ['the 50% interval is too wide']}, 1.0)
+    """
+    share, change, table = main_share(evaluation), difference(evaluation), by_horizon(evaluation)
+    found: dict[str, Any] = {
+        "model": evaluation.model,
+        "action": action(evaluation),
+        "verdict": verdict(evaluation),
+        "outcomes": evaluation.rows,
+        "series": len(evaluation.names),
+        "effective_size": effective_size(evaluation),
+        "issue_times_known": evaluation.timed,
+        "left_out": {name: getattr(evaluation, name) for name in ("outside", "missing", "pending")},
+        "faults": {side: faults(evaluation, side) for side in evaluation.sides},
+        "calibration_error": {side: error(evaluation, side) for side in evaluation.sides},
+        "loss": {"name": loss_name(evaluation)} | {side: _mean(loss(evaluation, side)) for side in evaluation.sides},
+    }
+    if share is not None:
+        covered = {side: coverage(evaluation, share, side) for side in evaluation.sides}
+        found["coverage"] = {"nominal": share} | covered | {"chance": interval_band(evaluation, share)}
+    if change is not None:
+        found["change"] = {"relative": change.relative, "interval": [change.relative_low, change.relative_high]}
+        found["change"] |= {"significant": change.clear}
+    for best in reference_scores(evaluation)[:1]:
+        found["reference"] = {"name": best.name, "loss": best.loss, "rows": best.rows}
+        found["reference"] |= {side: best.changes[side].after for side in evaluation.sides}
+    if table.change is not None:
+        columns = ("relative", "low", "high", "worse", "series", "harmed")
+        values = {name: np.asarray(getattr(table.change, name)).tolist() for name in columns}
+        found["horizons"] = [
+            {"horizon": label} | {name: values[name][k] for name in columns} for k, label in enumerate(table.labels)
+        ]
+    plain: dict[str, Any] = _plain(found)
+    return plain
+
+
+def _mean(values: Any) -> float:
+    return float(values.mean()) if values.size else float("nan")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+# --- decision
+
+
+def _decide(evaluation: Evaluation) -> tuple[str, str]:
+    if not evaluation.rows:
+        return UNDECIDED, "Not enough data: no forecast has an outcome."
+    times = shared_times(evaluation)[1]
+    if times < TIMES:
+        many = f"{times} distinct time{'' if times == 1 else 's'}"
+        return UNDECIDED, f"Not enough data: {_outcomes(evaluation.rows)} of {many}, a verdict needs {TIMES}."
+    found = difference(evaluation)
+    if found is None:
+        return _decide_base(evaluation)
+    if not evaluation.timed:
+        return UNDECIDED, (
+            f"Not enough data to decide, the issue times are missing: the {loss_name(evaluation)} is {_up_to(found)} "
+            f"if each outcome was known before the next forecast was issued. {MISSING_TIMES}"
+        )
+    if np.isnan(found.low):
+        return UNDECIDED, f"Not enough data: {_outcomes(evaluation.rows)} are too few to compare losses."
+    return _decide_change(evaluation, found)
+
+
+def _decide_base(evaluation: Evaluation) -> tuple[str, str]:
+    """Decision on forecasts that were not recalibrated."""
+    beaten = _beaten(evaluation)
+    if beaten:
+        return AVOID, f"Do not use these forecasts: {beaten}."
+    wrong = faults(evaluation)
+    if wrong:
+        return AVOID, f"Do not use these forecasts as they are: {_and(wrong)}. Recalibrate them."
+    few = f"{_outcomes(evaluation.rows)} show no significant miscalibration"
+    if _is_small(evaluation):
+        return UNDECIDED, f"Not enough data: {few}, but only a large one would show."
+    return USE, f"Use these forecasts: {few}."
+
+
+def _decide_change(evaluation: Evaluation, found: Difference) -> tuple[str, str]:
+    """Decision on recalibrated forecasts whose issue times are known."""
+    moved = f"{loss_name(evaluation)} {_relative(found)}{_beside(evaluation)}"
+    beaten = _beaten(evaluation)
+    if beaten:
+        return AVOID, f"Do not use these forecasts: {beaten}."
+    if found.clear and found.change > 0.0:
+        return AVOID, f"Do not use the recalibrated forecasts: {moved}."
+    harm = _harm(evaluation)
+    if harm and (evaluation.horizon is None or len(harm) == len(by_horizon(evaluation).labels)):
+        return AVOID, f"Do not use the recalibrated forecasts: {_and(harm[:3])}."
+    recent = recent_difference(evaluation)
+    if recent is not None and recent.clear and recent.relative > NEGLIGIBLE:
+        return AVOID, (
+            f"Do not use the recalibrated forecasts now: in the last quarter of the time {loss_name(evaluation)} "
+            f"{_relative(recent)}, over all of it {_relative(found)}."
+        )
+    use = "Use the recalibrated forecasts" + (f", except where they are {_and(harm[:3])}" if harm else "")
+    before, after = faults(evaluation, "before"), faults(evaluation, "after")
+    if found.clear:
+        return USE, f"{use}: {'over all horizons ' if harm else ''}{moved}."
+    if before and (not after or error(evaluation, "after") < 0.5 * error(evaluation, "before")):
+        repaired = "calibration is repaired" if not after else "calibration is better"
+        return USE, f"{use}: {repaired}; no significant change of accuracy, {moved}."
+    if max(-found.relative_low, found.relative_high) < UNCHANGED and not before:
+        return AVOID, f"Do not use recalibration here, it is not needed: the base forecasts are calibrated; {moved}."
+    return UNDECIDED, f"Not enough data: no significant difference; {moved}."
+
+
+def _beaten(evaluation: Evaluation) -> str:
+    """Best reference so far if it is significantly more accurate than the last side; needs the issue times."""
+    side = evaluation.sides[-1]
+    best = next(iter(reference_scores(evaluation)), None)
+    if best is None or not evaluation.timed or not best.changes[side].clear or not best.gain(side) > NEGLIGIBLE:
+        return ""
+    gain = 1.0 - best.loss / best.changes[side].after
+    whose = "theirs" if side == "before" else "theirs after recalibration"
+    how = ", with the quantiles of its own errors," if evaluation.kind == "quantiles" else ","
+    return f"the best reference, {best.short_name}{how} has a {loss_name(evaluation)} {gain:.1%} lower than {whose}"
+
+
+def _beside(evaluation: Evaluation) -> str:
+    """Gain over the best reference so far, to stand beside a gain over the base forecasts."""
+    best = next(iter(reference_scores(evaluation)), None)
+    return "" if best is None else f", {_lower(best.gain('after'))} than the best reference, {best.short_name}"
+
+
+def _harm(evaluation: Evaluation) -> list[str]:
+    """Horizons at which recalibration made the forecasts worse, in words."""
+    table = by_horizon(evaluation)
+    if table.change is None:
+        return []
+    found = []
+    for k in np.flatnonzero(table.change.harmed):
+        where = "" if evaluation.horizon is None else f" at horizon {table.labels[k]}"
+        many = int(table.change.series[k])
+        counted = f"worse in {table.change.worse[k]:,} of {many:,} series" if many > 1 else "worse"
+        found.append(f"{counted}{where} ({loss_name(evaluation)} {table.change.relative[k]:+.1%})")
+    return found
+
+
+# --- calibration
+
+
+def _coverage(evaluation: Evaluation) -> str:
+    """Coverage of the main interval, or the mean probability furthest from its frequency."""
+    share, rows = main_share(evaluation), evaluation.rows
+    if share is not None:
+        low, high = (_percent(end, rows) for end in interval_band(evaluation, share))
+        seen = [_percent(coverage(evaluation, share, side), rows) for side in evaluation.sides]
+        what = f"The {level_name(share)} interval covered {seen[0]} of {_outcomes(rows)}"
+        return f"{what}{_after(seen)} ({low} to {high} by chance)."
+    if evaluation.kind == "quantiles":
+        at = int(np.abs(evaluation.levels - 0.5).argmax())
+        seen = [_percent(float(frequencies(evaluation, side)[at]), rows) for side in evaluation.sides]
+        level = level_name(evaluation.levels[at])
+        return f"{seen[0]} of {_outcomes(rows)} were below the {level} quantile{_after(seen)}."
+    came = outcomes_of(evaluation).mean(axis=0)
+    means = np.stack([evaluation.side(side).mean(axis=0) for side in evaluation.sides])
+    k = int(np.abs(means - came).max(axis=0).argmax())
+    what = "The event" if evaluation.kind == "binary" else repr(evaluation.labels[k])
+    seen = [_percent(float(p), rows) for p in means[:, k]]
+    frequency = _percent(float(came[k]), rows)
+    return f"{what} occurred in {frequency} of {_outcomes(rows)}; the mean probability was {seen[0]}{_after(seen)}."
+
+
+def _calibration(evaluation: Evaluation) -> str:
+    """Significant faults of both sides, and the calibration error."""
+    name = "QCE" if evaluation.kind == "quantiles" else "ECE"
+    errors = [f"{error(evaluation, side):.2g}" for side in evaluation.sides]
+    limit = f"{limit_of(evaluation, evaluation.sides[-1]):.2g}"
+    found = f"Calibration error ({name}) {errors[0]}{_after(errors)}; up to {limit} by chance."
+    if evaluation.after is None:
+        return found
+    wrong = {side: _and(faults(evaluation, side)) or "no significant fault" for side in evaluation.sides}
+    share = main_share(evaluation)
+    was, now = (0.0, 0.0) if share is None else (width(evaluation, share, side) for side in evaluation.sides)
+    wider = f" The mean width changed by {now / was - 1.0:+.0%}." if was > 0.0 else ""
+    return f"Before: {wrong['before']}. After: {wrong['after']}.{wider} {found}"
+
+
+def faults(evaluation: Evaluation, side: str = "before") -> list[str]:
+    """Significant faults of the forecasts (99%); empty if there are none.
+
+    >>> rng = np.random.default_rng(0)
+    >>> narrow = np.tile([-1.0, 0.0, 1.0], (1000, 1))
+    >>> faults(Evaluation.of(narrow, rng.normal(size=1000), levels=[0.05, 0.5, 0.95]))
+    ['the 90% interval is too narrow']
+    """
+    if not evaluation.rows:
+        return []
+    quantiles = evaluation.kind == "quantiles"
+    found = _quantile_faults(evaluation, side) if quantiles else _probability_faults(evaluation, side)
+    if found:
+        return found
+    negligible = NEGLIGIBLE**2 * evaluation.levels.size if quantiles else NEGLIGIBLE
+    judged = evaluation.sides[-1] if quantiles else side
+    if error(evaluation, side) <= max(limit_of(evaluation, judged, CLEAR), negligible):
+        return []
+    return ["the quantiles are off" if quantiles else "the probabilities are off"]
+
+
+def _quantile_faults(evaluation: Evaluation, side: str) -> list[str]:
+    """Intervals that are too narrow or too wide, and a median that is too low or too high."""
+    found = []
+    # both sides are judged by one chance band, that of the last side
+    for share in main_shares(evaluation):
+        covered = coverage(evaluation, share, side) - tie_excess(evaluation, share, side)
+        if _is_off(covered, share, independent_rows(evaluation, share, CLEAR)):
+            found.append(f"the {level_name(share)} interval is too {'narrow' if covered < share else 'wide'}")
+    middle = place_of(evaluation, 0.5)
+    if middle is not None:
+        below = float(frequencies(evaluation, side)[middle])
+        effect = float(design_effect(evaluation, evaluation.sides[-1], sure=CLEAR)[middle])
+        if _is_off(below, 0.5, evaluation.rows / effect):
+            where, part, there = ("low", 1.0 - below, "above") if below < 0.5 else ("high", below, "below")
+            found.append(f"the forecasts are too {where} ({part:.0%} of the outcomes {there} the median)")
+    return found
+
+
+def _is_off(frequency: float, nominal: float, rows: float) -> bool:
+    low, high = map(float, band(rows, nominal, CLEAR))
+    return not min(low, nominal - NEGLIGIBLE) <= frequency <= max(high, nominal + NEGLIGIBLE)
+
+
+def _probability_faults(evaluation: Evaluation, side: str) -> list[str]:
+    """Probabilities that are too high or too low on average, too extreme or too cautious."""
+    p, came = evaluation.side(side), outcomes_of(evaluation)
+    variance = p * (1.0 - p) * design_effect(evaluation, side, sure=CLEAR)
+    found = []
+    for k, label in enumerate(evaluation.labels):
+        gap = float((came[:, k] - p[:, k]).sum())
+        if abs(gap) > max(SIGMAS * float(np.sqrt(variance[:, k].sum())), NEGLIGIBLE * evaluation.rows):
+            what = "the probabilities are" if evaluation.kind == "binary" else f"the probability of {label!r} is"
+            far = f"{100.0 * abs(gap) / evaluation.rows:.2g} percentage points"
+            found.append(f"{what} too {'low' if gap > 0.0 else 'high'} by {far} on average")
+    # covariance of the probabilities and their errors: negative if they are too extreme
+    centred = p - p.mean(axis=0)
+    slope, scale = float((centred * (came - p)).sum()), float((centred**2).sum())
+    if abs(slope) > max(SIGMAS * float(np.sqrt((centred**2 * variance).sum())), 0.02 * scale) and scale > 0.0:
+        found.append(f"the probabilities are too {'extreme' if slope < 0.0 else 'cautious'}")
+    return found
+
+
+# --- sample size, accuracy, series, guarantee
+
+
+def effective_size(evaluation: Evaluation) -> float:
+    """Effective sample size: the number of independent outcomes that say as much of the calibration.
+
+    >>> effective_size(Evaluation.of([[-1.0, 1.0]] * 100, np.zeros(100), levels=[0.05, 0.95]))
+    100.0
+    """
+    share = main_share(evaluation)
+    if share is not None:
+        return independent_rows(evaluation, share)
+    return float((evaluation.rows / design_effect(evaluation, evaluation.sides[-1])).min()) if evaluation.rows else 0.0
+
+
+def _is_small(evaluation: Evaluation) -> bool:
+    """True if sampling noise alone moves the coverage of the main interval by more than 20 points."""
+    low, high = map(float, band(effective_size(evaluation), main_share(evaluation) or 0.9))
+    return high - low > 0.2
+
+
+def _sample_size(evaluation: Evaluation) -> str:
+    size = effective_size(evaluation)
+    if size > 0.8 * evaluation.rows:
+        return ""
+    counted = f"{max(size, 1.0):,.0f} of {evaluation.rows:,}"
+    return f"Errors are correlated: the effective sample size is {counted}, and chance bands are that much wider."
+
+
+def _accuracy(evaluation: Evaluation) -> str:
+    """Mean losses of the forecasts."""
+    name, found = loss_name(evaluation), difference(evaluation)
+    after = ""
+    if found is not None:
+        change = _relative(found) if evaluation.timed else _up_to(found)
+        after = f", recalibrated {found.after:.4g}: {change}"
+    return f"{name[0].upper()}{name[1:]}: base forecasts {_mean(loss(evaluation)):.4g}{after}."
+
+
+def _reference(evaluation: Evaluation) -> str:
+    """Mean loss of the best reference, beside those of the forecasts in the same rows."""
+    best = next(iter(reference_scores(evaluation)), None)
+    if best is None:
+        return ""
+    names = {"before": "base forecasts", "after": "recalibrated"}
+    others = ", ".join(f"{names[side]} {best.changes[side].after:.4g}" for side in evaluation.sides)
+    known = "" if evaluation.timed else ", if each outcome is known before the next forecast"
+    rows = "the same rows" if best.rows == evaluation.rows else f"the {best.rows:,} rows that have one"
+    return f"Best reference: {best.name} {best.loss:.4g}{known}; in {rows}: {others}."
+
+
+def _up_to(found: Difference) -> str:
+    """Relative change in words, for forecasts whose issue times are unknown."""
+    return f"up to {-found.relative:.1%} lower" if found.relative < 0.0 else "not lower"
+
+
+def _lower(change: float) -> str:
+    return f"{abs(change):.1%} {'lower' if change <= 0 else 'higher'}"
+
+
+def _relative(found: Difference) -> str:
+    """Relative change in words, with its interval."""
+    if np.isnan(found.relative):
+        return f"went from {found.before:.4g} to {found.after:.4g}"
+    ends = f" (95% interval {found.relative_low:+.1%} to {found.relative_high:+.1%})"
+    return _lower(found.relative) + ("" if np.isnan(found.relative_low) else ends)
+
+
+def _horizons(evaluation: Evaluation) -> str:
+    """Horizons and series that became worse, counted."""
+    change, several = by_horizon(evaluation).change, evaluation.horizon is not None
+    if change is None or (not several and len(evaluation.names) == 1):
+        return ""
+    harm = _harm(evaluation)
+    if harm:
+        return f"The recalibrated forecasts are {', '.join(harm)}."
+    k = int(np.argmax(change.worse / np.maximum(change.series, 1)))
+    if change.series[k] < 2:
+        return "No horizon became significantly worse."
+    if not change.worse[k]:
+        return f"None of {change.series[k]:,} series became worse{' at any horizon' if several else ''}."
+    where = f" (horizon {by_horizon(evaluation).labels[k]})" if several else ""
+    most = "at most " if several else ""
+    return f"Recalibration made the forecasts worse in {most}{change.worse[k]:,} of {change.series[k]:,} series{where}."
+
+
+def _series(evaluation: Evaluation) -> str:
+    """Number of series that are significantly miscalibrated."""
+    table = by_series(evaluation)
+    enough = table.rows >= OUTCOMES
+    count = int(enough.sum())
+    if count < 2 or shared_times(evaluation)[1] < TIMES:
+        return ""
+    seen = [f"{int(table.outside(side)[enough].sum()):,}" for side in evaluation.sides]
+    which = "series" if enough.all() else f"series with {OUTCOMES} outcomes or more"
+    chance = f"about {(1.0 - SURE) * count:.2g} by chance"
+    return f"{seen[0]} of {count:,} {which} are miscalibrated{_after(seen)} ({chance})."
+
+
+def _guarantee(evaluation: Evaluation) -> str:
+    """Miscalibration and its bound, the median of the last of each series."""
+    if evaluation.promised is None or evaluation.miscalibration is None:
+        return ""
+    there = np.isfinite(evaluation.promised) & np.isfinite(evaluation.miscalibration)
+    bound, size, series = evaluation.promised[there], evaluation.miscalibration[there], evaluation.series[there]
+    if bound.size == 0:
+        return ""
+    # each horizon has a bound of its own: the tightest of a series is its last
+    order = np.lexsort((bound, series)) if evaluation.overlap else np.arange(series.size)[::-1]
+    last = order[np.unique(series[order], return_index=True)[1]]
+    broken = int(np.count_nonzero(size > bound * (1.0 + ROUNDING)))
+    held = f"broken in {broken:,} rounds" if broken else "held in every round"
+    if evaluation.holds is not None and np.nanmin(evaluation.holds) < 1.0:
+        held += f"; certificates held in {np.nanmean(evaluation.holds):.1%} of the rounds"
+    median = " (median of the series)" if len(evaluation.names) > 1 else ""
+    ends = f"miscalibration {np.median(size[last]):.4f}, bound {np.median(bound[last]):.4f}{median}"
+    return f"Guarantee: {ends}, {held}."
+
+
+def _left_out(evaluation: Evaluation) -> str:
+    """Rows that do not count, and quantiles that were sorted."""
+    counts = {
+        "with an outcome outside the bounds": evaluation.outside,
+        "without a forecast": evaluation.missing,
+        "without an outcome yet": evaluation.pending,
+    }
+    left = [f"{count:,} {what}" for what, count in counts.items() if count]
+    found = [f"Rows left out: {', '.join(left)}."] if left else []
+    if evaluation.crossed:
+        found.append(f"Quantiles crossed in {evaluation.crossed:,} of {evaluation.rows:,} forecasts and were sorted.")
+    return " ".join(found)
+
+
+# --- numbers as text
+
+
+def _outcomes(count: int) -> str:
+    return f"{count:,} outcome{'' if count == 1 else 's'}"
+
+
+def _after(seen: list[str]) -> str:
+    return f", after recalibration {seen[1]}" if len(seen) > 1 else ""
+
+
+def _and(parts: list[str]) -> str:
+    return " and ".join(([", ".join(parts[:-1])] if len(parts) > 1 else []) + parts[-1:])
+
+
+def _percent(share: float, rows: int) -> str:
+    return f"{share:.1%}" if rows >= 1000 else f"{share:.0%}"

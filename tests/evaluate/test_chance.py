@@ -1,0 +1,190 @@
+"""What is called chance is what chance is: intervals of overlapping forecasts and of series that move together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from orcast.evaluate import (
+    Evaluation,
+    Grouping,
+    action,
+    band,
+    by_group,
+    by_series,
+    check,
+    coverage,
+    difference,
+    effective_size,
+    error,
+    faults,
+    verdict,
+)
+from orcast.evaluate.calibration import interval_band, limit_of, reliability
+
+Vector = NDArray[np.float64]
+LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+TIMES, SERIES, AHEAD = 300, 20, 12
+TRIALS = 200
+
+
+def errors(rng: np.random.Generator, times: int = TIMES, series: int = SERIES, ahead: int = AHEAD) -> Vector:
+    """Standard normal errors, time x series: sums of the shocks of the steps ahead, half of them common to all."""
+    shocks = rng.normal(size=(times + ahead, 1)) + rng.normal(size=(times + ahead, series))
+    paths = np.concatenate((np.zeros((1, series)), np.cumsum(shocks, axis=0)))
+    return (paths[ahead : ahead + times] - paths[:times]) / np.sqrt(2 * ahead)
+
+
+def forecasts_of(e: Vector, *, ahead: int = AHEAD, after: Vector | None = None) -> Evaluation:
+    """Forecasts N(0, 1) of these errors, which are calibrated."""
+    times, series = e.shape
+    q = np.tile(ndtri(LEVELS), (e.size, 1))
+    return Evaluation.of(
+        q,
+        e.T.ravel(),
+        after=None if after is None else q + after.T.reshape(-1, 1),
+        levels=LEVELS,
+        series=np.repeat(np.arange(series), times),
+        time=np.tile(np.arange(times), series),
+        overlap=ahead - 1,
+    )
+
+
+def test_chance_is_what_chance_is() -> None:
+    """Calibrated forecasts 12 steps ahead of 20 series with common shocks: chance is exceeded in 5 of 100 cases."""
+    rng = np.random.default_rng(1)
+    inside = {"90%": 0, "50%": 0, "levels": 0, "error": 0, "as if independent": 0, "faultless": 0}
+    for _ in range(TRIALS):
+        evaluation = forecasts_of(errors(rng))
+        for name, share in (("90%", 0.9), ("50%", 0.5)):
+            low, high = interval_band(evaluation, share)
+            inside[name] += low <= coverage(evaluation, share) <= high
+        low, high = map(float, band(evaluation.rows, 0.9))
+        inside["as if independent"] += low <= coverage(evaluation, 0.9) <= high
+        inside["levels"] += 1 - reliability(evaluation).outside / LEVELS.size
+        inside["error"] += error(evaluation) <= limit_of(evaluation, "before")
+        inside["faultless"] += not faults(evaluation)
+    rates = {name: count / TRIALS for name, count in inside.items()}
+    assert all(rates[name] >= 0.9 for name in ("90%", "50%", "levels", "error")), rates
+    # not so wide that anything passes
+    assert rates["as if independent"] < 0.5
+    assert rates["faultless"] > 0.9
+
+
+@pytest.mark.parametrize(("ahead", "times", "series"), [(1, TIMES, SERIES), (AHEAD, TIMES, SERIES), (1, 12, 30)])
+def test_the_interval_of_a_change_holds_what_changed(ahead: int, times: int, series: int) -> None:
+    """A shift by an own error makes forecasts better in a common phase and worse in another: on average nothing."""
+    rng = np.random.default_rng(2)
+    held = 0
+    shift, q = 0.3, ndtri(LEVELS)
+    grid = np.linspace(-8, 8, 4001)
+    weights = np.exp(-(grid**2) / 2)
+    gaps = grid[:, None] - q
+    pinball = np.maximum(LEVELS * gaps, (LEVELS - 1) * gaps).mean(axis=1)
+    moved = grid[:, None] - q - shift
+    after = np.maximum(LEVELS * moved, (LEVELS - 1) * moved).mean(axis=1)
+    truth = float((weights * (after - pinball)).sum() / weights.sum())
+    for _ in range(TRIALS):
+        e = errors(rng, times, series, ahead)
+        found = difference(forecasts_of(e, ahead=ahead, after=np.full(e.shape, shift)))
+        assert found is not None
+        held += found.low <= truth <= found.high
+    assert 0.9 <= held / TRIALS <= 0.995
+
+
+@pytest.mark.parametrize("by", ["time", "cutoff"])
+def test_one_date_is_one_observation(by: str) -> None:
+    """Series share the errors of a date, and steps ahead those of an issue time: 7 are too few, 40 are not."""
+    for many, series, decided in ((4, 30, False), (7, 200, False), (40, 30, True)):
+        rng = np.random.default_rng(many)
+        steps = 1 if by == "time" else 6
+        issue, name, step = (a.ravel() for a in np.meshgrid(range(many), range(series), range(1, steps + 1)))
+        y = (rng.normal(size=many) + 3.0)[issue] + rng.normal(size=issue.size)
+        frame = {"unique_id": name, "ds": steps * issue + step, "cutoff": steps * issue, "y": y}
+        frame |= {f"q{a}": np.full(y.size, ndtri(a)) for a in LEVELS}
+        (base,) = check(pl.DataFrame(frame))
+        for evaluation in (base, replace(base, after=base.before + 3.0)):
+            text = " ".join(verdict(evaluation))
+            assert (action(evaluation) != "not enough data") == decided, text
+            assert (f"{y.size:,} outcomes of {many} distinct times, a verdict needs 8." in text) != decided
+            assert ("series are miscalibrated" in text) == decided
+            assert effective_size(evaluation) < (0.2 * y.size if decided else many + 1)
+            found = difference(evaluation)
+            assert found is None or np.isnan(found.low) != decided
+
+
+def test_series_with_few_outcomes_are_not_judged() -> None:
+    rng = np.random.default_rng(8)
+    series = np.repeat(np.arange(12), [40, 40, *[6] * 10])
+    q = np.tile(ndtri(LEVELS), (series.size, 1))
+    said = verdict(Evaluation.of(q, 3.0 + rng.normal(size=series.size), levels=LEVELS, series=series))
+    assert "2 of 2 series with 10 outcomes or more are miscalibrated (about 0.1 by chance)." in said
+
+
+def test_real_faults_are_still_found() -> None:
+    rng = np.random.default_rng(3)
+    found = [faults(forecasts_of(1.6 * errors(rng, times=600))) for _ in range(40)]
+    assert sum("too narrow" in " ".join(each) for each in found) >= 38
+    better = [difference(forecasts_of(e + 1.5, after=np.full(e.shape, 1.5))) for e in [errors(rng)] * 20]
+    assert all(each is not None and each.clear and each.change < 0 for each in better)
+
+
+def test_errors_that_last_widen_the_band_of_one_series() -> None:
+    """Nobody said that the forecasts overlap: their errors show it."""
+    evaluation = forecasts_of(errors(np.random.default_rng(5), series=1, times=1000), ahead=1)
+    narrow, wide = band(1000, 0.5), interval_band(evaluation, 0.5)
+    assert wide[1] - wide[0] > 1.5 * float(narrow[1] - narrow[0])
+    assert effective_size(evaluation) < 600
+
+
+def test_series_are_rarely_called_off() -> None:
+    rng = np.random.default_rng(6)
+    off = [by_series(forecasts_of(errors(rng, times=400, series=50))).outside("before").mean() for _ in range(15)]
+    assert np.mean(off) < 0.12
+    naive = [by_series(forecasts_of(errors(rng, times=400, series=50), ahead=1)) for _ in range(2)]
+    assert all(table.limit["before"].mean() > 0 for table in naive)
+
+
+def test_groups_of_rows() -> None:
+    """Each group against its slow twin; the first gains, the second loses, the third stays as it was."""
+    rng = np.random.default_rng(7)
+    y = rng.normal(size=3000)
+    codes = np.tile([0, 1, 2], 1000)
+    q = np.tile(ndtri(LEVELS), (3000, 1))
+    before = np.where((codes == 0)[:, None], q / 3, q)
+    after = np.where((codes == 1)[:, None], q / 3, q)
+    groups = Grouping("hour", codes, ("0", "1", "2"))
+    evaluation = Evaluation.of(before, y, after=after, levels=LEVELS, by=(groups,))
+    table = by_group(evaluation, groups)
+    assert table is by_group(evaluation, groups)
+    assert table.change is not None
+    assert table.chance is not None
+    for k in range(3):
+        mine = codes == k
+        alone = Evaluation.of(before[mine], y[mine], after=after[mine], levels=LEVELS)
+        found = difference(alone)
+        assert found is not None
+        assert table.rows[k] == 1000
+        assert table.loss["before"][k] == pytest.approx(found.before)
+        assert table.change.relative[k] == pytest.approx(found.relative)
+        assert (table.change.low[k], table.change.high[k]) == pytest.approx(
+            (found.relative_low, found.relative_high), abs=0.03
+        )
+        assert table.coverage["after"][k] == pytest.approx(coverage(alone, 0.9, "after"))
+        # three kinds of rows in turns are not alike from row to row, so blocks are looked at here and not there
+        assert (table.chance[0][k], table.chance[1][k]) == pytest.approx(tuple(map(float, band(1000, 0.9))), abs=0.012)
+    assert table.change.clear.tolist() == [-1, 1, 0]
+    base_only = by_group(Evaluation.of(before, y, levels=LEVELS), groups)
+    assert base_only.change is None
+    assert list(base_only.loss) == ["before"]
+    some = by_group(
+        Evaluation.of(before, y, after=after, levels=LEVELS),
+        Grouping("x", np.where(codes == 1, -1, codes), ("a", "b", "c")),
+    )
+    assert some.labels == ("a", "c")
+    np.testing.assert_allclose(some.loss["before"], table.loss["before"][[0, 2]])

@@ -1,0 +1,668 @@
+"""Evaluations: every number against a slow twin, chance bands by simulation, and the verdict."""
+
+import re
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given
+from numpy.typing import NDArray
+from scipy.special import ndtri
+from scipy.stats import binom, norm, poisson
+
+from helpers import SENTENCE
+from orcast.evaluate import (
+    Evaluation,
+    Grouping,
+    action,
+    band,
+    by_group,
+    by_horizon,
+    by_series,
+    check,
+    coverage,
+    dependence,
+    difference,
+    effective_size,
+    error,
+    faults,
+    headline,
+    loss,
+    metrics,
+    plots,
+    verdict,
+    width,
+)
+from orcast.evaluate import evaluation as base
+from orcast.evaluate.calibration import chance_limit, inside, interval_band, pit, reliability, shares
+from orcast.frame.reader import find_in
+from pages import horizons
+
+Vector = NDArray[np.float64]
+LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+
+
+@st.composite
+def evaluations(draw: st.DrawFn) -> Evaluation:
+    """Quantiles that tie with outcomes and bounds, in a few series."""
+    levels = np.array(sorted(draw(st.sets(st.sampled_from([0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95]), min_size=1))))
+    rows = draw(st.integers(1, 12))
+
+    def numbers(size: int, low: int = 0, high: int = 4) -> Vector:
+        return np.array(draw(st.lists(st.integers(low, high), min_size=size, max_size=size)), dtype=np.float64)
+
+    before, after = (np.sort(numbers(rows * levels.size).reshape(rows, -1), axis=1) for _ in range(2))
+    return Evaluation.of(
+        before,
+        numbers(rows),
+        after=after if draw(st.booleans()) else None,
+        levels=levels,
+        series=draw(st.lists(st.sampled_from("abc"), min_size=rows, max_size=rows)),
+        low=numbers(rows, -1, 0),
+        high=numbers(rows, 4, 5),
+    )
+
+
+def slow_frequencies(evaluation: Evaluation, side: str) -> list[float]:
+    """Frequency nearest to each level between those of y < q and of y <= q."""
+    found = []
+    for q, level in zip(evaluation.side(side).T, evaluation.levels, strict=True):
+        below, upto = (evaluation.y < q).mean(), (evaluation.y <= q).mean()
+        found.append(float(below if level < below else upto if level > upto else level))
+    return found
+
+
+def normal(rows: int, seed: int = 0, levels: Vector = LEVELS) -> tuple[Vector, Vector]:
+    """Quantiles of a standard normal distribution, and outcomes from it."""
+    return np.tile(ndtri(levels), (rows, 1)), np.random.default_rng(seed).normal(size=rows)
+
+
+# --- numbers against slow twins
+
+
+@given(evaluations(), st.integers(1, 5))
+def test_frequencies_coverage_and_error(evaluation: Evaluation, chunk: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(base, "CHUNK", chunk)
+        for side in evaluation.sides:
+            frequencies = slow_frequencies(evaluation, side)
+            np.testing.assert_allclose(dependence.frequencies(evaluation, side), frequencies, atol=1e-12)
+            assert error(evaluation, side) == pytest.approx(((frequencies - evaluation.levels) ** 2).sum())
+            np.testing.assert_allclose(
+                loss(evaluation, side), metrics.pinball(evaluation.side(side), evaluation.y, evaluation.levels)
+            )
+            for share in shares(evaluation):
+                lower, upper = (int(np.abs(evaluation.levels - a).argmin()) for a in ((1 - share) / 2, (1 + share) / 2))
+                q = evaluation.side(side)
+                within = (q[:, lower] <= evaluation.y) & (evaluation.y <= q[:, upper])
+                np.testing.assert_array_equal(inside(evaluation, share, side), within)
+                assert coverage(evaluation, share, side) == pytest.approx(within.mean())
+                assert width(evaluation, share, side) == pytest.approx((q[:, upper] - q[:, lower]).mean())
+
+
+@given(evaluations())
+def test_series_by_series(evaluation: Evaluation) -> None:
+    table = by_series(evaluation)
+    assert sorted(table.labels) == sorted({evaluation.names[i] for i in evaluation.series})
+    worst = table.error[evaluation.sides[-1]] / table.limit[evaluation.sides[-1]]
+    assert (np.diff(worst) <= 1e-12).all()
+    for i, name in enumerate(table.labels):
+        mine = evaluation.series == evaluation.names.index(name)
+        alone = Evaluation.of(
+            evaluation.before[mine],
+            evaluation.y[mine],
+            after=None if evaluation.after is None else evaluation.after[mine],
+            levels=evaluation.levels,
+            low=evaluation.low[mine],
+            high=evaluation.high[mine],
+        )
+        assert table.rows[i] == alone.rows
+        assert table.error["before"][i] == pytest.approx(error(alone))
+        assert table.loss["before"][i] == pytest.approx(loss(alone).mean())
+        assert table.limit["before"][i] == pytest.approx(float(chance_limit(alone)))
+        if alone.after is not None:
+            assert table.error["after"][i] == pytest.approx(error(alone, "after"))
+        if table.share is not None:
+            assert table.coverage["before"][i] == pytest.approx(coverage(alone, table.share))
+
+
+def test_pit_bins_are_made_from_the_levels() -> None:
+    q, y = normal(5000)
+    found = pit(Evaluation.of(q, y, levels=LEVELS))
+    edges = [0, *LEVELS, 1]
+    np.testing.assert_allclose(found.nominal, np.diff(edges))
+    np.testing.assert_allclose(found.observed, np.histogram(norm.cdf(y), edges)[0] / 5000)
+    assert found.outside <= 1
+    assert pit(Evaluation.of(q / 2, y, levels=LEVELS)).outside == 6
+
+
+@given(st.integers(0, 3000), st.floats(0.0, 1.0))
+def test_band_is_binomial(rows: int, p: float) -> None:
+    low, high = band(rows, p)
+    if rows == 0:
+        assert (float(low), float(high)) == (0.0, 1.0)
+    elif 1e-9 < p < 1 - 1e-9:
+        assert (float(low) * rows, float(high) * rows) == pytest.approx(
+            (binom.ppf(0.025, rows, p), binom.ppf(0.975, rows, p))
+        )
+    else:
+        assert float(low) == pytest.approx(p, abs=1e-6)
+        assert float(high) == pytest.approx(p, abs=1e-6)
+
+
+def lines_of(picture: plots.Picture) -> dict[str, Vector]:
+    """Values of the lines of each side."""
+    return {mark.role: mark.y for mark in picture.marks if mark.shape == "line"}
+
+
+def test_rolling_coverage() -> None:
+    rng = np.random.default_rng(1)
+    q, y = normal(300)
+    when = rng.permutation(300)
+    evaluation = Evaluation.of(q, y, after=2 * q, levels=LEVELS, time=when, series=rng.integers(0, 3, 300))
+    picture = plots.rolling(evaluation, share=0.5, window=40)
+    found = lines_of(picture)
+    ordered = (np.abs(y) <= ndtri(0.75))[np.argsort(when)]
+    np.testing.assert_allclose(found["before"], [ordered[t - 39 : t + 1].mean() for t in range(39, 300)])
+    assert (picture.x.low, picture.x.high) == (39.0, 299.0)
+    assert (found["after"] >= found["before"]).all()
+    assert picture.marks[0].base is not None
+    assert (picture.marks[0].base[0], picture.marks[0].y[0]) == tuple(map(float, band(40, 0.5)))
+    counted = Evaluation.of(q, y, levels=LEVELS, series=np.repeat(["a", "b"], 150))
+    # without times the rows of a series are counted, and those of both come in turns
+    both = np.stack([(np.abs(y) <= ndtri(0.75))[:150], (np.abs(y) <= ndtri(0.75))[150:]], axis=1).ravel()
+    np.testing.assert_allclose(lines_of(plots.rolling(counted, share=0.5, window=2))["before"][-1], both[-2:].mean())
+    assert lines_of(plots.rolling(Evaluation.of(q[:1], y[:1], levels=LEVELS)))["before"].size == 1
+
+
+def test_reliability_of_quantiles() -> None:
+    q, y = normal(2000)
+    found = reliability(Evaluation.of(q, y, levels=LEVELS))
+    np.testing.assert_allclose(found.observed, (y[:, None] <= q).mean(axis=0))
+    np.testing.assert_allclose(found.low, binom.ppf(0.025, 2000, LEVELS) / 2000)
+    assert found.outside == 0
+    assert reliability(Evaluation.of(q + 1, y, levels=LEVELS)).outside == 5
+
+
+# --- probabilities
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.booleans(), st.sampled_from("ab")), min_size=1, max_size=30),
+    st.integers(1, 7),
+)
+def test_binary_numbers(rounds: list[tuple[int, bool, str]], chunk: int) -> None:
+    p, y = np.array([k / 30 for k, _, _ in rounds]), np.array([o for _, o, _ in rounds], dtype=np.float64)
+    names = [s for _, _, s in rounds]
+    evaluation = Evaluation.of(p, y, after=p[::-1], series=names)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(base, "CHUNK", chunk)
+        assert error(evaluation) == pytest.approx(metrics.ece(p, y))
+        assert error(evaluation, "after") == pytest.approx(metrics.ece(p[::-1], y))
+        np.testing.assert_allclose(loss(evaluation), metrics.brier(p, y))
+        found = reliability(evaluation)
+        bins = np.minimum((p * 15).astype(int), 14)
+        np.testing.assert_allclose(found.nominal, [p[bins == b].mean() for b in np.unique(bins)])
+        np.testing.assert_allclose(found.observed, [y[bins == b].mean() for b in np.unique(bins)], atol=1e-12)
+        np.testing.assert_allclose(found.count, np.bincount(bins)[np.unique(bins)])
+        table = by_series(evaluation)
+        for i, name in enumerate(table.labels):
+            mine = np.array([s == name for s in names])
+            assert table.error["before"][i] == pytest.approx(metrics.ece(p[mine], y[mine]))
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4), st.integers(0, 2)), min_size=1, max_size=20))
+def test_label_numbers(rounds: list[tuple[int, int, int]]) -> None:
+    p = np.array([[a + 1, b + 1, 1] for a, b, _ in rounds], dtype=np.float64)
+    p /= p.sum(axis=1, keepdims=True)
+    y = np.array([k for _, _, k in rounds])
+    evaluation = Evaluation.of(p, y, labels=("x", "y", "z"))
+    assert error(evaluation) == pytest.approx(np.mean([metrics.ece(p[:, k], (y == k).astype(float)) for k in range(3)]))
+    np.testing.assert_allclose(loss(evaluation), metrics.brier(p, y))
+    assert reliability(evaluation).count.sum() == 3 * y.size
+
+
+# --- chance
+
+
+@pytest.mark.parametrize(("levels", "rows"), [([0.5], 25), (np.arange(1, 10) / 10, 150), (metrics.LEVELS, 25)])
+def test_calibrated_series_are_rarely_called_off(levels: Any, rows: int) -> None:
+    count = 800
+    q, y = normal(count * rows, rows, np.asarray(levels))
+    table = by_series(Evaluation.of(q, y, levels=levels, series=np.repeat(np.arange(count), rows)))
+    assert 0.025 < table.outside("before").mean() < 0.085
+
+
+def test_calibrated_probabilities_are_rarely_called_off() -> None:
+    rng = np.random.default_rng(2)
+    p = rng.uniform(size=2000 * 60)
+    y = rng.uniform(size=p.size) < p
+    table = by_series(Evaluation.of(p, y, series=np.repeat(np.arange(2000), 60)))
+    assert 0.02 < table.outside("before").mean() < 0.085
+    wrong = by_series(Evaluation.of(np.clip(2 * p - 0.5, 0, 1), y, series=np.repeat(np.arange(2000), 60)))
+    assert wrong.outside("before").mean() > 0.8
+
+
+# --- accuracy
+
+
+def test_difference_of_losses() -> None:
+    q, y = normal(400)
+    evaluation = Evaluation.of(q / 3, y, after=q, levels=LEVELS)
+    found = difference(evaluation)
+    assert found is not None
+    before, after = (metrics.pinball(rows, y, LEVELS).mean() for rows in (q / 3, q))
+    assert (found.before, found.after) == pytest.approx((before, after))
+    assert found.change == pytest.approx(after - before)
+    assert found.relative == pytest.approx(after / before - 1)
+    assert found.low < found.change < found.high < 0.0
+    assert found.relative_low < found.relative < found.relative_high < 0.0
+    assert found.clear
+    assert found == difference(evaluation)
+    same = difference(Evaluation.of(q, y, after=q, levels=LEVELS))
+    assert same is not None
+    assert (same.change, same.low, same.high, same.clear) == (0.0, 0.0, 0.0, False)
+    assert difference(Evaluation.of(q, y, levels=LEVELS)) is None
+    few = difference(Evaluation.of(q[:6], y[:6], after=q[:6], levels=LEVELS))
+    assert few is not None
+    assert np.isnan(few.low)
+    assert not few.clear
+
+
+def test_whole_series_are_resampled_in_panels() -> None:
+    """Twenty series whose losses move together: blocks of time would find far too small an interval."""
+    rng = np.random.default_rng(4)
+    shift = np.repeat(rng.normal(size=30), 50)
+    y = np.zeros(1500)
+    after, series = 1 + 0.1 * shift[:, None], np.repeat(np.arange(30), 50)
+    evaluation = Evaluation.of(np.ones((1500, 1)), y, after=after, levels=[0.5], series=series)
+    found = difference(evaluation)
+    assert found is not None
+    means = 0.05 * shift[::50]
+    assert found.high - found.low == pytest.approx(2 * 1.96 * means.std() / np.sqrt(30), rel=0.2)
+
+
+# --- verdict
+
+
+def said(evaluation: Evaluation) -> str:
+    lines = verdict(evaluation)
+    assert all(re.fullmatch(r"[A-Z0-9'].*\.", line) and "\n" not in line for line in lines), lines
+    assert len(lines) <= 12
+    return " ".join(lines)
+
+
+def test_faults_of_quantiles() -> None:
+    q, y = normal(800)
+    cases = {
+        "the 90% interval is too narrow and the 50% interval is too narrow": q / 2,
+        "the 90% interval is too wide and the 50% interval is too wide": q * 2,
+        "the forecasts are too low": q - 0.5,
+        "the forecasts are too high": q + 0.5,
+        "Use these forecasts": q,
+    }
+    for words, rows in cases.items():
+        evaluation = Evaluation.of(rows, y, levels=LEVELS)
+        assert words in headline(evaluation)
+        assert sum(other in headline(evaluation) for other in cases) == 1
+        assert action(evaluation) == ("use" if rows is q else "do not use")
+        said(evaluation)
+    assert faults(Evaluation.of((q - 0.5)[:, 3:], y, levels=LEVELS[3:])) == ["the quantiles are off"]
+
+
+def test_ties_are_no_faults() -> None:
+    """A perfect forecaster of counts is calibrated, and the coverage is the plain count; wrong ones are still found."""
+    levels = np.array([0.025, 0.1, 0.25, 0.5, 0.75, 0.9, 0.975])
+    rng = np.random.default_rng(0)
+    cases = {
+        "Use these forecasts": rng.poisson(1.5, 4500),
+        "too low": rng.poisson(2.2, 4500),
+        "too high": rng.poisson(0.5, 4500),
+        "too narrow": rng.negative_binomial(0.5, 0.25, 4500),
+        "too wide": rng.integers(1, 3, 4500),
+    }
+    q = np.tile(poisson(1.5).ppf(levels), (4500, 1))
+    for words, counts in cases.items():
+        evaluation = Evaluation.of(q, counts, levels=levels, low=0)
+        assert words in headline(evaluation)
+        covered = ((q[0, 0] <= counts) & (counts <= q[0, -1])).mean()
+        assert coverage(evaluation, 0.95) == pytest.approx(covered)
+        low, high = interval_band(evaluation, 0.95)
+        assert (low <= covered <= high) == ("the 95% interval is" not in headline(evaluation))
+        assert f"The 95% interval covered {covered:.1%} of 4,500 outcomes" in said(evaluation)
+    right = Evaluation.of(
+        q, cases["Use these forecasts"], levels=levels, by=(Grouping("x", np.arange(4500) % 2, ("a", "b")),)
+    )
+    assert error(right) == reliability(right).outside == pit(right).outside == 0
+    chance, _, shown = plots.rolling(right).marks
+    assert chance.base is not None
+    assert (chance.base[0] <= shown.y).all()
+    assert (shown.y <= chance.y[0]).mean() > 0.9
+    table = by_group(right, right.by[0])
+    assert table.chance is not None
+    assert (table.coverage["before"] <= table.chance[1]).all()
+
+
+def test_faults_of_probabilities() -> None:
+    rng = np.random.default_rng(6)
+    p = rng.uniform(size=3000)
+    y = rng.uniform(size=3000) < p
+    cases = {
+        "the probabilities are too low by": p * 0.8,
+        "the probabilities are too high by": 0.2 + p * 0.8,
+        "the probabilities are too extreme": np.clip(1.6 * p - 0.3, 0, 1),
+        "the probabilities are too cautious": 0.25 + p / 2,
+    }
+    for words, rows in cases.items():
+        assert words in " ".join(faults(Evaluation.of(rows, y)))
+        said(Evaluation.of(rows, y))
+    assert faults(Evaluation.of(p, y)) == []
+    assert "Brier score" in said(Evaluation.of(p * 0.8, y, after=p, timed=True))
+
+
+def test_many_outcomes_do_not_make_trifles_faults() -> None:
+    q, y = normal(400_000)
+    evaluation = Evaluation.of(1.005 * q + 0.004, y, levels=LEVELS)
+    assert reliability(evaluation).outside > 0
+    assert action(evaluation) == "use"
+
+
+def test_decision_on_recalibrated_forecasts() -> None:
+    q, y = normal(1000)
+    for before, after, decision in (
+        (q / 3, q, "use"),
+        (q, q / 3, "do not use"),
+        (q, q * 1.001, "do not use"),  # not needed
+    ):
+        evaluation = Evaluation.of(before, y, after=after, levels=LEVELS, timed=True)
+        assert action(evaluation) == decision, headline(evaluation)
+        said(evaluation)
+    few = Evaluation.of(q[:6], y[:6], after=q[:6], levels=LEVELS, timed=True)
+    empty = Evaluation.of(q[:0], y[:0], levels=LEVELS)
+    for each in (few, empty):
+        assert action(each) == "not enough data"
+        assert headline(each).startswith("Not enough data")
+
+
+def test_without_issue_times_there_is_only_an_upper_bound() -> None:
+    q, y = normal(1000)
+    text = said(Evaluation.of(q / 3, y, after=q, levels=LEVELS))
+    assert text.startswith("Not enough data to decide, the issue times are missing: the pinball loss is up to ")
+    assert "Add a column of cutoffs (cutoff=) or the rows issued together (issued_every=" in text
+    assert "95% interval -" not in text
+
+
+def test_harm_at_one_horizon_is_counted_and_named_first() -> None:
+    evaluation = horizons()
+    found = difference(evaluation)
+    table = by_horizon(evaluation)
+    assert found is not None
+    assert table.change is not None
+    assert found.clear
+    assert found.change < 0.0  # better on average
+    assert table.change.harmed.tolist() == [False, True, False]
+    worse = sum(
+        loss(evaluation, "after")[mine].mean() > loss(evaluation, "before")[mine].mean()
+        for k in range(53)
+        for mine in [(evaluation.series == k) & (evaluation.horizon == 2)]
+    )
+    assert table.change.worse[1] == worse
+    assert f"except where they are worse in {worse} of 53 series at horizon 2" in headline(evaluation)
+
+
+def test_majority_of_series_made_worse_is_harm_though_the_mean_is_better() -> None:
+    """One large series gains more than 30 small ones lose."""
+    rng = np.random.default_rng(0)
+    scale = np.repeat([1000.0, *np.ones(30)], 80)[:, None]
+    q, y = np.tile(ndtri(LEVELS), (31 * 80, 1)), rng.normal(size=31 * 80)
+    large = scale[:, 0] > 1.0
+    before, after = np.where(large[:, None], 3.0 * q, q), np.where(large[:, None], q, 3.0 * q)
+    evaluation = Evaluation.of(
+        scale * before,
+        scale[:, 0] * y,
+        after=scale * after,
+        levels=LEVELS,
+        series=np.repeat(np.arange(31), 80),
+        timed=True,
+    )
+    found = difference(evaluation)
+    assert found is not None
+    assert found.change < 0.0
+    assert action(evaluation) == "do not use"
+    assert "worse in 30 of 31 series" in headline(evaluation)
+
+
+def test_recent_harm_is_named_first() -> None:
+    """Three quarters much better, the last one worse."""
+    rng = np.random.default_rng(0)
+    y, z = rng.normal(size=1200), ndtri(LEVELS)
+    wide, right = np.tile(3.0 * z, (1200, 1)), np.tile(z, (1200, 1))
+    turned = np.where((np.arange(1200) < 900)[:, None], right, 3.6 * z)
+    assert "last quarter" in headline(Evaluation.of(wide, y, after=turned, levels=LEVELS, timed=True))
+    mixed = rng.permutation(1200)
+    shuffled = Evaluation.of(wide[mixed], y[mixed], after=turned[mixed], levels=LEVELS, time=mixed, timed=True)
+    assert "last quarter" in headline(shuffled)
+    early = Evaluation.of(wide, y, after=turned[::-1], levels=LEVELS, timed=True)
+    assert action(early) == "use"
+
+
+def test_reference_that_is_better_is_the_verdict() -> None:
+    y = np.cumsum(np.random.default_rng(1).normal(size=800))
+    q = np.tile(y.std() * ndtri(LEVELS) + y.mean(), (800, 1))
+    evaluation = Evaluation.of(q, y, after=0.9 * q, levels=LEVELS, timed=True)
+    assert headline(evaluation).startswith(
+        "Do not use these forecasts: the best reference, the last known outcome, with"
+    )
+    assert action(Evaluation.of(q, y, levels=LEVELS, timed=True)) == "do not use"
+    # without issue times the last outcome may not have been known
+    assert "the last known outcome" not in headline(Evaluation.of(q, y, levels=LEVELS))
+
+
+def test_effective_sample_size_is_stated_once() -> None:
+    rng = np.random.default_rng(3)
+    y = np.convolve(rng.normal(size=371), np.ones(12), "valid") / np.sqrt(12)
+    q = np.tile(0.85 * ndtri(LEVELS), (360, 1))
+    alone, overlapping = (
+        Evaluation.of(q, rng.permutation(y), levels=LEVELS),
+        Evaluation.of(q, y, levels=LEVELS, overlap=11),
+    )
+    assert "effective sample size" not in said(alone)
+    assert said(overlapping).count("effective sample size") == 1
+    assert effective_size(overlapping) < 0.5 * 360
+    for share in (0.5, 0.9):
+        narrow, wide = interval_band(alone, share), interval_band(overlapping, share)
+        assert narrow == tuple(map(float, band(360, share)))
+        assert wide[0] < narrow[0] < narrow[1] < wide[1]
+
+
+def test_evaluation_is_checked() -> None:
+    q, y = normal(5)
+    bad: list[tuple[Any, dict[str, Any]]] = [
+        ((q, y[:4]), {"levels": LEVELS}),
+        ((q, y), {"levels": LEVELS[:4]}),
+        ((q, y), {"levels": LEVELS, "after": q[:, :4]}),
+        ((q, y), {"levels": LEVELS, "time": [1, 2]}),
+        ((q, y), {"levels": LEVELS, "promised": np.zeros(4)}),
+        ((q, y * np.nan), {"levels": LEVELS}),
+        ((q + np.inf, y), {"levels": LEVELS}),
+        (([0.5, 1.5], [0, 1]), {}),
+        (([0.5, 0.5], [0, 2]), {}),
+        (([[0.5, 0.5]], [2]), {"labels": ("a", "b")}),
+        (([[0.5, 0.5]], [0.5]), {"labels": ("a", "b")}),
+    ]
+    for given_, rest in bad:
+        with pytest.raises(ValueError, match=SENTENCE):
+            Evaluation.of(*given_, **rest)
+    evaluation = Evaluation.of(q, y, levels=LEVELS)
+    for wrong in (
+        lambda: coverage(evaluation, 0.8),
+        lambda: coverage(evaluation, 0.9, "after"),
+        lambda: error(evaluation, "later"),
+        lambda: plots.pit(Evaluation.of([0.5], [1])),
+        lambda: plots.rolling(Evaluation.of([[0.5]], [1], levels=[0.3])),
+    ):
+        with pytest.raises(ValueError, match=SENTENCE):
+            wrong()
+
+
+# --- frames
+
+
+def nixtla(rows: int = 60, seed: int = 0) -> dict[str, Any]:
+    """Two series in a shuffled order, with gaps in outcomes and forecasts."""
+    rng = np.random.default_rng(seed)
+    y = rng.normal(size=rows)
+    data: dict[str, Any] = {
+        "unique_id": np.where(np.arange(rows) % 2, "b", "a"),
+        "ds": np.datetime64("2024-01-01") + np.arange(rows) // 2,
+        "y": y,
+        "M": np.zeros(rows),
+        "M-lo-90": np.full(rows, -1.0),
+        "M-hi-90": np.full(rows, 1.0),
+        "M_orcast": np.full(rows, 0.1),
+        "M_orcast-lo-90": np.full(rows, -1.645),
+        "M_orcast-hi-90": np.full(rows, 1.645),
+        "M_orcast-lo-50": np.full(rows, -0.6),
+        "M_orcast_holds": np.ones(rows, dtype=bool),
+        "M_orcast_promised": np.linspace(1, 0.1, rows),
+        "M_orcast_miscalibration": np.linspace(0.5, 0.05, rows),
+        "M_orcast_status": np.full(rows, "ok"),
+    }
+    data["y"][[3, 4]] = np.nan
+    data["M-lo-90"][7] = np.nan
+    data["y"][9] = 50.0
+    order = rng.permutation(rows)
+    return {name: values[order] for name, values in data.items()}
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, lambda d: pd.DataFrame(d).set_index(["unique_id", "ds"])])
+def test_check_reads_both_sides(make: Any) -> None:
+    data = nixtla()
+    frame = make(data)
+    (evaluation,) = check(frame, find_in(frame), low=-10, high={"a": 10.0, "b": 20.0})
+    assert (evaluation.model, evaluation.kind, evaluation.names) == ("M", "quantiles", ("a", "b"))
+    assert evaluation.levels.tolist() == [0.05, 0.5, 0.95]
+    assert (evaluation.rows, evaluation.pending, evaluation.missing, evaluation.outside) == (56, 2, 1, 1)
+    assert evaluation.time is not None
+    assert evaluation.time.dtype.kind == "M"
+    assert not evaluation.overlap
+    for i, name in enumerate("ab"):
+        mine = evaluation.series == i
+        whole = (data["unique_id"] == name) & np.isfinite(data["y"]) & (data["y"] < 20) & np.isfinite(data["M-lo-90"])
+        order = np.argsort(data["ds"][whole])
+        np.testing.assert_array_equal(evaluation.y[mine], data["y"][whole][order])
+        np.testing.assert_array_equal(evaluation.time[mine], data["ds"][whole][order].astype("datetime64[ns]"))
+        assert evaluation.promised is not None
+        np.testing.assert_array_equal(evaluation.promised[mine], data["M_orcast_promised"][whole][order])
+        assert set(evaluation.low[mine]) == {-10.0}
+        assert set(evaluation.high[mine]) == {10.0 if name == "a" else 20.0}
+    assert evaluation.after is not None
+    assert evaluation.before[0].tolist() == [-1.0, 0.0, 1.0]
+    assert evaluation.after[0].tolist() == [-1.645, 0.1, 1.645]
+    assert evaluation.holds is not None
+    assert evaluation.holds.tolist() == [1.0] * 56
+    (base_only,) = check(frame, find_in(frame), recalibrated=False)
+    assert base_only.after is None
+    assert base_only.promised is None
+    assert (base_only.rows, base_only.outside) == (57, 0)
+    told = make({**data, "M_orcast_status": np.where(data["y"] > 20, "outside", "ok")})
+    (evaluation,) = check(told, find_in(told))
+    assert (evaluation.rows, evaluation.outside) == (56, 1)
+
+
+def test_check_reads_normal_distributions() -> None:
+    frame = pl.DataFrame({"y": [1.0, 2.0], "mean": [0.0, 1.0], "sd": [1.0, -2.0]})
+    (evaluation,) = check(frame, find_in(frame))
+    np.testing.assert_allclose(evaluation.before, norm.ppf(metrics.LEVELS)[None])
+    assert evaluation.missing == 1  # no spread is negative
+    both = frame.with_columns(orcast_mean=pl.lit(0.5), orcast_sd=pl.lit(2.0))
+    (evaluation,) = check(both, find_in(both))
+    np.testing.assert_allclose(evaluation.after, norm.ppf(metrics.LEVELS, 0.5, 2.0)[None])
+    assert "read as a normal distribution" in said(evaluation)
+    levels = both.with_columns(pl.lit(0.25).alias("orcast_q0.1"), pl.lit(3.0).alias("orcast_q0.9"))
+    (evaluation,) = check(levels, find_in(levels))
+    assert evaluation.levels.tolist() == [0.1, 0.9]
+    assert evaluation.after is not None
+    assert evaluation.after.tolist() == [[0.25, 3.0]]
+    assert not evaluation.notes
+    np.testing.assert_allclose(evaluation.before, norm.ppf([[0.1, 0.9]]))
+
+
+def test_check_reads_members() -> None:
+    rng = np.random.default_rng(8)
+    members = rng.normal(size=(40, 4))
+    members[5, 2] = np.nan
+    frame = pl.DataFrame({"y": rng.normal(size=40), **{f"member_{k}": members[:, k] for k in range(4)}})
+    (evaluation,) = check(frame, find_in(frame))
+    assert evaluation.levels.tolist() == [0.125, 0.375, 0.625, 0.875]
+    assert evaluation.rows == 40
+    np.testing.assert_allclose(evaluation.before[0], np.sort(members[0]))
+    three = np.sort(members[5, [0, 1, 3]])
+    np.testing.assert_allclose(evaluation.before[5], np.interp(evaluation.levels, [1 / 6, 1 / 2, 5 / 6], three))
+    many = pl.DataFrame({"y": [0.0], **{f"member_{k}": [float(k)] for k in range(500)}})
+    (evaluation,) = check(many, find_in(many))
+    assert evaluation.levels.size == 99
+    np.testing.assert_allclose(evaluation.before[0], evaluation.levels * 500 - 0.5)
+
+
+def test_check_reads_points() -> None:
+    """A point forecast has the spread of its own past errors, so many steps ahead, that were known by the cutoff."""
+    rng = np.random.default_rng(9)
+    rows = [(s, c, c + h) for s in ("a", "b") for c in range(12) for h in (1, 2, 3)]
+    frame = pl.DataFrame(
+        {
+            "unique_id": [s for s, _, _ in rows],
+            "cutoff": [c for _, c, _ in rows],
+            "ds": [t for _, _, t in rows],
+            "y": rng.normal(size=len(rows)),
+            "Naive": rng.normal(size=len(rows)),
+        }
+    ).sample(fraction=1.0, shuffle=True, seed=1)
+    (evaluation,) = check(frame, find_in(frame))
+    assert "is a point" in evaluation.notes[1]
+    assert evaluation.overlap
+    plain = frame.to_dicts()
+    expected = {}
+    for row in plain:
+        past = [
+            abs(other["y"] - other["Naive"])
+            for other in plain
+            if other["unique_id"] == row["unique_id"]
+            and other["ds"] <= row["cutoff"]
+            and other["ds"] - other["cutoff"] == row["ds"] - row["cutoff"]
+        ]
+        if past:
+            key = (row["unique_id"], row["ds"], row["y"])
+            expected[key] = norm.ppf(metrics.LEVELS, row["Naive"], np.sqrt(np.pi / 2.0) * np.mean(past))
+    assert evaluation.rows == len(expected)
+    assert evaluation.missing == 0
+    assert evaluation.time is not None
+    for series, when, y, q in zip(evaluation.series, evaluation.time, evaluation.y, evaluation.before, strict=True):
+        np.testing.assert_allclose(q, expected[evaluation.names[series], when, y])
+    simple = frame.filter(pl.col("ds") == pl.col("cutoff") + 1).drop("cutoff")
+    (evaluation,) = check(simple, find_in(simple))
+    assert not evaluation.overlap
+    assert evaluation.rows == simple.height - 2  # the first of each series has no past
+    gaps = simple.with_columns(pl.when(pl.col("ds") == 5).then(None).otherwise(pl.col("Naive")).alias("Naive"))
+    (evaluation,) = check(gaps, find_in(gaps))
+    assert (evaluation.missing, evaluation.rows) == (2, simple.height - 4)
+
+
+def test_check_reads_probabilities() -> None:
+    data = {"y": [True, False, None, True], "p": [0.7, 0.2, 0.5, 1.4], "orcast_p": [0.8, 0.1, 0.5, 0.4]}
+    for frame in (pl.DataFrame(data), pd.DataFrame(data)):
+        (evaluation,) = check(frame, find_in(frame))
+        assert (evaluation.kind, evaluation.labels, evaluation.y.tolist()) == ("binary", ("1",), [1.0, 0.0])
+        assert evaluation.before.tolist() == [[0.7], [0.2]]
+        assert evaluation.after is not None
+        assert evaluation.after.tolist() == [[0.8], [0.1]]
+        assert (evaluation.pending, evaluation.missing) == (1, 1)
+    match = {"y": ["b", None, "a"], "p_a": [0.3, 0.5, 0.9], "p_b": [0.7, 0.5, 0.1]}
+    for frame in (pl.DataFrame(match), pd.DataFrame(match)):
+        (evaluation,) = check(frame, find_in(frame))
+        assert (evaluation.kind, evaluation.labels, evaluation.y.tolist()) == ("labels", ("a", "b"), [1.0, 0.0])
+        assert evaluation.after is None
+        assert evaluation.pending == 1

@@ -1,0 +1,168 @@
+"""Outcomes known at each forecast: horizons, groups of rows, issue times."""
+
+from __future__ import annotations
+
+import gc
+import re
+from datetime import datetime, timedelta
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+import orcast as oc
+from helpers import SENTENCE
+from orcast.evaluate import Evaluation, by_group, by_horizon, check, loss
+from orcast.frame import results
+
+LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
+
+
+def cross_validation(cutoffs: int = 60, ahead: int = 4, seed: int = 3) -> pl.DataFrame:
+    """Random walks, forecast by the last value: calibrated one step ahead, too narrow further on."""
+    rng = np.random.default_rng(seed)
+    start = datetime(2024, 1, 1)
+    columns: dict[str, list[Any]] = {
+        name: [] for name in ("unique_id", "cutoff", "ds", "y", *(f"q{a:g}" for a in LEVELS))
+    }
+    for name in "ab":
+        y = np.cumsum(rng.normal(size=cutoffs + ahead + 1))
+        for cutoff, step in product(range(cutoffs), range(1, ahead + 1)):
+            times = [start + timedelta(hours=hour) for hour in (cutoff, cutoff + step)]
+            row = [name, *times, y[cutoff + step], *(y[cutoff] + ndtri(LEVELS))]
+            for column, value in zip(columns.values(), row, strict=True):
+                column.append(value)
+    return pl.DataFrame(columns)
+
+
+def last_known(evaluation: Evaluation) -> NDArray[np.float64]:
+    """Last known outcome of each row."""
+    assert evaluation.known is not None
+    table, rows = evaluation.known
+    return np.asarray(np.where(table.last >= 0, table.outcome[table.last], np.nan)[rows])
+
+
+def test_check_finds_horizons() -> None:
+    frame = cross_validation()
+    (evaluation,) = check(frame.sample(fraction=1.0, shuffle=True, seed=1))
+    assert evaluation.notes == ("References use only outcomes known at the cutoff of each forecast.",)
+    assert evaluation.timed
+    assert evaluation.overlap == 3
+    assert evaluation.horizon is not None
+    assert np.unique(evaluation.horizon).tolist() == [1, 2, 3, 4]
+    table = by_horizon(evaluation)
+    assert table.labels == ("1", "2", "3", "4")
+    assert table.rows.tolist() == [120.0] * 4
+    assert (np.diff(table.coverage["before"]) < 0).all()
+    assert table.chance is not None
+    for step in range(1, 5):
+        alone = frame.filter((pl.col("ds") - pl.col("cutoff")).dt.total_hours() == step)
+        (one,) = check(alone)
+        assert table.loss["before"][step - 1] == pytest.approx(loss(one).mean())
+        assert one.horizon is None
+    # the forecasts are the last value at the cutoff, so is the reference
+    last = last_known(evaluation)
+    there = np.isfinite(last)
+    assert there.sum() > 400
+    np.testing.assert_array_equal(last[there], evaluation.before[there, 2])
+
+
+def test_numbers_with_horizons_have_cutoffs() -> None:
+    frame = pl.DataFrame(
+        {"ds": [3, 4, 4, 5], "horizon": [1, 2, 1, 2], "y": [1.0] * 4, "q0.1": [0.0] * 4, "q0.9": [2.0] * 4}
+    )
+    (evaluation,) = check(frame)
+    assert evaluation.horizon is not None
+    assert evaluation.horizon.tolist() == [1, 2, 1, 2]
+    assert evaluation.timed
+
+
+def test_by_parts_of_the_time_and_columns() -> None:
+    hours = np.arange("2024-01-01", "2024-03-01", dtype="datetime64[h]").astype("datetime64[us]")
+    rng = np.random.default_rng(4)
+    frame = pl.DataFrame(
+        {
+            "ds": hours,
+            "y": rng.normal(size=hours.size),
+            "wing": rng.choice(["north", "south", None], hours.size),
+            "q0.1": np.full(hours.size, -1.28),
+            "q0.9": np.full(hours.size, 1.28),
+        }
+    )
+    (evaluation,) = check(frame, by=["hour", "weekday", "month", "wing"])
+    assert [group.name for group in evaluation.by] == ["hour", "weekday", "month", "wing"]
+    hour, weekday, month, wing = (by_group(evaluation, group) for group in evaluation.by)
+    assert hour.labels[:2] == ("00:00", "01:00")
+    assert len(hour.labels) == 24
+    assert weekday.labels[0] == "Monday"
+    assert weekday.rows.tolist() == frame.group_by(pl.col("ds").dt.weekday()).len().sort("ds")["len"].to_list()
+    assert month.labels == ("1", "2")
+    assert wing.labels == ("north", "south")
+    assert wing.rows.sum() == frame["wing"].is_not_null().sum()
+    (one,) = check(frame, by="hour")
+    assert len(one.by) == 1
+    bad: list[tuple[Any, str]] = [
+        ("minute", "expected by= a column, 'horizon', 'hour'"),
+        (["wing", "nothing"], "got 'nothing'"),
+    ]
+    for by, message in bad:
+        with pytest.raises(ValueError, match=message) as caught:
+            check(frame, by=by)
+        assert re.match(SENTENCE, str(caught.value))
+    with pytest.raises(ValueError, match="expected dates as times to compare by hour, got none"):
+        check(frame.drop("ds"), by="hour")
+    many = frame.with_columns(pl.Series("name", [f"n{i}" for i in range(frame.height)]))
+    with pytest.raises(ValueError, match="expected a column of at most 200 values as by=, got 1,440"):
+        check(many, by="name")
+
+
+def test_issue_times_are_used() -> None:
+    """Known four rows late, issued a day at a time."""
+    rng = np.random.default_rng(5)
+    y = np.cumsum(rng.normal(size=240))
+    frame = pl.DataFrame({"ds": np.arange(240), "y": y, **{f"q{a:g}": y + ndtri(a) for a in LEVELS}})
+    shuffled = frame.sample(fraction=1.0, shuffle=True, seed=1)
+    (late,) = check(shuffled, lag=4)
+    known = "References use only outcomes known "
+    assert late.notes[0] == f"{known}just before the time of each forecast; outcomes are known 4 after their time."
+    np.testing.assert_array_equal(last_known(late)[50:], y[46:-4])
+    assert late.overlap == 3
+    assert late.horizon is None
+    (blocks,) = check(shuffled, issued_every=24)
+    assert blocks.notes[0] == f"{known}when each forecast was issued (24 rows at a time)."
+    np.testing.assert_array_equal(last_known(blocks)[-24:], np.full(24, y[215]))
+    assert blocks.overlap == 23
+    assert blocks.horizon is not None
+    assert blocks.horizon.tolist() == list(range(1, 25)) * 10
+    (single,) = check(shuffled, issued_every=1)
+    assert single.notes[0] == f"{known}when each forecast was issued (row by row)."
+    column = shuffled.with_columns((pl.col("ds") + 4).alias("published"))
+    (named,) = check(column, known="published")
+    np.testing.assert_array_equal(last_known(named), last_known(late))
+    assert named.notes[0].endswith("; outcomes are known at 'published'.")
+
+
+@pytest.mark.parametrize("make", [pl.DataFrame, pd.DataFrame])
+def test_check_knows_a_frame_that_recalibrate_returned(make: Any) -> None:
+    rng = np.random.default_rng(6)
+    data = {"when": np.arange(60), "load": rng.normal(size=60), "mean": np.zeros(60), "sd": np.ones(60)}
+    options: dict[str, Any] = {"y": "load", "time": "when", "low": -9, "issued_every": 6, "lag": 2}
+    after = oc.recalibrate(make(data), levels=[0.1, 0.5, 0.9], **options)
+    (known,) = check(after)
+    (told,) = check(after.copy() if make is pd.DataFrame else after.clone(), **options)
+    assert (known.timed, known.overlap, known.notes) == (told.timed, told.overlap, told.notes)
+    assert set(known.low) == {-9.0}
+    np.testing.assert_array_equal(known.horizon, told.horizon)
+    # options that are given count instead
+    (single,) = check(after, y="load", time="when")
+    assert not single.timed
+    place = id(after)
+    assert place in results._made
+    del after
+    gc.collect()
+    assert place not in results._made

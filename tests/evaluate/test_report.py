@@ -1,0 +1,302 @@
+"""The report: inert HTML, the decision first, numbers of the evaluation, harmless names, a bounded size."""
+
+import dataclasses
+import re
+from pathlib import Path
+
+import hypothesis.extra.numpy as hnp
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from orcast import evaluate as facts
+from orcast.evaluate import Evaluation, plots, report
+from orcast.evaluate.report import STYLE
+from orcast.evaluate.svg import area, line, number_axis, percent, time_axis
+from pages import NASTY, Page, binary, cells, check_page, horizons, labels, one_series, panel, tags
+
+ALL = {
+    "one series": one_series,
+    "a panel": panel,
+    "horizons": horizons,
+    "a check": lambda: one_series(after=False),
+    "a panel, checked": lambda: panel(after=False),
+    "binary": binary,
+    "binary, checked": lambda: binary(after=False),
+    "labels": labels,
+}
+
+
+def read(*evaluations: Evaluation, **options: str) -> Page:
+    page = Page(report.html(list(evaluations), **options))
+    check_page(page)
+    return page
+
+
+# --- contents
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_page_opens_with_decision_four_tiles_and_picture(kind: str) -> None:
+    evaluation = ALL[kind]()
+    page = read(evaluation, source="wind.csv")
+    main = page.top.all("main")[0]
+    assert [node.tag for node in main.inside[:3]] == ["p", "dl", "figure"]
+    assert main.inside[0].text == facts.headline(evaluation)
+    assert len(main.inside[1].all("dt")) == 4
+    assert "wind.csv" in page.top.text
+    for sentence in facts.verdict(evaluation):
+        assert main.text.count(" ".join(sentence.split())) == 1
+    assert main.text.count("effective sample size") <= 1
+
+
+def test_horizons_come_first_and_harm_is_counted() -> None:
+    evaluation = horizons()
+    page = read(evaluation)
+    assert page.top.all("figure")[0].all("h3")[0].text.startswith("Change of the pinball loss by horizon")
+    tile = page.top.all("dl")[0].inside[3].text
+    change = facts.by_horizon(evaluation).change
+    assert change is not None
+    worse, many = change.worse[1], change.series[1]
+    assert f"{worse} of {many}" in tile
+    assert "at horizon 2" in tile
+    rows = cells(page.top.all("table")[1])
+    assert [row[0] for row in rows] == ["1", "2", "3"]
+    assert rows[1][-1] == f"{worse} of {many}"
+    assert 'class="bar worse"' in page.source
+
+
+def test_without_issue_times_gains_are_upper_bounds() -> None:
+    page = read(dataclasses.replace(one_series(), timed=False))
+    tiles = page.top.all("dl")[0]
+    assert "up to" in tiles.inside[0].text
+    assert "95% interval" not in tiles.text
+
+
+def test_tiles_show_the_numbers_of_the_evaluation() -> None:
+    evaluation = one_series()
+    tiles = read(evaluation).top.all("dl")[0]
+    found = facts.difference(evaluation)
+    assert found is not None
+    assert percent(found.relative, sign=True) in tiles.inside[0].text
+    covered = [percent(facts.coverage(evaluation, 0.9, side)) for side in ("before", "after")]
+    assert " → ".join(covered) in tiles.inside[1].text
+    assert "the last known outcome" in tiles.inside[2].text
+
+
+def test_several_models_have_a_line_and_a_section_each() -> None:
+    given = [one_series(), panel(), binary()]
+    page = read(*given)
+    assert [node.text for node in page.top.all("h2")] == ["net", "tree", "rain"]
+    targets = [node.attrs["id"] for node in page.top.all("h2")]
+    assert [f"#{target}" for target in targets] == [node.attrs["href"] for node in page.top.all("a")]
+
+
+# --- everyone can read it ---
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_each_picture_has_a_title(kind: str) -> None:
+    page = read(ALL[kind]())
+    figures = page.top.all("figure")
+    assert figures
+    for figure in figures:
+        assert figure.all("h3")[0].text
+        charts = figure.all("svg", "chart")
+        assert charts
+        for svg in charts:
+            assert svg.attrs["role"] == "img"
+            assert svg.attrs["aria-label"]
+            assert svg.inside[0].tag == "title"
+            assert svg.inside[0].texts[0] == svg.attrs["aria-label"]
+            assert [mark for mark in svg.all("path") if mark.attrs["d"]]
+    for table in page.top.all("table"):
+        assert all(cell.attrs["scope"] for cell in table.all("th"))
+    assert page.top.all("html")[0].attrs["lang"] == "en"
+    ids = [node.attrs["id"] for node in tags(page.top) if "id" in node.attrs]
+    assert len(ids) == len(set(ids))
+
+
+def colours(sheet: str, which: int) -> dict[str, str]:
+    """The variables of the light (0) and the dark (1) page."""
+    blocks = re.findall(r"--paper:[^}]*", sheet)
+    return dict(re.findall(r"--(\w+):(#\w{6})", blocks[which]))
+
+
+def luminance(colour: str) -> float:
+    rgb = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_colours_have_contrast_and_are_told_apart_in_grey(which: int) -> None:
+    own = {what: luminance(colour) for what, colour in colours(STYLE, which).items()}
+
+    def contrast(a: str, b: str) -> float:
+        high, low = max(own[a], own[b]), min(own[a], own[b])
+        return (high + 0.05) / (low + 0.05)
+
+    assert contrast("ink", "paper") >= 7.0
+    assert contrast("soft", "paper") >= 4.5
+    assert contrast("before", "paper") >= 3.0
+    assert contrast("after", "paper") >= 3.0
+    assert contrast("before", "after") >= 2.0
+
+
+# --- harmless names, any shape ---
+
+
+def test_nasty_names_are_text() -> None:
+    evaluation = dataclasses.replace(panel(NASTY, 20), model=NASTY[0])
+    page = read(evaluation, title=NASTY[1], source=NASTY[2])
+    words = page.top.all("body")[0].text
+    for nasty in NASTY[:4]:
+        assert nasty in words
+    assert "(no name)" in words
+    assert words.count("…") >= 1
+    assert len(page.source) < 300_000
+    page.source.encode("utf-8")
+    assert len(cells(page.top.all("details")[0].all("table")[0])) == len(NASTY)
+
+
+def test_nasty_labels_times_and_models() -> None:
+    evaluation = labels(("<script>x</script>", "\"'>", "b" * 3000))
+    read(evaluation, dataclasses.replace(evaluation, model=NASTY[1]))
+    times = np.array([f"<i>{i}</i>" + "t" * 500 for i in range(400)])
+    page = read(dataclasses.replace(one_series(), time=times))
+    assert "&lt;i&gt;" in page.source
+    assert len(page.source) < 300_000
+
+
+@st.composite
+def odd_evaluations(draw: st.DrawFn) -> Evaluation:
+    """Few rows, ties, equal quantiles, huge and tiny numbers, one level or several."""
+    rows = draw(st.integers(0, 12))
+    at = draw(st.sampled_from([[0.5], [0.1, 0.9], [0.1, 0.5], [0.05, 0.25, 0.5, 0.75, 0.95], [0.9]]))
+    values = st.sampled_from([0.0, 1.0, -1.0, 1e-12, 1e12, -3.5])
+    q = np.sort(draw(hnp.arrays(float, (rows, len(at)), elements=values)), axis=1)
+    y = draw(hnp.arrays(float, rows, elements=values))
+    after = np.sort(draw(hnp.arrays(float, (rows, len(at)), elements=values)), axis=1) if draw(st.booleans()) else None
+    sizes = st.sampled_from([0.0, 1e-9, 0.5, np.nan])
+    promise = {}
+    if after is not None and draw(st.booleans()):
+        promise = {
+            "promised": draw(hnp.arrays(float, rows, elements=sizes)),
+            "miscalibration": draw(hnp.arrays(float, rows, elements=sizes)),
+        }
+    series = None
+    if rows and draw(st.booleans()):
+        series = draw(st.lists(st.sampled_from("ab"), min_size=rows, max_size=rows))
+    kinds = [None, np.arange(rows), np.full(rows, 7.0), np.datetime64("2024-01-01") + np.arange(rows) % 5]
+    time = draw(st.sampled_from([*kinds, np.array([f"t{i}" for i in range(rows)])]))
+    return Evaluation.of(q, y, after=after, levels=at, series=series, time=time, **promise)
+
+
+@given(odd_evaluations())
+@settings(max_examples=60)
+def test_any_evaluation_can_be_shown(evaluation: Evaluation) -> None:
+    page = read(evaluation)
+    assert not re.search(r"\bnan\b|\binf\b", page.top.all("main")[0].text.lower())
+
+
+@given(hnp.arrays(float, st.integers(0, 8), elements=st.sampled_from([0.0, 1.0, 0.5, 0.1])), st.booleans())
+def test_any_probabilities_can_be_shown(p: np.ndarray, after: bool) -> None:
+    y = (np.arange(p.size) % 2).astype(float)
+    page = read(Evaluation.of(p, y, after=p if after else None))
+    assert not re.search(r"\bnan\b|\binf\b", page.top.all("main")[0].text.lower())
+
+
+def test_nothing_yet() -> None:
+    empty = Evaluation.of(np.empty((0, 2)), [], levels=[0.1, 0.9], pending=3)
+    page = read(empty)
+    assert facts.verdict(empty)[0] in page.top.text
+    assert page.top.all("figure") == []
+    assert "No forecasts." in read().top.text
+    read(empty, one_series())
+
+
+def test_the_page_stays_small() -> None:
+    many = panel(tuple(f"series number {i}" for i in range(4000)), 50)
+    page = read(many)
+    assert len(page.source) < 300_000
+    assert "the most miscalibrated 50 of 4,000" in page.top.text
+    long = one_series(200_000)
+    page = read(long)
+    assert len(page.source) < 300_000
+    for node in page.top.all("path"):
+        assert len(re.findall("[ML]", node.attrs["d"])) <= 410
+    assert "Last 120 of 200,000 outcomes" in page.top.text
+
+
+# --- writing ---
+
+
+def test_write(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    report.write(path, [one_series()])
+    assert path.read_text(encoding="utf-8") == report.html([one_series()])
+    with pytest.raises(TypeError, match="expected a sequence of Evaluation"):
+        report.html([1])  # type: ignore[list-item]
+
+
+# --- pictures
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_pictures_are_files_of_their_own(kind: str, tmp_path: Path) -> None:
+    evaluation = ALL[kind]()
+    draw = plots.fan if evaluation.kind == "quantiles" else plots.reliability
+    draw(evaluation).save(tmp_path / "picture.svg")
+    text = (tmp_path / "picture.svg").read_text(encoding="utf-8")
+    assert text.startswith("<svg xmlns")
+    assert "var(--" not in text
+    Page(text)
+    with pytest.raises(ValueError, match=r"expected a file name that ends in \.svg"):
+        draw(evaluation).save(tmp_path / "picture.png")
+
+
+def test_pictures_refuse_evaluations_without_their_numbers() -> None:
+    for wrong in (
+        lambda: plots.horizons(one_series(after=False)),
+        lambda: plots.coverage(binary()),
+        lambda: plots.pit(binary()),
+        lambda: plots.fan(one_series(), series="nobody"),
+    ):
+        with pytest.raises(ValueError, match=r"\Aexpected "):
+            wrong()
+
+
+def test_fan_draws_the_quantiles_of_the_most_miscalibrated_series() -> None:
+    evaluation = panel()
+    picture = plots.fan(evaluation, last=20)
+    worst = facts.by_series(evaluation).labels[0]
+    assert picture.title.startswith(f"{worst}: last 20 of")
+    rows = np.flatnonzero(evaluation.series == evaluation.names.index(worst))[-20:]
+    assert evaluation.after is not None
+    np.testing.assert_array_equal(picture.marks[0].y, evaluation.after[rows, -1])
+    np.testing.assert_array_equal(picture.marks[0].base, evaluation.after[rows, 0])
+
+
+@given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6))
+def test_ticks_are_few_and_on_the_axis(low: float, span: float) -> None:
+    axis = number_axis("x", low, low + span)
+    values = [value for value, _ in axis.ticks]
+    assert len(values) <= 7
+    assert all(low - 1e-6 * span <= value <= low + span * (1 + 1e-6) for value in values)
+    assert (np.diff(values) > 0).all()
+
+
+@pytest.mark.parametrize("step", ["s", "m", "h", "D", "W", "M", "Y"])
+@pytest.mark.parametrize("rows", [1, 2, 30, 1000])
+def test_date_ticks_are_few_and_distinct(step: str, rows: int) -> None:
+    axis, x = time_axis(np.datetime64("2020-02-03", step) + np.arange(rows))
+    assert len(axis.ticks) <= 6
+    assert len({text for _, text in axis.ticks}) == len(axis.ticks)
+    assert x.size == rows
+
+
+def test_lines_have_gaps_where_values_are_missing() -> None:
+    assert line([0.0, 0.5, 1.0], [0.0, np.nan, 1.0]) == "M0 1000M1000 0"
+    assert area([np.nan], [0.0], [1.0]) == ""
