@@ -4,6 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 SHOWN  := $(VENV)/.shown
+SCALE  := $(VENV)/.scale
 PANDAS := .venv-pandas3
 LOWEST := .venv-lowest
 NEWEST := .venv-newest
@@ -51,6 +52,11 @@ $(READY): pyproject.toml constraints.txt
 	$(call environment,$(VENV),-c constraints.txt,-e ".[dev]")
 	@touch $(SHOWN) $@
 
+# Ray and Dask, for their recipes alone
+$(SCALE): $(READY)
+	@ORCAST_BUILD=pure $(BIN)/python $(INSTALL) -c constraints.txt --no-build-isolation -e ".[scale]"
+	@touch $@
+
 # some of those libraries do not take pandas 3 yet; orcast does
 $(PANDAS)/.ready: pyproject.toml constraints.txt
 	@echo "setting up $(PANDAS) (half a minute, once)"
@@ -89,7 +95,7 @@ test: lint build  ## the gate: lint, types, tests, doc snippets
 coverage: build  ## the tests alone, with the lines that they reach
 	@COVERAGE_CORE=$(COUNTER) $(BIN)/python -m pytest -q $(CORES) --cov --cov-report=term:skip-covered
 
-test-all: lint types build  ## the gate and the slow tests, with more random examples
+test-all: lint types build $(SCALE)  ## the gate and the slow tests, with more random examples
 	@$(BIN)/python -m pytest -q -m "" --hypothesis-profile=thorough $(CORES)
 
 test-checked: build  ## the tests of the kernels, compiled with AddressSanitizer and bounds checks
@@ -116,7 +122,7 @@ docs: build  ## the documentation site, in site/; open site/index.html
 	@PYTHONPATH=docs $(BIN)/zensical build --clean --strict
 	@$(BIN)/python docs/live_assets.py site $(PYODIDE)
 
-licences: $(READY)  ## what the dependencies are licensed under, in docs/licences.md
+licences: $(READY) $(SCALE)  ## what the dependencies are licensed under, in docs/licences.md
 	@$(BIN)/python docs/licences.py
 
 dist: $(DIST)/.ready  ## sdist, compiled wheel and wheel for any Python, in dist/; each wheel runs the README's first example

@@ -26,6 +26,7 @@ GROUPS = {
     "sktime": "`orcast[sktime]`",
     "gluonts": "`orcast[gluonts]`",
     "spark": "`orcast[spark]`",
+    "scale": "`orcast[scale]`: Ray and Dask",
     "test": "`orcast[test]`: to test orcast",
     "docs": "`orcast[docs]`: to build these pages",
     "dev": "`orcast[dev]`: to work on orcast",

@@ -5,7 +5,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -18,49 +19,49 @@ from sparks import same, write_batches
 
 pytest.importorskip("pyspark")
 
-SCRIPT = Path(__file__).parents[1] / "spark_query.py"
 LAG, STEPS, PATIENCE = 2, 7, 300.0
-SERIES = ("a", "b", "c", "d")
+# From files to files; it ends when all is read.
+QUERY = """
+import sys
+from pathlib import Path
+
+from orcast.integrations.spark import recalibrate_stream
+from sparks import start
+
+folder = Path(sys.argv[1])
+more = {"spark.executor.memory": "1g", "spark.sql.shuffle.partitions": "2", "spark.task.maxFailures": "4"}
+spark = start(sys.argv[2], folder, **more)
+schema = "unique_id string, ds bigint, y double, mean double, sd double"
+reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
+out = recalibrate_stream(reader, low=0, high=100, partitions=2)
+writer = out.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
+writer.trigger(availableNow=True).start(str(folder / "out")).awaitTermination()
+spark.read.parquet(str(folder / "out")).toPandas().to_parquet(folder / "told.parquet")
+spark.stop()
+"""
 
 
 def batches() -> list[pd.DataFrame]:
     """A forecast of each series and an earlier one with its outcome, step by step."""
     rng = np.random.default_rng(0)
-    rows = pd.DataFrame([(name, t) for t in range(STEPS) for name in SERIES], columns=["unique_id", "ds"])
+    rows = pd.DataFrame([(name, t) for t in range(STEPS) for name in "abcd"], columns=["unique_id", "ds"])
     count = len(rows)
     rows["y"], rows["mean"], rows["sd"] = rng.uniform(0, 100, count), rng.uniform(30, 70, count), 5.0
     new = [rows[rows["ds"] == t].assign(y=np.nan) for t in range(STEPS)]
     return [pd.concat((new[t], rows[rows["ds"] == t - LAG])) for t in range(STEPS)]
 
 
-def descendants(pid: int) -> dict[int, str]:
-    """Find the processes that a process started, and those that they started, with their commands."""
-    parents, commands = {}, {}
-    for place in Path("/proc").glob("[0-9]*"):
-        try:
-            stat = (place / "stat").read_text()
-            commands[int(place.name)] = (place / "cmdline").read_text().replace("\0", " ")
-        except OSError:
-            continue  # it has ended
-        parents[int(place.name)] = int(stat.rpartition(")")[2].split()[1])
-    found = {}
-    for each in parents:
-        above = each
-        while above not in (0, pid):
-            above = parents.get(above, 0)
-        if above == pid and each != pid:
-            found[each] = commands[each]
-    return found
-
-
 class Query:
-    """Script in a process of its own."""
+    """The query in a process of its own, which leads a session."""
 
     def __init__(self, folder: Path, master: str) -> None:
         self.folder = folder
-        self.errors = (folder / "errors.txt").open("ab")
-        command = [sys.executable, str(SCRIPT), str(folder), master]
-        self.process = subprocess.Popen(command, stdout=self.errors, stderr=self.errors, cwd=folder)
+        path = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
+        with (folder / "errors.txt").open("ab") as errors:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", QUERY, str(folder), master],
+                stdout=errors, stderr=errors, cwd=folder, env=os.environ | {"PYTHONPATH": path}, start_new_session=True,
+            )  # fmt: skip
 
     def wait(self, ready: Callable[[], bool]) -> None:
         begin = time.monotonic()
@@ -72,60 +73,46 @@ class Query:
     def begun(self, batch: int) -> bool:
         return (self.folder / "checkpoint" / "offsets" / str(batch)).exists()
 
-    def done(self, batch: int) -> bool:
-        return (self.folder / "checkpoint" / "commits" / str(batch)).exists()
-
-    def kill(self) -> None:
-        """Kill the driver and all that it started."""
-        started = list(descendants(self.process.pid))
-        for pid in (self.process.pid, *started):
+    def members(self, words: str) -> Iterator[int]:
+        """Processes of the session with some words in their command."""
+        for place in Path("/proc").glob("[0-9]*"):
             try:
+                stat, command = (place / "stat").read_text(), (place / "cmdline").read_text().replace("\0", " ")
+            except OSError:
+                continue  # it has ended
+            if int(stat.rpartition(")")[2].split()[3]) == self.process.pid and words in command:
+                yield int(place.name)
+
+    def stop(self) -> None:
+        """Kill the driver and all that it started."""
+        for pid in list(self.members("")):
+            with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
         self.process.wait()
-        self.errors.close()
-
-    def kill_a_worker(self, words: str) -> bool:
-        for pid, command in descendants(self.process.pid).items():
-            if words in command:
-                os.kill(pid, signal.SIGKILL)
-                return True
-        return False
 
 
-def run(folder: Path, master: str, worker: str) -> None:
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("master", "worker"),
+    [("local[2,4]", "pyspark.daemon"), ("local-cluster[2,1,1024]", "CoarseGrainedExecutorBackend")],
+)
+def test_query_continues_after_kills(tmp_path: Path, master: str, worker: str) -> None:
     steps = batches()
-    write_batches(folder / "in", steps)
-    first = Query(folder, master)
+    write_batches(tmp_path / "in", steps)
+    first = Query(tmp_path, master)
     try:
         first.wait(lambda: first.begun(2))
-        assert not first.done(3)
     finally:
-        first.kill()
-    assert not (folder / "told.parquet").exists()
-    second = Query(folder, master)
-    killed = False
+        first.stop()
+    assert not (tmp_path / "told.parquet").exists()
+    second = Query(tmp_path, master)
     try:
         second.wait(lambda: second.begun(4))
-        killed = second.kill_a_worker(worker)
-        assert second.process.wait(PATIENCE) == 0, (folder / "errors.txt").read_text()[-3000:]
+        os.kill(next(second.members(worker)), signal.SIGKILL)
+        assert second.process.wait(PATIENCE) == 0, (tmp_path / "errors.txt").read_text()[-3000:]
     finally:
-        second.kill()
-    assert killed
-    told = pd.read_parquet(folder / "told.parquet").drop(columns="orcast_reason")
+        second.stop()
     state = PanelState(remember=20)
     want = pd.concat([oc.recalibrate(step, state=state, low=0, high=100, pool=False) for step in steps])
     assert set(want["orcast_status"]) == {"pending", "ok"}
-    same(told, want, ["unique_id", "ds", "y"])
-
-
-@pytest.mark.slow
-def test_driver_and_worker_are_killed(tmp_path: Path) -> None:
-    run(tmp_path, "local[2,4]", "pyspark.daemon")
-
-
-@pytest.mark.slow
-def test_a_cluster_of_two_processes_is_killed(tmp_path: Path) -> None:
-    """Executors run in processes of their own, one of which is killed too."""
-    run(tmp_path, "local-cluster[2,1,1024]", "CoarseGrainedExecutorBackend")
+    same(pd.read_parquet(tmp_path / "told.parquet").drop(columns="orcast_reason"), want, ["unique_id", "ds", "y"])

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
 
-from test_docs import BLOCK, PAGES, SLOW, is_said
+from test_docs import BLOCK, RUN, SLOW, is_said
 
 
 def rewrite(page: Path) -> int:
@@ -28,7 +28,7 @@ def rewrite(page: Path) -> int:
 
 if __name__ == "__main__":
     os.environ["MPLBACKEND"] = "agg"
-    pages = [Path(name).resolve() for name in sys.argv[1:]] or [page for page in PAGES if page.name not in SLOW]
+    pages = [Path(name).resolve() for name in sys.argv[1:]] or [page for page in RUN if page.name not in SLOW]
     for page in pages:
         with TemporaryDirectory() as folder, chdir(folder):
             print(f"{page.name}: {rewrite(page)} outputs changed")

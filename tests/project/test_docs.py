@@ -17,7 +17,9 @@ from orcast.cli import main
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [p for p in [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))] if p.exists()]
 SLOW = ("scale.md",)  # starts a session of Spark
-QUICK_AND_SLOW = [pytest.param(page, marks=[pytest.mark.slow] if page.name in SLOW else []) for page in PAGES]
+APART = ("ray-dask.md",)  # run by tests/integrations/test_scale.py
+RUN = [page for page in PAGES if page.name not in APART]
+QUICK_AND_SLOW = [pytest.param(page, marks=[pytest.mark.slow] if page.name in SLOW else []) for page in RUN]
 # A block of code, and what it prints if a block of text follows at once.
 BLOCK = re.compile(r"^```python[^\n]*\n(.*?)^```[ \t]*$(?:\n\n?^```text\n(.*?)^```[ \t]*$)?", re.DOTALL | re.MULTILINE)
 # Links to files of this repository, without what follows a #.

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from orcast.frame import PanelState
+from orcast.frame.statuses import Status
 from orcast.integrations.spark.plan import REFUSALS, Plan, column, numbered, plan_of, sentence
 from orcast.spaces.base import whole
 
@@ -70,9 +71,9 @@ def recalibrate_stream(
     plan, after = plan_of(df, series, time, pool, options)
     keys = [column(name) for name in plan.together]
     part = F.pmod(F.xxhash64(*keys), F.lit(count)) if keys else F.lit(0)
-    packed = numbered(df, part.cast("int").alias("part")).mapInArrow(_Pack(plan), PACKED)
+    parts = numbered(df, part.cast("int").alias("part")).mapInArrow(_Pack(plan), PACKED).groupBy("part")
     step = StreamStep(plan, count if keys else 1, first)
-    answered = packed.groupBy("part").applyInPandasWithState(step, ANSWERED, STATE, "append", "NoTimeout")
+    answered = parts.applyInPandasWithState(step, ANSWERED, STATE, "append", "NoTimeout")
     return answered.mapInArrow(_unpack, T.StructType([*after.fields, T.StructField(REASON, T.StringType())]))
 
 
@@ -194,7 +195,7 @@ class StreamStep:
             if field.name in table.column_names and "orcast" not in field.name:
                 columns.append(table[field.name].cast(field.type))
             elif field.name.endswith("_status"):
-                columns.append(pa.array(["refused"] * len(table), field.type))
+                columns.append(pa.array([Status.REFUSED.text] * len(table), field.type))
             else:
                 columns.append(pa.nulls(len(table), field.type))
         return pa.table(columns, schema).append_column(REASON, pa.array(reasons, pa.string()))
