@@ -109,4 +109,3 @@ def test_columns_that_are_swapped_earn_nothing(tmp_path: Path, capsys: Capture) 
     said = [[line for line in lines if line.startswith(("The ", "Pinball", "Not "))] for lines in told.values()]
     assert said[0] == said[1]
     assert any("Quantiles crossed in 300 of 300 forecasts" in line for line in told["swapped"])
-    assert any("are 'q0.05' and 'q0.95' swapped?" in line for line in told["swapped"])

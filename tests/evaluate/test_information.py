@@ -130,8 +130,8 @@ def test_issue_times_are_used() -> None:
     (late,) = check(shuffled, lag=4)
     known = "References use only outcomes known "
     assert late.notes[0] == f"{known}just before the time of each forecast; outcomes are known 4 after their time."
-    np.testing.assert_array_equal(last_known(late)[50:], y[45:-5])
-    assert late.overlap == 4
+    np.testing.assert_array_equal(last_known(late)[50:], y[46:-4])
+    assert late.overlap == 3
     assert late.horizon is None
     (blocks,) = check(shuffled, issued_every=24)
     assert blocks.notes[0] == f"{known}when each forecast was issued (24 rows at a time)."

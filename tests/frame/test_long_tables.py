@@ -111,16 +111,6 @@ def test_no_forecast_counts_what_it_is_about_as_known(horizons: tuple[int, ...],
     assert [f"issued {back} days before" in text for text in layout.assumed] == ([] if back is None else [True])
 
 
-def test_times_follow_from_weeks_ahead() -> None:
-    output, target = hub()
-    assert recalibrate(output.drop("target_end_date"), target=target)["orcast_value"].equals(
-        recalibrate(output, target=target)["orcast_value"]
-    )
-    nameless = output.drop("target_end_date").with_columns(target=pl.lit("admissions"))
-    with pytest.raises(ValueError, match=r"expected a column of times of the forecasts"):
-        recalibrate(nameless, target=target)
-
-
 def test_rows_of_other_types_pass_through() -> None:
     output, target = hub()
     point = output.head(1).with_columns(
@@ -146,26 +136,6 @@ def test_samples_are_members_however_they_are_numbered() -> None:
         (),
     )
     assert made["orcast_value"].null_count() == 0
-
-
-def test_scoringutils_has_its_outcomes_beside() -> None:
-    rows = [
-        {
-            "model": "hub",
-            "location": place,
-            "target_end_date": day,
-            "observed": float(k),
-            "quantile_level": level,
-            "predicted": float(k) + level,
-        }
-        for k, day in enumerate(WEEKS)
-        for place in ("DE", "GB")
-        for level in LEVELS
-    ]
-    layout = find_in(pl.DataFrame(rows))
-    assert (layout.y, layout.series, layout.time) == ("observed", ("location",), "target_end_date")
-    assert layout.forms[0].columns == tuple(f"hub_q{level}" for level in LEVELS)
-    assert recalibrate(pl.DataFrame(rows))["orcast_predicted"].null_count() == 0
 
 
 def test_the_newest_outcome_counts() -> None:
@@ -215,11 +185,3 @@ def test_what_is_refused_is_said_in_one_sentence() -> None:
         with pytest.raises((TypeError, ValueError), match=match) as caught:
             recalibrate(frame, target=outcomes, **options)
         assert re.match(SENTENCE, str(caught.value)), str(caught.value)
-
-
-def test_a_wide_frame_is_not_taken_for_a_long_one() -> None:
-    frame = pl.DataFrame({"quantile": [0.5, 0.6], "value": [1.0, 2.0], "q0.1": [0.0, 0.0], "q0.9": [1.0, 1.0]})
-    assert Frame(frame).spread is None
-    assert find_in(frame).y == "value"
-    ids = pl.DataFrame({"sample_id": [1, 2], "value": [1.0, 2.0], "mean": [0.0, 0.0], "sd": [1.0, 1.0]})
-    assert Frame(ids).spread is None

@@ -11,7 +11,7 @@ import pytest
 
 import orcast as oc
 from helpers import SENTENCE
-from orcast.frame.reader import Frame, find_in
+from orcast.frame.reader import Frame, doubts, find_in, repeated_rows
 
 DAY = pd.Timedelta(days=1)
 
@@ -88,8 +88,8 @@ def test_events_of_one_time_wait_in_a_state(cutoffs: bool, kind: str) -> None:
 
 def test_equal_rows_are_no_events_and_quantities_have_one_row_for_each_time() -> None:
     frame = games().assign(teams=[f"{i}" for i in range(36)])
-    assert len(chances(frame)) == 36
-    with pytest.raises(ValueError, match="got rows 4 and 36 that are equal in all: drop one of them"):
+    assert len(chances(frame)) == len(chances(frame.assign(note=[[1]] * 36))) == 36
+    with pytest.raises(ValueError, match="got 2 rows: 4, 36 that are equal in all: drop all but one"):
         oc.recalibrate(pd.concat((frame, frame[4:5]), ignore_index=True))
     state = oc.PanelState()
     oc.recalibrate(games(each=1).assign(cutoff=lambda f: f.date - DAY), state=state)
@@ -183,20 +183,62 @@ def test_wide_and_long_tables_of_a_hub_agree_at_horizon_0() -> None:
 # --- equality of cutoffs and times of knowledge
 
 
-@pytest.mark.parametrize("hours", [0, 1, 13, 14, 24, 25])
-def test_issued_every_and_lag_are_cutoffs_just_before_the_first_time(hours: int) -> None:
-    """An outcome that is known at the very time of the first forecast is not used, one known just before is."""
+@pytest.mark.parametrize("hours", [1, 13, 14, 24, 25])
+def test_issued_every_and_lag_are_cutoffs_so_much_earlier(hours: int) -> None:
+    """An outcome that is known at the very time of issue is used; one that is known later is not."""
     rng = np.random.default_rng(0)
     ds = pd.date_range("2024-01-01", periods=24 * 8, freq="h")
     frame = pd.DataFrame({"ds": ds, "y": rng.normal(size=len(ds)), "mean": 0.0, "sd": 1.0})
-    found = oc.recalibrate(frame, issued_every="daily", lag=f"{hours}h")
-    for back in (pd.Timedelta(1, "ns"), pd.Timedelta(1, "h")):
-        told = frame.assign(cutoff=ds.normalize() - back, h=ds.hour + 1)
-        expected = oc.recalibrate(told, lag=f"{hours}h", horizon="h")
-        np.testing.assert_array_equal(found["orcast_mean"], expected["orcast_mean"])
-    # of a column of cutoffs, those known at the cutoff are used
-    at, later = ({"known": ds + pd.Timedelta(hours=hours) + pd.Timedelta(n, "ns")} for n in (0, 1))
-    told = frame.assign(cutoff=ds.normalize() - pd.Timedelta(1, "h"), h=ds.hour + 1)
-    exact = oc.recalibrate(told.assign(**at), known="known", horizon="h")
-    np.testing.assert_array_equal(exact["orcast_mean"], found["orcast_mean"])
-    assert not np.array_equal(oc.recalibrate(told.assign(**later), known="known", horizon="h")["orcast_mean"], found)
+
+    def mean(table: pd.DataFrame, **options: Any) -> Any:
+        return oc.recalibrate(table, **options)["orcast_mean"].to_numpy()
+
+    found = mean(frame, issued_every="daily", lag=f"{hours}h")
+    cutoff = ds.normalize() - pd.Timedelta(hours=hours)
+    np.testing.assert_array_equal(mean(frame.assign(cutoff=cutoff, h=ds.hour + 1)), found)
+    known = frame.assign(known=ds + pd.Timedelta(hours=hours))
+    np.testing.assert_array_equal(mean(known, known="known", issued_every="daily"), found)
+    known["known"] += pd.Timedelta(1, "ns")
+    assert not np.array_equal(mean(known, known="known", issued_every="daily"), found)
+    each = mean(frame, lag=f"{hours}h")
+    np.testing.assert_array_equal(mean(frame.assign(cutoff=ds - pd.Timedelta(hours=hours), h=1)), each)
+
+
+# --- doubts, and other objects
+
+
+def noise(**columns: Any) -> pl.DataFrame:
+    y = np.random.default_rng(0).normal(size=40)
+    return pl.DataFrame({"y": y, "q0.1": -1.3, "q0.5": 0.0, "q0.9": 1.3} | columns)
+
+
+def said(table: pl.DataFrame) -> list[str]:
+    frame = Frame(table)
+    layout = find_in(frame)
+    return [*doubts(frame, layout), *repeated_rows(frame, layout)]
+
+
+def test_doubts() -> None:
+    days = pd.date_range("2024-01-01", periods=40)
+    assert said(noise()) == said(noise(ds=days[::-1])) == []
+    (sentence,) = said(noise(ds=np.repeat(days[:10], 4)))
+    assert sentence.startswith("30 of 40 rows have the series and time of another: a column of issue times is named by")
+    assert said(noise(ds=np.repeat(days[:10], 4), unique_id=[f"shop{i % 4}" for i in range(40)])) == []
+    (sentence,) = said(noise(y=1e6 + np.arange(40)))
+    assert "more than 100 spreads away from their forecasts: are they in other units?" in sentence
+    # a few that are far away are outliers
+    assert said(noise(y=np.where(np.arange(40) % 4 == 0, 0.0, 1e6))) == []
+    with pytest.warns(UserWarning, match="the default of Prophet"):
+        oc.recalibrate(noise().rename({"q0.1": "yhat_lower", "q0.5": "yhat", "q0.9": "yhat_upper"}))
+
+
+def test_lazy_frames_and_relations_give_the_same() -> None:
+    table = noise()
+    expected = oc.recalibrate(table)
+    after = oc.recalibrate(table.lazy())
+    assert isinstance(after, pl.LazyFrame)
+    assert after.collect().equals(expected)
+    duckdb = pytest.importorskip("duckdb")
+    frame = table.to_pandas()  # noqa: F841  duckdb finds it by its name
+    relation = oc.recalibrate(duckdb.sql("select * from frame"))
+    assert relation["orcast_q0.5"].to_pylist() == expected["orcast_q0.5"].to_list()

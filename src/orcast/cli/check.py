@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     tables.check_places({"FILE": options.file, "--target": options.target}, {"--report": options.report})
     table, frame = tables.open_frame(options, text_columns(options))
     from orcast.evaluate import check, faults
-    from orcast.frame.reader import doubts, find_in
+    from orcast.frame.reader import doubts, find_in, repeated_rows
 
     with table.located():
         layout = find_in(frame, **names_of(options))
@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
         found = check(frame, layout, recalibrated=False, by=options.by, **told)
     if not options.quiet:
         print("\n".join(describe(table, frame, layout, len(found[0].names))), file=sys.stderr)
-        for doubt in doubts(frame, layout):
+        for doubt in [*doubts(frame, layout), *repeated_rows(frame, layout)]:
             say(table.with_place(doubt))
     print(as_json(found, table.name) if options.json else "\n".join(verdicts(found, options.by, options.quiet)))
     if options.report:

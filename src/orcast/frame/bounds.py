@@ -1,8 +1,7 @@
-"""Bounds of a panel's outcomes, as numbers, columns or by series, and the spaces that its series are played on.
+"""Bounds of outcomes, as numbers, columns or by series, and the space of each series.
 
-A series is played on an `Interval`, a `HalfLine` or the `Line`.  Where bounds stand in a column they may change from
-row to row, so the series is played on where the outcome lies between them, (y - low) / (high - low), or on its distance
-from the one there is.  With an upper bound only it is played on how far below it the outcome lies.
+Bounds in a column may change from row to row, so that outcomes are scaled: (y - low) / (high - low), or their distance
+from the one bound there is.  With an upper bound only it is the distance below it.
 """
 
 from __future__ import annotations
@@ -37,11 +36,7 @@ class Bounds:
 
 
 def space_between(low: float, high: float, by_row: bool) -> OrderedSpace:
-    """The space that outcomes between two bounds are played on.
-
-    >>> space_between(0.0, 10.0, False), space_between(0.0, 10.0, True), space_between(-math.inf, 10.0, False)
-    (Interval(low=0.0, high=10.0, ...), Interval(low=0.0, high=1.0, ...), HalfLine(low=0.0, ...))
-    """
+    """The space of outcomes between two bounds."""
     below, above = math.isfinite(low), math.isfinite(high)
     if below and above:
         return Interval(0.0, 1.0) if by_row else Interval(low, high)
@@ -51,7 +46,7 @@ def space_between(low: float, high: float, by_row: bool) -> OrderedSpace:
 
 
 def scale_between(low: Array, high: Array, by_row: bool) -> tuple[Array, Array]:
-    """Shift and scale, y = shift + scale * what is played."""
+    """Shift and scale: y = shift + scale * (point of the space)."""
     below, above = np.isfinite(low), np.isfinite(high)
     shift, scale = np.zeros(low.shape), np.ones(low.shape)
     if by_row:
@@ -63,10 +58,11 @@ def scale_between(low: Array, high: Array, by_row: bool) -> tuple[Array, Array]:
 
 
 def read_bounds(low: Any, high: Any, frame: Frame, codes: Codes, keys: Sequence[Hashable]) -> Bounds:
-    """What users give as low and high, as bounds of each series or row; or one clear sentence."""
-    sides = [_side(given, name, frame, keys) for given, name in ((low, "low"), (high, "high"))]
-    by_row = any(rows for _, rows in sides)
-    low_, high_ = (each if rows or not by_row else each[codes] for each, rows in sides)
+    """Bounds of each series or row, from low and high as users give them."""
+    (low_, low_by_row), (high_, high_by_row) = _side(low, "low", frame, keys), _side(high, "high", frame, keys)
+    by_row = low_by_row or high_by_row
+    low_ = low_[codes] if by_row and not low_by_row else low_
+    high_ = high_[codes] if by_row and not high_by_row else high_
     crossed = ~(low_ < high_)
     if crossed.any():
         at = int(crossed.argmax())
@@ -91,17 +87,11 @@ def _side(given: Any, name: str, frame: Frame, keys: Sequence[Hashable]) -> tupl
     if hasattr(given, "to_dict") and hasattr(given, "index"):
         given = given.to_dict()  # a pandas Series with a bound for each series
     if not isinstance(given, Mapping):
-        return np.full(len(keys), bound_number(given, name, nothing)), False
-    found = np.empty(len(keys))
+        given = dict.fromkeys(keys, given)
+    found = np.full(len(keys), nothing)
     for i, key in enumerate(keys):
         if key not in given:
             raise ValueError(f"expected {name} for every series, got none for {key!r} in {short(dict(given))}")
-        found[i] = bound_number(given[key], name, nothing)
+        if given[key] is not None and not (isinstance(given[key], float) and given[key] == nothing):
+            found[i] = number(given[key], f"{name} bound", -LARGEST, LARGEST)
     return found, False
-
-
-def bound_number(given: Any, name: str, nothing: float) -> float:
-    """A bound as a number; ``nothing`` if there is none."""
-    if given is None or (isinstance(given, float) and given == nothing):
-        return nothing
-    return number(given, f"{name} bound", -LARGEST, LARGEST)

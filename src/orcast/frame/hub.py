@@ -1,22 +1,13 @@
-"""Tables as hubs have them: a row for each quantile or sample, and outcomes in a table of their own.
+"""Tables of hubs: a row for each quantile or sample, and outcomes in a table of their own.
 
-=============  ==========================================================================================
-content        columns
-=============  ==========================================================================================
-value          ``value`` ``predicted`` ``prediction``
-quantile       ``output_type_id`` where ``output_type`` is "quantile"; else ``quantile_level`` or ``quantile``
-sample         ``output_type_id`` where ``output_type`` is "sample"; else ``sample_id``
-model          ``model_id`` ``model``
-=============  ==========================================================================================
-
-All other columns tell which forecast a row belongs to.  Rows of other types (means, probabilities of labels) pass
-through.  The table is spread to a row for each forecast, and the recalibrated one is put beside each of its rows.
+A long table has the columns ``value``, ``output_type`` ("quantile" or "sample") and ``output_type_id``, perhaps
+``model_id``.  All others tell which forecast a row belongs to.  Rows of other types (means, probabilities of labels)
+pass through.  The table is spread to a row for each forecast, and the new one is put beside each of its rows.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -37,7 +28,6 @@ from orcast.frame.names import (
     listed,
     owner_of,
     plain,
-    readings,
 )
 
 if TYPE_CHECKING:
@@ -45,14 +35,10 @@ if TYPE_CHECKING:
 
 Codes = NDArray[np.intp]
 
-VALUES = ("value", "predicted", "prediction")
-LEVELS = ("quantile_level", "quantile")
-SAMPLES = ("sample_id",)
-MODELS = ("model_id", "model")
-TYPES = ("output_type", "type")
 # Times, those first that cannot be when a forecast was issued.
 LONG_TIME = ("target_end_date", "target_date", "valid_time", *TIME)
-LONG_CUTOFF = (*CUTOFF, "forecast_date")
+LONG_OUTCOME = tuple(name for name in OUTCOME if name not in ("value", "target"))
+LONG_ROLES = {"y": LONG_OUTCOME, "time": LONG_TIME, "horizon": HORIZON, "cutoff": (*CUTOFF, "forecast_date")}
 # Cutoffs that hubs date by a day that forecasts may be about.
 HUB_CUTOFF = ("reference_date", "forecast_date", "origin_date")
 # Numbers of rows, which tell nothing of a forecast.
@@ -62,7 +48,6 @@ ASIDE = ("as_of", "output_type", "output_type_id", "type", "model", "model_id")
 # Types of forecasts whose outcome is the number itself.
 PLAIN_TYPES = ("quantile", "sample", "mean", "median", "none", "na", "nan", "")
 DAY = 86_400_000_000_000
-UNITS = ((re.compile(r"\b(?:wk|week)", re.IGNORECASE), 7 * DAY), (re.compile(r"\bday", re.IGNORECASE), DAY))
 
 
 def _first(words: Iterable[str], names: Iterable[Any]) -> Any:
@@ -80,17 +65,14 @@ def _texts(values: Iterable[Any]) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class LongTable:
-    """Columns of a long table.
-
-    ``kind`` is "quantile" or "sample", ``which`` the column of levels or numbers, ``used`` the rows of that kind.
-    """
+    """Columns of a long table; ``used`` are the rows of its ``kind``, "quantile" or "sample"."""
 
     value: Any
     which: Any
+    type: Any
+    model: Any
     kind: str
     used: NDArray[np.bool_]
-    type: Any = None
-    model: Any = None
 
     @property
     def own(self) -> tuple[Any, ...]:
@@ -141,31 +123,17 @@ def _empty(rows: int, kind: np.dtype[Any]) -> NDArray[Any]:
 
 def find_long(frame: Frame) -> LongTable | None:
     """A long table's columns, or None if it is a wide one."""
-    schema = frame.searched.schema
-    value = _first(VALUES, schema)
-    if value is None or not schema[value].is_numeric() or any(level_of(str(name)) for name in schema):
+    columns = frame.searched.columns
+    names = dict(zip(map(str.lower, map(str, columns)), columns, strict=True))
+    if not names.keys() >= {"value", "output_type", "output_type_id"}:
         return None
-    words = [name for name, kind in schema.items() if not kind.is_numeric()]
-    model, kind = _first(MODELS, words), _first(TYPES, words)
-    which = _first(("output_type_id",), schema)
-    if which is not None and str(kind).lower() == "output_type":
-        types = _texts(str(each).lower() for each in frame.column(kind).to_list())
-        for wanted in ("quantile", "sample"):
-            if (types == wanted).any():
-                return LongTable(value, which, wanted, types == wanted, kind, model)
-        found = listed(sorted(set(types.tolist())))
-        raise ValueError(f"expected rows with the output_type 'quantile' or 'sample', got {found}")
-    if any(kind_.is_numeric() and readings(str(name)) for name, kind_ in schema.items()):
-        return None
-    kind = kind if str(kind).lower() == "type" else None
-    if (which := _first(LEVELS, schema)) is not None and schema[which].is_numeric():
-        level = frame.numbers(which)
-        used = (level > 0.0) & (level < 1.0)
-        if used.mean() > 0.5:
-            return LongTable(value, which, "quantile", used, kind, model)
-    if (which := _first(SAMPLES, schema)) is not None and not frame.missing(which).all():
-        return LongTable(value, which, "sample", ~frame.missing(which), kind, model)
-    return None
+    types = _texts(str(each).lower() for each in frame.column(names["output_type"]).to_list())
+    for kind in ("quantile", "sample"):
+        if (types == kind).any():
+            value, which, type_ = names["value"], names["output_type_id"], names["output_type"]
+            return LongTable(value, which, type_, names.get("model_id"), kind, types == kind)
+    found = listed(sorted(set(types.tolist())))
+    raise ValueError(f"expected rows with the output_type 'quantile' or 'sample', got {found}")
 
 
 def spread(frame: Frame, table: LongTable) -> Spread:
@@ -199,9 +167,8 @@ def spread(frame: Frame, table: LongTable) -> Spread:
                 at = sources[column] == source
                 new[source] = _empty(len(first), values.dtype)
                 new[source][group[at]] = values[used[at]]
-    roles, derived = _roles(frame, keys, used[first])
-    wide = frame.picked(used[first], [name for name in keys if name not in derived])
-    return Spread(table, extended(wide, derived | new), used[first], used, group, sources, roles)
+    wide = extended(frame.picked(used[first], keys), new)
+    return Spread(table, wide, used[first], used, group, sources, _roles(frame, keys, used[first]))
 
 
 def _rows(frame: Frame, names: Sequence[Any], rows: Codes) -> list[tuple[Any, ...]]:
@@ -254,18 +221,10 @@ def _refuse_twice(group: Codes, names: NDArray[Any], used: Codes, table: LongTab
             )
 
 
-def _roles(frame: Frame, keys: list[Any], rows: Codes) -> tuple[dict[str, Any], dict[Any, NDArray[Any]]]:
-    """Roles of columns, and columns that follow from others."""
-    time, cutoff, horizon = (_first(words, keys) for words in (LONG_TIME, LONG_CUTOFF, HORIZON))
-    derived: dict[Any, NDArray[Any]] = {}
-    if time is None and cutoff is not None and horizon is not None:
-        unit, stamps = _unit(frame, _first(("target",), keys), rows), frame.times(cutoff)
-        if unit is not None and stamps.kind.startswith("dates"):
-            time = "target_end_date"
-            steps = (frame.numbers(horizon)[rows] * unit).astype(np.int64)
-            derived[time] = (stamps.values[rows] + steps).view("datetime64[ns]")
-    outcome = [name for name in keys if str(name).lower() in OUTCOME and str(name).lower() not in (*VALUES, "target")]
-    taken = {*outcome, time, cutoff, horizon, "as_of"}
+def _roles(frame: Frame, keys: list[Any], rows: Codes) -> dict[str, Any]:
+    """Roles of the columns of a long table."""
+    roles = {role: _first(words, keys) for role, words in LONG_ROLES.items()}
+    taken = {*roles.values(), "as_of"}
     chosen: list[Any] = []
     count = 1
     candidates = [name for name in keys if name not in taken and not frame.column(name).dtype.is_float()]
@@ -274,23 +233,13 @@ def _roles(frame: Frame, keys: list[Any], rows: Codes) -> tuple[dict[str, Any], 
         # a column that follows from others is not needed: the name of a location beside its number
         if finer > count:
             count, chosen = finer, [*chosen, name]
-    y = outcome[0] if len(outcome) == 1 else None
-    return {"y": y, "time": time, "horizon": horizon, "cutoff": cutoff, "series": tuple(chosen)}, derived
-
-
-def _unit(frame: Frame, target: Any, rows: Codes) -> int | None:
-    """Length of a step of the horizon, from the names of the targets."""
-    if target is None or frame.column(target).dtype.is_numeric():
-        return None
-    names = {str(name) for (name,) in _rows(frame, [target], rows)}
-    found = {next((unit for pattern, unit in UNITS if pattern.search(name)), None) for name in names}
-    return found.pop() if len(found) == 1 else None
+    return roles | {"series": tuple(chosen)}
 
 
 def issued_before(frame: Frame, layout: ColumnLayout) -> ColumnLayout:
     """Set issue times back in a hub that dates forecasts by a time that they are about (horizon 0)."""
     cutoff, time = layout.cutoff, layout.time
-    if time is None or layout.horizon is None or str(cutoff).lower() not in HUB_CUTOFF or not frame.rows:
+    if time is None or str(cutoff).lower() not in HUB_CUTOFF or not frame.rows:
         return layout
     stamps, about = frame.times(cutoff, "cutoff"), frame.times(time)
     if stamps.kind != about.kind or not about.kind.startswith("dates"):

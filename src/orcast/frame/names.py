@@ -27,6 +27,7 @@ import dataclasses
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,10 +49,10 @@ OUTCOME = (
     *("true_value", "oracle_value"),
 )
 # Names that are read if none of the usual ones is there.
-ALSO = {
-    "y": re.compile(r"price|actual[-_ ].+|obs(?:erved)?[-_ ].+|.+[-_ ](?:actual|obs|observed)", re.IGNORECASE),
-    "time": re.compile(r"delivery(?:[-_ ].+)?", re.IGNORECASE),
-    "series": re.compile(r"location|station|site|level", re.IGNORECASE),
+ELSE = {
+    "y": ("price", "actual_load", "load_actual", "actual_price"),
+    "time": ("delivery", "delivery_start", "delivery_date"),
+    "series": ("location", "station", "site"),
 }
 # Sets of columns that settle the roles if all of a set are there.
 CONVENTIONS: tuple[dict[str, str], ...] = (
@@ -61,7 +62,7 @@ CONVENTIONS: tuple[dict[str, str], ...] = (
     {"cutoff": "forecast_date", "time": "target_end_date"},
     {"time": "ds", "y": "y"},
 )
-ROLES = {"y": OUTCOME, "time": TIME, "cutoff": CUTOFF, "horizon": HORIZON}
+ROLES = {"y": OUTCOME, "time": TIME, "cutoff": CUTOFF, "horizon": HORIZON, "series": SERIES}
 # Columns of numbers that are no forecasts.
 NEVER = {*SERIES, *TIME, *CUTOFF, *HORIZON, *OUTCOME, "index", "level_0", "unnamed: 0"}
 
@@ -109,6 +110,7 @@ ENDINGS = tuple(
     )
 )
 LEVEL_KINDS = ("below", "above", "median", "fraction", "percent")
+GROUPS = ("level", "percent", "member", "mean", "sd", "p", "label", "bound")
 
 
 # --- sentences
@@ -166,11 +168,7 @@ class Level(NamedTuple):
 
 
 def level_of(text: str) -> Level | None:
-    """Read a name as a quantile; None if it is not one.
-
-    >>> level_of("ETS-lo-90"), level_of("q0.1").level, level_of("LGBM-v2_q0.100").model, level_of("price")
-    (Level(model='ETS', level=0.05, kind='below', lead='-'), 0.1, 'LGBM-v2', None)
-    """
+    """Read a name as a quantile; None if it is not one."""
     for kind, pattern in ENDINGS:
         if kind in LEVEL_KINDS and (m := pattern.fullmatch(text)):
             digits = 0.0 if kind == "median" else float(m["which"])
@@ -185,12 +183,9 @@ def level_of(text: str) -> Level | None:
     return None
 
 
+@lru_cache(maxsize=4096)
 def readings(text: str) -> dict[str, tuple[str, Any]]:
-    """All readings of a name: by kind, the model and the `Level`, the number of the member, or the text that was found.
-
-    >>> readings("gefs_member_12"), readings("sample_weight"), readings("ETS_std")
-    ({'member': ('gefs', '12')}, {}, {'sd': ('ETS', 'std')})
-    """
+    """Readings of a name by kind: the model, and the `Level`, the number of the member, or the text that was found."""
     found: dict[str, tuple[str, Any]] = {}
     if (level := level_of(text)) is not None:
         found["percent" if level.kind == "percent" else "level"] = level.model, level
@@ -207,11 +202,7 @@ class Style(NamedTuple):
     lead: str = "_q"
 
     def write(self, level: float, others: Iterable[float]) -> str:
-        """Ending of a quantile's name; an interval needs both ends among the levels.
-
-        >>> Style(True, "-").write(0.05, [0.05, 0.95]), Style(True, "-").write(0.05, [0.05])
-        ('-lo-90', '-ql0.05')
-        """
+        """Ending of a quantile's name; an interval needs both ends among the levels."""
         if not self.interval:
             return f"{self.lead}{plain(level)}"
         if abs(level - 0.5) < 1e-9:
@@ -221,26 +212,12 @@ class Style(NamedTuple):
         return f"{self.lead}{'lo' if level < 0.5 else 'hi'}-{plain(100.0 * abs(1.0 - 2.0 * level))}"
 
 
-def _style_of(levels: Iterable[Level]) -> Style:
-    leads = {level.kind: level.lead for level in reversed([*levels])}
-    if "below" in leads or "above" in leads:
-        return Style(True, leads.get("below", leads.get("above", "-")))
-    return Style(lead=leads.get("fraction", "_q"))
-
-
+@lru_cache(maxsize=4096)
 def owner_of(text: str) -> str | None:
-    """Beginning of a column that was added, which is `Form.base` of its model; None for other columns.
-
-    >>> owner_of("ETS_orcast-lo-90"), owner_of("orcast_status"), owner_of("ETS_orcast_v2"), owner_of("ETS")
-    ('ETS_orcast', 'orcast', None, None)
-    """
-    if OWN not in text:
-        return None
-    for m in re.finditer(rf"(?:^|(?<=_)){OWN}(?=$|[-_ ])", text):
+    """Beginning of a column that was added, which is `Form.base` of its model; None for other columns."""
+    for m in re.finditer(rf"(?:^|(?<=_)){OWN}(?=$|[-_ ])", text) if OWN in text else ():
         ending = text[m.end() + 1 :]
-        if not ending or ending in CERTIFICATE:
-            return text[: m.end()]
-        if any(model == "" and kind != "bound" for kind, (model, _) in readings(ending).items()):
+        if not ending or ending in CERTIFICATE or "" in (model for model, _ in readings(ending).values()):
             return text[: m.end()]
     return None
 
@@ -248,8 +225,7 @@ def owner_of(text: str) -> str | None:
 # --- the columns of a model, and of a frame
 
 
-@dataclass(frozen=True)
-class Output:
+class Output(NamedTuple):
     """A column that is added.
 
     ``what`` is "quantile", "mean", "sd", "member" or "probability"; ``level`` is that of a quantile, ``column`` the
@@ -269,7 +245,9 @@ class Form:
 
     ``columns`` are in the order of ``levels`` (increasing), of the members, of ``labels``, or mean and spread.
     ``mean`` is a column with the mean beside quantiles: no forecast of its own, but a new one is added.  ``assumed``
-    is a sentence on what the names do not tell, ``problem`` an error to raise if the form is chosen.
+    is a sentence on what the names do not tell, ``problem`` an error to raise if the form is chosen.  ``ordered``:
+    outcomes are numbers.  ``base`` is the beginning of the names of added columns, ``certificate`` has those of the
+    columns beside the forecasts.
     """
 
     model: str
@@ -282,75 +260,62 @@ class Form:
     explicit: bool = field(default=False, repr=False)
     assumed: str | None = field(default=None, repr=False)
     problem: str | None = field(default=None, repr=False)
+    ordered: bool = field(init=False, repr=False)
+    base: str = field(init=False, repr=False)
+    certificate: dict[str, str] = field(init=False, repr=False)
 
-    @property
-    def ordered(self) -> bool:
-        """True if outcomes are numbers."""
-        return self.kind not in ("binary", "labels")
-
-    @property
-    def base(self) -> str:
-        """Beginning of the names of all added columns."""
-        return f"{self.model}_{OWN}" if self.model else OWN
-
-    @property
-    def certificate(self) -> dict[str, str]:
-        """Names of the added columns beside the forecasts, by content."""
-        return {what: f"{self.base}_{what}" for what in CERTIFICATE}
+    def __post_init__(self) -> None:
+        base = f"{self.model}_{OWN}" if self.model else OWN
+        certificate = dict(zip(CERTIFICATE, map(f"{base}_".__add__, CERTIFICATE), strict=True))
+        ordered = self.kind not in ("binary", "labels")
+        self.__dict__.update({"ordered": ordered, "base": base, "certificate": certificate})
 
     def outputs(self, levels: ArrayLike | None = None) -> tuple[Output, ...]:
         """Added forecasts, in the form that was found, with quantiles at more levels if asked for.
 
         A point forecast gives its median, ``M_orcast``, and the intervals 80 and 95, or the levels asked for instead.
-
-        >>> layout = find(["unique_id", "ds", "y", "A", "A-lo-90", "A-hi-90"], numeric=["y", "A", "A-lo-90", "A-hi-90"])
-        >>> [out.name for out in layout.forms[0].outputs([0.1, 0.9])]
-        ['A_orcast-lo-90', 'A_orcast-lo-80', 'A_orcast', 'A_orcast-hi-80', 'A_orcast-hi-90']
         """
         asked = [] if levels is None else _asked(levels)
         if not self.ordered and asked:
             raise ValueError(f"expected no levels beside {KINDS[self.kind]}, got {short(levels)}")
-        given: list[tuple[str, float | None, str]] = []  # what, level and plain ending of each column
-        if self.kind == "quantiles":
-            assert self.levels is not None
-            given = [("quantile", level, f"q{plain(level)}") for level in self.levels.tolist()]
-        elif self.kind == "point":
-            given, asked = [("quantile", 0.5, "")], asked or list(POINT_LEVELS)
-        elif self.kind == "normal":
-            given = [("mean", None, "mean"), ("sd", None, "sd")]
-        elif self.kind == "members":
-            given = [("member", None, f"member_{i + 1}") for i in range(len(self.columns))]
-        else:
-            given = [("probability", None, f"p_{label}") for label in self.labels or ()] or [("probability", None, "p")]
-        found = [
-            Output(self._answer(column, ending), what, level, i, column)
-            for i, ((what, level, ending), column) in enumerate(zip(given, self.columns, strict=True))
-        ]
+        asked = asked or list(POINT_LEVELS) if self.kind == "point" else asked
+        what = {"quantiles": "quantile", "members": "member", "point": "quantile"}.get(self.kind, "probability")
+        there = [0.5] if self.kind == "point" else [] if self.levels is None else self.levels.tolist()
+        found = []
         if self.mean is not None:
-            found.append(Output(self._answer(self.mean, "mean"), "mean", None, None, self.mean))
-        there = [out.level for out in found if out.level is not None]
-        new = [level for level in asked if all(abs(level - other) > 1e-9 for other in there)]
-        every = [*there, *new]
-        found += [Output(self.base + self.style.write(level, every), "quantile", level) for level in new]
-        return tuple(sorted(found, key=lambda out: -1.0 if out.level is None else out.level))
+            found.append(Output(self._named_after(self.mean, "mean"), "mean", None, None, self.mean))
+        for i, column in enumerate(self.columns):
+            level = there[i] if there else None
+            what = ("mean", "sd")[i] if self.kind == "normal" else what
+            found.append(Output(self._named_after(column, what, i), what, level, i, column))
+        if asked:
+            new = [level for level in asked if np.all(np.abs(np.subtract(there, level)) > 1e-9)]
+            every = [*there, *new]
+            found += [Output(self.base + self.style.write(level, every), "quantile", level) for level in new]
+            found.sort(key=lambda out: out.level or -1.0)
+        return tuple(found)
 
     def names(self, levels: ArrayLike | None = None) -> tuple[str, ...]:
         """Names of all added columns, the certificate's last."""
         return (*(out.name for out in self.outputs(levels)), *self.certificate.values())
 
-    def _answer(self, column: Label, ending: str) -> str:
+    def _named_after(self, column: Label, what: str, place: int = 0) -> str:
         """Name of the column that replaces a found one: its ending behind the base, or else a plain ending."""
-        if self.kind == "point" and self.ordered:
+        if self.kind == "point":
             return self.base
+        if self.explicit and self.labels:
+            return f"{self.base}_p_{self.labels[place]}"
         if self.explicit:
-            return f"{self.base}_{ending}"
+            level = 0.0 if self.levels is None else float(self.levels[place])
+            endings = {"quantile": f"q{plain(level)}", "member": f"member_{place + 1}", "probability": "p"}
+            return f"{self.base}_{endings.get(what, what)}"
         text = str(column)
         return f"{self.base}{text[len(self.model) :]}" if self.model else f"{OWN}_{text}"
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnLayout:
-    """Roles of the columns of a frame.
+    """Roles of the columns of a frame; ``taken`` are all columns with a role, which are no forecasts.
 
     ``known`` is None unless it is named, ``y`` only in a frame without outcomes.  Forecasts count as issued ``back``
     nanoseconds before their cutoffs.  ``assumed`` are sentences on assumptions that the names alone do not tell.
@@ -365,12 +330,11 @@ class ColumnLayout:
     known: Label | None = None
     assumed: tuple[str, ...] = ()
     back: int = 0
+    taken: tuple[Label, ...] = field(init=False, repr=False)
 
-    @property
-    def taken(self) -> tuple[Label, ...]:
-        """Columns with a role, which are no forecasts."""
-        each = (self.y, self.time, self.cutoff, self.horizon, self.known, *self.series)
-        return tuple(column for column in each if column is not None)
+    def __post_init__(self) -> None:
+        each = [self.y, self.time, self.cutoff, self.horizon, self.known, *self.series]
+        self.__dict__["taken"] = tuple(column for column in each if column is not None)
 
     def names(self, levels: ArrayLike | None = None) -> tuple[str, ...]:
         """Names of all added columns, model by model."""
@@ -378,8 +342,10 @@ class ColumnLayout:
 
     def earlier(self, columns: Iterable[Label]) -> tuple[Label, ...]:
         """Columns that an earlier run added for these models; the new ones take their place."""
-        bases, names = {form.base for form in self.forms}, set(self.names())
-        return tuple(column for column in columns if owner_of(str(column)) in bases or str(column) in names)
+        if OWN not in " ".join(map(str, columns)):
+            return ()
+        bases = {form.base for form in self.forms}
+        return tuple(column for column in columns if owner_of(str(column)) in bases)
 
 
 def written_levels(form: Form, columns: Iterable[Label]) -> dict[float, Label]:
@@ -430,74 +396,76 @@ def find(
 ) -> ColumnLayout:
     """Find the columns of series, time, cutoff, horizon, outcome and of each model, from their names.
 
-    Parameters
-    ----------
-    columns, numeric
-        Names of all columns, and of those that hold numbers.
-    model
-        A name, several, or None for all that are found; or the columns of each model: ``{"tree": {0.1: "lower",
-        0.9: "upper"}}`` (quantiles, and "mean" if there is one), ``{"mean": "m", "sd": "s"}``, ``["a", "b"]``
-        (members), ``"column"`` (a point), ``{"p": "chance"}`` or ``{"p_home": "h", "p_away": "a"}``.
-    pending
-        Accept a frame without outcomes.
-    outcomes, look
-        Content of the outcomes: "numbers", "0/1", "bool" or "labels"; or functions that look at columns.
-    **names
-        Names of y, series (or several), time, cutoff, horizon and known, as far as they are given.
+    ``names`` are those of y, series (or several), time, cutoff, horizon and known, as far as they are given.  ``model``
+    is a name, several, or None for all that are found; or it has the columns of each model, see `_explicit`.
+    ``pending`` accepts a frame without outcomes.  ``outcomes`` are "numbers", "0/1", "bool" or "labels".
 
-    Examples
-    --------
     >>> columns = ["unique_id", "ds", "cutoff", "y", "ETS", "ETS-lo-80", "ETS-hi-80"]
     >>> layout = find(columns, numeric=columns[3:])
     >>> layout.forms[0].model, layout.forms[0].columns, layout.forms[0].levels.tolist()
     ('ETS', ('ETS-lo-80', 'ETS', 'ETS-hi-80'), [0.1, 0.5, 0.9])
     """
-    labels = list(columns)
-    roles = _roles(labels, names, pending, set(numeric))
+    roles = _roles(list(columns), names, pending)
     if look is None:
         look = Look(lambda y: outcomes or ("numbers or none" if y in numeric else None))
-    candidates = _Candidates(labels, set(numeric), roles, None if roles.y is None else look.outcomes(roles.y), look)
+    candidates = _Candidates(list(columns), set(numeric), roles, look)
     if isinstance(model, Mapping):
         forms = [_explicit(str(name), parts, candidates) for name, parts in model.items()]
     elif model is not None:
         forms = _named(_several(model, "model"), candidates)
     else:
-        forms = _all(candidates)
+        forms = _all(candidates) or _points(candidates)
     if not forms:
         raise ValueError("expected at least one model, got none")
-    _check(forms, candidates)
-    assumed = tuple(form.assumed for form in forms if form.assumed is not None)
-    return dataclasses.replace(roles, forms=tuple(forms), assumed=assumed)
+    assumed: list[str] = []
+    for form in forms:
+        _check(form, forms, candidates)
+        assumed += [] if form.assumed is None else [form.assumed]
+    return dataclasses.replace(roles, forms=tuple(forms), assumed=tuple(assumed))
 
 
-def _roles(labels: list[Label], names: Mapping[str, Any], pending: bool, numeric: set[Label]) -> ColumnLayout:
+def _roles(labels: list[Label], names: Mapping[str, Any], pending: bool) -> ColumnLayout:
     """Layout without forms."""
-    texts = [str(label) for label in labels]
-    if len(set(texts)) < len(texts):
-        raise ValueError(f"expected columns with names of their own, got {_twice(texts)!r} twice")
-    odd = [label for label in labels if isinstance(label, tuple)]
-    if odd:
-        raise ValueError(f"expected columns with plain names, got {odd[0]!r}")
-    if unknown := set(names) - {*ROLES, "series", "known"}:
+    texts = {str(label): label for label in labels}
+    if len(texts) < len(labels):
+        raise ValueError(f"expected columns with names of their own, got {_twice(list(map(str, labels)))!r} twice")
+    for label in labels:
+        if isinstance(label, tuple):
+            raise ValueError(f"expected columns with plain names, got {label!r}")
+    if unknown := set(names) - {*ROLES, "known"}:
         raise TypeError(f"expected names of y, series, time, cutoff, horizon and known, got {short(unknown)}")
-    given = (role for role in (*ROLES, "known") if names.get(role) is not None)
-    found: dict[str, Any] = {role: _column(names[role], labels, f"{role}=") for role in given}
-    series = names.get("series")
-    several = None if series is None else [_column(name, labels, "series=") for name in _several(series, "series")]
-    free = {str(label): label for label in labels if label not in [*found.values(), *(several or [])]}
-    convention = next((words for words in CONVENTIONS if set(words.values()) <= set(texts)), {})
+    found: dict[str, Any] = {}
+    taken: list[Label] = []
+    for role, name in names.items():
+        if role == "series" and name is not None:
+            found[role] = [_column(each, labels, "series=") for each in _several(name, "series")]
+            taken += found[role]
+        elif name is not None:
+            found[role] = _column(name, labels, f"{role}=")
+            taken.append(found[role])
+    convention = next((words for words in CONVENTIONS if texts.keys() >= set(words.values())), {})
+    usual = set(convention.values())
     for role, words in ROLES.items():
-        if role not in found:
-            found[role] = _only(role, words, free, convention, numeric)
-            free.pop(str(found[role]), None)
-    if several is None:
-        one = _only("series", SERIES, free, convention, numeric)
-        several = [] if one is None else [one]
+        free = {text: label for text, label in texts.items() if label not in taken}
+        if role in found:
+            continue
+        there = [convention[role]] if convention.get(role) in free else []
+        there = there or [text for text in free if text.lower() in words and text not in usual]
+        there = there or [text for text in free if text.lower() in ELSE.get(role, ())]
+        if len(there) > 1:
+            raise ValueError(
+                f"expected one column for {'the outcome' if role == 'y' else role}, got {listed(there)}: "
+                f"{role}= with a name settles it"
+            )
+        taken += [free[text] for text in there]
+        found[role] = taken[-1] if there else None
     if found["y"] is None and not pending:
         raise ValueError(
             f"expected a column of outcomes named {listed(OUTCOME, 'or')}, or y= with its name, or target= with a "
             f"table of outcomes, got {_shown(labels)}"
         )
+    series = found.pop("series")
+    several = series if isinstance(series, list) else [] if series is None else [series]
     layout = ColumnLayout(tuple(several), forms=(), **found)
     if len(set(layout.taken)) < len(layout.taken):
         raise ValueError(
@@ -505,26 +473,6 @@ def _roles(labels: list[Label], names: Mapping[str, Any], pending: bool, numeric
             f"got {_twice(layout.taken)!r} for two"
         )
     return layout
-
-
-def _only(
-    role: str, words: Sequence[str], free: Mapping[str, Label], convention: Mapping[str, str], numeric: set[Label]
-) -> Label | None:
-    """The one column with a usual name; a convention settles it where there are several."""
-    if convention.get(role) in free:
-        return free[convention[role]]
-    there = [text for text in free if text.lower() in words and text not in convention.values()]
-    if not there and role in ALSO:
-        # outcomes are numbers, times and names of series are not
-        some = [text for text, label in free.items() if (label in numeric) == (role == "y")]
-        there = [text for text in some if ALSO[role].fullmatch(text) and owner_of(text) is None]
-        there = [text for text in there if text.lower().endswith("end")] or there
-    if len(there) > 1:
-        raise ValueError(
-            f"expected one column for {'the outcome' if role == 'y' else role}, got {listed(there)}: "
-            f"{role}= with a name settles it"
-        )
-    return free[there[0]] if there else None
 
 
 def _column(name: Label, labels: list[Label], what: str) -> Label:
@@ -552,46 +500,45 @@ class _Candidates:
     ``doubtful`` are columns that look like forecasts but do not say enough, and the reason.
     """
 
-    def __init__(
-        self, labels: list[Label], numeric: set[Label], roles: ColumnLayout, outcomes: str | None, look: Look
-    ) -> None:
-        self.labels, self.numeric, self.roles, self.outcomes, self.look = labels, numeric, roles, outcomes, look
+    def __init__(self, labels: list[Label], numeric: set[Label], roles: ColumnLayout, look: Look) -> None:
+        self.labels, self.numeric, self.roles, self.look = labels, numeric, roles, look
+        self.outcomes = None if roles.y is None else look.outcomes(roles.y)
         self.free = {str(label): label for label in labels if label not in roles.taken}
-        self.numbers = dict.fromkeys(text for text, label in self.free.items() if label in numeric)
+        self.numbers = {text: label for text, label in self.free.items() if label in numeric}
         self.found: dict[str, dict[str, Form]] = {}
         self.doubtful: dict[str, str] = {}
-        groups: dict[str, dict[str, dict[str, Any]]] = {}
+        self.groups: dict[str, dict[str, dict[str, Any]]] = {kind: {} for kind in GROUPS}
         for text in self.free:
             for kind, (model, which) in readings(text).items():
                 if text in self.numbers or kind in ("level", "percent", "member"):
-                    groups.setdefault(kind, {}).setdefault(model, {})[text] = which
-        self.groups = groups
-        if set(PROPHET.values()) <= set(self.numbers):
+                    self.groups[kind].setdefault(model, {})[text] = which
+        if self.numbers.keys() >= set(PROPHET.values()):
             self._read_prophet()
-        for bounds in groups.get("bound", {}).values():
+        for bounds in self.groups["bound"].values():
             self.doubtful |= dict.fromkeys(bounds, "ends of intervals without a level")
-        for model, percents in groups.get("percent", {}).items():
+        for model, percents in self.groups["percent"].items():
             self._read_percents(model, percents)
-        for model, levels in groups.get("level", {}).items():
+        for model, levels in self.groups["level"].items():
             self._read_quantiles(model, levels)
-        for model, members in groups.get("member", {}).items():
+        for model, members in self.groups["member"].items():
             if len(members) > 1:
-                self._add(
-                    model, "members", [text for text, _ in sorted(members.items(), key=lambda each: int(each[1]))]
-                )
-        for model in [*groups.get("sd", {}), *groups.get("p", {})]:
-            self._read_statistics(model)
-        for model, some in groups.get("label", {}).items():
-            labels_ = {label: text for text, label in some.items()}
+                order = sorted(members.items(), key=lambda each: int(each[1]))
+                self._add(model, "members", [text for text, _ in order])
+        for model, spreads in self.groups["sd"].items():
+            means = [*self.groups["mean"].get(model, ())] or [text for text in (model,) if text in self.numbers]
+            problem = self._several_for(model, "mean", means) or self._several_for(model, "spread", [*spreads])
+            if means:
+                self._add(model, "normal", (means[0], next(iter(spreads))), problem=problem)
+        for model, labels_ in self.groups["label"].items():
             if len(labels_) > 1:
-                self._add(model, "labels", labels_.values(), labels=tuple(labels_))
+                self._add(model, "labels", labels_, labels=tuple(labels_.values()))
+        for model, chances in self.groups["p"].items():
+            problem = self._several_for(model, "probability", [*chances])
+            self._add(model, "binary", [*chances][:1], problem=problem)
 
     def _add(self, model: str, kind: str, texts: Iterable[str], **rest: Any) -> None:
-        columns = tuple(self.free[text] for text in texts)
-        self.found.setdefault(model, {})[kind] = Form(model, kind, columns, **rest)
-
-    def _those(self, model: str, kind: str) -> list[str]:
-        return [*self.groups.get(kind, {}).get(model, {})]
+        form = Form(model, kind, tuple(map(self.free.__getitem__, texts)), **rest)
+        self.found.setdefault(model, {})[kind] = form
 
     @staticmethod
     def _several_for(model: str, what: str, texts: Sequence[str], key: str = "...") -> str | None:
@@ -616,53 +563,52 @@ class _Candidates:
         for lead in dict.fromkeys(level.lead for level in some.values()):
             alike = {text: level for text, level in some.items() if level.lead == lead}
             there = {level.level for level in alike.values()}
-            if len(there) > 1 and (lead == "-q-" or all(round(1.0 - level, 12) in there for level in there)):
-                self.groups.setdefault("level", {}).setdefault(model, {}).update(alike)
+            if len(there) > 1 and (lead == "-q-" or there == {round(1.0 - level, 12) for level in there}):
+                self.groups["level"].setdefault(model, {}).update(alike)
             else:
                 self.doubtful |= dict.fromkeys(alike, "which may be percents or not")
 
     def _read_quantiles(self, model: str, some: Mapping[str, Level]) -> None:
         by_level: dict[float, list[str]] = {}
+        leads: dict[str, str] = {}
         for text, level in some.items():
             by_level.setdefault(level.level, []).append(text)
-        means = self._those(model, "mean")
+            leads.setdefault(level.kind, level.lead)
+        means = [*self.groups["mean"].get(model, ())]
         if model and model in self.numbers:
-            if 0.5 not in by_level and {level.kind for level in some.values()} & {"below", "above"}:
+            if 0.5 not in by_level and leads.keys() & {"below", "above"}:
                 by_level[0.5] = [model]
             else:
                 means.append(model)
         if len(by_level) < 2:
-            if all(level.kind != "median" for level in some.values()):
+            if "median" not in leads:
                 self.doubtful |= dict.fromkeys(some, "where two quantiles or more are needed")
             return
-        order = sorted(by_level)
-        problems = [self._several_for(model, f"{plain(at)} quantile", by_level[at], plain(at)) for at in order]
+        problem = None
+        for at, texts in by_level.items():
+            if len(texts) > 1:
+                problem = self._several_for(model, f"{plain(at)} quantile", texts, plain(at))
         if model in self.free and model not in self.numbers:
-            problems.append(f"expected numbers in column {model!r}, got {self.look.wrong(self.free[model])}")
+            problem = f"expected numbers in column {model!r}, got {self.look.wrong(self.free[model])}"
+        interval = leads.get("below", leads.get("above"))
+        order = sorted(by_level)
         self._add(
             model,
             "quantiles",
             [by_level[at][0] for at in order],
             levels=np.array(order),
             mean=self.free[means[0]] if means else None,
-            style=_style_of(some.values()),
-            problem=next(filter(None, problems), None),
+            style=Style(interval is not None, interval or leads.get("fraction", "_q")),
+            problem=problem,
         )
-
-    def _read_statistics(self, model: str) -> None:
-        means, spreads, chances = (self._those(model, what) for what in ("mean", "sd", "p"))
-        if not means and spreads and model in self.numbers:
-            means = [model]
-        if means and spreads:
-            problem = self._several_for(model, "mean", means) or self._several_for(model, "spread", spreads)
-            self._add(model, "normal", (means[0], spreads[0]), problem=problem)
-        if chances:
-            self._add(model, "binary", chances[:1], problem=self._several_for(model, "probability", chances))
 
     def best(self, model: str) -> Form | None:
         """The first kind of forecasts that a model has and that the outcomes can be about."""
         forms = self.found.get(model, {})
-        return next((forms[kind] for kind in KINDS if kind in forms and self.why_not(forms[kind]) is None), None)
+        for kind in KINDS:
+            if kind in forms and self.why_not(forms[kind]) is None:
+                return forms[kind]
+        return None
 
     def why_not(self, form: Form) -> str | None:
         """Error if the outcomes cannot be those of a form."""
@@ -682,49 +628,47 @@ class _Candidates:
                 return f"expected outcomes that name a label ({listed(form.labels, 'or')}), got numbers in column {y!r}"
         return None
 
-    def models(self) -> list[str]:
-        """Models that are not recalibrated ones."""
-        return [model for model in self.found if owner_of(model) != model]
-
     def point(self, text: str) -> Form:
+        """A plain column as a forecast."""
         kind = "binary" if self.outcomes == "bool" else "point"
         return Form(text, kind, (self.free[text],), style=Style(True, "-"))
 
 
 def _all(candidates: _Candidates) -> list[Form]:
     """Every model of the frame, where none is named."""
-    found = [form for model in candidates.models() if (form := candidates.best(model)) is not None]
-    if any(form.kind == "members" for form in found):
+    found: list[Form] = []
+    for model, forms in candidates.found.items():
+        best = candidates.best(model) if owner_of(model) != model else None
+        found += [] if best is None else [best]
+        if best not in (None, forms.get("binary")) and candidates.outcomes == "0/1":
+            # a quantity that was 0 or 1 so far, or an event: both readings of one model are possible
+            found += [forms["binary"]] if "binary" in forms else []
+    if len(found) < 2:
+        return found
+    kinds = {form.kind for form in found}
+    if "members" in kinds:
         # the mean and the spread of the members
         found = [form for form in found if form.kind != "normal" or form.model.lower() not in ENSEMBLES]
-    if candidates.outcomes == "0/1":
-        # a quantity that was 0 or 1 so far, or an event: both readings of one model are possible
-        models = [candidates.found[model] for model in candidates.models()]
-        found = list(dict.fromkeys([*found, *(forms["binary"] for forms in models if "binary" in forms)]))
-    if any(form.kind in ("quantiles", "members") for form in found) and candidates.outcomes not in (
-        "0/1",
-        "bool",
-        "labels",
-    ):
+    if kinds & {"quantiles", "members"} and candidates.outcomes not in ("0/1", "bool", "labels"):
         found = [form for form in found if form.ordered]
-    sorts = {"quantiles": 0, "members": 0, "normal": 1, "labels": 2, "binary": 3}
-    if len({sorts[form.kind] for form in found}) > 1:
-        one_each = {sorts[form.kind]: form for form in reversed(found)}.values()
-        kinds = [f"{KINDS[form.kind]}{of_model(form.model)}" for form in reversed(one_each)]
+    one_each = {{"members": "quantiles"}.get(form.kind, form.kind): form for form in reversed(found)}
+    if len(one_each) > 1:
+        texts = [f"{KINDS[form.kind]}{of_model(form.model)}" for form in reversed(one_each.values())]
         raise ValueError(
-            f"expected forecasts of one kind, got {listed(kinds, quoted=False)}: "
+            f"expected forecasts of one kind, got {listed(texts, quoted=False)}: "
             f"model= with a name, such as model={found[0].model!r}, or with several, settles it"
         )
-    return found or _points(candidates)
+    return found
 
 
 def _points(candidates: _Candidates) -> list[Form]:
     """Plain columns of numbers, where nothing better is there."""
-    for model in candidates.models():
-        for form in candidates.found[model].values():
-            if (why := candidates.why_not(form)) is not None:
-                raise ValueError(why)
-    unsure = [text for text in candidates.doubtful if owner_of(text) is None]
+    for model, forms in candidates.found.items():
+        why = [candidates.why_not(form) for form in forms.values() if owner_of(model) != model]
+        if any(why):
+            raise ValueError(why[0])
+    free = {text: label for text, label in candidates.free.items() if owner_of(text) is None}
+    unsure = [text for text in candidates.doubtful if text in free]
     if unsure:
         example = f"0.05: {unsure[0]!r}, 0.95: {unsure[1] if len(unsure) > 1 else 'another'!r}"
         raise ValueError(
@@ -732,11 +676,10 @@ def _points(candidates: _Candidates) -> list[Form]:
             f"{candidates.doubtful[unsure[0]]}: model= with a name, or with levels as in "
             f"model={{'tree': {{{example}}}}}, settles it"
         )
-    texts = [text for text in candidates.free if text not in candidates.numbers and owner_of(text) is None]
-    for text in texts:
-        if {*readings(text)} & {"mean", "sd", "p", "label"}:
-            raise ValueError(f"expected numbers in column {text!r}, got {candidates.look.wrong(candidates.free[text])}")
-    names = [text for text in candidates.numbers if text.lower() not in NEVER and owner_of(text) is None]
+    for text, label in free.items():
+        if text not in candidates.numbers and readings(text).keys() & {"mean", "sd", "p", "label"}:
+            raise ValueError(f"expected numbers in column {text!r}, got {candidates.look.wrong(label)}")
+    names = [text for text in free if text in candidates.numbers and text.lower() not in NEVER]
     if {"unique_id", "ds"} <= set(map(str, candidates.labels)) and names:
         return [candidates.point(text) for text in names]
     asked = f"; model= with a name says which of {listed(names)} are forecasts" if names else ""
@@ -747,57 +690,48 @@ def _points(candidates: _Candidates) -> list[Form]:
 
 
 def _named(names: list[Label], candidates: _Candidates) -> list[Form]:
-    """Models by the names that were given; columns of probabilities may be named too."""
+    """Models by the names that were given; all columns of probabilities may be named too."""
     forms: dict[Form, None] = {}
-    for name in names:
-        text = str(name)
-        form = candidates.best(text) or _of_probability(text, list(map(str, names)), candidates)
-        if form is None and text in candidates.numbers:
-            if candidates.outcomes == "0/1" and candidates.look.chances(candidates.free[text]):
-                raise ValueError(
-                    f"expected model={{{text!r}: {{'p': {text!r}}}}} for probabilities, or "
-                    f"model={{{text!r}: {text!r}}} for a point forecast, got model={text!r} with numbers from 0 to 1 "
-                    "beside outcomes 0 and 1"
-                )
-            form = candidates.point(text)
-        if form is None:
-            _refuse_model(text, candidates)
-        else:
-            forms[form] = None
+    events = [form for kinds in candidates.found.values() for form in kinds.values() if not form.ordered]
+    for text in map(str, names):
+        form = candidates.best(text) or next((form for form in events if text in map(str, form.columns)), None)
+        if form is not None and form.model != text and not set(form.columns) <= set(names):
+            raise ValueError(
+                f"expected model={form.model!r} for {KINDS[form.kind]}{of_model(form.model)} in "
+                f"{listed(form.columns)}, got one of these columns, {text!r}"
+            )
+        forms[form or _named_point(text, candidates)] = None
     return list(forms)
 
 
-def _of_probability(text: str, names: list[str], candidates: _Candidates) -> Form | None:
-    """The form that a named column of probabilities belongs to."""
-    forms = [form for kinds in candidates.found.values() for form in kinds.values() if not form.ordered]
-    form = next((form for form in forms if text in map(str, form.columns)), None)
-    if form is not None and not set(map(str, form.columns)) <= set(names):
-        raise ValueError(
-            f"expected model={form.model!r} for {KINDS[form.kind]}{of_model(form.model)} in {listed(form.columns)}, "
-            f"got one of these columns, {text!r}"
-        )
-    return form
-
-
-def _refuse_model(text: str, candidates: _Candidates) -> None:
+def _named_point(text: str, candidates: _Candidates) -> Form:
+    if text in candidates.numbers:
+        if candidates.outcomes == "0/1" and candidates.look.chances(candidates.free[text]):
+            raise ValueError(
+                f"expected model={{{text!r}: {{'p': {text!r}}}}} for probabilities, or model={{{text!r}: {text!r}}} "
+                f"for a point forecast, got model={text!r} with numbers from 0 to 1 beside outcomes 0 and 1"
+            )
+        return candidates.point(text)
     if text in candidates.free:
         wrong = candidates.look.wrong(candidates.free[text])
         raise ValueError(f"expected numbers in the column of model {text!r}, got {wrong}")
     for form in candidates.found.get(text, {}).values():
         raise ValueError(candidates.why_not(form) or "")
-    known = [model for model in candidates.models() if candidates.best(model) is not None]
+    known = [model for model in candidates.found if owner_of(model) != model and candidates.best(model) is not None]
     there = f"a model of the frame, {listed(known)}," if known else "a model of the frame, which has none,"
     raise ValueError(f"expected {there} or a column of numbers as model=, got {text!r}")
 
 
 def _explicit(model: str, parts: Any, candidates: _Candidates) -> Form:
-    """A model with the names of its columns."""
+    """A model with the names of its columns.
 
-    def label(name: Label) -> Label:
-        return _column(name, candidates.labels, f"model={{{model!r}: ...}}")
+    Quantiles ``{0.1: "lower", 0.9: "upper"}`` (and "mean", if there is one), ``{"mean": "m", "sd": "s"}``, members
+    ``["a", "b"]``, a point ``"column"``, ``{"p": "chance"}`` or ``{"p_home": "h", "p_away": "a"}``.
+    """
 
     def form(kind: str, names: Iterable[Label], **rest: Any) -> Form:
-        return Form(model, kind, tuple(map(label, names)), explicit=True, **rest)
+        columns = [_column(name, candidates.labels, f"model={{{model!r}: ...}}") for name in names]
+        return Form(model, kind, tuple(columns), explicit=True, **rest)
 
     if isinstance(parts, Mapping):
         keys = list(parts)
@@ -809,8 +743,8 @@ def _explicit(model: str, parts: Any, candidates: _Candidates) -> Form:
             return form("labels", parts.values(), labels=tuple(key[2:] for key in keys))
         order = sorted(key for key in keys if isinstance(key, float | np.floating) and 0.0 < float(key) < 1.0)
         if len(order) > 1 and set(keys) - set(order) <= {"mean"}:
-            mean = label(parts["mean"]) if "mean" in parts else None
-            return form("quantiles", (parts[key] for key in order), levels=np.array(order, dtype=np.float64), mean=mean)
+            levels = np.array(order, dtype=np.float64)
+            return form("quantiles", (parts[key] for key in order), levels=levels, mean=parts.get("mean"))
     elif isinstance(parts, str) or not isinstance(parts, Iterable):
         return form("binary" if candidates.outcomes == "bool" else "point", [parts], style=Style(True, "-"))
     elif len(members := list(parts)) > 1:
@@ -822,26 +756,24 @@ def _explicit(model: str, parts: Any, candidates: _Candidates) -> Form:
     )
 
 
-def _check(forms: list[Form], candidates: _Candidates) -> None:
+def _check(form: Form, forms: list[Form], candidates: _Candidates) -> None:
     """Chosen columns must hold numbers, fit the outcomes, and leave room for the added ones."""
-    models = [form.model for form in forms]
-    if len(set(models)) < len(models):
-        raise ValueError(f"expected models with names of their own, got {_twice(models)!r} twice")
-    bases = {form.base: form.model for form in forms}
-    for form in forms:
-        whose = of_model(form.model)
-        if problem := form.problem or candidates.why_not(form):
-            raise ValueError(problem)
-        if len(set(form.columns)) < len(form.columns):
-            raise ValueError(f"expected different columns{whose}, got {_twice(form.columns)!r} twice")
-        for column in form.columns:
-            if column in candidates.roles.taken:
-                raise ValueError(f"expected a column of forecasts{whose}, got {column!r}, which is y, series or time")
-            if column not in candidates.numeric:
-                raise ValueError(f"expected numbers in column {column!r}{whose}, got {candidates.look.wrong(column)}")
-        for column in (*form.columns, *([] if form.mean is None else [form.mean])):
-            owner = owner_of(str(column))
-            if owner in bases:
-                raise ValueError(
-                    f"expected a model or its recalibrated form, got both: {bases[owner]!r} and column {column!r}"
-                )
+    model = form.model
+    if problem := form.problem or candidates.why_not(form):
+        raise ValueError(problem)
+    if len(forms) > 1 and any(other is not form and other.model == model for other in forms):
+        raise ValueError(f"expected models with names of their own, got {model!r} twice")
+    if len(set(form.columns)) < len(form.columns):
+        raise ValueError(f"expected different columns{of_model(model)}, got {_twice(form.columns)!r} twice")
+    for column in form.columns if form.mean is None else (*form.columns, form.mean):
+        if column in candidates.roles.taken:
+            found = f"{column!r}, which is y, series or time"
+            raise ValueError(f"expected a column of forecasts{of_model(model)}, got {found}")
+        if column not in candidates.numeric:
+            found = candidates.look.wrong(column)
+            raise ValueError(f"expected numbers in column {column!r}{of_model(model)}, got {found}")
+        owner = owner_of(str(column))
+        if owner is not None and owner in [other.base for other in forms]:
+            raise ValueError(
+                f"expected a model or its recalibrated form, got both: column {column!r} is one of {owner!r}"
+            )

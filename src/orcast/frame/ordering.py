@@ -1,10 +1,8 @@
-"""The order of play: which rows of a frame make a stream, in which order, and what was known to each.
+"""Streams of a frame, the order of their rows, and the outcomes that were known to each.
 
-A stream is one series at one horizon.  Its rows are in the order in which they were issued (`orcast.frame.times`),
-and an outcome is used by forecasts that were issued when it was known or later.  Unless a column says it, the horizon
-is how many steps of its series a row is ahead (`orcast.frame.times`), or its place among those of its series and
-cutoff, from 1, where there is no step; where nothing says when forecasts were issued, all rows of a series are one
-stream.
+A stream is one series at one horizon, or a series where nothing says when forecasts were issued.  Its rows are in the
+order in which they were issued, and an outcome is used by forecasts that were issued when it was known or later
+(`orcast.frame.times`).
 """
 
 from __future__ import annotations
@@ -16,11 +14,12 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.frame.names import NEVER, ColumnLayout, of_series, owner_of
-from orcast.frame.reader import Codes, Frame, Times, show_time
+from orcast.frame.names import NEVER, ColumnLayout, of_series, owner_of, rows_text
+from orcast.frame.reader import Codes, Frame
 from orcast.frame.times import (
     DAY,
     HOUR,
@@ -37,6 +36,8 @@ from orcast.frame.times import (
 from orcast.kernels.records import DROP, PREDICT, SETTLE
 from orcast.rounds import learnt_lag
 
+# Types of columns whose values may not be compared.
+NOT_COMPARED = (nw.Object, nw.List, nw.Array, nw.Struct)
 # Numbers that tell events of one time apart.
 MARKS = 2**20
 Array = NDArray[np.float64]
@@ -101,12 +102,12 @@ def arrange(
     elif not rows.ranked:
         which, names = np.zeros(len(time), dtype=np.intp), [None]
     else:
-        _refuse_twice((codes, cutoff, stamps), keys, rows.times)
+        _refuse_twice((codes, cutoff, stamps), keys, rows)
         ahead, steps = horizons_of(rows, codes, keys, calendar, before or {}, pooled=pooled)
         found, which = np.unique(ahead, return_inverse=True)
         names = found.tolist()
     order = np.lexsort((stamps, cutoff, which, codes))
-    _refuse_twice((codes, which, cutoff, stamps), keys, rows.times, order)
+    _refuse_twice((codes, which, cutoff, stamps), keys, rows, order)
     first = np.ones(len(order), dtype=bool)
     first[1:] = (np.diff(codes[order]) != 0) | (np.diff(which[order]) != 0)
     starts = np.flatnonzero(first)
@@ -130,7 +131,7 @@ def _with_events(
 
     All of them are forecast before an outcome of that time is used.  Events are told apart by their forecasts.
     """
-    if layout.time is None or any(form.ordered for form in layout.forms):
+    if layout.time is None or layout.forms[0].ordered or any(form.ordered for form in layout.forms):
         return rows
     marks = _marks([frame.numbers(column) for form in layout.forms for column in form.columns])
     order = np.lexsort((marks, rows.time, rows.cutoff, codes))
@@ -140,9 +141,9 @@ def _with_events(
     if not (tied or events or (events is None and rows.at_once)):
         return rows
     if tied and events is False:
-        _refuse_twice((codes, rows.cutoff, rows.time), keys, rows.times)
+        _refuse_twice((codes, rows.cutoff, rows.time), keys, rows)
     if tied:
-        _refuse_equal(frame, layout, order, new)
+        _refuse_equal(frame, layout)
     # equal forecasts are numbered
     group, place = np.cumsum(new) * MARKS * 2, np.arange(len(order))
     marks[order] = np.maximum.accumulate(group + marks[order] - place) + place - group
@@ -166,24 +167,18 @@ def _marked(kind: str, time: Stamps, marks: Codes) -> Stamps:
     return time * MARKS + marks if kind == "whole numbers" and (np.abs(time) < 2**40).all() else time + marks
 
 
-def _refuse_equal(frame: Frame, layout: ColumnLayout, order: Codes, new: NDArray[np.bool_]) -> None:
+def _refuse_equal(frame: Frame, layout: ColumnLayout) -> None:
     """Rows that are equal in every column are no events of their own, if a column could tell them apart."""
     taken = {*layout.taken, *(column for form in layout.forms for column in form.columns)}
-    columns = frame.reading.columns
-    if not any(c not in taken and owner_of(str(c)) is None and str(c).lower() not in NEVER for c in columns):
+    columns = [c for c in frame.reading.columns if owner_of(str(c)) is None and str(c).lower() not in NEVER - {"y"}]
+    if taken.issuperset(columns) or any(kind in NOT_COMPARED for kind in frame.reading.schema.values()):
         return
-    tied = ~new
-    tied[:-1] |= ~new[1:]
-    values = [frame.column(column).to_list() for column in columns]
-    seen: dict[Any, int] = {}
-    for row in np.sort(order[tied]).tolist():
-        key = tuple(str(column[row]) for column in values)
-        if key in seen:
-            raise ValueError(
-                f"expected events that differ in some column, got rows {seen[key]} and {row} that are equal in all: "
-                "drop one of them"
-            )
-        seen[key] = row
+    equal = np.flatnonzero(frame.reading.is_duplicated().to_numpy())
+    if len(equal):
+        raise ValueError(
+            f"expected events that differ in some column, got {rows_text(equal)} that are equal in all: drop all but "
+            "one of them"
+        )
 
 
 def horizons_of(
@@ -195,7 +190,7 @@ def horizons_of(
     *,
     pooled: bool = False,
 ) -> tuple[Codes, list[Step]]:
-    """How many steps ahead each row is, and what that is counted in; rows that were seen before keep their horizon."""
+    """Steps ahead of each row, and the step of each series; rows that were seen before keep their horizon."""
     n, kind = len(codes), rows.kind
     seen = [(i, calendar[key]) for i, key in enumerate(keys) if key in calendar and len(calendar[key])]
     cutoff, time = rows.cutoff, rows.time
@@ -231,23 +226,17 @@ def horizons_of(
     ahead = counted(steps, 0)
     moved = np.flatnonzero(ahead[n:] != was)
     if len(moved):
-        _refuse_between(int(moved[0]) + n, codes, cutoff, time, n, rows.times)
+        at = int(moved[0])
+        raise ValueError(
+            f"expected the rows of a cutoff in the order of their times from frame to frame, got "
+            f"{rows.show(time[n + at])} of the cutoff {rows.show(cutoff[n + at])} moved by an earlier time that came "
+            "later: name a column by horizon= instead"
+        )
     return ahead[:n], steps
 
 
-def _refuse_between(at: int, codes: Codes, cutoff: Stamps, time: Stamps, n: int, times: Times) -> None:
-    """A new time of a cutoff may not come before one that has its place already."""
-    fresh = (codes[:n] == codes[at]) & (cutoff[:n] == cutoff[at]) & (time[:n] < time[at])
-    seen = (codes[n:] == codes[at]) & (cutoff[n:] == cutoff[at])
-    row = int(np.flatnonzero(fresh & ~np.isin(time[:n], time[n:][seen]))[0])
-    raise ValueError(
-        f"expected the rows of a cutoff in the order of their times from frame to frame, got {times.show(time[row])} "
-        f"in row {row} after later ones of the cutoff {times.show(cutoff[row])}: name a column by horizon= instead"
-    )
-
-
 def _refuse_twice(
-    columns: Sequence[NDArray[Any]], keys: Sequence[Hashable], times: Times, order: Codes | None = None
+    columns: Sequence[NDArray[Any]], keys: Sequence[Hashable], times: RowTimes, order: Codes | None = None
 ) -> None:
     """No two rows of one series, time and cutoff."""
     order = np.lexsort(columns[::-1]) if order is None else order
@@ -265,15 +254,15 @@ def _refuse_twice(
         asked = ": drop one of them, or name a column that tells them apart by series= or cutoff="
     raise ValueError(
         f"expected one row{of_series(keys[int(columns[0][a])])} for each time and cutoff, got rows {a} and {b} for "
-        f"{times.show(times.values[a])}{more}{asked}"
+        f"{times.show(times.time[a])}{more}{asked}"
     )
 
 
-def _clocks_put_back(times: Times, rows: Codes) -> bool:
+def _clocks_put_back(times: RowTimes, rows: Codes) -> bool:
     """True if times without a zone are repeated only when clocks are put back: on Sundays before 4 o'clock."""
-    if times.kind != "dates" or not (times.values % DAY).any():
+    if times.kind != "dates" or not (times.time % DAY).any():
         return False
-    time = times.values[rows]
+    time = times.time[rows]
     months = time.astype("datetime64[ns]").astype("datetime64[M]").astype(np.int64) % 12 + 1
     sunday, night = (time // DAY + 3) % 7 == 6, time % DAY < 4 * HOUR
     return bool((sunday & night & np.isin(months, (3, 4, 9, 10, 11))).all())
@@ -312,11 +301,10 @@ def fill_outcomes(
     if differs.any():
         at = int(differs.argmax())
         a, b = sorted((int(order[at]), int(leader[at])))
-        key = keys[int(codes[a])]
         one, other = (repr(labels[int(value)]) if labels else f"{value:g}" for value in (y[a], y[b]))
         raise ValueError(
-            f"expected one outcome{'' if key is None else f' of series {key!r}'} at "
-            f"{show_time(times.kind, time[a])}, got {one} in row {a} and {other} in row {b}"
+            f"expected one outcome{of_series(keys[int(codes[a])])} at "
+            f"{times.show(time[a])}, got {one} in row {a} and {other} in row {b}"
         )
     filled, filled_due = np.empty(len(y)), np.empty_like(due)
     filled[order] = y[leader]
@@ -363,7 +351,7 @@ class Before(NamedTuple):
 
 
 class OrderOfPlay(NamedTuple):
-    """What happens to the entries of a stream, in order.
+    """Events of a stream, in order.
 
     `lost` are those for which there was no room among the pending ones, `given_up` those whose outcome is not known
     although later ones long are: both are dropped.
@@ -375,7 +363,7 @@ class OrderOfPlay(NamedTuple):
 
 
 def order_of_play(entries: Entries, before: Before = Before(), *, at_once: bool, most: int) -> OrderOfPlay:  # noqa: B008
-    """What happens to the entries of a stream, of which at most so many are pending.
+    """Put the events of a stream in order; at most ``most`` of its entries are pending.
 
     An outcome is used before the next forecast if ``at_once``, else before the first one that was issued when it was
     known or later; in the order in which they were known.  One that is not good is dropped.  A forecast whose outcome
@@ -477,7 +465,7 @@ class _Order:
 
 
 def _order_at_once(entries: Entries, old: int) -> Events:
-    """The same where each outcome is known before the next forecast, and none is lost or missing between others."""
+    """Events where each outcome is known before the next forecast, and none is lost or missing between others."""
     first = np.argsort(entries.time[:old], kind="stable")
     new = np.arange(old, len(entries.time))
     ends = np.where(entries.good, SETTLE, DROP)

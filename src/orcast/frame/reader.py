@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.frame.hub import OutcomeTable, Spread, find_long, issued_before, outcomes_beside, spread
-from orcast.frame.names import ColumnLayout, Form, Look, find, listed, of_model, rows_text
+from orcast.frame.names import ColumnLayout, Look, find, listed, of_model, rows_text
 from orcast.serialise import plain_id
 from orcast.validation import short
 
@@ -50,11 +50,7 @@ class Times:
 
 
 def show_time(kind: str, value: Any) -> str:
-    """A time as text, by the kind of its column.
-
-    >>> show_time("dates", 1_577_836_800_000_000_000), show_time("whole numbers", 7)
-    ('2020-01-01', '7')
-    """
+    """A time as text, by the kind of its column."""
     if kind.startswith("dates"):
         head, _, tail = str(np.datetime64(int(value), "ns")).partition("T")
         return head if set(tail) <= set("0:.") else f"{head} {tail.rstrip('0').rstrip('.')}"
@@ -107,6 +103,8 @@ class Frame:
 
     def _read_index(self) -> None:
         index, known = self.table.to_native().index, set(self.table.columns)
+        if type(index).__name__ == "RangeIndex" and index.name is None:
+            return
         levels = {
             name: index.get_level_values(place)
             for place, name in enumerate(index.names)
@@ -183,13 +181,13 @@ class Frame:
         columns = [self._complete(name, "series").to_list() for name in names]
         rows: list[Any] = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
         try:
-            found = {key: plain_id(_plain(key)) for key in dict.fromkeys(rows)}
+            found = {key: json.dumps(plain_id(_plain(key))) for key in dict.fromkeys(rows)}
         except TypeError as reason:
             if str(reason).startswith("expected"):
                 raise
             wrong = next((key for key in rows if not _hashable(key)), rows)
             raise TypeError(f"expected names, numbers or dates as series, got {short(wrong)}") from None
-        order = sorted(found, key=lambda key: json.dumps(found[key]))
+        order = sorted(found, key=found.__getitem__)
         place = {key: i for i, key in enumerate(order)}
         codes = np.fromiter(map(place.__getitem__, rows), dtype=np.intp, count=len(rows))
         return codes, [_plain(key) for key in order]
@@ -214,9 +212,8 @@ class Frame:
         The new columns are taken out of their dict, so that large ones are not there twice for long.
         """
         table = self.table
-        gone = [name for name in without if name in set(table.columns) and name not in new]
-        if gone:
-            table = table.drop(gone)
+        if without := set(without) - set(new):
+            table = table.drop(without, strict=False)
         if self.outcomes is not None:
             new = {self.outcomes.name: self.outcomes.values, **new}
         if self.spread is not None:
@@ -363,15 +360,12 @@ def find_in(frame: Any, *, model: Any = None, pending: bool = False, **names: An
     """Find the columns of a data frame by their names and contents (`orcast.frame.names.find`).
 
     The time may also be a pandas index of dates.
-
-    >>> import polars as pl
-    >>> find_in(pl.DataFrame({"y": [True, False], "p": [0.7, 0.2]})).forms[0].kind
-    'binary'
     """
     table = frame if isinstance(frame, Frame) else Frame(frame)
     schema = table.searched.schema
     named = names.get("cutoff") is not None
-    names |= {role: name for role, name in table.roles.items() if names.get(role) is None}
+    if table.roles:
+        names |= {role: name for role, name in table.roles.items() if names.get(role) is None}
     loose = (nw.Object, nw.Unknown)
     numeric = [c for c, kind in schema.items() if kind.is_numeric() or (kind in loose and table.holds_numbers(c))]
     # a hub's column of that name tells what is forecast
@@ -394,16 +388,11 @@ def find_in(frame: Any, *, model: Any = None, pending: bool = False, **names: An
     )
     if layout.time is None and table.dated:
         layout = dataclasses.replace(layout, time=INDEX)
-    return layout if named else issued_before(table, layout)
+    return layout if named or layout.horizon is None else issued_before(table, layout)
 
 
 def outcomes_in(column: Any) -> str | None:
-    """Content of a narwhals series of outcomes: "numbers", "0/1", "bool" or "labels"; None if there are none yet.
-
-    >>> import narwhals.stable.v2 as nw, polars as pl
-    >>> [outcomes_in(nw.from_native(pl.Series(v), series_only=True)) for v in ([1, 0], [1.5], ["a"], [True], [None])]
-    ['0/1', 'numbers', 'labels', 'bool', None]
-    """
+    """Content of a narwhals series of outcomes: "numbers", "0/1", "bool" or "labels"; None if there are none yet."""
     if column.dtype.is_numeric():
         values = column.cast(nw.Float64).to_numpy()
         values = values[~np.isnan(values)]
@@ -477,58 +466,40 @@ def label_texts(value: Any) -> tuple[str, ...]:
 
 
 def doubts(frame: Frame, layout: ColumnLayout) -> list[str]:
-    """Sentences on assumptions, repeated rows, swapped quantiles, and other units.
+    """Sentences on assumptions and on outcomes in other units."""
+    found = list(layout.assumed)
+    for form in layout.forms:
+        if not form.ordered or form.kind == "point" or layout.y is None:
+            continue
+        rows = np.unique(np.linspace(0, frame.rows - 1, min(frame.rows, LOOKED_AT)).astype(np.intp))
+        given = np.column_stack(list(map(frame.numbers, form.columns)))[rows]
+        y = frame.numbers(layout.y)[rows]
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            if form.kind == "normal":
+                away, width = np.abs(y - given[:, 0]), given[:, 1]
+            else:
+                low, high = given.min(axis=1), given.max(axis=1)
+                away, width = np.maximum(np.maximum(low - y, y - high), 0.0), high - low
+            # where forecasts of no spread miss, that is another fault
+            ratio = np.where(width > 0.0, away / width, 0.0)
+        known = np.isfinite(y) & np.isfinite(width)
+        if known.any() and float(np.quantile(ratio[known], 0.05)) > FAR:
+            found.append(
+                f"nearly all outcomes are more than {FAR:g} spreads away from their forecasts{of_model(form.model)}: "
+                "are they in other units?"
+            )
+    return found
 
-    >>> import polars as pl
-    >>> frame = Frame(pl.DataFrame({"y": [5e6, 6e6], "q0.1": [4.0, 5.0], "q0.9": [6.0, 7.0]}))
-    >>> doubts(frame, find_in(frame))
-    ['nearly all outcomes are more than 100 spreads away from their forecasts: are they in other units?']
-    """
-    forms = [form for form in layout.forms if form.ordered and form.kind != "point"]
-    found = [*layout.assumed, *_repeated(frame, layout)]
-    return [*found, *(text for form in forms for text in _doubts_of(frame, layout, form))]
 
-
-def _repeated(frame: Frame, layout: ColumnLayout) -> list[str]:
-    """Several quantities of a series at one time, where no column tells them apart."""
-    if None in (layout.time, layout.y) or (layout.cutoff, layout.horizon) != (None, None):
+def repeated_rows(frame: Frame, layout: ColumnLayout) -> list[str]:
+    """Sentence on several quantities of a series at one time, where no column tells them apart."""
+    if layout.time is None or not layout.forms[0].ordered or (layout.cutoff, layout.horizon) != (None, None):
         return []
     codes, times = frame.keys(layout.series)[0], frame.times(layout.time).values
-    order = np.lexsort((times, codes))
-    count = int(((np.diff(codes[order]) == 0) & (np.diff(times[order]) == 0)).sum())
-    if count == 0 or not layout.forms[0].ordered:
+    count = len(times) - len(np.unique(np.column_stack((codes, times)), axis=0))
+    if not count:
         return []
     return [
         f"{count:,} of {len(times):,} rows have the series and time of another: a column of issue times is named by "
         "cutoff=, one of series by series=; without it what is said of chance is too sure"
     ]
-
-
-def _doubts_of(frame: Frame, layout: ColumnLayout, form: Form) -> list[str]:
-    rows = np.unique(np.linspace(0, frame.rows - 1, min(frame.rows, LOOKED_AT)).astype(np.intp))
-    given = np.column_stack([frame.numbers(column)[rows] for column in form.columns])
-    found: list[str] = []
-    if form.kind == "quantiles":
-        whole = np.isfinite(given).all(axis=1)
-        swapped = whole & (given[:, 0] > given[:, -1])
-        if whole.sum() > 1 and swapped.sum() > 0.9 * whole.sum():
-            names = listed([form.columns[0], form.columns[-1]])
-            found.append(f"the lowest quantile lies above the highest in nearly all rows: are {names} swapped?")
-    if layout.y is None:
-        return found
-    y = frame.numbers(layout.y)[rows]
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        if form.kind == "normal":
-            away, width = np.abs(y - given[:, 0]), given[:, 1]
-        else:
-            low, high = given.min(axis=1), given.max(axis=1)
-            away, width = np.maximum(np.maximum(low - y, y - high), 0.0), high - low
-        # where forecasts of no spread miss, that is another fault
-        ratio = np.where(width > 0.0, away / width, 0.0)
-    known = np.isfinite(y) & np.isfinite(width)
-    if known.any() and float(np.quantile(ratio[known], 0.05)) > FAR:
-        found.append(
-            f"nearly all outcomes are more than {FAR:g} spreads away from their forecasts{of_model(form.model)}: "
-            "are they in other units?"
-        )
-    return found

@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Status(IntEnum):
-    """What became of a row; the numbers are saved in states.
+    """Status of a row; the numbers are saved in states.
 
     >>> Status.NO_FORECAST.text
     'no forecast'

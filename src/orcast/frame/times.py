@@ -1,11 +1,11 @@
 """Times of the rows: when a forecast was issued (cutoff), what it is about, and when its outcome was known.
 
-**Equality**: a forecast uses the outcomes that were known at its cutoff or before (known <= cutoff), and it is about a
-later time (cutoff < time).  Issue times come from a column of cutoffs, from horizons beside times that are numbers, or
-from ``issued_every``.  Without a column forecasts are issued *just before* a time: the first of those that are issued
-together, or their own.  So an outcome that is known at that very time, by ``lag`` or a column, is not used; a column of
-cutoffs that lie just before gives the same.  An outcome is known at its own time, or ``lag`` later, or when a column
-says.  Where nothing says when forecasts were issued or outcomes known, each outcome is known before the next time.
+**Equality**: an outcome that is known at the very time at which a forecast is issued is used (known <= issued), unless
+it is the outcome of that time itself.  Issue times come from a column of cutoffs (before the time that a row is about),
+from horizons beside times that are numbers, or from ``issued_every``: the first time of those that are issued together.
+Without these a forecast is issued at its own time.  An outcome is known at its own time, or ``lag`` later, or when a
+column says.  So ``issued_every="daily", lag="14h"`` is a cutoff at 10:00 of the day before.  Where nothing says when
+forecasts were issued or outcomes known, each outcome is known before the next time.
 
 **Horizons** are counted by the clock: from the cutoff to the time, in steps of the series.  The step is found from its
 times: a number of months, working days, or a length of time; whole numbers are counted as they are.  So a missing row
@@ -24,6 +24,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +32,7 @@ from numpy.typing import NDArray
 
 from orcast.constants import LONGEST_SEASON, SHORTEST_SEASON
 from orcast.frame.names import ColumnLayout, rows_text
-from orcast.frame.reader import Codes, Frame, Times
+from orcast.frame.reader import Codes, Frame, Times, show_time
 from orcast.spaces.base import whole
 from orcast.validation import short
 
@@ -62,7 +63,7 @@ class Timing(NamedTuple):
         together = None if self.issued_every is None else every(self.issued_every)
         if not isinstance(self.nowcast, (bool, np.bool_)):
             raise TypeError(f"expected nowcast=True or False, got {short(self.nowcast)}")
-        return Timing(plain_lag(self.lag), together, bool(self.nowcast))
+        return Timing(None if self.lag is None else plain_lag(self.lag), together, bool(self.nowcast))
 
     def completed(self, lag: Any, issued_every: int | str | None, nowcast: bool) -> Timing:
         """Timing of a state, which the given one must not contradict."""
@@ -97,6 +98,10 @@ class RowTimes:
         """The times that rows are about."""
         return Times(self.kind, self.time)
 
+    def show(self, value: Any) -> str:
+        """A time as text."""
+        return show_time(self.kind, value)
+
 
 def read_row_times(
     frame: Frame,
@@ -122,6 +127,9 @@ def read_row_times(
         cutoff = _cutoff_from_horizon(frame, layout.horizon, times, at_once is not False)
     known = _known(frame, layout, times, timing.lag)
     at_once = cutoff is None and known is None
+    if known is not None and (cutoff is None or timing.issued_every is not None):
+        # cutoffs lie just before a time, so that its own outcome is not used; others that are known at it are
+        known = np.where(known == farthest(known), known, np.maximum(just_before(known), times.values))
     if cutoff is not None:
         _check_issued_before(times, cutoff, timing, known is not None)
     else:
@@ -232,7 +240,7 @@ def check_known(times: RowTimes, known: Stamps, y: NDArray[np.float64]) -> None:
         raise ValueError(f"expected a time at which each outcome was known, got none in {rows_text(never)}")
     before = np.flatnonzero(there & (known <= times.cutoff))
     if len(before):
-        row, show = int(before[0]), times.times.show
+        row, show = int(before[0]), times.show
         raise ValueError(
             f"expected outcomes that were not known when their forecasts were issued, got one known at "
             f"{show(known[row])} whose forecast was issued at {show(times.cutoff[row])}, and so in "
@@ -244,11 +252,7 @@ def check_known(times: RowTimes, known: Stamps, y: NDArray[np.float64]) -> None:
 
 
 def stamps_of(value: Any, kind: str, what: str) -> Any:
-    """Length of time in the stamps of a kind of times.
-
-    >>> stamps_of("2D", "dates", "lag") == 2 * 86_400 * 10**9, stamps_of(3, "whole numbers", "lag")
-    (True, 3)
-    """
+    """Length of time in the stamps of a kind of times."""
     if kind.startswith("dates") or kind == "durations":
         return nanoseconds_of(value, what)
     fine = isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.timedelta64))
@@ -259,11 +263,7 @@ def stamps_of(value: Any, kind: str, what: str) -> Any:
 
 
 def nanoseconds_of(value: Any, what: str) -> int:
-    """Length of time in nanoseconds; a part of one counts as one, so that nothing is known too early.
-
-    >>> nanoseconds_of("36 h", "lag") // 10**9, nanoseconds_of(datetime.timedelta(seconds=1), "lag")
-    (129600, 1000000000)
-    """
+    """Length of time in nanoseconds; a part of one counts as one, so that nothing is known too early."""
     found: Any = None
     if isinstance(value, (datetime.timedelta, np.timedelta64)):
         with contextlib.suppress(TypeError, OverflowError):  # months and years of numpy have no length
@@ -278,11 +278,7 @@ def nanoseconds_of(value: Any, what: str) -> int:
 
 
 def plain_lag(lag: Any) -> Any:
-    """Lag as states keep it: a number, or text in the largest unit that divides it.
-
-    >>> plain_lag(datetime.timedelta(days=1)), plain_lag("48h"), plain_lag("7")
-    ('1D', '2D', 7.0)
-    """
+    """Lag as states keep it: a number, or text in the largest unit that divides it."""
     if isinstance(lag, str) and re.fullmatch(r"\s*\d+(\.\d+)?\s*", lag):
         return float(lag)
     if isinstance(lag, (str, datetime.timedelta, np.timedelta64)):
@@ -290,7 +286,7 @@ def plain_lag(lag: Any) -> Any:
         names = {"D": DAY, "h": HOUR, "min": MINUTE, "s": SECOND, "ns": 1}
         name, unit = next((name, unit) for name, unit in names.items() if length % unit == 0)
         return f"{length // unit}{name}"
-    if lag is not None and (isinstance(lag, bool) or not isinstance(lag, (int, float, np.number))):
+    if isinstance(lag, bool) or not isinstance(lag, (int, float, np.number)):
         raise ValueError(f"expected lag= such as '4D', or a number, got {short(lag)}")
     return lag.item() if isinstance(lag, np.generic) else lag
 
@@ -299,11 +295,7 @@ def plain_lag(lag: Any) -> Any:
 
 
 def every(value: Any) -> int | str:
-    """Number of rows that are issued together, or a length of time such as '86400s'; as states keep it.
-
-    >>> every(24), every("daily"), every("12h")
-    (24, '86400s', '43200s')
-    """
+    """Number of rows that are issued together, or a length of time such as '86400s'; as states keep it."""
     if isinstance(value, str) and value.strip().isdecimal():
         value = int(value)
     if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64)):
@@ -341,11 +333,7 @@ def issued_together(
 
 
 def _blocks(time: Stamps, together: int, seen: Stamps | None) -> Stamps:
-    """The cutoffs of one series: its times in order, so many at a time; those seen before keep theirs.
-
-    >>> _blocks(np.array([3, 4, 5]), 2, np.array([[0, 1], [0, 2], [2, 3]])).tolist()
-    [2, 2, 4]
-    """
+    """The cutoffs of one series: its times in order, so many at a time; those seen before keep theirs."""
     if seen is None or not len(seen):
         distinct, places = np.unique(time, return_inverse=True)
         return np.asarray(just_before(distinct[np.arange(len(distinct)) // together * together])[places])
@@ -519,6 +507,7 @@ LONGEST_GAP = 2 * LONGEST_SEASON
 YEARS = ((7, 7, 52), (28, 31, 12), (89, 92, 4))
 
 
+@lru_cache(maxsize=256)
 def seasons_of(step: int) -> tuple[int, ...]:
     """Seasons of rows that are so many nanoseconds apart, in rows; none where the calendar has no such step.
 
@@ -533,6 +522,7 @@ def seasons_of(step: int) -> tuple[int, ...]:
     return tuple(int(lag) for lag in found if SHORTEST_SEASON <= lag <= LONGEST_SEASON - 2)
 
 
+@lru_cache(maxsize=256)
 def _unit_of(step: int) -> float:
     """Nanoseconds by which times are counted whose first two are a step apart: of months and quarters the mean."""
     rows = next((rows for least, most, rows in YEARS if least * DAY <= step <= most * DAY and least < most), None)
