@@ -242,3 +242,17 @@ def test_lazy_frames_and_relations_give_the_same() -> None:
     frame = table.to_pandas()  # noqa: F841  duckdb finds it by its name
     relation = oc.recalibrate(duckdb.sql("select * from frame"))
     assert relation["orcast_q0.5"].to_pylist() == expected["orcast_q0.5"].to_list()
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York"])
+def test_days_are_those_of_the_local_clock(zone: str) -> None:
+    """Forty days around a clock change: as with cutoffs at local midnight, and as text with offsets."""
+    time = pd.date_range("2025-03-20", periods=960, freq="h", tz=zone)
+    mean = 50.0 + 10.0 * np.sin(time.hour / 4.0)
+    y = mean + np.random.default_rng(0).normal(0, 4, 41).repeat(24)[:960]
+    frame = pd.DataFrame({"ds": time, "y": y, "mean": mean, "sd": 4.0})
+    daily = oc.recalibrate(frame, issued_every="daily")["orcast_mean"]
+    midnight = oc.recalibrate(frame.assign(cutoff=frame.ds.dt.normalize() - pd.Timedelta("1ns")))["orcast_mean"]
+    text = frame.assign(ds=[each.isoformat() for each in time])
+    assert daily.tolist() == midnight.tolist()
+    assert daily.tolist() == oc.recalibrate(text, issued_every="daily")["orcast_mean"].tolist()

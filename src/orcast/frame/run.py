@@ -93,7 +93,7 @@ def recalibrate(
         Time from a row's time to the publication of its outcome: ``"4D"``, ``"36h"``, a timedelta, or a number.
     issued_every
         Rows that are issued together, just before the first of them: a number of rows, or ``"daily"``, ``"weekly"``,
-        ``"12h"`` (in the time zone of the column; UTC if it has one).
+        ``"12h"``, by the local clock of the column's time zone.
     nowcast
         Allow issue times after the row's time; needs ``known`` or ``lag``.
     low, high

@@ -322,7 +322,15 @@ def issued_together(
             raise ValueError(f"expected issued_every= in rows, since times are {times.kind}, got {together!r}")
         length = nanoseconds_of(together, "issued_every")
         start = MONDAY if length % WEEK == 0 else 0
-        return np.asarray((times.values - start) // length * length + start - 1)
+        if times.offset is None:
+            return np.asarray((times.values - start) // length * length + start - 1)
+        # by the clock of the zone; where that is set within a block, its first row tells when it began
+        local = (times.values + times.offset - start) // length * length + start
+        order = np.lexsort((times.values, local))
+        begins = np.append(True, np.diff(local[order]) != 0)
+        cutoff = np.empty_like(times.values)
+        cutoff[order] = (local - times.offset)[order][begins][np.cumsum(begins) - 1]
+        return cutoff - 1
     cutoff = np.empty_like(times.values)
     order = np.argsort(codes, kind="stable")
     ends = np.searchsorted(codes[order], np.arange(len(keys) + 1))
