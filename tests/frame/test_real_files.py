@@ -256,3 +256,26 @@ def test_days_are_those_of_the_local_clock(zone: str) -> None:
     text = frame.assign(ds=[each.isoformat() for each in time])
     assert daily.tolist() == midnight.tolist()
     assert daily.tolist() == oc.recalibrate(text, issued_every="daily")["orcast_mean"].tolist()
+
+
+@pytest.mark.parametrize("names", [{"game": list("ABCD")}, {"home": list("aabb"), "away": list("cdcd")}])
+def test_a_column_tells_events_of_one_time_apart(names: dict[str, list[str]]) -> None:
+    """Equal probabilities, last digits that a file changed, and another order of the rows."""
+    frame = pd.DataFrame({"date": "2025-01-01", **names, "p": [0.5, 0.5, 0.4, 0.6], "y": np.nan})
+    state = oc.PanelState()
+    oc.recalibrate(frame, state=state)
+    some = oc.recalibrate(frame.assign(y=[0.0, np.nan, np.nan, 1.0]), state=state)
+    assert some["orcast_status"].tolist() == ["ok", "pending", "pending", "ok"]
+    with pytest.warns(UserWarning, match="another forecast"):
+        rest = oc.recalibrate(frame.assign(y=[0.0, 1.0, 1.0, 1.0], p=frame.p + 1e-12)[::-1], state=state)
+    assert rest["orcast_status"].tolist() == ["seen", "ok", "ok", "seen"]
+    with pytest.raises(ValueError, match="tell events apart"):
+        oc.recalibrate(frame.drop(columns=[*names]), state=state)
+
+
+def test_last_digits_of_probabilities_do_not_change_the_order_of_events() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.05, 0.95, 400)
+    frame = pd.DataFrame({"ds": np.arange(50).repeat(8), "y": 1.0 * (rng.random(400) < 0.3 + 0.4 * p), "p": p})
+    moved = oc.recalibrate(frame.assign(p=np.nextafter(p, 1.0)))["orcast_p"]
+    assert np.abs(moved - oc.recalibrate(frame)["orcast_p"]).max() < 1e-9

@@ -252,7 +252,7 @@ class FrameRun:
             content.calendar,
             content.steps,
             pooled=self.options.pool is True,
-            events=None if before is None else before.events,
+            events=None if before is None else False if before.events is None else before.events,
         )
 
     def _add_streams(self) -> None:
@@ -590,7 +590,7 @@ class FrameRun:
                 ranked=times.ranked,
                 known=self.layout.known is not None,
                 by_row=self.bounds.by_row,
-                events=times.events is not None,
+                events=None if times.events is None else list(times.event_columns),
                 given=self.options.kept(),
             )
         content.bounds.update(self.series_bounds)

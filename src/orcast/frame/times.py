@@ -80,7 +80,7 @@ class RowTimes:
     `at_once`: nothing says when forecasts were issued or outcomes known, so each outcome is known before the next
     time.  `ranked`: no column says the horizon, so that it is counted from the cutoff on.  `together`: cutoffs lie
     just before the first of the times that were issued together.  `events` are stamps that tell events of one time
-    apart, None where a series has one row for each time; `tied`: some events have the same time.
+    apart by `event_columns`, None where a series has one row for each time; `tied`: some events have the same time.
     """
 
     kind: str
@@ -91,6 +91,7 @@ class RowTimes:
     ranked: bool
     together: bool = False
     events: Stamps | None = None
+    event_columns: tuple[str, ...] = ()
     tied: bool = False
 
     @property
