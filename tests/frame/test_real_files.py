@@ -279,3 +279,23 @@ def test_last_digits_of_probabilities_do_not_change_the_order_of_events() -> Non
     frame = pd.DataFrame({"ds": np.arange(50).repeat(8), "y": 1.0 * (rng.random(400) < 0.3 + 0.4 * p), "p": p})
     moved = oc.recalibrate(frame.assign(p=np.nextafter(p, 1.0)))["orcast_p"]
     assert np.abs(moved - oc.recalibrate(frame)["orcast_p"]).max() < 1e-9
+
+
+def test_outcomes_of_a_table_settle_pending_rows_beside_columns_that_tell_nothing() -> None:
+    time, region = pd.date_range("2025-01-01", periods=2), {"region": "n"}
+    frame = pd.DataFrame({"ds": time, "mean": 5.0, "sd": 1.0, **region})
+    state, none = oc.PanelState(), pd.DataFrame({"ds": time[:0], "y": np.array([], dtype=float)})
+    with pytest.warns(UserWarning, match="no outcome of target="):
+        oc.recalibrate(frame[:1], target=none, state=state)
+    oc.recalibrate(frame[1:], target=pd.DataFrame({"ds": time[:1], "y": [5.0], **region}), state=state)
+    assert state.pending == 1
+
+
+@pytest.mark.parametrize("together", ["daily", 4])
+def test_few_rows_that_are_issued_together_do_not_tell_another_step(together: str | int) -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=240, freq="h"), "mean": 0.0, "sd": 1.0})
+    frame["y"] = np.cumsum(rng.normal(size=240))
+    state = oc.PanelState()
+    parts = [oc.recalibrate(part, issued_every=together, state=state) for part in (frame[:4], frame[4:])]
+    assert pd.concat(parts)["orcast_mean"].equals(oc.recalibrate(frame, issued_every=together)["orcast_mean"])

@@ -479,7 +479,9 @@ class FrameRun:
                 UserWarning,
             )
         if table is not None and len(table.values) and np.isnan(table.values).all() and not self.settling:
-            warn_user("no outcome of target= belongs to a row of the frame or to a pending one", UserWarning)
+            events = self.streams.times.events is not None and self.panel is not None
+            hint = ": outcomes of events come in a column beside their forecasts" if events else ""
+            warn_user(f"no outcome of target= belongs to a row of the frame or to a pending one{hint}", UserWarning)
         if not self.streams.times.together:
             self._warn_of_places()
         for model in self.models:

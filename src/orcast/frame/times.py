@@ -443,7 +443,8 @@ def _step(times: Stamps, lead: Stamps, dates: bool) -> Step:
             return Step("months", max(int(np.sort(np.diff(month))[(len(gaps) - 1) // 2]), 1), over)
     if times.dtype.kind == "f" and not (times % 1.0).any() and not (lead % 1.0).any():
         return Step("length", 1.0)
-    first = lead.min()
+    # the cutoff of rows that are issued together lies just before the first of them
+    first = lead[lead >= SECOND if dates else lead > NEAR * usual].min(initial=usual)
     # a day with a clock change is an hour longer or shorter than others
     if len(gaps) < FEW and 0 < first < (1.0 - NEAR) * usual and _regular(np.concatenate((gaps, lead)), first, 1.0):
         usual = first
