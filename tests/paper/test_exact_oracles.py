@@ -15,7 +15,6 @@ import orcast as oc
 from contract import some_outcome
 from helpers import random_ledgers
 from orcast.payoffs import default_payoff
-from orcast.payoffs.levels import LevelCalibration
 from orcast.payoffs.triangulated import MomentBasedCalibration, SimplexCalibration
 from orcast.persistence import oracle_from_plain
 from orcast.spaces import OrderedSpace
@@ -41,12 +40,8 @@ CASES: dict[str, tuple[Any, Any, Any, int]] = {
         oc.paper.TwoCells(),
         120,
     ),
-    "level": (INTERVAL, LevelCalibration(0.9, grid=6), oc.paper.ConformalLevel(0.9), 100),
-    "two grids": (INTERVAL, LevelCalibration(0.5) + LevelCalibration(0.5, grid=7), oc.paper.ConformalLevel(0.5), 60),
     "moments": (INTERVAL, MomentBasedCalibration(8), oc.paper.MomentHull(), 80),
-    "moments drawn": (INTERVAL, MomentBasedCalibration(4), oc.paper.MomentHull(randomised=True, seed=3), 0),
     "simplex": (LABELS, SimplexCalibration(), oc.paper.SimplexGrid(), 80),
-    "simplex drawn": (LABELS, SimplexCalibration(3), oc.paper.SimplexGrid(randomised=True, seed=3), 0),
     "bins": (INTERVAL, SimplexCalibration(4, bins=[1.0, 6.0]), oc.paper.SimplexGrid(), 60),
     "orca": (
         INTERVAL,
@@ -107,11 +102,6 @@ ON_LEVELS: list[Any] = [
     + oc.QuantileCalibration([0.3, 0.7]),
     oc.QuantileCalibration([0.2, 0.5, 0.8], context=HOURS) + oc.IntervalCalibration(0.6),
 ]
-ON_LEVEL: list[tuple[float, Any]] = [
-    (0.9, LevelCalibration(0.9)),
-    (0.001, LevelCalibration(0.001, grid=100)),
-    (0.7, LevelCalibration(0.7, grid=6, context=HOURS) + LevelCalibration(0.7, grid=15, weight=2.0)),
-]
 SWAPS: list[tuple[Any, Any]] = [
     (FOUR, oc.payoffs.DecisionCalibration(range(4), worth_of_letters)),
     (FOUR, oc.payoffs.SwapRegret(range(4), worth_of_letters)),
@@ -125,7 +115,6 @@ SWAPS: list[tuple[Any, Any]] = [
 HALF_SPACES: list[tuple[Any, Any, Any, float]] = [
     *((oc.Binary(), payoff, oc.paper.BinaryRoot(), 1e-10) for payoff in ON_BINARY),
     *((INTERVAL, payoff, oc.paper.TwoCells(), 1e-11) for payoff in ON_LEVELS),
-    *((space, p, oc.paper.ConformalLevel(b), 1e-8) for b, p in ON_LEVEL for space in (INTERVAL, UNBOUNDED)),
     *((INTERVAL, MomentBasedCalibration(grid), oc.paper.MomentHull(), 1e-8) for grid in (2, 8, 16)),
     *((FOUR, SimplexCalibration(grid), oc.paper.SimplexGrid(), 1e-8) for grid in (1, 3)),
     (oc.Binary(), SimplexCalibration(9), oc.paper.SimplexGrid(), 1e-8),
