@@ -31,7 +31,6 @@ from orcast import ledger
 from orcast.constants import TINY_MASS
 from orcast.engine.ordered import PLAYED, OrderedEngine
 from orcast.kernels import records
-from orcast.kernels.equilibrium import crps_difference_arrays
 from orcast.kernels.judging import regret_units_arrays
 from orcast.kernels.state import Layout, Round
 from orcast.ledger import Ledger, PartShape, ledger_layout
@@ -352,11 +351,8 @@ def test_the_unit_of_a_regret_that_crosses_zero() -> None:
     expert[:] = 0.0
     expert[int(np.argmax((left <= 0.5) & (right > 0.5)))] = 1.0
     regret_units_arrays(engine.rules, engine.memory, round, p)
-    gaps = [
-        crps_difference_arrays(y, k, left.size, left, right, p, expert)
-        for k, ends in enumerate(zip(left, right, strict=True))
-        for y in np.linspace(*ends, 21)
-    ]
+    mine, theirs = (oc.Forecast(left, right, masses[: left.size]) for masses in (p, expert))
+    gaps = [mine.crps(y) - theirs.crps(y) for ends in zip(left, right, strict=True) for y in np.linspace(*ends, 21)]
     assert 1.0 / round.view("crps_units")[0] == pytest.approx(max(map(abs, gaps)), rel=1e-6)
 
 

@@ -446,14 +446,6 @@ def cell_grid_of(space: OrderedSpace, round: Round, features: Any) -> CellGrid:
     )
 
 
-def _top(places: Array, values: Array) -> float:
-    """Largest value on [0, 1] of the polynomial through some points."""
-    polynomial = np.polynomial.Polynomial.fit(places, values, places.size - 1, domain=[0.0, 1.0])
-    turns = np.asarray(polynomial.deriv().roots(), dtype=np.complex128)
-    inside = [t.real for t in turns.tolist() if abs(t.imag) < 1e-9 and 0.0 < t.real < 1.0]
-    return max(float(polynomial(t)) for t in (0.0, 1.0, *inside))
-
-
 def like(name: str, theirs: NDArray[Any], mine: NDArray[Any], *, missing: bool = False) -> NDArray[Any]:
     """An array of the shape and kind of ours, finite (nan may stand for what is missing), or a reason why not."""
     if theirs.shape != mine.shape or theirs.dtype != mine.dtype:
