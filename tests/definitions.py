@@ -230,5 +230,5 @@ def _(payoff: oc.NoRegret, space: Any, forecast: Any, y: Any, expert: Any = None
 
 
 def define() -> None:
-    """Give the payoffs their definitions, as a payoff of one's own has one."""
-    Payoff.evaluate = evaluate  # type: ignore[method-assign, assignment]
+    """Give the payoffs their definitions."""
+    Payoff.evaluate = evaluate  # type: ignore[attr-defined]

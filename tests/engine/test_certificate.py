@@ -14,6 +14,7 @@ from helpers import (
     bound_to,
     cells_of,
     certified,
+    certify,
     default_payoff,
     engine_of,
     fast_payoff,
@@ -205,7 +206,7 @@ ONES = np.ones(2)
 def test_delay_is_paid_for_by_the_cross_term() -> None:
     """Ten rounds forecast at S = 0, all with payoff +1: the square is 100, and so is the budget, to the last bit."""
     book = plain_ledger(1)
-    records = [book.certify(ONES, linear=1.0, bound=1.0) for _ in range(10)]
+    records = [certify(book, ONES, linear=1.0, bound=1.0) for _ in range(10)]
     for certificate in records:
         book.book(np.array([1.0]), ONES, certificate)
     assert book.account[ledger.Account.DELAY] == 45
@@ -232,7 +233,7 @@ def test_bound_holds_with_outcomes_in_any_order(seed: int, queue: int, size: int
         ways /= np.linalg.norm(ways, axis=1, keepdims=True)
         linear = float((2.0 * ways @ pull + 1.0).max())
         reserved = sum(float(certificate[ledger.CertificateField.OVERDRAFT]) for certificate, _ in waiting)
-        certificate = book.certify(ONES, linear=linear, bound=1.0, reserved=reserved)
+        certificate = certify(book, ONES, linear=linear, bound=1.0, reserved=reserved)
         if certificate[ledger.CertificateField.HOLDS]:
             waiting.append((certificate, ways))
         while len(waiting) > queue:
