@@ -150,7 +150,7 @@ class OrderedEngine:
 
     # --- what is known before the outcome
     def known(self, experts: Array | None, features: Any, bound_payoff: BoundPayoff, rounds: int) -> ContextInputs:
-        """What the contexts of some terms may look at."""
+        """Inputs of the contexts of a payoff."""
         if bound_payoff.plain:
             return ContextInputs(features)
         level = spread = math.nan
@@ -319,7 +319,7 @@ class OrderedEngine:
 
     @property
     def runs(self) -> bool:
-        """Whether whole histories can be computed in one compiled loop."""
+        """True if whole histories can be computed in one compiled loop."""
         return (
             not self.explicit
             and not self.bound_payoff.needs_last

@@ -32,7 +32,7 @@ def slopes(cell_payoff: CellPayoff, s: Array, p: Array, weights: Array) -> Array
 
 
 def smooth_slopes(cell_payoff: CellPayoff, s: Array, p: Array, weights: Array) -> Array:
-    """The same, with the levels of quantiles smoothed: the true slope vanishes on whole pieces."""
+    """`slopes` with the levels of quantiles smoothed: the true slope vanishes on whole pieces."""
     if isinstance(cell_payoff, StackedCellPayoff):
         parts = [smooth_slopes(part, own, p, weights) for part, own in cell_payoff.pairs(s)]
         return np.asarray(np.sum(parts, axis=0))

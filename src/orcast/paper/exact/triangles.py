@@ -168,7 +168,7 @@ def moment_faces(grid: int) -> Faces:
 
 
 def simplex_pieces(labels: int, grid: int) -> int:
-    """How many pieces the probabilities of so many labels have: sum over n of binomial(K, n) N^(n - 1)."""
+    """Number of pieces of the simplex of some labels: sum over n of binomial(K, n) N^(n - 1)."""
     value: int = ((1 + grid) ** labels - 1) // grid
     return value
 
