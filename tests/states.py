@@ -187,25 +187,7 @@ def _games() -> Iterator[Callable[[], Saved]]:
     yield game("binary root", oc.Binary(), p, oc.BinaryCalibration(5), oc.paper.BinaryRoot())
     yield game("two cells", INTERVAL, y, q + oc.IntervalCalibration(0.8), oc.paper.TwoCells())
     yield game("moment hull", INTERVAL, y, oc.payoffs.MomentBasedCalibration(3), oc.paper.MomentHull())
-    drawn = oc.paper.SimplexGrid(randomised=True, seed=5)
-    yield game("simplex grid", labels, m, oc.payoffs.SimplexCalibration(3), drawn)
-    yield game("decision game", INTERVAL, y, bets, oc.paper.DecisionGame(), {"payoff": bets})
-    yield game("conformal", INTERVAL, y, oc.payoffs.LevelCalibration(0.9, grid=6), oc.paper.ConformalLevel(0.9))
-    yield _level
-
-
-def _level() -> Saved:
-    level = oc.paper.ConformalLevel(0.8, grid=10, randomised=True, seed=7, head_start=1.0)
-
-    def ask(level: Any) -> None:
-        level.update(level.predict() >= 0.7)
-
-    for _ in range(ROUNDS):
-        ask(level)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "state.orcast"
-        level.save(path)
-        return Saved("level", path.read_bytes(), oc.paper.ConformalLevel.load, "steps", (ask,) * 20)
+    yield game("simplex grid", labels, m, oc.payoffs.SimplexCalibration(3), oc.paper.SimplexGrid())
 
 
 # --- frames and streams

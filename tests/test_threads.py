@@ -19,7 +19,6 @@ import pytest
 import orcast as oc
 from orcast.locks import GameLock
 from orcast.paper.conformal import ConformalLevel
-from orcast.paper.partition import PartitionedRecalibrator
 from orcast.stream.series import StreamSettings
 from orcast.stream.session import Session
 
@@ -169,7 +168,6 @@ def test_a_call_waits_until_the_lock_is_free(call: str, tmp_path: Path) -> None:
     "game",
     [
         oc.Recalibrator(oc.Binary()),
-        PartitionedRecalibrator(oc.Binary(), cells=4),
         ConformalLevel(0.9),
         Session(StreamSettings()),
     ],

@@ -1,4 +1,4 @@
-"""Recalibrators from options, rounds in batches and recalibrators by step ahead, for the wrappers."""
+"""Recalibrators from options and rounds in batches, for the wrappers."""
 
 from __future__ import annotations
 
@@ -9,15 +9,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.adapters import Normal, expert_row
+from orcast.adapters import expert_row
 from orcast.engine import Oracle
 from orcast.forecasts import as_levels
 from orcast.game import Forecaster
-from orcast.locks import GameLock, locked
 from orcast.payoffs import Payoff
 from orcast.recalibrator import Recalibrator
-from orcast.residuals import Residuals
-from orcast.rounds import PendingRound
 from orcast.serialise import plain_features
 from orcast.spaces import OrderedSpace, between
 
@@ -106,80 +103,3 @@ def settle_together(
         records = list(peek_each(game, forecasts, features, outstanding))
         for record, outcome in zip(records, outcomes, strict=True):
             game.rounds.settle_unkept(record, outcome, lag=float(len(records) - 1))
-
-
-class HorizonGame:
-    """The game of one step ahead: rounds by the time they are about, and the errors of forecasts that are points.
-
-    >>> import orcast as oc
-    >>> game = HorizonGame(oc.Recalibrator(oc.Interval(0, 100)), Residuals(window=100))
-    >>> p = game.issue(7, game.around(40.0), None)
-    >>> game.settle(7, 43.0)
-    >>> round(game.around(40.0).sd, 2), game.recalibrator.guarantee.rounds
-    (3.76, 1)
-    """
-
-    __slots__ = ("first_spread", "recalibrator", "residuals")
-
-    def __init__(self, recalibrator: Recalibrator, residuals: Residuals) -> None:
-        self.recalibrator, self.residuals = recalibrator, residuals
-        self.first_spread: float | None = None
-
-    @property
-    def lock(self) -> GameLock:
-        """That of the game."""
-        return self.recalibrator.lock
-
-    def __contains__(self, time: int) -> bool:
-        return time in self.recalibrator.rounds
-
-    @property
-    def times(self) -> tuple[Any, ...]:
-        """The times whose outcome is pending, in the order of issue."""
-        return self.recalibrator.pending
-
-    def around(self, point: float) -> Normal:
-        """A point as a forecast; as wide as `first_spread`, if there is one, before an error is known."""
-        space: Any = self.recalibrator.space
-        return self.residuals.around(point, space, None if len(self.residuals) else self.first_spread)
-
-    @locked
-    def peek(self, forecast: object, features: Any) -> Any:
-        """The record of a round as it would be issued now; nothing is kept."""
-        recal = self.recalibrator
-        row, _ = expert_row(forecast, recal.space)
-        return recal.rounds.peek(row[None, :], None if features is None else plain_features(features))
-
-    @locked
-    def preview(self, forecast: object, features: Any) -> Any:
-        """Forecast of a round that would be issued now; nothing is kept."""
-        return self.recalibrator.engine.forecast(self.peek(forecast, features))
-
-    @locked
-    def keep(self, time: int, forecast: object, record: Any) -> PendingRound:
-        """Keep a round that was played around a forecast, with the point if it is one."""
-        entry = self.recalibrator.rounds.keep(record, id=time)
-        entry.attached = forecast.mean if isinstance(forecast, Normal) else None
-        return entry
-
-    @locked
-    def issue(self, time: int, forecast: object, features: Any) -> Any:
-        """Play and keep a round, in place of one about the same time; of too many the oldest is dropped."""
-        rounds = self.recalibrator.rounds
-        if time in rounds:
-            rounds.take_back(time)
-        elif len(rounds) >= rounds.max_pending:
-            self.settle(self.times[0], None)
-        return rounds.forecast(self.keep(time, forecast, self.peek(forecast, features)))
-
-    @locked
-    def settle(self, time: int, outcome: float | None) -> None:
-        """Record the outcome, in its canonical form, of a round; None if it will never come."""
-        rounds = self.recalibrator.rounds
-        if outcome is None:
-            rounds.drop(time)
-            return
-        point = rounds.find(time).attached
-        rounds.settle(outcome, id=time)
-        if point is not None:
-            self.residuals.add(outcome - point)
