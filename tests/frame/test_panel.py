@@ -224,11 +224,11 @@ def test_levels_that_are_asked_for_come_in_the_form_that_was_found() -> None:
     assert [n for n in outputs(out) if "lo" in n or "hi" in n or "ql" in n] == [
         "M0_orcast-lo-90",
         "M0_orcast-lo-80",
-        "M0_orcast-ql0.3",
+        "M0_orcast-lo-40",
         "M0_orcast-hi-80",
         "M0_orcast-hi-90",
     ]
-    values = out[["M0_orcast-lo-90", "M0_orcast-lo-80", "M0_orcast-ql0.3", "M0_orcast", "M0_orcast-hi-80"]].to_numpy()
+    values = out[["M0_orcast-lo-90", "M0_orcast-lo-80", "M0_orcast-lo-40", "M0_orcast", "M0_orcast-hi-80"]].to_numpy()
     assert (np.diff(values, axis=1) > 0.0).all()
     normal = recalibrate(panel(Plan(1, "normal", steps=5)), levels=[0.1])
     assert "M0_orcast_q0.1" in normal.columns
@@ -508,7 +508,7 @@ def test_what_is_refused_is_said_in_one_sentence() -> None:
             {},
             "got both, in rows",
         ),
-        (quantiles.assign(y="much"), {}, "expected numbers as outcomes"),
+        (quantiles.assign(y="much"), {}, "expected numbers in column 'y' beside quantiles"),
     ]
     for frame, options, match in wrong:
         with pytest.raises((TypeError, ValueError), match=match) as caught:

@@ -216,7 +216,7 @@ def test_what_is_refused_leaves_the_state_as_it_was(folder: Path) -> None:
     refused(folder, state, rest.assign(ds=rest.ds + 0.5), "times as the state has them, whole numbers, got numbers")
     refused(folder, state, rest.rename(columns={"M0-lo-80": "M0-lo-90", "M0-hi-80": "M0-hi-90"}), "as the state knows")
     refused(folder, state, pd.concat((rest, rest)), "expected one row of series 's0' for each time and cutoff")
-    assert recalibrate(rest, state=state)["M0_orcast-ql0.25"].notna().all()
+    assert recalibrate(rest, state=state)["M0_orcast-lo-50"].notna().all()
 
 
 def test_a_failure_in_the_middle_leaves_the_state_as_it_was(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.frame.hub import OutcomeTable, Spread, find_long, issued_before, outcomes_beside, spread
+from orcast.frame.hub import OutcomeTable, issued_before, outcomes_beside, spread
 from orcast.frame.names import ColumnLayout, Look, find, listed, of_model, rows_text
 from orcast.serialise import plain_id
 from orcast.validation import short
@@ -88,12 +88,10 @@ class Frame:
         self.roles: dict[str, Any] = {}
         if self.table.implementation.is_pandas_like():
             self._read_index()
-        self.spread: Spread | None = None
-        long = find_long(self)
-        if long is not None:
-            found = self.spread = spread(self, long)
-            self.reading, self.rows, self.dated = found.wide, len(found.wide), False
-            self.roles = dict(found.roles)
+        self.spread = spread(self)
+        if self.spread is not None:
+            self.reading, self.rows, self.dated = self.spread.wide, len(self.spread.wide), False
+            self.roles = dict(self.spread.roles)
         self.outcomes: OutcomeTable | None = None
         if target is not None:
             brought = target if isinstance(target, Frame) else Frame(target)
@@ -382,7 +380,7 @@ def find_in(frame: Any, *, model: Any = None, pending: bool = False, **names: An
         look=Look(
             lambda y: outcomes_in(table.column(y)),
             lambda column: _wrong_value(table.column(column)),
-            lambda column: _holds_chances(table.numbers(column)),
+            lambda column: column in numeric and _holds_chances(table.numbers(column)),
         ),
         **names,
     )
