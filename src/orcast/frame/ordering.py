@@ -23,13 +23,13 @@ from orcast.frame.reader import Codes, Frame
 from orcast.frame.times import (
     DAY,
     HOUR,
-    PLACES,
-    UNKNOWN,
+    NO_STEP,
     Calendar,
     RowTimes,
     Stamps,
     Step,
     find_steps,
+    is_alone,
     just_after,
     steps_ahead,
 )
@@ -108,9 +108,7 @@ def arrange(
         names = found.tolist()
     order = np.lexsort((stamps, cutoff, which, codes))
     _refuse_twice((codes, which, cutoff, stamps), keys, rows, order)
-    first = np.ones(len(order), dtype=bool)
-    first[1:] = (np.diff(codes[order]) != 0) | (np.diff(which[order]) != 0)
-    starts = np.flatnonzero(first)
+    starts = np.flatnonzero(changes(order, codes, which))
     return Streams(
         order,
         np.append(starts, len(order)),
@@ -135,8 +133,7 @@ def _with_events(
         return rows
     marks = _marks([frame.numbers(column) for form in layout.forms for column in form.columns])
     order = np.lexsort((marks, rows.time, rows.cutoff, codes))
-    new = np.ones(len(order), dtype=bool)
-    new[1:] = np.any([np.diff(column[order]) != 0 for column in (codes, rows.cutoff, rows.time)], axis=0)
+    new = changes(order, codes, rows.cutoff, rows.time)
     tied = not new.all()
     if not (tied or events or (events is None and rows.at_once)):
         return rows
@@ -191,48 +188,27 @@ def horizons_of(
     pooled: bool = False,
 ) -> tuple[Codes, list[Step]]:
     """Steps ahead of each row, and the step of each series; rows that were seen before keep their horizon."""
-    n, kind = len(codes), rows.kind
+    n, kind, cutoff, time = len(codes), rows.kind, rows.cutoff, rows.time
     seen = [(i, calendar[key]) for i, key in enumerate(keys) if key in calendar and len(calendar[key])]
-    cutoff, time = rows.cutoff, rows.time
     if seen:
         codes = np.concatenate([codes, *(np.full(len(each), i) for i, each in seen)])
         cutoff = np.concatenate([cutoff, *(each[:, 0] for _, each in seen)])
         time = np.concatenate([time, *(each[:, 1] for _, each in seen)])
-
-    def counted(steps: Sequence[Step], since: int) -> Codes:
-        own, made, about = codes[since:], cutoff[since:], time[since:]
-        ahead = steps_ahead(kind, steps, own, about, made, first=rows.together)
-        places = np.array([step.kind == "places" for step in steps], dtype=bool)[own]
-        if places.any():
-            ahead[places] = _ranks(own[places], made[places], about[places])
-        return ahead
-
-    steps = find_steps(kind, codes, len(keys), time, cutoff, pooled=pooled)
-    if not seen:
-        return counted(steps, 0), steps
-    begun = {i for i, _ in seen}
-    old = [before.get(key, PLACES) if i in begun else steps[i] for i, key in enumerate(keys)]
-    steps = [then if now.whole(then) else now for then, now in zip(old, steps, strict=True)]
-    was = counted(old, n)
-    for i in np.unique(codes[n:][counted(steps, 0)[n:] != was]).tolist():
+    steps = find_steps(kind, codes, keys, time, cutoff, pooled=pooled)
+    old = list(steps)
+    for i, _ in seen:
+        old[i] = before.get(keys[i], NO_STEP)
+        steps[i] = old[i] if steps[i].whole(old[i]) else steps[i]
+    then, now = (steps_ahead(kind, each, codes, time, cutoff, first=rows.together) for each in (old, steps))
+    for i in np.unique(codes[n:][now[n:] != then[n:]]).tolist():
         own = codes == i
-        alone = int(_ranks(codes[own], cutoff[own], time[own]).max()) == 1
-        if old[i] != PLACES and not (old[i] == UNKNOWN and alone):
+        if old[i] != NO_STEP or not is_alone(time[own], cutoff[own]):
             raise ValueError(
                 f"expected times{of_series(keys[i])} that go on in the steps of earlier frames, got others, by which "
                 "horizons would be counted anew: name a column by horizon= instead"
             )
-        steps[i] = old[i]
-    ahead = counted(steps, 0)
-    moved = np.flatnonzero(ahead[n:] != was)
-    if len(moved):
-        at = int(moved[0])
-        raise ValueError(
-            f"expected the rows of a cutoff in the order of their times from frame to frame, got "
-            f"{rows.show(time[n + at])} of the cutoff {rows.show(cutoff[n + at])} moved by an earlier time that came "
-            "later: name a column by horizon= instead"
-        )
-    return ahead[:n], steps
+        steps[i], now[own] = NO_STEP, 1
+    return now[:n], steps
 
 
 def _refuse_twice(
@@ -240,15 +216,12 @@ def _refuse_twice(
 ) -> None:
     """No two rows of one series, time and cutoff."""
     order = np.lexsort(columns[::-1]) if order is None else order
-    same = np.ones(max(len(order) - 1, 0), dtype=bool)
-    for column in columns:
-        same &= np.diff(column[order]) == 0
-    if not same.any():
+    same = np.flatnonzero(~changes(order, *columns))
+    if not len(same):
         return
-    at = int(same.argmax())
-    a, b = sorted((int(order[at]), int(order[at + 1])))
-    more = f" (and {int(same.sum()) - 1} more such pairs)" if same.sum() > 1 else ""
-    if _clocks_put_back(times, order[1:][same]):
+    a, b = sorted(order[same[0] - 1 : same[0] + 1].tolist())
+    more = f" (and {len(same) - 1} more such pairs)" if len(same) > 1 else ""
+    if _clocks_put_back(times, order[same]):
         asked = ": clocks were put back then, so use times in UTC or with their zone"
     else:
         asked = ": drop one of them, or name a column that tells them apart by series= or cutoff="
@@ -268,17 +241,11 @@ def _clocks_put_back(times: RowTimes, rows: Codes) -> bool:
     return bool((sunday & night & np.isin(months, (3, 4, 9, 10, 11))).all())
 
 
-def _ranks(codes: Codes, cutoff: Stamps, time: Stamps) -> Codes:
-    """The place of each row among those of its series and cutoff; rows that are there twice count once."""
-    order = np.lexsort((time, cutoff, codes))
-    new_group = np.ones(len(order), dtype=bool)
-    new_group[1:] = (np.diff(codes[order]) != 0) | (np.diff(cutoff[order]) != 0)
-    new_time = new_group.copy()
-    new_time[1:] |= np.diff(time[order]) != 0
-    counted = np.cumsum(new_time)
-    ranks = np.empty(len(order), dtype=np.int64)
-    ranks[order] = counted - counted[new_group][np.cumsum(new_group) - 1] + 1
-    return ranks
+def changes(order: Codes, *columns: NDArray[Any]) -> NDArray[np.bool_]:
+    """True where rows in an order differ from the one before in some column, and for the first one."""
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = np.any([np.diff(column[order]) != 0 for column in columns], axis=0)
+    return new
 
 
 def fill_outcomes(
@@ -294,8 +261,7 @@ def fill_outcomes(
         return y, due, np.flatnonzero(~np.isnan(y))
     # known outcomes first, then missing ones
     order = np.lexsort((np.isnan(y), time, codes))
-    first = np.ones(len(order), dtype=bool)
-    first[1:] = (np.diff(codes[order]) != 0) | (np.diff(time[order]) != 0)
+    first = changes(order, codes, time)
     leader = order[first][np.cumsum(first) - 1]
     differs = ~np.isnan(y[order]) & (y[order] != y[leader])
     if differs.any():
