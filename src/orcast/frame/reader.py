@@ -236,8 +236,9 @@ def _series(table: Any, name: str, values: NDArray[Any]) -> Any:
         native = pandas.Series(pandas.arrays.BooleanArray(values > 0, missing), name=name, copy=False)
         native.index = table.to_native().index
         return nw.from_native(native, series_only=True)
-    texts = np.where(missing, None, values > 0) if missing.any() else values > 0
-    return nw.new_series(name, texts.tolist(), nw.Boolean, backend=backend)
+    found = (values > 0).astype(object)
+    found[missing] = None
+    return nw.new_series(name, found.tolist(), nw.Boolean, backend=backend)
 
 
 def _plain(key: Any) -> Any:
@@ -402,20 +403,14 @@ def label_places(column: Any, labels: Sequence[str]) -> NDArray[np.intp]:
     known: dict[Any, int] = {None: -1}
     for row, value in enumerate(values):
         if value not in known:
-            texts = [
-                str(value),
-                str(value).lower(),
-                *([str(int(value))] if value in (0, 1) or _is_whole(value) else []),
-            ]
+            texts = [str(value), str(value).lower()]
+            if isinstance(value, bool) or (isinstance(value, float) and value.is_integer()):
+                texts.append(str(int(value)))
             place = next((labels.index(text) for text in texts if text in labels), -1)
             if place < 0 and value == value:
                 raise ValueError(f"expected a label {listed(labels, 'or')} as outcome, got {value!r} in row {row}")
             known[value] = place
     return np.array([known[value] for value in values], dtype=np.intp)
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, float) and value.is_integer()
 
 
 # --- doubts
