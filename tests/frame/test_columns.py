@@ -29,6 +29,10 @@ def shown(form: Form) -> tuple[Any, ...]:
     return form.model, form.kind, form.columns, levels if levels is not None else form.labels
 
 
+def added(form: Form, levels: Any) -> list[str]:
+    return [*(out.name for out in form.outputs(levels)), *form.certificate.values()]
+
+
 def refused(columns: list[Any], *words: str, **rest: Any) -> None:
     """One sentence with what was found and what settles it."""
     with pytest.raises(ValueError, match=SENTENCE) as caught:
@@ -139,7 +143,7 @@ def test_conventions(case: str, levels: Any) -> None:
     # labels have no order but that of the columns
     if case != "labels by number":
         assert sorted(shown(form) for form in seek(columns[::-1]).forms) == sorted(forms)
-    made = layout.names(levels if layout.forms[0].ordered else None)
+    made = [name for form in layout.forms for name in added(form, levels if form.ordered else None)]
     assert len(set(made)) == len(made)
     assert not set(made) & set(map(str, columns))
     assert layout.earlier(columns) == ()
@@ -220,7 +224,6 @@ REFUSED: list[tuple[str, dict[str, Any], list[str]]] = [
     ("y mean sd std", {}, ["'sd' and 'std'", "model="]),
     ("y M_q0.05 M-lo-90 M-hi-90", {}, ["'M_q0.05', 'M-lo-90' and 'M-hi-90'", "model="]),
     ("unique_id ds y A A-lo-90 A-hi-90 temp_mean temp_std", {}, ["model='A'", "'temp'"]),
-    ("y p q0.1 q0.9", {"outcomes": "0/1"}, ["a probability", "quantiles"]),
     ("y p", {"outcomes": "numbers"}, ["0 or 1"]),
     ("y p_home p_away", {"outcomes": "numbers"}, ["'home' or 'away'"]),
     ("y q0.1 q0.9", {"outcomes": "labels"}, ["another type"]),
@@ -304,7 +307,7 @@ ADDED: list[tuple[list[Any], Any, str]] = [
 def test_names_of_added_columns(columns: list[Any], levels: Any, names: str) -> None:
     (form,) = seek(columns).forms
     assert [out.name for out in form.outputs(levels)] == names.replace(":", "orcast").split()
-    assert form.names(levels)[-4:] == tuple(f"{form.base}_{what}" for what in CERTIFICATE)
+    assert added(form, levels)[-4:] == [f"{form.base}_{what}" for what in CERTIFICATE]
 
 
 def test_levels_asked_for_must_be_levels() -> None:
@@ -320,8 +323,8 @@ def test_levels_asked_for_must_be_levels() -> None:
 def test_added_columns_are_no_model_and_are_replaced() -> None:
     columns = nixtla("A A-lo-90 A-hi-90 B B-lo-90 B-hi-90")
     first = seek(columns)
-    again = [*columns, *first.names([0.1, 0.2])]
-    assert set(seek(again, model="B").earlier(again)) == set(first.forms[1].names([0.1, 0.2]))
+    again = [*columns, *(name for form in first.forms for name in added(form, [0.1, 0.2]))]
+    assert set(seek(again, model="B").earlier(again)) == set(added(first.forms[1], [0.1, 0.2]))
     own = seek(again, model="A_orcast")
     assert own.forms[0].columns[0] == "A_orcast-lo-90"
     assert own.earlier(again) == ()
@@ -346,7 +349,7 @@ def test_any_model_name_survives(model: str, shares: set[int], alone: bool) -> N
     form = layout.forms[0]
     expected = sorted([(100 - s) / 200 for s in shares] + [(100 + s) / 200 for s in shares] + [0.5] * alone)
     np.testing.assert_allclose(form.levels, expected)
-    made = form.names([0.3, 0.7])
+    made = added(form, [0.3, 0.7])
     again = [*columns, *made]
     assert set(seek(again).earlier(again)) == set(made)
     assert [f.model for f in seek(again).forms] == [model]

@@ -27,6 +27,7 @@ from orcast.frame.names import (
     listed,
     owner_of,
     plain,
+    rows_text,
 )
 
 if TYPE_CHECKING:
@@ -153,12 +154,16 @@ def spread(frame: Frame) -> Spread | None:
     sources = {column: _texts(f"{model}{column}" for model in models) for column in added}
     sources[added[0]] = _texts(f"{model}{OWN}_{end}" for model, end in zip(models, endings, strict=True))
     sources[table.value] = _texts(model + end for model, end in zip(models, endings, strict=True))
-    _refuse_twice(group, sources[table.value], table)
     new: dict[Any, NDArray[Any]] = {}
     for column in (table.value, *(name for name in added if name in columns)):
         values = _values(frame, column)
         for source in dict.fromkeys(sources[column].tolist()):
-            at = sources[column] == source
+            at = np.flatnonzero(sources[column] == source)
+            again = np.delete(used[at], np.unique(group[at], return_index=True)[1])
+            if len(again) and column == table.value:
+                raise ValueError(
+                    f"expected one {column!r} for each {table.kind} of a forecast, got more in {rows_text(again)}"
+                )
             new[source] = _empty(len(first), values.dtype)
             new[source][group[at]] = values[used[at]]
     wide = extended(frame.picked(used[first], keys), new)
@@ -198,16 +203,6 @@ def _endings(frame: Frame, table: LongTable, group: Codes, models: Sequence[str]
             raise ValueError(f"expected quantile levels between 0 and 1 in {table.which!r}, got {value!r} in row {row}")
         endings.append(f"q{plain(level)}")
     return endings
-
-
-def _refuse_twice(group: Codes, names: NDArray[Any], table: LongTable) -> None:
-    seen: dict[tuple[int, str], int] = {}
-    for key, row in zip(zip(group.tolist(), names.tolist(), strict=True), table.used.tolist(), strict=True):
-        if seen.setdefault(key, row) != row:
-            raise ValueError(
-                f"expected one {table.value!r} for each {table.kind} of a forecast, got rows {seen[key]} and {row} for "
-                "the same one"
-            )
 
 
 def _roles(frame: Frame, keys: list[Any]) -> dict[str, Any]:

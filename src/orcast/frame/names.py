@@ -1,21 +1,9 @@
 """Names of columns: conventions, the columns of each model, and the names of the columns that are added.
 
-==========  ====================================================================================================
-kind        columns
-==========  ====================================================================================================
-quantiles   ``M-lo-90`` ``M-hi-90`` ``M-median`` ``M-ql0.1`` ``M-q-10`` (Nixtla), ``M_q0.100`` (darts), ``q0.1``
-            ``0.1`` ``quantile_0.1`` (AutoGluon, Chronos, GluonTS), ``quantile_P10`` (OpenSTEF), ``Lo 80`` (R)
-members     ``member_1`` ``member01`` ``M_member_1`` ``M-sample-1`` ``ens1`` ``draw_1``
-normal      ``mean`` and ``sd``, ``M_mean`` and ``M_std``, ``M`` and ``M_std``, ``M-loc`` and ``M-scale``
-labels      ``p_home`` ``p_draw`` ``p_away``, ``M_p_home`` ..., with outcomes that name a label
-binary      ``p`` ``prob`` ``probability`` ``M_p`` ``M_prob``, with outcomes 0 and 1
-point       ``M``, in a frame with ``unique_id``, ``ds`` and ``y``, or named by ``model=``
-==========  ====================================================================================================
-
-A plain column ``M`` beside ``M-lo-90`` is the median, unless ``M-median`` is there; else it is the mean.  If a model
-has columns of several kinds, the first kind of the table is read.  ``model={"tree": {0.1: "lower", 0.9: "upper"}}``
-names all columns of a model.  Added columns are named ``M_orcast`` and the endings that were found, or ``orcast_`` and
-the name; they are not read as forecasts, unless ``model`` names them.
+The conventions are listed in docs/frames.md.  A plain column ``M`` beside ``M-lo-90`` is the median, unless
+``M-median`` is there; else it is the mean.  If a model has columns of several kinds, the first of `KINDS` is read.
+Added columns are named ``M_orcast`` and the endings that were found, or ``orcast_`` and the name; they are not read as
+forecasts, unless ``model`` names them.
 """
 
 from __future__ import annotations
@@ -253,10 +241,6 @@ class Form:
             found.sort(key=lambda out: out.level or -1.0)
         return tuple(found)
 
-    def names(self, levels: ArrayLike | None = None) -> tuple[str, ...]:
-        """Names of all added columns, the certificate's last."""
-        return (*(out.name for out in self.outputs(levels)), *self.certificate.values())
-
     def _ending(self, level: float) -> str:
         """Ending of a quantile's name."""
         if not self.intervals:
@@ -300,10 +284,6 @@ class ColumnLayout:
     def __post_init__(self) -> None:
         each = [self.y, self.time, self.cutoff, self.horizon, self.known, *self.series]
         self.__dict__["taken"] = tuple(column for column in each if column is not None)
-
-    def names(self, levels: ArrayLike | None = None) -> tuple[str, ...]:
-        """Names of all added columns, model by model."""
-        return tuple(name for form in self.forms for name in form.names(levels))
 
     def earlier(self, columns: Iterable[Label]) -> tuple[Label, ...]:
         """Columns that an earlier run added for these models; the new ones take their place."""
@@ -378,8 +358,9 @@ def find(
         forms = _all(candidates) or _points(candidates)
     if not forms:
         raise ValueError("expected at least one model, got none")
+    _check_different([form.model for form in forms], " for each model")
     for form in forms:
-        _check(form, forms, candidates)
+        _check(form, candidates)
     return dataclasses.replace(roles, forms=tuple(forms))
 
 
@@ -523,13 +504,8 @@ class _Candidates:
 
 def _all(candidates: _Candidates) -> list[Form]:
     """Every model of the frame, where none is named."""
-    found: list[Form] = []
-    for model, forms in candidates.found.items():
-        best = candidates.best(model) if owner_of(model) != model else None
-        found += [] if best is None else [best]
-        if best not in (None, forms.get("binary")) and candidates.outcomes == "0/1":
-            # a quantity that was 0 or 1 so far, or an event: both readings of one model are possible
-            found += [forms["binary"]] if "binary" in forms else []
+    best = [candidates.best(model) for model in candidates.found if owner_of(model) != model]
+    found = [form for form in best if form is not None]
     if {form.kind for form in found} & {"quantiles", "members"} and candidates.outcomes is None:
         found = [form for form in found if form.ordered]
     one_each = {{"members": "quantiles"}.get(form.kind, form.kind): form for form in reversed(found)}
@@ -622,13 +598,11 @@ def _explicit(model: str, parts: Any, candidates: _Candidates) -> Form:
     )
 
 
-def _check(form: Form, forms: list[Form], candidates: _Candidates) -> None:
-    """Chosen columns must hold numbers, fit the outcomes, and leave room for the added ones."""
+def _check(form: Form, candidates: _Candidates) -> None:
+    """Chosen columns must hold numbers and fit the outcomes."""
     whose = of_model(form.model)
     if problem := candidates.why_not(form):
         raise ValueError(problem)
-    if any(other is not form and other.model == form.model for other in forms):
-        raise ValueError(f"expected models with names of their own, got {form.model!r} twice")
     _check_different(form.columns, whose)
     for column in form.columns if form.mean is None else (*form.columns, form.mean):
         if column in candidates.roles.taken:
