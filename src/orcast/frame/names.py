@@ -126,9 +126,9 @@ def _shown(labels: Sequence[Label]) -> str:
 
 
 def _check_different(names: Sequence[Label], what: str) -> None:
-    for i, name in enumerate(names):
-        if name in names[:i]:
-            raise ValueError(f"expected different columns{what}, got {name!r} twice")
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"expected different columns{what}, got {twice!r} twice")
 
 
 # --- one name

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import heapq
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -316,75 +316,58 @@ class Before(NamedTuple):
     usual_lag: float | None = None
 
 
-class OrderOfPlay(NamedTuple):
-    """Events of a stream, in order.
-
-    `lost` are those for which there was no room among the pending ones, `given_up` those whose outcome is not known
-    although later ones long are: both are dropped.
-    """
-
-    events: Events
-    lost: list[int]
-    given_up: list[int]
-
-
-def order_of_play(entries: Entries, before: Before = Before(), *, at_once: bool, most: int) -> OrderOfPlay:  # noqa: B008
-    """Put the events of a stream in order; at most ``most`` of its entries are pending.
+def order_of_play(
+    entries: Entries,
+    before: Before = Before(),  # noqa: B008
+    *,
+    at_once: bool,
+    most: int,
+) -> tuple[Events, list[int], list[int]]:
+    """Events of a stream in order, entries lost for want of room among ``most`` pending ones, and those given up.
 
     An outcome is used before the next forecast if ``at_once``, else before the first one that was issued when it was
     known or later; in the order in which they were known.  One that is not good is dropped.  A forecast whose outcome
     is not known is given up when one that was issued after it has its outcome, and more rounds were issued since than
-    twice the usual lag and two: that is how `orcast.rounds` tells what is lost from what is late.  Whether its outcome
-    comes later does not matter, since nobody knew.
+    twice the usual lag and two, as in `orcast.rounds`; whether its outcome comes later does not matter.
 
     >>> import numpy as np
     >>> time, cutoff, yes = np.array([2, 3, 4]), np.array([0, 1, 2]), np.ones(3, dtype=bool)
     >>> entries = Entries(time, cutoff, time, yes, yes)
-    >>> order_of_play(entries, at_once=False, most=10).events.tolist()     # 0: forecast, 1: its outcome
+    >>> order_of_play(entries, at_once=False, most=10)[0].tolist()     # 0: forecast, 1: its outcome
     [[0, 0], [0, 1], [1, 0], [0, 2]]
     """
-    old, n = len(before.issued), len(entries.time)
-    there = entries.there
-    if at_once and there[:old].all() and old + n - int(there[old:].sum()) <= most:
-        count = int(there[old:].sum())
-        if there[old : old + count].all():
-            return OrderOfPlay(_order_at_once(entries, old), [], [])
+    old, n, there = len(before.issued), len(entries.time), entries.there
+    count = int(there[old:].sum())
+    if at_once and there[: old + count].all() and old + n - count <= most:
+        return _order_at_once(entries, old), [], []
     play = _Order(entries, before, most)
-    cutoffs = entries.cutoff.tolist()
-    for i in range(old, n):
-        play.settle(None if at_once else cutoffs[i])
+    for i, cutoff in enumerate(entries.cutoff[old:].tolist(), old):
+        play.settle(None if at_once else cutoff)
         play.give_up()
         play.predict(i)
     if at_once:
         play.settle(None)
-    return OrderOfPlay(
-        np.column_stack((np.array(play.kinds, dtype=np.int64), np.array(play.which, dtype=np.int64))),
-        play.lost,
-        play.given_up,
-    )
+    return np.array(play.events, dtype=np.int64).reshape(-1, 2), play.lost, play.given_up
 
 
 class _Order:
     """Events as they are put in order, one after the other."""
 
     def __init__(self, entries: Entries, before: Before, most: int) -> None:
-        self.most, old = most, len(before.issued)
-        self.kinds: list[int] = []
-        self.which: list[int] = []
+        self.most, self.count, self.usual_lag = most, before.rounds, before.usual_lag
+        self.events: list[tuple[int, int]] = []
         self.lost: list[int] = []
         self.given_up: list[int] = []
-        self.pending: dict[int, None] = dict.fromkeys(range(old))
-        self.issued = list(before.issued)
-        self.count, self.usual_lag = before.rounds, before.usual_lag
+        self.pending = OrderedDict(enumerate(before.issued))  # round of each entry
         # the newest round that is over: counted back over those that are not
         self.newest_over, pending = before.rounds, set(before.issued)
         while self.newest_over in pending:
             self.newest_over -= 1
-        self.due = list(zip(entries.due.tolist(), entries.time.tolist(), entries.cutoff.tolist(), strict=True))
+        times = entries.due.tolist(), entries.time.tolist(), entries.cutoff.tolist()
+        self.due = list(zip(*times, range(len(entries.time)), strict=True))
         self.there, self.good = entries.there.tolist(), entries.good.tolist()
-        self.ready = [(*self.due[i], i) for i in range(old) if self.there[i]]
+        self.ready = [self.due[i] for i in self.pending if self.there[i]]
         heapq.heapify(self.ready)
-        self.oldest = deque(range(old))
 
     def settle(self, until: Any) -> None:
         """Use the outcomes that are known by then; all of them, if it is None."""
@@ -392,42 +375,34 @@ class _Order:
         while ready and (until is None or ready[0][0] <= until):
             i = heapq.heappop(ready)[3]
             if i in self.pending:
-                self._end(i, SETTLE if self.good[i] else DROP)
-                self.newest_over = max(self.newest_over, self.issued[i])
+                issued = self._end(i, SETTLE if self.good[i] else DROP)
+                self.newest_over = max(self.newest_over, issued)
                 if self.good[i]:
-                    self.usual_lag = learnt_lag(self.usual_lag, float(self.count - self.issued[i]))
+                    self.usual_lag = learnt_lag(self.usual_lag, float(self.count - issued))
 
     def give_up(self) -> None:
         """Drop those whose outcome is not known for much longer than it usually takes."""
-        while self.oldest and self.usual_lag is not None:
-            i = self.oldest[0]
-            if i in self.pending:
-                age = self.count - self.issued[i]
-                if age <= 2.0 * self.usual_lag + 2.0 or self.newest_over < self.issued[i]:
-                    return
-                self._end(i, DROP)
-                self.given_up.append(i)
-            self.oldest.popleft()
+        while self.pending and self.usual_lag is not None:
+            i, issued = next(iter(self.pending.items()))
+            if self.count - issued <= 2.0 * self.usual_lag + 2.0 or self.newest_over < issued:
+                return
+            self._end(i, DROP)
+            self.given_up.append(i)
 
     def predict(self, i: int) -> None:
         """Issue a forecast; the oldest one that is pending makes way if there are too many."""
         if len(self.pending) >= self.most:
-            first = next(iter(self.pending))
-            self._end(first, DROP)
-            self.lost.append(first)
-        self.kinds.append(PREDICT)
-        self.which.append(i)
-        self.pending[i] = None
+            self.lost.append(next(iter(self.pending)))
+            self._end(self.lost[-1], DROP)
         self.count += 1
-        self.issued.append(self.count)
-        self.oldest.append(i)
+        self.events.append((PREDICT, i))
+        self.pending[i] = self.count
         if self.there[i]:
-            heapq.heappush(self.ready, (*self.due[i], i))
+            heapq.heappush(self.ready, self.due[i])
 
-    def _end(self, i: int, kind: int) -> None:
-        self.kinds.append(kind)
-        self.which.append(i)
-        del self.pending[i]
+    def _end(self, i: int, kind: int) -> int:
+        self.events.append((kind, i))
+        return self.pending.pop(i)
 
 
 def _order_at_once(entries: Entries, old: int) -> Events:
