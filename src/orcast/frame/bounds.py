@@ -83,6 +83,8 @@ def _side(given: Any, name: str, frame: Frame, keys: Sequence[Hashable]) -> Arra
             row = int(bad.argmax())
             raise ValueError(f"expected a finite bound in every row of {given!r}, got {values[row]} in row {row}")
         return values
+    if hasattr(given, "to_dict") and hasattr(given, "index"):
+        given = given.to_dict()  # a pandas Series with a bound for each series
     given = given if isinstance(given, Mapping) else dict.fromkeys(keys, given)
     nothing = -math.inf if name == "low" else math.inf
     found = np.full(len(keys), nothing)

@@ -125,20 +125,15 @@ class Frame:
     def numbers(self, name: Any) -> Array:
         """A column as floats, nan where one is missing."""
         column = self.column(name)
+        if not self.holds_numbers(name):
+            raise TypeError(f"expected numbers in column {name!r}, got {_wrong_value(column)}")
         # not every frame rounds a decimal to the nearest float when it is cast; Python does
-        if (column.dtype.is_numeric() and column.dtype != nw.Decimal) or column.dtype == nw.Boolean:
+        if column.dtype == nw.Boolean or (column.dtype.is_numeric() and column.dtype != nw.Decimal):
             return np.asarray(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
-        values, missing = column.to_list(), column.is_null().to_numpy()
-        out = np.full(len(values), np.nan)
-        for row in np.flatnonzero(~missing).tolist():
-            value = values[row]
-            try:
-                if isinstance(value, (str, bytes)):
-                    raise TypeError
-                out[row] = float(value)
-            except (TypeError, ValueError, OverflowError):
-                raise TypeError(f"expected numbers in column {name!r}, got {short(value)} in row {row}") from None
-        return out
+        try:
+            return np.array([np.nan if value is None else float(value) for value in column.to_list()])
+        except OverflowError:
+            raise TypeError(f"expected numbers in column {name!r}, got one beyond doubles") from None
 
     def holds_numbers(self, name: Any) -> bool:
         """True if a column's values are numbers or booleans, also where its type does not say so."""
