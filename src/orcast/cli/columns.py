@@ -18,7 +18,7 @@ PLACES = ("location", "station", "site", "fips", "geo")
 
 COLUMNS = """\
 Columns are found by their names: Nixtla's (unique_id, ds, cutoff, y, MODEL, MODEL-lo-90, MODEL-hi-90,
-MODEL-median), quantiles (q0.1, 0.1, MODEL_q0.1), Prophet's (yhat_lower, yhat_upper), mean and sd,
+MODEL-median), quantiles (q0.1, 0.1, MODEL_q0.1), mean and sd,
 members (member_1, ens1, ...), a probability (p) of outcomes 0 and 1, or one of each label (p_home,
 p_draw, ...); or a row for each quantile, as hubs have it (output_type, output_type_id, value).  Where
 that is not enough:"""

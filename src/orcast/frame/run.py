@@ -482,8 +482,6 @@ class FrameRun:
             events = self.streams.times.events is not None and self.panel is not None
             hint = ": outcomes of events come in a column beside their forecasts" if events else ""
             warn_user(f"no outcome of target= belongs to a row of the frame or to a pending one{hint}", UserWarning)
-        if not self.streams.times.together:
-            self._warn_of_places()
         for model in self.models:
             for sentence, rows in self._odd_rows(model):
                 if len(rows):
@@ -546,20 +544,6 @@ class FrameRun:
                 "forecasts{whose} are so narrow beside their size that they are beyond doubles in {rows}: subtract an "
                 "offset from forecasts and outcomes",
                 rows_beyond_doubles(kind, given),
-            )
-
-    def _warn_of_places(self) -> None:
-        """Series whose times are irregular, so that a missing row moves those after it into other games."""
-        streams = self.streams
-        placed = {code for code, step in enumerate(streams.steps) if step.kind == "places"}
-        pairs = zip(streams.series.tolist(), streams.horizons, strict=True)
-        found = sorted({code for code, horizon in pairs if code in placed and horizon != 1})
-        if found:
-            more = "" if len(found) == 1 else f" and {len(found) - 1:,} more"
-            warn_user(
-                "times do not go on in regular steps, so that horizons are the first, second, ... time of each cutoff"
-                f"{of_series(self.keys[found[0]])}{more} (a column named by horizon= settles it)",
-                UserWarning,
             )
 
     def result(self, replace: bool) -> Any:
