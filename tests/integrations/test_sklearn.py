@@ -349,7 +349,7 @@ def test_a_pipeline_passes_on_what_is_asked_for() -> None:
     last, rows = pipeline[-1], pipeline[:-1].transform(X[150:])
     np.testing.assert_array_equal(pipeline.predict(X[150:], interval=0.8), last.predict_interval(rows, 0.8))
     np.testing.assert_array_equal(pipeline.predict(X[150:], quantiles=LEVELS), last.predict_quantiles(rows, LEVELS))
-    search = GridSearchCV(pipeline, {"recalibratedregressor__window": [10, 50]}, cv=TimeSeriesSplit(2))
+    search = GridSearchCV(pipeline, {"recalibratedregressor__folds": [1, 2]}, cv=TimeSeriesSplit(2))
     search.fit(X[:150], y[:150])
     assert search.best_estimator_.predict(X[150:], interval=0.8).shape == (50, 2)
     with config_context(enable_metadata_routing=True):
@@ -440,7 +440,6 @@ def test_one_estimator_for_each_level(base: Any) -> None:
         {"batch": 1.5},
         {"batch": None},
         {"high": 3},
-        {"window": 0},
         {"outside": "x"},
     ],
 )

@@ -12,7 +12,6 @@ scores them, and then updates the wrapped estimator, if that has ``partial_fit``
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from copy import deepcopy
 from itertools import pairwise
@@ -21,14 +20,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.adapters import Quantiles
-from orcast.engine import Oracle
+from orcast.adapters import Normal, Quantiles
 from orcast.features import FeatureReader
 from orcast.forecasts import Forecast, as_levels
 from orcast.forecasts.base import as_share
 from orcast.integrations.common import (
     has_parameter,
     increasing_levels,
+    label_space,
     peek_each,
     recalibrator_for,
     settle_together,
@@ -37,7 +36,6 @@ from orcast.integrations.optional import needs
 from orcast.payoffs import Payoff
 from orcast.recalibrator import Recalibrator
 from orcast.residuals import Residuals
-from orcast.spaces import Binary, Labels
 from orcast.validation import as_count, short
 
 with needs("sklearn", "sklearn"):
@@ -65,9 +63,17 @@ __all__ = ["RecalibratedClassifier", "RecalibratedRegressor"]
 
 Array = NDArray[np.float64]
 
+# Errors that the spread of a point comes from.
+WINDOW = 100
 
-class RowEstimator(MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc]
-    """Rows that are fitted to, forecast and settled in the order of time."""
+
+class RowEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """Rows that are fitted to, forecast and settled in the order of time.
+
+    Subclasses have the methods ``_begin`` (start a recalibrator), ``_fitted`` (a new estimator, None if it cannot be
+    fitted), ``_predictions`` (a row for each row of X), ``_forecasts`` of predictions, and ``_outcome_list`` (outcomes
+    in their canonical form).
+    """
 
     default_estimator: ClassVar[Any]
     outcome_type: ClassVar[Any] = None  # any
@@ -129,11 +135,12 @@ class RowEstimator(MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc
         check_consistent_length(X, outcomes)
         return outcomes
 
-    def _forecast_rows(self, forecasts: list[Any], X: Any) -> Iterator[Any]:
+    def _calibrated(self, X: Any) -> Iterator[Any]:
         """Calibrated forecasts of rows; nothing is kept."""
+        check_is_fitted(self, "estimator_")
         game = self.recalibrator_
-        records = peek_each(game, forecasts, features_of(self.payoff, X))
-        return (game.engine.forecast(record) for record in records)
+        forecasts = self._forecasts(self._predictions(self.estimator_, X))
+        return map(game.engine.forecast, peek_each(game, forecasts, features_of(self.payoff, X)))
 
     def _settle(self, predictions: Array, X: Any, y: NDArray[Any], batch: int | None = None) -> None:
         """Settle rows a batch at a time, or all at once as `predict` forecasts them."""
@@ -142,40 +149,13 @@ class RowEstimator(MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc
             forecasts = self._forecasts(predictions[rows])
             known = None if features is None else features[rows]
             settle_together(self.recalibrator_, forecasts, known, outcomes[rows], outstanding)
-            self._add_errors(forecasts, outcomes[rows])
-
-    def _add_errors(self, forecasts: list[Any], outcomes: list[Any]) -> None:
-        """Note the errors of point forecasts."""
-        return None
-
-    @abstractmethod
-    def _begin(self, y: NDArray[Any]) -> None:
-        """Start a recalibrator."""
-
-    @abstractmethod
-    def _fitted(self, X: Any, y: NDArray[Any]) -> Any:
-        """Fit a new estimator; None if it cannot be."""
-
-    @abstractmethod
-    def _predictions(self, estimator: Any, X: Any) -> Array:
-        """The estimator's predictions, a row for each row of X."""
-
-    @abstractmethod
-    def _forecasts(self, predictions: Array) -> list[Any]:
-        """A forecast for each row of predictions."""
-
-    @abstractmethod
-    def _outcome_list(self, y: NDArray[Any]) -> list[Any]:
-        """Outcomes in their canonical form."""
+            for forecast, outcome in zip(forecasts, outcomes[rows], strict=True):
+                if isinstance(forecast, Normal):
+                    self.residuals_.add(outcome - forecast.mean)
 
 
 class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
-    """Regressor around any regressor of scikit-learn, whose forecasts stay calibrated on any sequence.
-
-    ``fit`` cuts the rows, in their order, into ``folds`` + 1 parts.  Each part but the first is forecast by a copy of
-    the estimator that was fitted to all rows before it, and scored; at last the estimator is fitted to all rows.  A
-    ``FrozenEstimator`` forecasts all rows.  In a pipeline ``predict`` takes ``interval=0.9`` or
-    ``quantiles=[0.1, 0.9]``.
+    """Calibrated regressor around any regressor of scikit-learn.
 
     Parameters
     ----------
@@ -183,12 +163,17 @@ class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
         ``BayesianRidge`` if None.  With ``levels`` its ``predict`` returns a column for each level, or it has a
         parameter ``quantile`` (or ``alpha`` with the loss "quantile") and one is fitted for each level; else it gives
         a spread (``return_std``) or a number, the mean of a Gaussian with
-        sd = sqrt(pi / 2) * mean of |outcome - prediction| over the last ``window`` known outcomes.
-    low, high, payoff, oracle, memory, outside
+        sd = sqrt(pi / 2) * mean of the last 100 |outcome - prediction|.
+    low, high, payoff, memory, outside
         As in :class:`orcast.Recalibrator`.  A context finds features in the columns of a data frame, or in a row.
+    folds
+        ``fit`` cuts the rows, in their order, into ``folds`` + 1 parts.  Each part but the first is forecast by a copy
+        that was fitted to all rows before it, and scored.  A ``FrozenEstimator`` forecasts all rows.
     batch
         Rows that are forecast before their outcomes are known: 1 in a stream, 24 for the hours of the next day.
 
+    Examples
+    --------
     >>> from sklearn.datasets import load_diabetes
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = RecalibratedRegressor(low=0, high=400).fit(X[:300], y[:300])
@@ -211,17 +196,15 @@ class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
         high: float | None = None,
         levels: ArrayLike | None = None,
         payoff: Payoff | None = None,
-        oracle: Oracle | None = None,
         memory: float | None = None,
         outside: str = "raise",
         folds: int = 5,
         batch: int = 100,
-        window: int = 100,
     ) -> None:
         self.estimator = estimator
         self.low, self.high, self.levels = low, high, levels
-        self.payoff, self.oracle, self.memory, self.outside = payoff, oracle, memory, outside
-        self.folds, self.batch, self.window = folds, batch, window
+        self.payoff, self.memory, self.outside = payoff, memory, outside
+        self.folds, self.batch = folds, batch
 
     def partial_fit(self, X: Any, y: ArrayLike) -> Self:
         """Score the outcomes against the forecasts for these rows, then update the estimator; the first call fits."""
@@ -232,27 +215,21 @@ class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
     def predict(
         self, X: Any, return_std: bool = False, *, interval: float | None = None, quantiles: ArrayLike | None = None
     ) -> Any:
-        """The means of the calibrated forecasts, and with ``return_std`` their standard deviations.
-
-        With ``interval``, a share, it is ``predict_interval``, with ``quantiles``, levels, ``predict_quantiles``.
-        """
-        asked = {"return_std": return_std or None, "interval": interval, "quantiles": quantiles}
-        asked = {name: value for name, value in asked.items() if value is not None}
-        if len(asked) > 1:
-            raise ValueError(f"expected one of return_std, interval and quantiles, got {' and '.join(asked)}")
+        """Means of the calibrated forecasts; or means and standard deviations, intervals of a share, or quantiles."""
+        if return_std + (interval is not None) + (quantiles is not None) > 1:
+            raise ValueError("expected one of return_std, interval and quantiles, got several")
         if interval is not None:
             return self.predict_interval(X, interval)
         if quantiles is not None:
             return self.predict_quantiles(X, quantiles)
-        if not return_std:
-            return np.array([p.mean() for p in self._calibrated(X)])
-        moments = np.array([(p.mean(), p.std()) for p in self._calibrated(X)]).reshape(-1, 2)
-        return moments[:, 0], moments[:, 1]
+        moments = [(p.mean(), p.std() if return_std else 0.0) for p in self.predict_distribution(X)]
+        means, deviations = np.array(moments).reshape(-1, 2).T
+        return (means, deviations) if return_std else means
 
     def predict_quantiles(self, X: Any, levels: ArrayLike) -> Array:
         """Calibrated quantiles, a row for each row of X and a column for each level."""
         wanted = np.atleast_1d(as_levels(levels))
-        rows = [p.quantile(wanted) for p in self._calibrated(X)]
+        rows = [p.quantile(wanted) for p in self.predict_distribution(X)]
         return np.array(rows, dtype=np.float64).reshape(len(rows), wanted.size)
 
     def predict_interval(self, X: Any, confidence: float = 0.9) -> Array:
@@ -261,38 +238,26 @@ class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
         return self.predict_quantiles(X, [0.5 - share / 2.0, 0.5 + share / 2.0])
 
     def predict_distribution(self, X: Any) -> list[Forecast]:
-        """The calibrated forecasts themselves, one for each row of X."""
+        """Calibrated forecasts, one for each row of X."""
         return list(self._calibrated(X))
-
-    def _calibrated(self, X: Any) -> Iterator[Forecast]:
-        check_is_fitted(self, "estimator_")
-        forecasts = self._forecasts(self._predictions(self.estimator_, X))
-        return self._forecast_rows(forecasts, X)
 
     def _begin(self, y: Array) -> None:
         self.recalibrator_ = recalibrator_for(self)
-        self.residuals_ = Residuals(self.window)
+        self.residuals_ = Residuals(WINDOW)
 
     def _fitted(self, X: Any, y: Array) -> Any:
-        estimators = self._one_a_level(clone(self._base()))
-        for estimator in each_of(estimators):
-            estimator.fit(X, y)
-        return estimators
-
-    def _one_a_level(self, estimator: Any) -> Any:
-        if self.levels is None:
-            return estimator
-        name = level_parameter(estimator)
-        if name is None:
-            return estimator
-        return [clone(estimator).set_params(**{name: level}) for level in increasing_levels(self.levels)]
+        base = self._base()
+        name = None if self.levels is None else level_parameter(base)
+        if self.levels is None or name is None:
+            return clone(base).fit(X, y)
+        return [clone(base).set_params(**{name: level}).fit(X, y) for level in increasing_levels(self.levels)]
 
     def _predictions(self, estimator: Any, X: Any) -> Array:
         """A column for each level, or a mean and a spread (0 if it has none)."""
         if self.levels is not None:
-            columns = [each.predict(X) for each in estimator] if isinstance(estimator, list) else estimator.predict(X)
-            table = np.column_stack(columns) if isinstance(columns, list) else np.asarray(columns, dtype=np.float64)
-            wanted = len(increasing_levels(self.levels))
+            one_each = isinstance(estimator, list)
+            table = np.column_stack([each.predict(X) for each in estimator]) if one_each else estimator.predict(X)
+            table, wanted = np.asarray(table, dtype=np.float64), len(increasing_levels(self.levels))
             if table.ndim != 2 or table.shape[1] != wanted:
                 raise ValueError(f"expected predictions at each of {wanted} levels, got shape {table.shape}")
             return np.sort(table, axis=1)
@@ -301,9 +266,7 @@ class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
                 X = X.astype(np.float64)  # some that take objects do so for their predictions, not for the spread
             return np.column_stack(estimator.predict(X, return_std=True))
         points = np.asarray(estimator.predict(X), dtype=np.float64)
-        if points.ndim == 2 and points.shape[1] == 1:
-            points = points[:, 0]
-        if points.ndim != 1:
+        if points.size != len(points):
             raise ValueError(f"expected one prediction a row, or levels= of several, got shape {points.shape}")
         return np.column_stack((points, np.zeros(len(points))))
 
@@ -317,21 +280,20 @@ class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
     def _outcome_list(self, y: Array) -> list[float]:
         return [self.recalibrator_.space.outcome(each, self.outside) for each in y.tolist()]
 
-    def _add_errors(self, forecasts: list[Any], outcomes: list[float]) -> None:
-        if self.levels is None:
-            for outcome, forecast in zip(outcomes, forecasts, strict=True):
-                self.residuals_.add(outcome - forecast.mean)
-
 
 class RecalibratedClassifier(ClassifierMixin, RowEstimator):  # type: ignore[misc]
-    """Classifier around any classifier of scikit-learn, whose probabilities stay calibrated on any sequence.
+    """Calibrated classifier around any classifier of scikit-learn.
 
-    ``estimator`` (a ``LogisticRegression`` if None) is asked for ``predict_proba``; if it has none, its
-    ``decision_function`` goes through a sigmoid or softmax, else its predictions have probability 1.  Of two classes
-    the second is forecast (``Binary``).  Rows before the second class are not scored.  The classes are those of
-    ``fit``, or of the first ``partial_fit`` and its ``classes``.  Other options are those of
-    :class:`RecalibratedRegressor`.
+    Parameters
+    ----------
+    estimator
+        ``LogisticRegression`` if None.  Asked for ``predict_proba``; if it has none, its ``decision_function`` goes
+        through a sigmoid or softmax, else its predictions have probability 1.
+    payoff, memory, folds, batch
+        As in :class:`RecalibratedRegressor`.  Rows before the second class are not scored.
 
+    Examples
+    --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.naive_bayes import GaussianNB
     >>> X, y = load_breast_cancer(return_X_y=True)
@@ -349,13 +311,12 @@ class RecalibratedClassifier(ClassifierMixin, RowEstimator):  # type: ignore[mis
         estimator: Any = None,
         *,
         payoff: Payoff | None = None,
-        oracle: Oracle | None = None,
         memory: float | None = None,
         folds: int = 5,
         batch: int = 100,
     ) -> None:
         self.estimator = estimator
-        self.payoff, self.oracle, self.memory = payoff, oracle, memory
+        self.payoff, self.memory = payoff, memory
         self.folds, self.batch = folds, batch
 
     def partial_fit(self, X: Any, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
@@ -374,23 +335,19 @@ class RecalibratedClassifier(ClassifierMixin, RowEstimator):  # type: ignore[mis
 
     def predict_proba(self, X: Any) -> Array:
         """Calibrated probabilities, a row for each row of X and a column for each of ``classes_``."""
-        check_is_fitted(self, "estimator_")
-        forecasts = self._forecasts(self._predictions(self.estimator_, X))
-        return np.array([p.mass for p in self._forecast_rows(forecasts, X)])
+        return np.array([p.mass for p in self._calibrated(X)])
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class with the largest calibrated probability."""
         best = self.predict_proba(X).argmax(axis=1)
-        chosen: NDArray[Any] = self.classes_[best]
-        return chosen
+        return np.asarray(self.classes_[best])
 
     def _begin(self, y: NDArray[Any]) -> None:
         classes = np.unique(y)
         if len(classes) < 2:
             raise ValueError(f"expected at least two classes, got one class, {short(classes.tolist()[0])}")
         self.classes_ = classes
-        space = Binary() if len(classes) == 2 else Labels(classes.tolist())
-        self.recalibrator_ = Recalibrator(space, self.payoff, oracle=self.oracle, memory=self.memory)
+        self.recalibrator_ = recalibrator_for(self, label_space(classes.tolist()))
 
     def _fitted(self, X: Any, y: NDArray[Any]) -> Any:
         return None if len(np.unique(y)) == 1 else clone(self._base()).fit(X, y)

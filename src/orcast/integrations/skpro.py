@@ -23,7 +23,6 @@ with needs("sktime", "pandas", "sklearn", "skpro"):
     from skpro.distributions.base import BaseDistribution  # type: ignore[import-untyped]
     from skpro.regression.base import BaseProbaRegressor  # type: ignore[import-untyped]
 
-from orcast.engine import Oracle
 from orcast.forecasts import Forecast
 from orcast.integrations.common import increasing_levels
 from orcast.integrations.sklearn import RecalibratedRegressor
@@ -42,9 +41,15 @@ LEVELS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 class ForecastDistribution(BaseDistribution):  # type: ignore[misc]
     """Forecasts as a distribution of skpro, exact in ``ppf``, ``cdf``, ``mean``, ``var``, ``pdf``, ``pmf``, ``energy``.
 
-    ``forecasts`` is one :class:`orcast.Forecast`, or rows of them with their ``index`` and ``columns``.  ``pdf`` is the
-    density off the atoms, ``pmf`` their mass, and E|X - Y| = 2 (E|X - x| - crps(x)) for any x.
+    Parameters
+    ----------
+    forecasts
+        One :class:`orcast.Forecast`, or rows of them.
+    index, columns
+        Names of the rows and columns.
 
+    Examples
+    --------
     >>> import orcast as oc
     >>> from orcast.integrations.skpro import ForecastDistribution
     >>> p = ForecastDistribution(oc.Forecast([0, 1, 1], [1, 1, 3], [0.25, 0.5, 0.25]))     # half the mass on 1
@@ -64,17 +69,16 @@ class ForecastDistribution(BaseDistribution):  # type: ignore[misc]
 
     def __init__(self, forecasts: Any, index: Any = None, columns: Any = None) -> None:
         self.forecasts = forecasts
-        grid = _grid(forecasts)
+        grid = self._forecasts = np.array(forecasts, dtype=object)
+        if grid.ndim not in (0, 2) or not all(isinstance(p, Forecast) for p in grid.flat):
+            raise TypeError(f"expected a Forecast or rows of them, got {short(forecasts)}")
         if grid.ndim:
             index = pd.RangeIndex(grid.shape[0]) if index is None else index
             columns = pd.RangeIndex(grid.shape[1]) if columns is None else columns
-            if grid.shape != (len(index), len(columns)):
-                raise ValueError(
-                    f"expected a forecast for each of {len(index)} rows and {len(columns)} columns, "
-                    f"got shape {grid.shape}"
-                )
+            named = len(index), len(columns)
+            if grid.shape != named:
+                raise ValueError(f"expected forecasts in the shape of index and columns, {named}, got {grid.shape}")
         super().__init__(index=index if grid.ndim else None, columns=columns if grid.ndim else None)
-        self._forecasts = grid
 
     def _each(self, read: Any, *at: Any) -> Any:
         """A number of each forecast, and of a number for each."""
@@ -124,17 +128,6 @@ class ForecastDistribution(BaseDistribution):  # type: ignore[misc]
             raise ValueError(f"expected a row and a column, got {rowidx!r} and {colidx!r}")
         return type(self)(self._forecasts[rowidx, colidx])
 
-    def _iloc(self, rowidx: Any = None, colidx: Any = None) -> ForecastDistribution:
-        if rowidx is not None and colidx is not None and np.isscalar(rowidx) and np.isscalar(colidx):
-            return self._iat(rowidx, colidx)
-        every = (np.arange(size) for size in self.shape)
-        rows, columns = (
-            all if i is None else all[np.atleast_1d(i)] for all, i in zip(every, (rowidx, colidx), strict=True)
-        )
-        return type(self)(
-            self._forecasts[np.ix_(rows, columns)], index=self.index.take(rows), columns=self.columns.take(columns)
-        )
-
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
         """Examples for skpro's checks."""
@@ -144,14 +137,6 @@ class ForecastDistribution(BaseDistribution):  # type: ignore[misc]
         return [{**rows, "index": pd.Index([3, 1, 2])}, {"forecasts": low}, {"forecasts": [[atom]]}]
 
 
-def _grid(forecasts: Any) -> NDArray[Any]:
-    """One forecast, or a table of them."""
-    grid = np.array(forecasts, dtype=object)
-    if grid.ndim not in (0, 2) or not all(isinstance(p, Forecast) for p in grid.flat):
-        raise TypeError(f"expected a Forecast or rows of them, got {short(forecasts)}")
-    return grid
-
-
 def _atom(p: Forecast, x: float) -> float:
     below, upto = p.pit(x)
     return upto - below
@@ -159,24 +144,13 @@ def _atom(p: Forecast, x: float) -> float:
 
 def _distance(p: Forecast, x: float) -> float:
     """E|X - x|."""
-    left, right, sides, scale = p.cells
-    width = right - left
-    cut = np.clip(x, left, right)
-    square = (cut - left) ** 2 + (right - cut) ** 2
-    inside = np.divide(square, 2.0 * width, out=np.zeros_like(width), where=width > 0.0)
-    each = inside + np.abs(x - cut)
-    for k, edge, sign in sides:
-        beyond = sign * (x - edge)
-        each[k] = 0.5 * scale - beyond
-        if beyond > 0.0:
-            each[k] = beyond - 0.5 * scale + scale * (1.0 + beyond / scale) ** -2.0
-    return float(p.mass @ each)
+    return p.crps(x) + 0.5 * _spread(p)
 
 
 def _spread(p: Forecast) -> float:
-    """E|X - Y| of two draws."""
-    x = p.median()
-    return 2.0 * (_distance(p, x) - p.crps(x))
+    """E|X - Y| = 2 (E|X - x| - crps(x)) of two draws, at an end of a cell as x, where quadrature is exact."""
+    x = float(p.right[0] if np.isfinite(p.right[0]) else p.left[0])
+    return 2.0 * (p.expect(lambda y: np.abs(y - x)) - p.crps(x))
 
 
 # --- rows of features
@@ -214,12 +188,19 @@ class _Columns:
 
 
 class RecalibratedProbaRegressor(BaseProbaRegressor):  # type: ignore[misc]
-    """Regressor around any regressor of skpro, whose forecasts stay calibrated on any sequence.
+    """Calibrated regressor around any regressor of skpro.
 
-    ``regressor`` is asked for its quantiles at ``levels``; the other options, ``fit`` and ``update`` are those of
-    :class:`orcast.integrations.sklearn.RecalibratedRegressor` and its ``partial_fit``.  A payoff with a context finds
-    its features in the columns of X.  Fitted, it has ``regressor_`` and ``guarantee``.
+    Parameters
+    ----------
+    regressor
+        Regressor, asked for quantiles.
+    levels
+        Levels of these.
+    low, high, payoff, memory, outside, folds, batch
+        As in :class:`orcast.integrations.sklearn.RecalibratedRegressor`, whose ``partial_fit`` is ``update`` here.
 
+    Examples
+    --------
     >>> from sklearn.datasets import load_diabetes
     >>> from sklearn.linear_model import LinearRegression
     >>> from skpro.regression.residual import ResidualDouble
@@ -251,7 +232,6 @@ class RecalibratedProbaRegressor(BaseProbaRegressor):  # type: ignore[misc]
         *,
         levels: ArrayLike = LEVELS,
         payoff: Payoff | None = None,
-        oracle: Oracle | None = None,
         memory: float | None = None,
         outside: str = "raise",
         folds: int = 5,
@@ -259,7 +239,7 @@ class RecalibratedProbaRegressor(BaseProbaRegressor):  # type: ignore[misc]
     ) -> None:
         self.regressor = regressor
         self.low, self.high, self.levels = low, high, levels
-        self.payoff, self.oracle, self.memory, self.outside = payoff, oracle, memory, outside
+        self.payoff, self.memory, self.outside = payoff, memory, outside
         self.folds, self.batch = folds, batch
         super().__init__()
         if not isinstance(regressor, BaseProbaRegressor):
