@@ -283,21 +283,6 @@ def test_old_rows_are_not_scored_twice() -> None:
     assert model.state_.pending == 1
 
 
-def test_the_forecaster_is_asked_once_for_what_is_issued_and_scored() -> None:
-    y = walk(45)
-    model = wrapped(initial_window=0.8).fit(y[:40], fh=[1, 2])
-    Last.log.clear()
-    for row in range(40, 44):
-        model.predict().index.name = "mine"  # as it may be: what the next call says has its own
-        assert model.predict_quantiles(alpha=ALPHA).index.name is None
-        model.predict([2])
-        model.predict([1, 2])
-        model.update(y[row : row + 1])
-        asked = [("predict", row - 1, (1, 2)), ("predict", row - 1, (2,))]
-        assert Last.log == [*asked, ("fit", 0, row)]
-        Last.log.clear()
-
-
 # --- steps and times
 
 

@@ -1,17 +1,10 @@
-"""River: regressors, classifiers and forecasters whose forecasts stay calibrated (extra ``orcast[river]``).
-
-Wrap the whole model, and use it as any other model of River:
-
-    model = RiverRegressor(preprocessing.StandardScaler() | linear_model.LinearRegression(), low=0, high=100)
-
-``learn_one(x, y)`` settles the last forecast for the same ``x`` (or ``id=``), or issues one before the model learns.
-"""
+"""River: regressors, classifiers and forecasters whose forecasts stay calibrated (extra ``orcast[river]``)."""
 
 from __future__ import annotations
 
 import math
 import pickle
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -20,7 +13,7 @@ import numpy as np
 from orcast.adapters import Normal, expert_row
 from orcast.features import FeatureReader
 from orcast.forecasts import Forecast
-from orcast.integrations.common import has_parameter, label_space, recalibrator_for
+from orcast.integrations.common import WINDOW, has_parameter, label_space, recalibrator_for
 from orcast.integrations.optional import needs
 from orcast.ledger import Guarantee
 from orcast.payoffs import Payoff
@@ -31,13 +24,9 @@ from orcast.spaces import Labels, between
 from orcast.validation import as_count, number, short
 
 with needs("river", "river"):
-    from river import base, compose, conf, proba, time_series
+    from river import base, compose, conf, linear_model, proba, time_series
 
 __all__ = ["RiverClassifier", "RiverDistribution", "RiverForecaster", "RiverRegressor"]
-
-
-# Errors that the spread of a point comes from.
-WINDOW = 100
 
 
 class PendingRows:
@@ -110,16 +99,13 @@ class PendingRows:
 
 
 def row_key(x: Any, name: Hashable) -> Hashable:
-    """Hashable form of a name, or of features: equal ones are the same, in any order."""
+    """Hashable form of a name, or of features in any order."""
     if name is not None:
         return (name,)
     try:
         return frozenset(x.items())
-    except (AttributeError, TypeError):
-        pass
-    if isinstance(x, Mapping):
+    except TypeError:  # of values that cannot be keys
         return frozenset((feature, pickle.dumps(value)) for feature, value in x.items())
-    return x if isinstance(x, Hashable) else pickle.dumps(x)
 
 
 def checked_model(model: Any, *methods: str, kind: str) -> Any:
@@ -127,9 +113,6 @@ def checked_model(model: Any, *methods: str, kind: str) -> Any:
     if isinstance(model, type) or not all(hasattr(model, method) for method in methods):
         raise TypeError(f"expected a River {kind} with {' and '.join(methods)}, got {short(model)}")
     return model
-
-
-# --- distributions
 
 
 class RiverDistribution(proba.base.ContinuousDistribution):
@@ -219,9 +202,6 @@ def as_answer(p: Forecast, rounds: int, level: float, with_dist: bool, with_inte
     return conf.Interval(*p.interval(level)) if with_interval else p.mean()
 
 
-# --- models
-
-
 class RowModel:
     """Settling of rows by features or name."""
 
@@ -260,6 +240,8 @@ class RowModel:
 class RiverRegressor(RowModel, base.Wrapper[base.Regressor], base.Regressor):
     """Calibrated regressor around any regressor of River.
 
+    ``learn_one(x, y)`` settles the last forecast for the same ``x`` (or ``id=``), and issues one if there is none.
+
     Parameters
     ----------
     model
@@ -271,12 +253,6 @@ class RiverRegressor(RowModel, base.Wrapper[base.Regressor], base.Regressor):
         Share of the outcomes within intervals.
     max_pending
         Forecasts that wait for an outcome, at most; then the oldest is dropped.
-
-    Notes
-    -----
-    ``learn_one(x, y)`` settles the last forecast for the same ``x``, and issues one if there is none.  In both methods
-    ``id=`` names a round instead: where features repeat while outcomes are late, or where they change between the
-    calls, as they do behind a scaler unless the whole pipeline is wrapped.
 
     Examples
     --------
@@ -313,8 +289,6 @@ class RiverRegressor(RowModel, base.Wrapper[base.Regressor], base.Regressor):
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        from river import linear_model
-
         yield {"model": linear_model.BayesianLinearRegression(), "low": 0, "high": 100}
 
     def predict_one(
@@ -386,8 +360,6 @@ class RiverClassifier(RowModel, base.Wrapper[base.Classifier], base.Classifier):
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        from river import linear_model
-
         yield {"model": linear_model.LogisticRegression()}
 
     def _unit_test_skips(self) -> set[str]:
@@ -430,14 +402,10 @@ class RiverForecaster(base.Wrapper[time_series.base.Forecaster], time_series.bas
     Parameters
     ----------
     horizon
-        Steps of the forecasts that ``learn_one`` makes itself.
+        Steps of the forecasts that ``learn_one`` makes if none was asked for since the last outcome, so that a history
+        that is only learnt from counts too; one step if there are features, since those of later steps are not known.
     low, high, payoff, memory, outside, confidence_level
         As in :class:`RiverRegressor`; the errors are those of the same step.
-
-    Notes
-    -----
-    ``learn_one(y)`` settles all forecasts for this outcome.  If none was asked for since the last outcome, it makes one
-    itself, one step ahead if there are features, so that a history that is only learnt from counts too.
 
     Examples
     --------

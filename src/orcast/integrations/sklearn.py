@@ -1,13 +1,7 @@
 """scikit-learn: regressors and classifiers whose forecasts stay calibrated (extra ``orcast[sklearn]``, 1.6 or newer).
 
-``fit`` takes rows in the order of time, ``partial_fit`` those that come later:
-
-    model = RecalibratedRegressor(GaussianProcessRegressor(), low=0, high=100).fit(X, y)
-    model.predict_interval(X_today)
-    model.partial_fit(X_today, y_today)
-
-Methods that predict are pure, and forecast each row by itself.  ``partial_fit`` makes the same forecasts for its rows,
-scores them, and then updates the wrapped estimator, if that has ``partial_fit`` itself.
+``fit`` takes rows in the order of time, ``partial_fit`` later ones: it scores the forecasts of its rows, then updates
+the wrapped estimator, if that has ``partial_fit``.  Methods that predict are pure, and forecast each row by itself.
 """
 
 from __future__ import annotations
@@ -25,6 +19,7 @@ from orcast.features import FeatureReader
 from orcast.forecasts import Forecast, as_levels
 from orcast.forecasts.base import as_share
 from orcast.integrations.common import (
+    WINDOW,
     has_parameter,
     increasing_levels,
     label_space,
@@ -62,9 +57,6 @@ with needs("sklearn", "sklearn"):
 __all__ = ["RecalibratedClassifier", "RecalibratedRegressor"]
 
 Array = NDArray[np.float64]
-
-# Errors that the spread of a point comes from.
-WINDOW = 100
 
 
 class RowEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -111,10 +103,18 @@ class RowEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def _settle_and_update(self, X: Any, y: NDArray[Any]) -> Self:
         """Score rows against the forecasts of the estimator as it is, then update it; all of it or nothing."""
         with self.recalibrator_.lock:
-            predictions, updated = self._predictions(self.estimator_, X), _updated(self.estimator_, X, y)
+            predictions, updated = self._predictions(self.estimator_, X), self._updated(X, y)
             self._settle(predictions, X, y)
             self.estimator_ = updated
         return self
+
+    def _updated(self, X: Any, y: NDArray[Any]) -> Any:
+        """Copy of the estimator, or of one for each level, after more rows; as it is if it cannot be updated."""
+        each = self.estimator_ if isinstance(self.estimator_, list) else [self.estimator_]
+        if not all(map(learns, each)):
+            return self.estimator_
+        updated = [deepcopy(estimator).partial_fit(X, y) for estimator in each]
+        return updated if isinstance(self.estimator_, list) else updated[0]
 
     def _base(self) -> Any:
         return self.default_estimator() if self.estimator is None else self.estimator
@@ -145,7 +145,10 @@ class RowEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def _settle(self, predictions: Array, X: Any, y: NDArray[Any], batch: int | None = None) -> None:
         """Settle rows a batch at a time, or all at once as `predict` forecasts them."""
         outcomes, features = self._outcome_list(y), features_of(self.payoff, X)
-        for rows, outstanding in batches(len(outcomes), batch):
+        size = len(outcomes) if batch is None else batch
+        for start in range(0, len(outcomes), size or 1):
+            rows = slice(start, start + size)
+            outstanding = 0.0 if batch is None else float(len(outcomes[rows]) - 1)
             forecasts = self._forecasts(predictions[rows])
             known = None if features is None else features[rows]
             settle_together(self.recalibrator_, forecasts, known, outcomes[rows], outstanding)
@@ -247,19 +250,20 @@ class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
 
     def _fitted(self, X: Any, y: Array) -> Any:
         base = self._base()
-        name = None if self.levels is None else level_parameter(base)
-        if self.levels is None or name is None:
+        name, levels = level_parameter(base), self._levels
+        if levels is None or name is None:
             return clone(base).fit(X, y)
-        return [clone(base).set_params(**{name: level}).fit(X, y) for level in increasing_levels(self.levels)]
+        return [clone(base).set_params(**{name: level}).fit(X, y) for level in levels]
 
     def _predictions(self, estimator: Any, X: Any) -> Array:
         """A column for each level, or a mean and a spread (0 if it has none)."""
-        if self.levels is not None:
+        levels = self._levels
+        if levels is not None:
             one_each = isinstance(estimator, list)
             table = np.column_stack([each.predict(X) for each in estimator]) if one_each else estimator.predict(X)
-            table, wanted = np.asarray(table, dtype=np.float64), len(increasing_levels(self.levels))
-            if table.ndim != 2 or table.shape[1] != wanted:
-                raise ValueError(f"expected predictions at each of {wanted} levels, got shape {table.shape}")
+            table = np.asarray(table, dtype=np.float64)
+            if table.shape != (len(table), len(levels)):
+                raise ValueError(f"expected predictions at each of {len(levels)} levels, got shape {table.shape}")
             return np.sort(table, axis=1)
         if has_spread(estimator):
             if isinstance(X, np.ndarray) and X.dtype.kind == "O":
@@ -271,11 +275,15 @@ class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
         return np.column_stack((points, np.zeros(len(points))))
 
     def _forecasts(self, predictions: Array) -> list[Any]:
-        if self.levels is not None:
-            levels = increasing_levels(self.levels)
+        levels = self._levels
+        if levels is not None:
             return [Quantiles(levels, row) for row in predictions]
         space: Any = self.recalibrator_.space
         return [self.residuals_.around(point, space, spread) for point, spread in predictions.tolist()]
+
+    @property
+    def _levels(self) -> list[float] | None:
+        return None if self.levels is None else increasing_levels(self.levels)
 
     def _outcome_list(self, y: Array) -> list[float]:
         return [self.recalibrator_.space.outcome(each, self.outside) for each in y.tolist()]
@@ -391,33 +399,9 @@ def _parts(rows: int, folds: int, base: Any) -> Iterator[tuple[slice, slice]]:
     return ((slice(0, a), slice(a, b)) for a, b in pairwise(ends) if 0 < a < b)
 
 
-def batches(rows: int, size: int | None) -> Iterator[tuple[slice, float]]:
-    """Rows whose outcomes come together, and how many others are outstanding for each; by default all rows."""
-    if size is None:
-        yield slice(0, rows), 0.0  # they were forecast as `predict` does, each by itself
-        return
-    for start in range(0, rows, size):
-        yield slice(start, start + size), float(min(size, rows - start) - 1)
-
-
-def each_of(estimators: Any) -> list[Any]:
-    """One estimator, or one for each level, as a list."""
-    return estimators if isinstance(estimators, list) else [estimators]
-
-
 def learns(estimator: Any) -> bool:
     """Return True if an estimator can be updated."""
     return hasattr(estimator, "partial_fit") and not isinstance(estimator, FrozenEstimator)
-
-
-def _updated(estimators: Any, X: Any, y: Any) -> Any:
-    """Copies that have learnt from rows, of those that can: if one fails, all are as they were."""
-    if not all(map(learns, each_of(estimators))):
-        return estimators
-    updated = deepcopy(estimators)
-    for estimator in each_of(updated):
-        estimator.partial_fit(X, y)
-    return updated
 
 
 def features_of(payoff: Payoff | None, X: Any) -> list[Any] | None:

@@ -1,14 +1,11 @@
 """skpro: calibrated forecasts as its distributions, and a regressor that issues them (extra ``orcast[sktime]``).
 
-``fit`` takes rows in the order of time, ``update`` those that come later; methods that predict are pure:
-
-    model = RecalibratedProbaRegressor(ResidualDouble(LinearRegression()), low=0, high=100).fit(X, y)
-    model.predict_interval(X_today, coverage=0.9)
-    model.update(X_today, y_today)
+``fit`` takes rows in the order of time, ``update`` later ones; methods that predict are pure.
 """
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any, Self
 
 import numpy as np
@@ -18,13 +15,10 @@ from orcast.integrations.optional import needs
 
 with needs("sktime", "pandas", "sklearn", "skpro"):
     import pandas as pd  # type: ignore[import-untyped]
-    from sklearn.utils import Tags, TargetTags  # type: ignore[import-untyped]
-    from sklearn.utils.metaestimators import available_if  # type: ignore[import-untyped]
     from skpro.distributions.base import BaseDistribution  # type: ignore[import-untyped]
     from skpro.regression.base import BaseProbaRegressor  # type: ignore[import-untyped]
 
 from orcast.forecasts import Forecast
-from orcast.integrations.common import increasing_levels
 from orcast.integrations.sklearn import RecalibratedRegressor
 from orcast.ledger import Guarantee
 from orcast.payoffs import Payoff
@@ -58,8 +52,6 @@ class ForecastDistribution(BaseDistribution):  # type: ignore[misc]
     """
 
     _tags = {  # noqa: RUF012
-        "authors": "orcast contributors",
-        "maintainers": "orcast contributors",
         "capabilities:approx": ["pdfnorm"],
         "capabilities:exact": ["mean", "var", "energy", "pdf", "log_pdf", "pmf", "log_pmf", "cdf", "ppf"],
         "distr:measuretype": "mixed",
@@ -116,12 +108,10 @@ class ForecastDistribution(BaseDistribution):  # type: ignore[misc]
             return np.log(self._pmf(x))
 
     def _energy_self(self) -> Any:
-        energies = self._each(_spread)
-        return energies if self.ndim == 0 else energies.sum(axis=1)
+        return self._each(_spread).sum(axis=-1 if self.ndim else None)
 
     def _energy_x(self, x: Any) -> Any:
-        energies = self._each(_distance, x)
-        return energies if self.ndim == 0 else energies.sum(axis=1)
+        return self._each(_distance, x).sum(axis=-1 if self.ndim else None)
 
     def _iat(self, rowidx: Any = None, colidx: Any = None) -> ForecastDistribution:
         if rowidx is None or colidx is None:
@@ -153,35 +143,24 @@ def _spread(p: Forecast) -> float:
     return 2.0 * (p.expect(lambda y: np.abs(y - x)) - p.crps(x))
 
 
-# --- rows of features
+class _Rows(RecalibratedRegressor):
+    """Rows of a regressor of skpro's, of which a column of quantiles is asked for each level."""
 
+    names: list[Any]  # of the outcomes
 
-class _Columns:
-    """A regressor of skpro's as one of scikit-learn's that predicts a column of quantiles for each level."""
+    def _base(self) -> Any:
+        return self.default_estimator()  # with tags of scikit-learn's
 
-    def __init__(self, regressor: Any, levels: list[float], names: Any) -> None:
-        self.regressor, self.levels, self.names = regressor, levels, names
+    def _fitted(self, X: Any, y: Array) -> Any:
+        return self.estimator.clone().fit(X, self._frame(X, y))
 
-    def __sklearn_clone__(self) -> _Columns:
-        return _Columns(self.regressor.clone(), self.levels, self.names)
+    def _updated(self, X: Any, y: Array) -> Any:
+        if not self.estimator_.get_tag("capability:update"):
+            return self.estimator_
+        return deepcopy(self.estimator_).update(X, self._frame(X, y))
 
-    def __sklearn_tags__(self) -> Any:
-        return Tags(estimator_type="regressor", target_tags=TargetTags(required=True))
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        return {}  # no parameter of the regressor is to be taken for a level
-
-    def fit(self, X: Any, y: Array) -> _Columns:
-        self.regressor.fit(X, self._frame(X, y))
-        return self
-
-    @available_if(lambda self: self.regressor.get_tag("capability:update"))  # type: ignore[untyped-decorator]
-    def partial_fit(self, X: Any, y: Array) -> _Columns:
-        self.regressor.update(X, self._frame(X, y))
-        return self
-
-    def predict(self, X: Any) -> Array:
-        return np.asarray(self.regressor.predict_quantiles(X, alpha=self.levels), dtype=np.float64)
+    def _predictions(self, estimator: Any, X: Any) -> Array:
+        return np.sort(np.asarray(estimator.predict_quantiles(X, alpha=self._levels), dtype=np.float64), axis=1)
 
     def _frame(self, X: Any, y: Array) -> Any:
         return pd.DataFrame(y[:, None], index=X.index, columns=self.names)
@@ -192,10 +171,8 @@ class RecalibratedProbaRegressor(BaseProbaRegressor):  # type: ignore[misc]
 
     Parameters
     ----------
-    regressor
-        Regressor, asked for quantiles.
-    levels
-        Levels of these.
+    regressor, levels
+        Regressor, and levels of the quantiles that it is asked for.
     low, high, payoff, memory, outside, folds, batch
         As in :class:`orcast.integrations.sklearn.RecalibratedRegressor`, whose ``partial_fit`` is ``update`` here.
 
@@ -214,8 +191,6 @@ class RecalibratedProbaRegressor(BaseProbaRegressor):  # type: ignore[misc]
     """
 
     _tags = {  # noqa: RUF012
-        "authors": "orcast contributors",
-        "maintainers": "orcast contributors",
         "capability:survival": False,
         "capability:multioutput": False,
         "capability:missing": True,
@@ -255,13 +230,14 @@ class RecalibratedProbaRegressor(BaseProbaRegressor):  # type: ignore[misc]
     @property
     def regressor_(self) -> Any:
         """The regressor as it is now."""
-        return self._model.estimator_.regressor
+        return self._model.estimator_
 
     def _fit(self, X: Any, y: Any) -> Self:
-        options = {name: value for name, value in self.get_params(deep=False).items() if name != "regressor"}
-        model = _Columns(self.regressor.clone(), increasing_levels(self.levels), list(y.columns))
+        options = self.get_params(deep=False)
+        model = _Rows(options.pop("regressor"), **options)
+        model.names = list(y.columns)
         # skpro has checked the rows, and takes names of columns that scikit-learn does not
-        self._model = RecalibratedRegressor(model, **options).fit_checked(X, _outcomes(y))
+        self._model = model.fit_checked(X, _outcomes(y))
         return self
 
     def _update(self, X: Any, y: Any) -> Self:

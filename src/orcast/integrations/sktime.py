@@ -1,11 +1,6 @@
 """sktime: forecasters whose intervals, quantiles and distributions stay calibrated (extra ``orcast[sktime]``).
 
-    model = RecalibratedForecaster(ThetaForecaster(sp=12), low=0).fit(y, fh=[1, 2, 3])
-    model.predict_interval(coverage=0.9)
-    model.update(y_new)
-
-``fit`` recalibrates a cross-validation frame of the history; ``update`` adds the forecasts issued before its rows, and
-their outcomes.  Both are calls of :func:`orcast.recalibrate` with one state.  All methods that predict are pure.
+``fit`` and ``update`` recalibrate frames of forecasts with one state.  All methods that predict are pure.
 """
 
 from __future__ import annotations
@@ -99,8 +94,6 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
     """
 
     _tags = {  # noqa: RUF012
-        "authors": "orcast contributors",
-        "maintainers": "orcast contributors",
         "capability:multivariate": False,
         "capability:exogenous": True,
         "capability:insample": False,
@@ -154,7 +147,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         self._origin = self.cutoff
         self.forecaster_ = self._copy().fit(y, X=X, fh=fh)
         self._seen, self._known = (y, X), y.index[-1]
-        self._answers: dict[Any, Any] = {}  # of the forecaster, and replays of other steps, until the next update
+        self._replays: dict[tuple[int, ...], PanelState] = {}  # of other steps, until the next update
         self._steps = [] if fh is None else self._relative(fh)
         self.state_ = self._replayed(self._steps)
         return self
@@ -236,10 +229,10 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         """Times of the steps ahead, and their rows of the recalibrated frame."""
         steps, state = tuple(self._relative(fh)), self.state_
         if not set(steps) <= set(self._steps):
-            if ("replay", steps) not in self._answers:
-                self._answers["replay", steps] = self._replayed(steps)
-            state = self._answers["replay", steps]
-        index, rows = self._issued(steps, X)
+            if steps not in self._replays:
+                self._replays[steps] = self._replayed(steps)
+            state = self._replays[steps]
+        index, rows = self._ask(self.forecaster_, steps, X)
         return index, self._recalibrated(rows, self._seen[0].iloc[:0], deepcopy(state))
 
     def _calibrated(self, fh: Any, X: Any) -> tuple[Any, list[Forecast | None]]:
@@ -250,16 +243,6 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         levels = sorted({*(self._own_levels or [0.5]), *FINE})
         table = after[quantile_columns(after, levels, levels, levels)].to_numpy()
         return index, [self._forecast(levels, row) if np.isfinite(row).all() else None for row in table]
-
-    def _issued(self, steps: tuple[int, ...], X: Any) -> tuple[Any, Any]:
-        """Forecasts of the forecaster as it is; those without X are asked for once."""
-        if X is not None or steps not in self._answers:
-            answer = self._ask(self.forecaster_, steps, X)
-            if X is not None:
-                return answer
-            self._answers[steps] = answer
-        index, rows = self._answers[steps]
-        return index.copy(), rows
 
     def _forecast(self, levels: Sequence[float], values: Array) -> Forecast:
         """Distribution with some quantiles; beyond them it is open-ended, or ends at the bounds."""
@@ -305,7 +288,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
             self._set_cutoff(self._dated(before))
             self.forecaster_._set_cutoff(before)
             raise
-        self._answers.clear()
+        self._replays.clear()
         self._set_cutoff(cutoff)
         self.forecaster_, self._seen = forecaster, seen
         self.state_, self._known = state, max(self._known, y.index[-1])
@@ -321,7 +304,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
             self._steps = sorted({*self._steps, *wanted})
             self.state_ = self._replayed(self._steps)
         steps = self._steps if not self._all_or_none else wanted if len(wanted) == len(self._fh) else []
-        return self._issued(tuple(steps), X)[1]
+        return self._ask(self.forecaster_, steps, X)[1]
 
     def _updated(self, seen: tuple[Any, Any], rows: tuple[Any, Any], refit: bool) -> Any:
         """Forecaster after rows: fitted anew, as in the replay, or only moved on."""
