@@ -62,17 +62,12 @@ Array = NDArray[np.float64]
 class RowEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Rows that are fitted to, forecast and settled in the order of time.
 
-    Subclasses have the methods ``_begin`` (start a recalibrator), ``_fitted`` (a new estimator, None if it cannot be
-    fitted), ``_predictions`` (a row for each row of X), ``_forecasts`` of predictions, and ``_outcome_list`` (outcomes
-    in their canonical form).
+    Subclasses ``_begin`` a recalibrator, return a ``_fitted`` estimator (None if it cannot be), its ``_predictions`` of
+    rows, the ``_forecasts`` of predictions, and the ``_outcome_list`` in canonical form.
     """
 
     default_estimator: ClassVar[Any]
     outcome_type: ClassVar[Any] = None  # any
-    estimator: Any
-    payoff: Payoff | None
-    folds: int
-    batch: int
     recalibrator_: Recalibrator
 
     def __sklearn_tags__(self) -> Any:
@@ -215,16 +210,8 @@ class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
             return self.fit(X, y)
         return self._settle_and_update(X, self._outcomes(X, y))
 
-    def predict(
-        self, X: Any, return_std: bool = False, *, interval: float | None = None, quantiles: ArrayLike | None = None
-    ) -> Any:
-        """Means of the calibrated forecasts; or means and standard deviations, intervals of a share, or quantiles."""
-        if return_std + (interval is not None) + (quantiles is not None) > 1:
-            raise ValueError("expected one of return_std, interval and quantiles, got several")
-        if interval is not None:
-            return self.predict_interval(X, interval)
-        if quantiles is not None:
-            return self.predict_quantiles(X, quantiles)
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Means of the calibrated forecasts, and with ``return_std`` their standard deviations."""
         moments = [(p.mean(), p.std() if return_std else 0.0) for p in self.predict_distribution(X)]
         means, deviations = np.array(moments).reshape(-1, 2).T
         return (means, deviations) if return_std else means

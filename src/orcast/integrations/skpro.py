@@ -227,11 +227,6 @@ class RecalibratedProbaRegressor(BaseProbaRegressor):  # type: ignore[misc]
         self.check_is_fitted()
         return self._model.recalibrator_.guarantee
 
-    @property
-    def regressor_(self) -> Any:
-        """The regressor as it is now."""
-        return self._model.estimator_
-
     def _fit(self, X: Any, y: Any) -> Self:
         options = self.get_params(deep=False)
         model = _Rows(options.pop("regressor"), **options)

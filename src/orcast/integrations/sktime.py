@@ -179,18 +179,19 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
 
     def _recalibrated(self, rows: Any, known: Any, state: PanelState) -> Any:
         """Recalibrate rows of forecasts, and settle these and pending ones by known outcomes."""
+        known = known.dropna()
         target = pd.DataFrame({"time": _stamps(known.index), "y": known.to_numpy(dtype=np.float64)})
         rows = rows.astype(dict.fromkeys(["time", "cutoff"], target["time"].dtype))
         features = [] if self.payoff is None or self._seen[1] is None else self._seen[1].columns
         rows = rows.reindex(columns=[*dict.fromkeys([*rows.columns, *features])])
         if not len(known) or not len(state):
-            rows, target = rows.merge(target, how="left"), None
+            rows, target = rows.merge(target, how="left", on="time"), None
             if not len(rows):
                 return rows
         options: dict[str, Any] = {"payoff": self.payoff, "outside": self.outside, "low": self.low, "high": self.high}
         options |= {"model": None if self._own_levels else POINT, "levels": FINE, "workers": 1}
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "no outcome of target=")
+            warnings.filterwarnings("ignore", "no outcome of target=")  # as after rows that were left out
             return recalibrate_frame(rows, target=target, state=state, **ROLES, **options)
 
     # --- the forecaster's own forecasts
