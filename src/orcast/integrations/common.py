@@ -1,51 +1,40 @@
-"""Recalibrators from options and rounds in batches, for the wrappers."""
+"""Recalibrators from the options of a wrapper, rounds of many rows, and columns of recalibrated frames."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from orcast.adapters import expert_row
-from orcast.engine import Oracle
 from orcast.forecasts import as_levels
+from orcast.frame.names import CERTIFICATE
 from orcast.game import Forecaster
-from orcast.payoffs import Payoff
 from orcast.recalibrator import Recalibrator
 from orcast.serialise import plain_features
-from orcast.spaces import OrderedSpace, between
+from orcast.spaces import Binary, Labels, Space, between
 
-# Columns of a recalibrated frame with the certificate, after those of the forecasts.
-CERTIFICATE = 4
-
-
-class QuantityOptions(Protocol):
-    """Options that every wrapper of a quantity has."""
-
-    low: float | None
-    high: float | None
-    payoff: Payoff | None
-    oracle: Oracle | None
-    memory: float | None
-    outside: str
+# Errors that the spread of a point comes from.
+WINDOW = 100
 
 
-def recalibrator_for(
-    options: QuantityOptions, *, space: OrderedSpace | None = None, max_pending: int = 1000, pool: Any = None
-) -> Recalibrator:
-    """The recalibrator of a quantity that the options of a wrapper ask for; many may share a space."""
+def recalibrator_for(options: Any, space: Space | None = None, *, max_pending: int = 1000) -> Recalibrator:
+    """Recalibrator with the options of a wrapper, by default of a quantity within its bounds."""
     return Recalibrator(
         between(options.low, options.high) if space is None else space,
         options.payoff,
-        oracle=options.oracle,
         memory=options.memory,
-        outside=options.outside,
+        outside=getattr(options, "outside", "raise"),
         max_pending=max_pending,
-        pool=pool,
     )
+
+
+def label_space(labels: Sequence[Any]) -> Space:
+    """Space of two labels, of which the second is forecast, or of more."""
+    return Binary() if len(labels) == 2 else Labels(labels)
 
 
 def has_parameter(function: Callable[..., Any], name: str) -> bool:
@@ -62,23 +51,18 @@ def increasing_levels(levels: ArrayLike) -> list[float]:
 
 
 def quantile_columns(frame: Any, own: Sequence[float], asked: Sequence[float], wanted: Sequence[float]) -> list[Any]:
-    """Columns of a recalibrated frame with quantiles at some levels, of those that it has or was asked for.
-
-    A frame has them last, by their level, before the columns of the certificate.
-    """
-    every = sorted({*own, *asked})
-    columns = frame.columns[-CERTIFICATE - len(every) : -CERTIFICATE]
+    """Columns of a recalibrated frame with quantiles at some levels, of those that it has or was asked for."""
+    every, end = sorted({*own, *asked}), len(frame.columns) - len(CERTIFICATE)
+    columns = frame.columns[end - len(every) : end]  # the last ones before the certificate, by their level
     return [columns[every.index(level)] for level in wanted]
 
 
 def peek_each(
     game: Forecaster, forecasts: Sequence[object], features: Sequence[Any] | None, outstanding: float = 0.0
 ) -> Iterator[Any]:
-    """Records of rounds, each played by itself from the game as it is; nothing is kept.
+    """Records of rounds, each computed by itself from the game as it is; nothing is kept, and no slack reserved.
 
-    At least as many outcomes count as outstanding as there usually were in the rounds that the game has learnt from.
-    As the rounds are not kept none reserves slack, so that many do not make one another useless; what late
-    outcomes cost is added to the promise when they are settled.
+    At least as many outcomes count as outstanding as there usually were in the settled rounds.
     """
     rows = [expert_row(forecast, game.space)[0][None, :] for forecast in forecasts]
     xs = [None] * len(rows) if features is None else [plain_features(x) for x in features]
@@ -98,7 +82,7 @@ def settle_together(
     outcomes: Sequence[Any],
     outstanding: float = 0.0,
 ) -> None:
-    """Play the rounds of `peek_each`, and record their outcomes, each in its canonical form, which come together."""
+    """Compute the rounds of `peek_each`, and settle them with outcomes in canonical form, which come together."""
     with game.lock:
         records = list(peek_each(game, forecasts, features, outstanding))
         for record, outcome in zip(records, outcomes, strict=True):
