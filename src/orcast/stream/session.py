@@ -19,7 +19,7 @@ from orcast.stream.series import Recalibrators, SeriesSession, StreamRound, Stre
 from orcast.validation import quietly, short
 
 # Series that are kept in memory, the last used ones.
-MOST_SERIES = 1000
+MOST_SERIES = 10_000
 # Options that may change from one start to the next: they change answers, not how series are recalibrated.
 FREE = ("levels", "remember")
 OPTIONS = "StreamSettings"
@@ -138,10 +138,14 @@ class Session:
             except ValueError as reason:
                 raise _unreadable(name, reason) from None
         if series is not None:
-            self._recent[name] = series
-            if len(self._recent) > MOST_SERIES:
-                del self._recent[next(iter(self._recent))]
+            self._keep(series)
         return series
+
+    def _keep(self, series: SeriesSession) -> None:
+        """Keep a series in memory, as the last used one."""
+        self._recent[series.name] = series
+        if len(self._recent) > MOST_SERIES:
+            del self._recent[next(iter(self._recent))]
 
     def _save(self, series: SeriesSession) -> None:
         """Write the state of a series and of the pool."""
@@ -192,7 +196,7 @@ class Session:
                 raise ValueError(f"expected a forecast first, got {what} of a series without any, {short(line.series)}")
             series = self.recalibrators.new(line.series, wanted)
             self._save(series)
-            self._recent[line.series] = series
+            self._keep(series)
         elif wanted is not None and wanted != series.space:
             began = f"{_described(series.space)}, as series {short(line.series)} began"
             raise ValueError(f"expected {began}, got {_described(wanted)}")
