@@ -147,7 +147,6 @@ class SeriesSession:
             "pending": len(rounds.pending),
             **{key: getattr(rounds, key) for key in COUNTERS},
         }
-        assert rounds.memory is not None
         return persistence.encode(header, rounds.memory)
 
 
