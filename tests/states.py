@@ -261,19 +261,17 @@ def _panels() -> Iterator[Callable[[], Saved]]:
 
 def _stream() -> Saved:
     """A stream that was killed after some lines."""
-    from orcast.stream.durable_session import DurableSession
+    from orcast.stream.session import Session
 
     lines = stream_lines()
     lines += [{"series": "cup", "id": t, "forecast": {"probabilities": {"home": 0.5, "away": 0.5}}} for t in range(3)]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "state.orcast"
-        session = DurableSession(path)
-        for number, line in enumerate(lines[-3:] + lines[:40]):
-            if number == 34:
-                session.snapshot()
+        session = Session(path)
+        for line in lines[-3:] + lines[:40]:
             session.answer(json.dumps(line).encode())
-        session.release()
-        return Saved("stream", path.read_bytes(), DurableSession, "stream", tuple(lines[30:70]))
+        session.close()
+        return Saved("stream", path.read_bytes(), Session, "stream", tuple(lines[30:70]))
 
 
 @cache

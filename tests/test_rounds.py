@@ -119,17 +119,6 @@ def test_a_branch_is_put_back() -> None:
     assert everything(rounds) == before
 
 
-def test_a_snapshot_without_memory_leaves_what_was_learnt() -> None:
-    rounds = played()
-    was = rounds.snapshot(memory=False)
-    rounds.issue(row(1))
-    rounds.settle(0.9)
-    total = rounds.engine.ledger.total.copy()
-    rounds.restore(was)
-    assert rounds.issued == 5
-    assert (rounds.engine.ledger.total == total).all()
-
-
 def test_attached_data_are_saved_with_their_round() -> None:
     rounds, twin = played(), oc.Recalibrator(SPACE)
     rounds.issue(row(1), id=("a", 1)).attached = {"answer": ["x", None, 1.5], "cells": np.array([[-np.inf, 0.1]])}

@@ -56,7 +56,7 @@ class Snapshot(NamedTuple):
     issued: int
     reserved: float
     usual_lag: float | None
-    memory: Arrays | None
+    memory: Arrays
     sizes: Sequence[int] | None
 
 
@@ -337,9 +337,9 @@ class Rounds:
             self.usual_lag = learnt_lag(self.usual_lag, 0.0)
 
     # --- all of them
-    def snapshot(self, *, memory: bool = True) -> Snapshot:
-        """State as it is; without `memory`, without the engine's."""
-        arrays = {name: array.copy() for name, array in self.engine.arrays().items()} if memory else None
+    def snapshot(self) -> Snapshot:
+        """State as it is."""
+        arrays = {name: array.copy() for name, array in self.engine.arrays().items()}
         sizes = getattr(self.engine, "sizes", None)
         return Snapshot(dict(self.pending), self.issued, self.reserved, self.usual_lag, arrays, sizes)
 
@@ -347,8 +347,6 @@ class Rounds:
         """Restore a snapshot."""
         self.pending = dict(was.pending)
         self.issued, self.reserved, self.usual_lag = was.issued, was.reserved, was.usual_lag
-        if was.memory is None:
-            return
         if was.sizes is None and hasattr(self.engine, "forget_sizes"):
             self.engine.forget_sizes()
         # not by the engine's own `restore`: no function of the user's is called for it
