@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from scipy.special import ndtr, ndtri
 
 import orcast as oc
-from orcast.evaluate.metrics import LEVELS, brier, crps_ensemble, ece, pinball, qce, worst_rolling_qce
+from orcast.evaluate.metrics import LEVELS, brier, ece, pinball, qce, worst_rolling_qce
 from research.benchmarks import made, yardstick
 from research.benchmarks.lines import Line, Lines, Remark
 from research.comparison.catalogue import hub_stream
@@ -323,7 +323,7 @@ def _ensemble(stream: Stream) -> Lines:
     start = 100
 
     def crps(q: Array) -> float:
-        return float(crps_ensemble(q, stream.y)[start:].mean())
+        return float(optional("scoringrules").crps_ensemble(stream.y, q)[start:].mean())
 
     usual = crps(censored_emos(stream, start))
     others = {name: crps(_issued(name, stream)) for name in ("EMOS", "IDR")}

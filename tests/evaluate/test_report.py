@@ -221,7 +221,7 @@ def test_the_page_stays_small() -> None:
     many = panel(tuple(f"series number {i}" for i in range(4000)), 50)
     page = read(many)
     assert len(page.source) < 300_000
-    assert "the most miscalibrated 50 of 4,000" in page.top.text
+    assert "the worst 50 of 4,000" in page.top.text
     long = one_series(200_000)
     page = read(long)
     assert len(page.source) < 300_000
@@ -260,15 +260,14 @@ def test_pictures_are_files_of_their_own(kind: str, tmp_path: Path) -> None:
 def test_pictures_refuse_evaluations_without_their_numbers() -> None:
     for wrong in (
         lambda: plots.horizons(one_series(after=False)),
-        lambda: plots.coverage(binary()),
-        lambda: plots.pit(binary()),
+        lambda: plots.fan(binary()),
         lambda: plots.fan(one_series(), series="nobody"),
     ):
         with pytest.raises(ValueError, match=r"\Aexpected "):
             wrong()
 
 
-def test_fan_draws_the_quantiles_of_the_most_miscalibrated_series() -> None:
+def test_fan_draws_the_series_with_the_worst_coverage() -> None:
     evaluation = panel()
     picture = plots.fan(evaluation, last=20)
     worst = facts.by_series(evaluation).labels[0]
@@ -288,13 +287,12 @@ def test_ticks_are_few_and_on_the_axis(low: float, span: float) -> None:
     assert (np.diff(values) > 0).all()
 
 
-@pytest.mark.parametrize("step", ["s", "m", "h", "D", "W", "M", "Y"])
-@pytest.mark.parametrize("rows", [1, 2, 30, 1000])
-def test_date_ticks_are_few_and_distinct(step: str, rows: int) -> None:
-    axis, x = time_axis(np.datetime64("2020-02-03", step) + np.arange(rows))
-    assert len(axis.ticks) <= 6
-    assert len({text for _, text in axis.ticks}) == len(axis.ticks)
-    assert x.size == rows
+@pytest.mark.parametrize("step", ["m", "h", "D", "W"])
+@pytest.mark.parametrize("rows", [0, 1, 2, 30, 1000])
+def test_time_ticks_are_few_and_distinct(step: str, rows: int) -> None:
+    ticks = time_axis(np.datetime64("2020-02-03", step) + np.arange(rows)).ticks
+    assert len(ticks) == len({text for _, text in ticks}) == min(rows, 5)
+    assert all(len(text) == (16 if step in "mh" and rows > 1 else 10) for _, text in ticks)
 
 
 def test_lines_have_gaps_where_values_are_missing() -> None:

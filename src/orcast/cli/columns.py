@@ -55,13 +55,6 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--low", metavar="X", help="lower bound of the outcomes: a number or a column (default: none)")
     group.add_argument("--high", metavar="X", help="upper bound of the outcomes: a number or a column (default: none)")
-    group.add_argument(
-        "--by",
-        metavar="COLUMN",
-        action="append",
-        default=[],
-        help="compare groups of rows: a column, or hour, weekday or month of the time; may be given several times",
-    )
 
 
 def names_of(options: argparse.Namespace) -> dict[str, Any]:

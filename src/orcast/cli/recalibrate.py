@@ -129,9 +129,9 @@ def _write(
         run = play_frame(frame, names_of(options), asked, state, options.workers, progress)
         layout, result = run.layout, run.result(False)
         if options.report or not options.quiet:
-            told = {"by": options.by, "low": run.options.low, "high": run.options.high, **run.timing._asdict()}
+            told = {"low": run.options.low, "high": run.options.high, **run.timing._asdict()}
             found = check(result, layout, **told)
-            lines = [*describe(table, frame, layout, len(found[0].names)), *verdicts(found, options.by)]
+            lines = [*describe(table, frame, layout, len(found[0].names)), *verdicts(found)]
     tables.write(result, out, format or tables.Format("csv", table.format.separator))
     if options.report:
         report(options.report, found, table.name)

@@ -6,7 +6,6 @@ from orcast.evaluate.calibration import coverage as coverage
 from orcast.evaluate.calibration import error as error
 from orcast.evaluate.calibration import width as width
 from orcast.evaluate.evaluation import Evaluation as Evaluation
-from orcast.evaluate.evaluation import Grouping as Grouping
 from orcast.evaluate.frames import check as check
 from orcast.evaluate.losses import Difference as Difference
 from orcast.evaluate.losses import difference as difference
@@ -15,7 +14,6 @@ from orcast.evaluate.references import ReferenceScore as ReferenceScore
 from orcast.evaluate.references import reference_scores as reference_scores
 from orcast.evaluate.tables import Change as Change
 from orcast.evaluate.tables import Table as Table
-from orcast.evaluate.tables import by_group as by_group
 from orcast.evaluate.tables import by_horizon as by_horizon
 from orcast.evaluate.tables import by_series as by_series
 from orcast.evaluate.verdicts import action as action

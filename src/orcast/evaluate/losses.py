@@ -128,7 +128,7 @@ def recent_difference(evaluation: Evaluation) -> Difference | None:
     if evaluation.known is not None:
         table, rows = evaluation.known
         own["known"] = table, np.arange(table.y.size)[rows][last]
-    return difference(replace(evaluation, **own, holds=None, promised=None, miscalibration=None, by=()))
+    return difference(replace(evaluation, **own, holds=None, promised=None, miscalibration=None))
 
 
 # --- blocks of time

@@ -4,21 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr
 
 from orcast.validation import as_count
 
-__all__ = [
-    "LEVELS",
-    "brier",
-    "crps_ensemble",
-    "crps_normal",
-    "ece",
-    "fair_indicators",
-    "pinball",
-    "qce",
-    "worst_rolling_qce",
-]
+__all__ = ["LEVELS", "brier", "ece", "fair_indicators", "pinball", "qce", "worst_rolling_qce"]
 
 Vector = NDArray[np.float64]
 
@@ -177,62 +166,9 @@ def pinball(q: ArrayLike, y: ArrayLike, levels: ArrayLike = LEVELS) -> Vector:
     >>> pinball([1.0, 3.0], 2.0, [0.25, 0.75])
     array(0.25)
     """
-    return _pinball(*_rounds(q, y, levels))
-
-
-def _pinball(q: Vector, y: Vector, a: Vector) -> Vector:
-    e = y[..., None] - q
+    quantiles, outcomes, a = _rounds(q, y, levels)
+    e = outcomes[..., None] - quantiles
     return np.asarray(np.maximum(a * e, (a - 1.0) * e).mean(axis=-1))
-
-
-# --- other distributions
-
-
-def crps_ensemble(members: ArrayLike, y: ArrayLike) -> Vector:
-    """CRPS of the empirical distribution of ensemble members (last axis).
-
-        CRPS = mean_i |x_i - y| - 1/2 mean_{i,j} |x_i - x_j|
-
-    Gneiting and Raftery (2007), "Strictly proper scoring rules, prediction, and estimation", JASA 102.
-
-    >>> crps_ensemble([1.0, 3.0], 2.0)
-    array(0.5)
-    """
-    x, outcomes = _numbers(members, "members"), _numbers(y, "outcomes")
-    if x.ndim != outcomes.ndim + 1 or x.shape[:-1] != outcomes.shape or x.shape[-1] == 0:
-        raise ValueError(f"expected members of shape {(*outcomes.shape, 'm')}, m >= 1, got shape {x.shape}")
-    m = x.shape[-1]
-    x = np.sort(x, axis=-1)
-    # sum_{i,j} |x_i - x_j| = 2 sum_i (2 i - m - 1) x_(i) over the sorted members, i = 1..m
-    rank = 2.0 * np.arange(1, m + 1) - m - 1
-    return np.asarray(np.abs(x - outcomes[..., None]).mean(axis=-1) - (rank * x).sum(axis=-1) / m**2)
-
-
-def crps_normal(mean: ArrayLike, std: ArrayLike, y: ArrayLike) -> Vector:
-    """CRPS of a normal distribution; |y - mean| where `std` is 0.
-
-        CRPS = std ( z (2 Phi(z) - 1) + 2 phi(z) - 1 / sqrt(pi) ),    z = (y - mean) / std
-
-    Gneiting, Raftery, Westveld and Goldman (2005), Monthly Weather Review 133.
-
-    >>> crps_normal([5.0, 5.0], 0.0, [4.0, 7.0])
-    array([1., 2.])
-    """
-    mu, sd, outcomes = _numbers(mean, "mean"), _numbers(std, "std"), _numbers(y, "outcomes")
-    if np.any(sd < 0.0):
-        raise ValueError(f"expected std >= 0, got {std!r}")
-    try:
-        mu, sd, outcomes = np.broadcast_arrays(mu, sd, outcomes)
-    except ValueError:
-        raise ValueError(
-            f"expected mean, std and outcomes that fit together, got shapes {mu.shape}, {sd.shape} and {outcomes.shape}"
-        ) from None
-    e = outcomes - mu
-    with np.errstate(over="ignore"):  # a tiny std makes z infinite, and the score |e|
-        z = e / np.where(sd > 0.0, sd, 1.0)
-        phi = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
-    score = e * (2 * ndtr(z) - 1) + sd * (2 * phi - 1 / np.sqrt(np.pi))
-    return np.asarray(np.where(sd > 0.0, score, np.abs(e)))
 
 
 # --- probabilities

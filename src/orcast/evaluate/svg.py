@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
@@ -20,8 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 
 Vector = NDArray[np.float64]
 
-# Missing number, and the sign of a negative one.
-NOTHING, MINUS = "\u2013", "\u2212"
+# Missing number.
+NOTHING = "\u2013"
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]+")
 
 # --- text
@@ -47,53 +46,27 @@ def shortened(text: object, limit: int = 48) -> str:
     return own if len(own) <= limit else f"{own[: limit - tail - 1]}…{own[-tail:]}"
 
 
-def number(value: float | None, *, digits: int = 4) -> str:
-    """Number with `digits` significant digits and separated thousands.
+def number(value: float | None) -> str:
+    """Number with four significant digits, a whole one from 1,000 on.
 
     >>> number(12345.678), number(0.00123456), number(-2.5), number(float("nan")), number(3.2e12)
-    ('12,346', '0.001235', '−2.5', '–', '3.2e12')
+    ('12,346', '0.001235', '-2.5', '–', '3.2e+12')
     """  # noqa: RUF002
     if value is None or not math.isfinite(value):
         return NOTHING
-    size = abs(float(value))
-    if size >= 1e9 or 0.0 < size < 1e-5:
-        mantissa, exponent = f"{size:.{digits - 1}e}".split("e")
-        text = f"{mantissa.rstrip('0').rstrip('.')}e{int(exponent)}"
-    else:
-        decimals = max(digits - 1 - (math.floor(math.log10(size)) if size > 0.0 else 0), 0)
-        text = f"{size:,.{decimals}f}"
-        text = text.rstrip("0").rstrip(".") if "." in text else text
-    return _signed(text, value, False)
+    return f"{value:,.0f}" if 1e3 <= abs(value) < 1e9 else f"{value:.4g}"
 
 
-def percent(share: float | None, *, decimals: int = 1, sign: bool = False) -> str:
+def percent(share: float, *, decimals: int = 1, sign: bool = False) -> str:
     """Share in percent.
 
-    >>> percent(0.8125), percent(0.9), percent(-0.031, sign=True), percent(1.0, decimals=0)
-    ('81.2%', '90.0%', '−3.1%', '100%')
-    """  # noqa: RUF002
-    if share is None or not math.isfinite(share):
-        return NOTHING
-    return _signed(f"{abs(100.0 * share):,.{decimals}f}%", share, sign)
-
-
-def _signed(text: str, value: float, sign: bool) -> str:
-    if not any(c in "123456789" for c in text):
-        return text  # no minus before a zero
-    return f"{MINUS}{text}" if value < 0 else f"+{text}" if sign else text
+    >>> percent(0.8125), percent(-0.031, sign=True), percent(1.0, decimals=0)
+    ('81.2%', '-3.1%', '100%')
+    """
+    return f"{share:{'+' if sign else ''},.{decimals}%}" if math.isfinite(share) else NOTHING
 
 
 # --- axes
-
-# Units of date ticks: numpy's name, seconds, multiples, part of the ISO text.
-UNITS = (
-    ("s", 1.0, (1, 15), slice(11, 19)),
-    ("m", 60.0, (1, 5, 15, 30), slice(11, 16)),
-    ("h", 3600.0, (1, 3, 6, 12), slice(5, 16)),
-    ("D", 86_400.0, (1, 2, 7, 14), slice(0, 10)),
-    ("M", 2_629_746.0, (1, 3, 6), slice(0, 7)),
-    ("Y", 31_556_952.0, (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000), slice(0, 4)),
-)
 
 
 @dataclass(frozen=True)
@@ -127,7 +100,7 @@ def number_axis(label: str, low: float, high: float, *, most: int = 5, share: bo
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     values = [round(k * step, decimals) + 0.0 for k in range(first, last + 1)]
     digits = 0 if step >= 0.00999 else 1
-    texts = [percent(v, decimals=digits) if share else number(v, digits=6) for v in values]
+    texts = [percent(v, decimals=digits) if share else f"{v:,.10g}" for v in values]
     return Axis(label, low, high, tuple(zip(values, texts, strict=True)))
 
 
@@ -152,39 +125,18 @@ def name_axis(label: str, names: tuple[str, ...]) -> Axis:
     return Axis(label, 0.0, float(len(names)), ticks)
 
 
-def time_axis(values: NDArray[Any]) -> tuple[Axis, Vector]:
-    """Axis for dates, numbers or names, and the positions of the values on it.
+def time_axis(values: NDArray[Any]) -> Axis:
+    """Axis with one unit per value, and at most five of them as ticks.
 
-    >>> axis, x = time_axis(np.array(["2024-01-01", "2024-01-02", "2024-01-03"], dtype="datetime64[D]"))
-    >>> axis.place(x).tolist(), [text for _, text in axis.ticks]
-    ([0.0, 0.5, 1.0], ['2024-01-01', '2024-01-02', '2024-01-03'])
+    >>> time_axis(np.arange("2024-01", "2024-04", dtype="datetime64[D]")).ticks[0]
+    (0.5, '2024-01-01')
     """
-    if values.dtype.kind == "M" and values.size and not np.isnat(values).any():
-        return _date_axis(values.astype("datetime64[us]"))
-    if values.dtype.kind in "iuf" and values.size and np.isfinite(values.astype(np.float64)).all():
-        x = values.astype(np.float64)
-        return number_axis("time", float(x.min()), float(x.max())), x
-    x = np.arange(values.size, dtype=np.float64) + 0.5
-    return name_axis("time", tuple(map(str, values))), x
-
-
-def _date_axis(values: NDArray[Any]) -> tuple[Axis, Vector]:
-    x = values.astype(np.int64).astype(np.float64)
-    first, last = values.min(), values.max()
-    seconds = float((last - first).astype(np.int64)) / 1e6
-    # no ticks finer than the data
-    finest = max((k for k, unit in enumerate(UNITS) if (values == values.astype(f"M8[{unit[0]}]")).all()), default=0)
-    steps = [
-        (unit, many, part) for unit, size, times, part in UNITS[finest:] for many in times if seconds <= 5 * size * many
-    ]
-    unit, many, part = steps[0] if steps else ("Y", 1000, slice(0, 4))
-    start, stop = (end.astype(f"datetime64[{unit}]").astype(np.int64) for end in (first, last))
-    origin = 1970 if unit == "Y" else 4 if unit == "D" and many >= 7 else 0
-    counted = np.arange(start - (start + origin) % many, stop + 1, many).astype(f"datetime64[{unit}]")
-    moments = counted.astype("datetime64[us]")
-    there = (moments >= first) & (moments <= last)
-    ticks = [(float(m.astype(np.int64)), str(m).replace("T", " ")[part]) for m in moments[there]]
-    return Axis("time", float(x.min()), float(x.max()), tuple(ticks)), x
+    shown = np.unique(np.linspace(0, max(values.size - 1, 0), 5).astype(np.intp))[: values.size]
+    if values.dtype.kind == "M":
+        whole = bool((values == values.astype("datetime64[D]")).all())
+        values = values.astype("datetime64[D]" if whole else "datetime64[m]")
+    ticks = tuple((k + 0.5, shortened(values[k], 16)) for k in shown.tolist())
+    return Axis("time", 0.0, float(max(values.size, 1)), ticks)
 
 
 # --- pictures
@@ -225,11 +177,10 @@ path.area.chance,path.bar.chance{fill:var(--chance);fill-opacity:.75}
 
 @dataclass(frozen=True, eq=False)
 class Mark:
-    """One drawn element.
+    """One drawn element; `role` sets the colour, `variant` a lighter or thinner form, a `label` appears in the key.
 
     `shape` is "line", "dot", "area" (between `base` and `y`), "bar" (from `x` to `right`, `base` to `y`) or "range"
-    (vertical, from `base` to `y`).  `role` sets the colour, `variant` a lighter or thinner form.  A `label` appears in
-    the key; `hover` has a text per bar or dot.
+    (vertical, from `base` to `y`).
     """
 
     shape: str
@@ -240,7 +191,6 @@ class Mark:
     right: Vector | None = None
     label: str = ""
     variant: str = ""
-    hover: tuple[str, ...] = ()
 
     @property
     def classes(self) -> str:
@@ -292,7 +242,8 @@ class Picture:
             f'x="{_percent(float(self.x.place(value)))}" y="100%" dy="1.5em">{plain(text)}</text>'
             for k, (value, text) in enumerate(self.x.ticks)
         )
-        marks = "".join(path for mark in self.marks for path in _paths(mark, self))
+        paths = ((mark.classes, _path(mark, self)) for mark in self.marks)
+        marks = "".join(f'<path class="{classes}" d="{d}"/>' for classes, d in paths if d)
         return (
             f'{up}<svg viewBox="0 0 {SIZE:g} {SIZE:g}" preserveAspectRatio="none" width="100%" height="100%" '
             f'overflow="visible">{marks}</svg><line class="base" x1="0" x2="100%" y1="100%" y2="100%"/>{across}'
@@ -342,30 +293,20 @@ class Picture:
         return self.svg()
 
 
-def _paths(mark: Mark, picture: Picture) -> Iterator[str]:
+def _path(mark: Mark, picture: Picture) -> str:
     x, y = picture.x.place(mark.x), picture.y.place(mark.y)
     base = np.zeros_like(y) if mark.base is None else picture.y.place(mark.base)
-    rights = x if mark.right is None else picture.x.place(mark.right)
+    right = x if mark.right is None else picture.x.place(mark.right)
     if mark.shape == "line":
-        yield _path(line(x, y), mark)
-        return
+        return line(x, y)
     if mark.shape == "area":
-        yield _path(area(x, base, y), mark)
-        return
-    titles = mark.hover or ("",) * x.size
-    for left, right, low, high, title in zip(x, rights, base, y, titles, strict=True):
-        if mark.shape == "dot":
-            dot = line([left], [high])
-            yield _path(f"{dot}h0" if dot else "", mark, title)
-        elif mark.shape == "range":
-            yield _path(line([left, left], [low, high]), mark)
-        else:
-            yield _path(area([left, right], [low, low], [high, high]), mark, title)
-
-
-def _path(d: str, mark: Mark, title: str = "") -> str:
-    inside = f"<title>{plain(title)}</title>" if title else ""
-    return f'<path class="{mark.classes}" d="{d}">{inside}</path>' if d else ""
+        return area(x, base, y)
+    if mark.shape == "range":
+        return "".join(line([a, a], [low, high]) for a, low, high in zip(x, base, y, strict=True))
+    if mark.shape == "dot":
+        return "".join(f"{point}h0" for a, b in zip(x, y, strict=True) if (point := line([a], [b])))
+    bars = zip(x, right, base, y, strict=True)
+    return "".join(area([a, b], [low, low], [high, high]) for a, b, low, high in bars)
 
 
 def line(x: ArrayLike, y: ArrayLike) -> str:

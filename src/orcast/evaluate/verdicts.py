@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from orcast.evaluate.calibration import (
-    SURE,
     band,
     coverage,
     error,
@@ -25,7 +24,7 @@ from orcast.evaluate.dependence import TIMES, design_effect, frequencies, shared
 from orcast.evaluate.evaluation import Evaluation, outcomes_of
 from orcast.evaluate.losses import Difference, difference, loss, loss_name, recent_difference
 from orcast.evaluate.references import reference_scores
-from orcast.evaluate.tables import by_horizon, by_series
+from orcast.evaluate.tables import by_horizon
 
 USE, AVOID, UNDECIDED = "use", "do not use", "not enough data"
 # A smaller deviation of a frequency is not reported, however many outcomes there are.
@@ -34,8 +33,6 @@ NEGLIGIBLE = 0.005
 CLEAR, SIGMAS = 0.99, 2.576
 # Accuracy counts as unchanged if the whole 95% interval of the change is below this.
 UNCHANGED = 0.02
-# Fewest outcomes of a series that is judged by itself.
-OUTCOMES = 10
 # Rounding allowed in a guarantee.
 ROUNDING = 1e-9
 MISSING_TIMES = "Add a column of cutoffs (cutoff=) or the rows issued together (issued_every=, 1 if that is so)."
@@ -50,7 +47,7 @@ def verdict(evaluation: Evaluation) -> list[str]:
     >>> verdict(Evaluation.of(narrow, y, after=right, levels=[0.05, 0.5, 0.95], timed=True))[1]
     'The 90% interval covered 68.4% of 1,000 outcomes, after recalibration 91.4% (88.1% to 91.8% by chance).'
     """
-    reasons = (_coverage, _calibration, _sample_size, _accuracy, _reference, _horizons, _series, _guarantee)
+    reasons = (_coverage, _calibration, _sample_size, _accuracy, _reference, _horizons, _guarantee)
     found = [reason(evaluation) for reason in reasons] if evaluation.rows else []
     return list(filter(None, (headline(evaluation), *found, _left_out(evaluation), *evaluation.notes)))
 
@@ -326,7 +323,7 @@ def _probability_faults(evaluation: Evaluation, side: str) -> list[str]:
     return found
 
 
-# --- sample size, accuracy, series, guarantee
+# --- sample size, accuracy, guarantee
 
 
 def effective_size(evaluation: Evaluation) -> float:
@@ -410,19 +407,6 @@ def _horizons(evaluation: Evaluation) -> str:
     where = f" (horizon {by_horizon(evaluation).labels[k]})" if several else ""
     most = "at most " if several else ""
     return f"Recalibration made the forecasts worse in {most}{change.worse[k]:,} of {change.series[k]:,} series{where}."
-
-
-def _series(evaluation: Evaluation) -> str:
-    """Number of series that are significantly miscalibrated."""
-    table = by_series(evaluation)
-    enough = table.rows >= OUTCOMES
-    count = int(enough.sum())
-    if count < 2 or shared_times(evaluation)[1] < TIMES:
-        return ""
-    seen = [f"{int(table.outside(side)[enough].sum()):,}" for side in evaluation.sides]
-    which = "series" if enough.all() else f"series with {OUTCOMES} outcomes or more"
-    chance = f"about {(1.0 - SURE) * count:.2g} by chance"
-    return f"{seen[0]} of {count:,} {which} are miscalibrated{_after(seen)} ({chance})."
 
 
 def _guarantee(evaluation: Evaluation) -> str:
