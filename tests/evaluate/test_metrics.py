@@ -37,11 +37,11 @@ def rounds(draw: st.DrawFn, most: int = 30) -> tuple[Vector, Vector]:
 
 
 @given(rounds(), st.integers(1, 10))
-def test_worst_rolling_qce_is_the_worst_window(data: tuple[Vector, Vector], window: int) -> None:
+def test_qce_with_a_window_is_that_of_the_worst_window(data: tuple[Vector, Vector], window: int) -> None:
     q, y = data
     windows = [slice(k, k + window) for k in range(y.size - window + 1)]
     slow = max((metrics.qce(q[w], y[w], TENTHS, low=0, high=8) for w in windows), default=np.nan)
-    found = metrics.worst_rolling_qce(q, y, TENTHS, window=window, low=0, high=8)
+    found = metrics.qce(q, y, TENTHS, window=window, low=0, high=8)
     assert found == pytest.approx(slow, abs=1e-12, nan_ok=True)
 
 
@@ -142,7 +142,7 @@ def test_bad_levels(levels: Any) -> None:
     [
         lambda: metrics.qce(np.zeros((3, 98)), np.zeros(3)),
         lambda: metrics.qce(np.zeros((3, 99)), np.zeros(3), low=1, high=0),
-        lambda: metrics.worst_rolling_qce(np.zeros((3, 99)), np.zeros(3), window=0),
+        lambda: metrics.qce(np.zeros((3, 99)), np.zeros(3), window=0),
         lambda: metrics.pinball(np.zeros((3, 99)), np.zeros(4)),
         lambda: metrics.pinball(np.zeros((1, 99)), [np.nan]),
         lambda: metrics.pinball(np.zeros((1, 99)), ["warm"]),

@@ -11,7 +11,7 @@ from orcast.evaluate.losses import Difference as Difference
 from orcast.evaluate.losses import difference as difference
 from orcast.evaluate.losses import loss as loss
 from orcast.evaluate.references import ReferenceScore as ReferenceScore
-from orcast.evaluate.references import reference_scores as reference_scores
+from orcast.evaluate.references import best_reference as best_reference
 from orcast.evaluate.tables import Change as Change
 from orcast.evaluate.tables import Table as Table
 from orcast.evaluate.tables import by_horizon as by_horizon

@@ -147,13 +147,12 @@ def independent_rows(evaluation: Evaluation, share: float, sure: float = SURE) -
 
 @dataclass(frozen=True, eq=False)
 class Frequencies:
-    """Observed frequencies beside their `nominal` values, with a chance band and the number of forecasts."""
+    """Observed frequencies beside their `nominal` values, with a chance band."""
 
     nominal: Vector
     observed: Vector
     low: Vector
     high: Vector
-    count: Vector
 
     @property
     def outside(self) -> int:
@@ -165,20 +164,19 @@ def reliability(evaluation: Evaluation, side: str = "before") -> Frequencies:
     """Share of outcomes below each quantile, or frequency of the event by its probability; labels are binned together.
 
     >>> found = reliability(Evaluation.of([0.1, 0.1, 0.9, 0.9], [0, 1, 1, 1]))
-    >>> found.nominal, found.observed, found.count
-    (array([0.1, 0.9]), array([0.5, 1. ]), array([2., 2.]))
+    >>> found.nominal, found.observed
+    (array([0.1, 0.9]), array([0.5, 1. ]))
     """
     effect = design_effect(evaluation, side)
     if evaluation.kind == "quantiles":
         low, high = band(evaluation.rows / effect, evaluation.levels)
-        count = np.full(evaluation.levels.size, float(evaluation.rows))
-        return Frequencies(evaluation.levels, frequencies(evaluation, side), low, high, count)
+        return Frequencies(evaluation.levels, frequencies(evaluation, side), low, high)
     sums = bins_of(evaluation, side)
     gap, count, total = (part.sum(axis=0) for part in (sums.gap, sums.forecasts, sums.probability))
     there = count > 0
     nominal, count = total[there] / count[there], count[there]
     low, high = band(count / effect.max(), nominal)
-    return Frequencies(nominal, np.clip(nominal + gap[there] / count, 0.0, 1.0), low, high, count)
+    return Frequencies(nominal, np.clip(nominal + gap[there] / count, 0.0, 1.0), low, high)
 
 
 # --- errors of calibration

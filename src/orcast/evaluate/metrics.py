@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from orcast.validation import as_count
 
-__all__ = ["LEVELS", "brier", "ece", "fair_indicators", "pinball", "qce", "worst_rolling_qce"]
+__all__ = ["LEVELS", "brier", "ece", "fair_indicators", "pinball", "qce"]
 
 Vector = NDArray[np.float64]
 
@@ -108,7 +108,13 @@ def fair_indicators(
 
 
 def qce(
-    quantiles: ArrayLike, y: ArrayLike, levels: ArrayLike = LEVELS, *, low: float = -np.inf, high: float = np.inf
+    quantiles: ArrayLike,
+    y: ArrayLike,
+    levels: ArrayLike = LEVELS,
+    *,
+    low: float = -np.inf,
+    high: float = np.inf,
+    window: int | None = None,
 ) -> float:
     """Quantile calibration error: squared differences of frequency and level, summed over the levels.
 
@@ -117,42 +123,22 @@ def qce(
     Kuleshov, Fenner and Ermon (2018), "Accurate uncertainties for deep learning using calibrated regression", ICML;
     paper, section 3 and appendix B (ties).
 
-    `quantiles` has the shape (rounds, levels), `low` and `high` are the bounds of the outcomes.
+    `quantiles` has the shape (rounds, levels), `low` and `high` are the bounds of the outcomes.  With a `window` it is
+    the largest error over so many consecutive rounds, nan if there are fewer.
 
     >>> qce([[0.0], [0.0], [0.0], [0.0]], [-1.0, 1.0, 2.0, 3.0], [0.5])
     0.0625
-    """
-    q, outcomes, a = _rounds(quantiles, y, levels, sequence=True)
-    low, high = _bounds(low, high)
-    if outcomes.size == 0:
-        return float("nan")
-    return float(((_indicators(q, outcomes, a, low, high).mean(axis=0) - a) ** 2).sum())
-
-
-def worst_rolling_qce(
-    quantiles: ArrayLike,
-    y: ArrayLike,
-    levels: ArrayLike = LEVELS,
-    *,
-    window: int = 200,
-    low: float = -np.inf,
-    high: float = np.inf,
-) -> float:
-    """Largest quantile calibration error over any `window` consecutive rounds; nan if there are fewer.
-
-        max_s sum_a ( mean_{s < t <= s + window} I_a(t) - a )^2
-
-    The windows are those of the paper, section 3.
-
-    >>> worst_rolling_qce([[0.0], [0.0], [0.0], [0.0]], [-1.0, -1.0, 2.0, 3.0], [0.5], window=2)
+    >>> qce([[0.0], [0.0], [0.0], [0.0]], [-1.0, -1.0, 2.0, 3.0], [0.5], window=2)
     0.25
     """
     q, outcomes, a = _rounds(quantiles, y, levels, sequence=True)
-    width = as_count(window, "a window of at least 1 round")
+    width = max(outcomes.size, 1) if window is None else as_count(window, "a window of at least 1 round")
+    below = _indicators(q, outcomes, a, *_bounds(low, high))
     if outcomes.size < width:
         return float("nan")
-    gaps = _indicators(q, outcomes, a, *_bounds(low, high)) - a
-    total = np.concatenate((np.zeros((1, a.size)), np.cumsum(gaps, axis=0)))
+    if window is None:
+        return float(((below.mean(axis=0) - a) ** 2).sum())
+    total = np.concatenate((np.zeros((1, a.size)), np.cumsum(below - a, axis=0)))
     return float((((total[width:] - total[:-width]) / width) ** 2).sum(axis=1).max())
 
 

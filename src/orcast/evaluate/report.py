@@ -21,8 +21,8 @@ from orcast.evaluate.calibration import (
 )
 from orcast.evaluate.evaluation import Evaluation
 from orcast.evaluate.losses import difference, loss, loss_name
-from orcast.evaluate.references import reference_scores
-from orcast.evaluate.svg import COLOURS, SHEET, Picture, clean, number, percent, plain, shortened
+from orcast.evaluate.references import best_reference
+from orcast.evaluate.svg import LIGHT, SHEET, Picture, clean, number, percent, plain, shortened
 from orcast.evaluate.tables import Table, by_horizon, by_series
 from orcast.evaluate.verdicts import action, headline, verdict
 
@@ -42,7 +42,6 @@ FOOT = (
 )
 Tile = tuple[str, str, str]
 
-LIGHT = ";".join(f"--{name}:{value}" for name, value in COLOURS.items())
 DARK = (
     "--paper:#14171b;--ink:#e9e7e2;--soft:#a3abb5;--rule:#30363d;--grid:#262b32;--chance:#454c55;"
     "--before:#c8731a;--after:#a6d2ff;--bad:#ff8a80;--good:#7fd6a0"
@@ -68,11 +67,6 @@ border-left:6px solid var(--soft);text-wrap:pretty}}
 .tiles dt,.tiles .remark{{font-size:.83rem;color:var(--soft);display:block}}
 .tiles dd{{margin:0}}
 .tiles .big{{font-size:clamp(1.05rem,4vw,1.3rem);font-weight:600}}
-.chart{{display:block;overflow:visible;width:calc(100% - var(--left) - 14px);height:var(--height);
-margin:1.9rem 14px 3.2rem var(--left);font-variant-numeric:tabular-nums}}
-.key{{display:flex;flex-wrap:wrap;gap:.1rem 1.2rem;font-size:.86rem}}
-.key span{{display:inline-flex;align-items:center;gap:.45rem}}
-.swatch{{width:26px;height:12px;flex:none}}
 summary{{cursor:pointer;color:var(--soft);padding:.35rem 0}}
 .scroll{{overflow-x:auto;border-top:1px solid var(--rule);border-bottom:1px solid var(--rule)}}
 table{{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums;width:100%}}
@@ -216,7 +210,7 @@ def _error_tile(evaluation: Evaluation) -> Tile:
 
 def _reference_tile(evaluation: Evaluation) -> Tile:
     label = "Loss against the best reference"
-    best = next(iter(reference_scores(evaluation)), None)
+    best = best_reference(evaluation)
     if best is None:
         return label, number(None), "no reference is available"
     remark = f"{best.short_name}: {loss_name(evaluation)} {number(best.loss)}"
@@ -285,8 +279,6 @@ def _columns(found: Table, names: list[str]) -> dict[str, list[str]]:
     if found.share is not None:
         covered = zip(*found.coverage.values(), strict=True)
         columns[f"{level_name(found.share)} interval covered"] = [_arrow(percent, each) for each in covered]
-    if found.chance is not None:
-        columns["By chance"] = [f"{percent(low)} to {percent(high)}" for low, high in zip(*found.chance, strict=True)]
     columns["Loss"] = [_arrow(number, each) for each in zip(*found.loss.values(), strict=True)]
     if found.change is not None:
         pairs = zip(found.change.worse, found.change.series, strict=True)

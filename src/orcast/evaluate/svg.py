@@ -1,7 +1,7 @@
-"""Pictures as SVG: marks on two axes, with escaped text and formatted numbers.
+"""Pictures as SVG in HTML: marks on two axes, with escaped text and formatted numbers.
 
-Marks are drawn in a square of `SIZE` units stretched over the picture, and lines keep their thickness.  Text and ticks
-are placed by percentages in the size of the page's text, so a picture is readable at any width.
+Marks are drawn in a square of `SIZE` units stretched over the picture; text and ticks are placed by percentages in the
+size of the page's text, so a picture is readable at any width.
 """
 
 from __future__ import annotations
@@ -37,11 +37,7 @@ def plain(text: object) -> str:
 
 
 def shortened(text: object, limit: int = 48) -> str:
-    """Beginning and end of a long text.
-
-    >>> shortened("abcdefghijklmnopqrstuvwxyz", 12)
-    'abcdefgh…xyz'
-    """
+    """Beginning and end of a long text."""
     own, tail = clean(text), limit // 4
     return own if len(own) <= limit else f"{own[: limit - tail - 1]}…{own[-tail:]}"
 
@@ -58,11 +54,7 @@ def number(value: float | None) -> str:
 
 
 def percent(share: float, *, decimals: int = 1, sign: bool = False) -> str:
-    """Share in percent.
-
-    >>> percent(0.8125), percent(-0.031, sign=True), percent(1.0, decimals=0)
-    ('81.2%', '-3.1%', '100%')
-    """
+    """Share in percent."""
     return f"{share:{'+' if sign else ''},.{decimals}%}" if math.isfinite(share) else NOTHING
 
 
@@ -86,11 +78,7 @@ class Axis:
 
 
 def number_axis(label: str, low: float, high: float, *, most: int = 5, share: bool = False) -> Axis:
-    """Axis with at most `most` + 1 round ticks; `share` writes percentages.
-
-    >>> [text for _, text in number_axis("level", 0.0, 1.0, share=True).ticks]
-    ['0%', '20%', '40%', '60%', '80%', '100%']
-    """
+    """Axis with at most `most` + 1 round ticks; `share` writes percentages."""
     span = high - low
     if not (math.isfinite(span) and span > 0.0):
         return Axis(label, low, high)
@@ -126,11 +114,7 @@ def name_axis(label: str, names: tuple[str, ...]) -> Axis:
 
 
 def time_axis(values: NDArray[Any]) -> Axis:
-    """Axis with one unit per value, and at most five of them as ticks.
-
-    >>> time_axis(np.arange("2024-01", "2024-04", dtype="datetime64[D]")).ticks[0]
-    (0.5, '2024-01-01')
-    """
+    """Axis with one unit per value, and at most five of them as ticks."""
     shown = np.unique(np.linspace(0, max(values.size - 1, 0), 5).astype(np.intp))[: values.size]
     if values.dtype.kind == "M":
         whole = bool((values == values.astype("datetime64[D]")).all())
@@ -144,18 +128,23 @@ def time_axis(values: NDArray[Any]) -> Axis:
 SIZE = 1000.0
 SWATCHES = {"line": "M0 6H26", "range": "M0 6H26", "dot": "M13 6h0", "area": "M0 1H26V11H0Z", "bar": "M6 1H20V11H6Z"}
 # Orange dashed and blue solid: distinct with any colour vision, and in grey.
-COLOURS = {
-    "paper": "#fdfcfa", "ink": "#1c2127", "soft": "#59626c", "rule": "#e2dfd8", "grid": "#e9e6df",
-    "chance": "#d3cfc4", "before": "#c46a0a", "after": "#0b4f94", "bad": "#b3261e", "good": "#1b6e3c",
-}  # fmt: skip
+LIGHT = (
+    "--paper:#fdfcfa;--ink:#1c2127;--soft:#59626c;--rule:#e2dfd8;--grid:#e9e6df;--chance:#d3cfc4;"
+    "--before:#c46a0a;--after:#0b4f94;--bad:#b3261e;--good:#1b6e3c"
+)
 SHEET = """
+.chart{display:block;overflow:visible;width:calc(100% - var(--left) - 14px);height:var(--height);
+margin:1.9rem 14px 3.2rem var(--left);font-variant-numeric:tabular-nums}
+.key{display:flex;flex-wrap:wrap;gap:.1rem 1.2rem;font-size:.86rem}
+.key span{display:inline-flex;align-items:center;gap:.45rem}
+.swatch{width:26px;height:12px;flex:none}
 .chart text{font:.78rem system-ui,sans-serif;fill:var(--soft)}
 .chart .up,.chart .below{text-anchor:end}
 .chart .across{text-anchor:middle}
 .chart .label{fill:var(--ink)}
-.grid{stroke:var(--grid)}
-.base{stroke:var(--soft)}
-path{vector-effect:non-scaling-stroke;fill:none;stroke:none}
+.chart .grid{stroke:var(--grid)}
+.chart .base{stroke:var(--soft)}
+.chart path,.swatch path{vector-effect:non-scaling-stroke;fill:none;stroke:none}
 path.line{stroke-width:2.2;stroke-linejoin:round}
 path.thin{stroke-width:1.5}
 path.dot{stroke-linecap:round;stroke-width:8}
@@ -166,12 +155,11 @@ path.line.target{stroke:var(--ink);stroke-width:1;stroke-dasharray:1.5 3}
 path.range{stroke:var(--ink);stroke-width:1.5}
 path.dot.outcome{stroke:var(--ink);stroke-width:4}
 path.bar,path.area{stroke:none}
-path.bar.before,path.area.before{fill:var(--before)}
+path.area.before{fill:var(--before)}
 path.bar.after,path.area.after{fill:var(--after)}
 path.bar.worse{fill:var(--bad)}
 path.area.outer{fill-opacity:.2}
-path.area.inner{fill-opacity:.36}
-path.area.chance,path.bar.chance{fill:var(--chance);fill-opacity:.75}
+path.area.chance{fill:var(--chance);fill-opacity:.75}
 """
 
 
@@ -204,7 +192,7 @@ class Picture:
 
     >>> line = Mark("line", "after", np.array([0.0, 1.0]), np.array([0.0, 0.5]), label="a line")
     >>> picture = Picture("An example", Axis("x", 0.0, 1.0), Axis("y", 0.0, 1.0), (line,))
-    >>> "M0 1000L1000 500" in picture.svg()
+    >>> "M0 1000L1000 500" in picture.html()
     True
     """
 
@@ -214,83 +202,54 @@ class Picture:
     marks: tuple[Mark, ...]
     height: int = 220
 
-    @property
-    def left(self) -> int:
-        """Width of the tick texts on the left, in pixels."""
-        return 14 + math.ceil(7.0 * max((len(text) for _, text in self.y.ticks), default=0))
-
-    @property
-    def labelled(self) -> list[Mark]:
-        """Marks of the key, one per label: data first, chance and target last."""
+    def html(self) -> str:
+        """Key and chart for a page with the style sheet."""
         found: dict[str, Mark] = {}
         for mark in self.marks:
-            if mark.label:
-                found.setdefault(mark.label, mark)
+            found.setdefault(mark.label, mark)
+        # data first, chance and target last
         last = {"range": 1, "chance": 2, "target": 3}
-        return sorted(found.values(), key=lambda mark: last.get(mark.role, 0))
+        key = "".join(
+            f'<span><svg class="swatch" viewBox="0 0 26 12" aria-hidden="true"><path class="{mark.classes}" '
+            f'd="{SWATCHES[mark.shape]}"/></svg>{plain(mark.label)}</span>'
+            for mark in sorted(found.values(), key=lambda mark: last.get(mark.role, 0))
+            if mark.label
+        )
+        # width of the tick texts, in pixels
+        left = 14 + math.ceil(7.0 * max((len(text) for _, text in self.y.ticks), default=0))
+        return (
+            f'<p class="key">{key}</p><svg class="chart" style="--left:{left}px;--height:{self.height}px" role="img" '
+            f'aria-label="{plain(self.title)}"><title>{plain(self.title)}</title>{self._rules()}'
+            f'<svg viewBox="0 0 {SIZE:g} {SIZE:g}" preserveAspectRatio="none" width="100%" height="100%" '
+            f'overflow="visible">{"".join(_path(mark, self) for mark in self.marks)}</svg>'
+            f'<text class="label" x="0" dx="{8 - left}" y="0" dy="-0.9em">{plain(self.y.label)}</text>'
+            f'<text class="label below" x="100%" y="100%" dy="3em">{plain(self.x.label)}</text></svg>'
+        )
 
-    def inner(self) -> str:
-        """Elements of the picture without the outer svg."""
+    def _rules(self) -> str:
+        """Grid, ticks and base line."""
         up = "".join(
             f'<line class="grid" x1="0" x2="100%" y1="{at}" y2="{at}"/>'
             f'<text class="up" x="0" dx="-8" y="{at}" dy="0.34em">{plain(text)}</text>'
             for value, text in self.y.ticks
-            for at in [_percent(1.0 - float(self.y.place(value)))]
+            for at in [f"{100.0 - 100.0 * float(self.y.place(value)):.2f}%"]
         )
         across = "".join(
             f'<text class="across{" optional" if k % 2 and len(self.x.ticks) > 4 else ""}" '
-            f'x="{_percent(float(self.x.place(value)))}" y="100%" dy="1.5em">{plain(text)}</text>'
+            f'x="{100.0 * float(self.x.place(value)):.2f}%" y="100%" dy="1.5em">{plain(text)}</text>'
             for k, (value, text) in enumerate(self.x.ticks)
         )
-        paths = ((mark.classes, _path(mark, self)) for mark in self.marks)
-        marks = "".join(f'<path class="{classes}" d="{d}"/>' for classes, d in paths if d)
-        return (
-            f'{up}<svg viewBox="0 0 {SIZE:g} {SIZE:g}" preserveAspectRatio="none" width="100%" height="100%" '
-            f'overflow="visible">{marks}</svg><line class="base" x1="0" x2="100%" y1="100%" y2="100%"/>{across}'
-            f'<text class="label" x="0" dx="{8 - self.left}" y="0" dy="-0.9em">{plain(self.y.label)}</text>'
-            f'<text class="label below" x="100%" y="100%" dy="3em">{plain(self.x.label)}</text>'
-        )
-
-    def html(self) -> str:
-        """Key and chart for a page with the style sheet."""
-        items = "".join(
-            f'<span><svg class="swatch" viewBox="0 0 26 12" aria-hidden="true"><path class="{mark.classes}" '
-            f'd="{SWATCHES[mark.shape]}"/></svg>{plain(mark.label)}</span>'
-            for mark in self.labelled
-        )
-        return (
-            f'<p class="key">{items}</p><svg class="chart" style="--left:{self.left}px;--height:{self.height}px" '
-            f'role="img" aria-label="{plain(self.title)}"><title>{plain(self.title)}</title>{self.inner()}</svg>'
-        )
-
-    def svg(self, width: int = 720) -> str:
-        """Standalone SVG file of fixed width, in light colours."""
-        sheet = re.sub(r"var\(--(\w+)\)", lambda found: COLOURS[found[1]], SHEET)
-        entries, x, y = [], self.left, 48
-        for mark in self.labelled:
-            if x + 42 + 7 * len(mark.label) > width:
-                x, y = self.left, y + 20
-            at = f'transform="translate({x} {y - 9})"'
-            entries.append(f'<path class="{mark.classes}" {at} d="{SWATCHES[mark.shape]}"/>')
-            entries.append(f'<text x="{x + 32}" y="{y}">{plain(mark.label)}</text>')
-            x += 52 + 7 * len(mark.label)
-        top = y + 36
-        return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" class="chart" width="{width}" height="{top + self.height + 60}">'
-            f'<style>{sheet}</style><rect width="100%" height="100%" fill="{COLOURS["paper"]}"/>'
-            f'<text x="{self.left}" y="24" style="font-weight:600;fill:{COLOURS["ink"]}">{plain(self.title)}</text>'
-            f'{"".join(entries)}<svg x="{self.left}" y="{top}" width="{width - self.left - 24}" '
-            f'height="{self.height}" overflow="visible">{self.inner()}</svg></svg>\n'
-        )
+        return f'{up}<line class="base" x1="0" x2="100%" y1="100%" y2="100%"/>{across}'
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the picture as an SVG file."""
-        if Path(path).suffix.lower() != ".svg":
-            raise ValueError(f"expected a file name that ends in .svg, got {str(path)!r}")
-        Path(path).write_text(self.svg(), encoding="utf-8")
+        """Write the picture as an HTML page."""
+        if Path(path).suffix.lower() != ".html":
+            raise ValueError(f"expected a file name that ends in .html, got {str(path)!r}")
+        page = f'<!DOCTYPE html>\n<meta charset="utf-8"><title>{plain(self.title)}</title>{self._repr_html_()}\n'
+        Path(path).write_text(page, encoding="utf-8")
 
-    def _repr_svg_(self) -> str:
-        return self.svg()
+    def _repr_html_(self) -> str:
+        return f"<style>:root{{{LIGHT}}}{SHEET}</style><h3>{plain(self.title)}</h3>{self.html()}"
 
 
 def _path(mark: Mark, picture: Picture) -> str:
@@ -298,29 +257,27 @@ def _path(mark: Mark, picture: Picture) -> str:
     base = np.zeros_like(y) if mark.base is None else picture.y.place(mark.base)
     right = x if mark.right is None else picture.x.place(mark.right)
     if mark.shape == "line":
-        return line(x, y)
-    if mark.shape == "area":
-        return area(x, base, y)
-    if mark.shape == "range":
-        return "".join(line([a, a], [low, high]) for a, low, high in zip(x, base, y, strict=True))
-    if mark.shape == "dot":
-        return "".join(f"{point}h0" for a, b in zip(x, y, strict=True) if (point := line([a], [b])))
-    bars = zip(x, right, base, y, strict=True)
-    return "".join(area([a, b], [low, low], [high, high]) for a, b, low, high in bars)
+        d = line(x, y)
+    elif mark.shape == "area":
+        d = area(x, base, y)
+    elif mark.shape == "range":
+        d = "".join(line([a, a], [low, high]) for a, low, high in zip(x, base, y, strict=True))
+    elif mark.shape == "dot":
+        d = "".join(f"{point}h0" for a, b in zip(x, y, strict=True) if (point := line([a], [b])))
+    else:
+        bars = zip(x, right, base, y, strict=True)
+        d = "".join(area([a, b], [low, low], [high, high]) for a, b, low, high in bars)
+    return f'<path class="{mark.classes}" d="{d}"/>' if d else ""
 
 
 def line(x: ArrayLike, y: ArrayLike) -> str:
-    """SVG path through positions from 0 to 1, with gaps where a value is not finite.
-
-    >>> line([0.0, 1.0], [0.0, 0.5])
-    'M0 1000L1000 500'
-    """
+    """SVG path through positions from 0 to 1, with gaps where a value is not finite."""
     parts, pen = [], "M"
     for a, b in zip(np.asarray(x) * SIZE, SIZE - np.asarray(y) * SIZE, strict=True):
         if not (math.isfinite(a) and math.isfinite(b)):
             pen = "M"
             continue
-        parts.append(f"{pen}{_decimal(a)} {_decimal(b)}")
+        parts.append(f"{pen}{a:.5g} {b:.5g}")
         pen = "L"
     return "".join(parts)
 
@@ -331,12 +288,3 @@ def area(x: ArrayLike, low: ArrayLike, high: ArrayLike) -> str:
     there = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
     a, b, c = a[there], b[there], c[there]
     return line(np.concatenate((a, a[::-1])), np.concatenate((b, c[::-1]))) + "Z" if a.size else ""
-
-
-def _decimal(value: float) -> str:
-    text = f"{value:.1f}".removesuffix(".0")
-    return "0" if text == "-0" else text
-
-
-def _percent(place: float) -> str:
-    return f"{100.0 * place:.2f}".rstrip("0").rstrip(".") + "%"

@@ -8,17 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtr
 
-from orcast.evaluate.calibration import SURE, band, inside, main_share, tie_excess
-from orcast.evaluate.dependence import (
-    Blocks,
-    calibration_blocks,
-    rows_per_time,
-    student_quantile,
-    variance_of_sums,
-    widening,
-)
+from orcast.evaluate.calibration import SURE, inside, main_share
+from orcast.evaluate.dependence import Blocks, student_quantile
 from orcast.evaluate.evaluation import Evaluation, Places, Vector, computed_once
-from orcast.evaluate.losses import LEAST, intervals, loss, loss_blocks, loss_sums
+from orcast.evaluate.losses import intervals, loss, loss_blocks, loss_sums
 
 # A change of the loss by less than this part is a tie.
 TIE = 1e-9
@@ -53,7 +46,7 @@ class Change:
 class Table:
     """Groups of rows; arrays have an entry per group, by "before" and "after".
 
-    `coverage` is that of the interval `share`, and `chance` its band; `change` is that of the loss.
+    `coverage` is that of the interval `share`, `change` that of the loss.
     """
 
     name: str
@@ -62,7 +55,6 @@ class Table:
     share: float | None
     coverage: dict[str, Vector]
     loss: dict[str, Vector]
-    chance: tuple[Vector, Vector] | None = None
     change: Change | None = None
 
 
@@ -99,16 +91,9 @@ def by_horizon(evaluation: Evaluation) -> Table:
     """
     horizon = np.ones(evaluation.rows) if evaluation.horizon is None else evaluation.horizon
     steps, codes = np.unique(horizon, return_inverse=True)
-    found, chance = _table(evaluation, "horizon", codes, steps.size), None
-    if found.share is not None:
-        low, high = band(_group_sizes(evaluation, found.share, codes, found.rows), found.share)
-        chance = low, np.minimum(high + tie_excess(evaluation, found.share), 1.0)
-    return replace(
-        found,
-        labels=tuple(f"{step:.12g}" for step in steps),
-        chance=chance,
-        change=None if evaluation.after is None else _group_changes(evaluation, codes, steps.size),
-    )
+    change = None if evaluation.after is None else _changes(evaluation, codes, steps.size)
+    labels = tuple(f"{step:.12g}" for step in steps)
+    return replace(_table(evaluation, "horizon", codes, steps.size), labels=labels, change=change)
 
 
 def _table(evaluation: Evaluation, name: str, codes: Places, count: int) -> Table:
@@ -123,22 +108,7 @@ def _table(evaluation: Evaluation, name: str, codes: Places, count: int) -> Tabl
     return Table(name, (), rows, share, covered, losses)
 
 
-def _group_sizes(evaluation: Evaluation, share: float, codes: Places, rows: Vector) -> Vector:
-    """Effective sample size of each group."""
-    side, count = evaluation.sides[-1], rows.size
-    blocks = calibration_blocks(evaluation, side)
-    if blocks is None or blocks.count < LEAST:
-        return rows / (1.0 if blocks is None else rows_per_time(evaluation))
-    hits = inside(evaluation, share, side)
-    sums = loss_sums(blocks, hits, hits, codes, count)
-    p = sums[:, 0].sum(axis=0) / rows
-    alone = np.maximum(rows * p * (1.0 - p), 1e-300)
-    found = variance_of_sums(sums[:, 0] - sums[:, 2] * p, blocks.alike, by_steps=True)
-    found *= widening(blocks.count, SURE) ** 2
-    return np.asarray(rows / np.where(p * (1.0 - p) > 0.0, np.maximum(found / alone, 1.0), 1.0))
-
-
-def _group_changes(evaluation: Evaluation, codes: Places, count: int) -> Change:
+def _changes(evaluation: Evaluation, codes: Places, count: int) -> Change:
     """Change of the loss in each group."""
     blocks = loss_blocks(evaluation)
     losses = loss(evaluation, "before"), loss(evaluation, "after")

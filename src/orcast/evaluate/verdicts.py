@@ -23,7 +23,7 @@ from orcast.evaluate.calibration import (
 from orcast.evaluate.dependence import TIMES, design_effect, frequencies, shared_times
 from orcast.evaluate.evaluation import Evaluation, outcomes_of
 from orcast.evaluate.losses import Difference, difference, loss, loss_name, recent_difference
-from orcast.evaluate.references import reference_scores
+from orcast.evaluate.references import best_reference
 from orcast.evaluate.tables import by_horizon
 
 USE, AVOID, UNDECIDED = "use", "do not use", "not enough data"
@@ -97,9 +97,10 @@ def summary(evaluation: Evaluation) -> dict[str, Any]:
     if change is not None:
         found["change"] = {"relative": change.relative, "interval": [change.relative_low, change.relative_high]}
         found["change"] |= {"significant": change.clear}
-    for best in reference_scores(evaluation)[:1]:
-        found["reference"] = {"name": best.name, "loss": best.loss, "rows": best.rows}
-        found["reference"] |= {side: best.changes[side].after for side in evaluation.sides}
+    best = best_reference(evaluation)
+    if best is not None:
+        losses = {side: best.changes[side].after for side in evaluation.sides}
+        found["reference"] = {"name": best.name, "loss": best.loss, "rows": best.rows} | losses
     if table.change is not None:
         columns = ("relative", "low", "high", "worse", "series", "harmed")
         values = {name: np.asarray(getattr(table.change, name)).tolist() for name in columns}
@@ -191,7 +192,7 @@ def _decide_change(evaluation: Evaluation, found: Difference) -> tuple[str, str]
 def _beaten(evaluation: Evaluation) -> str:
     """Best reference so far if it is significantly more accurate than the last side; needs the issue times."""
     side = evaluation.sides[-1]
-    best = next(iter(reference_scores(evaluation)), None)
+    best = best_reference(evaluation)
     if best is None or not evaluation.timed or not best.changes[side].clear or not best.gain(side) > NEGLIGIBLE:
         return ""
     gain = 1.0 - best.loss / best.changes[side].after
@@ -202,7 +203,7 @@ def _beaten(evaluation: Evaluation) -> str:
 
 def _beside(evaluation: Evaluation) -> str:
     """Gain over the best reference so far, to stand beside a gain over the base forecasts."""
-    best = next(iter(reference_scores(evaluation)), None)
+    best = best_reference(evaluation)
     return "" if best is None else f", {_lower(best.gain('after'))} than the best reference, {best.short_name}"
 
 
@@ -364,7 +365,7 @@ def _accuracy(evaluation: Evaluation) -> str:
 
 def _reference(evaluation: Evaluation) -> str:
     """Mean loss of the best reference, beside those of the forecasts in the same rows."""
-    best = next(iter(reference_scores(evaluation)), None)
+    best = best_reference(evaluation)
     if best is None:
         return ""
     names = {"before": "base forecasts", "after": "recalibrated"}
