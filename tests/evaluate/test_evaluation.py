@@ -358,20 +358,6 @@ def test_majority_of_series_made_worse_is_harm_though_the_mean_is_better() -> No
     assert "worse in 30 of 31 series" in headline(evaluation)
 
 
-def test_recent_harm_is_named_first() -> None:
-    """Three quarters much better, the last one worse."""
-    rng = np.random.default_rng(0)
-    y, z = rng.normal(size=1200), ndtri(LEVELS)
-    wide, right = np.tile(3.0 * z, (1200, 1)), np.tile(z, (1200, 1))
-    turned = np.where((np.arange(1200) < 900)[:, None], right, 3.6 * z)
-    assert "last quarter" in headline(Evaluation.of(wide, y, after=turned, levels=LEVELS, timed=True))
-    mixed = rng.permutation(1200)
-    shuffled = Evaluation.of(wide[mixed], y[mixed], after=turned[mixed], levels=LEVELS, time=mixed, timed=True)
-    assert "last quarter" in headline(shuffled)
-    early = Evaluation.of(wide, y, after=turned[::-1], levels=LEVELS, timed=True)
-    assert action(early) == "use"
-
-
 def test_reference_that_is_better_is_the_verdict() -> None:
     y = np.cumsum(np.random.default_rng(1).normal(size=800))
     q = np.tile(y.std() * ndtri(LEVELS) + y.mean(), (800, 1))

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from orcast import evaluate as facts
 from orcast.evaluate import Evaluation, plots, report
 from orcast.evaluate.report import STYLE
-from orcast.evaluate.svg import area, line, number_axis, percent, time_axis
+from orcast.evaluate.svg import area, line, number_axis, percent
 from pages import NASTY, Page, binary, cells, check_page, horizons, labels, one_series, panel, tags
 
 ALL = {
@@ -287,10 +287,11 @@ def test_ticks_are_few_and_on_the_axis(low: float, span: float) -> None:
 
 
 @pytest.mark.parametrize("step", ["m", "h", "D", "W"])
-@pytest.mark.parametrize("rows", [0, 1, 2, 30, 1000])
+@pytest.mark.parametrize("rows", [1, 2, 30, 1000])
 def test_time_ticks_are_few_and_distinct(step: str, rows: int) -> None:
-    ticks = time_axis(np.datetime64("2020-02-03", step) + np.arange(rows)).ticks
-    assert len(ticks) == len({text for _, text in ticks}) == min(rows, 5)
+    times = np.datetime64("2020-02-03", step) + np.arange(rows)
+    ticks = plots.fan(Evaluation.of([[0.5]] * rows, np.zeros(rows), levels=[0.5], time=times)).x.ticks
+    assert min(rows, 4) <= len(ticks) == len({text for _, text in ticks}) <= 5
     assert all(len(text) == (16 if step in "mh" and rows > 1 else 10) for _, text in ticks)
 
 

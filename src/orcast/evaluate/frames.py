@@ -94,26 +94,14 @@ def check(
     if times.ranked:
         ahead = horizons_of(times, codes, keys, {}, {}, pooled=True)[0].astype(np.float64)
     stamps = None if times.kind == "places" else _stamps(times.times)[order]
-    information = Information.of(
-        codes[order],
-        times.time[order],
-        None if times.at_once else times.cutoff[order],
-        None if times.at_once else times.known[order],
-        None if ahead is None else ahead[order],
-        stamps,
-    )
-    rows = _Rows(
-        table,
-        layout,
-        order,
-        bool((np.diff(order) == 1).all()),
-        tuple(" / ".join(map(str, key)) if isinstance(key, tuple) else "" if key is None else str(key) for key in keys),
-        stamps,
-        information,
-        lowest[order],
-        highest[order],
-        None if times.at_once else _known_when(layout, timing, times),
-    )
+    issued, known = (None, None) if times.at_once else (times.cutoff[order], times.known[order])
+    ahead = None if ahead is None else ahead[order]
+    information = Information.of(codes[order], times.time[order], issued, known, ahead, stamps)
+    parts = (key if isinstance(key, tuple) else () if key is None else (key,) for key in keys)
+    labels = tuple(" / ".join(map(str, each)) for each in parts)
+    when = None if times.at_once else _known_when(layout, timing, times)
+    limits = lowest[order], highest[order]
+    rows = _Rows(table, layout, order, labels, stamps, information, *limits, when)
     return [rows.evaluation(form, recalibrated) for form in layout.forms]
 
 
@@ -124,7 +112,6 @@ class _Rows:
     table: Frame
     layout: ColumnLayout
     order: Places
-    sorted: bool
     names: tuple[str, ...]
     time: NDArray[Any] | None
     information: Information
@@ -193,17 +180,10 @@ class _Rows:
 
     # --- columns as numbers
     def numbers(self, column: Any) -> Vector:
-        values = self.table.numbers(column)
-        return values if self.sorted else values[self.order]
+        return self.table.numbers(column)[self.order]
 
     def matrix(self, columns: Sequence[Any]) -> Matrix:
-        parts = [self.numbers(column) for column in columns]
-        out = np.empty((self.order.size, len(parts)))
-        # a few rows at a time, or each number would be written to memory far from its neighbours
-        for start in range(0, self.order.size, 4096):
-            chunk = slice(start, start + 4096)
-            np.stack([part[chunk] for part in parts], axis=1, out=out[chunk])
-        return out
+        return np.stack([self.numbers(column) for column in columns], axis=1)
 
     def outcomes(self, form: Form) -> OutcomeTable:
         """Outcomes of a model's forecasts, nan where there is none yet; models with the same labels share them."""

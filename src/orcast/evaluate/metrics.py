@@ -19,13 +19,6 @@ LEVELS.flags.writeable = False
 # --- checked arrays
 
 
-def _levels(levels: ArrayLike) -> Vector:
-    a = _numbers(levels, "levels")
-    if a.ndim != 1 or a.size == 0 or a[0] <= 0.0 or a[-1] >= 1.0 or np.any(np.diff(a) <= 0.0):
-        raise ValueError(f"expected increasing levels strictly between 0 and 1, got {levels!r}")
-    return a
-
-
 def _numbers(x: ArrayLike, what: str) -> Vector:
     try:
         a = np.asarray(x, dtype=np.float64)
@@ -36,20 +29,13 @@ def _numbers(x: ArrayLike, what: str) -> Vector:
     return a
 
 
-def _bounds(low: float, high: float) -> tuple[float, float]:
-    if not low < high:
-        raise ValueError(f"expected low < high, got {low!r} and {high!r}")
-    return float(low), float(high)
-
-
 def _rounds(q: ArrayLike, y: ArrayLike, levels: ArrayLike, *, sequence: bool = False) -> tuple[Vector, Vector, Vector]:
     """Check quantiles (..., L), outcomes (...) and levels (L,); `sequence` asks for one axis of outcomes."""
-    a, quantiles, outcomes = _levels(levels), _numbers(q, "quantiles"), _numbers(y, "outcomes")
+    a, quantiles, outcomes = _numbers(levels, "levels"), _numbers(q, "quantiles"), _numbers(y, "outcomes")
+    if a.ndim != 1 or a.size == 0 or a[0] <= 0.0 or a[-1] >= 1.0 or np.any(np.diff(a) <= 0.0):
+        raise ValueError(f"expected increasing levels strictly between 0 and 1, got {levels!r}")
     if quantiles.shape != (*outcomes.shape, a.size):
-        wanted = (*outcomes.shape, a.size)
-        raise ValueError(
-            f"expected quantiles of shape {wanted}, one for each outcome and level, got shape {quantiles.shape}"
-        )
+        raise ValueError(f"expected quantiles of shape {(*outcomes.shape, a.size)}, got {quantiles.shape}")
     if sequence and outcomes.ndim != 1:
         raise ValueError(f"expected a sequence of outcomes, got shape {outcomes.shape}")
     return quantiles, outcomes, a
@@ -72,6 +58,8 @@ def _binary_rounds(p: ArrayLike, y: ArrayLike) -> tuple[Vector, Vector]:
 
 def _indicators(q: Vector, y: Vector, a: Vector, low: float, high: float) -> Vector:
     """Indicators 1{y <= q} with ties split, as in `fair_indicators`."""
+    if not low < high:
+        raise ValueError(f"expected low < high, got {low!r} and {high!r}")
     y_ = y[..., None]
     out = (q >= y_).astype(np.float64)
     left, right = np.count_nonzero(q < y_, axis=-1), np.count_nonzero(q <= y_, axis=-1)
@@ -104,7 +92,7 @@ def fair_indicators(
     array([0.4, 0.8, 1. ])
     """
     quantiles, outcomes, a = _rounds(q, y, levels)
-    return _indicators(quantiles, outcomes, a, *_bounds(low, high))
+    return _indicators(quantiles, outcomes, a, low, high)
 
 
 def qce(
@@ -133,7 +121,7 @@ def qce(
     """
     q, outcomes, a = _rounds(quantiles, y, levels, sequence=True)
     width = max(outcomes.size, 1) if window is None else as_count(window, "a window of at least 1 round")
-    below = _indicators(q, outcomes, a, *_bounds(low, high))
+    below = _indicators(q, outcomes, a, low, high)
     if outcomes.size < width:
         return float("nan")
     if window is None:

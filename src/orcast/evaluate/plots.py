@@ -8,7 +8,7 @@ from orcast.evaluate import calibration
 from orcast.evaluate.calibration import ends_of, level_name, main_share, place_of
 from orcast.evaluate.evaluation import Evaluation
 from orcast.evaluate.losses import loss_name
-from orcast.evaluate.svg import Mark, Picture, around, name_axis, number_axis, shortened, time_axis
+from orcast.evaluate.svg import Mark, Picture, around, name_axis, number_axis, shortened
 from orcast.evaluate.tables import by_horizon, by_series
 
 __all__ = ["Picture", "fan", "horizons", "reliability"]
@@ -95,13 +95,17 @@ def fan(evaluation: Evaluation, *, series: str | None = None, last: int = 120) -
         mine = mine[np.append(own[1:] != own[:-1], True)]
     mine = mine[-last:]
     x = np.arange(0.5, mine.size)
-    axis = time_axis(np.arange(total - mine.size, total) + 1 if evaluation.time is None else evaluation.time[mine])
+    times = np.arange(total - mine.size, total) + 1 if evaluation.time is None else evaluation.time[mine]
+    if times.dtype.kind == "M":
+        days = bool((times == times.astype("datetime64[D]")).all())
+        times = times.astype("datetime64[D]" if days else "datetime64[m]")
     marks = _fan_marks(evaluation, mine, x)
     drawn = [v for mark in marks for v in (mark.y, mark.base) if v is not None]
     marks.append(Mark("dot", "outcome", x, evaluation.y[mine], label="outcome"))
     y = around("outcome", evaluation.y[mine], *drawn)
     name = f"{shortened(series, 40)}: last" if series else "Last"
-    return Picture(f"{name} {mine.size:,} of {total:,} outcomes", axis, y, tuple(marks), height=280)
+    title = f"{name} {mine.size:,} of {total:,} outcomes"
+    return Picture(title, name_axis("time", list(times), 5), y, tuple(marks), height=280)
 
 
 def _fan_marks(evaluation: Evaluation, mine: np.ndarray, x: np.ndarray) -> list[Mark]:

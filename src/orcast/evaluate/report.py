@@ -85,14 +85,7 @@ a{{color:var(--after)}}
 def html(evaluations: Sequence[Evaluation], *, title: str = TITLE, source: str = "") -> str:
     """Make the report on one model or several as one HTML page without scripts or requests.
 
-    Parameters
-    ----------
-    evaluations : sequence of Evaluation
-        One for each model.
-    title : str
-        Title of the page.
-    source : str
-        Origin of the forecasts, such as a file name.
+    `source` is the origin of the forecasts, such as a file name.
 
     >>> page = html([Evaluation.of([0.2, 0.7], [0, 1])], source="rain.csv")
     >>> "Not enough data" in page, "<script" in page

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -106,21 +106,11 @@ def around(label: str, *values: ArrayLike, share: bool = False, within: tuple[fl
     return number_axis(label, low, high, share=share)
 
 
-def name_axis(label: str, names: tuple[str, ...]) -> Axis:
-    """Axis with one name per unit, thinned to 12."""
-    every = max(1, -(-len(names) // 12))
-    ticks = tuple((k + 0.5, shortened(names[k], 12)) for k in range(0, len(names), every))
+def name_axis(label: str, names: Sequence[object], most: int = 12) -> Axis:
+    """Axis with one name per unit, thinned to `most`."""
+    every = max(1, -(-len(names) // most))
+    ticks = tuple((k + 0.5, shortened(names[k], 16)) for k in range(0, len(names), every))
     return Axis(label, 0.0, float(len(names)), ticks)
-
-
-def time_axis(values: NDArray[Any]) -> Axis:
-    """Axis with one unit per value, and at most five of them as ticks."""
-    shown = np.unique(np.linspace(0, max(values.size - 1, 0), 5).astype(np.intp))[: values.size]
-    if values.dtype.kind == "M":
-        whole = bool((values == values.astype("datetime64[D]")).all())
-        values = values.astype("datetime64[D]" if whole else "datetime64[m]")
-    ticks = tuple((k + 0.5, shortened(values[k], 16)) for k in shown.tolist())
-    return Axis("time", 0.0, float(max(values.size, 1)), ticks)
 
 
 # --- pictures

@@ -22,7 +22,7 @@ from orcast.evaluate.calibration import (
 )
 from orcast.evaluate.dependence import TIMES, design_effect, frequencies, shared_times
 from orcast.evaluate.evaluation import Evaluation, outcomes_of
-from orcast.evaluate.losses import Difference, difference, loss, loss_name, recent_difference
+from orcast.evaluate.losses import Difference, difference, loss, loss_name
 from orcast.evaluate.references import best_reference
 from orcast.evaluate.tables import by_horizon
 
@@ -95,20 +95,18 @@ def summary(evaluation: Evaluation) -> dict[str, Any]:
         covered = {side: coverage(evaluation, share, side) for side in evaluation.sides}
         found["coverage"] = {"nominal": share} | covered | {"chance": interval_band(evaluation, share)}
     if change is not None:
-        found["change"] = {"relative": change.relative, "interval": [change.relative_low, change.relative_high]}
-        found["change"] |= {"significant": change.clear}
+        ends = [change.relative_low, change.relative_high]
+        found["change"] = {"relative": change.relative, "interval": ends, "significant": change.clear}
     best = best_reference(evaluation)
     if best is not None:
         losses = {side: best.changes[side].after for side in evaluation.sides}
         found["reference"] = {"name": best.name, "loss": best.loss, "rows": best.rows} | losses
     if table.change is not None:
-        columns = ("relative", "low", "high", "worse", "series", "harmed")
-        values = {name: np.asarray(getattr(table.change, name)).tolist() for name in columns}
-        found["horizons"] = [
-            {"horizon": label} | {name: values[name][k] for name in columns} for k, label in enumerate(table.labels)
-        ]
-    plain: dict[str, Any] = _plain(found)
-    return plain
+        names = ("relative", "low", "high", "worse", "series", "harmed")
+        columns = (getattr(table.change, name).tolist() for name in names)
+        rows = zip(table.labels, *columns, strict=True)
+        found["horizons"] = [dict(zip(("horizon", *names), row, strict=True)) for row in rows]
+    return {name: _plain(value) for name, value in found.items()}
 
 
 def _mean(values: Any) -> float:
@@ -171,12 +169,6 @@ def _decide_change(evaluation: Evaluation, found: Difference) -> tuple[str, str]
     harm = _harm(evaluation)
     if harm and (evaluation.horizon is None or len(harm) == len(by_horizon(evaluation).labels)):
         return AVOID, f"Do not use the recalibrated forecasts: {_and(harm[:3])}."
-    recent = recent_difference(evaluation)
-    if recent is not None and recent.clear and recent.relative > NEGLIGIBLE:
-        return AVOID, (
-            f"Do not use the recalibrated forecasts now: in the last quarter of the time {loss_name(evaluation)} "
-            f"{_relative(recent)}, over all of it {_relative(found)}."
-        )
     use = "Use the recalibrated forecasts" + (f", except where they are {_and(harm[:3])}" if harm else "")
     before, after = faults(evaluation, "before"), faults(evaluation, "after")
     if found.clear:
@@ -233,10 +225,7 @@ def _coverage(evaluation: Evaluation) -> str:
         what = f"The {level_name(share)} interval covered {seen[0]} of {_outcomes(rows)}"
         return f"{what}{_after(seen)} ({low} to {high} by chance)."
     if evaluation.kind == "quantiles":
-        at = int(np.abs(evaluation.levels - 0.5).argmax())
-        seen = [_percent(float(frequencies(evaluation, side)[at]), rows) for side in evaluation.sides]
-        level = level_name(evaluation.levels[at])
-        return f"{seen[0]} of {_outcomes(rows)} were below the {level} quantile{_after(seen)}."
+        return ""
     came = outcomes_of(evaluation).mean(axis=0)
     means = np.stack([evaluation.side(side).mean(axis=0) for side in evaluation.sides])
     k = int(np.abs(means - came).max(axis=0).argmax())
@@ -401,10 +390,6 @@ def _horizons(evaluation: Evaluation) -> str:
     if harm:
         return f"The recalibrated forecasts are {', '.join(harm)}."
     k = int(np.argmax(change.worse / np.maximum(change.series, 1)))
-    if change.series[k] < 2:
-        return "No horizon became significantly worse."
-    if not change.worse[k]:
-        return f"None of {change.series[k]:,} series became worse{' at any horizon' if several else ''}."
     where = f" (horizon {by_horizon(evaluation).labels[k]})" if several else ""
     most = "at most " if several else ""
     return f"Recalibration made the forecasts worse in {most}{change.worse[k]:,} of {change.series[k]:,} series{where}."
