@@ -12,18 +12,16 @@ from scipy.special import ndtri
 
 from orcast.evaluate import (
     Evaluation,
-    action,
     band,
     by_horizon,
     check,
     coverage,
     difference,
-    effective_size,
     error,
-    faults,
     verdict,
 )
 from orcast.evaluate.calibration import interval_band, limit_of, reliability
+from orcast.evaluate.verdicts import action, effective_size, faults
 
 Vector = NDArray[np.float64]
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])

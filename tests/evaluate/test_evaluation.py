@@ -16,7 +16,6 @@ from scipy.stats import binom, norm, poisson
 from helpers import SENTENCE
 from orcast.evaluate import (
     Evaluation,
-    action,
     band,
     by_horizon,
     by_series,
@@ -24,18 +23,16 @@ from orcast.evaluate import (
     coverage,
     dependence,
     difference,
-    effective_size,
     error,
-    faults,
     headline,
     loss,
     metrics,
     plots,
     verdict,
-    width,
 )
 from orcast.evaluate import evaluation as base
-from orcast.evaluate.calibration import inside, interval_band, reliability, shares
+from orcast.evaluate.calibration import inside, interval_band, reliability, shares, width
+from orcast.evaluate.verdicts import action, effective_size, faults
 from orcast.frame.reader import find_in
 from pages import horizons
 

@@ -260,7 +260,6 @@ def test_pictures_refuse_evaluations_without_their_numbers() -> None:
     for wrong in (
         lambda: plots.horizons(one_series(after=False)),
         lambda: plots.fan(binary()),
-        lambda: plots.fan(one_series(), series="nobody"),
     ):
         with pytest.raises(ValueError, match=r"\Aexpected "):
             wrong()

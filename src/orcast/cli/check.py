@@ -52,7 +52,8 @@ def run(options: argparse.Namespace) -> int:
 
     tables.check_places({"FILE": options.file, "--target": options.target}, {"--report": options.report})
     table, frame = tables.open_frame(options, text_columns(options))
-    from orcast.evaluate import check, faults
+    from orcast.evaluate import check
+    from orcast.evaluate.verdicts import faults
     from orcast.frame.reader import doubts, find_in, repeated_rows
 
     with table.located():

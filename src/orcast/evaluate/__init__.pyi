@@ -4,7 +4,6 @@ from orcast.evaluate import report as report
 from orcast.evaluate.calibration import band as band
 from orcast.evaluate.calibration import coverage as coverage
 from orcast.evaluate.calibration import error as error
-from orcast.evaluate.calibration import width as width
 from orcast.evaluate.evaluation import Evaluation as Evaluation
 from orcast.evaluate.frames import check as check
 from orcast.evaluate.losses import Difference as Difference
@@ -16,9 +15,6 @@ from orcast.evaluate.tables import Change as Change
 from orcast.evaluate.tables import Table as Table
 from orcast.evaluate.tables import by_horizon as by_horizon
 from orcast.evaluate.tables import by_series as by_series
-from orcast.evaluate.verdicts import action as action
-from orcast.evaluate.verdicts import effective_size as effective_size
-from orcast.evaluate.verdicts import faults as faults
 from orcast.evaluate.verdicts import headline as headline
 from orcast.evaluate.verdicts import summary as summary
 from orcast.evaluate.verdicts import verdict as verdict

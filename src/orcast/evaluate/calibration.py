@@ -98,11 +98,7 @@ def tie_excess(evaluation: Evaluation, share: float, side: str | None = None) ->
 
 
 def width(evaluation: Evaluation, share: float, side: str = "before") -> float:
-    """Mean width of the central interval.
-
-    >>> width(Evaluation.of([[0.0, 1.0], [0.0, 3.0]], [0.5, 0.7], levels=[0.25, 0.75]), 0.5)
-    2.0
-    """
+    """Mean width of the central interval."""
     lower, upper = ends_of(evaluation, share)
     q = evaluation.side(side)
     return float((q[:, upper] - q[:, lower]).mean()) if evaluation.rows else float("nan")
@@ -161,12 +157,7 @@ class Frequencies:
 
 
 def reliability(evaluation: Evaluation, side: str = "before") -> Frequencies:
-    """Share of outcomes below each quantile, or frequency of the event by its probability; labels are binned together.
-
-    >>> found = reliability(Evaluation.of([0.1, 0.1, 0.9, 0.9], [0, 1, 1, 1]))
-    >>> found.nominal, found.observed
-    (array([0.1, 0.9]), array([0.5, 1. ]))
-    """
+    """Share of outcomes below each quantile, or frequency of the event by its probability."""
     effect = design_effect(evaluation, side)
     if evaluation.kind == "quantiles":
         low, high = band(evaluation.rows / effect, evaluation.levels)

@@ -1,9 +1,6 @@
 """Design effects of dependent rows, from blocks of consecutive times.
 
-Forecasts several steps ahead overlap, and series move together.  Both are dependence in time: if blocks are long
-enough, all rows of one block are nearly independent of the next, so the variance of a sum is that of its block sums.
-
-References: Künsch (1989), "The jackknife and the bootstrap for general stationary observations", Annals of Statistics
+Künsch (1989), "The jackknife and the bootstrap for general stationary observations", Annals of Statistics
 17; Politis and White (2004), "Automatic block-length selection for the dependent bootstrap", Econometric Reviews 23.
 """
 

@@ -51,10 +51,8 @@ class Evaluation:
         Columns of the certificate.
     pending, missing, outside, crossed : int
         Rows without an outcome, without a forecast, outside the bounds; rows of `before` whose quantiles crossed.
-    overlap, timed : int, bool
-        Earlier times whose outcome was unknown when a forecast was issued; True if the issue times are known.
-    notes : tuple of str
-        Sentences on how the forecasts and their times were read.
+    overlap, timed, notes : int, bool, tuple of str
+        Earlier times whose outcome was unknown when a forecast was issued; True if the issue times are known; remarks.
     known : tuple of OutcomeTable and rows, or None
         Outcomes known to each row, and the rows of the evaluation among those; None if issued one step ahead.
 

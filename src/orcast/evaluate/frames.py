@@ -48,10 +48,8 @@ def check(
     ----------
     frame : data frame
         Forecasts and outcomes, as for `orcast.recalibrate` or as it returns them.
-    layout : ColumnLayout, optional
-        Columns of the frame; found by their names and by `names` if left out.
-    low, high, lag, issued_every, nowcast, **names
-        Bounds, issue times, publication and columns, as in `orcast.recalibrate`.
+    layout, low, high, lag, issued_every, nowcast, **names
+        Columns, bounds, issue times and publication, as in `orcast.recalibrate`.
     recalibrated : bool
         False leaves out the recalibrated forecasts.
 
@@ -107,7 +105,7 @@ def check(
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """Rows of a frame in the order of series and time, shared by its models; `when` says which outcomes are known."""
+    """Rows of a frame by series and time; `when` says which outcomes are known."""
 
     table: Frame
     layout: ColumnLayout

@@ -85,10 +85,9 @@ class Difference:
 def difference(evaluation: Evaluation) -> Difference | None:
     """Change of the loss by recalibration with a 95% interval from blocks of time; None without `after`.
 
-    Blocks have about 2 T^(1/3) consecutive times, the same in all series and at all horizons, and more where forecasts
-    overlap or losses are autocorrelated.  From 20 series on, blocks have at most T/8 times, whole series count as
-    blocks too, and the wider interval is returned.  Künsch (1989), "The jackknife and the bootstrap for general
-    stationary observations", Annals of Statistics 17.
+    Blocks have about 2 T^(1/3) consecutive times, and more where forecasts overlap or losses are autocorrelated.  From
+    20 series on whole series count as blocks too, and the wider interval is returned.  Künsch (1989), Annals of
+    Statistics 17.
 
     >>> found = difference(Evaluation.of([[0.0]] * 100, np.ones(100), after=[[0.5]] * 100, levels=[0.5]))
     >>> found.change, found.high, found.relative

@@ -74,20 +74,16 @@ def reliability(evaluation: Evaluation) -> Picture:
     return Picture(title, x, y, tuple(marks), height=340)
 
 
-def fan(evaluation: Evaluation, *, series: str | None = None, last: int = 120) -> Picture:
-    """Last forecasts and outcomes of a named series, or of that with the worst coverage.
+def fan(evaluation: Evaluation, *, last: int = 120) -> Picture:
+    """Last forecasts and outcomes of the series with the worst coverage.
 
     >>> fan(_example()).title
     'Last 120 of 200 outcomes'
     """
     if evaluation.kind != "quantiles":
         raise ValueError(f"expected an evaluation of quantiles, got kind {evaluation.kind!r}")
-    if series is None:
-        series = next(iter(by_series(evaluation).labels), "")
-    elif series not in evaluation.names:
-        raise ValueError(f"expected the name of a series, got {series!r}")
-    code = evaluation.names.index(series) if series in evaluation.names else -1
-    mine = np.flatnonzero(evaluation.series == code)
+    series = next(iter(by_series(evaluation).labels), "")
+    mine = np.flatnonzero(evaluation.series == (evaluation.names.index(series) if evaluation.rows else -1))
     total = mine.size
     # of several forecasts of one time the last is shown
     if evaluation.time is not None and evaluation.overlap and total:
@@ -113,10 +109,10 @@ def _fan_marks(evaluation: Evaluation, mine: np.ndarray, x: np.ndarray) -> list[
     side, share, median = evaluation.sides[-1], main_share(evaluation), place_of(evaluation, 0.5)
     lower, upper = (0, evaluation.levels.size - 1) if share is None else ends_of(evaluation, share)
     rows, name = evaluation.side(side)[mine], "quantiles" if share is None else f"{level_name(share)} interval"
-    marks = [Mark("area", side, x, rows[:, upper], rows[:, lower], label=f"{name}, {SIDES[side]}", variant="outer")]
+    marks = [Mark("area", f"outer {side}", x, rows[:, upper], rows[:, lower], label=f"{name}, {SIDES[side]}")]
     if median is not None:
-        marks.append(Mark("line", side, x, rows[:, median], label="median", variant="thin"))
+        marks.append(Mark("line", f"thin {side}", x, rows[:, median], label="median"))
     for column in (lower, upper) if side == "after" else ():
         values = evaluation.before[mine, column]
-        marks.append(Mark("line", "before", x, values, label=f"{name}, {SIDES['before']}", variant="thin"))
+        marks.append(Mark("line", "thin before", x, values, label=f"{name}, {SIDES['before']}"))
     return marks

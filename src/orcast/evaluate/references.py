@@ -1,8 +1,7 @@
 """Simple forecasts from the outcomes that were known when each row was issued, and their losses.
 
-Quantiles are compared with the last known outcome and that of the same season before, each with the quantiles of its
-own past errors; probabilities with the frequency so far, lately and in the same season.  The best reference follows
-the leader: it is the one with the least loss over the last rounds known when the row was issued.
+Quantiles: the last known outcome and that of the same season before, each with the quantiles of its own past errors.
+Probabilities: the frequency so far, lately and in the same season.  The best reference follows the leader.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def html(evaluations: Sequence[Evaluation], *, title: str = TITLE, source: str =
     several = len(models) > 1
     body = "".join(_overview(each, k) for k, each in enumerate(models)) if several else ""
     for k, each in enumerate(models[:MOST_MODELS]):
-        called = f'<h2 id="model-{k + 1}">{_called(each)}</h2>' if several else ""
+        called = f'<h2 id="model-{k + 1}">{_name(each.model or "forecast")}</h2>' if several else ""
         body += called + _model(each)
     if len(models) > MOST_MODELS:
         body += f'<p class="soft">Details of the first {MOST_MODELS} of {len(models):,} models are shown.</p>'
@@ -135,13 +135,10 @@ def _name(text: object, *, limit: int = 48) -> str:
     return f"<bdi{whole}>{plain(shortened(own, limit))}</bdi>"
 
 
-def _called(evaluation: Evaluation) -> str:
-    return _name(evaluation.model or "forecast")
-
-
 def _overview(evaluation: Evaluation, k: int) -> str:
     """Line of one of several models."""
-    called = f'<a href="#model-{k + 1}">{_called(evaluation)}</a>' if k < MOST_MODELS else _called(evaluation)
+    called = _name(evaluation.model or "forecast")
+    called = f'<a href="#model-{k + 1}">{called}</a>' if k < MOST_MODELS else called
     return f"<p>{called}: {plain(headline(evaluation))}</p>"
 
 

@@ -92,7 +92,7 @@ def number_axis(label: str, low: float, high: float, *, most: int = 5, share: bo
     return Axis(label, low, high, tuple(zip(values, texts, strict=True)))
 
 
-def around(label: str, *values: ArrayLike, share: bool = False, within: tuple[float, float] | None = None) -> Axis:
+def around(label: str, *values: ArrayLike, share: bool = False) -> Axis:
     """Axis that shows all finite values with a margin."""
     every = np.concatenate([np.asarray(v, dtype=np.float64).ravel() for v in values])
     every = every[np.isfinite(every)]
@@ -100,10 +100,7 @@ def around(label: str, *values: ArrayLike, share: bool = False, within: tuple[fl
     space = 0.05 * (high - low)
     if not high - low > 1e-12 * max(abs(low), abs(high)):
         space = 0.1 * abs(low) or 0.5
-    low, high = low - space, high + space
-    if within is not None:
-        low, high = max(low, within[0]), min(high, within[1])
-    return number_axis(label, low, high, share=share)
+    return number_axis(label, low - space, high + space, share=share)
 
 
 def name_axis(label: str, names: Sequence[object], most: int = 12) -> Axis:
@@ -155,7 +152,7 @@ path.area.chance{fill:var(--chance);fill-opacity:.75}
 
 @dataclass(frozen=True, eq=False)
 class Mark:
-    """One drawn element; `role` sets the colour, `variant` a lighter or thinner form, a `label` appears in the key.
+    """One drawn element; `role` sets the colour and thickness, a `label` appears in the key.
 
     `shape` is "line", "dot", "area" (between `base` and `y`), "bar" (from `x` to `right`, `base` to `y`) or "range"
     (vertical, from `base` to `y`).
@@ -168,12 +165,6 @@ class Mark:
     base: Vector | None = None
     right: Vector | None = None
     label: str = ""
-    variant: str = ""
-
-    @property
-    def classes(self) -> str:
-        """Classes of the style sheet."""
-        return " ".join(part for part in (self.shape, self.variant, self.role) if part)
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +191,7 @@ class Picture:
         # data first, chance and target last
         last = {"range": 1, "chance": 2, "target": 3}
         key = "".join(
-            f'<span><svg class="swatch" viewBox="0 0 26 12" aria-hidden="true"><path class="{mark.classes}" '
+            f'<span><svg class="swatch" viewBox="0 0 26 12" aria-hidden="true"><path class="{mark.shape} {mark.role}" '
             f'd="{SWATCHES[mark.shape]}"/></svg>{plain(mark.label)}</span>'
             for mark in sorted(found.values(), key=lambda mark: last.get(mark.role, 0))
             if mark.label
@@ -257,7 +248,7 @@ def _path(mark: Mark, picture: Picture) -> str:
     else:
         bars = zip(x, right, base, y, strict=True)
         d = "".join(area([a, b], [low, low], [high, high]) for a, b, low, high in bars)
-    return f'<path class="{mark.classes}" d="{d}"/>' if d else ""
+    return f'<path class="{mark.shape} {mark.role}" d="{d}"/>' if d else ""
 
 
 def line(x: ArrayLike, y: ArrayLike) -> str:

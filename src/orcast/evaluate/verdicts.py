@@ -62,11 +62,7 @@ def headline(evaluation: Evaluation) -> str:
 
 
 def action(evaluation: Evaluation) -> str:
-    """Decision of the verdict: "use", "do not use" or "not enough data".
-
-    >>> action(Evaluation.of([[-1.0, 1.0]] * 40, np.zeros(40), levels=[0.25, 0.75]))
-    'do not use'
-    """
+    """Decision of the verdict: "use", "do not use" or "not enough data"."""
     return _decide(evaluation)[0]
 
 
@@ -160,7 +156,9 @@ def _decide_base(evaluation: Evaluation) -> tuple[str, str]:
 
 def _decide_change(evaluation: Evaluation, found: Difference) -> tuple[str, str]:
     """Decision on recalibrated forecasts whose issue times are known."""
-    moved = f"{loss_name(evaluation)} {_relative(found)}{_beside(evaluation)}"
+    best, moved = best_reference(evaluation), f"{loss_name(evaluation)} {_relative(found)}"
+    if best is not None:
+        moved += f", {_lower(best.gain('after'))} than the best reference, {best.short_name}"
     beaten = _beaten(evaluation)
     if beaten:
         return AVOID, f"Do not use these forecasts: {beaten}."
@@ -191,12 +189,6 @@ def _beaten(evaluation: Evaluation) -> str:
     whose = "theirs" if side == "before" else "theirs after recalibration"
     how = ", with the quantiles of its own errors," if evaluation.kind == "quantiles" else ","
     return f"the best reference, {best.short_name}{how} has a {loss_name(evaluation)} {gain:.1%} lower than {whose}"
-
-
-def _beside(evaluation: Evaluation) -> str:
-    """Gain over the best reference so far, to stand beside a gain over the base forecasts."""
-    best = best_reference(evaluation)
-    return "" if best is None else f", {_lower(best.gain('after'))} than the best reference, {best.short_name}"
 
 
 def _harm(evaluation: Evaluation) -> list[str]:
@@ -251,13 +243,7 @@ def _calibration(evaluation: Evaluation) -> str:
 
 
 def faults(evaluation: Evaluation, side: str = "before") -> list[str]:
-    """Significant faults of the forecasts (99%); empty if there are none.
-
-    >>> rng = np.random.default_rng(0)
-    >>> narrow = np.tile([-1.0, 0.0, 1.0], (1000, 1))
-    >>> faults(Evaluation.of(narrow, rng.normal(size=1000), levels=[0.05, 0.5, 0.95]))
-    ['the 90% interval is too narrow']
-    """
+    """Significant faults of the forecasts (99%); empty if there are none."""
     if not evaluation.rows:
         return []
     quantiles = evaluation.kind == "quantiles"
@@ -317,11 +303,7 @@ def _probability_faults(evaluation: Evaluation, side: str) -> list[str]:
 
 
 def effective_size(evaluation: Evaluation) -> float:
-    """Effective sample size: the number of independent outcomes that say as much of the calibration.
-
-    >>> effective_size(Evaluation.of([[-1.0, 1.0]] * 100, np.zeros(100), levels=[0.05, 0.95]))
-    100.0
-    """
+    """Effective sample size: the number of independent outcomes that say as much of the calibration."""
     share = main_share(evaluation)
     if share is not None:
         return independent_rows(evaluation, share)
