@@ -60,10 +60,11 @@ def run(options: argparse.Namespace) -> int:
         layout = find_in(frame, **names_of(options))
         told = {"low": bound(options.low), "high": bound(options.high), **timing_of(options)._asdict()}
         found = check(frame, layout, recalibrated=False, **told)
+        unsure = [*doubts(frame, layout), *repeated_rows(frame, layout)]
     if not options.quiet:
         print("\n".join(describe(table, frame, layout, len(found[0].names))), file=sys.stderr)
-        for doubt in [*doubts(frame, layout), *repeated_rows(frame, layout)]:
-            say(table.with_place(doubt))
+        for doubt in unsure:
+            say(f"{doubt} ({table.name})")
     print(as_json(found, table.name) if options.json else "\n".join(verdicts(found, options.quiet)))
     if options.report:
         report(options.report, found, table.name)

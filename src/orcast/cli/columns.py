@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from orcast.validation import InputError
-
 if TYPE_CHECKING:
     from orcast.cli.tables import TableFile
     from orcast.frame.names import ColumnLayout, Form
@@ -77,7 +75,7 @@ def _models(given: list[str] | None) -> Any:
         return given
     if len(spelt) < len(given):
         plain = next(text for text in given if text not in spelt)
-        raise InputError("the columns of all models or of none", f"--model {plain} beside others", option="model")
+        raise ValueError(f"expected the columns of all models or of none, got --model {plain} beside others")
     return {name: _parts(parts) for name, _, parts in (text.partition(":") for text in spelt)}
 
 
@@ -89,7 +87,7 @@ def _parts(text: str) -> dict[Any, str] | list[str]:
     for each in text.split(","):
         key, equals, column = (part.strip() for part in each.partition("="))
         if not key or not equals or not column:
-            raise InputError("a model's columns as tree:0.1=lower,0.9=upper", repr(each), option="model")
+            raise ValueError(f"expected a model's columns as tree:0.1=lower,0.9=upper, got {each!r}")
         try:
             found[float(key)] = column
         except ValueError:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MANY = 200_000
 NOTES = {
     "point": "The base forecast is a point: its intervals come from its own past errors.",
-    "normal": "The recalibrated mean and spread are read as a normal distribution; levels= gives quantiles.",
+    "normal": "The recalibrated mean and spread are read as a normal distribution.",
 }
 
 

@@ -25,6 +25,7 @@ from orcast.evaluate.evaluation import Evaluation, outcomes_of
 from orcast.evaluate.losses import Difference, difference, loss, loss_name
 from orcast.evaluate.references import best_reference
 from orcast.evaluate.tables import by_horizon
+from orcast.validation import option
 
 USE, AVOID, UNDECIDED = "use", "do not use", "not enough data"
 # A smaller deviation of a frequency is not reported, however many outcomes there are.
@@ -35,7 +36,6 @@ CLEAR, SIGMAS = 0.99, 2.576
 UNCHANGED = 0.02
 # Rounding allowed in a guarantee.
 ROUNDING = 1e-9
-MISSING_TIMES = "Add a column of cutoffs (cutoff=) or the rows issued together (issued_every=, 1 if that is so)."
 
 
 def verdict(evaluation: Evaluation) -> list[str]:
@@ -133,7 +133,8 @@ def _decide(evaluation: Evaluation) -> tuple[str, str]:
     if not evaluation.timed:
         return UNDECIDED, (
             f"Not enough data to decide, the issue times are missing: the {loss_name(evaluation)} is {_up_to(found)} "
-            f"if each outcome was known before the next forecast was issued. {MISSING_TIMES}"
+            f"if each outcome was known before the next forecast was issued. Add a column of cutoffs "
+            f"({option('cutoff')}) or the rows issued together ({option('issued_every')}, 1 if that is so)."
         )
     if np.isnan(found.low):
         return UNDECIDED, f"Not enough data: {_outcomes(evaluation.rows)} are too few to compare losses."

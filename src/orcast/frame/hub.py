@@ -29,6 +29,7 @@ from orcast.frame.names import (
     owner_of,
     plain,
 )
+from orcast.validation import option, row_name
 
 if TYPE_CHECKING:
     from orcast.frame.reader import Frame
@@ -205,7 +206,7 @@ def _endings(frame: Frame, table: LongTable, used: Codes, group: Codes, models: 
                 level = 0.0
             if not 0.0 < level < 1.0:
                 raise ValueError(
-                    f"expected quantile levels between 0 and 1 in {table.which!r}, got {value!r} in row {row}"
+                    f"expected quantile levels between 0 and 1 in {table.which!r}, got {value!r} in {row_name(row)}"
                 )
             texts[value] = f"q{plain(level)}"
     return [texts[value] for value in values]
@@ -216,8 +217,8 @@ def _refuse_twice(group: Codes, names: NDArray[Any], used: Codes, table: LongTab
     for key, row in zip(zip(group.tolist(), names.tolist(), strict=True), used.tolist(), strict=True):
         if seen.setdefault(key, row) != row:
             raise ValueError(
-                f"expected one {table.value!r} for each {table.kind} of a forecast, got rows {seen[key]} and {row} for "
-                "the same one"
+                f"expected one {table.value!r} for each {table.kind} of a forecast, "
+                f"got {row_name(seen[key], row, join=' and ')} for the same one"
             )
 
 
@@ -251,7 +252,7 @@ def issued_before(frame: Frame, layout: ColumnLayout) -> ColumnLayout:
     back = (int(gaps.min()) if len(gaps) else DAY) - lead
     assumed = (
         f"forecasts count as issued {back / DAY:g} days before {cutoff!r}, since some are about that time or earlier: "
-        "cutoff= with another column says when they were issued"
+        f"{option('cutoff')} with another column says when they were issued"
     )
     return dataclasses.replace(layout, back=back, assumed=(assumed, *layout.assumed))
 

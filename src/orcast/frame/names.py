@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.validation import short
+from orcast.validation import option, row_name, short
 
 Label = Any  # pandas has columns named by numbers too
 
@@ -141,10 +141,8 @@ def of_series(key: Hashable) -> str:
 
 def rows_text(rows: Sequence[Any] | NDArray[np.intp]) -> str:
     """Number of some rows, and the first of them: '7 rows: 0, 1, 2, 3, 4, ...'."""
-    shown = ", ".join(str(int(row)) for row in rows[:5])
-    if len(rows) == 1:
-        return f"row {shown}"
-    return f"{len(rows)} rows: {shown}{', ...' if len(rows) > 5 else ''}"
+    shown = row_name(*rows[:5])
+    return shown if len(rows) == 1 else f"{len(rows)} {shown.replace(' ', ': ', 1)}{', ...' if len(rows) > 5 else ''}"
 
 
 def _shown(labels: Sequence[Label]) -> str:
@@ -438,10 +436,10 @@ def _roles(labels: list[Label], names: Mapping[str, Any], pending: bool) -> Colu
     taken: list[Label] = []
     for role, name in names.items():
         if role == "series" and name is not None:
-            found[role] = [_column(each, labels, "series=") for each in _several(name, "series")]
+            found[role] = [_column(each, labels, option("series")) for each in _several(name, "series")]
             taken += found[role]
         elif name is not None:
-            found[role] = _column(name, labels, f"{role}=")
+            found[role] = _column(name, labels, option(role))
             taken.append(found[role])
     convention = next((words for words in CONVENTIONS if texts.keys() >= set(words.values())), {})
     usual = set(convention.values())
@@ -461,7 +459,8 @@ def _roles(labels: list[Label], names: Mapping[str, Any], pending: bool) -> Colu
         found[role] = taken[-1] if there else None
     if found["y"] is None and not pending:
         raise ValueError(
-            f"expected a column of outcomes named {listed(OUTCOME, 'or')}, or y= with its name, or target= with a "
+            f"expected a column of outcomes named {listed(OUTCOME, 'or')}, "
+            f"or {option('y')} with its name, or {option('target')} with a "
             f"table of outcomes, got {_shown(labels)}"
         )
     series = found.pop("series")
@@ -656,7 +655,7 @@ def _all(candidates: _Candidates) -> list[Form]:
         texts = [f"{KINDS[form.kind]}{of_model(form.model)}" for form in reversed(one_each.values())]
         raise ValueError(
             f"expected forecasts of one kind, got {listed(texts, quoted=False)}: "
-            f"model= with a name, such as model={found[0].model!r}, or with several, settles it"
+            f"{option('model')} with a name, such as {found[0].model!r}, or with several, settles it"
         )
     return found
 
@@ -673,7 +672,7 @@ def _points(candidates: _Candidates) -> list[Form]:
         example = f"0.05: {unsure[0]!r}, 0.95: {unsure[1] if len(unsure) > 1 else 'another'!r}"
         raise ValueError(
             f"expected columns of forecasts that tell by their names what they are, got {listed(unsure)}, "
-            f"{candidates.doubtful[unsure[0]]}: model= with a name, or with levels as in "
+            f"{candidates.doubtful[unsure[0]]}: {option('model')} with a name, or with levels as in "
             f"model={{'tree': {{{example}}}}}, settles it"
         )
     for text, label in free.items():
@@ -682,7 +681,7 @@ def _points(candidates: _Candidates) -> list[Form]:
     names = [text for text in free if text in candidates.numbers and text.lower() not in NEVER]
     if {"unique_id", "ds"} <= set(map(str, candidates.labels)) and names:
         return [candidates.point(text) for text in names]
-    asked = f"; model= with a name says which of {listed(names)} are forecasts" if names else ""
+    asked = f"; {option('model')} with a name says which of {listed(names)} are forecasts" if names else ""
     raise ValueError(
         "expected columns of forecasts such as 'MODEL-lo-90' and 'MODEL-hi-90', 'q0.1' and 'q0.9', 'mean' and 'sd', "
         f"'member_1' and 'member_2', or 'p', got {_shown(candidates.labels)}{asked}"
@@ -719,7 +718,7 @@ def _named_point(text: str, candidates: _Candidates) -> Form:
         raise ValueError(candidates.why_not(form) or "")
     known = [model for model in candidates.found if owner_of(model) != model and candidates.best(model) is not None]
     there = f"a model of the frame, {listed(known)}," if known else "a model of the frame, which has none,"
-    raise ValueError(f"expected {there} or a column of numbers as model=, got {text!r}")
+    raise ValueError(f"expected {there} or a column of numbers as {option('model')}, got {text!r}")
 
 
 def _explicit(model: str, parts: Any, candidates: _Candidates) -> Form:

@@ -35,6 +35,7 @@ from orcast.frame.times import (
 )
 from orcast.kernels.records import DROP, PREDICT, SETTLE
 from orcast.rounds import learnt_lag
+from orcast.validation import option, row_name
 
 # Types of columns whose values may not be compared.
 NOT_COMPARED = (nw.Object, nw.List, nw.Array, nw.Struct)
@@ -220,7 +221,7 @@ def horizons_of(
         if old[i] != PLACES and not (old[i] == UNKNOWN and alone):
             raise ValueError(
                 f"expected times{of_series(keys[i])} that go on in the steps of earlier frames, got others, by which "
-                "horizons would be counted anew: name a column by horizon= instead"
+                f"horizons would be counted anew: name a column by {option('horizon')} instead"
             )
         steps[i] = old[i]
     ahead = counted(steps, 0)
@@ -230,7 +231,7 @@ def horizons_of(
         raise ValueError(
             f"expected the rows of a cutoff in the order of their times from frame to frame, got "
             f"{rows.show(time[n + at])} of the cutoff {rows.show(cutoff[n + at])} moved by an earlier time that came "
-            "later: name a column by horizon= instead"
+            f"later: name a column by {option('horizon')} instead"
         )
     return ahead[:n], steps
 
@@ -251,10 +252,11 @@ def _refuse_twice(
     if _clocks_put_back(times, order[1:][same]):
         asked = ": clocks were put back then, so use times in UTC or with their zone"
     else:
-        asked = ": drop one of them, or name a column that tells them apart by series= or cutoff="
+        names = f"{option('series')} or {option('cutoff')}"
+        asked = f": drop one of them, or name a column that tells them apart by {names}"
     raise ValueError(
-        f"expected one row{of_series(keys[int(columns[0][a])])} for each time and cutoff, got rows {a} and {b} for "
-        f"{times.show(times.time[a])}{more}{asked}"
+        f"expected one row{of_series(keys[int(columns[0][a])])} for each time and cutoff, "
+        f"got {row_name(a, b, join=' and ')} for {times.show(times.time[a])}{more}{asked}"
     )
 
 
@@ -304,7 +306,7 @@ def fill_outcomes(
         one, other = (repr(labels[int(value)]) if labels else f"{value:g}" for value in (y[a], y[b]))
         raise ValueError(
             f"expected one outcome{of_series(keys[int(codes[a])])} at "
-            f"{times.show(time[a])}, got {one} in row {a} and {other} in row {b}"
+            f"{times.show(time[a])}, got {one} in {row_name(a)} and {other} in {row_name(b)}"
         )
     filled, filled_due = np.empty(len(y)), np.empty_like(due)
     filled[order] = y[leader]

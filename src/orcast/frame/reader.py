@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from orcast.frame.hub import OutcomeTable, Spread, find_long, issued_before, outcomes_beside, spread
 from orcast.frame.names import ColumnLayout, Look, find, listed, of_model, rows_text
 from orcast.serialise import plain_id
-from orcast.validation import short
+from orcast.validation import option, row_name, short
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -143,7 +143,7 @@ class Frame:
                     raise TypeError
                 out[row] = float(value)
             except (TypeError, ValueError, OverflowError):
-                raise TypeError(f"expected numbers in column {name!r}, got {short(value)} in row {row}") from None
+                raise TypeError(f"expected numbers in column {name!r}, got {short(value)} in {row_name(row)}") from None
         return out
 
     def holds_numbers(self, name: Any) -> bool:
@@ -298,7 +298,7 @@ def _times(column: Any, name: Any, what: str) -> Times:
         bad = ~np.isfinite(values)
         if bad.any():
             row = int(bad.argmax())
-            raise ValueError(f"expected a finite {what} in every row of {name!r}, got {values[row]} in row {row}")
+            raise ValueError(f"expected a finite {what} in every row of {name!r}, got {values[row]} in {row_name(row)}")
         return Times("numbers", values + 0.0)  # there is one zero
     return _parsed(column.to_list(), name, what)
 
@@ -308,9 +308,8 @@ def _nanoseconds(microseconds: Any, name: Any) -> NDArray[np.int64]:
     far = np.abs(values) > FARTHEST
     if far.any():
         row = int(far.argmax())
-        raise ValueError(
-            f"expected dates from 1678 to 2262 in {name!r}, got {np.datetime64(int(values[row]), 'us')} in row {row}"
-        )
+        found = np.datetime64(int(values[row]), "us")
+        raise ValueError(f"expected dates from 1678 to 2262 in {name!r}, got {found} in {row_name(row)}")
     return values * 1000
 
 
@@ -326,12 +325,12 @@ def _parsed(values: list[Any], name: Any, what: str) -> Times:
         except (TypeError, ValueError, OverflowError):
             raise TypeError(
                 f"expected a {what} as dates, numbers, or text such as '2024-01-31' in {name!r}, "
-                f"got {short(value)} in row {row}"
+                f"got {short(value)} in {row_name(row)}"
             ) from None
         kind, out[row] = known[value]
         kinds.setdefault(kind, row)
     if len(kinds) > 1:
-        raise ValueError(f"expected dates with a zone or without in {name!r}, got both, in rows {[*kinds.values()]}")
+        raise ValueError(f"expected dates with a zone or without in {name!r}, got both, in {row_name(*kinds.values())}")
     return Times(next(iter(kinds), "dates"), _nanoseconds(out, name))
 
 
@@ -418,7 +417,7 @@ def _wrong_value(column: Any) -> str:
     """The first value of a column that is no number, and its row."""
     for row, value in enumerate(column.to_list()):
         if value is not None and value == value and not isinstance(value, NUMBERS):
-            return f"{'text ' if isinstance(value, str) else ''}{short(value)} in row {row}"
+            return f"{'text ' if isinstance(value, str) else ''}{short(value)} in {row_name(row)}"
     return f"a column of type {column.dtype}"
 
 
@@ -445,7 +444,7 @@ def label_places(column: Any, labels: Sequence[str]) -> NDArray[np.intp]:
         place = next((known[text] for text in label_texts(value) if text in known), None)
         if place is None:
             row = int(np.flatnonzero((values == value).fill_null(False).to_numpy())[0])
-            raise ValueError(f"expected a label {listed(labels, 'or')} as outcome, got {value!r} in row {row}")
+            raise ValueError(f"expected a label {listed(labels, 'or')} as outcome, got {value!r} in {row_name(row)}")
         places.append(place)
     if not there:
         return np.full(len(values), -1, dtype=np.intp)
@@ -501,5 +500,5 @@ def repeated_rows(frame: Frame, layout: ColumnLayout) -> list[str]:
         return []
     return [
         f"{count:,} of {len(times):,} rows have the series and time of another: a column of issue times is named by "
-        "cutoff=, one of series by series=; without it what is said of chance is too sure"
+        f"{option('cutoff')}, one of series by {option('series')}; without it what is said of chance is too sure"
     ]

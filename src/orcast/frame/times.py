@@ -34,7 +34,7 @@ from orcast.constants import LONGEST_SEASON, SHORTEST_SEASON
 from orcast.frame.names import ColumnLayout, rows_text
 from orcast.frame.reader import Codes, Frame, Times, show_time
 from orcast.spaces.base import whole
-from orcast.validation import short
+from orcast.validation import option, short
 
 Stamps = NDArray[Any]  # int64, or float64 where times are numbers
 Integers = NDArray[np.int64]
@@ -119,7 +119,7 @@ def read_row_times(
     """
     times, cutoff = _times_and_cutoffs(frame, layout, codes, counted)
     if cutoff is not None and timing.issued_every is not None:
-        raise ValueError(f"expected cutoffs or issued_every=, got both: cutoffs are in {layout.cutoff!r}")
+        raise ValueError(f"expected cutoffs or {option('issued_every')}, got both: cutoffs are in {layout.cutoff!r}")
     ranked = layout.horizon is None and (cutoff is not None or timing.issued_every is not None)
     if timing.issued_every is not None:
         cutoff = issued_together(times, codes, keys, timing.issued_every, calendar)
@@ -190,7 +190,8 @@ def _cutoff_from_horizon(frame: Frame, horizon: Any, times: Times, at_once: bool
         return None
     if times.kind in ("numbers", "whole numbers") and frame.column(horizon).dtype.is_numeric():
         return np.asarray(times.values - frame.numbers(horizon))
-    raise ValueError(f"expected a column of cutoffs beside the horizons in {horizon!r}, got none: name it by cutoff=")
+    asked = f"name it by {option('cutoff')}"
+    raise ValueError(f"expected a column of cutoffs beside the horizons in {horizon!r}, got none: {asked}")
 
 
 def _check_issued_before(times: Times, cutoff: Stamps, timing: Timing, known: bool) -> None:
@@ -203,23 +204,25 @@ def _check_issued_before(times: Times, cutoff: Stamps, timing: Timing, known: bo
     if not timing.nowcast:
         raise ValueError(
             f"expected forecasts issued before the time that they are about, got one of {which} "
-            "(nowcast=True allows it, with known= or lag= to say when outcomes are known)"
+            f"({option('nowcast')} allows it, with {option('known')} or {option('lag')} to say when outcomes are known)"
         )
     if not known:
-        raise ValueError(f"expected known= or lag= beside nowcasts, to say when outcomes are known, got one of {which}")
+        asked = f"{option('known')} or {option('lag')}"
+        raise ValueError(f"expected {asked} beside nowcasts, to say when outcomes are known, got one of {which}")
 
 
 def _known(frame: Frame, layout: ColumnLayout, times: Times, lag: Any) -> Stamps | None:
     """When each outcome was known; None if nothing says it.  Where the column says nothing, it is not known yet."""
     if layout.known is not None:
         if lag is not None:
-            raise ValueError(f"expected known= or lag=, got both: {layout.known!r} and {short(lag)}")
+            both = f"{layout.known!r} and {short(lag)}"
+            raise ValueError(f"expected {option('known')} or {option('lag')}, got both: {both}")
         found, there = frame.times_if_any(layout.known, "time at which the outcome was known")
         if {found.kind, times.kind} == {"numbers", "whole numbers"}:
             # known after a whole number is known at the next one
             found = Times(times.kind, np.ceil(found.values) if times.kind == "whole numbers" else found.values)
         if found.kind != times.kind and there.any():
-            raise ValueError(f"expected times and known= of one kind, got {times.kind} and {found.kind}")
+            raise ValueError(f"expected times and {option('known')} of one kind, got {times.kind} and {found.kind}")
         return np.where(there, found.values.astype(times.values.dtype), farthest(times.values))
     if lag is None:
         return None
@@ -287,7 +290,7 @@ def plain_lag(lag: Any) -> Any:
         name, unit = next((name, unit) for name, unit in names.items() if length % unit == 0)
         return f"{length // unit}{name}"
     if isinstance(lag, bool) or not isinstance(lag, (int, float, np.number)):
-        raise ValueError(f"expected lag= such as '4D', or a number, got {short(lag)}")
+        raise ValueError(f"expected {option('lag')} such as '4D', or a number, got {short(lag)}")
     return lag.item() if isinstance(lag, np.generic) else lag
 
 
@@ -307,8 +310,8 @@ def every(value: Any) -> int | str:
         length = 0
     if length < SECOND or length % SECOND:
         raise ValueError(
-            "expected issued_every= as a number of rows that are issued together, or as 'daily', 'weekly' or '12h', "
-            f"got {short(value)}"
+            f"expected {option('issued_every')} as a number of rows that are issued together, "
+            f"or as 'daily', 'weekly' or '12h', got {short(value)}"
         )
     return f"{length // SECOND}s"
 
@@ -319,7 +322,8 @@ def issued_together(
     """Issue time of each row: just before the first of those that are issued together."""
     if isinstance(together, str):
         if not times.kind.startswith("dates"):
-            raise ValueError(f"expected issued_every= in rows, since times are {times.kind}, got {together!r}")
+            name = option("issued_every")
+            raise ValueError(f"expected {name} in rows, since times are {times.kind}, got {together!r}")
         length = nanoseconds_of(together, "issued_every")
         start = MONDAY if length % WEEK == 0 else 0
         return np.asarray((times.values - start) // length * length + start - 1)
