@@ -131,7 +131,7 @@ def test_other_bad_input_is_refused(tmp_path: Path, capsys: Capture) -> None:
     assert "expected a CSV file in UTF-8" in refused(["check", str(path)], capsys)
     small().write_csv(path)
     assert "nothing by that name" in refused(["check", str(tmp_path / "b.csv")], capsys)
-    assert "--y with the name of a column" in refused(["check", str(path), "--y", "z"], capsys)
+    assert " with the name of a column" in refused(["check", str(path), "--y", "z"], capsys)
     assert "as --report" in refused(["check", str(path), "--report", str(tmp_path / "no" / "r.html")], capsys)
     for wrong in (["--model", "tree:0.1=a", "--model", "net"], ["--model", "tree:0.1=a,b"]):
         assert "columns" in refused(["check", str(path), *wrong], capsys)

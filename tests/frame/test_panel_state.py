@@ -365,7 +365,7 @@ def test_outcomes_of_a_table_settle_pending_rows(horizons: int, named: bool) -> 
     whole, names = recalibrate(frame), ["M0_orcast_mean", "M0_orcast_std", "M0_orcast_promised"]
     same(whole[names], pd.concat(said)[names])
     later = {"ds": 99, **({"cutoff": 98} if horizons else {})}
-    with pytest.warns(UserWarning, match="no outcome of target= belongs to a row of the frame or a pending one"):
+    with pytest.warns(UserWarning, match="no outcome of target= belongs to a row of the frame or to a pending one"):
         recalibrate(forecasts.tail(1).assign(**later), state=state, target=outcomes.tail(1).assign(ds=1000))
 
 

@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
     if not options.quiet:
         print("\n".join(describe(table, frame, layout, len(found[0].names))), file=sys.stderr)
         for doubt in unsure:
-            say(f"{doubt} ({table.name})")
+            say(table.placed(doubt))
     print(as_json(found, table.name) if options.json else "\n".join(verdicts(found, options.quiet)))
     if options.report:
         report(options.report, found, table.name)

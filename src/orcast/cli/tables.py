@@ -49,6 +49,11 @@ class TableFile:
     format: Format
     first: int | None
 
+    def placed(self, text: str) -> str:
+        """Message with the name of the file, and the line of row 0 if it names a row."""
+        rows = f", row 0 is line {self.first}" if self.first is not None and " in row " in text else ""
+        return f"{text} ({self.name}{rows})"
+
     @contextmanager
     def located(self) -> Iterator[None]:
         """Name lines of the file in messages, and the file in errors."""
@@ -56,7 +61,7 @@ class TableFile:
             with command_words(self.first):
                 yield
         except (TypeError, ValueError) as error:
-            raise type(error)(f"{error} ({self.name})") from error
+            raise type(error)(self.placed(str(error))) from error
 
 
 def format_of(path: str) -> Format:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from orcast.frame.reader import Codes, Frame
 from orcast.spaces import HalfLine, Interval, Line, OrderedSpace
 from orcast.spaces.base import LARGEST
-from orcast.validation import number, row_name, short
+from orcast.validation import number, short
 
 Array = NDArray[np.float64]
 
@@ -66,7 +66,7 @@ def read_bounds(low: Any, high: Any, frame: Frame, codes: Codes, keys: Sequence[
     crossed = ~(low_ < high_)
     if crossed.any():
         at = int(crossed.argmax())
-        where = f" in {row_name(at)}" if by_row else "" if keys[at] is None else f" for series {keys[at]!r}"
+        where = f" in row {at}" if by_row else "" if keys[at] is None else f" for series {keys[at]!r}"
         raise ValueError(f"expected bounds with low < high, got {low_[at]:g} and {high_[at]:g}{where}")
     return Bounds(by_row, low_, high_)
 
@@ -82,7 +82,7 @@ def _side(given: Any, name: str, frame: Frame, keys: Sequence[Hashable]) -> tupl
         bad = ~(np.abs(values) <= LARGEST)
         if bad.any():
             row = int(bad.argmax())
-            raise ValueError(f"expected a finite bound in every row of {given!r}, got {values[row]} in {row_name(row)}")
+            raise ValueError(f"expected a finite bound in every row of {given!r}, got {values[row]} in row {row}")
         return values, True
     if hasattr(given, "to_dict") and hasattr(given, "index"):
         given = given.to_dict()  # a pandas Series with a bound for each series

@@ -29,7 +29,7 @@ from orcast.frame.names import (
     owner_of,
     plain,
 )
-from orcast.validation import option, row_name
+from orcast.validation import option
 
 if TYPE_CHECKING:
     from orcast.frame.reader import Frame
@@ -206,7 +206,7 @@ def _endings(frame: Frame, table: LongTable, used: Codes, group: Codes, models: 
                 level = 0.0
             if not 0.0 < level < 1.0:
                 raise ValueError(
-                    f"expected quantile levels between 0 and 1 in {table.which!r}, got {value!r} in {row_name(row)}"
+                    f"expected quantile levels between 0 and 1 in {table.which!r}, got {value!r} in row {row}"
                 )
             texts[value] = f"q{plain(level)}"
     return [texts[value] for value in values]
@@ -217,8 +217,8 @@ def _refuse_twice(group: Codes, names: NDArray[Any], used: Codes, table: LongTab
     for key, row in zip(zip(group.tolist(), names.tolist(), strict=True), used.tolist(), strict=True):
         if seen.setdefault(key, row) != row:
             raise ValueError(
-                f"expected one {table.value!r} for each {table.kind} of a forecast, "
-                f"got {row_name(seen[key], row, join=' and ')} for the same one"
+                f"expected one {table.value!r} for each {table.kind} of a forecast, got rows {seen[key]} and {row} for "
+                "the same one"
             )
 
 

@@ -436,10 +436,10 @@ def _roles(labels: list[Label], names: Mapping[str, Any], pending: bool) -> Colu
     taken: list[Label] = []
     for role, name in names.items():
         if role == "series" and name is not None:
-            found[role] = [_column(each, labels, option("series")) for each in _several(name, "series")]
+            found[role] = [_column(each, labels, "series=") for each in _several(name, "series")]
             taken += found[role]
         elif name is not None:
-            found[role] = _column(name, labels, option(role))
+            found[role] = _column(name, labels, f"{role}=")
             taken.append(found[role])
     convention = next((words for words in CONVENTIONS if texts.keys() >= set(words.values())), {})
     usual = set(convention.values())
@@ -655,7 +655,7 @@ def _all(candidates: _Candidates) -> list[Form]:
         texts = [f"{KINDS[form.kind]}{of_model(form.model)}" for form in reversed(one_each.values())]
         raise ValueError(
             f"expected forecasts of one kind, got {listed(texts, quoted=False)}: "
-            f"{option('model')} with a name, such as {found[0].model!r}, or with several, settles it"
+            f"{option('model')} with a name, such as model={found[0].model!r}, or with several, settles it"
         )
     return found
 
@@ -672,7 +672,7 @@ def _points(candidates: _Candidates) -> list[Form]:
         example = f"0.05: {unsure[0]!r}, 0.95: {unsure[1] if len(unsure) > 1 else 'another'!r}"
         raise ValueError(
             f"expected columns of forecasts that tell by their names what they are, got {listed(unsure)}, "
-            f"{candidates.doubtful[unsure[0]]}: {option('model')} with a name, or with levels as in "
+            f"{candidates.doubtful[unsure[0]]}: model= with a name, or with levels as in "
             f"model={{'tree': {{{example}}}}}, settles it"
         )
     for text, label in free.items():
@@ -681,7 +681,7 @@ def _points(candidates: _Candidates) -> list[Form]:
     names = [text for text in free if text in candidates.numbers and text.lower() not in NEVER]
     if {"unique_id", "ds"} <= set(map(str, candidates.labels)) and names:
         return [candidates.point(text) for text in names]
-    asked = f"; {option('model')} with a name says which of {listed(names)} are forecasts" if names else ""
+    asked = f"; model= with a name says which of {listed(names)} are forecasts" if names else ""
     raise ValueError(
         "expected columns of forecasts such as 'MODEL-lo-90' and 'MODEL-hi-90', 'q0.1' and 'q0.9', 'mean' and 'sd', "
         f"'member_1' and 'member_2', or 'p', got {_shown(candidates.labels)}{asked}"
@@ -718,7 +718,7 @@ def _named_point(text: str, candidates: _Candidates) -> Form:
         raise ValueError(candidates.why_not(form) or "")
     known = [model for model in candidates.found if owner_of(model) != model and candidates.best(model) is not None]
     there = f"a model of the frame, {listed(known)}," if known else "a model of the frame, which has none,"
-    raise ValueError(f"expected {there} or a column of numbers as {option('model')}, got {text!r}")
+    raise ValueError(f"expected {there} or a column of numbers as model=, got {text!r}")
 
 
 def _explicit(model: str, parts: Any, candidates: _Candidates) -> Form:

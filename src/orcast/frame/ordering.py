@@ -231,7 +231,7 @@ def horizons_of(
         raise ValueError(
             f"expected the rows of a cutoff in the order of their times from frame to frame, got "
             f"{rows.show(time[n + at])} of the cutoff {rows.show(cutoff[n + at])} moved by an earlier time that came "
-            f"later: name a column by {option('horizon')} instead"
+            "later: name a column by horizon= instead"
         )
     return ahead[:n], steps
 

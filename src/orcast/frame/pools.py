@@ -33,7 +33,6 @@ from orcast.kernels.records import DROP, PREDICT, SETTLE
 from orcast.residuals import first_spread
 from orcast.serialise import plain_id
 from orcast.spaces import Interval, Line, OrderedSpace
-from orcast.validation import option, row_name
 
 if TYPE_CHECKING:
     from orcast.frame.run import FrameRun
@@ -404,7 +403,7 @@ class Pools:
         run, names = self.run, ", ".join(columns)
         for name in columns:
             if name not in run.frame.reading.columns:
-                raise ValueError(f"expected {option('pool')} as columns of the frame, got {name!r}")
+                raise ValueError(f"expected pool= as columns of the frame, got {name!r}")
         codes, values = run.frame.keys(columns)
         whose = np.zeros(len(run.keys), dtype=np.intp)
         whose[run.codes] = codes
@@ -414,7 +413,7 @@ class Pools:
             code = int(run.codes[row])
             raise ValueError(
                 f"expected one value of {names}{of_series(run.keys[code])}, got {values[int(codes[row])]!r} "
-                f"in {row_name(row)} and {values[int(whose[code])]!r}"
+                f"in row {row} and {values[int(whose[code])]!r}"
             )
         groups, here = dict(run.content.groups), set(run.codes.tolist())
         for code, key in enumerate(run.keys):

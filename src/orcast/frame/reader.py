@@ -308,8 +308,9 @@ def _nanoseconds(microseconds: Any, name: Any) -> NDArray[np.int64]:
     far = np.abs(values) > FARTHEST
     if far.any():
         row = int(far.argmax())
-        found = np.datetime64(int(values[row]), "us")
-        raise ValueError(f"expected dates from 1678 to 2262 in {name!r}, got {found} in {row_name(row)}")
+        raise ValueError(
+            f"expected dates from 1678 to 2262 in {name!r}, got {np.datetime64(int(values[row]), 'us')} in row {row}"
+        )
     return values * 1000
 
 
@@ -444,7 +445,7 @@ def label_places(column: Any, labels: Sequence[str]) -> NDArray[np.intp]:
         place = next((known[text] for text in label_texts(value) if text in known), None)
         if place is None:
             row = int(np.flatnonzero((values == value).fill_null(False).to_numpy())[0])
-            raise ValueError(f"expected a label {listed(labels, 'or')} as outcome, got {value!r} in {row_name(row)}")
+            raise ValueError(f"expected a label {listed(labels, 'or')} as outcome, got {value!r} in row {row}")
         places.append(place)
     if not there:
         return np.full(len(values), -1, dtype=np.intp)

@@ -29,7 +29,7 @@ from orcast.frame.times import Timing, check_known, read_row_times
 from orcast.frame.workers import Stop, progress_bar, run_all, usable_cores
 from orcast.payoffs import Payoff
 from orcast.spaces.base import LARGEST, whole
-from orcast.validation import option, row_name, short, warn_user
+from orcast.validation import short, warn_user
 
 AnyFrame = TypeVar("AnyFrame")
 Array = NDArray[np.float64]
@@ -475,11 +475,11 @@ class FrameRun:
         if table is not None and table.versions and self.timing.lag is None:
             warn_user(
                 "outcomes count as known at their time, and in their newest version: when they were published (as_of) "
-                f"is not looked at ({option('lag')} says how long it takes)",
+                "is not looked at (lag= says how long it takes)",
                 UserWarning,
             )
         if table is not None and len(table.values) and np.isnan(table.values).all() and not self.settling:
-            warn_user(f"no outcome of {option('target')} belongs to a row of the frame or a pending one", UserWarning)
+            warn_user("no outcome of target= belongs to a row of the frame or to a pending one", UserWarning)
         if not self.streams.times.together:
             self._warn_of_places()
         for model in self.models:
@@ -512,11 +512,11 @@ class FrameRun:
         low, high = (float(side[row]) for side in self.bounds.of_rows(self.codes))
         y = float(model.y[model.rows == row][0])
         if abs(y) > LARGEST:
-            return f"outcomes{whose} of at most {LARGEST:g} in size, got {y:g} in {row_name(row)}"
+            return f"outcomes{whose} of at most {LARGEST:g} in size, got {y:g} in row {row}"
         if math.isinf(low) or math.isinf(high):
             end = f"most {high:g}" if math.isinf(low) else f"least {low:g}"
-            return f"outcomes{whose} of at {end}, got {y:g} in {row_name(row)}"
-        return f"outcomes from {low:g} to {high:g}{whose}, got {y:g} in {row_name(row)}"
+            return f"outcomes{whose} of at {end}, got {y:g} in row {row}"
+        return f"outcomes from {low:g} to {high:g}{whose}, got {y:g} in row {row}"
 
     def _odd_rows(self, model: ModelRun) -> Iterator[tuple[str, Codes]]:
         """Warnings about the forecasts of a model, and their rows."""
@@ -556,7 +556,7 @@ class FrameRun:
             more = "" if len(found) == 1 else f" and {len(found) - 1:,} more"
             warn_user(
                 "times do not go on in regular steps, so that horizons are the first, second, ... time of each cutoff"
-                f"{of_series(self.keys[found[0]])}{more} (a column named by {option('horizon')} settles it)",
+                f"{of_series(self.keys[found[0]])}{more} (a column named by horizon= settles it)",
                 UserWarning,
             )
 

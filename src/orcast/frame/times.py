@@ -119,7 +119,7 @@ def read_row_times(
     """
     times, cutoff = _times_and_cutoffs(frame, layout, codes, counted)
     if cutoff is not None and timing.issued_every is not None:
-        raise ValueError(f"expected cutoffs or {option('issued_every')}, got both: cutoffs are in {layout.cutoff!r}")
+        raise ValueError(f"expected cutoffs or issued_every=, got both: cutoffs are in {layout.cutoff!r}")
     ranked = layout.horizon is None and (cutoff is not None or timing.issued_every is not None)
     if timing.issued_every is not None:
         cutoff = issued_together(times, codes, keys, timing.issued_every, calendar)
@@ -204,25 +204,23 @@ def _check_issued_before(times: Times, cutoff: Stamps, timing: Timing, known: bo
     if not timing.nowcast:
         raise ValueError(
             f"expected forecasts issued before the time that they are about, got one of {which} "
-            f"({option('nowcast')} allows it, with {option('known')} or {option('lag')} to say when outcomes are known)"
+            "(nowcast=True allows it, with known= or lag= to say when outcomes are known)"
         )
     if not known:
-        asked = f"{option('known')} or {option('lag')}"
-        raise ValueError(f"expected {asked} beside nowcasts, to say when outcomes are known, got one of {which}")
+        raise ValueError(f"expected known= or lag= beside nowcasts, to say when outcomes are known, got one of {which}")
 
 
 def _known(frame: Frame, layout: ColumnLayout, times: Times, lag: Any) -> Stamps | None:
     """When each outcome was known; None if nothing says it.  Where the column says nothing, it is not known yet."""
     if layout.known is not None:
         if lag is not None:
-            both = f"{layout.known!r} and {short(lag)}"
-            raise ValueError(f"expected {option('known')} or {option('lag')}, got both: {both}")
+            raise ValueError(f"expected known= or lag=, got both: {layout.known!r} and {short(lag)}")
         found, there = frame.times_if_any(layout.known, "time at which the outcome was known")
         if {found.kind, times.kind} == {"numbers", "whole numbers"}:
             # known after a whole number is known at the next one
             found = Times(times.kind, np.ceil(found.values) if times.kind == "whole numbers" else found.values)
         if found.kind != times.kind and there.any():
-            raise ValueError(f"expected times and {option('known')} of one kind, got {times.kind} and {found.kind}")
+            raise ValueError(f"expected times and known= of one kind, got {times.kind} and {found.kind}")
         return np.where(there, found.values.astype(times.values.dtype), farthest(times.values))
     if lag is None:
         return None
@@ -290,7 +288,7 @@ def plain_lag(lag: Any) -> Any:
         name, unit = next((name, unit) for name, unit in names.items() if length % unit == 0)
         return f"{length // unit}{name}"
     if isinstance(lag, bool) or not isinstance(lag, (int, float, np.number)):
-        raise ValueError(f"expected {option('lag')} such as '4D', or a number, got {short(lag)}")
+        raise ValueError(f"expected lag= such as '4D', or a number, got {short(lag)}")
     return lag.item() if isinstance(lag, np.generic) else lag
 
 
