@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from orcast.cli.columns import add_columns, bound, describe, names_of, text_columns, timing_of
-from orcast.cli.common import Parts, part, say
+from orcast.cli.common import FILE, Parts, part, say
 
 if TYPE_CHECKING:
     from orcast.evaluate import Evaluation
@@ -26,18 +26,9 @@ EXAMPLES = """\
 
 def add(parts: Parts) -> None:
     """Add the part to the command."""
-    check = part(
-        parts,
-        "check",
-        help="say how well calibrated forecasts are",
-        description="Say how well calibrated the forecasts in a file are.  Nothing is changed.",
-        examples=EXAMPLES,
-    )
-    check.add_argument(
-        "file",
-        metavar="FILE",
-        help="a table, .csv, .csv.gz, .tsv or .parquet, with a row for each forecast; - is stdin",
-    )
+    told = "say how well calibrated the forecasts in a file are"
+    check = part(parts, "check", help=told, description=f"{told.capitalize()}.", examples=EXAMPLES)
+    check.add_argument("file", metavar="FILE", help=FILE)
     check.add_argument("--report", metavar="HTML", help="write a report with pictures")
     check.add_argument("--json", action="store_true", help="print the verdict and its numbers as JSON")
     check.add_argument("--fail", action="store_true", help="exit with 1 if a model is significantly miscalibrated")
@@ -52,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
 
     tables.check_places({"FILE": options.file, "--target": options.target}, {"--report": options.report})
     table, frame = tables.open_frame(options, text_columns(options))
-    from orcast.evaluate import check
+    from orcast.evaluate import check, summary
     from orcast.evaluate.verdicts import faults
     from orcast.frame.reader import doubts, find_in, repeated_rows
 
@@ -65,20 +56,17 @@ def run(options: argparse.Namespace) -> int:
         print("\n".join(describe(table, frame, layout, len(found[0].names))), file=sys.stderr)
         for doubt in unsure:
             say(table.placed(doubt))
-    print(as_json(found, table.name) if options.json else "\n".join(verdicts(found, options.quiet)))
+    if options.json:
+        numbers = {"file": table.name, "models": [summary(each) for each in found]}
+        print(json.dumps(numbers, indent=2, ensure_ascii=False))
+    else:
+        print("\n".join(verdicts(found, options.quiet)))
     if options.report:
         report(options.report, found, table.name)
         if not options.quiet:
             print(f"written: {options.report}", file=sys.stderr)
     failed = options.fail and any(faults(evaluation) for evaluation in found)
     return 1 if failed or any(evaluation.outside for evaluation in found) else 0
-
-
-def as_json(found: Sequence[Evaluation], name: str) -> str:
-    """Verdicts and their numbers as JSON."""
-    from orcast.evaluate import summary
-
-    return json.dumps({"file": name, "models": [summary(each) for each in found]}, indent=2, ensure_ascii=False)
 
 
 def verdicts(found: Sequence[Evaluation], short: bool = False) -> list[str]:

@@ -7,8 +7,9 @@ import sys
 from importlib.util import find_spec
 from typing import Any
 
-# What argparse calls the list of parts; its own type is not public.
+# Type of argparse's list of parts, which is not public.
 Parts = Any
+FILE = "a table, .csv, .csv.gz, .tsv or .parquet, with a row for each forecast; - is stdin"
 
 
 class Examples(argparse.RawDescriptionHelpFormatter):
