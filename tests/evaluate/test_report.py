@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from orcast import evaluate as facts
 from orcast.evaluate import Evaluation, plots, report
 from orcast.evaluate.report import STYLE
-from orcast.evaluate.svg import area, line, number_axis, percent
+from orcast.evaluate.svg import area, line, number, number_axis, percent
 from pages import NASTY, Page, binary, cells, check_page, horizons, labels, one_series, panel, tags
 
 ALL = {
@@ -292,6 +292,11 @@ def test_time_ticks_are_few_and_distinct(step: str, rows: int) -> None:
     ticks = plots.fan(Evaluation.of([[0.5]] * rows, np.zeros(rows), levels=[0.5], time=times)).x.ticks
     assert min(rows, 4) <= len(ticks) == len({text for _, text in ticks}) <= 5
     assert all(len(text) == (16 if step in "mh" and rows > 1 else 10) for _, text in ticks)
+
+
+def test_numbers_have_four_digits() -> None:
+    shown = [number(value) for value in (12345.678, 0.00123456, -2.5, float("nan"), 3.2e12)]
+    assert shown == ["12,346", "0.001235", "-2.5", "\u2013", "3.2e+12"]
 
 
 def test_lines_have_gaps_where_values_are_missing() -> None:

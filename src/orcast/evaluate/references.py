@@ -1,8 +1,4 @@
-"""Simple forecasts from the outcomes that were known when each row was issued, and their losses.
-
-Quantiles: the last known outcome and that of the same season before, each with the quantiles of its own past errors.
-Probabilities: the frequency so far, lately and in the same season.  The best reference follows the leader.
-"""
+"""Last known and seasonal outcomes with the quantiles of their past errors, or frequencies, as references."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Pictures as SVG in HTML: marks on two axes, with escaped text and formatted numbers.
-
-Marks are drawn in a square of `SIZE` units stretched over the picture; text and ticks are placed by percentages in the
-size of the page's text, so a picture is readable at any width.
-"""
+"""Pictures as SVG in HTML: marks in a square of `SIZE` units that is stretched, and text that is not."""
 
 from __future__ import annotations
 
@@ -43,11 +39,7 @@ def shortened(text: object, limit: int = 48) -> str:
 
 
 def number(value: float | None) -> str:
-    """Number with four significant digits, a whole one from 1,000 on.
-
-    >>> number(12345.678), number(0.00123456), number(-2.5), number(float("nan")), number(3.2e12)
-    ('12,346', '0.001235', '-2.5', '–', '3.2e+12')
-    """  # noqa: RUF002
+    """Number with four significant digits, a whole one from 1,000 on."""
     if value is None or not math.isfinite(value):
         return NOTHING
     return f"{value:,.0f}" if 1e3 <= abs(value) < 1e9 else f"{value:.4g}"

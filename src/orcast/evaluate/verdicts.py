@@ -117,9 +117,6 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
-# --- decision
-
-
 def _decide(evaluation: Evaluation) -> tuple[str, str]:
     if not evaluation.rows:
         return UNDECIDED, "Not enough data: no forecast has an outcome."
@@ -204,9 +201,6 @@ def _harm(evaluation: Evaluation) -> list[str]:
         counted = f"worse in {table.change.worse[k]:,} of {many:,} series" if many > 1 else "worse"
         found.append(f"{counted}{where} ({loss_name(evaluation)} {table.change.relative[k]:+.1%})")
     return found
-
-
-# --- calibration
 
 
 def _coverage(evaluation: Evaluation) -> str:
@@ -298,9 +292,6 @@ def _probability_faults(evaluation: Evaluation, side: str) -> list[str]:
     if abs(slope) > max(SIGMAS * float(np.sqrt((centred**2 * variance).sum())), 0.02 * scale) and scale > 0.0:
         found.append(f"the probabilities are too {'extreme' if slope < 0.0 else 'cautious'}")
     return found
-
-
-# --- sample size, accuracy, guarantee
 
 
 def effective_size(evaluation: Evaluation) -> float:
@@ -410,9 +401,6 @@ def _left_out(evaluation: Evaluation) -> str:
     if evaluation.crossed:
         found.append(f"Quantiles crossed in {evaluation.crossed:,} of {evaluation.rows:,} forecasts and were sorted.")
     return " ".join(found)
-
-
-# --- numbers as text
 
 
 def _outcomes(count: int) -> str:
