@@ -98,7 +98,8 @@ class StateOptions:
 
     ``kind`` is that of the times, ``at_once`` whether each outcome is known before the next forecast, ``ranked``
     whether horizons are counted from the cutoff on, ``known`` whether a column says when outcomes were known,
-    ``by_row`` whether bounds are those of rows, ``events`` whether a series has several events at one time.
+    ``by_row`` whether bounds are those of rows, ``events`` columns that tell events of one time apart (none: their
+    forecasts do), None where a series has one row for each time.
     """
 
     kind: str
@@ -106,7 +107,7 @@ class StateOptions:
     ranked: bool
     known: bool
     by_row: bool
-    events: bool
+    events: list[str] | None
     given: FrameOptions
 
     def to_plain(self) -> dict[str, Any]:
@@ -117,8 +118,9 @@ class StateOptions:
     def from_plain(cls, plain: dict[str, Any]) -> StateOptions:
         """Options of a file, or a reason why they are none."""
         self = cls(**{**plain, "given": FrameOptions.from_plain(plain["given"], plain["kind"])})
-        flags = (self.at_once, self.ranked, self.known, self.by_row, self.events)
-        if not isinstance(self.kind, str) or not all(isinstance(flag, bool) for flag in flags):
+        flags = (self.at_once, self.ranked, self.known, self.by_row)
+        names = [] if self.events is None else self.events
+        if not all(isinstance(name, str) for name in (self.kind, *names)) or set(map(type, flags)) != {bool}:
             raise TypeError(f"{short(plain)} are no options")
         return self
 

@@ -93,7 +93,7 @@ def recalibrate(
         Time from a row's time to the publication of its outcome: ``"4D"``, ``"36h"``, a timedelta, or a number.
     issued_every
         Rows that are issued together, just before the first of them: a number of rows, or ``"daily"``, ``"weekly"``,
-        ``"12h"`` (in the time zone of the column; UTC if it has one).
+        ``"12h"``, by the local clock of the column's time zone.
     nowcast
         Allow issue times after the row's time; needs ``known`` or ``lag``.
     low, high
@@ -252,7 +252,7 @@ class FrameRun:
             content.calendar,
             content.steps,
             pooled=self.options.pool is True,
-            events=None if before is None else before.events,
+            events=None if before is None else False if before.events is None else before.events,
         )
 
     def _add_streams(self) -> None:
@@ -479,7 +479,9 @@ class FrameRun:
                 UserWarning,
             )
         if table is not None and len(table.values) and np.isnan(table.values).all() and not self.settling:
-            warn_user("no outcome of target= belongs to a row of the frame or to a pending one", UserWarning)
+            events = self.streams.times.events is not None and self.panel is not None
+            hint = ": outcomes of events come in a column beside their forecasts" if events else ""
+            warn_user(f"no outcome of target= belongs to a row of the frame or to a pending one{hint}", UserWarning)
         if not self.streams.times.together:
             self._warn_of_places()
         for model in self.models:
@@ -590,7 +592,7 @@ class FrameRun:
                 ranked=times.ranked,
                 known=self.layout.known is not None,
                 by_row=self.bounds.by_row,
-                events=times.events is not None,
+                events=None if times.events is None else list(times.event_columns),
                 given=self.options.kept(),
             )
         content.bounds.update(self.series_bounds)
