@@ -144,7 +144,7 @@ class Frame:
                     raise TypeError
                 out[row] = float(value)
             except (TypeError, ValueError, OverflowError):
-                raise TypeError(f"expected numbers in column {name!r}, got {short(value)} in {row_name(row)}") from None
+                raise TypeError(f"expected numbers in column {name!r}, got {short(value)} in row {row}") from None
         return out
 
     def holds_numbers(self, name: Any) -> bool:
