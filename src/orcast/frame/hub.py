@@ -29,6 +29,7 @@ from orcast.frame.names import (
     plain,
     rows_text,
 )
+from orcast.validation import option
 
 if TYPE_CHECKING:
     from orcast.frame.reader import Frame
@@ -227,7 +228,7 @@ def issued_before(frame: Frame, layout: ColumnLayout) -> ColumnLayout:
     back = (int(gaps.min()) if len(gaps) else DAY) - lead
     assumed = (
         f"forecasts count as issued {back / DAY:g} days before {cutoff!r}, since some are about that time or earlier: "
-        "cutoff= with another column says when they were issued"
+        f"{option('cutoff')} with another column says when they were issued"
     )
     return dataclasses.replace(layout, back=back, assumed=(assumed,))
 

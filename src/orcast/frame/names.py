@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.validation import short
+from orcast.validation import option, row_name, short
 
 Label = Any  # pandas has columns named by numbers too
 
@@ -115,10 +115,8 @@ def of_series(key: Hashable) -> str:
 
 def rows_text(rows: Sequence[Any] | NDArray[np.intp]) -> str:
     """Number of some rows, and the first of them: '7 rows: 0, 1, 2, 3, 4, ...'."""
-    shown = ", ".join(str(int(row)) for row in rows[:5])
-    if len(rows) == 1:
-        return f"row {shown}"
-    return f"{len(rows)} rows: {shown}{', ...' if len(rows) > 5 else ''}"
+    shown = row_name(*rows[:5])
+    return shown if len(rows) == 1 else f"{len(rows)} {shown.replace(' ', ': ', 1)}{', ...' if len(rows) > 5 else ''}"
 
 
 def _shown(labels: Sequence[Label]) -> str:
@@ -394,7 +392,8 @@ def _roles(labels: list[Label], names: Mapping[str, Any], pending: bool) -> Colu
         taken += found[role]
     if not found["y"] and not pending:
         raise ValueError(
-            f"expected a column of outcomes named {listed(OUTCOME, 'or')}, or y= with its name, or target= with a "
+            f"expected a column of outcomes named {listed(OUTCOME, 'or')}, "
+            f"or {option('y')} with its name, or {option('target')} with a "
             f"table of outcomes, got {_shown(labels)}"
         )
     series = tuple(found.pop("series"))
@@ -513,7 +512,7 @@ def _all(candidates: _Candidates) -> list[Form]:
         texts = [f"{KINDS[form.kind]}{of_model(form.model)}" for form in reversed(one_each.values())]
         raise ValueError(
             f"expected forecasts of one kind, got {listed(texts, quoted=False)}: "
-            f"model= with a name, such as model={found[0].model!r}, or with several, settles it"
+            f"{option('model')} with a name, such as model={found[0].model!r}, or with several, settles it"
         )
     return found
 

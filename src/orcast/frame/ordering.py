@@ -36,6 +36,7 @@ from orcast.frame.times import (
 )
 from orcast.kernels.records import DROP, PREDICT, SETTLE
 from orcast.rounds import learnt_lag
+from orcast.validation import option, row_name
 
 # Types of columns whose values may not be compared.
 NOT_COMPARED = (nw.Object, nw.List, nw.Array, nw.Struct)
@@ -237,7 +238,7 @@ def horizons_of(
         if old[i] != NO_STEP or not is_alone(time[own], cutoff[own]):
             raise ValueError(
                 f"expected times{of_series(keys[i])} that go on in the steps of earlier frames, got others, by which "
-                "horizons would be counted anew: name a column by horizon= instead"
+                f"horizons would be counted anew: name a column by {option('horizon')} instead"
             )
         steps[i], now[own] = NO_STEP, 1
     return now[:n], steps
@@ -256,10 +257,11 @@ def _refuse_twice(
     if _clocks_put_back(times, order[same]):
         asked = ": clocks were put back then, so use times in UTC or with their zone"
     else:
-        asked = ": drop one of them, or name a column that tells them apart by series= or cutoff="
+        names = f"{option('series')} or {option('cutoff')}"
+        asked = f": drop one of them, or name a column that tells them apart by {names}"
     raise ValueError(
-        f"expected one row{of_series(keys[int(columns[0][a])])} for each time and cutoff, got rows {a} and {b} for "
-        f"{times.show(times.time[a])}{more}{asked}"
+        f"expected one row{of_series(keys[int(columns[0][a])])} for each time and cutoff, "
+        f"got {row_name(a, b, join=' and ')} for {times.show(times.time[a])}{more}{asked}"
     )
 
 
@@ -302,7 +304,7 @@ def fill_outcomes(
         one, other = (repr(labels[int(value)]) if labels else f"{value:g}" for value in (y[a], y[b]))
         raise ValueError(
             f"expected one outcome{of_series(keys[int(codes[a])])} at "
-            f"{times.show(time[a])}, got {one} in row {a} and {other} in row {b}"
+            f"{times.show(time[a])}, got {one} in {row_name(a)} and {other} in {row_name(b)}"
         )
     filled, filled_due = np.empty(len(y)), np.empty_like(due)
     filled[order] = y[leader]

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from orcast.frame.hub import OutcomeTable, issued_before, outcomes_beside, spread
 from orcast.frame.names import ColumnLayout, Look, find, listed, of_model, rows_text
 from orcast.serialise import plain_id
-from orcast.validation import short
+from orcast.validation import option, row_name, short
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -274,7 +274,7 @@ def _times(column: Any, name: Any, what: str) -> Times:
         bad = ~np.isfinite(values)
         if bad.any():
             row = int(bad.argmax())
-            raise ValueError(f"expected a finite {what} in every row of {name!r}, got {values[row]} in row {row}")
+            raise ValueError(f"expected a finite {what} in every row of {name!r}, got {values[row]} in {row_name(row)}")
         return Times("numbers", values + 0.0)  # there is one zero
     return _parsed(column.to_list(), name, what)
 
@@ -300,12 +300,12 @@ def _parsed(values: list[Any], name: Any, what: str) -> Times:
         except (TypeError, ValueError, OverflowError):
             raise TypeError(
                 f"expected a {what} as dates, numbers, or text such as '2024-01-31' in {name!r}, "
-                f"got {short(value)} in row {row}"
+                f"got {short(value)} in {row_name(row)}"
             ) from None
         kind, out[row], offset[row] = known[value]
         kinds.setdefault(kind, row)
     if len(kinds) > 1:
-        raise ValueError(f"expected dates with a zone or without in {name!r}, got both, in rows {[*kinds.values()]}")
+        raise ValueError(f"expected dates with a zone or without in {name!r}, got both, in {row_name(*kinds.values())}")
     return Times(next(iter(kinds), "dates"), _nanoseconds(out, name), 1000 * offset if offset.any() else None)
 
 
@@ -382,7 +382,7 @@ def _wrong_value(column: Any) -> str:
     """The first value of a column that is no number, and its row."""
     for row, value in enumerate(column.to_list()):
         if value is not None and value == value and not isinstance(value, NUMBERS):
-            return f"{'text ' if isinstance(value, str) else ''}{short(value)} in row {row}"
+            return f"{'text ' if isinstance(value, str) else ''}{short(value)} in {row_name(row)}"
     return f"a column of type {column.dtype}"
 
 
@@ -454,5 +454,5 @@ def repeated_rows(frame: Frame, layout: ColumnLayout) -> list[str]:
         return []
     return [
         f"{count:,} of {len(times):,} rows have the series and time of another: a column of issue times is named by "
-        "cutoff=, one of series by series=; without it what is said of chance is too sure"
+        f"{option('cutoff')}, one of series by {option('series')}; without it what is said of chance is too sure"
     ]

@@ -30,7 +30,7 @@ from orcast.constants import LONGEST_SEASON, SHORTEST_SEASON
 from orcast.frame.names import ColumnLayout, of_series, rows_text
 from orcast.frame.reader import Codes, Frame, Times, show_time
 from orcast.spaces.base import whole
-from orcast.validation import short
+from orcast.validation import option, short
 
 Stamps = NDArray[Any]  # int64, or float64 where times are numbers
 Integers = NDArray[np.int64]
@@ -192,7 +192,8 @@ def _cutoff_from_horizon(frame: Frame, horizon: Any, times: Times, at_once: bool
         return None
     if times.kind in ("numbers", "whole numbers") and frame.column(horizon).dtype.is_numeric():
         return np.asarray(times.values - frame.numbers(horizon))
-    raise ValueError(f"expected a column of cutoffs beside the horizons in {horizon!r}, got none: name it by cutoff=")
+    asked = f"name it by {option('cutoff')}"
+    raise ValueError(f"expected a column of cutoffs beside the horizons in {horizon!r}, got none: {asked}")
 
 
 def _check_issued_before(times: Times, cutoff: Stamps, timing: Timing, known: bool) -> None:
@@ -307,8 +308,8 @@ def every(value: Any) -> int | str:
         length = nanoseconds_of(text, "issued_every")
     if length < SECOND or length % SECOND:
         raise ValueError(
-            "expected issued_every= as a number of rows that are issued together, or as 'daily', 'weekly' or '12h', "
-            f"got {short(value)}"
+            f"expected {option('issued_every')} as a number of rows that are issued together, "
+            f"or as 'daily', 'weekly' or '12h', got {short(value)}"
         )
     return f"{length // SECOND}s"
 
@@ -319,7 +320,8 @@ def issued_together(
     """Issue time of each row: just before the first of those that are issued together."""
     if isinstance(together, str):
         if not times.kind.startswith("dates"):
-            raise ValueError(f"expected issued_every= in rows, since times are {times.kind}, got {together!r}")
+            name = option("issued_every")
+            raise ValueError(f"expected {name} in rows, since times are {times.kind}, got {together!r}")
         length = nanoseconds_of(together, "issued_every")
         start = MONDAY if length % WEEK == 0 else 0
         if times.offset is None:
