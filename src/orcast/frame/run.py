@@ -15,17 +15,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from orcast.features import feature_names, has_functions
 from orcast.frame.bounds import Bounds, read_bounds
-from orcast.frame.experts import ForecastShape, crossing_rows, marks_of, rows_beyond_doubles, rows_with_forecast
+from orcast.frame.experts import crossing_rows, rows_beyond_doubles
 from orcast.frame.names import ColumnLayout, Form, of_model, of_series, rows_text
 from orcast.frame.options import FrameOptions, StateOptions
-from orcast.frame.ordering import Streams, arrange, fill_outcomes, seen_dates
+from orcast.frame.ordering import Streams, arrange, seen_dates
 from orcast.frame.pools import Pools
 from orcast.frame.reader import Codes, Frame, doubts, find_in, label_places, show_time
 from orcast.frame.results import Made, remember
 from orcast.frame.state import ModelStreams, PanelContent, PanelState, open_state
 from orcast.frame.statuses import Status
 from orcast.frame.stream import MAX_PENDING, Filling, ModelRun, Stamps, StreamRun, play_streams
-from orcast.frame.times import Timing, check_known, read_row_times
+from orcast.frame.times import Timing, read_row_times
 from orcast.frame.workers import Stop, progress_bar, run_all, usable_cores
 from orcast.payoffs import Payoff
 from orcast.spaces.base import LARGEST, whole
@@ -217,7 +217,7 @@ class FrameRun:
             self._add_streams()
         self.pools = Pools(self, options.pool)
         self.features = None if self.payoff is None else self._features(self.payoff)
-        self.models = [self._model(form) for form in layout.forms]
+        self.models = [ModelRun(self, form) for form in layout.forms]
 
     # --- reading
     def _streams(self) -> Streams:
@@ -299,69 +299,6 @@ class FrameRun:
                 )
         return bounds
 
-    def _model(self, form: Form) -> ModelRun:
-        outputs = form.outputs(self.options.levels if form.ordered else None)
-        shape = ForecastShape.of(form, outputs)
-        before = self.content.models.get(form.model)
-        if before is not None and before.shape != shape:
-            raise ValueError(
-                f"expected the forecasts{of_model(form.model)} as the state knows them, {before.shape}, got {shape}"
-            )
-        n, streams, times, bounds = self.frame.rows, self.streams, self.streams.times, self.bounds
-        y, due_of_rows, known = self._outcomes(form)
-        check_known(times, due_of_rows, y)
-        given = [self.frame.numbers(column) for column in form.columns]
-        there = rows_with_forecast(form, given)
-        keys = [
-            (self.keys[code], horizon) for code, horizon in zip(streams.series.tolist(), streams.horizons, strict=True)
-        ]
-        by_row = bounds.by_row and form.ordered
-        low = high = np.zeros(len(keys))
-        if form.ordered:
-            which = streams.order if by_row else streams.series
-            low, high = bounds.low[which], bounds.high[which]
-        sorted_ = bool((np.diff(streams.order) > 0).all())  # large arrays are not copied if the frame is in order
-
-        def ordered(each: NDArray[Any]) -> NDArray[Any]:
-            return each if sorted_ else each[streams.order]
-
-        # at once, all three are the same
-        shown = times.time if times.events is None else times.events
-        time = ordered(shown)
-        cutoff, due = (time if each is shown else ordered(each) for each in (times.cutoff, due_of_rows))
-        return ModelRun(
-            form=form,
-            outputs=outputs,
-            shape=shape,
-            payoff=self.payoff,
-            by_row=by_row,
-            at_once=times.at_once and not times.tied,
-            dated=times.kind.startswith("dates"),
-            clip=self.options.outside == "clip",
-            remember=0 if self.panel is None else self.panel.remember,
-            seed=self.options.randomised,
-            keys=keys,
-            starts=streams.starts.tolist(),
-            rows=streams.order,
-            low=low,
-            high=high,
-            time=time,
-            cutoff=cutoff,
-            due=due,
-            there=ordered(there),
-            y=ordered(y),
-            given=given,
-            features=self.features,
-            fill=self._filling(y, due_of_rows, known),
-            marks=None if self.panel is None else marks_of(given),
-            changed=np.zeros(n, dtype=bool),
-            streams=[None if before is None else before.streams.get(key) for key in keys],
-            # every row with an answer is written
-            out=[np.empty(n) for _ in shape.outputs],
-            certificate=[np.empty(n) for _ in range(3)],
-            status=np.full(n, Status.NO_FORECAST, dtype=np.uint8),
-        )
-
     def _outcome_table(self) -> Callable[[Hashable, Stamps], Array] | None:
         """Outcomes of a series at some times in the table of outcomes, which may settle rows of earlier frames."""
         table, series, times = self.frame.outcomes, self.layout.series, self.streams.times
@@ -378,7 +315,7 @@ class FrameRun:
 
         return find
 
-    def _filling(self, y: Array, due: Stamps, known: Codes) -> Filling | None:
+    def filling(self, y: Array, due: Stamps, known: Codes) -> Filling | None:
         """Outcomes of pending rows from other rows of their series and time, and from the table of outcomes."""
         times, find = self.streams.times, self._outcome_table()
         shares = self.panel is not None and not times.at_once and times.events is None
@@ -397,16 +334,15 @@ class FrameRun:
 
         return fill
 
-    def _outcomes(self, form: Form) -> tuple[Array, NDArray[Any], Codes]:
+    def outcomes(self, form: Form) -> Array:
+        """Outcomes of the rows, as a model of this form has them; nan where there is none."""
         column = self.layout.y
         if column is None:
-            y = np.full(self.frame.rows, np.nan)
-        elif form.kind == "labels":
-            places = label_places(self.frame.column(column), form.labels or ())
-            y = np.where(places >= 0, places.astype(np.float64), np.nan)
-        else:
-            y = self.frame.numbers(column)
-        return fill_outcomes(self.streams, self.codes, self.keys, y, form.labels or ())
+            return np.full(self.frame.rows, np.nan)
+        if form.kind != "labels":
+            return self.frame.numbers(column)
+        places = label_places(self.frame.column(column), form.labels or ())
+        return np.where(places >= 0, places.astype(np.float64), np.nan)
 
     def _features(self, payoff: Payoff) -> dict[Any, list[Any]] | None:
         """The columns that the payoff's contexts look at; all of them, if it has functions."""

@@ -56,14 +56,6 @@ class Inputs(NamedTuple):
     level_set: NDArray[np.int64]
 
 
-class Outputs(NamedTuple):
-    """Results: quantiles and log of each new forecast, and the miscalibration after each outcome."""
-
-    quantiles: Array
-    round_log: Array
-    settled: Array
-
-
 class RunState(NamedTuple):
     """A recalibrator between frames."""
 
@@ -198,7 +190,7 @@ class CompiledRun:
         old, new = len(packed.issued), len(inputs.level_set)
         pending = old + np.cumsum(1 - 2 * (events[:, 0] != PREDICT))
         issued, _, _ = _counters(packed)
-        self.stream = kernels.Stream(
+        self.stream = stream = kernels.Stream(
             engine.rules,
             *inputs[:3],
             self._contexts(inputs.experts, features),
@@ -211,8 +203,8 @@ class CompiledRun:
             pairs = zip(packed.arrays(), packed.features, strict=True)
             records = [engine.restored_record(arrays, own) for arrays, own in pairs]
             rows, slots = np.array([each.row for each in records]), np.array([each.whole for each in records])
-            self.stream.resume(rows, slots, packed.issued)
-        self.outputs = Outputs(self.stream.quantiles, self.stream.round_log, self.stream.settled)
+            stream.resume(rows, slots, packed.issued)
+        self.quantiles, self.round_log, self.settled = stream.quantiles, stream.round_log, stream.settled
 
     def _contexts(self, experts: Array, features: list[Any] | None) -> Array:
         """Contexts of the new forecasts."""
@@ -274,8 +266,8 @@ class PythonRun:
         width = inputs.levels.shape[1]
         if not isinstance(runner.space, OrderedSpace):
             width = 1 if isinstance(runner.space, Binary) else runner.space.cells
-        log = np.full((m, _ledger.ROUND_LOG_SIZE), np.nan)
-        self.outputs = Outputs(np.full((m, width), np.nan), log, np.full(entries, np.nan))
+        self.round_log, self.settled = np.full((m, _ledger.ROUND_LOG_SIZE), np.nan), np.full(entries, np.nan)
+        self.quantiles = np.full((m, width), np.nan)
 
     def play(self, events: Events, stop: Stop = NEVER) -> None:
         """Run events."""
@@ -294,10 +286,10 @@ class PythonRun:
         x = None if self.features is None else plain_features(self.features[new])
         base, log_row, which = (
             self.inputs.experts[new : new + 1],
-            self.outputs.round_log[new],
+            self.round_log[new],
             self.inputs.level_set[new],
         )
-        width = self.outputs.quantiles.shape[1]
+        width = self.quantiles.shape[1]
         if isinstance(rounds.engine, OrderedEngine):
             pending, prior = rounds.outstanding if rounds.pending else 0.0, self.inputs.priors[new]
             record: Any = rounds.engine.predict(base, x, pending=pending, reserved=rounds.reserved, prior=prior)
@@ -306,14 +298,14 @@ class PythonRun:
             record = rounds.issue(base, x, id=entry).record
         if isinstance(self.runner.space, OrderedSpace):
             width = int(self.inputs.widths[which])
-        self.outputs.quantiles[new, :width] = rounds.read(record, self.inputs.levels[which, :width], log_row)
+        self.quantiles[new, :width] = rounds.read(record, self.inputs.levels[which, :width], log_row)
         if len(certificates):
             log_row[PROMISED] = kernels.promised(rounds.engine.ledger.account, certificates, record.certificate_row)
 
     def _settle(self, entry: int) -> None:
         value = float(self.inputs.values[entry])
         self.rounds.settle(value if isinstance(self.runner.space, OrderedSpace) else int(value), id=entry)
-        self.outputs.settled[entry] = self.rounds.engine.ledger.miscalibration
+        self.settled[entry] = self.rounds.engine.ledger.miscalibration
 
     def look_ahead(self, events: Events) -> None:
         """Run events for the miscalibration that comes of them, and undo everything else."""
@@ -328,8 +320,3 @@ class PythonRun:
     def state(self) -> RunState:
         """The recalibrator after the events."""
         return self.runner.state(self.rounds.to_packed())
-
-
-def events_of(kinds: list[int], entries: list[int]) -> Events:
-    """Events from their kinds and entries."""
-    return np.column_stack((np.array(kinds, dtype=np.int64), np.array(entries, dtype=np.int64)))

@@ -14,12 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast import persistence
-from orcast.committee.group import Group
-from orcast.committee.state import KNOWN, STREAM
-from orcast.engine import admissible
 from orcast.frame.experts import ForecastShape
 from orcast.frame.options import StateOptions
-from orcast.frame.pools import GroupState, PoolKey, SeriesState, plan_of
+from orcast.frame.pools import MOST_STEPS, GroupState, PoolKey, SeriesState
 from orcast.frame.runner import RunState
 from orcast.frame.statuses import Status
 from orcast.frame.stream import PENDING_WIDTH, LogColumn, PendingColumn, Stream, StreamKey
@@ -36,10 +33,6 @@ Arrays = dict[str, NDArray[Any]]
 OWNER = "PanelState"
 # What a row may be remembered as.
 REMEMBERED = (Status.OK, Status.PENDING, Status.OUTSIDE, Status.LOST, Status.GIVEN_UP)
-# Largest index of a time.
-MOST_STEPS = 10**15
-# Bound that stands for infinity in the row of a stream.
-FARTHEST = 1e110
 
 
 @dataclass
@@ -142,8 +135,7 @@ class PanelState:
             "calendar": packed("calendar", (({"key": plain_id(k)}, {"dates": v}) for k, v in content.calendar.items())),
             "steps": [[plain_id(key), *step] for key, step in content.steps.items()],
             "counted": [[plain_id(key), count] for key, count in content.counted.items()],
-            "clocks": packed("clocks", _plain_series(content.pools)),
-            "pools": packed("pools", _plain_pools(content.pools)),
+            "committees": packed("committees", _plain_committees(content.pools)),
         }
         return header, arrays
 
@@ -182,13 +174,8 @@ class PanelState:
             content.counted = {
                 id_from_plain(key): whole(count, "rows", 0, MOST_COUNTED) for key, count in header["counted"]
             }
-            for plain, own in unpacked(header["clocks"], "clocks"):
-                group, key = _group(content, plain["key"])
-                group.series[key] = SeriesState(own["row"], _clock(key, own))
-            for plain, own in unpacked(header["pools"], "pools"):
-                group, horizon = _group(content, plain["key"])
-                group.pools[horizon] = own["row"]
-            _check_groups(content)
+            for plain, own in unpacked(header["committees"], "committees"):
+                _add_committee(content, plain["key"], own)
             content.groups = {id_from_plain(key): id_from_plain(group) for key, group in header["groups"]}
         return self
 
@@ -258,26 +245,27 @@ def _stream(header: dict[str, Any], arrays: Arrays, shape: ForecastShape) -> tup
 # --- committees
 
 
-def _plain_series(pools: dict[tuple[str, PoolKey], GroupState]) -> Iterator[State]:
+def _plain_committees(pools: dict[tuple[str, PoolKey], GroupState]) -> Iterator[State]:
+    """Series, with their clocks, and pools by horizon of all groups."""
     for (model, (group, mirrored)), state in pools.items():
+        place = [model, plain_id(group), mirrored]
         for key, series in _sorted(state.series):
             step, times, counts = series.clock
             own = {"row": series.row, "step": np.array([step]), "times": times, "counts": counts}
-            yield {"key": [model, plain_id(group), mirrored, plain_id(key)]}, own
-
-
-def _plain_pools(pools: dict[tuple[str, PoolKey], GroupState]) -> Iterator[State]:
-    for (model, (group, mirrored)), state in pools.items():
+            yield {"key": [*place, plain_id(key)]}, own
         for horizon, row in _sorted(state.pools):
-            yield {"key": [model, plain_id(group), mirrored, plain_id(horizon)]}, {"row": row}
+            yield {"key": [*place, plain_id(horizon)]}, {"row": row}
 
 
-def _group(content: PanelContent, plain: list[Any]) -> tuple[GroupState, Hashable]:
-    """Group of a series or horizon, and its key."""
-    model, group, mirrored, key = plain
+def _add_committee(content: PanelContent, plain: list[Any], own: Arrays) -> None:
+    model, group, mirrored, key = *plain[:3], id_from_plain(plain[3])
     if model not in content.models or not isinstance(mirrored, bool):
         raise ValueError(f"there is no model {short(model)} for a group")
-    return content.pools.setdefault((model, (id_from_plain(group), mirrored)), GroupState()), id_from_plain(key)
+    state = content.pools.setdefault((model, (id_from_plain(group), mirrored)), GroupState())
+    if "times" in own:
+        state.series[key] = SeriesState(own["row"], _clock(key, own))
+    else:
+        state.pools[key] = own["row"]
 
 
 def _clock(key: Hashable, arrays: Arrays) -> Clock:
@@ -289,50 +277,3 @@ def _clock(key: Hashable, arrays: Arrays) -> Clock:
     if not (clock.step in (-1, 0) or seasons_of(clock.step)):
         raise ValueError(f"the series {key!r} has steps that are not those of a calendar")
     return clock
-
-
-def _check_groups(content: PanelContent) -> None:
-    """Refuse committees whose streams are not those of the models."""
-    for name, model in content.models.items():
-        left = {key for key, stream in model.streams.items() if len(stream.committee)}
-        for (owner, _), group in content.pools.items():
-            if owner == name:
-                own = {key: stream for key, stream in model.streams.items() if key[0] in group.series}
-                if {key for key, _ in own} != set(group.series) or not left.issuperset(own):
-                    raise ValueError("a group has other streams than its model")
-                _check_group(group, own)
-                left -= own.keys()
-        if left or any(len(stream.memos) and not len(stream.committee) for stream in model.streams.values()):
-            raise ValueError("a stream with a committee is in no group")
-
-
-def _check_group(state: GroupState, streams: dict[StreamKey, Stream]) -> None:
-    """Refuse numbers of a committee that no run leads to."""
-    sizes = {len(stream.committee) for stream in streams.values()}
-    plans = [plan_of(bool(state.pools), corrects) for corrects in (True, False)]
-    plan = next((plan for plan in plans if {plan.stream_size} == sizes), None)
-    if plan is None:
-        raise ValueError(f"the streams of a committee have {sorted(sizes)} numbers")
-    rows = np.array([stream.committee for stream in streams.values()])
-    bounds = rows[:, [STREAM.index("low"), STREAM.index("high")]]
-    bounds = np.where(np.abs(bounds) < FARTHEST, bounds, np.copysign(np.inf, bounds))
-    series, horizons = list(state.series), list(state.pools)
-    pools = [horizons.index(horizon) if horizons else 0 for _, horizon in streams]
-    place = {key: i for i, key in enumerate(series)}
-    group = Group(plan, [place[key] for key, _ in streams], pools, pools, bounds, np.zeros((len(series), 2)))
-    group.stream_rows[...] = rows
-    group.series_rows[...] = [each.row for each in state.series.values()]
-    for i, row in enumerate(state.pools.values()):
-        group.pool_rows[i] = row
-    admissible.check_group(group)
-    for (key, stream), row in zip(streams.items(), rows, strict=True):
-        memos, step, settled = stream.memos, *stream.pending[:, [PendingColumn.STEP, PendingColumn.SETTLED]].T
-        if not ((np.abs(step) <= MOST_STEPS) & (step == np.rint(step)) & np.isin(settled, (0.0, 1.0))).all():
-            raise ValueError(f"the stream {key!r} has pending rows at no time")
-        if memos.shape != (int((settled == 0.0).sum()), plan.memo_size if len(memos) else memos.shape[1]):
-            raise ValueError(f"the stream {key!r} has other memos than pending rows")
-        if len(memos):
-            admissible.check_memos(plan, memos)
-            serial = memos[:, KNOWN.index("serial")]
-            if not ((serial >= 1.0) & (serial <= row[STREAM.index("issued")])).all():
-                raise ValueError(f"the stream {key!r} has a pending row that is not yet issued")
