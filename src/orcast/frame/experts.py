@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -208,19 +207,11 @@ def marks_of(given: list[Array]) -> Array:
     return marks
 
 
-def crossing_rows(given: list[Array], there: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Rows with quantiles that cross."""
-    wrong = np.zeros(len(there), dtype=bool)
-    for a, b in pairwise(given):
-        wrong |= there & (b < a)
-    return np.flatnonzero(wrong)
-
-
-def rows_beyond_doubles(kind: str, given: list[Array]) -> NDArray[np.intp]:
-    """Rows whose forecasts have too few numbers between their outermost quantiles, or members."""
+def too_narrow(kind: str, given: list[Array]) -> NDArray[np.bool_]:
+    """True for rows whose forecasts have too few numbers between their outermost quantiles, or members."""
     # what is refused as too large is nothing to be warned of
     with np.errstate(over="ignore", invalid="ignore"):
         if kind == "normal":
             half = normal_scores(np.array([0.99])) * given[1]
-            return np.flatnonzero(beyond_doubles(given[0] - half, given[0] + half))
-        return np.flatnonzero(beyond_doubles(np.fmin.reduce(given), np.fmax.reduce(given)))
+            return beyond_doubles(given[0] - half, given[0] + half)
+        return beyond_doubles(np.fmin.reduce(given), np.fmax.reduce(given))

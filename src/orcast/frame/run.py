@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from orcast.features import feature_names, has_functions
 from orcast.frame.bounds import Bounds, read_bounds
-from orcast.frame.experts import crossing_rows, rows_beyond_doubles
+from orcast.frame.experts import too_narrow
 from orcast.frame.names import ColumnLayout, Form, of_model, of_series, rows_text
-from orcast.frame.options import FrameOptions, StateOptions
+from orcast.frame.options import FrameFacts, FrameOptions
 from orcast.frame.ordering import Streams, arrange, seen_dates
 from orcast.frame.pools import Pools
 from orcast.frame.reader import Codes, Frame, doubts, find_in, label_places, show_time
@@ -206,13 +206,13 @@ class FrameRun:
         self.settling = 0  # pending rows whose outcome is in the table of outcomes
         self.content = PanelContent() if panel is None else panel.content
         if self.content.options is not None:
-            options = options.continued(self.content.options.given, self.content.bounds)
+            options = options.continued(self.content.options, self.content.bounds)
         self.options, self.payoff, self.timing = options, options.payoff, options.timing
         if options.randomised is not None and not any(form.ordered for form in layout.forms):
             raise ValueError("expected randomised= for forecasts of quantities, got probabilities")
         self.codes, self.keys = frame.keys(layout.series)
-        self.streams = self._streams()
         self.bounds = self._bounds()
+        self.streams = self._streams()
         if self.content.options is not None:
             self._add_streams()
         self.pools = Pools(self, options.pool)
@@ -221,39 +221,16 @@ class FrameRun:
 
     # --- reading
     def _streams(self) -> Streams:
-        layout, content, before = self.layout, self.content, self.content.options
+        layout, content, before, place = self.layout, self.content, self.content.facts, (self.codes, self.keys)
         counted = np.array([content.counted.get(key, 0) for key in self.keys], dtype=np.int64)
-        if before is not None and (layout.known is not None) != before.known:
-            then, now = ("a column known=" if each else "none" for each in (before.known, not before.known))
-            raise ValueError(f"expected {then} to say when outcomes were known, as the state has it, got {now}")
-        times = read_row_times(
-            self.frame,
-            layout,
-            self.codes,
-            self.keys,
-            self.timing,
-            counted,
-            content.calendar,
-            None if before is None else before.at_once,
-        )
+        at_once, events = (None, None) if before is None else (not before.cutoffs, before.events)
+        times = read_row_times(self.frame, layout, *place, self.timing, counted, content.calendar, at_once)
+        known = layout.known is not None
+        self.facts = FrameFacts(times.kind, not times.at_once, times.ranked, known, self.bounds.by_row)
         if before is not None:
-            if times.kind != before.kind:
-                raise ValueError(f"expected times as the state has them, {before.kind}, got {times.kind}")
-            if (times.at_once, times.ranked) != (before.at_once, before.ranked):
-                then, now = ("no cutoffs" if each else "cutoffs" for each in (before.at_once, times.at_once))
-                then, now = (then, now) if then != now else ("no horizons", "horizons")
-                raise ValueError(f"expected columns of times as the state has them, {then}, got {now}")
-        return arrange(
-            self.frame,
-            times,
-            layout,
-            self.codes,
-            self.keys,
-            content.calendar,
-            content.steps,
-            pooled=self.options.pool is True,
-            events=None if before is None else before.events,
-        )
+            before.check(self.facts)
+        dates, pooled = (content.calendar, content.steps), self.options.pool is True
+        return arrange(self.frame, times, layout, *place, *dates, pooled=pooled, events=events)
 
     def _add_streams(self) -> None:
         """Add other streams of the state: of the frame's series, and of others with an outcome to be used."""
@@ -278,7 +255,7 @@ class FrameRun:
         self.streams = self.streams.and_empty(sorted(found, key=lambda each: (each[0], str(each[1]))))
 
     def _bounds(self) -> Bounds:
-        low, high, before = self.options.low, self.options.high, self.content.options
+        low, high = self.options.low, self.options.high
         if (low is not None or high is not None) and all(not form.ordered for form in self.layout.forms):
             raise ValueError(f"expected no bounds for probabilities, got {short(low if high is None else high)}")
         bounds = read_bounds(low, high, self.frame, self.codes, self.keys)
@@ -290,9 +267,9 @@ class FrameRun:
             lows = np.where(np.isfinite(lows[first]), 0.0, -math.inf) if len(lows) else np.empty(0)
             highs = np.where(np.isfinite(highs[first]), 1.0, math.inf) if len(highs) else np.empty(0)
         self.series_bounds = dict(zip(self.keys, zip(lows.tolist(), highs.tolist(), strict=True), strict=True))
-        for key, now in self.series_bounds.items() if before is not None else ():
+        for key, now in self.series_bounds.items():
             then = self.content.bounds.get(key, now)
-            if then != now or (before is not None and bounds.by_row != before.by_row):
+            if then != now:
                 raise ValueError(
                     f"expected the bounds that the state began with{of_series(key)}, {then[0]:g} to {then[1]:g}, "
                     f"got {now[0]:g} to {now[1]:g}"
@@ -405,95 +382,92 @@ class FrameRun:
     # --- reporting
     def warn(self) -> None:
         """Warn of rows that need a look, each kind once."""
-        for sentence in doubts(self.frame, self.layout):
+        for sentence in (*doubts(self.frame, self.layout), *self._about_outcomes(), *self._about_rows()):
             warn_user(sentence, UserWarning)
-        table = self.frame.outcomes
+
+    def _about_outcomes(self) -> Iterator[str]:
+        """Warnings about the table of outcomes, and about times."""
+        table, streams = self.frame.outcomes, self.streams
         if table is not None and table.versions and self.timing.lag is None:
-            warn_user(
+            yield (
                 "outcomes count as known at their time, and in their newest version: when they were published (as_of) "
-                "is not looked at (lag= says how long it takes)",
-                UserWarning,
+                "is not looked at (lag= says how long it takes)"
             )
         if table is not None and len(table.values) and np.isnan(table.values).all() and not self.settling:
-            warn_user("no outcome of target= belongs to a row of the frame or to a pending one", UserWarning)
-        if not self.streams.times.together:
-            self._warn_of_places()
+            yield "no outcome of target= belongs to a row of the frame or to a pending one"
+        # a missing row moves those after it into other streams
+        placed = {code for code, step in enumerate(streams.steps) if step.kind == "places"}
+        pairs = zip(streams.series.tolist(), streams.horizons, strict=True)
+        found = sorted({code for code, horizon in pairs if code in placed and horizon != 1})
+        if found and not streams.times.together:
+            more = "" if len(found) == 1 else f" and {len(found) - 1:,} more"
+            yield (
+                "times do not go on in regular steps, so that horizons are the first, second, ... time of each cutoff"
+                f"{of_series(self.keys[found[0]])}{more} (a column named by horizon= settles it)"
+            )
+
+    def _about_rows(self) -> Iterator[str]:
+        """Warnings about forecasts, then about statuses."""
         for model in self.models:
-            for sentence, rows in self._odd_rows(model):
-                if len(rows):
-                    warn_user(sentence.format(whose=of_model(model.form.model), rows=rows_text(rows)), UserWarning)
+            for sentence, hit in self._odd_forecasts(model):
+                if hit.any():
+                    yield sentence.format(whose=of_model(model.form.model), rows=rows_text(np.flatnonzero(hit)))
+        again = " (run the whole frame without the state to use them)"
         sentences = {
-            Status.OUTSIDE: "outcomes that cannot be were not used",
-            Status.CORRECTED: "outcomes changed since they were used",
-            Status.LATE: "rows come before others that were answered, and have no answer",
-            Status.LOST: f"rows were given up: more than {MAX_PENDING} of a game wait for their outcome",
-            Status.GIVEN_UP: "outcomes came after they had been given up, and were not used",
+            Status.OUTSIDE: ("outcomes that cannot be were not used", ""),
+            Status.CORRECTED: ("outcomes changed since they were used", again),
+            Status.LATE: ("rows come before others that were answered, and have no answer", ""),
+            Status.LOST: (f"rows were given up: more than {MAX_PENDING} of a game wait for their outcome", ""),
+            Status.GIVEN_UP: (
+                "outcomes came after they had been given up, and were not used",
+                "" if self.panel is None else again,
+            ),
         }
-        for status, sentence in sentences.items():
-            hits = [model.status == status for model in self.models]
-            rows = np.flatnonzero(np.logical_or.reduce(hits))
-            if not len(rows):
-                continue
-            more = ""
-            if status == Status.OUTSIDE:
-                model = next(model for model, hit in zip(self.models, hits, strict=True) if hit[rows[0]])
-                more = f": expected {self._expected(model, int(rows[0]))}"
-            elif status == Status.CORRECTED or (status == Status.GIVEN_UP and self.panel is not None):
-                more = " (run the whole frame without the state to use them)"
-            warn_user(f"{sentence}, in {rows_text(rows)}{more}", UserWarning)
+        for status, (sentence, more) in sentences.items():
+            rows = np.flatnonzero(np.logical_or.reduce([model.status == status for model in self.models]))
+            if len(rows):
+                more = self._expected(int(rows[0])) if status == Status.OUTSIDE else more
+                yield f"{sentence}, in {rows_text(rows)}{more}"
+        unused = [each for model in self.models for each in model.unused]
+        if unused:
+            (key, _), time, y, low, high = unused[0]
+            yield (
+                f"outcomes that cannot be were not used, of {len(unused):,} pending row{'s' * (len(unused) > 1)} of "
+                f"earlier frames: expected {_possible(key, low, high, y)}, got {y:g} at {self.streams.times.show(time)}"
+            )
 
-    def _expected(self, model: ModelRun, row: int) -> str:
+    def _expected(self, row: int) -> str:
         """Outcomes that could be in a row, and the one that is."""
-        whose = of_series(self.keys[int(self.codes[row])])
-        low, high = (float(side[row]) for side in self.bounds.of_rows(self.codes))
+        model = next(model for model in self.models if model.status[row] == Status.OUTSIDE)
+        sides = self.bounds.of_rows(self.codes) if model.shape.ordered else np.zeros((2, len(self.codes)))
+        low, high = (float(side[row]) for side in sides)
         y = float(model.y[model.rows == row][0])
-        if abs(y) > LARGEST:
-            return f"outcomes{whose} of at most {LARGEST:g} in size, got {y:g} in row {row}"
-        if math.isinf(low) or math.isinf(high):
-            end = f"most {high:g}" if math.isinf(low) else f"least {low:g}"
-            return f"outcomes{whose} of at {end}, got {y:g} in row {row}"
-        return f"outcomes from {low:g} to {high:g}{whose}, got {y:g} in row {row}"
+        return f": expected {_possible(self.keys[int(self.codes[row])], low, high, y)}, got {y:g} in row {row}"
 
-    def _odd_rows(self, model: ModelRun) -> Iterator[tuple[str, Codes]]:
-        """Warnings about the forecasts of a model, and their rows."""
+    def _odd_forecasts(self, model: ModelRun) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+        """Warnings about the forecasts of a model, and True for their rows."""
         kind, given = model.shape.kind, model.given
         there = np.empty(self.frame.rows, dtype=bool)
         there[model.rows] = model.there
-        yield (
-            "{rows}{whose} had another forecast when answered: the old answers are kept",
-            np.flatnonzero(model.changed),
-        )
+        yield "{rows}{whose} had another forecast when answered: the old answers are kept", model.changed
         if kind == "quantiles":
-            yield "crossing quantiles{whose} were sorted in {rows}", crossing_rows(given, there)
+            crossing = np.logical_or.reduce([np.zeros(len(there), dtype=bool), *(b < a for a, b in pairwise(given))])
+            yield "crossing quantiles{whose} were sorted in {rows}", there & crossing
             missing = np.sum([np.isnan(column) for column in given], axis=0) * there
             count = f"{missing.sum():,} quantile{'s' if missing.sum() > 1 else ''}"
-            yield count + "{whose} missing or not finite, read from the others of {rows}", np.flatnonzero(missing)
+            yield count + "{whose} missing or not finite, read from the others of {rows}", missing > 0
         if kind in ("quantiles", "members"):
             low, high = self.bounds.of_rows(self.codes)
             beyond = (np.fmax.reduce(given) < low) | (np.fmin.reduce(given) > high)
             yield (
                 "forecasts{whose} lie wholly outside the bounds in {rows}, and count as the nearest bound",
-                np.flatnonzero(there & beyond),
+                (there & beyond),
             )
         if kind in ("quantiles", "members", "normal"):
             yield (
                 "forecasts{whose} are so narrow beside their size that they are beyond doubles in {rows}: subtract an "
                 "offset from forecasts and outcomes",
-                rows_beyond_doubles(kind, given),
-            )
-
-    def _warn_of_places(self) -> None:
-        """Series whose times are irregular, so that a missing row moves those after it into other games."""
-        streams = self.streams
-        placed = {code for code, step in enumerate(streams.steps) if step.kind == "places"}
-        pairs = zip(streams.series.tolist(), streams.horizons, strict=True)
-        found = sorted({code for code, horizon in pairs if code in placed and horizon != 1})
-        if found:
-            more = "" if len(found) == 1 else f" and {len(found) - 1:,} more"
-            warn_user(
-                "times do not go on in regular steps, so that horizons are the first, second, ... time of each cutoff"
-                f"{of_series(self.keys[found[0]])}{more} (a column named by horizon= settles it)",
-                UserWarning,
+                too_narrow(kind, given),
             )
 
     def result(self, replace: bool) -> Any:
@@ -520,15 +494,8 @@ class FrameRun:
         """Put the streams into the state; nothing here can be refused."""
         streams, times, content = self.streams, self.streams.times, panel.content
         if content.options is None:
-            content.options = StateOptions(
-                kind=times.kind,
-                at_once=times.at_once,
-                ranked=times.ranked,
-                known=self.layout.known is not None,
-                by_row=self.bounds.by_row,
-                events=times.events is not None,
-                given=self.options.kept(),
-            )
+            content.options = self.options.kept()
+            content.facts = self.facts._replace(events=times.events is not None)
         content.bounds.update(self.series_bounds)
         for model in self.models:
             kept = content.models.setdefault(model.form.model, ModelStreams(model.shape))
@@ -547,6 +514,17 @@ class FrameRun:
                     content.calendar.get(key), times.cutoff[rows], times.time[rows], panel.remember
                 )
             content.steps.update(zip(self.keys, streams.steps, strict=False))
+
+
+def _possible(key: Hashable, low: float, high: float, y: float) -> str:
+    """Outcomes of a series that are used, as one that is not should have been."""
+    if low == high:
+        return f"outcomes 0 or 1{of_series(key)}"
+    if abs(y) > LARGEST:
+        return f"outcomes{of_series(key)} of at most {LARGEST:g} in size"
+    if math.isinf(low) or math.isinf(high):
+        return f"outcomes{of_series(key)} of at " + (f"most {high:g}" if math.isinf(low) else f"least {low:g}")
+    return f"outcomes from {low:g} to {high:g}{of_series(key)}"
 
 
 def play_frame(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from orcast import persistence
 from orcast.frame.experts import ForecastShape
-from orcast.frame.options import StateOptions
+from orcast.frame.options import FrameFacts, FrameOptions
 from orcast.frame.pools import MOST_STEPS, GroupState, PoolKey, SeriesState
 from orcast.frame.runner import RunState
 from orcast.frame.statuses import Status
@@ -47,7 +47,8 @@ class ModelStreams:
 class PanelContent:
     """Content of a state: by model, and by series."""
 
-    options: StateOptions | None = None
+    options: FrameOptions | None = None  # of the first frame, as its facts; None before it
+    facts: FrameFacts | None = None
     models: dict[str, ModelStreams] = field(default_factory=dict)
     bounds: dict[Hashable, tuple[float, float]] = field(default_factory=dict)
     calendar: Calendar = field(default_factory=dict)  # cutoffs and times, where horizons are counted from them
@@ -121,7 +122,8 @@ class PanelState:
         header = {
             "class": OWNER,
             "remember": self.remember,
-            "options": None if content.options is None else content.options.to_plain(),
+            "options": content.options and content.options._asdict(),
+            "facts": content.facts,
             "models": [
                 {
                     "name": name,
@@ -158,7 +160,9 @@ class PanelState:
 
             self = cls(remember=header["remember"])
             content = self.content
-            content.options = None if header["options"] is None else StateOptions.from_plain(header["options"])
+            if header["options"] is not None:
+                content.options = FrameOptions.from_plain(header["options"])
+                content.facts = FrameFacts.from_plain(header["facts"])
             bounds = arrays["bounds"].reshape(-1, 2).tolist()
             content.bounds = {id_from_plain(key): (a, b) for key, (a, b) in zip(header["series"], bounds, strict=True)}
             for i, data in enumerate(header["models"]):

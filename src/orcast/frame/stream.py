@@ -136,7 +136,8 @@ class ModelRun:
         # results; every row with an answer is written
         self.out, self.certificate = [np.empty(n) for _ in shape.outputs], [np.empty(n) for _ in range(3)]
         self.status, self.changed = np.full(n, Status.NO_FORECAST, dtype=np.uint8), np.zeros(n, dtype=bool)
-        self.unused: list[tuple[StreamKey, Any, float]] = []  # outcomes outside the bounds, of rows of earlier frames
+        # outcomes outside the bounds of rows of earlier frames: stream, time, outcome, low and high
+        self.unused: list[tuple[StreamKey, Any, float, float, float]] = []
         self.local = threading.local()
 
     def runner(self, low: float, high: float) -> Runner:
@@ -328,7 +329,8 @@ class StreamRun:
         self.came = at[came], y[came]
         value = np.where(came, runner.outcomes(y, *self.model.units(low, high), self.model.clip), value)
         unused = came & np.isnan(value) & ~np.isin(at, self.old)
-        self.model.unused += [(self.key, *each) for each in zip(time[unused].tolist(), y[unused].tolist(), strict=True)]
+        found = zip(*(each[unused].tolist() for each in (time, y, low, high)), strict=True)
+        self.model.unused += [(self.key, *each) for each in found]
         stamps, known, none = (time, cutoff, due), came | ~np.isnan(was), np.full(len(at), -1, dtype=np.int32)
         return OpenRows(at, none, *stamps, value, known, point, low, high, step.astype(np.int64), settled > 0.0)
 
