@@ -35,7 +35,7 @@ def runs() -> Any:
     assert isinstance(run, CompiledRun)
     yield runner, run
     runner.resume(None, inputs, None, events)
-    yield runner, PythonRun(runner, NEW, inputs, None, None)
+    yield runner, PythonRun(runner, NEW, inputs, None, events, None)
 
 
 def numbers(state: RunState) -> list[Any]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from orcast.adapters import beyond_doubles, quantile_rows, reach_of, within_reach
 from orcast.frame.names import Form, Output
-from orcast.spaces import Binary, Labels, OrderedSpace, Space, normal_scores
+from orcast.spaces import OrderedSpace, normal_scores
 from orcast.spaces.base import LARGEST
 
 Array = NDArray[np.float64]
@@ -36,8 +36,8 @@ class ForecastShape:
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> ForecastShape:
         """Shape in a state; it is only compared with that of a frame."""
-        levels, labels, outputs = (tuple(plain[name]) for name in ("levels", "labels", "outputs"))
-        return cls(plain["kind"], plain["columns"], levels, labels, tuple(map(tuple, outputs)))
+        levels, labels = tuple(plain["levels"]), tuple(plain["labels"])
+        return cls(plain["kind"], plain["columns"], levels, labels, tuple(map(tuple, plain["outputs"])))
 
     @classmethod
     def of(cls, form: Form, outputs: Sequence[Output]) -> ForecastShape:
@@ -61,15 +61,6 @@ class ForecastShape:
     def ordered(self) -> bool:
         """Whether outcomes are numbers."""
         return self.kind not in ("binary", "labels")
-
-    def space(self, otherwise: OrderedSpace | None) -> Space:
-        """What is played on."""
-        if self.kind == "binary":
-            return Binary()
-        if self.kind == "labels":
-            return Labels(self.labels)
-        assert otherwise is not None
-        return otherwise
 
     def level_sets(self, given: Array, flip: bool) -> tuple[Array, Integers, Integers]:
         """Sets of levels to be read of forecasts, their sizes, and the set of each: members, then quantiles."""
@@ -101,7 +92,7 @@ class ForecastShape:
                 return normal_rows((given[:, 0] - shift) / scale, given[:, 1] / np.abs(scale), space)
             own = (given - shift[:, None]) / scale[:, None]
             if self.kind == "members":
-                return _member_rows(own, space)
+                return _quantile_rows(None, own, space)
             levels = np.array(self.levels)
             if scale[0] < 0.0:
                 own, levels = own[:, ::-1], 1.0 - levels[::-1]
@@ -144,30 +135,22 @@ def normal_rows(mean: Array, sd: Array, space: OrderedSpace) -> Array:
     return np.maximum.accumulate(within_reach(q, space), axis=1)
 
 
-def _member_rows(members: Array, space: OrderedSpace) -> Array:
-    """Quantiles of ensembles, of which some members may be missing."""
-    rows = np.empty((len(members), len(space.levels)))
-    ordered = np.sort(members, axis=1)  # nan comes last
-    counts = (~np.isnan(members)).sum(axis=1)
-    for count in np.unique(counts).tolist():
-        at = counts == count
-        if count == 1:
-            rows[at] = within_reach(np.broadcast_to(ordered[at, :1], (int(at.sum()), len(space.levels))), space)
-        else:
-            rows[at] = quantile_rows((np.arange(count) + 0.5) / count, ordered[at, :count], space)
-    return rows
-
-
-def _quantile_rows(levels: Array, values: Array, space: OrderedSpace) -> Array:
-    """Quantiles of the space from others, sorted; a forecast of which some are missing is read from the rest."""
-    missing = np.isnan(values)
-    if not missing.any():
-        return quantile_rows(levels, np.sort(values, axis=1), space)
+def _quantile_rows(levels: Array | None, values: Array, space: OrderedSpace) -> Array:
+    """Quantiles of the space from those at some levels, or from members; the missing ones are left out."""
     rows = np.empty((len(values), len(space.levels)))
-    patterns, which = np.unique(missing, axis=0, return_inverse=True)
+    # sorted members without the missing ones, which come last, differ in their number alone
+    missing = np.isnan(np.sort(values, axis=1) if levels is None else values)
+    patterns, which = np.unique(missing, axis=0, return_inverse=True) if missing.any() else (missing[:1], None)
     for number, pattern in enumerate(patterns):
-        at = which.ravel() == number
-        rows[at] = quantile_rows(levels[~pattern], np.sort(values[at][:, ~pattern], axis=1), space)
+        at: Any = slice(None) if which is None else which.ravel() == number
+        own = np.sort(values[at] if levels is None else values[at][:, ~pattern], axis=1)[:, : int((~pattern).sum())]
+        count = own.shape[1]
+        if levels is None and count == 1:
+            rows[at] = within_reach(np.broadcast_to(own, (len(own), len(space.levels))), space)
+        else:
+            rows[at] = quantile_rows(
+                (np.arange(count) + 0.5) / count if levels is None else levels[~pattern], own, space
+            )
     return rows
 
 

@@ -68,23 +68,20 @@ def recalibrate(
 ) -> AnyFrame:
     """Recalibrate the forecasts in a data frame, of one series or of thousands.
 
-    The frame (pandas, polars, or any other of narwhals) has a row for each forecast, with its outcome where that is
-    known.  Columns are detected by their names (`orcast.frame.names`).  Each model and series has a recalibrator of
-    its own, with a guarantee of its own.  A long frame has a row for each quantile or sample
-    (`orcast.frame.hub`).
+    The frame (pandas, polars, or any other of narwhals) has a row for each forecast, or in a long frame for each
+    quantile or sample, with its outcome where that is known.  Columns are detected by their names
+    (`orcast.frame.names`).  Each model and series has a recalibrator and a guarantee of its own.
 
     A forecast uses the outcomes that were known when it was issued.  Without issue times **each outcome counts as known
     before the next forecast**.  If forecasts of a whole day were issued together, that is too optimistic: pass
-    ``cutoff`` or ``issued_every``.  With these there is a recalibrator for each horizon, counted in steps of the
-    series; irregular times are counted as the first, second, ... time of each cutoff.
+    ``cutoff`` or ``issued_every``.  Then there is a recalibrator for each horizon, counted in steps of the series.
 
     Parameters
     ----------
     df
         Data frame.
     target
-        Frame of outcomes, if they are not beside the forecasts; rows are matched by time and by all columns of the same
-        name.
+        Frame of outcomes, if they are not beside the forecasts; matched by time and all columns of the same name.
     y, model, series, time, cutoff, horizon, known
         Names of columns that are not detected: outcomes, forecasts (a name, several, or the columns of each model),
         series (a name or several), the time that a row is about, the issue time, the number of steps ahead, and when
@@ -103,8 +100,7 @@ def recalibrate(
     payoff
         Notion of calibration; its features are columns.
     state
-        Path or `PanelState` to continue from; it is written at the end, unless an error is raised.  Rows without an
-        outcome stay pending.  Known rows get their old answers.
+        Path or `PanelState` to continue from, written at the end.  Rows without an outcome stay pending.
     replace
         Write the forecasts into the detected columns.
     workers
@@ -114,8 +110,7 @@ def recalibrate(
     outside
         Outcomes outside the bounds: "report" (ignore and warn) or "clip".
     pool
-        Series that learn together: True for all, False for none, or columns whose values are equal.  Certificates and
-        guarantees stay those of each series.
+        Series that learn together: True for all, False for none, or columns whose values are equal.
     randomised
         Seed; quantiles are randomised by one draw per row (`Forecast.randomised`).
 
@@ -128,11 +123,6 @@ def recalibrate(
         "outside" (the outcome is outside the bounds), "given up" (it came long after later ones), "seen" (answered by
         an earlier call), "corrected" (the outcome changed), "late" (before rows that were answered) or "lost" (too many
         rows were pending).
-
-    Notes
-    -----
-    The i-th of n sorted members becomes the quantile at (i - 0.5) / n.  A point forecast is read as Gaussian, with the
-    spread of its known errors (`orcast.residuals`).
 
     Examples
     --------
@@ -164,26 +154,10 @@ def recalibrate(
 
 
 def recalibrate_partition(df: AnyFrame, state: bytes | None = None, **options: Any) -> tuple[AnyFrame, bytes]:
-    """Recalibrate a partition from a state to the next: the unit of work of Spark, Ray and Dask.
+    """Recalibrate a partition, with all rows of its series, from a state to the next: for Spark, Ray and Dask.
 
-    A pure function: it reads and writes nothing, and equal arguments give equal results.
+    A pure function: it reads and writes nothing.  Returns the frame, and the state as bytes with a checksum.
 
-    Parameters
-    ----------
-    df
-        Partition with all rows of its series.
-    state
-        State that the last call returned; None for the first.
-    **options
-        Options of `recalibrate`.
-
-    Returns
-    -------
-    frame, state
-        Frame with the forecasts, and the state as bytes with a checksum.
-
-    Examples
-    --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": [1, 2], "y": [5.0, None], "mean": [4.0, 5.0], "sd": [1.0, 1.0]})
     >>> first, state = recalibrate_partition(frame)
