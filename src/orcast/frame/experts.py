@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,44 +22,21 @@ NOTHING: Array = np.empty(0)
 TOLERANCE = 0.01
 
 
-@dataclass(frozen=True)
 class ForecastShape:
-    """Columns of one model without their names; ``outputs`` are what, level and place of each that comes out."""
+    """Columns of one model without their names; a state keeps its text."""
 
-    kind: str
-    columns: int
-    levels: tuple[float, ...]
-    labels: tuple[str, ...]
-    outputs: tuple[tuple[str, float | None, int | None], ...]
-
-    @classmethod
-    def from_plain(cls, plain: dict[str, Any]) -> ForecastShape:
-        """Shape in a state; it is only compared with that of a frame."""
-        levels, labels = tuple(plain["levels"]), tuple(plain["labels"])
-        return cls(plain["kind"], plain["columns"], levels, labels, tuple(map(tuple, plain["outputs"])))
-
-    @classmethod
-    def of(cls, form: Form, outputs: Sequence[Output]) -> ForecastShape:
-        """Shape of a form with outputs."""
-        return cls(
-            form.kind,
-            len(form.columns),
-            () if form.levels is None else tuple(form.levels.tolist()),
-            () if form.labels is None else tuple(map(str, form.labels)),
-            tuple((out.what, out.level, out.place) for out in outputs),
-        )
+    def __init__(self, form: Form, outputs: Sequence[Output]) -> None:
+        self.kind, self.columns, self.ordered = form.kind, len(form.columns), form.ordered
+        self.levels = () if form.levels is None else tuple(form.levels.tolist())
+        self.labels = () if form.labels is None else tuple(map(str, form.labels))
+        self.outputs = [(out.what, out.level, out.place) for out in outputs]
 
     def __str__(self) -> str:
-        more = f" at {', '.join(f'{a:g}' for a in self.levels)}" if self.levels else ""
-        more += f" of {', '.join(self.labels)}" if self.labels else ""
         asked = [level for what, level, place in self.outputs if what == "quantile" and place is None]
-        extra = f", and levels {', '.join(f'{a:g}' for a in asked)}" if asked else ""
-        return f"{self.columns} {self.kind}{more}{extra}"
-
-    @property
-    def ordered(self) -> bool:
-        """Whether outcomes are numbers."""
-        return self.kind not in ("binary", "labels")
+        means = ", and their mean" if ("mean", None, None) in self.outputs else ""
+        at, of = (", ".join(map(str, each)) for each in (self.levels, self.labels))
+        extra = f", and levels {', '.join(map(str, asked))}" if asked else ""
+        return f"{self.columns} {self.kind}{at and f' at {at}'}{of and f' of {of}'}{means}{extra}"
 
     def level_sets(self, given: Array, flip: bool) -> tuple[Array, Integers, Integers]:
         """Sets of levels to be read of forecasts, their sizes, and the set of each: members, then quantiles."""

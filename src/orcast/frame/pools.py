@@ -15,7 +15,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,14 +27,14 @@ from orcast.committee.state import KNOWN, SERIES, STREAM, Plan
 from orcast.engine import admissible
 from orcast.frame.bounds import scale_between, space_between
 from orcast.frame.names import of_series
-from orcast.frame.stream import NOTHING, OpenRows, PendingColumn, Stream, StreamKey, StreamRun
+from orcast.frame.stream import NOTHING, OpenRows, PendingColumn, Stream, StreamRun
 from orcast.frame.times import Clock, Stamps, new_clock, seasons_of
 from orcast.frame.workers import NEVER, Stop
 from orcast.kernels.records import DROP, PREDICT, SETTLE
 from orcast.persistence import UNREADABLE, unusable
 from orcast.residuals import first_spread
 from orcast.serialise import plain_id
-from orcast.spaces import Interval, Line, OrderedSpace
+from orcast.spaces import Interval, Line
 
 if TYPE_CHECKING:
     from orcast.frame.run import FrameRun
@@ -67,27 +67,10 @@ def name_of(key: Hashable) -> str:
     return json.dumps(plain_id(key))
 
 
-def order_of(key: StreamKey) -> tuple[str, str]:
-    """Texts by which streams are ordered."""
-    return name_of(key[0]), name_of(key[1])
-
-
-def plan_of(pooled: bool, corrects: bool) -> Plan:
-    """Plan of the committee; all ordered spaces have the same levels."""
-    space = Line()
-    return plan_for(space.levels, space.scores, pooled=pooled, corrects=corrects)
-
-
-def committee_bounds(space: OrderedSpace, low: float) -> tuple[float, float]:
-    """Bounds of a committee on a space, for the lower bound of the outcomes in the user's units."""
-    return NOT_ZERO if isinstance(space, Interval) and space.low == 0.0 != low else space.low, space.high
-
-
 # --- state
 
 
-@dataclass
-class SeriesState:
+class SeriesState(NamedTuple):
     """A series between frames: its numbers in the committee, and its clock."""
 
     row: Array
@@ -131,7 +114,7 @@ class GroupPass:
     def __init__(self, plan: Plan, before: GroupState, runs: Sequence[StreamRun]) -> None:
         self.model, self.plan, self.before = runs[0].model, plan, before
         moving = {run.key[0] for run in runs if not run.idle}
-        self.runs = sorted((run for run in runs if run.key[0] in moving), key=lambda run: order_of(run.key))
+        self.runs = sorted((run for run in runs if run.key[0] in moving), key=lambda run: tuple(map(name_of, run.key)))
         counts = [len(run.open_rows) for run in self.runs]
         self.starts = np.cumsum([0, *counts])
         self.stream = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
@@ -169,8 +152,10 @@ class GroupPass:
             seasons[i, : len(lags)] = lags
         spaces = {pair: space_between(*pair, by_row) for pair in {run.between for run in runs}}
         self.reach = np.array([reach_of(spaces[run.between]) for run in runs])
-        edges = np.array([committee_bounds(spaces[run.between], run.between[0]) for run in runs])
+        edges = np.array([(spaces[run.between].low, spaces[run.between].high) for run in runs])
         for i, run in enumerate(runs):
+            if isinstance(spaces[run.between], Interval) and edges[i, 0] == 0.0 != run.between[0]:
+                edges[i, 0] = NOT_ZERO
             if run.before is not None:
                 sides = run.before.committee[BOUNDS]
                 edges[i] = np.where(np.abs(sides) < FARTHEST, sides, np.copysign(np.inf, sides))
@@ -404,7 +389,8 @@ class Pools:
         corrects = model.runner(*runs[0].between).corrected
         if not (corrects or model.shape.kind == "point"):
             return
-        name, plan = model.form.model, plan_of(self.pooled, corrects)
+        space = Line()  # all ordered spaces have the same levels
+        name, plan = model.form.model, plan_for(space.levels, space.scores, pooled=self.pooled, corrects=corrects)
         parts: dict[PoolKey, list[StreamRun]] = {}
         for each in runs:
             parts.setdefault(self.keys.get(each.key[0], (None, False)), []).append(each)

@@ -346,12 +346,8 @@ class FrameRun:
         ends = np.arange(len(self.streams) + 1)
         if not together:
             ends = np.append(np.flatnonzero(np.diff(self.streams.series, prepend=-1)), len(self.streams))
-        at, cuts = starts[ends], [0]
-        while cuts[-1] < len(ends) - 1:
-            here = cuts[-1]
-            there = int(np.searchsorted(at, at[here] + most, side="right")) - 1
-            cuts.append(max(there, here + 1))
-        return list(pairwise(ends[cuts].tolist()))
+        _, first = np.unique(starts[ends[:-1]] // most, return_index=True)
+        return list(pairwise([*ends[first].tolist(), len(self.streams)]))
 
     # --- reporting
     def warn(self) -> None:
@@ -402,7 +398,7 @@ class FrameRun:
             if len(rows):
                 more = self._expected(int(rows[0])) if status == Status.OUTSIDE else more
                 yield f"{sentence}, in {rows_text(rows)}{more}"
-        unused = [each for model in self.models for each in model.unused]
+        unused = sorted((each for model in self.models for each in model.unused), key=lambda each: (each[1], str(each)))
         if unused:
             (key, _), time, y, low, high = unused[0]
             yield (
@@ -472,7 +468,7 @@ class FrameRun:
             content.facts = self.facts._replace(events=times.events is not None)
         content.bounds.update(self.series_bounds)
         for model in self.models:
-            kept = content.models.setdefault(model.form.model, ModelStreams(model.shape))
+            kept = content.models.setdefault(model.form.model, ModelStreams(str(model.shape), len(model.outputs)))
             pairs = zip(model.keys, model.streams, strict=True)
             kept.streams.update((key, stream) for key, stream in pairs if stream is not None)
         self.pools.commit(content)

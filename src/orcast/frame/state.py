@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast import persistence
-from orcast.frame.experts import ForecastShape
 from orcast.frame.options import FrameFacts, FrameOptions
 from orcast.frame.pools import MOST_STEPS, GroupState, PoolKey, SeriesState
 from orcast.frame.runner import RunState
@@ -37,9 +36,10 @@ REMEMBERED = (Status.OK, Status.PENDING, Status.OUTSIDE, Status.LOST, Status.GIV
 
 @dataclass
 class ModelStreams:
-    """The streams of one model by series and horizon, and the shape of its forecasts."""
+    """The streams of one model by series and horizon, the shape of its forecasts, and the number of its outputs."""
 
-    shape: ForecastShape
+    shape: str
+    outputs: int
     streams: dict[StreamKey, Stream] = field(default_factory=dict)
 
 
@@ -78,11 +78,6 @@ class PanelState:
     def __init__(self, *, remember: int = 1000) -> None:
         self.remember = whole(remember, "rows to remember of each stream", 1, 10**9)
         self.content = PanelContent()
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """Names of the models; "" is one without a name."""
-        return tuple(self.content.models)
 
     @property
     def pending(self) -> int:
@@ -127,7 +122,7 @@ class PanelState:
             "models": [
                 {
                     "name": name,
-                    "shape": asdict(model.shape),
+                    "shape": [model.shape, model.outputs],
                     "streams": packed(f"models/{i}", map(_plain_stream, _sorted(model.streams)), "features"),
                 }
                 for i, (name, model) in enumerate(content.models.items())
@@ -166,9 +161,9 @@ class PanelState:
             bounds = arrays["bounds"].reshape(-1, 2).tolist()
             content.bounds = {id_from_plain(key): (a, b) for key, (a, b) in zip(header["series"], bounds, strict=True)}
             for i, data in enumerate(header["models"]):
-                model = content.models[data["name"]] = ModelStreams(ForecastShape.from_plain(data["shape"]))
+                model = content.models[data["name"]] = ModelStreams(*data["shape"])
                 streams = unpacked(data["streams"], f"models/{i}", "features")
-                model.streams = dict(_stream(*state, model.shape) for state in streams)
+                model.streams = dict(_stream(*state, model.outputs) for state in streams)
             for plain, own in unpacked(header["calendar"], "calendar"):
                 dates = own["dates"]
                 if dates.shape[1] != 2 or len(np.unique(dates, axis=0)) != len(dates):
@@ -223,13 +218,13 @@ def _plain_stream(item: tuple[StreamKey, Stream]) -> State:
     return header, arrays
 
 
-def _stream(header: dict[str, Any], arrays: Arrays, shape: ForecastShape) -> tuple[StreamKey, Stream]:
+def _stream(header: dict[str, Any], arrays: Arrays, outputs: int) -> tuple[StreamKey, Stream]:
     """A stream from its state, or a reason why it is none."""
     key: Any = id_from_plain(header["key"])
     series, horizon = key
     pending, stamps, log, records = (arrays[name] for name in ("pending", "stamps", "log", "records"))
     (rows,) = arrays["rows"].tolist()
-    count, width = len(pending), LogColumn.ANSWERS + len(shape.outputs)
+    count, width = len(pending), LogColumn.ANSWERS + outputs
     sides: dict[str, tuple[int, ...]] = {"stamps": (len(log), 3), "log": (len(log), width)}
     sides |= {"pending": (count, PENDING_WIDTH), "counters": (3,), "issued": (count,)}
     if any(arrays[name].shape != side for name, side in sides.items()) or len(records) != count or records.ndim != 2:

@@ -99,9 +99,9 @@ class ModelRun:
 
     def __init__(self, run: FrameRun, form: Form) -> None:
         self.form, self.outputs = form, form.outputs(run.options.levels if form.ordered else None)
-        self.shape = shape = ForecastShape.of(form, self.outputs)
+        self.shape = shape = ForecastShape(form, self.outputs)
         before = run.content.models.get(form.model)
-        if before is not None and before.shape != shape:
+        if before is not None and before.shape != str(shape):
             raise ValueError(
                 f"expected the forecasts{of_model(form.model)} as the state knows them, {before.shape}, got {shape}"
             )
