@@ -176,7 +176,7 @@ def test_what_is_refused_is_said_in_one_sentence() -> None:
         (output.with_columns(note=pl.int_range(pl.len())), target, {}, "'note'"),
         (output, target.with_columns(location=pl.lit("99")), {}, "got none that agree"),
         (output, target.drop("target_end_date"), {}, "a column of times of the outcomes"),
-        (output, target.with_columns(y=pl.lit(1.0)), {}, "expected one column of outcomes"),
+        (output, target.with_columns(y=pl.lit(1.0)), {}, "expected one column of numbers as outcomes"),
         (output.with_columns(observation=pl.lit(1.0)), target, {}, "'observation' in both"),
         (output, target, {"levels": [0.1]}, "expected levels that the long table has rows for"),
         (output, None, {}, "expected a column of outcomes"),

@@ -242,3 +242,60 @@ def test_lazy_frames_and_relations_give_the_same() -> None:
     frame = table.to_pandas()  # noqa: F841  duckdb finds it by its name
     relation = oc.recalibrate(duckdb.sql("select * from frame"))
     assert relation["orcast_q0.5"].to_pylist() == expected["orcast_q0.5"].to_list()
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York"])
+def test_days_are_those_of_the_local_clock(zone: str) -> None:
+    """Forty days around a clock change: as with cutoffs at local midnight, and as text with offsets."""
+    time = pd.date_range("2025-03-20", periods=960, freq="h", tz=zone)
+    mean = 50.0 + 10.0 * np.sin(time.hour / 4.0)
+    y = mean + np.random.default_rng(0).normal(0, 4, 41).repeat(24)[:960]
+    frame = pd.DataFrame({"ds": time, "y": y, "mean": mean, "sd": 4.0})
+    daily = oc.recalibrate(frame, issued_every="daily")["orcast_mean"]
+    midnight = oc.recalibrate(frame.assign(cutoff=frame.ds.dt.normalize() - pd.Timedelta("1ns")))["orcast_mean"]
+    text = frame.assign(ds=[each.isoformat() for each in time])
+    assert daily.tolist() == midnight.tolist()
+    assert daily.tolist() == oc.recalibrate(text, issued_every="daily")["orcast_mean"].tolist()
+
+
+@pytest.mark.parametrize("names", [{"game": list("ABCD")}, {"home": list("aabb"), "away": list("cdcd")}])
+def test_a_column_tells_events_of_one_time_apart(names: dict[str, list[str]]) -> None:
+    """Equal probabilities, last digits that a file changed, and another order of the rows."""
+    frame = pd.DataFrame({"date": "2025-01-01", **names, "p": [0.5, 0.5, 0.4, 0.6], "y": np.nan})
+    state = oc.PanelState()
+    oc.recalibrate(frame, state=state)
+    some = oc.recalibrate(frame.assign(y=[0.0, np.nan, np.nan, 1.0]), state=state)
+    assert some["orcast_status"].tolist() == ["ok", "pending", "pending", "ok"]
+    with pytest.warns(UserWarning, match="another forecast"):
+        rest = oc.recalibrate(frame.assign(y=[0.0, 1.0, 1.0, 1.0], p=frame.p + 1e-12)[::-1], state=state)
+    assert rest["orcast_status"].tolist() == ["seen", "ok", "ok", "seen"]
+    with pytest.raises(ValueError, match="tell events apart"):
+        oc.recalibrate(frame.drop(columns=[*names]), state=state)
+
+
+def test_last_digits_of_probabilities_do_not_change_the_order_of_events() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.05, 0.95, 400)
+    frame = pd.DataFrame({"ds": np.arange(50).repeat(8), "y": 1.0 * (rng.random(400) < 0.3 + 0.4 * p), "p": p})
+    moved = oc.recalibrate(frame.assign(p=np.nextafter(p, 1.0)))["orcast_p"]
+    assert np.abs(moved - oc.recalibrate(frame)["orcast_p"]).max() < 1e-9
+
+
+def test_outcomes_of_a_table_settle_pending_rows_beside_columns_that_tell_nothing() -> None:
+    time, region = pd.date_range("2025-01-01", periods=2), {"region": "n"}
+    frame = pd.DataFrame({"ds": time, "mean": 5.0, "sd": 1.0, **region})
+    state, none = oc.PanelState(), pd.DataFrame({"ds": time[:0], "y": np.array([], dtype=float)})
+    with pytest.warns(UserWarning, match="no outcome of target="):
+        oc.recalibrate(frame[:1], target=none, state=state)
+    oc.recalibrate(frame[1:], target=pd.DataFrame({"ds": time[:1], "y": [5.0], **region}), state=state)
+    assert state.pending == 1
+
+
+@pytest.mark.parametrize("together", ["daily", 4])
+def test_few_rows_that_are_issued_together_do_not_tell_another_step(together: str | int) -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=240, freq="h"), "mean": 0.0, "sd": 1.0})
+    frame["y"] = np.cumsum(rng.normal(size=240))
+    state = oc.PanelState()
+    parts = [oc.recalibrate(part, issued_every=together, state=state) for part in (frame[:4], frame[4:])]
+    assert pd.concat(parts)["orcast_mean"].equals(oc.recalibrate(frame, issued_every=together)["orcast_mean"])

@@ -298,6 +298,8 @@ def outcomes_beside(
         if name in here and name not in (y, time) and name != about and str(name).lower() not in ASIDE
         if not target.column(name).is_null().any() and owner_of(str(name)) is None
     ]
+    # a column with one value in both tables, such as the name of the target, tells nothing
+    keys = [name for name in keys if len(_distinct(target, name) | _distinct(frame, name)) > 1]
     as_of = _first(("as_of",), there)
     known, wanted, values = _keys(target, time, keys), _keys(frame, about, keys), target.numbers(y)
     found: dict[Any, float] = {}
@@ -311,16 +313,23 @@ def outcomes_beside(
         if not np.isnan(value):
             found[key] = value
     out = np.array([found.get(key, np.nan) for key in wanted], dtype=np.float64)
-    if len(out) and np.isnan(out).all() and not pending:
+    at_one_time = {key[0] for key in wanted} & {key[0] for key in known}
+    if at_one_time and np.isnan(out).all() and not pending:
         raise ValueError(
             f"expected outcomes of the forecasts' {listed([*keys, about])}, got none that agree: forecasts have "
             f"{wanted[0]!r}, outcomes {known[0]!r}"
         )
     name = y if str(y).lower() not in ("value", "target") else "observation"
     if name in frame.reading.columns:
-        raise ValueError(f"expected outcomes in the frame or in a table beside it, got {name!r} in both")
+        raise ValueError(
+            f"expected outcomes in the frame or in a table beside it, got {name!r} in both: drop it from one of them"
+        )
     versions = as_of is not None and target.column(as_of).n_unique() > 1
     return OutcomeTable(name, out, versions, keys, found)
+
+
+def _distinct(frame: Frame, name: Any) -> set[str]:
+    return set(map(_text, frame.column(name).unique().to_list()))
 
 
 def _outcome_column(target: Frame) -> Any:
@@ -330,7 +339,8 @@ def _outcome_column(target: Frame) -> Any:
     if len(there) != 1:
         found = listed(there) if there else f"columns {listed(schema)}"
         raise ValueError(
-            f"expected one column of outcomes, such as 'observation' or 'y', beside the times, got {found}"
+            f"expected one column of numbers as outcomes, such as 'observation' or 'y', beside the times, got {found} "
+            "(labels have to stand beside the forecasts)"
         )
     return there[0]
 

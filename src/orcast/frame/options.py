@@ -83,7 +83,7 @@ class FrameFacts(NamedTuple):
     counted: bool  # horizons are counted from the cutoff on
     known: bool  # a column says when outcomes were known
     by_row: bool  # bounds are those of rows
-    events: bool = False  # a series has several events at one time
+    events: list[str] | None = None  # columns that tell events of one time apart; None: one row for each time
 
     def check(self, now: FrameFacts) -> None:
         """Refuse a frame that is read in another way than the first one."""
@@ -96,7 +96,8 @@ class FrameFacts(NamedTuple):
     @classmethod
     def from_plain(cls, plain: list[Any]) -> FrameFacts:
         """Facts of a file, or a reason why they are none."""
-        if [type(each) for each in plain] != [str, bool, bool, bool, bool, bool]:
+        kind, *flags, events = plain
+        if not all(isinstance(name, str) for name in (kind, *(events or ()))) or list(map(type, flags)) != [bool] * 4:
             raise TypeError(f"{short(plain)} do not describe a frame")
         return cls(*plain)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import heapq
+import zlib
 from collections import deque
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.frame.names import NEVER, ColumnLayout, of_series, owner_of, rows_text
+from orcast.frame.names import NEVER, ColumnLayout, listed, of_series, owner_of, rows_text
 from orcast.frame.reader import Codes, Frame
 from orcast.frame.times import (
     DAY,
@@ -87,12 +88,12 @@ def arrange(
     before: Mapping[Hashable, Step] | None = None,
     *,
     pooled: bool = False,
-    events: bool | None = None,
+    events: Sequence[str] | bool | None = None,
 ) -> Streams:
     """Put the rows in the order of play; ``before`` are the steps of series that were seen before.
 
-    ``pooled``: all series learn together, so a short one may count in the steps of the others.  ``events``: a state
-    has several events at one time, or not.
+    ``pooled``: all series learn together, so a short one may count in the steps of the others.  ``events``: columns
+    that tell events of one time apart in a state, False if it has one row for each time.
     """
     rows = _with_events(frame, rows, layout, codes, keys, events)
     time, cutoff, stamps = rows.time, rows.cutoff, rows.time if rows.events is None else rows.events
@@ -125,37 +126,68 @@ def arrange(
 
 
 def _with_events(
-    frame: Frame, rows: RowTimes, layout: ColumnLayout, codes: Codes, keys: Sequence[Hashable], events: bool | None
+    frame: Frame,
+    rows: RowTimes,
+    layout: ColumnLayout,
+    codes: Codes,
+    keys: Sequence[Hashable],
+    events: Sequence[str] | bool | None,
 ) -> RowTimes:
     """Times of events (0 or 1, or a label), of which a series may have several at one time and cutoff.
 
-    All of them are forecast before an outcome of that time is used.  Events are told apart by their forecasts.
+    All of them are forecast before an outcome of that time is used.
     """
     if layout.time is None or layout.forms[0].ordered or any(form.ordered for form in layout.forms):
         return rows
-    marks = _marks([frame.numbers(column) for form in layout.forms for column in form.columns])
-    order = np.lexsort((marks, rows.time, rows.cutoff, codes))
+    order = np.lexsort((rows.time, rows.cutoff, codes))
     new = np.ones(len(order), dtype=bool)
-    new[1:] = np.any([np.diff(column[order]) != 0 for column in (codes, rows.cutoff, rows.time)], axis=0)
+    new[1:] = np.any([np.diff(each[order]) != 0 for each in (codes, rows.cutoff, rows.time)], axis=0)
     tied = not new.all()
-    if not (tied or events or (events is None and rows.at_once)):
+    if events is False or (events is None and not (tied or rows.at_once)):
+        if tied:
+            _refuse_twice((codes, rows.cutoff, rows.time), keys, rows)
         return rows
-    if tied and events is False:
-        _refuse_twice((codes, rows.cutoff, rows.time), keys, rows)
     if tied:
         _refuse_equal(frame, layout)
-    # equal forecasts are numbered
-    group, place = np.cumsum(new) * MARKS * 2, np.arange(len(order))
-    marks[order] = np.maximum.accumulate(group + marks[order] - place) + place - group
+    group = np.empty(len(order), dtype=np.int64)
+    group[order] = np.cumsum(new)
+    columns = _event_columns(frame, layout, group, tied) if events is None or events is True else tuple(events)
+    marks = _marks(frame, layout, columns)
+    # events with equal marks are numbered
+    order = np.lexsort((marks, group))
+    base, place = group[order] * MARKS * 2, np.arange(len(order))
+    marks[order] = np.maximum.accumulate(base + marks[order] - place) + place - base
     known = just_after(rows.time) if tied and rows.at_once else rows.known
-    return dataclasses.replace(rows, events=_marked(rows.kind, rows.time, marks), tied=tied, known=known)
+    stamps = _marked(rows.kind, rows.time, marks)
+    return dataclasses.replace(rows, events=stamps, event_columns=columns, tied=tied, known=known)
 
 
-def _marks(columns: Sequence[Array]) -> NDArray[np.int64]:
-    """Number below `MARKS` for each row, equal for equal forecasts."""
-    found = np.zeros(len(columns[0]), dtype=np.uint64)
-    for column in columns:
-        found = (found ^ (column + 0.0).view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+def _event_columns(frame: Frame, layout: ColumnLayout, group: Codes, tied: bool) -> tuple[str, ...]:
+    """Columns that tell events of one time apart: the first that does, or all of text; none if forecasts have to."""
+    taken = {*layout.taken, *(column for form in layout.forms for column in form.columns)}
+    free = {name: kind for name, kind in frame.reading.schema.items() if name not in taken and owner_of(name) is None}
+    text = tuple(name for name, kind in free.items() if kind in (nw.String, nw.Categorical, nw.Enum))
+    single = [(name,) for name, kind in free.items() if name in text or kind.is_integer()]
+    for columns in [*single, *([text] if len(text) > 1 else [])]:
+        if not any(frame.missing(name).any() for name in columns):
+            which, names = frame.keys(list(columns))
+            apart = len(np.unique(group * len(names) + which)) if tied else len(names)
+            if apart == len(group):
+                return columns
+    return ()
+
+
+def _marks(frame: Frame, layout: ColumnLayout, columns: tuple[str, ...]) -> NDArray[np.int64]:
+    """Number below `MARKS` for each row, equal where some columns are; without columns, where forecasts are."""
+    if missing := set(columns) - set(frame.reading.columns):
+        raise ValueError(f"expected {listed(sorted(missing))}, which tell events apart in the state, got none")
+    if columns:
+        which, names = frame.keys(list(columns))
+        return np.array([zlib.crc32(repr(name).encode()) % MARKS for name in names], dtype=np.int64)[which]
+    found = np.zeros(frame.rows, dtype=np.uint64)
+    for column in (column for form in layout.forms for column in form.columns):
+        # a file may change the last digits
+        found = (found ^ (frame.numbers(column).round(9) + 0.0).view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
         found ^= found >> np.uint64(29)
     return (found >> np.uint64(45)).astype(np.int64)
 

@@ -38,11 +38,12 @@ class Times:
     """Times as numbers that sort: nanoseconds for dates, else the numbers themselves.
 
     ``kind`` is "dates", "dates with a zone", "whole numbers", "numbers", "durations" or "places" (where there is no
-    column of times, the rows of a series are counted).
+    column of times, the rows of a series are counted).  ``offset`` is the local time minus UTC, where a zone is given.
     """
 
     kind: str
     values: NDArray[Any]
+    offset: NDArray[np.int64] | None = None
 
     def show(self, value: Any) -> str:
         """One of them as text."""
@@ -287,8 +288,13 @@ def _times(column: Any, name: Any, what: str) -> Times:
     if kind == nw.Datetime:
         zone = "dates with a zone" if kind.time_zone else "dates"
         if kind.time_unit == "ns":
-            return Times(zone, np.asarray(column.dt.timestamp("ns").to_numpy(), dtype=np.int64))
-        return Times(zone, _nanoseconds(column.dt.timestamp("us").to_numpy(), name))
+            found = np.asarray(column.dt.timestamp("ns").to_numpy(), dtype=np.int64)
+        else:
+            found = _nanoseconds(column.dt.timestamp("us").to_numpy(), name)
+        if kind.time_zone in (None, "UTC"):
+            return Times(zone, found)
+        local = column.dt.replace_time_zone(None).dt.timestamp("us").to_numpy()
+        return Times(zone, found, np.asarray(local, dtype=np.int64) * 1000 - found // 1000 * 1000)
     if kind == nw.Duration:
         return Times("durations", np.asarray(column.dt.total_nanoseconds().to_numpy(), dtype=np.int64))
     if kind.is_integer():
@@ -316,8 +322,8 @@ def _nanoseconds(microseconds: Any, name: Any) -> NDArray[np.int64]:
 
 def _parsed(values: list[Any], name: Any, what: str) -> Times:
     """Times from objects: dates, periods, or text as ISO 8601 has it."""
-    known: dict[Any, tuple[str, int]] = {}
-    out = np.empty(len(values), dtype=np.int64)
+    known: dict[Any, tuple[str, int, int]] = {}
+    out, offset = np.empty((2, len(values)), dtype=np.int64)
     kinds: dict[str, int] = {}
     for row, value in enumerate(values):
         try:
@@ -328,29 +334,28 @@ def _parsed(values: list[Any], name: Any, what: str) -> Times:
                 f"expected a {what} as dates, numbers, or text such as '2024-01-31' in {name!r}, "
                 f"got {short(value)} in row {row}"
             ) from None
-        kind, out[row] = known[value]
+        kind, out[row], offset[row] = known[value]
         kinds.setdefault(kind, row)
     if len(kinds) > 1:
         raise ValueError(f"expected dates with a zone or without in {name!r}, got both, in rows {[*kinds.values()]}")
-    return Times(next(iter(kinds), "dates"), _nanoseconds(out, name))
+    return Times(next(iter(kinds), "dates"), _nanoseconds(out, name), 1000 * offset if offset.any() else None)
 
 
-def read_date(value: Any) -> tuple[str, int]:
-    """Kind of a date, and its microseconds since 1970."""
+def read_date(value: Any) -> tuple[str, int, int]:
+    """Kind of a date, its microseconds since 1970, and those of the local time minus UTC."""
     value = getattr(value, "start_time", value)  # of a period of pandas
     if isinstance(value, str):
         value = datetime.datetime.fromisoformat(value.strip())
     elif isinstance(value, np.datetime64):
-        return "dates", int(value.astype("datetime64[us]").astype(np.int64))
+        return "dates", int(value.astype("datetime64[us]").astype(np.int64)), 0
     elif isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
         value = datetime.datetime(value.year, value.month, value.day)
     if not isinstance(value, datetime.datetime):
         raise TypeError
-    if value.tzinfo is None:
-        since, kind = value - EPOCH, "dates"
-    else:
-        since, kind = value - EPOCH.replace(tzinfo=datetime.UTC), "dates with a zone"
-    return kind, since // datetime.timedelta(microseconds=1)
+    unit, offset = datetime.timedelta(microseconds=1), value.utcoffset()
+    if offset is None:
+        return "dates", (value - EPOCH) // unit, 0
+    return "dates with a zone", (value - EPOCH.replace(tzinfo=datetime.UTC)) // unit, offset // unit
 
 
 # --- the columns of a frame

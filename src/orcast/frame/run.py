@@ -90,7 +90,7 @@ def recalibrate(
         Time from a row's time to the publication of its outcome: ``"4D"``, ``"36h"``, a timedelta, or a number.
     issued_every
         Rows that are issued together, just before the first of them: a number of rows, or ``"daily"``, ``"weekly"``,
-        ``"12h"`` (in the time zone of the column; UTC if it has one).
+        ``"12h"``, by the local clock of the column's time zone.
     nowcast
         Allow issue times after the row's time; needs ``known`` or ``lag``.
     low, high
@@ -197,7 +197,8 @@ class FrameRun:
     def _streams(self) -> Streams:
         layout, content, before, place = self.layout, self.content, self.content.facts, (self.codes, self.keys)
         counted = np.array([content.counted.get(key, 0) for key in self.keys], dtype=np.int64)
-        at_once, events = (None, None) if before is None else (not before.cutoffs, before.events)
+        at_once = None if before is None else not before.cutoffs
+        events = None if before is None else False if before.events is None else before.events
         times = read_row_times(self.frame, layout, *place, self.timing, counted, content.calendar, at_once)
         known = layout.known is not None
         self.facts = FrameFacts(times.kind, not times.at_once, times.ranked, known, self.bounds.by_row)
@@ -356,25 +357,17 @@ class FrameRun:
             warn_user(sentence, UserWarning)
 
     def _about_outcomes(self) -> Iterator[str]:
-        """Warnings about the table of outcomes, and about times."""
-        table, streams = self.frame.outcomes, self.streams
+        """Warnings about the table of outcomes."""
+        table = self.frame.outcomes
         if table is not None and table.versions and self.timing.lag is None:
             yield (
                 "outcomes count as known at their time, and in their newest version: when they were published (as_of) "
                 "is not looked at (lag= says how long it takes)"
             )
         if table is not None and len(table.values) and np.isnan(table.values).all() and not self.settling:
-            yield "no outcome of target= belongs to a row of the frame or to a pending one"
-        # a missing row moves those after it into other streams
-        placed = {code for code, step in enumerate(streams.steps) if step.kind == "places"}
-        pairs = zip(streams.series.tolist(), streams.horizons, strict=True)
-        found = sorted({code for code, horizon in pairs if code in placed and horizon != 1})
-        if found and not streams.times.together:
-            more = "" if len(found) == 1 else f" and {len(found) - 1:,} more"
-            yield (
-                "times do not go on in regular steps, so that horizons are the first, second, ... time of each cutoff"
-                f"{of_series(self.keys[found[0]])}{more} (a column named by horizon= settles it)"
-            )
+            events = self.streams.times.events is not None and self.panel is not None
+            hint = ": outcomes of events come in a column beside their forecasts" if events else ""
+            yield f"no outcome of target= belongs to a row of the frame or to a pending one{hint}"
 
     def _about_rows(self) -> Iterator[str]:
         """Warnings about forecasts, then about statuses."""
@@ -465,7 +458,7 @@ class FrameRun:
         streams, times, content = self.streams, self.streams.times, panel.content
         if content.options is None:
             content.options = self.options.kept()
-            content.facts = self.facts._replace(events=times.events is not None)
+            content.facts = self.facts._replace(events=None if times.events is None else list(times.event_columns))
         content.bounds.update(self.series_bounds)
         for model in self.models:
             kept = content.models.setdefault(model.form.model, ModelStreams(str(model.shape), len(model.outputs)))

@@ -80,7 +80,7 @@ class RowTimes:
     `at_once`: nothing says when forecasts were issued or outcomes known, so each outcome is known before the next
     time.  `ranked`: no column says the horizon, so that it is counted from the cutoff on.  `together`: cutoffs lie
     just before the first of the times that were issued together.  `events` are stamps that tell events of one time
-    apart, None where a series has one row for each time; `tied`: some events have the same time.
+    apart by `event_columns`, None where a series has one row for each time; `tied`: some events have the same time.
     """
 
     kind: str
@@ -91,6 +91,7 @@ class RowTimes:
     ranked: bool
     together: bool = False
     events: Stamps | None = None
+    event_columns: tuple[str, ...] = ()
     tied: bool = False
 
     @property
@@ -322,7 +323,15 @@ def issued_together(
             raise ValueError(f"expected issued_every= in rows, since times are {times.kind}, got {together!r}")
         length = nanoseconds_of(together, "issued_every")
         start = MONDAY if length % WEEK == 0 else 0
-        return np.asarray((times.values - start) // length * length + start - 1)
+        if times.offset is None:
+            return np.asarray((times.values - start) // length * length + start - 1)
+        # by the clock of the zone; where that is set within a block, its first row tells when it began
+        local = (times.values + times.offset - start) // length * length + start
+        order = np.lexsort((times.values, local))
+        begins = np.append(True, np.diff(local[order]) != 0)
+        cutoff = np.empty_like(times.values)
+        cutoff[order] = (local - times.offset)[order][begins][np.cumsum(begins) - 1]
+        return cutoff - 1
     cutoff = np.empty_like(times.values)
     order = np.argsort(codes, kind="stable")
     ends = np.searchsorted(codes[order], np.arange(len(keys) + 1))
@@ -434,7 +443,8 @@ def _step(times: Stamps, lead: Stamps, dates: bool) -> Step:
             return Step("months", max(int(np.sort(np.diff(month))[(len(gaps) - 1) // 2]), 1), over)
     if times.dtype.kind == "f" and not (times % 1.0).any() and not (lead % 1.0).any():
         return Step("length", 1.0)
-    first = lead.min()
+    # the cutoff of rows that are issued together lies just before the first of them
+    first = lead[lead >= SECOND if dates else lead > NEAR * usual].min(initial=usual)
     # a day with a clock change is an hour longer or shorter than others
     if len(gaps) < FEW and 0 < first < (1.0 - NEAR) * usual and _regular(np.concatenate((gaps, lead)), first, 1.0):
         usual = first
