@@ -357,8 +357,8 @@ class FrameRun:
             warn_user(sentence, UserWarning)
 
     def _about_outcomes(self) -> Iterator[str]:
-        """Warnings about the table of outcomes, and about times."""
-        table, streams = self.frame.outcomes, self.streams
+        """Warnings about the table of outcomes."""
+        table = self.frame.outcomes
         if table is not None and table.versions and self.timing.lag is None:
             yield (
                 "outcomes count as known at their time, and in their newest version: when they were published (as_of) "
