@@ -99,7 +99,9 @@ def check(
     labels = tuple(" / ".join(map(str, each)) for each in parts)
     when = None if times.at_once else _known_when(layout, timing, times)
     limits = lowest[order], highest[order]
-    rows = _Rows(table, layout, order, labels, stamps, information, *limits, when)
+    # when outcomes are known says nothing of when forecasts were issued
+    timed = timing.issued_every is not None or layout.cutoff is not None or layout.horizon is not None
+    rows = _Rows(table, layout, order, labels, stamps, information, *limits, when, timed and when is not None)
     return [rows.evaluation(form, recalibrated) for form in layout.forms]
 
 
@@ -116,6 +118,7 @@ class _Rows:
     low: Vector
     high: Vector
     when: str | None
+    timed: bool  # issue times are known
     tables: dict[tuple[str, ...] | None, OutcomeTable] = field(default_factory=dict)
 
     def evaluation(self, form: Form, recalibrated: bool) -> Evaluation:
@@ -158,7 +161,7 @@ class _Rows:
             missing=int(np.count_nonzero(~forecast)),
             outside=int(np.count_nonzero(whole & beyond)),
             overlap=table.overlap(),
-            timed=self.when is not None,
+            timed=self.timed,
             notes=self.notes(form, after is not None),
             known=(table, keep),
             **certificate,
@@ -279,4 +282,4 @@ def _stamps(times: Times) -> NDArray[Any]:
     """Times of the rows; dates are dates again."""
     if times.kind.startswith("dates"):
         return np.asarray(times.values).view("datetime64[ns]")
-    return np.asarray(times.values).view("timedelta64[ns]") if times.kind == "durations" else times.values
+    return times.values

@@ -163,9 +163,16 @@ def _decide_change(evaluation: Evaluation, found: Difference) -> tuple[str, str]
     if found.clear and found.change > 0.0:
         return AVOID, f"Do not use the recalibrated forecasts: {moved}."
     harm = _harm(evaluation)
-    if harm and (evaluation.horizon is None or len(harm) == len(by_horizon(evaluation).labels)):
-        return AVOID, f"Do not use the recalibrated forecasts: {_and(harm[:3])}."
-    use = "Use the recalibrated forecasts" + (f", except where they are {_and(harm[:3])}" if harm else "")
+    shown = _and([*harm[:3], *([f"at {len(harm) - 3} more horizons"] if len(harm) > 3 else [])])
+    table = by_horizon(evaluation)
+    if harm and 2 * len(harm) > len(table.labels):
+        return AVOID, f"Do not use the recalibrated forecasts: {shown}."
+    assert table.change is not None
+    worse, pairs = int(table.change.worse.sum()), int(table.change.series.sum())
+    if 2 * worse > pairs > 2 and not found.change > 0.0:
+        what = "series" if evaluation.horizon is None else "series and horizons"
+        return UNDECIDED, f"Not enough data: {moved} on the whole, but the loss rose in {worse:,} of {pairs:,} {what}."
+    use = "Use the recalibrated forecasts" + (f", except where they are {shown}" if harm else "")
     before, after = faults(evaluation, "before"), faults(evaluation, "after")
     if found.clear:
         return USE, f"{use}: {'over all horizons ' if harm else ''}{moved}."
