@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -98,47 +97,40 @@ class Pool(Locked):
 
     # --- files
     @locked
-    def arrays(self) -> dict[str, Array]:
-        """All numbers by name."""
-        return {"levels": self._levels, "rows": self.rows.copy(), "outcomes": np.array(self.told())}
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, Array]) -> Pool:
-        """Pool with these arrays, or a reason why there is none."""
-        self = cls()
-        levels, rows, outcomes = arrays["levels"], arrays["rows"], arrays["outcomes"]
-        within = (levels > 0.0) & (levels < 1.0)
-        if levels.dtype != np.float64 or not (within.all() and (np.diff(levels) > 0.0).all()):
-            raise ValueError("the levels of a pool are not in order")
-        width = plan_for(levels, normal_scores(levels), pooled=True).pool_size if len(levels) else 0
-        if rows.dtype != np.float64 or rows.ndim != 2 or rows.shape[1] != width or len(rows) > 1000:
-            raise ValueError("the numbers of a pool have another shape")
-        fits = outcomes.shape == (2,) and 0.0 <= outcomes[0] <= 1e15 and outcomes[0] == int(outcomes[0])
-        if not (fits and abs(outcomes[1]) <= 1e150):
-            raise ValueError("the number of outcomes of a pool is no number")
-        admissible.check_columns("pool", rows[:, : len(POOL)], admissible.POOL)
-        if not (np.abs(rows) <= 1e150).all():
-            raise ValueError("a number of a pool is not finite")
-        self._levels, self.rows = levels, rows.copy()
-        self.outcomes, self.total = int(outcomes[0]), float(outcomes[1])
-        return self
+    def plain(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Header and arrays of its state."""
+        return {"class": OWNER}, {"levels": self._levels, "rows": self.rows.copy(), "outcomes": np.array(self.told())}
 
     def encode(self) -> bytes:
         """Its state as bytes."""
         from orcast import persistence
 
-        return persistence.encode({"class": OWNER}, self.arrays())
+        return persistence.encode(*self.plain())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file, without pickle; recalibrators are saved by themselves and get it again when loaded."""
         from orcast import persistence
 
-        persistence.write(path, {"class": OWNER}, self.arrays())
+        persistence.write(path, *self.plain())
 
     @classmethod
     def load(cls, source: str | os.PathLike[str] | bytes) -> Pool:
         """Read it from a file, or from the bytes of `encode`; refuses what it cannot read, in one sentence."""
         from orcast.persistence import reading
 
+        self = cls()
         with reading(source, OWNER) as (_, arrays):
-            return cls.from_arrays(arrays)
+            levels, rows, outcomes = (arrays[name] for name in ("levels", "rows", "outcomes"))
+            if not ((levels > 0.0) & (levels < 1.0)).all() or not (np.diff(levels) > 0.0).all():
+                raise ValueError("the levels of a pool are not in order")
+            width = plan_for(levels, normal_scores(levels), pooled=True).pool_size if len(levels) else 0
+            if rows.dtype != np.float64 or rows.ndim != 2 or rows.shape[1] != width or len(rows) > 1000:
+                raise ValueError("the numbers of a pool have another shape")
+            count, total = outcomes.tolist()
+            if not (0.0 <= count <= 1e15 and count == int(count) and abs(total) <= 1e150):
+                raise ValueError("the number of outcomes of a pool is no number")
+            admissible.check_columns("pool", rows[:, : len(POOL)], admissible.POOL)
+            if not (np.abs(rows) <= 1e150).all():
+                raise ValueError("a number of a pool is not finite")
+            self._levels, self.rows, self.outcomes, self.total = levels, rows.copy(), int(count), float(total)
+        return self

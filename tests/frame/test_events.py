@@ -12,15 +12,15 @@ from hypothesis import given
 
 from helpers import certify
 from orcast.frame.experts import normal_rows
-from orcast.frame.runner import NEW, CompiledRun, Inputs, PythonRun, Runner, RunState, events_of
+from orcast.frame.runner import NEW, CompiledRun, Inputs, PythonRun, Runner, RunState
 from orcast.kernels.events import promised
 from orcast.kernels.records import DROP, PREDICT, SETTLE
 from orcast.ledger import Account, CertificateField, Ledger, PartShape, ledger_layout
 from orcast.spaces import Interval
 
 # outcomes come late and out of order, one never
-FIRST = events_of([PREDICT, PREDICT, SETTLE, PREDICT, PREDICT, SETTLE, PREDICT], [0, 1, 0, 2, 3, 2, 4])
-REST = events_of([SETTLE, PREDICT, DROP, SETTLE, PREDICT, SETTLE, SETTLE], [1, 5, 3, 4, 6, 6, 5])
+FIRST = np.array([[PREDICT, PREDICT, SETTLE, PREDICT, PREDICT, SETTLE, PREDICT], [0, 1, 0, 2, 3, 2, 4]]).T
+REST = np.array([[SETTLE, PREDICT, DROP, SETTLE, PREDICT, SETTLE, SETTLE], [1, 5, 3, 4, 6, 6, 5]]).T
 
 
 def runs() -> Any:
@@ -36,7 +36,7 @@ def runs() -> Any:
     assert isinstance(run, CompiledRun)
     yield runner, run
     runner.resume(None, inputs, None, events)
-    yield runner, PythonRun(runner, NEW, inputs, None, None)
+    yield runner, PythonRun(runner, NEW, inputs, None, events, None)
 
 
 def numbers(state: RunState) -> list[Any]:
@@ -56,8 +56,7 @@ def test_both_loops_play_alike() -> None:
         runner.rounds.engine.ledger.account[Account.BUDGET] = 1.0
         run.play(REST)
         assert list(run.pending) == []
-        quantiles, log, settled = run.outputs
-        found.append([*first, *numbers(run.state()), quantiles, log[:, :3], settled])
+        found.append([*first, *numbers(run.state()), run.quantiles, run.round_log[:, :3], run.settled])
     for compiled, plain in zip(*found, strict=True):
         np.testing.assert_array_equal(compiled, plain)
 
@@ -68,8 +67,8 @@ def test_looking_ahead_leaves_nothing_behind(which: int) -> None:
     run.play(FIRST)
     before = [np.array(part) for part in numbers(run.state())]
     pending = list(run.pending)
-    run.look_ahead(events_of([SETTLE, SETTLE], [1, 4]))
-    assert np.isfinite(run.outputs.settled[[1, 4]]).all()
+    run.look_ahead(np.array([[SETTLE, 1], [SETTLE, 4]]))
+    assert np.isfinite(run.settled[[1, 4]]).all()
     assert list(run.pending) == pending
     for part, was in zip(numbers(run.state()), before, strict=True):
         np.testing.assert_array_equal(part, was)

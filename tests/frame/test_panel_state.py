@@ -366,6 +366,21 @@ def test_outcomes_of_a_table_settle_pending_rows(horizons: int, named: bool) -> 
         recalibrate(forecasts.tail(1).assign(**later), state=state, target=outcomes.tail(1).assign(ds=1000))
 
 
+@pytest.mark.parametrize("by", ["target", "row"])
+def test_outcome_outside_the_bounds_of_a_pending_row_of_an_earlier_frame_is_reported(by: str) -> None:
+    frame = pd.DataFrame({"unique_id": "A", "ds": [1, 2, 3, 4], "y": [5.0, 6.0, None, None], "mean": 5.0, "sd": 1.0})
+    frame["cutoff"], state = frame.ds - 2, PanelState()
+    recalibrate(frame, state=state, low=0, high=10)
+    more: dict[str, Any] = {"frame": frame.tail(1).drop(columns="y"), "target": frame.loc[[2], ["unique_id", "ds"]]}
+    more["target"]["y"] = 99.0
+    if by == "row":  # of another cutoff, without a forecast
+        more = {"frame": frame.loc[[2]].assign(cutoff=2, y=99.0, mean=np.nan)}
+    sentence = "of 1 pending row of earlier frames: expected outcomes from 0 to 10 of series 'A', got 99 at 3$"
+    with pytest.warns(UserWarning, match=f"^outcomes that cannot be were not used, {sentence}"):
+        recalibrate(more.pop("frame"), state=state, **more)
+    assert state.pending == 1
+
+
 def test_changed_forecasts_of_answered_rows_are_named() -> None:
     frame = panel(Plan(1, steps=6))
     state = PanelState()

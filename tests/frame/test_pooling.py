@@ -81,7 +81,8 @@ def test_a_state_with_any_bounds_is_read_again(bounds: dict[str, Any], tmp_path:
 
 def test_a_damaged_committee_in_a_state_is_refused(tmp_path: Path) -> None:
     state = oc.PanelState()
-    played(panel(Plan(1, horizons=2)), state=state)
+    frame = panel(Plan(1, horizons=2))
+    played(frame[frame.cutoff < frame.cutoff.max()], state=state)
     content = state.content
     (name,) = content.pools
 
@@ -108,7 +109,7 @@ def test_a_damaged_committee_in_a_state_is_refused(tmp_path: Path) -> None:
         damage(state.content)
         state.save(tmp_path / "state")
         with pytest.raises(ValueError, match="expected a state that this version can use, got one that it cannot"):
-            oc.PanelState.load(tmp_path / "state")
+            oc.recalibrate(frame, low=0, high=100, state=tmp_path / "state")
 
 
 # --- the slow twin
@@ -160,7 +161,7 @@ def test_the_pass_is_its_slow_twin(pool: bool, horizons: int, monkeypatch: pytes
     play = StreamRun.play
 
     def noted(run: StreamRun, *given: Any) -> None:
-        found.update(zip(run.new_rows().tolist(), run.priors, strict=True))
+        found.update(zip(run.new_rows.tolist(), run.priors, strict=True))
         play(run, *given)
 
     monkeypatch.setattr(StreamRun, "play", noted)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,7 +10,7 @@ from numpy.typing import NDArray
 
 from orcast.adapters import beyond_doubles, quantile_rows, reach_of, within_reach
 from orcast.frame.names import Form, Output
-from orcast.spaces import Binary, Labels, OrderedSpace, Space, normal_scores
+from orcast.spaces import OrderedSpace, normal_scores
 from orcast.spaces.base import LARGEST
 from orcast.validation import row_name
 
@@ -25,53 +23,21 @@ NOTHING: Array = np.empty(0)
 TOLERANCE = 0.01
 
 
-@dataclass(frozen=True)
 class ForecastShape:
-    """Columns of one model without their names; ``outputs`` are what, level and place of each that comes out."""
+    """Columns of one model without their names; a state keeps its text."""
 
-    kind: str
-    columns: int
-    levels: tuple[float, ...]
-    labels: tuple[str, ...]
-    outputs: tuple[tuple[str, float | None, int | None], ...]
-
-    @classmethod
-    def from_plain(cls, plain: dict[str, Any]) -> ForecastShape:
-        """Shape in a state; it is only compared with that of a frame."""
-        levels, labels, outputs = (tuple(plain[name]) for name in ("levels", "labels", "outputs"))
-        return cls(plain["kind"], plain["columns"], levels, labels, tuple(map(tuple, outputs)))
-
-    @classmethod
-    def of(cls, form: Form, outputs: Sequence[Output]) -> ForecastShape:
-        """Shape of a form with outputs."""
-        return cls(
-            form.kind,
-            len(form.columns),
-            () if form.levels is None else tuple(form.levels.tolist()),
-            () if form.labels is None else tuple(map(str, form.labels)),
-            tuple((out.what, out.level, out.place) for out in outputs),
-        )
+    def __init__(self, form: Form, outputs: Sequence[Output]) -> None:
+        self.kind, self.columns, self.ordered = form.kind, len(form.columns), form.ordered
+        self.levels = () if form.levels is None else tuple(form.levels.tolist())
+        self.labels = () if form.labels is None else tuple(map(str, form.labels))
+        self.outputs = [(out.what, out.level, out.place) for out in outputs]
 
     def __str__(self) -> str:
-        more = f" at {', '.join(f'{a:g}' for a in self.levels)}" if self.levels else ""
-        more += f" of {', '.join(self.labels)}" if self.labels else ""
         asked = [level for what, level, place in self.outputs if what == "quantile" and place is None]
-        extra = f", and levels {', '.join(f'{a:g}' for a in asked)}" if asked else ""
-        return f"{self.columns} {self.kind}{more}{extra}"
-
-    @property
-    def ordered(self) -> bool:
-        """Whether outcomes are numbers."""
-        return self.kind not in ("binary", "labels")
-
-    def space(self, otherwise: OrderedSpace | None) -> Space:
-        """What is played on."""
-        if self.kind == "binary":
-            return Binary()
-        if self.kind == "labels":
-            return Labels(self.labels)
-        assert otherwise is not None
-        return otherwise
+        means = ", and their mean" if ("mean", None, None) in self.outputs else ""
+        at, of = (", ".join(map(str, each)) for each in (self.levels, self.labels))
+        extra = f", and levels {', '.join(map(str, asked))}" if asked else ""
+        return f"{self.columns} {self.kind}{at and f' at {at}'}{of and f' of {of}'}{means}{extra}"
 
     def level_sets(self, given: Array, flip: bool) -> tuple[Array, Integers, Integers]:
         """Sets of levels to be read of forecasts, their sizes, and the set of each: members, then quantiles."""
@@ -103,7 +69,7 @@ class ForecastShape:
                 return normal_rows((given[:, 0] - shift) / scale, given[:, 1] / np.abs(scale), space)
             own = (given - shift[:, None]) / scale[:, None]
             if self.kind == "members":
-                return _member_rows(own, space)
+                return _quantile_rows(None, own, space)
             levels = np.array(self.levels)
             if scale[0] < 0.0:
                 own, levels = own[:, ::-1], 1.0 - levels[::-1]
@@ -146,30 +112,22 @@ def normal_rows(mean: Array, sd: Array, space: OrderedSpace) -> Array:
     return np.maximum.accumulate(within_reach(q, space), axis=1)
 
 
-def _member_rows(members: Array, space: OrderedSpace) -> Array:
-    """Quantiles of ensembles, of which some members may be missing."""
-    rows = np.empty((len(members), len(space.levels)))
-    ordered = np.sort(members, axis=1)  # nan comes last
-    counts = (~np.isnan(members)).sum(axis=1)
-    for count in np.unique(counts).tolist():
-        at = counts == count
-        if count == 1:
-            rows[at] = within_reach(np.broadcast_to(ordered[at, :1], (int(at.sum()), len(space.levels))), space)
-        else:
-            rows[at] = quantile_rows((np.arange(count) + 0.5) / count, ordered[at, :count], space)
-    return rows
-
-
-def _quantile_rows(levels: Array, values: Array, space: OrderedSpace) -> Array:
-    """Quantiles of the space from others, sorted; a forecast of which some are missing is read from the rest."""
-    missing = np.isnan(values)
-    if not missing.any():
-        return quantile_rows(levels, np.sort(values, axis=1), space)
+def _quantile_rows(levels: Array | None, values: Array, space: OrderedSpace) -> Array:
+    """Quantiles of the space from those at some levels, or from members; the missing ones are left out."""
     rows = np.empty((len(values), len(space.levels)))
-    patterns, which = np.unique(missing, axis=0, return_inverse=True)
+    # sorted members without the missing ones, which come last, differ in their number alone
+    missing = np.isnan(np.sort(values, axis=1) if levels is None else values)
+    patterns, which = np.unique(missing, axis=0, return_inverse=True) if missing.any() else (missing[:1], None)
     for number, pattern in enumerate(patterns):
-        at = which.ravel() == number
-        rows[at] = quantile_rows(levels[~pattern], np.sort(values[at][:, ~pattern], axis=1), space)
+        at: Any = slice(None) if which is None else which.ravel() == number
+        own = np.sort(values[at] if levels is None else values[at][:, ~pattern], axis=1)[:, : int((~pattern).sum())]
+        count = own.shape[1]
+        if levels is None and count == 1:
+            rows[at] = within_reach(np.broadcast_to(own, (len(own), len(space.levels))), space)
+        else:
+            rows[at] = quantile_rows(
+                (np.arange(count) + 0.5) / count if levels is None else levels[~pattern], own, space
+            )
     return rows
 
 
@@ -209,19 +167,11 @@ def marks_of(given: list[Array]) -> Array:
     return marks
 
 
-def crossing_rows(given: list[Array], there: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """Rows with quantiles that cross."""
-    wrong = np.zeros(len(there), dtype=bool)
-    for a, b in pairwise(given):
-        wrong |= there & (b < a)
-    return np.flatnonzero(wrong)
-
-
-def rows_beyond_doubles(kind: str, given: list[Array]) -> NDArray[np.intp]:
-    """Rows whose forecasts have too few numbers between their outermost quantiles, or members."""
+def too_narrow(kind: str, given: list[Array]) -> NDArray[np.bool_]:
+    """True for rows whose forecasts have too few numbers between their outermost quantiles, or members."""
     # what is refused as too large is nothing to be warned of
     with np.errstate(over="ignore", invalid="ignore"):
         if kind == "normal":
             half = normal_scores(np.array([0.99])) * given[1]
-            return np.flatnonzero(beyond_doubles(given[0] - half, given[0] + half))
-        return np.flatnonzero(beyond_doubles(np.fmin.reduce(given), np.fmax.reduce(given)))
+            return beyond_doubles(given[0] - half, given[0] + half)
+        return beyond_doubles(np.fmin.reduce(given), np.fmax.reduce(given))

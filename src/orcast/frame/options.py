@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from orcast.coins import seed_of
 from orcast.features import plain_payoff
-from orcast.frame.times import Timing, stamps_of
+from orcast.frame.times import Timing
 from orcast.payoffs import Payoff, payoff_from_plain
 from orcast.persistence import as_saved
-from orcast.spaces.base import single
 from orcast.validation import short
 
 # Stands for bounds that were given for each series.
@@ -33,7 +31,7 @@ class FrameOptions(NamedTuple):
     randomised: Any = None
 
     def checked(self) -> FrameOptions:
-        """These options in plain form, or one clear sentence on what is wrong with them."""
+        """These options in plain form, or an error."""
         if self.outside not in ("report", "clip"):
             raise ValueError(f"expected outside='report' or 'clip', got {self.outside!r}")
         if self.payoff is not None and not isinstance(self.payoff, Payoff):
@@ -71,58 +69,38 @@ class FrameOptions(NamedTuple):
         return self._replace(low=_plain_bound(self.low), high=_plain_bound(self.high), payoff=payoff, outside="report")
 
     @classmethod
-    def from_plain(cls, plain: dict[str, Any], kind: str) -> FrameOptions:
-        """Options of a state from a file, or a reason why they are none; ``kind`` is that of its times."""
+    def from_plain(cls, plain: dict[str, Any]) -> FrameOptions:
+        """Options of a state from a file, or a reason why they are none; a payoff and bounds are read when used."""
         self = cls(**{**plain, "timing": Timing(*plain["timing"])})
-        payoff = self.payoff
-        if payoff is not None:
-            try:
-                payoff_from_plain(payoff)
-            except ValueError as reason:
-                if " payoff= " not in str(reason):  # it has functions, and is given again
-                    raise
-        for side in (self.low, self.high):
-            if not (side is None or isinstance(side, str) or side == BY_SERIES):
-                single(side, "bound")
-        if self.timing.lag is not None:
-            stamps_of(self.timing.lag, kind, "lag")
-        checked = self._replace(payoff=None, timing=self.timing._replace(lag=None)).checked()
-        if checked.levels != self.levels or not all(0.0 < level < 1.0 for level in checked.levels or ()):
-            raise ValueError(f"{short(self.levels)} are no levels")
-        return checked._replace(payoff=payoff, timing=self.timing)
+        return self._replace(payoff=None).checked()._replace(payoff=self.payoff)
 
 
-@dataclass
-class StateOptions:
-    """Options that a state began with; all later frames have the same.
+class FrameFacts(NamedTuple):
+    """Properties of a frame that all frames of one state share."""
 
-    ``kind`` is that of the times, ``at_once`` whether each outcome is known before the next forecast, ``ranked``
-    whether horizons are counted from the cutoff on, ``known`` whether a column says when outcomes were known,
-    ``by_row`` whether bounds are those of rows, ``events`` columns that tell events of one time apart (none: their
-    forecasts do), None where a series has one row for each time.
-    """
+    times: str  # kind of the times
+    cutoffs: bool  # False if each outcome is known before the next forecast
+    counted: bool  # horizons are counted from the cutoff on
+    known: bool  # a column says when outcomes were known
+    by_row: bool  # bounds are those of rows
+    events: list[str] | None = None  # columns that tell events of one time apart, None without such events
 
-    kind: str
-    at_once: bool
-    ranked: bool
-    known: bool
-    by_row: bool
-    events: list[str] | None
-    given: FrameOptions
-
-    def to_plain(self) -> dict[str, Any]:
-        """Plain data."""
-        return {**vars(self), "given": self.given._asdict()}
+    def check(self, now: FrameFacts) -> None:
+        """Refuse a frame that is read in another way than the first one."""
+        texts = ("times", "cutoffs", "horizons counted from cutoffs", "column known=", "bounds by row")
+        for what, *pair in zip(texts, self, now, strict=False):
+            if pair[0] != pair[1]:
+                then, got = (each if isinstance(each, str) else f"{'' if each else 'no '}{what}" for each in pair)
+                raise ValueError(f"expected {what} as the state has them, {then}, got {got}")
 
     @classmethod
-    def from_plain(cls, plain: dict[str, Any]) -> StateOptions:
-        """Options of a file, or a reason why they are none."""
-        self = cls(**{**plain, "given": FrameOptions.from_plain(plain["given"], plain["kind"])})
-        flags = (self.at_once, self.ranked, self.known, self.by_row)
-        names = [] if self.events is None else self.events
-        if not all(isinstance(name, str) for name in (self.kind, *names)) or set(map(type, flags)) != {bool}:
-            raise TypeError(f"{short(plain)} are no options")
-        return self
+    def from_plain(cls, plain: list[Any]) -> FrameFacts:
+        """Facts of a file, or a reason why they are none."""
+        *facts, events = plain
+        names = [] if events is None else events
+        if [type(each) for each in (*facts, *names)] != [str, bool, bool, bool, bool] + [str] * len(names):
+            raise TypeError(f"{short(plain)} do not describe a frame")
+        return cls(*plain)
 
 
 def _plain_bound(side: Any) -> Any:

@@ -15,17 +15,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from orcast.features import feature_names, has_functions
 from orcast.frame.bounds import Bounds, read_bounds
-from orcast.frame.experts import ForecastShape, crossing_rows, marks_of, rows_beyond_doubles, rows_with_forecast
+from orcast.frame.experts import too_narrow
 from orcast.frame.names import ColumnLayout, Form, of_model, of_series, rows_text
-from orcast.frame.options import FrameOptions, StateOptions
-from orcast.frame.ordering import Streams, arrange, fill_outcomes, seen_dates
+from orcast.frame.options import FrameFacts, FrameOptions
+from orcast.frame.ordering import Streams, arrange, seen_dates
 from orcast.frame.pools import Pools
 from orcast.frame.reader import Codes, Frame, doubts, find_in, label_places, show_time
 from orcast.frame.results import Made, remember
 from orcast.frame.state import ModelStreams, PanelContent, PanelState, open_state
 from orcast.frame.statuses import Status
 from orcast.frame.stream import MAX_PENDING, Filling, ModelRun, Stamps, StreamRun, play_streams
-from orcast.frame.times import Timing, check_known, read_row_times
+from orcast.frame.times import Timing, read_row_times
 from orcast.frame.workers import Stop, progress_bar, run_all, usable_cores
 from orcast.payoffs import Payoff
 from orcast.spaces.base import LARGEST, whole
@@ -68,23 +68,20 @@ def recalibrate(
 ) -> AnyFrame:
     """Recalibrate the forecasts in a data frame, of one series or of thousands.
 
-    The frame (pandas, polars, or any other of narwhals) has a row for each forecast, with its outcome where that is
-    known.  Columns are detected by their names (`orcast.frame.names`).  Each model and series has a recalibrator of
-    its own, with a guarantee of its own.  A long frame has a row for each quantile or sample
-    (`orcast.frame.hub`).
+    The frame (pandas, polars, or any other of narwhals) has a row for each forecast, or in a long frame for each
+    quantile or sample, with its outcome where that is known.  Columns are detected by their names
+    (`orcast.frame.names`).  Each model and series has a recalibrator and a guarantee of its own.
 
     A forecast uses the outcomes that were known when it was issued.  Without issue times **each outcome counts as known
     before the next forecast**.  If forecasts of a whole day were issued together, that is too optimistic: pass
-    ``cutoff`` or ``issued_every``.  With these there is a recalibrator for each horizon, counted in steps of the
-    series; irregular times are counted as the first, second, ... time of each cutoff.
+    ``cutoff`` or ``issued_every``.  Then there is a recalibrator for each horizon, counted in steps of the series.
 
     Parameters
     ----------
     df
         Data frame.
     target
-        Frame of outcomes, if they are not beside the forecasts; rows are matched by time and by all columns of the same
-        name.
+        Frame of outcomes, if they are not beside the forecasts; matched by time and all columns of the same name.
     y, model, series, time, cutoff, horizon, known
         Names of columns that are not detected: outcomes, forecasts (a name, several, or the columns of each model),
         series (a name or several), the time that a row is about, the issue time, the number of steps ahead, and when
@@ -103,8 +100,7 @@ def recalibrate(
     payoff
         Notion of calibration; its features are columns.
     state
-        Path or `PanelState` to continue from; it is written at the end, unless an error is raised.  Rows without an
-        outcome stay pending.  Known rows get their old answers.
+        Path or `PanelState` to continue from, written at the end.  Rows without an outcome stay pending.
     replace
         Write the forecasts into the detected columns.
     workers
@@ -114,8 +110,7 @@ def recalibrate(
     outside
         Outcomes outside the bounds: "report" (ignore and warn) or "clip".
     pool
-        Series that learn together: True for all, False for none, or columns whose values are equal.  Certificates and
-        guarantees stay those of each series.
+        Series that learn together: True for all, False for none, or columns whose values are equal.
     randomised
         Seed; quantiles are randomised by one draw per row (`Forecast.randomised`).
 
@@ -128,11 +123,6 @@ def recalibrate(
         "outside" (the outcome is outside the bounds), "given up" (it came long after later ones), "seen" (answered by
         an earlier call), "corrected" (the outcome changed), "late" (before rows that were answered) or "lost" (too many
         rows were pending).
-
-    Notes
-    -----
-    The i-th of n sorted members becomes the quantile at (i - 0.5) / n.  A point forecast is read as Gaussian, with the
-    spread of its known errors (`orcast.residuals`).
 
     Examples
     --------
@@ -164,26 +154,10 @@ def recalibrate(
 
 
 def recalibrate_partition(df: AnyFrame, state: bytes | None = None, **options: Any) -> tuple[AnyFrame, bytes]:
-    """Recalibrate a partition from a state to the next: the unit of work of Spark, Ray and Dask.
+    """Recalibrate a partition, with all rows of its series, from a state to the next: for Spark, Ray and Dask.
 
-    A pure function: it reads and writes nothing, and equal arguments give equal results.
+    A pure function: it reads and writes nothing.  Returns the frame, and the state as bytes with a checksum.
 
-    Parameters
-    ----------
-    df
-        Partition with all rows of its series.
-    state
-        State that the last call returned; None for the first.
-    **options
-        Options of `recalibrate`.
-
-    Returns
-    -------
-    frame, state
-        Frame with the forecasts, and the state as bytes with a checksum.
-
-    Examples
-    --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": [1, 2], "y": [5.0, None], "mean": [4.0, 5.0], "sd": [1.0, 1.0]})
     >>> first, state = recalibrate_partition(frame)
@@ -206,54 +180,32 @@ class FrameRun:
         self.settling = 0  # pending rows whose outcome is in the table of outcomes
         self.content = PanelContent() if panel is None else panel.content
         if self.content.options is not None:
-            options = options.continued(self.content.options.given, self.content.bounds)
+            options = options.continued(self.content.options, self.content.bounds)
         self.options, self.payoff, self.timing = options, options.payoff, options.timing
         if options.randomised is not None and not any(form.ordered for form in layout.forms):
             raise ValueError("expected randomised= for forecasts of quantities, got probabilities")
         self.codes, self.keys = frame.keys(layout.series)
-        self.streams = self._streams()
         self.bounds = self._bounds()
+        self.streams = self._streams()
         if self.content.options is not None:
             self._add_streams()
         self.pools = Pools(self, options.pool)
         self.features = None if self.payoff is None else self._features(self.payoff)
-        self.models = [self._model(form) for form in layout.forms]
+        self.models = [ModelRun(self, form) for form in layout.forms]
 
     # --- reading
     def _streams(self) -> Streams:
-        layout, content, before = self.layout, self.content, self.content.options
+        layout, content, before, place = self.layout, self.content, self.content.facts, (self.codes, self.keys)
         counted = np.array([content.counted.get(key, 0) for key in self.keys], dtype=np.int64)
-        if before is not None and (layout.known is not None) != before.known:
-            then, now = ("a column known=" if each else "none" for each in (before.known, not before.known))
-            raise ValueError(f"expected {then} to say when outcomes were known, as the state has it, got {now}")
-        times = read_row_times(
-            self.frame,
-            layout,
-            self.codes,
-            self.keys,
-            self.timing,
-            counted,
-            content.calendar,
-            None if before is None else before.at_once,
-        )
+        at_once = None if before is None else not before.cutoffs
+        events = None if before is None else False if before.events is None else before.events
+        times = read_row_times(self.frame, layout, *place, self.timing, counted, content.calendar, at_once)
+        known = layout.known is not None
+        self.facts = FrameFacts(times.kind, not times.at_once, times.ranked, known, self.bounds.by_row)
         if before is not None:
-            if times.kind != before.kind:
-                raise ValueError(f"expected times as the state has them, {before.kind}, got {times.kind}")
-            if (times.at_once, times.ranked) != (before.at_once, before.ranked):
-                then, now = ("no cutoffs" if each else "cutoffs" for each in (before.at_once, times.at_once))
-                then, now = (then, now) if then != now else ("no horizons", "horizons")
-                raise ValueError(f"expected columns of times as the state has them, {then}, got {now}")
-        return arrange(
-            self.frame,
-            times,
-            layout,
-            self.codes,
-            self.keys,
-            content.calendar,
-            content.steps,
-            pooled=self.options.pool is True,
-            events=None if before is None else False if before.events is None else before.events,
-        )
+            before.check(self.facts)
+        dates, pooled = (content.calendar, content.steps), self.options.pool is True
+        return arrange(self.frame, times, layout, *place, *dates, pooled=pooled, events=events)
 
     def _add_streams(self) -> None:
         """Add other streams of the state: of the frame's series, and of others with an outcome to be used."""
@@ -278,7 +230,7 @@ class FrameRun:
         self.streams = self.streams.and_empty(sorted(found, key=lambda each: (each[0], str(each[1]))))
 
     def _bounds(self) -> Bounds:
-        low, high, before = self.options.low, self.options.high, self.content.options
+        low, high = self.options.low, self.options.high
         if (low is not None or high is not None) and all(not form.ordered for form in self.layout.forms):
             raise ValueError(f"expected no bounds for probabilities, got {short(low if high is None else high)}")
         bounds = read_bounds(low, high, self.frame, self.codes, self.keys)
@@ -290,77 +242,14 @@ class FrameRun:
             lows = np.where(np.isfinite(lows[first]), 0.0, -math.inf) if len(lows) else np.empty(0)
             highs = np.where(np.isfinite(highs[first]), 1.0, math.inf) if len(highs) else np.empty(0)
         self.series_bounds = dict(zip(self.keys, zip(lows.tolist(), highs.tolist(), strict=True), strict=True))
-        for key, now in self.series_bounds.items() if before is not None else ():
+        for key, now in self.series_bounds.items():
             then = self.content.bounds.get(key, now)
-            if then != now or (before is not None and bounds.by_row != before.by_row):
+            if then != now:
                 raise ValueError(
                     f"expected the bounds that the state began with{of_series(key)}, {then[0]:g} to {then[1]:g}, "
                     f"got {now[0]:g} to {now[1]:g}"
                 )
         return bounds
-
-    def _model(self, form: Form) -> ModelRun:
-        outputs = form.outputs(self.options.levels if form.ordered else None)
-        shape = ForecastShape.of(form, outputs)
-        before = self.content.models.get(form.model)
-        if before is not None and before.shape != shape:
-            raise ValueError(
-                f"expected the forecasts{of_model(form.model)} as the state knows them, {before.shape}, got {shape}"
-            )
-        n, streams, times, bounds = self.frame.rows, self.streams, self.streams.times, self.bounds
-        y, due_of_rows, known = self._outcomes(form)
-        check_known(times, due_of_rows, y)
-        given = [self.frame.numbers(column) for column in form.columns]
-        there = rows_with_forecast(form, given)
-        keys = [
-            (self.keys[code], horizon) for code, horizon in zip(streams.series.tolist(), streams.horizons, strict=True)
-        ]
-        by_row = bounds.by_row and form.ordered
-        low = high = np.zeros(len(keys))
-        if form.ordered:
-            which = streams.order if by_row else streams.series
-            low, high = bounds.low[which], bounds.high[which]
-        sorted_ = bool((np.diff(streams.order) > 0).all())  # large arrays are not copied if the frame is in order
-
-        def ordered(each: NDArray[Any]) -> NDArray[Any]:
-            return each if sorted_ else each[streams.order]
-
-        # at once, all three are the same
-        shown = times.time if times.events is None else times.events
-        time = ordered(shown)
-        cutoff, due = (time if each is shown else ordered(each) for each in (times.cutoff, due_of_rows))
-        return ModelRun(
-            form=form,
-            outputs=outputs,
-            shape=shape,
-            payoff=self.payoff,
-            by_row=by_row,
-            at_once=times.at_once and not times.tied,
-            dated=times.kind.startswith("dates"),
-            clip=self.options.outside == "clip",
-            remember=0 if self.panel is None else self.panel.remember,
-            seed=self.options.randomised,
-            keys=keys,
-            starts=streams.starts.tolist(),
-            rows=streams.order,
-            low=low,
-            high=high,
-            time=time,
-            cutoff=cutoff,
-            due=due,
-            there=ordered(there),
-            y=ordered(y),
-            given=given,
-            features=self.features,
-            fill=self._filling(y, due_of_rows, known),
-            marks=None if self.panel is None else marks_of(given),
-            changed=np.zeros(n, dtype=bool),
-            streams=[None if before is None else before.streams.get(key) for key in keys],
-            # every row with an answer is written
-            out=[np.empty(n) for _ in shape.outputs],
-            certificate=[np.empty(n) for _ in range(3)],
-            status=np.full(n, Status.NO_FORECAST, dtype=np.uint8),
-        )
 
     def _outcome_table(self) -> Callable[[Hashable, Stamps], Array] | None:
         """Outcomes of a series at some times in the table of outcomes, which may settle rows of earlier frames."""
@@ -378,7 +267,7 @@ class FrameRun:
 
         return find
 
-    def _filling(self, y: Array, due: Stamps, known: Codes) -> Filling | None:
+    def filling(self, y: Array, due: Stamps, known: Codes) -> Filling | None:
         """Outcomes of pending rows from other rows of their series and time, and from the table of outcomes."""
         times, find = self.streams.times, self._outcome_table()
         shares = self.panel is not None and not times.at_once and times.events is None
@@ -397,16 +286,15 @@ class FrameRun:
 
         return fill
 
-    def _outcomes(self, form: Form) -> tuple[Array, NDArray[Any], Codes]:
+    def outcomes(self, form: Form) -> Array:
+        """Outcomes of the rows, as a model of this form has them; nan where there is none."""
         column = self.layout.y
         if column is None:
-            y = np.full(self.frame.rows, np.nan)
-        elif form.kind == "labels":
-            places = label_places(self.frame.column(column), form.labels or ())
-            y = np.where(places >= 0, places.astype(np.float64), np.nan)
-        else:
-            y = self.frame.numbers(column)
-        return fill_outcomes(self.streams, self.codes, self.keys, y, form.labels or ())
+            return np.full(self.frame.rows, np.nan)
+        if form.kind != "labels":
+            return self.frame.numbers(column)
+        places = label_places(self.frame.column(column), form.labels or ())
+        return np.where(places >= 0, places.astype(np.float64), np.nan)
 
     def _features(self, payoff: Payoff) -> dict[Any, list[Any]] | None:
         """The columns that the payoff's contexts look at; all of them, if it has functions."""
@@ -459,91 +347,100 @@ class FrameRun:
         ends = np.arange(len(self.streams) + 1)
         if not together:
             ends = np.append(np.flatnonzero(np.diff(self.streams.series, prepend=-1)), len(self.streams))
-        at, cuts = starts[ends], [0]
-        while cuts[-1] < len(ends) - 1:
-            here = cuts[-1]
-            there = int(np.searchsorted(at, at[here] + most, side="right")) - 1
-            cuts.append(max(there, here + 1))
-        return list(pairwise(ends[cuts].tolist()))
+        _, first = np.unique(starts[ends[:-1]] // most, return_index=True)
+        return list(pairwise([*ends[first].tolist(), len(self.streams)]))
 
     # --- reporting
     def warn(self) -> None:
         """Warn of rows that need a look, each kind once."""
-        for sentence in doubts(self.frame, self.layout):
+        for sentence in (*doubts(self.frame, self.layout), *self._about_outcomes(), *self._about_rows()):
             warn_user(sentence, UserWarning)
+
+    def _about_outcomes(self) -> Iterator[str]:
+        """Warnings about the table of outcomes."""
         table = self.frame.outcomes
         if table is not None and table.versions and self.timing.lag is None:
-            warn_user(
+            yield (
                 "outcomes count as known at their time, and in their newest version: when they were published (as_of) "
-                "is not looked at (lag= says how long it takes)",
-                UserWarning,
+                "is not looked at (lag= says how long it takes)"
             )
         if table is not None and len(table.values) and np.isnan(table.values).all() and not self.settling:
-            events = self.streams.times.events is not None and self.panel is not None
+            events = streams.times.events is not None and self.panel is not None
             hint = ": outcomes of events come in a column beside their forecasts" if events else ""
-            warn_user(f"no outcome of target= belongs to a row of the frame or to a pending one{hint}", UserWarning)
+            yield f"no outcome of target= belongs to a row of the frame or to a pending one{hint}"
+        # a missing row moves those after it into other streams
+        placed = {code for code, step in enumerate(streams.steps) if step.kind == "places"}
+        pairs = zip(streams.series.tolist(), streams.horizons, strict=True)
+        found = sorted({code for code, horizon in pairs if code in placed and horizon != 1})
+        if found and not streams.times.together:
+            more = "" if len(found) == 1 else f" and {len(found) - 1:,} more"
+            yield (
+                "times do not go on in regular steps, so that horizons are the first, second, ... time of each cutoff"
+                f"{of_series(self.keys[found[0]])}{more} (a column named by horizon= settles it)"
+            )
+
+    def _about_rows(self) -> Iterator[str]:
+        """Warnings about forecasts, then about statuses."""
         for model in self.models:
-            for sentence, rows in self._odd_rows(model):
-                if len(rows):
-                    warn_user(sentence.format(whose=of_model(model.form.model), rows=rows_text(rows)), UserWarning)
+            for sentence, hit in self._odd_forecasts(model):
+                if hit.any():
+                    yield sentence.format(whose=of_model(model.form.model), rows=rows_text(np.flatnonzero(hit)))
+        again = " (run the whole frame without the state to use them)"
         sentences = {
-            Status.OUTSIDE: "outcomes that cannot be were not used",
-            Status.CORRECTED: "outcomes changed since they were used",
-            Status.LATE: "rows come before others that were answered, and have no answer",
-            Status.LOST: f"rows were given up: more than {MAX_PENDING} of a game wait for their outcome",
-            Status.GIVEN_UP: "outcomes came after they had been given up, and were not used",
+            Status.OUTSIDE: ("outcomes that cannot be were not used", ""),
+            Status.CORRECTED: ("outcomes changed since they were used", again),
+            Status.LATE: ("rows come before others that were answered, and have no answer", ""),
+            Status.LOST: (f"rows were given up: more than {MAX_PENDING} of a game wait for their outcome", ""),
+            Status.GIVEN_UP: (
+                "outcomes came after they had been given up, and were not used",
+                "" if self.panel is None else again,
+            ),
         }
-        for status, sentence in sentences.items():
-            hits = [model.status == status for model in self.models]
-            rows = np.flatnonzero(np.logical_or.reduce(hits))
-            if not len(rows):
-                continue
-            more = ""
-            if status == Status.OUTSIDE:
-                model = next(model for model, hit in zip(self.models, hits, strict=True) if hit[rows[0]])
-                more = f": expected {self._expected(model, int(rows[0]))}"
-            elif status == Status.CORRECTED or (status == Status.GIVEN_UP and self.panel is not None):
-                more = " (run the whole frame without the state to use them)"
-            warn_user(f"{sentence}, in {rows_text(rows)}{more}", UserWarning)
+        for status, (sentence, more) in sentences.items():
+            rows = np.flatnonzero(np.logical_or.reduce([model.status == status for model in self.models]))
+            if len(rows):
+                more = self._expected(int(rows[0])) if status == Status.OUTSIDE else more
+                yield f"{sentence}, in {rows_text(rows)}{more}"
+        unused = sorted((each for model in self.models for each in model.unused), key=lambda each: (each[1], str(each)))
+        if unused:
+            (key, _), time, y, low, high = unused[0]
+            yield (
+                f"outcomes that cannot be were not used, of {len(unused):,} pending row{'s' * (len(unused) > 1)} of "
+                f"earlier frames: expected {_possible(key, low, high, y)}, got {y:g} at {self.streams.times.show(time)}"
+            )
 
-    def _expected(self, model: ModelRun, row: int) -> str:
+    def _expected(self, row: int) -> str:
         """Outcomes that could be in a row, and the one that is."""
-        whose = of_series(self.keys[int(self.codes[row])])
-        low, high = (float(side[row]) for side in self.bounds.of_rows(self.codes))
+        model = next(model for model in self.models if model.status[row] == Status.OUTSIDE)
+        sides = self.bounds.of_rows(self.codes) if model.shape.ordered else np.zeros((2, len(self.codes)))
+        low, high = (float(side[row]) for side in sides)
         y = float(model.y[model.rows == row][0])
-        if abs(y) > LARGEST:
-            return f"outcomes{whose} of at most {LARGEST:g} in size, got {y:g} in row {row}"
-        if math.isinf(low) or math.isinf(high):
-            end = f"most {high:g}" if math.isinf(low) else f"least {low:g}"
-            return f"outcomes{whose} of at {end}, got {y:g} in row {row}"
-        return f"outcomes from {low:g} to {high:g}{whose}, got {y:g} in row {row}"
+        return f": expected {_possible(self.keys[int(self.codes[row])], low, high, y)}, got {y:g} in row {row}"
 
-    def _odd_rows(self, model: ModelRun) -> Iterator[tuple[str, Codes]]:
-        """Warnings about the forecasts of a model, and their rows."""
+    def _odd_forecasts(self, model: ModelRun) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+        """Warnings about the forecasts of a model, and True for their rows."""
         kind, given = model.shape.kind, model.given
         there = np.empty(self.frame.rows, dtype=bool)
         there[model.rows] = model.there
-        yield (
-            "{rows}{whose} had another forecast when answered: the old answers are kept",
-            np.flatnonzero(model.changed),
-        )
+        yield "{rows}{whose} had another forecast when answered: the old answers are kept", model.changed
         if kind == "quantiles":
-            yield "crossing quantiles{whose} were sorted in {rows}", crossing_rows(given, there)
+            crossing = np.logical_or.reduce([np.zeros(len(there), dtype=bool), *(b < a for a, b in pairwise(given))])
+            yield "crossing quantiles{whose} were sorted in {rows}", there & crossing
             missing = np.sum([np.isnan(column) for column in given], axis=0) * there
             count = f"{missing.sum():,} quantile{'s' if missing.sum() > 1 else ''}"
-            yield count + "{whose} missing or not finite, read from the others of {rows}", np.flatnonzero(missing)
+            yield count + "{whose} missing or not finite, read from the others of {rows}", missing > 0
         if kind in ("quantiles", "members"):
             low, high = self.bounds.of_rows(self.codes)
             beyond = (np.fmax.reduce(given) < low) | (np.fmin.reduce(given) > high)
             yield (
                 "forecasts{whose} lie wholly outside the bounds in {rows}, and count as the nearest bound",
-                np.flatnonzero(there & beyond),
+                (there & beyond),
             )
         if kind in ("quantiles", "members", "normal"):
             yield (
                 "forecasts{whose} are so narrow beside their size that they are beyond doubles in {rows}: subtract an "
                 "offset from forecasts and outcomes",
-                rows_beyond_doubles(kind, given),
+                too_narrow(kind, given),
             )
 
     def result(self, replace: bool) -> Any:
@@ -570,18 +467,11 @@ class FrameRun:
         """Put the streams into the state; nothing here can be refused."""
         streams, times, content = self.streams, self.streams.times, panel.content
         if content.options is None:
-            content.options = StateOptions(
-                kind=times.kind,
-                at_once=times.at_once,
-                ranked=times.ranked,
-                known=self.layout.known is not None,
-                by_row=self.bounds.by_row,
-                events=None if times.events is None else list(times.event_columns),
-                given=self.options.kept(),
-            )
+            content.options = self.options.kept()
+            content.facts = self.facts._replace(events=None if times.events is None else list(times.event_columns))
         content.bounds.update(self.series_bounds)
         for model in self.models:
-            kept = content.models.setdefault(model.form.model, ModelStreams(model.shape))
+            kept = content.models.setdefault(model.form.model, ModelStreams(str(model.shape), len(model.outputs)))
             pairs = zip(model.keys, model.streams, strict=True)
             kept.streams.update((key, stream) for key, stream in pairs if stream is not None)
         self.pools.commit(content)
@@ -597,6 +487,17 @@ class FrameRun:
                     content.calendar.get(key), times.cutoff[rows], times.time[rows], panel.remember
                 )
             content.steps.update(zip(self.keys, streams.steps, strict=False))
+
+
+def _possible(key: Hashable, low: float, high: float, y: float) -> str:
+    """Outcomes of a series that are used, as one that is not should have been."""
+    if low == high:
+        return f"outcomes 0 or 1{of_series(key)}"
+    if abs(y) > LARGEST:
+        return f"outcomes{of_series(key)} of at most {LARGEST:g} in size"
+    if math.isinf(low) or math.isinf(high):
+        return f"outcomes{of_series(key)} of at " + (f"most {high:g}" if math.isinf(low) else f"least {low:g}")
+    return f"outcomes from {low:g} to {high:g}{of_series(key)}"
 
 
 def play_frame(

@@ -31,7 +31,7 @@ from orcast.payoffs.base import UNKNOWN
 from orcast.persistence import UNREADABLE, unusable
 from orcast.rounds import Rounds, check_counters
 from orcast.serialise import plain_features
-from orcast.spaces import Binary, OrderedSpace, Space
+from orcast.spaces import Binary, Labels, OrderedSpace, Space
 from orcast.spaces.base import LARGEST, SMALLEST
 
 Array = NDArray[np.float64]
@@ -56,14 +56,6 @@ class Inputs(NamedTuple):
     level_set: NDArray[np.int64]
 
 
-class Outputs(NamedTuple):
-    """Results: quantiles and log of each new forecast, and the miscalibration after each outcome."""
-
-    quantiles: Array
-    round_log: Array
-    settled: Array
-
-
 class RunState(NamedTuple):
     """A recalibrator between frames."""
 
@@ -73,19 +65,13 @@ class RunState(NamedTuple):
 
     def before(self) -> Before:
         """Rounds so far, as far as the order of play depends on them."""
+        issued, lag, reserved = self.rounds.counters.tolist()
+        usual, numbers = None if math.isnan(lag) else lag, self.rounds.issued.tolist()
         try:
-            count, usual, _ = _counters(self.rounds)
+            check_counters(issued, usual, reserved, numbers)
         except ValueError as reason:
             raise unusable(reason) from reason
-        return Before(list(map(int, self.rounds.issued.tolist())), int(count), usual)
-
-
-def _counters(packed: PackedRounds) -> tuple[float, float | None, float]:
-    """Rounds issued, usual lag and reserved slack, checked."""
-    issued, lag, reserved = packed.counters.tolist()
-    usual = None if lag != lag else lag
-    check_counters(issued, usual, reserved, packed.issued.tolist())
-    return issued, usual, reserved
+        return Before(list(map(int, numbers)), int(issued), usual)
 
 
 NEW = PackedRounds(np.array([0.0, np.nan, 0.0]), (), np.empty((0, 0)), np.empty(0), [])
@@ -143,10 +129,9 @@ class Runner:
             else:
                 kinds = {name: (array.dtype, array.shape) for name, array in engine.arrays().items()}
                 engine.restore(unpack_row(state.memory, kinds))
-            packed = NEW if state is None else state.rounds
-            if isinstance(engine, OrderedEngine) and engine.runs:
-                return CompiledRun(self, packed, inputs, features, events, seed)
-            return PythonRun(self, packed, inputs, features, seed)
+            compiled = isinstance(engine, OrderedEngine) and engine.runs
+            run = CompiledRun if compiled else PythonRun
+            return run(self, NEW if state is None else state.rounds, inputs, features, events, seed)
         except UNREADABLE as reason:
             if state is None:
                 raise
@@ -176,51 +161,44 @@ def runner_for(
     if key not in runners:
         if len(runners) >= MOST_RUNNERS:
             runners.clear()
-        space = shape.space(space_between(low, high, by_row) if shape.ordered else None)
-        runners[key] = Runner(space, payoff)
+        events: Space = Labels(shape.labels) if shape.labels else Binary()
+        runners[key] = Runner(space_between(low, high, by_row) if shape.ordered else events, payoff)
     return runners[key]
 
 
 class CompiledRun:
-    """The events of one stream, run by a compiled loop."""
+    """The events of one stream, run by a compiled loop.
+
+    `quantiles` and `round_log` have a row for each new forecast, `settled` the miscalibration after each outcome.
+    """
 
     def __init__(
-        self,
-        runner: Runner,
-        packed: PackedRounds,
-        inputs: Inputs,
-        features: list[Any] | None,
-        events: Events,
-        seed: int | None,
+        self, runner: Runner, packed: PackedRounds, inputs: Inputs, features: Any, events: Events, seed: int | None
     ) -> None:
+        self.runner = runner
         engine: Any = runner.rounds.engine
-        self.runner, self.engine = runner, engine
+        self.engine = engine
         old, new = len(packed.issued), len(inputs.level_set)
         pending = old + np.cumsum(1 - 2 * (events[:, 0] != PREDICT))
-        issued, _, _ = _counters(packed)
-        self.stream = kernels.Stream(
-            engine.rules,
-            *inputs[:3],
-            self._contexts(inputs.experts, features),
-            *inputs[3:],
-            np.empty(0) if seed is None else coins(seed, int(issued) + 1, new),
-            packed.counters,
-            int(pending.max(initial=max(old, 1))),
+        draws = np.empty(0) if seed is None else coins(seed, int(packed.counters[0]) + 1, new)
+        contexts, most = self._contexts(inputs.experts, features), int(pending.max(initial=max(old, 1)))
+        self.stream = stream = kernels.Stream(
+            engine.rules, *inputs[:3], contexts, *inputs[3:], draws, packed.counters, most
         )
         if old:
             pairs = zip(packed.arrays(), packed.features, strict=True)
-            records = [engine.restored_record(arrays, own) for arrays, own in pairs]
+            records = [engine.restored_record(*each) for each in pairs]
             rows, slots = np.array([each.row for each in records]), np.array([each.whole for each in records])
-            self.stream.resume(rows, slots, packed.issued)
-        self.outputs = Outputs(self.stream.quantiles, self.stream.round_log, self.stream.settled)
+            stream.resume(rows, slots, packed.issued)
+        self.quantiles, self.round_log, self.settled = stream.quantiles, stream.round_log, stream.settled
 
     def _contexts(self, experts: Array, features: list[Any] | None) -> Array:
         """Contexts of the new forecasts."""
-        bound = self.engine.bound_payoff
-        contexts = np.ones((len(experts), self.engine.rules.groups))
+        engine = self.engine
+        bound, contexts = engine.bound_payoff, np.ones((len(experts), engine.rules.groups))
         for t in range(0 if bound.plain else len(experts)):
             x = None if features is None else features[t]
-            contexts[t] = bound.context(self.engine.known(experts[t : t + 1], x, bound, 0))
+            contexts[t] = bound.context(engine.known(experts[t : t + 1], x, bound, 0))
         return contexts
 
     def play(self, events: Events, stop: Stop = NEVER) -> None:
@@ -249,33 +227,26 @@ class CompiledRun:
         places = stream.place[entries]
         fields = (("row", "<f8", (stream.records.shape[1],)), ("slots", "<i8", (stream.slots.shape[1],)))
         records = np.concatenate((stream.records[places], stream.slots[places].astype(np.float64)), axis=1)
-        return self.runner.state(
-            PackedRounds(
-                stream.counters[:3].copy(),
-                fields if len(entries) else (),
-                records,
-                stream.issued[entries],
-                [None] * len(entries),
-            )
-        )
+        kept, features = fields if len(entries) else (), [None] * len(entries)
+        counters = stream.counters[:3].copy()
+        return self.runner.state(PackedRounds(counters, kept, records, stream.issued[entries], features))
 
 
 class PythonRun:
-    """The events of one stream, run round by round."""
+    """The events of one stream, run round by round; see `CompiledRun`."""
 
     def __init__(
-        self, runner: Runner, packed: PackedRounds, inputs: Inputs, features: list[Any] | None, seed: int | None
+        self, runner: Runner, packed: PackedRounds, inputs: Inputs, features: Any, events: Events, seed: int | None
     ) -> None:
         self.runner, self.rounds, self.inputs, self.features = runner, runner.rounds, inputs, features
         self.rounds.seed = seed
         self.rounds.from_packed(packed, range(len(packed.issued)))
         entries, m = len(inputs.values), len(inputs.level_set)
-        self.old = entries - m
-        width = inputs.levels.shape[1]
-        if not isinstance(runner.space, OrderedSpace):
+        self.old, self.ordered, width = entries - m, isinstance(runner.space, OrderedSpace), inputs.levels.shape[1]
+        if not self.ordered:
             width = 1 if isinstance(runner.space, Binary) else runner.space.cells
-        log = np.full((m, _ledger.ROUND_LOG_SIZE), np.nan)
-        self.outputs = Outputs(np.full((m, width), np.nan), log, np.full(entries, np.nan))
+        self.round_log, self.settled = np.full((m, _ledger.ROUND_LOG_SIZE), np.nan), np.full(entries, np.nan)
+        self.quantiles = np.full((m, width), np.nan)
 
     def play(self, events: Events, stop: Stop = NEVER) -> None:
         """Run events."""
@@ -284,36 +255,27 @@ class PythonRun:
             if kind == PREDICT:
                 self._predict(entry)
             elif kind == SETTLE:
-                self._settle(entry)
+                value = float(self.inputs.values[entry])
+                self.rounds.settle(value if self.ordered else int(value), id=entry)
+                self.settled[entry] = self.rounds.engine.ledger.miscalibration
             else:
                 self.rounds.drop(entry)
 
     def _predict(self, entry: int) -> None:
-        new, rounds = entry - self.old, self.rounds
+        new, rounds, inputs = entry - self.old, self.rounds, self.inputs
         certificates = np.array([each.record.certificate_row for each in rounds.pending.values()])
         x = None if self.features is None else plain_features(self.features[new])
-        base, log_row, which = (
-            self.inputs.experts[new : new + 1],
-            self.outputs.round_log[new],
-            self.inputs.level_set[new],
-        )
-        width = self.outputs.quantiles.shape[1]
+        base, log_row, which = inputs.experts[new : new + 1], self.round_log[new], inputs.level_set[new]
         if isinstance(rounds.engine, OrderedEngine):
-            pending, prior = rounds.outstanding if rounds.pending else 0.0, self.inputs.priors[new]
+            pending, prior = rounds.outstanding if rounds.pending else 0.0, inputs.priors[new]
             record: Any = rounds.engine.predict(base, x, pending=pending, reserved=rounds.reserved, prior=prior)
             rounds.keep(record, id=entry)
         else:
             record = rounds.issue(base, x, id=entry).record
-        if isinstance(self.runner.space, OrderedSpace):
-            width = int(self.inputs.widths[which])
-        self.outputs.quantiles[new, :width] = rounds.read(record, self.inputs.levels[which, :width], log_row)
+        width = int(inputs.widths[which]) if self.ordered else self.quantiles.shape[1]
+        self.quantiles[new, :width] = rounds.read(record, inputs.levels[which, :width], log_row)
         if len(certificates):
             log_row[PROMISED] = kernels.promised(rounds.engine.ledger.account, certificates, record.certificate_row)
-
-    def _settle(self, entry: int) -> None:
-        value = float(self.inputs.values[entry])
-        self.rounds.settle(value if isinstance(self.runner.space, OrderedSpace) else int(value), id=entry)
-        self.outputs.settled[entry] = self.rounds.engine.ledger.miscalibration
 
     def look_ahead(self, events: Events) -> None:
         """Run events for the miscalibration that comes of them, and undo everything else."""
@@ -328,8 +290,3 @@ class PythonRun:
     def state(self) -> RunState:
         """The recalibrator after the events."""
         return self.runner.state(self.rounds.to_packed())
-
-
-def events_of(kinds: list[int], entries: list[int]) -> Events:
-    """Events from their kinds and entries."""
-    return np.column_stack((np.array(kinds, dtype=np.int64), np.array(entries, dtype=np.int64)))

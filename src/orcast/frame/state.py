@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast import persistence
-from orcast.committee.group import Group
-from orcast.committee.state import KNOWN, STREAM
-from orcast.engine import admissible
-from orcast.frame.experts import ForecastShape
-from orcast.frame.options import StateOptions
-from orcast.frame.pools import GroupState, PoolKey, SeriesState, plan_of
+from orcast.frame.options import FrameFacts, FrameOptions
+from orcast.frame.pools import MOST_STEPS, GroupState, PoolKey, SeriesState
 from orcast.frame.runner import RunState
 from orcast.frame.statuses import Status
 from orcast.frame.stream import PENDING_WIDTH, LogColumn, PendingColumn, Stream, StreamKey
@@ -36,17 +32,14 @@ Arrays = dict[str, NDArray[Any]]
 OWNER = "PanelState"
 # What a row may be remembered as.
 REMEMBERED = (Status.OK, Status.PENDING, Status.OUTSIDE, Status.LOST, Status.GIVEN_UP)
-# Largest index of a time.
-MOST_STEPS = 10**15
-# Bound that stands for infinity in the row of a stream.
-FARTHEST = 1e110
 
 
 @dataclass
 class ModelStreams:
-    """The streams of one model by series and horizon, and the shape of its forecasts."""
+    """The streams of one model by series and horizon, the shape of its forecasts, and the number of its outputs."""
 
-    shape: ForecastShape
+    shape: str
+    outputs: int
     streams: dict[StreamKey, Stream] = field(default_factory=dict)
 
 
@@ -54,7 +47,8 @@ class ModelStreams:
 class PanelContent:
     """Content of a state: by model, and by series."""
 
-    options: StateOptions | None = None
+    options: FrameOptions | None = None  # of the first frame, as its facts; None before it
+    facts: FrameFacts | None = None
     models: dict[str, ModelStreams] = field(default_factory=dict)
     bounds: dict[Hashable, tuple[float, float]] = field(default_factory=dict)
     calendar: Calendar = field(default_factory=dict)  # cutoffs and times, where horizons are counted from them
@@ -84,11 +78,6 @@ class PanelState:
     def __init__(self, *, remember: int = 1000) -> None:
         self.remember = whole(remember, "rows to remember of each stream", 1, 10**9)
         self.content = PanelContent()
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """Names of the models; "" is one without a name."""
-        return tuple(self.content.models)
 
     @property
     def pending(self) -> int:
@@ -128,11 +117,12 @@ class PanelState:
         header = {
             "class": OWNER,
             "remember": self.remember,
-            "options": None if content.options is None else content.options.to_plain(),
+            "options": content.options and content.options._asdict(),
+            "facts": content.facts,
             "models": [
                 {
                     "name": name,
-                    "shape": asdict(model.shape),
+                    "shape": [model.shape, model.outputs],
                     "streams": packed(f"models/{i}", map(_plain_stream, _sorted(model.streams)), "features"),
                 }
                 for i, (name, model) in enumerate(content.models.items())
@@ -142,8 +132,7 @@ class PanelState:
             "calendar": packed("calendar", (({"key": plain_id(k)}, {"dates": v}) for k, v in content.calendar.items())),
             "steps": [[plain_id(key), *step] for key, step in content.steps.items()],
             "counted": [[plain_id(key), count] for key, count in content.counted.items()],
-            "clocks": packed("clocks", _plain_series(content.pools)),
-            "pools": packed("pools", _plain_pools(content.pools)),
+            "committees": packed("committees", _plain_committees(content.pools)),
         }
         return header, arrays
 
@@ -166,13 +155,15 @@ class PanelState:
 
             self = cls(remember=header["remember"])
             content = self.content
-            content.options = None if header["options"] is None else StateOptions.from_plain(header["options"])
+            if header["options"] is not None:
+                content.options = FrameOptions.from_plain(header["options"])
+                content.facts = FrameFacts.from_plain(header["facts"])
             bounds = arrays["bounds"].reshape(-1, 2).tolist()
             content.bounds = {id_from_plain(key): (a, b) for key, (a, b) in zip(header["series"], bounds, strict=True)}
             for i, data in enumerate(header["models"]):
-                model = content.models[data["name"]] = ModelStreams(ForecastShape.from_plain(data["shape"]))
+                model = content.models[data["name"]] = ModelStreams(*data["shape"])
                 streams = unpacked(data["streams"], f"models/{i}", "features")
-                model.streams = dict(_stream(*state, model.shape) for state in streams)
+                model.streams = dict(_stream(*state, model.outputs) for state in streams)
             for plain, own in unpacked(header["calendar"], "calendar"):
                 dates = own["dates"]
                 if dates.shape[1] != 2 or len(np.unique(dates, axis=0)) != len(dates):
@@ -182,13 +173,8 @@ class PanelState:
             content.counted = {
                 id_from_plain(key): whole(count, "rows", 0, MOST_COUNTED) for key, count in header["counted"]
             }
-            for plain, own in unpacked(header["clocks"], "clocks"):
-                group, key = _group(content, plain["key"])
-                group.series[key] = SeriesState(own["row"], _clock(key, own))
-            for plain, own in unpacked(header["pools"], "pools"):
-                group, horizon = _group(content, plain["key"])
-                group.pools[horizon] = own["row"]
-            _check_groups(content)
+            for plain, own in unpacked(header["committees"], "committees"):
+                _add_committee(content, plain["key"], own)
             content.groups = {id_from_plain(key): id_from_plain(group) for key, group in header["groups"]}
         return self
 
@@ -232,13 +218,13 @@ def _plain_stream(item: tuple[StreamKey, Stream]) -> State:
     return header, arrays
 
 
-def _stream(header: dict[str, Any], arrays: Arrays, shape: ForecastShape) -> tuple[StreamKey, Stream]:
+def _stream(header: dict[str, Any], arrays: Arrays, outputs: int) -> tuple[StreamKey, Stream]:
     """A stream from its state, or a reason why it is none."""
     key: Any = id_from_plain(header["key"])
     series, horizon = key
     pending, stamps, log, records = (arrays[name] for name in ("pending", "stamps", "log", "records"))
     (rows,) = arrays["rows"].tolist()
-    count, width = len(pending), LogColumn.ANSWERS + len(shape.outputs)
+    count, width = len(pending), LogColumn.ANSWERS + outputs
     sides: dict[str, tuple[int, ...]] = {"stamps": (len(log), 3), "log": (len(log), width)}
     sides |= {"pending": (count, PENDING_WIDTH), "counters": (3,), "issued": (count,)}
     if any(arrays[name].shape != side for name, side in sides.items()) or len(records) != count or records.ndim != 2:
@@ -258,26 +244,27 @@ def _stream(header: dict[str, Any], arrays: Arrays, shape: ForecastShape) -> tup
 # --- committees
 
 
-def _plain_series(pools: dict[tuple[str, PoolKey], GroupState]) -> Iterator[State]:
+def _plain_committees(pools: dict[tuple[str, PoolKey], GroupState]) -> Iterator[State]:
+    """Series, with their clocks, and pools by horizon of all groups."""
     for (model, (group, mirrored)), state in pools.items():
+        place = [model, plain_id(group), mirrored]
         for key, series in _sorted(state.series):
             step, times, counts = series.clock
             own = {"row": series.row, "step": np.array([step]), "times": times, "counts": counts}
-            yield {"key": [model, plain_id(group), mirrored, plain_id(key)]}, own
-
-
-def _plain_pools(pools: dict[tuple[str, PoolKey], GroupState]) -> Iterator[State]:
-    for (model, (group, mirrored)), state in pools.items():
+            yield {"key": [*place, plain_id(key)]}, own
         for horizon, row in _sorted(state.pools):
-            yield {"key": [model, plain_id(group), mirrored, plain_id(horizon)]}, {"row": row}
+            yield {"key": [*place, plain_id(horizon)]}, {"row": row}
 
 
-def _group(content: PanelContent, plain: list[Any]) -> tuple[GroupState, Hashable]:
-    """Group of a series or horizon, and its key."""
-    model, group, mirrored, key = plain
+def _add_committee(content: PanelContent, plain: list[Any], own: Arrays) -> None:
+    model, group, mirrored, key = *plain[:3], id_from_plain(plain[3])
     if model not in content.models or not isinstance(mirrored, bool):
         raise ValueError(f"there is no model {short(model)} for a group")
-    return content.pools.setdefault((model, (id_from_plain(group), mirrored)), GroupState()), id_from_plain(key)
+    state = content.pools.setdefault((model, (id_from_plain(group), mirrored)), GroupState())
+    if "times" in own:
+        state.series[key] = SeriesState(own["row"], _clock(key, own))
+    else:
+        state.pools[key] = own["row"]
 
 
 def _clock(key: Hashable, arrays: Arrays) -> Clock:
@@ -289,50 +276,3 @@ def _clock(key: Hashable, arrays: Arrays) -> Clock:
     if not (clock.step in (-1, 0) or seasons_of(clock.step)):
         raise ValueError(f"the series {key!r} has steps that are not those of a calendar")
     return clock
-
-
-def _check_groups(content: PanelContent) -> None:
-    """Refuse committees whose streams are not those of the models."""
-    for name, model in content.models.items():
-        left = {key for key, stream in model.streams.items() if len(stream.committee)}
-        for (owner, _), group in content.pools.items():
-            if owner == name:
-                own = {key: stream for key, stream in model.streams.items() if key[0] in group.series}
-                if {key for key, _ in own} != set(group.series) or not left.issuperset(own):
-                    raise ValueError("a group has other streams than its model")
-                _check_group(group, own)
-                left -= own.keys()
-        if left or any(len(stream.memos) and not len(stream.committee) for stream in model.streams.values()):
-            raise ValueError("a stream with a committee is in no group")
-
-
-def _check_group(state: GroupState, streams: dict[StreamKey, Stream]) -> None:
-    """Refuse numbers of a committee that no run leads to."""
-    sizes = {len(stream.committee) for stream in streams.values()}
-    plans = [plan_of(bool(state.pools), corrects) for corrects in (True, False)]
-    plan = next((plan for plan in plans if {plan.stream_size} == sizes), None)
-    if plan is None:
-        raise ValueError(f"the streams of a committee have {sorted(sizes)} numbers")
-    rows = np.array([stream.committee for stream in streams.values()])
-    bounds = rows[:, [STREAM.index("low"), STREAM.index("high")]]
-    bounds = np.where(np.abs(bounds) < FARTHEST, bounds, np.copysign(np.inf, bounds))
-    series, horizons = list(state.series), list(state.pools)
-    pools = [horizons.index(horizon) if horizons else 0 for _, horizon in streams]
-    place = {key: i for i, key in enumerate(series)}
-    group = Group(plan, [place[key] for key, _ in streams], pools, pools, bounds, np.zeros((len(series), 2)))
-    group.stream_rows[...] = rows
-    group.series_rows[...] = [each.row for each in state.series.values()]
-    for i, row in enumerate(state.pools.values()):
-        group.pool_rows[i] = row
-    admissible.check_group(group)
-    for (key, stream), row in zip(streams.items(), rows, strict=True):
-        memos, step, settled = stream.memos, *stream.pending[:, [PendingColumn.STEP, PendingColumn.SETTLED]].T
-        if not ((np.abs(step) <= MOST_STEPS) & (step == np.rint(step)) & np.isin(settled, (0.0, 1.0))).all():
-            raise ValueError(f"the stream {key!r} has pending rows at no time")
-        if memos.shape != (int((settled == 0.0).sum()), plan.memo_size if len(memos) else memos.shape[1]):
-            raise ValueError(f"the stream {key!r} has other memos than pending rows")
-        if len(memos):
-            admissible.check_memos(plan, memos)
-            serial = memos[:, KNOWN.index("serial")]
-            if not ((serial >= 1.0) & (serial <= row[STREAM.index("issued")])).all():
-                raise ValueError(f"the stream {key!r} has a pending row that is not yet issued")

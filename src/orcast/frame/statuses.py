@@ -22,9 +22,8 @@ class Status(IntEnum):
     SEEN = 5  # answered before
     LATE = 6  # before rows that were answered, so there is no answer
     LOST = 7  # more rows were pending than a game keeps
-    UNKNOWN = 8  # an outcome of a stream whose forecast is not known
-    REFUSED = 9  # an event of a stream that makes no sense
-    GIVEN_UP = 10  # its outcome came long after those of later rows and was not used
+    REFUSED = 8  # an event of a stream that makes no sense
+    GIVEN_UP = 9  # its outcome came long after those of later rows and was not used
 
     @property
     def text(self) -> str:

@@ -8,23 +8,26 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from orcast.coins import derived_seed
 from orcast.frame.bounds import scale_between
-from orcast.frame.experts import ForecastShape
-from orcast.frame.names import Form, Output
-from orcast.frame.ordering import Before, Entries, order_of_play
-from orcast.frame.runner import HOLDS, MEAN, PROMISED, SD, Inputs, Runner, RunState, events_of, runner_for
+from orcast.frame.experts import ForecastShape, marks_of, rows_with_forecast
+from orcast.frame.names import Form, of_model
+from orcast.frame.ordering import Before, Entries, fill_outcomes, order_of_play
+from orcast.frame.runner import HOLDS, MEAN, PROMISED, SD, Inputs, Runner, RunState, runner_for
 from orcast.frame.statuses import STATUS_TEXTS, Status
+from orcast.frame.times import check_known
 from orcast.frame.workers import NEVER, Stop
 from orcast.kernels.records import DROP, SETTLE
-from orcast.payoffs import Payoff
+
+if TYPE_CHECKING:
+    from orcast.frame.run import FrameRun
 
 Array = NDArray[np.float64]
 Stamps = NDArray[Any]
@@ -54,6 +57,7 @@ class PendingColumn:
 
 
 PENDING_WIDTH = PendingColumn.SETTLED + 1
+NOTHING: Array = np.empty(0)
 
 
 @dataclass
@@ -87,43 +91,54 @@ class Stream:
         return bool(len(self.memos)) and not bool(np.isnan(self.pending[open_, PendingColumn.VALUE]).all())
 
 
-@dataclass
 class ModelRun:
-    """One model of a frame: options, rows in the order of play, and results.
+    """One model of a frame: rows in the order of play, and results.
 
     Arrays in the order of play hold one stream after the other; the others are by row of the frame.
     """
 
-    form: Form
-    outputs: tuple[Output, ...]
-    shape: ForecastShape
-    payoff: Payoff | None
-    by_row: bool  # whether bounds are those of rows
-    at_once: bool  # whether each outcome is known before the next forecast
-    dated: bool  # whether times are those of a calendar
-    clip: bool
-    remember: int  # rows of each stream; 0 if no state is wanted
-    seed: int | None
-    keys: list[StreamKey]
-    starts: list[int]  # of the streams in the order of play, and the end
-    rows: NDArray[np.intp]  # of the frame, in the order of play
-    low: Array  # in the order of play if by row, else of streams
-    high: Array
-    time: Stamps  # in the order of play, as the next four
-    cutoff: Stamps
-    due: Stamps  # when the outcome is known
-    there: NDArray[np.bool_]
-    y: Array
-    given: list[Array]  # forecasts by row of the frame, as all that follow
-    features: dict[Any, list[Any]] | None
-    fill: Filling | None  # for pending rows
-    marks: Array | None  # of the forecasts, if there is a state
-    streams: list[Stream | None]
-    out: list[Array]
-    certificate: list[Array]
-    status: NDArray[np.uint8]
-    changed: NDArray[np.bool_]  # True where the forecast is not the one that was answered
-    local: threading.local = field(default_factory=threading.local)
+    def __init__(self, run: FrameRun, form: Form) -> None:
+        self.form, self.outputs = form, form.outputs(run.options.levels if form.ordered else None)
+        self.shape = shape = ForecastShape(form, self.outputs)
+        before = run.content.models.get(form.model)
+        if before is not None and before.shape != str(shape):
+            raise ValueError(
+                f"expected the forecasts{of_model(form.model)} as the state knows them, {before.shape}, got {shape}"
+            )
+        n, streams, times = run.frame.rows, run.streams, run.streams.times
+        self.payoff, self.seed, self.features = run.options.payoff, run.options.randomised, run.features
+        self.clip, self.remember = run.options.outside == "clip", 0 if run.panel is None else run.panel.remember
+        self.at_once, self.dated = times.at_once and not times.tied, times.kind.startswith("dates")
+        y, due, known = fill_outcomes(streams, run.codes, run.keys, run.outcomes(form), form.labels or ())
+        check_known(times, due, y)
+        self.given = [run.frame.numbers(column) for column in form.columns]
+        there = rows_with_forecast(form, self.given)
+        self.fill = run.filling(y, due, known)  # for pending rows
+        self.marks = None if run.panel is None else marks_of(self.given)
+        # in the order of play
+        self.rows: NDArray[np.intp] = streams.order
+        self.starts: list[int] = streams.starts.tolist()
+        in_order = bool((np.diff(self.rows) > 0).all())  # large arrays are not copied if the frame is in order
+        shown = times.time if times.events is None else times.events
+        stamps = {id(each): each if in_order else each[self.rows] for each in (shown, times.cutoff, due)}
+        self.time, self.cutoff, self.due = (stamps[id(each)] for each in (shown, times.cutoff, due))
+        self.there, self.y = (each if in_order else each[self.rows] for each in (there, y))
+        # of streams
+        series = streams.series
+        self.keys = [(run.keys[i], horizon) for i, horizon in zip(series.tolist(), streams.horizons, strict=True)]
+        self.streams: list[Stream | None] = [None if before is None else before.streams.get(key) for key in self.keys]
+        self.by_row = run.bounds.by_row and form.ordered
+        self.low = self.high = np.zeros(len(self.keys))
+        if form.ordered:  # in the order of play if by row
+            self.low, self.high = (
+                side[self.rows if self.by_row else series] for side in (run.bounds.low, run.bounds.high)
+            )
+        # results; every row with an answer is written
+        self.out, self.certificate = [np.empty(n) for _ in shape.outputs], [np.empty(n) for _ in range(3)]
+        self.status, self.changed = np.full(n, Status.NO_FORECAST, dtype=np.uint8), np.zeros(n, dtype=bool)
+        # outcomes outside the bounds of rows of earlier frames: stream, time, outcome, low and high
+        self.unused: list[tuple[StreamKey, Any, float, float, float]] = []
+        self.local = threading.local()
 
     def runner(self, low: float, high: float) -> Runner:
         """Return this thread's runner for outcomes between two bounds."""
@@ -159,9 +174,7 @@ def play_streams(runs: list[StreamRun], stop: Stop = NEVER) -> None:
     while runs:
         stop.check()
         run = runs.pop()
-        if run.idle:
-            run.model.streams[run.number] = run.before
-        else:
+        if not run.idle:
             run.play(stop)
             run.model.streams[run.number] = run.stream() if run.model.remember else None
         run.write()
@@ -169,9 +182,10 @@ def play_streams(runs: list[StreamRun], stop: Stop = NEVER) -> None:
 
 @dataclass
 class OpenRows:
-    """Rows of a stream that are not settled: those that are pending from before, then the new ones."""
+    """Rows that are not settled, of a stream or of one after the other: those pending from before, then new ones."""
 
-    at: NDArray[Any]  # where they stand in the log
+    at: NDArray[Any]  # where they stand in the log of their stream
+    row: NDArray[Any]  # of the frame; -1 if pending from before
     time: Stamps
     cutoff: Stamps
     due: Stamps
@@ -180,32 +194,41 @@ class OpenRows:
     point: Array
     low: Array
     high: Array
+    step: NDArray[np.int64]  # index of the time in steps of the series
+    settled: NDArray[np.bool_]  # whether the committee has used the outcome
 
-    def after(self, before: OpenRows) -> OpenRows:
-        """Others, then these."""
-        pairs = zip(vars(before).values(), vars(self).values(), strict=True)
-        return OpenRows(*(np.concatenate(pair) for pair in pairs))
+    @classmethod
+    def joined(cls, parts: Iterable[OpenRows]) -> OpenRows:
+        """All rows of some tables."""
+        return cls(*map(np.concatenate, zip(*(vars(each).values() for each in parts), strict=True)))
 
+    def part(self, first: int, last: int) -> OpenRows:
+        """Rows from one to another, which are not copied."""
+        return OpenRows(*(each[first:last] for each in vars(self).values()))
 
-NO_ROWS: Array = np.empty((0, 0))
+    def __len__(self) -> int:
+        return len(self.time)
 
 
 class StreamRun:
     """One stream of a model.
 
-    The committee fills `priors` and, for point forecasts, `spreads` (a row for each new forecast), `steps` and
-    `settled` (of all entries), `committee` and `memos`; without one the prior is the base forecast.
+    The committee fills `priors` and, for point forecasts, `spreads` (a row for each new forecast), the steps of the
+    open rows, `committee` and `memos`; without one the prior is the base forecast.
     """
 
     def __init__(self, model: ModelRun, number: int) -> None:
         self.model, self.number, self.key, self.before = model, number, model.keys[number], model.streams[number]
         start, stop = model.starts[number : number + 2]
         there = model.there[start:stop]
-        self.rows: Any = slice(start, stop) if there.all() else start + np.flatnonzero(there)
-        self.time, self.cutoff, self.due = (each[self.rows] for each in (model.time, model.cutoff, model.due))
-        self.y, self.count = model.y[self.rows], int(there.sum())
+        own: Any = slice(start, stop) if there.all() else start + np.flatnonzero(there)
+        self.rows: NDArray[np.intp] = model.rows[own]
+        self.count = int(there.sum())
+        self.time, self.cutoff, self.due, self.y = (
+            each[own] for each in (model.time, model.cutoff, model.due, model.y)
+        )
         if model.by_row:
-            self.low, self.high = model.low[self.rows], model.high[self.rows]
+            self.low, self.high = model.low[own], model.high[own]
         else:
             self.low, self.high = (np.broadcast_to(side[number], self.count) for side in (model.low, model.high))
         low, high = -math.inf, math.inf
@@ -215,23 +238,23 @@ class StreamRun:
             low, high = self.before.pending[0, [PendingColumn.LOW, PendingColumn.HIGH]].tolist()
         self.between = low, high
         self._match()
+        self.new = self.count - self.first_new
+        self.committee = self.priors = self.spreads = NOTHING
+        self.memos: Array = np.empty((0, 0))
         self.idle = self._is_idle()
-        self.committee, self.memos, self.priors, self.spreads = np.empty(0), NO_ROWS, NO_ROWS, np.empty(0)
-        self.events = np.empty((0, 2), dtype=np.int32)
-        stamps, numbers = [each[:0] for each in (self.time, self.cutoff, self.due)], [np.empty(0)] * 5
-        self.open_rows = OpenRows(np.empty(0, dtype=np.int32), *stamps, *numbers)
+        self.log = np.empty((0, 0)) if self.before is None else self.before.log
+        self.begin = len(self.log)
+        self.open_rows, self.events = self._open_rows(model.runner(*self.between)), np.empty((0, 2), dtype=np.int32)
         if not self.idle:
-            self._arrange(model.runner(*self.between))
+            self._arrange()
 
     # --- rows that were seen before
     def _match(self) -> None:
         """Find the rows that the stream remembers, and the first new one."""
         n, before = self.count, self.before
-        self.old, self.first_new = np.broadcast_to(np.intp(-1), n), 0
-        self.corrected: NDArray[np.bool_] = np.broadcast_to(np.bool_(False), n)
+        self.old, self.first_new, self.corrected = np.full(n, -1, dtype=np.intp), 0, np.zeros(n, dtype=bool)
         if before is None or not len(before.stamps):
             return
-        self.old, self.corrected = np.full(n, -1, dtype=np.intp), np.zeros(n, dtype=bool)
         cutoff, time, _ = before.stamps[-1]
         new = (self.cutoff > cutoff) | ((self.cutoff == cutoff) & (self.time > time))
         self.first_new = int(new.argmax()) if new.any() else n
@@ -239,27 +262,24 @@ class StreamRun:
             seen = slice(0, self.first_new)
             places = {key: i for i, key in enumerate(zip(*before.stamps[:, :2].T.tolist(), strict=True))}
             keys = zip(self.cutoff[seen].tolist(), self.time[seen].tolist(), strict=True)
-            self.old[seen] = [places.get(key, -1) for key in keys]
-            was, now = before.log[self.old[seen], LogColumn.Y], self.y[seen]
-            self.corrected[seen] = (self.old[seen] >= 0) & ~np.isnan(was) & ~np.isnan(now) & (was != now)
+            self.old[seen] = old = [places.get(key, -1) for key in keys]
+            found, log, now, rows = self.old[seen] >= 0, before.log[old], self.y[seen], self.rows[seen]
+            was = log[:, LogColumn.Y]
+            self.corrected[seen] = found & ~np.isnan(was) & ~np.isnan(now) & (was != now)
             if self.model.marks is not None:
-                rows, marks = self.model.rows[self.rows][seen], before.log[self.old[seen], LogColumn.MARK]
-                self.model.changed[rows] = (self.old[seen] >= 0) & (self.model.marks[rows] != marks)
+                self.model.changed[rows] = found & (self.model.marks[rows] != log[:, LogColumn.MARK])
 
     def _is_idle(self) -> bool:
         """Whether there is nothing to play and nothing to settle."""
-        if self.before is None or self.first_new < self.count or self.before.waiting:
+        if self.before is None or self.new or self.before.waiting:
             return False
         brought = self.model.fill is not None or bool((~np.isnan(self.y[self.old >= 0])).any())
         return not (brought and len(self.before.pending))
 
     # --- the order of events
-    def _arrange(self, runner: Runner) -> None:
+    def _arrange(self) -> None:
         """Put the events in order: each new row after the outcomes that it could know."""
-        before = self.before
-        self.begin = 0 if before is None else len(before.log)
-        self.played = self.count - self.first_new + (0 if before is None else before.rows)
-        rows = self.open_rows = self._open_rows(runner)
+        rows, before = self.open_rows, self.before
         events, self.lost, self.given_up = order_of_play(
             Entries(rows.time, rows.cutoff, rows.due, rows.known, ~np.isnan(rows.value)),
             Before() if before is None else before.game.before(),
@@ -268,38 +288,36 @@ class StreamRun:
         )
         # many streams are held at once
         self.events = events.astype(np.int32)
-        self.steps: NDArray[np.int64] = np.broadcast_to(np.int64(0), len(rows.time))
-        self.settled: NDArray[np.bool_] = np.broadcast_to(np.bool_(False), len(rows.time))
 
     @property
-    def pending(self) -> int:
-        """Number of entries that are pending from before."""
-        return 0 if self.before is None or self.idle else len(self.before.pending)
-
     def new_rows(self) -> NDArray[np.intp]:
         """Rows of the frame with new forecasts."""
-        rows: NDArray[np.intp] = self.model.rows[self.rows][self.first_new :]
-        return rows
+        return np.asarray(self.rows[self.first_new :])
 
     def _open_rows(self, runner: Runner) -> OpenRows:
         """All rows that are open, with the outcomes that have come."""
-        new, before = slice(self.first_new, None), self.before
-        low, high, y = self.low[new], self.high[new], self.y[new]
+        new, m = slice(self.first_new, None), self.new
+        low, high, y, rows = self.low[new], self.high[new], self.y[new], self.new_rows
         shift, scale = self.model.units(low, high)
-        value = runner.outcomes(y, shift, scale, self.model.clip)
-        points = np.broadcast_to(np.nan, len(y))
+        points = np.broadcast_to(np.nan, m)
         if self.model.shape.kind == "point":
-            points = (self.model.given[0][self.new_rows()] - shift) / scale
-        at: NDArray[Any] = np.arange(self.begin, self.begin + len(y), dtype=np.int32)
-        stamps = self.time[new], self.cutoff[new], self.due[new]
-        fresh = OpenRows(at, *stamps, value, ~np.isnan(y), points, low, high)
+            points = (self.model.given[0][rows] - shift) / scale
+        fresh = OpenRows(
+            *(np.arange(self.begin, self.begin + m, dtype=np.int32), rows.astype(np.int32)),
+            *(self.time[new], self.cutoff[new], self.due[new]),
+            *(runner.outcomes(y, shift, scale, self.model.clip), ~np.isnan(y), points, low, high),
+            *(np.zeros(m, dtype=np.int64), np.zeros(m, dtype=bool)),
+        )
         self.came: tuple[Any, Any] = (np.empty(0, dtype=np.intp), np.empty(0))
-        if before is None or not len(before.pending):
+        if self.idle or self.before is None or not len(self.before.pending):
             return fresh
-        _, point, value, low, high, _, _ = before.pending.T
-        at = before.pending_at
+        return OpenRows.joined((self._pending_rows(self.before, runner), fresh))
+
+    def _pending_rows(self, before: Stream, runner: Runner) -> OpenRows:
+        """Rows that are pending from before, with the outcomes that have come."""
+        _, point, value, low, high, step, settled = before.pending.T
+        at, there = before.pending_at, self.old >= 0
         y, due = np.full(len(before.log), np.nan), before.stamps[:, 2].copy()
-        there = self.old >= 0
         y[self.old[there]] = self.y[there]
         due[self.old[there & ~np.isnan(self.y)]] = self.due[there & ~np.isnan(self.y)]
         y, due = y[at], due[at]
@@ -310,13 +328,17 @@ class StreamRun:
         came = ~np.isnan(y) & (y != was)
         self.came = at[came], y[came]
         value = np.where(came, runner.outcomes(y, *self.model.units(low, high), self.model.clip), value)
-        return fresh.after(OpenRows(at, time, cutoff, due, value, came | ~np.isnan(was), point, low, high))
+        unused = came & np.isnan(value) & ~np.isin(at, self.old)
+        found = zip(*(each[unused].tolist() for each in (time, y, low, high)), strict=True)
+        self.model.unused += [(self.key, *each) for each in found]
+        stamps, known, none = (time, cutoff, due), came | ~np.isnan(was), np.full(len(at), -1, dtype=np.int32)
+        return OpenRows(at, none, *stamps, value, known, point, low, high, step.astype(np.int64), settled > 0.0)
 
     # --- the run
     def play(self, stop: Stop = NEVER) -> None:
         """Run the events."""
         rows, events, model = self.open_rows, self.events.astype(np.int64), self.model
-        runner, new = model.runner(*self.between), self.new_rows()
+        runner, new = model.runner(*self.between), self.new_rows
         given, features, seed = model.forecasts(new), None, None
         if model.features is not None:
             features = [{name: values[i] for name, values in model.features.items()} for i in new.tolist()]
@@ -329,23 +351,22 @@ class StreamRun:
         inputs = Inputs(np.ascontiguousarray(rows.value), experts, priors, *sets)
         self.run = runner.resume(None if self.before is None else self.before.game, inputs, features, events, seed)
         self.run.play(events, stop)
-        self.log = self._new_log(self._answers(inputs, given, shift, scale))
+        self._extend_log(self._answers(inputs, given, shift, scale))
         settled, dropped = (events[events[:, 0] == kind, 1] for kind in (SETTLE, DROP))
         self._settle(settled)
-        self.log[rows.at[dropped], LogColumn.STATUS] = OUTSIDE
-        self.log[rows.at[self.lost], LogColumn.STATUS] = Status.LOST
-        self.log[rows.at[self.given_up], LogColumn.STATUS] = Status.GIVEN_UP
+        for entries, status in ((dropped, OUTSIDE), (self.lost, Status.LOST), (self.given_up, Status.GIVEN_UP)):
+            self.log[rows.at[entries], LogColumn.STATUS] = status
         self._look_ahead()
 
     def _answers(self, inputs: Inputs, given: Array, shift: Array, scale: Array) -> Array:
         """The columns that come out, a row for each new forecast."""
-        shape, outputs = self.model.shape, self.run.outputs
+        shape, quantiles = self.model.shape, self.run.quantiles
         if not shape.ordered:
-            return outputs.quantiles
-        answers, moments = np.empty((len(given), len(shape.outputs))), outputs.round_log[:, MEAN : SD + 1]
+            return quantiles
+        answers, moments = np.empty((len(given), len(shape.outputs))), self.run.round_log[:, MEAN : SD + 1]
         for number, width in enumerate(inputs.widths.tolist()):
             at: Any = slice(None) if len(inputs.widths) == 1 else np.flatnonzero(inputs.level_set == number)
-            answers[at] = shape.answers(outputs.quantiles[at, :width], moments[at], shift[at], scale[at], given[at])
+            answers[at] = shape.answers(quantiles[at, :width], moments[at], shift[at], scale[at], given[at])
         if self.model.by_row:
             # rounding does not lead out
             inside = [what != "sd" for what, _, _ in shape.outputs]
@@ -353,28 +374,25 @@ class StreamRun:
             answers[:, inside] = np.clip(answers[:, inside], low, high)
         return answers
 
-    def _new_log(self, answers: Array) -> Array:
-        """The remembered rows, with the outcomes that came, then the new ones with their answers."""
-        before, m = self.before, len(answers)
-        log = np.full((self.begin + m, LogColumn.ANSWERS + answers.shape[1]), np.nan)
-        if before is not None:
-            log[: self.begin] = before.log
-            # the status that an outcome had before it changed no longer counts
-            log[self.came[0], LogColumn.Y], log[self.came[0], LogColumn.STATUS] = self.came[1], PENDING
-        fresh = log[self.begin :]
-        fresh[:, LogColumn.SERIAL] = self.played - m + np.arange(m)
+    def _extend_log(self, answers: Array) -> None:
+        """Put the outcomes that came, and the new rows with their answers, into the remembered rows."""
+        fresh = np.full((self.new, LogColumn.ANSWERS + answers.shape[1]), np.nan)
+        self.played = self.new + (0 if self.before is None else self.before.rows)
+        fresh[:, LogColumn.SERIAL] = np.arange(self.played - self.new, self.played)
         fresh[:, LogColumn.Y] = self.y[self.first_new :]
         fresh[:, LogColumn.STATUS] = PENDING
         if self.model.marks is not None:
-            fresh[:, LogColumn.MARK] = self.model.marks[self.new_rows()]
-        fresh[:, LogColumn.HOLDS : LogColumn.MISCALIBRATION] = self.run.outputs.round_log[:, HOLDS : PROMISED + 1]
+            fresh[:, LogColumn.MARK] = self.model.marks[self.new_rows]
+        fresh[:, LogColumn.HOLDS : LogColumn.MISCALIBRATION] = self.run.round_log[:, HOLDS : PROMISED + 1]
         fresh[:, LogColumn.ANSWERS :] = answers
-        return log
+        self.log = fresh if self.before is None else np.concatenate((self.before.log, fresh))
+        # the status that an outcome had before it changed no longer counts
+        self.log[self.came[0], LogColumn.Y], self.log[self.came[0], LogColumn.STATUS] = self.came[1], PENDING
 
     def _settle(self, entries: NDArray[np.int64]) -> None:
         at = self.open_rows.at[entries]
         self.log[at, LogColumn.STATUS] = OK
-        self.log[at, LogColumn.MISCALIBRATION] = self.run.outputs.settled[entries]
+        self.log[at, LogColumn.MISCALIBRATION] = self.run.settled[entries]
 
     def _look_ahead(self) -> None:
         """Find the miscalibration after outcomes that are known, but that no forecast could know yet.
@@ -389,20 +407,18 @@ class StreamRun:
         good = ~np.isnan(rows.value[held])
         self.log[rows.at[held[~good]], LogColumn.STATUS] = OUTSIDE
         held = held[good]
-        self.run.look_ahead(events_of([SETTLE] * len(held), held.tolist()))
+        self.run.look_ahead(np.column_stack((np.full(len(held), SETTLE), held)))
         self._settle(held)
 
     # --- results
     def write(self) -> None:
         """Write the answers and the status of each row of the frame."""
         model, seen = self.model, self.old >= 0
-        log = self.before.log if self.idle and self.before is not None else self.log
         answered = (np.arange(self.count) >= self.first_new) | seen
-        places = np.where(seen, self.old, len(log) - self.count + np.arange(self.count))
-        log = log[places[answered]]
-        rows = model.rows[self.rows]
+        places = np.where(seen, self.old, len(self.log) - self.count + np.arange(self.count))
+        log = self.log[places[answered]]
         for i, column in enumerate((*model.certificate, *model.out)):
-            column[rows[answered]] = log[:, LogColumn.HOLDS + i]
+            column[self.rows[answered]] = log[:, LogColumn.HOLDS + i]
         status = np.full(self.count, LATE, dtype=np.uint8)
         status[answered] = log[:, LogColumn.STATUS]
         if self.before is not None:
@@ -412,7 +428,7 @@ class StreamRun:
         status[self.corrected] = Status.CORRECTED
         # no row says by its status whether later outcomes came
         status[(status == Status.GIVEN_UP) & np.isnan(self.y)] = PENDING
-        model.status[rows] = status
+        model.status[self.rows] = status
 
     def stream(self) -> Stream:
         """The stream after the frame."""
@@ -426,7 +442,7 @@ class StreamRun:
         keep[-self.model.remember :] = True
         keep[rows.at[entries]] = True
         serial = self.log[rows.at[entries], LogColumn.SERIAL]
-        columns = (rows.point, rows.value, rows.low, rows.high, self.steps, self.settled)
+        columns = (rows.point, rows.value, rows.low, rows.high, rows.step, rows.settled)
         pending = np.column_stack((serial, *(column[entries] for column in columns)))
         state = self.run.state()
         return Stream(state, pending, stamps[keep], self.log[keep], self.played, self.committee, self.memos)
