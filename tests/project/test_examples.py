@@ -18,7 +18,7 @@ CHATTY = {"darts_daily", "sktime_airline", "spark_panel"}
 
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d[\d,]*(?:\.\d+)?(?![\w.]*[A-Za-z_])")
 PICTURE = re.compile(r"^picture: (.+)$", re.MULTILINE)
-STARTS = (b"\x89PNG\r\n\x1a\n", b"<svg xmlns")
+STARTS = (b"\x89PNG\r\n\x1a\n", b"<!DOCTYPE html>")
 
 
 def has_table(text: str) -> bool:
