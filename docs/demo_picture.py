@@ -9,7 +9,7 @@ import numpy as np
 
 from orcast import datasets
 from orcast.demo import ROUNDS, TITLES, run
-from orcast.evaluate.calibration import pit as pit_of
+from orcast.evaluate.calibration import reliability as reliability_of
 
 NAME, SHOWN = "humidity", 150
 BASE, OURS = "#d55e00", "#0072b2"
@@ -27,7 +27,7 @@ def main() -> None:
 
     figure = plt.figure(figsize=(10.0, 7.2), layout="constrained")
     axes = figure.subplot_mosaic("AA;BC")
-    fan, pit, bound = (axes[name] for name in "ABC")
+    fan, reliability, bound = (axes[name] for name in "ABC")
     last, last_y = rounds[-SHOWN:], y[-SHOWN:]
     for low, high, alpha in ((4, 94, 0.2), (24, 74, 0.4)):
         ends = after[-SHOWN:, low], after[-SHOWN:, high]
@@ -42,22 +42,20 @@ def main() -> None:
     figure.legend(*fan.get_legend_handles_labels(), loc="outside upper center", ncols=5, frameon=False, fontsize=9)
 
     for side, color, name in (("before", BASE, "base forecast"), ("after", OURS, "recalibrated")):
-        found = pit_of(evaluation, side)
-        edges = np.concatenate(([0.0], np.cumsum(found.nominal)))
+        found = reliability_of(evaluation, side)
         style = "--" if side == "before" else "-"
-        pit.stairs(found.observed / found.nominal, edges, color=color, lw=2, ls=style, label=name, baseline=None)
-    low, high = found.low / found.nominal, found.high / found.nominal
-    pit.stairs(high, edges, baseline=low, fill=True, color="0.9", zorder=0, label="by chance")
-    pit.set_title("PIT histogram", loc="left", fontsize=11)
-    pit.set(xlabel="level at which the outcome fell", ylabel="density", xlim=(0, 1), ylim=(0, None))
-    pit.legend(frameon=False)
+        reliability.plot(found.nominal, found.observed, color=color, lw=2, ls=style, label=name)
+    reliability.fill_between(found.nominal, found.low, found.high, color="0.85", zorder=0, label="by chance")
+    reliability.set_title("Reliability", loc="left", fontsize=11)
+    reliability.set(xlabel="level of the quantile", ylabel="outcomes below it", xlim=(0, 1), ylim=(0, 1))
+    reliability.legend(frameon=False)
 
     bound.loglog(rounds, evaluation.promised, color="black", ls="--", label="bound")
     bound.loglog(rounds, evaluation.miscalibration, color=OURS, label="recalibrated")
     bound.set_title("Miscalibration and its bound", loc="left", fontsize=11)
     bound.set(xlabel="round")
     bound.legend(frameon=False)
-    for each in (fan, pit, bound):
+    for each in (fan, reliability, bound):
         each.spines[["top", "right"]].set_visible(False)
     figure.savefig(Path(__file__).parent / "images" / "demo.png", dpi=150)
 

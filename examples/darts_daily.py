@@ -39,12 +39,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     windows: dict[str, Any] = {"start": 24 * 30, "stride": 24, "retrain": False, "last_points_only": False}
     past = model.historical_forecasts(series[:begin], forecast_horizon=HOURS, **windows, **likely)
     state, issued = oc.PanelState(), []  # or the path of a file
-    oc.recalibrate(rows(past).merge(outcomes), low=0, high=100, state=state)
+    oc.recalibrate(rows(past), target=outcomes[:begin], low=0, high=100, state=state)
     for now in range(begin, begin + 24 * days, 24):
         today = rows([model.predict(HOURS, series=series[:now], **likely)])
-        news = outcomes[now - 24 : now].assign(cutoff=times[now - 25 : now - 1])  # rows without forecasts: outcomes
-        after = oc.recalibrate(pd.concat([today, news], ignore_index=True), low=0, high=100, state=state)
-        issued.append(after.head(HOURS))
+        issued.append(oc.recalibrate(today, target=outcomes[now - 24 : now], low=0, high=100, state=state))
     print(f"{days} days, {HOURS} hours each: share of outcomes below each quantile, and pinball loss\n")
     table = pd.concat(issued).drop(columns="y").merge(outcomes)
     for name, base in {"darts": "JFK", "orcast": "JFK_orcast"}.items():

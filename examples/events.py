@@ -51,9 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"{name:>10}" + "".join(f"{rate:>10.0%}" for rate in rates) + f"{score:>10.4f}")
 
     evaluation = oc.Evaluation.of(before, happened, after=said["orcast"])
-    oc.plots.reliability(evaluation).save(options.out / "events.svg")
+    oc.plots.reliability(evaluation).save(options.out / "events.html")
     errors = [oc.metrics.ece(chances, happened) for chances in said.values()]
-    print(f"\npicture: {options.out / 'events.svg'}")
+    print(f"\npicture: {options.out / 'events.html'}")
     print(f"calibration error (ECE): {errors[0]:.4f} as given, {errors[1]:.4f} with orcast")
 
 

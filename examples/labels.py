@@ -53,9 +53,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"{name:>10}{top.mean():>10.1%}{right.mean():>10.1%}{oc.metrics.brier(rows, places).mean():>10.4f}")
 
     evaluation = oc.Evaluation.of(before, places, after=after, labels=tuple(LABELS))
-    oc.plots.reliability(evaluation).save(options.out / "labels.svg")
+    oc.plots.reliability(evaluation).save(options.out / "labels.html")
     errors = [oc.metrics.ece(top, right) for top, right in tops.values()]
-    print(f"\npicture: {options.out / 'labels.svg'}")
+    print(f"\npicture: {options.out / 'labels.html'}")
     print(f"calibration error of the first label (ECE): {errors[0]:.4f} as given, {errors[1]:.4f} with orcast")
 
 

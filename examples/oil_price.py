@@ -49,8 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"\n{recal.guarantee}")
 
     evaluation = oc.Evaluation.of(before, y, after=after, levels=LEVELS, time=days.astype("datetime64[D]"))
-    oc.plots.fan(evaluation, last=120, share=0.98).save(options.out / "oil_price.svg")
-    print(f"picture: {options.out / 'oil_price.svg'}")
+    oc.plots.fan(evaluation, last=120).save(options.out / "oil_price.html")
+    print(f"picture: {options.out / 'oil_price.html'}")
     print(f"largest gap between a level and its share: {gaps[0]:.2%} as given, {gaps[1]:.2%} with orcast")
 
 

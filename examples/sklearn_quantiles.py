@@ -37,9 +37,9 @@ for name, table in {"trees": np.sort(plain, axis=1), "orcast": np.array(calibrat
     print(f"{name:>10}" + "".join(f"{share:>8.1%}" for share in shares) + f"{loss:>16.2f}")
 print(model.recalibrator_.guarantee)
 
-# %% The last step of a pipeline; `batch` is the number of rows that are forecast before their outcomes are known
-pipeline = make_pipeline(StandardScaler(), RecalibratedRegressor(Ridge(), low=0, high=400, batch=20))
-low, high = pipeline.fit(X[:400], y[:400]).predict(X[400:], interval=0.9).T
+# %% Around a pipeline; `batch` is the number of rows that are forecast before their outcomes are known
+ridge = RecalibratedRegressor(make_pipeline(StandardScaler(), Ridge()), low=0, high=400, batch=20)
+low, high = ridge.fit(X[:400], y[:400]).predict_interval(X[400:], 0.9).T
 print(f"\nridge in a pipeline: {np.mean((low <= y[400:]) & (y[400:] <= high)):.1%} of outcomes in the 90% interval")
 
 # %% A naive Bayes classifier that is too sure of itself

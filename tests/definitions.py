@@ -14,7 +14,7 @@ import orcast as oc
 from orcast.constants import TINY_MASS
 from orcast.forecasts.ordered import cell_of
 from orcast.kernels.hats import STEEPNESS
-from orcast.payoffs import Payoff, calibration, decisions, levels, probabilities, recipe, triangulated
+from orcast.payoffs import Payoff, calibration, decisions, probabilities, recipe, triangulated
 from orcast.payoffs.cell_payoffs import MEAN_WEIGHTS, NODES
 from orcast.spaces import FiniteSpace, OrderedSpace
 from orcast.validation import vector
@@ -117,14 +117,6 @@ def _(payoff: calibration.MarginalCalibration, space: Any, forecast: Any, y: Any
 def _(payoff: calibration.ThresholdCalibration, space: Any, forecast: Any, y: Any, *rest: Any) -> Array:
     chances, below = at_thresholds(payoff.thresholds, forecast, y)
     return (hats(payoff.grid, chances) * (chances - below)).ravel()
-
-
-@evaluate.register
-def _(payoff: levels.LevelCalibration, space: Any, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-    alpha = sum(float(mass) * share_below(payoff.level, forecast, k) for k, mass in enumerate(expert.mass))
-    vertices = np.linspace(0.0, 1.0, payoff.grid + 1)
-    weights = np.maximum(1.0 - payoff.grid * np.abs(vertices - min(alpha, 1.0)), 0.0)
-    return weights * (share_below(payoff.level, forecast, cell_of(forecast, y)) - payoff.level)
 
 
 @evaluate.register
@@ -238,5 +230,5 @@ def _(payoff: oc.NoRegret, space: Any, forecast: Any, y: Any, expert: Any = None
 
 
 def define() -> None:
-    """Give the payoffs their definitions, as a payoff of one's own has one."""
-    Payoff.evaluate = evaluate  # type: ignore[method-assign, assignment]
+    """Give the payoffs their definitions."""
+    Payoff.evaluate = evaluate  # type: ignore[attr-defined]

@@ -15,7 +15,9 @@ from orcast.kernels import cells as cell_kernels
 from orcast.kernels import records
 from orcast.kernels.equilibrium import payoff_arrays
 from orcast.kernels.judging import certify_arrays
+from orcast.kernels.ledger import available_slack_arrays, write_certificate_arrays
 from orcast.kernels.state import Layout, Round
+from orcast.ledger import CERTIFICATE_SIZE, Ledger
 from orcast.payoffs import Payoff
 from orcast.spaces import TAIL_MASS, OrderedSpace, Space
 
@@ -233,6 +235,18 @@ def certified(
     linear, bound, _, _ = certify_arrays(engine.rules, engine.memory, round.copied(), table, free)
     carried = engine.rules.discount**2 * positive_square(engine.ledger.total, engine.ledger.layout.side_list)
     return carried + linear, linear, bound
+
+
+def certify(
+    book: Ledger, context: Vector, *, linear: float, bound: float, reserved: float = 0.0
+) -> NDArray[np.float64]:
+    """Certificate of a round by the growth of its worst outcome."""
+    row, square = np.zeros(CERTIFICATE_SIZE), book.square
+    free = available_slack_arrays(
+        book.layout, book.account, book.groups, book.total, square, context, book.discount, reserved
+    )
+    write_certificate_arrays(book.account, book.discount, square, free, linear, bound, book.bound, row)
+    return row
 
 
 def positive(total: Vector, sides: Vector) -> Vector:

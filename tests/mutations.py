@@ -33,8 +33,8 @@ import numpy as np
 
 import orcast as oc
 from orcast import persistence
-from orcast.stream.durable_session import DurableSession
 from orcast.stream.serve import BAD
+from orcast.stream.session import Session
 from states import Saved, saved_states
 
 ROUNDS = 100
@@ -72,14 +72,18 @@ def joined(header: dict[str, Any], arrays: dict[str, np.ndarray], described: Any
 
 
 def _mutated_store(rng: np.random.Generator, data: bytes) -> bytes:
-    """The store of a stream, one of whose states is damaged under right checksums."""
+    """The store of a stream, one of whose states, rounds or options is damaged under right checksums."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "state"
         path.write_bytes(data)
         with closing(sqlite3.connect(path)) as file, file:
-            name, state = file.execute("SELECT series, state FROM states").fetchall()[rng.integers(3)]
-            state = mutated(rng, state, True)
-            file.execute("UPDATE states SET state = ?, checksum = ? WHERE series = ?", (state, zlib.crc32(state), name))
+            column, table = [("state", "series"), ("round", "rounds"), ("value", "about")][
+                rng.choice(3, p=[0.6, 0.3, 0.1])
+            ]
+            rows = file.execute(f"SELECT rowid, {column} FROM {table}").fetchall()
+            number, content = rows[rng.integers(len(rows))]
+            content = mutated(rng, content, True)
+            file.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (content, number))
         return path.read_bytes()
 
 
@@ -275,7 +279,7 @@ def check_forecast(p: Any) -> None:
         raise Bad(f"the certificate is {p.certificate}")
 
 
-def play_stream(session: DurableSession, lines: tuple[Any, ...]) -> None:
+def play_stream(session: Session, lines: tuple[Any, ...]) -> None:
     try:
         for number in range(max(1, ROUNDS // len(lines))):
             for each in lines:
@@ -283,9 +287,8 @@ def play_stream(session: DurableSession, lines: tuple[Any, ...]) -> None:
                 if number and line.get("id") is not None:
                     line["id"] = f"{number} {line['id']}"
                 answer_line(session, json.dumps(line).encode())
-        session.close()
     finally:
-        session.release()
+        session.close()
 
 
 def answer_line(session: Any, line: bytes) -> str:
@@ -294,9 +297,9 @@ def answer_line(session: Any, line: bytes) -> str:
         answer = session.answer(line)
     except BAD as reason:
         return refused(reason)
-    found = json.loads(answer.text)
+    found = json.loads(answer)
     if not all(isinstance(each, (int, float)) for each in _numbers(found.get("forecast", {}))):
-        raise Bad(f"the answer is {answer.text[:200]!r}")
+        raise Bad(f"the answer is {answer[:200]!r}")
     return "answered"
 
 

@@ -187,25 +187,7 @@ def _games() -> Iterator[Callable[[], Saved]]:
     yield game("binary root", oc.Binary(), p, oc.BinaryCalibration(5), oc.paper.BinaryRoot())
     yield game("two cells", INTERVAL, y, q + oc.IntervalCalibration(0.8), oc.paper.TwoCells())
     yield game("moment hull", INTERVAL, y, oc.payoffs.MomentBasedCalibration(3), oc.paper.MomentHull())
-    drawn = oc.paper.SimplexGrid(randomised=True, seed=5)
-    yield game("simplex grid", labels, m, oc.payoffs.SimplexCalibration(3), drawn)
-    yield game("decision game", INTERVAL, y, bets, oc.paper.DecisionGame(), {"payoff": bets})
-    yield game("conformal", INTERVAL, y, oc.payoffs.LevelCalibration(0.9, grid=6), oc.paper.ConformalLevel(0.9))
-    yield _level
-
-
-def _level() -> Saved:
-    level = oc.paper.ConformalLevel(0.8, grid=10, randomised=True, seed=7, head_start=1.0)
-
-    def ask(level: Any) -> None:
-        level.update(level.predict() >= 0.7)
-
-    for _ in range(ROUNDS):
-        ask(level)
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "state.orcast"
-        level.save(path)
-        return Saved("level", path.read_bytes(), oc.paper.ConformalLevel.load, "steps", (ask,) * 20)
+    yield game("simplex grid", labels, m, oc.payoffs.SimplexCalibration(3), oc.paper.SimplexGrid())
 
 
 # --- frames and streams
@@ -279,19 +261,17 @@ def _panels() -> Iterator[Callable[[], Saved]]:
 
 def _stream() -> Saved:
     """A stream that was killed after some lines."""
-    from orcast.stream.durable_session import DurableSession
+    from orcast.stream.session import Session
 
     lines = stream_lines()
     lines += [{"series": "cup", "id": t, "forecast": {"probabilities": {"home": 0.5, "away": 0.5}}} for t in range(3)]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "state.orcast"
-        session = DurableSession(path)
-        for number, line in enumerate(lines[-3:] + lines[:40]):
-            if number == 34:
-                session.snapshot()
+        session = Session(path)
+        for line in lines[-3:] + lines[:40]:
             session.answer(json.dumps(line).encode())
-        session.release()
-        return Saved("stream", path.read_bytes(), DurableSession, "stream", tuple(lines[30:70]))
+        session.close()
+        return Saved("stream", path.read_bytes(), Session, "stream", tuple(lines[30:70]))
 
 
 @cache

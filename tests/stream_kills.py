@@ -15,7 +15,7 @@ from pathlib import Path
 
 from stream_lines import content, some_lines
 
-OPTIONS = ["--levels", "0.05,0.5,0.95", "--snapshot", "3"]
+OPTIONS = ["--levels", "0.05,0.5,0.95"]
 
 
 def start(state: Path) -> tuple[int, int, int]:
@@ -120,7 +120,6 @@ def main(seed: int, kills: int, folder: Path) -> None:
         "answers": [len(expected), len(answers)],
         "differ": differ[:3],
         "state": content(calm) == content(stormy),
-        "journal": len(content(stormy)[1]),
         "killed": killed,
         "back": back,
         "left": left,

@@ -8,7 +8,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from orcast.stream.durable_session import DurableSession
 from orcast.stream.session import Session
 
 Maker = Iterator[dict[str, Any]]
@@ -84,12 +83,20 @@ def content(path: Path) -> list[Any]:
     """All rows of the store of a stream that is closed."""
     assert not Path(f"{path}-wal").exists()
     with closing(sqlite3.connect(path)) as file:
-        return [file.execute(f"SELECT * FROM {name} ORDER BY 1").fetchall()
-                for name in ("about", "lines", "rounds", "states")]  # fmt: skip
+        return _rows(file)
 
 
-def ask(session: Session | DurableSession, line: dict[str, Any]) -> dict[str, Any]:
-    answer: dict[str, Any] = json.loads(session.answer(json.dumps(line).encode()).text)
+def known(session: Session) -> list[Any]:
+    """All that a session knows, to be compared."""
+    return _rows(session.store._file)
+
+
+def _rows(file: sqlite3.Connection) -> list[Any]:
+    return [file.execute(f"SELECT * FROM {table} ORDER BY 1, 2").fetchall() for table in ("about", "series", "rounds")]
+
+
+def ask(session: Session, line: dict[str, Any]) -> dict[str, Any]:
+    answer: dict[str, Any] = json.loads(session.answer(json.dumps(line).encode()))
     return answer
 
 

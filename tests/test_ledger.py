@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis.extra.numpy import arrays
 
-from helpers import Vector, positive_square, whole
+from helpers import Vector, certify, positive_square, whole
 from orcast import ledger
 from orcast.kernels.ledger import available_slack_arrays, combine_arrays, settle_arrays, squared_norm_arrays
 from orcast.kernels.state import Layout
@@ -190,7 +190,7 @@ def slow_settle(game: Game, certificate: Vector) -> tuple[Vector, Vector, Vector
 @given(games(), st.floats(-5, 9), st.floats(1e-6, 4))
 def test_settle_is_its_definition(game: Game, linear: float, bound: float) -> None:
     book = game.book
-    certificate = book.certify(game.context, linear=linear, bound=bound, reserved=game.reserved)
+    certificate = certify(book, game.context, linear=linear, bound=bound, reserved=game.reserved)
     certificate[ledger.CertificateField.ROOTS_THEN] *= 0.5
     certificate[ledger.CertificateField.ROUNDS_THEN] = max(certificate[ledger.CertificateField.ROUNDS_THEN] - 2.0, 0.0)
     expected = slow_settle(game, certificate)
@@ -222,7 +222,7 @@ def test_rounding_is_no_excess(late: bool) -> None:
     book = Ledger(ledger_layout([PartShape([0], 2, False, 1.0, 1.0)]), credit=0.0)
     context = np.array([1.0, 0.0])
     for _ in range(50):
-        certificate = book.certify(context, linear=1.0, bound=1.0)
+        certificate = certify(book, context, linear=1.0, bound=1.0)
         certificate[ledger.CertificateField.ROUNDS_THEN] -= float(late)
         book.total[0] = math.sqrt(book.account[ledger.Account.BUDGET] + 1.0) * (1.0 + 1e-13) - 1.0
         book.book(np.ones(1), context, certificate)
@@ -242,7 +242,7 @@ def test_promised_before_and_added_after() -> None:
     one = np.ones(1)
     for payoff, bound in ((1.0, 1.0), (3.0, 2.0), (0.0, 1.0)):
         linear = payoff * (payoff + 2.0 * book.total[0])
-        book.book(np.array([payoff]), one, book.certify(one, linear=linear, bound=bound))
+        book.book(np.array([payoff]), one, certify(book, one, linear=linear, bound=bound))
     # 1 after the first, then (1 + 3)^2 where 1 + 2 was allowed
     assert book.account[ledger.Account.EXCESS] == 13.0
     assert book.promised == pytest.approx(math.sqrt(1.0 + 2.0 + 1.0) / 3.0)
@@ -257,7 +257,7 @@ def test_the_excess_is_stated_before_the_outcome() -> None:
     one = np.ones(1)
     for payoff in (1.0, 3.0, 0.5):
         certificate = ledger.certificate_of(
-            note := book.certify(one, linear=2.0 * book.total[0] * payoff + payoff**2, bound=1.0)
+            note := certify(book, one, linear=2.0 * book.total[0] * payoff + payoff**2, bound=1.0)
         )
         book.book(np.array([payoff]), one, note)
         # what was known before is what it came to
@@ -269,7 +269,7 @@ def test_the_excess_is_stated_before_the_outcome() -> None:
 @given(games(), st.floats(-5, 9), st.floats(1e-6, 4))
 def test_promised_and_excess_bound_whatever_comes(game: Game, linear: float, bound: float) -> None:
     book = game.book
-    note = book.certify(game.context, linear=linear, bound=bound, reserved=game.reserved)
+    note = certify(book, game.context, linear=linear, bound=bound, reserved=game.reserved)
     held, excess = book.account[[ledger.Account.HELD, ledger.Account.EXCESS]]
     book.book(game.cell_payoff, game.context, note, reserved=game.reserved)
     assert book.miscalibration <= book.promised + book.excess
@@ -284,7 +284,7 @@ def test_promised_and_excess_bound_whatever_comes(game: Game, linear: float, bou
 @given(games(), st.floats(-5, 9), st.floats(1e-6, 4))
 def test_a_certificate_is_its_definition(game: Game, linear: float, bound: float) -> None:
     book = game.book
-    certificate = book.certify(game.context, linear=linear, bound=bound, reserved=game.reserved)
+    certificate = certify(book, game.context, linear=linear, bound=bound, reserved=game.reserved)
     free, square = slow_room(game), positive_square(book.total, book.layout.side_list)
     carried = book.discount**2 * square
     assert certificate[ledger.CertificateField.WORST] == pytest.approx(carried + linear, abs=1e-9)
@@ -318,12 +318,12 @@ def test_no_group_can_spend_the_slack_of_another() -> None:
     book = Ledger(ledger_layout([PartShape([0], 2, False, 1.0, 1.0)]), credit=2.0)
     first, second = np.array([1.0, 0.0]), np.array([0.0, 1.0])
     for _ in range(40):
-        certificate = book.certify(first, linear=1.0, bound=1.0)
+        certificate = certify(book, first, linear=1.0, bound=1.0)
         book.book(np.array([0.0]), first, certificate)
     # forty rounds without a payoff left much slack to the first, nothing to the second
-    used = book.certify(second, linear=1e9, bound=1.0)
+    used = certify(book, second, linear=1e9, bound=1.0)
     assert used[ledger.CertificateField.ALLOWED] - 1.0 == pytest.approx(2.0)
-    plenty = book.certify(first, linear=1e9, bound=1.0)
+    plenty = certify(book, first, linear=1e9, bound=1.0)
     assert plenty[ledger.CertificateField.ALLOWED] - 1.0 == pytest.approx(42.0)
 
 
@@ -333,9 +333,9 @@ def test_a_part_without_groups_lends_as_much_as_the_rarest_group_had_rounds() ->
     book.account[ledger.Account.BUDGET], book.account[ledger.Account.ROUNDS] = 1000.0, 9.0
     book.groups[:, ledger.GroupAccount.BUDGET] = 3.0, 30.0, 20.0
     book.groups[:, ledger.GroupAccount.COUNT] = 1.0, 8.0, 9.0
-    certificate = book.certify(np.array([1.0, 0.0, 1.0]), linear=1e9, bound=1.0)
+    certificate = certify(book, np.array([1.0, 0.0, 1.0]), linear=1e9, bound=1.0)
     assert certificate[ledger.CertificateField.ALLOWED] - 1.0 == pytest.approx(3.0 + 0.2 * 20.0)
-    certificate = book.certify(np.array([1.0, 0.0, 1.0]), linear=1e9, bound=1.0, reserved=10.0)
+    certificate = certify(book, np.array([1.0, 0.0, 1.0]), linear=1e9, bound=1.0, reserved=10.0)
     assert certificate[ledger.CertificateField.ALLOWED] - 1.0 == pytest.approx(3.0 + 0.2 * 20.0 - 0.2 * 10.0)
 
 
@@ -343,7 +343,7 @@ def test_the_accounts_of_groups_are_told() -> None:
     book = Ledger(ledger_layout([PartShape([0, 1], 2, False, 0.5, 1.0)]), credit=4.0)
     first, second = np.array([1.0, 0.0]), np.array([0.0, 1.0])
     for context, cell_payoff in ((first, [1.0, 0.0]), (first, [0.0, 1.0]), (second, [-1.0, 1.0])):
-        book.book(np.array(cell_payoff), context, book.certify(context, linear=1.0, bound=1.0))
+        book.book(np.array(cell_payoff), context, certify(book, context, linear=1.0, bound=1.0))
     a, b = book.group_guarantees(0)
     assert (a.rounds, b.rounds) == (2.0, 1.0)
     assert a.miscalibration == pytest.approx(0.5 * np.sqrt(2.0) / 2)
@@ -361,7 +361,7 @@ def test_forgetting_discounts_sums_counts_and_budget_alike() -> None:
     book = Ledger(ledger_layout([PartShape([0], 1, False, 1.0, 1.0)]), credit=0.0, discount=g)
     one = np.ones(1)
     for _ in range(3):
-        book.book(np.array([1.0]), one, book.certify(one, linear=9e9, bound=1.0))
+        book.book(np.array([1.0]), one, certify(book, one, linear=9e9, bound=1.0))
     assert book.total[0] == pytest.approx(1 + g + g**2)
     assert book.account[ledger.Account.WEIGHT] == pytest.approx(1 + g + g**2)
     assert book.rounds == 3
@@ -378,6 +378,6 @@ def test_the_stated_bound_is_the_discounted_budget(g: float, rounds: int) -> Non
     book = Ledger(ledger_layout([PartShape([0], 1, False, 1.0, 1.0)]), credit=0.0, discount=g)
     one = np.ones(1)
     for _ in range(rounds):
-        book.book(np.array([0.0]), one, book.certify(one, linear=1.0, bound=1.0))
+        book.book(np.array([0.0]), one, certify(book, one, linear=1.0, bound=1.0))
     stated = (1 - g) * (1 + g**rounds) / ((1 + g) * (1 - g**rounds))
     assert book.promised**2 == pytest.approx(stated, rel=1e-9)

@@ -11,7 +11,7 @@ import pytest
 
 import orcast as oc
 from helpers import SENTENCE
-from orcast.rounds import PendingById, Rounds
+from orcast.rounds import Rounds
 
 SPACE = oc.Interval(0, 1)
 
@@ -119,17 +119,6 @@ def test_a_branch_is_put_back() -> None:
     assert everything(rounds) == before
 
 
-def test_a_snapshot_without_memory_leaves_what_was_learnt() -> None:
-    rounds = played()
-    was = rounds.snapshot(memory=False)
-    rounds.issue(row(1))
-    rounds.settle(0.9)
-    total = rounds.engine.ledger.total.copy()
-    rounds.restore(was)
-    assert rounds.issued == 5
-    assert (rounds.engine.ledger.total == total).all()
-
-
 def test_attached_data_are_saved_with_their_round() -> None:
     rounds, twin = played(), oc.Recalibrator(SPACE)
     rounds.issue(row(1), id=("a", 1)).attached = {"answer": ["x", None, 1.5], "cells": np.array([[-np.inf, 0.1]])}
@@ -168,8 +157,9 @@ def test_counters_that_cannot_be_are_refused(wrong: dict[str, Any]) -> None:
 
 
 def test_ids_that_are_not_known_or_not_new() -> None:
-    book = PendingById[int](max_pending=2)
-    book.pending.update(a=1, b=2)
+    book = played(max_pending=2)
+    for id in ("a", "b"):
+        book.issue(row(), id=id)
     for id, match in {
         "c": "expected the id of a pending round, got 'c'",
         None: "expected an unnamed pending round, got none \\(2 named ones are pending\\)",
@@ -183,7 +173,8 @@ def test_ids_that_are_not_known_or_not_new() -> None:
     with pytest.raises(TypeError, match=SENTENCE):
         book.check_new(object())
     assert book.leaving(None) == book.leaving("c") == ["a"]
-    book.pending[None] = 3
+    book.drop("b")
+    book.issue(row())
     assert book.leaving(None) == [None]
 
 

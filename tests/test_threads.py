@@ -19,8 +19,11 @@ import pytest
 import orcast as oc
 from orcast.locks import GameLock
 from orcast.paper.conformal import ConformalLevel
-from orcast.paper.partition import PartitionedRecalibrator
+<<<<<<< HEAD
 from orcast.stream.series import StreamSettings
+=======
+from orcast.paper.partition import PartitionedRecalibrator
+>>>>>>> stream2
 from orcast.stream.session import Session
 
 THREADS, ROUNDS = 8, 200
@@ -169,9 +172,7 @@ def test_a_call_waits_until_the_lock_is_free(call: str, tmp_path: Path) -> None:
     "game",
     [
         oc.Recalibrator(oc.Binary()),
-        PartitionedRecalibrator(oc.Binary(), cells=4),
         ConformalLevel(0.9),
-        Session(StreamSettings()),
     ],
     ids=lambda game: type(game).__name__,
 )
@@ -187,7 +188,7 @@ def test_a_copy_has_a_lock_of_its_own(game: Any, copied: Callable[[Any], Any]) -
 
 
 def test_a_session_answers_lines_of_several_threads() -> None:
-    session = Session(StreamSettings())
+    session = Session()
 
     def send(thread: int) -> Callable[[], None]:
         def work() -> None:
@@ -198,11 +199,12 @@ def test_a_session_answers_lines_of_several_threads() -> None:
         return work
 
     together(*map(send, range(4)))
-    assert session.series["all"].rounds.issued == 400
+    assert json.loads(session.answer(b'{"series": "all", "id": "0/0", "y": 0}'))["y"] == 0
+    assert session._recent["all"].rounds.issued == 400
 
 
 def test_a_line_without_an_id_is_of_its_series_whichever_thread_brings_it() -> None:
-    session, ready, done = Session(StreamSettings()), threading.Event(), threading.Event()
+    session, ready, done = Session(), threading.Event(), threading.Event()
 
     def begin() -> None:
         session.answer(b'{"forecast": {"p": 0.4}}')
@@ -215,7 +217,7 @@ def test_a_line_without_an_id_is_of_its_series_whichever_thread_brings_it() -> N
         done.set()
 
     together(begin, end)
-    assert session.series[None].rounds.issued == 1
+    assert session._recent[None].rounds.issued == 1
 
 
 def test_lock_held_by_a_thread_is_free_in_a_forked_child() -> None:

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 from scipy.special import ndtr, ndtri
 
 import orcast as oc
-from orcast.evaluate.metrics import LEVELS, brier, crps_ensemble, ece, pinball, qce, worst_rolling_qce
+from orcast.evaluate.metrics import LEVELS, brier, ece, pinball, qce
 from research.benchmarks import made, yardstick
 from research.benchmarks.lines import Line, Lines, Remark
 from research.comparison.catalogue import hub_stream
@@ -245,7 +245,7 @@ def _streams(streams: list[Stream]) -> Lines:
         return qce(q, stream.y, stream.levels, low=stream.low, high=stream.high)
 
     def rolling(stream: Stream, q: Array) -> float:
-        return worst_rolling_qce(q, stream.y, stream.levels, low=stream.low, high=stream.high)
+        return qce(q, stream.y, stream.levels, low=stream.low, high=stream.high, window=200)
 
     yield found.line(case, RATIO, ratio, 0.672, average=geometric_mean, note=each)
     yield found.line(case, "QCE", error, 0.0020, average=geometric_mean, form=".4f")
@@ -323,7 +323,7 @@ def _ensemble(stream: Stream) -> Lines:
     start = 100
 
     def crps(q: Array) -> float:
-        return float(crps_ensemble(q, stream.y)[start:].mean())
+        return float(optional("scoringrules").crps_ensemble(stream.y, q)[start:].mean())
 
     usual = crps(censored_emos(stream, start))
     others = {name: crps(_issued(name, stream)) for name in ("EMOS", "IDR")}

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import ndtr
 from scipy.stats import rankdata
 
-from orcast.evaluate.metrics import brier, ece, pinball, qce, worst_rolling_qce
+from orcast.evaluate.metrics import brier, ece, pinball, qce
 from research.comparison.runner import Run
 from research.comparison.stream import Array, Stream, Whole
 from research.output import geometric_mean
@@ -58,7 +58,7 @@ def score(stream: Stream, run: Run, chance: float) -> Score:
     a, low, high = stream.levels, stream.low, stream.high
     gaps = [gap(issued[g], y[g], a) for g in groups]
     errors = [qce(issued[g], y[g], a, low=low, high=high) for g in groups]
-    rolling = [worst_rolling_qce(issued[g], y[g], a, window=WINDOW, low=low, high=high) for g in groups]
+    rolling = [qce(issued[g], y[g], a, window=WINDOW, low=low, high=high) for g in groups]
     widths = [_ratio(width(issued[g], a), width(base[g], a)) for g in groups]
     cover50, cover90, cover98 = (cover(issued, y, a, band) for band in BANDS)
     return found._replace(

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from orcast.datasets import Series
 from orcast.evaluate import Evaluation, coverage
-from orcast.evaluate.metrics import LEVELS, pinball, qce, worst_rolling_qce
+from orcast.evaluate.metrics import LEVELS, pinball, qce
 from research import learners
 from research.experiments import data
 from research.experiments.methods import EXPERT, LAST, METHODS, RATES, Result, orca
@@ -116,7 +116,7 @@ def measure(q: Vector, y: Vector, *, low: float, high: float, window: int = 200)
     half = max(len(y) // 2, 1)
     return Score(
         qce=qce(percents, y, low=low, high=high),
-        worst=worst_rolling_qce(percents, y, window=window, low=low, high=high),
+        worst=qce(percents, y, window=window, low=low, high=high),
         crps=2.0 * float(pinball(middles, y, GRID[::2]).mean()),
         smape=float(smape(middles.mean(axis=1), y).mean()),
         holds=coverage(Evaluation.of(percents, y, levels=LEVELS, low=low, high=high), 0.9),
@@ -286,7 +286,7 @@ def chance(rounds: int, *, window: int = 200, forecasters: int = 200, seed: int 
     drawn = ((np.cumsum(counts, axis=1) / rounds - LEVELS) ** 2).sum(axis=1)
     low, high = np.quantile(drawn, [0.05, 0.95])
     q = np.tile(LEVELS, (rounds, 1))
-    worst = [worst_rolling_qce(q, rng.random(rounds), window=window) for _ in range(forecasters)]
+    worst = [qce(q, rng.random(rounds), window=window) for _ in range(forecasters)]
     return Chance(perfect_qce(rounds), float(low), float(high), float(np.mean(worst)))
 
 

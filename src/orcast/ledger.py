@@ -18,21 +18,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import IntEnum
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from orcast.kernels.ledger import (
-    available_slack_arrays,
     combine_arrays,
     mean_size_arrays,
     settle_arrays,
     squared_norm_arrays,
-    write_certificate_arrays,
 )
 from orcast.kernels.state import Layout
 
@@ -161,10 +159,6 @@ class Certificate:
     half_space: float | None = field(default=None, compare=False)
     approximation: float | None = field(default=None, compare=False)
     excess: float = 0.0
-
-    def __getstate__(self) -> dict[str, Any]:
-        # a copy has no game to ask
-        return {each.name: getattr(self, each.name) for each in fields(self)}
 
 
 @dataclass(frozen=True)
@@ -338,16 +332,6 @@ class Ledger:
             stated = before_excess(budget, excess, count, now), added_after(budget, excess, count, now)
             found.append(Group(count, now, *stated))
         return found
-
-    def certify(self, context: Array, *, linear: float, bound: float, reserved: float = 0.0) -> Array:
-        """The note of a certificate: what the worst outcome could do against what is allowed."""
-        certificate = np.zeros(CERTIFICATE_SIZE)
-        square = self.square
-        free = available_slack_arrays(
-            self.layout, self.account, self.groups, self.total, square, context, self.discount, reserved
-        )
-        write_certificate_arrays(self.account, self.discount, square, free, linear, bound, self.bound, certificate)
-        return certificate
 
     def book(self, payoff: Array, context: Array, certificate: Array, *, reserved: float = 0.0) -> None:
         """Add the core payoff of a round; `reserved` is the overdraft of the rounds that still wait."""

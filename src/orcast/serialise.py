@@ -85,7 +85,11 @@ def features_from_json(data: Any) -> Any:
         return np.array([features_from_json(each) for each in data["array"]]).reshape(data["shape"])
     if "tuple" in data:
         return tuple(features_from_json(each) for each in data["tuple"])
-    return id_from_plain(data)
+    if "datetime64" in data:
+        return np.datetime64(data["datetime64"], data["unit"])
+    if "datetime" in data:
+        return datetime.datetime.fromisoformat(data["datetime"])
+    return datetime.date.fromisoformat(data["date"])
 
 
 def plain_id(id: object) -> Any:
@@ -107,12 +111,4 @@ def plain_id(id: object) -> Any:
 
 def id_from_plain(data: Any) -> Hashable:
     """The inverse of `plain_id`."""
-    if not isinstance(data, dict):
-        return data  # type: ignore[no-any-return]
-    if "tuple" in data:
-        return tuple(id_from_plain(part) for part in data["tuple"])
-    if "datetime64" in data:
-        return np.datetime64(data["datetime64"], data["unit"])
-    if "datetime" in data:
-        return datetime.datetime.fromisoformat(data["datetime"])
-    return datetime.date.fromisoformat(data["date"])
+    return features_from_json(data)  # type: ignore[no-any-return]

@@ -1,6 +1,7 @@
-"""SQLite store of many series: lines since the last snapshot, settled rounds, and the state of each series.
+"""SQLite store of many series: options, the state of each series, and its rounds.
 
-One file in write-ahead mode, which one process uses at a time.  Every row has a checksum, since SQLite has none.
+One file in write-ahead mode, which one process uses at a time.  States and rounds are bytes with a checksum
+(`orcast.persistence.encode`), since SQLite has none.
 """
 
 from __future__ import annotations
@@ -8,50 +9,47 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from orcast.validation import short
 
 Name = str | int | None
-SCHEMA, APPLICATION = 1, int.from_bytes(b"orca", "big")
+Id = str | int | float | None
+SCHEMA, APPLICATION = 2, int.from_bytes(b"orca", "big")
+# A round is pending (closed = 0), or over: numbered, or -1 without an id.
 TABLES = """
-CREATE TABLE about (name TEXT PRIMARY KEY, value BLOB NOT NULL, checksum INTEGER NOT NULL);
-CREATE TABLE lines (number INTEGER PRIMARY KEY, series TEXT NOT NULL, line BLOB NOT NULL, checksum INTEGER NOT NULL);
-CREATE TABLE rounds (number INTEGER PRIMARY KEY, round BLOB NOT NULL, checksum INTEGER NOT NULL);
-CREATE TABLE states (series TEXT PRIMARY KEY, lines INTEGER NOT NULL, named INTEGER NOT NULL, \
-state BLOB NOT NULL, checksum INTEGER NOT NULL);
+CREATE TABLE about (name TEXT PRIMARY KEY, value BLOB NOT NULL);
+CREATE TABLE series (number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, state BLOB NOT NULL);
+CREATE TABLE rounds (series INTEGER, id TEXT, closed INTEGER NOT NULL, round BLOB NOT NULL, PRIMARY KEY (series, id));
+CREATE INDEX oldest ON rounds (closed) WHERE closed > 0;
 """
 UNWRITABLE = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
 
 
-class Line(NamedTuple):
-    """A line of a series, by its number."""
-
-    number: int
-    series: Name
-    line: bytes
-
-
 class Store:
-    """Lines, settled rounds and states in a file, locked while it is open.
+    """States and rounds of series in a file, locked while it is open; without a path, in a temporary one.
 
-    A line survives the death of the process once `record` returns; with `sync` also a loss of power.
+    All calls are made within a `transaction`, which happens as a whole or not at all.  It survives the death of the
+    process; with `sync` also a loss of power.
 
-    >>> store = Store(":memory:")
-    >>> store.record(1, "north", b'{"y": 3}')
-    >>> store.snapshot({"north": (1, b"...")}, lines=1)
-    >>> store.lines(), store.state("north"), store.series()
-    ([], b'...', {'north': 1})
+    >>> store = Store()
+    >>> with store.transaction():
+    ...     north = store.put_series(0, "north", b"...")
+    ...     store.put_round(north, "14:00", b"forecast")
+    >>> with store.transaction():
+    ...     print(store.series("north"), store.pending(north))
+    (1, b'...') [b'forecast']
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, sync: bool = False) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | os.PathLike[str] | None = None, *, sync: bool = False) -> None:
+        self.path = "" if path is None else os.path.realpath(path)  # two names of one state are one state
+        if path is not None and (Path(self.path).is_dir() or not Path(self.path).parent.is_dir()):
+            raise ValueError(f"expected a file in an existing folder as state, got {short(str(path))}")
         with self._errors():
-            self._file = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+            self._file = sqlite3.connect(self.path, timeout=0, isolation_level=None, check_same_thread=False)
         try:
             with self._errors():
                 self._open("FULL" if sync else "NORMAL")
@@ -70,7 +68,7 @@ class Store:
             )
         self._file.execute("PRAGMA journal_mode = WAL")
         self._file.execute(f"PRAGMA synchronous = {sync}")
-        with self._transaction():  # takes the lock
+        with self.transaction():  # takes the lock
             if fresh:
                 for statement in TABLES.strip().split("\n"):
                     self._file.execute(statement)
@@ -82,113 +80,73 @@ class Store:
     def _pragma(self, name: str) -> Any:
         return self._file.execute(f"PRAGMA {name}").fetchone()[0]
 
-    # --- options and counters
-    def about(self) -> dict[str, bytes]:
-        """Values that belong to the whole store, such as its options."""
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Commit the changes of the block, or none of them if it raises."""
         with self._errors():
-            rows = self._file.execute("SELECT name, value, checksum FROM about").fetchall()
-        return {name: self._checked(checksum, name, value) for name, value, checksum in rows}
+            try:
+                self._file.execute("BEGIN IMMEDIATE")
+                yield
+                self._file.execute("COMMIT")
+            finally:
+                if self._file.in_transaction:
+                    self._file.execute("ROLLBACK")
 
-    # --- lines
-    def record(self, number: int, series: Name, line: bytes) -> None:
-        """Write a line; if that fails, nothing has changed."""
-        name = json.dumps(series)
-        with self._errors():
-            self._file.execute("INSERT INTO lines VALUES (?, ?, ?, ?)", (number, name, line, _sum(number, name, line)))
+    # --- values of the whole store
+    def about(self, name: str) -> bytes | None:
+        """Value that belongs to the whole store, such as its options."""
+        row = self._file.execute("SELECT value FROM about WHERE name = ?", (name,)).fetchone()
+        return None if row is None else row[0]
 
-    def recorded(self, number: int) -> bool:
-        """Return whether a line was written."""
-        with self._errors():
-            return self._file.execute("SELECT 1 FROM lines WHERE number = ?", (number,)).fetchone() is not None
+    def put_about(self, name: str, value: bytes) -> None:
+        """Write a value that belongs to the whole store."""
+        self._file.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (name, value))
 
-    def lines(self) -> list[Line]:
-        """Lines that the state of their series does not hold, the oldest first."""
-        with self._errors():
-            rows = self._file.execute("SELECT number, series, line, checksum FROM lines ORDER BY number").fetchall()
-        for number, name, line, checksum in rows:
-            self._checked(checksum, number, name, line)
-        return [Line(number, json.loads(name), line) for number, name, line, _ in rows]
+    # --- series
+    def count(self) -> int:
+        """Number of series, none of which is ever deleted."""
+        return self._file.execute("SELECT max(number) FROM series").fetchone()[0] or 0
 
-    # --- states
-    def series(self) -> dict[Name, int]:
-        """Names of the series that have a state, and the number of the last line that it holds."""
-        with self._errors():
-            rows = self._file.execute("SELECT series, lines, named FROM states ORDER BY rowid").fetchall()
-        for name, lines, named in rows:
-            self._checked(named, name, lines)
-        return {json.loads(name): lines for name, lines, _ in rows}
+    def series(self, name: Name) -> tuple[int, bytes] | None:
+        """Number and state of a series."""
+        query = "SELECT number, state FROM series WHERE name = ?"
+        return self._file.execute(query, (json.dumps(name),)).fetchone()  # type: ignore[no-any-return]
 
-    def state(self, series: Name) -> bytes:
-        """State of a series as it was written."""
-        name = json.dumps(series)
-        with self._errors():
-            row = self._file.execute("SELECT state, checksum FROM states WHERE series = ?", (name,)).fetchone()
-        if row is None or _sum(row[0]) != row[1]:
-            raise ValueError(f"expected an intact state of series {short(series)}, got a damaged one: {self.path}")
-        return bytes(row[0])
+    def put_series(self, number: int, name: Name, state: bytes) -> int:
+        """Write the state of a series; 0 is the number of a new one.  Returns its number."""
+        if not number:
+            query = "INSERT INTO series (name, state) VALUES (?, ?) RETURNING number"
+            return self._file.execute(query, (json.dumps(name), state)).fetchone()[0]  # type: ignore[no-any-return]
+        self._file.execute("UPDATE series SET state = ? WHERE number = ?", (state, number))
+        return number
 
-    def rounds(self) -> list[tuple[int, bytes]]:
-        """Settled rounds by number, the oldest first."""
-        with self._errors():
-            rows = self._file.execute("SELECT number, round, checksum FROM rounds ORDER BY number").fetchall()
-        return [(number, self._checked(checksum, number, round)) for number, round, checksum in rows]
+    # --- rounds
+    def round(self, series: int, id: Id) -> bytes | None:
+        """Round of a series."""
+        query = "SELECT round FROM rounds WHERE series = ? AND id = ?"
+        row = self._file.execute(query, (series, _key(id))).fetchone()
+        return None if row is None else row[0]
 
-    def snapshot(
-        self,
-        states: Mapping[Name, tuple[int, bytes]],
-        *,
-        lines: int,
-        about: Mapping[str, bytes] | None = None,
-        rounds: Iterable[tuple[int, bytes]] = (),
-        oldest: int = 0,
-        without: Collection[Name] = (),
-    ) -> None:
-        """Write the states of the series that changed and delete the lines that they hold, all or nothing.
+    def pending(self, series: int) -> list[bytes]:
+        """Pending rounds of a series, in no order."""
+        rows = self._file.execute("SELECT round FROM rounds WHERE series = ? AND closed = 0", (series,)).fetchall()
+        return [data for (data,) in rows]
 
-        Parameters
-        ----------
-        states : number of the last line and state, by series; others stay as they are
-        lines : number of the last line of all
-        about : values that belong to the whole store
-        rounds : settled rounds to add, by number
-        oldest : number of the oldest settled round to keep
-        without : series whose lines stay, because their states are older
-        """
-        named = ((json.dumps(name), *each) for name, each in states.items())
-        kept = json.dumps([json.dumps(name) for name in without])
-        with self._errors(), self._transaction():
-            put = self._file.executemany
-            put(
-                "INSERT INTO states VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (series) "
-                "DO UPDATE SET lines = ?2, named = ?3, state = ?4, checksum = ?5",
-                ((name, last, _sum(name, last), state, _sum(state)) for name, last, state in named),
-            )
-            put("INSERT OR REPLACE INTO rounds VALUES (?, ?, ?)", ((*row, _sum(*row)) for row in rounds))
-            put("INSERT OR REPLACE INTO about VALUES (?, ?, ?)", ((*row, _sum(*row)) for row in (about or {}).items()))
-            self._file.execute("DELETE FROM rounds WHERE number < ?", (oldest,))
-            delete = "DELETE FROM lines WHERE number <= ? AND series NOT IN (SELECT value FROM json_each(?))"
-            self._file.execute(delete, (lines, kept))
+    def put_round(self, series: int, id: Id, data: bytes, *, closed: bool = False) -> None:
+        """Write a round; those that are closed and have an id are numbered."""
+        number = -1 if closed else 0
+        if closed and id is not None:
+            number = (self._file.execute("SELECT max(closed) FROM rounds WHERE closed > 0").fetchone()[0] or 0) + 1
+        self._file.execute("INSERT OR REPLACE INTO rounds VALUES (?, ?, ?, ?)", (series, _key(id), number, data))
+
+    def forget(self, remember: int) -> None:
+        """Delete the oldest closed rounds with an id, so that at most so many remain."""
+        last = "(SELECT max(closed) FROM rounds WHERE closed > 0)"
+        self._file.execute(f"DELETE FROM rounds WHERE closed > 0 AND closed <= {last} - ?", (remember,))
 
     def close(self) -> None:
         """Close the file, which releases the lock; a second call does nothing."""
         self._file.close()
-
-    # --- SQLite
-    def _checked(self, checksum: int, *content: Any) -> Any:
-        if _sum(*content) != checksum:
-            raise ValueError(f"expected an intact state, got a row with a wrong checksum: {self.path}")
-        return content[-1]
-
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        self._file.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self._file.execute("COMMIT")
-        except BaseException:
-            if self._file.in_transaction:
-                self._file.execute("ROLLBACK")
-            raise
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -205,9 +163,6 @@ class Store:
             raise ValueError(f"expected an intact state of a stream, got {reason}: {self.path}") from reason
 
 
-def _sum(*content: Any) -> int:
-    """Checksum of the columns of a row."""
-    found = 0
-    for each in content:
-        found = zlib.crc32(each if isinstance(each, bytes) else str(each).encode(), found)
-    return found
+def _key(id: Id) -> str:
+    """Text of an id, alike for ids that are equal."""
+    return json.dumps(int(id) if isinstance(id, float) and id.is_integer() else id)

@@ -6,7 +6,7 @@ import math
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -69,23 +69,36 @@ def as_count(value: object, what: str) -> int:
     return int(value)
 
 
-class InputError(ValueError):
-    """Invalid input with its parts: what was expected, what was found and where, and the option to change.
+class _Words:
+    """Names of arguments and rows in messages: those of the library, or of the command and its file."""
 
-    >>> error = InputError("numbers in column 'y'", "'abc'", rows=(3,), option="model")
-    >>> str(error), error.rows, error.option
-    ("expected numbers in column 'y', got 'abc' in row 3", (3,), 'model')
-    """
+    command = False
+    first: int | None = None
 
-    def __init__(self, expected: str, found: str, *, rows: Sequence[int] = (), option: str = "") -> None:
-        self.expected, self.found, self.rows, self.option = expected, found, tuple(rows), option
-        super().__init__(self.text("row", 0))
 
-    def text(self, unit: str, first: int) -> str:
-        """Sentence with the rows counted from `first` in this unit, such as lines of a file."""
-        numbers = ", ".join(str(first + row) for row in self.rows)
-        at = f" in {unit}{'s' if len(self.rows) > 1 else ''} {numbers}" if self.rows else ""
-        return f"expected {self.expected}, got {self.found}{at}"
+_words = _Words()
+
+
+@contextmanager
+def command_words(first: int | None = None) -> Iterator[None]:
+    """Name options of the command, and lines of a file whose first row is in line `first`."""
+    before = _words.command, _words.first
+    _words.command, _words.first = True, first
+    try:
+        yield
+    finally:
+        _words.command, _words.first = before
+
+
+def option(name: str) -> str:
+    """Name of an argument in a message: issued_every=, or --issued-every in the command."""
+    return f"--{name.replace('_', '-')}" if _words.command else f"{name}="
+
+
+def row_name(*rows: int, join: str = ", ") -> str:
+    """Name of rows in a message: row 3, or line 5 in the command."""
+    unit, first = ("row", 0) if _words.first is None else ("line", _words.first)
+    return f"{unit}{'s' if len(rows) > 1 else ''} {join.join(str(first + int(row)) for row in rows)}"
 
 
 class _Quiet(threading.local):

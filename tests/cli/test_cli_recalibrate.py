@@ -40,7 +40,7 @@ def test_it_writes_beside_the_file_what_the_library_says(forecasts: Path, capsys
     lines = told.err.splitlines()
     assert lines[0] == f"{forecasts}: 122 rows, 2 series"
     assert lines[5].startswith("Not enough data to decide, the issue times are missing")
-    assert lines[5].endswith("issued together (issued_every=, 1 if that is so).")
+    assert lines[5].endswith("issued together (--issued-every, 1 if that is so).")
     assert lines[6].startswith("The 80% interval covered ")
     assert ", after recalibration " in lines[6]
     assert lines[-1] == f"written: {forecasts.with_name('cv.orcast.csv')}"
@@ -94,9 +94,9 @@ def test_what_should_be_looked_at_is_said_with_its_line(forecasts: Path, tmp_pat
     assert cli.main(command(forecasts, "--quiet", *bounds)) == 1
     said = capsys.readouterr().err
     assert said.count("\n") == 1
-    assert said.startswith("orcast: outcomes that cannot be were not used, in row ")
-    assert f"got {frame['y'][at]:g} in row {at}" in said
-    assert said.endswith(f"({forecasts}, row 0 is line 2)\n")
+    assert said.startswith("orcast: outcomes that cannot be were not used, in line ")
+    assert f"used, in line {at + 2}: expected " in said
+    assert f"({forecasts}" in said
     assert cli.main(command(forecasts, "--quiet", *bounds, "--outside", "clip")) == 0
     # an outcome that changed since it was used
     state = tmp_path / "state"
@@ -107,7 +107,7 @@ def test_what_should_be_looked_at_is_said_with_its_line(forecasts: Path, tmp_pat
     forecasts.write_text("\n".join(text))
     capsys.readouterr()
     assert cli.main(command(forecasts, "--quiet", "--state", state)) == 1
-    assert "changed since they were used, in row 8 (run the whole frame" in capsys.readouterr().err
+    assert "changed since they were used, in line 10 (run the whole frame" in capsys.readouterr().err
 
 
 def test_probabilities_and_several_models(tmp_path: Path, capsys: Capture) -> None:

@@ -58,24 +58,20 @@ def test_a_hub(tmp_path: Path, capsys: Capture) -> None:
 def test_a_hub_without_its_outcomes_is_told_where_to_put_them(tmp_path: Path, capsys: Capture) -> None:
     output, target = hub(tmp_path)
     assert cli.main(["check", str(output)]) == 2
-    assert "or target= with a table of outcomes" in capsys.readouterr().err
+    assert "or --target with a table of outcomes" in capsys.readouterr().err
     assert cli.main(["check", str(output), "--target", str(target)]) == 0
     assert "The 95% interval covered" in capsys.readouterr().out
 
 
-def test_forecasts_of_prophet(tmp_path: Path, capsys: Capture) -> None:
+def test_columns_of_prophet_are_named(tmp_path: Path, capsys: Capture) -> None:
     rng = np.random.default_rng(1)
     days = [str(day) for day in np.arange("2024-01-01", "2024-06-01", dtype="datetime64[D]")]
     centre = 10 + np.sin(np.arange(len(days)) / 7)
     table = {"ds": days, "yhat": centre, "yhat_lower": centre - 0.5, "yhat_upper": centre + 0.5, "trend": centre}
     table |= {"trend_lower": centre, "trend_upper": centre, "y": centre + rng.normal(size=len(days))}
     pl.DataFrame(table).write_csv(tmp_path / "prophet.csv")
-    page = tmp_path / "prophet.html"
-    assert cli.main(["recalibrate", str(tmp_path / "prophet.csv"), "--report", str(page)]) == 0
-    told = capsys.readouterr().err
-    assert "quantiles 0.1, 0.5, 0.9 (yhat_lower, yhat, yhat_upper)" in told
-    assert "the default of Prophet" in told
-    assert "The 80% interval covered" in page.read_text()
+    assert cli.main(["check", str(tmp_path / "prophet.csv")]) == 2
+    assert "model={'tree': {0.05: 'lower', 0.95: 'upper'}}" in capsys.readouterr().err
     wider = "yhat:0.025=yhat_lower,0.5=yhat,0.975=yhat_upper"
     assert cli.main(["check", str(tmp_path / "prophet.csv"), "--model", wider]) == 0
     assert "The 95% interval covered" in capsys.readouterr().out

@@ -71,8 +71,8 @@ def test_it_answers_each_line_at_once_and_survives_a_kill(start: Any, tmp_path: 
     assert tell(process, b'\n{"id": 1, "y": 5}')["guarantee"]["rounds"] == 1
     process.send_signal(signal.SIGTERM)
     assert process.wait() == 0
-    assert said(process) == "orcast: 1 lines recovered from wind\n"
-    assert content(tmp_path / "wind")[1] == []
+    assert said(process) == ""
+    assert len(content(tmp_path / "wind")[2]) == 1
 
 
 def said(process: subprocess.Popen[bytes]) -> str:
@@ -126,7 +126,6 @@ def check_kills(told: dict[str, Any], count: int) -> None:
     assert told["answers"] == [told["lines"]] * 2
     assert told["differ"] == []
     assert told["state"]
-    assert told["journal"] == 0
     assert told["killed"] >= 0.2 * count
     assert told["left"] == ["calm", "stormy"]
     assert told["status"] == 0

@@ -8,7 +8,6 @@ from hypothesis import given
 import orcast as oc
 from helpers import Vector, cells_around, quantile_rows, record_of, slow_locate, units
 from orcast.kernels.cells import locate_arrays, rebin_arrays
-from orcast.kernels.equilibrium import crps_difference_arrays
 from orcast.spaces import TAIL_MASS
 
 SPACE = oc.Interval(0, 1)
@@ -176,23 +175,3 @@ def test_rebin_is_its_slow_twin(old: Vector, new: Vector) -> None:
     rebin_arrays(source.mass.size, source.left, source.right, source.mass, left.size, left, right, out)
     assert out == pytest.approx(slow_rebin(source, left, right), abs=1e-12)
     assert out.sum() == pytest.approx(1.0, abs=1e-9)
-
-
-# --- reading ---
-
-
-@st.composite
-def played(draw: st.DrawFn) -> oc.Forecast:
-    """Any masses on the cells around an expert."""
-    left, right, _, _ = cells_around(SPACE, draw(quantile_rows(SPACE)))
-    mass = np.array(draw(st.lists(st.floats(1e-4, 1.0), min_size=left.size, max_size=left.size)))
-    return oc.Forecast(left, right, mass / mass.sum())
-
-
-@given(played(), played(), units)
-def test_crps_difference_is_that_of_the_forecasts(p: oc.Forecast, other: oc.Forecast, y: float) -> None:
-    n, k = p.mass.size, locate_arrays(y, p.left, p.right, p.mass.size)
-    expert = np.empty(n)
-    rebin_arrays(other.mass.size, other.left, other.right, other.mass, n, p.left, p.right, expert)
-    found = crps_difference_arrays(y, k, n, p.left, p.right, p.mass, expert)
-    assert found == pytest.approx(p.crps(y) - oc.Forecast(p.left, p.right, expert).crps(y), abs=1e-12)

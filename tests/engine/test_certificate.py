@@ -14,6 +14,7 @@ from helpers import (
     bound_to,
     cells_of,
     certified,
+    certify,
     default_payoff,
     engine_of,
     fast_payoff,
@@ -31,7 +32,6 @@ from orcast import ledger
 from orcast.constants import TINY_MASS
 from orcast.engine.ordered import PLAYED, OrderedEngine
 from orcast.kernels import records
-from orcast.kernels.equilibrium import crps_difference_arrays
 from orcast.kernels.judging import regret_units_arrays
 from orcast.kernels.state import Layout, Round
 from orcast.ledger import Ledger, PartShape, ledger_layout
@@ -206,7 +206,7 @@ ONES = np.ones(2)
 def test_delay_is_paid_for_by_the_cross_term() -> None:
     """Ten rounds forecast at S = 0, all with payoff +1: the square is 100, and so is the budget, to the last bit."""
     book = plain_ledger(1)
-    records = [book.certify(ONES, linear=1.0, bound=1.0) for _ in range(10)]
+    records = [certify(book, ONES, linear=1.0, bound=1.0) for _ in range(10)]
     for certificate in records:
         book.book(np.array([1.0]), ONES, certificate)
     assert book.account[ledger.Account.DELAY] == 45
@@ -233,7 +233,7 @@ def test_bound_holds_with_outcomes_in_any_order(seed: int, queue: int, size: int
         ways /= np.linalg.norm(ways, axis=1, keepdims=True)
         linear = float((2.0 * ways @ pull + 1.0).max())
         reserved = sum(float(certificate[ledger.CertificateField.OVERDRAFT]) for certificate, _ in waiting)
-        certificate = book.certify(ONES, linear=linear, bound=1.0, reserved=reserved)
+        certificate = certify(book, ONES, linear=linear, bound=1.0, reserved=reserved)
         if certificate[ledger.CertificateField.HOLDS]:
             waiting.append((certificate, ways))
         while len(waiting) > queue:
@@ -352,11 +352,8 @@ def test_the_unit_of_a_regret_that_crosses_zero() -> None:
     expert[:] = 0.0
     expert[int(np.argmax((left <= 0.5) & (right > 0.5)))] = 1.0
     regret_units_arrays(engine.rules, engine.memory, round, p)
-    gaps = [
-        crps_difference_arrays(y, k, left.size, left, right, p, expert)
-        for k, ends in enumerate(zip(left, right, strict=True))
-        for y in np.linspace(*ends, 21)
-    ]
+    mine, theirs = (oc.Forecast(left, right, masses[: left.size]) for masses in (p, expert))
+    gaps = [mine.crps(y) - theirs.crps(y) for ends in zip(left, right, strict=True) for y in np.linspace(*ends, 21)]
     assert 1.0 / round.view("crps_units")[0] == pytest.approx(max(map(abs, gaps)), rel=1e-6)
 
 

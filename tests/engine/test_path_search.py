@@ -143,22 +143,6 @@ def test_a_promise_grows_by_the_resolution_where_cells_are_too_coarse(at: float,
     assert account[Account.EXCESS] == 0.0
 
 
-def test_excess_beyond_the_resolution_is_stated_before_the_outcome() -> None:
-    """A forecast that misses more than its cells explain: the promise has the resolution, the excess has the rest."""
-    engine, round = injected(oc.MomentMatching(1), np.array([50.0]))
-    given = opened(engine, round)
-    assert judging.judge_arrays(*given, 0.0) > 0.0
-    linear, norm, apart, _ = judging.certify_arrays(*given, 0.0)
-    assert linear - norm > 2.0 * apart > 0.0
-    judging.allow_resolution_arrays(*given, 0.0)
-    budget = engine.ledger.account[Account.BUDGET]
-    assert not round.holds()
-    assert round.read("certificate", "bound") == pytest.approx(norm + 2.0 * apart)
-    promised, excess = round.read("certificate", "promised"), round.read("certificate", "excess")
-    assert promised == pytest.approx(np.sqrt(budget + norm + 2.0 * apart))
-    assert promised + excess == pytest.approx(np.sqrt(budget + linear))
-
-
 # --- paths ---
 
 
@@ -251,32 +235,6 @@ def test_a_zero_on_a_level_is_played(s: list[float], thorough: bool) -> None:
 # --- the search ---
 
 
-@given(st.integers(0, 2**32 - 1), st.integers(0, 3), st.sampled_from([0.0, 0.05, 0.3]))
-def test_no_path_on_the_grid_is_missed(seed: int, order: int, slack: float) -> None:
-    """Without regrets: if any path wins the half-space within the slack, one that holds is found."""
-    rng = np.random.default_rng(seed)
-    levels = np.sort(rng.uniform(0.05, 0.95, 1 + seed % 3))
-    payoff: Payoff = oc.QuantileCalibration(levels)
-    if order:
-        payoff = payoff + oc.MomentMatching(order)
-    engine, round = injected(payoff, None, cells=4)
-    engine.ledger.total[:] = 30.0 * rng.normal(size=engine.ledger.total.size)
-    size = float(np.linalg.norm(engine.ledger.total))
-    free, points = slack * size, np.concatenate([[0.0], np.sort(rng.random(4)), [1.0]])
-    rules, *rest = opened(engine, round)
-    fields, mean, most = path_search.paths_arrays(rules, *rest, points)
-    left, right, _ = cells_of(round)
-    paths = Paths(points, fields, mean, most, np.zeros(5), 0.0, 1.0)
-    each = [judged(paths, right - left, path) for path in all_paths(6, 4)]
-    margin = max(V + 0.5 * free - worst for worst, V in each)
-    # the bound falls by no more than it must
-    given = rules.replaced(effort=1000), *rest, free, points, 1e-9 * size
-    missing = path_search.search_grid_arrays(*given, np.full(4, 0.25))
-    if margin >= 1e-6 * size:
-        assert missing <= 0.0
-        assert round.holds()
-
-
 def test_the_search_ends_where_there_is_nothing_to_find() -> None:
     """One cell for all: no forecast answers for the mean. The bound falls faster and faster, whatever the cap."""
     engine, round = injected(oc.QuantileCalibration([0.3, 0.6]) + oc.MomentMatching(2), None)
@@ -307,26 +265,6 @@ def test_for_quantiles_alone_something_is_always_found(seed: int, thorough: bool
     p = round.view("cells")[PLAYED, :8]
     assert p.sum() == pytest.approx(1.0)
     assert p.min() >= 0.0
-
-
-def test_mixture_with_the_prior_still_holds() -> None:
-    """Of the mix as much as the masses bear: the mixture holds, with a 64th more of the mix it would not."""
-    engine, round = injected(oc.QuantileCalibration([0.25, 0.75]), np.array([40.0, -20.0]))
-    given, mix, played = opened(engine, round), np.full(8, 0.125), round.view("cells")[PLAYED, :8]
-    # H falls through zero at 2/3: the two cells that win
-    masses = np.array([2.0, 0, 0, 0, 0, 0, 0, 1.0]) / 3.0
-
-    def missing(share: float) -> float:
-        played[:] = share * mix + (1.0 - share) * masses
-        return judging.judge_arrays(*given, 10.0)
-
-    assert missing(0.0) <= 0.0 < missing(1.0)
-    path_search.mix_in_arrays(*given, 10.0, mix, masses)
-    assert round.holds()
-    share = 8.0 * played[3]
-    assert played == pytest.approx(share * mix + (1.0 - share) * masses)
-    assert share > 0.1
-    assert missing(share + 1.0 / 64.0) > 0.0
 
 
 CONFINED = [

@@ -12,20 +12,16 @@ from scipy.special import ndtri
 
 from orcast.evaluate import (
     Evaluation,
-    Grouping,
-    action,
     band,
-    by_group,
-    by_series,
+    by_horizon,
     check,
     coverage,
     difference,
-    effective_size,
     error,
-    faults,
     verdict,
 )
 from orcast.evaluate.calibration import interval_band, limit_of, reliability
+from orcast.evaluate.verdicts import action, effective_size, faults
 
 Vector = NDArray[np.float64]
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
@@ -112,18 +108,9 @@ def test_one_date_is_one_observation(by: str) -> None:
             text = " ".join(verdict(evaluation))
             assert (action(evaluation) != "not enough data") == decided, text
             assert (f"{y.size:,} outcomes of {many} distinct times, a verdict needs 8." in text) != decided
-            assert ("series are miscalibrated" in text) == decided
             assert effective_size(evaluation) < (0.2 * y.size if decided else many + 1)
             found = difference(evaluation)
             assert found is None or np.isnan(found.low) != decided
-
-
-def test_series_with_few_outcomes_are_not_judged() -> None:
-    rng = np.random.default_rng(8)
-    series = np.repeat(np.arange(12), [40, 40, *[6] * 10])
-    q = np.tile(ndtri(LEVELS), (series.size, 1))
-    said = verdict(Evaluation.of(q, 3.0 + rng.normal(size=series.size), levels=LEVELS, series=series))
-    assert "2 of 2 series with 10 outcomes or more are miscalibrated (about 0.1 by chance)." in said
 
 
 def test_real_faults_are_still_found() -> None:
@@ -142,28 +129,19 @@ def test_errors_that_last_widen_the_band_of_one_series() -> None:
     assert effective_size(evaluation) < 600
 
 
-def test_series_are_rarely_called_off() -> None:
-    rng = np.random.default_rng(6)
-    off = [by_series(forecasts_of(errors(rng, times=400, series=50))).outside("before").mean() for _ in range(15)]
-    assert np.mean(off) < 0.12
-    naive = [by_series(forecasts_of(errors(rng, times=400, series=50), ahead=1)) for _ in range(2)]
-    assert all(table.limit["before"].mean() > 0 for table in naive)
-
-
-def test_groups_of_rows() -> None:
-    """Each group against its slow twin; the first gains, the second loses, the third stays as it was."""
+def test_horizons() -> None:
+    """Each horizon against its slow twin; the first gains, the second loses, the third stays as it was."""
     rng = np.random.default_rng(7)
     y = rng.normal(size=3000)
     codes = np.tile([0, 1, 2], 1000)
     q = np.tile(ndtri(LEVELS), (3000, 1))
     before = np.where((codes == 0)[:, None], q / 3, q)
     after = np.where((codes == 1)[:, None], q / 3, q)
-    groups = Grouping("hour", codes, ("0", "1", "2"))
-    evaluation = Evaluation.of(before, y, after=after, levels=LEVELS, by=(groups,))
-    table = by_group(evaluation, groups)
-    assert table is by_group(evaluation, groups)
+    evaluation = Evaluation.of(before, y, after=after, levels=LEVELS, horizon=codes + 1.0)
+    table = by_horizon(evaluation)
+    assert table is by_horizon(evaluation)
+    assert table.labels == ("1", "2", "3")
     assert table.change is not None
-    assert table.chance is not None
     for k in range(3):
         mine = codes == k
         alone = Evaluation.of(before[mine], y[mine], after=after[mine], levels=LEVELS)
@@ -176,15 +154,7 @@ def test_groups_of_rows() -> None:
             (found.relative_low, found.relative_high), abs=0.03
         )
         assert table.coverage["after"][k] == pytest.approx(coverage(alone, 0.9, "after"))
-        # three kinds of rows in turns are not alike from row to row, so blocks are looked at here and not there
-        assert (table.chance[0][k], table.chance[1][k]) == pytest.approx(tuple(map(float, band(1000, 0.9))), abs=0.012)
     assert table.change.clear.tolist() == [-1, 1, 0]
-    base_only = by_group(Evaluation.of(before, y, levels=LEVELS), groups)
+    base_only = by_horizon(Evaluation.of(before, y, levels=LEVELS, horizon=codes + 1.0))
     assert base_only.change is None
     assert list(base_only.loss) == ["before"]
-    some = by_group(
-        Evaluation.of(before, y, after=after, levels=LEVELS),
-        Grouping("x", np.where(codes == 1, -1, codes), ("a", "b", "c")),
-    )
-    assert some.labels == ("a", "c")
-    np.testing.assert_allclose(some.loss["before"], table.loss["before"][[0, 2]])

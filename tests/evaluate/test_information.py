@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import re
 from datetime import datetime, timedelta
 from itertools import product
 from typing import Any
@@ -16,8 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 import orcast as oc
-from helpers import SENTENCE
-from orcast.evaluate import Evaluation, by_group, by_horizon, check, loss
+from orcast.evaluate import Evaluation, by_horizon, check, loss
 from orcast.frame import results
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
@@ -59,7 +57,6 @@ def test_check_finds_horizons() -> None:
     assert table.labels == ("1", "2", "3", "4")
     assert table.rows.tolist() == [120.0] * 4
     assert (np.diff(table.coverage["before"]) < 0).all()
-    assert table.chance is not None
     for step in range(1, 5):
         alone = frame.filter((pl.col("ds") - pl.col("cutoff")).dt.total_hours() == step)
         (one,) = check(alone)
@@ -82,45 +79,6 @@ def test_numbers_with_horizons_have_cutoffs() -> None:
     assert evaluation.timed
 
 
-def test_by_parts_of_the_time_and_columns() -> None:
-    hours = np.arange("2024-01-01", "2024-03-01", dtype="datetime64[h]").astype("datetime64[us]")
-    rng = np.random.default_rng(4)
-    frame = pl.DataFrame(
-        {
-            "ds": hours,
-            "y": rng.normal(size=hours.size),
-            "wing": rng.choice(["north", "south", None], hours.size),
-            "q0.1": np.full(hours.size, -1.28),
-            "q0.9": np.full(hours.size, 1.28),
-        }
-    )
-    (evaluation,) = check(frame, by=["hour", "weekday", "month", "wing"])
-    assert [group.name for group in evaluation.by] == ["hour", "weekday", "month", "wing"]
-    hour, weekday, month, wing = (by_group(evaluation, group) for group in evaluation.by)
-    assert hour.labels[:2] == ("00:00", "01:00")
-    assert len(hour.labels) == 24
-    assert weekday.labels[0] == "Monday"
-    assert weekday.rows.tolist() == frame.group_by(pl.col("ds").dt.weekday()).len().sort("ds")["len"].to_list()
-    assert month.labels == ("1", "2")
-    assert wing.labels == ("north", "south")
-    assert wing.rows.sum() == frame["wing"].is_not_null().sum()
-    (one,) = check(frame, by="hour")
-    assert len(one.by) == 1
-    bad: list[tuple[Any, str]] = [
-        ("minute", "expected by= a column, 'horizon', 'hour'"),
-        (["wing", "nothing"], "got 'nothing'"),
-    ]
-    for by, message in bad:
-        with pytest.raises(ValueError, match=message) as caught:
-            check(frame, by=by)
-        assert re.match(SENTENCE, str(caught.value))
-    with pytest.raises(ValueError, match="expected dates as times to compare by hour, got none"):
-        check(frame.drop("ds"), by="hour")
-    many = frame.with_columns(pl.Series("name", [f"n{i}" for i in range(frame.height)]))
-    with pytest.raises(ValueError, match="expected a column of at most 200 values as by=, got 1,440"):
-        check(many, by="name")
-
-
 def test_issue_times_are_used() -> None:
     """Known four rows late, issued a day at a time."""
     rng = np.random.default_rng(5)
@@ -129,7 +87,7 @@ def test_issue_times_are_used() -> None:
     shuffled = frame.sample(fraction=1.0, shuffle=True, seed=1)
     (late,) = check(shuffled, lag=4)
     known = "References use only outcomes known "
-    assert late.notes[0] == f"{known}just before the time of each forecast; outcomes are known 4 after their time."
+    assert late.notes[0] == f"{known}at the time of each forecast; outcomes are known 4 after their time."
     np.testing.assert_array_equal(last_known(late)[50:], y[46:-4])
     assert late.overlap == 3
     assert late.horizon is None

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from scipy.special import ndtri
 
 from orcast.constants import PER_ABSOLUTE
-from orcast.evaluate import Evaluation, check, headline, loss, metrics, reference_scores, verdict
+from orcast.evaluate import Evaluation, best_reference, check, headline, loss, metrics, verdict
 from orcast.evaluate.information import FEWEST, Information, OutcomeTable
-from orcast.evaluate.references import NOISE, PRIOR, RECENT, STEPS, seasons
+from orcast.evaluate.references import NOISE, PRIOR, RECENT, STEPS, ReferenceScore, seasons
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 Row = dict[str, Any]
@@ -104,7 +104,7 @@ def best_of(rows: list[Row], losses: list[list[float]]) -> list[float]:
 @settings(max_examples=100)
 @given(panels())
 def test_quantile_references_against_a_slow_twin(rows: list[Row]) -> None:
-    found = reference_scores(evidence_of(rows, "quantiles"))
+    found = best_reference(evidence_of(rows, "quantiles"))
     centres, step = [[] for _ in range(1 + len(STEPS))], lag_of(rows)
     for row in rows:
         known = outcomes_known(rows, row)
@@ -128,7 +128,7 @@ def test_quantile_references_against_a_slow_twin(rows: list[Row]) -> None:
 @given(st.sampled_from(["binary", "labels"]).flatmap(lambda kind: st.tuples(st.just(kind), panels((0.0, 1.0)))))
 def test_frequencies_against_a_slow_twin(case: tuple[str, list[Row]]) -> None:
     kind, rows = case
-    found = reference_scores(evidence_of(rows, kind))
+    found = best_reference(evidence_of(rows, kind))
     came = np.eye(3) if kind == "labels" else np.array([[0.0], [1.0]])
     losses: list[list[float]] = [[] for _ in range(2 + len(STEPS))]
     for row in rows:
@@ -142,15 +142,19 @@ def test_frequencies_against_a_slow_twin(case: tuple[str, list[Row]]) -> None:
     compare(found, rows, losses)
 
 
-def compare(found: list[Any], rows: list[Row], losses: list[list[float]]) -> None:
-    """The best and the first reference have the losses of the twin."""
+def compare(found: ReferenceScore | None, rows: list[Row], losses: list[list[float]]) -> None:
+    """The best reference has the losses of the twin."""
     there = np.isfinite([row["y"] for row in rows])
-    if not found:
+    if found is None:
         assert not np.isfinite(losses[0]).any()
         return
-    np.testing.assert_allclose(found[0].losses, np.array(best_of(rows, losses))[there], atol=1e-9)
-    first = next((each for each in found if each.name in ("the last known outcome", "the frequency so far")), found[0])
-    np.testing.assert_allclose(first.losses, np.array(losses[0])[there], atol=1e-9)
+    np.testing.assert_allclose(found.losses, np.array(best_of(rows, losses))[there], atol=1e-9)
+
+
+def best_in(evaluation: Evaluation) -> ReferenceScore:
+    found = best_reference(evaluation)
+    assert found is not None
+    return found
 
 
 # --- no later outcome counts
@@ -175,16 +179,14 @@ def test_outcomes_after_the_issue_time_change_nothing(kind: str) -> None:
 
     def losses(outcomes: Any) -> Any:
         table = OutcomeTable.of(information, outcomes)
-        found = reference_scores(Evaluation.of(np.full(shape, 0.5), outcomes, known=(table, slice(None)), **given))
-        return np.array([found[0].losses, *(each.losses for each in sorted(found[1:], key=lambda each: each.name))])
+        return best_in(Evaluation.of(np.full(shape, 0.5), outcomes, known=(table, slice(None)), **given)).losses
 
     before = losses(y)
     for i in range(5, n, 9):
         changed = 1e6 * rng.normal(size=n) if kind == "quantiles" else 1.0 - y
         later = (known > issued[i]) & (np.arange(n) != i)
         after = losses(np.where(later, changed, y))
-        # names of the best reference and those shown beside it may differ: they describe all rows
-        assert after[0, i] == before[0, i] or (np.isnan(after[0, i]) and np.isnan(before[0, i]))
+        assert after[i] == before[i] or (np.isnan(after[i]) and np.isnan(before[i]))
 
 
 # --- names, rows, verdict
@@ -195,22 +197,22 @@ def test_references_without_issue_times() -> None:
     frame = pl.DataFrame({"y": y, **{f"q{a:g}": y + ndtri(a) for a in LEVELS}})
     (evaluation,) = check(frame)
     assert not evaluation.timed
-    score = reference_scores(evaluation)[0]
+    score = best_in(evaluation)
     assert (score.name, np.isfinite(score.losses).sum()) == ("the last known outcome", 194)
     errors = np.diff(y)
     expected = metrics.pinball(y[5] + quantiles_of(errors[:5]), y[6], LEVELS)
-    assert reference_scores(evaluation)[0].losses[6] == pytest.approx(float(expected))
+    assert best_in(evaluation).losses[6] == pytest.approx(float(expected))
     assert score.gain("before") == pytest.approx(loss(evaluation)[6:].mean() / score.loss - 1.0)
     assert (
         f"the last known outcome {score.loss:.4g}, if each outcome is known before the next forecast; in the 194 rows"
         in " ".join(verdict(evaluation))
     )
     arrays = Evaluation.of(evaluation.before, y, levels=LEVELS)
-    np.testing.assert_array_equal(reference_scores(arrays)[0].losses, reference_scores(evaluation)[0].losses)
+    np.testing.assert_array_equal(best_in(arrays).losses, best_in(evaluation).losses)
     shuffled = np.random.default_rng(1).permutation(200)
     mixed = Evaluation.of(evaluation.before[shuffled], y[shuffled], levels=LEVELS, time=shuffled)
-    np.testing.assert_array_equal(reference_scores(mixed)[0].losses, reference_scores(evaluation)[0].losses[shuffled])
-    assert reference_scores(replace(arrays, horizon=np.arange(200.0))) == []
+    np.testing.assert_array_equal(best_in(mixed).losses, best_in(evaluation).losses[shuffled])
+    assert best_reference(replace(arrays, horizon=np.arange(200.0))) is None
 
 
 def hourly(issued_every: Any, y: Any = None) -> Evaluation:
@@ -225,12 +227,9 @@ def hourly(issued_every: Any, y: Any = None) -> Evaluation:
 
 def test_best_season_leads_once_it_is_known() -> None:
     evaluation = hourly("daily")
-    best, last, *rest = reference_scores(evaluation)
     week = "the same hour a week before"
-    assert best.name.startswith(f"{week} (")
-    assert last.name == "the last known outcome"
-    assert [each.name for each in rest] == ["the same hour yesterday", week]
-    assert best.loss < min(last.loss, rest[0].loss)
+    assert best_in(evaluation).name.startswith(f"{week} (")
+    assert best_in(evaluation).short_name == week
     text = headline(evaluation)
     assert text.startswith(
         f"Do not use these forecasts: the best reference, {week}, with the quantiles of its own errors, has"
@@ -238,8 +237,9 @@ def test_best_season_leads_once_it_is_known() -> None:
 
 
 def test_names_follow_the_spacing_and_the_horizon() -> None:
-    names = [each.name for each in reference_scores(hourly("48h", lambda p: p.cumsum()))]
-    assert any("2 days before" in name or "the same hour yesterday" in name for name in names)
+    hours = np.arange("2024-01-01", "2024-03-01", dtype="datetime64[h]")
+    assert seasons(hours)[0].before(2) == "the same hour 2 days before"
+    assert best_in(hourly("48h", lambda p: p.cumsum())).short_name == "the same hour a week before"
     spacings = {"15m": "time", "D": "day", "W": "week", "M": "month"}
     for spacing, word in spacings.items():
         start = np.datetime64("2020-01-01", "ns")
@@ -262,7 +262,7 @@ def test_probabilities_are_compared_with_frequencies() -> None:
     y = (rng.random(hours.size) < p).astype(float)
     for labels, before in (((), np.full(y.size, 0.5)), (("no", "yes"), np.full((y.size, 2), 0.5))):
         evaluation = Evaluation.of(before, y, labels=labels, time=hours, timed=True)
-        best = reference_scores(evaluation)[0]
+        best = best_in(evaluation)
         assert "the frequency for the same hour of the day" in best.name
         assert best.loss < 0.8 * loss(evaluation).mean()
         assert headline(evaluation).startswith(
@@ -270,4 +270,4 @@ def test_probabilities_are_compared_with_frequencies() -> None:
         )
     right = Evaluation.of(p, y, time=hours, timed=True)
     assert "Do not use" not in headline(right)
-    assert f"{reference_scores(right)[0].loss:.4g}" in " ".join(verdict(right))
+    assert f"{best_in(right).loss:.4g}" in " ".join(verdict(right))

@@ -12,20 +12,25 @@ import pytest
 from hypothesis import given
 
 from helpers import SENTENCE
-from orcast.frame.names import CERTIFICATE, ColumnLayout, Form, find, level_of, readings, written_levels
+from orcast.frame.names import CERTIFICATE, ColumnLayout, Form, Look, find, level_of, readings, written_levels
 from orcast.frame.reader import find_in, label_places, outcomes_in
 
 NIXTLA = ["unique_id", "ds", "cutoff", "y"]
 TEXT = {"unique_id", "ds", "cutoff", "item_id", "timestamp", "series", "label"}
 
 
-def seek(columns: list[Any], **rest: Any) -> ColumnLayout:
-    return find(columns, numeric=[column for column in columns if column not in TEXT], **rest)
+def seek(columns: list[Any], outcomes: str | None = None, **rest: Any) -> ColumnLayout:
+    look = None if outcomes is None else Look(lambda _: outcomes)
+    return find(columns, numeric=[column for column in columns if column not in TEXT], look=look, **rest)
 
 
 def shown(form: Form) -> tuple[Any, ...]:
     levels = None if form.levels is None else form.levels.tolist()
     return form.model, form.kind, form.columns, levels if levels is not None else form.labels
+
+
+def added(form: Form, levels: Any) -> list[str]:
+    return [*(out.name for out in form.outputs(levels)), *form.certificate.values()]
 
 
 def refused(columns: list[Any], *words: str, **rest: Any) -> None:
@@ -85,33 +90,17 @@ FRAMES: dict[str, tuple[list[Any], list[tuple[Any, ...]]]] = {
         ["item_id", "timestamp", "target", "mean", "0.1", "0.5", "0.9"],
         [quantiles("", "0.1 0.5 0.9", ".1 .5 .9")],
     ),
-    "Prophet": (
-        [
-            "ds",
-            "trend",
-            "yhat_lower",
-            "yhat_upper",
-            "trend_lower",
-            "trend_upper",
-            "weekly",
-            "weekly_lower",
-            "yhat",
-            "y",
-        ],
-        [quantiles("yhat", "yhat_lower yhat yhat_upper", ".1 .5 .9")],
-    ),
     "R": (
         ["y", "Point Forecast", "Lo 80", "Hi 80"],
         [("", "quantiles", ("Lo 80", "Hi 80"), [0.1, 0.9])],
     ),
     "an ensemble's file": (
-        ["valid_time", "obs", "ens10", "ens2", "ens1", "ens_mean", "ens_sd"],
+        ["valid_time", "obs", "ens10", "ens2", "ens1"],
         [("", "members", ("ens1", "ens2", "ens10"), None)],
     ),
     "numbers as labels": (["y", 0.1, np.float64(0.9), 7], [("", "quantiles", (0.1, 0.9), [0.1, 0.9])]),
     "quantiles": (["y", "q0.9", "quantile_0.5", "q_0.1"], [quantiles("", "q_0.1 quantile_0.5 q0.9", ".1 .5 .9")]),
-    "percents": (["y", "q5", "q50", "q95"], [quantiles("", "q5 q50 q95", ".05 .5 .95")]),
-    "percents of a model": (["y", "M_P10", "M_P90"], [quantiles("M", "M_P10 M_P90", ".1 .9")]),
+    "OpenSTEF": (["y", "quantile_P10", "quantile_P90"], [quantiles("", "quantile_P10 quantile_P90", ".1 .9")]),
     "means and sds": (
         ["y", "sd", "mean", "A_mean", "A_std", "B-loc", "B-scale", "C", "C_sigma"],
         [
@@ -154,7 +143,7 @@ def test_conventions(case: str, levels: Any) -> None:
     # labels have no order but that of the columns
     if case != "labels by number":
         assert sorted(shown(form) for form in seek(columns[::-1]).forms) == sorted(forms)
-    made = layout.names(levels if layout.forms[0].ordered else None)
+    made = [name for form in layout.forms for name in added(form, levels if form.ordered else None)]
     assert len(set(made)) == len(made)
     assert not set(made) & set(map(str, columns))
     assert layout.earlier(columns) == ()
@@ -176,11 +165,8 @@ def test_roles() -> None:
     none = seek(["y", "q0.1", "q0.9"])
     assert (none.series, none.time, none.cutoff, none.horizon) == ((), None, None, None)
     assert seek(["id", "y", "q0.1", "q0.9"], series=()).series == ()
-    for outcome in ("obs", "observation", "actual_load", "target", "price", "y_true"):
+    for outcome in ("obs", "observation", "target", "y_true"):
         assert seek([outcome, "q0.1", "q0.9"]).y == outcome
-    assert seek(["price", "y", "q0.1", "q0.9"]).y == "y"
-    other = seek(["delivery_start", "location", "y", "q0.1", "q0.9"])
-    assert (other.time, other.series) == ("delivery_start", ("location",))
     weather = seek(["time", "step", "valid_time", "obs", "ens1", "ens2"])
     assert (weather.cutoff, weather.time, weather.horizon, weather.y) == ("time", "valid_time", "step", "obs")
 
@@ -189,14 +175,6 @@ def test_a_convention_settles_roles_that_others_could_have() -> None:
     layout = seek([*NIXTLA, "id", "date", "value", "target", "ETS", "ETS-lo-90", "ETS-hi-90"])
     assert (layout.series, layout.time, layout.y) == (("unique_id",), "ds", "y")
     assert [form.model for form in layout.forms] == ["ETS"]
-
-
-def test_the_level_of_prophet_is_said_to_be_assumed() -> None:
-    layout = seek(["ds", "y", "yhat", "yhat_lower", "yhat_upper"])
-    (said,) = layout.assumed
-    assert "80% interval, the default of Prophet" in said
-    other = {"yhat": {0.025: "yhat_lower", 0.5: "yhat", 0.975: "yhat_upper"}}
-    assert seek(["ds", "y", "yhat", "yhat_lower", "yhat_upper"], model=other).assumed == ()
 
 
 def test_names_that_mean_nothing() -> None:
@@ -239,14 +217,13 @@ REFUSED: list[tuple[str, dict[str, Any], list[str]]] = [
     ("temperature q0.1 q0.9", {}, ["y=", "'temperature'"]),
     ("y value q0.1 q0.9", {}, ["'y' and 'value'", "y="]),
     ("y id series q0.1 q0.9", {}, ["'id' and 'series'", "series="]),
-    ("y q1 q2 q3 q4", {}, ["percents", "model="]),
-    ("y q50 q90", {}, ["percents", "model="]),
-    ("y q0.9", {}, ["two quantiles", "model="]),
+    ("y q10 q90", {}, ["'q10' and 'q90'", "model="]),
+    ("y q0.9", {}, ["'q0.9'", "model="]),
     ("unique_id ds cutoff y net net_lower net_upper", {}, ["'net_lower' and 'net_upper'", "model="]),
+    ("unique_id ds y M_q10 M_q90", {}, ["'M_q10' and 'M_q90'", "model="]),
     ("y mean sd std", {}, ["'sd' and 'std'", "model="]),
-    ("y M_q0.05 M-lo-90 M-hi-90", {}, ["0.05", "'M_q0.05' and 'M-lo-90'", "model="]),
+    ("y M_q0.05 M-lo-90 M-hi-90", {}, ["'M_q0.05', 'M-lo-90' and 'M-hi-90'", "model="]),
     ("unique_id ds y A A-lo-90 A-hi-90 temp_mean temp_std", {}, ["model='A'", "'temp'"]),
-    ("y p q0.1 q0.9", {"outcomes": "0/1"}, ["a probability", "quantiles"]),
     ("y p", {"outcomes": "numbers"}, ["0 or 1"]),
     ("y p_home p_away", {"outcomes": "numbers"}, ["'home' or 'away'"]),
     ("y q0.1 q0.9", {"outcomes": "labels"}, ["another type"]),
@@ -255,7 +232,7 @@ REFUSED: list[tuple[str, dict[str, Any], list[str]]] = [
     ("unique_id ds y A A-lo-90 A-hi-90", {"model": "B"}, ["'B'", "'A'"]),
     ("unique_id ds y A A-lo-90 A-hi-90", {"y": "o"}, ["'o'"]),
     ("unique_id ds y A A-lo-90 A-hi-90", {"series": ["unique_id", "unique_id"]}, ["different"]),
-    ("unique_id ds y A A-lo-90 A-hi-90", {"y": "ds", "time": "ds"}, ["for two"]),
+    ("unique_id ds y A A-lo-90 A-hi-90", {"y": "ds", "time": "ds"}, ["twice"]),
     ("unique_id ds y A A-lo-90 A-hi-90", {"model": []}, ["at least one"]),
     ("unique_id ds y A", {"model": {"A": "unique_id"}, "series": ()}, ["another type"]),
     ("unique_id ds y A", {"model": {"A": "unique_id"}}, ["series or time"]),
@@ -311,12 +288,11 @@ def test_models_spelt_out() -> None:
 
 
 ADDED: list[tuple[list[Any], Any, str]] = [
-    (nixtla("A A-lo-90 A-hi-90"), [0.1, 0.9, 0.25], "A_:-lo-90 A_:-lo-80 A_:-ql0.25 A_: A_:-hi-80 A_:-hi-90"),
+    (nixtla("A A-lo-90 A-hi-90"), [0.1, 0.9, 0.25], "A_:-lo-90 A_:-lo-80 A_:-lo-50 A_: A_:-hi-80 A_:-hi-90"),
     (nixtla("A-lo-80.0 A-hi-80.0"), [0.05, 0.5, 0.95], "A_:-lo-90 A_:-lo-80.0 A_:-median A_:-hi-80.0 A_:-hi-90"),
     (["y", "d_q0.100", "d_q0.900"], [0.25, 1 / 3], "d_:_q0.100 d_:_q0.25 d_:_q0.3333333333 d_:_q0.900"),
     (["y", "q0.1", "q0.9"], [0.25], ":_q0.1 :_q0.25 :_q0.9"),
-    (["y", 0.1, 0.9], [0.25], ":_0.1 :_0.25 :_0.9"),
-    (["y", "q05", "q95"], [0.01, 0.025], ":_q0.01 :_q0.025 :_q05 :_q95"),
+    (["y", 0.1, 0.9], [0.25], ":_0.1 :_q0.25 :_0.9"),
     (["y", "lo-90", "hi-90"], [0.1, 0.9, 0.5], ":_lo-90 :_lo-80 :_median :_hi-80 :_hi-90"),
     (["y", "M_mean", "M_std"], [0.1], "M_:_mean M_:_std M_:_q0.1"),
     (["y", "M", "M_std"], None, "M_: M_:_std"),
@@ -331,7 +307,7 @@ ADDED: list[tuple[list[Any], Any, str]] = [
 def test_names_of_added_columns(columns: list[Any], levels: Any, names: str) -> None:
     (form,) = seek(columns).forms
     assert [out.name for out in form.outputs(levels)] == names.replace(":", "orcast").split()
-    assert form.names(levels)[-4:] == tuple(f"{form.base}_{what}" for what in CERTIFICATE)
+    assert added(form, levels)[-4:] == [f"{form.base}_{what}" for what in CERTIFICATE]
 
 
 def test_levels_asked_for_must_be_levels() -> None:
@@ -347,12 +323,11 @@ def test_levels_asked_for_must_be_levels() -> None:
 def test_added_columns_are_no_model_and_are_replaced() -> None:
     columns = nixtla("A A-lo-90 A-hi-90 B B-lo-90 B-hi-90")
     first = seek(columns)
-    again = [*columns, *first.names([0.1, 0.2])]
-    assert set(seek(again, model="B").earlier(again)) == set(first.forms[1].names([0.1, 0.2]))
+    again = [*columns, *(name for form in first.forms for name in added(form, [0.1, 0.2]))]
+    assert set(seek(again, model="B").earlier(again)) == set(added(first.forms[1], [0.1, 0.2]))
     own = seek(again, model="A_orcast")
     assert own.forms[0].columns[0] == "A_orcast-lo-90"
     assert own.earlier(again) == ()
-    refused(again, "'A_orcast", model=["A", "A_orcast"])
     # a model of the user's that only begins like ours
     theirs = [*columns, "A_orcast_v2", "A_orcast_v2-lo-90", "A_orcast_v2-hi-90"]
     assert [form.model for form in seek(theirs).forms] == ["A", "B", "A_orcast_v2"]
@@ -374,7 +349,7 @@ def test_any_model_name_survives(model: str, shares: set[int], alone: bool) -> N
     form = layout.forms[0]
     expected = sorted([(100 - s) / 200 for s in shares] + [(100 + s) / 200 for s in shares] + [0.5] * alone)
     np.testing.assert_allclose(form.levels, expected)
-    made = form.names([0.3, 0.7])
+    made = added(form, [0.3, 0.7])
     again = [*columns, *made]
     assert set(seek(again).earlier(again)) == set(made)
     assert [f.model for f in seek(again).forms] == [model]

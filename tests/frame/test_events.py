@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 
+from helpers import certify
 from orcast.frame.experts import normal_rows
 from orcast.frame.runner import NEW, CompiledRun, Inputs, PythonRun, Runner, RunState
 from orcast.kernels.events import promised
@@ -83,14 +84,14 @@ def test_what_is_promised_is_the_worst_over_all_orders(before: int, bounds: list
 
     def settle_some(count: int) -> None:
         for _ in range(count):
-            book.book(nothing, one, book.certify(one, linear=1.0, bound=1.0))
+            book.book(nothing, one, certify(book, one, linear=1.0, bound=1.0))
 
     settle_some(before)
     certificates = []
     for bound, gap in zip(bounds[: min(len(gaps), 4)], gaps, strict=False):
-        certificates.append(book.certify(one, linear=0.0, bound=bound))
+        certificates.append(certify(book, one, linear=0.0, bound=bound))
         settle_some(gap)
-    own = book.certify(one, linear=0.0, bound=bounds[-1])
+    own = certify(book, one, linear=0.0, bound=bounds[-1])
     after = []
     was = {name: array.copy() for name, array in book.arrays().items()}
     for count in range(len(certificates) + 1):

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import orcast as oc
-from orcast.frame.times import DAY, PLACES, UNKNOWN, Step, find_steps, steps_ahead
+from orcast.frame.times import DAY, NO_STEP, Step, find_steps, steps_ahead
 
 LEVELS = np.array([0.1, 0.5, 0.9])
 NAMES = [f"q{level:g}" for level in LEVELS]
@@ -55,14 +55,13 @@ def test_a_missing_row_moves_no_other(freq: str) -> None:
     assert not np.array_equal(answers(ranks, horizon="h"), told)
 
 
-@pytest.mark.parametrize("kind", ["whole numbers", "numbers", "quarters", "durations"])
-def test_numbers_and_durations_too(kind: str) -> None:
+@pytest.mark.parametrize("kind", ["whole numbers", "numbers", "quarters"])
+def test_times_that_are_numbers(kind: str) -> None:
     frame = thinned(panel("D"), 0.15)
     start = pd.Timestamp("2024-01-05")
     for name in ("ds", "cutoff"):
         days = (frame[name] - start).dt.days
-        since = frame[name] - start
-        of = {"whole numbers": days, "numbers": days * 1.0, "quarters": 2000.1 + days / 12, "durations": since}
+        of = {"whole numbers": days, "numbers": days * 1.0, "quarters": 2000.1 + days / 12}
         frame[name] = of[kind]
     np.testing.assert_array_equal(answers(frame.drop(columns="h")), answers(frame, horizon="h"))
 
@@ -140,10 +139,12 @@ def test_steps_that_are_none() -> None:
     rng = np.random.default_rng(0)
     times = np.cumsum(rng.integers(1, 10**6, 50)) * 10**9
     codes = np.zeros(50, dtype=np.intp)
-    assert find_steps("dates", codes, 1, times, times - 10**9) == [PLACES]
-    assert find_steps("dates", codes[:1], 1, times[:1], times[:1] - 1) == [UNKNOWN]
+    assert find_steps("dates", codes, ["a"], times, times - 10**9) == [NO_STEP]
+    with pytest.raises(ValueError, match=r"expected times of series 'a' in regular steps.*by horizon="):
+        find_steps("dates", codes, ["a"], times, np.zeros_like(times))
+    assert find_steps("dates", codes[:1], ["a"], times[:1], times[:1] - 1) == [NO_STEP]
     four_weeks = np.arange(20) * 28 * 24 * 3600 * 10**9
-    (step,) = find_steps("dates", codes[:20], 1, four_weeks, four_weeks - 1)
+    (step,) = find_steps("dates", codes[:20], ["a"], four_weeks, four_weeks - 1)
     assert step == Step("length", 28 * 24 * 3600 * 10**9)
     ahead = steps_ahead("dates", [step], codes[:2], four_weeks[1:3], four_weeks[:2] - 1, first=False)
     assert ahead.tolist() == [2, 2]
@@ -152,8 +153,8 @@ def test_steps_that_are_none() -> None:
 def test_without_a_pool_no_series_depends_on_the_others() -> None:
     days = np.array([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 2, 4, 6]) * DAY
     codes = np.repeat([0, 1], [11, 3])
-    alone = find_steps("dates", codes[11:] - 1, 1, days[11:], days[11:] - 2 * DAY)
-    apart = find_steps("dates", codes, 2, days, days - 2 * DAY)
-    together = find_steps("dates", codes, 2, days, days - 2 * DAY, pooled=True)
+    alone = find_steps("dates", codes[11:] - 1, ["b"], days[11:], days[11:] - 2 * DAY)
+    apart = find_steps("dates", codes, ["a", "b"], days, days - 2 * DAY)
+    together = find_steps("dates", codes, ["a", "b"], days, days - 2 * DAY, pooled=True)
     assert apart[1:] == alone == [Step("length", 2 * DAY)]
     assert together == [Step("length", DAY)] * 2

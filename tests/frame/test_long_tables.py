@@ -165,7 +165,7 @@ def test_wide_forecasts_may_have_outcomes_elsewhere_too() -> None:
 def test_what_is_refused_is_said_in_one_sentence() -> None:
     output, target = hub()
     wrong: list[tuple[Any, Any, dict[str, Any], str]] = [
-        (pl.concat((output, output.head(1))), target, {}, r"got rows 0 and 340 for the same one"),
+        (pl.concat((output, output.head(1))), target, {}, "for each quantile of a forecast, got more in row 340"),
         (output.with_columns(output_type=pl.lit("pmf")), target, {}, r"'quantile' or 'sample', got 'pmf'"),
         (
             output.with_columns(output_type_id=pl.lit("2.5")),

@@ -228,8 +228,6 @@ def test_doubts() -> None:
     assert "more than 100 spreads away from their forecasts: are they in other units?" in sentence
     # a few that are far away are outliers
     assert said(noise(y=np.where(np.arange(40) % 4 == 0, 0.0, 1e6))) == []
-    with pytest.warns(UserWarning, match="the default of Prophet"):
-        oc.recalibrate(noise().rename({"q0.1": "yhat_lower", "q0.5": "yhat", "q0.9": "yhat_upper"}))
 
 
 def test_lazy_frames_and_relations_give_the_same() -> None:

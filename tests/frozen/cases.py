@@ -341,45 +341,17 @@ def exact_moment_hull() -> Answers:
 
 @case()
 def exact_simplex_grid() -> Answers:
-    drawn = oc.paper.SimplexGrid(randomised=True, seed=5)
-    found = _forecaster(oc.Labels(LABELS), oc.payoffs.SimplexCalibration(3), oc.paper.SimplexGrid(), matches(30, 30))
-    random = _forecaster(oc.Labels(LABELS), oc.payoffs.SimplexCalibration(3), drawn, matches(30, 31))
-    return found | {f"drawn {name}": value for name, value in random.items()}
-
-
-@case()
-def exact_decision_game() -> Answers:
-    actions = ["much", "little"]
-    payoff = oc.payoffs.DecisionCalibration(actions, _stock) + oc.payoffs.SwapRegret(actions, _stock, sharpness=10)
-    return _forecaster(_small(), payoff, oc.paper.DecisionGame(), numbers(25, 32))
-
-
-@case()
-def partition() -> Answers:
-    found = {}
-    scored = oc.paper.PartitionedRecalibrator(oc.Binary(), cells=2, grid=5)
-    settings: dict[str, tuple[Any, Any]] = {
-        "binary": (scored, events(60, 33)),
-        "labels": (oc.paper.PartitionedRecalibrator(oc.Labels(LABELS), cells=2, grid=5), matches(30, 35)),
-    }
-    for part, (game, pairs) in settings.items():
-        found |= {f"{part} {name}": value for name, value in loop(game, pairs).items()}
-    return found | {"regret bound": scored.regret_bound(oc.Brier())}
+    return _forecaster(oc.Labels(LABELS), oc.payoffs.SimplexCalibration(3), oc.paper.SimplexGrid(), matches(30, 30))
 
 
 @case()
 def conformal_level() -> Answers:
-    """A level alone, drawn and not, and the level as an oracle."""
-    found: Answers = {}
-    for part, options in {"plain": {}, "drawn": {"randomised": True, "seed": 7}}.items():
-        level, asked = oc.paper.ConformalLevel(0.8, grid=10, **options), []
-        for y in np.random.default_rng(36).beta(2.0, 1.0, 80):
-            asked.append(level.predict())
-            level.update(bool(y <= asked[-1]))
-        bounds = [level.coverage, level.miscalibration, level.promised, level.coverage_bound]
-        found |= {f"{part} asked": asked, f"{part} bounds": bounds}
-    payoff, oracle = oc.payoffs.LevelCalibration(0.9, grid=6), oc.paper.ConformalLevel(0.9)
-    return found | _forecaster(_small(), payoff, oracle, numbers(40, 37))
+    level, asked = oc.paper.ConformalLevel(0.8, grid=10), []
+    for y in np.random.default_rng(36).beta(2.0, 1.0, 80):
+        asked.append(level.predict())
+        level.update(bool(y <= asked[-1]))
+    bounds = [level.coverage, level.miscalibration, level.promised, level.coverage_bound]
+    return {"plain asked": asked, "plain bounds": bounds}
 
 
 # --- frames, streams and integrations

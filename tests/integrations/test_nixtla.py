@@ -108,16 +108,14 @@ def test_polars_is_the_same() -> None:
     np.testing.assert_array_equal(both[expected.columns].to_numpy(), expected.to_numpy())
 
 
-def test_beside_with_certificates() -> None:
+def test_levels_beside_those_that_are_there() -> None:
     f = predicted()
-    after: Any = recalibrate(f, validated(), replace=False)
+    after: Any = recalibrate(f, validated(), level=[50])
     assert list(after.columns)[: len(f.columns)] == list(f.columns)
-    assert list(after["Naive_orcast_status"]) == ["pending"] * len(f)
-    assert list(after["Naive_orcast_holds"]) == [True] * len(f)
-    assert (after["Naive_orcast_promised"].to_numpy() > 0).all()
-    replaced = recalibrate(f, validated(), level=[50])
-    np.testing.assert_array_equal(after["Naive_orcast-lo-80"].to_numpy(), replaced["Naive-lo-80"].to_numpy())
-    assert (replaced["Naive-lo-80"] < replaced["Naive-lo-50"]).all()
+    assert set(after.columns) - set(f.columns) == {
+        f"{m}-{end}-50" for m in ("Naive", "SeasonalNaive") for end in ("lo", "hi")
+    }
+    assert (after["Naive-lo-80"] < after["Naive-lo-50"]).all()
 
 
 # --- what is known when

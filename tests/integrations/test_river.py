@@ -310,12 +310,10 @@ def test_a_prediction_that_is_no_number_changes_nothing(says: Any) -> None:
         {"high": "much"},
         {"low": 3, "high": 2},
         {"confidence_level": 2},
-        {"window": 0},
         {"max_pending": 0},
         {"outside": "else"},
         {"memory": 1},
         {"payoff": 3},
-        {"oracle": "best"},
     ],
 )
 def test_options_that_make_no_sense(options: dict[str, Any]) -> None:

@@ -16,8 +16,7 @@ from orcast.residuals import Residuals
 pytest.importorskip("sklearn")
 
 from scipy import sparse
-from sklearn import config_context
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.frozen import FrozenEstimator
@@ -342,21 +341,12 @@ def test_a_row_is_forecast_by_itself() -> None:
                 model.partial_fit(X[60:67], (labels if model is classifier else y)[60:67])
 
 
-def test_a_pipeline_passes_on_what_is_asked_for() -> None:
+def test_around_a_pipeline_and_within_a_search() -> None:
     X, y = humid(200)
-    model = RecalibratedRegressor(Ridge(), low=0, high=100, folds=2)
-    pipeline = make_pipeline(StandardScaler(), model).fit(X[:150], y[:150])
-    last, rows = pipeline[-1], pipeline[:-1].transform(X[150:])
-    np.testing.assert_array_equal(pipeline.predict(X[150:], interval=0.8), last.predict_interval(rows, 0.8))
-    np.testing.assert_array_equal(pipeline.predict(X[150:], quantiles=LEVELS), last.predict_quantiles(rows, LEVELS))
-    search = GridSearchCV(pipeline, {"recalibratedregressor__window": [10, 50]}, cv=TimeSeriesSplit(2))
+    model = RecalibratedRegressor(make_pipeline(StandardScaler(), Ridge()), low=0, high=100)
+    search = GridSearchCV(model, {"estimator__ridge__alpha": [1, 10], "folds": [2]}, cv=TimeSeriesSplit(2))
     search.fit(X[:150], y[:150])
-    assert search.best_estimator_.predict(X[150:], interval=0.8).shape == (50, 2)
-    with config_context(enable_metadata_routing=True):
-        routed = make_pipeline(StandardScaler(), clone(model).set_predict_request(interval=True)).fit(X[:150], y[:150])
-        np.testing.assert_array_equal(routed.predict(X[150:], interval=0.8), last.predict_interval(rows, 0.8))
-    with pytest.raises(ValueError, match=SENTENCE):
-        pipeline.predict(X, interval=0.8, quantiles=LEVELS)
+    assert search.best_estimator_.predict_interval(X[150:], 0.8).shape == (50, 2)
 
 
 # --- what an estimator can say
@@ -440,7 +430,6 @@ def test_one_estimator_for_each_level(base: Any) -> None:
         {"batch": 1.5},
         {"batch": None},
         {"high": 3},
-        {"window": 0},
         {"outside": "x"},
     ],
 )

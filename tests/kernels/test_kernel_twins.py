@@ -44,7 +44,7 @@ def test_compiled_kernels_equal_uncompiled_ones_to_the_last_bit(name: str, uncom
 
 
 def test_the_runs_use_every_kernel(uncompiled: dict[str, Any]) -> None:
-    assert len(uncompiled["functions"]) > 380
+    assert len(uncompiled["functions"]) > 350
     assert [name for name in uncompiled["idle"].tolist() if not ELSEWHERE.search(name)] == []
 
 

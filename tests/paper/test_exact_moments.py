@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 import orcast as oc
 from helpers import SENTENCE
-from orcast.paper.exact.moments import BETWEEN, HullSolver, MomentHull, largest
+from orcast.paper.exact.moments import BETWEEN, HullSolver, MomentHull
 from orcast.paper.exact.triangles import moment_faces, solve
 from orcast.payoffs.triangulated import MomentBasedCalibration, MomentCellPayoff, moment_mesh
 from orcast.testing import check_guarantee
@@ -182,51 +182,6 @@ def test_without_debts_the_expert_is_played_as_it_is() -> None:
     assert p.certificate.half_space == p.certificate.approximation == 0.0
 
 
-# --- the randomised oracle ---
-
-
-def test_in_expectation_the_draw_costs_no_more_than_a_triangle_is_wide() -> None:
-    rng = np.random.default_rng(0)
-    game = game_of(8, randomised=True)
-    engine: Any = game.engine
-    faces, mesh = moment_faces(8), moment_mesh(8)
-    ledger = engine.ledger
-    ts = np.linspace(0.0, 1.0, 257)
-    outcomes = np.stack((ts, ts * ts))
-    costs = []
-    row, _ = oc.adapters.expert_row(oc.Normal(4.0, 1.0), SPACE)
-    for owed in ledgers(len(mesh.points), 2, rng, 100):
-        ledger.total[:] = owed.ravel()
-        p = game.predict(oc.Normal(4.0, 1.0))
-        record = game.rounds.pending[None].record
-        cell_payoff = record.cell_payoffs[0]
-        _, prior = engine.prior.open(row[None, :], 0.0)
-        f = cell_payoff.mean(prior)
-        if np.abs(engine.prior.played(record.round) - prior).sum() < 1e-9:
-            # as it is: it wins, if need be by a tie
-            assert largest(cell_payoff.pull(owed, f)[0], f) <= ROUNDING * np.abs(owed).max()
-            continue
-        found = solve(faces, owed / np.sqrt(2.0), f)
-        # a drawn forecast has the moments of a corner, and so books there alone
-        at = cell_payoff.locate(cell_payoff.mean(engine.prior.played(record.round)))
-        assert at.weights.max() == pytest.approx(1.0)
-        assert at.corners[at.weights.argmax()] in found.corners
-        corners = mesh.points[found.corners]
-        expected = sum(
-            weight * (owed[place] @ (corner[:, None] - outcomes))
-            for weight, place, corner in zip(found.weights, found.corners, corners, strict=True)
-        )
-        c = found.weights @ owed[found.corners]
-        width = max(float(np.linalg.norm(a - b)) for a in corners for b in corners)
-        size = float(np.linalg.norm(owed[found.corners], axis=1).max())
-        tolerance = max(c[1], 0.0) / (4.0 * 8**2) + ROUNDING * np.abs(owed).max()
-        assert expected.max() <= width * size + tolerance
-        said = np.sqrt(2.0) * (p.certificate.half_space + p.certificate.approximation)
-        assert expected.max() <= said + ROUNDING * np.abs(owed).max()
-        costs.append(expected.max() - tolerance)
-    assert max(costs) > 0.0  # the paper's randomised oracle does not have zero
-
-
 # --- the paper's constructions ---
 
 
@@ -266,5 +221,3 @@ def test_what_it_cannot_play_is_refused() -> None:
             MomentBasedCalibration(grid)
     with pytest.raises(TypeError, match=SENTENCE):
         MomentBasedCalibration(2.5)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=SENTENCE):
-        MomentHull(seed=-1)

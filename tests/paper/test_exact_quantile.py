@@ -13,7 +13,7 @@ from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.minimax import downward_zero
 from orcast.kernels.equilibrium import field_tables_arrays
-from orcast.paper.exact.quantile import EndsSolver, TwoCells
+from orcast.paper.exact.quantile import TwoCells
 from orcast.payoffs import Payoff
 
 SPACE = oc.Interval(-2, 10)
@@ -82,14 +82,6 @@ def test_a_zero_on_a_level_is_not_passed() -> None:
     assert worst_at(levels, s, by_logarithms(u)) <= 1e-11
     assert by_logarithms(1 / 8) > 1 / 8
     assert worst_at(levels, s, by_logarithms(1 / 8)) == pytest.approx(8.0)
-
-
-def test_intervals_add_up_on_the_levels() -> None:
-    payoff = oc.IntervalCalibration([0.4, 0.9]) + oc.QuantileCalibration([0.3, 0.7])
-    solver = EndsSolver([part.on(SPACE) for part in payoff])
-    assert solver.levels == pytest.approx([0.05, 0.3, 0.7, 0.95])
-    s = solver.owed_on_levels([np.array([1.0, 10.0]), np.array([100.0, 1000.0])])
-    assert s == pytest.approx([-10.0, 99.0, 1001.0, 10.0])
 
 
 def test_between_the_ends_indicators_are_hard() -> None:

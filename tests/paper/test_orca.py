@@ -33,9 +33,6 @@ from orcast.testing.checks import cell_payoffs_of, random_masses, some_expert
 UNIT = oc.Interval(0, 1)
 INTERVAL, LINE = SPACES["interval"], SPACES["line"]
 CELLS = 12
-# Nature with components that overlap and reach over the edges of cells.
-CLOUDS = oc.paper.MonteCarlo([oc.Normal(m, 0.8) for m in range(-2, 11)], draws=300)
-ADVERSARIES: dict[str, Any] = {"uniform": "uniform", "dirac": "dirac", "clouds": CLOUDS}
 
 
 # --- rounds with any debts ---
@@ -261,55 +258,19 @@ EXACT: dict[str, Payoff] = {
 @pytest.mark.parametrize("name", EXACT)
 @pytest.mark.parametrize("family", [oc.paper.Softmax(), oc.paper.GaussianMixture(2)], ids=repr)
 def test_what_nature_reaches_is_her_linear_program_over_the_definitions(name: str, family: Any) -> None:
-    """Points in the middle of cells, even spreads over cells, and draws, each averaged by brute force."""
+    """The mean over each cell, by brute force."""
     rng = np.random.default_rng(0)
     for seed in range(1 if name in ("decision", "swap regret") else 2):
-        for nature, adversary in ADVERSARIES.items():
-            oracle = oc.Orca(steps=3, adversary=adversary, cells=8, family=family, start="even", jitter=0.3)
-            engine, record = opened(INTERVAL, EXACT[name], oracle, seed)
-            cell_grid = engine.prior.cell_grid(record.round, None)
-            width = cell_grid.right - cell_grid.left
-            if nature == "dirac":
-                field = np.array([as_written(engine, record, y) for y in (cell_grid.left + 0.5 * width).tolist()])
-            else:
-                spread = cell_grid.left[:, None] + NODES * width[:, None]
-                field = np.array([[as_written(engine, record, y) for y in row] for row in spread.tolist()]) @ WEIGHTS
-            rows = adversary.on(cell_grid)[0] if nature == "clouds" else np.eye(cell_grid.cells)
-            gains = rows @ field
-            solved = linprog(-gains, A_eq=np.ones((1, gains.size)), b_eq=[1.0])
-            tolerance = 1e-4 if name in ("decision", "swap regret", "recipe") else 1e-8
-            assert said(record)[0] == pytest.approx(-solved.fun, abs=tolerance)
-            mix = rng.dirichlet(np.ones(gains.size), size=20)
-            assert (mix @ gains <= said(record)[0] + tolerance).all()
-
-
-def test_components_are_drawn_on_the_cells() -> None:
-    edges = np.linspace(0.0, 1.0, 5)
-    cell_grid = CellGrid(UNIT, 4, edges[:-1], edges[1:], 0.0, 1.0)
-    atom, outside = oc.Normal(0.6, 1e-9), oc.Normal(3.0, 0.1)
-    rows, wide, far = oc.paper.MonteCarlo([atom, outside, oc.Normal(0.5, 0.2)], draws=4000).on(cell_grid)
-    assert rows.sum(axis=1) == pytest.approx(1.0)
-    assert rows[0].tolist() == [0.0, 0.0, 1.0, 0.0]
-    assert rows[1].tolist() == [0.0, 0.0, 0.0, 1.0]
-    inside = ndtr((edges - 0.5) / 0.2)
-    inside[[0, -1]] = 0.0, 1.0
-    assert rows[2] == pytest.approx(np.diff(inside), abs=4.0 * 0.5 / math.sqrt(4000))
-    assert 0.8 < wide <= 1.0
-    assert 0.0 <= far < 0.1
-    # one draw each on fine cells: supports of almost no width, and what lies farthest from all of them
-    fine = np.linspace(0.0, 1.0, 201)
-    fine_board = CellGrid(UNIT, 200, fine[:-1], fine[1:], 0.0, 1.0)
-    for places, farthest in (((0.1, 0.2, 0.7), 0.3), ((0.1, 0.2, 0.9), 0.35), ((0.4, 0.5, 0.9), 0.4)):
-        _, wide, far = oc.paper.MonteCarlo([oc.Normal(m, 1e-12) for m in places], draws=1).on(fine_board)
-        assert (wide, far) == pytest.approx((0.0, farthest), abs=0.0051)
-    assert (
-        oc.paper.MonteCarlo([oc.Normal(0, 1)], seed=1).on(cell_grid)[0].tolist()
-        == oc.paper.MonteCarlo([oc.Normal(0, 1)], seed=1).on(cell_grid)[0].tolist()
-    )
-    assert (
-        oc.paper.MonteCarlo([oc.Normal(0, 1)], seed=1).on(cell_grid)[0].tolist()
-        != oc.paper.MonteCarlo([oc.Normal(0, 1)], seed=2).on(cell_grid)[0].tolist()
-    )
+        oracle = oc.Orca(steps=3, cells=8, family=family, start="even", jitter=0.3)
+        engine, record = opened(INTERVAL, EXACT[name], oracle, seed)
+        cell_grid = engine.prior.cell_grid(record.round, None)
+        spread = cell_grid.left[:, None] + NODES * (cell_grid.right - cell_grid.left)[:, None]
+        gains = np.array([[as_written(engine, record, y) for y in row] for row in spread.tolist()]) @ WEIGHTS
+        solved = linprog(-gains, A_eq=np.ones((1, gains.size)), b_eq=[1.0])
+        tolerance = 1e-4 if name in ("decision", "swap regret", "recipe") else 1e-8
+        assert said(record)[0] == pytest.approx(-solved.fun, abs=tolerance)
+        mix = rng.dirichlet(np.ones(gains.size), size=20)
+        assert (mix @ gains <= said(record)[0] + tolerance).all()
 
 
 # --- the best iterate, and what is said of it ---
@@ -318,11 +279,10 @@ JUDGED = [n for n in EXACT if n not in ("crps", "mse", "log", "default")]
 
 
 @pytest.mark.parametrize("name", JUDGED)
-@pytest.mark.parametrize("nature", ADVERSARIES)
-def test_more_steps_are_never_worse(name: str, nature: str) -> None:
+def test_more_steps_are_never_worse(name: str) -> None:
     better = 0
     for seed in range(3):
-        oracle = oc.Orca(adversary=ADVERSARIES[nature], cells=CELLS, start=module.STARTS[seed])
+        oracle = oc.Orca(cells=CELLS, start=module.STARTS[seed])
         values = [
             said(opened(INTERVAL, EXACT[name], with_(oracle, steps=1, optimizer=oc.paper.Adam(rate=1e-12)), seed)[1])[0]
         ]
@@ -388,13 +348,10 @@ CLAIMS = [
 
 @pytest.mark.parametrize(("name", "where"), CLAIMS, ids=lambda v: v)
 def test_the_truth_is_within_what_is_said(name: str, where: str) -> None:
-    """Over all outcomes, whichever components Nature has."""
+    """Over all outcomes."""
     rng = np.random.default_rng(0)
-    natures = ["uniform", "dirac", CLOUDS] if where in ORDERED else ["uniform"]
-    if "recipe" in name:
-        natures = natures[1:2] or natures  # a witness is searched for jumps whenever it is bound
-    for seed, nature in enumerate(natures):
-        oracle = oc.Orca(steps=3, adversary=nature, cells=8)
+    for seed in range(1 if "recipe" in name else 2):  # a witness is searched for jumps whenever it is bound
+        oracle = oc.Orca(steps=3, cells=8)
         engine, record = opened(SPACES[where], PAYOFFS[name].make(), oracle, seed, x=features_of(name, rng))
         cell_grid = engine.prior.cell_grid(record.round, record.features)
         space: Any = SPACES[where]
@@ -414,38 +371,11 @@ def test_the_truth_is_within_what_is_said(name: str, where: str) -> None:
         assert (certificate.half_space, certificate.approximation) == (value, beyond)
 
 
-LIPSCHITZ = math.sqrt(1 + 4) / math.sqrt(2) / 12  # of (t, t^2) / sqrt(2), t = (y + 2) / 12
-POINTS = oc.paper.MonteCarlo([oc.Normal(m / 10, 1e-9) for m in range(-20, 101)], draws=1)
-
-
-@pytest.mark.parametrize(
-    "nature",
-    [
-        "uniform",
-        "dirac",
-        CLOUDS,
-        oc.paper.MonteCarlo([oc.Normal(4, 0.1)], draws=50),
-        POINTS,
-    ],
-    ids=["uniform", "dirac", "clouds", "one", "points"],
-)
-def test_with_a_lipschitz_constant_it_is_the_bound_of_the_paper(nature: Any) -> None:
-    for seed in range(8):
-        oracle = oc.Orca(steps=3, adversary=nature, cells=8, lipschitz=LIPSCHITZ)
-        engine, record = opened(INTERVAL, oc.MomentMatching(2), oracle, seed)
-        value, beyond = said(record)
-        ys = everywhere_in(engine.prior.cell_grid(record.round, None), 33)
-        assert float(reached(engine, record, ys).max()) <= value + beyond + 1e-12
-        reach = {"uniform": 1.5, "dirac": 0.75}.get(nature) if isinstance(nature, str) else None
-        if reach is not None:
-            assert beyond == pytest.approx(reach * LIPSCHITZ * float(np.linalg.norm(mean_payoff(engine))))
-
-
 # --- no guarantee of its own, but the promise stays true ---
 
 OPTIONS = [
     oc.Orca(steps=4, cells=CELLS),
-    oc.Orca(steps=4, cells=CELLS, adversary="dirac", start="last", smooth=False),
+    oc.Orca(steps=4, cells=CELLS, start="last", smooth=False),
     oc.Orca(steps=4, cells=CELLS, start="even", soft=0.1, jitter=0.1),
     oc.Orca(steps=2, cells=7, family=oc.paper.GaussianMixture(1)),
 ]
@@ -540,21 +470,18 @@ def test_late_outcomes_in_any_order() -> None:
 # --- state ---
 
 
-def test_components_and_families_of_ones_own_are_given_again(tmp_path: Path) -> None:
-    for oracle in (
-        oc.Orca(steps=3, adversary=CLOUDS, cells=CELLS),
-        oc.Orca(steps=3, family=Watched([], []), cells=CELLS),
-    ):
-        game = oc.Recalibrator(INTERVAL, oracle=oracle)
-        game.run([oc.Normal(3, 1), oc.Normal(4, 1)], [5.0, 2.0])
-        game.save(tmp_path / "state")
-        with pytest.raises(ValueError, match=SENTENCE) as caught:
-            oc.Recalibrator.load(tmp_path / "state")
-        assert "oracle=" in str(caught.value)
-        twin = oc.Recalibrator.load(tmp_path / "state", oracle=oracle)
-        assert np.array_equal(twin.predict(oc.Normal(4, 1)).mass, game.predict(oc.Normal(4, 1)).mass)
-        with pytest.raises(ValueError, match=SENTENCE):
-            oc.Recalibrator.load(tmp_path / "state", oracle=with_(oracle, steps=4))
+def test_a_family_of_ones_own_is_given_again(tmp_path: Path) -> None:
+    oracle = oc.Orca(steps=3, family=Watched([], []), cells=CELLS)
+    game = oc.Recalibrator(INTERVAL, oracle=oracle)
+    game.run([oc.Normal(3, 1), oc.Normal(4, 1)], [5.0, 2.0])
+    game.save(tmp_path / "state")
+    with pytest.raises(ValueError, match=SENTENCE) as caught:
+        oc.Recalibrator.load(tmp_path / "state")
+    assert "oracle=" in str(caught.value)
+    twin = oc.Recalibrator.load(tmp_path / "state", oracle=oracle)
+    assert np.array_equal(twin.predict(oc.Normal(4, 1)).mass, game.predict(oc.Normal(4, 1)).mass)
+    with pytest.raises(ValueError, match=SENTENCE):
+        oc.Recalibrator.load(tmp_path / "state", oracle=with_(oracle, steps=4))
 
 
 # --- where it starts ---
@@ -635,32 +562,18 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "no cells": lambda: oc.Orca(cells=0),
     "too many cells": lambda: oc.Orca(cells=10**4),
     "family": lambda: oc.Orca(family="softmax"),
-    "adversary": lambda: oc.Orca(adversary="normal"),
     "optimizer": lambda: oc.Orca(optimizer="adam"),
     "start": lambda: oc.Orca(start="warm"),
     "soft": lambda: oc.Orca(soft=-1.0),
     "jitter": lambda: oc.Orca(jitter=math.nan),
-    "lipschitz": lambda: oc.Orca(lipschitz=-1.0),
-    "lipschitz without end": lambda: oc.Orca(lipschitz=math.inf),
     "rate": lambda: oc.paper.Adam(rate=0.0),
     "first": lambda: oc.paper.Adam(first=1.0),
     "second": lambda: oc.paper.Adam(second=-0.1),
-    "components": lambda: oc.paper.MonteCarlo(3),
-    "no components": lambda: oc.paper.MonteCarlo([]),
-    "draws": lambda: oc.paper.MonteCarlo([oc.Normal(0, 1)], draws=0),
-    "seed of draws": lambda: oc.paper.MonteCarlo([oc.Normal(0, 1)], seed=-1),
     "no Gaussians": lambda: oc.paper.GaussianMixture(0),
     "too many Gaussians": lambda: oc.paper.GaussianMixture(101),
-    "words as components": lambda: oc.Forecaster(
-        UNIT, oracle=oc.Orca(adversary=oc.paper.MonteCarlo(("a", "b")))
-    ).predict(),
-    "densities of yes and no": lambda: oc.Forecaster(
-        oc.Binary(), oracle=oc.Orca(adversary=oc.paper.MonteCarlo((oc.Normal(0, 1),)))
-    ).predict(),
     "family as a class": lambda: oc.Orca(family=oc.paper.Softmax),
     "negative seed": lambda: oc.Orca(seed=-1),
     "text as smooth": lambda: oc.Orca(smooth="no"),
-    "an array as adversary": lambda: oc.Orca(adversary=np.array([1, 2])),
     "too narrow for the cells": lambda: oc.Forecaster(oc.Interval(1e9, 1e9 + 1e-6), oracle=oc.Orca(cells=200)),
 }
 

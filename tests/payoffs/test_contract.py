@@ -103,7 +103,6 @@ PAYOFFS = {
     "top label": Entry(lambda: oc.payoffs.TopLabelCalibration(grid=6), labels),
     "calibeating": Entry(lambda: oc.payoffs.Calibeating(grid=6), labels | {"binary"}),
     "distribution": Entry(lambda: oc.payoffs.DistributionCalibration(3, thresholds=5), finite | {"interval"}),
-    "level": Entry(lambda: oc.payoffs.LevelCalibration(0.9, grid=6), ordered),
     "moments given moments": Entry(lambda: oc.payoffs.MomentBasedCalibration(4), {"interval"}, rounds=25),
     "simplex": Entry(
         lambda: oc.payoffs.SimplexCalibration(2), {"binary", "points", "words", "interval"} | labels, rounds=25

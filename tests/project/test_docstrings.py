@@ -37,7 +37,7 @@ BUILDING_BLOCKS = {
     *(f"scores.{name}" for name in ("Score", "score_from_plain")),
     "paper.Family",
     # results of functions whose examples show them
-    *(f"evaluate.{name}" for name in ("Change", "Difference", "Grouping")),
+    *(f"evaluate.{name}" for name in ("Change", "Difference")),
     *(f"evaluate.{name}" for name in ("ReferenceScore", "Table")),
 }
 # What the wrappers share, which no user calls.

@@ -3,10 +3,9 @@
 import json
 import os
 import shutil
-import sqlite3
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,39 +15,36 @@ import orcast as oc
 from orcast.limits import LIMITS
 from orcast.store import Store
 from orcast.stream import serve
-from orcast.stream.durable_session import DurableSession
 from orcast.stream.session import Session
 from stream_lines import ask, content, forecast, some_lines
 
 
-def play(kept: DurableSession, said: list[bytes]) -> list[bytes]:
-    """Answers, with the snapshots that are due."""
+def play(kept: Session, said: list[bytes]) -> list[bytes]:
+    """Answers, or the sentences with which lines are refused."""
     answers = []
     for line in said:
         try:
-            answers.append(kept.answer(line).text)
+            answers.append(kept.answer(line))
         except (TypeError, ValueError) as reason:
             answers.append(str(reason).encode())
-        if kept.due:
-            kept.snapshot()
     return answers
 
 
 @pytest.mark.parametrize("pool", [False, True])
 def test_a_state_goes_on_bit_for_bit(tmp_path: Path, pool: bool) -> None:
     said = some_lines(5, 240)
-    wanted = {"levels": ("0.05", "0.95"), "pool": pool}
-    whole = DurableSession(tmp_path / "whole", wanted)
+    wanted: dict[str, Any] = {"levels": ("0.05", "0.95"), "pool": pool}
+    whole = Session(tmp_path / "whole", **wanted)
     expected = play(whole, said)
     whole.close()
     answers: list[bytes] = []
     for start in range(0, 240, 40):
-        part = DurableSession(tmp_path / "parts", wanted if start == 0 else {}, every=7)
+        part = Session(tmp_path / "parts", **(wanted if start == 0 else {}))
         answers += play(part, said[start : start + 40])
         part.close()
     assert answers == expected
     assert content(tmp_path / "whole") == content(tmp_path / "parts")
-    other = DurableSession(tmp_path / "other", {**wanted, "pool": not pool})
+    other = Session(tmp_path / "other", **{**wanted, "pool": not pool})
     assert play(other, said) != expected
     other.close()
 
@@ -58,7 +54,7 @@ class Killed(BaseException):
 
 
 class Death:
-    """Lets the process die at the n-th of all the moments when the disk is touched."""
+    """Lets the process die at the n-th of all the moments around transactions."""
 
     def __init__(self, moment: int) -> None:
         self.left = moment
@@ -70,21 +66,14 @@ class Death:
             self.what = what
             raise Killed
 
-    def within(self, act: Callable[..., Any]) -> Callable[..., Any]:
+    def around(self, act: Callable[..., Any]) -> Callable[..., Any]:
         @contextmanager
         def dying(store: Store) -> Iterator[None]:
+            self.here("before")
             with act(store):
                 yield
-                self.here("within a transaction")
-
-        return dying
-
-    def around(self, what: str, act: Callable[..., Any]) -> Callable[..., Any]:
-        def dying(*given: Any, **options: Any) -> Any:
-            self.here(f"before {what}")
-            done = act(*given, **options)
-            self.here(f"after {what}")
-            return done
+                self.here("within")
+            self.here("after")
 
         return dying
 
@@ -94,32 +83,30 @@ def test_a_death_at_any_moment_loses_nothing_and_counts_nothing_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pool: bool
 ) -> None:
     said = [line for line in some_lines(8, 60) if b"nonsense" not in line][:11]
-    whole = DurableSession(tmp_path / "whole", {"pool": pool}, every=5)
+    whole = Session(tmp_path / "whole", pool=pool)
     expected = play(whole, said)
     whole.close()
     result = content(tmp_path / "whole")
-    record, write, execute = Store.record, Store.snapshot, Store._transaction
+    transaction = Store.transaction
     deaths = set()
     for moment in range(10_000):
         folder = tmp_path / str(moment)
         folder.mkdir()
         death = Death(moment)
-        monkeypatch.setattr(Store, "record", death.around("a line", record))
-        monkeypatch.setattr(Store, "snapshot", death.around("a snapshot", write))
-        monkeypatch.setattr(Store, "_transaction", death.within(execute))
+        monkeypatch.setattr(Store, "transaction", death.around(transaction))
         answers: list[bytes] = []
         kept = None
         try:
-            kept = DurableSession(folder / "state", {"pool": pool}, every=5)
+            kept = Session(folder / "state", pool=pool)
             for line in said:
                 answers += play(kept, [line])
-            kept.close()
         except Killed:
-            if kept is not None:
-                kept.release()  # as the system does
+            pass
+        if kept is not None:
+            kept.close()  # as the system does
         monkeypatch.undo()
         deaths.add(death.what)
-        kept = DurableSession(folder / "state", {"pool": pool}, every=5)
+        kept = Session(folder / "state", pool=pool)
         # the client does not know whether its last line was taken
         answers += play(kept, said[len(answers) :])
         kept.close()
@@ -129,26 +116,18 @@ def test_a_death_at_any_moment_loses_nothing_and_counts_nothing_twice(
         shutil.rmtree(folder)
         if not death.what:
             break
-    acts = ("a snapshot", "a line")
-    assert deaths == {"", "within a transaction", *(f"{when} {what}" for what in acts for when in ("before", "after"))}
+    assert deaths == {"", "before", "within", "after"}
 
 
-def test_missing_lines_are_refused(tmp_path: Path) -> None:
-    kept = DurableSession(tmp_path / "state")
-    play(kept, [line for line in some_lines(9, 60) if b"late" in line][:4])
-    kept.close(save=False)
-    with closing(sqlite3.connect(tmp_path / "state")) as file, file:
-        file.execute("DELETE FROM lines WHERE number = 2")
-    with pytest.raises(ValueError, match="expected all lines since line 0"):
-        DurableSession(tmp_path / "state")
+def test_another_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("something else" * 100)
     with pytest.raises(ValueError, match="expected an intact state"):
-        DurableSession(tmp_path / "state")
+        Session(tmp_path / "state")
 
 
 def test_a_full_disk_ends_it_before_an_answer(tmp_path: Path) -> None:
     said = [line for line in some_lines(9, 60) if b"late" in line][:6]
-    kept = DurableSession(tmp_path / "state")
+    kept = Session(tmp_path / "state")
     play(kept, said[:4])
     kept.store._file.execute("PRAGMA max_page_count = 1")
     long = {"id": "x" * 9000, "forecast": forecast(0)}
@@ -156,65 +135,38 @@ def test_a_full_disk_ends_it_before_an_answer(tmp_path: Path) -> None:
         with pytest.raises(OSError, match=r"full: .*state"):
             ask(kept, long)
     kept.store._file.execute("PRAGMA max_page_count = 100000")
-    kept.snapshot()
-    kept.close(save=False)
-    kept = DurableSession(tmp_path / "state")
-    assert kept.lines == 4
-    assert ask(kept, long)["id"] == long["id"]
     kept.close()
-
-
-def test_a_snapshot_that_fails_is_not_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = DurableSession(tmp_path / "state", every=2)
-    said = [line for line in some_lines(9, 60) if b"late" in line][:6]
-
-    def full(*_: object, **options: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(Store, "snapshot", full)
-    source, sink = os.pipe(), os.pipe()
-    os.write(source[1], b"\n".join(said))
-    os.close(source[1])
-    told: list[str] = []
-    assert serve.serve(kept, source=source[0], sink=sink[1], say=told.append) == 0
-    assert len(told) == 3
-    assert "the lines are kept" in told[0]
-    assert os.read(sink[0], 2**16).count(b"\n") == 6
-    kept.close(save=False)
-    for end in (source[0], *sink):
-        os.close(end)
-    monkeypatch.undo()
-    kept = DurableSession(tmp_path / "state")
-    assert (kept.recovered, kept.lines) == (6, 6)
+    kept = Session(tmp_path / "state")
+    assert ask(kept, long)["id"] == long["id"]
     kept.close()
 
 
 @pytest.mark.parametrize("sync", [False, True])
 def test_sync_waits_for_the_disk(tmp_path: Path, sync: bool) -> None:
-    kept = DurableSession(tmp_path / "state", sync=sync)
+    kept = Session(tmp_path / "state", sync=sync)
     assert kept.store._file.execute("PRAGMA synchronous").fetchone() == (2 if sync else 1,)
     kept.close()
 
 
 def test_two_cannot_use_one_state(tmp_path: Path) -> None:
-    kept = DurableSession(tmp_path / "state")
+    kept = Session(tmp_path / "state")
     with pytest.raises(ValueError, match="expected a state that no other process uses"):
-        DurableSession(tmp_path / "state")
+        Session(tmp_path / "state")
     kept.close()
-    DurableSession(tmp_path / "state").close()
+    Session(tmp_path / "state").close()
 
 
 def test_options_stay_with_the_state(tmp_path: Path) -> None:
-    kept = DurableSession(tmp_path / "state", {"low": 0.0, "high": 10.0, "labels": ()})
+    kept = Session(tmp_path / "state", low=0.0, high=10.0, labels=())
     ask(kept, {"id": 1, "forecast": forecast(0)})
     kept.close()
     with pytest.raises(ValueError, match=r"expected high as in the state file, 10.0, got 12.0"):
-        DurableSession(tmp_path / "state", {"high": 12.0})
-    kept = DurableSession(tmp_path / "state", {"levels": ("0.25", "0.75")})
-    assert kept.session.options.low == 0.0
+        Session(tmp_path / "state", high=12.0)
+    kept = Session(tmp_path / "state", levels=("0.25", "0.75"))
+    assert kept.options.low == 0.0
     assert list(ask(kept, {"id": 2, "forecast": forecast(0)})["forecast"]) == ["0.25", "0.75"]
-    kept.close(save=False)
-    kept = DurableSession(tmp_path / "state")
+    kept.close()
+    kept = Session(tmp_path / "state")
     assert list(ask(kept, {"id": 2, "forecast": forecast(0)})["forecast"]) == ["0.25", "0.75"]
     assert list(ask(kept, {"id": 1, "forecast": forecast(0)})["forecast"]) == ["0.1", "0.5", "0.9"]
     kept.close()
@@ -226,9 +178,7 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     for name in ("game", "text", "folder", "no/where"):
         with pytest.raises((ValueError, OSError), match="expected"):
-            DurableSession(tmp_path / name)
-    with pytest.raises(ValueError, match="at least 1 line"):
-        DurableSession(tmp_path / "state", every=0)
+            Session(tmp_path / name)
 
 
 # --- pipes ---
@@ -272,15 +222,15 @@ def test_lines_are_told_apart_however_they_come(at_a_time: int, monkeypatch: pyt
 
 
 def test_two_names_of_a_state_are_one_state(tmp_path: Path) -> None:
-    kept = DurableSession(tmp_path / "state")
+    kept = Session(tmp_path / "state")
     play(kept, some_lines(1, 10))
     kept.close()
     (tmp_path / "link").symlink_to(tmp_path / "state")
-    kept = DurableSession(tmp_path / "state")
+    kept = Session(tmp_path / "state")
     with pytest.raises((OSError, ValueError)):
-        DurableSession(tmp_path / "link")
+        Session(tmp_path / "link")
     kept.close()
-    again = DurableSession(tmp_path / "link")
+    again = Session(tmp_path / "link")
     play(again, some_lines(2, 10))
     again.close()
     assert (tmp_path / "link").is_symlink()

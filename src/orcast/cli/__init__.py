@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from orcast.cli import check, recalibrate, stream
 from orcast.cli.common import Examples, say
+from orcast.validation import command_words
 
 __all__ = ["main", "parser"]
 
@@ -24,7 +25,6 @@ exit codes:
   2  the input or the command was not understood: nothing was written
   130  stopped by Ctrl-C
 
-Messages name options as the library does: issued_every= is --issued-every.
 `orcast COMMAND --help` describes each command.
 """
 
@@ -56,7 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return demo.main(given[1:])
     options = parser().parse_args(given)
     try:
-        return int(options.run(options))
+        with command_words():
+            return int(options.run(options))
     except KeyboardInterrupt:
         say("stopped")
         return 130

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from orcast.cli.columns import add_columns, bound, describe, names_of, text_columns, timing_of
-from orcast.cli.common import Parts, part, say
+from orcast.cli.common import FILE, Parts, part, say
 
 if TYPE_CHECKING:
     from orcast.evaluate import Evaluation
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 EXAMPLES = """\
   orcast check cv.csv                          columns are found by their names
   orcast check cv.parquet --report cv.html     with pictures
-  orcast check cv.csv --by hour --by weather   groups of rows side by side
   orcast check wind.csv --y power --low 0 --high 36000
   zcat old.csv.gz | orcast check -
   orcast check cv.csv --json                   the verdict and its numbers, for programs
@@ -27,18 +26,9 @@ EXAMPLES = """\
 
 def add(parts: Parts) -> None:
     """Add the part to the command."""
-    check = part(
-        parts,
-        "check",
-        help="say how well calibrated forecasts are",
-        description="Say how well calibrated the forecasts in a file are.  Nothing is changed.",
-        examples=EXAMPLES,
-    )
-    check.add_argument(
-        "file",
-        metavar="FILE",
-        help="a table, .csv, .csv.gz, .tsv or .parquet, with a row for each forecast; - is stdin",
-    )
+    told = "say how well calibrated the forecasts in a file are"
+    check = part(parts, "check", help=told, description=f"{told.capitalize()}.", examples=EXAMPLES)
+    check.add_argument("file", metavar="FILE", help=FILE)
     check.add_argument("--report", metavar="HTML", help="write a report with pictures")
     check.add_argument("--json", action="store_true", help="print the verdict and its numbers as JSON")
     check.add_argument("--fail", action="store_true", help="exit with 1 if a model is significantly miscalibrated")
@@ -53,18 +43,24 @@ def run(options: argparse.Namespace) -> int:
 
     tables.check_places({"FILE": options.file, "--target": options.target}, {"--report": options.report})
     table, frame = tables.open_frame(options, text_columns(options))
-    from orcast.evaluate import check, faults
+    from orcast.evaluate import check, summary
+    from orcast.evaluate.verdicts import faults
     from orcast.frame.reader import doubts, find_in, repeated_rows
 
     with table.located():
         layout = find_in(frame, **names_of(options))
         told = {"low": bound(options.low), "high": bound(options.high), **timing_of(options)._asdict()}
-        found = check(frame, layout, recalibrated=False, by=options.by, **told)
+        found = check(frame, layout, recalibrated=False, **told)
+        unsure = [*doubts(frame, layout), *repeated_rows(frame, layout)]
     if not options.quiet:
         print("\n".join(describe(table, frame, layout, len(found[0].names))), file=sys.stderr)
-        for doubt in [*doubts(frame, layout), *repeated_rows(frame, layout)]:
-            say(table.with_place(doubt))
-    print(as_json(found, table.name) if options.json else "\n".join(verdicts(found, options.by, options.quiet)))
+        for doubt in unsure:
+            say(table.placed(doubt))
+    if options.json:
+        numbers = {"file": table.name, "models": [summary(each) for each in found]}
+        print(json.dumps(numbers, indent=2, ensure_ascii=False))
+    else:
+        print("\n".join(verdicts(found, options.quiet)))
     if options.report:
         report(options.report, found, table.name)
         if not options.quiet:
@@ -73,35 +69,14 @@ def run(options: argparse.Namespace) -> int:
     return 1 if failed or any(evaluation.outside for evaluation in found) else 0
 
 
-def as_json(found: Sequence[Evaluation], name: str) -> str:
-    """Verdicts and their numbers as JSON."""
-    from orcast.evaluate import summary
-
-    return json.dumps({"file": name, "models": [summary(each) for each in found]}, indent=2, ensure_ascii=False)
-
-
-def verdicts(found: Sequence[Evaluation], by: Sequence[str] = (), short: bool = False) -> list[str]:
-    """Sentences on each model, then the groups that were asked for, a line each."""
+def verdicts(found: Sequence[Evaluation], short: bool = False) -> list[str]:
+    """Sentences on each model, or the first of them."""
     from orcast.evaluate import headline, verdict
 
     lines = []
     for evaluation in found:
-        own = [headline(evaluation)] if short else [*verdict(evaluation), *group_lines(evaluation, by)]
+        own = [headline(evaluation)] if short else verdict(evaluation)
         lines += own if len(found) == 1 else [f"{evaluation.model or 'forecast'}:", *(f"  {line}" for line in own)]
-    return lines
-
-
-def group_lines(evaluation: Evaluation, by: Sequence[str]) -> list[str]:
-    """Groups side by side, a line each: rows, coverage, loss and series made worse."""
-    from orcast.evaluate import by_group
-
-    lines: list[str] = []
-    for grouping in evaluation.by if by else ():
-        columns = by_group(evaluation, grouping).columns(lambda v: f"{v:.1%}", lambda v: f"{v:.4g}")
-        texts = [[heading, *cells] for heading, cells in columns.items()]
-        wide = [max(map(len, column)) for column in texts]
-        rows = zip(*texts, strict=True)
-        lines += ["  ".join(text.rjust(w) for text, w in zip(row, wide, strict=True)) for row in rows]
     return lines
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from orcast.validation import InputError
-
 if TYPE_CHECKING:
     from orcast.cli.tables import TableFile
     from orcast.frame.names import ColumnLayout, Form
@@ -18,7 +16,7 @@ PLACES = ("location", "station", "site", "fips", "geo")
 
 COLUMNS = """\
 Columns are found by their names: Nixtla's (unique_id, ds, cutoff, y, MODEL, MODEL-lo-90, MODEL-hi-90,
-MODEL-median), quantiles (q0.1, 0.1, MODEL_q0.1), Prophet's (yhat_lower, yhat_upper), mean and sd,
+MODEL-median), quantiles (q0.1, 0.1, MODEL_q0.1), mean and sd,
 members (member_1, ens1, ...), a probability (p) of outcomes 0 and 1, or one of each label (p_home,
 p_draw, ...); or a row for each quantile, as hubs have it (output_type, output_type_id, value).  Where
 that is not enough:"""
@@ -33,35 +31,16 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--target", metavar="FILE", help="a table with the outcomes, if they are in another file")
     group.add_argument("--y", metavar="COLUMN", help="the outcomes; empty where they are not known yet")
     group.add_argument("--model", metavar="NAME", action="append", help=MODEL)
-    group.add_argument(
-        "--series", metavar="COLUMN", action="append", help="names of the series; may be given several times"
-    )
+    group.add_argument("--series", metavar="COLUMN", action="append", help="names of the series; may be repeated")
     group.add_argument("--time", metavar="COLUMN", help="when the outcome is; else rows are in order")
     group.add_argument("--cutoff", metavar="COLUMN", help="when the forecast was made")
     group.add_argument("--horizon", metavar="COLUMN", help="how many steps ahead it was made")
     group.add_argument("--known", metavar="COLUMN", help="when the outcome was known (default: at its time)")
-    group.add_argument(
-        "--lag",
-        metavar="T",
-        help="how long after its time an outcome is known: 4D, 36h, a number where times are numbers",
-    )
-    group.add_argument(
-        "--issued-every",
-        metavar="N",
-        help="forecasts are issued N rows at a time, or daily, weekly, 12h; where no column says it",
-    )
-    group.add_argument(
-        "--nowcast", action="store_true", help="forecasts may be issued at or after their time; --known or --lag then"
-    )
+    group.add_argument("--lag", metavar="T", help="an outcome is known so long after its time: 4D, 36h or a number")
+    group.add_argument("--issued-every", metavar="N", help="forecasts are issued N rows at a time, or daily, 12h")
+    group.add_argument("--nowcast", action="store_true", help="forecasts may be issued after their time")
     group.add_argument("--low", metavar="X", help="lower bound of the outcomes: a number or a column (default: none)")
     group.add_argument("--high", metavar="X", help="upper bound of the outcomes: a number or a column (default: none)")
-    group.add_argument(
-        "--by",
-        metavar="COLUMN",
-        action="append",
-        default=[],
-        help="compare groups of rows: a column, or hour, weekday or month of the time; may be given several times",
-    )
 
 
 def names_of(options: argparse.Namespace) -> dict[str, Any]:
@@ -84,7 +63,7 @@ def _models(given: list[str] | None) -> Any:
         return given
     if len(spelt) < len(given):
         plain = next(text for text in given if text not in spelt)
-        raise InputError("the columns of all models or of none", f"--model {plain} beside others", option="model")
+        raise ValueError(f"expected the columns of all models or of none, got --model {plain} beside others")
     return {name: _parts(parts) for name, _, parts in (text.partition(":") for text in spelt)}
 
 
@@ -96,7 +75,7 @@ def _parts(text: str) -> dict[Any, str] | list[str]:
     for each in text.split(","):
         key, equals, column = (part.strip() for part in each.partition("="))
         if not key or not equals or not column:
-            raise InputError("a model's columns as tree:0.1=lower,0.9=upper", repr(each), option="model")
+            raise ValueError(f"expected a model's columns as tree:0.1=lower,0.9=upper, got {each!r}")
         try:
             found[float(key)] = column
         except ValueError:
@@ -142,18 +121,17 @@ def describe(table: TableFile, frame: Frame, layout: ColumnLayout, series: int) 
 
 def _columns_of(form: Form) -> str:
     """A model's columns as a description has them."""
-    names = [str(column) for column in form.columns]
-    shown = ", ".join(names) if len(names) <= 5 else f"{', '.join(names[:2])}, ..., {names[-1]}"
-    if form.kind == "quantiles":
-        assert form.levels is not None
-        levels = [f"{level:g}" for level in form.levels]
-        many = ", ".join(levels) if len(levels) <= 5 else f"{', '.join(levels[:2])}, ..., {levels[-1]}"
-        return f"quantiles {many} ({shown})"
+    levels = [] if form.levels is None else [f"{level:g}" for level in form.levels]
     kinds = {
+        "quantiles": f"quantiles {_few(levels)}",
         "normal": "mean and standard deviation",
-        "members": f"{len(names)} members",
+        "members": f"{len(form.columns)} members",
         "point": "a point forecast",
         "binary": "the probability of 1",
         "labels": f"probabilities of {', '.join(form.labels or ())}",
     }
-    return f"{kinds[form.kind]} ({shown})"
+    return f"{kinds[form.kind]} ({_few(list(map(str, form.columns)))})"
+
+
+def _few(names: list[str]) -> str:
+    return ", ".join(names if len(names) <= 5 else [*names[:2], "...", names[-1]])

@@ -7,10 +7,9 @@ import sys
 from importlib.util import find_spec
 from typing import Any
 
-from orcast.validation import InputError
-
-# What argparse calls the list of parts; its own type is not public.
+# Type of argparse's list of parts, which is not public.
 Parts = Any
+FILE = "a table, .csv, .csv.gz, .tsv or .parquet, with a row for each forecast; - is stdin"
 
 
 class Examples(argparse.RawDescriptionHelpFormatter):
@@ -47,4 +46,4 @@ def numbers(text: str | None, option: str) -> list[float] | None:
     try:
         return None if text is None else [float(each) for each in text.split(",")]
     except ValueError:
-        raise InputError(f"numbers such as 0.05,0.5,0.95 as --{option}", repr(text), option=option) from None
+        raise ValueError(f"expected numbers such as 0.05,0.5,0.95 as --{option}, got {text!r}") from None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from orcast.cli.check import report, verdicts
 from orcast.cli.columns import add_columns, bound, describe, names_of, text_columns, timing_of
-from orcast.cli.common import Parts, numbers, part, say
+from orcast.cli.common import FILE, Parts, numbers, part, say
 
 if TYPE_CHECKING:
     from orcast.cli.tables import Format, TableFile
@@ -37,37 +37,20 @@ EXAMPLES = """\
 
 def add(parts: Parts) -> None:
     """Add the part to the command."""
-    recalibrate = part(
-        parts,
-        "recalibrate",
-        help="calibrated forecasts from those in a file",
-        description=DESCRIPTION,
-        examples=EXAMPLES,
-    )
-    what = "a table, .csv, .csv.gz, .tsv or .parquet, with a row for each forecast; - is CSV from stdin"
-    recalibrate.add_argument("file", metavar="FILE", help=what)
-    recalibrate.add_argument(
-        "-o", "--output", metavar="FILE", help="file of the result, in the format of its ending; - is CSV to stdout"
-    )
+    told = "calibrated forecasts from those in a file"
+    recalibrate = part(parts, "recalibrate", help=told, description=DESCRIPTION, examples=EXAMPLES)
+    recalibrate.add_argument("file", metavar="FILE", help=FILE)
+    recalibrate.add_argument("-o", "--output", metavar="FILE", help="file of the result; - is CSV to stdout")
     recalibrate.add_argument("--report", metavar="HTML", help="write a report with pictures, before and after")
     recalibrate.add_argument("--state", metavar="FILE", help="go on from this state, and keep it for the next file")
     recalibrate.add_argument("--levels", metavar="A,B,...", help="quantiles wanted beside those that were found")
     recalibrate.add_argument("-q", "--quiet", action="store_true", help="print only what needs attention")
     add_columns(recalibrate)
     more = recalibrate.add_argument_group("more")
-    more.add_argument(
-        "--outside",
-        choices=("report", "clip"),
-        default="report",
-        help="outcomes beyond the bounds: left out and reported (the default), or moved to the bound",
-    )
-    more.add_argument(
-        "--pool",
-        metavar="COLUMN",
-        action="append",
-        help="series that agree in it learn together; may be given several times; none: each series by itself "
-        "(default: all together)",
-    )
+    outside = "outcomes beyond the bounds: left out and reported (default), or moved to the bound"
+    more.add_argument("--outside", choices=("report", "clip"), default="report", help=outside)
+    pool = "series that agree in it learn together; may be repeated; none: no series (default: all)"
+    more.add_argument("--pool", metavar="COLUMN", action="append", help=pool)
     more.add_argument("--workers", type=int, metavar="N", help="threads (default: as many as cores)")
     recalibrate.set_defaults(run=run)
 
@@ -93,7 +76,7 @@ def run(options: argparse.Namespace) -> int:
         print("\n".join([*lines, *([f"written: {', '.join(written)}"] if written else [])]), file=sys.stderr)
     for each in warned:
         if each.category is UserWarning:
-            say(table.with_place(str(each.message)))
+            say(table.placed(str(each.message)))
     return 1 if attention else 0
 
 
@@ -129,9 +112,9 @@ def _write(
         run = play_frame(frame, names_of(options), asked, state, options.workers, progress)
         layout, result = run.layout, run.result(False)
         if options.report or not options.quiet:
-            told = {"by": options.by, "low": run.options.low, "high": run.options.high, **run.timing._asdict()}
+            told = {"low": run.options.low, "high": run.options.high, **run.timing._asdict()}
             found = check(result, layout, **told)
-            lines = [*describe(table, frame, layout, len(found[0].names)), *verdicts(found, options.by)]
+            lines = [*describe(table, frame, layout, len(found[0].names)), *verdicts(found)]
     tables.write(result, out, format or tables.Format("csv", table.format.separator))
     if options.report:
         report(options.report, found, table.name)

@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from orcast import limits
-from orcast.cli.common import Parts, part, say
+from orcast.cli.common import Parts, part
 
 DESCRIPTION = """\
 Recalibrate forecasts as they come: JSON lines in, JSON lines out, each answer flushed, so that any
@@ -35,9 +35,9 @@ A line that cannot be used is answered with {"error": "expected ..., got ...", "
 nothing, and the filter goes on.  End of input, Ctrl-C, SIGTERM and a closed output end it cleanly."""
 
 STATE = """\
-With --state each line is in FILE, a SQLite database, before it is answered, and a snapshot now and then
-keeps the lines few.  After a kill at any moment, start it again and send the lines that were
-not answered: nothing is lost, nothing counts twice.  A line that comes again (same series and id,
+With --state each line is one transaction of FILE, a SQLite database, before it is answered.  After a
+kill at any moment, start it again and send the lines that were not answered: nothing is lost,
+nothing counts twice.  A line that comes again (same series and id,
 same content) gets the same answer; another y for a settled round is refused.  Settled rounds are
 known until --remember later ones have been settled.  Without --sync this holds when the process
 dies, with --sync also when the machine does; it then waits for the disk at each line.  Options of
@@ -90,12 +90,6 @@ def add(parts: Parts) -> None:
     state.add_argument("--state", metavar="FILE", help="keep the state in FILE and go on from there")
     state.add_argument("--sync", action="store_true", help="be safe against loss of power too")
     state.add_argument("--remember", type=int, metavar="N", help="settled rounds to remember (default: 10000)")
-    state.add_argument(
-        "--snapshot",
-        type=int,
-        metavar="N",
-        help="lines between snapshots (default: 10000; more when they are large)",
-    )
     stream.set_defaults(run=run)
 
 
@@ -104,15 +98,14 @@ def run(options: argparse.Namespace) -> int:
     wanted = _wanted(options)
     if options.sync and options.state is None:
         raise ValueError("expected --state beside --sync, got none")
-    session = _session(options, wanted)
-    from orcast.stream.durable_session import DurableSession
     from orcast.stream.serve import serve
+    from orcast.stream.session import Session
 
+    session = Session(options.state, sync=options.sync, **wanted)
     try:
-        return serve(session, say=say)
+        return serve(session)
     finally:
-        if isinstance(session, DurableSession):
-            session.close(save=False)
+        session.close()
 
 
 def _wanted(options: argparse.Namespace) -> dict[str, Any]:
@@ -143,18 +136,3 @@ def _by(text: str | None) -> tuple[str, tuple[Any, ...]] | None:
         if limits.MORE in str(reason):
             raise
         return name, tuple(each.strip() for each in values.split(","))
-
-
-def _session(options: argparse.Namespace, wanted: dict[str, Any]) -> Any:
-    from orcast.stream.durable_session import DurableSession
-    from orcast.stream.series import StreamSettings
-    from orcast.stream.session import Session
-
-    if options.state is None:
-        return Session(StreamSettings(**wanted))
-    session = DurableSession(options.state, wanted, sync=options.sync, every=options.snapshot)
-    if session.recovered:
-        say(f"{session.recovered} lines recovered from {session.path}")
-    for reason in session.unreadable.values():
-        say(reason)
-    return session

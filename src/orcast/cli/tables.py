@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from orcast.cli.common import need
 from orcast.persistence import replacing
-from orcast.validation import InputError
+from orcast.validation import command_words
 
 if TYPE_CHECKING:
     import polars as pl
@@ -42,35 +42,26 @@ class Format:
 
 @dataclass(frozen=True)
 class TableFile:
-    """Table that was read; `first` is the line of its first row, if rows are lines, `long` if quantiles have rows."""
+    """Table that was read; `first` is the line of its first row, if rows are lines."""
 
     frame: pl.DataFrame
     name: str
     format: Format
     first: int | None
-    long: bool = False
 
-    def with_place(self, text: str) -> str:
-        """Sentence, with the line of row 0 if it speaks of rows.
-
-        >>> TableFile(None, "a.csv", Format("csv"), 2).with_place("got 7.5 in row 0")
-        'got 7.5 in row 0 (a.csv, row 0 is line 2)'
-        """
-        rows = ""
-        if " row" in text and not self.long:
-            rows = ", rows count from 0" if self.first is None else f", row 0 is line {self.first}"
+    def placed(self, text: str) -> str:
+        """Message with the name of the file, and the line of row 0 if it names a row."""
+        rows = f", row 0 is line {self.first}" if self.first is not None and " in row " in text else ""
         return f"{text} ({self.name}{rows})"
 
     @contextmanager
     def located(self) -> Iterator[None]:
-        """Add the place in the file to errors."""
+        """Name lines of the file in messages, and the file in errors."""
         try:
-            yield
-        except InputError as error:
-            unit, first = ("row", 0) if self.first is None else ("line", self.first)
-            raise ValueError(f"{error.text(unit, first)} ({self.name})") from error
+            with command_words(self.first):
+                yield
         except (TypeError, ValueError) as error:
-            raise type(error)(self.with_place(str(error))) from error
+            raise type(error)(self.placed(str(error))) from error
 
 
 def format_of(path: str) -> Format:
@@ -161,7 +152,7 @@ def open_frame(options: argparse.Namespace, names: Collection[str], **reading: A
 
     with table.located():
         frame = Frame(table.frame, target, y=options.y, time=options.time, **reading)
-    return dataclasses.replace(table, long=frame.spread is not None), frame
+    return table if frame.spread is None else dataclasses.replace(table, first=None), frame
 
 
 # --- writing ---
@@ -186,10 +177,10 @@ def check_places(inputs: dict[str, str | None], outputs: dict[str, str | None]) 
             continue
         target = Path(path)
         if option in outputs and (target.is_dir() or not target.absolute().parent.is_dir()):
-            raise InputError(f"a file in an existing folder as {option}", path, option=option)
+            raise ValueError(f"expected a file in an existing folder as {option}, got {path}")
         other = seen.setdefault(target.resolve(), option)
         if other != option:
-            raise InputError(f"{other} and {option} in files of their own", f"{path} for both", option=option)
+            raise ValueError(f"expected {other} and {option} in files of their own, got {path} for both")
 
 
 def write(frame: pl.DataFrame, path: str, format: Format) -> None:

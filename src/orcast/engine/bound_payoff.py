@@ -72,7 +72,7 @@ class BoundPayoff:
         return np.concatenate([ONE if p.context is EVERYONE else p.context(known) for p in self.payoffs])
 
     def layout(self, places: Sequence[Sequence[int]]) -> Layout:
-        """Where the parts lie in the ledger, given their places in the core."""
+        """Layout of the parts in the ledger, given their places in the core."""
         pairs = zip(self.parts, places, strict=True)
         limits.check("coordinates", sum(len(own) * part.context.size for part, own in pairs))
         shapes = []

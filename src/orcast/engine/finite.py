@@ -37,7 +37,7 @@ MEAN, SD = records.ROUND_LOG.index("mean"), records.ROUND_LOG.index("sd")
 
 
 def plays(bound_payoff: BoundPayoff) -> bool:
-    """Whether the kernels on finite spaces cover the space and all payoffs."""
+    """Return True if the kernels on finite spaces cover the space and all payoffs."""
     grids: dict[bool, set[int]] = {False: set(), True: set()}
     for payoff in bound_payoff.payoffs:
         if isinstance(payoff, (*CALIBRATION, Calibeating)):
@@ -158,7 +158,7 @@ class FiniteEngine:
 
     @property
     def runs(self) -> bool:
-        """Whether whole histories can be computed in one compiled loop."""
+        """True if whole histories can be computed in one compiled loop."""
         return not self.bound_payoff.needs_last and not self.bound_payoff.needs_expert
 
     def run(

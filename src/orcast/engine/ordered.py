@@ -150,7 +150,7 @@ class OrderedEngine:
 
     # --- what is known before the outcome
     def known(self, experts: Array | None, features: Any, bound_payoff: BoundPayoff, rounds: int) -> ContextInputs:
-        """What the contexts of some terms may look at."""
+        """Inputs of the contexts of a payoff."""
         if bound_payoff.plain:
             return ContextInputs(features)
         level = spread = math.nan
@@ -319,7 +319,7 @@ class OrderedEngine:
 
     @property
     def runs(self) -> bool:
-        """Whether whole histories can be computed in one compiled loop."""
+        """True if whole histories can be computed in one compiled loop."""
         return (
             not self.explicit
             and not self.bound_payoff.needs_last
@@ -444,14 +444,6 @@ def cell_grid_of(space: OrderedSpace, round: Round, features: Any) -> CellGrid:
         features,
         round.view("experts")[0] if round.read("info", "has_expert") > 0.0 else NOTHING,
     )
-
-
-def _top(places: Array, values: Array) -> float:
-    """Largest value on [0, 1] of the polynomial through some points."""
-    polynomial = np.polynomial.Polynomial.fit(places, values, places.size - 1, domain=[0.0, 1.0])
-    turns = np.asarray(polynomial.deriv().roots(), dtype=np.complex128)
-    inside = [t.real for t in turns.tolist() if abs(t.imag) < 1e-9 and 0.0 < t.real < 1.0]
-    return max(float(polynomial(t)) for t in (0.0, 1.0, *inside))
 
 
 def like(name: str, theirs: NDArray[Any], mine: NDArray[Any], *, missing: bool = False) -> NDArray[Any]:

@@ -12,8 +12,8 @@ from scipy.special import bdtrik, betainc, gammaincinv
 from orcast.evaluate.dependence import design_effect, frequencies, indicator_sums
 from orcast.evaluate.evaluation import Evaluation, Vector, chunks, computed_once, outcomes_of
 
-# Bins of the reliability of probabilities, as in `metrics.ece`, and of a PIT histogram at most.
-BINS, PIT_BINS = 15, 20
+# Bins of the reliability of probabilities, as in `metrics.ece`.
+BINS = 15
 # Confidence level of chance bands.
 SURE = 0.95
 
@@ -98,11 +98,7 @@ def tie_excess(evaluation: Evaluation, share: float, side: str | None = None) ->
 
 
 def width(evaluation: Evaluation, share: float, side: str = "before") -> float:
-    """Mean width of the central interval.
-
-    >>> width(Evaluation.of([[0.0, 1.0], [0.0, 3.0]], [0.5, 0.7], levels=[0.25, 0.75]), 0.5)
-    2.0
-    """
+    """Mean width of the central interval."""
     lower, upper = ends_of(evaluation, share)
     q = evaluation.side(side)
     return float((q[:, upper] - q[:, lower]).mean()) if evaluation.rows else float("nan")
@@ -147,13 +143,12 @@ def independent_rows(evaluation: Evaluation, share: float, sure: float = SURE) -
 
 @dataclass(frozen=True, eq=False)
 class Frequencies:
-    """Observed frequencies beside their `nominal` values, with a chance band and the number of forecasts."""
+    """Observed frequencies beside their `nominal` values, with a chance band."""
 
     nominal: Vector
     observed: Vector
     low: Vector
     high: Vector
-    count: Vector
 
     @property
     def outside(self) -> int:
@@ -161,40 +156,18 @@ class Frequencies:
         return int(np.count_nonzero((self.observed < self.low - 1e-9) | (self.observed > self.high + 1e-9)))
 
 
-def pit(evaluation: Evaluation, side: str = "before") -> Frequencies:
-    """PIT histogram: shares of outcomes in at most 20 bins between levels; ties count in favour of the forecast."""
-    a = evaluation.levels
-    places = np.arange(a.size)
-    if a.size + 1 > PIT_BINS:
-        places = np.unique(np.abs(a[:, None] - np.arange(1, PIT_BINS) / PIT_BINS).argmin(axis=0))
-    # weights that turn indicators of levels into those of the bins between them
-    weights = np.zeros((a.size, places.size + 1))
-    weights[places, np.arange(places.size)] = 1.0
-    weights[places, np.arange(1, places.size + 1)] = -1.0
-    nominal = np.diff(a[places], prepend=0.0, append=1.0)
-    found = np.diff(frequencies(evaluation, side)[places], prepend=0.0, append=1.0)
-    low, high = band(evaluation.rows / design_effect(evaluation, side, weights=weights), nominal)
-    return Frequencies(nominal, found, low, high, np.full(nominal.size, float(evaluation.rows)))
-
-
 def reliability(evaluation: Evaluation, side: str = "before") -> Frequencies:
-    """Share of outcomes below each quantile, or frequency of the event by its probability; labels are binned together.
-
-    >>> found = reliability(Evaluation.of([0.1, 0.1, 0.9, 0.9], [0, 1, 1, 1]))
-    >>> found.nominal, found.observed, found.count
-    (array([0.1, 0.9]), array([0.5, 1. ]), array([2., 2.]))
-    """
+    """Share of outcomes below each quantile, or frequency of the event by its probability."""
     effect = design_effect(evaluation, side)
     if evaluation.kind == "quantiles":
         low, high = band(evaluation.rows / effect, evaluation.levels)
-        count = np.full(evaluation.levels.size, float(evaluation.rows))
-        return Frequencies(evaluation.levels, frequencies(evaluation, side), low, high, count)
+        return Frequencies(evaluation.levels, frequencies(evaluation, side), low, high)
     sums = bins_of(evaluation, side)
-    gap, count, total = (part.sum(axis=(0, 1)) for part in (sums.gap, sums.forecasts, sums.probability))
+    gap, count, total = (part.sum(axis=0) for part in (sums.gap, sums.forecasts, sums.probability))
     there = count > 0
     nominal, count = total[there] / count[there], count[there]
     low, high = band(count / effect.max(), nominal)
-    return Frequencies(nominal, np.clip(nominal + gap[there] / count, 0.0, 1.0), low, high, count)
+    return Frequencies(nominal, np.clip(nominal + gap[there] / count, 0.0, 1.0), low, high)
 
 
 # --- errors of calibration
@@ -210,25 +183,11 @@ def error(evaluation: Evaluation, side: str = "before") -> float:
         return float("nan")
     if evaluation.kind == "quantiles":
         return float(((frequencies(evaluation, side) - evaluation.levels) ** 2).sum())
-    gaps = bins_of(evaluation, side).gap.sum(axis=0)
-    return float(np.abs(gaps).sum() / (evaluation.rows * len(evaluation.labels)))
-
-
-def chance_limit(evaluation: Evaluation, rows: ArrayLike | None = None, sure: float = SURE) -> Vector:
-    """Limit of a calibrated forecaster's `error`, for quantiles and `rows` independent outcomes.
-
-    For T independent outcomes T * QCE tends to a weighted sum of chi-squares with mean m = sum_a a (1 - a) and
-    variance v = 2 sum_{a, b} (min(a, b) - a b)^2; the limit is the quantile of the gamma distribution with these.
-    """
-    a = evaluation.levels
-    count = np.asarray(evaluation.rows if rows is None else rows, dtype=np.float64)
-    spread = np.minimum.outer(a, a) - np.outer(a, a)
-    mean, variance = np.trace(spread), 2.0 * (spread**2).sum()
-    return np.asarray(_gamma_quantile(sure, mean, variance) / np.maximum(count, 1e-300))
+    return float(np.abs(bins_of(evaluation, side).gap).sum() / (evaluation.rows * len(evaluation.labels)))
 
 
 class ReliabilityBins(NamedTuple):
-    """Sums over series x labels x bins: outcome minus probability, p (1 - p), counts, probabilities."""
+    """Sums over labels x bins: outcome minus probability, p (1 - p), counts, probabilities."""
 
     gap: Vector
     variance: Vector
@@ -239,35 +198,34 @@ class ReliabilityBins(NamedTuple):
 @computed_once
 def bins_of(evaluation: Evaluation, side: str) -> ReliabilityBins:
     """Sums of probabilities in equal-width bins."""
-    series, labels = len(evaluation.names), len(evaluation.labels)
-    sums = np.zeros((4, series * labels * BINS))
+    labels = len(evaluation.labels)
+    sums = np.zeros((4, labels * BINS))
     for chunk in chunks(evaluation.rows):
         p = evaluation.side(side)[chunk]
-        at = np.minimum((p * BINS).astype(np.intp), BINS - 1)
-        places = ((evaluation.series[chunk, None] * labels + np.arange(labels)) * BINS + at).ravel()
+        places = (np.arange(labels) * BINS + np.minimum((p * BINS).astype(np.intp), BINS - 1)).ravel()
         parts = (outcomes_of(evaluation, chunk) - p, p * (1.0 - p), np.ones_like(p), p)
         for total, values in zip(sums, parts, strict=True):
             total += np.bincount(places, values.ravel(), minlength=total.size)
-    return ReliabilityBins(*sums.reshape(4, series, labels, BINS))
-
-
-def half_normal_limit(variances: Vector, sure: float = SURE) -> Vector:
-    """Quantile of the sum of |N(0, v)| over the last axis, by a gamma distribution."""
-    mean = np.sqrt(2.0 * variances / np.pi).sum(axis=-1)
-    variance = ((1.0 - 2.0 / np.pi) * variances).sum(axis=-1)
-    return np.where(variance > 0.0, _gamma_quantile(sure, mean, np.where(variance > 0.0, variance, 1.0)), 0.0)
-
-
-def _gamma_quantile(sure: float, mean: ArrayLike, variance: ArrayLike) -> Vector:
-    """Quantile of the gamma distribution with this mean and variance."""
-    mean, variance = np.asarray(mean), np.asarray(variance)
-    return np.asarray(gammaincinv(mean**2 / variance, sure) * variance / np.maximum(mean, 1e-300))
+    return ReliabilityBins(*sums.reshape(4, labels, BINS))
 
 
 def limit_of(evaluation: Evaluation, side: str, sure: float = SURE) -> float:
-    """Limit of the calibration error of a calibrated forecaster, dependence in time included."""
+    """Limit of the calibration error of a calibrated forecaster, dependence in time included.
+
+    For T independent outcomes T * QCE tends to a weighted sum of chi-squares with mean m = sum_a a (1 - a) and
+    variance v = 2 sum_{a, b} (min(a, b) - a b)^2, and T * ECE to a sum of half-normal variables.  The limit is the
+    quantile of the gamma distribution with that mean and variance.
+    """
     effect = design_effect(evaluation, side, sure=sure)
     if evaluation.kind == "quantiles":
-        return float(chance_limit(evaluation, evaluation.rows / effect.max(), sure))
-    variances = (bins_of(evaluation, side).variance.sum(axis=0) * effect[:, None]).reshape(-1)
-    return float(half_normal_limit(variances, sure) / (max(evaluation.rows, 1) * len(evaluation.labels)))
+        a = evaluation.levels
+        spread = np.minimum.outer(a, a) - np.outer(a, a)
+        scale = evaluation.rows / effect.max()
+        mean, variance = float(np.trace(spread)), 2.0 * float((spread**2).sum())
+    else:
+        variances = bins_of(evaluation, side).variance * effect[:, None]
+        scale = max(evaluation.rows, 1) * len(evaluation.labels)
+        mean, variance = np.sqrt(2.0 * variances / np.pi).sum(), (1.0 - 2.0 / np.pi) * variances.sum()
+    if not variance > 0.0:
+        return 0.0
+    return float(gammaincinv(mean**2 / variance, sure) * variance / mean / max(scale, 1e-300))

@@ -1,9 +1,6 @@
 """Design effects of dependent rows, from blocks of consecutive times.
 
-Forecasts several steps ahead overlap, and series move together.  Both are dependence in time: if blocks are long
-enough, all rows of one block are nearly independent of the next, so the variance of a sum is that of its block sums.
-
-References: Künsch (1989), "The jackknife and the bootstrap for general stationary observations", Annals of Statistics
+Künsch (1989), "The jackknife and the bootstrap for general stationary observations", Annals of Statistics
 17; Politis and White (2004), "Automatic block-length selection for the dependent bootstrap", Econometric Reviews 23.
 """
 
@@ -237,8 +234,7 @@ def design_effect(evaluation: Evaluation, side: str, *, weights: Matrix | None =
     if parts is None or blocks is None:
         return np.full(weights.shape[1], 1.0 if blocks is None else rows_per_time(evaluation))
     if evaluation.kind == "quantiles":
-        # weights of the bin above the highest level add up to -1
-        p = frequencies(evaluation, side) @ weights + (weights.sum(axis=0) < 0.0)
+        p = frequencies(evaluation, side) @ weights
         alone = evaluation.rows * p * (1.0 - p)
     else:
         alone = (evaluation.side(side) * (1.0 - evaluation.side(side))).sum(axis=0) @ weights**2
@@ -246,21 +242,3 @@ def design_effect(evaluation: Evaluation, side: str, *, weights: Matrix | None =
     if evaluation.kind == "quantiles":
         found, alone = np.full(found.size, found.sum()), np.full(found.size, alone.sum())
     return np.asarray(np.maximum(1.0, np.where(alone > 0.0, found / np.where(alone > 0.0, alone, 1.0), 1.0)))
-
-
-@computed_once
-def series_effect(evaluation: Evaluation, side: str) -> float:
-    """Rows of one series per independent outcome, at least 1, averaged over the series."""
-    signal = _signals(evaluation, side)[0]
-    blocks = blocks_of(evaluation, reach_of(evaluation, [signal], slow=False))
-    if not blocks.alike and evaluation.horizon is None:
-        return 1.0
-    if blocks.count < LEAST:
-        return 1.0 + evaluation.overlap
-    rows = np.maximum(np.bincount(evaluation.series, minlength=len(evaluation.names)), 1)
-    signal = signal - (np.bincount(evaluation.series, signal, minlength=rows.size) / rows)[evaluation.series]
-    places = evaluation.series * blocks.count + blocks.of_row
-    cells: Matrix = np.bincount(places, signal, minlength=rows.size * blocks.count).astype(np.float64)
-    cells = cells.reshape(rows.size, blocks.count)
-    alone, together = float(signal @ signal), float(variance_of_sums(cells.T, True, by_steps=True).sum())
-    return max(1.0, together / alone) if alone > 0.0 else 1.0

@@ -28,21 +28,6 @@ CHUNK = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
-class Grouping:
-    """Groups of rows: row i belongs to `labels[codes[i]]`, or to no group where the code is -1."""
-
-    name: str
-    codes: Places
-    labels: tuple[str, ...]
-
-    @classmethod
-    def of_horizon(cls, horizon: Vector) -> Grouping:
-        """Rows by their horizon."""
-        steps, codes = np.unique(horizon, return_inverse=True)
-        return cls("horizon", codes, tuple(f"{step:.12g}" for step in steps))
-
-
-@dataclass(frozen=True, eq=False)
 class Evaluation:
     """Forecasts of one model before and after recalibration, with their outcomes; one row per forecast.
 
@@ -66,10 +51,8 @@ class Evaluation:
         Columns of the certificate.
     pending, missing, outside, crossed : int
         Rows without an outcome, without a forecast, outside the bounds; rows of `before` whose quantiles crossed.
-    overlap, timed : int, bool
-        Earlier times whose outcome was unknown when a forecast was issued; True if the issue times are known.
-    notes, by : tuple of str, tuple of Grouping
-        Sentences on how the forecasts and their times were read; groups of rows to compare.
+    overlap, timed, notes : int, bool, tuple of str
+        Earlier times whose outcome was unknown when a forecast was issued; True if the issue times are known; remarks.
     known : tuple of OutcomeTable and rows, or None
         Outcomes known to each row, and the rows of the evaluation among those; None if issued one step ahead.
 
@@ -101,7 +84,6 @@ class Evaluation:
     overlap: int = 0
     timed: bool = False
     notes: tuple[str, ...] = ()
-    by: tuple[Grouping, ...] = ()
     known: tuple[OutcomeTable, Any] | None = None
     crossed: int = 0
     computed: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
@@ -109,7 +91,6 @@ class Evaluation:
     def __post_init__(self) -> None:
         width = self.levels.size if self.kind == "quantiles" else len(self.labels)
         by_row = {name: getattr(self, name) for name in ("series", "low", "high", "time", *CERTIFICATE, "horizon")}
-        by_row |= {f"by {group.name!r}": group.codes for group in self.by}
         arrays = by_row | {side: self.side(side) for side in self.sides}
         for name, value in arrays.items():
             shape = (self.rows, width) if name in SIDES else (self.rows,)
@@ -268,8 +249,3 @@ def sums_by_group(values: Matrix, groups: Places, count: int) -> Matrix:
     places = groups[:, None] * width + np.arange(width)
     sums = np.bincount(places.ravel(), values.ravel(), minlength=count * width)
     return np.asarray(sums.reshape(count, width), dtype=np.float64)
-
-
-def rows_of(evaluation: Evaluation) -> Vector:
-    """Number of rows of each series."""
-    return np.bincount(evaluation.series, minlength=len(evaluation.names)).astype(np.float64)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from orcast.evaluate.evaluation import Evaluation, Grouping, Matrix, Places, Vector, sample_quantiles
+from orcast.evaluate.evaluation import Evaluation, Matrix, Places, Vector, sample_quantiles
 from orcast.evaluate.information import Information, OutcomeTable
 from orcast.evaluate.metrics import LEVELS
 
@@ -22,18 +22,9 @@ if TYPE_CHECKING:
 
 # With more rows than this a distribution is read at 19 levels instead of 99.
 MANY = 200_000
-# Largest number of groups.
-MOST = 200
-# Parts of the time: unit of numpy, cycle, offset (1970-01-01 was a Thursday) and names.
-DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-PARTS: dict[str, tuple[str, int, tuple[str, ...]]] = {
-    "hour": ("h", 0, tuple(f"{h:02d}:00" for h in range(24))),
-    "weekday": ("D", 3, DAYS),
-    "month": ("M", 0, tuple(map(str, range(1, 13)))),
-}
 NOTES = {
     "point": "The base forecast is a point: its intervals come from its own past errors.",
-    "normal": "The recalibrated mean and spread are read as a normal distribution; levels= gives quantiles.",
+    "normal": "The recalibrated mean and spread are read as a normal distribution.",
 }
 
 
@@ -44,7 +35,6 @@ def check(
     low: Any = None,
     high: Any = None,
     recalibrated: bool = True,
-    by: Any = (),
     lag: Any = None,
     issued_every: Any = None,
     nowcast: bool = False,
@@ -58,14 +48,10 @@ def check(
     ----------
     frame : data frame
         Forecasts and outcomes, as for `orcast.recalibrate` or as it returns them.
-    layout : ColumnLayout, optional
-        Columns of the frame; found by their names and by `names` if left out.
-    low, high, lag, issued_every, nowcast, **names
-        Bounds, issue times, publication and columns, as in `orcast.recalibrate`.
+    layout, low, high, lag, issued_every, nowcast, **names
+        Columns, bounds, issue times and publication, as in `orcast.recalibrate`.
     recalibrated : bool
         False leaves out the recalibrated forecasts.
-    by : str or sequence of str
-        Columns, or "hour", "weekday" or "month" of the time, by which rows are compared.
 
     Returns
     -------
@@ -106,38 +92,24 @@ def check(
     if times.ranked:
         ahead = horizons_of(times, codes, keys, {}, {}, pooled=True)[0].astype(np.float64)
     stamps = None if times.kind == "places" else _stamps(times.times)[order]
-    information = Information.of(
-        codes[order],
-        times.time[order],
-        None if times.at_once else times.cutoff[order],
-        None if times.at_once else times.known[order],
-        None if ahead is None else ahead[order],
-        stamps,
-    )
-    rows = _Rows(
-        table,
-        layout,
-        order,
-        bool((np.diff(order) == 1).all()),
-        tuple(" / ".join(map(str, key)) if isinstance(key, tuple) else "" if key is None else str(key) for key in keys),
-        stamps,
-        information,
-        lowest[order],
-        highest[order],
-        None if times.at_once else _known_when(layout, timing, times),
-    )
-    groups = tuple(rows.grouping(name) for name in ([by] if isinstance(by, str) else by))
-    return [rows.evaluation(form, recalibrated, groups) for form in layout.forms]
+    issued, known = (None, None) if times.at_once else (times.cutoff[order], times.known[order])
+    ahead = None if ahead is None else ahead[order]
+    information = Information.of(codes[order], times.time[order], issued, known, ahead, stamps)
+    parts = (key if isinstance(key, tuple) else () if key is None else (key,) for key in keys)
+    labels = tuple(" / ".join(map(str, each)) for each in parts)
+    when = None if times.at_once else _known_when(layout, timing, times)
+    limits = lowest[order], highest[order]
+    rows = _Rows(table, layout, order, labels, stamps, information, *limits, when)
+    return [rows.evaluation(form, recalibrated) for form in layout.forms]
 
 
 @dataclass(frozen=True, eq=False)
 class _Rows:
-    """Rows of a frame in the order of series and time, shared by its models; `when` says which outcomes are known."""
+    """Rows of a frame by series and time; `when` says which outcomes are known."""
 
     table: Frame
     layout: ColumnLayout
     order: Places
-    sorted: bool
     names: tuple[str, ...]
     time: NDArray[Any] | None
     information: Information
@@ -146,21 +118,7 @@ class _Rows:
     when: str | None
     tables: dict[tuple[str, ...] | None, OutcomeTable] = field(default_factory=dict)
 
-    def grouping(self, name: Any) -> Grouping:
-        """Rows by a column, by their horizon, or by a part of their time."""
-        if name in ("horizon", self.layout.horizon):
-            return Grouping.of_horizon(self.information.horizon)
-        if name not in self.table.reading.columns:
-            return time_groups(str(name), self.time)
-        values = self.table.column(name).to_list()
-        kinds = sorted({each for each in values if each is not None}, key=lambda each: (str(type(each)), each))
-        if len(kinds) > MOST:
-            raise ValueError(f"expected a column of at most {MOST} values as by=, got {len(kinds):,} in {name!r}")
-        places = {kind: k for k, kind in enumerate(kinds)}
-        codes = np.fromiter((places.get(value, -1) for value in values), dtype=np.intp, count=len(values))
-        return Grouping(str(name), codes[self.order], tuple(map(str, kinds)))
-
-    def evaluation(self, form: Form, recalibrated: bool, by: tuple[Grouping, ...]) -> Evaluation:
+    def evaluation(self, form: Form, recalibrated: bool) -> Evaluation:
         table = self.outcomes(form)
         y = table.y
         kind = form.kind if form.kind in ("binary", "labels") else "quantiles"
@@ -202,7 +160,6 @@ class _Rows:
             overlap=table.overlap(),
             timed=self.when is not None,
             notes=self.notes(form, after is not None),
-            by=tuple(Grouping(group.name, group.codes[keep], group.labels) for group in by),
             known=(table, keep),
             **certificate,
         )
@@ -221,17 +178,10 @@ class _Rows:
 
     # --- columns as numbers
     def numbers(self, column: Any) -> Vector:
-        values = self.table.numbers(column)
-        return values if self.sorted else values[self.order]
+        return self.table.numbers(column)[self.order]
 
     def matrix(self, columns: Sequence[Any]) -> Matrix:
-        parts = [self.numbers(column) for column in columns]
-        out = np.empty((self.order.size, len(parts)))
-        # a few rows at a time, or each number would be written to memory far from its neighbours
-        for start in range(0, self.order.size, 4096):
-            chunk = slice(start, start + 4096)
-            np.stack([part[chunk] for part in parts], axis=1, out=out[chunk])
-        return out
+        return np.stack([self.numbers(column) for column in columns], axis=1)
 
     def outcomes(self, form: Form) -> OutcomeTable:
         """Outcomes of a model's forecasts, nan where there is none yet; models with the same labels share them."""
@@ -303,7 +253,7 @@ class _Rows:
 
 def _known_when(layout: ColumnLayout, timing: Timing, times: RowTimes) -> str:
     """Outcomes that count as known, in words."""
-    when, every = "just before the time of each forecast", timing.issued_every
+    when, every = "at the time of each forecast", timing.issued_every
     if every is not None:
         how = f"{every:,} rows at a time" if isinstance(every, int) else f"every {every}"
         when = f"when each forecast was issued ({'row by row' if every == 1 else how})"
@@ -316,22 +266,6 @@ def _known_when(layout: ColumnLayout, timing: Timing, times: RowTimes) -> str:
         after = "the lag of their series" if isinstance(timing.lag, Mapping) else timing.lag
         late = f"; outcomes are known {after} after their time"
     return f"only outcomes known {when}{late}"
-
-
-def time_groups(name: str, time: NDArray[Any] | None) -> Grouping:
-    """Rows by a part of their time.
-
-    >>> days = np.array(["2024-01-01T05", "2024-02-04T05"], dtype="datetime64[h]")
-    >>> time_groups("weekday", days).codes.tolist(), time_groups("month", days).codes.tolist()
-    ([0, 6], [0, 1])
-    """
-    if name not in PARTS:
-        raise ValueError(f"expected by= a column, 'horizon', 'hour', 'weekday' or 'month', got {name!r}")
-    if time is None or time.dtype.kind != "M":
-        raise ValueError(f"expected dates as times to compare by {name}, got {'none' if time is None else 'numbers'}")
-    unit, offset, labels = PARTS[name]
-    codes = (time.astype(f"datetime64[{unit}]").astype(np.int64) + offset) % len(labels)
-    return Grouping(name, codes.astype(np.intp), labels)
 
 
 def _steps_ahead(table: Frame, horizon: Any) -> Vector:

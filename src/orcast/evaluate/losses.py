@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from orcast.evaluate.dependence import (
     Blocks,
     blocks_of,
     reach_of,
-    steps_of,
     student_quantile,
     times_of,
     variance_of_sums,
@@ -86,10 +85,9 @@ class Difference:
 def difference(evaluation: Evaluation) -> Difference | None:
     """Change of the loss by recalibration with a 95% interval from blocks of time; None without `after`.
 
-    Blocks have about 2 T^(1/3) consecutive times, the same in all series and at all horizons, and more where forecasts
-    overlap or losses are autocorrelated.  From 20 series on, blocks have at most T/8 times, whole series count as
-    blocks too, and the wider interval is returned.  Künsch (1989), "The jackknife and the bootstrap for general
-    stationary observations", Annals of Statistics 17.
+    Blocks have about 2 T^(1/3) consecutive times, and more where forecasts overlap or losses are autocorrelated.  From
+    20 series on whole series count as blocks too, and the wider interval is returned.  Künsch (1989), Annals of
+    Statistics 17.
 
     >>> found = difference(Evaluation.of([[0.0]] * 100, np.ones(100), after=[[0.5]] * 100, levels=[0.5]))
     >>> found.change, found.high, found.relative
@@ -115,20 +113,6 @@ def compare(evaluation: Evaluation, before: Vector, after: Vector, rows: Places 
     ends = max(found, key=lambda each: np.nan_to_num(each.high[0] - each.low[0], nan=np.inf))
     numbers = (each[0] for each in (ends.low, ends.high, ends.relative_low, ends.relative_high))
     return Difference(float(before[rows].mean()), float(after[rows].mean()), *map(float, numbers))
-
-
-@computed_once
-def recent_difference(evaluation: Evaluation) -> Difference | None:
-    """Change of the loss in the last quarter of the time."""
-    if evaluation.after is None:
-        return None
-    last = steps_of(evaluation) >= times_of(evaluation) - times_of(evaluation) // 4
-    columns = ("before", "after", "y", "series", "time", "low", "high", "horizon")
-    own: dict[str, Any] = {name: each[last] for name in columns if (each := getattr(evaluation, name)) is not None}
-    if evaluation.known is not None:
-        table, rows = evaluation.known
-        own["known"] = table, np.arange(table.y.size)[rows][last]
-    return difference(replace(evaluation, **own, holds=None, promised=None, miscalibration=None, by=()))
 
 
 # --- blocks of time

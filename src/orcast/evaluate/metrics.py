@@ -4,21 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr
 
 from orcast.validation import as_count
 
-__all__ = [
-    "LEVELS",
-    "brier",
-    "crps_ensemble",
-    "crps_normal",
-    "ece",
-    "fair_indicators",
-    "pinball",
-    "qce",
-    "worst_rolling_qce",
-]
+__all__ = ["LEVELS", "brier", "ece", "fair_indicators", "pinball", "qce"]
 
 Vector = NDArray[np.float64]
 
@@ -28,13 +17,6 @@ LEVELS.flags.writeable = False
 
 
 # --- checked arrays
-
-
-def _levels(levels: ArrayLike) -> Vector:
-    a = _numbers(levels, "levels")
-    if a.ndim != 1 or a.size == 0 or a[0] <= 0.0 or a[-1] >= 1.0 or np.any(np.diff(a) <= 0.0):
-        raise ValueError(f"expected increasing levels strictly between 0 and 1, got {levels!r}")
-    return a
 
 
 def _numbers(x: ArrayLike, what: str) -> Vector:
@@ -47,20 +29,13 @@ def _numbers(x: ArrayLike, what: str) -> Vector:
     return a
 
 
-def _bounds(low: float, high: float) -> tuple[float, float]:
-    if not low < high:
-        raise ValueError(f"expected low < high, got {low!r} and {high!r}")
-    return float(low), float(high)
-
-
 def _rounds(q: ArrayLike, y: ArrayLike, levels: ArrayLike, *, sequence: bool = False) -> tuple[Vector, Vector, Vector]:
     """Check quantiles (..., L), outcomes (...) and levels (L,); `sequence` asks for one axis of outcomes."""
-    a, quantiles, outcomes = _levels(levels), _numbers(q, "quantiles"), _numbers(y, "outcomes")
+    a, quantiles, outcomes = _numbers(levels, "levels"), _numbers(q, "quantiles"), _numbers(y, "outcomes")
+    if a.ndim != 1 or a.size == 0 or a[0] <= 0.0 or a[-1] >= 1.0 or np.any(np.diff(a) <= 0.0):
+        raise ValueError(f"expected increasing levels strictly between 0 and 1, got {levels!r}")
     if quantiles.shape != (*outcomes.shape, a.size):
-        wanted = (*outcomes.shape, a.size)
-        raise ValueError(
-            f"expected quantiles of shape {wanted}, one for each outcome and level, got shape {quantiles.shape}"
-        )
+        raise ValueError(f"expected quantiles of shape {(*outcomes.shape, a.size)}, got {quantiles.shape}")
     if sequence and outcomes.ndim != 1:
         raise ValueError(f"expected a sequence of outcomes, got shape {outcomes.shape}")
     return quantiles, outcomes, a
@@ -83,6 +58,8 @@ def _binary_rounds(p: ArrayLike, y: ArrayLike) -> tuple[Vector, Vector]:
 
 def _indicators(q: Vector, y: Vector, a: Vector, low: float, high: float) -> Vector:
     """Indicators 1{y <= q} with ties split, as in `fair_indicators`."""
+    if not low < high:
+        raise ValueError(f"expected low < high, got {low!r} and {high!r}")
     y_ = y[..., None]
     out = (q >= y_).astype(np.float64)
     left, right = np.count_nonzero(q < y_, axis=-1), np.count_nonzero(q <= y_, axis=-1)
@@ -115,11 +92,17 @@ def fair_indicators(
     array([0.4, 0.8, 1. ])
     """
     quantiles, outcomes, a = _rounds(q, y, levels)
-    return _indicators(quantiles, outcomes, a, *_bounds(low, high))
+    return _indicators(quantiles, outcomes, a, low, high)
 
 
 def qce(
-    quantiles: ArrayLike, y: ArrayLike, levels: ArrayLike = LEVELS, *, low: float = -np.inf, high: float = np.inf
+    quantiles: ArrayLike,
+    y: ArrayLike,
+    levels: ArrayLike = LEVELS,
+    *,
+    low: float = -np.inf,
+    high: float = np.inf,
+    window: int | None = None,
 ) -> float:
     """Quantile calibration error: squared differences of frequency and level, summed over the levels.
 
@@ -128,42 +111,22 @@ def qce(
     Kuleshov, Fenner and Ermon (2018), "Accurate uncertainties for deep learning using calibrated regression", ICML;
     paper, section 3 and appendix B (ties).
 
-    `quantiles` has the shape (rounds, levels), `low` and `high` are the bounds of the outcomes.
+    `quantiles` has the shape (rounds, levels), `low` and `high` are the bounds of the outcomes.  With a `window` it is
+    the largest error over so many consecutive rounds, nan if there are fewer.
 
     >>> qce([[0.0], [0.0], [0.0], [0.0]], [-1.0, 1.0, 2.0, 3.0], [0.5])
     0.0625
-    """
-    q, outcomes, a = _rounds(quantiles, y, levels, sequence=True)
-    low, high = _bounds(low, high)
-    if outcomes.size == 0:
-        return float("nan")
-    return float(((_indicators(q, outcomes, a, low, high).mean(axis=0) - a) ** 2).sum())
-
-
-def worst_rolling_qce(
-    quantiles: ArrayLike,
-    y: ArrayLike,
-    levels: ArrayLike = LEVELS,
-    *,
-    window: int = 200,
-    low: float = -np.inf,
-    high: float = np.inf,
-) -> float:
-    """Largest quantile calibration error over any `window` consecutive rounds; nan if there are fewer.
-
-        max_s sum_a ( mean_{s < t <= s + window} I_a(t) - a )^2
-
-    The windows are those of the paper, section 3.
-
-    >>> worst_rolling_qce([[0.0], [0.0], [0.0], [0.0]], [-1.0, -1.0, 2.0, 3.0], [0.5], window=2)
+    >>> qce([[0.0], [0.0], [0.0], [0.0]], [-1.0, -1.0, 2.0, 3.0], [0.5], window=2)
     0.25
     """
     q, outcomes, a = _rounds(quantiles, y, levels, sequence=True)
-    width = as_count(window, "a window of at least 1 round")
+    width = max(outcomes.size, 1) if window is None else as_count(window, "a window of at least 1 round")
+    below = _indicators(q, outcomes, a, low, high)
     if outcomes.size < width:
         return float("nan")
-    gaps = _indicators(q, outcomes, a, *_bounds(low, high)) - a
-    total = np.concatenate((np.zeros((1, a.size)), np.cumsum(gaps, axis=0)))
+    if window is None:
+        return float(((below.mean(axis=0) - a) ** 2).sum())
+    total = np.concatenate((np.zeros((1, a.size)), np.cumsum(below - a, axis=0)))
     return float((((total[width:] - total[:-width]) / width) ** 2).sum(axis=1).max())
 
 
@@ -177,62 +140,9 @@ def pinball(q: ArrayLike, y: ArrayLike, levels: ArrayLike = LEVELS) -> Vector:
     >>> pinball([1.0, 3.0], 2.0, [0.25, 0.75])
     array(0.25)
     """
-    return _pinball(*_rounds(q, y, levels))
-
-
-def _pinball(q: Vector, y: Vector, a: Vector) -> Vector:
-    e = y[..., None] - q
+    quantiles, outcomes, a = _rounds(q, y, levels)
+    e = outcomes[..., None] - quantiles
     return np.asarray(np.maximum(a * e, (a - 1.0) * e).mean(axis=-1))
-
-
-# --- other distributions
-
-
-def crps_ensemble(members: ArrayLike, y: ArrayLike) -> Vector:
-    """CRPS of the empirical distribution of ensemble members (last axis).
-
-        CRPS = mean_i |x_i - y| - 1/2 mean_{i,j} |x_i - x_j|
-
-    Gneiting and Raftery (2007), "Strictly proper scoring rules, prediction, and estimation", JASA 102.
-
-    >>> crps_ensemble([1.0, 3.0], 2.0)
-    array(0.5)
-    """
-    x, outcomes = _numbers(members, "members"), _numbers(y, "outcomes")
-    if x.ndim != outcomes.ndim + 1 or x.shape[:-1] != outcomes.shape or x.shape[-1] == 0:
-        raise ValueError(f"expected members of shape {(*outcomes.shape, 'm')}, m >= 1, got shape {x.shape}")
-    m = x.shape[-1]
-    x = np.sort(x, axis=-1)
-    # sum_{i,j} |x_i - x_j| = 2 sum_i (2 i - m - 1) x_(i) over the sorted members, i = 1..m
-    rank = 2.0 * np.arange(1, m + 1) - m - 1
-    return np.asarray(np.abs(x - outcomes[..., None]).mean(axis=-1) - (rank * x).sum(axis=-1) / m**2)
-
-
-def crps_normal(mean: ArrayLike, std: ArrayLike, y: ArrayLike) -> Vector:
-    """CRPS of a normal distribution; |y - mean| where `std` is 0.
-
-        CRPS = std ( z (2 Phi(z) - 1) + 2 phi(z) - 1 / sqrt(pi) ),    z = (y - mean) / std
-
-    Gneiting, Raftery, Westveld and Goldman (2005), Monthly Weather Review 133.
-
-    >>> crps_normal([5.0, 5.0], 0.0, [4.0, 7.0])
-    array([1., 2.])
-    """
-    mu, sd, outcomes = _numbers(mean, "mean"), _numbers(std, "std"), _numbers(y, "outcomes")
-    if np.any(sd < 0.0):
-        raise ValueError(f"expected std >= 0, got {std!r}")
-    try:
-        mu, sd, outcomes = np.broadcast_arrays(mu, sd, outcomes)
-    except ValueError:
-        raise ValueError(
-            f"expected mean, std and outcomes that fit together, got shapes {mu.shape}, {sd.shape} and {outcomes.shape}"
-        ) from None
-    e = outcomes - mu
-    with np.errstate(over="ignore"):  # a tiny std makes z infinite, and the score |e|
-        z = e / np.where(sd > 0.0, sd, 1.0)
-        phi = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
-    score = e * (2 * ndtr(z) - 1) + sd * (2 * phi - 1 / np.sqrt(np.pi))
-    return np.asarray(np.where(sd > 0.0, score, np.abs(e)))
 
 
 # --- probabilities

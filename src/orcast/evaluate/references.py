@@ -1,9 +1,4 @@
-"""Simple forecasts from the outcomes that were known when each row was issued, and their losses.
-
-Quantiles are compared with the last known outcome and that of the same season before, each with the quantiles of its
-own past errors; probabilities with the frequency so far, lately and in the same season.  The best reference follows
-the leader: it is the one with the least loss over the last rounds known when the row was issued.
-"""
+"""Last known and seasonal outcomes with the quantiles of their past errors, or frequencies, as references."""
 
 from __future__ import annotations
 
@@ -63,30 +58,24 @@ class ReferenceScore:
 
 
 @computed_once
-def reference_scores(evaluation: Evaluation) -> list[ReferenceScore]:
-    """References at the same information: the best so far, then those that it chooses from, on the same rows.
+def best_reference(evaluation: Evaluation) -> ReferenceScore | None:
+    """Best reference so far at the information of each row; None without enough outcomes.
 
     A seasonal reference is the last known outcome where no season before is known.
 
-    >>> found = reference_scores(Evaluation.of([0.5] * 4, [0, 1, 1, 1]))
-    >>> found[0].name, found[0].losses.round(2)
+    >>> found = best_reference(Evaluation.of([0.5] * 4, [0, 1, 1, 1]))
+    >>> found.name, found.losses.round(2)
     ('the frequency so far', array([0.25, 0.56, 0.25, 0.14]))
     """
     if not evaluation.rows or (evaluation.known is None and evaluation.horizon is not None):
-        return []
+        return None
     table, rows = evaluation.known or _one_step(evaluation)
-    losses = dict(_losses(evaluation, table, rows))
-    first = next(iter(losses))
-    there = np.flatnonzero(np.isfinite(losses[first]))
+    name, best = _best(table, rows, dict(_losses(evaluation, table, rows)))
+    there = np.flatnonzero(np.isfinite(best))
     if not there.size:
-        return []
-    name, best = _best(table, rows, losses)
-    # where the first one stands in for most rows, a reference shows nothing of its own
-    shown = {k: v for k, v in losses.items() if k == first or 2 * np.count_nonzero(v != losses[first]) > v.size}
-    return [
-        ReferenceScore(k, v, {side: compare(evaluation, v, loss(evaluation, side), there) for side in evaluation.sides})
-        for k, v in ({name: best} | shown).items()
-    ]
+        return None
+    sides = {side: compare(evaluation, best, loss(evaluation, side), there) for side in evaluation.sides}
+    return ReferenceScore(name, best, sides)
 
 
 def _best(table: OutcomeTable, rows: Any, losses: dict[str, Vector]) -> tuple[str, Vector]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +21,9 @@ from orcast.evaluate.calibration import (
 )
 from orcast.evaluate.evaluation import Evaluation
 from orcast.evaluate.losses import difference, loss, loss_name
-from orcast.evaluate.references import reference_scores
-from orcast.evaluate.svg import COLOURS, SHEET, Picture, clean, number, percent, plain, shortened
-from orcast.evaluate.tables import by_group, by_horizon, by_series
+from orcast.evaluate.references import best_reference
+from orcast.evaluate.svg import LIGHT, SHEET, Picture, clean, number, percent, plain, shortened
+from orcast.evaluate.tables import Table, by_horizon, by_series
 from orcast.evaluate.verdicts import action, headline, verdict
 
 __all__ = ["html", "write"]
@@ -42,7 +42,6 @@ FOOT = (
 )
 Tile = tuple[str, str, str]
 
-LIGHT = ";".join(f"--{name}:{value}" for name, value in COLOURS.items())
 DARK = (
     "--paper:#14171b;--ink:#e9e7e2;--soft:#a3abb5;--rule:#30363d;--grid:#262b32;--chance:#454c55;"
     "--before:#c8731a;--after:#a6d2ff;--bad:#ff8a80;--good:#7fd6a0"
@@ -68,11 +67,6 @@ border-left:6px solid var(--soft);text-wrap:pretty}}
 .tiles dt,.tiles .remark{{font-size:.83rem;color:var(--soft);display:block}}
 .tiles dd{{margin:0}}
 .tiles .big{{font-size:clamp(1.05rem,4vw,1.3rem);font-weight:600}}
-.chart{{display:block;overflow:visible;width:calc(100% - var(--left) - 14px);height:var(--height);
-margin:1.9rem 14px 3.2rem var(--left);font-variant-numeric:tabular-nums}}
-.key{{display:flex;flex-wrap:wrap;gap:.1rem 1.2rem;font-size:.86rem}}
-.key span{{display:inline-flex;align-items:center;gap:.45rem}}
-.swatch{{width:26px;height:12px;flex:none}}
 summary{{cursor:pointer;color:var(--soft);padding:.35rem 0}}
 .scroll{{overflow-x:auto;border-top:1px solid var(--rule);border-bottom:1px solid var(--rule)}}
 table{{border-collapse:collapse;font-size:.9rem;font-variant-numeric:tabular-nums;width:100%}}
@@ -91,14 +85,7 @@ a{{color:var(--after)}}
 def html(evaluations: Sequence[Evaluation], *, title: str = TITLE, source: str = "") -> str:
     """Make the report on one model or several as one HTML page without scripts or requests.
 
-    Parameters
-    ----------
-    evaluations : sequence of Evaluation
-        One for each model.
-    title : str
-        Title of the page.
-    source : str
-        Origin of the forecasts, such as a file name.
+    `source` is the origin of the forecasts, such as a file name.
 
     >>> page = html([Evaluation.of([0.2, 0.7], [0, 1])], source="rain.csv")
     >>> "Not enough data" in page, "<script" in page
@@ -112,7 +99,7 @@ def html(evaluations: Sequence[Evaluation], *, title: str = TITLE, source: str =
     several = len(models) > 1
     body = "".join(_overview(each, k) for k, each in enumerate(models)) if several else ""
     for k, each in enumerate(models[:MOST_MODELS]):
-        called = f'<h2 id="model-{k + 1}">{_called(each)}</h2>' if several else ""
+        called = f'<h2 id="model-{k + 1}">{_name(each.model or "forecast")}</h2>' if several else ""
         body += called + _model(each)
     if len(models) > MOST_MODELS:
         body += f'<p class="soft">Details of the first {MOST_MODELS} of {len(models):,} models are shown.</p>'
@@ -140,7 +127,7 @@ def write(path: str | os.PathLike[str], evaluations: Sequence[Evaluation], **opt
 
 
 def _name(text: object, *, limit: int = 48) -> str:
-    """User's name: escaped, shortened, isolated from the text direction around it."""
+    """User's name, escaped, shortened and isolated from the text direction around it."""
     own = clean(text)
     if not own:
         return '<bdi class="soft">(no name)</bdi>'
@@ -148,13 +135,10 @@ def _name(text: object, *, limit: int = 48) -> str:
     return f"<bdi{whole}>{plain(shortened(own, limit))}</bdi>"
 
 
-def _called(evaluation: Evaluation) -> str:
-    return _name(evaluation.model or "forecast")
-
-
 def _overview(evaluation: Evaluation, k: int) -> str:
     """Line of one of several models."""
-    called = f'<a href="#model-{k + 1}">{_called(evaluation)}</a>' if k < MOST_MODELS else _called(evaluation)
+    called = _name(evaluation.model or "forecast")
+    called = f'<a href="#model-{k + 1}">{called}</a>' if k < MOST_MODELS else called
     return f"<p>{called}: {plain(headline(evaluation))}</p>"
 
 
@@ -166,7 +150,7 @@ def _model(evaluation: Evaluation) -> str:
         return body + listed
     drawn = [f"<figure><h3>{plain(each.title)}</h3>{each.html()}</figure>" for each in _pictures(evaluation)]
     body += _tiles(evaluation) + drawn[0] + f"<h3>Reasons</h3>{listed}" + "".join(drawn[1:])
-    return body + _numbers(evaluation) + "".join(_groups(evaluation)) + _series(evaluation)
+    return body + _intervals(evaluation) + _horizons(evaluation) + _series(evaluation)
 
 
 # --- tiles
@@ -205,18 +189,18 @@ def _coverage_tile(evaluation: Evaluation) -> Tile:
     if share is None:
         return _error_tile(evaluation)
     low, high = interval_band(evaluation, share)
-    covered = " → ".join(percent(coverage(evaluation, share, side)) for side in evaluation.sides)
+    covered = _arrow(percent, (coverage(evaluation, share, side) for side in evaluation.sides))
     return f"Coverage of the {level_name(share)} interval", covered, f"chance: {percent(low)} to {percent(high)}"
 
 
 def _error_tile(evaluation: Evaluation) -> Tile:
-    errors = " → ".join(f"{error(evaluation, side):.2g}" for side in evaluation.sides)
+    errors = _arrow(number, (error(evaluation, side) for side in evaluation.sides))
     return "Calibration error", errors, f"chance: up to {limit_of(evaluation, evaluation.sides[-1]):.2g}"
 
 
 def _reference_tile(evaluation: Evaluation) -> Tile:
     label = "Loss against the best reference"
-    best = next(iter(reference_scores(evaluation)), None)
+    best = best_reference(evaluation)
     if best is None:
         return label, number(None), "no reference is available"
     remark = f"{best.short_name}: {loss_name(evaluation)} {number(best.loss)}"
@@ -236,26 +220,20 @@ def _harm_tile(evaluation: Evaluation) -> Tile:
     return "Series made worse", f"{change.worse[k]:,} of {change.series[k]:,}", where
 
 
-# --- pictures
+# --- pictures and tables
 
 
 def _pictures(evaluation: Evaluation) -> Iterator[Picture]:
     """Pictures in their order: by horizon first."""
-    share = main_share(evaluation)
     if evaluation.horizon is not None and evaluation.after is not None:
         yield plots.horizons(evaluation)
-    if evaluation.horizon is not None and share is not None:
-        yield plots.coverage(evaluation)
+    yield plots.reliability(evaluation)
     if evaluation.kind == "quantiles":
-        if share is not None:
-            yield plots.rolling(evaluation)
         yield plots.fan(evaluation)
-        yield plots.pit(evaluation)
-    else:
-        yield plots.reliability(evaluation)
 
 
-# --- tables
+def _arrow(show: Callable[[float], str], values: Iterable[float]) -> str:
+    return " → ".join(show(float(value)) for value in values)
 
 
 def _table(columns: dict[str, list[str]], label: str) -> str:
@@ -271,46 +249,48 @@ def _table(columns: dict[str, list[str]], label: str) -> str:
     )
 
 
-def _numbers(evaluation: Evaluation) -> str:
-    """Coverage, width, calibration error and losses, before and after."""
-    columns: dict[str, list[str]] = {"": [], "Base forecast": [], "Recalibrated": [], "By chance": []}
-
-    def add(label: str, show: Callable[[float], str], measure: Callable[[str], float], chance: str = "") -> None:
-        cells = [show(measure(side)) for side in evaluation.sides]
-        row = [plain(label), cells[0], cells[1] if len(cells) > 1 else number(None), chance or number(None)]
-        for column, cell in zip(columns.values(), row, strict=True):
-            column.append(cell)
-
-    for share in main_shares(evaluation):
-        interval, (low, high) = f"{level_name(share)} interval", interval_band(evaluation, share)
-        by_chance = f"{percent(low)} to {percent(high)}"
-        add(f"Coverage of the {interval}", percent, lambda side, s=share: coverage(evaluation, s, side), by_chance)  # type: ignore[misc]
-        add(f"Mean width of the {interval}", number, lambda side, s=share: width(evaluation, s, side))  # type: ignore[misc]
-    limit = f"up to {number(limit_of(evaluation, evaluation.sides[-1]))}"
-    add("Calibration error", number, lambda side: error(evaluation, side), limit)
-    add(f"Mean {loss_name(evaluation)}", number, lambda side: float(loss(evaluation, side).mean()))
-    for each in reference_scores(evaluation):
-        add(f"Loss against {number(each.loss)} of {each.name}", lambda gain: _gain(evaluation, gain), each.gain)
-    return f"<h3>Numbers</h3>{_table(columns, 'Numbers')}"
+def _intervals(evaluation: Evaluation) -> str:
+    """Coverage and width of the intervals nearest to 90% and 50%."""
+    shares, sides = main_shares(evaluation), evaluation.sides
+    if not shares:
+        return ""
+    columns = {
+        "Interval": [level_name(share) for share in shares],
+        "Coverage": [_arrow(percent, (coverage(evaluation, share, side) for side in sides)) for share in shares],
+        "By chance": [" to ".join(map(percent, interval_band(evaluation, share))) for share in shares],
+        "Mean width": [_arrow(number, (width(evaluation, share, side) for side in sides)) for share in shares],
+    }
+    return f"<h3>Intervals</h3>{_table(columns, 'Intervals')}"
 
 
-def _groups(evaluation: Evaluation) -> Iterator[str]:
-    """Tables by horizon and by the groups that were asked for."""
-    tables = [by_horizon(evaluation)] if evaluation.horizon is not None else []
-    tables += [by_group(evaluation, grouping) for grouping in evaluation.by if grouping.name != "horizon"]
-    for found in tables:
-        columns = {heading: list(map(plain, texts)) for heading, texts in found.columns(percent, number).items()}
-        title = f"By {found.name}"
-        yield f"<h3>{plain(title)}</h3>{_table(columns, title)}"
+def _columns(found: Table, names: list[str]) -> dict[str, list[str]]:
+    """Columns of a table of groups, as text."""
+    columns = {found.name.capitalize(): names, "Outcomes": [f"{many:,.0f}" for many in found.rows]}
+    if found.share is not None:
+        covered = zip(*found.coverage.values(), strict=True)
+        columns[f"{level_name(found.share)} interval covered"] = [_arrow(percent, each) for each in covered]
+    columns["Loss"] = [_arrow(number, each) for each in zip(*found.loss.values(), strict=True)]
+    if found.change is not None:
+        pairs = zip(found.change.worse, found.change.series, strict=True)
+        columns["Change"] = [percent(float(each), sign=True) for each in found.change.relative]
+        columns["Series worse"] = [f"{worse:,} of {many:,}" for worse, many in pairs]
+    return columns
+
+
+def _horizons(evaluation: Evaluation) -> str:
+    if evaluation.horizon is None:
+        return ""
+    found = by_horizon(evaluation)
+    return f"<h3>By horizon</h3>{_table(_columns(found, list(found.labels)), 'By horizon')}"
 
 
 def _series(evaluation: Evaluation) -> str:
-    """Series by series, the most miscalibrated first."""
+    """Series by series, the worst coverage first."""
     if len(evaluation.names) < 2:
         return ""
     found = by_series(evaluation)
-    columns = found.columns(percent, number) | {"Series": [_name(each, limit=40) for each in found.labels]}
-    columns = {heading: cells[:MOST_SERIES] for heading, cells in columns.items()}
+    columns = _columns(found, [_name(each, limit=40) for each in found.labels])
+    shown = {heading: cells[:MOST_SERIES] for heading, cells in columns.items()}
     total = len(found.labels)
-    title = f"Series, the most miscalibrated {'first' if total <= MOST_SERIES else f'{MOST_SERIES} of {total:,}'}"
-    return f"<details><summary>{title}</summary>{_table(columns, 'Series')}</details>"
+    title = f"Series, the worst {'first' if total <= MOST_SERIES else f'{MOST_SERIES} of {total:,}'}"
+    return f"<details><summary>{title}</summary>{_table(shown, 'Series')}</details>"

@@ -1,45 +1,22 @@
-"""Tables of series and of groups of rows, horizons above all."""
+"""Tables of series and of horizons."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import bdtr
 
-from orcast.evaluate.calibration import (
-    SURE,
-    band,
-    bins_of,
-    chance_limit,
-    ends_of,
-    half_normal_limit,
-    inside,
-    level_name,
-    main_share,
-    tie_excess,
-)
-from orcast.evaluate.dependence import (
-    Blocks,
-    calibration_blocks,
-    indicator_sums,
-    rows_per_time,
-    series_effect,
-    student_quantile,
-    variance_of_sums,
-    widening,
-)
-from orcast.evaluate.evaluation import Evaluation, Grouping, Places, Vector, computed_once, rows_of
-from orcast.evaluate.losses import LEAST, intervals, loss, loss_blocks, loss_sums
+from orcast.evaluate.calibration import SURE, inside, main_share
+from orcast.evaluate.dependence import Blocks, student_quantile
+from orcast.evaluate.evaluation import Evaluation, Places, Vector, computed_once
+from orcast.evaluate.losses import intervals, loss, loss_blocks, loss_sums
 
 # A change of the loss by less than this part is a tie.
 TIE = 1e-9
 # Significance of a majority of series made worse.
 MAJORITY = 0.01
-Show = Callable[[float], str]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +46,7 @@ class Change:
 class Table:
     """Groups of rows; arrays have an entry per group, by "before" and "after".
 
-    `coverage` is that of the interval `share`, and `chance` its band; `change` is that of the loss.  Series also have
-    an `error` of calibration and the `limit` that sampling noise explains.
+    `coverage` is that of the interval `share`, `change` that of the loss.
     """
 
     name: str
@@ -79,81 +55,29 @@ class Table:
     share: float | None
     coverage: dict[str, Vector]
     loss: dict[str, Vector]
-    chance: tuple[Vector, Vector] | None = None
     change: Change | None = None
-    error: dict[str, Vector] = field(default_factory=dict)
-    limit: dict[str, Vector] = field(default_factory=dict)
-
-    def outside(self, side: str) -> NDArray[np.bool_]:
-        """Mask of the series that are significantly miscalibrated."""
-        return np.asarray(self.error[side] > self.limit[side])
-
-    def columns(self, percent: Show, number: Show) -> dict[str, list[str]]:
-        """Columns of text by heading."""
-
-        def shown(sides: dict[str, Vector], show: Show) -> list[str]:
-            return [" → ".join(show(float(value)) for value in values) for values in zip(*sides.values(), strict=True)]
-
-        found = {self.name.capitalize(): list(self.labels), "Outcomes": [f"{many:,.0f}" for many in self.rows]}
-        if self.share is not None:
-            found[f"{level_name(self.share)} interval covered"] = shown(self.coverage, percent)
-        if self.error:
-            found["Calibration error"] = shown(self.error, number)
-            found["By chance up to"] = [number(float(v)) for v in list(self.limit.values())[-1]]
-        found["Loss"] = shown(self.loss, number)
-        if self.change is not None:
-            found["Change"] = [percent(float(v)) for v in self.change.relative]
-            pairs = zip(self.change.worse, self.change.series, strict=True)
-            found["Series worse"] = [f"{worse:,} of {many:,}" for worse, many in pairs]
-        return found
-
-
-# --- series
 
 
 @computed_once
 def by_series(evaluation: Evaluation) -> Table:
-    """Coverage, calibration error and loss of each series with an outcome, the most miscalibrated first.
+    """Coverage and loss of each series with an outcome; first the coverage furthest from nominal, or the largest loss.
 
-    >>> table = by_series(Evaluation.of([[0.0]] * 8, [1, -1] * 2 + [1] * 4, levels=[0.5], series=list("aaaabbbb")))
-    >>> table.labels, table.error["before"]
-    (('b', 'a'), array([0.25, 0.  ]))
+    >>> found = by_series(Evaluation.of([[-1, 1]] * 4, [0, 1, 2, 0], levels=[0.25, 0.75], series=list("aabb")))
+    >>> found.labels, found.coverage["before"]
+    (('a', 'b'), array([1. , 0.5]))
     """
-    rows = rows_of(evaluation)
-    there = np.flatnonzero(rows > 0)
-    columns = {side: _series_columns(evaluation, side, there) for side in evaluation.sides}
-    last = columns[evaluation.sides[-1]]
-    order = np.argsort(-last["error"] / np.maximum(last["limit"], 1e-300), kind="stable")
-    tables: dict[str, Any] = {
-        name: {side: found[name][order] for side, found in columns.items() if name in found}
-        for name in ("coverage", "error", "limit", "loss")
-    }
-    names = tuple(evaluation.names[i] for i in there[order])
-    return Table("series", names, rows[there][order], main_share(evaluation), **tables)
-
-
-def _series_columns(evaluation: Evaluation, side: str, there: Places) -> dict[str, Vector]:
-    """Error, limit, loss and coverage of those series on one side."""
-    rows = rows_of(evaluation)
-    count = rows[there]
-    effect = series_effect(evaluation, side)
-    found = {"loss": np.bincount(evaluation.series, loss(evaluation, side), minlength=rows.size)[there] / count}
-    if evaluation.kind == "quantiles":
-        below, upto = (indicator_sums(evaluation, side)[0][there] / count[:, None, None]).transpose(1, 0, 2)
-        found["error"] = ((np.clip(evaluation.levels, below, upto) - evaluation.levels) ** 2).sum(axis=1)
-        found["limit"] = chance_limit(evaluation, count / effect)
-        share = main_share(evaluation)
-        if share is not None:
-            lower, upper = ends_of(evaluation, share)
-            found["coverage"] = upto[:, upper] - below[:, lower]
-        return found
-    bins, scale = bins_of(evaluation, side), count * len(evaluation.labels)
-    found["error"] = np.abs(bins.gap[there]).sum(axis=(1, 2)) / scale
-    found["limit"] = half_normal_limit(effect * bins.variance[there].reshape(there.size, -1)) / scale
-    return found
-
-
-# --- groups
+    there, codes = np.unique(evaluation.series, return_inverse=True)
+    found = _table(evaluation, "series", codes, there.size)
+    side = evaluation.sides[-1]
+    worst = found.loss[side] if found.share is None else np.abs(found.coverage[side] - found.share)
+    order = np.argsort(-worst, kind="stable")
+    return replace(
+        found,
+        labels=tuple(evaluation.names[i] for i in there[order]),
+        rows=found.rows[order],
+        coverage={side: values[order] for side, values in found.coverage.items()},
+        loss={side: values[order] for side, values in found.loss.items()},
+    )
 
 
 @computed_once
@@ -166,59 +90,25 @@ def by_horizon(evaluation: Evaluation) -> Table:
     (('1', '2'), [0, 2], [2, 2])
     """
     horizon = np.ones(evaluation.rows) if evaluation.horizon is None else evaluation.horizon
-    return by_group(evaluation, Grouping.of_horizon(horizon))
+    steps, codes = np.unique(horizon, return_inverse=True)
+    change = None if evaluation.after is None else _changes(evaluation, codes, steps.size)
+    labels = tuple(f"{step:.12g}" for step in steps)
+    return replace(_table(evaluation, "horizon", codes, steps.size), labels=labels, change=change)
 
 
-@computed_once
-def by_group(evaluation: Evaluation, grouping: Grouping) -> Table:
-    """Coverage and loss of each group of rows that has an outcome.
-
-    >>> groups = Grouping("h", np.array([0, 0, 2, 2]), ("1", "2", "3"))
-    >>> by_group(Evaluation.of([[0.0]] * 4, [1.0, -1.0, 2.0, 2.0], levels=[0.5]), groups).labels
-    ('1', '3')
-    """
-    member = np.flatnonzero(grouping.codes >= 0)
-    there, codes = np.unique(grouping.codes[member], return_inverse=True)
-    whole = np.full(evaluation.rows, -1, dtype=np.intp)
-    whole[member] = codes
-    count = int(there.size)
+def _table(evaluation: Evaluation, name: str, codes: Places, count: int) -> Table:
     rows = np.bincount(codes, minlength=count).astype(np.float64)
 
     def means(values: Vector) -> Vector:
-        return np.asarray(np.bincount(codes, values[member], minlength=count) / rows)
+        return np.asarray(np.bincount(codes, values, minlength=count) / rows)
 
-    share, chance = main_share(evaluation), None
-    if share is not None:
-        low, high = band(_group_sizes(evaluation, share, whole, rows), share)
-        chance = low, np.minimum(high + tie_excess(evaluation, share), 1.0)
-    return Table(
-        name=grouping.name,
-        labels=tuple(grouping.labels[k] for k in there),
-        rows=rows,
-        share=share,
-        coverage={} if share is None else {side: means(inside(evaluation, share, side)) for side in evaluation.sides},
-        chance=chance,
-        loss={side: means(loss(evaluation, side)) for side in evaluation.sides},
-        change=None if evaluation.after is None else _group_changes(evaluation, whole, count),
-    )
+    share = main_share(evaluation)
+    covered = {} if share is None else {side: means(inside(evaluation, share, side)) for side in evaluation.sides}
+    losses = {side: means(loss(evaluation, side)) for side in evaluation.sides}
+    return Table(name, (), rows, share, covered, losses)
 
 
-def _group_sizes(evaluation: Evaluation, share: float, codes: Places, rows: Vector) -> Vector:
-    """Effective sample size of each group."""
-    side, count = evaluation.sides[-1], rows.size
-    blocks = calibration_blocks(evaluation, side)
-    if blocks is None or blocks.count < LEAST:
-        return rows / (1.0 if blocks is None else rows_per_time(evaluation))
-    hits = inside(evaluation, share, side)
-    sums = loss_sums(blocks, hits, hits, codes, count)
-    p = sums[:, 0].sum(axis=0) / rows
-    alone = np.maximum(rows * p * (1.0 - p), 1e-300)
-    found = variance_of_sums(sums[:, 0] - sums[:, 2] * p, blocks.alike, by_steps=True)
-    found *= widening(blocks.count, SURE) ** 2
-    return np.asarray(rows / np.where(p * (1.0 - p) > 0.0, np.maximum(found / alone, 1.0), 1.0))
-
-
-def _group_changes(evaluation: Evaluation, codes: Places, count: int) -> Change:
+def _changes(evaluation: Evaluation, codes: Places, count: int) -> Change:
     """Change of the loss in each group."""
     blocks = loss_blocks(evaluation)
     losses = loss(evaluation, "before"), loss(evaluation, "after")

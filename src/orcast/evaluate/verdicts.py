@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from orcast.evaluate.calibration import (
-    SURE,
     band,
     coverage,
     error,
@@ -23,9 +22,10 @@ from orcast.evaluate.calibration import (
 )
 from orcast.evaluate.dependence import TIMES, design_effect, frequencies, shared_times
 from orcast.evaluate.evaluation import Evaluation, outcomes_of
-from orcast.evaluate.losses import Difference, difference, loss, loss_name, recent_difference
-from orcast.evaluate.references import reference_scores
-from orcast.evaluate.tables import by_horizon, by_series
+from orcast.evaluate.losses import Difference, difference, loss, loss_name
+from orcast.evaluate.references import best_reference
+from orcast.evaluate.tables import by_horizon
+from orcast.validation import option
 
 USE, AVOID, UNDECIDED = "use", "do not use", "not enough data"
 # A smaller deviation of a frequency is not reported, however many outcomes there are.
@@ -34,11 +34,8 @@ NEGLIGIBLE = 0.005
 CLEAR, SIGMAS = 0.99, 2.576
 # Accuracy counts as unchanged if the whole 95% interval of the change is below this.
 UNCHANGED = 0.02
-# Fewest outcomes of a series that is judged by itself.
-OUTCOMES = 10
 # Rounding allowed in a guarantee.
 ROUNDING = 1e-9
-MISSING_TIMES = "Add a column of cutoffs (cutoff=) or the rows issued together (issued_every=, 1 if that is so)."
 
 
 def verdict(evaluation: Evaluation) -> list[str]:
@@ -50,7 +47,7 @@ def verdict(evaluation: Evaluation) -> list[str]:
     >>> verdict(Evaluation.of(narrow, y, after=right, levels=[0.05, 0.5, 0.95], timed=True))[1]
     'The 90% interval covered 68.4% of 1,000 outcomes, after recalibration 91.4% (88.1% to 91.8% by chance).'
     """
-    reasons = (_coverage, _calibration, _sample_size, _accuracy, _reference, _horizons, _series, _guarantee)
+    reasons = (_coverage, _calibration, _sample_size, _accuracy, _reference, _horizons, _guarantee)
     found = [reason(evaluation) for reason in reasons] if evaluation.rows else []
     return list(filter(None, (headline(evaluation), *found, _left_out(evaluation), *evaluation.notes)))
 
@@ -65,11 +62,7 @@ def headline(evaluation: Evaluation) -> str:
 
 
 def action(evaluation: Evaluation) -> str:
-    """Decision of the verdict: "use", "do not use" or "not enough data".
-
-    >>> action(Evaluation.of([[-1.0, 1.0]] * 40, np.zeros(40), levels=[0.25, 0.75]))
-    'do not use'
-    """
+    """Decision of the verdict: "use", "do not use" or "not enough data"."""
     return _decide(evaluation)[0]
 
 
@@ -98,19 +91,18 @@ def summary(evaluation: Evaluation) -> dict[str, Any]:
         covered = {side: coverage(evaluation, share, side) for side in evaluation.sides}
         found["coverage"] = {"nominal": share} | covered | {"chance": interval_band(evaluation, share)}
     if change is not None:
-        found["change"] = {"relative": change.relative, "interval": [change.relative_low, change.relative_high]}
-        found["change"] |= {"significant": change.clear}
-    for best in reference_scores(evaluation)[:1]:
-        found["reference"] = {"name": best.name, "loss": best.loss, "rows": best.rows}
-        found["reference"] |= {side: best.changes[side].after for side in evaluation.sides}
+        ends = [change.relative_low, change.relative_high]
+        found["change"] = {"relative": change.relative, "interval": ends, "significant": change.clear}
+    best = best_reference(evaluation)
+    if best is not None:
+        losses = {side: best.changes[side].after for side in evaluation.sides}
+        found["reference"] = {"name": best.name, "loss": best.loss, "rows": best.rows} | losses
     if table.change is not None:
-        columns = ("relative", "low", "high", "worse", "series", "harmed")
-        values = {name: np.asarray(getattr(table.change, name)).tolist() for name in columns}
-        found["horizons"] = [
-            {"horizon": label} | {name: values[name][k] for name in columns} for k, label in enumerate(table.labels)
-        ]
-    plain: dict[str, Any] = _plain(found)
-    return plain
+        names = ("relative", "low", "high", "worse", "series", "harmed")
+        columns = (getattr(table.change, name).tolist() for name in names)
+        rows = zip(table.labels, *columns, strict=True)
+        found["horizons"] = [dict(zip(("horizon", *names), row, strict=True)) for row in rows]
+    return {name: _plain(value) for name, value in found.items()}
 
 
 def _mean(values: Any) -> float:
@@ -123,9 +115,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(each) for each in value]
     return None if isinstance(value, float) and not np.isfinite(value) else value
-
-
-# --- decision
 
 
 def _decide(evaluation: Evaluation) -> tuple[str, str]:
@@ -141,7 +130,8 @@ def _decide(evaluation: Evaluation) -> tuple[str, str]:
     if not evaluation.timed:
         return UNDECIDED, (
             f"Not enough data to decide, the issue times are missing: the {loss_name(evaluation)} is {_up_to(found)} "
-            f"if each outcome was known before the next forecast was issued. {MISSING_TIMES}"
+            f"if each outcome was known before the next forecast was issued. Add a column of cutoffs "
+            f"({option('cutoff')}) or the rows issued together ({option('issued_every')}, 1 if that is so)."
         )
     if np.isnan(found.low):
         return UNDECIDED, f"Not enough data: {_outcomes(evaluation.rows)} are too few to compare losses."
@@ -164,7 +154,9 @@ def _decide_base(evaluation: Evaluation) -> tuple[str, str]:
 
 def _decide_change(evaluation: Evaluation, found: Difference) -> tuple[str, str]:
     """Decision on recalibrated forecasts whose issue times are known."""
-    moved = f"{loss_name(evaluation)} {_relative(found)}{_beside(evaluation)}"
+    best, moved = best_reference(evaluation), f"{loss_name(evaluation)} {_relative(found)}"
+    if best is not None:
+        moved += f", {_lower(best.gain('after'))} than the best reference, {best.short_name}"
     beaten = _beaten(evaluation)
     if beaten:
         return AVOID, f"Do not use these forecasts: {beaten}."
@@ -173,12 +165,6 @@ def _decide_change(evaluation: Evaluation, found: Difference) -> tuple[str, str]
     harm = _harm(evaluation)
     if harm and (evaluation.horizon is None or len(harm) == len(by_horizon(evaluation).labels)):
         return AVOID, f"Do not use the recalibrated forecasts: {_and(harm[:3])}."
-    recent = recent_difference(evaluation)
-    if recent is not None and recent.clear and recent.relative > NEGLIGIBLE:
-        return AVOID, (
-            f"Do not use the recalibrated forecasts now: in the last quarter of the time {loss_name(evaluation)} "
-            f"{_relative(recent)}, over all of it {_relative(found)}."
-        )
     use = "Use the recalibrated forecasts" + (f", except where they are {_and(harm[:3])}" if harm else "")
     before, after = faults(evaluation, "before"), faults(evaluation, "after")
     if found.clear:
@@ -194,19 +180,13 @@ def _decide_change(evaluation: Evaluation, found: Difference) -> tuple[str, str]
 def _beaten(evaluation: Evaluation) -> str:
     """Best reference so far if it is significantly more accurate than the last side; needs the issue times."""
     side = evaluation.sides[-1]
-    best = next(iter(reference_scores(evaluation)), None)
+    best = best_reference(evaluation)
     if best is None or not evaluation.timed or not best.changes[side].clear or not best.gain(side) > NEGLIGIBLE:
         return ""
     gain = 1.0 - best.loss / best.changes[side].after
     whose = "theirs" if side == "before" else "theirs after recalibration"
     how = ", with the quantiles of its own errors," if evaluation.kind == "quantiles" else ","
     return f"the best reference, {best.short_name}{how} has a {loss_name(evaluation)} {gain:.1%} lower than {whose}"
-
-
-def _beside(evaluation: Evaluation) -> str:
-    """Gain over the best reference so far, to stand beside a gain over the base forecasts."""
-    best = next(iter(reference_scores(evaluation)), None)
-    return "" if best is None else f", {_lower(best.gain('after'))} than the best reference, {best.short_name}"
 
 
 def _harm(evaluation: Evaluation) -> list[str]:
@@ -223,9 +203,6 @@ def _harm(evaluation: Evaluation) -> list[str]:
     return found
 
 
-# --- calibration
-
-
 def _coverage(evaluation: Evaluation) -> str:
     """Coverage of the main interval, or the mean probability furthest from its frequency."""
     share, rows = main_share(evaluation), evaluation.rows
@@ -235,10 +212,7 @@ def _coverage(evaluation: Evaluation) -> str:
         what = f"The {level_name(share)} interval covered {seen[0]} of {_outcomes(rows)}"
         return f"{what}{_after(seen)} ({low} to {high} by chance)."
     if evaluation.kind == "quantiles":
-        at = int(np.abs(evaluation.levels - 0.5).argmax())
-        seen = [_percent(float(frequencies(evaluation, side)[at]), rows) for side in evaluation.sides]
-        level = level_name(evaluation.levels[at])
-        return f"{seen[0]} of {_outcomes(rows)} were below the {level} quantile{_after(seen)}."
+        return ""
     came = outcomes_of(evaluation).mean(axis=0)
     means = np.stack([evaluation.side(side).mean(axis=0) for side in evaluation.sides])
     k = int(np.abs(means - came).max(axis=0).argmax())
@@ -264,13 +238,7 @@ def _calibration(evaluation: Evaluation) -> str:
 
 
 def faults(evaluation: Evaluation, side: str = "before") -> list[str]:
-    """Significant faults of the forecasts (99%); empty if there are none.
-
-    >>> rng = np.random.default_rng(0)
-    >>> narrow = np.tile([-1.0, 0.0, 1.0], (1000, 1))
-    >>> faults(Evaluation.of(narrow, rng.normal(size=1000), levels=[0.05, 0.5, 0.95]))
-    ['the 90% interval is too narrow']
-    """
+    """Significant faults of the forecasts (99%); empty if there are none."""
     if not evaluation.rows:
         return []
     quantiles = evaluation.kind == "quantiles"
@@ -326,15 +294,8 @@ def _probability_faults(evaluation: Evaluation, side: str) -> list[str]:
     return found
 
 
-# --- sample size, accuracy, series, guarantee
-
-
 def effective_size(evaluation: Evaluation) -> float:
-    """Effective sample size: the number of independent outcomes that say as much of the calibration.
-
-    >>> effective_size(Evaluation.of([[-1.0, 1.0]] * 100, np.zeros(100), levels=[0.05, 0.95]))
-    100.0
-    """
+    """Effective sample size: the number of independent outcomes that say as much of the calibration."""
     share = main_share(evaluation)
     if share is not None:
         return independent_rows(evaluation, share)
@@ -367,7 +328,7 @@ def _accuracy(evaluation: Evaluation) -> str:
 
 def _reference(evaluation: Evaluation) -> str:
     """Mean loss of the best reference, beside those of the forecasts in the same rows."""
-    best = next(iter(reference_scores(evaluation)), None)
+    best = best_reference(evaluation)
     if best is None:
         return ""
     names = {"before": "base forecasts", "after": "recalibrated"}
@@ -403,26 +364,9 @@ def _horizons(evaluation: Evaluation) -> str:
     if harm:
         return f"The recalibrated forecasts are {', '.join(harm)}."
     k = int(np.argmax(change.worse / np.maximum(change.series, 1)))
-    if change.series[k] < 2:
-        return "No horizon became significantly worse."
-    if not change.worse[k]:
-        return f"None of {change.series[k]:,} series became worse{' at any horizon' if several else ''}."
     where = f" (horizon {by_horizon(evaluation).labels[k]})" if several else ""
     most = "at most " if several else ""
     return f"Recalibration made the forecasts worse in {most}{change.worse[k]:,} of {change.series[k]:,} series{where}."
-
-
-def _series(evaluation: Evaluation) -> str:
-    """Number of series that are significantly miscalibrated."""
-    table = by_series(evaluation)
-    enough = table.rows >= OUTCOMES
-    count = int(enough.sum())
-    if count < 2 or shared_times(evaluation)[1] < TIMES:
-        return ""
-    seen = [f"{int(table.outside(side)[enough].sum()):,}" for side in evaluation.sides]
-    which = "series" if enough.all() else f"series with {OUTCOMES} outcomes or more"
-    chance = f"about {(1.0 - SURE) * count:.2g} by chance"
-    return f"{seen[0]} of {count:,} {which} are miscalibrated{_after(seen)} ({chance})."
 
 
 def _guarantee(evaluation: Evaluation) -> str:
@@ -457,9 +401,6 @@ def _left_out(evaluation: Evaluation) -> str:
     if evaluation.crossed:
         found.append(f"Quantiles crossed in {evaluation.crossed:,} of {evaluation.rows:,} forecasts and were sorted.")
     return " ".join(found)
-
-
-# --- numbers as text
 
 
 def _outcomes(count: int) -> str:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast.frame.names import of_series
 from orcast.frame.reader import Codes, Frame
 from orcast.spaces import HalfLine, Interval, Line, OrderedSpace
 from orcast.spaces.base import LARGEST
@@ -59,22 +60,20 @@ def scale_between(low: Array, high: Array, by_row: bool) -> tuple[Array, Array]:
 
 def read_bounds(low: Any, high: Any, frame: Frame, codes: Codes, keys: Sequence[Hashable]) -> Bounds:
     """Bounds of each series or row, from low and high as users give them."""
-    (low_, low_by_row), (high_, high_by_row) = _side(low, "low", frame, keys), _side(high, "high", frame, keys)
-    by_row = low_by_row or high_by_row
-    low_ = low_[codes] if by_row and not low_by_row else low_
-    high_ = high_[codes] if by_row and not high_by_row else high_
-    crossed = ~(low_ < high_)
+    by_row = isinstance(low, str) or isinstance(high, str)
+    lows, highs = (_side(given, name, frame, keys) for given, name in ((low, "low"), (high, "high")))
+    lows = lows[codes] if by_row and not isinstance(low, str) else lows
+    highs = highs[codes] if by_row and not isinstance(high, str) else highs
+    crossed = ~(lows < highs)
     if crossed.any():
         at = int(crossed.argmax())
-        where = f" in row {at}" if by_row else "" if keys[at] is None else f" for series {keys[at]!r}"
-        raise ValueError(f"expected bounds with low < high, got {low_[at]:g} and {high_[at]:g}{where}")
-    return Bounds(by_row, low_, high_)
+        where = f" in row {at}" if by_row else of_series(keys[at])
+        raise ValueError(f"expected bounds with low < high, got {lows[at]:g} and {highs[at]:g}{where}")
+    return Bounds(by_row, lows, highs)
 
 
-def _side(given: Any, name: str, frame: Frame, keys: Sequence[Hashable]) -> tuple[Array, bool]:
-    nothing = -math.inf if name == "low" else math.inf
-    if given is None:
-        return np.full(len(keys), nothing), False
+def _side(given: Any, name: str, frame: Frame, keys: Sequence[Hashable]) -> Array:
+    """Bounds of one side: of each row where they are a column, else of each series."""
     if isinstance(given, str):
         if given not in frame.reading.columns:
             raise ValueError(f"expected a number, a column of the frame, or numbers by series as {name}, got {given!r}")
@@ -83,15 +82,15 @@ def _side(given: Any, name: str, frame: Frame, keys: Sequence[Hashable]) -> tupl
         if bad.any():
             row = int(bad.argmax())
             raise ValueError(f"expected a finite bound in every row of {given!r}, got {values[row]} in row {row}")
-        return values, True
+        return values
     if hasattr(given, "to_dict") and hasattr(given, "index"):
         given = given.to_dict()  # a pandas Series with a bound for each series
-    if not isinstance(given, Mapping):
-        given = dict.fromkeys(keys, given)
+    given = given if isinstance(given, Mapping) else dict.fromkeys(keys, given)
+    nothing = -math.inf if name == "low" else math.inf
     found = np.full(len(keys), nothing)
     for i, key in enumerate(keys):
         if key not in given:
             raise ValueError(f"expected {name} for every series, got none for {key!r} in {short(dict(given))}")
         if given[key] is not None and not (isinstance(given[key], float) and given[key] == nothing):
             found[i] = number(given[key], f"{name} bound", -LARGEST, LARGEST)
-    return found, False
+    return found

@@ -12,6 +12,7 @@ from orcast.adapters import beyond_doubles, quantile_rows, reach_of, within_reac
 from orcast.frame.names import Form, Output
 from orcast.spaces import OrderedSpace, normal_scores
 from orcast.spaces.base import LARGEST
+from orcast.validation import row_name
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -155,7 +156,7 @@ def rows_with_forecast(form: Form, given: list[Array]) -> NDArray[np.bool_]:
 def _refuse(wrong: NDArray[np.bool_], values: Array, column: object, what: str) -> None:
     if wrong.any():
         row = int(wrong.argmax())
-        raise ValueError(f"expected {what} in {column!r}, got {values[row]:g} in row {row}")
+        raise ValueError(f"expected {what} in {column!r}, got {values[row]:g} in {row_name(row)}")
 
 
 def marks_of(given: list[Array]) -> Array:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -28,7 +27,9 @@ from orcast.frame.names import (
     listed,
     owner_of,
     plain,
+    rows_text,
 )
+from orcast.validation import option
 
 if TYPE_CHECKING:
     from orcast.frame.reader import Frame
@@ -41,10 +42,8 @@ LONG_OUTCOME = tuple(name for name in OUTCOME if name not in ("value", "target")
 LONG_ROLES = {"y": LONG_OUTCOME, "time": LONG_TIME, "horizon": HORIZON, "cutoff": (*CUTOFF, "forecast_date")}
 # Cutoffs that hubs date by a day that forecasts may be about.
 HUB_CUTOFF = ("reference_date", "forecast_date", "origin_date")
-# Numbers of rows, which tell nothing of a forecast.
-COUNTERS = ("", "index", "level_0", "unnamed: 0")
 # Columns of a table of outcomes that do not tell which forecast one belongs to.
-ASIDE = ("as_of", "output_type", "output_type_id", "type", "model", "model_id")
+ASIDE = ("as_of", "output_type", "output_type_id", "model_id")
 # Types of forecasts whose outcome is the number itself.
 PLAIN_TYPES = ("quantile", "sample", "mean", "median", "none", "na", "nan", "")
 DAY = 86_400_000_000_000
@@ -63,55 +62,51 @@ def _texts(values: Iterable[Any]) -> NDArray[Any]:
 # --- a row for each quantile or sample
 
 
-@dataclass(frozen=True)
-class LongTable:
-    """Columns of a long table; ``used`` are the rows of its ``kind``, "quantile" or "sample"."""
+class LongTable(NamedTuple):
+    """Columns of a long table, and the rows of its ``kind``, "quantile" or "sample"."""
 
     value: Any
     which: Any
     type: Any
     model: Any
     kind: str
-    used: NDArray[np.bool_]
+    used: Codes
 
     @property
     def own(self) -> tuple[Any, ...]:
         """Columns that do not tell which forecast a row belongs to."""
-        return tuple(name for name in (self.value, self.which, self.type, self.model) if name is not None)
+        return tuple(name for name in self[:4] if name is not None)
 
 
-@dataclass(frozen=True)
-class Spread:
+class Spread(NamedTuple):
     """A long table as a wide one.
 
-    ``used`` are the rows of the long table with a forecast, ``group`` their wide rows, ``rows`` the first long row of
-    each wide one.  ``sources`` are the wide columns of the used rows, by the column of the long table.
+    ``group`` are the wide rows of the used rows, ``sources`` their wide columns, by the column of the long table, which
+    has so many ``rows``.
     """
 
     table: LongTable
     wide: Any
-    rows: Codes
-    used: Codes
+    rows: int
     group: Codes
     sources: dict[str, NDArray[Any]]
     roles: dict[str, Any]
 
     def gathered(self, new: dict[Any, NDArray[Any]]) -> dict[Any, NDArray[Any]]:
         """Wide columns, put beside the rows of the long table."""
-        count, left = len(self.table.used), dict(new)
+        used, left = self.table.used, dict(new)
         out: dict[Any, NDArray[Any]] = {}
         for column, sources in self.sources.items():
-            for source in dict.fromkeys(sources.tolist()):
-                if source in new:
-                    at = sources == source
-                    values = out.setdefault(column, _empty(count, new[source].dtype))
-                    values[self.used[at]] = left.pop(source)[self.group[at]]
+            for source in set(sources.tolist()) & new.keys():
+                at = sources == source
+                values = out.setdefault(column, _empty(self.rows, new[source].dtype))
+                values[used[at]] = left.pop(source)[self.group[at]]
         if any(level_of(str(name)) is not None for name in left):
             raise ValueError(f"expected levels that the long table has rows for, got {listed(left)} beside them")
         for name, given in left.items():
-            left[name] = _empty(count, given.dtype)
-            left[name][self.used] = given[self.group]
-        return left | out
+            left[name] = _empty(self.rows, given.dtype)
+            left[name][used] = given[self.group]
+        return left | {column: out[column] for column in self.sources if column in out}
 
 
 def _empty(rows: int, kind: np.dtype[Any]) -> NDArray[Any]:
@@ -121,30 +116,32 @@ def _empty(rows: int, kind: np.dtype[Any]) -> NDArray[Any]:
     return np.full(rows, np.nan if kind.kind == "f" else -1, dtype=kind)
 
 
-def find_long(frame: Frame) -> LongTable | None:
-    """A long table's columns, or None if it is a wide one."""
-    columns = frame.searched.columns
-    names = dict(zip(map(str.lower, map(str, columns)), columns, strict=True))
-    if not names.keys() >= {"value", "output_type", "output_type_id"}:
+def _long_table(frame: Frame) -> LongTable | None:
+    names = frame.searched.columns
+    value, which, type_, model = (
+        _first([each], names) for each in ("value", "output_type_id", "output_type", "model_id")
+    )
+    if None in (value, which, type_):
         return None
-    types = _texts(str(each).lower() for each in frame.column(names["output_type"]).to_list())
+    types = _texts(str(each).lower() for each in frame.column(type_).to_list())
     for kind in ("quantile", "sample"):
         if (types == kind).any():
-            value, which, type_ = names["value"], names["output_type_id"], names["output_type"]
-            return LongTable(value, which, type_, names.get("model_id"), kind, types == kind)
-    found = listed(sorted(set(types.tolist())))
-    raise ValueError(f"expected rows with the output_type 'quantile' or 'sample', got {found}")
+            return LongTable(value, which, type_, model, kind, np.flatnonzero(types == kind))
+    raise ValueError(
+        f"expected rows with the output_type 'quantile' or 'sample', got {listed(sorted(set(types.tolist())))}"
+    )
 
 
-def spread(frame: Frame, table: LongTable) -> Spread:
-    """Spread a long table: a row for each forecast, with a column for each of its quantiles or samples."""
+def spread(frame: Frame) -> Spread | None:
+    """Spread a long table to a row for each forecast, a column for each quantile or sample; None if it is wide."""
     from orcast.frame.reader import extended
 
-    used = np.flatnonzero(table.used)
-    columns = frame.reading.columns
+    table = _long_table(frame)
+    if table is None:
+        return None
+    used, columns = table.used, frame.reading.columns
     added = [f"{OWN}_{what}" for what in (table.value, *CERTIFICATE)]
-    aside = {*table.own, *added}
-    keys = [name for name in columns if name not in aside and str(name).lower() not in COUNTERS]
+    keys = [name for name in columns if name not in {*table.own, *added}]
     numbers: dict[Any, int] = {}
     group = np.array([numbers.setdefault(key, len(numbers)) for key in _rows(frame, keys, used)], dtype=np.intp)
     first = np.unique(group, return_index=True)[1]
@@ -154,21 +151,24 @@ def spread(frame: Frame, table: LongTable) -> Spread:
             f"{len(first)} forecasts in {len(used)} rows: drop the columns among {listed(keys)} that differ too"
         )
     models = [""] * len(used) if table.model is None else [f"{name}_" for (name,) in _rows(frame, [table.model], used)]
-    endings = _endings(frame, table, used, group, models)
+    endings = _endings(frame, table, group, models)
     sources = {column: _texts(f"{model}{column}" for model in models) for column in added}
     sources[added[0]] = _texts(f"{model}{OWN}_{end}" for model, end in zip(models, endings, strict=True))
     sources[table.value] = _texts(model + end for model, end in zip(models, endings, strict=True))
-    _refuse_twice(group, sources[table.value], used, table)
     new: dict[Any, NDArray[Any]] = {}
-    for column in (table.value, *added):
-        if column in columns:
-            values = _values(frame, column)
-            for source in dict.fromkeys(sources[column].tolist()):
-                at = sources[column] == source
-                new[source] = _empty(len(first), values.dtype)
-                new[source][group[at]] = values[used[at]]
+    for column in (table.value, *(name for name in added if name in columns)):
+        values = _values(frame, column)
+        for source in dict.fromkeys(sources[column].tolist()):
+            at = np.flatnonzero(sources[column] == source)
+            again = np.delete(used[at], np.unique(group[at], return_index=True)[1])
+            if len(again) and column == table.value:
+                raise ValueError(
+                    f"expected one {column!r} for each {table.kind} of a forecast, got more in {rows_text(again)}"
+                )
+            new[source] = _empty(len(first), values.dtype)
+            new[source][group[at]] = values[used[at]]
     wide = extended(frame.picked(used[first], keys), new)
-    return Spread(table, wide, used[first], used, group, sources, _roles(frame, keys, used[first]))
+    return Spread(table, wide, len(frame.reading), group, sources, _roles(frame, keys))
 
 
 def _rows(frame: Frame, names: Sequence[Any], rows: Codes) -> list[tuple[Any, ...]]:
@@ -185,55 +185,32 @@ def _values(frame: Frame, column: str) -> NDArray[Any]:
     return np.where(np.isnan(values), -1, values).astype(np.int8) if column == f"{OWN}_holds" else values
 
 
-def _endings(frame: Frame, table: LongTable, used: Codes, group: Codes, models: Sequence[str]) -> list[str]:
+def _endings(frame: Frame, table: LongTable, group: Codes, models: Sequence[str]) -> list[str]:
     """Ending of the wide column of each used row."""
+    endings: list[str] = []
     if table.kind == "sample":
         # samples may be numbered on from forecast to forecast: their place among those of one is what counts
         counts: Counter[tuple[int, str]] = Counter()
-        endings = []
         for key in zip(group.tolist(), models, strict=True):
             counts[key] += 1
             endings.append(f"member_{counts[key]}")
         return endings
-    texts: dict[Any, str] = {}
-    values = [value for (value,) in _rows(frame, [table.which], used)]
-    for row, value in zip(used.tolist(), values, strict=True):
-        if value not in texts:
-            try:
-                level = round(float(value), 10)
-            except (TypeError, ValueError):
-                level = 0.0
-            if not 0.0 < level < 1.0:
-                raise ValueError(
-                    f"expected quantile levels between 0 and 1 in {table.which!r}, got {value!r} in row {row}"
-                )
-            texts[value] = f"q{plain(level)}"
-    return [texts[value] for value in values]
+    for row, (value,) in zip(table.used.tolist(), _rows(frame, [table.which], table.used), strict=True):
+        try:
+            level = round(float(value), 10)
+        except (TypeError, ValueError):
+            level = 0.0
+        if not 0.0 < level < 1.0:
+            raise ValueError(f"expected quantile levels between 0 and 1 in {table.which!r}, got {value!r} in row {row}")
+        endings.append(f"q{plain(level)}")
+    return endings
 
 
-def _refuse_twice(group: Codes, names: NDArray[Any], used: Codes, table: LongTable) -> None:
-    seen: dict[tuple[int, str], int] = {}
-    for key, row in zip(zip(group.tolist(), names.tolist(), strict=True), used.tolist(), strict=True):
-        if seen.setdefault(key, row) != row:
-            raise ValueError(
-                f"expected one {table.value!r} for each {table.kind} of a forecast, got rows {seen[key]} and {row} for "
-                "the same one"
-            )
-
-
-def _roles(frame: Frame, keys: list[Any], rows: Codes) -> dict[str, Any]:
-    """Roles of the columns of a long table."""
+def _roles(frame: Frame, keys: list[Any]) -> dict[str, Any]:
+    """Roles of the columns of a long table: those with a name for it, and series by all others with several values."""
     roles = {role: _first(words, keys) for role, words in LONG_ROLES.items()}
-    taken = {*roles.values(), "as_of"}
-    chosen: list[Any] = []
-    count = 1
-    candidates = [name for name in keys if name not in taken and not frame.column(name).dtype.is_float()]
-    for name in sorted(candidates, key=lambda name: str(name).lower() != "location"):
-        finer = len(set(_rows(frame, [*chosen, name], rows)))
-        # a column that follows from others is not needed: the name of a location beside its number
-        if finer > count:
-            count, chosen = finer, [*chosen, name]
-    return roles | {"series": tuple(chosen)}
+    rest = [frame.column(name) for name in keys if name not in {*roles.values(), "as_of"}]
+    return roles | {"series": tuple(each.name for each in rest if not each.dtype.is_float() and each.n_unique() > 1)}
 
 
 def issued_before(frame: Frame, layout: ColumnLayout) -> ColumnLayout:
@@ -251,9 +228,9 @@ def issued_before(frame: Frame, layout: ColumnLayout) -> ColumnLayout:
     back = (int(gaps.min()) if len(gaps) else DAY) - lead
     assumed = (
         f"forecasts count as issued {back / DAY:g} days before {cutoff!r}, since some are about that time or earlier: "
-        "cutoff= with another column says when they were issued"
+        f"{option('cutoff')} with another column says when they were issued"
     )
-    return dataclasses.replace(layout, back=back, assumed=(assumed, *layout.assumed))
+    return dataclasses.replace(layout, back=back, assumed=(assumed,))
 
 
 # --- outcomes in a table of their own
@@ -287,15 +264,15 @@ def outcomes_beside(
     y = y if y in there else _outcome_column(target)
     about = time if time in here else frame.roles.get("time") or _time_column(frame)
     time = time if time in there else _time_column(target)
-    if time is None or about is None:
-        what, whose = ("the outcomes", there) if time is None else ("the forecasts", here)
-        raise ValueError(
-            f"expected a column of times of {what} (such as {listed(TIME[:5], 'or')}), got {listed(whose)}"
-        )
+    for column, what, names in ((time, "the outcomes", there), (about, "the forecasts", here)):
+        if column is None:
+            raise ValueError(
+                f"expected a column of times of {what} (such as {listed(TIME[:5], 'or')}), got {listed(names)}"
+            )
     keys = [
         name
         for name in there
-        if name in here and name not in (y, time) and name != about and str(name).lower() not in ASIDE
+        if name in here and name not in (y, time, about) and str(name).lower() not in ASIDE
         if not target.column(name).is_null().any() and owner_of(str(name)) is None
     ]
     # a column with one value in both tables, such as the name of the target, tells nothing
@@ -305,13 +282,14 @@ def outcomes_beside(
     found: dict[Any, float] = {}
     for row in _newest_last(target, as_of).tolist():
         key, value = known[row], values[row]
-        if as_of is None and found.get(key, value) != value and not np.isnan(value):
+        if np.isnan(value):
+            continue
+        if as_of is None and found.get(key, value) != value:
             raise ValueError(
                 f"expected one outcome for each {listed([*keys, time])} in the table of outcomes, "
                 f"got {found[key]:g} and {value:g} for {key!r}"
             )
-        if not np.isnan(value):
-            found[key] = value
+        found[key] = value
     out = np.array([found.get(key, np.nan) for key in wanted], dtype=np.float64)
     at_one_time = {key[0] for key in wanted} & {key[0] for key in known}
     if at_one_time and np.isnan(out).all() and not pending:
@@ -337,7 +315,7 @@ def _outcome_column(target: Frame) -> Any:
     there = [name for name, kind in schema.items() if str(name).lower() in OUTCOME and kind.is_numeric()]
     there = there or [name for name, kind in schema.items() if kind.is_float()]
     if len(there) != 1:
-        found = listed(there) if there else f"columns {listed(schema)}"
+        found = listed(there or schema)
         raise ValueError(
             f"expected one column of numbers as outcomes, such as 'observation' or 'y', beside the times, got {found} "
             "(labels have to stand beside the forecasts)"

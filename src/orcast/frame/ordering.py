@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import heapq
 import zlib
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -24,18 +24,19 @@ from orcast.frame.reader import Codes, Frame
 from orcast.frame.times import (
     DAY,
     HOUR,
-    PLACES,
-    UNKNOWN,
+    NO_STEP,
     Calendar,
     RowTimes,
     Stamps,
     Step,
     find_steps,
+    is_alone,
     just_after,
     steps_ahead,
 )
 from orcast.kernels.records import DROP, PREDICT, SETTLE
 from orcast.rounds import learnt_lag
+from orcast.validation import option, row_name
 
 # Types of columns whose values may not be compared.
 NOT_COMPARED = (nw.Object, nw.List, nw.Array, nw.Struct)
@@ -109,9 +110,7 @@ def arrange(
         names = found.tolist()
     order = np.lexsort((stamps, cutoff, which, codes))
     _refuse_twice((codes, which, cutoff, stamps), keys, rows, order)
-    first = np.ones(len(order), dtype=bool)
-    first[1:] = (np.diff(codes[order]) != 0) | (np.diff(which[order]) != 0)
-    starts = np.flatnonzero(first)
+    starts = np.flatnonzero(changes(order, codes, which))
     return Streams(
         order,
         np.append(starts, len(order)),
@@ -140,8 +139,7 @@ def _with_events(
     if layout.time is None or layout.forms[0].ordered or any(form.ordered for form in layout.forms):
         return rows
     order = np.lexsort((rows.time, rows.cutoff, codes))
-    new = np.ones(len(order), dtype=bool)
-    new[1:] = np.any([np.diff(each[order]) != 0 for each in (codes, rows.cutoff, rows.time)], axis=0)
+    new = changes(order, codes, rows.cutoff, rows.time)
     tied = not new.all()
     if events is False or (events is None and not (tied or rows.at_once)):
         if tied:
@@ -223,48 +221,27 @@ def horizons_of(
     pooled: bool = False,
 ) -> tuple[Codes, list[Step]]:
     """Steps ahead of each row, and the step of each series; rows that were seen before keep their horizon."""
-    n, kind = len(codes), rows.kind
+    n, kind, cutoff, time = len(codes), rows.kind, rows.cutoff, rows.time
     seen = [(i, calendar[key]) for i, key in enumerate(keys) if key in calendar and len(calendar[key])]
-    cutoff, time = rows.cutoff, rows.time
     if seen:
         codes = np.concatenate([codes, *(np.full(len(each), i) for i, each in seen)])
         cutoff = np.concatenate([cutoff, *(each[:, 0] for _, each in seen)])
         time = np.concatenate([time, *(each[:, 1] for _, each in seen)])
-
-    def counted(steps: Sequence[Step], since: int) -> Codes:
-        own, made, about = codes[since:], cutoff[since:], time[since:]
-        ahead = steps_ahead(kind, steps, own, about, made, first=rows.together)
-        places = np.array([step.kind == "places" for step in steps], dtype=bool)[own]
-        if places.any():
-            ahead[places] = _ranks(own[places], made[places], about[places])
-        return ahead
-
-    steps = find_steps(kind, codes, len(keys), time, cutoff, pooled=pooled)
-    if not seen:
-        return counted(steps, 0), steps
-    begun = {i for i, _ in seen}
-    old = [before.get(key, PLACES) if i in begun else steps[i] for i, key in enumerate(keys)]
-    steps = [then if now.whole(then) else now for then, now in zip(old, steps, strict=True)]
-    was = counted(old, n)
-    for i in np.unique(codes[n:][counted(steps, 0)[n:] != was]).tolist():
+    steps = find_steps(kind, codes, keys, time, cutoff, pooled=pooled)
+    old = list(steps)
+    for i, _ in seen:
+        old[i] = before.get(keys[i], NO_STEP)
+        steps[i] = old[i] if steps[i].whole(old[i]) else steps[i]
+    then, now = (steps_ahead(kind, each, codes, time, cutoff, first=rows.together) for each in (old, steps))
+    for i in np.unique(codes[n:][now[n:] != then[n:]]).tolist():
         own = codes == i
-        alone = int(_ranks(codes[own], cutoff[own], time[own]).max()) == 1
-        if old[i] != PLACES and not (old[i] == UNKNOWN and alone):
+        if old[i] != NO_STEP or not is_alone(time[own], cutoff[own]):
             raise ValueError(
                 f"expected times{of_series(keys[i])} that go on in the steps of earlier frames, got others, by which "
-                "horizons would be counted anew: name a column by horizon= instead"
+                f"horizons would be counted anew: name a column by {option('horizon')} instead"
             )
-        steps[i] = old[i]
-    ahead = counted(steps, 0)
-    moved = np.flatnonzero(ahead[n:] != was)
-    if len(moved):
-        at = int(moved[0])
-        raise ValueError(
-            f"expected the rows of a cutoff in the order of their times from frame to frame, got "
-            f"{rows.show(time[n + at])} of the cutoff {rows.show(cutoff[n + at])} moved by an earlier time that came "
-            "later: name a column by horizon= instead"
-        )
-    return ahead[:n], steps
+        steps[i], now[own] = NO_STEP, 1
+    return now[:n], steps
 
 
 def _refuse_twice(
@@ -272,21 +249,19 @@ def _refuse_twice(
 ) -> None:
     """No two rows of one series, time and cutoff."""
     order = np.lexsort(columns[::-1]) if order is None else order
-    same = np.ones(max(len(order) - 1, 0), dtype=bool)
-    for column in columns:
-        same &= np.diff(column[order]) == 0
-    if not same.any():
+    same = np.flatnonzero(~changes(order, *columns))
+    if not len(same):
         return
-    at = int(same.argmax())
-    a, b = sorted((int(order[at]), int(order[at + 1])))
-    more = f" (and {int(same.sum()) - 1} more such pairs)" if same.sum() > 1 else ""
-    if _clocks_put_back(times, order[1:][same]):
+    a, b = sorted(order[same[0] - 1 : same[0] + 1].tolist())
+    more = f" (and {len(same) - 1} more such pairs)" if len(same) > 1 else ""
+    if _clocks_put_back(times, order[same]):
         asked = ": clocks were put back then, so use times in UTC or with their zone"
     else:
-        asked = ": drop one of them, or name a column that tells them apart by series= or cutoff="
+        names = f"{option('series')} or {option('cutoff')}"
+        asked = f": drop one of them, or name a column that tells them apart by {names}"
     raise ValueError(
-        f"expected one row{of_series(keys[int(columns[0][a])])} for each time and cutoff, got rows {a} and {b} for "
-        f"{times.show(times.time[a])}{more}{asked}"
+        f"expected one row{of_series(keys[int(columns[0][a])])} for each time and cutoff, "
+        f"got {row_name(a, b, join=' and ')} for {times.show(times.time[a])}{more}{asked}"
     )
 
 
@@ -300,17 +275,11 @@ def _clocks_put_back(times: RowTimes, rows: Codes) -> bool:
     return bool((sunday & night & np.isin(months, (3, 4, 9, 10, 11))).all())
 
 
-def _ranks(codes: Codes, cutoff: Stamps, time: Stamps) -> Codes:
-    """The place of each row among those of its series and cutoff; rows that are there twice count once."""
-    order = np.lexsort((time, cutoff, codes))
-    new_group = np.ones(len(order), dtype=bool)
-    new_group[1:] = (np.diff(codes[order]) != 0) | (np.diff(cutoff[order]) != 0)
-    new_time = new_group.copy()
-    new_time[1:] |= np.diff(time[order]) != 0
-    counted = np.cumsum(new_time)
-    ranks = np.empty(len(order), dtype=np.int64)
-    ranks[order] = counted - counted[new_group][np.cumsum(new_group) - 1] + 1
-    return ranks
+def changes(order: Codes, *columns: NDArray[Any]) -> NDArray[np.bool_]:
+    """True where rows in an order differ from the one before in some column, and for the first one."""
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = np.any([np.diff(column[order]) != 0 for column in columns], axis=0)
+    return new
 
 
 def fill_outcomes(
@@ -326,8 +295,7 @@ def fill_outcomes(
         return y, due, np.flatnonzero(~np.isnan(y))
     # known outcomes first, then missing ones
     order = np.lexsort((np.isnan(y), time, codes))
-    first = np.ones(len(order), dtype=bool)
-    first[1:] = (np.diff(codes[order]) != 0) | (np.diff(time[order]) != 0)
+    first = changes(order, codes, time)
     leader = order[first][np.cumsum(first) - 1]
     differs = ~np.isnan(y[order]) & (y[order] != y[leader])
     if differs.any():
@@ -336,7 +304,7 @@ def fill_outcomes(
         one, other = (repr(labels[int(value)]) if labels else f"{value:g}" for value in (y[a], y[b]))
         raise ValueError(
             f"expected one outcome{of_series(keys[int(codes[a])])} at "
-            f"{times.show(time[a])}, got {one} in row {a} and {other} in row {b}"
+            f"{times.show(time[a])}, got {one} in {row_name(a)} and {other} in {row_name(b)}"
         )
     filled, filled_due = np.empty(len(y)), np.empty_like(due)
     filled[order] = y[leader]
@@ -382,75 +350,58 @@ class Before(NamedTuple):
     usual_lag: float | None = None
 
 
-class OrderOfPlay(NamedTuple):
-    """Events of a stream, in order.
-
-    `lost` are those for which there was no room among the pending ones, `given_up` those whose outcome is not known
-    although later ones long are: both are dropped.
-    """
-
-    events: Events
-    lost: list[int]
-    given_up: list[int]
-
-
-def order_of_play(entries: Entries, before: Before = Before(), *, at_once: bool, most: int) -> OrderOfPlay:  # noqa: B008
-    """Put the events of a stream in order; at most ``most`` of its entries are pending.
+def order_of_play(
+    entries: Entries,
+    before: Before = Before(),  # noqa: B008
+    *,
+    at_once: bool,
+    most: int,
+) -> tuple[Events, list[int], list[int]]:
+    """Events of a stream in order, entries lost for want of room among ``most`` pending ones, and those given up.
 
     An outcome is used before the next forecast if ``at_once``, else before the first one that was issued when it was
     known or later; in the order in which they were known.  One that is not good is dropped.  A forecast whose outcome
     is not known is given up when one that was issued after it has its outcome, and more rounds were issued since than
-    twice the usual lag and two: that is how `orcast.rounds` tells what is lost from what is late.  Whether its outcome
-    comes later does not matter, since nobody knew.
+    twice the usual lag and two, as in `orcast.rounds`; whether its outcome comes later does not matter.
 
     >>> import numpy as np
     >>> time, cutoff, yes = np.array([2, 3, 4]), np.array([0, 1, 2]), np.ones(3, dtype=bool)
     >>> entries = Entries(time, cutoff, time, yes, yes)
-    >>> order_of_play(entries, at_once=False, most=10).events.tolist()     # 0: forecast, 1: its outcome
+    >>> order_of_play(entries, at_once=False, most=10)[0].tolist()     # 0: forecast, 1: its outcome
     [[0, 0], [0, 1], [1, 0], [0, 2]]
     """
-    old, n = len(before.issued), len(entries.time)
-    there = entries.there
-    if at_once and there[:old].all() and old + n - int(there[old:].sum()) <= most:
-        count = int(there[old:].sum())
-        if there[old : old + count].all():
-            return OrderOfPlay(_order_at_once(entries, old), [], [])
+    old, n, there = len(before.issued), len(entries.time), entries.there
+    count = int(there[old:].sum())
+    if at_once and there[: old + count].all() and old + n - count <= most:
+        return _order_at_once(entries, old), [], []
     play = _Order(entries, before, most)
-    cutoffs = entries.cutoff.tolist()
-    for i in range(old, n):
-        play.settle(None if at_once else cutoffs[i])
+    for i, cutoff in enumerate(entries.cutoff[old:].tolist(), old):
+        play.settle(None if at_once else cutoff)
         play.give_up()
         play.predict(i)
     if at_once:
         play.settle(None)
-    return OrderOfPlay(
-        np.column_stack((np.array(play.kinds, dtype=np.int64), np.array(play.which, dtype=np.int64))),
-        play.lost,
-        play.given_up,
-    )
+    return np.array(play.events, dtype=np.int64).reshape(-1, 2), play.lost, play.given_up
 
 
 class _Order:
     """Events as they are put in order, one after the other."""
 
     def __init__(self, entries: Entries, before: Before, most: int) -> None:
-        self.most, old = most, len(before.issued)
-        self.kinds: list[int] = []
-        self.which: list[int] = []
+        self.most, self.count, self.usual_lag = most, before.rounds, before.usual_lag
+        self.events: list[tuple[int, int]] = []
         self.lost: list[int] = []
         self.given_up: list[int] = []
-        self.pending: dict[int, None] = dict.fromkeys(range(old))
-        self.issued = list(before.issued)
-        self.count, self.usual_lag = before.rounds, before.usual_lag
+        self.pending = OrderedDict(enumerate(before.issued))  # round of each entry
         # the newest round that is over: counted back over those that are not
         self.newest_over, pending = before.rounds, set(before.issued)
         while self.newest_over in pending:
             self.newest_over -= 1
-        self.due = list(zip(entries.due.tolist(), entries.time.tolist(), entries.cutoff.tolist(), strict=True))
+        times = entries.due.tolist(), entries.time.tolist(), entries.cutoff.tolist()
+        self.due = list(zip(*times, range(len(entries.time)), strict=True))
         self.there, self.good = entries.there.tolist(), entries.good.tolist()
-        self.ready = [(*self.due[i], i) for i in range(old) if self.there[i]]
+        self.ready = [self.due[i] for i in self.pending if self.there[i]]
         heapq.heapify(self.ready)
-        self.oldest = deque(range(old))
 
     def settle(self, until: Any) -> None:
         """Use the outcomes that are known by then; all of them, if it is None."""
@@ -458,42 +409,34 @@ class _Order:
         while ready and (until is None or ready[0][0] <= until):
             i = heapq.heappop(ready)[3]
             if i in self.pending:
-                self._end(i, SETTLE if self.good[i] else DROP)
-                self.newest_over = max(self.newest_over, self.issued[i])
+                issued = self._end(i, SETTLE if self.good[i] else DROP)
+                self.newest_over = max(self.newest_over, issued)
                 if self.good[i]:
-                    self.usual_lag = learnt_lag(self.usual_lag, float(self.count - self.issued[i]))
+                    self.usual_lag = learnt_lag(self.usual_lag, float(self.count - issued))
 
     def give_up(self) -> None:
         """Drop those whose outcome is not known for much longer than it usually takes."""
-        while self.oldest and self.usual_lag is not None:
-            i = self.oldest[0]
-            if i in self.pending:
-                age = self.count - self.issued[i]
-                if age <= 2.0 * self.usual_lag + 2.0 or self.newest_over < self.issued[i]:
-                    return
-                self._end(i, DROP)
-                self.given_up.append(i)
-            self.oldest.popleft()
+        while self.pending and self.usual_lag is not None:
+            i, issued = next(iter(self.pending.items()))
+            if self.count - issued <= 2.0 * self.usual_lag + 2.0 or self.newest_over < issued:
+                return
+            self._end(i, DROP)
+            self.given_up.append(i)
 
     def predict(self, i: int) -> None:
         """Issue a forecast; the oldest one that is pending makes way if there are too many."""
         if len(self.pending) >= self.most:
-            first = next(iter(self.pending))
-            self._end(first, DROP)
-            self.lost.append(first)
-        self.kinds.append(PREDICT)
-        self.which.append(i)
-        self.pending[i] = None
+            self.lost.append(next(iter(self.pending)))
+            self._end(self.lost[-1], DROP)
         self.count += 1
-        self.issued.append(self.count)
-        self.oldest.append(i)
+        self.events.append((PREDICT, i))
+        self.pending[i] = self.count
         if self.there[i]:
-            heapq.heappush(self.ready, (*self.due[i], i))
+            heapq.heappush(self.ready, self.due[i])
 
-    def _end(self, i: int, kind: int) -> None:
-        self.kinds.append(kind)
-        self.which.append(i)
-        del self.pending[i]
+    def _end(self, i: int, kind: int) -> int:
+        self.events.append((kind, i))
+        return self.pending.pop(i)
 
 
 def _order_at_once(entries: Entries, old: int) -> Events:

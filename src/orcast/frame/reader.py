@@ -13,10 +13,10 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.frame.hub import OutcomeTable, Spread, find_long, issued_before, outcomes_beside, spread
+from orcast.frame.hub import OutcomeTable, issued_before, outcomes_beside, spread
 from orcast.frame.names import ColumnLayout, Look, find, listed, of_model, rows_text
 from orcast.serialise import plain_id
-from orcast.validation import short
+from orcast.validation import option, row_name, short
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -37,8 +37,8 @@ NUMBERS = (bool, int, float, np.number, np.bool_)
 class Times:
     """Times as numbers that sort: nanoseconds for dates, else the numbers themselves.
 
-    ``kind`` is "dates", "dates with a zone", "whole numbers", "numbers", "durations" or "places" (where there is no
-    column of times, the rows of a series are counted).  ``offset`` is the local time minus UTC, where a zone is given.
+    ``kind`` is "dates", "dates with a zone", "whole numbers", "numbers" or "places" (where there is no column of
+    times, the rows of a series are counted).  ``offset`` is the local time minus UTC, where a zone is given.
     """
 
     kind: str
@@ -55,8 +55,6 @@ def show_time(kind: str, value: Any) -> str:
     if kind.startswith("dates"):
         head, _, tail = str(np.datetime64(int(value), "ns")).partition("T")
         return head if set(tail) <= set("0:.") else f"{head} {tail.rstrip('0').rstrip('.')}"
-    if kind == "durations":
-        return str(np.timedelta64(int(value), "ns"))
     return f"{float(value):g}" if kind == "numbers" else str(int(value))
 
 
@@ -76,12 +74,10 @@ class Frame:
             self._lazy = isinstance(given, nw.LazyFrame)
             self.table: Any = nw.from_native(given.collect() if self._lazy else native, eager_only=True)
         except TypeError:
-            raise TypeError(
-                f"expected a data frame, such as one of pandas or polars, got {type(native).__name__}"
-            ) from None
-        except nw.exceptions.DuplicateError as reason:
-            twice = str(reason).partition("- ")[2].partition("\n")[0].rpartition(" 2 times")[0] or "one"
-            raise ValueError(f"expected columns of different names, got {twice} more than once") from None
+            found = type(native).__name__
+            raise TypeError(f"expected a data frame, such as one of pandas or polars, got {found}") from None
+        except nw.exceptions.DuplicateError:
+            raise ValueError("expected columns of different names, got one more than once") from None
         self.wrapped = isinstance(native, nw.DataFrame | nw.LazyFrame)
         self.rows = len(self.table)
         self.reading: Any = self.table
@@ -89,12 +85,10 @@ class Frame:
         self.roles: dict[str, Any] = {}
         if self.table.implementation.is_pandas_like():
             self._read_index()
-        self.spread: Spread | None = None
-        long = find_long(self)
-        if long is not None:
-            found = self.spread = spread(self, long)
-            self.reading, self.rows, self.dated = found.wide, len(found.wide), False
-            self.roles = dict(found.roles)
+        self.spread = spread(self)
+        if self.spread is not None:
+            self.reading, self.rows, self.dated = self.spread.wide, len(self.spread.wide), False
+            self.roles = dict(self.spread.roles)
         self.outcomes: OutcomeTable | None = None
         if target is not None:
             brought = target if isinstance(target, Frame) else Frame(target)
@@ -112,7 +106,7 @@ class Frame:
             if name is not None and name not in known
         }
         if index.nlevels == 1 and index.names[0] is None and INDEX not in known:
-            self.dated = type(index).__name__ in ("DatetimeIndex", "PeriodIndex", "TimedeltaIndex")
+            self.dated = type(index).__name__ in ("DatetimeIndex", "PeriodIndex")
             levels |= {INDEX: index} if self.dated else {}
         if levels:
             pandas = nw.get_native_namespace(self.table)
@@ -132,20 +126,15 @@ class Frame:
     def numbers(self, name: Any) -> Array:
         """A column as floats, nan where one is missing."""
         column = self.column(name)
+        if not self.holds_numbers(name):
+            raise TypeError(f"expected numbers in column {name!r}, got {_wrong_value(column)}")
         # not every frame rounds a decimal to the nearest float when it is cast; Python does
-        if (column.dtype.is_numeric() and column.dtype != nw.Decimal) or column.dtype == nw.Boolean:
+        if column.dtype == nw.Boolean or (column.dtype.is_numeric() and column.dtype != nw.Decimal):
             return np.asarray(column.cast(nw.Float64).to_numpy(), dtype=np.float64)
-        values, missing = column.to_list(), column.is_null().to_numpy()
-        out = np.full(len(values), np.nan)
-        for row in np.flatnonzero(~missing).tolist():
-            value = values[row]
-            try:
-                if isinstance(value, (str, bytes)):
-                    raise TypeError
-                out[row] = float(value)
-            except (TypeError, ValueError, OverflowError):
-                raise TypeError(f"expected numbers in column {name!r}, got {short(value)} in row {row}") from None
-        return out
+        try:
+            return np.array([np.nan if value is None else float(value) for value in column.to_list()])
+        except OverflowError:
+            raise TypeError(f"expected numbers in column {name!r}, got one beyond doubles") from None
 
     def holds_numbers(self, name: Any) -> bool:
         """True if a column's values are numbers or booleans, also where its type does not say so."""
@@ -166,10 +155,8 @@ class Frame:
         """A column without missing values."""
         rows = np.flatnonzero(self.missing(name))
         if len(rows):
-            raise ValueError(
-                f"expected a {what} in every row of {name!r}, got none in {rows_text(rows)}: drop these rows, or fill "
-                "it in"
-            )
+            found = f"none in {rows_text(rows)}: drop these rows, or fill it in"
+            raise ValueError(f"expected a {what} in every row of {name!r}, got {found}")
         return self.column(name)
 
     def keys(self, names: Sequence[Any]) -> tuple[Codes, list[Hashable]]:
@@ -186,24 +173,17 @@ class Frame:
         except TypeError as reason:
             if str(reason).startswith("expected"):
                 raise
-            wrong = next((key for key in rows if not _hashable(key)), rows)
+            wrong = next((key for key in rows if not isinstance(key, Hashable)), rows[0])
             raise TypeError(f"expected names, numbers or dates as series, got {short(wrong)}") from None
         order = sorted(found, key=found.__getitem__)
         place = {key: i for i, key in enumerate(order)}
         codes = np.fromiter(map(place.__getitem__, rows), dtype=np.intp, count=len(rows))
         return codes, [_plain(key) for key in order]
 
-    def times(self, name: Any, what: str = "time") -> Times:
-        """A column as times that sort."""
-        return _times(self._complete(name, what), name, what)
-
-    def times_if_any(self, name: Any, what: str) -> tuple[Times, NDArray[np.bool_]]:
-        """A column as times that sort, 0 where one is missing, and a mask of the rows that have one."""
-        there = ~self.missing(name)
-        found = _times(self.column(name).filter(there.tolist()), name, what)
-        values = np.zeros(len(there), dtype=found.values.dtype)
-        values[there] = found.values
-        return Times(found.kind, values), there
+    def times(self, name: Any, what: str = "time", rows: NDArray[np.bool_] | None = None) -> Times:
+        """A column as times that sort; of some rows alone, where others may have none."""
+        column = self._complete(name, what) if rows is None else self.column(name).filter(rows.tolist())
+        return _times(column, name, what)
 
     # --- writing
     def with_columns(self, new: dict[Any, NDArray[Any]], *, without: Iterable[Any] = ()) -> Any:
@@ -252,17 +232,9 @@ def _series(table: Any, name: str, values: NDArray[Any]) -> Any:
         native = pandas.Series(pandas.arrays.BooleanArray(values > 0, missing), name=name, copy=False)
         native.index = table.to_native().index
         return nw.from_native(native, series_only=True)
-    series = nw.new_series(name, values > 0, nw.Boolean, backend=backend)
-    there = nw.new_series("there", ~missing, nw.Boolean, backend=backend)
-    return series.to_frame().select(nw.when(there).then(nw.col(name)).alias(name))[name] if missing.any() else series
-
-
-def _hashable(value: Any) -> bool:
-    try:
-        hash(value)
-    except TypeError:
-        return False
-    return True
+    found = (values > 0).astype(object)
+    found[missing] = None
+    return nw.new_series(name, found.tolist(), nw.Boolean, backend=backend)
 
 
 def _plain(key: Any) -> Any:
@@ -282,9 +254,9 @@ def _plain(key: Any) -> Any:
 
 
 def _times(column: Any, name: Any, what: str) -> Times:
+    if column.dtype == nw.Date:
+        column = column.cast(nw.Datetime("us"))
     kind = column.dtype
-    if kind == nw.Date:
-        return Times("dates", _nanoseconds(column.cast(nw.Datetime("us")).dt.timestamp("us").to_numpy(), name))
     if kind == nw.Datetime:
         zone = "dates with a zone" if kind.time_zone else "dates"
         if kind.time_unit == "ns":
@@ -295,8 +267,6 @@ def _times(column: Any, name: Any, what: str) -> Times:
             return Times(zone, found)
         local = column.dt.replace_time_zone(None).dt.timestamp("us").to_numpy()
         return Times(zone, found, np.asarray(local, dtype=np.int64) * 1000 - found // 1000 * 1000)
-    if kind == nw.Duration:
-        return Times("durations", np.asarray(column.dt.total_nanoseconds().to_numpy(), dtype=np.int64))
     if kind.is_integer():
         return Times("whole numbers", np.asarray(column.cast(nw.Int64).to_numpy(), dtype=np.int64))
     if kind.is_numeric():
@@ -304,7 +274,7 @@ def _times(column: Any, name: Any, what: str) -> Times:
         bad = ~np.isfinite(values)
         if bad.any():
             row = int(bad.argmax())
-            raise ValueError(f"expected a finite {what} in every row of {name!r}, got {values[row]} in row {row}")
+            raise ValueError(f"expected a finite {what} in every row of {name!r}, got {values[row]} in {row_name(row)}")
         return Times("numbers", values + 0.0)  # there is one zero
     return _parsed(column.to_list(), name, what)
 
@@ -313,10 +283,8 @@ def _nanoseconds(microseconds: Any, name: Any) -> NDArray[np.int64]:
     values = np.asarray(microseconds, dtype=np.int64)
     far = np.abs(values) > FARTHEST
     if far.any():
-        row = int(far.argmax())
-        raise ValueError(
-            f"expected dates from 1678 to 2262 in {name!r}, got {np.datetime64(int(values[row]), 'us')} in row {row}"
-        )
+        found = np.datetime64(int(values[far][0]), "us")
+        raise ValueError(f"expected dates from 1678 to 2262 in {name!r}, got {found} in row {int(far.argmax())}")
     return values * 1000
 
 
@@ -328,26 +296,24 @@ def _parsed(values: list[Any], name: Any, what: str) -> Times:
     for row, value in enumerate(values):
         try:
             if value not in known:
-                known[value] = read_date(value)
+                known[value] = _read_date(value)
         except (TypeError, ValueError, OverflowError):
             raise TypeError(
                 f"expected a {what} as dates, numbers, or text such as '2024-01-31' in {name!r}, "
-                f"got {short(value)} in row {row}"
+                f"got {short(value)} in {row_name(row)}"
             ) from None
         kind, out[row], offset[row] = known[value]
         kinds.setdefault(kind, row)
     if len(kinds) > 1:
-        raise ValueError(f"expected dates with a zone or without in {name!r}, got both, in rows {[*kinds.values()]}")
+        raise ValueError(f"expected dates with a zone or without in {name!r}, got both, in {row_name(*kinds.values())}")
     return Times(next(iter(kinds), "dates"), _nanoseconds(out, name), 1000 * offset if offset.any() else None)
 
 
-def read_date(value: Any) -> tuple[str, int, int]:
+def _read_date(value: Any) -> tuple[str, int, int]:
     """Kind of a date, its microseconds since 1970, and those of the local time minus UTC."""
     value = getattr(value, "start_time", value)  # of a period of pandas
     if isinstance(value, str):
         value = datetime.datetime.fromisoformat(value.strip())
-    elif isinstance(value, np.datetime64):
-        return "dates", int(value.astype("datetime64[us]").astype(np.int64)), 0
     elif isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
         value = datetime.datetime(value.year, value.month, value.day)
     if not isinstance(value, datetime.datetime):
@@ -374,11 +340,9 @@ def find_in(frame: Any, *, model: Any = None, pending: bool = False, **names: An
     loose = (nw.Object, nw.Unknown)
     numeric = [c for c, kind in schema.items() if kind.is_numeric() or (kind in loose and table.holds_numbers(c))]
     # a hub's column of that name tells what is forecast
-    hub = (
-        "target" in schema and not schema["target"].is_numeric() and {"target_end_date", "reference_date"} & set(schema)
-    )
+    about = "target" in schema and not schema["target"].is_numeric() and "target_end_date" in schema
     named_so = {*(names.get("series") or ()), names.get("y")}
-    aside = "target" if (hub or table.spread is not None) and "target" not in named_so else None
+    aside = "target" if (about or table.spread is not None) and "target" not in named_so else None
     layout = find(
         [name for name in schema if name != aside],
         numeric=numeric,
@@ -387,7 +351,7 @@ def find_in(frame: Any, *, model: Any = None, pending: bool = False, **names: An
         look=Look(
             lambda y: outcomes_in(table.column(y)),
             lambda column: _wrong_value(table.column(column)),
-            lambda column: _holds_chances(table.numbers(column)),
+            lambda column: column in numeric and _holds_chances(table.numbers(column)),
         ),
         **names,
     )
@@ -398,23 +362,18 @@ def find_in(frame: Any, *, model: Any = None, pending: bool = False, **names: An
 
 def outcomes_in(column: Any) -> str | None:
     """Content of a narwhals series of outcomes: "numbers", "0/1", "bool" or "labels"; None if there are none yet."""
+    there = column.drop_nulls()
     if column.dtype.is_numeric():
-        values = column.cast(nw.Float64).to_numpy()
-        values = values[~np.isnan(values)]
+        values = there.cast(nw.Float64).to_numpy()
     else:
-        there = column.drop_nulls()
-        if len(there) == 0 or column.dtype == nw.Boolean:
-            return "bool" if len(there) else None
-        kinds = set(map(type, there.to_list())) if column.dtype == nw.Object else {str}
-        if kinds <= {bool, np.bool_}:
+        kinds = set(map(type, there.to_list()))
+        if kinds and kinds <= {bool, np.bool_}:
             return "bool"
         if not all(issubclass(kind, NUMBERS) for kind in kinds):
             return "labels"
-        try:
-            values = np.array(there.to_list(), dtype=np.float64)
-        except OverflowError:
-            return "numbers"  # of which one is refused when they are read
-    if values.size == 0:
+        values = there.to_numpy()
+    values = values[values == values]
+    if not len(values):
         return None
     return "0/1" if bool(((values == 0.0) | (values == 1.0)).all()) else "numbers"
 
@@ -423,7 +382,7 @@ def _wrong_value(column: Any) -> str:
     """The first value of a column that is no number, and its row."""
     for row, value in enumerate(column.to_list()):
         if value is not None and value == value and not isinstance(value, NUMBERS):
-            return f"{'text ' if isinstance(value, str) else ''}{short(value)} in row {row}"
+            return f"{'text ' if isinstance(value, str) else ''}{short(value)} in {row_name(row)}"
     return f"a column of type {column.dtype}"
 
 
@@ -442,29 +401,18 @@ def label_places(column: Any, labels: Sequence[str]) -> NDArray[np.intp]:
     >>> label_places(pl.Series(["away", None, "home"]), ("home", "away"))
     array([ 1, -1,  0])
     """
-    values = nw.from_native(column, series_only=True)
-    known = {label: i for i, label in enumerate(labels)}
-    there = [value for value in values.drop_nulls().unique().to_list() if value == value]
-    places = []
-    for value in there:
-        place = next((known[text] for text in label_texts(value) if text in known), None)
-        if place is None:
-            row = int(np.flatnonzero((values == value).fill_null(False).to_numpy())[0])
-            raise ValueError(f"expected a label {listed(labels, 'or')} as outcome, got {value!r} in row {row}")
-        places.append(place)
-    if not there:
-        return np.full(len(values), -1, dtype=np.intp)
-    found = values.replace_strict(there, places, return_dtype=nw.Int64, default=-1)
-    return np.asarray(found.to_numpy(), dtype=np.intp)
-
-
-def label_texts(value: Any) -> tuple[str, ...]:
-    """Labels that an outcome may stand for."""
-    if isinstance(value, bool | np.bool_):
-        return str(bool(value)), str(bool(value)).lower(), str(int(value))
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value)), str(value)
-    return (str(value),)
+    values = nw.from_native(column, series_only=True).to_list()
+    known: dict[Any, int] = {None: -1}
+    for row, value in enumerate(values):
+        if value not in known:
+            texts = [str(value), str(value).lower()]
+            if isinstance(value, bool) or (isinstance(value, float) and value.is_integer()):
+                texts.append(str(int(value)))
+            place = next((labels.index(text) for text in texts if text in labels), -1)
+            if place < 0 and value == value:
+                raise ValueError(f"expected a label {listed(labels, 'or')} as outcome, got {value!r} in row {row}")
+            known[value] = place
+    return np.array([known[value] for value in values], dtype=np.intp)
 
 
 # --- doubts
@@ -506,5 +454,5 @@ def repeated_rows(frame: Frame, layout: ColumnLayout) -> list[str]:
         return []
     return [
         f"{count:,} of {len(times):,} rows have the series and time of another: a column of issue times is named by "
-        "cutoff=, one of series by series=; without it what is said of chance is too sure"
+        f"{option('cutoff')}, one of series by {option('series')}; without it what is said of chance is too sure"
     ]

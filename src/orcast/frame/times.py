@@ -1,17 +1,13 @@
 """Times of the rows: when a forecast was issued (cutoff), what it is about, and when its outcome was known.
 
 **Equality**: an outcome that is known at the very time at which a forecast is issued is used (known <= issued), unless
-it is the outcome of that time itself.  Issue times come from a column of cutoffs (before the time that a row is about),
-from horizons beside times that are numbers, or from ``issued_every``: the first time of those that are issued together.
-Without these a forecast is issued at its own time.  An outcome is known at its own time, or ``lag`` later, or when a
-column says.  So ``issued_every="daily", lag="14h"`` is a cutoff at 10:00 of the day before.  Where nothing says when
-forecasts were issued or outcomes known, each outcome is known before the next time.
+it is the outcome of that time itself.  Issue times come from a column of cutoffs, from horizons beside times that are
+numbers, or from ``issued_every``; else a forecast is issued at its own time.  An outcome is known at its own time, or
+``lag`` later, or when a column says.  Where nothing says either, each outcome is known before the next time.
 
-**Horizons** are counted by the clock: from the cutoff to the time, in steps of the series.  The step is found from its
+**Horizons** are counted by the clock: from the cutoff to the time, in steps of the series, which are found from its
 times: a number of months, working days, or a length of time; whole numbers are counted as they are.  So a missing row
-does not move others to another horizon.  A series without a step, whose times are irregular or of which there is one
-only, has places instead: the first, second, ... time of each cutoff.  In a pool of all series, one of few times has the
-step that most others have, if its own times do not speak against it.
+does not move others to another horizon.  In a pool of all series, one of few times has the step that most others have.
 """
 
 from __future__ import annotations
@@ -31,10 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.constants import LONGEST_SEASON, SHORTEST_SEASON
-from orcast.frame.names import ColumnLayout, rows_text
+from orcast.frame.names import ColumnLayout, of_series, rows_text
 from orcast.frame.reader import Codes, Frame, Times, show_time
 from orcast.spaces.base import whole
-from orcast.validation import short
+from orcast.validation import option, short
 
 Stamps = NDArray[Any]  # int64, or float64 where times are numbers
 Integers = NDArray[np.int64]
@@ -77,10 +73,10 @@ class Timing(NamedTuple):
 class RowTimes:
     """Times of all rows, as stamps that sort.
 
-    `at_once`: nothing says when forecasts were issued or outcomes known, so each outcome is known before the next
-    time.  `ranked`: no column says the horizon, so that it is counted from the cutoff on.  `together`: cutoffs lie
-    just before the first of the times that were issued together.  `events` are stamps that tell events of one time
-    apart by `event_columns`, None where a series has one row for each time; `tied`: some events have the same time.
+    `at_once`: each outcome is known before the next time, since nothing says more.  `ranked`: horizons are counted from
+    the cutoff on, since no column says them.  `together`: cutoffs lie just before the first of the times that were
+    issued together.  `events` are stamps that tell events of one time apart by `event_columns`, None where a series has
+    one row for each time; `tied`: some events have the same time.
     """
 
     kind: str
@@ -119,16 +115,17 @@ def read_row_times(
     ``at_once`` is that of earlier frames of a state, if there are any.
     """
     times, cutoff = _times_and_cutoffs(frame, layout, codes, counted)
-    if cutoff is not None and timing.issued_every is not None:
+    together = timing.issued_every is not None
+    if cutoff is not None and together:
         raise ValueError(f"expected cutoffs or issued_every=, got both: cutoffs are in {layout.cutoff!r}")
-    ranked = layout.horizon is None and (cutoff is not None or timing.issued_every is not None)
-    if timing.issued_every is not None:
+    ranked = layout.horizon is None and (cutoff is not None or together)
+    if together:
         cutoff = issued_together(times, codes, keys, timing.issued_every, calendar)
     elif cutoff is None and layout.horizon is not None:
         cutoff = _cutoff_from_horizon(frame, layout.horizon, times, at_once is not False)
     known = _known(frame, layout, times, timing.lag)
     at_once = cutoff is None and known is None
-    if known is not None and (cutoff is None or timing.issued_every is not None):
+    if known is not None and (cutoff is None or together):
         # cutoffs lie just before a time, so that its own outcome is not used; others that are known at it are
         known = np.where(known == farthest(known), known, np.maximum(just_before(known), times.values))
     if cutoff is not None:
@@ -136,7 +133,7 @@ def read_row_times(
     else:
         cutoff = times.values if at_once else just_before(times.values)
     known = times.values if known is None else known
-    return RowTimes(times.kind, times.values, cutoff, known, at_once, ranked, timing.issued_every is not None)
+    return RowTimes(times.kind, times.values, cutoff, known, at_once, ranked, together)
 
 
 def just_before(stamps: Stamps) -> Stamps:
@@ -154,6 +151,12 @@ def farthest(stamps: Stamps) -> Any:
     return math.inf if stamps.dtype.kind == "f" else np.iinfo(np.int64).max
 
 
+def by_series(codes: Codes, count: int) -> list[Codes]:
+    """Rows of each series, in their order."""
+    order = np.argsort(codes, kind="stable")
+    return np.split(order, np.searchsorted(codes[order], np.arange(1, count))) if count else []
+
+
 # --- columns
 
 
@@ -164,11 +167,10 @@ def _times_and_cutoffs(
         for name, what in ((layout.cutoff, "cutoffs"), (layout.known, "times of knowledge")):
             if name is not None:
                 raise ValueError(f"expected times beside the {what} in {name!r}, got no column: name it by time=")
-        order = np.argsort(codes, kind="stable")
-        starts = np.searchsorted(codes[order], np.arange(len(counted)))
-        places = np.empty(len(codes), dtype=np.int64)
-        places[order] = np.arange(len(codes)) - starts[codes[order]]
-        return Times("places", places + counted[codes]), None
+        places = counted[codes]
+        for rows in by_series(codes, len(counted)):
+            places[rows] += np.arange(len(rows))
+        return Times("places", places), None
     times = frame.times(layout.time)
     if layout.cutoff is None:
         return times, None
@@ -185,29 +187,28 @@ def _cutoff_from_horizon(frame: Frame, horizon: Any, times: Times, at_once: bool
 
     One step is the next row only where times are counted, or dates.
     """
-    _, names = frame.keys([horizon])
     counted = times.kind != "numbers" and (at_once or times.kind != "whole numbers")
-    if counted and all(name == 1 for name in names):
+    if counted and all(name == 1 for name in frame.keys([horizon])[1]):
         return None
     if times.kind in ("numbers", "whole numbers") and frame.column(horizon).dtype.is_numeric():
         return np.asarray(times.values - frame.numbers(horizon))
-    raise ValueError(f"expected a column of cutoffs beside the horizons in {horizon!r}, got none: name it by cutoff=")
+    asked = f"name it by {option('cutoff')}"
+    raise ValueError(f"expected a column of cutoffs beside the horizons in {horizon!r}, got none: {asked}")
 
 
 def _check_issued_before(times: Times, cutoff: Stamps, timing: Timing, known: bool) -> None:
     """A forecast is issued before the time that it is about, unless it is said to be a nowcast."""
     after = np.flatnonzero(times.values <= cutoff)
-    if not len(after):
+    if not len(after) or (timing.nowcast and known):
         return
     row = int(after[0])
     which = f"{times.show(times.values[row])} issued at {times.show(cutoff[row])}, and so in {rows_text(after)}"
-    if not timing.nowcast:
-        raise ValueError(
-            f"expected forecasts issued before the time that they are about, got one of {which} "
-            "(nowcast=True allows it, with known= or lag= to say when outcomes are known)"
-        )
-    if not known:
+    if timing.nowcast:
         raise ValueError(f"expected known= or lag= beside nowcasts, to say when outcomes are known, got one of {which}")
+    raise ValueError(
+        f"expected forecasts issued before the time that they are about, got one of {which} "
+        "(nowcast=True allows it, with known= or lag= to say when outcomes are known)"
+    )
 
 
 def _known(frame: Frame, layout: ColumnLayout, times: Times, lag: Any) -> Stamps | None:
@@ -215,13 +216,16 @@ def _known(frame: Frame, layout: ColumnLayout, times: Times, lag: Any) -> Stamps
     if layout.known is not None:
         if lag is not None:
             raise ValueError(f"expected known= or lag=, got both: {layout.known!r} and {short(lag)}")
-        found, there = frame.times_if_any(layout.known, "time at which the outcome was known")
-        if {found.kind, times.kind} == {"numbers", "whole numbers"}:
-            # known after a whole number is known at the next one
-            found = Times(times.kind, np.ceil(found.values) if times.kind == "whole numbers" else found.values)
-        if found.kind != times.kind and there.any():
+        there = ~frame.missing(layout.known)
+        found = frame.times(layout.known, "time at which the outcome was known", there)
+        values = found.values
+        if found.kind == "numbers" and times.kind == "whole numbers":
+            values = np.ceil(values)  # known after a whole number is known at the next one
+        elif found.kind != times.kind and (found.kind, times.kind) != ("whole numbers", "numbers") and there.any():
             raise ValueError(f"expected times and known= of one kind, got {times.kind} and {found.kind}")
-        return np.where(there, found.values.astype(times.values.dtype), farthest(times.values))
+        known = np.full_like(times.values, farthest(times.values))
+        known[there] = values
+        return known
     if lag is None:
         return None
     by = stamps_of(lag, times.kind, "lag")
@@ -244,8 +248,7 @@ def check_known(times: RowTimes, known: Stamps, y: NDArray[np.float64]) -> None:
         row, show = int(before[0]), times.show
         raise ValueError(
             f"expected outcomes that were not known when their forecasts were issued, got one known at "
-            f"{show(known[row])} whose forecast was issued at {show(times.cutoff[row])}, and so in "
-            f"{rows_text(before)}"
+            f"{show(known[row])} whose forecast was issued at {show(times.cutoff[row])}, and so in {rows_text(before)}"
         )
 
 
@@ -254,7 +257,7 @@ def check_known(times: RowTimes, known: Stamps, y: NDArray[np.float64]) -> None:
 
 def stamps_of(value: Any, kind: str, what: str) -> Any:
     """Length of time in the stamps of a kind of times."""
-    if kind.startswith("dates") or kind == "durations":
+    if kind.startswith("dates"):
         return nanoseconds_of(value, what)
     fine = isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.timedelta64))
     if not fine or not 0.0 <= value < 2**62 or (kind != "numbers" and value != int(value)):
@@ -282,14 +285,12 @@ def plain_lag(lag: Any) -> Any:
     """Lag as states keep it: a number, or text in the largest unit that divides it."""
     if isinstance(lag, str) and re.fullmatch(r"\s*\d+(\.\d+)?\s*", lag):
         return float(lag)
-    if isinstance(lag, (str, datetime.timedelta, np.timedelta64)):
-        length = nanoseconds_of(lag, "lag")
-        names = {"D": DAY, "h": HOUR, "min": MINUTE, "s": SECOND, "ns": 1}
-        name, unit = next((name, unit) for name, unit in names.items() if length % unit == 0)
-        return f"{length // unit}{name}"
-    if isinstance(lag, bool) or not isinstance(lag, (int, float, np.number)):
-        raise ValueError(f"expected lag= such as '4D', or a number, got {short(lag)}")
-    return lag.item() if isinstance(lag, np.generic) else lag
+    if isinstance(lag, (int, float, np.number)) and not isinstance(lag, (bool, np.timedelta64)):
+        return lag.item() if isinstance(lag, np.generic) else lag
+    length = nanoseconds_of(lag, "lag")
+    names = {"D": DAY, "h": HOUR, "min": MINUTE, "s": SECOND, "ns": 1}
+    name, unit = next((name, unit) for name, unit in names.items() if length % unit == 0)
+    return f"{length // unit}{name}"
 
 
 # --- forecasts that are issued together
@@ -302,14 +303,13 @@ def every(value: Any) -> int | str:
     if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64)):
         return whole(value, "rows that are issued together", 1, 10**9)
     text = WORDS.get(value.strip().lower(), value) if isinstance(value, str) else value
-    try:
+    length = 0
+    with contextlib.suppress(ValueError):
         length = nanoseconds_of(text, "issued_every")
-    except ValueError:
-        length = 0
     if length < SECOND or length % SECOND:
         raise ValueError(
-            "expected issued_every= as a number of rows that are issued together, or as 'daily', 'weekly' or '12h', "
-            f"got {short(value)}"
+            f"expected {option('issued_every')} as a number of rows that are issued together, "
+            f"or as 'daily', 'weekly' or '12h', got {short(value)}"
         )
     return f"{length // SECOND}s"
 
@@ -320,7 +320,8 @@ def issued_together(
     """Issue time of each row: just before the first of those that are issued together."""
     if isinstance(together, str):
         if not times.kind.startswith("dates"):
-            raise ValueError(f"expected issued_every= in rows, since times are {times.kind}, got {together!r}")
+            name = option("issued_every")
+            raise ValueError(f"expected {name} in rows, since times are {times.kind}, got {together!r}")
         length = nanoseconds_of(together, "issued_every")
         start = MONDAY if length % WEEK == 0 else 0
         if times.offset is None:
@@ -333,10 +334,7 @@ def issued_together(
         cutoff[order] = (local - times.offset)[order][begins][np.cumsum(begins) - 1]
         return cutoff - 1
     cutoff = np.empty_like(times.values)
-    order = np.argsort(codes, kind="stable")
-    ends = np.searchsorted(codes[order], np.arange(len(keys) + 1))
-    for i, key in enumerate(keys):
-        rows = order[ends[i] : ends[i + 1]]
+    for key, rows in zip(keys, by_series(codes, len(keys)), strict=True):
         cutoff[rows] = _blocks(times.values[rows], together, calendar.get(key))
     return cutoff
 
@@ -371,7 +369,7 @@ WEEKS = ("1111100", "1111001", "1111110")
 
 
 class Step(NamedTuple):
-    """Unit of horizons: ``kind`` is "length", "months", "days" (of a week, `WEEKS`) or "places".
+    """Unit of horizons: ``kind`` is "length", "months", "days" (of a week, `WEEKS`) or "none".
 
     ``day`` is the one of the month on which a month is over; 31 is its last.
     """
@@ -382,7 +380,7 @@ class Step(NamedTuple):
 
     def whole(self, other: Step) -> bool:
         """True if this may be another step of which some are missing."""
-        if self in (other, UNKNOWN):
+        if self in (other, NO_STEP):
             return True
         if {self.kind, other.kind} == {"length", "days"}:
             # days that are a step apart, but are no working days, include a weekend
@@ -392,47 +390,67 @@ class Step(NamedTuple):
         times = self.size / other.size
         return bool(times >= 1.0 and abs(times - round(times)) < 1e-9)
 
+    def ahead(self, kind: str, time: Stamps, cutoff: Stamps) -> Stamps:
+        """Number of steps from cutoffs to times of a kind; a part of a step counts as one."""
+        if self.kind == "none":
+            return np.ones(len(time), dtype=np.int64)
+        if self.kind == "days":
+            since, until = ((each // DAY + 1).astype("datetime64[D]") for each in (cutoff, time))
+            return np.asarray(np.busday_count(since, until, weekmask=WEEKS[self.size]))
+        if self.kind == "months":
+            since, day, last = _months(cutoff)
+            since = since - ((day < self.day) & ~last)
+            return np.asarray(-(-(_months(time)[0] - since) // self.size))
+        if time.dtype.kind == "f":
+            return np.asarray(np.ceil((time - cutoff) / self.size - 0.01), dtype=np.int64)
+        # a day is an hour longer where clocks are put back
+        spare = HOUR if kind == "dates with a zone" and self.size % DAY == 0 else 0
+        return np.asarray(-(-(time - cutoff - spare) // self.size))
 
-PLACES = Step("places")
-# Until there are two times.
-UNKNOWN = Step("places", 0)
+
+# Of series with one time, and of those with irregular times and one of them for each cutoff: all are one step ahead.
+NO_STEP = Step("none", 0)
 
 
 def step_from_plain(kind: Any, size: Any, day: Any) -> Step:
     """A step from a file."""
-    fine = kind in ("length", "months", "days", "places") and isinstance(size, (int, float)) and isinstance(day, int)
-    if not fine or not (size > 0 or kind in ("days", "places")) or (kind == "days" and size not in range(len(WEEKS))):
+    fine = kind in ("length", "months", "days", "none") and isinstance(size, (int, float)) and isinstance(day, int)
+    if not fine or not (size > 0 or kind in ("days", "none")) or (kind == "days" and size not in range(len(WEEKS))):
         raise ValueError(f"{kind!r}, {size!r}, {day!r} is no step")
     return Step(kind, size, day)
 
 
 def find_steps(
-    kind: str, codes: Codes, count: int, time: Stamps, cutoff: Stamps, *, pooled: bool = False
+    kind: str, codes: Codes, keys: Sequence[Hashable], time: Stamps, cutoff: Stamps, *, pooled: bool = False
 ) -> list[Step]:
     """The step of each series from its rows; `pooled`: also from those of the others."""
     if kind in ("whole numbers", "places"):
-        return [Step("length", 1)] * count
-    order = np.lexsort((time, codes))
-    codes, time, lead = codes[order], time[order], (time - cutoff)[order]
-    new = np.ones(len(codes), dtype=bool)
-    new[1:] = (np.diff(codes) != 0) | (np.diff(time) != 0)
-    starts = np.searchsorted(codes, np.arange(count + 1))
+        return [Step("length", 1)] * len(keys)
     found: list[Step] = []
-    gaps_of = np.zeros(count, dtype=np.intp)
-    for i in range(count):
-        rows = slice(starts[i], starts[i + 1])
-        own = time[rows][new[rows]]
-        gaps_of[i] = len(own) - 1
-        found.append(_step(own, lead[rows], kind.startswith("dates")) if len(own) > 1 else UNKNOWN)
-    votes = Counter(step for step in found if step.kind != "places")
+    few: list[bool] = []
+    for key, rows in zip(keys, by_series(codes, len(keys)), strict=True):
+        own = np.unique(time[rows])
+        step = _step(own, time[rows] - cutoff[rows], kind.startswith("dates")) if len(own) > 1 else NO_STEP
+        if step is None and not is_alone(time[rows], cutoff[rows]):
+            raise ValueError(
+                f"expected times{of_series(key)} in regular steps, in which horizons are counted, got irregular ones: "
+                "name a column of horizons by horizon="
+            )
+        found.append(step or NO_STEP)
+        few.append(step is not None and len(own) <= FEW)
+    votes = Counter(step for step in found if step != NO_STEP)
     if not votes or not pooled:
         return found
     common = max(votes, key=lambda step: (votes[step], -float(step.size) if step.kind == "length" else 0.0))
-    few = gaps_of < FEW
     return [common if few[i] and step.whole(common) else step for i, step in enumerate(found)]
 
 
-def _step(times: Stamps, lead: Stamps, dates: bool) -> Step:
+def is_alone(time: Stamps, cutoff: Stamps) -> bool:
+    """True if there is one time for each cutoff."""
+    return len(np.unique(cutoff)) == len(np.unique(np.column_stack((cutoff, time)), axis=0))
+
+
+def _step(times: Stamps, lead: Stamps, dates: bool) -> Step | None:
     """The step of one series: its usual gap, if that is regular."""
     gaps = np.diff(times)
     usual = np.sort(gaps)[(len(gaps) - 1) // 2]
@@ -449,7 +467,7 @@ def _step(times: Stamps, lead: Stamps, dates: bool) -> Step:
     if len(gaps) < FEW and 0 < first < (1.0 - NEAR) * usual and _regular(np.concatenate((gaps, lead)), first, 1.0):
         usual = first
     if not _regular(gaps, usual, MOST):
-        return PLACES
+        return None
     if dates and usual == DAY:
         here = set(((times // DAY + 3) % 7).tolist())
         week = next((w for w, mask in enumerate(WEEKS) if here <= {d for d in range(7) if mask[d] == "1"}), None)
@@ -477,7 +495,7 @@ def _months(stamps: Stamps) -> tuple[Stamps, Stamps, NDArray[np.bool_]]:
 def steps_ahead(
     kind: str, steps: Sequence[Step], codes: Codes, time: Stamps, cutoff: Stamps, *, first: bool
 ) -> Integers:
-    """Number of steps from cutoff to time of each row; 0 where they are places.
+    """Number of steps from cutoff to time of each row.
 
     ``first``: cutoffs lie just before the first time of those that were issued together.
     """
@@ -488,25 +506,8 @@ def steps_ahead(
     which = np.array([number[step] for step in steps], dtype=np.intp)[codes]
     for step, i in number.items():
         rows = np.flatnonzero(which == i)
-        if len(rows) and step.kind != "places":
-            ahead[rows] = _ahead(kind, step, time[rows], cutoff[rows]) + int(first)
+        ahead[rows] = step.ahead(kind, time[rows], cutoff[rows]) + int(first and step != NO_STEP)
     return ahead
-
-
-def _ahead(kind: str, step: Step, time: Stamps, cutoff: Stamps) -> Stamps:
-    """From cutoffs to times, of one step; a part of a step counts as one."""
-    if step.kind == "days":
-        since, until = ((each // DAY + 1).astype("datetime64[D]") for each in (cutoff, time))
-        return np.asarray(np.busday_count(since, until, weekmask=WEEKS[step.size]))
-    if step.kind == "months":
-        since, day, last = _months(cutoff)
-        since = since - ((day < step.day) & ~last)
-        return np.asarray(-(-(_months(time)[0] - since) // step.size))
-    if time.dtype.kind == "f":
-        return np.asarray(np.ceil((time - cutoff) / step.size - 0.01), dtype=np.int64)
-    # a day is an hour longer where clocks are put back
-    spare = HOUR if kind == "dates with a zone" and step.size % DAY == 0 else 0
-    return np.asarray(-(-(time - cutoff - spare) // step.size))
 
 
 # --- the clock of a series, and the seasons of the calendar

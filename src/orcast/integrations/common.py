@@ -1,54 +1,40 @@
-"""Recalibrators from options, rounds in batches and recalibrators by step ahead, for the wrappers."""
+"""Recalibrators from the options of a wrapper, rounds of many rows, and columns of recalibrated frames."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.adapters import Normal, expert_row
-from orcast.engine import Oracle
+from orcast.adapters import expert_row
 from orcast.forecasts import as_levels
+from orcast.frame.names import CERTIFICATE
 from orcast.game import Forecaster
-from orcast.locks import GameLock, locked
-from orcast.payoffs import Payoff
 from orcast.recalibrator import Recalibrator
-from orcast.residuals import Residuals
-from orcast.rounds import PendingRound
 from orcast.serialise import plain_features
-from orcast.spaces import OrderedSpace, between
+from orcast.spaces import Binary, Labels, Space, between
 
-# Columns of a recalibrated frame with the certificate, after those of the forecasts.
-CERTIFICATE = 4
-
-
-class QuantityOptions(Protocol):
-    """Options that every wrapper of a quantity has."""
-
-    low: float | None
-    high: float | None
-    payoff: Payoff | None
-    oracle: Oracle | None
-    memory: float | None
-    outside: str
+# Errors that the spread of a point comes from.
+WINDOW = 100
 
 
-def recalibrator_for(
-    options: QuantityOptions, *, space: OrderedSpace | None = None, max_pending: int = 1000, pool: Any = None
-) -> Recalibrator:
-    """The recalibrator of a quantity that the options of a wrapper ask for; many may share a space."""
+def recalibrator_for(options: Any, space: Space | None = None, *, max_pending: int = 1000) -> Recalibrator:
+    """Recalibrator with the options of a wrapper, by default of a quantity within its bounds."""
     return Recalibrator(
         between(options.low, options.high) if space is None else space,
         options.payoff,
-        oracle=options.oracle,
         memory=options.memory,
-        outside=options.outside,
+        outside=getattr(options, "outside", "raise"),
         max_pending=max_pending,
-        pool=pool,
     )
+
+
+def label_space(labels: Sequence[Any]) -> Space:
+    """Space of two labels, of which the second is forecast, or of more."""
+    return Binary() if len(labels) == 2 else Labels(labels)
 
 
 def has_parameter(function: Callable[..., Any], name: str) -> bool:
@@ -65,23 +51,18 @@ def increasing_levels(levels: ArrayLike) -> list[float]:
 
 
 def quantile_columns(frame: Any, own: Sequence[float], asked: Sequence[float], wanted: Sequence[float]) -> list[Any]:
-    """Columns of a recalibrated frame with quantiles at some levels, of those that it has or was asked for.
-
-    A frame has them last, by their level, before the columns of the certificate.
-    """
-    every = sorted({*own, *asked})
-    columns = frame.columns[-CERTIFICATE - len(every) : -CERTIFICATE]
+    """Columns of a recalibrated frame with quantiles at some levels, of those that it has or was asked for."""
+    every, end = sorted({*own, *asked}), len(frame.columns) - len(CERTIFICATE)
+    columns = frame.columns[end - len(every) : end]  # the last ones before the certificate, by their level
     return [columns[every.index(level)] for level in wanted]
 
 
 def peek_each(
     game: Forecaster, forecasts: Sequence[object], features: Sequence[Any] | None, outstanding: float = 0.0
 ) -> Iterator[Any]:
-    """Records of rounds, each played by itself from the game as it is; nothing is kept.
+    """Records of rounds, each computed by itself from the game as it is; nothing is kept, and no slack reserved.
 
-    At least as many outcomes count as outstanding as there usually were in the rounds that the game has learnt from.
-    As the rounds are not kept none reserves slack, so that many do not make one another useless; what late
-    outcomes cost is added to the promise when they are settled.
+    At least as many outcomes count as outstanding as there usually were in the settled rounds.
     """
     rows = [expert_row(forecast, game.space)[0][None, :] for forecast in forecasts]
     xs = [None] * len(rows) if features is None else [plain_features(x) for x in features]
@@ -101,85 +82,8 @@ def settle_together(
     outcomes: Sequence[Any],
     outstanding: float = 0.0,
 ) -> None:
-    """Play the rounds of `peek_each`, and record their outcomes, each in its canonical form, which come together."""
+    """Compute the rounds of `peek_each`, and settle them with outcomes in canonical form, which come together."""
     with game.lock:
         records = list(peek_each(game, forecasts, features, outstanding))
         for record, outcome in zip(records, outcomes, strict=True):
             game.rounds.settle_unkept(record, outcome, lag=float(len(records) - 1))
-
-
-class HorizonGame:
-    """The game of one step ahead: rounds by the time they are about, and the errors of forecasts that are points.
-
-    >>> import orcast as oc
-    >>> game = HorizonGame(oc.Recalibrator(oc.Interval(0, 100)), Residuals(window=100))
-    >>> p = game.issue(7, game.around(40.0), None)
-    >>> game.settle(7, 43.0)
-    >>> round(game.around(40.0).sd, 2), game.recalibrator.guarantee.rounds
-    (3.76, 1)
-    """
-
-    __slots__ = ("first_spread", "recalibrator", "residuals")
-
-    def __init__(self, recalibrator: Recalibrator, residuals: Residuals) -> None:
-        self.recalibrator, self.residuals = recalibrator, residuals
-        self.first_spread: float | None = None
-
-    @property
-    def lock(self) -> GameLock:
-        """That of the game."""
-        return self.recalibrator.lock
-
-    def __contains__(self, time: int) -> bool:
-        return time in self.recalibrator.rounds
-
-    @property
-    def times(self) -> tuple[Any, ...]:
-        """The times whose outcome is pending, in the order of issue."""
-        return self.recalibrator.pending
-
-    def around(self, point: float) -> Normal:
-        """A point as a forecast; as wide as `first_spread`, if there is one, before an error is known."""
-        space: Any = self.recalibrator.space
-        return self.residuals.around(point, space, None if len(self.residuals) else self.first_spread)
-
-    @locked
-    def peek(self, forecast: object, features: Any) -> Any:
-        """The record of a round as it would be issued now; nothing is kept."""
-        recal = self.recalibrator
-        row, _ = expert_row(forecast, recal.space)
-        return recal.rounds.peek(row[None, :], None if features is None else plain_features(features))
-
-    @locked
-    def preview(self, forecast: object, features: Any) -> Any:
-        """Forecast of a round that would be issued now; nothing is kept."""
-        return self.recalibrator.engine.forecast(self.peek(forecast, features))
-
-    @locked
-    def keep(self, time: int, forecast: object, record: Any) -> PendingRound:
-        """Keep a round that was played around a forecast, with the point if it is one."""
-        entry = self.recalibrator.rounds.keep(record, id=time)
-        entry.attached = forecast.mean if isinstance(forecast, Normal) else None
-        return entry
-
-    @locked
-    def issue(self, time: int, forecast: object, features: Any) -> Any:
-        """Play and keep a round, in place of one about the same time; of too many the oldest is dropped."""
-        rounds = self.recalibrator.rounds
-        if time in rounds:
-            rounds.take_back(time)
-        elif len(rounds) >= rounds.max_pending:
-            self.settle(self.times[0], None)
-        return rounds.forecast(self.keep(time, forecast, self.peek(forecast, features)))
-
-    @locked
-    def settle(self, time: int, outcome: float | None) -> None:
-        """Record the outcome, in its canonical form, of a round; None if it will never come."""
-        rounds = self.recalibrator.rounds
-        if outcome is None:
-            rounds.drop(time)
-            return
-        point = rounds.find(time).attached
-        rounds.settle(outcome, id=time)
-        if point is not None:
-            self.residuals.add(outcome - point)

@@ -1,11 +1,4 @@
-"""GluonTS: forecasts in, calibrated forecasts of the same class out (extra ``orcast[gluonts]``).
-
-    predictor = RecalibratedPredictor(predictor, low=0)
-    forecasts = list(predictor.predict(dataset))
-
-The entries of the dataset hold the outcomes of earlier forecasts.  :func:`recalibrate` does the same for forecasts that
-were made before, as those of a backtest.
-"""
+"""GluonTS: forecasts in, calibrated forecasts of the same class out (extra ``orcast[gluonts]``)."""
 
 from __future__ import annotations
 
@@ -56,14 +49,11 @@ def recalibrate(
 ) -> list[Any]:
     """Recalibrate forecasts, each from the outcomes that were known when it was issued.
 
-    This is :func:`orcast.recalibrate` of a frame with a row for each item, start and step.  Sample paths keep their
-    ranks at each step.  A forecast of one sample, or of the mean or median alone, is read as Gaussian, with the spread
-    of its past errors.
-
     Parameters
     ----------
     forecasts
-        ``QuantileForecast`` or ``SampleForecast`` objects, all with the same keys or number of samples.
+        ``QuantileForecast`` or ``SampleForecast`` objects, all with the same keys or number of samples.  One sample, or
+        the mean or median alone, is read as Gaussian, with the spread of its past errors.
     series
         Outcomes, one series for each forecast: entries of a dataset (``start``, ``target``), or series of pandas with
         periods, as ``make_evaluation_predictions`` gives them.  They may go on after the start of the forecast.
@@ -76,6 +66,11 @@ def recalibrate(
     **options
         Options of :func:`orcast.recalibrate`, such as ``low``, ``high`` and ``pool``.  Contexts of a ``payoff`` read
         the time of a step: year, quarter, month, day, dayofweek, hour, minute.
+
+    Returns
+    -------
+    forecasts
+        Forecasts of the same class; sample paths keep their ranks at each step.
 
     Examples
     --------
@@ -114,12 +109,9 @@ def recalibrate(
     return [_forecast(each, part.T, levels) for each, part in zip(given, np.split(table, cuts), strict=True)]
 
 
-# --- rows in
-
-
 def _columns(forecasts: Sequence[Any]) -> list[str]:
     """Names of the columns of the forecasts, which all have one form."""
-    forms: dict[tuple[str, ...], Any] = {}
+    forms = set()
     for each in forecasts:
         if isinstance(each, SampleForecast):
             form = tuple(f"sample_{i}" for i in range(len(each.samples)))
@@ -131,7 +123,7 @@ def _columns(forecasts: Sequence[Any]) -> list[str]:
             raise TypeError(f"expected a QuantileForecast or a SampleForecast, got {short(each)}")
         if len(shape) != 2:
             raise ValueError(f"expected forecasts of one number a step, got shape {shape} (copy_dim takes one)")
-        forms.setdefault(form, each)
+        forms.add(form)
     if len(forms) > 1:
         raise ValueError(f"expected forecasts with the same keys or number of samples, got {short(list(forms))}")
     (columns,) = forms
@@ -152,8 +144,7 @@ def _outcome_rows(forecast: Any, series: Any, lead_time: int) -> Any:
     freq = forecast.start_date.freq
     if isinstance(series, Mapping) and {"start", "target"} <= series.keys():
         start, values = series["start"], series["target"]
-        start = start if isinstance(start, pd.Period) else pd.Period(start, freq)
-        index = pd.period_range(start, periods=len(values))
+        index = pd.period_range(start if isinstance(start, pd.Period) else pd.Period(start, freq), periods=len(values))
     elif isinstance(series, (pd.Series, pd.DataFrame)):
         index, values = series.index, series.squeeze("columns") if isinstance(series, pd.DataFrame) else series
         index = index.to_period(freq) if isinstance(index, pd.DatetimeIndex) else index
@@ -168,9 +159,6 @@ def _outcome_rows(forecast: Any, series: Any, lead_time: int) -> Any:
     about = {"item_id": str(forecast.item_id), "step": lead_time + 1}
     times = {"cutoff": (index[good] - lead_time - 1).to_timestamp(), "time": index[good].to_timestamp()}
     return pd.DataFrame({**about, **times, "y": y[good]})
-
-
-# --- forecasts out
 
 
 def _wanted(after: Any, columns: Sequence[str], levels: Sequence[float] | None) -> list[str]:
@@ -192,21 +180,14 @@ def _forecast(original: Any, out: Array, levels: Sequence[float] | None) -> Any:
 
 
 class RecalibratedPredictor(Predictor):  # type: ignore[misc]
-    """Predictor around any predictor of GluonTS, whose forecasts stay calibrated.
+    """Calibrated predictor around any predictor of GluonTS.
 
-    The entries that ``predict`` is given hold the outcomes of earlier forecasts of the same ``item_id``.  Ask it as
-    time goes by; or, to begin with, for windows of the past:
-
-        _, template = split(dataset, offset=-240)
-        list(predictor.predict(template.generate_instances(24, windows=10).input))
-
-    The windows must come after the training data of the predictor: forecasts of rows that it has seen have smaller
-    errors than those of the future.  ``serialize`` writes predictor and state, without pickle.
+    The entries that ``predict`` is given hold the outcomes of earlier forecasts of the same ``item_id``.
 
     Parameters
     ----------
     predictor
-        Predictor of GluonTS.
+        Predictor, trained on data before the first forecast.
     state, quantiles, **options
         As in :func:`recalibrate`; a new :class:`orcast.PanelState` by default.
 
@@ -242,8 +223,8 @@ class RecalibratedPredictor(Predictor):  # type: ignore[misc]
         """Yield calibrated forecasts in the order of the dataset."""
         entries = list(dataset)
         forecasts = self.predictor.predict(entries, **kwargs)
-        about = {"state": self.state, "quantiles": self.quantiles, "lead_time": self.lead_time}
-        yield from recalibrate(forecasts, entries, **about, **self.options)
+        options = {"state": self.state, "quantiles": self.quantiles, "lead_time": self.lead_time, **self.options}
+        yield from recalibrate(forecasts, entries, **options)
 
     def serialize(self, path: Path) -> None:
         """Write predictor and state into a folder; the state knows its options once there was a forecast."""

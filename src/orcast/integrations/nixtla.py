@@ -1,10 +1,4 @@
-"""Nixtla: recalibrate frames of statsforecast, mlforecast and neuralforecast.
-
-    cv = sf.cross_validation(df=df, h=24, n_windows=60, step_size=24, level=[80, 95])
-    tomorrow = recalibrate(sf.forecast(df=df, h=24, level=[80, 95]), cv)
-
-Only the frames are read (pandas or polars), so none of the three libraries has to be installed.
-"""
+"""Nixtla: recalibrate frames of statsforecast, mlforecast and neuralforecast, none of which has to be installed."""
 
 from __future__ import annotations
 
@@ -17,12 +11,12 @@ import numpy as np
 
 from orcast.frame import PanelState
 from orcast.frame import recalibrate as recalibrate_frame
+from orcast.frame.names import CERTIFICATE
 from orcast.validation import number, short
 
 AnyFrame = TypeVar("AnyFrame")
 
 CUTOFF = "cutoff"
-CERTIFICATE = ("_orcast_holds", "_orcast_promised", "_orcast_miscalibration", "_orcast_status")
 
 
 def recalibrate(
@@ -31,21 +25,18 @@ def recalibrate(
     *,
     level: Sequence[float] | None = None,
     state: PanelState | str | os.PathLike[str] | None = None,
-    replace: bool = True,
     id_col: str = "unique_id",
     time_col: str = "ds",
     target_col: str = "y",
     **options: Any,
 ) -> AnyFrame:
-    """Recalibrate a frame of forecasts, given earlier forecasts and their outcomes; returns the same frame.
-
-    This is :func:`orcast.recalibrate` of both frames in one.  Forecasts without a cutoff were issued at the last known
-    time of their series.
+    """Recalibrate a frame of forecasts, given earlier ones and their outcomes, by one call of `orcast.recalibrate`.
 
     Parameters
     ----------
     forecasts
-        Frame of ``predict``, ``forecast`` or ``cross_validation``, with any number of series and models.
+        Frame of ``predict``, ``forecast`` or ``cross_validation``.  Without a column ``cutoff`` they were issued at the
+        last known time of their series.
     history
         Frame of ``cross_validation`` with the same models and levels; or, with a ``state`` that has the earlier
         forecasts, outcomes alone (``unique_id``, ``ds``, ``y``, such as the frame that the models were fitted to).
@@ -53,13 +44,15 @@ def recalibrate(
         Intervals in percent, beside those that are there.  Models without intervals get those of 80 and 95.
     state
         Path or :class:`orcast.PanelState` that continues from call to call.
-    replace
-        Write into the model's columns (``MODEL`` holds the median, or the mean if there is ``MODEL-median``).  False
-        adds columns named ``MODEL_orcast`` and the certificate of each row.
     id_col, time_col, target_col
         Names of columns, as in Nixtla.
     **options
         Options of :func:`orcast.recalibrate`, such as ``low``, ``high`` and ``pool``.
+
+    Returns
+    -------
+    frame
+        Forecasts with calibrated numbers; ``MODEL`` holds the median, or the mean if there is ``MODEL-median``.
 
     Examples
     --------
@@ -73,16 +66,14 @@ def recalibrate(
     (['unique_id', 'ds', 'ETS', 'ETS-lo-90', 'ETS-hi-90'], True)
     """
     frame = _frame(forecasts, "forecasts")
-    roles = {"series": id_col, "time": time_col, "y": target_col, "cutoff": CUTOFF}
-    options |= {"levels": _levels(level), "state": state, "replace": replace, **roles}
+    roles: dict[str, Any] = {"series": id_col, "time": time_col, "y": target_col, "cutoff": CUTOFF}
     rows = _rows(frame, history, roles, state).to_native()
-    after = _frame(recalibrate_frame(rows, **options), "forecasts").head(len(frame))
-    gone = {name for name in (CUTOFF, target_col) if name not in frame.columns}
-    if replace:
-        gone |= {name for name in after.columns if str(name).endswith(CERTIFICATE)}
-        new = [name for name in after.columns if name not in frame.columns and name not in gone]
-        after = after.rename({name: name.replace("_orcast", "", 1) for name in new})
-    result = after.drop(gone, strict=False).to_native()
+    done: Any = recalibrate_frame(rows, levels=_levels(level), state=state, replace=True, **roles, **options)
+    certificate = tuple(f"_orcast_{name}" for name in CERTIFICATE)
+    new = [name for name in done.columns if name not in (*frame.columns, CUTOFF, target_col)]
+    names = {name: name.replace("_orcast", "", 1) for name in new if not name.endswith(certificate)}
+    after = _frame(done, "forecasts").head(len(frame)).select(*frame.columns, *names).rename(names)
+    result = after.to_native()
     if frame.implementation.is_pandas_like():
         result = result.set_axis(frame.to_native().index)
     return cast(AnyFrame, result)

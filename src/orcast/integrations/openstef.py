@@ -1,11 +1,4 @@
-"""OpenSTEF: a calibrator of quantile columns as a step of a pipeline, with ``fit`` and ``transform``.
-
-    calibrator = QuantileCalibrator("load", issued_every="daily", state="load.orcast")
-    calibrator.fit(past)             # quantile_P10, quantile_P50, ... and load
-    calibrator.transform(tomorrow)   # the same columns, calibrated
-
-Only frames are read, so OpenSTEF does not have to be installed.
-"""
+"""OpenSTEF: a calibrator of quantile columns as a step of a pipeline; OpenSTEF does not have to be installed."""
 
 from __future__ import annotations
 
@@ -36,11 +29,6 @@ class QuantileCalibrator:
         Options of :func:`orcast.recalibrate`: ``low``, ``high``, ``series``, and ``issued_every`` or ``cutoff``, which
         say what was known when forecasts were issued.  The time is the index of a pandas frame, or named by ``time``.
 
-    Notes
-    -----
-    ``fit`` may be called again with longer or later histories of base forecasts: rows that were seen are skipped, so a
-    day costs the rows of a day.  ``transform`` does not change the state.
-
     Examples
     --------
     >>> import numpy as np, pandas as pd
@@ -63,7 +51,7 @@ class QuantileCalibrator:
             self.state = PanelState.load(self.path)
 
     def fit(self, frame: Any) -> Self:
-        """Learn from base forecasts and their outcomes; rows without an outcome stay pending."""
+        """Learn from base forecasts and their outcomes; rows that the state has seen are skipped."""
         self.fit_transform(frame)
         return self
 

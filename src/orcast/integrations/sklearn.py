@@ -1,18 +1,11 @@
 """scikit-learn: regressors and classifiers whose forecasts stay calibrated (extra ``orcast[sklearn]``, 1.6 or newer).
 
-``fit`` takes rows in the order of time, ``partial_fit`` those that come later:
-
-    model = RecalibratedRegressor(GaussianProcessRegressor(), low=0, high=100).fit(X, y)
-    model.predict_interval(X_today)
-    model.partial_fit(X_today, y_today)
-
-Methods that predict are pure, and forecast each row by itself.  ``partial_fit`` makes the same forecasts for its rows,
-scores them, and then updates the wrapped estimator, if that has ``partial_fit`` itself.
+``fit`` takes rows in the order of time, ``partial_fit`` later ones: it scores the forecasts of its rows, then updates
+the wrapped estimator, if that has ``partial_fit``.  Methods that predict are pure, and forecast each row by itself.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from copy import deepcopy
 from itertools import pairwise
@@ -21,14 +14,15 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.adapters import Quantiles
-from orcast.engine import Oracle
+from orcast.adapters import Normal, Quantiles
 from orcast.features import FeatureReader
 from orcast.forecasts import Forecast, as_levels
 from orcast.forecasts.base import as_share
 from orcast.integrations.common import (
+    WINDOW,
     has_parameter,
     increasing_levels,
+    label_space,
     peek_each,
     recalibrator_for,
     settle_together,
@@ -37,7 +31,6 @@ from orcast.integrations.optional import needs
 from orcast.payoffs import Payoff
 from orcast.recalibrator import Recalibrator
 from orcast.residuals import Residuals
-from orcast.spaces import Binary, Labels
 from orcast.validation import as_count, short
 
 with needs("sklearn", "sklearn"):
@@ -66,15 +59,15 @@ __all__ = ["RecalibratedClassifier", "RecalibratedRegressor"]
 Array = NDArray[np.float64]
 
 
-class RowEstimator(MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc]
-    """Rows that are fitted to, forecast and settled in the order of time."""
+class RowEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """Rows that are fitted to, forecast and settled in the order of time.
+
+    Subclasses ``_begin`` a recalibrator, return a ``_fitted`` estimator (None if it cannot be), its ``_predictions`` of
+    rows, the ``_forecasts`` of predictions, and the ``_outcome_list`` in canonical form.
+    """
 
     default_estimator: ClassVar[Any]
     outcome_type: ClassVar[Any] = None  # any
-    estimator: Any
-    payoff: Payoff | None
-    folds: int
-    batch: int
     recalibrator_: Recalibrator
 
     def __sklearn_tags__(self) -> Any:
@@ -105,10 +98,18 @@ class RowEstimator(MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc
     def _settle_and_update(self, X: Any, y: NDArray[Any]) -> Self:
         """Score rows against the forecasts of the estimator as it is, then update it; all of it or nothing."""
         with self.recalibrator_.lock:
-            predictions, updated = self._predictions(self.estimator_, X), _updated(self.estimator_, X, y)
+            predictions, updated = self._predictions(self.estimator_, X), self._updated(X, y)
             self._settle(predictions, X, y)
             self.estimator_ = updated
         return self
+
+    def _updated(self, X: Any, y: NDArray[Any]) -> Any:
+        """Copy of the estimator, or of one for each level, after more rows; as it is if it cannot be updated."""
+        each = self.estimator_ if isinstance(self.estimator_, list) else [self.estimator_]
+        if not all(map(learns, each)):
+            return self.estimator_
+        updated = [deepcopy(estimator).partial_fit(X, y) for estimator in each]
+        return updated if isinstance(self.estimator_, list) else updated[0]
 
     def _base(self) -> Any:
         return self.default_estimator() if self.estimator is None else self.estimator
@@ -129,53 +130,30 @@ class RowEstimator(MetaEstimatorMixin, BaseEstimator, ABC):  # type: ignore[misc
         check_consistent_length(X, outcomes)
         return outcomes
 
-    def _forecast_rows(self, forecasts: list[Any], X: Any) -> Iterator[Any]:
+    def _calibrated(self, X: Any) -> Iterator[Any]:
         """Calibrated forecasts of rows; nothing is kept."""
+        check_is_fitted(self, "estimator_")
         game = self.recalibrator_
-        records = peek_each(game, forecasts, features_of(self.payoff, X))
-        return (game.engine.forecast(record) for record in records)
+        forecasts = self._forecasts(self._predictions(self.estimator_, X))
+        return map(game.engine.forecast, peek_each(game, forecasts, features_of(self.payoff, X)))
 
     def _settle(self, predictions: Array, X: Any, y: NDArray[Any], batch: int | None = None) -> None:
         """Settle rows a batch at a time, or all at once as `predict` forecasts them."""
         outcomes, features = self._outcome_list(y), features_of(self.payoff, X)
-        for rows, outstanding in batches(len(outcomes), batch):
+        size = len(outcomes) if batch is None else batch
+        for start in range(0, len(outcomes), size or 1):
+            rows = slice(start, start + size)
+            outstanding = 0.0 if batch is None else float(len(outcomes[rows]) - 1)
             forecasts = self._forecasts(predictions[rows])
             known = None if features is None else features[rows]
             settle_together(self.recalibrator_, forecasts, known, outcomes[rows], outstanding)
-            self._add_errors(forecasts, outcomes[rows])
-
-    def _add_errors(self, forecasts: list[Any], outcomes: list[Any]) -> None:
-        """Note the errors of point forecasts."""
-        return None
-
-    @abstractmethod
-    def _begin(self, y: NDArray[Any]) -> None:
-        """Start a recalibrator."""
-
-    @abstractmethod
-    def _fitted(self, X: Any, y: NDArray[Any]) -> Any:
-        """Fit a new estimator; None if it cannot be."""
-
-    @abstractmethod
-    def _predictions(self, estimator: Any, X: Any) -> Array:
-        """The estimator's predictions, a row for each row of X."""
-
-    @abstractmethod
-    def _forecasts(self, predictions: Array) -> list[Any]:
-        """A forecast for each row of predictions."""
-
-    @abstractmethod
-    def _outcome_list(self, y: NDArray[Any]) -> list[Any]:
-        """Outcomes in their canonical form."""
+            for forecast, outcome in zip(forecasts, outcomes[rows], strict=True):
+                if isinstance(forecast, Normal):
+                    self.residuals_.add(outcome - forecast.mean)
 
 
 class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
-    """Regressor around any regressor of scikit-learn, whose forecasts stay calibrated on any sequence.
-
-    ``fit`` cuts the rows, in their order, into ``folds`` + 1 parts.  Each part but the first is forecast by a copy of
-    the estimator that was fitted to all rows before it, and scored; at last the estimator is fitted to all rows.  A
-    ``FrozenEstimator`` forecasts all rows.  In a pipeline ``predict`` takes ``interval=0.9`` or
-    ``quantiles=[0.1, 0.9]``.
+    """Calibrated regressor around any regressor of scikit-learn.
 
     Parameters
     ----------
@@ -183,12 +161,17 @@ class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
         ``BayesianRidge`` if None.  With ``levels`` its ``predict`` returns a column for each level, or it has a
         parameter ``quantile`` (or ``alpha`` with the loss "quantile") and one is fitted for each level; else it gives
         a spread (``return_std``) or a number, the mean of a Gaussian with
-        sd = sqrt(pi / 2) * mean of |outcome - prediction| over the last ``window`` known outcomes.
-    low, high, payoff, oracle, memory, outside
+        sd = sqrt(pi / 2) * mean of the last 100 |outcome - prediction|.
+    low, high, payoff, memory, outside
         As in :class:`orcast.Recalibrator`.  A context finds features in the columns of a data frame, or in a row.
+    folds
+        ``fit`` cuts the rows, in their order, into ``folds`` + 1 parts.  Each part but the first is forecast by a copy
+        that was fitted to all rows before it, and scored.  A ``FrozenEstimator`` forecasts all rows.
     batch
         Rows that are forecast before their outcomes are known: 1 in a stream, 24 for the hours of the next day.
 
+    Examples
+    --------
     >>> from sklearn.datasets import load_diabetes
     >>> X, y = load_diabetes(return_X_y=True)
     >>> model = RecalibratedRegressor(low=0, high=400).fit(X[:300], y[:300])
@@ -211,17 +194,15 @@ class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
         high: float | None = None,
         levels: ArrayLike | None = None,
         payoff: Payoff | None = None,
-        oracle: Oracle | None = None,
         memory: float | None = None,
         outside: str = "raise",
         folds: int = 5,
         batch: int = 100,
-        window: int = 100,
     ) -> None:
         self.estimator = estimator
         self.low, self.high, self.levels = low, high, levels
-        self.payoff, self.oracle, self.memory, self.outside = payoff, oracle, memory, outside
-        self.folds, self.batch, self.window = folds, batch, window
+        self.payoff, self.memory, self.outside = payoff, memory, outside
+        self.folds, self.batch = folds, batch
 
     def partial_fit(self, X: Any, y: ArrayLike) -> Self:
         """Score the outcomes against the forecasts for these rows, then update the estimator; the first call fits."""
@@ -229,30 +210,16 @@ class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
             return self.fit(X, y)
         return self._settle_and_update(X, self._outcomes(X, y))
 
-    def predict(
-        self, X: Any, return_std: bool = False, *, interval: float | None = None, quantiles: ArrayLike | None = None
-    ) -> Any:
-        """The means of the calibrated forecasts, and with ``return_std`` their standard deviations.
-
-        With ``interval``, a share, it is ``predict_interval``, with ``quantiles``, levels, ``predict_quantiles``.
-        """
-        asked = {"return_std": return_std or None, "interval": interval, "quantiles": quantiles}
-        asked = {name: value for name, value in asked.items() if value is not None}
-        if len(asked) > 1:
-            raise ValueError(f"expected one of return_std, interval and quantiles, got {' and '.join(asked)}")
-        if interval is not None:
-            return self.predict_interval(X, interval)
-        if quantiles is not None:
-            return self.predict_quantiles(X, quantiles)
-        if not return_std:
-            return np.array([p.mean() for p in self._calibrated(X)])
-        moments = np.array([(p.mean(), p.std()) for p in self._calibrated(X)]).reshape(-1, 2)
-        return moments[:, 0], moments[:, 1]
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Means of the calibrated forecasts, and with ``return_std`` their standard deviations."""
+        moments = [(p.mean(), p.std() if return_std else 0.0) for p in self.predict_distribution(X)]
+        means, deviations = np.array(moments).reshape(-1, 2).T
+        return (means, deviations) if return_std else means
 
     def predict_quantiles(self, X: Any, levels: ArrayLike) -> Array:
         """Calibrated quantiles, a row for each row of X and a column for each level."""
         wanted = np.atleast_1d(as_levels(levels))
-        rows = [p.quantile(wanted) for p in self._calibrated(X)]
+        rows = [p.quantile(wanted) for p in self.predict_distribution(X)]
         return np.array(rows, dtype=np.float64).reshape(len(rows), wanted.size)
 
     def predict_interval(self, X: Any, confidence: float = 0.9) -> Array:
@@ -261,77 +228,67 @@ class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
         return self.predict_quantiles(X, [0.5 - share / 2.0, 0.5 + share / 2.0])
 
     def predict_distribution(self, X: Any) -> list[Forecast]:
-        """The calibrated forecasts themselves, one for each row of X."""
+        """Calibrated forecasts, one for each row of X."""
         return list(self._calibrated(X))
-
-    def _calibrated(self, X: Any) -> Iterator[Forecast]:
-        check_is_fitted(self, "estimator_")
-        forecasts = self._forecasts(self._predictions(self.estimator_, X))
-        return self._forecast_rows(forecasts, X)
 
     def _begin(self, y: Array) -> None:
         self.recalibrator_ = recalibrator_for(self)
-        self.residuals_ = Residuals(self.window)
+        self.residuals_ = Residuals(WINDOW)
 
     def _fitted(self, X: Any, y: Array) -> Any:
-        estimators = self._one_a_level(clone(self._base()))
-        for estimator in each_of(estimators):
-            estimator.fit(X, y)
-        return estimators
-
-    def _one_a_level(self, estimator: Any) -> Any:
-        if self.levels is None:
-            return estimator
-        name = level_parameter(estimator)
-        if name is None:
-            return estimator
-        return [clone(estimator).set_params(**{name: level}) for level in increasing_levels(self.levels)]
+        base = self._base()
+        name, levels = level_parameter(base), self._levels
+        if levels is None or name is None:
+            return clone(base).fit(X, y)
+        return [clone(base).set_params(**{name: level}).fit(X, y) for level in levels]
 
     def _predictions(self, estimator: Any, X: Any) -> Array:
         """A column for each level, or a mean and a spread (0 if it has none)."""
-        if self.levels is not None:
-            columns = [each.predict(X) for each in estimator] if isinstance(estimator, list) else estimator.predict(X)
-            table = np.column_stack(columns) if isinstance(columns, list) else np.asarray(columns, dtype=np.float64)
-            wanted = len(increasing_levels(self.levels))
-            if table.ndim != 2 or table.shape[1] != wanted:
-                raise ValueError(f"expected predictions at each of {wanted} levels, got shape {table.shape}")
+        levels = self._levels
+        if levels is not None:
+            one_each = isinstance(estimator, list)
+            table = np.column_stack([each.predict(X) for each in estimator]) if one_each else estimator.predict(X)
+            table = np.asarray(table, dtype=np.float64)
+            if table.shape != (len(table), len(levels)):
+                raise ValueError(f"expected predictions at each of {len(levels)} levels, got shape {table.shape}")
             return np.sort(table, axis=1)
         if has_spread(estimator):
             if isinstance(X, np.ndarray) and X.dtype.kind == "O":
                 X = X.astype(np.float64)  # some that take objects do so for their predictions, not for the spread
             return np.column_stack(estimator.predict(X, return_std=True))
         points = np.asarray(estimator.predict(X), dtype=np.float64)
-        if points.ndim == 2 and points.shape[1] == 1:
-            points = points[:, 0]
-        if points.ndim != 1:
+        if points.size != len(points):
             raise ValueError(f"expected one prediction a row, or levels= of several, got shape {points.shape}")
         return np.column_stack((points, np.zeros(len(points))))
 
     def _forecasts(self, predictions: Array) -> list[Any]:
-        if self.levels is not None:
-            levels = increasing_levels(self.levels)
+        levels = self._levels
+        if levels is not None:
             return [Quantiles(levels, row) for row in predictions]
         space: Any = self.recalibrator_.space
         return [self.residuals_.around(point, space, spread) for point, spread in predictions.tolist()]
 
+    @property
+    def _levels(self) -> list[float] | None:
+        return None if self.levels is None else increasing_levels(self.levels)
+
     def _outcome_list(self, y: Array) -> list[float]:
         return [self.recalibrator_.space.outcome(each, self.outside) for each in y.tolist()]
 
-    def _add_errors(self, forecasts: list[Any], outcomes: list[float]) -> None:
-        if self.levels is None:
-            for outcome, forecast in zip(outcomes, forecasts, strict=True):
-                self.residuals_.add(outcome - forecast.mean)
-
 
 class RecalibratedClassifier(ClassifierMixin, RowEstimator):  # type: ignore[misc]
-    """Classifier around any classifier of scikit-learn, whose probabilities stay calibrated on any sequence.
+    """Calibrated classifier around any classifier of scikit-learn.
 
-    ``estimator`` (a ``LogisticRegression`` if None) is asked for ``predict_proba``; if it has none, its
-    ``decision_function`` goes through a sigmoid or softmax, else its predictions have probability 1.  Of two classes
-    the second is forecast (``Binary``).  Rows before the second class are not scored.  The classes are those of
-    ``fit``, or of the first ``partial_fit`` and its ``classes``.  Other options are those of
-    :class:`RecalibratedRegressor`.
+    Parameters
+    ----------
+    estimator
+        ``LogisticRegression`` if None.  Asked for ``predict_proba``; if it has none, its ``decision_function`` goes
+        through a sigmoid or softmax, else its predictions have probability 1.
+    payoff, memory, folds, batch
+        As in :class:`RecalibratedRegressor`.  Rows before the second class are not scored.
 
+    Examples
+    --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.naive_bayes import GaussianNB
     >>> X, y = load_breast_cancer(return_X_y=True)
@@ -349,13 +306,12 @@ class RecalibratedClassifier(ClassifierMixin, RowEstimator):  # type: ignore[mis
         estimator: Any = None,
         *,
         payoff: Payoff | None = None,
-        oracle: Oracle | None = None,
         memory: float | None = None,
         folds: int = 5,
         batch: int = 100,
     ) -> None:
         self.estimator = estimator
-        self.payoff, self.oracle, self.memory = payoff, oracle, memory
+        self.payoff, self.memory = payoff, memory
         self.folds, self.batch = folds, batch
 
     def partial_fit(self, X: Any, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
@@ -374,23 +330,19 @@ class RecalibratedClassifier(ClassifierMixin, RowEstimator):  # type: ignore[mis
 
     def predict_proba(self, X: Any) -> Array:
         """Calibrated probabilities, a row for each row of X and a column for each of ``classes_``."""
-        check_is_fitted(self, "estimator_")
-        forecasts = self._forecasts(self._predictions(self.estimator_, X))
-        return np.array([p.mass for p in self._forecast_rows(forecasts, X)])
+        return np.array([p.mass for p in self._calibrated(X)])
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class with the largest calibrated probability."""
         best = self.predict_proba(X).argmax(axis=1)
-        chosen: NDArray[Any] = self.classes_[best]
-        return chosen
+        return np.asarray(self.classes_[best])
 
     def _begin(self, y: NDArray[Any]) -> None:
         classes = np.unique(y)
         if len(classes) < 2:
             raise ValueError(f"expected at least two classes, got one class, {short(classes.tolist()[0])}")
         self.classes_ = classes
-        space = Binary() if len(classes) == 2 else Labels(classes.tolist())
-        self.recalibrator_ = Recalibrator(space, self.payoff, oracle=self.oracle, memory=self.memory)
+        self.recalibrator_ = recalibrator_for(self, label_space(classes.tolist()))
 
     def _fitted(self, X: Any, y: NDArray[Any]) -> Any:
         return None if len(np.unique(y)) == 1 else clone(self._base()).fit(X, y)
@@ -434,33 +386,9 @@ def _parts(rows: int, folds: int, base: Any) -> Iterator[tuple[slice, slice]]:
     return ((slice(0, a), slice(a, b)) for a, b in pairwise(ends) if 0 < a < b)
 
 
-def batches(rows: int, size: int | None) -> Iterator[tuple[slice, float]]:
-    """Rows whose outcomes come together, and how many others are outstanding for each; by default all rows."""
-    if size is None:
-        yield slice(0, rows), 0.0  # they were forecast as `predict` does, each by itself
-        return
-    for start in range(0, rows, size):
-        yield slice(start, start + size), float(min(size, rows - start) - 1)
-
-
-def each_of(estimators: Any) -> list[Any]:
-    """One estimator, or one for each level, as a list."""
-    return estimators if isinstance(estimators, list) else [estimators]
-
-
 def learns(estimator: Any) -> bool:
     """Return True if an estimator can be updated."""
     return hasattr(estimator, "partial_fit") and not isinstance(estimator, FrozenEstimator)
-
-
-def _updated(estimators: Any, X: Any, y: Any) -> Any:
-    """Copies that have learnt from rows, of those that can: if one fails, all are as they were."""
-    if not all(map(learns, each_of(estimators))):
-        return estimators
-    updated = deepcopy(estimators)
-    for estimator in each_of(updated):
-        estimator.partial_fit(X, y)
-    return updated
 
 
 def features_of(payoff: Payoff | None, X: Any) -> list[Any] | None:

@@ -1,14 +1,11 @@
 """skpro: calibrated forecasts as its distributions, and a regressor that issues them (extra ``orcast[sktime]``).
 
-``fit`` takes rows in the order of time, ``update`` those that come later; methods that predict are pure:
-
-    model = RecalibratedProbaRegressor(ResidualDouble(LinearRegression()), low=0, high=100).fit(X, y)
-    model.predict_interval(X_today, coverage=0.9)
-    model.update(X_today, y_today)
+``fit`` takes rows in the order of time, ``update`` later ones; methods that predict are pure.
 """
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any, Self
 
 import numpy as np
@@ -18,14 +15,10 @@ from orcast.integrations.optional import needs
 
 with needs("sktime", "pandas", "sklearn", "skpro"):
     import pandas as pd  # type: ignore[import-untyped]
-    from sklearn.utils import Tags, TargetTags  # type: ignore[import-untyped]
-    from sklearn.utils.metaestimators import available_if  # type: ignore[import-untyped]
     from skpro.distributions.base import BaseDistribution  # type: ignore[import-untyped]
     from skpro.regression.base import BaseProbaRegressor  # type: ignore[import-untyped]
 
-from orcast.engine import Oracle
 from orcast.forecasts import Forecast
-from orcast.integrations.common import increasing_levels
 from orcast.integrations.sklearn import RecalibratedRegressor
 from orcast.ledger import Guarantee
 from orcast.payoffs import Payoff
@@ -42,9 +35,15 @@ LEVELS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 class ForecastDistribution(BaseDistribution):  # type: ignore[misc]
     """Forecasts as a distribution of skpro, exact in ``ppf``, ``cdf``, ``mean``, ``var``, ``pdf``, ``pmf``, ``energy``.
 
-    ``forecasts`` is one :class:`orcast.Forecast`, or rows of them with their ``index`` and ``columns``.  ``pdf`` is the
-    density off the atoms, ``pmf`` their mass, and E|X - Y| = 2 (E|X - x| - crps(x)) for any x.
+    Parameters
+    ----------
+    forecasts
+        One :class:`orcast.Forecast`, or rows of them.
+    index, columns
+        Names of the rows and columns.
 
+    Examples
+    --------
     >>> import orcast as oc
     >>> from orcast.integrations.skpro import ForecastDistribution
     >>> p = ForecastDistribution(oc.Forecast([0, 1, 1], [1, 1, 3], [0.25, 0.5, 0.25]))     # half the mass on 1
@@ -53,8 +52,6 @@ class ForecastDistribution(BaseDistribution):  # type: ignore[misc]
     """
 
     _tags = {  # noqa: RUF012
-        "authors": "orcast contributors",
-        "maintainers": "orcast contributors",
         "capabilities:approx": ["pdfnorm"],
         "capabilities:exact": ["mean", "var", "energy", "pdf", "log_pdf", "pmf", "log_pmf", "cdf", "ppf"],
         "distr:measuretype": "mixed",
@@ -64,17 +61,16 @@ class ForecastDistribution(BaseDistribution):  # type: ignore[misc]
 
     def __init__(self, forecasts: Any, index: Any = None, columns: Any = None) -> None:
         self.forecasts = forecasts
-        grid = _grid(forecasts)
+        grid = self._forecasts = np.array(forecasts, dtype=object)
+        if grid.ndim not in (0, 2) or not all(isinstance(p, Forecast) for p in grid.flat):
+            raise TypeError(f"expected a Forecast or rows of them, got {short(forecasts)}")
         if grid.ndim:
             index = pd.RangeIndex(grid.shape[0]) if index is None else index
             columns = pd.RangeIndex(grid.shape[1]) if columns is None else columns
-            if grid.shape != (len(index), len(columns)):
-                raise ValueError(
-                    f"expected a forecast for each of {len(index)} rows and {len(columns)} columns, "
-                    f"got shape {grid.shape}"
-                )
+            named = len(index), len(columns)
+            if grid.shape != named:
+                raise ValueError(f"expected forecasts in the shape of index and columns, {named}, got {grid.shape}")
         super().__init__(index=index if grid.ndim else None, columns=columns if grid.ndim else None)
-        self._forecasts = grid
 
     def _each(self, read: Any, *at: Any) -> Any:
         """A number of each forecast, and of a number for each."""
@@ -112,28 +108,15 @@ class ForecastDistribution(BaseDistribution):  # type: ignore[misc]
             return np.log(self._pmf(x))
 
     def _energy_self(self) -> Any:
-        energies = self._each(_spread)
-        return energies if self.ndim == 0 else energies.sum(axis=1)
+        return self._each(_spread).sum(axis=-1 if self.ndim else None)
 
     def _energy_x(self, x: Any) -> Any:
-        energies = self._each(_distance, x)
-        return energies if self.ndim == 0 else energies.sum(axis=1)
+        return self._each(_distance, x).sum(axis=-1 if self.ndim else None)
 
     def _iat(self, rowidx: Any = None, colidx: Any = None) -> ForecastDistribution:
         if rowidx is None or colidx is None:
             raise ValueError(f"expected a row and a column, got {rowidx!r} and {colidx!r}")
         return type(self)(self._forecasts[rowidx, colidx])
-
-    def _iloc(self, rowidx: Any = None, colidx: Any = None) -> ForecastDistribution:
-        if rowidx is not None and colidx is not None and np.isscalar(rowidx) and np.isscalar(colidx):
-            return self._iat(rowidx, colidx)
-        every = (np.arange(size) for size in self.shape)
-        rows, columns = (
-            all if i is None else all[np.atleast_1d(i)] for all, i in zip(every, (rowidx, colidx), strict=True)
-        )
-        return type(self)(
-            self._forecasts[np.ix_(rows, columns)], index=self.index.take(rows), columns=self.columns.take(columns)
-        )
 
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
@@ -144,14 +127,6 @@ class ForecastDistribution(BaseDistribution):  # type: ignore[misc]
         return [{**rows, "index": pd.Index([3, 1, 2])}, {"forecasts": low}, {"forecasts": [[atom]]}]
 
 
-def _grid(forecasts: Any) -> NDArray[Any]:
-    """One forecast, or a table of them."""
-    grid = np.array(forecasts, dtype=object)
-    if grid.ndim not in (0, 2) or not all(isinstance(p, Forecast) for p in grid.flat):
-        raise TypeError(f"expected a Forecast or rows of them, got {short(forecasts)}")
-    return grid
-
-
 def _atom(p: Forecast, x: float) -> float:
     below, upto = p.pit(x)
     return upto - below
@@ -159,67 +134,50 @@ def _atom(p: Forecast, x: float) -> float:
 
 def _distance(p: Forecast, x: float) -> float:
     """E|X - x|."""
-    left, right, sides, scale = p.cells
-    width = right - left
-    cut = np.clip(x, left, right)
-    square = (cut - left) ** 2 + (right - cut) ** 2
-    inside = np.divide(square, 2.0 * width, out=np.zeros_like(width), where=width > 0.0)
-    each = inside + np.abs(x - cut)
-    for k, edge, sign in sides:
-        beyond = sign * (x - edge)
-        each[k] = 0.5 * scale - beyond
-        if beyond > 0.0:
-            each[k] = beyond - 0.5 * scale + scale * (1.0 + beyond / scale) ** -2.0
-    return float(p.mass @ each)
+    return p.crps(x) + 0.5 * _spread(p)
 
 
 def _spread(p: Forecast) -> float:
-    """E|X - Y| of two draws."""
-    x = p.median()
-    return 2.0 * (_distance(p, x) - p.crps(x))
+    """E|X - Y| = 2 (E|X - x| - crps(x)) of two draws, at an end of a cell as x, where quadrature is exact."""
+    x = float(p.right[0] if np.isfinite(p.right[0]) else p.left[0])
+    return 2.0 * (p.expect(lambda y: np.abs(y - x)) - p.crps(x))
 
 
-# --- rows of features
+class _Rows(RecalibratedRegressor):
+    """Rows of a regressor of skpro's, of which a column of quantiles is asked for each level."""
 
+    names: list[Any]  # of the outcomes
 
-class _Columns:
-    """A regressor of skpro's as one of scikit-learn's that predicts a column of quantiles for each level."""
+    def _base(self) -> Any:
+        return self.default_estimator()  # with tags of scikit-learn's
 
-    def __init__(self, regressor: Any, levels: list[float], names: Any) -> None:
-        self.regressor, self.levels, self.names = regressor, levels, names
+    def _fitted(self, X: Any, y: Array) -> Any:
+        return self.estimator.clone().fit(X, self._frame(X, y))
 
-    def __sklearn_clone__(self) -> _Columns:
-        return _Columns(self.regressor.clone(), self.levels, self.names)
+    def _updated(self, X: Any, y: Array) -> Any:
+        if not self.estimator_.get_tag("capability:update"):
+            return self.estimator_
+        return deepcopy(self.estimator_).update(X, self._frame(X, y))
 
-    def __sklearn_tags__(self) -> Any:
-        return Tags(estimator_type="regressor", target_tags=TargetTags(required=True))
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        return {}  # no parameter of the regressor is to be taken for a level
-
-    def fit(self, X: Any, y: Array) -> _Columns:
-        self.regressor.fit(X, self._frame(X, y))
-        return self
-
-    @available_if(lambda self: self.regressor.get_tag("capability:update"))  # type: ignore[untyped-decorator]
-    def partial_fit(self, X: Any, y: Array) -> _Columns:
-        self.regressor.update(X, self._frame(X, y))
-        return self
-
-    def predict(self, X: Any) -> Array:
-        return np.asarray(self.regressor.predict_quantiles(X, alpha=self.levels), dtype=np.float64)
+    def _predictions(self, estimator: Any, X: Any) -> Array:
+        return np.sort(np.asarray(estimator.predict_quantiles(X, alpha=self._levels), dtype=np.float64), axis=1)
 
     def _frame(self, X: Any, y: Array) -> Any:
         return pd.DataFrame(y[:, None], index=X.index, columns=self.names)
 
 
 class RecalibratedProbaRegressor(BaseProbaRegressor):  # type: ignore[misc]
-    """Regressor around any regressor of skpro, whose forecasts stay calibrated on any sequence.
+    """Calibrated regressor around any regressor of skpro.
 
-    ``regressor`` is asked for its quantiles at ``levels``; the other options, ``fit`` and ``update`` are those of
-    :class:`orcast.integrations.sklearn.RecalibratedRegressor` and its ``partial_fit``.  A payoff with a context finds
-    its features in the columns of X.  Fitted, it has ``regressor_`` and ``guarantee``.
+    Parameters
+    ----------
+    regressor, levels
+        Regressor, and levels of the quantiles that it is asked for.
+    low, high, payoff, memory, outside, folds, batch
+        As in :class:`orcast.integrations.sklearn.RecalibratedRegressor`, whose ``partial_fit`` is ``update`` here.
 
+    Examples
+    --------
     >>> from sklearn.datasets import load_diabetes
     >>> from sklearn.linear_model import LinearRegression
     >>> from skpro.regression.residual import ResidualDouble
@@ -233,8 +191,6 @@ class RecalibratedProbaRegressor(BaseProbaRegressor):  # type: ignore[misc]
     """
 
     _tags = {  # noqa: RUF012
-        "authors": "orcast contributors",
-        "maintainers": "orcast contributors",
         "capability:survival": False,
         "capability:multioutput": False,
         "capability:missing": True,
@@ -251,7 +207,6 @@ class RecalibratedProbaRegressor(BaseProbaRegressor):  # type: ignore[misc]
         *,
         levels: ArrayLike = LEVELS,
         payoff: Payoff | None = None,
-        oracle: Oracle | None = None,
         memory: float | None = None,
         outside: str = "raise",
         folds: int = 5,
@@ -259,7 +214,7 @@ class RecalibratedProbaRegressor(BaseProbaRegressor):  # type: ignore[misc]
     ) -> None:
         self.regressor = regressor
         self.low, self.high, self.levels = low, high, levels
-        self.payoff, self.oracle, self.memory, self.outside = payoff, oracle, memory, outside
+        self.payoff, self.memory, self.outside = payoff, memory, outside
         self.folds, self.batch = folds, batch
         super().__init__()
         if not isinstance(regressor, BaseProbaRegressor):
@@ -272,16 +227,12 @@ class RecalibratedProbaRegressor(BaseProbaRegressor):  # type: ignore[misc]
         self.check_is_fitted()
         return self._model.recalibrator_.guarantee
 
-    @property
-    def regressor_(self) -> Any:
-        """The regressor as it is now."""
-        return self._model.estimator_.regressor
-
     def _fit(self, X: Any, y: Any) -> Self:
-        options = {name: value for name, value in self.get_params(deep=False).items() if name != "regressor"}
-        model = _Columns(self.regressor.clone(), increasing_levels(self.levels), list(y.columns))
+        options = self.get_params(deep=False)
+        model = _Rows(options.pop("regressor"), **options)
+        model.names = list(y.columns)
         # skpro has checked the rows, and takes names of columns that scikit-learn does not
-        self._model = RecalibratedRegressor(model, **options).fit_checked(X, _outcomes(y))
+        self._model = model.fit_checked(X, _outcomes(y))
         return self
 
     def _update(self, X: Any, y: Any) -> Self:

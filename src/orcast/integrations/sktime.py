@@ -1,11 +1,6 @@
 """sktime: forecasters whose intervals, quantiles and distributions stay calibrated (extra ``orcast[sktime]``).
 
-    model = RecalibratedForecaster(ThetaForecaster(sp=12), low=0).fit(y, fh=[1, 2, 3])
-    model.predict_interval(coverage=0.9)
-    model.update(y_new)
-
-``fit`` recalibrates a cross-validation frame of the history; ``update`` adds the forecasts issued before its rows, and
-their outcomes.  Both are calls of :func:`orcast.recalibrate` with one state.  All methods that predict are pure.
+``fit`` and ``update`` recalibrate frames of forecasts with one state.  All methods that predict are pure.
 """
 
 from __future__ import annotations
@@ -17,12 +12,13 @@ from copy import deepcopy
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from orcast.forecasts import PERCENTS, Forecast
 from orcast.frame import PanelState
 from orcast.frame import recalibrate as recalibrate_frame
-from orcast.integrations.common import CERTIFICATE, increasing_levels, quantile_columns
+from orcast.frame.names import CERTIFICATE
+from orcast.integrations.common import quantile_columns
 from orcast.integrations.optional import needs
 from orcast.integrations.skpro import LEVELS, ForecastDistribution
 from orcast.payoffs import Payoff
@@ -50,7 +46,6 @@ POINT = "point"
 LIKE_IT = (
     "requires-fh-in-fit",
     "capability:exogenous",
-    "capability:insample",
     "capability:missing_values",
     "capability:categorical_in_X",
     "capability:non_contiguous_X",
@@ -60,30 +55,28 @@ LIKE_IT = (
 
 
 class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
-    """Forecaster around any forecaster of sktime, calibrated at each step ahead.
-
-    ``fit`` replays the history: from the first rows on a copy of the forecaster is fitted to the rows before each
-    cutoff and asked for the steps of ``fh``.  These out-of-sample forecasts are the frame that is recalibrated.
-    ``update`` scores the forecasts issued before its rows, and fits the forecaster anew.  If the forecaster wants X,
-    give ``update`` the X of all steps that were asked for.  ``predict`` gives the calibrated means.
+    """Calibrated forecaster around any forecaster of sktime, with a recalibrator for each step ahead.
 
     Parameters
     ----------
     forecaster
-        Asked for quantiles at ``levels`` if it has them (``capability:pred_int``), else, or with ``levels=()``, for
-        points, which are read as Gaussian with the spread of their past errors.
+        Asked for quantiles if it has them (``capability:pred_int``), else for points, which are read as Gaussian with
+        the spread of their past errors.
     low, high, payoff, outside
         As in :func:`orcast.recalibrate`.  Contexts of a payoff read the columns of X.
     initial_window, step_length
-        Rows before the replay, as a number or a share (by default a third, or all but the last 300), and rows between
-        its cutoffs.  Each cutoff costs a fit.
+        Rows before the replay of ``fit``, as a number or a share (by default a third, or all but the last 300), and
+        rows between its cutoffs.  At each cutoff a copy is fitted to the rows before it, and asked for the steps.
 
     Attributes
     ----------
-    forecaster_
-        Fitted forecaster.
-    state_
-        :class:`orcast.PanelState` of the recalibrated steps.
+    forecaster_, state_
+        Fitted forecaster, and :class:`orcast.PanelState` of the recalibrated steps.
+
+    Notes
+    -----
+    ``update`` scores the forecasts issued before its rows, and fits the forecaster anew.  If the forecaster wants X,
+    give ``update`` the X of all steps that were asked for.
 
     Examples
     --------
@@ -93,7 +86,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
     >>> from sktime.forecasting.naive import NaiveForecaster
     >>> from orcast.integrations.sktime import RecalibratedForecaster
     >>> y = load_airline()
-    >>> model = RecalibratedForecaster(NaiveForecaster(sp=12), low=0, levels=())
+    >>> model = RecalibratedForecaster(NaiveForecaster(sp=12), low=0, step_length=4)
     >>> model.fit(y[:120], fh=[1, 12]).predict_interval(coverage=0.9).shape
     (2, 2)
     >>> model.update(y[120:130]).state_.pending
@@ -101,11 +94,9 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
     """
 
     _tags = {  # noqa: RUF012
-        "authors": "orcast contributors",
-        "maintainers": "orcast contributors",
         "capability:multivariate": False,
         "capability:exogenous": True,
-        "capability:insample": True,
+        "capability:insample": False,
         "capability:pred_int": True,
         "capability:pred_int:insample": False,
         "capability:missing_values": True,
@@ -124,15 +115,13 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         low: float | None = None,
         high: float | None = None,
         *,
-        levels: ArrayLike | None = None,
         payoff: Payoff | None = None,
         outside: str = "report",
         initial_window: float | None = None,
         step_length: int = 1,
     ) -> None:
         self.forecaster = forecaster
-        self.low, self.high, self.levels = low, high, levels
-        self.payoff, self.outside = payoff, outside
+        self.low, self.high, self.payoff, self.outside = low, high, payoff, outside
         self.initial_window, self.step_length = initial_window, step_length
         super().__init__()
         if not isinstance(forecaster, BaseForecaster):
@@ -145,12 +134,12 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         """Certificates of forecasts by time: whether each holds, and the promised bound on the miscalibration."""
         self.check_is_fitted()
         index, after = self._after(self._check_fh(fh), X)
-        frame = after.iloc[:, -CERTIFICATE:].set_axis(["holds", "promised", "miscalibration", "status"], axis=1)
+        frame = after.iloc[:, -len(CERTIFICATE) :].set_axis(CERTIFICATE, axis=1)
         return frame[["holds", "promised"]].set_axis(index)
 
     # --- fit
     def _fit(self, y: Any, X: Any, fh: Any) -> RecalibratedForecaster:
-        self._own_levels = self._levels_to_ask()
+        self._own_levels = list(LEVELS) if self.forecaster.get_tag("capability:pred_int") else []
         self._columns = [f"q{level}" for level in self._own_levels] or [POINT]
         whole(self.step_length, "rows as step_length", 1, 10**9)
         _first_rows(self.initial_window, len(y))
@@ -158,22 +147,10 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         self._origin = self.cutoff
         self.forecaster_ = self._copy().fit(y, X=X, fh=fh)
         self._seen, self._known = (y, X), y.index[-1]
-        self._answers: dict[Any, Any] = {}  # of the forecaster, and replays of other steps, until the next update
-        self._steps = [] if fh is None else _ahead(self._relative(fh))
+        self._replays: dict[tuple[int, ...], PanelState] = {}  # of other steps, until the next update
+        self._steps = [] if fh is None else self._relative(fh)
         self.state_ = self._replayed(self._steps)
         return self
-
-    def _levels_to_ask(self) -> list[float]:
-        """Levels of the quantiles that the forecaster is asked for; none if it is asked for points."""
-        has = self.forecaster.get_tag("capability:pred_int")
-        if self.levels is None:
-            return list(LEVELS) if has else []
-        levels = increasing_levels(self.levels)
-        if len(levels) == 1:
-            raise ValueError(f"expected no levels, for points, or two and more, got {short(self.levels)}")
-        if levels and not has:
-            raise ValueError(f"expected a forecaster that has quantiles, got {short(self.forecaster)}")
-        return levels
 
     def _copy(self) -> Any:
         with warnings.catch_warnings(record=True):
@@ -197,27 +174,25 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
                     continue
                 parts.append(self._ask(model, steps, X)[1])
         state = PanelState(remember=max(100, *steps, 0))  # rows; all that can be pending at once
-        self._recalibrated(_rows_of(parts, self._columns), y.iloc[first - 1 :], state)
+        self._recalibrated(_rows_of(parts, self._columns), y.iloc[first:], state)
         return state
 
     def _recalibrated(self, rows: Any, known: Any, state: PanelState) -> Any:
-        """Recalibrate rows of forecasts, and settle pending ones by outcomes; the first was known before."""
-        times, values = _stamps(known.index), known.to_numpy(dtype=np.float64)
-        rows = rows.assign(y=rows["time"].map(pd.Series(values, times)).astype(np.float64))
-        step = rows["step"].min() if len(rows) else min(self._steps, default=1)
-        # a row with an outcome and without a forecast settles the pending forecasts of its time
-        others = pd.DataFrame({"cutoff": times[:-1], "time": times[1:], "step": step, "y": values[1:]})
-        others = others[~others["time"].isin(rows["time"])]
-        if not len(rows) and not len(state):
-            return rows
-        frame = pd.concat([rows, others] if len(rows) else [others], ignore_index=True)
+        """Recalibrate rows of forecasts, and settle these and pending ones by known outcomes."""
+        known = known.dropna()
+        target = pd.DataFrame({"time": _stamps(known.index), "y": known.to_numpy(dtype=np.float64)})
+        rows = rows.astype(dict.fromkeys(["time", "cutoff"], target["time"].dtype))
         features = [] if self.payoff is None or self._seen[1] is None else self._seen[1].columns
-        frame = frame.reindex(columns=[*dict.fromkeys([*rows.columns, *frame.columns, *features])])
-        options: dict[str, Any] = {"payoff": self.payoff, "outside": self.outside, "workers": 1}
-        model = None if self._own_levels else POINT
-        return recalibrate_frame(
-            frame, model=model, levels=FINE, low=self.low, high=self.high, state=state, **ROLES, **options
-        ).head(len(rows))
+        rows = rows.reindex(columns=[*dict.fromkeys([*rows.columns, *features])])
+        if not len(known) or not len(state):
+            rows, target = rows.merge(target, how="left", on="time"), None
+            if not len(rows):
+                return rows
+        options: dict[str, Any] = {"payoff": self.payoff, "outside": self.outside, "low": self.low, "high": self.high}
+        options |= {"model": None if self._own_levels else POINT, "levels": FINE, "workers": 1}
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "no outcome of target=")  # as after rows that were left out
+            return recalibrate_frame(rows, target=target, state=state, **ROLES, **options)
 
     # --- the forecaster's own forecasts
     @property
@@ -253,14 +228,13 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
 
     def _after(self, fh: Any, X: Any) -> tuple[Any, Any]:
         """Times of the steps ahead, and their rows of the recalibrated frame."""
-        steps = tuple(_ahead(self._relative(fh)))
-        state = self.state_
+        steps, state = tuple(self._relative(fh)), self.state_
         if not set(steps) <= set(self._steps):
-            if ("replay", steps) not in self._answers:
-                self._answers["replay", steps] = self._replayed(steps)
-            state = self._answers["replay", steps]
-        index, rows = self._issued(steps, X)
-        return index, self._recalibrated(rows, self._seen[0].iloc[-2:], deepcopy(state))
+            if steps not in self._replays:
+                self._replays[steps] = self._replayed(steps)
+            state = self._replays[steps]
+        index, rows = self._ask(self.forecaster_, steps, X)
+        return index, self._recalibrated(rows, self._seen[0].iloc[:0], deepcopy(state))
 
     def _calibrated(self, fh: Any, X: Any) -> tuple[Any, list[Forecast | None]]:
         """Times of the steps ahead and their calibrated forecasts; None where the forecaster's own is not finite."""
@@ -271,16 +245,6 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         table = after[quantile_columns(after, levels, levels, levels)].to_numpy()
         return index, [self._forecast(levels, row) if np.isfinite(row).all() else None for row in table]
 
-    def _issued(self, steps: tuple[int, ...], X: Any) -> tuple[Any, Any]:
-        """Forecasts of the forecaster as it is; those without X are asked for once."""
-        if X is not None or steps not in self._answers:
-            answer = self._ask(self.forecaster_, steps, X)
-            if X is not None:
-                return answer
-            self._answers[steps] = answer
-        index, rows = self._answers[steps]
-        return index.copy(), rows
-
     def _forecast(self, levels: Sequence[float], values: Array) -> Forecast:
         """Distribution with some quantiles; beyond them it is open-ended, or ends at the bounds."""
         low, high = (-math.inf if self.low is None else self.low), (math.inf if self.high is None else self.high)
@@ -289,14 +253,9 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
 
     # --- predict
     def _predict(self, fh: Any, X: Any) -> Any:
-        steps = self._relative(fh)
         index, forecasts = self._calibrated(fh, X)
         means = [math.nan if each is None else each.mean() for each in forecasts]
-        if len(index) == len(steps):
-            return pd.Series(means, index=index, name=self._seen[0].name)
-        own = self.forecaster_.predict(fh=fh, X=X).astype(np.float64)
-        own.iloc[np.flatnonzero(np.array(steps) >= 1)] = means
-        return own.rename(self._seen[0].name)
+        return pd.Series(means, index=index, name=self._seen[0].name)
 
     def _predict_quantiles(self, fh: Any, X: Any, alpha: list[float]) -> Any:
         index, forecasts = self._calibrated(fh, X)
@@ -325,12 +284,12 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
             forecaster = self._updated(seen, (y, X), update_params and len(new) > 0)
             state = deepcopy(self.state_)
             if len(new):
-                self._recalibrated(rows, pd.concat([self._seen[0].iloc[-1:], new]), state)
+                self._recalibrated(rows, new, state)
         except BaseException:
             self._set_cutoff(self._dated(before))
             self.forecaster_._set_cutoff(before)
             raise
-        self._answers.clear()
+        self._replays.clear()
         self._set_cutoff(cutoff)
         self.forecaster_, self._seen = forecaster, seen
         self.state_, self._known = state, max(self._known, y.index[-1])
@@ -342,11 +301,11 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         wanted = [] if self._fh is None else self._relative(self._fh, now)
         if now[0] < self._known or (X is None and self._seen[1] is not None):
             return _rows_of([], self._columns)  # one that was set back to the past knows what came after it
-        if not set(_ahead(wanted)) <= set(self._steps):
-            self._steps = sorted({*self._steps, *_ahead(wanted)})
+        if not set(wanted) <= set(self._steps):
+            self._steps = sorted({*self._steps, *wanted})
             self.state_ = self._replayed(self._steps)
-        steps = (wanted if min(wanted, default=0) >= 1 else []) if self._all_or_none else self._steps
-        return self._issued(tuple(steps), X)[1]
+        steps = self._steps if not self._all_or_none else wanted if len(wanted) == len(self._fh) else []
+        return self._ask(self.forecaster_, steps, X)[1]
 
     def _updated(self, seen: tuple[Any, Any], rows: tuple[Any, Any], refit: bool) -> Any:
         """Forecaster after rows: fitted anew, as in the replay, or only moved on."""
@@ -359,8 +318,9 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
 
     # --- times
     def _relative(self, fh: Any, cutoff: Any = None) -> list[int]:
+        """Steps ahead; times that have passed are left out."""
         relative = fh if fh.is_relative else fh.to_relative(self.cutoff if cutoff is None else cutoff)
-        return [int(step) for step in relative.to_numpy()]
+        return [int(step) for step in relative.to_numpy() if step >= 1]
 
     def _dated(self, cutoff: Any) -> Any:
         """Cutoff with the frequency, which one row by itself has not."""
@@ -388,10 +348,6 @@ def _rows_of(parts: Sequence[Any], columns: Sequence[str]) -> Any:
     if parts:
         return pd.concat(parts, ignore_index=True)
     return pd.DataFrame(columns=["cutoff", "time", "step", *columns], dtype=np.float64)
-
-
-def _ahead(steps: Sequence[int]) -> list[int]:
-    return [step for step in steps if step >= 1]
 
 
 def _stamps(index: Any) -> Any:

@@ -30,6 +30,3 @@ cdef double crps_difference(
 
 cpdef object field_tables_arrays(object s, object levels, object knots, object slopes)
 cpdef object payoff_arrays(Rules rules, Round round, double y, Py_ssize_t k, object at, object out)
-cpdef double crps_difference_arrays(
-    double y, Py_ssize_t k, Py_ssize_t n, object left, object right, object p, object expert
-) except? -1.0

@@ -292,9 +292,3 @@ def field_tables_arrays(s, levels, knots, slopes):
 def payoff_arrays(rules, round, y, k, at, out):
     """Fill the core payoff of the forecast for the outcome y in cell k."""
     payoff(rules, round, y, k, readable_of(at), numbers_of(out))
-
-
-def crps_difference_arrays(y, k, n, left, right, p, expert):
-    """CRPS(p, y) - CRPS(expert, y) for an outcome in cell k."""
-    lefts, rights = readable_of(left), readable_of(right)
-    return crps_difference(y, k, n, lefts, rights, readable_of(p), readable_of(expert))

@@ -32,5 +32,3 @@ cdef Py_ssize_t open_workspace(
 cpdef object regret_units_arrays(Rules rules, Memory memory, Round round, object p)
 @cython.locals(n=Py_ssize_t)
 cpdef object certify_arrays(Rules rules, Memory memory, Round round, object witness, object free)
-cpdef double judge_arrays(Rules rules, Memory memory, Round round, object witness, object free) except? -1.0
-cpdef object allow_resolution_arrays(Rules rules, Memory memory, Round round, object witness, object free)

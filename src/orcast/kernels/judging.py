@@ -204,21 +204,3 @@ def certify_arrays(rules, memory, round, witness, free):
     apart, slack = resolution(rules, n, round, round.played, w), w.free
     release(w, start)
     return linear, bound, apart, slack
-
-
-def judge_arrays(rules, memory, round, witness, free):
-    """Write the certificate of a forecast; return by how much it fails."""
-    w = workspace()
-    start = open_workspace(rules, memory, round, witness, free, w)
-    missing = judge(rules, memory, round, round.played, w)
-    release(w, start)
-    return missing
-
-
-def allow_resolution_arrays(rules, memory, round, witness, free):
-    """Write the certificate of a forecast, with the resolution of the cells."""
-    w = workspace()
-    start = open_workspace(rules, memory, round, witness, free, w)
-    judge(rules, memory, round, round.played, w)
-    allow_resolution(rules, memory, int(round.info.cells), round, round.played, w)
-    release(w, start)

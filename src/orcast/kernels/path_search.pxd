@@ -56,17 +56,7 @@ cpdef double best_path_arrays(
     object points, object fields, object tilt_mean, object tilt_bound, object cumulated, double pull, double weight,
     object width, double bound, object masses
 ) except? -1.0
-@cython.locals(n=Py_ssize_t, total=Py_ssize_t)
-cdef object put_paths(Rules rules, Round round, object points, double size, Workspace w)
-@cython.locals(n=Py_ssize_t, total=Py_ssize_t)
-cpdef object paths_arrays(Rules rules, Memory memory, Round round, object witness, object points)
 cdef void put_best(double missing, double *p, double *mix, Py_ssize_t n, Workspace w) noexcept nogil
-cpdef double search_grid_arrays(
-    Rules rules, Memory memory, Round round, object witness, object free, object points, double size, object masses
-) except? -1.0
 cpdef object search_paths_arrays(
     Rules rules, Memory memory, Round round, object witness, object free, object mix, bint thorough
-)
-cpdef object mix_in_arrays(
-    Rules rules, Memory memory, Round round, object witness, object free, object mix, object masses
 )

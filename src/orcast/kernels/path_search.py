@@ -20,8 +20,6 @@ the tilt within a cell exceeds its mean: some forecast has q + mean tilt + A <= 
 with the resolution its largest value is within reach. The path that misses least is kept.
 """
 
-import numpy as np
-
 INF = float("inf")
 # Points of F between 0 and 1 that the grid has about.
 POINTS = 100
@@ -433,58 +431,12 @@ def best_path_arrays(points, fields, tilt_mean, tilt_bound, cumulated, pull, wei
     return found
 
 
-def put_paths(rules, round, points, size, w):
-    """Set the paths on given points without a pull back to the experts; `size` is that of the field."""
-    n, total = int(round.info.cells), len(points)
-    take_paths(rules, n, w)
-    w.points, w.point_count = readable_of(points), total
-    w.fields, w.steps = take(w, total * total), take_whole(w, n * total)
-    witness_tilts(rules, n, round, w.tilt_mean, w.tilt_largest, w)
-    w.path_pull, w.path_weight, w.path_constant, w.field_norm, w.field_size = 0.0, 1.0, 0.0, 0.0, size
-    field_of_pairs(
-        w.points,
-        total,
-        rules.levels,
-        rules.level_count,
-        w.owed_knots,
-        w.owed_slopes,
-        w.factors,
-        0.0,
-        w.fields,
-        w,
-    )
-
-
-def paths_arrays(rules, memory, round, witness, points):
-    """Field of each pair of points, and mean and largest value of the witnesses' tilt in each cell."""
-    w, n, total = workspace(), int(round.info.cells), len(points)
-    fields, mean, largest = np.empty(total * total), np.empty(n), np.empty(n)
-    start = open_workspace(rules, memory, round, witness, None, w)
-    put_paths(rules, round, points, 0.0, w)
-    copy(w.fields, total * total, numbers_of(fields))
-    copy(w.tilt_mean, n, numbers_of(mean))
-    copy(w.tilt_largest, n, numbers_of(largest))
-    release(w, start)
-    return fields.reshape(total, total), mean, largest
-
-
 def put_best(missing, p, mix, n, w):
     """Set the best forecast so far, and the mix."""
     w.best_missing, w.best_p, w.log_mix = missing, take(w, n), take(w, n)
     copy(p, n, w.best_p)
     for k in range(n):
         w.log_mix[k] = log(mix[k])
-
-
-def search_grid_arrays(rules, memory, round, witness, free, points, size, masses):
-    """Search the paths on given points, starting at masses; return by how much the best forecast fails."""
-    w, row = workspace(), numbers_of(masses)
-    start = open_workspace(rules, memory, round, witness, free, w)
-    put_best(INF, round.played, round.played, int(round.info.cells), w)
-    put_paths(rules, round, points, size, w)
-    search_grid(rules, memory, 0.0, round, row, w)
-    release(w, start)
-    return w.best_missing
 
 
 def search_paths_arrays(rules, memory, round, witness, free, mix, thorough):
@@ -495,12 +447,3 @@ def search_paths_arrays(rules, memory, round, witness, free, mix, thorough):
     search_paths(rules, memory, row, thorough, round, w)
     release(w, start)
     return w.best_missing, w.passes
-
-
-def mix_in_arrays(rules, memory, round, witness, free, mix, masses):
-    """Mix into masses that hold the largest share of the mix with which they still hold."""
-    w, row, start_row = workspace(), readable_of(mix), readable_of(masses)
-    start = open_workspace(rules, memory, round, witness, free, w)
-    put_best(0.0, start_row, row, int(round.info.cells), w)
-    mix_in(rules, memory, row, start_row, round, w)
-    release(w, start)

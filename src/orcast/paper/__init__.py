@@ -1,4 +1,4 @@
-"""The paper's own algorithms: ORCA, the exact oracles of its appendix C, the constructions of appendices D and E.
+"""The paper's own algorithms: ORCA, the exact oracles of its appendix C, the value bound of appendix E.
 
 The names are those of `__init__.pyi`.
 """

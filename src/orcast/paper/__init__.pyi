@@ -1,6 +1,5 @@
 from orcast.paper.conformal import ConformalLevel as ConformalLevel
 from orcast.paper.exact import BinaryRoot as BinaryRoot
-from orcast.paper.exact import DecisionGame as DecisionGame
 from orcast.paper.exact import MomentHull as MomentHull
 from orcast.paper.exact import SimplexGrid as SimplexGrid
 from orcast.paper.exact import TwoCells as TwoCells
@@ -8,7 +7,5 @@ from orcast.paper.families import Family as Family
 from orcast.paper.families import GaussianMixture as GaussianMixture
 from orcast.paper.families import Softmax as Softmax
 from orcast.paper.orca import Adam as Adam
-from orcast.paper.orca import MonteCarlo as MonteCarlo
 from orcast.paper.orca import Orca as Orca
-from orcast.paper.partition import PartitionedRecalibrator as PartitionedRecalibrator
 from orcast.paper.value_bounds import ValueCheck as ValueCheck

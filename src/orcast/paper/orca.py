@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from dataclasses import field as option
@@ -12,16 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.adapters import expert_row, quantiles_at
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.priors import GridPrior
 from orcast.engine.dense.search import CandidateSearch, DenseRound, HalfSpaceClaim, log_masses
 from orcast.paper.exact.base import expert_alone
 from orcast.paper.families import Family, GaussianMixture, Softmax
-from orcast.paper.slopes import centring, slopes, smooth_slopes
-from orcast.payoffs import CellGrid, CellPayoff
-from orcast.payoffs.calibration import IntervalCellPayoff, QuantileCellPayoff
+from orcast.paper.slopes import slopes, smooth_slopes
+from orcast.payoffs import CellGrid
 from orcast.payoffs.regret import RegretCellPayoff
 from orcast.spaces import FiniteSpace, OrderedSpace
 from orcast.spaces.base import whole
@@ -63,63 +60,14 @@ class Adam:
 
 
 @dataclass(frozen=True)
-class MonteCarlo:
-    """Adversary as a mixture of any distributions (`components`, in any form of a forecast), estimated from draws.
-
-        E_{y ~ q} payoff(p, y)  ~  sum_k (share of q's draws in cell k) payoff(p, k)    (paper, section 5)
-
-    The support should come close to every outcome, or the worst case is underestimated.
-
-    >>> import orcast as oc
-    >>> nature = oc.paper.MonteCarlo([oc.Normal(m / 10, 0.05) for m in range(11)], draws=500)
-    >>> p = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Orca(adversary=nature)).predict()
-    """
-
-    components: tuple[Any, ...]
-    draws: int = 1000
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        try:
-            object.__setattr__(self, "components", tuple(self.components))
-        except TypeError:
-            raise TypeError(f"expected a sequence of distributions, got {short(self.components)}") from None
-        if not self.components:
-            raise ValueError("expected at least one component, got none")
-        _check(self, whole, draws=(1, 10**7), seed=(0, 10**7))
-
-    def on(self, cell_grid: CellGrid) -> tuple[Array, float, float]:
-        """Masses of each component on the cells, the widest support, and how far an outcome may be from all of them."""
-        if isinstance(cell_grid.space, FiniteSpace):
-            rows = np.array([expert_row(component, cell_grid.space)[0] for component in self.components])
-            away, there = cell_grid.space.distances, rows > 0.0
-            widest = max(float(away[np.ix_(row, row)].max()) for row in there)
-            return rows, widest, float(away[there.any(axis=0)].min(axis=0).max())
-        rng = np.random.default_rng(self.seed)
-        rows = np.zeros((len(self.components), cell_grid.cells))
-        widest = 0.0
-        for row, component in zip(rows, self.components, strict=True):
-            drawn = np.clip(quantiles_at(component, rng.random(self.draws)), cell_grid.low, cell_grid.high)
-            cells = np.clip(np.searchsorted(cell_grid.right, drawn, side="left"), 0, cell_grid.cells - 1)
-            row[:] = np.bincount(cells, minlength=cell_grid.cells) / self.draws
-            # within a cell payoffs are averaged, so a component is as wide as the cells that it is in
-            widest = max(widest, float(cell_grid.right[cells.max()] - cell_grid.left[cells.min()]))
-        hit = np.flatnonzero(rows.any(axis=0))
-        ends = max(float(cell_grid.left[hit[0]] - cell_grid.low), float(cell_grid.high - cell_grid.right[hit[-1]]))
-        between = 0.5 * (cell_grid.left[hit[1:]] - cell_grid.right[hit[:-1]])
-        return rows, widest, max(ends, float(between.max(initial=0.0)))
-
-
-@dataclass(frozen=True)
 class Orca:
     """ORCA (paper, section 5, algorithm 2): Adam on the worst case of a parametrised forecast, the best iterate kept.
 
-        minimise over the parameters   max_k  E_{y ~ q_k} <S, payoff(p, y)>
+        minimise over the parameters   max_k  E_{y ~ q_k} <S, payoff(p, y)>,    q_k uniform on cell k
 
     The search ends when the worst case is at most zero, or after `steps`.  There is no guarantee that it becomes zero:
-    `certificate.holds` is the slack rule, exact over all outcomes, `certificate.half_space` what the adversary can
-    reach with its components, over the rounds, and `certificate.approximation` by how much the true maximum may exceed
-    that.
+    `certificate.holds` is the slack rule, exact over all outcomes, `certificate.half_space` the worst case over the
+    cells, over the rounds, and `certificate.approximation` by how much the true maximum may exceed that.
 
     Parameters
     ----------
@@ -127,10 +75,6 @@ class Orca:
         Steps of the search, and `Adam`.
     family
         Forecasts on the cells: `Softmax`, `GaussianMixture`, or your own.
-    adversary
-        Components q_k: `"uniform"` on each cell or `"dirac"` at its middle, both exact, or `MonteCarlo`.  With
-        `"dirac"` gradients of payoffs whose context depends on p, and of pinball loss, are those of a mean over the
-        cell.
     cells, atoms
         Even cells; without bounds they divide the round's window.  `atoms=True` adds an atom at each bound, for
         outcomes that sit on it.
@@ -140,9 +84,6 @@ class Orca:
         Temperature of a softmax in place of the maximum, in units of the norm of the ledger; 0 for none.
     smooth
         Smooth the levels of quantiles in gradients, which vanish between levels.
-    lipschitz
-        Constant L of the normalised payoff in y: the approximation is then the paper's (d + eps) L ||mean payoff||, d
-        the widest support of a component and eps the largest distance of an outcome from all of them.
 
     >>> import orcast as oc
     >>> game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Orca(steps=400))
@@ -153,13 +94,11 @@ class Orca:
 
     steps: int = 400
     family: Family = option(default_factory=Softmax)
-    adversary: str | MonteCarlo = "uniform"
     optimizer: Adam = option(default_factory=Adam)
     cells: int = 50
     start: str = "expert"
     soft: float = 0.0
     smooth: bool = True
-    lipschitz: float | None = None
     atoms: bool = False
     jitter: float = 0.0
     seed: int = 0
@@ -168,11 +107,6 @@ class Orca:
         _check(self, whole, steps=(1, 10**6), cells=(1, 1000), seed=(0, 10**9))
         if isinstance(self.family, type) or not isinstance(self.family, Family):
             raise TypeError(f"expected a family such as Softmax() or GaussianMixture(3), got {short(self.family)}")
-        named = isinstance(self.adversary, str) and self.adversary in ("uniform", "dirac")
-        if not named and not isinstance(self.adversary, MonteCarlo):
-            raise ValueError(
-                f"expected 'uniform', 'dirac' or MonteCarlo(...) as adversary, got {short(self.adversary)}"
-            )
         if not isinstance(self.optimizer, Adam):
             raise TypeError(f"expected Adam(...) as optimizer, got {short(self.optimizer)}")
         if not isinstance(self.start, str) or self.start not in STARTS:
@@ -182,8 +116,6 @@ class Orca:
                 raise TypeError(f"expected {name}=True or False, got {short(getattr(self, name))}")
             object.__setattr__(self, name, bool(getattr(self, name)))
         _check(self, number, soft=(0.0, 1e6), jitter=(0.0, 10.0))
-        if self.lipschitz is not None:
-            _check(self, number, lipschitz=(0.0, 1e300))
 
     def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> DenseEngine:
         """An engine with an empty ledger."""
@@ -201,23 +133,15 @@ class Orca:
         return DenseEngine(bound_payoff, GridPrior(bound_payoff, self.cells, edges), OrcaSolver(self), sizes)
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data; a family or components of your own must be given again."""
-        nature: Any = self.adversary
-        if isinstance(nature, MonteCarlo):
-            # an address is not part of what a component is
-            components = [re.sub(" at 0x[0-9a-fA-F]+", "", repr(component)) for component in nature.components]
-            nature = {"kind": "MonteCarlo", "components": components, "draws": nature.draws, "seed": nature.seed}
-        plain = {"kind": "Orca", **vars(self)}
+        """Plain data; a family of your own must be given again."""
         adam = {"kind": "Adam", **vars(self.optimizer)}
-        return plain | {"family": self.family.to_plain(), "adversary": nature, "optimizer": adam}
+        return {"kind": "Orca", **vars(self), "family": self.family.to_plain(), "optimizer": adam}
 
     @classmethod
     def from_plain(cls, data: dict[str, Any]) -> Orca:
         """The inverse, where there is one."""
         options = {name: value for name, value in data.items() if name != "kind"}
         family, adam = dict(options.pop("family")), dict(options.pop("optimizer"))
-        if isinstance(options["adversary"], dict):
-            raise ValueError("expected the oracle again as oracle= (components are not saved), got none")
         adam.pop("kind")
         known = {"Softmax": Softmax, "GaussianMixture": GaussianMixture}
         kind = family.pop("kind")
@@ -234,7 +158,6 @@ class OrcaSolver:
     def __init__(self, options: Orca) -> None:
         self.options = options
         self.remembers = options.start == "last"
-        self._nature: tuple[bytes, tuple[Array, float, float]] | None = None
 
     def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
         """Search; the ledger's slack rule judges what was found."""
@@ -248,63 +171,31 @@ class OrcaSolver:
         if options.jitter > 0.0:
             rng = np.random.default_rng([options.seed, setup.rounds])
             parameters = parameters + options.jitter * rng.standard_normal(parameters.size)
-        nature, wide, far = self._components(cell_grid)
         soft = options.soft * math.sqrt(sum(float(s @ s) for s in search.owed))
-        p = self._search(search, cell_grid, parameters, nature, soft)
+        p = self._search(search, cell_grid, parameters, soft)
         search.consider(log_masses(p), 0.0)
-        search.claim = self._claim(search, setup, p, nature, wide + far)
+        search.claim = self._claim(search, p)
 
-    def _components(self, cell_grid: CellGrid) -> tuple[Array, float, float]:
-        """Nature's components on the cells (none: the cells themselves), the widest support, the largest distance."""
-        if isinstance(self.options.adversary, MonteCarlo):
-            key = cell_grid.left.tobytes() + cell_grid.right.tobytes()
-            if self._nature is None or self._nature[0] != key:
-                self._nature = key, self.options.adversary.on(cell_grid)
-            return self._nature[1]
-        widest = float((cell_grid.right - cell_grid.left).max()) if cell_grid.ordered else 0.0
-        none = np.empty((0, cell_grid.cells))
-        return (none, widest, 0.0) if self.options.adversary == "uniform" else (none, 0.0, 0.5 * widest)
-
-    def _claim(
-        self, search: CandidateSearch, setup: DenseRound, p: Array, nature: Array, reach: float
-    ) -> HalfSpaceClaim:
-        """What Nature can reach with her components, and by how much the truth may exceed it."""
+    def _claim(self, search: CandidateSearch, p: Array) -> HalfSpaceClaim:
+        """The worst case over the cells, and by how much the truth may exceed it."""
         rounds = search.weight
         search.rescale(p)
-        field = self._field(search, setup.cell_grid, p)
-        value = float((nature @ field if nature.size else field).max()) / rounds
-        if self.options.lipschitz is not None:
-            return HalfSpaceClaim(value, reach * self.options.lipschitz * search.ledger.miscalibration)
+        value = float(self._field(search, p).max()) / rounds
         top = sum(
             cell_payoff.assess(s, 0.0, p)[0] for cell_payoff, s in zip(search.cell_payoffs, search.owed, strict=True)
         )
         return HalfSpaceClaim(value, max(0.5 * float(np.max(top)) / rounds - value, 0.0))
 
     # --- the search
-    def _field(self, search: CandidateSearch, cell_grid: CellGrid, p: Array) -> Array:
-        """<S, payoff> for each cell, as Nature's components see it."""
+    @staticmethod
+    def _field(search: CandidateSearch, p: Array) -> Array:
+        """The mean of <S, payoff> over each cell."""
         v = np.zeros(p.size)
         for cell_payoff, s in zip(search.cell_payoffs, search.owed, strict=True):
-            if not s.any():
-                continue
-            if cell_grid.ordered and self.options.adversary == "dirac":
-                v += self._central_field(cell_payoff, s, cell_grid, p)
-            elif isinstance(cell_payoff, RegretCellPayoff):
-                v += cell_payoff.field(s, p)
-            else:
-                v += s @ cell_payoff.table(p)
+            if s.any():
+                regret = isinstance(cell_payoff, RegretCellPayoff)
+                v += cell_payoff.field(s, p) if regret else s @ cell_payoff.table(p)
         return v
-
-    @staticmethod
-    def _central_field(cell_payoff: CellPayoff, s: Array, cell_grid: CellGrid, p: Array) -> Array:
-        """<S, payoff> for an outcome in the middle of each cell."""
-        if isinstance(cell_payoff, (QuantileCellPayoff, IntervalCellPayoff)):
-            return s @ cell_payoff.table(p)
-        middle = (0.5 * (cell_grid.left + cell_grid.right)).tolist()
-        if isinstance(cell_payoff, RegretCellPayoff):
-            pulls = s * cell_payoff.units.ravel()
-            return np.array([float(pulls @ cell_payoff.excess(p, k, y).ravel()) for k, y in enumerate(middle)])
-        return np.array([float(s @ cell_payoff.realised(p, k, y)) for k, y in enumerate(middle)])
 
     def _masses(self, cell_grid: CellGrid, parameters: Array) -> Array:
         """The family's forecast, or one clear sentence if these are no masses."""
@@ -315,9 +206,7 @@ class OrcaSolver:
             )
         return p
 
-    def _search(
-        self, search: CandidateSearch, cell_grid: CellGrid, parameters: Array, nature: Array, soft: float
-    ) -> Array:
+    def _search(self, search: CandidateSearch, cell_grid: CellGrid, parameters: Array, soft: float) -> Array:
         """The best masses on the way down the gradient of the worst case."""
         family, adam = self.options.family, self.options.optimizer
         first, second = np.zeros(parameters.size), np.zeros(parameters.size)
@@ -326,18 +215,14 @@ class OrcaSolver:
         for step in range(self.options.steps + 1):
             p = self._masses(cell_grid, parameters)
             search.rescale(p)
-            v = self._field(search, cell_grid, p)
-            reach = nature @ v if nature.size else v
+            reach = self._field(search, p)
             if reach.max() < found:
                 best, found = parameters, float(reach.max())
             if found <= 0.0 or step == self.options.steps:
                 break
             weights = choose(reach, soft)
-            cells = weights @ nature if nature.size else weights
             slopes_of = smooth_slopes if self.options.smooth else slopes
-            found_slopes = [slopes_of(cell_payoff, s, p, cells) for cell_payoff, s in pairs]
-            if cell_grid.ordered and self.options.adversary == "dirac":
-                found_slopes += [centring(cell_payoff, s, cells) for cell_payoff, s in pairs]
+            found_slopes = [slopes_of(cell_payoff, s, p, weights) for cell_payoff, s in pairs]
             gradient = family.pull(cell_grid, parameters, np.sum(found_slopes, axis=0))
             first = adam.first * first + (1.0 - adam.first) * gradient
             second = adam.second * second + (1.0 - adam.second) * gradient**2

@@ -9,7 +9,6 @@ from orcast.constants import TINY_MASS
 from orcast.payoffs import CellPayoff
 from orcast.payoffs.calibration import IntervalCellPayoff, QuantileCellPayoff, StackedCellPayoff
 from orcast.payoffs.regret import RegretCellPayoff
-from orcast.scores import CRPS
 
 Array = NDArray[np.float64]
 
@@ -33,7 +32,7 @@ def slopes(cell_payoff: CellPayoff, s: Array, p: Array, weights: Array) -> Array
 
 
 def smooth_slopes(cell_payoff: CellPayoff, s: Array, p: Array, weights: Array) -> Array:
-    """The same, with the levels of quantiles smoothed: the true slope vanishes on whole pieces."""
+    """`slopes` with the levels of quantiles smoothed: the true slope vanishes on whole pieces."""
     if isinstance(cell_payoff, StackedCellPayoff):
         parts = [smooth_slopes(part, own, p, weights) for part, own in cell_payoff.pairs(s)]
         return np.asarray(np.sum(parts, axis=0))
@@ -65,17 +64,6 @@ def _smooth_quantiles(quantiles: QuantileCellPayoff, s: Array, p: Array, weights
     by_edge[-1] = 0.0
     value: Array = np.cumsum(by_edge[::-1])[::-1]
     return value if quantiles.bins is None else value[quantiles.bins]
-
-
-def centring(cell_payoff: CellPayoff, s: Array, weights: Array) -> Array:
-    """The addition to `slopes` for outcomes in the middle of cells: CRPS bends within a cell."""
-    total = np.zeros(weights.size)
-    if isinstance(cell_payoff, RegretCellPayoff):
-        width = cell_payoff.cell_grid.right - cell_payoff.cell_grid.left
-        for pull, score in cell_payoff.pulls(s):
-            if isinstance(score, CRPS):
-                total -= pull * weights * width / 12.0
-    return total
 
 
 def _differences(cell_payoff: CellPayoff, s: Array, p: Array, weights: Array) -> Array:

@@ -94,23 +94,23 @@ class ValueCheck:
 
     @property
     def bound(self) -> float:
-        """What the share is at most if the forecasts are quantile calibrated: 1/r."""
+        """Bound on the share if the forecasts are quantile calibrated: 1/r."""
         return 1.0 / self.r
 
     @property
     def allowed(self) -> float:
-        """What the share is at most on any sequence: 1/r plus the calibration error; nan before the first round."""
+        """Bound on the share on any sequence: 1/r plus the calibration error; nan before the first round."""
         beyond = self._beyond + (self._below if self._direction < 0 else self._above)
         return beyond / self.rounds if self.rounds else math.nan
 
     @property
     def calibration_error(self) -> float:
-        """How often outcomes were beyond the one quantile that matters, minus 1/r; nan before the first round."""
+        """Share of outcomes beyond the one quantile that matters, minus 1/r; nan before the first round."""
         return self.allowed - self.bound
 
     @property
     def holds(self) -> bool:
-        """Whether the share is at most 1/r so far; True before the first round."""
+        """True if the share is at most 1/r so far, and before the first round."""
         return not self.share > self.bound
 
     def __repr__(self) -> str:
@@ -152,7 +152,7 @@ class ValueCheck:
 
 
 def _direction(values: Sequence[float], so_far: int) -> int:
-    """Whether values rise (1), fall (-1), or neither (0) by more than rounding, or one clear sentence."""
+    """Direction of values beyond rounding: 1 if they rise, -1 if they fall, 0 if neither; raises if both."""
     found = np.asarray(values)
     # against the least and the largest before, since steps of less than rounding may add up to more
     up = found - np.minimum.accumulate(found) > ROUNDING * found

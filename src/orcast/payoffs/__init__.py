@@ -14,7 +14,6 @@ from orcast.payoffs.calibration import (
 )
 from orcast.payoffs.decisions import DecisionCalibration, SwapRegret
 from orcast.payoffs.defaults import default_payoff
-from orcast.payoffs.levels import LevelCalibration
 from orcast.payoffs.probabilities import (
     BinaryCalibration,
     Calibeating,
@@ -37,7 +36,6 @@ __all__ = [
     "DistributionCalibration",
     "IntervalCalibration",
     "LabelCalibration",
-    "LevelCalibration",
     "MarginalCalibration",
     "MomentBasedCalibration",
     "MomentMatching",
@@ -64,7 +62,6 @@ _READERS: dict[str, Callable[..., Payoff]] = {
         DistributionCalibration,
         IntervalCalibration,
         LabelCalibration,
-        LevelCalibration,
         MarginalCalibration,
         MomentBasedCalibration,
         MomentMatching,

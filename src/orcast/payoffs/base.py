@@ -184,10 +184,6 @@ class Payoff:
         """The payoff on a space; refuses spaces where it makes no sense."""
         raise AttributeError(f"{type(self).__name__} cannot be put on a space")
 
-    def evaluate(self, space: Space, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-        """Definition of the payoff in its own units, for tests that compare it with the payoff on cells."""
-        raise AttributeError(f"{type(self).__name__} has no evaluate")
-
     def summary(self, mean: Array) -> float:
         """The size of a mean payoff, in its own units."""
         return float(np.linalg.norm(mean))

@@ -14,9 +14,8 @@ import numpy as np
 
 from orcast import limits
 from orcast.adapters import Ensemble, Normal, Quantiles
+from orcast.store import Id, Name
 from orcast.validation import number, short
-
-Id = str | int | float | None
 
 KEYS = ("series", "id", "forecast", "y", "x", "drop", "low", "high", "binary", "labels")
 SETTINGS = ("low", "high", "binary", "labels")
@@ -49,7 +48,7 @@ class LineForecast:
 class StreamLine:
     """A line, checked as far as it can be without its series, and the digest of its content."""
 
-    series: str | int | None
+    series: Name
     id: Id
     forecast: LineForecast | None
     y: Any

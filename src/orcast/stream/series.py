@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import copy
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from orcast import limits, persistence
 from orcast.contexts import by
-from orcast.packed import pack_row
 from orcast.payoffs import default_payoff
 from orcast.pool import Pool
 from orcast.recalibrator import Recalibrator
-from orcast.rounds import MOST_COUNTED, PendingRound, Snapshot
+from orcast.rounds import PendingRound, Snapshot
+from orcast.serialise import features_from_json, features_to_json
 from orcast.spaces import Binary, Labels, OrderedSpace, Space, between, space_from_plain
-from orcast.spaces.base import single, whole
+from orcast.store import Id, Name
 from orcast.validation import number, short
 
-KIND = Recalibrator.kind
+KIND, ROUND = Recalibrator.kind, "StreamRound"
 # Recalibrators that are kept, one for each space.
 MOST_GAMES = 1000
-# Bytes of a settled round beside its answers.
-OVERHEAD = 400
+COUNTERS = ("issued", "usual_lag", "reserved")
 
 
 @dataclass(frozen=True)
@@ -96,92 +90,82 @@ class StreamSettings:
 
 
 @dataclass(slots=True)
-class Settled:
-    """A round that is over: digest and answer of its forecast, its outcome (None if it was dropped), and that answer.
-
-    `number` counts such rounds with an id; `saved` is for whoever writes them.
-    """
+class StreamRound:
+    """Round of a series: digest and answer of its forecast; once it is over, outcome (None if dropped) and answer."""
 
     digest: str
     answer: str
-    y: Any
-    closing: str
-    number: int = 0
-    saved: bool = False
+    y: Any = None
+    closing: str = ""
 
-    @property
-    def size(self) -> int:
-        """Bytes that count towards the budget."""
-        return len(self.answer) + len(self.closing) + OVERHEAD
-
-    def to_plain(self) -> list[Any]:
-        """Plain data."""
-        return [self.digest, self.answer, self.y, self.closing, self.number]
+    def encode(self, name: Name, id: Id, entry: PendingRound | None) -> bytes:
+        """Round as bytes, with its numbers while it is pending."""
+        texts = {"digest": self.digest, "answer": self.answer, "closing": self.closing}
+        header = {"class": ROUND, "series": name, "id": id, "y": self.y, **texts}
+        if entry is None:
+            return persistence.encode(header, {})
+        header |= {"issued": entry.issued, "features": features_to_json(getattr(entry.record, "features", None))}
+        return persistence.encode(header, entry.record.arrays())
 
     @classmethod
-    def from_plain(cls, plain: Any, space: Space | None = None) -> Settled:
-        """The inverse of `to_plain`, or a reason why not."""
-        digest, answer, y, closing, number = plain
-        _check_texts(digest, answer, closing)
-        if y is not None and isinstance(space, Labels):
-            whole(y, "labels", 0, space.cells - 1)
-        elif y is not None:
-            single(y)
-        return cls(digest, answer, y, closing, whole(number, "rounds", 0, MOST_COUNTED), saved=True)
+    def from_header(cls, header: dict[str, Any], name: Name) -> StreamRound:
+        """Round of a series from its header, or a reason why not."""
+        _check_owner(header, name)
+        texts = [header[key] for key in ("digest", "answer", "closing")]
+        if not all(isinstance(text, str) for text in texts):
+            raise TypeError(f"answers are text, not {short(texts)}")
+        return cls(texts[0], texts[1], header["y"], texts[2])
+
+    @classmethod
+    def decode(cls, data: bytes, name: Name) -> StreamRound:
+        """Round that is over, from its bytes; raises ValueError if they cannot be read."""
+        with persistence.reading(data, ROUND) as (header, _):
+            return cls.from_header(header, name)
 
 
+@dataclass(slots=True)
 class SeriesSession:
-    """A series: its rounds, the numbers that are carried from round to round, and the last unnamed round that is over.
+    """A series: its name, its space, its rounds, and the number by which the store has it, 0 for a new one."""
 
-    A series of a file has none of them until it is first used: `fetch` gets its state.
-    """
-
-    __slots__ = ("fetch", "last", "numbers", "rounds", "space")
-
-    def __init__(self, space: Space | None = None, fetch: Callable[[], bytes] | None = None) -> None:
-        self.space, self.fetch = space, fetch
-        self.rounds: Snapshot | None = None
-        self.numbers: NDArray[np.float64] = np.empty(0)
-        self.last: Settled | None = None
+    name: Name
+    space: Space
+    rounds: Snapshot
+    number: int = 0
 
     @property
     def pending(self) -> dict[Any, PendingRound]:
-        """The pending rounds by id, the oldest first; digest and answer of its forecast are attached to each."""
-        return {} if self.rounds is None else self.rounds.pending
+        """The pending rounds by id, the oldest first; a `StreamRound` is attached to each."""
+        return self.rounds.pending
 
-    def keep(self, game: Recalibrator, *, settled: bool) -> None:
-        """Take over the rounds of a recalibrator; only those that are settled change its numbers."""
-        if settled:
-            self.numbers = pack_row(game.engine.arrays().values())
-        self.rounds = game.rounds.snapshot(memory=False)
-
-    def load_into(self, game: Recalibrator) -> None:
-        """Give its rounds to a recalibrator."""
-        assert self.rounds is not None
-        game.rounds.restore(self.rounds)
-        game.crossing_reported = False
-        at = 0
-        for array in game.engine.arrays().values():
-            array[...] = self.numbers[at : at + array.size].reshape(array.shape)
-            at += array.size
+    def encode(self) -> bytes:
+        """State as bytes, without the pending rounds."""
+        rounds = self.rounds
+        header = {
+            "class": KIND,
+            "series": self.name,
+            "space": self.space.to_plain(),
+            "pending": len(rounds.pending),
+            **{key: getattr(rounds, key) for key in COUNTERS},
+        }
+        return persistence.encode(header, rounds.memory)
 
 
 class Recalibrators:
     """Recalibrators by space, the last used ones: series of one space share one, into which their rounds are loaded.
 
-    So a series takes the memory of its numbers, about 17 KB for a quantity.
+    So a series takes the memory of its numbers, about 15 KB for a quantity.
     """
 
     def __init__(self, options: StreamSettings, pool: Pool | None) -> None:
         self.options, self.pool = options, pool
-        self._games: dict[Space, tuple[Recalibrator, SeriesSession]] = {}  # with a new series
+        self._games: dict[Space, tuple[Recalibrator, Snapshot]] = {}  # with the rounds of a new series
         self._series: dict[Space, SeriesSession] = {}  # whose rounds a recalibrator has
 
-    def _game(self, space: Space) -> tuple[Recalibrator, SeriesSession]:
+    def _game(self, space: Space) -> tuple[Recalibrator, Snapshot]:
         found = self._games.pop(space, None)
         if found is None:
-            found = self.options.game(space, self.pool), SeriesSession(space)
-            found[1].keep(found[0], settled=True)
+            game = self.options.game(space, self.pool)
+            found = game, game.rounds.snapshot()
         self._games[space] = found
         if len(self._games) > MOST_GAMES:
             oldest = next(iter(self._games))
@@ -189,35 +173,37 @@ class Recalibrators:
             self._series.pop(oldest, None)
         return found
 
-    def new(self, space: Space) -> SeriesSession:
+    def new(self, name: Name, space: Space) -> SeriesSession:
         """Series without rounds."""
-        return copy.copy(self._game(space)[1])
+        return SeriesSession(name, space, self._game(space)[1])
 
-    def load(self, data: bytes) -> SeriesSession:
-        """Series from its encoded state; raises ValueError if it cannot be read."""
-        with persistence.reading(data, KIND) as (header, arrays):
+    def load(self, name: Name, number: int, state: bytes, pending: Iterable[bytes]) -> SeriesSession:
+        """Series from its state and its pending rounds; raises ValueError if they cannot be read."""
+        with persistence.reading(state, KIND) as (header, arrays):
+            _check_owner(header, name)
             space = space_from_plain(header["space"])
             game, _ = self._game(space)
             self._series.pop(space, None)
-            for key, value in json.loads(json.dumps(persistence.configuration(game, KIND))).items():
-                if header[key] != value:
-                    raise ValueError(f"{key} was {short(header[key])}, not {short(value)}")
-            persistence.restore(game, header, arrays)
-            series = SeriesSession(space)
-            series.keep(game, settled=True)
-            for entry in series.pending.values():
-                _check_texts(*entry.attached)
-            series.last = None if header["last"] is None else Settled.from_plain(header["last"], space)
-            return series
+            game.engine.restore(arrays)
+            entries, records = [], {}
+            for at, (own, record) in enumerate(sorted(map(_pending, pending), key=lambda each: each[0]["issued"])):
+                features = features_from_json(own["features"])
+                entries.append([own["id"], own["issued"], features, StreamRound.from_header(own, name)])
+                records.update({f"{at}/{field}": array for field, array in record.items()})
+            if len(entries) != header["pending"]:
+                raise ValueError(f"{len(entries)} rounds are pending, not {short(header['pending'])}")
+            game.rounds.resume({**{key: header[key] for key in COUNTERS}, "pending": entries}, records)
+            return SeriesSession(name, space, game.rounds.snapshot(), number)
 
     @contextmanager
     def holding(self, series: SeriesSession) -> Iterator[Recalibrator]:
-        """Yield the recalibrator with the rounds of a series, which keeps them if they change."""
-        assert series.space is not None
+        """Yield the recalibrator with the rounds of a series, which gets them back at the end."""
         space, (game, _) = series.space, self._game(series.space)
         if self._series.pop(space, None) is not series:
-            series.load_into(game)
+            game.rounds.restore(series.rounds)
+        game.crossing_reported = False
         yield game
+        series.rounds = game.rounds.snapshot()
         self._series[space] = series
 
     def reset(self) -> None:
@@ -244,9 +230,11 @@ def stated_space(given: Mapping[str, Any]) -> Space:
     return between(given.get("low"), given.get("high"))
 
 
-def _check_texts(digest: Any, *answers: Any) -> None:
-    """Refuse answers that are no lines; an empty one was forgotten."""
-    if not all(isinstance(text, str) for text in (digest, *answers)):
-        raise TypeError(f"answers are text, not {short(answers)}")
-    if not all(text.startswith("{") and text.endswith("}\n") for text in answers if text):
-        raise ValueError(f"answers are lines, not {short(answers)}")
+def _pending(data: bytes) -> tuple[persistence.Header, persistence.Arrays]:
+    with persistence.reading(data, ROUND) as found:
+        return found
+
+
+def _check_owner(header: dict[str, Any], name: Name) -> None:
+    if header["series"] != name:
+        raise ValueError(f"it is of series {short(header['series'])}, not {short(name)}")

@@ -14,7 +14,6 @@ from typing import Any, Self
 
 from orcast.limits import LIMITS
 from orcast.stream import protocol
-from orcast.stream.durable_session import DurableSession
 from orcast.stream.session import Session
 
 CHUNK = 2**16
@@ -63,9 +62,7 @@ class Signals:
             self.waiting = False
 
 
-def serve(
-    session: Session | DurableSession, *, source: int = 0, sink: int = 1, say: Callable[[str], None] = lambda _: None
-) -> int:
+def serve(session: Session, *, source: int = 0, sink: int = 1) -> int:
     """Answer the lines of one file descriptor on another; returns the exit status of the process.
 
     0 at the end of the input, after SIGTERM, or when nobody reads the answers any more; 130 after Ctrl-C.
@@ -76,32 +73,27 @@ def serve(
     with Signals() as signals:
         code = 0
         try:
-            _answer_all(session, source, sink, signals, say)
+            _answer_all(session, source, sink, signals)
         except Stopped:
             code = 130 if signals.by == signal.SIGINT else 0
         except BrokenPipeError:
             pass
-        _save(session, say)
         return code
 
 
-def _answer_all(
-    session: Session | DurableSession, source: int, sink: int, signals: Signals, say: Callable[[str], None]
-) -> None:
+def _answer_all(session: Session, source: int, sink: int, signals: Signals) -> None:
     for number, line in enumerate(_lines(source, signals), start=1):
         if line == b"":
             continue
         try:
             if line is None:
                 raise ValueError(f"expected a line of at most {LIMITS.line_bytes} bytes, got a longer one")
-            answer = session.answer(line).text
+            answer = session.answer(line)
         except BAD as reason:
             answer = protocol.to_line({"error": _sentence(reason), "line": number}).encode()
         left = memoryview(answer)
         while left:
             left = left[signals.wait(partial(os.write, sink, left)) :]
-        if isinstance(session, DurableSession) and session.due:
-            _save(session, say)
 
 
 def _sentence(reason: BaseException) -> str:
@@ -111,16 +103,6 @@ def _sentence(reason: BaseException) -> str:
     if isinstance(reason, RecursionError):
         return "expected a line of moderate depth, got one that is nested too deeply"
     return " ".join(str(reason).split())
-
-
-def _save(session: Session | DurableSession, say: Callable[[str], None]) -> None:
-    if not isinstance(session, DurableSession) or session.lines == session.saved:
-        return
-    try:
-        session.snapshot()
-    except (MemoryError, OSError, ValueError) as reason:
-        session.saved = session.lines  # nothing is lost: the lines are in the store
-        say(f"the snapshot could not be written, the lines are kept: {reason}")
 
 
 def _lines(source: int, signals: Signals) -> Iterator[bytes | None]:

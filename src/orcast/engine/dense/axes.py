@@ -35,7 +35,7 @@ class AxisMemory(NamedTuple):
 
 
 def axes_of(space: Space) -> int:
-    """How many axes there are; none where shifting makes no sense."""
+    """Number of axes; 0 where shifting makes no sense."""
     if isinstance(space, Circle):
         return 1
     return len(space.shape) if isinstance(space, Box) else 0
@@ -98,7 +98,7 @@ def deviation(space: Space, y: Array, mean: float) -> Array:
 
 
 def transfer(space: Space, axis: int, mean: float, shift: float, stretch: float) -> Array:
-    """Where the mass of each cell goes: a row a cell."""
+    """Shares of the mass of each cell by destination: a row a cell."""
     edges = edges_of(space, axis)
     width = edges[1] - edges[0]
     away = deviation(space, 0.5 * (edges[:-1] + edges[1:]), mean)

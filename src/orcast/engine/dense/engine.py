@@ -295,7 +295,7 @@ class DenseEngine:
         return self.prior.forecast(record.round, certificate)
 
     def guarantee(self) -> Guarantee:
-        """What was promised and what was kept."""
+        """Bounds and miscalibration so far."""
         if self._ledger is None:
             return Guarantee(0, 0.0, math.inf, 1.0)
         regrets: dict[int, dict[str, float]] = {}
@@ -360,13 +360,13 @@ class DenseEngine:
 
 
 def _restore_part(state: dict[str, Array], arrays: dict[str, NDArray[Any]], number: int) -> None:
-    """What a part of the payoff remembers, from the arrays of a state."""
+    """Restore the memory of a part of the payoff from the arrays of a state."""
     theirs = {name: arrays[f"part/{number}/{name}"] for name in state}
     admissible.Fields(state, admissible.PART_STATE).copy_into(state, theirs)
 
 
 def _learn_losses(cell_payoff: RegretCellPayoff, state: dict[str, Array], p: Array, k: int, y: Any) -> None:
-    """What the experts usually lose, and how what was played compares."""
+    """Update the usual losses of the experts, and the excess of the forecast over them."""
     state["excess"] += cell_payoff.excess(p, k, y)
     state["rounds"] += cell_payoff.present
     for e in np.flatnonzero(cell_payoff.present):

@@ -62,7 +62,7 @@ def worst_values(search: CandidateSearch, p: Array) -> Array:
 
 
 def changes(search: CandidateSearch, p: Array, kinds: Kinds) -> Array:
-    """How the field changes from p towards each kind of cells, a column each."""
+    """Change of the field from p towards each kind of cells, a column each."""
     towards = kinds.spread - p[:, None]
     total = np.zeros((p.size, kinds.count))
     for cell_payoff, s in zip(search.cell_payoffs, search.owed, strict=True):
@@ -151,7 +151,7 @@ def descents(search: CandidateSearch, setup: DenseRound) -> Iterator[tuple[Array
 
 
 def walks(search: CandidateSearch, setup: DenseRound) -> Iterator[tuple[Array, float]]:
-    """The same from places that a walk finds around a solution, on finer and finer grids."""
+    """Descents from places that a walk finds around a solution, on finer and finer grids."""
     kinds = Kinds(search.cell_payoffs, setup.prior)
     if not 1 < kinds.count <= MOST_KINDS:
         return

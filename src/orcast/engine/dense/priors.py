@@ -85,7 +85,7 @@ class OrderedPrior:
         return round, mix[: round.count()].copy()
 
     def recell(self, round: Round, mix: Array, coarse: Array | None = None) -> tuple[Round, Array]:
-        """The same on even cells, or on cells that are narrower where those of the round are too `coarse`.
+        """Round and prior on even cells, or on cells that are narrower where those of the round are too `coarse`.
 
         Without bounds they are even near the expert, and grow with the distance from it.
         """
@@ -124,7 +124,7 @@ class OrderedPrior:
         return cell_grid_of(self.space, round, features)
 
     def warm_start(self, round: Round, log_mix: Array) -> Array:
-        """Where to start."""
+        """Log masses to start a search at."""
         start, slots = log_mix.copy(), round.whole
         start[slots] = log_mix[slots] + self.engine.memory.view("warm")
         return start
@@ -154,7 +154,7 @@ class OrderedPrior:
         self.engine.learn(round, y, late)
 
     def forecast(self, round: Round, certificate: Certificate) -> Forecast | FiniteForecast:
-        """What users see."""
+        """Public forecast of a round."""
         return Forecast.issued(round, self._ends, certificate)
 
     def memory(self) -> dict[str, Array]:
@@ -167,7 +167,7 @@ class OrderedPrior:
 
 
 class GridPrior(OrderedPrior):
-    """The same cells in every round, whatever the expert: even ones, as the paper has them, or given ones.
+    """Prior on fixed cells, whatever the expert: even ones, as the paper has them, or given ones.
 
     Without bounds there is no fixed grid; there the cells divide the round's window evenly.
     """
@@ -252,7 +252,7 @@ class FinitePrior:
         return CellGrid(self.space, self.space.cells, expert=pool, experts=experts, features=features)
 
     def warm_start(self, round: FiniteRound, log_mix: Array) -> Array:
-        """Where to start."""
+        """Log masses to start a search at."""
         value: Array = log_mix + self.engine.state.view("warm")
         return value
 
@@ -286,7 +286,7 @@ class FinitePrior:
         finite_members.teach_round(state, round, k)
 
     def forecast(self, round: FiniteRound, certificate: Certificate) -> Forecast | FiniteForecast:
-        """What users see."""
+        """Public forecast of a round."""
         return forecast_on(self.space, round.view("played").copy(), certificate)
 
     def memory(self) -> dict[str, Array]:

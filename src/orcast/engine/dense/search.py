@@ -215,7 +215,7 @@ class CandidateSearch:
 
     @property
     def resolved(self) -> bool:
-        """Whether the best forecast holds, up to the resolution of its cells."""
+        """True if the best forecast holds, up to the resolution of its cells."""
         return self.missing <= 0.0 or self.missing <= 2.0 * float(self.resolutions().max())
 
     def allow_resolution(self) -> None:

@@ -1,8 +1,5 @@
 """Spark: tables and streams of many series (extra ``orcast[spark]``).
 
-    out = recalibrate(df, low=0)              # a table: the columns of `orcast.recalibrate`
-    out = recalibrate_stream(rows, low=0)     # Structured Streaming: each micro-batch is a frame call with a state
-
 Every executor needs orcast in the Python of its tasks.
 """
 

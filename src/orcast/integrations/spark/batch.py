@@ -9,11 +9,9 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
 
-from orcast.integrations.spark.plan import REFUSALS, Plan, column, numbered, plan_of, sentence
+from orcast.integrations.spark.plan import PARTITIONS, REFUSALS, Plan, column, numbered, plan_of, refused_rows
 from orcast.spaces.base import whole
 
-# Partitions if the session does not set a number.
-PARTITIONS = 200
 # Rows that go back to Spark at a time.
 CHUNK = 10_000
 
@@ -84,20 +82,7 @@ class Task:
             try:
                 played = self.plan.play(table)
             except REFUSALS as reason:
-                raise type(reason)(located(self.plan, table, reason)) from None
+                for row, sentence in refused_rows(self.plan.play, table).items():
+                    raise type(reason)(f"{sentence} ({self.plan.place(table, row)})") from None
+                raise
             yield from played.combine_chunks().to_batches(max_chunksize=CHUNK)
-
-
-def located(plan: Plan, table: pa.Table, reason: Exception) -> str:
-    """A refusal with series and time of the first row that is refused by itself, found by halving."""
-    while table.num_rows > 1:
-        half = table.num_rows // 2
-        for part in (table.slice(0, half), table.slice(half)):
-            try:
-                plan.play(part)
-            except REFUSALS as found:
-                table, reason = part, found
-                break
-        else:
-            return str(reason)
-    return f"{sentence(reason)} ({plan.place(table, 0)})"

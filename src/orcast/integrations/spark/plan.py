@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,8 @@ ELSEWHERE = {
     "workers": "Spark runs the tasks in parallel",
     "progress": "Spark shows it",
 }
+# Partitions if neither the caller nor the session sets a number.
+PARTITIONS = 200
 # Exceptions of `orcast.recalibrate` about its input.
 REFUSALS = (TypeError, ValueError)
 
@@ -115,9 +117,18 @@ def _schema_after(df: DataFrame, results: pa.Schema) -> T.StructType:
     return T.StructType(fields)
 
 
-def sentence(reason: Exception) -> str:
-    """The message of a refusal of one row, without its number in the call."""
-    return re.sub(r" in row \d+", "", str(reason))
+def refused_rows(call: Callable[[pa.Table], Any], table: pa.Table, start: int = 0) -> dict[int, str]:
+    """Rows that a call refuses by themselves, with the reasons; found by halving."""
+    try:
+        call(table)
+    except REFUSALS as reason:
+        if len(table) == 1:
+            return {start: re.sub(r" in row \d+", "", str(reason))}
+    else:
+        return {}
+    half = len(table) // 2
+    first = refused_rows(call, table.slice(0, half), start)
+    return first | refused_rows(call, table.slice(half), start + half)
 
 
 def numbered(df: DataFrame, *more: Any) -> DataFrame:

@@ -15,10 +15,9 @@ from pyspark.sql import types as T
 
 from orcast.frame import PanelState
 from orcast.frame.statuses import Status
-from orcast.integrations.spark.plan import REFUSALS, Plan, column, numbered, plan_of, sentence
+from orcast.integrations.spark.plan import PARTITIONS, REFUSALS, Plan, column, numbered, plan_of, refused_rows
 from orcast.spaces.base import whole
 
-PARTITIONS = 200
 REASON = "orcast_reason"
 # Rows of a partition travel to its state and back as one value, an Arrow stream, so that types stay as they are.
 PACKED, ANSWERED = "part int, rows binary", "rows binary"
@@ -37,20 +36,15 @@ def recalibrate_stream(
 ) -> DataFrame:
     """Recalibrate a stream of forecasts: `orcast.recalibrate` with a state, micro-batch by micro-batch.
 
-    Series are distributed over partitions by a hash.  The state of a partition is a `PanelState` as bytes in the
-    checkpoint of the query; each micro-batch of a partition is one frame call.  A row without an outcome is answered
-    and stays pending.  The same row again, with its outcome, updates the series and repeats the answer.
+    The state of a partition is a `PanelState` as bytes in the checkpoint of the query.
 
     Parameters
     ----------
     df
-        Stream with a row for each forecast, and the row again with the outcome once that is known.
-    series
-        Column or columns of the series.  None: one partition, in which they are detected.
-    time
-        Column of times.
-    pool
-        Series that learn together: False, or columns that are constant within a series, or True for one partition.
+        Stream with a row for each forecast, and the row again with the outcome once that is known: it updates the
+        series and repeats the answer.
+    series, time, pool
+        As in `recalibrate`.
     partitions
         Number of partitions, fixed by the first start of the query.
     remember
@@ -147,7 +141,8 @@ class StreamStep:
         self._check_state(state, part)
         answers, calls = [], self._repeats(table)
         if len(calls) == 1:
-            bad = self._refused_rows(table, 0, state) or dict.fromkeys(range(len(table)), refusal)
+            bad = refused_rows(lambda rows: self.plan.step(rows, state), table)
+            bad = bad or dict.fromkeys(range(len(table)), refusal)
             rows = np.fromiter(bad, np.int64)
             answers = [self._refusals(table.take(rows), list(bad.values()))]
             calls = [table.take(np.setdiff1d(np.arange(len(table)), rows))]
@@ -173,19 +168,6 @@ class StreamStep:
         table = table.take(np.argsort(-missing, kind="stable"))
         count = table.select(names).to_pandas().groupby(names, dropna=False).cumcount().to_numpy()
         return [table.filter(count == each) for each in range(count.max() + 1)]
-
-    def _refused_rows(self, table: pa.Table, start: int, state: bytes) -> dict[int, str]:
-        """Rows that are refused by themselves, with their reasons; found by halving."""
-        try:
-            self.plan.step(table, state)
-        except REFUSALS as reason:
-            if len(table) == 1:
-                return {start: sentence(reason)}
-        else:
-            return {}
-        half = len(table) // 2
-        first = self._refused_rows(table.slice(0, half), start, state)
-        return first | self._refused_rows(table.slice(half), start + half, state)
 
     def _refusals(self, table: pa.Table, reasons: list[str]) -> pa.Table:
         """Rows as they are refused: no answers, a status and a reason."""

@@ -1,4 +1,4 @@
-"""What the exact oracles have in common: options as plain data, and one forecast a round with its claim."""
+"""Shared parts of the exact oracles: options as plain data, and one forecast a round with its claim."""
 
 from __future__ import annotations
 

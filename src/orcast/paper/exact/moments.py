@@ -12,7 +12,8 @@ from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.fixed_point import normalised
 from orcast.engine.dense.priors import GridPrior
-from orcast.paper.exact.triangles import MeshSolver, RandomisedOracle, moment_faces, one_grid
+from orcast.paper.exact.base import ExactOracle
+from orcast.paper.exact.triangles import MeshSolver, moment_faces, one_grid
 from orcast.payoffs.triangulated import MeshCellPayoff, MomentBasedCalibration, moment_mesh
 from orcast.spaces import Interval
 
@@ -28,7 +29,7 @@ GOOD_ENOUGH = 1e-11
 
 
 @dataclass(frozen=True)
-class MomentHull(RandomisedOracle):
+class MomentHull(ExactOracle):
     """Half-space oracle of `MomentBasedCalibration`: no outcome can push the moments any further.
 
     With S_v owed on the vertices v of the triangulation and c(f) = sum_v lambda_v(f) S_v it finds a point f of the
@@ -38,8 +39,8 @@ class MomentHull(RandomisedOracle):
 
     and forecasts the distribution with mean f_1 and mean square f_2 that is nearest to the expert, by one linear system
     for each triangle, boundary segment and corner (`orcast.paper.exact.triangles` has the proof).  The hull sticks out
-    below each side of the polygon: `approximation` is max(c_2(f), 0) / (4 M^2).  `RandomisedOracle` describes
-    `randomised` and `seed`.  The paper (appendix C.2) enumerates a grid on a box (docs/theory.md).
+    below each side of the polygon: `approximation` is max(c_2(f), 0) / (4 M^2).  The paper (appendix C.2)
+    enumerates a grid on a box (docs/theory.md).
 
     >>> import orcast as oc
     >>> from orcast.payoffs.triangulated import MomentBasedCalibration
@@ -62,14 +63,14 @@ class MomentHull(RandomisedOracle):
         finer = max(BETWEEN // grid, 1)
         edges = np.linspace(space.low, space.high, grid * finer + 1)
         edges = np.sort(np.concatenate((edges, edges[::finer])))
-        return DenseEngine(bound_payoff, GridPrior(bound_payoff, 0, edges), HullSolver(grid, finer, self), sizes)
+        return DenseEngine(bound_payoff, GridPrior(bound_payoff, 0, edges), HullSolver(grid, finer), sizes)
 
 
 class HullSolver(MeshSolver):
     """Plays the moments that no outcome can push any further."""
 
-    def __init__(self, grid: int, finer: int, options: MomentHull) -> None:
-        super().__init__(moment_faces(grid), options)
+    def __init__(self, grid: int, finer: int) -> None:
+        super().__init__(moment_faces(grid))
         self.grid, self.mesh = grid, moment_mesh(grid)
         self.atoms = np.arange(grid + 1) * (finer + 1)
 

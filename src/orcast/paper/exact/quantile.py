@@ -6,20 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
-from orcast.engine.dense.minimax import downward_zero
+from orcast.engine.dense.minimax import two_ends
 from orcast.engine.dense.priors import GridPrior
 from orcast.engine.dense.search import CandidateSearch, DenseRound
-from orcast.kernels.equilibrium import field_tables_arrays
 from orcast.paper.exact.base import ExactOracle, ExactSolver, play
-from orcast.payoffs import Part
 from orcast.spaces import Interval
-
-Array = NDArray[np.float64]
-Places = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -57,35 +51,13 @@ class TwoCells(ExactOracle):
                 )
         low, high = bound_payoff.space.low, bound_payoff.space.high
         prior = GridPrior(bound_payoff, 3, np.array([low, low, high, high]))
-        return DenseEngine(bound_payoff, prior, EndsSolver(bound_payoff.parts), sizes)
+        return DenseEngine(bound_payoff, prior, EndsSolver(), sizes)
 
 
 class EndsSolver(ExactSolver):
-    """Plays mass at the two ends."""
-
-    def __init__(self, parts: Sequence[Part]) -> None:
-        grids = [part.payoff.levels for part in parts]  # type: ignore[attr-defined]
-        self.levels = np.unique(np.concatenate(grids)) if grids else np.array([0.5])
-        # for each part, where its coordinates lie among the levels; those of an interval are two, and its lower one
-        # counts against it
-        self.places: list[tuple[Places, Places | None]] = []
-        for part, grid in zip(parts, grids, strict=True):
-            at = np.searchsorted(self.levels, grid)
-            ends = None if part.kind == "quantile" else part.payoff.ends  # type: ignore[attr-defined]
-            self.places.append((at, None) if ends is None else (at[ends[:, 1]], at[ends[:, 0]]))
-        self.knots, self.slopes = np.empty(self.levels.size + 1), np.empty(self.levels.size + 1)
-
-    def owed_on_levels(self, owed: Sequence[Array]) -> Array:
-        """What all parts are owed, as owed on the union of the levels."""
-        s = np.zeros(self.levels.size)
-        for own, (upper, lower) in zip(owed, self.places, strict=True):
-            np.add.at(s, upper, own)
-            if lower is not None:
-                np.subtract.at(s, lower, own)
-        return s
+    """Forecasts mass at the two ends."""
 
     def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
         """One forecast."""
-        field_tables_arrays(self.owed_on_levels(search.owed), self.levels, self.knots, self.slopes)
-        u = downward_zero(self.levels, self.knots, self.slopes)
-        play(search, np.array([u, 0.0, 1.0 - u]))
+        ends = two_ends(search.cell_payoffs, search.owed, 3)
+        play(search, np.array([0.0, 0.0, 1.0]) if ends is None else ends)

@@ -12,8 +12,8 @@ from orcast.engine.base import NO_LEARNING
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.priors import OrderedPrior, Prior
-from orcast.paper.exact.base import expert_alone
-from orcast.paper.exact.triangles import MeshSolver, RandomisedOracle, one_grid, simplex_faces, simplex_pieces
+from orcast.paper.exact.base import ExactOracle, expert_alone
+from orcast.paper.exact.triangles import MeshSolver, one_grid, simplex_faces, simplex_pieces
 from orcast.payoffs.triangulated import MeshCellPayoff, SimplexCalibration
 from orcast.spaces import FiniteSpace
 
@@ -23,7 +23,7 @@ MOST_PIECES = 50_000
 
 
 @dataclass(frozen=True)
-class SimplexGrid(RandomisedOracle):
+class SimplexGrid(ExactOracle):
     """Half-space oracle of `SimplexCalibration`, by enumeration: for a few labels and a coarse grid.
 
     With S_v owed on the vertices v of the triangulation and c(p) = sum_v lambda_v(p) S_v it finds a distribution p
@@ -33,7 +33,7 @@ class SimplexGrid(RandomisedOracle):
 
     On an `Interval` the labels are the payoff's bins, and within each the mass lies as the expert's does.  The search
     solves one linear system for each of the ((1 + N)^K - 1) / N pieces of K labels and a grid of N; more than 50,000
-    are refused.  `RandomisedOracle` describes `randomised` and `seed`.  The paper (appendix C.2) asks for c(p) = 0,
+    are refused.  The paper (appendix C.2) asks for c(p) = 0,
     which need not exist; the other cases are the faces (`orcast.paper.exact.triangles`).
 
     >>> import orcast as oc
@@ -69,7 +69,7 @@ class SimplexGrid(RandomisedOracle):
                 f"expected at most {MOST_PIECES:,} pieces of the simplex for SimplexGrid, got {labels} {what} with a "
                 f"grid of {grid}: {pieces:.1e} pieces (use LabelCalibration, or Equilibrium)"
             )
-        return DenseEngine(bound_payoff, prior, GridSolver(simplex_faces(labels, grid), self), sizes)
+        return DenseEngine(bound_payoff, prior, GridSolver(simplex_faces(labels, grid)), sizes)
 
 
 class GridSolver(MeshSolver):

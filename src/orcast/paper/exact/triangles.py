@@ -18,7 +18,6 @@ most e times the squared diameter of C and draws towards the target (docs/theory
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, product
 from typing import Any, NamedTuple
@@ -28,10 +27,8 @@ from numpy.typing import NDArray
 
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.search import CandidateSearch, DenseRound
-from orcast.paper.exact.base import ExactOracle, ExactSolver, play
+from orcast.paper.exact.base import ExactSolver, play
 from orcast.payoffs.triangulated import MeshCellPayoff, moment_mesh, probabilities, simplex_mesh
-from orcast.spaces.base import whole
-from orcast.validation import short
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -171,7 +168,7 @@ def moment_faces(grid: int) -> Faces:
 
 
 def simplex_pieces(labels: int, grid: int) -> int:
-    """How many pieces the probabilities of so many labels have: sum over n of binomial(K, n) N^(n - 1)."""
+    """Number of pieces of the simplex of some labels: sum over n of binomial(K, n) N^(n - 1)."""
     value: int = ((1 + grid) ** labels - 1) // grid
     return value
 
@@ -207,37 +204,11 @@ def _simplices(labels: int, grid: int) -> Places:
     return base[:, None, :] + np.cumsum(steps, axis=1)
 
 
-def drawn(found: Found, seed: int, rounds: int) -> int:
-    """A corner of the piece of a solution, with its weight as probability: the same for the same seed and round."""
-    u = np.random.default_rng((seed, rounds)).random()
-    i = int(np.searchsorted(np.cumsum(found.weights), u, side="right"))
-    return int(found.corners[min(i, found.corners.size - 1)])
-
-
-@dataclass(frozen=True)
-class RandomisedOracle(ExactOracle):
-    """Options of the oracles on a triangulation: whether a corner is drawn, and the seed of the draws.
-
-    With `randomised=True` a corner v of the piece of the solution f is played, with probability lambda_v(f).  In
-    expectation over the draw, which depends on `seed` and the number of settled rounds, <S, payoff> grows by at most
-    the diameter of the piece times the largest |S_v| at its corners.  `half_space` is then about the expectation.
-    """
-
-    randomised: bool = False
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if not isinstance(self.randomised, (bool, np.bool_)):
-            raise TypeError(f"expected randomised=True or False, got {short(self.randomised)}")
-        object.__setattr__(self, "randomised", bool(self.randomised))
-        object.__setattr__(self, "seed", whole(self.seed, "as seed", 0, 2**63 - 1))
-
-
 class MeshSolver(ExactSolver, ABC):
     """Plays the point that no outcome can push any further, as a forecast of which it is the mean."""
 
-    def __init__(self, faces: Faces, options: RandomisedOracle) -> None:
-        self.faces, self.options = faces, options
+    def __init__(self, faces: Faces) -> None:
+        self.faces = faces
 
     @abstractmethod
     def largest(self, c: Array, f: Array) -> float:
@@ -257,24 +228,14 @@ class MeshSolver(ExactSolver, ABC):
         assert isinstance(cell_payoff, MeshCellPayoff)
         # parts with different contexts share the triangulation, so what is owed on them adds up
         owed = cell_payoff.rows(np.sum(search.owed, axis=0))
-        masses, found = setup.prior, None
+        masses = setup.prior
         f = cell_payoff.mean(masses)
         c, _ = cell_payoff.pull(owed, f)
         if self.largest(c, f) > 0.0:
-            found = solve(self.faces, owed, f)
-            point = found.point
-            if self.options.randomised:
-                point = self.faces.points[drawn(found, self.options.seed, setup.rounds)]
-            masses = self.masses_at(point, masses, cell_payoff)
-        if found is not None and self.options.randomised:
-            rows = owed[found.corners]
-            c = found.weights @ rows
-            own = np.einsum("i,ij,ij->", found.weights, rows, self.faces.points[found.corners])
-        else:
+            masses = self.masses_at(solve(self.faces, owed, f).point, masses, cell_payoff)
             f = cell_payoff.mean(masses)
             c, _ = cell_payoff.pull(owed, f)
-            own = c @ f
-        play(search, masses, float(own - (self.faces.extremes @ c).min()), self.approximation(c))
+        play(search, masses, float(c @ f - (self.faces.extremes @ c).min()), self.approximation(c))
 
 
 def one_grid(bound_payoff: BoundPayoff, kind: type[Any], oracle: str) -> int:
