@@ -19,11 +19,6 @@ import pytest
 import orcast as oc
 from orcast.locks import GameLock
 from orcast.paper.conformal import ConformalLevel
-<<<<<<< HEAD
-from orcast.stream.series import StreamSettings
-=======
-from orcast.paper.partition import PartitionedRecalibrator
->>>>>>> stream2
 from orcast.stream.session import Session
 
 THREADS, ROUNDS = 8, 200

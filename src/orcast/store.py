@@ -66,7 +66,7 @@ class Store:
             raise ValueError(
                 f"expected a state of format {SCHEMA}, got format {self._pragma('user_version')}: {self.path}"
             )
-        self._file.execute("PRAGMA journal_mode = WAL")
+        self._file.execute(f"PRAGMA journal_mode = {'WAL' if self.path else 'MEMORY'}")
         self._file.execute(f"PRAGMA synchronous = {sync}")
         with self.transaction():  # takes the lock
             if fresh:

@@ -463,7 +463,7 @@ def test_what_is_refused_is_said_in_one_sentence() -> None:
         (quantiles, {"low": "none"}, "a number, a column of the frame, or numbers by series as low, got 'none'"),
         (quantiles, {"low": 5, "high": 5}, "low < high, got 5 and 5"),
         (quantiles, {"low": {"s0": 0}}, "expected low for every series, got none for 's1'"),
-        (quantiles, {"high": "unique_id"}, "expected numbers in column 'unique_id', got 's0' in row 0"),
+        (quantiles, {"high": "unique_id"}, "expected numbers in column 'unique_id', got text 's0' in row 0"),
         (
             quantiles.assign(cap=quantiles.ds.where(quantiles.ds > 1)),
             {"high": "cap"},

@@ -83,7 +83,7 @@ class FrameFacts(NamedTuple):
     counted: bool  # horizons are counted from the cutoff on
     known: bool  # a column says when outcomes were known
     by_row: bool  # bounds are those of rows
-    events: list[str] | None = None  # columns that tell events of one time apart; None: one row for each time
+    events: list[str] | None = None  # columns that tell events of one time apart, None without such events
 
     def check(self, now: FrameFacts) -> None:
         """Refuse a frame that is read in another way than the first one."""
@@ -96,8 +96,9 @@ class FrameFacts(NamedTuple):
     @classmethod
     def from_plain(cls, plain: list[Any]) -> FrameFacts:
         """Facts of a file, or a reason why they are none."""
-        kind, *flags, events = plain
-        if not all(isinstance(name, str) for name in (kind, *(events or ()))) or list(map(type, flags)) != [bool] * 4:
+        *facts, events = plain
+        names = [] if events is None else events
+        if [type(each) for each in (*facts, *names)] != [str, bool, bool, bool, bool] + [str] * len(names):
             raise TypeError(f"{short(plain)} do not describe a frame")
         return cls(*plain)
 

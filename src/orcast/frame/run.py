@@ -365,9 +365,19 @@ class FrameRun:
                 "is not looked at (lag= says how long it takes)"
             )
         if table is not None and len(table.values) and np.isnan(table.values).all() and not self.settling:
-            events = self.streams.times.events is not None and self.panel is not None
+            events = streams.times.events is not None and self.panel is not None
             hint = ": outcomes of events come in a column beside their forecasts" if events else ""
             yield f"no outcome of target= belongs to a row of the frame or to a pending one{hint}"
+        # a missing row moves those after it into other streams
+        placed = {code for code, step in enumerate(streams.steps) if step.kind == "places"}
+        pairs = zip(streams.series.tolist(), streams.horizons, strict=True)
+        found = sorted({code for code, horizon in pairs if code in placed and horizon != 1})
+        if found and not streams.times.together:
+            more = "" if len(found) == 1 else f" and {len(found) - 1:,} more"
+            yield (
+                "times do not go on in regular steps, so that horizons are the first, second, ... time of each cutoff"
+                f"{of_series(self.keys[found[0]])}{more} (a column named by horizon= settles it)"
+            )
 
     def _about_rows(self) -> Iterator[str]:
         """Warnings about forecasts, then about statuses."""

@@ -90,7 +90,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
     >>> model.fit(y[:120], fh=[1, 12]).predict_interval(coverage=0.9).shape
     (2, 2)
     >>> model.update(y[120:130]).state_.pending
-    2
+    1
     """
 
     _tags = {  # noqa: RUF012
