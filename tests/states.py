@@ -188,6 +188,7 @@ def _games() -> Iterator[Callable[[], Saved]]:
     yield game("two cells", INTERVAL, y, q + oc.IntervalCalibration(0.8), oc.paper.TwoCells())
     yield game("moment hull", INTERVAL, y, oc.payoffs.MomentBasedCalibration(3), oc.paper.MomentHull())
     yield game("simplex grid", labels, m, oc.payoffs.SimplexCalibration(3), oc.paper.SimplexGrid())
+    yield game("decision game", INTERVAL, y, bets, oc.paper.DecisionGame(), {"payoff": bets})
 
 
 # --- frames and streams

@@ -49,7 +49,7 @@ UNREADABLE = (
 MOST_REASON = 300
 # Arguments of `load`: objects with functions, which are not saved and have to be passed again.
 GIVEN = ("payoff", "space", "oracle", "pool")
-PAPER_ORACLES = ("BinaryRoot", "MomentHull", "SimplexGrid", "TwoCells")
+PAPER_ORACLES = ("BinaryRoot", "DecisionGame", "MomentHull", "SimplexGrid", "TwoCells")
 
 
 # --- files

@@ -17,7 +17,6 @@ from orcast.engine.ordered import PLAYED, OrderedEngine
 from orcast.kernels.state import Round
 from orcast.payoffs import Payoff
 from orcast.payoffs.cell_payoffs import MEAN_WEIGHTS, NODES
-from orcast.testing import check_guarantee
 from orcast.testing.checks import cell_payoffs_of, dense_engine, random_masses
 
 SPACE = oc.Interval(-2, 10, cells=24, tail_cells=3)
@@ -265,35 +264,3 @@ def test_an_outcome_that_ends_the_memory_changes_nothing(
         for each in (game, twin):
             each.update(y, id=t)
     assert game.guarantee == twin.guarantee
-
-
-# --- decisions ---
-
-UTILITIES = np.random.default_rng(5).random((4, 4))
-
-
-def of_letters(action: int, y: str) -> float:
-    return float(UTILITIES[action, "abcd".index(y)])
-
-
-def commit(action: float, y: Any) -> Any:
-    """A commitment to deliver: too much costs three times as much as too little."""
-    return -np.where(y > action, 1.0, 3.0) * np.abs(action - y)
-
-
-LETTERS = oc.Labels(list("abcd"))
-
-
-@pytest.mark.parametrize(
-    ("space", "payoff"),
-    [
-        (LETTERS, oc.payoffs.SwapRegret(range(4), of_letters, sharpness=2000.0)),
-        (LETTERS, oc.payoffs.SwapRegret(range(4), of_letters) + oc.payoffs.SwapRegret(range(3), of_letters)),
-        (oc.Circle(24, cells=12), oc.payoffs.SwapRegret([0, 8, 16], lambda a, y: np.cos((a - y) * np.pi / 12))),
-        (SPACE, oc.payoffs.SwapRegret([-1.3, 4.4, 7.9], commit) + oc.payoffs.DecisionCalibration([0.0, 3.0], commit)),
-        (LINE, oc.payoffs.SwapRegret([-1.0, 1.0], lambda a, y: a * np.tanh(y), utility_range=2.0)),
-    ],
-    ids=["sharp", "sum", "circle", "interval", "line"],
-)
-def test_the_equilibrium_holds_for_decisions(space: Any, payoff: Payoff) -> None:
-    assert check_guarantee(payoff, space, oracle=oc.Equilibrium(), rounds=60, held=1.0) == 1.0

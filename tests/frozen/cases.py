@@ -345,6 +345,13 @@ def exact_simplex_grid() -> Answers:
 
 
 @case()
+def exact_decision_game() -> Answers:
+    actions = ["much", "little"]
+    payoff = oc.payoffs.DecisionCalibration(actions, _stock) + oc.payoffs.SwapRegret(actions, _stock, sharpness=10)
+    return _forecaster(_small(), payoff, oc.paper.DecisionGame(), numbers(25, 32))
+
+
+@case()
 def conformal_level() -> Answers:
     level, asked = oc.paper.ConformalLevel(0.8, grid=10), []
     for y in np.random.default_rng(36).beta(2.0, 1.0, 80):

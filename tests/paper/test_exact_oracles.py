@@ -24,6 +24,12 @@ from orcast.testing.consequences import as_given, candidates, products, squares_
 
 LABELS = oc.Labels(["home", "draw", "away"])
 INTERVAL = oc.Interval(-2, 10, cells=24, tail_cells=3)
+ACTIONS = [0.0, 3.0, 8.0]
+
+
+def worth(action: float, y: float) -> float:
+    return -abs(action - y)
+
 
 # space, payoff, oracle, and the rounds of a check (0: random, or without a guarantee)
 CASES: dict[str, tuple[Any, Any, Any, int]] = {
@@ -44,17 +50,34 @@ CASES: dict[str, tuple[Any, Any, Any, int]] = {
         0,
     ),
     "orca of mixtures": (INTERVAL, oc.MomentMatching(2), oc.Orca(steps=9, family=oc.paper.GaussianMixture(2)), 0),
+    "decisions": (
+        INTERVAL,
+        oc.payoffs.SwapRegret(ACTIONS, worth) + oc.payoffs.DecisionCalibration(ACTIONS, worth),
+        oc.paper.DecisionGame(),
+        20,
+    ),
 }
 
 
 # --- the half-space, by brute force over the outcomes ---
 
+UNBOUNDED = oc.Line(cells=24, tail_cells=3)
 FOUR = oc.Labels(list("abcd"))
 HOURS = oc.by("hour", values=range(3))
+UTILITIES = np.random.default_rng(5).random((4, 4))
+
+
+def worth_of_letters(action: int, y: str) -> float:
+    return float(UTILITIES[action, "abcd".index(y)])
 
 
 def umbrella(action: str, y: int) -> float:
     return -0.2 if action == "take" else -1.0 * y
+
+
+def commit(action: float, y: Any) -> Any:
+    """A commitment to deliver: too much costs three times as much as too little."""
+    return -np.where(y > action, 1.0, 3.0) * np.abs(action - y)
 
 
 ON_BINARY: list[Any] = [
@@ -79,6 +102,15 @@ ON_LEVELS: list[Any] = [
     + oc.QuantileCalibration([0.3, 0.7]),
     oc.QuantileCalibration([0.2, 0.5, 0.8], context=HOURS) + oc.IntervalCalibration(0.6),
 ]
+SWAPS: list[tuple[Any, Any]] = [
+    (FOUR, oc.payoffs.DecisionCalibration(range(4), worth_of_letters)),
+    (FOUR, oc.payoffs.SwapRegret(range(4), worth_of_letters)),
+    (FOUR, oc.payoffs.SwapRegret(range(4), worth_of_letters, sharpness=2000.0)),
+    (FOUR, oc.payoffs.SwapRegret(range(4), worth_of_letters) + oc.payoffs.SwapRegret(range(3), worth_of_letters)),
+    (oc.Circle(24, cells=12), oc.payoffs.SwapRegret([0, 8, 16], lambda a, y: np.cos((a - y) * np.pi / 12))),
+    (INTERVAL, oc.payoffs.SwapRegret([-1.3, 4.4, 7.9], commit)),
+    (UNBOUNDED, oc.payoffs.SwapRegret([-1.0, 1.0], lambda a, y: a * np.tanh(y), utility_range=2.0)),
+]
 # space, payoff, oracle, the largest half-space value in units of the ledger
 HALF_SPACES: list[tuple[Any, Any, Any, float]] = [
     *((oc.Binary(), payoff, oc.paper.BinaryRoot(), 1e-10) for payoff in ON_BINARY),
@@ -87,6 +119,7 @@ HALF_SPACES: list[tuple[Any, Any, Any, float]] = [
     *((FOUR, SimplexCalibration(grid), oc.paper.SimplexGrid(), 1e-8) for grid in (1, 3)),
     (oc.Binary(), SimplexCalibration(9), oc.paper.SimplexGrid(), 1e-8),
     (INTERVAL, SimplexCalibration(2, bins=[-1.5, 0.0, 2.5]), oc.paper.SimplexGrid(), 1e-8),
+    *((space, payoff, oc.paper.DecisionGame(), 2e-7) for space, payoff in SWAPS),
 ]
 half_spaces = pytest.mark.parametrize("number", range(len(HALF_SPACES)))
 

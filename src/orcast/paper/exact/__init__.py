@@ -1,8 +1,9 @@
 """Half-space oracles that win up to a stated tolerance, for one notion of calibration each (paper, appendix C)."""
 
 from orcast.paper.exact.binary import BinaryRoot
+from orcast.paper.exact.decision import DecisionGame
 from orcast.paper.exact.moments import MomentHull
 from orcast.paper.exact.quantile import TwoCells
 from orcast.paper.exact.simplex import SimplexGrid
 
-__all__ = ["BinaryRoot", "MomentHull", "SimplexGrid", "TwoCells"]
+__all__ = ["BinaryRoot", "DecisionGame", "MomentHull", "SimplexGrid", "TwoCells"]

@@ -1,0 +1,175 @@
+"""Decision calibration and swap regret as a game: the path of forecasts, and the oracle, by brute force."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import orcast as oc
+from helpers import SENTENCE
+from orcast.paper.exact import decision
+from orcast.paper.exact.decision import DecisionGame
+from orcast.paper.exact.prices import STRIDES, Prices, cheapest, trace
+from orcast.payoffs.cell_payoffs import softmax
+from orcast.testing import check_guarantee
+from orcast.testing.consequences import candidates, products
+
+Vector = NDArray[np.float64]
+
+LETTERS = oc.Labels(list("abcde"))
+WORTH = np.random.default_rng(5).random((4, 5))
+SPACE = oc.Interval(0, 100)
+
+
+def worth(action: int, y: str) -> float:
+    return float(WORTH[action, "abcde".index(y)])
+
+
+def commit(action: float, y: Any) -> Any:
+    """A commitment to deliver: too much costs three times as much as too little."""
+    return -np.where(y > action, 1.0, 3.0) * np.abs(action - y)
+
+
+def squared(action: float, y: Any) -> Any:
+    return -((action - y) ** 2)
+
+
+SWAP = oc.payoffs.SwapRegret(range(4), worth)
+
+
+def games(count: int, seed: int) -> Iterator[tuple[Vector, Vector]]:
+    """Utilities and what is owed on them: random, ordered with kinks, squared, of two values; sparse, equal, uneven."""
+    rng = np.random.default_rng(seed)
+    for i in range(count):
+        actions, cells = int(rng.integers(1, 7)), int(rng.choice([2, 3, 8, 20, 65]))
+        y, a = np.linspace(0.0, 1.0, cells), np.linspace(0.0, 1.0, actions)[:, None]
+        tables = [rng.random((actions, cells)), commit(a, y), squared(a, y), rng.integers(0, 2, (actions, cells))]
+        table = np.asarray(tables[i % 4], dtype=float)
+        table /= max(float(np.ptp(table, axis=1).max()), 1e-9)
+        owed = rng.normal(size=(actions, actions)) * 10.0 ** rng.uniform(-5, 5)
+        match (i // 4) % 6:
+            case 1:
+                owed[rng.random(actions) < 0.5] = 0.0
+            case 2:
+                owed = rng.integers(-1, 2, size=owed.shape).astype(float)
+            case 3:
+                owed *= 10.0 ** rng.uniform(-4, 4, size=(actions, 1))
+            case 4:
+                owed[:] = float(rng.normal())
+            case 5:
+                owed = np.abs(owed) * np.eye(actions)
+            case _:
+                pass
+        yield table, owed
+
+
+# --- the game with the paper's indicator ---
+
+
+def test_without_sharing_the_indicator_there_may_be_no_forecast() -> None:
+    """Matching pennies: whichever action is called best, some outcome has a positive product, ties included."""
+    table, owed = np.eye(2), np.array([[1.0, 0.0], [0.0, 1.0]])
+    worst = []
+    for chance in np.linspace(0.0, 1.0, 101):
+        p = np.array([1.0 - chance, chance])
+        expected = table @ p
+        best = np.flatnonzero(expected >= expected.max() - 1e-12)
+        worst.append(min(float((owed[a] @ (expected[:, None] - table)).max()) for a in best))
+    assert min(worst) >= 0.5 - 1e-12
+    # shared evenly, as ties are, the indicator of both actions wins at 1/2
+    mu, p = np.array([0.5, 0.5]), np.array([0.5, 0.5])
+    assert float(((mu @ owed) @ ((table @ p)[:, None] - table)).max()) <= 1e-12
+
+
+# --- the path ---
+
+
+def on_path(prices: Prices) -> tuple[Vector, int]:
+    """The forecast at its end, and how often it had to be begun anew."""
+    for turn, stride in enumerate(STRIDES):
+        found = trace(prices.set_apart(np.full(prices.fixed.size, 1.0 / prices.fixed.size), turn), stride)
+        if found is not None:
+            return found, turn
+    raise AssertionError("the path was lost")
+
+
+def check_path(count: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    turns = []
+    for i, (table, owed) in enumerate(games(count, seed)):
+        sharpness = (50.0, 50.0, 1.0, 1e4)[i % 4]
+        deciders = [(sharpness * table, owed @ table)]
+        if i % 5 == 0:
+            second = rng.random((3, table.shape[1]))
+            deciders.append((50.0 * second, rng.normal(size=(3, 3)) @ second))
+        fixed = rng.normal(size=table.shape[1]) * float(np.abs(deciders[0][1]).max()) * (i % 3 == 0)
+        prices = Prices(fixed, deciders)
+        if prices.size == 0.0:
+            continue
+        p, turn = on_path(prices)
+        turns.append(turn)
+        assert p.min() >= 0.0
+        assert p.sum() == pytest.approx(1.0)
+        # as written: prices of the answer to p, and none is below the mean
+        n = fixed + sum(softmax(stretched @ p) @ debts for stretched, debts in deciders)
+        assert float(n @ p - n.min()) <= 2.0 * prices.tolerance
+        assert (p > 0.0).sum() <= 1 + sum(len(stretched) - 1 for stretched, _ in deciders)
+    assert np.mean(np.array(turns) > 0) < 0.02
+
+
+def test_the_path_ends_at_a_forecast_that_wins() -> None:
+    check_path(300, 2)
+
+
+# --- decision calibration alone ---
+
+
+def test_prices_that_do_not_depend_on_the_forecast_are_paid_in_the_cheapest_cells() -> None:
+    prior = np.array([0.1, 0.2, 0.3, 0.4])
+    np.testing.assert_allclose(cheapest(np.array([1.0, 0.0, 2.0, 0.0]), prior), [0.0, 1 / 3, 0.0, 2 / 3])
+    np.testing.assert_allclose(cheapest(np.zeros(4), prior), prior)
+    np.testing.assert_allclose(
+        cheapest(np.array([0.0, 1.0, 1.0, 0.0]), np.array([0.0, 0.5, 0.5, 0.0])), [0.5, 0, 0, 0.5]
+    )
+
+
+# --- the oracle ---
+
+
+def test_without_debts_the_expert_is_played_as_it_is() -> None:
+    game = oc.Forecaster(LETTERS, oc.payoffs.SwapRegret(range(4), worth), oracle=DecisionGame())
+    expert = [0.1, 0.2, 0.4, 0.2, 0.1]
+    np.testing.assert_allclose(game.predict(expert).mass, expert, atol=1e-3)
+
+
+# --- when the path is lost ---
+
+
+def test_dense_equilibrium_takes_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("orcast.paper.exact.prices.trace", lambda prices, stride: None)
+    check_guarantee(SWAP, LETTERS, oracle=DecisionGame(), rounds=40, held=0.95)
+
+
+def test_what_is_said_is_measured_even_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decision, "traced", lambda prices, prior: prior)
+    game = oc.Forecaster(LETTERS, SWAP, oracle=DecisionGame())
+    game.engine.ledger.total[:] = 0.5 * np.random.default_rng(0).normal(size=16)
+    p = game.predict()
+    values = products(game, candidates(game))
+    assert p.certificate.half_space == pytest.approx(float(values.max()))
+    assert p.certificate.half_space > 1e-3
+
+
+# --- at the edge ---
+
+
+def test_what_it_cannot_play_is_refused() -> None:
+    for space, payoff in (
+        (LETTERS, oc.LabelCalibration()),
+        (LETTERS, oc.payoffs.SwapRegret(range(4), worth) + oc.NoRegret(oc.Brier())),
+        (SPACE, oc.QuantileCalibration()),
+    ):
+        with pytest.raises(TypeError, match=SENTENCE):
+            oc.Forecaster(space, payoff, oracle=DecisionGame())
