@@ -11,7 +11,7 @@ import pytest
 
 import orcast as oc
 from helpers import SENTENCE
-from orcast.rounds import Rounds
+from orcast.rounds import PendingById, Rounds
 
 SPACE = oc.Interval(0, 1)
 
@@ -157,9 +157,8 @@ def test_counters_that_cannot_be_are_refused(wrong: dict[str, Any]) -> None:
 
 
 def test_ids_that_are_not_known_or_not_new() -> None:
-    book = played(max_pending=2)
-    for id in ("a", "b"):
-        book.issue(row(), id=id)
+    book = PendingById[int](max_pending=2)
+    book.pending.update(a=1, b=2)
     for id, match in {
         "c": "expected the id of a pending round, got 'c'",
         None: "expected an unnamed pending round, got none \\(2 named ones are pending\\)",
@@ -173,8 +172,7 @@ def test_ids_that_are_not_known_or_not_new() -> None:
     with pytest.raises(TypeError, match=SENTENCE):
         book.check_new(object())
     assert book.leaving(None) == book.leaving("c") == ["a"]
-    book.drop("b")
-    book.issue(row())
+    book.pending[None] = 3
     assert book.leaving(None) == [None]
 
 

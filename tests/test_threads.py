@@ -19,6 +19,7 @@ import pytest
 import orcast as oc
 from orcast.locks import GameLock
 from orcast.paper.conformal import ConformalLevel
+from orcast.paper.partition import PartitionedRecalibrator
 from orcast.stream.session import Session
 
 THREADS, ROUNDS = 8, 200
@@ -167,6 +168,7 @@ def test_a_call_waits_until_the_lock_is_free(call: str, tmp_path: Path) -> None:
     "game",
     [
         oc.Recalibrator(oc.Binary()),
+        PartitionedRecalibrator(oc.Binary(), cells=4),
         ConformalLevel(0.9),
     ],
     ids=lambda game: type(game).__name__,

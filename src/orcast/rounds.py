@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 Arrays = dict[str, NDArray[Any]]
+Entry = TypeVar("Entry")
 
 # Larger counts are not whole any more as floats.
 MOST_COUNTED = 2**53
@@ -33,6 +34,64 @@ MOST_COUNTED = 2**53
 def learnt_lag(usual: float | None, lag: float) -> float:
     """The usual lag once another one has been seen; None is none so far."""
     return lag if usual is None else usual + LAG_RATE * (lag - usual)
+
+
+class PendingById(Generic[Entry]):
+    """Pending entries by id, the oldest first; None is the id of the unnamed one.
+
+    At most `max_pending` are pending: then the oldest makes way.  A new unnamed one replaces the unnamed one.
+
+    >>> book = PendingById[str](max_pending=2)
+    >>> book.pending.update(monday="a", tuesday="b")
+    >>> book.find("monday"), book.leaving("wednesday")
+    ('a', ['monday'])
+    """
+
+    def __init__(self, max_pending: int) -> None:
+        self.max_pending = max_pending
+        self.pending: dict[Hashable, Entry] = {}
+
+    def __len__(self) -> int:
+        return len(self.pending)
+
+    def __contains__(self, id: Hashable) -> bool:
+        return id in self.pending
+
+    @property
+    def ids(self) -> tuple[Hashable, ...]:
+        """Ids, the oldest first."""
+        return tuple(self.pending)
+
+    def check_new(self, id: Hashable) -> None:
+        """Refuse an id that cannot be saved, or is pending."""
+        if id is not None:
+            plain_id(id)
+            if id in self.pending:
+                raise ValueError(f"expected a new id, got {short(id)}, which is pending already")
+
+    def find(self, id: Hashable) -> Entry:
+        """Entry of an id."""
+        try:
+            return self.pending[id]
+        except TypeError:
+            raise TypeError(f"expected an id that can be a key, got {short(id)}") from None
+        except KeyError:
+            if id is not None:
+                raise ValueError(f"expected the id of a pending round, got {short(id)}") from None
+            named = f" ({len(self.pending)} named ones are pending)" if self.pending else ""
+            raise ValueError(f"expected an unnamed pending round, got none{named}") from None
+
+    def leaving(self, id: Hashable) -> list[Hashable]:
+        """The id that makes way for a new one, if one has to."""
+        if id is None and None in self.pending:
+            return [None]
+        return [next(iter(self.pending))] if len(self.pending) >= self.max_pending else []
+
+    def warn_dropped(self, id: Hashable) -> None:
+        """Tell the user that the oldest is dropped."""
+        warn_user(
+            f"{self.max_pending} rounds are pending (max_pending); the oldest, {short(id)}, is dropped", RuntimeWarning
+        )
 
 
 @dataclass(slots=True)
@@ -69,63 +128,16 @@ def check_counters(issued: Any, lag: Any, reserved: Any, pending: Sequence[Any])
         raise ValueError("a counter is negative or not a number, or a pending round is not yet issued")
 
 
-class Rounds:
-    """Rounds of one recalibrator: those that are pending, and the usual lag of outcomes.
-
-    Pending rounds are kept by id, the oldest first; None is the id of the unnamed one, which a new unnamed one
-    replaces.  At most `max_pending` are pending: then the oldest makes way.
-    """
+class Rounds(PendingById[PendingRound]):
+    """Rounds of one recalibrator: those that are pending, and the usual lag of outcomes."""
 
     def __init__(self, engine: Engine, max_pending: int, pool: Pool | None = None, *, seed: int | None = None) -> None:
-        self.max_pending = max_pending
-        self.pending: dict[Hashable, PendingRound] = {}
+        super().__init__(max_pending)
         self.engine, self.pool = engine, pool
         self.seed = seed  # of the coins; None: no coins
         self.issued = 0
         self.reserved = 0.0
         self.usual_lag: float | None = None
-
-    def __len__(self) -> int:
-        return len(self.pending)
-
-    def __contains__(self, id: Hashable) -> bool:
-        return id in self.pending
-
-    @property
-    def ids(self) -> tuple[Hashable, ...]:
-        """Ids, the oldest first."""
-        return tuple(self.pending)
-
-    def check_new(self, id: Hashable) -> None:
-        """Refuse an id that cannot be saved, or is pending."""
-        if id is not None:
-            plain_id(id)
-            if id in self.pending:
-                raise ValueError(f"expected a new id, got {short(id)}, which is pending already")
-
-    def find(self, id: Hashable) -> PendingRound:
-        """Pending round of an id."""
-        try:
-            return self.pending[id]
-        except TypeError:
-            raise TypeError(f"expected an id that can be a key, got {short(id)}") from None
-        except KeyError:
-            if id is not None:
-                raise ValueError(f"expected the id of a pending round, got {short(id)}") from None
-            named = f" ({len(self.pending)} named ones are pending)" if self.pending else ""
-            raise ValueError(f"expected an unnamed pending round, got none{named}") from None
-
-    def leaving(self, id: Hashable) -> list[Hashable]:
-        """The id that makes way for a new one, if one has to."""
-        if id is None and None in self.pending:
-            return [None]
-        return [next(iter(self.pending))] if len(self.pending) >= self.max_pending else []
-
-    def warn_dropped(self, id: Hashable) -> None:
-        """Tell the user that the oldest is dropped."""
-        warn_user(
-            f"{self.max_pending} rounds are pending (max_pending); the oldest, {short(id)}, is dropped", RuntimeWarning
-        )
 
     def _predict(self, rows: Any, features: Any, outstanding: float, reserved: float, number: int) -> Any:
         """Record of a round by its number."""

@@ -352,6 +352,19 @@ def exact_decision_game() -> Answers:
 
 
 @case()
+def partition() -> Answers:
+    found = {}
+    scored = oc.paper.PartitionedRecalibrator(oc.Binary(), cells=2, grid=5)
+    settings: dict[str, tuple[Any, Any]] = {
+        "binary": (scored, events(60, 33)),
+        "labels": (oc.paper.PartitionedRecalibrator(oc.Labels(LABELS), cells=2, grid=5), matches(30, 35)),
+    }
+    for part, (game, pairs) in settings.items():
+        found |= {f"{part} {name}": value for name, value in loop(game, pairs).items()}
+    return found | {"regret bound": scored.regret_bound(oc.Brier())}
+
+
+@case()
 def conformal_level() -> Answers:
     level, asked = oc.paper.ConformalLevel(0.8, grid=10), []
     for y in np.random.default_rng(36).beta(2.0, 1.0, 80):

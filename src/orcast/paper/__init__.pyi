@@ -9,4 +9,5 @@ from orcast.paper.families import GaussianMixture as GaussianMixture
 from orcast.paper.families import Softmax as Softmax
 from orcast.paper.orca import Adam as Adam
 from orcast.paper.orca import Orca as Orca
+from orcast.paper.partition import PartitionedRecalibrator as PartitionedRecalibrator
 from orcast.paper.value_bounds import ValueCheck as ValueCheck

@@ -1,0 +1,552 @@
+"""The partition of appendix D: its bounds hold after every round against whoever picks the outcomes, and its lemmas."""
+
+import copy
+import itertools
+import math
+import pickle
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given
+from numpy.typing import NDArray
+
+import orcast as oc
+from definitions import hats
+from helpers import SENTENCE
+from orcast.adapters import expert_row
+from orcast.paper.partition import Compositions, PartitionedRecalibrator, ProbabilityBins, hat_heights, slope
+from orcast.payoffs.cell_payoffs import hat_weights
+from orcast.scores import Score
+from orcast.testing import worst_outcome
+
+Vector = NDArray[np.float64]
+BRIER, LOG = oc.Brier(), oc.scores.LogScore(0.02)
+LABELS = ["home", "draw", "away"]
+
+GAMES: dict[str, Callable[..., PartitionedRecalibrator]] = {
+    "binary": lambda **o: PartitionedRecalibrator(oc.Binary(), cells=5, grid=8, scores=[BRIER, LOG], **o),
+    "labels": lambda **o: PartitionedRecalibrator(oc.Labels(LABELS), cells=4, grid=6, scores=[BRIER, LOG], **o),
+}
+RESOLUTION = {"binary": 5, "labels": 4}
+ROUNDS = {"binary": 250, "labels": 80}
+OUTCOMES: dict[str, list[Any]] = {"binary": [0, 1], "labels": LABELS}
+
+
+def expert_of(name: str, t: int, rng: np.random.Generator) -> Any:
+    if name == "binary":
+        # often at the very edge of a cell
+        return float(rng.integers(0, 6) / 5 if rng.random() < 0.3 else rng.random())
+    return rng.dirichlet(np.full(3, 10.0 ** rng.uniform(-1, 1)))
+
+
+# --- the slow twin: every round as the paper writes it
+
+
+def losses(score: Score, events: Any, mass: Vector) -> Vector:
+    return PartitionedRecalibrator(events, cells=1, scores=[])._losses(score, mass)
+
+
+class Twin:
+    """All rounds, and the four quantities by their definitions."""
+
+    def __init__(self, name: str, game: PartitionedRecalibrator) -> None:
+        self.name, self.game = name, game
+        self.rows: list[tuple[Vector, Vector, int]] = []
+
+    def see(self, forecast: Any, played: Any, y: Any) -> None:
+        said = expert_row(forecast, self.game.space)[0]
+        self.rows.append((said, np.array(played.mass), self.game.space.outcome(y)))
+
+    def events(self, mass: Vector) -> Vector:
+        return mass[1:] if self.name == "binary" else mass
+
+    def calibration_error(self, which: int = 1) -> float:
+        """C_T of what was played, or of the expert (which = 0)."""
+        payoffs = [
+            hats(self.game.grid, self.events(row[which])) * self.events(row[which] - np.eye(row[which].size)[k])
+            for *row, k in self.rows
+        ]
+        return float(np.abs(np.mean(payoffs, axis=0)).sum())
+
+    def regret(self, score: Score) -> float:
+        def of(mass: Vector, k: int) -> float:
+            p = (
+                oc.forecasts.BinaryForecast(float(mass[1]))
+                if self.name == "binary"
+                else oc.forecasts.LabelForecast(range(mass.size), mass)
+            )
+            return score(p, k)
+
+        return float(np.mean([of(p, k) - of(said, k) for said, p, k in self.rows]))
+
+    def middle(self, said: Vector) -> tuple[float, ...]:
+        """The middle of a cell: of a bin, or the nearest composition by looking at all of them."""
+        cells = RESOLUTION[self.name]
+        if self.name == "binary":
+            p = (min(int(said[1] * cells), cells - 1) + 0.5) / cells
+            return (1 - p, p)
+        return tuple(np.array(nearest(said, cells)) / cells)
+
+    def by_cell(self) -> dict[tuple[float, ...], list[tuple[Vector, Vector, int]]]:
+        found: dict[tuple[float, ...], list[tuple[Vector, Vector, int]]] = {}
+        for row in self.rows:
+            found.setdefault(self.middle(row[0]), []).append(row)
+        return found
+
+    def visits(self) -> list[int]:
+        """Rounds of each cell."""
+        return sorted(map(len, self.by_cell().values()))
+
+    def bounds(self, score: Score) -> tuple[float, float]:
+        """Both bounds, from the rounds and what the forecasters of the cells promise."""
+        grid = self.game.grid
+        binary = self.name == "binary"
+        g_hat = hat_heights(score, binary, grid)
+        promises = {
+            tuple(self.game._partition.middle(key)): cell.game.guarantee for key, cell in self.game._cells.items()
+        }
+        calibration = regret = 0.0
+        for middle, rows in self.by_cell().items():
+            promised = promises[middle].promised * len(rows) * (1 if self.name == "binary" else math.sqrt(2))
+            q = self.events(np.array(middle))
+            square, touched, remainder, most, reach = 0.0, 0, 0.0, 0.0, 0.0
+            most_hat = np.max([hats(grid, self.events(p)) for _, p, _ in rows], axis=0)
+            for v, k in itertools.product(range(grid), range(q.size)):
+                if most_hat[v, k] > 0:
+                    touched += 1
+                    square += (g_hat[v] - slope(score, binary, q)[k]) ** 2
+            for said, mass, _ in rows:
+                p, x = self.events(mass), self.events(said)
+                w = hats(grid, p)
+                g_p, g_q, g_x = (slope(score, binary, each) for each in (p, q, x))
+                rest = g_p - g_hat @ w + g_q - g_x
+                errors = [self.events(mass - e) for e in np.eye(mass.size)]
+                remainder += max(float(rest @ error) for error in errors)
+                reach += max(float(np.abs(error).sum()) for error in errors)
+                most += float((self.game._losses(score, mass) - self.game._losses(score, said)).max())
+            calibration += min(math.sqrt(touched) * promised, reach)
+            regret += min(math.sqrt(square) * promised + remainder, most)
+        return calibration / len(self.rows), regret / len(self.rows)
+
+    def rates(self) -> tuple[float, float]:
+        """What the docstring says about calibration and Brier regret, given nothing but the rounds of each cell."""
+        K = 1 if self.name == "binary" else self.rows[0][0].size
+        grid, cells = self.game.grid, RESOLUTION[self.name]
+        roots = sum(math.sqrt((1 if K == 1 else 2) * (n + 64)) for n in self.visits()) / len(self.rows)
+        remainder = 1 / grid + 1 / cells if K == 1 else 2 / grid + math.sqrt(2 * K) / cells
+        return math.sqrt(K * grid) * roots, 2.1 * math.sqrt(K * grid / 3) * roots + remainder
+
+
+def compositions(parts: int, total: int) -> Iterator[tuple[int, ...]]:
+    for bars in itertools.combinations(range(total + parts - 1), parts - 1):
+        ends = (-1, *bars, total + parts - 1)
+        yield tuple(b - a - 1 for a, b in itertools.pairwise(ends))
+
+
+def nearest(x: Vector, total: int) -> tuple[int, ...]:
+    return min(compositions(x.size, total), key=lambda c: float(np.sum((np.array(c) / total - x) ** 2)))
+
+
+def check_bounds(game: PartitionedRecalibrator) -> None:
+    assert game.calibration_error <= game.calibration_bound
+    for score in (BRIER, LOG):
+        assert game.regret(score) <= game.regret_bound(score)
+
+
+# --- Natures
+
+
+class Nature:
+    """Picks each outcome, having seen the forecast."""
+
+    def __init__(self, kind: str, name: str, rng: np.random.Generator) -> None:
+        self.kind, self.name, self.rng = kind, name, rng
+
+    def __call__(self, twin: Twin, forecast: Any, played: Any, t: int) -> Any:
+        said, p = expert_row(forecast, twin.game.space)[0], np.array(played.mass)
+        options = OUTCOMES[self.name]
+        rows = twin.game._sums
+        eye = np.eye(p.size)
+        if self.kind == "random":
+            k = int(self.rng.choice(p.size, p=said / said.sum()))
+        elif self.kind == "drifting":
+            k = int(self.rng.random() < 0.5 + 0.45 * math.sin(t / 15)) * (p.size - 1)
+        elif self.kind == "regret":
+            k = int(np.argmax([BRIER_OF(p, e) - BRIER_OF(said, e) for e in eye]))
+        elif self.kind == "log regret":
+            k = int(np.argmax(twin.game._losses(LOG, p) - twin.game._losses(LOG, said)))
+        elif self.kind == "calibration":
+            after = []
+            for e in eye:
+                error = twin.events(p - e)
+                hat = hats(twin.game.grid, twin.events(p))
+                after.append(np.abs(rows + np.array(hat) * error).sum())
+            k = int(np.argmax(after))
+        else:  # the forecaster of the cell, by itself
+            game = twin.game._cells[twin.game._pending.find(None)].game
+            k = int(game.space.outcome(worst_outcome(game)[0]))
+        return options[k]
+
+
+def BRIER_OF(p: Vector, e: Vector) -> float:
+    return float(np.sum((p - e) ** 2))
+
+
+NATURES = ["random", "drifting", "calibration", "cell", "regret", "log regret"]
+
+
+@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("kind", NATURES)
+def test_bounds_hold_after_every_round(name: str, kind: str) -> None:
+    rng = np.random.default_rng(5)
+    game = GAMES[name]()
+    twin, nature = Twin(name, game), Nature(kind, name, rng)
+    for t in range(ROUNDS[name]):
+        forecast = expert_of(name, t, rng)
+        p = game.predict(forecast)
+        y = nature(twin, forecast, p, t)
+        twin.see(forecast, p, y)
+        game.update(y)
+        check_bounds(game)
+        assert p.certificate.holds
+        if t % 20 < 3:
+            # the bounds themselves are below what is known without looking at the forecasts
+            calibration, regret = twin.rates()
+            assert game.calibration_bound <= calibration * (1 + 1e-9)
+            assert game.regret_bound(BRIER) <= regret * (1 + 1e-9)
+    assert game.calibration_error == pytest.approx(twin.calibration_error(), rel=1e-9, abs=1e-12)
+    for score in (BRIER, LOG):
+        assert game.regret(score) == pytest.approx(twin.regret(score), rel=1e-9, abs=1e-9)
+        calibration, regret = twin.bounds(score)
+        assert game.calibration_bound == pytest.approx(calibration, rel=1e-6)
+        assert game.regret_bound(score) == pytest.approx(regret, rel=1e-6)
+    assert sorted(game.cells.rounds.values()) == twin.visits()
+    g = game.guarantee
+    assert (g.rounds, g.held, g.miscalibration, g.promised) == (
+        len(twin.rows),
+        1.0,
+        game.calibration_error,
+        game.calibration_bound,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("kind", ["calibration", "cell", "regret"])
+def test_bounds_hold_for_long(name: str, kind: str) -> None:
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        game = GAMES[name]()
+        twin, nature = Twin(name, game), Nature(kind, name, rng)
+        for t in range(5 * ROUNDS[name]):
+            forecast = expert_of(name, t, rng)
+            p = game.predict(forecast)
+            game.update(nature(twin, forecast, p, t))
+            check_bounds(game)
+        assert game.guarantee.held >= 0.99
+
+
+@pytest.mark.parametrize(("name", "rounds"), [("binary", 7), ("labels", 4)])
+def test_bounds_hold_for_all_sequences(name: str, rounds: int) -> None:
+    rng = np.random.default_rng(1)
+    experts = [expert_of(name, t, rng) for t in range(rounds)]
+    for ys in itertools.product(OUTCOMES[name], repeat=rounds):
+        game = GAMES[name]()
+        for forecast, y in zip(experts, ys, strict=True):
+            game.predict(forecast)
+            game.update(y)
+            check_bounds(game)
+
+
+def test_bounds_hold_when_outcomes_are_late() -> None:
+    rng = np.random.default_rng(3)
+    game = PartitionedRecalibrator(oc.Binary(), cells=3, grid=6, scores=[BRIER, LOG])
+    for t in range(300):
+        game.predict(float(rng.random()), id=t)
+        if t % 20 == 19:
+            for s in rng.permutation(np.arange(t - 19, t + 1)):
+                if s % 7 == 0:
+                    game.drop(int(s))
+                else:
+                    game.update(int(rng.random() < 0.8), id=int(s))
+                    check_bounds(game)
+    assert game.pending == ()
+    assert game.guarantee.delay > 1.0
+    assert game.rounds == sum(t % 7 != 0 for t in range(300))
+
+
+# --- the lemmas
+
+
+masses = st.lists(st.floats(0, 1) | st.sampled_from([0.0, 0.25, 1.0]), min_size=2, max_size=5).filter(
+    lambda m: sum(m) > 0.1
+)
+RULES = [oc.Brier(), oc.CRPS(), oc.scores.LogScore(0.001), oc.scores.LogScore(0.2)]
+
+
+@given(masses, st.data(), st.sampled_from(RULES))
+def test_regret_is_an_error_of_calibration(m: list[float], data: st.DataObject, score: Score) -> None:
+    """score(p, y) - score(x, y) <= sum_k (g(p_k) - g(x_k)) (p_k - 1{y = k}), of which lemma 2 is the mean."""
+    p = np.array(m) / sum(m)
+    shares = st.lists(st.floats(0.1, 1), min_size=p.size, max_size=p.size)
+    x = np.array(data.draw(st.permutations(m))) * np.array(data.draw(shares))
+    x /= x.sum()
+    events = oc.Labels(range(p.size))
+    for k in range(p.size):
+        mine, theirs = (score(oc.forecasts.LabelForecast(range(p.size), each), k) for each in (p, x))
+        assert losses(score, events, p)[k] == pytest.approx(mine, abs=1e-12)
+        error = p - np.eye(p.size)[k]
+        assert mine - theirs <= (slope(score, False, p) - slope(score, False, x)) @ error + 1e-9
+
+
+@given(st.sampled_from(["binary", "labels"]), st.data())
+def test_what_is_known_before_the_outcome_covers_every_outcome(name: str, data: st.DataObject) -> None:
+    """score(p, y) - score(x, y) <= sum_v,k (g_v - g(q_k)) w_v(p_k) (p_k - 1{y = k}) + remainder, whatever y is."""
+    game = GAMES[name]()
+    size = 2 if name == "binary" else 3
+    own = masses.map(lambda m: np.resize(m, size) + 1e-3).map(lambda m: m / m.sum())
+    p, x = data.draw(own), data.draw(own)
+    key = game._partition.cell(x)
+    known = game._known(key, x, p)
+    pick = slice(1, None) if name == "binary" else slice(None)
+    w = hats(game.grid, p[pick])
+    q = game._partition.middle(key)[pick]
+    for i, score in enumerate((BRIER, LOG)):
+        excess = game._losses(score, p) - game._losses(score, x)
+        away = hat_heights(score, name == "binary", game.grid)[:, None] - slope(score, name == "binary", q)
+        assert known[3 + i] == excess.max()
+        for k, e in enumerate(np.eye(size)):
+            error = (p - e)[pick]
+            seen = float((w * away * error).sum())
+            assert excess[k] <= seen + known[1 + i] + 1e-9
+            assert np.abs(error).sum() <= known[0] + 1e-12
+
+
+@pytest.mark.parametrize("grid", [2, 3, 5, 15, 40])
+def test_constants_of_the_brier_score(grid: int) -> None:
+    """c_j <= 2.1 sqrt(grid / 3), and what the hats leave is at most 1 / grid, or 2 / grid for labels."""
+    heights = hat_heights(BRIER, True, grid)
+    p = np.linspace(0, 1, 2001)
+    left, share = hat_weights(grid, p)
+    rest = 2 * p - (heights[left] + share * (heights[left + 1] - heights[left]))
+    assert np.maximum(rest * p, rest * (p - 1)).max() <= 1 / grid
+    assert max(np.linalg.norm(heights - 2 * q) for q in p[::50]) <= 2.1 * math.sqrt(grid / 3)
+    rng = np.random.default_rng(grid)
+    for K in (3, 6):
+        many = rng.dirichlet(np.full(K, 0.4), 4000)
+        left, share = hat_weights(grid, many)
+        rest = 2 * many - (heights[left] + share * (heights[left + 1] - heights[left]))
+        assert ((rest * many).sum(axis=1) - rest.min(axis=1)).max() <= 2 / grid
+
+
+@dataclass(frozen=True)
+class Spherical(Score):
+    """A proper score that is no sum over the probabilities."""
+
+    def __call__(self, forecast: Any, y: Any) -> float:
+        return 1.0 - float(forecast.mass[y] / np.linalg.norm(forecast.mass))
+
+    def check(self, space: Any) -> None:
+        return None
+
+
+@pytest.mark.parametrize("space", [oc.Binary(), oc.Labels(range(3))], ids=["binary", "labels"])
+def test_a_score_of_ones_own_is_measured_without_a_bound(space: Any) -> None:
+    game = PartitionedRecalibrator(space, scores=[Spherical(), BRIER])
+    p = game.predict(0.8 if space.cells == 2 else [0.7, 0.2, 0.1])
+    game.update(1)
+    x = np.array([0.2, 0.8]) if space.cells == 2 else np.array([0.7, 0.2, 0.1])
+    wanted = Spherical()(p, 1) - (1.0 - x[1] / np.linalg.norm(x))
+    assert game.regret(Spherical()) == pytest.approx(wanted, abs=1e-12)
+    with pytest.raises(TypeError, match=SENTENCE):
+        game.regret_bound(Spherical())
+
+
+# --- cells
+
+
+@given(masses, st.integers(1, 6))
+def test_the_cell_of_a_vector_is_its_nearest_composition(m: list[float], resolution: int) -> None:
+    x = np.array(m) / sum(m)
+    cells = Compositions(x.size, resolution)
+    key = cells.cell(x)
+    middle = cells.middle(key)
+    best = np.array(nearest(x, resolution)) / resolution
+    assert np.sum((middle - x) ** 2) <= np.sum((best - x) ** 2) + 1e-9
+    assert np.abs(middle - x).sum() <= cells.radius + 1e-9 <= x.size / (2 * resolution) + 1e-9
+    assert np.linalg.norm(middle - x) <= math.sqrt(x.size) / (2 * resolution) + 1e-9
+    assert (cells.start(key) > 0).all()
+    assert cells.start(key).sum() == pytest.approx(1)
+    assert cells.total == sum(1 for _ in compositions(x.size, resolution))
+
+
+@given(st.floats(0, 1), st.integers(1, 50))
+def test_the_cell_of_a_probability_is_its_bin(x: float, count: int) -> None:
+    cells = ProbabilityBins(count)
+    key = cells.cell(np.array([1 - x, x]))
+    assert abs(cells.middle(key)[1] - x) <= 0.5 / count + 1e-12
+
+
+def test_report_of_the_cells() -> None:
+    game = PartitionedRecalibrator(oc.Binary(), cells=4)
+    assert (game.cells.total, game.cells.visited, game.cells.rounds) == (4, 0, {})
+    for x in (0.1, 0.2, 0.9, 0.25, 1.0, 0.0):
+        game.predict(x)
+        game.update(1)
+    assert game.cells.rounds == {0.125: 3, 0.875: 2, 0.375: 1}
+    assert game.cells.visited == 3
+    match = PartitionedRecalibrator(oc.Labels(LABELS), cells=2)
+    match.predict([0.5, 0.5, 0.0])
+    assert match.cells.rounds == {}
+    match.update("home")
+    assert match.cells.rounds == {(0.5, 0.5, 0.0): 1}
+    assert match.cells.total == 6
+
+
+# --- waiting rounds
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_rounds_wait_by_name(name: str) -> None:
+    rng = np.random.default_rng(9)
+    game = GAMES[name](max_pending=3)
+    y = OUTCOMES[name][0]
+    for _ in range(5):
+        game.predict(expert_of(name, 0, rng))  # each replaces the one before, in whichever cell
+    assert game.pending == (None,)
+    assert len(game._cells) == 1
+    game.predict(expert_of(name, 0, rng), id="a")
+    game.predict(expert_of(name, 0, rng), id=("b", 1))
+    assert game.pending == (None, "a", ("b", 1))
+    with pytest.warns(RuntimeWarning, match=r"3 rounds are pending .* the oldest, None, is dropped"):
+        game.predict(expert_of(name, 0, rng), id="c")
+    assert game.pending == ("a", ("b", 1), "c")
+    game.update(y, id=("b", 1))
+    game.drop("a")
+    assert game.pending == ("c",)
+    assert game.rounds == 1
+    game.drop("c")
+    assert len(game._cells) == 1
+    check_bounds(game)
+
+
+def test_predicting_changes_nothing_that_lasts() -> None:
+    for name in GAMES:
+        rng = np.random.default_rng(10)
+        game = GAMES[name]()
+        before = state(game)
+        game.predict(expert_of(name, 0, rng))
+        game.drop()
+        assert state(game) == before
+
+
+# --- state
+
+
+def some_rounds(name: str, game: PartitionedRecalibrator, seed: int, count: int = 12) -> PartitionedRecalibrator:
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        game.predict(expert_of(name, 0, rng))
+        game.update(OUTCOMES[name][int(rng.integers(len(OUTCOMES[name])))])
+    return game
+
+
+def state(game: PartitionedRecalibrator) -> Any:
+    """Everything that lasts, in a form that can be compared."""
+    cells = {
+        key: [each.tobytes() for each in (cell.weights, cell.known, *cell.game.engine.arrays().values())]
+        for key, cell in game._cells.items()
+    }
+    return cells, game._sums.tobytes(), game._excess.tobytes(), game.guarantee, game.pending
+
+
+@pytest.mark.parametrize("name", GAMES)
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda game: pickle.loads(pickle.dumps(game))])
+def test_a_copy_goes_on_bit_for_bit(name: str, again: Any) -> None:
+    rng = np.random.default_rng(11)
+    game = some_rounds(name, GAMES[name](max_pending=50), 12)
+    for id in ("a", 7, ("b", 2)):
+        game.predict(expert_of(name, 0, rng), id=id)
+    game.predict(expert_of(name, 0, rng))
+    twin = again(game)
+    assert twin is not game
+    assert twin.pending == game.pending == ("a", 7, ("b", 2), None)
+    assert (twin.guarantee, twin.cells) == (game.guarantee, game.cells)
+    assert twin.regret_bound(LOG) == game.regret_bound(LOG)
+    for one in (game, twin):
+        one.update(OUTCOMES[name][1], id=7)
+        one.update(OUTCOMES[name][0])
+        one.drop("a")
+        some_rounds(name, one, 13)
+    assert state(game) == state(twin)
+    forecast = expert_of(name, 0, rng)
+    p, q = game.predict(forecast), twin.predict(forecast)
+    assert p.to_plain() == q.to_plain()
+    assert p.certificate == q.certificate
+
+
+# --- what is refused
+
+
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [
+        ("binary", 1.2),
+        ("binary", None),
+        ("labels", [0.5, 0.5]),
+        ("labels", {"home": 0.5, "nobody": 0.5}),
+    ],
+)
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_refused_forecast_leaves_no_cell(name: str, bad: Any, begun: bool) -> None:
+    game = some_rounds(name, GAMES[name](), 15, 3 if begun else 0)
+    before = state(game)
+    for id in (None, "named"):
+        with pytest.raises((TypeError, ValueError), match=SENTENCE):
+            game.predict(bad, id=id)
+    assert state(game) == before
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_refused_outcomes_and_ids_change_nothing(name: str) -> None:
+    rng = np.random.default_rng(16)
+    game = some_rounds(name, GAMES[name](), 17, 3)
+    forecast, y = expert_of(name, 0, rng), OUTCOMES[name][0]
+    game.predict(forecast, id="a")
+    before = state(game)
+    for call in (
+        lambda: game.update("nonsense", id="a"),
+        lambda: game.update(math.nan, id="a"),
+        lambda: game.update(y),
+        lambda: game.update(y, id="b"),
+        lambda: game.update(y, id=[1]),  # type: ignore[arg-type]
+        lambda: game.drop("b"),
+        lambda: game.predict(forecast, id="a"),
+        lambda: game.predict(forecast, id=object()),
+        lambda: game.regret(oc.MSE()),
+        lambda: game.regret_bound(oc.scores.LogScore(0.3)),
+    ):
+        with pytest.raises((TypeError, ValueError), match=SENTENCE):
+            call()
+    assert state(game) == before
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: PartitionedRecalibrator(None),  # type: ignore[arg-type]
+        lambda: PartitionedRecalibrator(oc.Interval(0, 1)),
+        lambda: PartitionedRecalibrator(oc.Binary(), cells=0),
+        lambda: PartitionedRecalibrator(oc.Binary(), grid=1),
+        lambda: PartitionedRecalibrator(oc.Binary(), oracle="exact"),  # type: ignore[arg-type]
+        lambda: PartitionedRecalibrator(oc.Labels("abc"), scores=[oc.MSE()]),
+        lambda: PartitionedRecalibrator(oc.Binary(), scores=["brier"]),  # type: ignore[list-item]
+    ],
+)
+def test_bad_options_are_refused(make: Callable[[], object]) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        make()
