@@ -1,7 +1,7 @@
 """Random draws: a number between 0 and 1 for each round, which follows from a seed and the number of the round alone.
 
 The counter-based generator SplitMix64 (Steele, Lea and Flood 2014): a state only keeps the seed, and neither the order
-of play nor the number of workers changes a draw.  Keep the seed from whoever chooses the outcomes.
+of play nor the number of workers changes a draw.  Outcomes must be chosen without knowledge of the seed.
 """
 
 from __future__ import annotations

@@ -248,11 +248,6 @@ class Rounds(PendingById[PendingRound]):
         entry = self.find(id)
         return self._forget(id, entry)
 
-    def take_back(self, id: Hashable) -> None:
-        """Drop a round that another one replaces; if it is the newest, its number is given again."""
-        if self.drop(id).issued == self.issued:
-            self.issued -= 1
-
     def _forget(self, id: Hashable, entry: PendingRound) -> PendingRound:
         self.reserved = self._reserved_without(entry)
         return self.pending.pop(id)

@@ -270,7 +270,7 @@ class StreamRun:
                 self.model.changed[rows] = found & (self.model.marks[rows] != log[:, LogColumn.MARK])
 
     def _is_idle(self) -> bool:
-        """Whether there is nothing to play and nothing to settle."""
+        """True if no forecast is to be issued and no outcome to be settled."""
         if self.before is None or self.new or self.before.waiting:
             return False
         brought = self.model.fill is not None or bool((~np.isnan(self.y[self.old >= 0])).any())

@@ -362,7 +362,7 @@ def _blocks(time: Stamps, together: int, seen: Stamps | None) -> Stamps:
 
 # Fewer gaps between times leave it open whether some are missing.
 FEW = 8
-# A step is one if so many of the gaps are a whole number of steps, up to such a part of a step.
+# Share of the gaps that must be whole numbers of steps, and the tolerance in steps.
 MOST, NEAR = 0.8, 0.1
 # Days of the week on which something happens, from Monday: offices, those that rest on Friday, and shops.
 WEEKS = ("1111100", "1111001", "1111110")

@@ -410,7 +410,7 @@ def certify(game, p, w):
 
 
 def allows(linear, bound, free, budget):
-    """Whether a certificate holds with the slack that is free."""
+    """True if a certificate holds with the slack that is free."""
     return linear - bound <= free + SURE * (budget + bound)
 
 

@@ -219,7 +219,7 @@ class FiniteRound:
         return self.certificate.overdraft
 
     def holds(self):
-        """Whether the certificate holds."""
+        """True if the certificate holds."""
         return self.certificate.holds > 0.0
 
     def probability(self, k):

@@ -208,7 +208,7 @@ class Round:
         return self.certificate.overdraft
 
     def holds(self):
-        """Whether the certificate holds."""
+        """True if the certificate holds."""
         return self.certificate.holds > 0.0
 
     def count(self):

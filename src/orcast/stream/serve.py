@@ -97,7 +97,7 @@ def _answer_all(session: Session, source: int, sink: int, signals: Signals) -> N
 
 
 def _sentence(reason: BaseException) -> str:
-    """What was wrong with a line, in one sentence."""
+    """Message about a refused line, in one sentence."""
     if isinstance(reason, MemoryError):
         return f"expected a line that fits the memory, got one that does not ({str(reason) or 'out of memory'})"
     if isinstance(reason, RecursionError):

@@ -53,7 +53,7 @@ class Prices:
         return self.size * APART * max(1.0, 0.01 * self.reach)
 
     def answers(self, q: Array) -> list[Array]:
-        """How each of those who decide weighs the actions."""
+        """Weights of the actions of each decision maker."""
         left = 1.0 - float(q.sum())
         return [softmax(worth @ q + left * start) for (worth, _), start in zip(self.deciders, self.starts, strict=True)]
 
@@ -79,7 +79,7 @@ class Prices:
         return float(n @ p - n.min())
 
     def set_apart(self, prior: Array, turn: int) -> Prices:
-        """The same in units of the largest, changed a little, with answers that start at the prior's.
+        """Prices in units of the largest, slightly perturbed, with answers that start at the prior's.
 
         What is taken off grows with the square of a cell's utilities and debts, so a cell that is a mix of others is
         dearer than the mix; generic numbers part what is left.
@@ -180,7 +180,7 @@ class _PathFollower:
         return q
 
     def _measure(self) -> None:
-        """What keeps a walk within bounds: masses, how much dearer the other cells are, mass that is left."""
+        """Constraints of the walk: masses, excess prices of the other cells, remaining mass."""
         self.gaps = self._gaps(self.x, self.prices.at(self._wide(self.x)))
         self.answers = self.prices.answers(self._wide(self.x))
 
@@ -299,7 +299,7 @@ class _PathFollower:
 
 
 def evened(prices: Prices, p: Array) -> Array:
-    """The same cells with masses for which the prices as they are, not set apart, are equal; p if there are none."""
+    """Masses on the same cells for which the unperturbed prices are equal; p if there are none."""
     cells = [int(k) for k in np.flatnonzero(p > 0.0)]
     x = p[cells]
     for _ in range(NEWTON):
