@@ -38,7 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     likely: dict[str, Any] = {"predict_likelihood_parameters": True}  # quantiles instead of samples
     windows: dict[str, Any] = {"start": 24 * 30, "stride": 24, "retrain": False, "last_points_only": False}
     past = model.historical_forecasts(series[:begin], forecast_horizon=HOURS, **windows, **likely)
-    state, issued = oc.PanelState(), []  # or the path of a file
+    state, issued = oc.FrameState(), []  # or the path of a file
     oc.recalibrate(rows(past), target=outcomes[:begin], low=0, high=100, state=state)
     for now in range(begin, begin + 24 * days, 24):
         today = rows([model.predict(HOURS, series=series[:now], **likely)])
