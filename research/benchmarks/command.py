@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import os
 import time
 from importlib import import_module
+from pathlib import Path
 
 from research.benchmarks.lines import Line
 
@@ -27,6 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="fewer rounds and repetitions")
     parser.add_argument("--yardstick", metavar="DIR", help=f"folder of streams (default: ${YARDSTICK})")
     parser.add_argument("--games", default="", metavar="REGEX", help="of guarantee: only games with such a name")
+    parser.add_argument("--output", metavar="CSV", help="write the lines to this file too")
     parser.add_argument("--strict", action="store_true", help="exit with 1 if a target is missed")
 
 
@@ -37,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError(f"expected names among {', '.join(SECTIONS)}, got {', '.join(unknown)}")
     if arguments.yardstick:
         os.environ[YARDSTICK] = arguments.yardstick
-    verdicts: list[str] = []
+    lines: list[Line] = []
     begin = time.perf_counter()
     for name in arguments.names or SECTIONS:
         module = import_module(f"research.benchmarks.{name}")
@@ -46,8 +49,13 @@ def run(arguments: argparse.Namespace) -> int:
         options = {"games": arguments.games} if name == "guarantee" else {}
         for line in module.measure(arguments.quick, **options):
             print(line, flush=True)
-            verdicts += [line.verdict] if isinstance(line, Line) else []
+            lines += [line] if isinstance(line, Line) else []
         print(f"  ({name}: {time.perf_counter() - start:.1f} s)\n", flush=True)
+    if arguments.output:
+        rows = [(each.case, each.what, f"{each.value:{each.form}}", each.verdict, each.note) for each in lines]
+        with Path(arguments.output).open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file, lineterminator="\n").writerows([("case", "measure", "orcast", "target", "beside"), *rows])
+    verdicts = [line.verdict for line in lines]
     missed = verdicts.count("MISSED")
     print(f"{verdicts.count('ok')} targets ok, {missed} MISSED, in {time.perf_counter() - begin:.0f} s")
     return 1 if missed and arguments.strict else 0

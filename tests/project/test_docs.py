@@ -91,8 +91,8 @@ def test_commands_say_what_the_first_page_quotes(
     assert f"pinball loss {share} lower (95% interval" in capsys.readouterr().err
 
 
-def test_the_first_example_can_be_pasted_into_an_interpreter(tmp_path: Path) -> None:
-    _, code, _ = blocks((ROOT / "README.md").read_text(encoding="utf-8"))[0]
+def test_the_online_loop_of_the_readme_can_be_pasted_into_an_interpreter(tmp_path: Path) -> None:
+    (code,) = (code for _, code, _ in blocks((ROOT / "README.md").read_text("utf-8")) if "recal.save" in code)
     told = subprocess.run([sys.executable, "-iq"], input=code, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert "Error" not in told.stderr, told.stderr
     assert re.search(r"2 rounds: miscalibration \S+ <= promised", told.stdout)

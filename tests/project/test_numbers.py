@@ -3,7 +3,6 @@
 import re
 from pathlib import Path
 
-from research.experiments.recalibration import perfect_qce
 from result_pages import MARK, strangers
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,8 +24,16 @@ def test_what_is_written_by_hand_has_no_results_in_it() -> None:
     assert re.findall(r"\d+\.\d+(?!\.csv)|\d+%", by_hand.replace("V2.0", "")) == []
 
 
-def test_the_readme_knows_what_chance_gives() -> None:
-    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    found = re.search(r"a perfect forecaster of 1,000 rounds shows (\S+) by chance", readme)
-    assert found is not None
-    assert float(found[1]) == round(perfect_qce(1000), 3)
+def test_each_result_of_the_readme_is_in_the_file_of_the_benchmark() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    results = (ROOT / "docs" / "quality.csv").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| [^|]+ \| (\d\.\d+) \| (\d\.\d+) \(([^)]+)\) \| (\d\.\d+) \|$", readme, re.MULTILINE)
+    assert len(rows) == 7
+    for ours, rival, name, last in rows:
+        found = rf"pinball / base forecast's,{ours},.*last value {last}.*{name} {rival}"
+        assert re.search(found, results), found
+    for ours, text in (("108", "needs 108 outcomes"), ("0.64%", "0.64% of"), ("0.28%", "0.28% in"), ("70%", "70% of")):
+        assert f",{ours}," in results
+        assert text in readme
+    assert "CRPS 1.766, EMOS 1.789" in results
+    assert "CRPS 1.789, orcast 1.766" in readme
