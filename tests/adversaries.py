@@ -24,25 +24,25 @@ class LookAhead(Adversary):
     def __init__(self, first: Greedy | None = None, *, width: int = 4) -> None:
         self.first, self.width = Greedy() if first is None else first, width
 
-    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> Any:
+    def outcome(self, recal: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> Any:
         """The best of a few for two rounds."""
-        found = self.first.choices(game, round.id)
-        order = np.argsort(-squares_after(game, found, round.id), kind="stable")
-        tried = [as_given(game.space, found[i]) for i in order[: self.width]]
-        expert = forecast if round.expert is None and game.experts else round.expert
+        found = self.first.choices(recal, round.id)
+        order = np.argsort(-squares_after(recal, found, round.id), kind="stable")
+        tried = [as_given(recal.space, found[i]) for i in order[: self.width]]
+        expert = forecast if round.expert is None and recal.experts else round.expert
         after = []
         for y in tried:
-            with game.rounds.branch():
-                game.update(y, id=round.id)
-                game.predict(expert, x=round.x, id=NEXT)
-                after.append(worst_outcome(game, NEXT)[1])
+            with recal.rounds.branch():
+                recal.update(y, id=round.id)
+                recal.predict(expert, x=round.x, id=NEXT)
+                after.append(worst_outcome(recal, NEXT)[1])
         return tried[int(np.argmax(after))]
 
 
 class Drawn(Adversary):
     """Draws each outcome from the forecast."""
 
-    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> Any:
+    def outcome(self, recal: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> Any:
         """A draw."""
         if isinstance(forecast, Forecast):
             return float(forecast.sample(1, rng=rng)[0])
@@ -62,7 +62,7 @@ class ByGroup(Adversary):
         self.group_of, self.adversaries = group_of, dict(adversaries)
         self.otherwise = Drawn() if otherwise is None else otherwise
 
-    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> Any:
+    def outcome(self, recal: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> Any:
         """The outcome that the adversary of the group picks."""
         adversary = self.adversaries.get(self.group_of(round.x), self.otherwise)
-        return adversary.outcome(game, forecast, rng, round)
+        return adversary.outcome(recal, forecast, rng, round)

@@ -10,7 +10,7 @@ import numpy as np
 from orcast.adapters import expert_row
 from orcast.engine import Committee
 from orcast.engine.bound_payoff import BoundPayoff
-from orcast.game import Forecaster
+from orcast.forecaster import Forecaster
 from orcast.payoffs import NoRegret, Payoff
 from orcast.payoffs.regret import RegretCellPayoff
 from orcast.spaces import FiniteSpace, OrderedSpace, Space
@@ -76,23 +76,23 @@ def check_jacobian(payoff: Payoff, space: Space, *, x: Any = None, trials: int =
 def check_state(payoff: Payoff, space: Space, *, x: Any = None, rounds: int = 6, seed: int = 0) -> None:
     """A saved game continues bit for bit, with a round pending."""
     rng = np.random.default_rng(seed)
-    game = Forecaster(space, payoff, oracle=Committee())
+    recal = Forecaster(space, payoff, oracle=Committee())
     for _ in range(rounds):
-        game.predict(some_expert(space, rng), x=features_of(x, rng))
-        game.update(some_outcome(space, rng))
+        recal.predict(some_expert(space, rng), x=features_of(x, rng))
+        recal.update(some_outcome(space, rng))
     features, expert = features_of(x, rng), some_expert(space, rng)
-    game.predict(expert, x=features, id="pending")
+    recal.predict(expert, x=features, id="pending")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "state.orcast"
-        game.save(path)
+        recal.save(path)
         twin = Forecaster.load(path, payoff=payoff, space=space)
     y = some_outcome(space, rng)
     masses = []
-    for each in (game, twin):
+    for each in (recal, twin):
         each.update(y, id="pending")
         masses.append(each.predict(expert, x=features).mass)
     assert np.array_equal(*masses)
-    assert game.guarantee == twin.guarantee
+    assert recal.guarantee == twin.guarantee
 
 
 def check_all(payoff: Payoff, space: Space, *, x: Any = None, rounds: int = 100) -> None:

@@ -262,16 +262,16 @@ def positive_square(total: Vector, sides: Vector) -> float:
 # --- players ---
 
 
-def engine_of(game: oc.Forecaster | oc.Recalibrator) -> OrderedEngine:
-    return game.engine  # type: ignore[return-value]
+def engine_of(recal: oc.Forecaster | oc.Recalibrator) -> OrderedEngine:
+    return recal.engine  # type: ignore[return-value]
 
 
-def record_of(game: oc.Forecaster | oc.Recalibrator, id: object = None) -> Round:
-    return game.rounds.find(id).record
+def record_of(recal: oc.Forecaster | oc.Recalibrator, id: object = None) -> Round:
+    return recal.rounds.find(id).record
 
 
 def in_batches(
-    game: oc.Recalibrator, experts: Iterable[object], outcomes: Vector, levels: Vector, *, batch: int, late: int
+    recal: oc.Recalibrator, experts: Iterable[object], outcomes: Vector, levels: Vector, *, batch: int, late: int
 ) -> Vector:
     """Outcomes of batch b come all at once when batch b + late is complete; the quantiles played."""
     rows = []
@@ -279,8 +279,8 @@ def in_batches(
         if t % batch == 0:
             first = t - (late + 1) * batch
             for s in range(max(first, 0), max(first + batch, 0)):
-                game.update(outcomes[s], id=s)
-        rows.append(game.predict(expert, id=t).quantile(levels))
+                recal.update(outcomes[s], id=s)
+        rows.append(recal.predict(expert, id=t).quantile(levels))
     return np.array(rows)
 
 

@@ -198,13 +198,13 @@ def try_with(saved: Saved, data: bytes, folder: Path) -> str:
     except (TypeError, ValueError) as reason:
         return refused(reason)
     if saved.kind == "game":
-        play_game(loaded, saved.steps)
+        run_rounds_recal(loaded, saved.steps)
     elif saved.kind == "stream":
-        play_stream(loaded, saved.steps)
+        run_rounds_stream(loaded, saved.steps)
     else:
         for step in saved.steps:
             attempt(step, loaded)
-    return "played"
+    return "result"
 
 
 def refused(reason: Exception) -> str:
@@ -227,25 +227,25 @@ def a_forecast(space: Any, rng: np.random.Generator) -> tuple[Any, Any]:
     return (masses[1] if isinstance(space, oc.Binary) else masses), space.value(k)
 
 
-def play_game(game: Any, known: tuple[Any, ...]) -> None:
+def run_rounds_recal(recal: Any, known: tuple[Any, ...]) -> None:
     """Settle pending rounds and continue, with known features; forecasts and guarantee must be valid."""
     rng = np.random.default_rng(0)
-    game.guarantee  # noqa: B018
-    for id in game.pending:
-        attempt(game.update, a_forecast(game.space, rng)[1], id=id)
+    recal.guarantee  # noqa: B018
+    for id in recal.pending:
+        attempt(recal.update, a_forecast(recal.space, rng)[1], id=id)
     for number in range(ROUNDS):
-        forecast, y = a_forecast(game.space, rng)
+        forecast, y = a_forecast(recal.space, rng)
         x = {"x": known[number % len(known)]} if known else {}
-        names = getattr(game, "experts", ("expert",))
+        names = getattr(recal, "experts", ("expert",))
         if names == ("expert",):
-            p = attempt(game.predict, forecast, **x)
+            p = attempt(recal.predict, forecast, **x)
         else:
-            p = attempt(game.predict, experts=dict.fromkeys(names, forecast), **x)
+            p = attempt(recal.predict, experts=dict.fromkeys(names, forecast), **x)
         if p is None:
             continue
         check_forecast(p)
-        attempt(game.update, y)
-    guarantee = game.guarantee
+        attempt(recal.update, y)
+    guarantee = recal.guarantee
     numbers = (guarantee.miscalibration, guarantee.held)
     if not (
         np.isfinite(numbers).all()
@@ -279,7 +279,7 @@ def check_forecast(p: Any) -> None:
         raise Bad(f"the certificate is {p.certificate}")
 
 
-def play_stream(session: Session, lines: tuple[Any, ...]) -> None:
+def run_rounds_stream(session: Session, lines: tuple[Any, ...]) -> None:
     try:
         for number in range(max(1, ROUNDS // len(lines))):
             for each in lines:

@@ -101,35 +101,37 @@ def _with_experts(pairs: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
     return [({"tree": f, "net": f, **({"none": f} if t % 4 != 2 else {})}, y) for t, (f, y) in enumerate(pairs)]
 
 
-def _game(name: str, make: Callable[[], Any], pairs: list[tuple[Any, Any]], *, x: bool = False, **given: Any) -> Saved:
+def _forecaster(
+    name: str, make: Callable[[], Any], pairs: list[tuple[Any, Any]], *, x: bool = False, **given: Any
+) -> Saved:
     """A game after some rounds, with others pending under ids of every kind."""
-    game = make()
-    ids = IDS if hasattr(game, "rounds") and game.max_pending > 4 else IDS[-1:]
+    forecaster = make()
+    ids = IDS if hasattr(forecaster, "rounds") and forecaster.max_pending > 4 else IDS[-1:]
 
     def predict(t: int, **more: Any) -> None:
         forecast = pairs[t % len(pairs)][0]
         several = isinstance(forecast, dict) and "tree" in forecast
         features = {"x": _features(t)} if x else {}
-        game.predict(
+        forecaster.predict(
             *(() if several else (forecast,)), **({"experts": forecast} if several else {}), **features, **more
         )
 
     for t in range(ROUNDS):
         predict(t)
-        game.update(pairs[t % len(pairs)][1])
+        forecaster.update(pairs[t % len(pairs)][1])
     for t, id in enumerate(ids):
         predict(ROUNDS + t, id=id)
-    record = game.rounds.find(ids[0]).record
+    record = forecaster.rounds.find(ids[0]).record
     places = getattr(record, "round", record).rules.round_places.values()
     fields = tuple(slice(at, at + math.prod(shape)) for at, shape in places if math.prod(shape))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "state.orcast"
-        game.save(path)
-        load, steps = partial(type(game).load, **given), tuple(map(_features, range(8))) if x else ()
+        forecaster.save(path)
+        load, steps = partial(type(forecaster).load, **given), tuple(map(_features, range(8))) if x else ()
         return Saved(name, path.read_bytes(), load, steps=steps, fields=fields)
 
 
-def _games() -> Iterator[Callable[[], Saved]]:
+def _forecasters() -> Iterator[Callable[[], Saved]]:
     """Every space, context, payoff and oracle."""
     count = ROUNDS + len(IDS)
     y, p, m = numbers(count, 1), events(count, 2), matches(count, 3)
@@ -144,10 +146,10 @@ def _games() -> Iterator[Callable[[], Saved]]:
 
     def recal(name: str, space: Any, pairs: Any, payoff: Any = None, *, x: bool = False, **options: Any) -> Any:
         given = options.pop("given", {})
-        return partial(_game, name, partial(oc.Recalibrator, space, payoff, **options), pairs, x=x, **given)
+        return partial(_forecaster, name, partial(oc.Recalibrator, space, payoff, **options), pairs, x=x, **given)
 
-    def game(name: str, space: Any, pairs: Any, payoff: Any, oracle: Any, given: Any = None) -> Any:
-        return partial(_game, name, partial(oc.Forecaster, space, payoff, oracle=oracle), pairs, **(given or {}))
+    def forecaster(name: str, space: Any, pairs: Any, payoff: Any, oracle: Any, given: Any = None) -> Any:
+        return partial(_forecaster, name, partial(oc.Forecaster, space, payoff, oracle=oracle), pairs, **(given or {}))
 
     yield recal("interval", INTERVAL, y)
     yield recal("usual cells", oc.Interval(0, 100), y, max_pending=2)
@@ -181,14 +183,14 @@ def _games() -> Iterator[Callable[[], Saved]]:
     actions = ["much", "little"]
     bets = oc.payoffs.DecisionCalibration(actions, _stock) + oc.payoffs.SwapRegret(actions, _stock, sharpness=10)
     yield recal("decisions", INTERVAL, y, bets, given={"payoff": bets})
-    yield game("equilibrium", INTERVAL, alone, q, oc.Equilibrium(temperature=3))
-    yield game("orca", INTERVAL, y, q, oc.Orca(steps=20, cells=10, soft=0.1, start="last"))
-    yield game("orca mixture", INTERVAL, y, q, oc.Orca(steps=20, cells=10, family=oc.paper.GaussianMixture(2)))
-    yield game("binary root", oc.Binary(), p, oc.BinaryCalibration(5), oc.paper.BinaryRoot())
-    yield game("two cells", INTERVAL, y, q + oc.IntervalCalibration(0.8), oc.paper.TwoCells())
-    yield game("moment hull", INTERVAL, y, oc.payoffs.MomentBasedCalibration(3), oc.paper.MomentHull())
-    yield game("simplex grid", labels, m, oc.payoffs.SimplexCalibration(3), oc.paper.SimplexGrid())
-    yield game("decision game", INTERVAL, y, bets, oc.paper.DecisionGame(), {"payoff": bets})
+    yield forecaster("equilibrium", INTERVAL, alone, q, oc.Equilibrium(temperature=3))
+    yield forecaster("orca", INTERVAL, y, q, oc.Orca(steps=20, cells=10, soft=0.1, start="last"))
+    yield forecaster("orca mixture", INTERVAL, y, q, oc.Orca(steps=20, cells=10, family=oc.paper.GaussianMixture(2)))
+    yield forecaster("binary root", oc.Binary(), p, oc.BinaryCalibration(5), oc.paper.BinaryRoot())
+    yield forecaster("two cells", INTERVAL, y, q + oc.IntervalCalibration(0.8), oc.paper.TwoCells())
+    yield forecaster("moment hull", INTERVAL, y, oc.payoffs.MomentBasedCalibration(3), oc.paper.MomentHull())
+    yield forecaster("simplex grid", labels, m, oc.payoffs.SimplexCalibration(3), oc.paper.SimplexGrid())
+    yield forecaster("decision game", INTERVAL, y, bets, oc.paper.DecisionGame(), {"payoff": bets})
 
 
 # --- frames and streams
@@ -199,7 +201,7 @@ class PanelFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        oc.PanelState.load(path)
+        oc.FrameState.load(path)
 
 
 def _recalibrate(frame: Any, options: dict[str, Any], panel: PanelFile) -> None:
@@ -278,7 +280,7 @@ def _stream() -> Saved:
 @cache
 def saved_states() -> tuple[Saved, ...]:
     """All states that the installed libraries allow."""
-    makers = [*_games(), _stream]
+    makers = [*_forecasters(), _stream]
     makers += [*_panels()] if find_spec("pandas") else []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -16,7 +16,7 @@ from orcast.engine.dense.search import CandidateSearch, DenseRound
 from orcast.engine.oracles import prior_for
 from orcast.spaces import OrderedSpace, Space
 from orcast.testing import adversaries, check_guarantee, consequences, worst_outcome
-from orcast.testing.adversaries import Adversary, Delaying, Greedy, HardGreedy, adversaries_on, play
+from orcast.testing.adversaries import Adversary, Delaying, Greedy, HardGreedy, adversaries_on, run_rounds
 
 SPACES: dict[str, Space] = {
     "interval": oc.Interval(0, 1, cells=24, tail_cells=3),
@@ -73,11 +73,11 @@ def payoff_on(space: Space, **options: Any) -> Any:
     return oc.Recipe(lambda y: np.eye(space.cells)[space.cell(space.outcome(y))], bound=2.0, **options)
 
 
-def played(space: Space, adversary: Adversary, rounds: int, oracle: Any, **options: Any) -> oc.Forecaster:
-    game = oc.Forecaster(space, payoff_on(space, **options), oracle=oracle)
-    for turn in play(game, adversary, rounds, experts=expert_on(space), x=day, rng=np.random.default_rng(1)):
-        game.update(turn.y, id=turn.id)
-    return game
+def result(space: Space, adversary: Adversary, rounds: int, oracle: Any, **options: Any) -> oc.Forecaster:
+    recal = oc.Forecaster(space, payoff_on(space, **options), oracle=oracle)
+    for turn in run_rounds(recal, adversary, rounds, experts=expert_on(space), x=day, rng=np.random.default_rng(1)):
+        recal.update(turn.y, id=turn.id)
+    return recal
 
 
 # --- adverse ---
@@ -88,29 +88,29 @@ def test_each_is_much_worse_than_chance(where: str, name: str) -> None:
     """Against an expert that is played as it is."""
     space = SPACES[where]
     rounds = 25 if name == "look-ahead" else 60
-    foul = played(space, adversary_on(where, name), rounds, Raw()).guarantee
+    foul = result(space, adversary_on(where, name), rounds, Raw()).guarantee
     assert foul.miscalibration > 2.0 * by_chance(where, rounds)
 
 
 @cache
 def by_chance(where: str, rounds: int) -> float:
-    return played(SPACES[where], Drawn(), rounds, Raw()).guarantee.miscalibration
+    return result(SPACES[where], Drawn(), rounds, Raw()).guarantee.miscalibration
 
 
 @pytest.mark.parametrize("where", SPACES)
 def test_one_group_alone_is_attacked(where: str) -> None:
     space = SPACES[where]
-    game = played(space, adversary_on(where, "by group"), 90, Raw(), context=oc.by("day", values="MTW"))
-    (groups,) = game.guarantee.groups.values()
+    recal = result(space, adversary_on(where, "by group"), 90, Raw(), context=oc.by("day", values="MTW"))
+    (groups,) = recal.guarantee.groups.values()
     sizes = {name[-1:]: group.miscalibration for name, group in groups.items()}
     assert sizes.pop("M") > 2.0 * max(sizes.values())
 
 
 def test_hard_indicators_can_be_attacked_smoothed_ones_cannot() -> None:
     adversary = HardGreedy()
-    game = played(SPACES["interval"], adversary, 100, oc.Committee())
-    assert game.guarantee.held == 1.0
-    assert adversary.qce > 5.0 * game.guarantee.parts["quantile"] ** 2
+    recal = result(SPACES["interval"], adversary, 100, oc.Committee())
+    assert recal.guarantee.held == 1.0
+    assert adversary.qce > 5.0 * recal.guarantee.parts["quantile"] ** 2
 
 
 # --- by the rules ---
@@ -119,51 +119,51 @@ def test_hard_indicators_can_be_attacked_smoothed_ones_cannot() -> None:
 @pytest.mark.parametrize(("where", "name"), CASES)
 def test_outcomes_are_those_of_the_space_and_nothing_else_changes(where: str, name: str) -> None:
     space = SPACES[where]
-    game = oc.Forecaster(space, payoff_on(space), oracle=oc.Committee())
+    recal = oc.Forecaster(space, payoff_on(space), oracle=oc.Committee())
     turns = 0
     adversary = adversary_on(where, name)
     if isinstance(adversary, Delaying):
         adversary.most = 3
-    for turn in play(game, adversary, 6, experts=expert_on(space), x=day, rng=np.random.default_rng(2)):
-        before = {key: array.copy() for key, array in game.engine.arrays().items()}
+    for turn in run_rounds(recal, adversary, 6, experts=expert_on(space), x=day, rng=np.random.default_rng(2)):
+        before = {key: array.copy() for key, array in recal.engine.arrays().items()}
         space.outcome(turn.y)
         assert (
             adversary.outcome(
-                game,
+                recal,
                 turn.forecast,
                 np.random.default_rng(0),
                 adversaries.RoundInputs(turn.id, None, day(np.random.default_rng(0))),
             )
             is not None
         )
-        assert all(np.array_equal(array, before[key]) for key, array in game.engine.arrays().items())
+        assert all(np.array_equal(array, before[key]) for key, array in recal.engine.arrays().items())
         assert turn.seconds >= 0.0
-        game.update(turn.y, id=turn.id)
+        recal.update(turn.y, id=turn.id)
         turns += 1
-    assert game.pending == ()
+    assert recal.pending == ()
     assert turns == 6 or (name == "delaying" and 3 <= turns < 6)
 
 
 def test_late_outcomes_come_the_last_first_and_some_are_lost() -> None:
-    game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Committee())
+    recal = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Committee())
     adversary = Delaying(Greedy(), most=5, lost=0.3)
     ids = []
-    for turn in play(game, adversary, 20, experts=expert_on(game.space), rng=np.random.default_rng(0)):
+    for turn in run_rounds(recal, adversary, 20, experts=expert_on(recal.space), rng=np.random.default_rng(0)):
         ids.append(turn.id)
-        game.update(turn.y, id=turn.id)
-    assert game.guarantee.rounds == len(ids) < 20
+        recal.update(turn.y, id=turn.id)
+    assert recal.guarantee.rounds == len(ids) < 20
     batches = [[i for i in ids if i // 5 == batch] for batch in range(4)]
     assert ids == [i for batch in batches for i in batch]
     assert all(batch == sorted(batch, reverse=True) for batch in batches)
-    assert game.guarantee.delay > 1.0
+    assert recal.guarantee.delay > 1.0
 
 
 def test_nobody_leaves_the_numbers_that_there_are() -> None:
     """Without bounds, draws in the outer cells drive the window apart."""
     p = oc.Forecast([None, -1e100, 0.0], [-1e100, 0.0, 1e100], [0.4, 0.2, 0.4])
     for adversary in (adversaries.CellGreedy(), adversaries.AtBound("low", reach=1e3), HardGreedy()):
-        game = oc.Forecaster(oc.Line())
-        assert abs(adversary.outcome(game, p, np.random.default_rng(0))) <= 1e100
+        recal = oc.Forecaster(oc.Line())
+        assert abs(adversary.outcome(recal, p, np.random.default_rng(0))) <= 1e100
 
 
 # --- the search for the worst ---
@@ -173,19 +173,19 @@ def test_nobody_leaves_the_numbers_that_there_are() -> None:
 def test_the_worst_is_the_worst_of_all_that_were_looked_at(where: str) -> None:
     """By brute force: each outcome is settled in a branch of its own."""
     space = SPACES[where]
-    game = oc.Forecaster(space, payoff_on(space), oracle=oc.Committee())
-    for turn in play(game, Greedy(points=2), 6, experts=expert_on(space), rng=np.random.default_rng(0)):
-        found = consequences.candidates(game, turn.id, 2)
+    recal = oc.Forecaster(space, payoff_on(space), oracle=oc.Committee())
+    for turn in run_rounds(recal, Greedy(points=2), 6, experts=expert_on(space), rng=np.random.default_rng(0)):
+        found = consequences.candidates(recal, turn.id, 2)
         squares = []
         for y in found:
-            with game.rounds.branch():
-                game.update(y if isinstance(space, OrderedSpace) else space.value(space.cell(y)), id=turn.id)
-                squares.append(game.engine.ledger.square)
-        assert consequences.squares_after(game, found, turn.id) == pytest.approx(squares, rel=1e-9, abs=1e-12)
-        y, square = worst_outcome(game, turn.id, points=2)
+            with recal.rounds.branch():
+                recal.update(y if isinstance(space, OrderedSpace) else space.value(space.cell(y)), id=turn.id)
+                squares.append(recal.engine.ledger.square)
+        assert consequences.squares_after(recal, found, turn.id) == pytest.approx(squares, rel=1e-9, abs=1e-12)
+        y, square = worst_outcome(recal, turn.id, points=2)
         assert square == pytest.approx(max(squares))
         assert np.array_equal(turn.y, y)
-        game.update(turn.y, id=turn.id)
+        recal.update(turn.y, id=turn.id)
 
 
 # --- checks ---

@@ -97,15 +97,15 @@ BAD_VECTORS: dict[str, Callable[[Any], Any]] = {
 def test_a_bad_vector_is_refused_and_changes_nothing(name: str) -> None:
     bad = []
     context = oc.by(lambda x: BAD_VECTORS[name](x) if bad else [0.5, 0.5], size=2)
-    game = oc.Forecaster(SPACE, oc.QuantileCalibration([0.5], context=context))
-    game.predict(oc.Normal(0.5, 0.1), x={})
-    game.update(0.7)
-    before = {key: array.copy() for key, array in engine_of(game).arrays().items()}
+    forecaster = oc.Forecaster(SPACE, oc.QuantileCalibration([0.5], context=context))
+    forecaster.predict(oc.Normal(0.5, 0.1), x={})
+    forecaster.update(0.7)
+    before = {key: array.copy() for key, array in engine_of(forecaster).arrays().items()}
     bad.append(True)
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
-        game.predict(oc.Normal(0.5, 0.1), x={}, id="new")
-    assert game.pending == ()
-    for key, array in engine_of(game).arrays().items():
+        forecaster.predict(oc.Normal(0.5, 0.1), x={}, id="new")
+    assert forecaster.pending == ()
+    for key, array in engine_of(forecaster).arrays().items():
         assert array.tobytes() == before[key].tobytes()
 
 
@@ -188,41 +188,41 @@ def test_bad_arguments_are_refused_in_a_sentence(make: Callable[[], object]) -> 
 def test_the_experts_level_and_spread_are_what_it_said() -> None:
     payoff = oc.QuantileCalibration([0.5], context=oc.by_expert("level", edges=[0.5], soft=0))
     payoff += oc.QuantileCalibration([0.5], context=oc.by_expert("spread", edges=[0.2], soft=0))
-    game = oc.Recalibrator(SPACE, payoff)
+    forecaster = oc.Recalibrator(SPACE, payoff)
     for mean, sd, groups in ((0.4, 0.05, [1, 0, 1, 0]), (0.6, 0.05, [0, 1, 1, 0]), (0.6, 0.1, [0, 1, 0, 1])):
-        game.predict(oc.Normal(mean, sd))
+        forecaster.predict(oc.Normal(mean, sd))
         # from 10% to 90% is 2.56 sd
-        assert record_of(game).view("context").tolist() == groups
-        game.update(0.5)
+        assert record_of(forecaster).view("context").tolist() == groups
+        forecaster.update(0.5)
     with pytest.raises(ValueError, match=SENTENCE):
         oc.Forecaster(SPACE, payoff).predict()
 
 
 def test_on_binary_the_level_is_the_probability() -> None:
     context = oc.by_expert("level", edges=[0.5], soft=0)
-    game = oc.Recalibrator(oc.Binary(), oc.BinaryCalibration(grid=5, context=context))
+    forecaster = oc.Recalibrator(oc.Binary(), oc.BinaryCalibration(grid=5, context=context))
     for q, y in ((0.2, 0), (0.9, 1), (0.95, 1)):
-        game.predict(q)
-        game.update(y)
-    groups = game.guarantee.groups["binary by level"]
+        forecaster.predict(q)
+        forecaster.update(y)
+    groups = forecaster.guarantee.groups["binary by level"]
     assert [group.rounds for group in groups.values()] == [1.0, 2.0]
 
 
 @pytest.mark.parametrize("space", [SPACE, oc.Binary()], ids=str)
-def test_the_last_error_is_that_of_what_was_played(space: Any) -> None:
+def test_the_last_error_is_that_of_what_was_result(space: Any) -> None:
     own = oc.QuantileCalibration([0.5], context=oc.by_last_error())
     if isinstance(space, oc.Binary):
         own = oc.BinaryCalibration(grid=5, context=oc.by_last_error())
-    game = oc.Recalibrator(space, own)
+    forecaster = oc.Recalibrator(space, own)
     expected = [0.0, 0.0]
     for t in range(12):
-        p = game.predict(0.5 if isinstance(space, oc.Binary) else oc.Normal(0.5, 0.1))
+        p = forecaster.predict(0.5 if isinstance(space, oc.Binary) else oc.Normal(0.5, 0.1))
         y = [0, 1, 1][t % 3]
         centre = p.mean() if isinstance(space, oc.Binary) else p.median()
-        game.update(y)
+        forecaster.update(y)
         if t < 11:
             expected[0 if y > centre else 1] += 1
-    (groups,) = game.guarantee.groups.values()
+    (groups,) = forecaster.guarantee.groups.values()
     # the first round belongs to neither
     assert [group.rounds for group in groups.values()] == expected
 
@@ -230,11 +230,11 @@ def test_the_last_error_is_that_of_what_was_played(space: Any) -> None:
 def test_groups_are_told_by_name() -> None:
     payoff = oc.QuantileCalibration([0.5], context=oc.by("hour", values=range(3))) + oc.MomentMatching(1)
     payoff += oc.QuantileCalibration([0.1], context=oc.by("hour", values=range(3)))
-    game = oc.Recalibrator(SPACE, payoff)
+    forecaster = oc.Recalibrator(SPACE, payoff)
     for t in range(30):
-        game.predict(oc.Normal(0.5, 0.1), x={"hour": t % 2})
-        game.update(0.9 if t % 2 else 0.4)
-    g = game.guarantee
+        forecaster.predict(oc.Normal(0.5, 0.1), x={"hour": t % 2})
+        forecaster.update(0.9 if t % 2 else 0.4)
+    g = forecaster.guarantee
     assert set(g.parts) == {"quantile by hour", "moment", "quantile by hour (2)"}
     assert set(g.groups) == {"quantile by hour", "quantile by hour (2)"}
     groups = g.groups["quantile by hour"]
@@ -247,8 +247,8 @@ def test_groups_are_told_by_name() -> None:
 # --- each group keeps its own promise ---
 
 
-def group_excess(game: Any) -> float:
-    return float(engine_of(game).ledger.groups[:, ledger.GroupAccount.EXCESS].max())
+def group_excess(forecaster: Any) -> float:
+    return float(engine_of(forecaster).ledger.groups[:, ledger.GroupAccount.EXCESS].max())
 
 
 DISJOINT: dict[str, Callable[[], Any]] = {
@@ -271,20 +271,20 @@ SINGLE = {name for name in DISJOINT if name != "both"}
 @pytest.mark.parametrize("oracle", [oc.Committee(), oc.Equilibrium()], ids=str)
 def test_each_disjoint_group_keeps_its_own_promise(name: str, oracle: Any) -> None:
     """Against Nature who looks at the whole; one group is rare."""
-    game = oc.Recalibrator(SPACE, DISJOINT[name](), oracle=oracle)
+    forecaster = oc.Recalibrator(SPACE, DISJOINT[name](), oracle=oracle)
     rng = np.random.default_rng(0)
     for t in range(250):
         hour = 2 if t % 25 == 24 else t % 2
-        game.predict(oc.Normal(rng.uniform(0.2, 0.8), 0.1), x={"hour": hour})
-        game.update(worst_outcome(game)[0])
-        for groups in game.guarantee.groups.values():
+        forecaster.predict(oc.Normal(rng.uniform(0.2, 0.8), 0.1), x={"hour": hour})
+        forecaster.update(worst_outcome(forecaster)[0])
+        for groups in forecaster.guarantee.groups.values():
             for group in groups.values():
                 assert group.miscalibration <= (group.promised + group.excess) * (1 + 1e-9)
                 assert group.excess == 0.0 or name not in SINGLE
-    assert game.guarantee.held == 1.0
+    assert forecaster.guarantee.held == 1.0
     if name in SINGLE:
-        assert group_excess(game) == 0.0
-    book = engine_of(game).ledger
+        assert group_excess(forecaster) == 0.0
+    book = engine_of(forecaster).ledger
     budgets = book.groups[:, ledger.GroupAccount.BUDGET] - book.groups[:, ledger.GroupAccount.EXCESS]
     bounds = np.repeat(book.layout.bound_list, len(book.groups) // book.layout.count)
     # what was promised to a group is B times its own rounds, and the credit
@@ -295,13 +295,13 @@ def test_each_disjoint_group_keeps_its_own_promise(name: str, oracle: Any) -> No
 def test_overlapping_groups_keep_the_sum(overlap: float) -> None:
     """All rounds, and some of them again: the whole is promised, and the groups say what they went beyond."""
     context = oc.by("hour", values=range(2)) | oc.by("wind", edges=[0.5], soft=0.2)
-    game = oc.Recalibrator(SPACE, oc.QuantileCalibration([0.1, 0.5, 0.9], context=context))
+    forecaster = oc.Recalibrator(SPACE, oc.QuantileCalibration([0.1, 0.5, 0.9], context=context))
     rng = np.random.default_rng(1)
     for t in range(200):
         wind = overlap * (t % 2) + (1 - overlap) * rng.random()
-        game.predict(oc.Normal(0.5, 0.1), x={"hour": t % 2, "wind": wind})
-        game.update(worst_outcome(game)[0])
-        g = game.guarantee
+        forecaster.predict(oc.Normal(0.5, 0.1), x={"hour": t % 2, "wind": wind})
+        forecaster.update(worst_outcome(forecaster)[0])
+        g = forecaster.guarantee
         assert g.miscalibration <= g.promised
         for group in g.groups["quantile by hour or wind"].values():
             assert group.miscalibration <= (group.promised + group.excess) * (1 + 1e-9)
@@ -312,25 +312,25 @@ def test_overlapping_groups_keep_the_sum(overlap: float) -> None:
 def test_a_function_with_signs_keeps_its_promise() -> None:
     """A linear context: errors are uncorrelated with a feature."""
     context = oc.by(lambda x: [0.8, 0.6 * x["tilt"]], size=2)
-    game = oc.Recalibrator(SPACE, oc.MomentMatching(1, context=context))
+    forecaster = oc.Recalibrator(SPACE, oc.MomentMatching(1, context=context))
     rng = np.random.default_rng(1)
     for _ in range(200):
-        game.predict(oc.Normal(0.5, 0.1), x={"tilt": rng.uniform(-1, 1)})
-        game.update(worst_outcome(game)[0])
-        assert game.guarantee.miscalibration <= game.guarantee.promised
-    assert game.guarantee.held == 1.0
+        forecaster.predict(oc.Normal(0.5, 0.1), x={"tilt": rng.uniform(-1, 1)})
+        forecaster.update(worst_outcome(forecaster)[0])
+        assert forecaster.guarantee.miscalibration <= forecaster.guarantee.promised
+    assert forecaster.guarantee.held == 1.0
 
 
 def test_two_truths_behind_one_word_are_told_apart() -> None:
     rng = np.random.default_rng(0)
     context = oc.by("hour", values=range(2))
-    game = oc.Recalibrator(oc.Binary(), oc.BinaryCalibration(grid=11, context=context))
+    forecaster = oc.Recalibrator(oc.Binary(), oc.BinaryCalibration(grid=11, context=context))
     said: dict[int, list[float]] = {0: [], 1: []}
     for t in range(600):
         hour = int(rng.integers(2))
-        p = game.predict(0.5, x={"hour": hour})
+        p = forecaster.predict(0.5, x={"hour": hour})
         if t >= 400:
             said[hour].append(p.mean())
-        game.update(hour)
+        forecaster.update(hour)
     assert np.mean(said[0]) < 0.2
     assert np.mean(said[1]) > 0.8

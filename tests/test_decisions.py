@@ -177,11 +177,11 @@ def test_the_inequality_must_be_strict() -> None:
     # the paper counts v(y) >= r E v: with v = 0 that is every round, for calibrated forecasts too
     rng = np.random.default_rng(1)
     check = ValueCheck(lambda y: 0.0, 4)
-    counted_by_the_paper = 0
+    empirical_by_the_paper = 0
     for y in rng.random(200):
-        counted_by_the_paper += check.thresholds(UNIT)[1] <= 0.0
+        empirical_by_the_paper += check.thresholds(UNIT)[1] <= 0.0
         check.update(UNIT, y)
-    assert counted_by_the_paper == 200
+    assert empirical_by_the_paper == 200
     assert check.share == 0.0
     assert check.holds
 
@@ -371,13 +371,13 @@ def test_calibration_over_all_rounds_is_not_enough_for_both_directions() -> None
 def test_calibration_given_the_action_is_enough() -> None:
     """Each action has its group: then the share is at most 1/r plus what the groups promise, on the same attack."""
     payoff = oc.QuantileCalibration([0.5], context=oc.by("action", values=["up", "down"]))
-    game, check = oc.Recalibrator(oc.Interval(0, 1), payoff), ValueCheck(margin, 2)
+    forecaster, check = oc.Recalibrator(oc.Interval(0, 1), payoff), ValueCheck(margin, 2)
     for t in range(300):
         action = ("buy", "sell")[t % 2]
-        p = game.predict(UNIT, x={"action": ("up", "down")[t % 2]})
+        p = forecaster.predict(UNIT, x={"action": ("up", "down")[t % 2]})
         # Nature sees the forecast, and picks a place that is worth much
         y = min(p.quantile(0.5) * 1.02 + 0.2, 1.0) if action == "buy" else max(p.quantile(0.5) * 0.98 - 0.2, 0.0)
         check.update(p, y, action=action)
-        game.update(y)
+        forecaster.update(y)
     assert check.share <= check.allowed
     assert check.allowed <= check.bound + 0.25

@@ -158,7 +158,7 @@ def test_a_direction_and_a_spread_are_a_wrapped_normal(direction: float, spread:
 
 
 @given(st.lists(st.floats(-720, 720), min_size=1, max_size=9))
-def test_directions_are_counted_with_a_kernel_of_one_cell(members: list[float]) -> None:
+def test_directions_are_empirical_with_a_kernel_of_one_cell(members: list[float]) -> None:
     row = np.array(masses(Ensemble(members), CIRCLE))
     expected = np.mean([masses((member, 10.0), CIRCLE) for member in members], axis=0)
     assert row == pytest.approx(expected, abs=1e-12)
@@ -219,7 +219,7 @@ def test_forecasts_of_the_components_make_a_product(second: object, make: Callab
 
 
 @given(st.lists(st.tuples(st.floats(-0.5, 1.5), st.floats(-8, 8)), min_size=1, max_size=20))
-def test_vectors_are_counted_and_one_more_is_anywhere(members: list[tuple[float, float]]) -> None:
+def test_vectors_are_empirical_and_one_more_is_anywhere(members: list[tuple[float, float]]) -> None:
     row = np.array(masses(Ensemble(members), BOX))
     counts = np.zeros(40)
     for a, b in members:
@@ -272,7 +272,7 @@ def test_no_forecast_of_a_vector(forecast: object) -> None:
 # --- Points ---
 
 
-def test_masses_of_points_and_points_counted() -> None:
+def test_masses_of_points_and_points_empirical() -> None:
     mass = [0.1, 0.2, 0.3, 0.4]
     for forecast in (mass, tuple(mass), np.array(mass), PointsForecast(POINTS, mass)):
         assert masses(forecast, POINTS) == pytest.approx(mass, abs=1e-15)

@@ -44,7 +44,7 @@ def shapes(draw: st.DrawFn) -> tuple[list[PartShape], int]:
 
 
 @st.composite
-def games(draw: st.DrawFn) -> Game:
+def recals(draw: st.DrawFn) -> Game:
     found, size = draw(shapes())
     discount = draw(st.sampled_from([1.0, 0.9, 0.5]))
     book = Ledger(ledger_layout(found), credit=draw(st.sampled_from([0.0, 1.0, 16.0])), discount=discount)
@@ -80,24 +80,24 @@ def shares(layout: Layout, context: Vector) -> list[Vector]:
     return [context[at : at + groups] for _, _, groups, _, at, _ in layout.part_table]
 
 
-def slow_combine(game: Game) -> tuple[Vector, Vector]:
-    layout = game.book.layout
-    owed, factors = np.zeros((2, game.cell_payoff.size))
-    for i, (sums, c) in enumerate(zip(blocks(layout, game.book.total), shares(layout, game.context), strict=True)):
+def slow_combine(recal: Game) -> tuple[Vector, Vector]:
+    layout = recal.book.layout
+    cumulative, factors = np.zeros((2, recal.cell_payoff.size))
+    for i, (sums, c) in enumerate(zip(blocks(layout, recal.book.total), shares(layout, recal.context), strict=True)):
         _, size, _, places, _, _ = layout.part_table[i]
         at = layout.place_list[places : places + size]
-        owed[at] += game.book.discount * layout.scales[i] * (c @ sums)
+        cumulative[at] += recal.book.discount * layout.scales[i] * (c @ sums)
         factors[at] += layout.scales[i] ** 2 * (c @ c)
-    return owed, factors
+    return cumulative, factors
 
 
-def slow_room(game: Game) -> float:
+def slow_room(recal: Game) -> float:
     """What the whole has left; with groups also what those of the round have left, single ones lending their share."""
-    book, context = game.book, game.context
+    book, context = recal.book, recal.context
     discount = book.discount**2
     whole_left = (
         discount * (book.account[ledger.Account.BUDGET] - positive_square(book.total, book.layout.side_list))
-        - game.reserved
+        - recal.reserved
     )
     rows = np.split(book.groups, np.cumsum(book.layout.part_table[:, ledger.PartColumn.GROUPS])[:-1])
     there = list(zip(blocks(book.layout, book.total), shares(book.layout, context), rows, strict=True))
@@ -107,7 +107,7 @@ def slow_room(game: Game) -> float:
         return max(whole_left, 0.0)
     rounds = book.account[ledger.Account.ROUNDS]
     share = min((max(min(counts.min(), rounds), 0.0) + 1.0) / (rounds + 1.0), 1.0)
-    own = -share * game.reserved
+    own = -share * recal.reserved
     for sums, c, row in there:
         left = row[:, ledger.GroupAccount.BUDGET] - (sums**2).sum(axis=1)
         own += discount * left[c != 0.0].sum() * (1.0 if c.size > 1 else share)
@@ -118,43 +118,43 @@ def scratch(book: Ledger) -> tuple[Vector, Vector, Vector]:
     return book.account.copy(), book.groups.copy(), book.total.copy()
 
 
-@given(games())
-def test_combine_is_its_definition(game: Game) -> None:
-    book = game.book
-    expected = slow_combine(game)
-    owed, factors = np.empty((2, game.cell_payoff.size))
-    combine_arrays(book.layout, book.total, game.context, book.discount, owed, factors)
-    assert owed == pytest.approx(expected[0], abs=1e-9)
+@given(recals())
+def test_combine_is_its_definition(recal: Game) -> None:
+    book = recal.book
+    expected = slow_combine(recal)
+    cumulative, factors = np.empty((2, recal.cell_payoff.size))
+    combine_arrays(book.layout, book.total, recal.context, book.discount, cumulative, factors)
+    assert cumulative == pytest.approx(expected[0], abs=1e-9)
     assert factors == pytest.approx(expected[1], abs=1e-9)
 
 
-@given(games())
-def test_combined_sums_determine_inner_products_and_norms(game: Game) -> None:
+@given(recals())
+def test_combined_sums_determine_inner_products_and_norms(recal: Game) -> None:
     """<g S_+, payoff> = <owed, core> and ||payoff||^2 = sum of factors core^2."""
-    layout, total = game.book.layout, game.book.total
-    owed, factors = slow_combine(game)
-    payoff = whole(layout, game.cell_payoff, game.context)
+    layout, total = recal.book.layout, recal.book.total
+    cumulative, factors = slow_combine(recal)
+    payoff = whole(layout, recal.cell_payoff, recal.context)
     pull = np.concatenate([sums.ravel() for sums in blocks(layout, total)])
-    assert game.book.discount * pull @ payoff == pytest.approx(owed @ game.cell_payoff, abs=1e-9)
-    assert payoff @ payoff == pytest.approx(factors @ game.cell_payoff**2, abs=1e-9)
+    assert recal.book.discount * pull @ payoff == pytest.approx(cumulative @ recal.cell_payoff, abs=1e-9)
+    assert payoff @ payoff == pytest.approx(factors @ recal.cell_payoff**2, abs=1e-9)
 
 
-@given(games())
-def test_room_is_its_definition(game: Game) -> None:
-    book = game.book
+@given(recals())
+def test_room_is_its_definition(recal: Game) -> None:
+    book = recal.book
     square = positive_square(book.total, book.layout.side_list)
     found = available_slack_arrays(
-        book.layout, book.account, book.groups, book.total, square, game.context, book.discount, game.reserved
+        book.layout, book.account, book.groups, book.total, square, recal.context, book.discount, recal.reserved
     )
-    assert found == pytest.approx(slow_room(game), abs=1e-9)
+    assert found == pytest.approx(slow_room(recal), abs=1e-9)
     assert squared_norm_arrays(book.layout, book.total) == pytest.approx(square, abs=1e-9)
 
 
-def slow_settle(game: Game, certificate: Vector) -> tuple[Vector, Vector, Vector]:
-    book, layout, c = game.book, game.book.layout, game.context
+def slow_settle(recal: Game, certificate: Vector) -> tuple[Vector, Vector, Vector]:
+    book, layout, c = recal.book, recal.book.layout, recal.context
     discount = book.discount
     account, groups, total = scratch(book)
-    total = discount * total + whole(layout, game.cell_payoff, c)
+    total = discount * total + whole(layout, recal.cell_payoff, c)
     account[ledger.Account.BUDGET] = (
         discount**2 * account[ledger.Account.BUDGET] + certificate[ledger.CertificateField.BOUND]
     )
@@ -179,7 +179,7 @@ def slow_settle(game: Game, certificate: Vector) -> tuple[Vector, Vector, Vector
     real = over > ROUNDING * groups[:, ledger.GroupAccount.BUDGET]
     groups[:, ledger.GroupAccount.BUDGET] += over
     groups[:, ledger.GroupAccount.EXCESS] += np.where(real, over, 0.0)
-    excess = max(squares.sum() - (account[ledger.Account.BUDGET] - game.reserved), 0.0)
+    excess = max(squares.sum() - (account[ledger.Account.BUDGET] - recal.reserved), 0.0)
     if excess > ROUNDING * account[ledger.Account.BUDGET]:
         account[ledger.Account.HELD] -= certificate[ledger.CertificateField.HOLDS]  # the outcome proved it wrong
         account[ledger.Account.EXCESS] += excess
@@ -187,14 +187,14 @@ def slow_settle(game: Game, certificate: Vector) -> tuple[Vector, Vector, Vector
     return account, groups, total
 
 
-@given(games(), st.floats(-5, 9), st.floats(1e-6, 4))
-def test_settle_is_its_definition(game: Game, linear: float, bound: float) -> None:
-    book = game.book
-    certificate = certify(book, game.context, linear=linear, bound=bound, reserved=game.reserved)
+@given(recals(), st.floats(-5, 9), st.floats(1e-6, 4))
+def test_settle_is_its_definition(recal: Game, linear: float, bound: float) -> None:
+    book = recal.book
+    certificate = certify(book, recal.context, linear=linear, bound=bound, reserved=recal.reserved)
     certificate[ledger.CertificateField.ROOTS_THEN] *= 0.5
     certificate[ledger.CertificateField.ROUNDS_THEN] = max(certificate[ledger.CertificateField.ROUNDS_THEN] - 2.0, 0.0)
-    expected = slow_settle(game, certificate)
-    book.book(game.cell_payoff, game.context, certificate, reserved=game.reserved)
+    expected = slow_settle(recal, certificate)
+    book.book(recal.cell_payoff, recal.context, certificate, reserved=recal.reserved)
     for found, slow in zip(scratch(book), expected, strict=True):
         assert found == pytest.approx(slow, abs=1e-9)
 
@@ -266,12 +266,12 @@ def test_the_excess_is_stated_before_the_outcome() -> None:
     assert book.miscalibration == pytest.approx(book.promised + book.excess)
 
 
-@given(games(), st.floats(-5, 9), st.floats(1e-6, 4))
-def test_promised_and_excess_bound_whatever_comes(game: Game, linear: float, bound: float) -> None:
-    book = game.book
-    note = certify(book, game.context, linear=linear, bound=bound, reserved=game.reserved)
+@given(recals(), st.floats(-5, 9), st.floats(1e-6, 4))
+def test_promised_and_excess_bound_whatever_comes(recal: Game, linear: float, bound: float) -> None:
+    book = recal.book
+    note = certify(book, recal.context, linear=linear, bound=bound, reserved=recal.reserved)
     held, excess = book.account[[ledger.Account.HELD, ledger.Account.EXCESS]]
-    book.book(game.cell_payoff, game.context, note, reserved=game.reserved)
+    book.book(recal.cell_payoff, recal.context, note, reserved=recal.reserved)
     assert book.miscalibration <= book.promised + book.excess
     assert book.excess >= 0.0
     if book.account[ledger.Account.HELD] - held == 1.0 and excess == 0.0:
@@ -281,11 +281,11 @@ def test_promised_and_excess_bound_whatever_comes(game: Game, linear: float, bou
             assert group.miscalibration <= group.promised + group.excess + 1e-12
 
 
-@given(games(), st.floats(-5, 9), st.floats(1e-6, 4))
-def test_a_certificate_is_its_definition(game: Game, linear: float, bound: float) -> None:
-    book = game.book
-    certificate = certify(book, game.context, linear=linear, bound=bound, reserved=game.reserved)
-    free, square = slow_room(game), positive_square(book.total, book.layout.side_list)
+@given(recals(), st.floats(-5, 9), st.floats(1e-6, 4))
+def test_a_certificate_is_its_definition(recal: Game, linear: float, bound: float) -> None:
+    book = recal.book
+    certificate = certify(book, recal.context, linear=linear, bound=bound, reserved=recal.reserved)
+    free, square = slow_room(recal), positive_square(book.total, book.layout.side_list)
     carried = book.discount**2 * square
     assert certificate[ledger.CertificateField.WORST] == pytest.approx(carried + linear, abs=1e-9)
     assert certificate[ledger.CertificateField.ALLOWED] == pytest.approx(carried + free + bound, abs=1e-9)

@@ -14,22 +14,22 @@ import orcast as oc
 SPACE = oc.Interval(0, 100)
 
 
-def steps(count: int, games: int, seed: int = 0, bias: float = 8.0) -> list[list[tuple[oc.Normal, float]]]:
+def steps(count: int, recals: int, seed: int = 0, bias: float = 8.0) -> list[list[tuple[oc.Normal, float]]]:
     """Forecasts and outcomes of some games, all with the same bias."""
     rng = np.random.default_rng(seed)
-    mean = rng.normal(50.0, 5.0, (count, games))
-    y = np.clip(mean + bias + rng.normal(0.0, 3.0, (count, games)), 0.0, 100.0)
+    mean = rng.normal(50.0, 5.0, (count, recals))
+    y = np.clip(mean + bias + rng.normal(0.0, 3.0, (count, recals)), 0.0, 100.0)
     return [[(oc.Normal(m, 3.0), float(v)) for m, v in zip(*row, strict=True)] for row in zip(mean, y, strict=True)]
 
 
-def play(games: list[oc.Recalibrator], rows: list[list[tuple[oc.Normal, float]]]) -> float:
+def run_rounds(recals: list[oc.Recalibrator], rows: list[list[tuple[oc.Normal, float]]]) -> float:
     """The mean absolute error of the medians."""
     errors = []
     for row in rows:
-        said = [game.predict(forecast) for game, (forecast, _) in zip(games, row, strict=True)]
-        for game, p, (_, y) in zip(games, said, row, strict=True):
+        said = [recal.predict(forecast) for recal, (forecast, _) in zip(recals, row, strict=True)]
+        for recal, p, (_, y) in zip(recals, said, row, strict=True):
             errors.append(abs(y - float(p.quantile(0.5))))
-            game.update(y)
+            recal.update(y)
     return float(np.mean(errors))
 
 
@@ -37,67 +37,67 @@ def in_pool(count: int, pool: oc.Pool | None) -> list[oc.Recalibrator]:
     return [oc.Recalibrator(SPACE, pool=pool) for _ in range(count)]
 
 
-def test_games_of_a_pool_learn_sooner() -> None:
+def test_recals_of_a_pool_learn_sooner() -> None:
     rows = steps(8, 6)
-    assert play(in_pool(6, oc.Pool()), rows) < 0.97 * play(in_pool(6, None), rows)
+    assert run_rounds(in_pool(6, oc.Pool()), rows) < 0.97 * run_rounds(in_pool(6, None), rows)
 
 
-def test_a_new_game_begins_with_what_the_others_learnt() -> None:
+def test_a_new_recal_begins_with_what_the_others_corrected() -> None:
     pool = oc.Pool()
-    play(in_pool(6, pool), steps(30, 6))
+    run_rounds(in_pool(6, pool), steps(30, 6))
     late = steps(10, 1, seed=1)
-    assert play(in_pool(1, pool), late) < 0.9 * play(in_pool(1, None), late)
+    assert run_rounds(in_pool(1, pool), late) < 0.9 * run_rounds(in_pool(1, None), late)
 
 
-def test_a_forecast_changes_nothing_and_an_outcome_is_counted_once() -> None:
+def test_a_forecast_changes_nothing_and_an_outcome_is_empirical_once() -> None:
     pool = oc.Pool()
-    (game,) = in_pool(1, pool)
-    game.predict(oc.Normal(50, 3), id="a")
-    game.peek(oc.Normal(50, 3))
+    (recal,) = in_pool(1, pool)
+    recal.predict(oc.Normal(50, 3), id="a")
+    recal.peek(oc.Normal(50, 3))
     assert pool.outcomes == 0
-    game.update(60, id="a")
+    recal.update(60, id="a")
     assert pool.outcomes == 1
-    game.predict(oc.Normal(50, 3))
+    recal.predict(oc.Normal(50, 3))
     with pytest.raises(ValueError, match="expected an outcome"):
-        game.update(1e9)
+        recal.update(1e9)
     assert pool.outcomes == 1
 
 
-def test_a_history_is_played_as_its_rounds_are() -> None:
+def test_a_history_is_result_as_its_rounds_are() -> None:
     pools = oc.Pool(), oc.Pool()
     one, other = (in_pool(1, pool)[0] for pool in pools)
     rows = steps(12, 1)
-    play([one], rows)
+    run_rounds([one], rows)
     forecasts, outcomes = zip(*(row[0] for row in rows), strict=True)
     other.run(forecasts, outcomes)
     np.testing.assert_array_equal(pools[0].rows, pools[1].rows)
     assert one.predict(oc.Normal(50, 3)).mean() == other.predict(oc.Normal(50, 3)).mean()
 
 
-def test_the_guarantee_is_each_games_own() -> None:
-    games = in_pool(3, oc.Pool())
-    play(games, steps(40, 3))
-    assert all(game.guarantee.miscalibration <= game.guarantee.promised for game in games)
+def test_the_guarantee_is_each_recals_own() -> None:
+    recals = in_pool(3, oc.Pool())
+    run_rounds(recals, steps(40, 3))
+    assert all(recal.guarantee.miscalibration <= recal.guarantee.promised for recal in recals)
 
 
-def test_games_and_pools_go_on_from_their_files(tmp_path: Path) -> None:
+def test_recals_and_pools_go_on_from_their_files(tmp_path: Path) -> None:
     pool = oc.Pool()
-    games = in_pool(2, pool)
-    play(games, steps(10, 2))
-    games[0].predict(oc.Normal(50, 3), id="pending")
+    recals = in_pool(2, pool)
+    run_rounds(recals, steps(10, 2))
+    recals[0].predict(oc.Normal(50, 3), id="pending")
     pool.save(tmp_path / "pool")
-    for i, game in enumerate(games):
-        game.save(tmp_path / f"{i}")
+    for i, recal in enumerate(recals):
+        recal.save(tmp_path / f"{i}")
     again = oc.Pool.load(tmp_path / "pool")
     loaded = [oc.Recalibrator.load(tmp_path / f"{i}", pool=again) for i in range(2)]
     rows = steps(5, 2, seed=3)
-    assert play(games, rows) == play(loaded, rows)
+    assert run_rounds(recals, rows) == run_rounds(loaded, rows)
     np.testing.assert_array_equal(pool.rows, again.rows)
 
 
-def test_a_pool_is_given_again_to_games_that_had_one(tmp_path: Path) -> None:
-    (game,), (alone,) = in_pool(1, oc.Pool()), in_pool(1, None)
-    game.save(tmp_path / "pooled")
+def test_a_pool_is_given_again_to_recals_that_had_one(tmp_path: Path) -> None:
+    (recal,), (alone,) = in_pool(1, oc.Pool()), in_pool(1, None)
+    recal.save(tmp_path / "pooled")
     alone.save(tmp_path / "alone")
     with pytest.raises(ValueError, match="expected pool= as the game was saved, in a pool, got none"):
         oc.Recalibrator.load(tmp_path / "pooled")
@@ -109,7 +109,7 @@ def test_a_pool_is_given_again_to_games_that_had_one(tmp_path: Path) -> None:
 
 def test_a_damaged_pool_is_refused(tmp_path: Path) -> None:
     pool = oc.Pool()
-    play(in_pool(2, pool), steps(3, 2))
+    run_rounds(in_pool(2, pool), steps(3, 2))
     pool.rows[:] = np.nan
     pool.save(tmp_path / "pool")
     with pytest.raises(ValueError, match="expected a state that this version can use, got one that it cannot"):
@@ -131,19 +131,22 @@ def test_pool_rejects_recalibrators_that_cannot_share() -> None:
 
 def test_a_copy_has_a_pool_of_its_own() -> None:
     pool = oc.Pool()
-    games = in_pool(2, pool)
-    play(games, steps(3, 2))
-    copies = copy.deepcopy(games)
+    recals = in_pool(2, pool)
+    run_rounds(recals, steps(3, 2))
+    copies = copy.deepcopy(recals)
     assert copies[0].pool is copies[1].pool is not pool
     rows = steps(3, 2, seed=5)
-    assert play(copies, rows) == play(games, rows)
+    assert run_rounds(copies, rows) == run_rounds(recals, rows)
 
 
 def test_threads_share_a_pool() -> None:
     pool = oc.Pool()
-    games = in_pool(4, pool)
+    recals = in_pool(4, pool)
     rows = steps(10, 4)
-    threads = [threading.Thread(target=play, args=([game], [[row[i]] for row in rows])) for i, game in enumerate(games)]
+    threads = [
+        threading.Thread(target=run_rounds, args=([recal], [[row[i]] for row in rows]))
+        for i, recal in enumerate(recals)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -151,15 +154,15 @@ def test_threads_share_a_pool() -> None:
     assert pool.outcomes == 40
 
 
-def test_a_game_goes_on_in_its_own_pool(tmp_path: Path) -> None:
+def test_a_recal_goes_on_in_its_own_pool(tmp_path: Path) -> None:
     """Not in one that cannot be it; in a later state of its own it does."""
     pool, path = oc.Pool(), tmp_path / "game.orcast"
-    games = [oc.Recalibrator(oc.Interval(0, 1), pool=pool) for _ in range(2)]
+    recals = [oc.Recalibrator(oc.Interval(0, 1), pool=pool) for _ in range(2)]
     for _ in range(3):
-        for game in games:
-            game.predict(oc.Normal(0.5, 0.1))
-            game.update(0.6)
-    games[1].save(path)
+        for recal in recals:
+            recal.predict(oc.Normal(0.5, 0.1))
+            recal.update(0.6)
+    recals[1].save(path)
     other = oc.Pool()
     stranger = oc.Recalibrator(oc.Interval(0, 1), pool=other)
     for _ in range(6):
@@ -169,6 +172,6 @@ def test_a_game_goes_on_in_its_own_pool(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="expected pool= with the pool that the game was in, or a later state"):
             oc.Recalibrator.load(path, pool=wrong)
     assert oc.Recalibrator.load(path, pool=pool).pool is pool
-    games[0].predict(oc.Normal(0.5, 0.1))
-    games[0].update(0.6)
+    recals[0].predict(oc.Normal(0.5, 0.1))
+    recals[0].update(0.6)
     assert oc.Recalibrator.load(path, pool=pool).pool is pool

@@ -20,7 +20,7 @@ def row(t: int = 0) -> np.ndarray[Any, Any]:
     return np.clip(0.5 + 0.1 * np.sin(t) + 0.1 * SPACE.scores, 0, 1)[None, :]
 
 
-def played(count: int = 5, **options: Any) -> Rounds:
+def result(count: int = 5, **options: Any) -> Rounds:
     """Rounds of a game that has seen some outcomes."""
     rounds = oc.Recalibrator(SPACE, **options).rounds
     for t in range(count):
@@ -40,7 +40,7 @@ def everything(rounds: Rounds) -> str:
 
 
 def test_a_peek_keeps_nothing_and_is_what_would_be_issued() -> None:
-    rounds = played()
+    rounds = result()
     rounds.issue(row(5), id="a")
     before = everything(rounds)
     record = rounds.peek(row(6))
@@ -50,14 +50,14 @@ def test_a_peek_keeps_nothing_and_is_what_would_be_issued() -> None:
 
 
 def test_a_peek_that_is_kept_is_a_round_that_was_issued() -> None:
-    one, other = played(), played()
+    one, other = result(), result()
     one.issue(row(5), id="a")
     other.keep(other.peek(row(5)), id="a")
     assert everything(one) == everything(other)
 
 
 def test_reserved_slack_is_the_sum_of_pending_overdrafts() -> None:
-    rounds = played()
+    rounds = result()
     for t in range(6):
         rounds.issue(row(t), id=t)
     for t in (3, 0, 5):
@@ -71,15 +71,15 @@ def test_reserved_slack_is_the_sum_of_pending_overdrafts() -> None:
 
 
 def test_lost_rounds_are_not_outstanding() -> None:
-    rounds = played()
+    rounds = result()
     for t in range(20):
         rounds.issue(row(t), id=t)
     assert rounds.usual_lag == 0.0
     assert rounds.outstanding == 2.0
 
 
-def test_a_round_is_played_as_if_the_one_that_leaves_were_gone() -> None:
-    full, other = played(max_pending=2), played(max_pending=3)
+def test_a_round_is_result_as_if_the_one_that_leaves_were_gone() -> None:
+    full, other = result(max_pending=2), result(max_pending=3)
     for rounds in (full, other):
         rounds.issue(row(1), id="a")
         rounds.issue(row(2), id="b")
@@ -92,7 +92,7 @@ def test_a_round_is_played_as_if_the_one_that_leaves_were_gone() -> None:
 
 
 def test_a_refused_round_drops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    rounds = played(max_pending=1)
+    rounds = result(max_pending=1)
     rounds.issue(row(1), id="a")
     before = everything(rounds)
 
@@ -106,7 +106,7 @@ def test_a_refused_round_drops_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_branch_is_put_back() -> None:
-    rounds = played()
+    rounds = result()
     rounds.issue(row(1), id="a")
     before = everything(rounds)
     with rounds.branch():
@@ -120,7 +120,7 @@ def test_a_branch_is_put_back() -> None:
 
 
 def test_attached_data_are_saved_with_their_round() -> None:
-    rounds, twin = played(), oc.Recalibrator(SPACE)
+    rounds, twin = result(), oc.Recalibrator(SPACE)
     rounds.issue(row(1), id=("a", 1)).attached = {"answer": ["x", None, 1.5], "cells": np.array([[-np.inf, 0.1]])}
     header, arrays = rounds.to_plain()
     twin.engine.restore(rounds.engine.arrays())
@@ -131,24 +131,24 @@ def test_attached_data_are_saved_with_their_round() -> None:
     assert (attached["cells"] == [[-np.inf, 0.1]]).all()
 
 
-@pytest.mark.parametrize("through", [copy.deepcopy, lambda game: pickle.loads(pickle.dumps(game))])
+@pytest.mark.parametrize("through", [copy.deepcopy, lambda recal: pickle.loads(pickle.dumps(recal))])
 def test_a_copy_has_ids_and_features_as_they_were(through: Any) -> None:
     """To the nanosecond, and of the same type: plain data is for files."""
     context = oc.by("limit", edges=[0.5])
-    game = oc.Recalibrator(SPACE, oc.QuantileCalibration(context=context) + oc.Recipe(itself, bound=1))
+    recal = oc.Recalibrator(SPACE, oc.QuantileCalibration(context=context) + oc.Recipe(itself, bound=1))
     id = pd.Timestamp("2026-01-01 00:00:00.123456789")
-    game.predict(oc.Normal(0.5, 0.1), x={"limit": np.float32(0.1)}, id=id)
-    twin = through(game)
+    recal.predict(oc.Normal(0.5, 0.1), x={"limit": np.float32(0.1)}, id=id)
+    twin = through(recal)
     assert twin.pending == (id,)
     assert type(twin.rounds.find(id).record.features["limit"]) is np.float32
-    for each in (game, twin):
+    for each in (recal, twin):
         each.update(0.6, id=id)
-    assert everything(game.rounds) == everything(twin.rounds)
+    assert everything(recal.rounds) == everything(twin.rounds)
 
 
 @pytest.mark.parametrize("wrong", [{"issued": -1}, {"reserved": float("nan")}, {"usual_lag": -0.5}])
 def test_counters_that_cannot_be_are_refused(wrong: dict[str, Any]) -> None:
-    rounds = played()
+    rounds = result()
     before = everything(rounds)
     header, arrays = rounds.to_plain()
     with pytest.raises(ValueError, match="a counter is negative or not a number"):
@@ -177,7 +177,7 @@ def test_ids_that_are_not_known_or_not_new() -> None:
 
 
 def test_a_round_is_settled_beside_what_the_others_reserve(monkeypatch: pytest.MonkeyPatch) -> None:
-    rounds = played(12)
+    rounds = result(12)
     for t in range(4):
         rounds.issue(row(t), id=t)
     update, told = rounds.engine.update, []
@@ -219,7 +219,7 @@ def test_the_usual_lag_is_a_running_mean_of_the_rounds_issued_meanwhile() -> Non
 @pytest.mark.parametrize("count", [0, 5])
 def test_packed_rounds_are_the_same_rounds_in_the_same_order(count: int) -> None:
     """Before any outcome nothing is known of a lag; a lag of zero is one that is known."""
-    rounds, packed, plain = played(count), played(count), played(count)
+    rounds, packed, plain = result(count), result(count), result(count)
     for t in (2, 0, 1):
         rounds.issue(row(t), id=t)
     assert rounds.usual_lag == (0.0 if count else None)

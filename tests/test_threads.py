@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import orcast as oc
-from orcast.locks import GameLock
+from orcast.locks import StateLock
 from orcast.paper.conformal import ConformalLevel
 from orcast.paper.partition import PartitionedRecalibrator
 from orcast.stream.session import Session
@@ -79,20 +79,20 @@ class Watched(oc.Recalibrator):
             self.calls.append(("update", id, y))
 
 
-def fingerprint(game: oc.Forecaster) -> bytes:
+def fingerprint(recal: oc.Forecaster) -> bytes:
     """All of a state."""
-    ids, memory = repr(game.pending).encode(), [array.tobytes() for array in game.engine.arrays().values()]
-    return ids + repr((game.rounds.issued, game.rounds.reserved, game.rounds.usual_lag)).encode() + b"".join(memory)
+    ids, memory = repr(recal.pending).encode(), [array.tobytes() for array in recal.engine.arrays().values()]
+    return ids + repr((recal.rounds.issued, recal.rounds.reserved, recal.rounds.usual_lag)).encode() + b"".join(memory)
 
 
 @pytest.mark.parametrize("space", [oc.Binary(), oc.Interval(0, 1)], ids=["binary", "interval"])
 def test_state_saved_during_concurrent_calls_is_consistent(space: oc.Space, tmp_path: Path) -> None:
     """The game is played again by one thread in the order of the calls: each file is one of the states on its way."""
     rounds = ROUNDS
-    game, saved, over = Watched(space, max_pending=10 * THREADS), [], threading.Event()
+    recal, saved, over = Watched(space, max_pending=10 * THREADS), [], threading.Event()
     playing = threading.Semaphore(0)
 
-    def play(thread: int) -> Callable[[], None]:
+    def run_rounds(thread: int) -> Callable[[], None]:
         def work() -> None:
             rng = np.random.default_rng(thread)
             for t in range(rounds):
@@ -102,8 +102,8 @@ def test_state_saved_during_concurrent_calls_is_consistent(space: oc.Space, tmp_
                     while len(saved) < enough:
                         time.sleep(0.001)
                 p = float(rng.uniform(0.1, 0.9))
-                game.predict(p if isinstance(space, oc.Binary) else oc.Normal(p, 0.1), id=f"{thread}/{t}")
-                game.update(int(rng.random() < p) if isinstance(space, oc.Binary) else p, id=f"{thread}/{t}")
+                recal.predict(p if isinstance(space, oc.Binary) else oc.Normal(p, 0.1), id=f"{thread}/{t}")
+                recal.update(int(rng.random() < p) if isinstance(space, oc.Binary) else p, id=f"{thread}/{t}")
             playing.release()
 
         return work
@@ -111,7 +111,7 @@ def test_state_saved_during_concurrent_calls_is_consistent(space: oc.Space, tmp_
     def save() -> None:
         while not over.is_set():
             path = tmp_path / f"{len(saved)}.orcast"
-            game.save(path)
+            recal.save(path)
             saved.append(path)
             over.wait(0.002)
 
@@ -120,66 +120,66 @@ def test_state_saved_during_concurrent_calls_is_consistent(space: oc.Space, tmp_
             playing.acquire()
         over.set()
 
-    together(*map(play, range(THREADS)), save, watch)
-    assert game.guarantee.rounds == THREADS * rounds == game.rounds.issued
-    assert game.pending == ()
-    assert len(game.calls) == 2 * THREADS * rounds
+    together(*map(run_rounds, range(THREADS)), save, watch)
+    assert recal.guarantee.rounds == THREADS * rounds == recal.rounds.issued
+    assert recal.pending == ()
+    assert len(recal.calls) == 2 * THREADS * rounds
     files = {fingerprint(oc.Recalibrator.load(path)) for path in saved}
     assert len(files) >= 3
     again = oc.Recalibrator(space, max_pending=10 * THREADS)
     files.discard(fingerprint(again))
-    for call, id, value in game.calls:
+    for call, id, value in recal.calls:
         again.predict(value, id=id) if call == "predict" else again.update(value, id=id)
         files.discard(fingerprint(again))
-    assert fingerprint(again) == fingerprint(game)
+    assert fingerprint(again) == fingerprint(recal)
     assert not files
 
 
 WAITING: dict[str, Callable[[oc.Recalibrator, Path], Any]] = {
-    "predict": lambda game, folder: game.predict(0.3, id="new"),
-    "update": lambda game, folder: game.update(1, id="old"),
-    "drop": lambda game, folder: game.drop("old"),
-    "pending": lambda game, folder: game.pending,
-    "guarantee": lambda game, folder: game.guarantee,
-    "play": lambda game, folder: game.play([0.3], [1]),
-    "save": lambda game, folder: game.save(folder / "state"),
-    "pickle": lambda game, folder: pickle.dumps(game),
+    "predict": lambda recal, folder: recal.predict(0.3, id="new"),
+    "update": lambda recal, folder: recal.update(1, id="old"),
+    "drop": lambda recal, folder: recal.drop("old"),
+    "pending": lambda recal, folder: recal.pending,
+    "guarantee": lambda recal, folder: recal.guarantee,
+    "run_rounds": lambda recal, folder: recal.run_detailed([0.3], [1]),
+    "save": lambda recal, folder: recal.save(folder / "state"),
+    "pickle": lambda recal, folder: pickle.dumps(recal),
 }
 
 
 @pytest.mark.parametrize("call", WAITING)
 def test_a_call_waits_until_the_lock_is_free(call: str, tmp_path: Path) -> None:
-    game = oc.Recalibrator(oc.Binary())
-    if call != "play":
-        game.predict(0.4, id="old")
-    other = threading.Thread(target=WAITING[call], args=(game, tmp_path))
-    with game.lock:
-        before = fingerprint(game)
+    recal = oc.Recalibrator(oc.Binary())
+    if call != "run_rounds":
+        recal.predict(0.4, id="old")
+    other = threading.Thread(target=WAITING[call], args=(recal, tmp_path))
+    with recal.lock:
+        before = fingerprint(recal)
         other.start()
         other.join(0.1)
         assert other.is_alive()
-        assert fingerprint(game) == before
+        assert fingerprint(recal) == before
     other.join(30.0)
     assert not other.is_alive()
 
 
-@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda game: pickle.loads(pickle.dumps(game))])
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda recal: pickle.loads(pickle.dumps(recal))])
 @pytest.mark.parametrize(
-    "game",
+    "recal",
     [
         oc.Recalibrator(oc.Binary()),
         PartitionedRecalibrator(oc.Binary(), cells=4),
         ConformalLevel(0.9),
     ],
-    ids=lambda game: type(game).__name__,
+    ids=lambda recal: type(recal).__name__,
 )
-def test_a_copy_has_a_lock_of_its_own(game: Any, copied: Callable[[Any], Any]) -> None:
-    with game.lock:
-        other = copied(game)
-    assert isinstance(other.lock, GameLock)
-    assert other.lock is not game.lock
+def test_a_copy_has_a_lock_of_its_own(recal: Any, copied: Callable[[Any], Any]) -> None:
+    with recal.lock:
+        other = copied(recal)
+    assert isinstance(other.lock, StateLock)
+    assert other.lock is not recal.lock
     free: list[bool] = []
-    with game.lock:
+    with recal.lock:
         together(lambda: free.append(other.lock.acquire(timeout=5.0)))
     assert free == [True]
 

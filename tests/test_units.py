@@ -23,41 +23,43 @@ SPACES = {
 }
 
 
-def play(name: str, unit: float, *, late: int = 0, groups: bool = False, expert: bool = True) -> NDArray[np.float64]:
+def run_rounds(
+    name: str, unit: float, *, late: int = 0, groups: bool = False, expert: bool = True
+) -> NDArray[np.float64]:
     """Quantiles of a stream in a unit, as multiples of it."""
     rng = np.random.default_rng(0)
     mean = 0.1 * np.cumsum(rng.normal(size=ROUNDS))
     y = np.clip(mean + 1.3 * rng.standard_t(4, size=ROUNDS), -9.0, 9.0)
     space = SPACES[name](unit)
     context = oc.by("side", values=[0, 1]) if groups else None
-    game: Any
+    forecaster: Any
     if expert:
-        game = oc.Recalibrator(space, default_payoff(space, context))
+        forecaster = oc.Recalibrator(space, default_payoff(space, context))
     else:
-        game = oc.Forecaster(space, oc.QuantileCalibration(context=context))
-    played = []
+        forecaster = oc.Forecaster(space, oc.QuantileCalibration(context=context))
+    result = []
     for t in range(ROUNDS + late):
         if t < ROUNDS:
             x = {"side": t % 2} if groups else None
-            p = game.predict(oc.Normal(mean[t] * unit, unit) if expert else None, x=x, id=t)
-            played.append(p.quantile(LEVELS) / unit)
+            p = forecaster.predict(oc.Normal(mean[t] * unit, unit) if expert else None, x=x, id=t)
+            result.append(p.quantile(LEVELS) / unit)
         if t >= late:
-            game.update(y[t - late] * unit, id=t - late)
-    return np.array(played)
+            forecaster.update(y[t - late] * unit, id=t - late)
+    return np.array(result)
 
 
 @pytest.mark.parametrize("power", [-280, -100, -30, 30, 100, 324])
 @pytest.mark.parametrize("name", SPACES)
 def test_the_unit_changes_no_bit_of_the_quantiles(name: str, power: int) -> None:
     """An even power of two changes exponents alone, those of roots too: all else would be constants with a unit."""
-    assert np.array_equal(play(name, 2.0**power), play(name, 1.0))
+    assert np.array_equal(run_rounds(name, 2.0**power), run_rounds(name, 1.0))
 
 
 @pytest.mark.parametrize("power", [-280, -30, 30, 325])
 @pytest.mark.parametrize("name", SPACES)
 def test_unit_changes_groups_and_late_outcomes_by_rounding_alone(name: str, power: int) -> None:
-    ours = play(name, 2.0**power, late=4, groups=True)
-    np.testing.assert_allclose(ours, play(name, 1.0, late=4, groups=True), rtol=0.0, atol=1e-11)
+    ours = run_rounds(name, 2.0**power, late=4, groups=True)
+    np.testing.assert_allclose(ours, run_rounds(name, 1.0, late=4, groups=True), rtol=0.0, atol=1e-11)
 
 
 @pytest.mark.parametrize("late", [0, 4])
@@ -67,13 +69,15 @@ def test_without_an_expert_the_outcomes_give_the_unit(name: str, late: int) -> N
 
     So an outcome far from one lies far outside, or in the middle, which the ledger remembers; nothing else does.
     """
-    played = {p: play(name, 2.0**p, expert=False, late=late)[late + 1 :] for p in (-325, -200, -80, 0, 80, 200, 325)}
+    result = {
+        p: run_rounds(name, 2.0**p, expert=False, late=late)[late + 1 :] for p in (-325, -200, -80, 0, 80, 200, 325)
+    }
     for some in ((-325, -200, -80), (80, 200, 325)):
         for power in some:
-            np.testing.assert_allclose(played[power], played[some[0]], rtol=0.0, atol=1e-9)
+            np.testing.assert_allclose(result[power], result[some[0]], rtol=0.0, atol=1e-9)
         # in a few rounds, in every unit, the promise needs quantiles far outside
-        assert np.median(np.abs(played[some[0]] - played[0])) < 0.2
-        assert np.abs(played[some[0]]).max() < 1000.0
+        assert np.median(np.abs(result[some[0]] - result[0])) < 0.2
+        assert np.abs(result[some[0]]).max() < 1000.0
 
 
 def test_a_spread_that_double_precision_cannot_hold_beside_its_offset_is_said_once() -> None:

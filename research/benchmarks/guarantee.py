@@ -17,7 +17,7 @@ import numpy as np
 import orcast as oc
 from orcast import ledger as _ledger
 from orcast.ledger import Account, CertificateField, Ledger
-from orcast.testing.adversaries import play
+from orcast.testing.adversaries import run_rounds
 from orcast.testing.consequences import worst_outcome
 from research.benchmarks.games import SPACES, Game, all_games, features_of
 from research.benchmarks.lines import Line, Lines, Remark
@@ -86,7 +86,7 @@ def attack(case: Game, rounds: int, seconds: float) -> Outcome:
     rng, start = np.random.default_rng(0), time.process_time()
     ratio, uncertified = 0.0, 0
     times: list[float] = []
-    for turn in play(game, case.opponent(), rounds, experts=case.experts(), x=features_of, rng=rng):
+    for turn in run_rounds(game, case.opponent(), rounds, experts=case.experts(), x=features_of, rng=rng):
         ledger = game.engine.ledger
         certificate = game.rounds.pending[turn.id].record.certificate_row
         if len(times) % THOROUGH == 0 and certificate[CertificateField.ROUNDS_THEN] == ledger.rounds:

@@ -32,7 +32,7 @@ def cpu() -> float:
 
 def alone(batches: list[Any]) -> float:
     """CPU seconds of the frame calls for each partition and micro-batch; a table needs no state."""
-    parts: list[bytes | None] = [oc.frame.PanelState(remember=20).to_bytes()] * PARTS
+    parts: list[bytes | None] = [oc.frame.FrameState(remember=20).to_bytes()] * PARTS
     used = 0.0
     for batch in batches:
         which = batch["unique_id"].str[1:].astype(int) % PARTS

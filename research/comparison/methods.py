@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from orcast.game import Forecaster
+from orcast.forecaster import Forecaster
 from orcast.pool import Pool
 from orcast.recalibrator import Recalibrator
 from orcast.spaces import Binary, Space

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from orcast.game import Forecaster
+from orcast.forecaster import Forecaster
 from research.comparison.methods import TRACKED, Method, recalibrator
 from research.comparison.runner import Group, Model, Run, run_stream
 from research.comparison.stream import Stream
@@ -26,7 +26,7 @@ class Learnt:
 
     def predict(self, forecast: Any = None, *, experts: Any = None, id: Hashable = None) -> Any:
         """Return the tracked forecast, recalibrated by the rival if there is one."""
-        learnt = self.recalibrator.learnt(forecast, experts=experts)
+        learnt = self.recalibrator.corrected(forecast, experts=experts)
         self.recalibrator.predict(forecast, experts=experts, id=id)
         return learnt if self.rival is None else self.rival.predict(learnt, id=id)
 

@@ -20,10 +20,10 @@ from orcast.evaluate import Evaluation as Evaluation
 from orcast.evaluate import check as check
 from orcast.evaluate import metrics as metrics
 from orcast.evaluate import plots as plots
+from orcast.forecaster import Forecaster as Forecaster
 from orcast.forecasts import Forecast as Forecast
-from orcast.frame import PanelState as PanelState
+from orcast.frame import FrameState as FrameState
 from orcast.frame import recalibrate as recalibrate
-from orcast.game import Forecaster as Forecaster
 from orcast.ledger import Certificate as Certificate
 from orcast.ledger import Guarantee as Guarantee
 from orcast.paper.orca import Orca as Orca

@@ -38,19 +38,19 @@ def run(stream: datasets.ForecastStream, *, rounds: int, name: str) -> tuple[Eva
     recal = Recalibrator(Interval(stream.low, stream.high))
     forecasts = [Normal(*each) for each in zip(stream.mu[:rounds], stream.sd[:rounds], strict=True)]
     start = time.perf_counter()
-    played = recal.play(forecasts, stream.y[:rounds], at=LEVELS)
+    result = recal.run_detailed(forecasts, stream.y[:rounds], at=LEVELS)
     seconds = time.perf_counter() - start
     evaluation = Evaluation.of(
         stream.quantile(LEVELS)[:rounds],
         stream.y[:rounds],
-        after=played.rows,
+        after=result.rows,
         levels=LEVELS,
         model=name,
         low=stream.low,
         high=stream.high,
-        holds=played.holds,
-        promised=played.promised,
-        miscalibration=played.miscalibration,
+        holds=result.holds,
+        promised=result.promised,
+        miscalibration=result.miscalibration,
         timed=True,
     )
     return evaluation, seconds

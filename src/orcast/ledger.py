@@ -175,7 +175,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Counted:
+class Empirical:
     """The quantile calibration error that people count: hard indicators of the quantiles as they were reported.
 
         qce = sum over levels a of (mean of 1{y <= reported quantile} - a)^2
@@ -191,8 +191,8 @@ class Counted:
     >>> import orcast as oc
     >>> recal = oc.Recalibrator(oc.Interval(0, 1), randomised=7)
     >>> _ = recal.run([oc.Normal(0.5, 0.1)] * 50, [0.45, 0.6] * 25)
-    >>> counted = recal.guarantee.counted
-    >>> counted.qce <= counted.bound, counted.confidence
+    >>> empirical = recal.guarantee.empirical
+    >>> empirical.qce <= empirical.bound, empirical.confidence
     (True, 0.95)
     """
 
@@ -212,7 +212,7 @@ class Guarantee:
     quantities. `held` is the share of rounds whose certificate held, `parts` the size of the mean payoff of each part
     in its own units (root of the smoothed QCE; largest error of a mean power; mean excess score, negative if better
     than the expert), `bounds` what `promised` means in these units (paper, proposition 3), `groups` the accounts of
-    groups, `delay` the mean number of outcomes between a forecast and its own. `counted` has the empirical QCE.
+    groups, `delay` the mean number of outcomes between a forecast and its own. `empirical` has the empirical QCE.
 
     >>> import orcast as oc
     >>> recal = oc.Recalibrator(oc.Interval(0, 1))
@@ -231,7 +231,7 @@ class Guarantee:
     groups: dict[str, dict[str, Group]] = field(default_factory=dict)
     bounds: dict[str, float] = field(default_factory=dict)
     excess: float = 0.0
-    counted: Counted | None = None
+    empirical: Empirical | None = None
 
     def __str__(self) -> str:
         parts = ", ".join(f"{name} {value:.3g}" for name, value in self.parts.items())
@@ -339,11 +339,11 @@ class Ledger:
             self.layout, self.account, self.groups, self.total, context, self.discount, reserved, payoff, certificate
         )
 
-    def owed(self, context: Array, size: int, total: Array | None = None) -> Array:
+    def cumulative(self, context: Array, size: int, total: Array | None = None) -> Array:
         """Cumulative payoff by coordinate of the core, in a context; `total` are sums of another moment."""
-        owed, factors = np.empty(size), np.empty(size)
-        combine_arrays(self.layout, self.total if total is None else total, context, self.discount, owed, factors)
-        return owed
+        cumulative, factors = np.empty(size), np.empty(size)
+        combine_arrays(self.layout, self.total if total is None else total, context, self.discount, cumulative, factors)
+        return cumulative
 
     def arrays(self) -> dict[str, Array]:
         """Everything that changes."""

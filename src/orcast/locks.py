@@ -38,7 +38,7 @@ else:
     _Reentrant = type(threading.RLock())
 
 
-class GameLock(_Reentrant):
+class StateLock(_Reentrant):
     """A reentrant lock; copies and pickles of it are new locks, and a forked child gets it free."""
 
     __slots__ = ()
@@ -47,10 +47,10 @@ class GameLock(_Reentrant):
         _locks.add(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return GameLock, ()
+        return StateLock, ()
 
 
-_locks: weakref.WeakSet[GameLock] = weakref.WeakSet()
+_locks: weakref.WeakSet[StateLock] = weakref.WeakSet()
 
 
 # Open files by which this process holds locks of files.
@@ -88,7 +88,7 @@ def locked(method: Method) -> Method:
 class Locked:
     """An object with a lock; copies and pickles are taken while it is held."""
 
-    lock: GameLock
+    lock: StateLock
 
     def __getstate__(self) -> dict[str, Any]:
         with self.lock:

@@ -29,7 +29,7 @@ from orcast.spaces import Space, space_from_plain
 from orcast.validation import short
 
 if TYPE_CHECKING:
-    from orcast.game import Forecaster
+    from orcast.forecaster import Forecaster
     from orcast.pool import Pool
 
 Header = dict[str, Any]
@@ -207,39 +207,39 @@ def reading(source: bytes | str | os.PathLike[str], owner: str) -> Iterator[tupl
 # --- games
 
 
-def configuration(game: Forecaster, owner: str) -> Header:
+def configuration(recal: Forecaster, owner: str) -> Header:
     """Options of a game as plain data."""
     return {
         "class": owner,
-        "space": game.space.to_plain(),
-        "payoff": game.payoff.to_plain(),
-        "oracle": game.oracle.to_plain(),
-        "memory": game.memory,
-        "experts": list(game.experts),
-        "sizes": getattr(game.engine, "sizes", None),
-        "outside": game.outside,
-        "max_pending": game.max_pending,
-        "randomised": game.randomised,
-        "seasons": list(game.seasons),
+        "space": recal.space.to_plain(),
+        "payoff": recal.payoff.to_plain(),
+        "oracle": recal.oracle.to_plain(),
+        "memory": recal.memory,
+        "experts": list(recal.experts),
+        "sizes": getattr(recal.engine, "sizes", None),
+        "outside": recal.outside,
+        "max_pending": recal.max_pending,
+        "randomised": recal.randomised,
+        "seasons": list(recal.seasons),
     }
 
 
-def state_of(game: Forecaster, owner: str) -> tuple[Header, Arrays]:
+def state_of(recal: Forecaster, owner: str) -> tuple[Header, Arrays]:
     """Copy a game's state into a header of plain data and named arrays, under the name of the class that owns it."""
-    with game.lock:
-        rounds, pending = game.rounds.to_plain()
-        arrays = {f"memory/{name}": array.copy() for name, array in game.engine.arrays().items()}
+    with recal.lock:
+        rounds, pending = recal.rounds.to_plain()
+        arrays = {f"memory/{name}": array.copy() for name, array in recal.engine.arrays().items()}
         arrays |= {f"pending/{name}": array.copy() for name, array in pending.items()}
         header = {
-            **configuration(game, owner),
-            "crossing_reported": game.crossing_reported,
-            "pooled": game.pool and game.pool.told(),
+            **configuration(recal, owner),
+            "crossing_reported": recal.crossing_reported,
+            "pooled": recal.pool and recal.pool.told(),
             "rounds": rounds,
         }
     return header, arrays
 
 
-def game_from(
+def recal_from(
     header: Header,
     arrays: Arrays,
     owner: str,
@@ -267,7 +267,7 @@ def game_from(
         optional: dict[str, Any] = {"seasons": header["seasons"]} if header["seasons"] else {}
         if pool is not None:
             optional["pool"] = pool
-        game = cls(
+        recal = cls(
             as_saved(space, header["space"], space_from_plain, "space"),
             as_saved(payoff, header["payoff"], payoff_from_plain, "payoff"),
             oracle=as_saved(oracle, header["oracle"], oracle_from_plain, "oracle"),
@@ -277,23 +277,23 @@ def game_from(
             randomised=header["randomised"],
             **optional,
         )
-        game.begin(tuple(experts), header["sizes"])
-        restore(game, header, arrays)
+        recal.begin(tuple(experts), header["sizes"])
+        restore(recal, header, arrays)
     except UNREADABLE as reason:
         if _asks_the_user(reason):
             raise
         raise unusable(reason, path) from reason
-    return game
+    return recal
 
 
-def restore(game: Forecaster, header: Header, arrays: Arrays) -> None:
+def restore(recal: Forecaster, header: Header, arrays: Arrays) -> None:
     """Take over the numbers and rounds of a state; raises if they do not fit, and the game is then of no use."""
-    game.engine.restore(inside(arrays, "memory/"))
-    if game.pool is not None and not game.pool.follows(*header["pooled"]):
+    recal.engine.restore(inside(arrays, "memory/"))
+    if recal.pool is not None and not recal.pool.follows(*header["pooled"]):
         text = "expected pool= with the pool that the game was in, or a later state of it, got"
-        raise ValueError(f"{text} {game.pool!r}")
-    game.rounds.from_plain(header["rounds"], inside(arrays, "pending/"))
-    game.crossing_reported = bool(header["crossing_reported"])
+        raise ValueError(f"{text} {recal.pool!r}")
+    recal.rounds.from_plain(header["rounds"], inside(arrays, "pending/"))
+    recal.crossing_reported = bool(header["crossing_reported"])
 
 
 def inside(arrays: Arrays, prefix: str) -> Arrays:

@@ -12,7 +12,7 @@ from orcast.committee.members import plan_for
 from orcast.committee.state import POOL
 from orcast.engine import admissible
 from orcast.engine.ordered import OrderedEngine
-from orcast.locks import GameLock, Locked, locked
+from orcast.locks import Locked, StateLock, locked
 from orcast.spaces import normal_scores
 
 Array = NDArray[np.float64]
@@ -42,7 +42,7 @@ class Pool(Locked):
     """
 
     def __init__(self) -> None:
-        self.lock = GameLock()
+        self.lock = StateLock()
         self.outcomes, self.total = 0, 0.0
         self._levels: Array = np.empty(0)
         self.rows: Array = np.empty((0, 0))

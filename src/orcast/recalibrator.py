@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from orcast.engine import Committee, Oracle
-from orcast.game import Forecaster
+from orcast.forecaster import Forecaster
 
 
 class Recalibrator(Forecaster):
@@ -18,7 +18,8 @@ class Recalibrator(Forecaster):
     or `cdf`; on `Binary` and `Labels` a probability, or one for each label.  `outside="clip"` clips outcomes beyond the
     bounds instead of refusing them.  See `Forecaster` for `id`, `drop`, `memory` and `max_pending`.
 
-    One round: `predict`, later `update`.  A whole history: `run` returns the forecasts, `play` also the certificates.
+    One round: `predict`, later `update`.  A whole history: `run` returns the forecasts,
+    `run_detailed` also the certificates.
 
     >>> import orcast as oc
     >>> recal = oc.Recalibrator(oc.Interval(0, 36_000))

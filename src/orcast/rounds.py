@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
 from orcast import limits
-from orcast.coins import coins
+from orcast.draws import uniform_draws
 from orcast.engine import Engine
 from orcast.kernels.records import LAG_RATE
 from orcast.packed import PackedRounds, pack_row
@@ -31,7 +31,7 @@ Entry = TypeVar("Entry")
 MOST_COUNTED = 2**53
 
 
-def learnt_lag(usual: float | None, lag: float) -> float:
+def running_lag(usual: float | None, lag: float) -> float:
     """The usual lag once another one has been seen; None is none so far."""
     return lag if usual is None else usual + LAG_RATE * (lag - usual)
 
@@ -180,17 +180,17 @@ class Rounds(PendingById[PendingRound]):
         self._toss(record, self.issued + 1)
         return record
 
-    def learnt(self, rows: Any, features: Any = None) -> Any:
+    def corrected(self, rows: Any, features: Any = None) -> Any:
         """Corrected forecast of the experts' rows, before the calibrating layer."""
-        learnt = getattr(self.engine, "learnt", None)
-        if learnt is None:
+        corrected = getattr(self.engine, "corrected", None)
+        if corrected is None:
             raise TypeError(f"expected a quantity or an event with its usual payoffs, got {self.engine.space!r}")
-        return learnt(rows, features, pending=self.outstanding, number=self.issued + 1)
+        return corrected(rows, features, pending=self.outstanding, number=self.issued + 1)
 
     def _toss(self, record: Any, number: int) -> None:
         """Give a round its random draw, by its number."""
         if self.seed is not None:
-            record.set_coin(coins(self.seed, number, 1)[0])
+            record.set_draw(uniform_draws(self.seed, number, 1)[0])
 
     def issue(self, rows: Any, features: Any = None, *, id: Hashable = None) -> PendingRound:
         """Compute a round around the experts' rows and keep it under a new id, or as the unnamed one."""
@@ -233,7 +233,7 @@ class Rounds(PendingById[PendingRound]):
         del self.pending[id]
         self.reserved = reserved
         if lag or self.usual_lag:
-            self.usual_lag = learnt_lag(self.usual_lag, float(lag))
+            self.usual_lag = running_lag(self.usual_lag, float(lag))
         else:
             self.usual_lag = 0.0
 
@@ -241,7 +241,7 @@ class Rounds(PendingById[PendingRound]):
         """Record the outcome of a round that was computed by `peek`; `lag` others were issued before it came."""
         self._learn(record, y, reserved, lag)
         self.issued += 1
-        self.usual_lag = learnt_lag(self.usual_lag, lag)
+        self.usual_lag = running_lag(self.usual_lag, lag)
 
     def drop(self, id: Hashable = None) -> PendingRound:
         """Forget a pending round."""
@@ -270,26 +270,26 @@ class Rounds(PendingById[PendingRound]):
         """
         engine: Any = self.engine
         if engine.runs and self.pool is None:
-            tossed = {} if self.seed is None else {"coins": coins(self.seed, self.issued + 1, len(outcomes))}
-            played, round_log = engine.run(rows, features, np.array(outcomes), levels, number=self.issued + 1, **tossed)
+            tossed = {} if self.seed is None else {"draws": uniform_draws(self.seed, self.issued + 1, len(outcomes))}
+            result, round_log = engine.run(rows, features, np.array(outcomes), levels, number=self.issued + 1, **tossed)
         else:
-            played, round_log = self._run_one_by_one(rows, features, outcomes, levels)
+            result, round_log = self._run_one_by_one(rows, features, outcomes, levels)
         self.count_settled(len(outcomes))
-        return np.asarray(played, dtype=np.float64), round_log
+        return np.asarray(result, dtype=np.float64), round_log
 
     def _run_one_by_one(
         self, rows: Array, features: Sequence[Any] | None, outcomes: Sequence[Any], levels: Array
     ) -> tuple[Array, Array]:
         engine, space = self.engine, self.engine.space
         before, pool = self.snapshot(), None if self.pool is None else self.pool.snapshot()
-        played = []
+        result = []
         round_log = np.full((len(outcomes), _ledger.ROUND_LOG_SIZE), np.nan)
         try:
             for t, y in enumerate(outcomes):
                 own, number = None if features is None else features[t], self.issued + t + 1
                 record = self._predict(rows[t], own, 0.0, 0.0, number)
                 self._toss(record, number)
-                played.append(self.read(record, levels, round_log[t]))
+                result.append(self.read(record, levels, round_log[t]))
                 self._learn(record, y, 0.0, 0.0)
                 round_log[t, _ledger.RoundLog.MISCALIBRATION] = engine.ledger.miscalibration
         except BaseException:
@@ -298,9 +298,9 @@ class Rounds(PendingById[PendingRound]):
                 self.pool.restore(pool)
             raise
         if isinstance(space, Binary):
-            return np.array(played), round_log
+            return np.array(result), round_log
         width = len(levels) if isinstance(space, OrderedSpace) else space.cells
-        return np.array(played).reshape(len(outcomes), width), round_log
+        return np.array(result).reshape(len(outcomes), width), round_log
 
     def read(self, record: Any, levels: Array, log_row: Array) -> Any:
         """Quantiles, masses or probability of a round; fills a row of the log."""
@@ -341,7 +341,7 @@ class Rounds(PendingById[PendingRound]):
         if self.usual_lag == 0.0:
             return
         for _ in range(count):
-            self.usual_lag = learnt_lag(self.usual_lag, 0.0)
+            self.usual_lag = running_lag(self.usual_lag, 0.0)
 
     # --- all of them
     def snapshot(self) -> Snapshot:

@@ -155,7 +155,7 @@ def test_stopping_it_writes_nothing(
         seen.update(progress=progress)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(FrameRun, "play", stopped)
+    monkeypatch.setattr(FrameRun, "run_rounds", stopped)
     assert cli.main(command(forecasts, "--state", tmp_path / "state", "--report", tmp_path / "r.html")) == 130
     assert capsys.readouterr().err == "orcast: stopped\n"
     assert names(tmp_path) == ["cv.csv"]

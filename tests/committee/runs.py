@@ -73,10 +73,10 @@ def run_panel(
     rows = base.reshape(-1, len(LEVELS)).copy()
     prior = np.empty_like(rows)
     values = y[:, series].ravel()
-    play = GroupRun(
+    run_rounds = GroupRun(
         committee, np.tile(np.arange(count), times), np.repeat(np.arange(times), count), values, rows, prior, len(rows)
     )
-    play.play(np.array(events or panel(streams, times)))
+    run_rounds.run_rounds(np.array(events or panel(streams, times)))
     return prior.reshape(base.shape), committee
 
 

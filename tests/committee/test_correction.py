@@ -20,7 +20,7 @@ def test_bias_and_autocorrelated_errors_are_corrected() -> None:
     assert loss(found[300:], y[300:]) < 1.03 * loss(best[300:], y[300:])
 
 
-def test_spread_that_follows_recent_errors_is_learnt() -> None:
+def test_spread_that_follows_recent_errors_is_corrected() -> None:
     rng = np.random.default_rng(1)
     size = np.exp(np.sin(np.arange(2000) / 40.0))
     base = np.tile(SCORES, (2000, 1))

@@ -110,9 +110,9 @@ def test_tails_a_rounding_error_inside_a_bound_end_on_it() -> None:
 
 
 def test_even_cells_without_an_expert() -> None:
-    game = oc.Forecaster(ODD, oc.QuantileCalibration(), oracle=oc.Equilibrium())
-    game.predict()
-    record = record_of(game)
+    recal = oc.Forecaster(ODD, oc.QuantileCalibration(), oracle=oc.Equilibrium())
+    recal.predict()
+    record = record_of(recal)
     n = record.count()
     left, right, mass = record.view("cells")[:3, :n]
     assert n == ODD.cells

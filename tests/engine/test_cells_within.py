@@ -14,7 +14,7 @@ from orcast.ledger import Account
 from orcast.payoffs import CellGrid, Payoff
 from orcast.payoffs.cell_payoffs import ContextCellPayoff, ExplicitCellPayoff, nodes_of, witness_on
 from orcast.testing import worst_outcome
-from orcast.testing.adversaries import Greedy, play
+from orcast.testing.adversaries import Greedy, run_rounds
 from orcast.testing.checks import some_expert
 
 UNIT = oc.Interval(0, 1)
@@ -40,26 +40,26 @@ GIVEN = oc.Recipe(smooth_and_jump, how_high, bound=8.0, jumps=[6.25])
 
 def owing(space: Any, payoff: Payoff, seed: int, reach: float = 0.0) -> oc.Forecaster:
     """A game with a random ledger and no slack; without bounds its window reaches far beyond the expert."""
-    game = oc.Forecaster(space, payoff)
-    game.predict(oc.Normal(5.0, 1.0))
-    game.update(5.0)
+    recal = oc.Forecaster(space, payoff)
+    recal.predict(oc.Normal(5.0, 1.0))
+    recal.update(5.0)
     if reach:
-        game.engine.prior.engine.memory.view("statistics")[records.STATISTICS.index("robust_loss")] = reach
-    ledger = game.engine.ledger
+        recal.engine.prior.engine.memory.view("statistics")[records.STATISTICS.index("robust_loss")] = reach
+    ledger = recal.engine.ledger
     ledger.total[:] = 10.0 * np.random.default_rng(seed).normal(size=ledger.total.size)
     ledger.account[Account.BUDGET] = ledger.square
-    return game
+    return recal
 
 
 # --- forecasts that win on average over each cell ---
 
 
-def half_space_value(game: oc.Forecaster, id: str) -> float:
+def half_space_value(recal: oc.Forecaster, id: str) -> float:
     """The largest <owed, payoff>, on average over each cell."""
-    record, ledger = game.rounds.pending[id].record, game.engine.ledger
+    record, ledger = recal.rounds.pending[id].record, recal.engine.ledger
     search = CandidateSearch(ledger, ledger.layout, record.cell_payoffs, record.context, 0.0, 8.0)
-    p = game.engine.prior.played(record.round)
-    parts = zip(search.cell_payoffs, search.owed, strict=True)
+    p = recal.engine.prior.result(record.round)
+    parts = zip(search.cell_payoffs, search.cumulative, strict=True)
     return float(np.max(sum(s @ cell_payoff.table(p) for cell_payoff, s in parts)))
 
 
@@ -68,26 +68,26 @@ def test_forecast_without_slack_wins_on_average_over_each_cell(payoff: Payoff, l
     """On random ledgers, always for swap regret; the recipe's context jumps with the median."""
     held = 0
     for seed in range(8):
-        game = owing(oc.Interval(0, 10), payoff, seed)
-        p = game.predict(oc.Normal(3.0, 0.5), id="now")
+        recal = owing(oc.Interval(0, 10), payoff, seed)
+        p = recal.predict(oc.Normal(3.0, 0.5), id="now")
         held += p.certificate.holds
         if p.certificate.holds:
-            assert 2.0 * half_space_value(game, "now") <= p.certificate.bound + 1e-9
+            assert 2.0 * half_space_value(recal, "now") <= p.certificate.bound + 1e-9
     assert held >= least
 
 
 def test_swap_regret_of_three_actions_holds() -> None:
     """Lowering the worst cell alone ended in a local minimum in round 161, where forecasts that hold exist."""
-    game = oc.Forecaster(UNIT, oc.payoffs.SwapRegret([0.1, 0.5, 0.9], lambda a, y: -abs(a - y)))
+    recal = oc.Forecaster(UNIT, oc.payoffs.SwapRegret([0.1, 0.5, 0.9], lambda a, y: -abs(a - y)))
     rng = np.random.default_rng(3)
 
     def expert(t: int) -> Any:
         return some_expert(UNIT, rng) if t % 3 == 2 else oc.Normal(0.5 + 0.3 * math.sin(t / 20.0), 0.1)
 
-    for turn in play(game, Greedy(), 165, experts=expert, rng=np.random.default_rng(0)):
+    for turn in run_rounds(recal, Greedy(), 165, experts=expert, rng=np.random.default_rng(0)):
         assert turn.forecast.certificate.holds
-        game.update(turn.y, id=turn.id)
-    assert game.guarantee.miscalibration > 0.99 * game.guarantee.promised
+        recal.update(turn.y, id=turn.id)
+    assert recal.guarantee.miscalibration > 0.99 * recal.guarantee.promised
 
 
 # --- cells ---
@@ -97,16 +97,16 @@ def test_swap_regret_of_three_actions_holds() -> None:
 @pytest.mark.parametrize("payoff", [SWAP, GIVEN], ids=["swap regret", "recipe"])
 def test_a_wide_window_costs_the_promise_nothing(payoff: Payoff, seed: int) -> None:
     """On even cells of it the promise grew up to 15 times as much as in a round that needs no resolution."""
-    game = owing(oc.Line(), payoff, seed, reach=1e5)
-    p = game.predict(oc.Normal(3.0 + seed, 1.0), id="wide")
+    recal = owing(oc.Line(), payoff, seed, reach=1e5)
+    p = recal.predict(oc.Normal(3.0 + seed, 1.0), id="wide")
     assert p.certificate.holds
-    assert p.certificate.bound <= game.engine.ledger.bound
-    assert worst_outcome(game, "wide", points=41)[1] <= p.certificate.worst_next * (1.0 + 1e-9)
+    assert p.certificate.bound <= recal.engine.ledger.bound
+    assert worst_outcome(recal, "wide", points=41)[1] <= p.certificate.worst_next * (1.0 + 1e-9)
 
 
 def test_other_cells_are_narrow_around_the_expert_and_where_they_are_too_coarse() -> None:
-    game = owing(oc.Line(), GIVEN, 0, reach=1e12)
-    prior = game.engine.prior
+    recal = owing(oc.Line(), GIVEN, 0, reach=1e12)
+    prior = recal.engine.prior
     round, mix = prior.open(np.linspace(3.0, 7.0, prior.engine.rules.grid_count)[None], 0.0)
     even, even_mix = prior.recell(round, mix)
     finer, finer_mix = prior.recell(even, even_mix, np.eye(even_mix.size)[20])
@@ -180,7 +180,7 @@ def test_masses_that_were_judged_are_issued_bit_for_bit() -> None:
         return how_high(x, p)
 
     for seed in range(10):
-        game = owing(oc.Interval(0, 10), oc.Recipe(smooth_and_jump, context, bound=8.0), seed)
+        recal = owing(oc.Interval(0, 10), oc.Recipe(smooth_and_jump, context, bound=8.0), seed)
         judged.clear()
-        game.predict(oc.Normal(3.0, 0.5), id=seed)
-        assert game.engine.prior.played(game.rounds.pending[seed].record.round).tobytes() in judged
+        recal.predict(oc.Normal(3.0, 0.5), id=seed)
+        assert recal.engine.prior.result(recal.rounds.pending[seed].record.round).tobytes() in judged

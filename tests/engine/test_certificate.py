@@ -66,9 +66,9 @@ def brute_force(engine: OrderedEngine, record: Round) -> tuple[float, float, flo
     worst, norm = -np.inf, -np.inf
     for k, (left, right, _) in enumerate(zip(*cells_of(record), strict=True)):
         for y in left + (right - left) * (POINTS if right > left else np.zeros(1)):
-            owed = fast_payoff(engine, record, y, k)
-            worst = max(worst, square(total + owed, sides))
-            norm = max(norm, float(owed @ owed))
+            cumulative = fast_payoff(engine, record, y, k)
+            worst = max(worst, square(total + cumulative, sides))
+            norm = max(norm, float(cumulative @ cumulative))
     return worst, worst - carried, norm
 
 
@@ -98,14 +98,14 @@ def test_a_ledger_that_moves_changes_the_claim_by_the_cross_term(data: st.DataOb
     """Growth at S' is at most that at S plus 2 ||S' - S|| ||payoff||: what the slack rule rests on under delay."""
     size = data.draw(st.integers(1, 5))
     numbers = arrays(np.float64, size, elements=st.floats(-3, 3, allow_subnormal=False))
-    now, then, owed = data.draw(numbers), data.draw(numbers), data.draw(numbers)
+    now, then, cumulative = data.draw(numbers), data.draw(numbers), data.draw(numbers)
     sides = data.draw(arrays(np.float64, size, elements=st.sampled_from([0.0, 1.0])))
-    growth = square(now + owed, sides) - square(now, sides)
-    claimed = square(then + owed, sides) - square(then, sides)
-    assert growth <= claimed + 2.0 * np.linalg.norm(now - then) * np.linalg.norm(owed) + 1e-9
+    growth = square(now + cumulative, sides) - square(now, sides)
+    claimed = square(then + cumulative, sides) - square(then, sides)
+    assert growth <= claimed + 2.0 * np.linalg.norm(now - then) * np.linalg.norm(cumulative) + 1e-9
     # and the half-space condition is enough for the rule
     pull = positive(then, sides)
-    assert claimed <= 2.0 * pull @ owed + owed @ owed + 1e-9
+    assert claimed <= 2.0 * pull @ cumulative + cumulative @ cumulative + 1e-9
 
 
 @pytest.mark.parametrize("mass", [0.0, 1e-13, 0.5 * TINY_MASS, 3 * TINY_MASS])
@@ -124,13 +124,13 @@ def test_a_level_inside_an_almost_empty_cell(mass: float, share: float) -> None:
 
 @pytest.mark.parametrize("oracle", [oc.Committee(), oc.Equilibrium(temperature=2)], ids=str)
 @pytest.mark.parametrize("payoff", [oc.QuantileCalibration(), default_payoff(), full_payoff()], ids=str)
-def test_the_certificate_issued_is_the_one_of_the_forecast_played(payoff: Payoff, oracle: oc.Committee) -> None:
-    game = oc.Recalibrator(oc.Interval(0, 1), payoff, oracle=oracle)
-    engine, rng = engine_of(game), np.random.default_rng(1)
+def test_the_certificate_issued_is_the_one_of_the_forecast_result(payoff: Payoff, oracle: oc.Committee) -> None:
+    recal = oc.Recalibrator(oc.Interval(0, 1), payoff, oracle=oracle)
+    engine, rng = engine_of(recal), np.random.default_rng(1)
     for t in range(25):
-        p = game.predict(oc.Normal(0.3 + 0.1 * np.sin(t), 0.02))
-        worst, linear, bound = certified(engine, record_of(game))
-        found = brute_force(engine, record_of(game))
+        p = recal.predict(oc.Normal(0.3 + 0.1 * np.sin(t), 0.02))
+        worst, linear, bound = certified(engine, record_of(recal))
+        found = brute_force(engine, record_of(recal))
         assert p.certificate is not None
         assert p.certificate.worst_next == pytest.approx(worst, rel=1e-12)
         assert p.certificate.bound == pytest.approx(bound, rel=1e-12)
@@ -141,29 +141,29 @@ def test_the_certificate_issued_is_the_one_of_the_forecast_played(payoff: Payoff
             assert square(engine.ledger.total, engine.ledger.layout.side_list) + linear <= p.certificate.allowed * (
                 1 + 1e-6
             )
-        game.update(rng.random())
+        recal.update(rng.random())
 
 
 def test_no_regret_counts_more_than_one() -> None:
     """The unit of a regret is one over its largest size, over all outcomes, or over the usual loss if that is more."""
     space = oc.Interval(0, 1, cells=8, tail_cells=1)
-    game = oc.Recalibrator(space, oc.QuantileCalibration([0.25, 0.75]) + oc.NoRegret(oc.CRPS()))
-    engine, largest = engine_of(game), []
+    recal = oc.Recalibrator(space, oc.QuantileCalibration([0.25, 0.75]) + oc.NoRegret(oc.CRPS()))
+    engine, largest = engine_of(recal), []
     for t in range(16):
-        game.predict(oc.Normal(0.5, 0.2))
-        record = record_of(game)
+        recal.predict(oc.Normal(0.5, 0.2))
+        record = record_of(recal)
         left, right, mass = cells_of(record)
         expert = oc.Forecast(left, right, record.view("rivals")[0, : mass.size])
         own = sum(weight * expert.crps(y) for y, weight in within(expert))
         losses, count = engine.memory.view("rivals")[0, [records.RIVAL.index(name) for name in ("crps", "count")]]
         usual = (5.0 * own + losses) / (5.0 + count)
         # F - G, whose integral is half of the difference, may change its sign within a cell
-        played = oc.Forecast(left, right, mass)
+        result = oc.Forecast(left, right, mass)
         ys = np.concatenate([np.linspace(a, b, 21) for a, b in zip(left, right, strict=True)])
-        most = max(abs(played.crps(y) - expert.crps(y)) for y in ys)
+        most = max(abs(result.crps(y) - expert.crps(y)) for y in ys)
         largest.append(most / usual)
         assert record.view("crps_units")[0] == pytest.approx(1.0 / max(usual, most), rel=1e-3)
-        game.update(0.5 + 0.01 * (t % 3))
+        recal.update(0.5 + 0.01 * (t % 3))
     assert max(largest) > 1.0
 
 
@@ -172,18 +172,21 @@ def test_the_certificate_of_a_probability_is_exact(seed: int) -> None:
     """There are two outcomes only; what is owed is anything, and two experts are followed."""
     rng = np.random.default_rng(seed)
     parts = oc.BinaryCalibration(5) + oc.payoffs.Calibeating(4, weight=0.5) + oc.NoRegret(oc.Brier(), weight=2.0)
-    game = oc.Recalibrator(oc.Binary(), parts)
+    recal = oc.Recalibrator(oc.Binary(), parts)
     for t in range(4):
-        game.predict(experts={"one": float(rng.random()), "other": 0.3 if t % 2 else None})
-        engine: Any = game.engine
+        recal.predict(experts={"one": float(rng.random()), "other": 0.3 if t % 2 else None})
+        engine: Any = recal.engine
         book = engine.ledger
-        record = game.rounds.find(None).record
+        record = recal.rounds.find(None).record
         each = [whole(book.layout, engine.payoff(record, y), engine.context_of(record)) for y in (0, 1)]
-        linear = max(2.0 * positive(book.total, book.layout.side_list) @ owed + owed @ owed for owed in each)
+        linear = max(
+            2.0 * positive(book.total, book.layout.side_list) @ cumulative + cumulative @ cumulative
+            for cumulative in each
+        )
         carried = square(book.total, book.layout.side_list)
         assert record.read("certificate", "worst") == pytest.approx(carried + linear)
-        assert record.read("certificate", "bound") == pytest.approx(max(owed @ owed for owed in each))
-        game.update(int(rng.integers(2)))
+        assert record.read("certificate", "bound") == pytest.approx(max(cumulative @ cumulative for cumulative in each))
+        recal.update(int(rng.integers(2)))
         book.total[:] = rng.normal(size=book.total.size)
 
 
@@ -265,80 +268,80 @@ def test_a_layout_says_where_things_are() -> None:
 # --- in a game ---
 
 
-def overdrafts(game: oc.Recalibrator) -> float:
-    return sum(float(w.record.read("certificate", "overdraft")) for w in game.rounds.pending.values())
+def overdrafts(recal: oc.Recalibrator) -> float:
+    return sum(float(w.record.read("certificate", "overdraft")) for w in recal.rounds.pending.values())
 
 
 def test_waiting_rounds_reserve_their_slack_and_give_it_back() -> None:
-    game = oc.Recalibrator(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Equilibrium(temperature=1000))
+    recal = oc.Recalibrator(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Equilibrium(temperature=1000))
     rng = np.random.default_rng(0)
     for _ in range(100):
-        game.predict(oc.Normal(0.5, 0.2))
-        game.update(float(np.clip(rng.normal(0.5, 0.2), 0, 1)))
+        recal.predict(oc.Normal(0.5, 0.2))
+        recal.update(float(np.clip(rng.normal(0.5, 0.2), 0, 1)))
     seen = 0.0
     for t in range(12):
-        game.predict(oc.Normal(0.5, 0.2), id=t)
-        assert game.rounds.reserved == pytest.approx(overdrafts(game))
-        seen = max(seen, game.rounds.reserved)
+        recal.predict(oc.Normal(0.5, 0.2), id=t)
+        assert recal.rounds.reserved == pytest.approx(overdrafts(recal))
+        seen = max(seen, recal.rounds.reserved)
     assert seen > 0.0
-    game.drop(3)
-    game.update(0.9, id=7)
-    assert game.rounds.reserved == pytest.approx(overdrafts(game))
-    for t in game.pending:
-        game.drop(t)
-    assert game.rounds.reserved == 0.0
+    recal.drop(3)
+    recal.update(0.9, id=7)
+    assert recal.rounds.reserved == pytest.approx(overdrafts(recal))
+    for t in recal.pending:
+        recal.drop(t)
+    assert recal.rounds.reserved == 0.0
 
 
 def test_reserved_slack_lowers_what_is_allowed() -> None:
     """With half of the slack reserved by others the same forecast is allowed so much less."""
-    game = oc.Recalibrator(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Equilibrium(temperature=1000))
-    engine = engine_of(game)
+    recal = oc.Recalibrator(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Equilibrium(temperature=1000))
+    engine = engine_of(recal)
     free, taken = engine.predict(None), engine.predict(None, reserved=0.5)
     gap = free.read("certificate", "allowed") - taken.read("certificate", "allowed")
     assert gap == pytest.approx(0.5 + free.read("certificate", "bound") - taken.read("certificate", "bound"))
 
 
 def test_the_promise_is_the_sum_of_the_bounds_issued() -> None:
-    game = oc.Recalibrator(oc.Interval(0, 1))
-    credit = engine_of(game).ledger.account[ledger.Account.BUDGET]
-    assert credit == ledger.CREDIT * engine_of(game).rules.bound
+    recal = oc.Recalibrator(oc.Interval(0, 1))
+    credit = engine_of(recal).ledger.account[ledger.Account.BUDGET]
+    assert credit == ledger.CREDIT * engine_of(recal).rules.bound
     rng, bounds = np.random.default_rng(0), 0.0
     for t in range(1, 60):
-        p = game.predict(oc.Normal(0.5, 0.1))
+        p = recal.predict(oc.Normal(0.5, 0.1))
         assert p.certificate is not None
         bounds += p.certificate.bound
-        game.update(rng.beta(4, 4))
-        assert game.guarantee.rounds == t
-        assert game.guarantee.promised == pytest.approx(np.sqrt(credit + bounds) / t)
-        assert game.guarantee.held == 1.0
+        recal.update(rng.beta(4, 4))
+        assert recal.guarantee.rounds == t
+        assert recal.guarantee.promised == pytest.approx(np.sqrt(credit + bounds) / t)
+        assert recal.guarantee.held == 1.0
 
 
 def test_the_promise_follows_the_rate_of_the_theorem() -> None:
     """At most sqrt(B (T + credit)) / T with B = 1 for each normalised part."""
-    game = oc.Recalibrator(oc.Interval(0, 1), oc.QuantileCalibration() + oc.MomentMatching(2))
-    assert engine_of(game).rules.bound == pytest.approx(2.0)
+    recal = oc.Recalibrator(oc.Interval(0, 1), oc.QuantileCalibration() + oc.MomentMatching(2))
+    assert engine_of(recal).rules.bound == pytest.approx(2.0)
     rng = np.random.default_rng(0)
     for t in range(1, 200):
-        game.predict(oc.Normal(0.5, 0.1))
-        game.update(rng.random())
-        assert game.guarantee.promised <= np.sqrt(2.0 * (t + ledger.CREDIT)) / t + 1e-12
+        recal.predict(oc.Normal(0.5, 0.1))
+        recal.update(rng.random())
+        assert recal.guarantee.promised <= np.sqrt(2.0 * (t + ledger.CREDIT)) / t + 1e-12
 
 
 def test_parts_are_in_their_own_units() -> None:
-    game = oc.Recalibrator(oc.Interval(-2, 7), full_payoff())
+    recal = oc.Recalibrator(oc.Interval(-2, 7), full_payoff())
     rng, sums = np.random.default_rng(0), {"quantile": np.zeros(99), "moment": np.zeros(2)}
     for t in range(1, 40):
-        p = game.predict(oc.Normal(2, 1))
+        p = recal.predict(oc.Normal(2, 1))
         y = float(np.clip(rng.normal(2.5, 1), -2, 7))
-        for part in game.payoff:
+        for part in recal.payoff:
             if part.name in sums:
-                sums[part.name] += part.evaluate(game.space, p, y)
-        game.update(y)
-        parts = game.guarantee.parts
+                sums[part.name] += part.evaluate(recal.space, p, y)
+        recal.update(y)
+        parts = recal.guarantee.parts
         assert set(parts) == {"quantile", "moment", "regret crps", "regret mse"}
         assert parts["quantile"] == pytest.approx(np.linalg.norm(sums["quantile"] / t), abs=1e-9)
         assert parts["moment"] == pytest.approx(np.abs(sums["moment"] / t).max(), abs=1e-9)
-    assert "quantile" in str(game.guarantee)
+    assert "quantile" in str(recal.guarantee)
 
 
 def test_the_unit_of_a_regret_that_crosses_zero() -> None:
@@ -369,9 +372,13 @@ def refined(engine: OrderedEngine, record: Round, shared: bool = False) -> tuple
     pull = positive(total, sides)
 
     def at(y: float, k: int) -> tuple[float, float]:
-        owed = fast_payoff(engine, record, y, k)
-        after = square(pull, sides) + 2.0 * pull @ owed + owed @ owed if shared else square(total + owed, sides)
-        return float(after), float(owed @ owed)
+        cumulative = fast_payoff(engine, record, y, k)
+        after = (
+            square(pull, sides) + 2.0 * pull @ cumulative + cumulative @ cumulative
+            if shared
+            else square(total + cumulative, sides)
+        )
+        return float(after), float(cumulative @ cumulative)
 
     best = []
     norm = -np.inf
@@ -431,30 +438,32 @@ SUM_SPACES = {
 def test_the_certificate_is_the_maximum_of_the_sum(name: str, where: str) -> None:
     """Whatever is owed; with two experts, in one group of two."""
     rng = np.random.default_rng(sum(map(ord, name + where)))
-    game = oc.Recalibrator(SUM_SPACES[where], SUMS[name], oracle=oc.Equilibrium())
+    recal = oc.Recalibrator(SUM_SPACES[where], SUMS[name], oracle=oc.Equilibrium())
     x = {"day": "a"}
     for size in (0.3, 30.0):
-        game.predict(experts={"one": oc.Normal(rng.normal(2, 1), 1.0), "two": oc.Normal(3.0, rng.uniform(0.3, 2))}, x=x)
-        engine = engine_of(game)
-        record = record_of(game)
-        n, played = record.count(), record.view("cells")[PLAYED]
-        played[:n] = rng.dirichlet(np.ones(n))
+        recal.predict(
+            experts={"one": oc.Normal(rng.normal(2, 1), 1.0), "two": oc.Normal(3.0, rng.uniform(0.3, 2))}, x=x
+        )
+        engine = engine_of(recal)
+        record = record_of(recal)
+        n, result = record.count(), record.view("cells")[PLAYED]
+        result[:n] = rng.dirichlet(np.ones(n))
         engine.ledger.total[:] = size * rng.normal(size=engine.ledger.total.size)
-        regret_units_arrays(engine.rules, engine.memory, record, played)
-        record.view("expected")[:] = witnesses(engine, record)[0, :, :n] @ played[:n]
+        regret_units_arrays(engine.rules, engine.memory, record, result)
+        record.view("expected")[:] = witnesses(engine, record)[0, :, :n] @ result[:n]
         check_exact(engine, record, shared=name == "shared")
-        game.update(float(rng.normal(2, 1)))
+        recal.update(float(rng.normal(2, 1)))
 
 
 @pytest.mark.parametrize("size", [20.0, 200.0])
 @pytest.mark.parametrize("at", [0.1, 0.5, 0.75, 0.9])
 def test_coordinates_that_pull_against_each_other_are_added_at_one_point(at: float, size: float) -> None:
     """S = (-2 t s, s): each moment has its maximum elsewhere, and adding them up said 17 where the truth is 0.1."""
-    game = oc.Recalibrator(oc.Interval(0, 1), oc.MomentMatching(2))
-    engine = engine_of(game)
+    recal = oc.Recalibrator(oc.Interval(0, 1), oc.MomentMatching(2))
+    engine = engine_of(recal)
     engine.ledger.total[:] = -2.0 * at * size, size
-    p = game.predict(oc.Normal(at, 0.05))
-    record = record_of(game)
+    p = recal.predict(oc.Normal(at, 0.05))
+    record = record_of(recal)
     check_exact(engine, record)
     assert p.certificate is not None
     # what was said of it is the exact one, unless the sum of the maxima is within the slack

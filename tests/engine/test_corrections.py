@@ -52,9 +52,9 @@ def brier(p: float, y: int) -> float:
     return (p - y) ** 2
 
 
-def reached(p: float, owed: list[float], experts: list[float]) -> float:
+def reached(p: float, cumulative: list[float], experts: list[float]) -> float:
     """The largest <owed, regrets> over both outcomes."""
-    return max(sum(s * (brier(p, y) - brier(x, y)) for s, x in zip(owed, experts, strict=True)) for y in (0, 1))
+    return max(sum(s * (brier(p, y) - brier(x, y)) for s, x in zip(cumulative, experts, strict=True)) for y in (0, 1))
 
 
 def test_asked_with_negative_regrets_no_forecast_answers() -> None:
@@ -65,14 +65,14 @@ def test_asked_with_negative_regrets_no_forecast_answers() -> None:
     assert min(reached(float(p), [0.0, 0.0], [0.2, 0.8]) for p in grid) <= 0.0
 
 
-def test_with_positive_parts_the_game_goes_on() -> None:
-    game = oc.Forecaster(oc.Binary(), oc.NoRegret(oc.Brier()))
+def test_with_positive_parts_the_recal_goes_on() -> None:
+    recal = oc.Forecaster(oc.Binary(), oc.NoRegret(oc.Brier()))
     rng = np.random.default_rng(0)
     for _ in range(200):
-        game.predict(experts={"low": 0.2, "high": 0.8})
-        game.update(int(rng.random() < 0.5))
-    assert game.guarantee.held == 1.0
-    assert all(excess < 0.02 for excess in game.guarantee.parts.values())
+        recal.predict(experts={"low": 0.2, "high": 0.8})
+        recal.update(int(rng.random() < 0.5))
+    assert recal.guarantee.held == 1.0
+    assert all(excess < 0.02 for excess in recal.guarantee.parts.values())
 
 
 def test_sums_are_divided_by_roots_of_bounds() -> None:
@@ -105,7 +105,7 @@ def test_the_inner_linear_program_is_a_maximum() -> None:
         assert -program.fun == pytest.approx(float(field.max()))
 
 
-def test_a_nature_that_picks_the_point_cannot_be_beaten_and_one_scored_on_cells_alone_can_always() -> None:
+def test_a_adversary_that_picks_the_point_cannot_be_beaten_and_one_scored_on_cells_alone_can_always() -> None:
     """Experiment 2: why the outcome is drawn inside the worst cell."""
     levels = oc.QuantileCalibration().levels
 
@@ -124,15 +124,15 @@ def test_a_nature_that_picks_the_point_cannot_be_beaten_and_one_scored_on_cells_
 def test_the_slack_rule_lets_half_space_values_be_positive_and_still_keeps_the_bound() -> None:
     """Why sums of positive half-space values say nothing: most rounds have one, and the promise holds."""
     rng = np.random.default_rng(1)
-    game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration())
+    recal = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration())
     positive = 0
     for t in range(300):
-        before = game.engine.ledger.total.copy()
-        game.predict(oc.Normal(0.5, 0.05))
-        game.update(float(np.clip(0.5 + 0.1 * rng.standard_normal(), 0.0, 1.0)))
-        step = game.engine.ledger.total - before
+        before = recal.engine.ledger.total.copy()
+        recal.predict(oc.Normal(0.5, 0.05))
+        recal.update(float(np.clip(0.5 + 0.1 * rng.standard_normal(), 0.0, 1.0)))
+        step = recal.engine.ledger.total - before
         positive += float(before @ step) > 0.0
-        assert game.guarantee.miscalibration <= game.guarantee.promised
-        assert game.guarantee.rounds == t + 1
+        assert recal.guarantee.miscalibration <= recal.guarantee.promised
+        assert recal.guarantee.rounds == t + 1
     assert positive > 60
-    assert game.guarantee.held == 1.0
+    assert recal.guarantee.held == 1.0

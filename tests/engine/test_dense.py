@@ -66,8 +66,8 @@ SLOW: dict[str, Payoff] = {
 @pytest.mark.parametrize("name", FAST)
 @pytest.mark.parametrize("space", [SPACE, LINE, oc.HalfLine(-1)], ids=str)
 def test_the_compiled_engine_is_the_one_taken(name: str, space: Any) -> None:
-    for game in (oc.Recalibrator(space, FAST[name]), oc.Forecaster(space, FAST[name])):
-        assert type(game.engine) is OrderedEngine
+    for recal in (oc.Recalibrator(space, FAST[name]), oc.Forecaster(space, FAST[name])):
+        assert type(recal.engine) is OrderedEngine
 
 
 @pytest.mark.parametrize("name", SLOW)
@@ -154,7 +154,7 @@ def test_both_engines_have_the_same_field(name: str) -> None:
         search = CandidateSearch(slow.ledger, slow.ledger.layout, dense.cell_payoffs, dense.context, 0.0, 8.0)
         search.rescale(p)
         field = np.zeros(n)
-        for cell_payoff, s in zip(search.cell_payoffs, search.owed, strict=True):
+        for cell_payoff, s in zip(search.cell_payoffs, search.cumulative, strict=True):
             field += cell_payoff.field(s, p)
         gap = field - mean
         assert gap == pytest.approx(gap[0], abs=1e-4 * (1.0 + float(np.abs(mean).max())))
@@ -191,21 +191,21 @@ def test_the_residual_is_small_on_random_debts(cells: int) -> None:
 @pytest.mark.parametrize("space", [oc.Labels(["a", "b", "c", "d"]), oc.Circle(24, cells=12)], ids=str)
 def test_the_residual_is_small_at_the_usual_temperature(space: Any) -> None:
     """What a game plays is the equilibrium of what it owes, unless the certificate asked for another."""
-    game = oc.Forecaster(space, oc.payoffs.DistributionCalibration(4))
-    engine, rng = game.engine, np.random.default_rng(0)
+    recal = oc.Forecaster(space, oc.payoffs.DistributionCalibration(4))
+    engine, rng = recal.engine, np.random.default_rng(0)
     truth = random_masses(space.cells, rng)
     errors = []
     for _ in range(120):
-        game.predict(random_masses(space.cells, rng))
-        record = game.rounds.pending[None].record
+        recal.predict(random_masses(space.cells, rng))
+        record = recal.rounds.pending[None].record
         if record.temperature == engine.solver.temperature:
             (cell_payoff,) = record.cell_payoffs
             s = engine.ledger.layout.scales[0] * engine.ledger.total / record.temperature
             r, _ = fixed_point.residual(
-                *np.log([record.round.view("played"), record.round.view("prior")]), partial(cell_payoff.field, s)
+                *np.log([record.round.view("result"), record.round.view("prior")]), partial(cell_payoff.field, s)
             )
             errors.append(float(np.abs(r).max()))
-        game.update(space.value(int(rng.choice(space.cells, p=truth))))
+        recal.update(space.value(int(rng.choice(space.cells, p=truth))))
     assert len(errors) > 60
     assert np.mean(np.array(errors) <= 0.1) >= 0.95
 
@@ -243,13 +243,13 @@ def test_an_outcome_that_ends_the_memory_changes_nothing(
     )
     outcomes: list[Any] = [1.0, 4.0, 0.5] if numbers else ["a", "c", "a"]
     forecast: Any = oc.Normal(2.0, 1.0) if numbers else [0.5, 0.3, 0.2]
-    game, twin = oc.Recalibrator(space, payoff), oc.Recalibrator(space, payoff)
-    assert isinstance(game.engine, DenseEngine)
+    recal, twin = oc.Recalibrator(space, payoff), oc.Recalibrator(space, payoff)
+    assert isinstance(recal.engine, DenseEngine)
     for t, y in enumerate(outcomes):
-        for each in (game, twin):
+        for each in (recal, twin):
             each.predict(forecast, id=t)
         with monkeypatch.context() as patched:
-            prior, own = game.engine.prior, getattr(game.engine.prior, step)
+            prior, own = recal.engine.prior, getattr(recal.engine.prior, step)
 
             def fail(*args: Any, own: Any = own) -> Any:
                 own(*args)  # what it changes is changed
@@ -257,10 +257,10 @@ def test_an_outcome_that_ends_the_memory_changes_nothing(
 
             patched.setattr(prior, step, fail)
             with pytest.raises(MemoryError):
-                game.update(y, id=t)
-        assert game.pending == (t,)
+                recal.update(y, id=t)
+        assert recal.pending == (t,)
         for name, array in twin.engine.arrays().items():
-            assert np.array_equal(game.engine.arrays()[name], array), name
-        for each in (game, twin):
+            assert np.array_equal(recal.engine.arrays()[name], array), name
+        for each in (recal, twin):
             each.update(y, id=t)
-    assert game.guarantee == twin.guarantee
+    assert recal.guarantee == twin.guarantee

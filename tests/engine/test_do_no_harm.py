@@ -18,13 +18,13 @@ def expert_crps(mean: Vector, spread: Vector | float, y: Vector) -> Vector:
     return value
 
 
-def played_crps(game: oc.Recalibrator, mean: Vector, spread: Vector | float, y: Vector, late: int = 0) -> Vector:
+def result_crps(recal: oc.Recalibrator, mean: Vector, spread: Vector | float, y: Vector, late: int = 0) -> Vector:
     """The CRPS of what a game plays around normals; each outcome comes `late` rounds after the next forecast."""
     found = np.empty(y.size)
     for t, (m, s) in enumerate(zip(mean, np.broadcast_to(spread, y.shape), strict=True)):
-        found[t] = game.predict(oc.Normal(m, s), id=t).crps(y[t])
+        found[t] = recal.predict(oc.Normal(m, s), id=t).crps(y[t])
         if t >= late:
-            game.update(y[t - late], id=t - late)
+            recal.update(y[t - late], id=t - late)
     return found
 
 
@@ -39,8 +39,8 @@ def test_a_perfect_expert_loses_less_than_a_hundredth(space: oc.Line | oc.Interv
         mean = 50.0 + 5.0 * np.sin(time / 9) + rng.normal(size=time.size)
         spread = 2.0 * np.exp(0.3 * np.sin(time / 13))
         y = mean + spread * rng.normal(size=time.size)
-        played = played_crps(oc.Recalibrator(space), mean, spread, y)
-        assert played.mean() < 1.01 * expert_crps(mean, spread, y).mean()
+        result = result_crps(oc.Recalibrator(space), mean, spread, y)
+        assert result.mean() < 1.01 * expert_crps(mean, spread, y).mean()
 
 
 def test_errors_that_overlap_are_not_taken_for_a_bias() -> None:
@@ -49,8 +49,8 @@ def test_errors_that_overlap_are_not_taken_for_a_bias() -> None:
     for seed in range(6):
         walk = np.random.default_rng(seed).normal(size=rounds + horizon).cumsum()
         mean, y = walk[:rounds], walk[horizon:]
-        played = played_crps(oc.Recalibrator(oc.Line()), mean, np.sqrt(horizon), y, late=horizon - 1)
-        worse.append(played.mean() / expert_crps(mean, np.sqrt(horizon), y).mean())
+        result = result_crps(oc.Recalibrator(oc.Line()), mean, np.sqrt(horizon), y, late=horizon - 1)
+        worse.append(result.mean() / expert_crps(mean, np.sqrt(horizon), y).mean())
     assert np.mean(worse) < 1.015
 
 
@@ -83,10 +83,10 @@ def test_an_expert_that_foresees_jumps_is_not_pulled_back() -> None:
         for t in range(1, rounds):
             error[t] = 0.7 * error[t - 1] + rng.normal()
         y = mean + 1.5 * error
-        played, own = played_crps(oc.Recalibrator(oc.Line()), mean, 2.0, y), expert_crps(mean, 2.0, y)
+        result, own = result_crps(oc.Recalibrator(oc.Line()), mean, 2.0, y), expert_crps(mean, 2.0, y)
         later = jumps[jumps > 1000]
-        assert played[later].mean() <= 1.2 * own[later].mean()
-        assert played[1000:].mean() < 0.9 * own[1000:].mean()
+        assert result[later].mean() <= 1.2 * own[later].mean()
+        assert result[1000:].mean() < 0.9 * own[1000:].mean()
 
 
 # --- experts that are wrong
@@ -98,13 +98,13 @@ def test_an_interval_too_narrow_by_a_third_is_corrected_within_a_hundred_outcome
         rng = np.random.default_rng(seed)
         mean = 50.0 + rng.normal(size=300)
         y = mean + 3.0 * rng.normal(size=mean.size)
-        game = oc.Recalibrator(oc.Line())
+        recal = oc.Recalibrator(oc.Line())
         for t in range(mean.size):
-            low, high = game.predict(oc.Normal(mean[t], 2.0)).quantile([0.05, 0.95])
+            low, high = recal.predict(oc.Normal(mean[t], 2.0)).quantile([0.05, 0.95])
             if t >= 100:
                 inside.append(low <= y[t] <= high)
                 widths.append((high - low) / (2.0 * norm.ppf(0.95) * 3.0))
-            game.update(y[t])
+            recal.update(y[t])
     assert 0.88 < np.mean(inside) < 0.92
     assert 0.9 < np.mean(widths) < 1.15
 
@@ -114,9 +114,9 @@ def test_a_season_is_found_and_used(season: int) -> None:
     rng = np.random.default_rng(0)
     seasonal = 4.0 * np.sin(2.0 * np.pi * np.arange(600) / season) ** 3
     y = 50.0 + seasonal + rng.normal(size=seasonal.size)
-    game = oc.Recalibrator(oc.Line())
+    recal = oc.Recalibrator(oc.Line())
     mean = np.full(y.size, 50.0)
-    played_crps(game, mean[:300], 3.0, y[:300])
-    assert engine_of(game).group.series_rows[0, committee.SERIES.index("short_season")] == season
-    played = played_crps(game, mean[300:], 3.0, y[300:])
-    assert played.mean() < 0.7 * expert_crps(mean[300:], 3.0, y[300:]).mean()
+    result_crps(recal, mean[:300], 3.0, y[:300])
+    assert engine_of(recal).group.series_rows[0, committee.SERIES.index("short_season")] == season
+    result = result_crps(recal, mean[300:], 3.0, y[300:])
+    assert result.mean() < 0.7 * expert_crps(mean[300:], 3.0, y[300:]).mean()

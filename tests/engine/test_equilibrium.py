@@ -49,21 +49,21 @@ def test_field_tables_are_the_definition(s: Vector) -> None:
 # --- the oracle that uses it ---
 
 
-def random_game(seed: int, payoff: Payoff, temperature: float) -> oc.Recalibrator:
+def random_recal(seed: int, payoff: Payoff, temperature: float) -> oc.Recalibrator:
     """A game with a random ledger and a budget without end."""
-    game = oc.Recalibrator(SPACE, payoff, oracle=oc.Equilibrium(temperature=temperature))
-    rng, engine = np.random.default_rng(seed), engine_of(game)
+    recal = oc.Recalibrator(SPACE, payoff, oracle=oc.Equilibrium(temperature=temperature))
+    rng, engine = np.random.default_rng(seed), engine_of(recal)
     total = engine.ledger.total
     total[:] = rng.normal(size=total.size)
     if engine.levels.size:
         total[: engine.levels.size] = grown(rng, engine.levels, 20)
     engine.ledger.account[ledger.Account.BUDGET] = 1e9
-    return game
+    return recal
 
 
-def cell_means(game: oc.Recalibrator) -> tuple[Vector, Vector, Vector]:
+def cell_means(recal: oc.Recalibrator) -> tuple[Vector, Vector, Vector]:
     """Log prior and log forecast of the pending round, and <S_+, payoff> averaged over each cell."""
-    engine, record = engine_of(game), record_of(game)
+    engine, record = engine_of(recal), record_of(recal)
     total = positive(engine.ledger.total, engine.ledger.layout.side_list)
     left, right, mass = cells_of(record)
     prior = record.view("cells")[PRIOR]
@@ -92,14 +92,14 @@ PARTS = [
 def test_the_forecast_is_the_equilibrium_of_the_whole_payoff(payoff: Payoff, temperature: float) -> None:
     """log p = log prior + <S_+, payoff> / temperature + constant, in every cell with mass."""
     for seed in range(6):
-        game = random_game(seed, payoff, temperature)
-        game.predict(EXPERTS[seed % 2])
-        log_prior, log_played, field = cell_means(game)
-        r = log_played - log_prior - field / temperature
+        recal = random_recal(seed, payoff, temperature)
+        recal.predict(EXPERTS[seed % 2])
+        log_prior, log_result, field = cell_means(recal)
+        r = log_result - log_prior - field / temperature
         assert r.max() - r.min() <= 20.0 * EASY
         # so no outcome gains more than the temperature allows
-        tilt = log_played - log_prior
-        most = temperature * (tilt.max() - np.exp(log_played) @ tilt + (r.max() - r.min()))
+        tilt = log_result - log_prior
+        most = temperature * (tilt.max() - np.exp(log_result) @ tilt + (r.max() - r.min()))
         assert field.max() <= most + 1e-9
 
 
@@ -107,21 +107,21 @@ def test_the_forecast_is_the_equilibrium_of_the_whole_payoff(payoff: Payoff, tem
 def test_a_high_temperature_leaves_the_expert_alone(payoff: Payoff) -> None:
     distances = []
     for temperature in (1.0, 20.0, 1e9):
-        game = random_game(1, payoff, temperature)
-        game.predict(oc.Normal(0.45, 0.15))
-        log_prior, log_played, _ = cell_means(game)
-        distances.append(np.abs(log_played - log_prior).max())
+        recal = random_recal(1, payoff, temperature)
+        recal.predict(oc.Normal(0.45, 0.15))
+        log_prior, log_result, _ = cell_means(recal)
+        distances.append(np.abs(log_result - log_prior).max())
     assert (np.diff(distances) < 0.0).all()
     assert distances[-1] < 1e-6
 
 
 def test_an_empty_ledger_leaves_the_expert_alone() -> None:
-    game = oc.Recalibrator(SPACE, oracle=oc.Equilibrium())
-    game.predict(oc.Normal(0.45, 0.15))
-    log_prior, log_played, _ = cell_means(game)
-    assert log_played == pytest.approx(log_prior, abs=1e-12)
+    recal = oc.Recalibrator(SPACE, oracle=oc.Equilibrium())
+    recal.predict(oc.Normal(0.45, 0.15))
+    log_prior, log_result, _ = cell_means(recal)
+    assert log_result == pytest.approx(log_prior, abs=1e-12)
 
 
 def test_a_late_outcome_raises_the_temperature() -> None:
-    round = engine_of(random_game(1, oc.QuantileCalibration(), 2.0)).predict(None, pending=3.0)
+    round = engine_of(random_recal(1, oc.QuantileCalibration(), 2.0)).predict(None, pending=3.0)
     assert round.read("info", "temperature") > 2.0

@@ -30,8 +30,8 @@ def outcome(t: int) -> float:
     return float(np.clip(np.random.default_rng(t).normal(0.5 + 0.3 * np.sin(t / 3), 0.06), 0, 1))
 
 
-def arrays(game: Any) -> dict[str, bytes]:
-    return {name: array.tobytes() for name, array in engine_of(game).arrays().items()}
+def arrays(recal: Any) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in engine_of(recal).arrays().items()}
 
 
 # --- the promise ---
@@ -39,23 +39,23 @@ def arrays(game: Any) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("scores", [(oc.CRPS(),), (oc.CRPS(), oc.MSE())], ids=["crps", "both"])
 def test_regret_against_each_is_kept_under_attack(scores: tuple[Any, ...]) -> None:
-    game = oc.Recalibrator(SPACE, oc.QuantileCalibration([0.1, 0.5, 0.9]) + oc.NoRegret(*scores))
+    recal = oc.Recalibrator(SPACE, oc.QuantileCalibration([0.1, 0.5, 0.9]) + oc.NoRegret(*scores))
     excess = {f"regret {score.name} against {who}": 0.0 for score in scores for who in ("tree", "net", "odd")}
     kinds = {score.name: score for score in scores}
     for t in range(1, 201):
         experts = {**both(t), "odd": oc.Normal(0.9, 0.01)}
-        p = game.predict(experts=experts)
-        y, worst = worst_outcome(game)
+        p = recal.predict(experts=experts)
+        y, worst = worst_outcome(recal)
         assert worst <= p.certificate.worst_next * (1 + 1e-9)
         rivals = {
-            who: oc.Forecast(p.left, p.right, record_of(game).view("rivals")[i, : p.mass.size])
+            who: oc.Forecast(p.left, p.right, record_of(recal).view("rivals")[i, : p.mass.size])
             for i, who in enumerate(experts)
         }
         for name in excess:
             _, score, _, who = name.split()
             excess[name] += kinds[score](p, y) - kinds[score](rivals[who], y)
-        game.update(y)
-        g = game.guarantee
+        recal.update(y)
+        g = recal.guarantee
         assert g.miscalibration <= g.promised
         # the plain mean excess score of each, in its own units
         assert g.parts == pytest.approx({"quantile": g.parts["quantile"], **{k: v / t for k, v in excess.items()}})
@@ -64,11 +64,11 @@ def test_regret_against_each_is_kept_under_attack(scores: tuple[Any, ...]) -> No
 
 
 def test_the_forecasts_are_as_good_as_the_better_one() -> None:
-    game = oc.Recalibrator(SPACE)
+    recal = oc.Recalibrator(SPACE)
     for t in range(300):
-        game.predict(experts={"good": tree(t), "bad": oc.Normal(0.2, 0.05)})
-        game.update(outcome(t))
-    parts = game.guarantee.parts
+        recal.predict(experts={"good": tree(t), "bad": oc.Normal(0.2, 0.05)})
+        recal.update(outcome(t))
+    parts = recal.guarantee.parts
     assert parts["regret crps against good"] < 0.002
     assert parts["regret crps against bad"] < -0.05
 
@@ -117,15 +117,15 @@ def test_the_pool_changes_its_mind(space: Any) -> None:
     ids=repr,
 )
 def test_rejected_input_changes_nothing(experts: Any, tmp_path: Path) -> None:
-    game = oc.Recalibrator(SPACE)
-    game.predict(experts=both(0))
-    game.update(0.5)
-    game.predict(experts=both(1))
-    game.save(tmp_path / "before")
+    recal = oc.Recalibrator(SPACE)
+    recal.predict(experts=both(0))
+    recal.update(0.5)
+    recal.predict(experts=both(1))
+    recal.save(tmp_path / "before")
     for id in (None, "new"):
         with pytest.raises((TypeError, ValueError), match=SENTENCE):
-            game.predict(experts=experts, id=id)
-        game.save(tmp_path / "after")
+            recal.predict(experts=experts, id=id)
+        recal.save(tmp_path / "after")
         assert (tmp_path / "after").read_bytes() == (tmp_path / "before").read_bytes()
 
 

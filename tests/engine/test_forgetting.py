@@ -31,28 +31,28 @@ PAYOFFS: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("memory", [2.0, 10.0, 100.0])
 @pytest.mark.parametrize("name", PAYOFFS)
-def test_the_stated_bound_holds_against_a_greedy_nature(name: str, memory: float) -> None:
-    game = oc.Recalibrator(SPACE, PAYOFFS[name](), memory=memory)
-    g, bound = 1.0 - 1.0 / memory, engine_of(game).ledger.bound
+def test_the_stated_bound_holds_against_a_greedy_adversary(name: str, memory: float) -> None:
+    recal = oc.Recalibrator(SPACE, PAYOFFS[name](), memory=memory)
+    g, bound = 1.0 - 1.0 / memory, engine_of(recal).ledger.bound
     rng = np.random.default_rng(0)
-    total = np.zeros_like(engine_of(game).ledger.total)
+    total = np.zeros_like(engine_of(recal).ledger.total)
     for t in range(1, 251):
-        p = game.predict(oc.Normal(rng.uniform(0.2, 0.8), 0.1), x={"hour": t % 2})
-        y, worst = worst_outcome(game)
+        p = recal.predict(oc.Normal(rng.uniform(0.2, 0.8), 0.1), x={"hour": t % 2})
+        y, worst = worst_outcome(recal)
         assert worst <= p.certificate.worst_next * (1 + 1e-9)
-        before = engine_of(game).ledger.total.copy()
-        game.update(y)
+        before = engine_of(recal).ledger.total.copy()
+        recal.update(y)
         # the sum is discounted once a round
-        total = g * total + (engine_of(game).ledger.total - g * before)
-        guarantee = game.guarantee
+        total = g * total + (engine_of(recal).ledger.total - g * before)
+        guarantee = recal.guarantee
         assert guarantee.miscalibration <= guarantee.promised * (1 + 1e-12)
         if guarantee.held == 1.0:
             assert guarantee.promised**2 <= stated(g, t, bound) * (1 + 1e-9)
         assert guarantee.rounds == t
-    assert engine_of(game).ledger.total == pytest.approx(total, abs=1e-9)
+    assert engine_of(recal).ledger.total == pytest.approx(total, abs=1e-9)
     assert guarantee.held > 0.98
     if guarantee.held == 1.0:
-        assert engine_of(game).ledger.account[ledger.Account.EXCESS] == 0.0
+        assert engine_of(recal).ledger.account[ledger.Account.EXCESS] == 0.0
 
 
 @pytest.mark.parametrize(
@@ -68,26 +68,26 @@ def test_the_stated_bound_holds_against_a_greedy_nature(name: str, memory: float
 def test_discounted_bound_holds_on_other_spaces(space: Space, payoff: Any) -> None:
     check_guarantee(payoff, space, rounds=100, memory=15.0)
     # without an expert Nature may chase the window of a line to the largest numbers there are
-    game = oc.Forecaster(space, payoff, memory=15.0, outside="clip")
+    recal = oc.Forecaster(space, payoff, memory=15.0, outside="clip")
     for t in range(1, 101):
-        game.predict()
-        game.update(worst_outcome(game)[0])
-        bound = engine_of(game).ledger.bound
-        if game.guarantee.held == 1.0:
-            assert game.guarantee.miscalibration**2 <= stated(1 - 1 / 15, t, bound) * (1 + 1e-9)
-    assert game.guarantee.held >= 0.99
+        recal.predict()
+        recal.update(worst_outcome(recal)[0])
+        bound = engine_of(recal).ledger.bound
+        if recal.guarantee.held == 1.0:
+            assert recal.guarantee.miscalibration**2 <= stated(1 - 1 / 15, t, bound) * (1 + 1e-9)
+    assert recal.guarantee.held >= 0.99
 
 
 def shares_below(memory: float | None) -> float:
     """After 400 rounds of one world comes another, where the expert is too high; how its median fares there."""
-    game = oc.Recalibrator(SPACE, oc.QuantileCalibration([0.5]), oracle=oc.Equilibrium(3.0), memory=memory)
+    recal = oc.Recalibrator(SPACE, oc.QuantileCalibration([0.5]), oracle=oc.Equilibrium(3.0), memory=memory)
     rng, below = np.random.default_rng(0), []
     for t in range(600):
-        p = game.predict(oc.Normal(0.5, 0.1))
+        p = recal.predict(oc.Normal(0.5, 0.1))
         y = float(np.clip(rng.normal(0.62 if t < 400 else 0.38, 0.05), 0, 1))
         if t >= 440:
             below.append(y <= p.median())
-        game.update(y)
+        recal.update(y)
     return float(np.mean(below))
 
 
@@ -103,13 +103,13 @@ def test_a_bad_memory_is_refused(memory: Any) -> None:
 
 
 def test_a_memory_is_saved(tmp_path: Any) -> None:
-    game = oc.Recalibrator(SPACE, memory=30.0)
-    game.predict(oc.Normal(0.5, 0.1))
-    game.update(0.9)
-    game.save(tmp_path / "state")
+    recal = oc.Recalibrator(SPACE, memory=30.0)
+    recal.predict(oc.Normal(0.5, 0.1))
+    recal.update(0.9)
+    recal.save(tmp_path / "state")
     twin = oc.Recalibrator.load(tmp_path / "state")
-    for each in (game, twin):
+    for each in (recal, twin):
         each.predict(oc.Normal(0.5, 0.1))
         each.update(0.2)
-    assert twin.guarantee == game.guarantee
+    assert twin.guarantee == recal.guarantee
     assert engine_of(twin).ledger.discount == pytest.approx(1 - 1 / 30)

@@ -63,8 +63,8 @@ NATURES: dict[str, Callable[[], Adversary]] = {
 class Book:
     """The sum of the payoffs and the sum of the bounds, kept apart from the game's own ledger."""
 
-    def __init__(self, game: Game) -> None:
-        engine = engine_of(game)
+    def __init__(self, recal: Game) -> None:
+        engine = engine_of(recal)
         self.sides = engine.ledger.layout.side_list
         self.total = np.zeros(engine.ledger.total.size)
         self.budget = ledger.CREDIT * engine.rules.bound
@@ -74,30 +74,30 @@ class Book:
     def square(self) -> float:
         return positive_square(self.total, self.sides)
 
-    def add(self, game: Game, y: float, bound: float) -> None:
-        self.total += fast_payoff(engine_of(game), record_of(game), y)
+    def add(self, recal: Game, y: float, bound: float) -> None:
+        self.total += fast_payoff(engine_of(recal), record_of(recal), y)
         self.budget += bound
         self.rounds += 1
 
 
-def attack(game: Game, expert: Expert, nature: Adversary, rounds: int) -> float:
+def attack(recal: Game, expert: Expert, adversary: Adversary, rounds: int) -> float:
     """Play, and check after every round; the share of certificates that held."""
-    book, held, rng = Book(game), 0, np.random.default_rng(0)
+    book, held, rng = Book(recal), 0, np.random.default_rng(0)
     for t in range(rounds):
-        p = game.predict(expert(t))
+        p = recal.predict(expert(t))
         certificate = p.certificate
         assert certificate is not None
-        worst = worst_outcome(game)[1]
+        worst = worst_outcome(recal)[1]
         assert worst <= certificate.worst_next + 1e-9 * (certificate.allowed + certificate.bound)
-        y = nature.outcome(game, p, rng)
-        book.add(game, y, certificate.bound)
+        y = adversary.outcome(recal, p, rng)
+        book.add(recal, y, certificate.bound)
         if certificate.holds:
             held += 1
             assert worst <= certificate.allowed * (1 + 1e-6)
         elif book.square > book.budget:
             book.budget = book.square  # the measured excess
-        game.update(y)
-        g = game.guarantee
+        recal.update(y)
+        g = recal.guarantee
         assert g.miscalibration <= g.promised
         assert g.miscalibration == pytest.approx(np.sqrt(book.square) / book.rounds, rel=1e-9, abs=1e-12)
         assert g.promised == pytest.approx(np.sqrt(book.budget) / book.rounds, rel=1e-6)
@@ -109,15 +109,15 @@ def attack(game: Game, expert: Expert, nature: Adversary, rounds: int) -> float:
 @pytest.mark.parametrize("expert", EXPERTS)
 @pytest.mark.parametrize("payoff", PAYOFFS)
 def test_a_greedy_adversary_cannot_break_the_committee(payoff: str, expert: str) -> None:
-    game = Game(SPACE, PAYOFFS[payoff](), oracle=oc.Committee())
-    assert attack(game, EXPERTS[expert], Greedy(), 300) == 1.0
+    recal = Game(SPACE, PAYOFFS[payoff](), oracle=oc.Committee())
+    assert attack(recal, EXPERTS[expert], Greedy(), 300) == 1.0
 
 
 @pytest.mark.parametrize("expert", EXPERTS)
 @pytest.mark.parametrize("payoff", PAYOFFS)
 def test_a_greedy_adversary_cannot_break_the_equilibrium(payoff: str, expert: str) -> None:
-    game = Game(SPACE, PAYOFFS[payoff](), oracle=oc.Equilibrium())
-    held = attack(game, EXPERTS[expert], Greedy(), 300)
+    recal = Game(SPACE, PAYOFFS[payoff](), oracle=oc.Equilibrium())
+    held = attack(recal, EXPERTS[expert], Greedy(), 300)
     assert held == 1.0 if payoff == "quantile" else held > 0.9
 
 
@@ -128,17 +128,17 @@ SEQUENCES = [
 ]
 
 
-@pytest.mark.parametrize(("oracle", "payoff", "expert", "nature"), SEQUENCES)
-def test_other_adversaries_cannot_break_the_bound(oracle: str, payoff: str, expert: str, nature: str) -> None:
-    held = attack(Game(SPACE, PAYOFFS[payoff](), oracle=ORACLES[oracle]), EXPERTS[expert], NATURES[nature](), 100)
+@pytest.mark.parametrize(("oracle", "payoff", "expert", "adversary"), SEQUENCES)
+def test_other_adversaries_cannot_break_the_bound(oracle: str, payoff: str, expert: str, adversary: str) -> None:
+    held = attack(Game(SPACE, PAYOFFS[payoff](), oracle=ORACLES[oracle]), EXPERTS[expert], NATURES[adversary](), 100)
     assert held == 1.0 or (payoff == "default" and expert in COARSE and held > 0.9)
 
 
 @pytest.mark.parametrize("temperature", [0.1, 1000.0])
 @pytest.mark.parametrize("expert", ["good", "narrow", "at a bound"])
 def test_the_quantile_promise_holds_at_any_temperature(temperature: float, expert: str) -> None:
-    game = Game(SPACE, oc.QuantileCalibration(), oracle=oc.Equilibrium(temperature=temperature))
-    assert attack(game, EXPERTS[expert], Greedy(), 200) == 1.0
+    recal = Game(SPACE, oc.QuantileCalibration(), oracle=oc.Equilibrium(temperature=temperature))
+    assert attack(recal, EXPERTS[expert], Greedy(), 200) == 1.0
 
 
 @pytest.mark.parametrize("oracle", ORACLES)
@@ -146,7 +146,7 @@ def test_the_quantile_promise_holds_at_any_temperature(temperature: float, exper
 def test_bound_holds_on_other_intervals_and_cells(space: oc.Interval, oracle: str) -> None:
     span = space.high - space.low
     for name in ("good", "zero width"):
-        game = Game(space, oc.QuantileCalibration(), oracle=ORACLES[oracle])
+        recal = Game(space, oc.QuantileCalibration(), oracle=ORACLES[oracle])
         unit = EXPERTS[name]
 
         def expert(t: int, unit: Expert = unit) -> oc.Normal:
@@ -154,70 +154,70 @@ def test_bound_holds_on_other_intervals_and_cells(space: oc.Interval, oracle: st
             assert isinstance(normal, oc.Normal)
             return oc.Normal(space.low + span * normal.mean, span * normal.sd)
 
-        assert attack(game, expert, Greedy(), 150) == 1.0
+        assert attack(recal, expert, Greedy(), 150) == 1.0
 
 
 @pytest.mark.parametrize("payoff", PAYOFFS)
 def test_without_an_expert(payoff: str) -> None:
-    game = oc.Forecaster(SPACE, PAYOFFS[payoff]())
+    recal = oc.Forecaster(SPACE, PAYOFFS[payoff]())
     for _ in range(300):
-        p = game.predict()
+        p = recal.predict()
         assert p.certificate is not None
-        y, worst = worst_outcome(game)
+        y, worst = worst_outcome(recal)
         assert worst <= p.certificate.worst_next * (1 + 1e-9)
-        game.update(y)
-        assert game.guarantee.miscalibration <= game.guarantee.promised
-    assert game.guarantee.held == 1.0
+        recal.update(y)
+        assert recal.guarantee.miscalibration <= recal.guarantee.promised
+    assert recal.guarantee.held == 1.0
 
 
 # --- late outcomes ---
 
 
-def attack_late(game: Game, expert: Expert, nature: Adversary, rounds: int, queue: int) -> None:
+def attack_late(recal: Game, expert: Expert, adversary: Adversary, rounds: int, queue: int) -> None:
     """Each outcome comes `queue` rounds after its forecast, chosen against the ledger of that later moment."""
-    book_budget = ledger.CREDIT * engine_of(game).rules.bound
-    general = engine_of(game).rules.bound
+    book_budget = ledger.CREDIT * engine_of(recal).rules.bound
+    general = engine_of(recal).rules.bound
     rng, shown = np.random.default_rng(0), dict[int, oc.Forecast]()
     for t in range(rounds + queue):
         if t < rounds:
-            shown[t] = game.predict(expert(t), id=t)
+            shown[t] = recal.predict(expert(t), id=t)
         if t >= queue:
             first = t - queue
-            bound = record_of(game, first).read("certificate", "bound")
+            bound = record_of(recal, first).read("certificate", "bound")
             # outcomes booked since its forecast, each of size sqrt(B) at most
             book_budget += bound + 2.0 * min(first, queue) * max(bound, general)
-            game.update(nature.outcome(game, shown.pop(first), rng, RoundInputs(first)), id=first)
-            g = game.guarantee
+            recal.update(adversary.outcome(recal, shown.pop(first), rng, RoundInputs(first)), id=first)
+            g = recal.guarantee
             assert g.miscalibration <= g.promised
             assert (g.promised * g.rounds) ** 2 <= book_budget * (1 + 1e-6)
-    assert game.guarantee.rounds == rounds
+    assert recal.guarantee.rounds == rounds
 
 
-@pytest.mark.parametrize("nature", ["greedy", "far", "random"])
+@pytest.mark.parametrize("adversary", ["greedy", "far", "random"])
 @pytest.mark.parametrize("expert", ["good", "narrow", "edge", "heavy zero"])
 @pytest.mark.parametrize("payoff", PAYOFFS)
-def test_late_outcomes_are_accounted_for(payoff: str, expert: str, nature: str) -> None:
-    game = Game(SPACE, PAYOFFS[payoff]())
-    attack_late(game, EXPERTS[expert], NATURES[nature](), 300, queue=20)
-    assert game.guarantee.held == 1.0
-    assert engine_of(game).ledger.account[ledger.Account.EXCESS] == 0.0
+def test_late_outcomes_are_accounted_for(payoff: str, expert: str, adversary: str) -> None:
+    recal = Game(SPACE, PAYOFFS[payoff]())
+    attack_late(recal, EXPERTS[expert], NATURES[adversary](), 300, queue=20)
+    assert recal.guarantee.held == 1.0
+    assert engine_of(recal).ledger.account[ledger.Account.EXCESS] == 0.0
 
 
 @pytest.mark.parametrize("payoff", PAYOFFS)
 def test_outcomes_in_any_order_or_never(payoff: str) -> None:
-    game = Game(SPACE, PAYOFFS[payoff]())
+    recal = Game(SPACE, PAYOFFS[payoff]())
     rng = np.random.default_rng(0)
     for t in range(400):
-        game.predict(EXPERTS["good"](t), id=t)
-        while len(game.pending) > 15:
-            id = game.pending[int(rng.integers(len(game.pending)))]
+        recal.predict(EXPERTS["good"](t), id=t)
+        while len(recal.pending) > 15:
+            id = recal.pending[int(rng.integers(len(recal.pending)))]
             if rng.random() < 0.2:
-                game.drop(id)
+                recal.drop(id)
             else:
-                game.update(worst_outcome(game, id)[0], id=id)
-            g = game.guarantee
+                recal.update(worst_outcome(recal, id)[0], id=id)
+            g = recal.guarantee
             assert g.miscalibration <= g.promised
-    assert game.guarantee.held == 1.0
+    assert recal.guarantee.held == 1.0
 
 
 # --- when no forecast holds ---
@@ -225,13 +225,13 @@ def test_outcomes_in_any_order_or_never(payoff: str) -> None:
 
 def test_excess_is_reported_apart_and_stated_before_the_outcome() -> None:
     """An oracle that never corrects anything: the expert is played as it is, with an honest certificate."""
-    game = Game(SPACE, default_payoff())
-    engine, book = engine_of(game), Book(game)
+    recal = Game(SPACE, default_payoff())
+    engine, book = engine_of(recal), Book(recal)
     account = engine.ledger.account
     excess, held = 0.0, 0
     for t in range(1, 61):
-        game.predict(EXPERTS["good"](t))
-        record = record_of(game)
+        recal.predict(EXPERTS["good"](t))
+        record = record_of(recal)
         cells = record.view("cells")
         cells[PLAYED] = cells[PRIOR]
         record.view("expected")[:] = witnesses(engine, record)[MEAN] @ cells[PLAYED]
@@ -242,22 +242,22 @@ def test_excess_is_reported_apart_and_stated_before_the_outcome() -> None:
         holds = record.holds()
         held += holds
         stated = ledger.certificate_of(certificate)
-        y = worst_outcome(game)[0]
-        book.add(game, y, bound)
+        y = worst_outcome(recal)[0]
+        book.add(recal, y, bound)
         missing = max(book.square - book.budget, 0.0)
         # what is known beforehand is right: only where the certificate fails can there be an excess
         assert not (holds and missing > 1e-6 * book.budget)
         excess += missing
         book.budget += missing
-        game.update(y)
-        g = game.guarantee
+        recal.update(y)
+        g = recal.guarantee
         assert g.miscalibration <= g.promised + g.excess <= (stated.promised + stated.excess) * (1 + 1e-9)
         assert g.promised == pytest.approx(np.sqrt(book.budget - excess) / t) == pytest.approx(stated.promised)
         assert g.promised + g.excess == pytest.approx(np.sqrt(book.budget) / t)
         assert (g.excess == 0.0) == (g.held == 1.0)
         assert ("excess" in str(g)) == (g.held < 1.0)
         assert account[ledger.Account.EXCESS] == pytest.approx(excess, rel=1e-6, abs=1e-9)
-        assert game.guarantee.held == pytest.approx(held / t)
+        assert recal.guarantee.held == pytest.approx(held / t)
     assert 0 < held < 60
     assert excess > 10.0
 
@@ -275,8 +275,8 @@ def test_two_regrets_at_once_keep_a_true_promise_too(expert: str) -> None:
 @pytest.mark.parametrize("payoff", PAYOFFS)
 @pytest.mark.parametrize("oracle", ORACLES)
 def test_5000_rounds_of_attack(oracle: str, payoff: str, expert: str) -> None:
-    game = Game(SPACE, PAYOFFS[payoff](), oracle=ORACLES[oracle])
-    held = attack(game, EXPERTS[expert], Greedy(), 5000)
+    recal = Game(SPACE, PAYOFFS[payoff](), oracle=ORACLES[oracle])
+    held = attack(recal, EXPERTS[expert], Greedy(), 5000)
     if oracle == "committee" or payoff == "quantile":
         assert held == 1.0
 
@@ -285,6 +285,6 @@ def test_5000_rounds_of_attack(oracle: str, payoff: str, expert: str) -> None:
 @pytest.mark.parametrize("expert", EXPERTS)
 @pytest.mark.parametrize("payoff", PAYOFFS)
 def test_5000_rounds_of_late_attack(payoff: str, expert: str) -> None:
-    game = Game(SPACE, PAYOFFS[payoff]())
-    attack_late(game, EXPERTS[expert], Greedy(), 5000, queue=20)
-    assert game.guarantee.held == 1.0
+    recal = Game(SPACE, PAYOFFS[payoff]())
+    attack_late(recal, EXPERTS[expert], Greedy(), 5000, queue=20)
+    assert recal.guarantee.held == 1.0

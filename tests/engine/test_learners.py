@@ -18,7 +18,7 @@ def around(a: Any, b: Any) -> Any:
 
 
 @pytest.mark.parametrize(("bias", "said"), [(25.0, 20.0), (0.0, 4.0), (0.0, 60.0)], ids=["bias", "sharp", "wide"])
-def test_bias_and_spread_are_learnt_on_a_circle(bias: float, said: float) -> None:
+def test_bias_and_spread_are_corrected_on_a_circle(bias: float, said: float) -> None:
     rng = np.random.default_rng(1)
     recal = oc.Recalibrator(oc.Circle(360, cells=36))
     before, after, spread = [], [], []
@@ -35,7 +35,7 @@ def test_bias_and_spread_are_learnt_on_a_circle(bias: float, said: float) -> Non
     assert 15.0 < np.mean(spread) < 30.0
 
 
-def test_bias_is_learnt_on_each_side_of_a_box() -> None:
+def test_bias_is_corrected_on_each_side_of_a_box() -> None:
     rng = np.random.default_rng(2)
     space = oc.Box([(0, 10), (0, 100)], cells=[10, 8])
     recal = oc.Recalibrator(space)
@@ -70,11 +70,11 @@ def test_an_expert_that_is_biased_by_the_hour_is_corrected_by_the_hour() -> None
     experts = [oc.Normal(50.0 + 3.0 * (h - 2.5), 3.0) for h in hours]
     x = [{"hour": int(h)} for h in hours]
     by_hour = oc.QuantileCalibration(context=oc.by("hour", values=range(6)))
-    played = oc.Recalibrator(oc.Interval(0, 100), by_hour).run(experts, y, x=x)
+    result = oc.Recalibrator(oc.Interval(0, 100), by_hour).run(experts, y, x=x)
     plain = oc.Recalibrator(oc.Interval(0, 100), oc.QuantileCalibration()).run(experts, y)
     perfect = np.tile(oc.Normal(50.0, 3.0).quantile(LEVELS), (y.size, 1))
     late = slice(600, None)
-    loss = [float(pinball(q[late], y[late]).mean()) for q in (played, plain, perfect)]
+    loss = [float(pinball(q[late], y[late]).mean()) for q in (result, plain, perfect)]
     # hours that repeat are a season, which the committee finds by itself
     assert max(loss[:2]) < 1.05 * loss[2], loss
 
@@ -87,10 +87,10 @@ def test_a_history_of_several_experts_is_the_loop() -> None:
         "rare": [oc.Normal(4.0, 0.5) if t % 3 == 0 else None for t in range(60)],
     }
     whole, loop = oc.Recalibrator(), oc.Recalibrator()
-    played = whole.run(experts=experts, outcomes=y)
+    result = whole.run(experts=experts, outcomes=y)
     for t in range(60):
         p = loop.predict(experts={name: each[t] for name, each in experts.items()})
-        assert played[t] == pytest.approx(p.quantile(LEVELS), abs=1e-9)
+        assert result[t] == pytest.approx(p.quantile(LEVELS), abs=1e-9)
         loop.update(y[t])
     assert whole.guarantee == loop.guarantee
     with pytest.raises(ValueError, match="expected at least one expert in a round, got none in row 1"):
@@ -111,12 +111,12 @@ def test_rounding_does_not_decide_what_an_outcome_on_an_atom_teaches(several: bo
     y = np.minimum(np.round(mean + 3.0 * rng.standard_normal(300), 1), 100.0)
     q = mean[:, None] + 4.0 * norm.ppf(LEVELS)
     rounded = q * (1.0 + 1e-15 * rng.standard_normal((300, 1)))
-    played = []
+    result = []
     for given in (q, rounded):
         given = np.minimum(given, 100.0)
         recal = oc.Recalibrator(oc.Interval(0, 100))
         experts = {"one": given, "other": np.minimum(given + 1.0, 100.0)}
         forecasts = {"experts": experts} if several else {"forecasts": given}
-        played.append(recal.run(**forecasts, outcomes=y, levels=LEVELS))
+        result.append(recal.run(**forecasts, outcomes=y, levels=LEVELS))
     assert (y == 100.0).mean() > 0.1
-    np.testing.assert_allclose(played[0], played[1], rtol=0.0, atol=1e-6)
+    np.testing.assert_allclose(result[0], result[1], rtol=0.0, atol=1e-6)

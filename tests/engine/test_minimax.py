@@ -19,7 +19,7 @@ from orcast.ledger import Account, CertificateField
 from orcast.payoffs import Payoff
 from orcast.payoffs.base import CellPayoff
 from orcast.payoffs.calibration import IntervalCellPayoff, QuantileCellPayoff
-from orcast.testing.adversaries import Greedy, play
+from orcast.testing.adversaries import Greedy, run_rounds
 from orcast.testing.checks import some_expert
 
 Vector = NDArray[np.float64]
@@ -105,16 +105,16 @@ PAYOFFS: dict[str, tuple[oc.spaces.Space, Payoff]] = {
 def a_search(name: str, seed: int) -> tuple[CandidateSearch, Vector]:
     """A round with a random ledger, and masses of it."""
     space, payoff = PAYOFFS[name]
-    game = oc.Forecaster(space, payoff + oc.payoffs.TopLabelCalibration() if name == "decision" else payoff)
+    recal = oc.Forecaster(space, payoff + oc.payoffs.TopLabelCalibration() if name == "decision" else payoff)
     rng = np.random.default_rng(seed)
-    game.predict(oc.Normal(0.5, 0.2) if isinstance(space, oc.Interval) else [0.4, 0.3, 0.2, 0.1], id=0)
-    engine = game.engine
+    recal.predict(oc.Normal(0.5, 0.2) if isinstance(space, oc.Interval) else [0.4, 0.3, 0.2, 0.1], id=0)
+    engine = recal.engine
     assert isinstance(engine, DenseEngine)
     ledger = engine.ledger
     ledger.total[:] = 3.0 * rng.normal(size=ledger.total.size)
-    record = game.rounds.pending[0].record
+    record = recal.rounds.pending[0].record
     search = CandidateSearch(ledger, ledger.layout, record.cell_payoffs, record.context, 0.0, 1.0)
-    p = rng.dirichlet(np.ones(engine.prior.played(record.round).size))
+    p = rng.dirichlet(np.ones(engine.prior.result(record.round).size))
     return search, 0.9 * p + 0.1 / p.size
 
 
@@ -135,7 +135,7 @@ def test_the_derivative_with_its_constants(name: str, seed: int) -> None:
     for j in range(0, p.size, max(p.size // 7, 1)):
         to = np.eye(p.size)[j] - p
         total = np.zeros(p.size)
-        for cell_payoff, s in zip(search.cell_payoffs, search.owed, strict=True):
+        for cell_payoff, s in zip(search.cell_payoffs, search.cumulative, strict=True):
             field = cell_payoff.field if cell_payoff.one_sided else lambda s, p, own=cell_payoff: true_field(own, s, p)
             total += (field(s, p + step * to) - field(s, p - step * to)) / (2.0 * step)
         size = 1.0 + float(np.abs(total).max())
@@ -162,10 +162,10 @@ def test_mass_at_the_two_ends_wins_for_quantiles_and_intervals(seed: int, both: 
     ends = QuantileCellPayoff(np.array([0.05, 0.25, 0.75, 0.95]))
     parts: list[CellPayoff] = [IntervalCellPayoff(ends, np.array([[0, 3], [1, 2]]))]
     parts += [quantiles] * both
-    owed = [rng.normal(size=part.size) for part in parts]
-    p = two_ends(parts, owed, 6)
+    cumulative = [rng.normal(size=part.size) for part in parts]
+    p = two_ends(parts, cumulative, 6)
     assert p is not None
-    assert sum(s @ part.table(p) for part, s in zip(parts, owed, strict=True)).max() <= 1e-9
+    assert sum(s @ part.table(p) for part, s in zip(parts, cumulative, strict=True)).max() <= 1e-9
     assert two_ends([QuantileCellPayoff(quantiles.levels, np.array([0, 0, 1, 1]), 2)], [np.ones(5)], 4) is None
 
 
@@ -175,7 +175,7 @@ def test_mass_at_the_two_ends_wins_for_quantiles_and_intervals(seed: int, both: 
 def test_the_resolution_of_a_witness_that_changes_within_cells() -> None:
     search, p = a_search("swap regret", 1)
     search.consider(np.log(p), 0.0)
-    (cell_payoff,), (s,) = search.cell_payoffs, search.owed
+    (cell_payoff,), (s,) = search.cell_payoffs, search.cumulative
     grid = cell_payoff.plain.witness  # type: ignore[attr-defined]
     c = cell_payoff.context(p) @ s.reshape(2, 2)  # type: ignore[attr-defined]
     most = np.maximum(-c[:, None] * grid.low, -c[:, None] * grid.high).sum(axis=0) + c @ grid.mean
@@ -190,21 +190,21 @@ def test_the_resolution_of_a_witness_that_changes_within_cells() -> None:
 def test_a_promise_grows_by_what_cells_cannot_tell_apart_and_no_more() -> None:
     """On a line the cells are wide for this utility: no forecast on them keeps the rule."""
     swap = oc.payoffs.SwapRegret([1.0, 5.0, 9.0], lambda a, y: -max(2.0 * (a - y), y - a) / 10.0, utility_range=3.0)
-    game = oc.Forecaster(oc.Line(), swap)
+    recal = oc.Forecaster(oc.Line(), swap)
     for t in range(3):
-        game.predict(oc.Normal(5.0, 1.0))
-        game.update(5.0 + t)
-    ledger = game.engine.ledger
+        recal.predict(oc.Normal(5.0, 1.0))
+        recal.update(5.0 + t)
+    ledger = recal.engine.ledger
     ledger.total[:] = 20.0 * np.random.default_rng(4).normal(size=ledger.total.size)
     ledger.account[Account.BUDGET] = ledger.square
-    p = game.predict(oc.Normal(5.0, 400.0), id="late")
-    certificate = game.rounds.pending["late"].record.certificate
+    p = recal.predict(oc.Normal(5.0, 400.0), id="late")
+    certificate = recal.rounds.pending["late"].record.certificate
     assert p.certificate.holds
     assert p.certificate.excess == 0.0
     linear = certificate[CertificateField.WORST] - ledger.square
     assert p.certificate.bound >= linear * (1.0 - 1e-9)
     before = ledger.account[Account.BUDGET]
-    game.update(5.0, id="late")
+    recal.update(5.0, id="late")
     assert ledger.account[Account.BUDGET] == pytest.approx(before + p.certificate.bound)
     assert ledger.square <= ledger.account[Account.BUDGET] * (1.0 + 1e-9)
 
@@ -225,29 +225,29 @@ def below_half(x: Any, p: Any, y: float) -> list[float]:
     return [0.7 * error, 0.7 * error * p.cdf(0.5)]
 
 
-def test_a_users_payoff_holds_against_a_confined_nature() -> None:
+def test_a_users_payoff_holds_against_a_confined_adversary() -> None:
     space = oc.Interval(0, 1, cells=24, tail_cells=3)
-    game = oc.Forecaster(space, oc.Custom(below_half, bound=1.0, jumps=[0.5]))
+    recal = oc.Forecaster(space, oc.Custom(below_half, bound=1.0, jumps=[0.5]))
     rng = np.random.default_rng(1)
 
     def expert(t: int) -> Any:
         return some_expert(space, rng) if t % 3 == 2 else oc.Normal(0.5 + 0.3 * np.sin(t / 20.0), 0.1)
 
-    nature = Greedy(within=(0.4, 0.6))
-    for turn in play(game, nature, 160, experts=expert, rng=np.random.default_rng(0)):
+    adversary = Greedy(within=(0.4, 0.6))
+    for turn in run_rounds(recal, adversary, 160, experts=expert, rng=np.random.default_rng(0)):
         assert turn.forecast.certificate.holds
-        record = game.rounds.pending[turn.id].record
-        game.update(turn.y, id=turn.id)
-    kinds = minimax.Kinds(record.cell_payoffs, game.engine.prior.played(record.round))
+        record = recal.rounds.pending[turn.id].record
+        recal.update(turn.y, id=turn.id)
+    kinds = minimax.Kinds(record.cell_payoffs, recal.engine.prior.result(record.round))
     assert kinds.count == 2
-    assert game.guarantee.excess == 0.0
-    assert game.guarantee.miscalibration > 0.9 * game.guarantee.promised
+    assert recal.guarantee.excess == 0.0
+    assert recal.guarantee.miscalibration > 0.9 * recal.guarantee.promised
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[] if n == "threshold" else pytest.mark.slow) for n in GAMES])
 def test_every_round_holds_against_a_greedy_adversary(name: str) -> None:
     space, payoff = GAMES[name]
-    game = oc.Forecaster(space, payoff)
+    recal = oc.Forecaster(space, payoff)
     rng = np.random.default_rng(1)
 
     def expert(t: int) -> Any:
@@ -256,8 +256,8 @@ def test_every_round_holds_against_a_greedy_adversary(name: str) -> None:
         unit = 1.0 if isinstance(space, oc.Interval) else 10.0
         return oc.Normal(unit * rng.random(), unit * 10.0 ** rng.uniform(-2, -0.5))
 
-    for turn in play(game, Greedy(), 120, experts=expert, rng=np.random.default_rng(0)):
+    for turn in run_rounds(recal, Greedy(), 120, experts=expert, rng=np.random.default_rng(0)):
         assert turn.forecast.certificate.holds
-        game.update(turn.y, id=turn.id)
-    assert (game.guarantee.held, game.guarantee.excess) == (1.0, 0.0)
-    assert game.guarantee.miscalibration > 0.9 * game.guarantee.promised
+        recal.update(turn.y, id=turn.id)
+    assert (recal.guarantee.held, recal.guarantee.excess) == (1.0, 0.0)
+    assert recal.guarantee.miscalibration > 0.9 * recal.guarantee.promised

@@ -35,8 +35,8 @@ GAMES: dict[str, Any] = {
 QUICK = ["ordered", "groups", "binary", "labels"]
 
 
-def forecast_for(game: Any, rng: np.random.Generator) -> Any:
-    space = game.space
+def forecast_for(recal: Any, rng: np.random.Generator) -> Any:
+    space = recal.space
     if isinstance(space, oc.Binary):
         return float(rng.uniform(0.05, 0.95))
     if isinstance(space, (oc.Interval, oc.Line)):
@@ -44,38 +44,38 @@ def forecast_for(game: Any, rng: np.random.Generator) -> Any:
     return rng.dirichlet(np.ones(space.cells))
 
 
-def some_outcome(game: Any, rng: np.random.Generator) -> Any:
-    return float(rng.random()) if isinstance(game.space, oc.Interval) else game.space.value(int(rng.integers(2)))
+def some_outcome(recal: Any, rng: np.random.Generator) -> Any:
+    return float(rng.random()) if isinstance(recal.space, oc.Interval) else recal.space.value(int(rng.integers(2)))
 
 
-def some_experts(game: Any, rng: np.random.Generator, share: float = 0.5) -> dict[str, Any]:
+def some_experts(recal: Any, rng: np.random.Generator, share: float = 0.5) -> dict[str, Any]:
     """At least one of the experts, by chance."""
     present = [name for name in NAMES if rng.random() < share] or [NAMES[int(rng.integers(4))]]
-    return {name: forecast_for(game, rng) for name in present}
+    return {name: forecast_for(recal, rng) for name in present}
 
 
-def first_round(game: Any, rng: np.random.Generator) -> dict[str, Any]:
+def first_round(recal: Any, rng: np.random.Generator) -> dict[str, Any]:
     """All names, but one expert only."""
-    return {**dict.fromkeys(NAMES), "net": forecast_for(game, rng)}
+    return {**dict.fromkeys(NAMES), "net": forecast_for(recal, rng)}
 
 
 def features(t: int) -> dict[str, str]:
     return {"day": "MT"[t % 3 == 0]}
 
 
-def arrays(game: Any) -> dict[str, bytes]:
-    return {name: array.tobytes() for name, array in engine_of(game).arrays().items()}
+def arrays(recal: Any) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in engine_of(recal).arrays().items()}
 
 
 @pytest.mark.parametrize("kind", GAMES)
 def test_bound_holds_under_attack(kind: str) -> None:
-    game, rng = GAMES[kind](), np.random.default_rng(1)
+    recal, rng = GAMES[kind](), np.random.default_rng(1)
     for t in range(60 if kind in ("dense", "circle", "labels", "explicit") else 150):
-        game.predict(experts=some_experts(game, rng) if t else first_round(game, rng), x=features(t))
-        game.update(worst_outcome(game, None)[0])
-        check_kept(game.guarantee)
-    assert game.experts == NAMES
-    assert game.guarantee.held > 0.97
+        recal.predict(experts=some_experts(recal, rng) if t else first_round(recal, rng), x=features(t))
+        recal.update(worst_outcome(recal, None)[0])
+        check_kept(recal.guarantee)
+    assert recal.experts == NAMES
+    assert recal.guarantee.held > 0.97
 
 
 def test_missing_expert_does_not_widen_the_bound() -> None:
@@ -91,34 +91,34 @@ def test_missing_expert_does_not_widen_the_bound() -> None:
 
 
 def test_regret_counts_from_the_first_round_of_an_expert() -> None:
-    game, rng = oc.Recalibrator(SPACE), np.random.default_rng(0)
+    recal, rng = oc.Recalibrator(SPACE), np.random.default_rng(0)
     for t in range(60):
-        p = game.predict(experts={"tree": oc.Normal(0.2, 0.1), "net": oc.Normal(0.5, 0.05) if t >= 20 else None})
+        p = recal.predict(experts={"tree": oc.Normal(0.2, 0.1), "net": oc.Normal(0.5, 0.05) if t >= 20 else None})
         assert p.certificate.holds
-        game.update(float(np.clip(rng.normal(0.5, 0.05), 0, 1)))
-    assert game.guarantee.parts["regret crps against net"] < 0.02
-    assert game.guarantee.parts["regret crps against tree"] < -0.1
+        recal.update(float(np.clip(rng.normal(0.5, 0.05), 0, 1)))
+    assert recal.guarantee.parts["regret crps against net"] < 0.02
+    assert recal.guarantee.parts["regret crps against tree"] < -0.1
 
 
 @pytest.mark.parametrize("kind", QUICK)
 def test_late_outcomes_and_states(kind: str, tmp_path: Path) -> None:
     """Outcomes come six rounds late; a game that was saved or pickled in between continues equally."""
-    game, rng = GAMES[kind](), np.random.default_rng(3)
+    recal, rng = GAMES[kind](), np.random.default_rng(3)
     twin = None
     for t in range(40):
-        experts = some_experts(game, rng) if t else first_round(game, rng)
-        y = some_outcome(game, rng)
-        for each in filter(None, (game, twin)):
+        experts = some_experts(recal, rng) if t else first_round(recal, rng)
+        y = some_outcome(recal, rng)
+        for each in filter(None, (recal, twin)):
             each.predict(experts=experts, x=features(t), id=t)
             if t >= 6:
                 each.update(y, id=t - 6)
-        check_kept(game.guarantee)
+        check_kept(recal.guarantee)
         if t == 3:
-            game.save(tmp_path / "state")
+            recal.save(tmp_path / "state")
             twin = pickle.loads(pickle.dumps(oc.Recalibrator.load(tmp_path / "state")))
-    assert game.guarantee.held > 0.9
+    assert recal.guarantee.held > 0.9
     assert twin is not None
-    assert arrays(twin) == arrays(game)
+    assert arrays(twin) == arrays(recal)
 
 
 @pytest.mark.parametrize("kind", QUICK)
@@ -140,46 +140,46 @@ def test_run_equals_single_rounds(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["ordered", "binary", "labels", "dense"])
 def test_unknown_name_is_rejected_and_changes_nothing(kind: str) -> None:
-    game, rng = GAMES[kind](), np.random.default_rng(4)
-    a, b = forecast_for(game, rng), forecast_for(game, rng)
-    game.predict(experts={"tree": a, "net": None}, x=features(0))
-    game.update(some_outcome(game, rng))
-    before = arrays(game)
+    recal, rng = GAMES[kind](), np.random.default_rng(4)
+    a, b = forecast_for(recal, rng), forecast_for(recal, rng)
+    recal.predict(experts={"tree": a, "net": None}, x=features(0))
+    recal.update(some_outcome(recal, rng))
+    before = arrays(recal)
     message = r"expected experts among \['tree', 'net'\], the names of the first round, got 'nte'"
     for call in (
-        lambda: game.predict(experts={"tree": a, "nte": b}, x=features(1)),
-        lambda: game.peek(experts={"tree": a, "nte": b}, x=features(1)),
-        lambda: game.run(experts={"nte": [a]}, outcomes=[some_outcome(game, rng)], x=[features(1)]),
+        lambda: recal.predict(experts={"tree": a, "nte": b}, x=features(1)),
+        lambda: recal.peek(experts={"tree": a, "nte": b}, x=features(1)),
+        lambda: recal.run(experts={"nte": [a]}, outcomes=[some_outcome(recal, rng)], x=[features(1)]),
     ):
         with pytest.raises(ValueError, match=message):
             call()
-    assert arrays(game) == before
-    assert game.experts == ("tree", "net")
-    assert game.pending == ()
+    assert arrays(recal) == before
+    assert recal.experts == ("tree", "net")
+    assert recal.pending == ()
 
 
 def test_single_forecast_is_the_expert_named_expert() -> None:
-    game, twin = oc.Recalibrator(SPACE), oc.Recalibrator(SPACE)
+    recal, twin = oc.Recalibrator(SPACE), oc.Recalibrator(SPACE)
     for m in (0.2, 0.4):
-        game.predict(oc.Normal(m, 0.1))
+        recal.predict(oc.Normal(m, 0.1))
         twin.predict(experts={"expert": oc.Normal(m, 0.1)})
-        game.update(0.3)
+        recal.update(0.3)
         twin.update(0.3)
-    assert arrays(game) == arrays(twin)
+    assert arrays(recal) == arrays(twin)
     with pytest.raises(ValueError, match=r"expected experts among \['expert'\]"):
-        game.predict(experts={"expert": oc.Normal(0.5, 0.1), "net": oc.Normal(0.5, 0.1)})
+        recal.predict(experts={"expert": oc.Normal(0.5, 0.1), "net": oc.Normal(0.5, 0.1)})
 
 
 def test_names_are_open_until_a_round_is_pending_or_settled() -> None:
-    game = oc.Recalibrator(SPACE)
+    recal = oc.Recalibrator(SPACE)
     two = {"tree": oc.Normal(0.5, 0.1), "net": oc.Normal(0.4, 0.1)}
-    game.predict(experts={"tree": oc.Normal(0.5, 0.1), "nte": oc.Normal(0.4, 0.1)})
-    game.drop()
-    game.peek(experts={"other": oc.Normal(0.5, 0.1)})
-    game.predict(experts=two)
-    assert game.experts == ("tree", "net")
+    recal.predict(experts={"tree": oc.Normal(0.5, 0.1), "nte": oc.Normal(0.4, 0.1)})
+    recal.drop()
+    recal.peek(experts={"other": oc.Normal(0.5, 0.1)})
+    recal.predict(experts=two)
+    assert recal.experts == ("tree", "net")
     with pytest.raises(ValueError, match="expected at least one expert"):
-        game.predict(experts=dict.fromkeys(two), id="nobody")
+        recal.predict(experts=dict.fromkeys(two), id="nobody")
 
 
 # --- weights of experts ---

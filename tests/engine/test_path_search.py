@@ -29,7 +29,7 @@ from orcast.kernels import judging, path_search
 from orcast.kernels.state import Round
 from orcast.ledger import Account
 from orcast.payoffs import Payoff
-from orcast.testing.adversaries import Greedy, play
+from orcast.testing.adversaries import Greedy, run_rounds
 from orcast.testing.checks import some_expert
 
 SMALL = oc.Interval(0, 1, cells=8, tail_cells=1)
@@ -124,13 +124,13 @@ def test_the_resolution_is_what_a_point_adds_to_its_cell(payoff: Payoff, data: s
 @pytest.mark.parametrize("size", [250.0, 300.0, 3000.0])
 def test_a_promise_grows_by_the_resolution_where_cells_are_too_coarse(at: float, size: float) -> None:
     """What is owed is answered by a point mass alone, and there is none: B_t grows by what it needs, and no more."""
-    game = oc.Forecaster(SMALL, oc.MomentMatching(2), oracle=oc.Equilibrium())
-    engine = engine_of(game)
+    recal = oc.Forecaster(SMALL, oc.MomentMatching(2), oracle=oc.Equilibrium())
+    engine = engine_of(recal)
     account = engine.ledger.account
     engine.ledger.total[:] = -2.0 * at * size, size
     without_slack(engine)
-    p = game.predict()
-    linear, norm, apart, slack = judging.certify_arrays(*opened(engine, record_of(game)), None)
+    p = recal.predict()
+    linear, norm, apart, slack = judging.certify_arrays(*opened(engine, record_of(recal)), None)
     assert slack == 0.0
     assert norm < linear <= norm + 2.0 * apart
     assert p.certificate is not None
@@ -138,7 +138,7 @@ def test_a_promise_grows_by_the_resolution_where_cells_are_too_coarse(at: float,
     assert p.certificate.excess == 0.0
     assert p.certificate.bound == pytest.approx(linear, rel=1e-9)
     before = account[Account.BUDGET]
-    game.update(at)
+    recal.update(at)
     assert account[Account.BUDGET] == pytest.approx(before + linear, rel=1e-12)
     assert account[Account.EXCESS] == 0.0
 
@@ -224,7 +224,7 @@ def test_the_best_path_against_all_paths(pull: float, seed: int, share: float, b
 
 @pytest.mark.parametrize("thorough", [False, True])
 @pytest.mark.parametrize("s", [[2.0, 0, -2], [1.0, 0, -1], [1.0, 0, 0, 1, 0, -2, -1, 1]])
-def test_a_zero_on_a_level_is_played(s: list[float], thorough: bool) -> None:
+def test_a_zero_on_a_level_is_result(s: list[float], thorough: bool) -> None:
     """H falls to zero at a level, nothing is left of the budget, and rounding is small beside what is owed."""
     levels = np.arange(1, len(s) + 1) / (len(s) + 1)
     engine, round = injected(oc.QuantileCalibration(levels), 1e7 * np.array(s))
@@ -283,14 +283,16 @@ CONFINED = [
     ("seed", "within"),
     [pytest.param(*case, marks=[] if i in (1, 4) else pytest.mark.slow) for i, case in enumerate(CONFINED)],
 )
-def test_a_confined_nature_and_random_experts(seed: int, within: tuple[float, float]) -> None:
+def test_a_confined_adversary_and_random_experts(seed: int, within: tuple[float, float]) -> None:
     """What once broke the default: now every round holds, and none takes long."""
     space, experts = oc.Interval(0, 1), np.random.default_rng(seed)
-    game = oc.Recalibrator(space)
-    nature = Greedy(within=within)
-    for turn in play(game, nature, 400, experts=lambda t: some_expert(space, experts), rng=np.random.default_rng(0)):
+    recal = oc.Recalibrator(space)
+    adversary = Greedy(within=within)
+    for turn in run_rounds(
+        recal, adversary, 400, experts=lambda t: some_expert(space, experts), rng=np.random.default_rng(0)
+    ):
         assert turn.forecast.certificate.holds
         assert turn.seconds < 0.2
-        game.update(turn.y, id=turn.id)
-    assert (game.guarantee.held, game.guarantee.excess) == (1.0, 0.0)
-    assert game.guarantee.miscalibration > 0.7 * game.guarantee.promised
+        recal.update(turn.y, id=turn.id)
+    assert (recal.guarantee.held, recal.guarantee.excess) == (1.0, 0.0)
+    assert recal.guarantee.miscalibration > 0.7 * recal.guarantee.promised

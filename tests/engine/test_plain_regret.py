@@ -99,10 +99,10 @@ def said(space: Any, t: int) -> dict[str, Any]:
     return {"good": one, "sure": other}
 
 
-def rivals_of(game: Any) -> list[Any]:
+def rivals_of(recal: Any) -> list[Any]:
     """The experts of the pending round, as forecasts on its cells."""
-    record = game.rounds.find(None).record
-    grid = game.engine.prior.cell_grid(record.round, record.features)
+    record = recal.rounds.find(None).record
+    grid = recal.engine.prior.cell_grid(record.round, record.features)
     return [grid.forecast(x) for x in grid.experts]
 
 
@@ -115,37 +115,37 @@ def outcomes(space: Any) -> list[Any]:
     return np.linspace(space.low, space.high, 65).tolist()
 
 
-def greedy(game: Any, p: Any, gaps: list[Any], owed: np.ndarray, t: int) -> Any:
+def greedy(recal: Any, p: Any, gaps: list[Any], cumulative: np.ndarray, t: int) -> Any:
     """The outcome after which the regrets are largest: from the public forecast alone."""
-    squares = [float((np.maximum(owed + gap, 0.0) ** 2).sum()) for gap in gaps]
-    return outcomes(game.space)[int(np.argmax(squares))]
+    squares = [float((np.maximum(cumulative + gap, 0.0) ** 2).sum()) for gap in gaps]
+    return outcomes(recal.space)[int(np.argmax(squares))]
 
 
-def for_the_sure(game: Any, p: Any, gaps: list[Any], owed: np.ndarray, t: int) -> Any:
+def for_the_sure(recal: Any, p: Any, gaps: list[Any], cumulative: np.ndarray, t: int) -> Any:
     """The outcome that is best for the expert who is sure of itself."""
-    return outcomes(game.space)[int(np.argmax([gap[1] for gap in gaps]))]
+    return outcomes(recal.space)[int(np.argmax([gap[1] for gap in gaps]))]
 
 
 NATURE: dict[str, Nature] = {
     "greedy": greedy,
-    "certificate": lambda game, p, gaps, owed, t: worst_outcome(game)[0],
+    "certificate": lambda recal, p, gaps, cumulative, t: worst_outcome(recal)[0],
     "for the sure": for_the_sure,
 }
 
 
-def attack(game: Any, score: Any, unit: float, weight: float, nature: Nature, rounds: int) -> Any:
+def attack(recal: Any, score: Any, unit: float, weight: float, adversary: Nature, rounds: int) -> Any:
     """Play, with books of our own: the plain regrets are within what is stated after every round."""
     regrets = np.zeros(2)
-    general = game.engine.ledger.bound
+    general = recal.engine.ledger.bound
     for t in range(1, rounds + 1):
-        p = game.predict(experts=said(game.space, t))
-        rivals = rivals_of(game)
-        gaps = [np.array([score(p, y) - score(x, y) for x in rivals]) for y in outcomes(game.space)]
-        assert np.abs(gaps).max() <= score.bound(game.space) * (1 + 1e-9)
-        y = nature(game, p, gaps, regrets, t)
+        p = recal.predict(experts=said(recal.space, t))
+        rivals = rivals_of(recal)
+        gaps = [np.array([score(p, y) - score(x, y) for x in rivals]) for y in outcomes(recal.space)]
+        assert np.abs(gaps).max() <= score.bound(recal.space) * (1 + 1e-9)
+        y = adversary(recal, p, gaps, regrets, t)
         regrets += [score(p, y) - score(x, y) for x in rivals]
-        game.update(y)
-        g = game.guarantee
+        recal.update(y)
+        g = recal.guarantee
         names = [f"regret {score.name} against {who}" for who in ("good", "sure")]
         assert [g.parts[name] for name in names] == pytest.approx(list(regrets / t), rel=1e-6, abs=1e-9)
         for name in names:
@@ -156,18 +156,18 @@ def attack(game: Any, score: Any, unit: float, weight: float, nature: Nature, ro
                 assert g.bounds[name] <= unit / weight * math.sqrt(general * (t + CREDIT)) / t * (1 + 1e-9)
         for name, value in g.parts.items():
             assert value <= g.bounds[name] * (1 + 1e-9)
-    return game.guarantee
+    return recal.guarantee
 
 
-@pytest.mark.parametrize("nature", NATURE)
+@pytest.mark.parametrize("adversary", NATURE)
 @pytest.mark.parametrize("case", ["crps", "mse", "brier", "log", "brier of one", "energy"])
-def test_plain_regret_is_within_the_papers_bound_under_attack(case: str, nature: str) -> None:
+def test_plain_regret_is_within_the_papers_bound_under_attack(case: str, adversary: str) -> None:
     space, score = CASES[case]
     rounds = 60 if isinstance(space, oc.Interval) else 120
-    game = oc.Forecaster(space, oc.NoRegret(score, unit="score"), oracle=oc.Equilibrium())
-    game.predict(experts=said(space, 0))
-    game.drop()
-    g = attack(game, score, score.bound(space), 1.0, NATURE[nature], rounds)
+    recal = oc.Forecaster(space, oc.NoRegret(score, unit="score"), oracle=oc.Equilibrium())
+    recal.predict(experts=said(space, 0))
+    recal.drop()
+    g = attack(recal, score, score.bound(space), 1.0, NATURE[adversary], rounds)
     assert g.held == 1.0
     # the paper's form: k experts, B the score's bound, and the credit
     assert max(g.parts.values()) <= math.sqrt(2) * score.bound(space) * math.sqrt(rounds + CREDIT) / rounds
@@ -177,20 +177,20 @@ def test_plain_regret_is_within_the_papers_bound_under_attack(case: str, nature:
 @pytest.mark.parametrize("weight", [1.0, 0.5])
 def test_in_a_sum_each_part_has_its_own_bound(unit: Any, weight: float) -> None:
     payoff = oc.LabelCalibration(grid=4) + oc.NoRegret(oc.Brier(), unit=unit, weight=weight)
-    game = oc.Recalibrator(LABELS, payoff)
-    game.predict(experts=said(LABELS, 0))
-    game.drop()
+    recal = oc.Recalibrator(LABELS, payoff)
+    recal.predict(experts=said(LABELS, 0))
+    recal.drop()
     size = 2.0 if unit == "score" else unit
-    assert game.engine.ledger.bound == pytest.approx(1.0 + 2 * (weight * 2.0 / size) ** 2)
-    attack(game, oc.Brier(), size, weight, NATURE["certificate"], 60)
+    assert recal.engine.ledger.bound == pytest.approx(1.0 + 2 * (weight * 2.0 / size) ** 2)
+    attack(recal, oc.Brier(), size, weight, NATURE["certificate"], 60)
 
 
 def test_quantiles_moments_and_plain_regret_together() -> None:
     payoff = oc.QuantileCalibration([0.1, 0.5, 0.9]) + oc.MomentMatching(2) + oc.NoRegret(oc.CRPS(), unit="score")
-    game = oc.Recalibrator(SPACE, payoff)
-    game.predict(experts=said(SPACE, 0))
-    game.drop()
-    g = attack(game, oc.CRPS(), 8.0, 1.0, NATURE["certificate"], 50)
+    recal = oc.Recalibrator(SPACE, payoff)
+    recal.predict(experts=said(SPACE, 0))
+    recal.drop()
+    g = attack(recal, oc.CRPS(), 8.0, 1.0, NATURE["certificate"], 50)
     assert g.held == 1.0
     assert set(g.bounds) == set(g.parts)
 
@@ -199,11 +199,11 @@ def test_quantiles_moments_and_plain_regret_together() -> None:
 
 
 def test_every_part_but_a_weighted_regret_has_a_bound() -> None:
-    game = oc.Recalibrator(oc.Interval(0, 1))
+    recal = oc.Recalibrator(oc.Interval(0, 1))
     for t in range(30):
-        game.predict(oc.Normal(0.3, 0.1))
-        game.update(0.8 if t % 3 else 0.1)
-    g = game.guarantee
+        recal.predict(oc.Normal(0.3, 0.1))
+        recal.update(0.8 if t % 3 else 0.1)
+    g = recal.guarantee
     assert set(g.bounds) == {"quantile", "moment"}
     assert all(g.parts[name] <= bound for name, bound in g.bounds.items())
     # proposition 3: the root of the part's own bound, times what is promised of the whole
@@ -212,11 +212,11 @@ def test_every_part_but_a_weighted_regret_has_a_bound() -> None:
 
 def test_bounds_are_in_the_units_of_the_parts() -> None:
     payoff = oc.payoffs.MarginalCalibration([0.5])
-    game = oc.Recalibrator(oc.Interval(0, 1), payoff)
+    recal = oc.Recalibrator(oc.Interval(0, 1), payoff)
     for _ in range(40):
-        game.predict(oc.Normal(0.3, 0.2))
-        game.update(worst_outcome(game)[0])
-        g = game.guarantee
+        recal.predict(oc.Normal(0.3, 0.2))
+        recal.update(worst_outcome(recal)[0])
+        g = recal.guarantee
         assert g.parts[payoff.name] <= g.bounds[payoff.name]
 
 
@@ -230,25 +230,25 @@ def test_bounds_are_in_the_units_of_the_parts() -> None:
     ids=["weighted", "memory", "context"],
 )
 def test_guarantee_states_no_bound_where_none_is_known(make: Callable[[], Any]) -> None:
-    game = make()
+    recal = make()
     for t in range(5):
-        game.predict([0.2, 0.3, 0.5], x={"hour": t % 2})
-        game.update("a")
-    assert game.guarantee.bounds == {}
+        recal.predict([0.2, 0.3, 0.5], x={"hour": t % 2})
+        recal.update("a")
+    assert recal.guarantee.bounds == {}
 
 
 def test_in_a_group_the_excess_is_within_the_units_of_its_promise() -> None:
     payoff = oc.NoRegret(oc.Brier(), unit="score", context=oc.by("hour", values=[0, 1]))
-    game = oc.Recalibrator(LABELS, payoff)
+    recal = oc.Recalibrator(LABELS, payoff)
     excess = {"hour=0": 0.0, "hour=1": 0.0}
     for t in range(80):
         x = np.eye(3)[t % 3]
-        p = game.predict(x, x={"hour": int(t % 4 == 0)})
-        y = worst_outcome(game)[0]
+        p = recal.predict(x, x={"hour": int(t % 4 == 0)})
+        y = worst_outcome(recal)[0]
         rival = oc.forecasts.LabelForecast(LABELS, x)
         excess[f"hour={int(t % 4 == 0)}"] += oc.Brier()(p, y) - oc.Brier()(rival, y)
-        game.update(y)
-    groups = game.guarantee.groups["regret by hour"]
+        recal.update(y)
+    groups = recal.guarantee.groups["regret by hour"]
     for label, group in groups.items():
         mean = excess[label] / group.rounds
         assert 2.0 * group.miscalibration == pytest.approx(max(mean, 0.0), abs=1e-9)
@@ -256,37 +256,37 @@ def test_in_a_group_the_excess_is_within_the_units_of_its_promise() -> None:
 
 
 def test_an_expert_that_comes_late_is_judged_by_its_own_rounds() -> None:
-    game = oc.Recalibrator(LABELS, oc.NoRegret(oc.Brier(), unit="score"))
+    recal = oc.Recalibrator(LABELS, oc.NoRegret(oc.Brier(), unit="score"))
     for t in range(60):
         experts: dict[str, Any] = {"a": [0.6, 0.2, 0.2]} | {"late": np.eye(3)[t % 3] if t >= 40 else None}
-        game.predict(experts=experts)
-        game.update("abc"[t % 3])
-    g = game.guarantee
+        recal.predict(experts=experts)
+        recal.update("abc"[t % 3])
+    g = recal.guarantee
     late, always = g.bounds["regret brier against late"], g.bounds["regret brier against a"]
     assert late == pytest.approx(3 * always)
     assert g.parts["regret brier against late"] <= late
 
 
 def test_the_unit_is_saved_and_the_default_looks_as_before(tmp_path: Path) -> None:
-    game = oc.Recalibrator(LABELS, oc.NoRegret(oc.Brier(), unit=0.5))
+    recal = oc.Recalibrator(LABELS, oc.NoRegret(oc.Brier(), unit=0.5))
     for y in "abca":
-        game.predict([0.2, 0.3, 0.5])
-        game.update(y)
-    game.save(tmp_path / "a.orcast")
+        recal.predict([0.2, 0.3, 0.5])
+        recal.update(y)
+    recal.save(tmp_path / "a.orcast")
     again = oc.Recalibrator.load(tmp_path / "a.orcast")
-    assert again.guarantee == game.guarantee
+    assert again.guarantee == recal.guarantee
     assert again.payoff.unit == 0.5  # type: ignore[attr-defined]
     assert "unit" not in oc.NoRegret(oc.Brier()).to_plain()
 
 
 def test_orca_plays_fixed_units() -> None:
     payoff = oc.QuantileCalibration([0.5]) + oc.NoRegret(oc.CRPS(), unit=1.0)
-    game = oc.Recalibrator(oc.Interval(0, 1), payoff, oracle=oc.Orca(steps=30, cells=12))
+    recal = oc.Recalibrator(oc.Interval(0, 1), payoff, oracle=oc.Orca(steps=30, cells=12))
     for t in range(12):
-        p = game.predict(oc.Normal(0.3 + 0.4 * (t % 2), 0.1))
-        y = worst_outcome(game)[0]
-        game.update(y)
+        p = recal.predict(oc.Normal(0.3 + 0.4 * (t % 2), 0.1))
+        y = worst_outcome(recal)[0]
+        recal.update(y)
         assert p.certificate.half_space is not None
-    g = game.guarantee
+    g = recal.guarantee
     assert g.miscalibration <= g.promised + g.excess
     assert g.parts["regret crps"] <= g.bounds["regret crps"]

@@ -19,17 +19,17 @@ def expert(t: int, scale: float = 1.0, shift: float = 10.0) -> oc.Normal:
     return oc.Normal(shift + scale * np.sin(t / 5), 0.3 * scale)
 
 
-def all_finite(game: Any) -> bool:
-    return all(np.isfinite(array).all() for array in engine_of(game).arrays().values())
+def all_finite(recal: Any) -> bool:
+    return all(np.isfinite(array).all() for array in engine_of(recal).arrays().values())
 
 
 @on_both
 @pytest.mark.parametrize("far", [1e6, 1e90, 1e100], ids=str)
 def test_an_outcome_far_outside_is_survived(where: str, far: float) -> None:
-    game = oc.Recalibrator(SPACES[where])
+    recal = oc.Recalibrator(SPACES[where])
     rng = np.random.default_rng(0)
     for t in range(120):
-        p = game.predict(expert(t))
+        p = recal.predict(expert(t))
         assert p.certificate.holds
         assert np.isfinite(p.certificate.worst_next)
         assert np.isfinite(p.quantile([0.01, 0.5, 0.99])).all()
@@ -37,9 +37,9 @@ def test_an_outcome_far_outside_is_survived(where: str, far: float) -> None:
         y = 10 + np.sin(t / 5) + 0.3 * rng.normal()
         if t in (20, 40, 41):
             y = far if where == "half line" or t == 20 else -far
-        game.update(y)
-        assert all_finite(game)
-        g = game.guarantee
+        recal.update(y)
+        assert all_finite(recal)
+        g = recal.guarantee
         assert g.miscalibration <= g.promised
     assert g.held == 1.0
 
@@ -49,14 +49,14 @@ def test_one_far_outcome_does_not_spoil_the_rest(where: str) -> None:
     """A broken sensor at a million spreads: some hundred rounds later the forecasts are about as good as without."""
     medians = []
     for far in (None, 1e6):
-        game = oc.Recalibrator(SPACES[where])
+        recal = oc.Recalibrator(SPACES[where])
         rng, errors = np.random.default_rng(0), []
         for t in range(400):
-            p = game.predict(expert(t))
+            p = recal.predict(expert(t))
             y = 10 + np.sin(t / 5) + 0.3 * rng.normal()
             if t >= 300:
                 errors.append(p.crps(y))
-            game.update(far if far is not None and t == 50 else y)
+            recal.update(far if far is not None and t == 50 else y)
         medians.append(float(np.mean(errors)))
     assert medians[1] < 1.15 * medians[0]
 
@@ -64,8 +64,8 @@ def test_one_far_outcome_does_not_spoil_the_rest(where: str) -> None:
 @on_both
 @pytest.mark.parametrize("given", [True, False], ids=["expert", "alone"])
 def test_a_forecast_reaches_to_infinity(where: str, given: bool) -> None:
-    game = oc.Forecaster(SPACES[where])
-    p = game.predict(expert(0)) if given else game.predict()
+    recal = oc.Forecaster(SPACES[where])
+    p = recal.predict(expert(0)) if given else recal.predict()
     assert p.right[-1] == np.inf
     assert p.left[0] == (-np.inf if where == "line" else 0.0)
     assert p.cdf(1e90) < 1.0 or p.cdf(1e90) == pytest.approx(1.0)
@@ -76,62 +76,62 @@ def test_a_forecast_reaches_to_infinity(where: str, given: bool) -> None:
 @pytest.mark.parametrize("oracle", [oc.Committee(), oc.Equilibrium()], ids=str)
 def test_without_an_expert(where: str, oracle: Any) -> None:
     """Forecasts around the past: after a while the quantiles are those of the outcomes."""
-    game = oc.Forecaster(SPACES[where], oc.QuantileCalibration(), oracle=oracle)
+    recal = oc.Forecaster(SPACES[where], oc.QuantileCalibration(), oracle=oracle)
     rng, below = np.random.default_rng(0), []
     for t in range(400):
-        p = game.predict()
+        p = recal.predict()
         assert p.certificate.holds
         y = float(rng.gamma(9.0, 2.0))
         if t >= 100:
             below.append(y <= p.quantile([0.1, 0.5, 0.9]))
-        game.update(y)
+        recal.update(y)
     assert np.mean(below, axis=0) == pytest.approx([0.1, 0.5, 0.9], abs=0.07)
-    assert all_finite(game)
+    assert all_finite(recal)
 
 
 # --- under attack ---
 
 
-def nature(game: Any, t: int, kind: str) -> float:
+def adversary(recal: Any, t: int, kind: str) -> float:
     """What hurts most within the window, or beyond it: clipped it hurts the same, but it need not be remembered so."""
-    y, _ = worst_outcome(game)
-    record = record_of(game)
+    y, _ = worst_outcome(recal)
+    record = record_of(recal)
     if kind == "beyond":
         if y >= record.read("info", "high"):
             y = 1e90 if t % 3 == 0 else y + 1e6
-        elif y <= record.read("info", "low") and game.space.low == -np.inf:
+        elif y <= record.read("info", "low") and recal.space.low == -np.inf:
             y = -1e90 if t % 3 == 0 else y - 1e6
-    return float(np.clip(y, max(game.space.low, -1e100), 1e100))
+    return float(np.clip(y, max(recal.space.low, -1e100), 1e100))
 
 
 @on_both
 @pytest.mark.parametrize("kind", ["greedy", "beyond"])
 @pytest.mark.parametrize("payoff", [oc.QuantileCalibration(), default_payoff()], ids=["quantile", "default"])
 def test_300_rounds_against_unbounded_outcomes(where: str, kind: str, payoff: Any) -> None:
-    game = oc.Recalibrator(SPACES[where], payoff)
-    bound = engine_of(game).ledger.bound
+    recal = oc.Recalibrator(SPACES[where], payoff)
+    bound = engine_of(recal).ledger.bound
     for t in range(1, 301):
-        p = game.predict(expert(t))
-        y = nature(game, t, kind)
-        assert worst_outcome(game)[1] <= p.certificate.worst_next * (1 + 1e-9)
-        game.update(y)
-        g = game.guarantee
+        p = recal.predict(expert(t))
+        y = adversary(recal, t, kind)
+        assert worst_outcome(recal)[1] <= p.certificate.worst_next * (1 + 1e-9)
+        recal.update(y)
+        g = recal.guarantee
         assert g.miscalibration <= g.promised * (1 + 1e-12)
-        assert all_finite(game)
+        assert all_finite(recal)
     assert g.held == 1.0
-    assert engine_of(game).ledger.account[ledger.Account.EXCESS] == 0.0
+    assert engine_of(recal).ledger.account[ledger.Account.EXCESS] == 0.0
     assert g.promised <= np.sqrt(bound * (300 + ledger.CREDIT)) / 300 * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
 def test_experts_who_claim_to_know_exactly(scale: float) -> None:
-    game = oc.Recalibrator(oc.Line())
+    recal = oc.Recalibrator(oc.Line())
     for t in range(100):
-        p = game.predict(oc.Normal(scale * np.sin(t), 0.0))
+        p = recal.predict(oc.Normal(scale * np.sin(t), 0.0))
         assert p.certificate.holds
-        game.update(nature(game, t, "beyond"))
-    assert all_finite(game)
-    assert game.guarantee.miscalibration <= game.guarantee.promised
+        recal.update(adversary(recal, t, "beyond"))
+    assert all_finite(recal)
+    assert recal.guarantee.miscalibration <= recal.guarantee.promised
 
 
 # --- equivariance ---
@@ -190,11 +190,11 @@ def test_an_upper_bound_mirrors_a_lower_one() -> None:
 @pytest.mark.parametrize("space", [oc.Line(), oc.HalfLine(0)], ids=str)
 @pytest.mark.parametrize("sd", [1e-299, 1e-305, 1e-310, 5e-324], ids=str)
 def test_a_spread_without_a_reciprocal_is_none(space: oc.Line, sd: float) -> None:
-    game = oc.Recalibrator(space)
+    recal = oc.Recalibrator(space)
     for y in (50.0, 3.0, 60.0, 50.0, 0.0):
-        p = game.predict(oc.Normal(0.0, sd))
+        p = recal.predict(oc.Normal(0.0, sd))
         assert np.isfinite(p.mean())
         assert p.certificate is not None
         assert p.certificate.holds
-        game.update(y)
-    assert all_finite(game)
+        recal.update(y)
+    assert all_finite(recal)

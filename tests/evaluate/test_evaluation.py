@@ -315,7 +315,7 @@ def test_without_issue_times_there_is_only_an_upper_bound() -> None:
     assert "95% interval -" not in text
 
 
-def test_harm_at_one_horizon_is_counted_and_named_first() -> None:
+def test_harm_at_one_horizon_is_empirical_and_named_first() -> None:
     evaluation = horizons()
     found = difference(evaluation)
     table = by_horizon(evaluation)

@@ -52,7 +52,7 @@ def test_page_opens_with_decision_four_tiles_and_picture(kind: str) -> None:
     assert main.text.count("effective sample size") <= 1
 
 
-def test_horizons_come_first_and_harm_is_counted() -> None:
+def test_horizons_come_first_and_harm_is_empirical() -> None:
     evaluation = horizons()
     page = read(evaluation)
     assert page.top.all("figure")[0].all("h3")[0].text.startswith("Change of the pinball loss by horizon")

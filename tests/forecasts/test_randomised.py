@@ -52,7 +52,7 @@ def outcomes(p: oc.Forecast) -> list[float]:
     return sorted({y for y in (*ends, *beside, *inside, *far) if low <= y <= high})
 
 
-def coins_to_try(p: oc.Forecast) -> tuple[Vector, Vector]:
+def draws_to_try(p: oc.Forecast) -> tuple[Vector, Vector]:
     """A coin between any two places where something changes, and the probability of each stretch."""
     mass = np.diff(p.below)
     steps = [(a - p.below[:-1][mass > 0]) / mass[mass > 0] for a in LEVELS]
@@ -62,57 +62,57 @@ def coins_to_try(p: oc.Forecast) -> tuple[Vector, Vector]:
     return middles[wide], chances[wide]
 
 
-def counted(p: oc.Forecast, y: float, coin: float) -> tuple[Vector, dict[str, float]]:
+def empirical(p: oc.Forecast, y: float, draw: float) -> tuple[Vector, dict[str, float]]:
     """Indicators of an outcome at the levels, minus these, and the other numbers that are counted."""
     ends = math.isinf(p.left[0]), math.isinf(p.right[-1])
     left, right = np.nan_to_num(p.left, neginf=-50.0), np.nan_to_num(p.right, posinf=50.0)
     sums = np.zeros(LEVELS.size + len(records.COUNTS))
-    count_arrays(LEVELS, y, p.mass.size, left, right, p.mass, *ends, float(coin), 1.0, sums)
+    count_arrays(LEVELS, y, p.mass.size, left, right, p.mass, *ends, float(draw), 1.0, sums)
     return sums[: LEVELS.size], dict(zip(records.COUNTS, sums[LEVELS.size :].tolist(), strict=True))
 
 
-def with_coin(p: oc.Forecast, coin: float) -> oc.Forecast:
-    return oc.Forecast.trusted(p.left, p.right, p.mass, None, float(coin))
+def with_draw(p: oc.Forecast, draw: float) -> oc.Forecast:
+    return oc.Forecast.trusted(p.left, p.right, p.mass, None, float(draw))
 
 
 @pytest.mark.parametrize("name", PLAYED)
-def test_the_chance_is_what_is_booked(name: str) -> None:
+def test_the_chance_is_what_is_smoothed(name: str) -> None:
     """By brute force over the coin: for every cell, and outcomes inside it, on its edges and beside them."""
     p = PLAYED[name]
-    coins, chances = coins_to_try(p)
-    reported = np.array([with_coin(p, coin).quantile(LEVELS) for coin in coins])
+    draws, chances = draws_to_try(p)
+    reported = np.array([with_draw(p, draw).quantile(LEVELS) for draw in draws])
     for y in outcomes(p):
         k = locate_arrays(y, p.left, p.right, p.mass.size)
-        booked = [level_share(a, p.below[k], p.mass[k]) for a in LEVELS]
-        np.testing.assert_allclose(chances @ (y <= reported), booked, atol=1e-8, err_msg=f"y = {y!r}")
+        smoothed = [level_share(a, p.below[k], p.mass[k]) for a in LEVELS]
+        np.testing.assert_allclose(chances @ (y <= reported), smoothed, atol=1e-8, err_msg=f"y = {y!r}")
 
 
 @pytest.mark.parametrize("name", PLAYED)
-def test_what_is_counted_is_what_is_reported(name: str) -> None:
+def test_what_is_empirical_is_what_is_reported(name: str) -> None:
     """With a coin and without: the kernel that counts by the mass below agrees with the quantiles as they are read."""
     p = PLAYED[name]
-    coins = [0.0, *coins_to_try(p)[0]]
-    for coin in coins:
-        reported = with_coin(p, coin).quantile(LEVELS) if coin else p.quantile(LEVELS)
+    draws = [0.0, *draws_to_try(p)[0]]
+    for draw in draws:
+        reported = with_draw(p, draw).quantile(LEVELS) if draw else p.quantile(LEVELS)
         # the adversary's places: on each reported quantile, and beside it
         near = [math.nextafter(q, side) for q in reported if math.isfinite(q) for side in (-INF, INF)]
         for y in {*outcomes(p), *reported[np.isfinite(reported)], *near}:
             if not p.left[0] <= y <= p.right[-1]:
                 continue
-            sums, counts = counted(p, y, coin)
-            np.testing.assert_array_equal(sums + LEVELS > 0.5, y <= reported, f"y = {y!r}, coin {coin}")
-            assert (counts["weight"], counts["without"]) == (1.0, float(coin == 0.0))
+            sums, counts = empirical(p, y, draw)
+            np.testing.assert_array_equal(sums + LEVELS > 0.5, y <= reported, f"y = {y!r}, coin {draw}")
+            assert (counts["weight"], counts["without"]) == (1.0, float(draw == 0.0))
 
 
 @pytest.mark.parametrize("name", PLAYED)
-def test_the_spread_is_the_largest_square_over_the_coins(name: str) -> None:
+def test_the_spread_is_the_largest_square_over_the_draws(name: str) -> None:
     p = PLAYED[name]
-    coins, _ = coins_to_try(p)
+    draws, _ = draws_to_try(p)
     for y in outcomes(p):
         k = locate_arrays(y, p.left, p.right, p.mass.size)
-        booked = np.array([level_share(a, p.below[k], p.mass[k]) for a in LEVELS])
-        squares = [(((y <= with_coin(p, coin).quantile(LEVELS)) - booked) ** 2).sum() for coin in coins]
-        spread = counted(p, y, coins[0])[1]["spread"]
+        smoothed = np.array([level_share(a, p.below[k], p.mass[k]) for a in LEVELS])
+        squares = [(((y <= with_draw(p, draw).quantile(LEVELS)) - smoothed) ** 2).sum() for draw in draws]
+        spread = empirical(p, y, draws[0])[1]["spread"]
         assert spread >= max(squares) - 1e-9
         # a level that is an edge but for rounding may count or not
         if np.abs(LEVELS - p.below[k : k + 2, None]).min() > 1e-12:
@@ -135,15 +135,15 @@ def forecasts(draw: st.DrawFn) -> oc.Forecast:
 
 
 levels = st.lists(st.floats(0.001, 0.999), min_size=2, max_size=9).map(sorted)
-coins = st.floats(1e-9, 1.0, exclude_max=True)
+draws = st.floats(1e-9, 1.0, exclude_max=True)
 
 
-@given(forecasts(), levels, coins)
+@given(forecasts(), levels, draws)
 def test_randomised_quantiles_are_monotone_and_stay_within_a_cell(
-    p: oc.Forecast, levels: list[float], coin: float
+    p: oc.Forecast, levels: list[float], draw: float
 ) -> None:
     a = np.array(levels)
-    q = with_coin(p, coin).quantile(a)
+    q = with_draw(p, draw).quantile(a)
     assert (q[1:] >= q[:-1]).all()
     for level, now, before in zip(a, q, p.quantile(a), strict=True):
         k = int(np.searchsorted(p.below[1:], level))
@@ -155,23 +155,23 @@ def test_randomised_quantiles_are_monotone_and_stay_within_a_cell(
         assert p.left[k] <= before <= p.right[k]
 
 
-@given(forecasts(), levels, coins)
-def test_one_coin_decides_all_levels(p: oc.Forecast, levels: list[float], coin: float) -> None:
+@given(forecasts(), levels, draws)
+def test_one_draw_decides_all_levels(p: oc.Forecast, levels: list[float], draw: float) -> None:
     """The outcome lies below the quantile at a iff F + U p < a: a randomised PIT."""
     a = np.array(levels)
-    q = with_coin(p, coin).quantile(a)
+    q = with_draw(p, draw).quantile(a)
     for k in np.flatnonzero(p.mass > 1e-7):
         left, right = max(p.left[k], -1e6), min(p.right[k], 1e6)
         y = right if right == left else 0.5 * (left + right)
-        np.testing.assert_array_equal(y <= q, p.below[k] + coin * (p.below[k + 1] - p.below[k]) < a)
+        np.testing.assert_array_equal(y <= q, p.below[k] + draw * (p.below[k + 1] - p.below[k]) < a)
 
 
 def test_the_rest_is_the_same_distribution() -> None:
     p = PLAYED["atom inside"]
     q = p.randomised(np.random.default_rng(3))
-    assert q.coin is not None
-    assert 0.0 < q.coin < 1.0
-    assert p.coin is None
+    assert q.draw is not None
+    assert 0.0 < q.draw < 1.0
+    assert p.draw is None
     assert (q.mean(), q.std(), q.cdf(1.0), q.crps(0.3)) == (p.mean(), p.std(), p.cdf(1.0), p.crps(0.3))
     sizes = {"size": 5, "rng": np.random.default_rng(1)}, {"size": 5, "rng": np.random.default_rng(1)}
     np.testing.assert_array_equal(q.sample(**sizes[0]), p.sample(**sizes[1]))  # type: ignore[arg-type]
@@ -179,14 +179,14 @@ def test_the_rest_is_the_same_distribution() -> None:
     assert [low, high] == q.quantile([0.25, 0.75]).tolist() != list(p.interval(0.5))
     assert q.median() == q.quantile(0.5)
     for twin in (copy.deepcopy(q), pickle.loads(pickle.dumps(q))):
-        assert twin.coin == q.coin
+        assert twin.draw == q.draw
         np.testing.assert_array_equal(twin.quantile(LEVELS), q.quantile(LEVELS))
-    assert oc.Forecast(**q.to_plain()).coin is None
+    assert oc.Forecast(**q.to_plain()).draw is None
 
 
 def test_a_generator_is_yours_to_give() -> None:
     p = PLAYED["cells"]
     first, second = (p.randomised(np.random.default_rng(5)) for _ in range(2))
-    assert first.coin == second.coin
+    assert first.draw == second.draw
     with pytest.raises(TypeError, match=r"expected rng=numpy\.random\.default_rng"):
         p.randomised(7)  # type: ignore[arg-type]

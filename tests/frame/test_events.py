@@ -45,16 +45,16 @@ def numbers(state: RunState) -> list[Any]:
     return [rounds.counters, rounds.records.ravel(), rounds.issued, state.memory]
 
 
-def test_both_loops_play_alike() -> None:
+def test_both_loops_run_rounds_alike() -> None:
     """Also once the budget is used up, so that what each round is settled against is all that there is."""
     found = []
     for runner, run in runs():
-        run.play(FIRST)
+        run.run_rounds(FIRST)
         first = numbers(run.state())
         assert list(run.pending) == [1, 3, 4]
         assert first[0][2] > 0.1  # reserved
         runner.rounds.engine.ledger.account[Account.BUDGET] = 1.0
-        run.play(REST)
+        run.run_rounds(REST)
         assert list(run.pending) == []
         found.append([*first, *numbers(run.state()), run.quantiles, run.round_log[:, :3], run.settled])
     for compiled, plain in zip(*found, strict=True):
@@ -64,7 +64,7 @@ def test_both_loops_play_alike() -> None:
 @pytest.mark.parametrize("which", [0, 1], ids=["compiled", "python"])
 def test_looking_ahead_leaves_nothing_behind(which: int) -> None:
     _, run = next(itertools.islice(runs(), which, None))
-    run.play(FIRST)
+    run.run_rounds(FIRST)
     before = [np.array(part) for part in numbers(run.state())]
     pending = list(run.pending)
     run.look_ahead(np.array([[SETTLE, 1], [SETTLE, 4]]))

@@ -100,7 +100,7 @@ def test_a_frame_may_be_cut_into_calls_with_a_state(seed: int, freq: str, cuts: 
     frame = thinned(panel(freq, cutoffs=12, seed=seed), 0.1, seed).drop(columns="h")
     whole = oc.recalibrate(frame, workers=1)
     number = np.unique(frame["cutoff"], return_inverse=True)[1]
-    ends, state, parts = sorted({0, *cuts, 12}), oc.PanelState(), []
+    ends, state, parts = sorted({0, *cuts, 12}), oc.FrameState(), []
     for a, b in pairwise(ends):
         part = frame[(number >= a) & (number < b)]
         if len(part):
@@ -112,17 +112,17 @@ def test_a_state_that_began_with_too_little_is_not_continued_otherwise() -> None
     """Every second week at first, all weeks later: that would be other horizons, and the state is as it was."""
     frame = panel("W", series=1)
     first = frame["cutoff"] == frame["cutoff"].min()
-    state = oc.PanelState()
+    state = oc.FrameState()
     oc.recalibrate(frame[first & frame["h"].isin([2, 4])].drop(columns="h"), state=state)
     with pytest.raises(ValueError, match="expected times of series 's0' that go on in the steps of earlier frames"):
         oc.recalibrate(frame[~first].drop(columns="h"), state=state)
     assert len(state) == 2
-    begun = oc.PanelState()
+    begun = oc.FrameState()
     oc.recalibrate(frame[first & (frame["h"] == 2)].drop(columns="h"), state=begun)
     with pytest.raises(ValueError, match="expected times of series 's0' that go on in the steps of earlier frames"):
         oc.recalibrate(frame[~first].drop(columns="h"), state=begun)
     # one horizon only is one game, whatever it is called
-    alone, whole = frame[frame["h"] == 4].drop(columns="h"), oc.PanelState()
+    alone, whole = frame[frame["h"] == 4].drop(columns="h"), oc.FrameState()
     parts = [oc.recalibrate(part, state=whole) for _, part in alone.groupby("cutoff")]
     np.testing.assert_array_equal(pd.concat(parts)[OUT].to_numpy(), answers(alone))
 
@@ -130,7 +130,7 @@ def test_a_state_that_began_with_too_little_is_not_continued_otherwise() -> None
 def test_a_state_that_began_on_working_days_goes_on_through_the_weekend() -> None:
     frame = panel("D", series=1, cutoffs=12, horizons=1).drop(columns="h")
     frame[["ds", "cutoff"]] += pd.Timedelta(days=3)  # from Monday on
-    state = oc.PanelState()
+    state = oc.FrameState()
     parts = [oc.recalibrate(frame[i : i + 1], state=state) for i in range(len(frame))]
     np.testing.assert_array_equal(pd.concat(parts)[OUT].to_numpy(), answers(frame))
 

@@ -6,9 +6,9 @@ import hypothesis.strategies as st
 import numpy as np
 from hypothesis import given
 
-from orcast.frame.ordering import Before, Entries, order_of_play
+from orcast.frame.ordering import Before, Entries, run_order
 from orcast.kernels.records import DROP, PREDICT, SETTLE
-from orcast.rounds import learnt_lag
+from orcast.rounds import running_lag
 
 flags = st.booleans() | st.just(True)
 
@@ -35,7 +35,7 @@ def slow_order(
             pending.remove(i)
             over.add(issued[i])
             if good[i]:
-                lag = learnt_lag(lag, float(count - issued[i]))
+                lag = running_lag(lag, float(count - issued[i]))
 
     for i in range(old, len(time)):
         settle(cutoff[i])
@@ -57,7 +57,7 @@ def slow_order(
 
 
 @given(st.data(), st.booleans(), st.integers(0, 14))
-def test_the_order_of_play_is_its_definition(data: st.DataObject, at_once: bool, count: int) -> None:
+def test_the_order_of_run_rounds_is_its_definition(data: st.DataObject, at_once: bool, count: int) -> None:
     """Forecasts come in the order of their cutoffs; a later one may be of an earlier time."""
     leads = st.integers(0, 5)
     rows = sorted(data.draw(st.lists(st.tuples(st.integers(0, 8), leads, leads), min_size=count, max_size=count)))
@@ -75,7 +75,7 @@ def test_the_order_of_play_is_its_definition(data: st.DataObject, at_once: bool,
     issued = sorted(data.draw(st.permutations(range(1, rounds + 1)))[:old])
     before = Before(issued, rounds, data.draw(st.none() | st.sampled_from([0.0, 0.5, 2.0])))
     entries = Entries(time, cutoff, due, there, good)
-    events, *dropped = order_of_play(entries, before, at_once=at_once, most=most)
+    events, *dropped = run_order(entries, before, at_once=at_once, most=most)
     slow, *slowly_dropped = slow_order(entries, before, at_once, most)
     assert events.tolist() == slow
     assert dropped == slowly_dropped

@@ -11,17 +11,17 @@ import pandas as pd
 import pytest
 
 import orcast as oc
+from frames import Plan, outputs, panel
 from orcast.committee.group import Group, GroupRun
 from orcast.committee.members import plan_for
 from orcast.committee.state import KNOWN, POOL, STREAM
 from orcast.frame.stream import PendingColumn, StreamRun
 from orcast.kernels.records import PREDICT, SETTLE
-from panels import Plan, outputs, panel
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 
-def played(frame: pd.DataFrame, **options: Any) -> pd.DataFrame:
+def result(frame: pd.DataFrame, **options: Any) -> pd.DataFrame:
     out = oc.recalibrate(frame, low=0, high=100, **options)
     found = out[outputs(out)]
     return found.set_index(pd.MultiIndex.from_frame(frame[[c for c in ("unique_id", "cutoff", "ds") if c in frame]]))
@@ -40,12 +40,12 @@ def biased(series: int = 6, steps: int = 30, bias: float = 8.0, seed: int = 0) -
 
 def test_without_a_pool_each_series_is_by_itself() -> None:
     frame = biased()
-    alone = pd.concat([played(each, pool=True) for _, each in frame.groupby("unique_id")])
-    pd.testing.assert_frame_equal(played(frame, pool=False), alone, check_exact=True)
-    assert not played(frame).equals(alone)
+    alone = pd.concat([result(each, pool=True) for _, each in frame.groupby("unique_id")])
+    pd.testing.assert_frame_equal(result(frame, pool=False), alone, check_exact=True)
+    assert not result(frame).equals(alone)
 
 
-def test_a_series_that_comes_late_begins_with_what_the_others_learnt() -> None:
+def test_a_series_that_comes_late_begins_with_what_the_others_corrected() -> None:
     frame = biased(steps=60)
     frame = frame[(frame.unique_id != "s5") | (frame.ds >= 40)].reset_index(drop=True)
     late = (frame.unique_id == "s5") & (frame.ds < 50)
@@ -59,9 +59,9 @@ def test_a_series_that_comes_late_begins_with_what_the_others_learnt() -> None:
 def test_pools_are_told_apart_by_a_column() -> None:
     frame = biased()
     frame["region"] = np.where(frame.unique_id < "s3", "north", "south")
-    apart = pd.concat([played(each) for _, each in frame.groupby("region")])
-    pd.testing.assert_frame_equal(played(frame, pool="region"), apart, check_exact=True)
-    pd.testing.assert_frame_equal(played(frame, pool=["region"]), apart, check_exact=True)
+    apart = pd.concat([result(each) for _, each in frame.groupby("region")])
+    pd.testing.assert_frame_equal(result(frame, pool="region"), apart, check_exact=True)
+    pd.testing.assert_frame_equal(result(frame, pool=["region"]), apart, check_exact=True)
 
 
 # --- a state
@@ -80,9 +80,9 @@ def test_a_state_with_any_bounds_is_read_again(bounds: dict[str, Any], tmp_path:
 
 
 def test_a_damaged_committee_in_a_state_is_refused(tmp_path: Path) -> None:
-    state = oc.PanelState()
+    state = oc.FrameState()
     frame = panel(Plan(1, horizons=2))
-    played(frame[frame.cutoff < frame.cutoff.max()], state=state)
+    result(frame[frame.cutoff < frame.cutoff.max()], state=state)
     content = state.content
     (name,) = content.pools
 
@@ -141,7 +141,7 @@ def slow_priors(frame: pd.DataFrame, sd: float, *, pooled: bool) -> dict[Any, An
         known = [i for i in sorted(waiting) if time[i] <= moment and not np.isnan(y[i])]
         new = [i for i in range(len(rows)) if cutoff[i] == moment]
         events = [(SETTLE, i, moment) for i in known] + [(PREDICT, i, moment) for i in new]
-        run.play(np.array(events, dtype=np.int64))
+        run.run_rounds(np.array(events, dtype=np.int64))
         waiting = (waiting | set(new)) - set(known)
     return dict(zip(rows.index, prior, strict=True))
 
@@ -158,13 +158,13 @@ def test_the_pass_is_its_slow_twin(pool: bool, horizons: int, monkeypatch: pytes
     frame["y"] = frame.y.where(~missing)
     frame = frame[(frame.unique_id != "s3") | (frame.ds > 5)].sample(frac=1.0, random_state=2).reset_index(drop=True)
     found: dict[Any, Any] = {}
-    play = StreamRun.play
+    run_rounds = StreamRun.run_rounds
 
     def noted(run: StreamRun, *given: Any) -> None:
         found.update(zip(run.new_rows.tolist(), run.priors, strict=True))
-        play(run, *given)
+        run_rounds(run, *given)
 
-    monkeypatch.setattr(StreamRun, "play", noted)
+    monkeypatch.setattr(StreamRun, "run_rounds", noted)
     monkeypatch.setattr("orcast.frame.pools.CHUNK", 7)
     oc.recalibrate(frame, horizon="h", pool=pool, workers=1)
     for label, prior in slow_priors(frame, 3.0, pooled=pool).items():
@@ -173,4 +173,4 @@ def test_the_pass_is_its_slow_twin(pool: bool, horizons: int, monkeypatch: pytes
 
 def test_a_pool_of_one_series_is_none() -> None:
     frame = panel(Plan(5, series=1, steps=20, horizons=3))
-    pd.testing.assert_frame_equal(played(frame), played(frame, pool=False), check_exact=True)
+    pd.testing.assert_frame_equal(result(frame), result(frame, pool=False), check_exact=True)

@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 
 import orcast as oc
+from frames import FORMS, Plan, inputs, outputs, panel, twin
 from helpers import SENTENCE
 from orcast.frame.statuses import Status
-from panels import FORMS, Plan, inputs, outputs, panel, twin
 
 TEXTS = {status.text for status in Status}
 START = pd.Timestamp("2024-03-25")  # days on which clocks change in Europe lie ahead
@@ -83,7 +83,7 @@ class Case:
         if fault == "twice" and "ds" in frame:
             self.refused = "expected one row of series"
             if self.form in ("binary", "labels"):
-                frame, self.refused = frame.assign(game=np.arange(len(frame))), "equal in all: drop all but one"
+                frame, self.refused = frame.assign(recal=np.arange(len(frame))), "equal in all: drop all but one"
             return pd.concat((frame, frame[row : row + 1]), ignore_index=True)
         if fault == "mixed zones" and "ds" in frame and isinstance(frame.ds[0], str) and len(frame) > 1:
             self.refused = "expected dates with a zone or without in 'ds', got both"

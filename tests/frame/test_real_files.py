@@ -16,7 +16,7 @@ from orcast.frame.reader import Frame, doubts, find_in, repeated_rows
 DAY = pd.Timedelta(days=1)
 
 
-def games(days: int = 12, each: int = 3, labels: bool = False, seed: int = 0) -> pd.DataFrame:
+def forecasters(days: int = 12, each: int = 3, labels: bool = False, seed: int = 0) -> pd.DataFrame:
     """Several games on each date."""
     rng = np.random.default_rng(seed)
     p = rng.uniform(0.1, 0.9, days * each)
@@ -39,7 +39,7 @@ def chances(frame: Any, **options: Any) -> Any:
 @pytest.mark.parametrize("labels", [False, True])
 @pytest.mark.parametrize("timing", ["none", "cutoff", "lag"])
 def test_events_of_one_time_do_not_know_each_other(labels: bool, timing: str) -> None:
-    frame = games(labels=labels)
+    frame = forecasters(labels=labels)
     options: dict[str, Any] = {"lag": "12h"} if timing == "lag" else {}
     frame = frame.assign(cutoff=frame.date - DAY) if timing == "cutoff" else frame
     before = chances(frame, **options)
@@ -52,7 +52,7 @@ def test_events_of_one_time_do_not_know_each_other(labels: bool, timing: str) ->
 
 
 def test_events_of_one_time_are_the_loop_that_predicts_all_of_them_first() -> None:
-    frame = games(each=4)
+    frame = forecasters(each=4)
     frame["p"] = frame.groupby("date")["p"].transform("first")  # equal forecasts stay in their order
     recal, expected = oc.Recalibrator(oc.Binary()), []
     for _, day in frame.groupby("date"):
@@ -65,14 +65,14 @@ def test_events_of_one_time_are_the_loop_that_predicts_all_of_them_first() -> No
 @pytest.mark.parametrize("cutoffs", [False, True])
 @pytest.mark.parametrize("kind", ["dates", "whole numbers", "numbers"])
 def test_events_of_one_time_wait_in_a_state(cutoffs: bool, kind: str) -> None:
-    frame = games(days=10)
+    frame = forecasters(days=10)
     if kind != "dates":
         frame["date"] = (frame.date - frame.date[0]).dt.days * (0.25 if kind == "numbers" else 1)
         frame["cutoff"] = frame.date - (0.25 if kind == "numbers" else 1)
     else:
         frame["cutoff"] = frame.date - DAY
     frame = frame if cutoffs else frame.drop(columns="cutoff")
-    whole, state, parts = oc.recalibrate(frame), oc.PanelState(), []
+    whole, state, parts = oc.recalibrate(frame), oc.FrameState(), []
     for day in range(10):
         part = frame[max(3 * day - 3, 0) : 3 * day + 3]
         parts.append(oc.recalibrate(part.assign(y=part.y.where(part.index < 3 * day)), state=state))
@@ -87,14 +87,14 @@ def test_events_of_one_time_wait_in_a_state(cutoffs: bool, kind: str) -> None:
 
 
 def test_equal_rows_are_no_events_and_quantities_have_one_row_for_each_time() -> None:
-    frame = games().assign(teams=[f"{i}" for i in range(36)])
+    frame = forecasters().assign(teams=[f"{i}" for i in range(36)])
     assert len(chances(frame)) == len(chances(frame.assign(note=[[1]] * 36))) == 36
     with pytest.raises(ValueError, match="got 2 rows: 4, 36 that are equal in all: drop all but one"):
         oc.recalibrate(pd.concat((frame, frame[4:5]), ignore_index=True))
-    state = oc.PanelState()
-    oc.recalibrate(games(each=1).assign(cutoff=lambda f: f.date - DAY), state=state)
+    state = oc.FrameState()
+    oc.recalibrate(forecasters(each=1).assign(cutoff=lambda f: f.date - DAY), state=state)
     with pytest.raises(ValueError, match="expected one row for each time and cutoff"):
-        oc.recalibrate(games().assign(cutoff=lambda f: f.date - DAY), state=state)
+        oc.recalibrate(forecasters().assign(cutoff=lambda f: f.date - DAY), state=state)
     amounts = frame.drop(columns="p").assign(mean=1.0, sd=1.0)
     with pytest.raises(ValueError, match=r"rows 0 and 1 for 2024-01-01 .*tells them apart by series= or cutoff="):
         oc.recalibrate(amounts)
@@ -130,10 +130,10 @@ def test_text_among_numbers_is_shown_with_its_row(make: Any, column: str) -> Non
 
 
 def test_a_named_column_of_probabilities_is_no_point_forecast() -> None:
-    frame = games()
+    frame = forecasters()
     expected = chances(frame)
     np.testing.assert_array_equal(chances(frame, model="p"), expected)
-    labels = games(labels=True)
+    labels = forecasters(labels=True)
     np.testing.assert_array_equal(chances(labels, model=["p_away", "p_home"]), chances(labels))
     with pytest.raises(ValueError, match=r"expected model='' for probabilities of labels in 'p_home' and 'p_away'"):
         oc.recalibrate(labels, model="p_home")
@@ -142,13 +142,13 @@ def test_a_named_column_of_probabilities_is_no_point_forecast() -> None:
         oc.recalibrate(tree, model="tree")
     found = oc.recalibrate(tree, model={"tree": {"p": "tree"}})
     np.testing.assert_array_equal(found["tree_orcast_p"], expected)
-    one_each = games(each=1).rename(columns={"p": "tree"})
+    one_each = forecasters(each=1).rename(columns={"p": "tree"})
     assert "tree_orcast-lo-80" in oc.recalibrate(one_each, model={"tree": "tree"})
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.from_pandas])
 def test_rows_without_a_cutoff_are_refused_together(make: Any) -> None:
-    frame = games(each=1).assign(cutoff=lambda f: f.date - DAY)
+    frame = forecasters(each=1).assign(cutoff=lambda f: f.date - DAY)
     frame.loc[[2, 5], "cutoff"] = pd.NaT
     match = "expected a cutoff in every row of 'cutoff', got none in 2 rows: 2, 5: drop these rows, or fill it in"
     with pytest.raises(ValueError, match=match):
@@ -260,7 +260,7 @@ def test_days_are_those_of_the_local_clock(zone: str) -> None:
 def test_a_column_tells_events_of_one_time_apart(names: dict[str, list[str]]) -> None:
     """Equal probabilities, last digits that a file changed, and another order of the rows."""
     frame = pd.DataFrame({"date": "2025-01-01", **names, "p": [0.5, 0.5, 0.4, 0.6], "y": np.nan})
-    state = oc.PanelState()
+    state = oc.FrameState()
     oc.recalibrate(frame, state=state)
     some = oc.recalibrate(frame.assign(y=[0.0, np.nan, np.nan, 1.0]), state=state)
     assert some["orcast_status"].tolist() == ["ok", "pending", "pending", "ok"]
@@ -282,7 +282,7 @@ def test_last_digits_of_probabilities_do_not_change_the_order_of_events() -> Non
 def test_outcomes_of_a_table_settle_pending_rows_beside_columns_that_tell_nothing() -> None:
     time, region = pd.date_range("2025-01-01", periods=2), {"region": "n"}
     frame = pd.DataFrame({"ds": time, "mean": 5.0, "sd": 1.0, **region})
-    state, none = oc.PanelState(), pd.DataFrame({"ds": time[:0], "y": np.array([], dtype=float)})
+    state, none = oc.FrameState(), pd.DataFrame({"ds": time[:0], "y": np.array([], dtype=float)})
     with pytest.warns(UserWarning, match="no outcome of target="):
         oc.recalibrate(frame[:1], target=none, state=state)
     oc.recalibrate(frame[1:], target=pd.DataFrame({"ds": time[:1], "y": [5.0], **region}), state=state)
@@ -294,6 +294,6 @@ def test_few_rows_that_are_issued_together_do_not_tell_another_step(together: st
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"ds": pd.date_range("2024-01-01", periods=240, freq="h"), "mean": 0.0, "sd": 1.0})
     frame["y"] = np.cumsum(rng.normal(size=240))
-    state = oc.PanelState()
+    state = oc.FrameState()
     parts = [oc.recalibrate(part, issued_every=together, state=state) for part in (frame[:4], frame[4:])]
     assert pd.concat(parts)["orcast_mean"].equals(oc.recalibrate(frame, issued_every=together)["orcast_mean"])

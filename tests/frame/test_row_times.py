@@ -96,7 +96,7 @@ def test_a_frame_may_be_cut_anywhere(seed: int, cuts: list[int], which: tuple[di
     frame["y"] = frame.y.where(np.random.default_rng(seed).random(len(frame)) > 0.05)
     options = dict(which[0])
     whole = answers(frame, **options)
-    state = oc.PanelState()
+    state = oc.FrameState()
     # forecasts that are issued together stay together
     together = {"daily": 24, "12h": 12}.get(options.get("issued_every", 1), options.get("issued_every", 1))
     edges = sorted({0, *(cut // together * together for cut in cuts), len(frame)})
@@ -146,7 +146,7 @@ def test_what_is_refused(columns: dict[str, Any], options: dict[str, Any], sente
     assert sentence in str(found.value)
 
 
-def test_a_nowcast_with_its_publication_time_is_played() -> None:
+def test_a_nowcast_with_its_publication_time_is_result() -> None:
     frame = hourly(4)
     frame["cutoff"] = frame.ds + pd.Timedelta(hours=2)
     found = answers(frame, nowcast=True, lag="6h")
@@ -159,13 +159,13 @@ def test_a_nowcast_with_its_publication_time_is_played() -> None:
 def test_times_that_are_numbers_and_rows_without_times() -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"y": rng.normal(size=60), "mean": 0.0, "sd": 1.0})
-    counted = frame.assign(t=np.arange(60))
+    empirical = frame.assign(t=np.arange(60))
     for options in ({"lag": 5}, {"issued_every": 7}, {"issued_every": 7, "lag": 2}):
         plain, timed, floats = (
             answers(frame, **options),
-            answers(counted, time="t", **options),
+            answers(empirical, time="t", **options),
             answers(
-                counted.assign(t=counted.t / 2.0),
+                empirical.assign(t=empirical.t / 2.0),
                 time="t",
                 **{k: v / 2 if k == "lag" else v for k, v in options.items()},
             ),
@@ -187,7 +187,7 @@ def test_one_step_of_times_that_are_no_counts_is_what_it_says() -> None:
 
 def test_a_later_frame_of_a_state_may_hold_one_horizon_only() -> None:
     frame = pd.concat([numbered(np.arange(40), h=h) for h in (1, 2)], ignore_index=True)
-    state = oc.PanelState()
+    state = oc.FrameState()
     first = answers(frame[frame.ds < 30], horizon="h", state=state)
     rest = frame[(frame.ds >= 30) & (frame.h == 1)]
     assert len(answers(rest, horizon="h", state=state)) == 10
@@ -211,7 +211,7 @@ def test_whether_an_outcome_comes_later_is_not_known_before() -> None:
     gone = frame.assign(y=frame.y.where(frame.index != 10), known=frame.known.where(frame.index != 10))
     pd.testing.assert_frame_equal(answers(frame, known="known"), answers(gone, known="known"))
     live = []
-    state = oc.PanelState()
+    state = oc.FrameState()
     for at in range(40):
         seen = frame[: at + 1]
         there = (seen.known < at) & (seen.index < at)

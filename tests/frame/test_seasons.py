@@ -67,7 +67,7 @@ def expected() -> pd.DataFrame:
 def test_cuts_change_nothing(cuts: list[int], remember: int, expected: pd.DataFrame) -> None:
     whole = frame(50, series=3)
     days = np.arange(len(whole)) % 50
-    state = oc.PanelState(remember=remember)
+    state = oc.FrameState(remember=remember)
     found = []
     for first, last in zip([0, *cuts], [*cuts, 50], strict=True):
         found.append(oc.recalibrate(whole[(days >= first) & (days < last)], state=state))
@@ -142,7 +142,7 @@ def test_the_right_season_helps_and_a_wrong_one_does_no_harm() -> None:
     assert total[9, 31] < 1.005 * total[()]
 
 
-def test_seasons_stay_with_a_game(tmp_path: Path) -> None:
+def test_seasons_stay_with_a_forecaster(tmp_path: Path) -> None:
     q, y = weekly(60)
     path = tmp_path / "game.orcast"
     for begin in (0, 3, 30):
@@ -151,7 +151,7 @@ def test_seasons_stay_with_a_game(tmp_path: Path) -> None:
         recal.save(path)
         again = oc.Recalibrator.load(path)
         assert again.seasons == (7,)
-        rows = [game.run(q[begin:], y[begin:], levels=LEVELS) for game in (recal, again)]
+        rows = [forecaster.run(q[begin:], y[begin:], levels=LEVELS) for forecaster in (recal, again)]
         np.testing.assert_array_equal(*rows)
     named, alone = oc.Recalibrator(seasons=(7,)), oc.Recalibrator(seasons=(7,))
     named.save(path)

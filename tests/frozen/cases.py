@@ -73,10 +73,10 @@ class Log:
         self.add(holds=p.certificate.holds, promised=p.certificate.promised, worst_next=p.certificate.worst_next)
         return p
 
-    def answers(self, game: Any = None) -> Answers:
+    def answers(self, forecaster: Any = None) -> Answers:
         """Stack what was collected, with the guarantee of a game."""
         found: Answers = {name: np.array(rows) for name, rows in self.rows.items()}
-        return found if game is None else found | guarantee(game.guarantee)
+        return found if forecaster is None else found | guarantee(forecaster.guarantee)
 
 
 def guarantee(g: Any) -> Answers:
@@ -107,14 +107,16 @@ def numbers(rounds: int, seed: int, low: float = 0.0, high: float = 100.0) -> li
     return pairs
 
 
-def loop(game: Any, pairs: Iterable[tuple[Any, Any]], x: Callable[[int], Any] | None = None, **names: Any) -> Answers:
+def loop(
+    forecaster: Any, pairs: Iterable[tuple[Any, Any]], x: Callable[[int], Any] | None = None, **names: Any
+) -> Answers:
     """Predict and update round by round."""
     log = Log()
     for t, (forecast, y) in enumerate(pairs):
         features = {} if x is None else {"x": x(t)}
-        log.forecast(game.predict(forecast, **features, **names))
-        game.update(y)
-    return log.answers(game)
+        log.forecast(forecaster.predict(forecast, **features, **names))
+        forecaster.update(y)
+    return log.answers(forecaster)
 
 
 def events(rounds: int, seed: int) -> list[tuple[float, int]]:
@@ -157,12 +159,12 @@ def line_loop() -> Answers:
 def batch_run() -> Answers:
     recal = oc.Recalibrator(oc.Interval(0, 100))
     forecasts, outcomes = zip(*numbers(150, 4), strict=True)
-    played = recal.play(list(forecasts), list(outcomes), at=LEVELS)
+    result = recal.run_detailed(list(forecasts), list(outcomes), at=LEVELS)
     rng = np.random.default_rng(5)
     rows = np.sort(rng.normal(50.0, 8.0, (60, 3)), axis=1)
     more = recal.run(rows, rng.uniform(20.0, 90.0, 60), levels=[0.1, 0.5, 0.9])
     columns = ("rows", "mean", "sd", "holds", "promised", "miscalibration")
-    return {name: getattr(played, name) for name in columns} | {"more": more} | guarantee(recal.guarantee)
+    return {name: getattr(result, name) for name in columns} | {"more": more} | guarantee(recal.guarantee)
 
 
 @case()
@@ -227,13 +229,13 @@ def payoffs() -> Answers:
 @case()
 def pool() -> Answers:
     shared, log = oc.Pool(), Log()
-    games = [oc.Recalibrator(oc.Interval(0, 100), pool=shared) for _ in range(3)]
+    forecasters = [oc.Recalibrator(oc.Interval(0, 100), pool=shared) for _ in range(3)]
     for rounds in zip(*(numbers(60, 13 + i) for i in range(3)), strict=True):
-        for game, (forecast, _) in zip(games, rounds, strict=True):
-            log.forecast(game.predict(forecast))
-        for game, (_, y) in zip(games, rounds, strict=True):
-            game.update(y)
-    return log.answers(games[0]) | {"outcomes": shared.outcomes}
+        for forecaster, (forecast, _) in zip(forecasters, rounds, strict=True):
+            log.forecast(forecaster.predict(forecast))
+        for forecaster, (_, y) in zip(forecasters, rounds, strict=True):
+            forecaster.update(y)
+    return log.answers(forecasters[0]) | {"outcomes": shared.outcomes}
 
 
 @case()
@@ -359,8 +361,8 @@ def partition() -> Answers:
         "binary": (scored, events(60, 33)),
         "labels": (oc.paper.PartitionedRecalibrator(oc.Labels(LABELS), cells=2, grid=5), matches(30, 35)),
     }
-    for part, (game, pairs) in settings.items():
-        found |= {f"{part} {name}": value for name, value in loop(game, pairs).items()}
+    for part, (forecaster, pairs) in settings.items():
+        found |= {f"{part} {name}": value for name, value in loop(forecaster, pairs).items()}
     return found | {"regret bound": scored.regret_bound(oc.Brier())}
 
 
@@ -433,7 +435,7 @@ def frame_with_state() -> Answers:
             frame = panel_frame(first, last, known)
             after = oc.recalibrate(frame, low=0, high=100, state=state, workers=1)
             found |= _new_columns(frame, after, f"call {call} ")
-        kept = oc.PanelState.load(state)
+        kept = oc.FrameState.load(state)
     return found | {"games": len(kept), "pending": kept.pending}
 
 
@@ -510,7 +512,7 @@ def gluonts() -> Answers:
 
     found: Answers = {}
     for form in ("quantiles", "samples"):
-        rng, state, rows = np.random.default_rng(41), oc.PanelState(), []
+        rng, state, rows = np.random.default_rng(41), oc.FrameState(), []
         y = {item: np.clip(rng.normal(54.0, 12.0, 60), 0.0, 100.0) for item in ("north", "south")}
         for t in range(5, 40):
             start, mean = pd.Period("2026-01-01", "D") + t, 50.0 + 10.0 * np.sin([t / 3.0, (t + 1) / 3.0])

@@ -137,7 +137,7 @@ def test_days_one_by_one_are_a_backtest(form: str, lead: int, tmp_path: Path) ->
 
 @pytest.mark.parametrize("freq", ["h", "15min", "2h", "D", "W-SUN", "M", "Q"])
 def test_frequencies(freq: str) -> None:
-    start, y, state = pd.Period("2026-01-01", freq), outcomes(), oc.PanelState()
+    start, y, state = pd.Period("2026-01-01", freq), outcomes(), oc.FrameState()
     for t in range(20, 40):
         (p,) = recalibrate([quantiles(t, start=start)], [entry(y[:t], start=start)], state=state)
     forecasts = [quantiles(t, start=start) for t in range(20, 40)]
@@ -170,7 +170,7 @@ def test_series_of_pandas_are_entries() -> None:
 def test_missing_outcomes_and_steps() -> None:
     y = outcomes()
     y[[21, 30]] = np.nan
-    state = oc.PanelState()
+    state = oc.FrameState()
     given_ = quantiles(20)
     given_.forecast_array[:, 1] = np.nan
     (p,) = recalibrate([given_], [entry(y[:20])], state=state)
@@ -279,7 +279,7 @@ def refused() -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", refused())
 def test_bad_input_changes_nothing(name: str) -> None:
-    state = oc.PanelState()
+    state = oc.FrameState()
     options: dict[str, Any] = {"state": state, "low": 0, "high": 100}
     for t in range(20, 30):
         recalibrate([quantiles(t)], [entry(outcomes()[:t])], **options)

@@ -146,7 +146,7 @@ def test_day_by_day_is_as_if_in_one_frame(kind: str, tmp_path: Path) -> None:
     frame["cutoff"], frame["ds"] = (_as(frame[name], kind) for name in ("cutoff", "ds"))
     expected = recalibrate(frame).set_index(["unique_id", "cutoff", "ds"])
     days = list(dict.fromkeys(frame["cutoff"]))
-    state: Any = str(tmp_path / "panel.orcast") if kind in ("dates", "numbers") else oc.PanelState()
+    state: Any = str(tmp_path / "panel.orcast") if kind in ("dates", "numbers") else oc.FrameState()
     early, _, _ = _on(frame, days, 10)
     for number in range(10, len(days)):
         _, window, known = _on(frame, days, number)
@@ -186,16 +186,16 @@ def _on(frame: pd.DataFrame, days: list[Any], number: int) -> tuple[pd.DataFrame
 
 def test_a_cross_validation_of_days_that_were_lived_is_not_news() -> None:
     """Windows that came without their cutoff are those of cross_validation, which has one."""
-    frame, state = panel(), oc.PanelState()
+    frame, state = panel(), oc.FrameState()
     days = sorted(frame["cutoff"].unique())
     for number in range(30, 33):
         early, window, known = split(frame, days[number])
         recalibrate(window, early if number == 30 else known, state=state)
     early, window, _ = split(frame, days[33])
-    games = len(state)
+    recals = len(state)
     after = recalibrate(window, early, state=state)  # what is late, or comes twice, would be said
     pd.testing.assert_frame_equal(after, recalibrate(window, early))
-    assert (len(state), state.pending) == (games, 2 * (3 + 2 + 1))
+    assert (len(state), state.pending) == (recals, 2 * (3 + 2 + 1))
 
 
 def test_a_state_is_that_of_the_core(tmp_path: Path) -> None:
@@ -206,7 +206,7 @@ def test_a_state_is_that_of_the_core(tmp_path: Path) -> None:
 
 
 def test_a_new_series_joins_a_state() -> None:
-    frame, state = panel(), oc.PanelState()
+    frame, state = panel(), oc.FrameState()
     days = sorted(frame["cutoff"].unique())
     early, window, _ = split(frame, days[30])
     recalibrate(window[window["unique_id"] == "A"], early[early["unique_id"] == "A"], state=state)
@@ -283,7 +283,7 @@ def test_forecasts_with_rows_left_out() -> None:
 def test_a_second_run_of_a_day_is_no_second_forecast(kind: str) -> None:
     forecasts, past = today(windows(kind))
     known = past[["unique_id", "ds", "y"]].drop_duplicates()
-    once, twice = oc.PanelState(), oc.PanelState()
+    once, twice = oc.FrameState(), oc.FrameState()
     recalibrate(without(forecasts), without(past), state=once)
     for history in (without(past), known, known):
         recalibrate(without(forecasts), history, state=twice)
@@ -299,7 +299,7 @@ def test_outcomes_alone_that_differ_are_refused() -> None:
     early, window, _ = split(frame, days[30])
     _, later, known = split(frame, days[31])
     at = (known["unique_id"] == "A") & (known["ds"] == days[31])
-    state = oc.PanelState()
+    state = oc.FrameState()
     recalibrate(window, early, low=0, high=1000, state=state)
     both = pd.concat([known, known[at].assign(y=90.0)], ignore_index=True)
     for history in (both, both[::-1]):
@@ -339,7 +339,7 @@ def test_days_one_by_one_with_bounds_by_series_and_with_contexts(name: str) -> N
     options: dict[str, Any] = {"model": "ETS", **(bounds if name == "bounds by series" else {"payoff": payoff})}
     expected = recalibrate(frame, **options)
     days = sorted(frame["cutoff"].unique())
-    state = oc.PanelState()
+    state = oc.FrameState()
     for day in days[15:]:
         early, window, known = split(frame, day)
         after = recalibrate(window, early if day == days[15] else known, state=state, **options)
@@ -351,7 +351,7 @@ def test_outcomes_alone_bring_columns_that_options_name(name: str) -> None:
     frame = regions().assign(low=0.0, high=100.0)[["unique_id", "ds", "cutoff", "y", *SAID, "region", "low", "high"]]
     column = {"pool": "region"}.get(name, name)
     options: dict[str, Any] = {"model": "ETS", name: column}
-    expected, state = recalibrate(frame, **options), oc.PanelState()
+    expected, state = recalibrate(frame, **options), oc.FrameState()
     days = sorted(frame["cutoff"].unique())
     for day in days[25:29]:
         early, window, known = split(frame, day)

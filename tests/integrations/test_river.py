@@ -175,7 +175,7 @@ def test_is_model_and_recalibrator_bit_for_bit(low: Any, high: Any) -> None:
 
 
 @pytest.mark.parametrize("late", [1, 6, 25])
-def test_late_outcomes_are_played_as_the_core_plays_them(late: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_late_outcomes_are_result_as_the_core_plays_them(late: int, monkeypatch: pytest.MonkeyPatch) -> None:
     stream = hours(150)
     model = RiverRegressor(linear(), 0, 100)
     engine, reserved = type(model._rows.recalibrator.engine), []
@@ -230,7 +230,7 @@ def test_named_rounds_where_features_repeat() -> None:
 # --- forecasts that are never learnt from
 
 
-def test_forecasts_that_are_never_learnt_from_change_nothing() -> None:
+def test_forecasts_that_are_never_corrected_from_change_nothing() -> None:
     stream = hours(160)
     quiet, busy = RiverRegressor(linear(), 0, 100), RiverRegressor(linear(), 0, 100)
     rng = np.random.default_rng(0)
@@ -569,7 +569,7 @@ def test_steps_ahead_are_recalibrators_bit_for_bit(low: Any) -> None:
         model.guarantee(4)
 
 
-def test_a_history_that_is_only_learnt_counts_at_each_step() -> None:
+def test_a_history_that_is_only_corrected_counts_at_each_step() -> None:
     model = RiverForecaster(time_series.HoltWinters(0.3), 0, 100, horizon=4)
     asked = RiverForecaster(time_series.HoltWinters(0.3), 0, 100)
     for t, y in enumerate(series(60)):

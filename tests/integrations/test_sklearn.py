@@ -260,10 +260,10 @@ def test_what_is_scored_is_what_was_predicted(monkeypatch: pytest.MonkeyPatch) -
     X, y = echoes(200)
     model = frozen(batch=7).fit(X[:50], y[:50])
     engine = type(model.recalibrator_.engine)
-    update, booked = engine.update, []
+    update, smoothed = engine.update, []
 
     def watched(self: Any, page: Any, outcome: Any, **options: Any) -> None:
-        booked.append(self.forecast(page).mass)
+        smoothed.append(self.forecast(page).mass)
         update(self, page, outcome, **options)
 
     monkeypatch.setattr(engine, "update", watched)
@@ -271,11 +271,11 @@ def test_what_is_scored_is_what_was_predicted(monkeypatch: pytest.MonkeyPatch) -
     for size in (1, 10, 3, 80, 1, 55):
         rows = slice(start, start + size)
         said = [p.mass for p in model.predict_distribution(X[rows])]
-        booked.clear()
+        smoothed.clear()
         model.partial_fit(X[rows], y[rows])
-        assert len(booked) == size
+        assert len(smoothed) == size
         # in a game that has not moved on: the first is the same as it stands, the others as they were issued
-        np.testing.assert_array_equal(np.array(said), np.array(booked))
+        np.testing.assert_array_equal(np.array(said), np.array(smoothed))
         start += size
     assert start == 200
 

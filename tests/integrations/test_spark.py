@@ -17,9 +17,9 @@ import pyarrow as pa
 import pytest
 
 import orcast as oc
+from frames import Plan, panel
 from helpers import SENTENCE
-from orcast.frame import PanelState
-from panels import Plan, panel
+from orcast.frame import FrameState
 from sparks import same, start, write_batches
 
 pytest.importorskip("pyspark")
@@ -160,7 +160,7 @@ def some_batches() -> list[pd.DataFrame]:
 
 def in_turn(batches: list[Any], **options: Any) -> list[Any]:
     """Answers of a frame with a state."""
-    state = PanelState(remember=20)
+    state = FrameState(remember=20)
     return [in_pandas(batch, state=state, **BOUNDS, **options) for batch in batches]
 
 
@@ -197,7 +197,7 @@ def test_stream_equals_a_frame_with_a_state(spark: Any, tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def step(spark: Any) -> StreamStep:
     plan, _ = plan_of(spark.createDataFrame([], SCHEMA), "unique_id", "ds", False, BOUNDS)
-    return StreamStep(plan, 200, PanelState(remember=20).to_bytes())
+    return StreamStep(plan, 200, FrameState(remember=20).to_bytes())
 
 
 def tables() -> list[pa.Table]:

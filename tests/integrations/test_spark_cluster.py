@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import orcast as oc
-from orcast.frame import PanelState
+from orcast.frame import FrameState
 from sparks import same, write_batches
 
 pytest.importorskip("pyspark")
@@ -112,7 +112,7 @@ def test_query_continues_after_kills(tmp_path: Path, master: str, worker: str) -
         assert second.process.wait(PATIENCE) == 0, (tmp_path / "errors.txt").read_text()[-3000:]
     finally:
         second.stop()
-    state = PanelState(remember=20)
+    state = FrameState(remember=20)
     want = pd.concat([oc.recalibrate(step, state=state, low=0, high=100, pool=False) for step in steps])
     assert set(want["orcast_status"]) == {"pending", "ok"}
     same(pd.read_parquet(tmp_path / "told.parquet").drop(columns="orcast_reason"), want, ["unique_id", "ds", "y"])

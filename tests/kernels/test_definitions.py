@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from games import Array
+from kernel_runs import Array
 
 import orcast as oc
 from orcast.kernels import records
@@ -126,14 +126,14 @@ def test_scores_and_misses_of_the_experts(name: str) -> None:
     for it in settled(name):
         info, found = it.record.info, it.before.rivals.copy()
         low, high = info[INFO.low], info[INFO.high]
-        y, played = min(max(it.y, low), high), forecast(it, it.record.cells[4])
+        y, result = min(max(it.y, low), high), forecast(it, it.record.cells[4])
         for e in range(len(found)):
             if len(found) > 1 and np.isnan(it.record.experts[e + 1, 0]):
                 continue
             expert = forecast(it, it.record.rivals[e])
             square = (y - expert.mean()) ** 2
             found[e, :3] = 0.998 * found[e, :3] + [expert.crps(y), square / (high - low) ** 2, 1]
-            found[e, 3:] += [played.crps(y) - expert.crps(y), (y - played.mean()) ** 2 - square, 1]
+            found[e, 3:] += [result.crps(y) - expert.crps(y), (y - result.mean()) ** 2 - square, 1]
         assert_close(it.after.rivals, found)
         q, levels = it.record.experts[0], it.engine.space.levels
         misses = 0.9998 * it.before.misses[:-1] + np.where(it.y == q, 0.0, (it.y < q) - levels)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from games import Array
+from kernel_runs import Array
 from scipy.special import expit, logit, softmax
 
 import orcast as oc

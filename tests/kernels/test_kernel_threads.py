@@ -3,19 +3,19 @@
 import threading
 from collections.abc import Iterator
 
-import games
+import kernel_runs
 import pytest
 
 from orcast.kernels.rows import workspace
 
-GAMES = dict(games.games())
+GAMES = dict(kernel_runs.recals())
 
 
 def results(first: int = 0) -> Iterator[tuple[str, bytes]]:
     """Results of all runs, from one of them on; after each of them no scratch memory is in use."""
     names = [*GAMES][first:] + [*GAMES][:first]
     for name in names:
-        yield name, games.bits(GAMES[name]())
+        yield name, kernel_runs.bits(GAMES[name]())
         if (workspace().block, workspace().used) != (0, 0):
             raise AssertionError(f"scratch memory is left in use by {name}")
 

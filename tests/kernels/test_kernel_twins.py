@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import games
+import kernel_runs
 import numpy as np
 import pytest
 
@@ -17,7 +17,7 @@ from orcast.committee import state
 from orcast.kernels import pure, records
 
 SOURCE = Path(orcast.__file__).parent
-GAMES = dict(games.games())
+GAMES = dict(kernel_runs.recals())
 # Kernels that run only when compiled, those that are there for tests and pickling alone, and the functions of the base
 # forecast, which is copied.
 ELSEWHERE = re.compile(
@@ -31,7 +31,7 @@ def uncompiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     if orcast.kernels.rows.__file__.endswith(".py"):
         pytest.skip("the kernels are not compiled here, so there is nothing to compare them with")
     path = tmp_path_factory.mktemp("twins") / "results.npz"
-    command = [sys.executable, "-W", "ignore", str(Path(__file__).with_name("games.py")), str(path)]
+    command = [sys.executable, "-W", "ignore", str(Path(__file__).with_name("kernel_runs.py")), str(path)]
     subprocess.run(command, check=True, env={**os.environ, "ORCAST_KERNELS": "python"})
     with np.load(path) as results:
         return dict(results)
@@ -39,8 +39,8 @@ def uncompiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", GAMES)
 def test_compiled_kernels_equal_uncompiled_ones_to_the_last_bit(name: str, uncompiled: dict[str, Any]) -> None:
-    run: Callable[[], games.Array] = GAMES[name]
-    assert games.bits(run()) == games.bits(uncompiled[name])
+    run: Callable[[], kernel_runs.Array] = GAMES[name]
+    assert kernel_runs.bits(run()) == kernel_runs.bits(uncompiled[name])
 
 
 def test_the_runs_use_every_kernel(uncompiled: dict[str, Any]) -> None:

@@ -72,11 +72,13 @@ def planted(beta: float, sums: Sequence[float], head_start: float = 0.0, **optio
     return aci
 
 
-def play(aci: ConformalLevel, nature: Callable[[Any, float], bool], rounds: int) -> Iterator[tuple[float, bool]]:
+def run_rounds(
+    aci: ConformalLevel, adversary: Callable[[Any, float], bool], rounds: int
+) -> Iterator[tuple[float, bool]]:
     for _ in range(rounds):
         level = aci.predict()
         allowed = possible(level)
-        covered = nature(aci, level) if len(allowed) == 2 else allowed[0]
+        covered = adversary(aci, level) if len(allowed) == 2 else allowed[0]
         aci.update(covered)
         yield level, covered
 
@@ -91,7 +93,7 @@ def stubborn(covered: bool) -> Callable[[Any, float], bool]:
     return lambda aci, level: covered
 
 
-def coin(rng: np.random.Generator, chance: float) -> Callable[[Any, float], bool]:
+def draw(rng: np.random.Generator, chance: float) -> Callable[[Any, float], bool]:
     return lambda aci, level: bool(rng.random() < chance)
 
 
@@ -115,10 +117,10 @@ def test_adversarially_grown_ledgers() -> None:
     for case in range(200):
         beta, grid = float(rng.choice([0.05, 0.5, 0.77, 0.9, 0.99])), int(rng.choice([1, 2, 7, 20, 50]))
         aci = ConformalLevel(beta, grid=grid, head_start=float(rng.choice([0.0, 0.3])))
-        nature = [greedy, stubborn(True), stubborn(False), coin(rng, beta), coin(rng, 0.5)][case % 5]
-        for _ in play(aci, nature, int(rng.integers(1, 120))):
+        adversary = [greedy, stubborn(True), stubborn(False), draw(rng, beta), draw(rng, 0.5)][case % 5]
+        for _ in run_rounds(aci, adversary, int(rng.integers(1, 120))):
             pass
-        for _ in play(aci, greedy, 10):
+        for _ in run_rounds(aci, greedy, 10):
             check_half_space(aci)
 
 
@@ -175,7 +177,7 @@ def test_it_starts_at_beta() -> None:
 )
 def test_guarantee_against_a_greedy_adversary(beta: float, grid: int, head_start: float) -> None:
     aci = ConformalLevel(beta, grid=grid, head_start=head_start)
-    for rounds, _ in enumerate(play(aci, greedy, 5000), start=1):
+    for rounds, _ in enumerate(run_rounds(aci, greedy, 5000), start=1):
         assert aci.rounds == rounds
         assert aci.miscalibration <= aci.promised
         assert abs(aci.coverage - beta) <= aci.coverage_bound
@@ -190,7 +192,7 @@ def test_guarantee_on_any_sequence(wishes: list[bool], beta: float, grid: int, h
     stream = iter(wishes)
     payoffs = np.zeros(grid + 1)
     budget = 0.0
-    for level, covered in play(aci, lambda aci, level: next(stream), len(wishes)):
+    for level, covered in run_rounds(aci, lambda aci, level: next(stream), len(wishes)):
         weights = hats(level, grid)
         payoffs += weights * (covered - beta)
         budget += float(weights @ weights) * max((e - beta) ** 2 for e in possible(level))

@@ -27,18 +27,18 @@ def bind(payoff: Payoff, **options: float) -> DenseEngine:
 
 
 def test_without_debts_it_is_the_expert_who_speaks() -> None:
-    game = oc.Forecaster(oc.Binary(), oc.BinaryCalibration(), oracle=BinaryRoot())
-    assert float(game.predict(0.73)) == pytest.approx(0.73, abs=1e-12)
-    assert float(game.predict()) == pytest.approx(0.5, abs=1e-12)
+    recal = oc.Forecaster(oc.Binary(), oc.BinaryCalibration(), oracle=BinaryRoot())
+    assert float(recal.predict(0.73)) == pytest.approx(0.73, abs=1e-12)
+    assert float(recal.predict()) == pytest.approx(0.5, abs=1e-12)
 
 
-def test_the_root_is_the_first_one_in_the_direction_of_the_debt() -> None:
+def test_the_root_is_the_first_one_in_the_direction_of_the_cumulative() -> None:
     engine = bind(oc.BinaryCalibration(grid=10))
     # zeros at the soft edges 0.2, 0.4, 0.6 and 0.8
     engine.ledger.total[:] = [-1, -1, 1, 1, -1, -1, 1, 1, -1, -1]
     for x, expected in ((0.05, 0.2), (0.18, 0.2), (0.35, 0.2), (0.45, 0.6), (0.62, 0.6), (0.7, 0.6), (0.85, 1.0)):
         record = engine.predict(np.array([[1.0 - x, x]]))
-        assert engine.prior.played(record.round)[1] == pytest.approx(expected, abs=1e-9)
+        assert engine.prior.result(record.round)[1] == pytest.approx(expected, abs=1e-9)
 
 
 @given(

@@ -39,7 +39,7 @@ def squared(action: float, y: Any) -> Any:
 SWAP = oc.payoffs.SwapRegret(range(4), worth)
 
 
-def games(count: int, seed: int) -> Iterator[tuple[Vector, Vector]]:
+def recals(count: int, seed: int) -> Iterator[tuple[Vector, Vector]]:
     """Utilities and what is owed on them: random, ordered with kinks, squared, of two values; sparse, equal, uneven."""
     rng = np.random.default_rng(seed)
     for i in range(count):
@@ -48,21 +48,21 @@ def games(count: int, seed: int) -> Iterator[tuple[Vector, Vector]]:
         tables = [rng.random((actions, cells)), commit(a, y), squared(a, y), rng.integers(0, 2, (actions, cells))]
         table = np.asarray(tables[i % 4], dtype=float)
         table /= max(float(np.ptp(table, axis=1).max()), 1e-9)
-        owed = rng.normal(size=(actions, actions)) * 10.0 ** rng.uniform(-5, 5)
+        cumulative = rng.normal(size=(actions, actions)) * 10.0 ** rng.uniform(-5, 5)
         match (i // 4) % 6:
             case 1:
-                owed[rng.random(actions) < 0.5] = 0.0
+                cumulative[rng.random(actions) < 0.5] = 0.0
             case 2:
-                owed = rng.integers(-1, 2, size=owed.shape).astype(float)
+                cumulative = rng.integers(-1, 2, size=cumulative.shape).astype(float)
             case 3:
-                owed *= 10.0 ** rng.uniform(-4, 4, size=(actions, 1))
+                cumulative *= 10.0 ** rng.uniform(-4, 4, size=(actions, 1))
             case 4:
-                owed[:] = float(rng.normal())
+                cumulative[:] = float(rng.normal())
             case 5:
-                owed = np.abs(owed) * np.eye(actions)
+                cumulative = np.abs(cumulative) * np.eye(actions)
             case _:
                 pass
-        yield table, owed
+        yield table, cumulative
 
 
 # --- the game with the paper's indicator ---
@@ -70,17 +70,17 @@ def games(count: int, seed: int) -> Iterator[tuple[Vector, Vector]]:
 
 def test_without_sharing_the_indicator_there_may_be_no_forecast() -> None:
     """Matching pennies: whichever action is called best, some outcome has a positive product, ties included."""
-    table, owed = np.eye(2), np.array([[1.0, 0.0], [0.0, 1.0]])
+    table, cumulative = np.eye(2), np.array([[1.0, 0.0], [0.0, 1.0]])
     worst = []
     for chance in np.linspace(0.0, 1.0, 101):
         p = np.array([1.0 - chance, chance])
         expected = table @ p
         best = np.flatnonzero(expected >= expected.max() - 1e-12)
-        worst.append(min(float((owed[a] @ (expected[:, None] - table)).max()) for a in best))
+        worst.append(min(float((cumulative[a] @ (expected[:, None] - table)).max()) for a in best))
     assert min(worst) >= 0.5 - 1e-12
     # shared evenly, as ties are, the indicator of both actions wins at 1/2
     mu, p = np.array([0.5, 0.5]), np.array([0.5, 0.5])
-    assert float(((mu @ owed) @ ((table @ p)[:, None] - table)).max()) <= 1e-12
+    assert float(((mu @ cumulative) @ ((table @ p)[:, None] - table)).max()) <= 1e-12
 
 
 # --- the path ---
@@ -98,9 +98,9 @@ def on_path(prices: Prices) -> tuple[Vector, int]:
 def check_path(count: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     turns = []
-    for i, (table, owed) in enumerate(games(count, seed)):
+    for i, (table, cumulative) in enumerate(recals(count, seed)):
         sharpness = (50.0, 50.0, 1.0, 1e4)[i % 4]
-        deciders = [(sharpness * table, owed @ table)]
+        deciders = [(sharpness * table, cumulative @ table)]
         if i % 5 == 0:
             second = rng.random((3, table.shape[1]))
             deciders.append((50.0 * second, rng.normal(size=(3, 3)) @ second))
@@ -138,10 +138,10 @@ def test_prices_that_do_not_depend_on_the_forecast_are_paid_in_the_cheapest_cell
 # --- the oracle ---
 
 
-def test_without_debts_the_expert_is_played_as_it_is() -> None:
-    game = oc.Forecaster(LETTERS, oc.payoffs.SwapRegret(range(4), worth), oracle=DecisionGame())
+def test_without_debts_the_expert_is_result_as_it_is() -> None:
+    recal = oc.Forecaster(LETTERS, oc.payoffs.SwapRegret(range(4), worth), oracle=DecisionGame())
     expert = [0.1, 0.2, 0.4, 0.2, 0.1]
-    np.testing.assert_allclose(game.predict(expert).mass, expert, atol=1e-3)
+    np.testing.assert_allclose(recal.predict(expert).mass, expert, atol=1e-3)
 
 
 # --- when the path is lost ---
@@ -154,10 +154,10 @@ def test_dense_equilibrium_takes_over(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_is_said_is_measured_even_then(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decision, "traced", lambda prices, prior: prior)
-    game = oc.Forecaster(LETTERS, SWAP, oracle=DecisionGame())
-    game.engine.ledger.total[:] = 0.5 * np.random.default_rng(0).normal(size=16)
-    p = game.predict()
-    values = products(game, candidates(game))
+    recal = oc.Forecaster(LETTERS, SWAP, oracle=DecisionGame())
+    recal.engine.ledger.total[:] = 0.5 * np.random.default_rng(0).normal(size=16)
+    p = recal.predict()
+    values = products(recal, candidates(recal))
     assert p.certificate.half_space == pytest.approx(float(values.max()))
     assert p.certificate.half_space > 1e-3
 
@@ -165,7 +165,7 @@ def test_what_is_said_is_measured_even_then(monkeypatch: pytest.MonkeyPatch) -> 
 # --- at the edge ---
 
 
-def test_what_it_cannot_play_is_refused() -> None:
+def test_what_it_cannot_run_rounds_is_refused() -> None:
     for space, payoff in (
         (LETTERS, oc.LabelCalibration()),
         (LETTERS, oc.payoffs.SwapRegret(range(4), worth) + oc.NoRegret(oc.Brier())),

@@ -124,31 +124,31 @@ def ledgers(vertices: int, dimension: int, rng: np.random.Generator, count: int)
 def test_the_solver_finds_a_point_that_no_corner_can_push(grid: int) -> None:
     rng = np.random.default_rng(grid)
     faces, mesh = moment_faces(grid), moment_mesh(grid)
-    for owed in ledgers(len(mesh.points), 2, rng, 300):
+    for cumulative in ledgers(len(mesh.points), 2, rng, 300):
         mean = rng.random()
-        found = solve(faces, owed, np.array([mean, mean**2 + rng.random() * (mean - mean**2)]))
+        found = solve(faces, cumulative, np.array([mean, mean**2 + rng.random() * (mean - mean**2)]))
         local = mesh.locate(found.point)
-        c = local.weights @ owed[local.corners]
+        c = local.weights @ cumulative[local.corners]
         np.testing.assert_allclose(found.weights @ mesh.points[found.corners], found.point, atol=1e-12)
         worst = float((c @ found.point - faces.extremes @ c).max())
-        assert worst <= ROUNDING * np.abs(owed).max()
-        assert found.worst == pytest.approx(worst, abs=1e-12 + 1e-9 * np.abs(owed).max())
+        assert worst <= ROUNDING * np.abs(cumulative).max()
+        assert found.worst == pytest.approx(worst, abs=1e-12 + 1e-9 * np.abs(cumulative).max())
 
 
 # --- the oracle ---
 
 
-def game_of(grid: int = 8, **options: Any) -> oc.Forecaster:
+def recal_of(grid: int = 8, **options: Any) -> oc.Forecaster:
     return oc.Forecaster(SPACE, MomentBasedCalibration(grid), oracle=MomentHull(**options))
 
 
 def test_groups_share_the_triangulation() -> None:
     payoff = MomentBasedCalibration(4) + MomentBasedCalibration(4, context=oc.by("hour", values=range(2)))
-    game = oc.Forecaster(SPACE, payoff, oracle=MomentHull())
+    recal = oc.Forecaster(SPACE, payoff, oracle=MomentHull())
     rng = np.random.default_rng(0)
-    game.engine.ledger.total[:] = rng.normal(size=game.engine.ledger.total.size)
+    recal.engine.ledger.total[:] = rng.normal(size=recal.engine.ledger.total.size)
     for hour in (0, 1):
-        p = game.predict(oc.Normal(3, 2), x={"hour": hour})
+        p = recal.predict(oc.Normal(3, 2), x={"hour": hour})
         assert p.certificate.half_space <= ROUNDING
         assert p.certificate.approximation <= 10.0 / (4.0 * 4**2)
     check_guarantee(payoff, SPACE, oracle=MomentHull(), x=lambda rng: {"hour": int(rng.integers(2))}, rounds=40)
@@ -160,22 +160,22 @@ def test_groups_share_the_triangulation() -> None:
 @given(grid=st.sampled_from([2, 8, 16]), mean=st.floats(0.0, 1.0), share=st.floats(0.0, 1.0), middle=st.floats(-2, 10))
 def test_forecasts_have_the_moments_asked_for(grid: int, mean: float, share: float, middle: float) -> None:
     """Corners and edges of the polygon included: there the masses are atoms."""
-    game = game_of(grid)
-    game.predict(oc.Normal(middle, 1.0))
-    engine: Any = game.engine
-    record = game.rounds.pending[None].record
+    recal = recal_of(grid)
+    recal.predict(oc.Normal(middle, 1.0))
+    engine: Any = recal.engine
+    record = recal.rounds.pending[None].record
     solver: HullSolver = engine.solver
     lowest, _ = moment_mesh(grid).chord(mean)
     f = np.array([mean, lowest + share * (mean - lowest)])
     witness = record.cell_payoffs[0].witness.mean
-    masses = solver.with_moments(engine.prior.played(record.round), witness, f)
+    masses = solver.with_moments(engine.prior.result(record.round), witness, f)
     assert masses.min() >= 0.0
     assert masses.sum() == pytest.approx(1.0)
     np.testing.assert_allclose(witness @ masses, f, atol=1e-9)
 
 
-def test_without_debts_the_expert_is_played_as_it_is() -> None:
-    p = game_of().predict(oc.Normal(4.0, 0.5))
+def test_without_debts_the_expert_is_result_as_it_is() -> None:
+    p = recal_of().predict(oc.Normal(4.0, 0.5))
     assert p.mean() == pytest.approx(4.0, abs=0.01)
     assert 0.5 < p.std() < 0.6  # its tails are those of the cells
     assert p.mass.size == BETWEEN + 9
@@ -188,14 +188,14 @@ def test_without_debts_the_expert_is_played_as_it_is() -> None:
 def test_the_fixed_point_of_the_paper_need_not_exist() -> None:
     """Owed (1, 0) everywhere, c vanishes nowhere: the solution is a corner, and the forecast the lower bound."""
     mesh = moment_mesh(8)
-    owed = np.tile([1.0, 0.0], (len(mesh.points), 1))
+    cumulative = np.tile([1.0, 0.0], (len(mesh.points), 1))
     rng = np.random.default_rng(0)
     for mean in rng.random(200):
         local = mesh.locate(np.array([mean, mean**2 + rng.random() * (mean - mean**2)]))
-        assert np.linalg.norm(local.weights @ owed[local.corners]) == pytest.approx(1.0)
-    game = game_of()
-    game.engine.ledger.total[:] = owed.ravel()
-    p = game.predict(oc.Normal(4.0, 1.0))
+        assert np.linalg.norm(local.weights @ cumulative[local.corners]) == pytest.approx(1.0)
+    recal = recal_of()
+    recal.engine.ledger.total[:] = cumulative.ravel()
+    p = recal.predict(oc.Normal(4.0, 1.0))
     assert p.mean() == pytest.approx(SPACE.low)
     assert p.certificate.half_space <= ROUNDING
 
@@ -203,7 +203,7 @@ def test_the_fixed_point_of_the_paper_need_not_exist() -> None:
 # --- at the edge ---
 
 
-def test_what_it_cannot_play_is_refused() -> None:
+def test_what_it_cannot_run_rounds_is_refused() -> None:
     for payoff in (
         oc.MomentMatching(2),
         MomentBasedCalibration(4) + oc.MomentMatching(2),

@@ -133,10 +133,10 @@ def expert_at(space: Any, rng: np.random.Generator, t: int) -> Any:
     return some_expert(space, rng)
 
 
-def check_claim(game: oc.Forecaster, p: Any, tolerance: float) -> tuple[list[Any], Any]:
+def check_claim(recal: oc.Forecaster, p: Any, tolerance: float) -> tuple[list[Any], Any]:
     """The certificate is the largest <S, payoff> over all outcomes, which is next to nothing."""
-    ledger, found = game.engine.ledger, candidates(game)
-    values, size, rounds = products(game, found), float(np.abs(ledger.total).sum()), max(ledger.rounds, 1)
+    ledger, found = recal.engine.ledger, candidates(recal)
+    values, size, rounds = products(recal, found), float(np.abs(ledger.total).sum()), max(ledger.rounds, 1)
     assert values.max() <= rounds * (p.certificate.half_space + p.certificate.approximation) + 1e-9 * (1.0 + size)
     assert rounds * p.certificate.half_space <= tolerance * (1.0 + size)
     return found, values
@@ -145,42 +145,42 @@ def check_claim(game: oc.Forecaster, p: Any, tolerance: float) -> tuple[list[Any
 @half_spaces
 def test_no_outcome_beats_random_ledgers(number: int) -> None:
     space, payoff, oracle, tolerance = HALF_SPACES[number]
-    game, rng = oc.Forecaster(space, payoff, oracle=oracle), np.random.default_rng(number)
-    game.predict(x={"hour": 0})
+    recal, rng = oc.Forecaster(space, payoff, oracle=oracle), np.random.default_rng(number)
+    recal.predict(x={"hour": 0})
     shapes = {6: lambda s, rng: np.cumsum(s), 7: lambda s, rng: np.sort(s), 8: lambda s, rng: np.sign(s)}
-    total = game.engine.ledger.total
+    total = recal.engine.ledger.total
     for t, s in enumerate(random_ledgers(total.size, 60, number, shapes)):
         total[:] = s
-        check_claim(game, game.predict(expert_at(space, rng, t), x={"hour": t % 3}), tolerance)
+        check_claim(recal, recal.predict(expert_at(space, rng, t), x={"hour": t % 3}), tolerance)
 
 
 @half_spaces
 def test_no_outcome_beats_grown_ledgers(number: int) -> None:
     """The adversary takes the outcome with the largest inner product, or the largest squared sum."""
     space, payoff, oracle, tolerance = HALF_SPACES[number]
-    game, rng = oc.Forecaster(space, payoff, oracle=oracle), np.random.default_rng(number)
+    recal, rng = oc.Forecaster(space, payoff, oracle=oracle), np.random.default_rng(number)
     for t in range(40):
-        p = game.predict(expert_at(space, rng, t), x={"hour": t % 3})
-        found, values = check_claim(game, p, tolerance)
+        p = recal.predict(expert_at(space, rng, t), x={"hour": t % 3})
+        found, values = check_claim(recal, p, tolerance)
         assert p.certificate.holds
-        hurts = values if t % 2 else squares_after(game, found)
-        game.update(as_given(space, found[int(np.argmax(hurts))]))
-    assert game.guarantee.held == 1.0
-    assert game.guarantee.miscalibration <= game.guarantee.promised
+        hurts = values if t % 2 else squares_after(recal, found)
+        recal.update(as_given(space, found[int(np.argmax(hurts))]))
+    assert recal.guarantee.held == 1.0
+    assert recal.guarantee.miscalibration <= recal.guarantee.promised
 
 
 # --- states, options, the guarantee ---
 
 
-def saved(game: oc.Forecaster, payoff: Any, path: Path) -> oc.Forecaster:
-    game.save(path)
+def saved(recal: oc.Forecaster, payoff: Any, path: Path) -> oc.Forecaster:
+    recal.save(path)
     return oc.Forecaster.load(path, payoff=payoff)
 
 
 WAYS: dict[str, Callable[[oc.Forecaster, Any, Path], oc.Forecaster]] = {
     "saved": saved,
-    "pickled": lambda game, payoff, path: pickle.loads(pickle.dumps(game)),
-    "copied": lambda game, payoff, path: copy.deepcopy(game),
+    "pickled": lambda recal, payoff, path: pickle.loads(pickle.dumps(recal)),
+    "copied": lambda recal, payoff, path: copy.deepcopy(recal),
 }
 
 
@@ -202,19 +202,19 @@ def test_guarantee_holds_for_long(name: str) -> None:
 def test_state_continues_bit_for_bit(name: str, way: str, tmp_path: Path) -> None:
     space, payoff, oracle, _ = CASES[name]
     rng = np.random.default_rng(5)
-    game = oc.Forecaster(space, payoff, oracle=oracle)
+    recal = oc.Forecaster(space, payoff, oracle=oracle)
     for _ in range(6):
-        game.predict(some_expert(space, rng))
-        game.update(some_outcome(space, rng))
-    game.predict(some_expert(space, rng), id="late")
-    twin = WAYS[way](game, payoff, tmp_path / "state")
+        recal.predict(some_expert(space, rng))
+        recal.update(some_outcome(space, rng))
+    recal.predict(some_expert(space, rng), id="late")
+    twin = WAYS[way](recal, payoff, tmp_path / "state")
     expert, y = some_expert(space, rng), some_outcome(space, rng)
     masses = []
-    for each in (game, twin):
+    for each in (recal, twin):
         each.update(y, id="late")
         masses.append(each.predict(expert).mass)
     np.testing.assert_array_equal(*masses)
-    assert game.guarantee == twin.guarantee
+    assert recal.guarantee == twin.guarantee
 
 
 @pytest.mark.parametrize("name", CASES)

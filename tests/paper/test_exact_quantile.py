@@ -45,13 +45,13 @@ def tables(levels: Vector, s: Vector) -> tuple[Vector, Vector]:
 
 
 @st.composite
-def owed_on_levels(draw: st.DrawFn) -> tuple[Vector, Vector]:
+def cumulative_on_levels(draw: st.DrawFn) -> tuple[Vector, Vector]:
     levels = np.array(sorted(draw(st.sets(st.integers(1, 63), min_size=1, max_size=20)))) / 64
     some = st.floats(-10, 10) | st.integers(-3, 3).map(float)
     return levels, np.array(draw(st.lists(some, min_size=levels.size, max_size=levels.size)))
 
 
-@given(owed_on_levels())
+@given(cumulative_on_levels())
 def test_the_mass_is_a_downward_zero(drawn: tuple[Vector, Vector]) -> None:
     levels, s = drawn
     u = downward_zero(levels, *tables(levels, s))

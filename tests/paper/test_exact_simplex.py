@@ -86,10 +86,10 @@ def test_the_pieces_of_each_face_tile_it(labels: int, grid: int) -> None:
 
 
 @given(arrays(float, (10, 3), elements=st.integers(-2, 2)), chances(3))
-def test_the_solver_wins_where_many_systems_are_singular(owed: Vector, target: Vector) -> None:
-    found = solve(simplex_faces(3, 3), owed, target)
-    c = found.weights @ owed[found.corners]
-    assert float(c @ found.point - c.min()) <= ROUNDING * np.abs(owed).max()
+def test_the_solver_wins_where_many_systems_are_singular(cumulative: Vector, target: Vector) -> None:
+    found = solve(simplex_faces(3, 3), cumulative, target)
+    c = found.weights @ cumulative[found.corners]
+    assert float(c @ found.point - c.min()) <= ROUNDING * np.abs(cumulative).max()
 
 
 # --- the oracle ---
@@ -126,14 +126,14 @@ def test_groups_share_the_triangulation() -> None:
     payoff = SimplexCalibration(3) + SimplexCalibration(3, context=oc.by("hour", values=range(2)))
     hour = lambda rng: {"hour": int(rng.integers(2))}  # noqa: E731
     check_guarantee(payoff, LABELS, oracle=SimplexGrid(), x=hour, rounds=40, held=1.0)
-    game = oc.Forecaster(LABELS, payoff, oracle=SimplexGrid())
-    game.engine.ledger.total[:] = np.random.default_rng(0).normal(size=game.engine.ledger.total.size)
-    assert game.predict([0.2, 0.3, 0.5], x={"hour": 1}).certificate.half_space <= ROUNDING
+    recal = oc.Forecaster(LABELS, payoff, oracle=SimplexGrid())
+    recal.engine.ledger.total[:] = np.random.default_rng(0).normal(size=recal.engine.ledger.total.size)
+    assert recal.predict([0.2, 0.3, 0.5], x={"hour": 1}).certificate.half_space <= ROUNDING
 
 
-def test_without_debts_the_expert_is_played_as_it_is() -> None:
-    game = oc.Forecaster(LABELS, SimplexCalibration(), oracle=SimplexGrid())
-    np.testing.assert_allclose(game.predict([0.2, 0.3, 0.5]).mass, [0.2, 0.3, 0.5], atol=1e-3)
+def test_without_debts_the_expert_is_result_as_it_is() -> None:
+    recal = oc.Forecaster(LABELS, SimplexCalibration(), oracle=SimplexGrid())
+    np.testing.assert_allclose(recal.predict([0.2, 0.3, 0.5]).mass, [0.2, 0.3, 0.5], atol=1e-3)
 
 
 # --- the paper's construction ---
@@ -141,10 +141,10 @@ def test_without_debts_the_expert_is_played_as_it_is() -> None:
 
 def test_the_fixed_point_of_the_paper_need_not_exist() -> None:
     """Owed (1, 0, 0) everywhere, c vanishes nowhere; the solutions are the forecasts without the first label."""
-    owed = np.tile([1.0, 0.0, 0.0], (15, 1))
-    game = oc.Forecaster(LABELS, SimplexCalibration(4), oracle=SimplexGrid())
-    game.engine.ledger.total[:] = owed.ravel()
-    p = np.asarray(game.predict([0.2, 0.3, 0.5]).mass)
+    cumulative = np.tile([1.0, 0.0, 0.0], (15, 1))
+    recal = oc.Forecaster(LABELS, SimplexCalibration(4), oracle=SimplexGrid())
+    recal.engine.ledger.total[:] = cumulative.ravel()
+    p = np.asarray(recal.predict([0.2, 0.3, 0.5]).mass)
     assert p[0] == pytest.approx(0.0)
     # of these, the one to which the expert draws
     np.testing.assert_allclose(p[1:], [0.4, 0.6], atol=1e-3)
@@ -153,7 +153,7 @@ def test_the_fixed_point_of_the_paper_need_not_exist() -> None:
 # --- at the edge ---
 
 
-def test_what_it_cannot_play_is_refused() -> None:
+def test_what_it_cannot_run_rounds_is_refused() -> None:
     for payoff in (
         oc.LabelCalibration(),
         SimplexCalibration(2) + oc.LabelCalibration(),
@@ -178,11 +178,11 @@ QUANTITY = oc.Interval(-1, 3, cells=24, tail_cells=3)
 
 
 def test_within_a_bin_the_mass_lies_as_the_experts_does() -> None:
-    game = oc.Forecaster(QUANTITY, SimplexCalibration(2, bins=[1.0]), oracle=SimplexGrid())
+    recal = oc.Forecaster(QUANTITY, SimplexCalibration(2, bins=[1.0]), oracle=SimplexGrid())
     expert = oc.Normal(0.8, 0.3)
-    before = game.peek(expert)
-    game.engine.ledger.total[:] = np.random.default_rng(3).normal(size=game.engine.ledger.total.size)
-    p = game.predict(expert)
+    before = recal.peek(expert)
+    recal.engine.ledger.total[:] = np.random.default_rng(3).normal(size=recal.engine.ledger.total.size)
+    p = recal.predict(expert)
     assert abs(p.cdf(1.0) - before.cdf(1.0)) > 0.05
     low = p.right <= 1.0
     np.testing.assert_array_equal(p.left, before.left)

@@ -79,8 +79,8 @@ def opened(
     return engine, engine.predict(rows, x)
 
 
-def played(engine: DenseEngine, record: DenseRecord) -> Vector:
-    return np.array(engine.prior.played(record.round))
+def result(engine: DenseEngine, record: DenseRecord) -> Vector:
+    return np.array(engine.prior.result(record.round))
 
 
 def mean_payoff(engine: DenseEngine) -> Vector:
@@ -98,7 +98,7 @@ def reached(engine: DenseEngine, record: DenseRecord, ys: Sequence[Any]) -> Vect
 def as_written(engine: DenseEngine, record: DenseRecord, y: float) -> float:
     """The same by the definitions, for payoffs without contexts."""
     cell_grid = engine.prior.cell_grid(record.round, record.features)
-    p = played(engine, record)
+    p = result(engine, record)
     mine, theirs = cell_grid.forecast(p), cell_grid.forecast(cell_grid.expert)
     assert record.cell_payoffs is not None
     values = []
@@ -257,7 +257,7 @@ EXACT: dict[str, Payoff] = {
 
 @pytest.mark.parametrize("name", EXACT)
 @pytest.mark.parametrize("family", [oc.paper.Softmax(), oc.paper.GaussianMixture(2)], ids=repr)
-def test_what_nature_reaches_is_her_linear_program_over_the_definitions(name: str, family: Any) -> None:
+def test_what_adversary_reaches_is_her_linear_program_over_the_definitions(name: str, family: Any) -> None:
     """The mean over each cell, by brute force."""
     rng = np.random.default_rng(0)
     for seed in range(1 if name in ("decision", "swap regret") else 2):
@@ -318,7 +318,7 @@ class Watched:
 
 
 @pytest.mark.parametrize("start", ["expert", "even"])
-def test_it_stops_where_nature_can_reach_nothing(start: str) -> None:
+def test_it_stops_where_adversary_can_reach_nothing(start: str) -> None:
     """Short of all its steps it only stops at a half-space value of at most zero."""
     stopped = 0
     for seed in range(30):
@@ -337,7 +337,7 @@ def test_one_sided_debts_that_are_negative_are_no_debts() -> None:
     engine.ledger.total[:] = -5.0
     record = engine.predict(expert_row(oc.Normal(0.3, 0.1), UNIT)[0][None, :])
     cell_grid = engine.prior.cell_grid(record.round, None)
-    assert played(engine, record) == pytest.approx(cell_grid.expert, abs=LEAST)
+    assert result(engine, record) == pytest.approx(cell_grid.expert, abs=LEAST)
     assert said(record)[0] == 0.0
 
 
@@ -386,22 +386,22 @@ OPTIONS = [
 def test_what_was_promised_is_true_whatever_it_does(name: str, number: int) -> None:
     """A Nature that sees each forecast; what rounds that did not hold went beyond the promise is told apart."""
     rng = np.random.default_rng(number)
-    game = oc.Forecaster(INTERVAL, PAYOFFS[name].make(), oracle=OPTIONS[number])
+    recal = oc.Forecaster(INTERVAL, PAYOFFS[name].make(), oracle=OPTIONS[number])
     held, grown = [], 0
     for _ in range(30):
-        certificate = game.predict(some_expert(INTERVAL, rng)).certificate
-        y, square = worst_outcome(game)
+        certificate = recal.predict(some_expert(INTERVAL, rng)).certificate
+        y, square = worst_outcome(recal)
         assert square <= certificate.worst_next * (1.0 + 1e-9) + 1e-9
-        account = game.engine.ledger.account
+        account = recal.engine.ledger.account
         excess = float(account[ledger.Account.EXCESS])
-        game.update(y)
+        recal.update(y)
         held.append(certificate.holds)
         grown += float(account[ledger.Account.EXCESS]) > excess
         assert certificate.holds <= (float(account[ledger.Account.EXCESS]) == excess)
-        guarantee = game.guarantee
+        guarantee = recal.guarantee
         check_kept(guarantee)
         assert guarantee.held == pytest.approx(np.mean(held))
-        engine: Any = game.engine
+        engine: Any = recal.engine
         book = engine.ledger
         assert book.square == pytest.approx(positive_square(book.total, book.layout.side_list))
     if name == "quantile" and number != 1:
@@ -409,24 +409,24 @@ def test_what_was_promised_is_true_whatever_it_does(name: str, number: int) -> N
 
 
 @pytest.mark.parametrize(("name", "where"), FITS, ids=lambda v: v)
-def test_every_payoff_is_played_on_every_space(name: str, where: str) -> None:
+def test_every_payoff_is_result_on_every_space(name: str, where: str) -> None:
     rng = np.random.default_rng(0)
     fitting = [option for option in OPTIONS if where in ORDERED or isinstance(option.family, oc.paper.Softmax)]
     oracle = fitting[(FITS.index((name, where))) % len(fitting)]
-    game = oc.Forecaster(SPACES[where], PAYOFFS[name].make(), oracle=oracle)
+    recal = oc.Forecaster(SPACES[where], PAYOFFS[name].make(), oracle=oracle)
     for t in range(2 if name == "custom" else 5):
-        p = game.predict(None if t == 1 else some_expert(SPACES[where], rng), x=features_of(name, rng))
+        p = recal.predict(None if t == 1 else some_expert(SPACES[where], rng), x=features_of(name, rng))
         assert p.mass.sum() == pytest.approx(1.0)
         assert (p.mass >= 0.0).all()
         certificate = p.certificate
-        y, square = worst_outcome(game)
+        y, square = worst_outcome(recal)
         # the left end of a space is looked at from a billionth of a cell away
         assert square <= certificate.worst_next * (1.0 + 1e-7) + 1e-9
-        game.update(y)
-        check_kept(game.guarantee)
+        recal.update(y)
+        check_kept(recal.guarantee)
         assert math.isfinite(certificate.half_space)
         assert certificate.approximation >= 0.0
-    assert game.guarantee.rounds == (2 if name == "custom" else 5)
+    assert recal.guarantee.rounds == (2 if name == "custom" else 5)
 
 
 # --- around it: experts, delay, contexts, forgetting ---
@@ -439,32 +439,32 @@ def test_a_missing_expert_does_not_pull() -> None:
     rows = np.array([expert_row(oc.Normal(m, 1.0), INTERVAL)[0] for m in (2.0, 6.0)])
     rows[1] = np.nan
     found = []
-    for debt in ([3.0, 0.0], [3.0, 50.0]):
+    for cumulative in ([3.0, 0.0], [3.0, 50.0]):
         engine: Any = oracle.bind(bound_payoff)
-        engine.ledger.total[:] = debt
-        found.append(played(engine, engine.predict(rows)))
+        engine.ledger.total[:] = cumulative
+        found.append(result(engine, engine.predict(rows)))
     assert np.array_equal(*found)
 
 
 def test_late_outcomes_in_any_order() -> None:
     rng = np.random.default_rng(0)
-    game = oc.Forecaster(INTERVAL, PAYOFFS["default"].make(), oracle=oc.Orca(steps=5, cells=CELLS, start="last"))
+    recal = oc.Forecaster(INTERVAL, PAYOFFS["default"].make(), oracle=oc.Orca(steps=5, cells=CELLS, start="last"))
     waiting: list[int] = []
     for t in range(40):
-        game.predict(some_expert(INTERVAL, rng), id=t)
+        recal.predict(some_expert(INTERVAL, rng), id=t)
         waiting.append(t)
         while len(waiting) > 4:
             late = waiting.pop(int(rng.integers(len(waiting))))
-            y, _ = worst_outcome(game, late)
-            mass = game.engine.forecast(game.rounds.pending[late].record).mass
-            game.update(y, id=late)
-            check_kept(game.guarantee)
+            y, _ = worst_outcome(recal, late)
+            mass = recal.engine.forecast(recal.rounds.pending[late].record).mass
+            recal.update(y, id=late)
+            check_kept(recal.guarantee)
             # the next search starts at what was settled last
-            engine: Any = game.engine
+            engine: Any = recal.engine
             assert np.array_equal(engine._last[1:], mass)
-    game.drop(waiting[0])
-    assert game.guarantee.delay > 0.0
-    assert len(game.pending) == 3
+    recal.drop(waiting[0])
+    assert recal.guarantee.delay > 0.0
+    assert len(recal.pending) == 3
 
 
 # --- state ---
@@ -472,14 +472,14 @@ def test_late_outcomes_in_any_order() -> None:
 
 def test_a_family_of_ones_own_is_given_again(tmp_path: Path) -> None:
     oracle = oc.Orca(steps=3, family=Watched([], []), cells=CELLS)
-    game = oc.Recalibrator(INTERVAL, oracle=oracle)
-    game.run([oc.Normal(3, 1), oc.Normal(4, 1)], [5.0, 2.0])
-    game.save(tmp_path / "state")
+    recal = oc.Recalibrator(INTERVAL, oracle=oracle)
+    recal.run([oc.Normal(3, 1), oc.Normal(4, 1)], [5.0, 2.0])
+    recal.save(tmp_path / "state")
     with pytest.raises(ValueError, match=SENTENCE) as caught:
         oc.Recalibrator.load(tmp_path / "state")
     assert "oracle=" in str(caught.value)
     twin = oc.Recalibrator.load(tmp_path / "state", oracle=oracle)
-    assert np.array_equal(twin.predict(oc.Normal(4, 1)).mass, game.predict(oc.Normal(4, 1)).mass)
+    assert np.array_equal(twin.predict(oc.Normal(4, 1)).mass, recal.predict(oc.Normal(4, 1)).mass)
     with pytest.raises(ValueError, match=SENTENCE):
         oc.Recalibrator.load(tmp_path / "state", oracle=with_(oracle, steps=4))
 
@@ -493,11 +493,11 @@ def test_where_no_level_is_near_the_gradient_is_zero_unless_it_is_smoothed() -> 
     for smooth in (False, True):
         oracle = oc.Orca(cells=11, start="even", smooth=smooth)
         engine: Any = oracle.bind(BoundPayoff(UNIT, oc.QuantileCalibration([0.5]), ("expert",), None))
-        start = played(engine, engine.predict(None))
+        start = result(engine, engine.predict(None))
         engine.ledger.total[:] = 5.0
         engine.ledger.account[[ledger.Account.ROUNDS, ledger.Account.WEIGHT]] = 10
         record = engine.predict(None)
-        moved[smooth], values[smooth] = float(np.abs(played(engine, record) - start).max()), said(record)[0]
+        moved[smooth], values[smooth] = float(np.abs(result(engine, record) - start).max()), said(record)[0]
     assert moved[False] == 0.0 < values[False]
     assert moved[True] > 0.1
     assert values[True] < 0.5 * values[False]
@@ -540,16 +540,16 @@ def test_a_mixture_starts_near_the_expert(n: int) -> None:
     assert max(apart) < 0.2
 
 
-def test_a_family_of_ones_own_is_played() -> None:
+def test_a_family_of_ones_own_is_result() -> None:
     watched = Watched([], [])
     own, ours = (
         oc.Forecaster(UNIT, oracle=oc.Orca(steps=5, cells=CELLS, family=f)) for f in (watched, oc.paper.Softmax())
     )
     for t in range(6):
-        a, b = (game.predict(oc.Normal(0.2, 0.1)) for game in (own, ours))
+        a, b = (recal.predict(oc.Normal(0.2, 0.1)) for recal in (own, ours))
         assert a.mass == pytest.approx(b.mass, abs=1e-9)
-        for game in (own, ours):
-            game.update(t / 6)
+        for recal in (own, ours):
+            recal.update(t / 6)
     assert watched.seen
 
 
@@ -591,9 +591,9 @@ def test_a_round_that_the_outcome_proved_wrong_did_not_hold() -> None:
         return action * max(0.0, 1.0 - abs(y - 0.4321) / 0.002)
 
     payoff = oc.payoffs.DecisionCalibration([0, 1], worth, utility_range=1.0)
-    game = oc.Forecaster(UNIT, payoff, oracle=oc.Orca(steps=5, cells=10))
+    recal = oc.Forecaster(UNIT, payoff, oracle=oc.Orca(steps=5, cells=10))
     for _ in range(60):
-        game.predict(oc.Normal(0.5, 0.3))
-        game.update(0.4321)
-    assert game.guarantee.held < 0.7
-    check_kept(game.guarantee)
+        recal.predict(oc.Normal(0.5, 0.3))
+        recal.update(0.4321)
+    assert recal.guarantee.held < 0.7
+    check_kept(recal.guarantee)

@@ -53,13 +53,13 @@ def losses(score: Score, events: Any, mass: Vector) -> Vector:
 class Twin:
     """All rounds, and the four quantities by their definitions."""
 
-    def __init__(self, name: str, game: PartitionedRecalibrator) -> None:
-        self.name, self.game = name, game
+    def __init__(self, name: str, recal: PartitionedRecalibrator) -> None:
+        self.name, self.recal = name, recal
         self.rows: list[tuple[Vector, Vector, int]] = []
 
-    def see(self, forecast: Any, played: Any, y: Any) -> None:
-        said = expert_row(forecast, self.game.space)[0]
-        self.rows.append((said, np.array(played.mass), self.game.space.outcome(y)))
+    def see(self, forecast: Any, result: Any, y: Any) -> None:
+        said = expert_row(forecast, self.recal.space)[0]
+        self.rows.append((said, np.array(result.mass), self.recal.space.outcome(y)))
 
     def events(self, mass: Vector) -> Vector:
         return mass[1:] if self.name == "binary" else mass
@@ -67,7 +67,7 @@ class Twin:
     def calibration_error(self, which: int = 1) -> float:
         """C_T of what was played, or of the expert (which = 0)."""
         payoffs = [
-            hats(self.game.grid, self.events(row[which])) * self.events(row[which] - np.eye(row[which].size)[k])
+            hats(self.recal.grid, self.events(row[which])) * self.events(row[which] - np.eye(row[which].size)[k])
             for *row, k in self.rows
         ]
         return float(np.abs(np.mean(payoffs, axis=0)).sum())
@@ -103,11 +103,11 @@ class Twin:
 
     def bounds(self, score: Score) -> tuple[float, float]:
         """Both bounds, from the rounds and what the forecasters of the cells promise."""
-        grid = self.game.grid
+        grid = self.recal.grid
         binary = self.name == "binary"
         g_hat = hat_heights(score, binary, grid)
         promises = {
-            tuple(self.game._partition.middle(key)): cell.game.guarantee for key, cell in self.game._cells.items()
+            tuple(self.recal._partition.middle(key)): cell.recal.guarantee for key, cell in self.recal._cells.items()
         }
         calibration = regret = 0.0
         for middle, rows in self.by_cell().items():
@@ -127,7 +127,7 @@ class Twin:
                 errors = [self.events(mass - e) for e in np.eye(mass.size)]
                 remainder += max(float(rest @ error) for error in errors)
                 reach += max(float(np.abs(error).sum()) for error in errors)
-                most += float((self.game._losses(score, mass) - self.game._losses(score, said)).max())
+                most += float((self.recal._losses(score, mass) - self.recal._losses(score, said)).max())
             calibration += min(math.sqrt(touched) * promised, reach)
             regret += min(math.sqrt(square) * promised + remainder, most)
         return calibration / len(self.rows), regret / len(self.rows)
@@ -135,7 +135,7 @@ class Twin:
     def rates(self) -> tuple[float, float]:
         """What the docstring says about calibration and Brier regret, given nothing but the rounds of each cell."""
         K = 1 if self.name == "binary" else self.rows[0][0].size
-        grid, cells = self.game.grid, RESOLUTION[self.name]
+        grid, cells = self.recal.grid, RESOLUTION[self.name]
         roots = sum(math.sqrt((1 if K == 1 else 2) * (n + 64)) for n in self.visits()) / len(self.rows)
         remainder = 1 / grid + 1 / cells if K == 1 else 2 / grid + math.sqrt(2 * K) / cells
         return math.sqrt(K * grid) * roots, 2.1 * math.sqrt(K * grid / 3) * roots + remainder
@@ -151,10 +151,10 @@ def nearest(x: Vector, total: int) -> tuple[int, ...]:
     return min(compositions(x.size, total), key=lambda c: float(np.sum((np.array(c) / total - x) ** 2)))
 
 
-def check_bounds(game: PartitionedRecalibrator) -> None:
-    assert game.calibration_error <= game.calibration_bound
+def check_bounds(recal: PartitionedRecalibrator) -> None:
+    assert recal.calibration_error <= recal.calibration_bound
     for score in (BRIER, LOG):
-        assert game.regret(score) <= game.regret_bound(score)
+        assert recal.regret(score) <= recal.regret_bound(score)
 
 
 # --- Natures
@@ -166,10 +166,10 @@ class Nature:
     def __init__(self, kind: str, name: str, rng: np.random.Generator) -> None:
         self.kind, self.name, self.rng = kind, name, rng
 
-    def __call__(self, twin: Twin, forecast: Any, played: Any, t: int) -> Any:
-        said, p = expert_row(forecast, twin.game.space)[0], np.array(played.mass)
+    def __call__(self, twin: Twin, forecast: Any, result: Any, t: int) -> Any:
+        said, p = expert_row(forecast, twin.recal.space)[0], np.array(result.mass)
         options = OUTCOMES[self.name]
-        rows = twin.game._sums
+        rows = twin.recal._sums
         eye = np.eye(p.size)
         if self.kind == "random":
             k = int(self.rng.choice(p.size, p=said / said.sum()))
@@ -178,17 +178,17 @@ class Nature:
         elif self.kind == "regret":
             k = int(np.argmax([BRIER_OF(p, e) - BRIER_OF(said, e) for e in eye]))
         elif self.kind == "log regret":
-            k = int(np.argmax(twin.game._losses(LOG, p) - twin.game._losses(LOG, said)))
+            k = int(np.argmax(twin.recal._losses(LOG, p) - twin.recal._losses(LOG, said)))
         elif self.kind == "calibration":
             after = []
             for e in eye:
                 error = twin.events(p - e)
-                hat = hats(twin.game.grid, twin.events(p))
+                hat = hats(twin.recal.grid, twin.events(p))
                 after.append(np.abs(rows + np.array(hat) * error).sum())
             k = int(np.argmax(after))
         else:  # the forecaster of the cell, by itself
-            game = twin.game._cells[twin.game._pending.find(None)].game
-            k = int(game.space.outcome(worst_outcome(game)[0]))
+            recal = twin.recal._cells[twin.recal._pending.find(None)].recal
+            k = int(recal.space.outcome(worst_outcome(recal)[0]))
         return options[k]
 
 
@@ -203,34 +203,34 @@ NATURES = ["random", "drifting", "calibration", "cell", "regret", "log regret"]
 @pytest.mark.parametrize("kind", NATURES)
 def test_bounds_hold_after_every_round(name: str, kind: str) -> None:
     rng = np.random.default_rng(5)
-    game = GAMES[name]()
-    twin, nature = Twin(name, game), Nature(kind, name, rng)
+    recal = GAMES[name]()
+    twin, adversary = Twin(name, recal), Nature(kind, name, rng)
     for t in range(ROUNDS[name]):
         forecast = expert_of(name, t, rng)
-        p = game.predict(forecast)
-        y = nature(twin, forecast, p, t)
+        p = recal.predict(forecast)
+        y = adversary(twin, forecast, p, t)
         twin.see(forecast, p, y)
-        game.update(y)
-        check_bounds(game)
+        recal.update(y)
+        check_bounds(recal)
         assert p.certificate.holds
         if t % 20 < 3:
             # the bounds themselves are below what is known without looking at the forecasts
             calibration, regret = twin.rates()
-            assert game.calibration_bound <= calibration * (1 + 1e-9)
-            assert game.regret_bound(BRIER) <= regret * (1 + 1e-9)
-    assert game.calibration_error == pytest.approx(twin.calibration_error(), rel=1e-9, abs=1e-12)
+            assert recal.calibration_bound <= calibration * (1 + 1e-9)
+            assert recal.regret_bound(BRIER) <= regret * (1 + 1e-9)
+    assert recal.calibration_error == pytest.approx(twin.calibration_error(), rel=1e-9, abs=1e-12)
     for score in (BRIER, LOG):
-        assert game.regret(score) == pytest.approx(twin.regret(score), rel=1e-9, abs=1e-9)
+        assert recal.regret(score) == pytest.approx(twin.regret(score), rel=1e-9, abs=1e-9)
         calibration, regret = twin.bounds(score)
-        assert game.calibration_bound == pytest.approx(calibration, rel=1e-6)
-        assert game.regret_bound(score) == pytest.approx(regret, rel=1e-6)
-    assert sorted(game.cells.rounds.values()) == twin.visits()
-    g = game.guarantee
+        assert recal.calibration_bound == pytest.approx(calibration, rel=1e-6)
+        assert recal.regret_bound(score) == pytest.approx(regret, rel=1e-6)
+    assert sorted(recal.cells.rounds.values()) == twin.visits()
+    g = recal.guarantee
     assert (g.rounds, g.held, g.miscalibration, g.promised) == (
         len(twin.rows),
         1.0,
-        game.calibration_error,
-        game.calibration_bound,
+        recal.calibration_error,
+        recal.calibration_bound,
     )
 
 
@@ -240,14 +240,14 @@ def test_bounds_hold_after_every_round(name: str, kind: str) -> None:
 def test_bounds_hold_for_long(name: str, kind: str) -> None:
     for seed in range(3):
         rng = np.random.default_rng(seed)
-        game = GAMES[name]()
-        twin, nature = Twin(name, game), Nature(kind, name, rng)
+        recal = GAMES[name]()
+        twin, adversary = Twin(name, recal), Nature(kind, name, rng)
         for t in range(5 * ROUNDS[name]):
             forecast = expert_of(name, t, rng)
-            p = game.predict(forecast)
-            game.update(nature(twin, forecast, p, t))
-            check_bounds(game)
-        assert game.guarantee.held >= 0.99
+            p = recal.predict(forecast)
+            recal.update(adversary(twin, forecast, p, t))
+            check_bounds(recal)
+        assert recal.guarantee.held >= 0.99
 
 
 @pytest.mark.parametrize(("name", "rounds"), [("binary", 7), ("labels", 4)])
@@ -255,28 +255,28 @@ def test_bounds_hold_for_all_sequences(name: str, rounds: int) -> None:
     rng = np.random.default_rng(1)
     experts = [expert_of(name, t, rng) for t in range(rounds)]
     for ys in itertools.product(OUTCOMES[name], repeat=rounds):
-        game = GAMES[name]()
+        recal = GAMES[name]()
         for forecast, y in zip(experts, ys, strict=True):
-            game.predict(forecast)
-            game.update(y)
-            check_bounds(game)
+            recal.predict(forecast)
+            recal.update(y)
+            check_bounds(recal)
 
 
 def test_bounds_hold_when_outcomes_are_late() -> None:
     rng = np.random.default_rng(3)
-    game = PartitionedRecalibrator(oc.Binary(), cells=3, grid=6, scores=[BRIER, LOG])
+    recal = PartitionedRecalibrator(oc.Binary(), cells=3, grid=6, scores=[BRIER, LOG])
     for t in range(300):
-        game.predict(float(rng.random()), id=t)
+        recal.predict(float(rng.random()), id=t)
         if t % 20 == 19:
             for s in rng.permutation(np.arange(t - 19, t + 1)):
                 if s % 7 == 0:
-                    game.drop(int(s))
+                    recal.drop(int(s))
                 else:
-                    game.update(int(rng.random() < 0.8), id=int(s))
-                    check_bounds(game)
-    assert game.pending == ()
-    assert game.guarantee.delay > 1.0
-    assert game.rounds == sum(t % 7 != 0 for t in range(300))
+                    recal.update(int(rng.random() < 0.8), id=int(s))
+                    check_bounds(recal)
+    assert recal.pending == ()
+    assert recal.guarantee.delay > 1.0
+    assert recal.rounds == sum(t % 7 != 0 for t in range(300))
 
 
 # --- the lemmas
@@ -306,18 +306,18 @@ def test_regret_is_an_error_of_calibration(m: list[float], data: st.DataObject, 
 @given(st.sampled_from(["binary", "labels"]), st.data())
 def test_what_is_known_before_the_outcome_covers_every_outcome(name: str, data: st.DataObject) -> None:
     """score(p, y) - score(x, y) <= sum_v,k (g_v - g(q_k)) w_v(p_k) (p_k - 1{y = k}) + remainder, whatever y is."""
-    game = GAMES[name]()
+    recal = GAMES[name]()
     size = 2 if name == "binary" else 3
     own = masses.map(lambda m: np.resize(m, size) + 1e-3).map(lambda m: m / m.sum())
     p, x = data.draw(own), data.draw(own)
-    key = game._partition.cell(x)
-    known = game._known(key, x, p)
+    key = recal._partition.cell(x)
+    known = recal._known(key, x, p)
     pick = slice(1, None) if name == "binary" else slice(None)
-    w = hats(game.grid, p[pick])
-    q = game._partition.middle(key)[pick]
+    w = hats(recal.grid, p[pick])
+    q = recal._partition.middle(key)[pick]
     for i, score in enumerate((BRIER, LOG)):
-        excess = game._losses(score, p) - game._losses(score, x)
-        away = hat_heights(score, name == "binary", game.grid)[:, None] - slope(score, name == "binary", q)
+        excess = recal._losses(score, p) - recal._losses(score, x)
+        away = hat_heights(score, name == "binary", recal.grid)[:, None] - slope(score, name == "binary", q)
         assert known[3 + i] == excess.max()
         for k, e in enumerate(np.eye(size)):
             error = (p - e)[pick]
@@ -356,14 +356,14 @@ class Spherical(Score):
 
 @pytest.mark.parametrize("space", [oc.Binary(), oc.Labels(range(3))], ids=["binary", "labels"])
 def test_a_score_of_ones_own_is_measured_without_a_bound(space: Any) -> None:
-    game = PartitionedRecalibrator(space, scores=[Spherical(), BRIER])
-    p = game.predict(0.8 if space.cells == 2 else [0.7, 0.2, 0.1])
-    game.update(1)
+    recal = PartitionedRecalibrator(space, scores=[Spherical(), BRIER])
+    p = recal.predict(0.8 if space.cells == 2 else [0.7, 0.2, 0.1])
+    recal.update(1)
     x = np.array([0.2, 0.8]) if space.cells == 2 else np.array([0.7, 0.2, 0.1])
     wanted = Spherical()(p, 1) - (1.0 - x[1] / np.linalg.norm(x))
-    assert game.regret(Spherical()) == pytest.approx(wanted, abs=1e-12)
+    assert recal.regret(Spherical()) == pytest.approx(wanted, abs=1e-12)
     with pytest.raises(TypeError, match=SENTENCE):
-        game.regret_bound(Spherical())
+        recal.regret_bound(Spherical())
 
 
 # --- cells
@@ -392,13 +392,13 @@ def test_the_cell_of_a_probability_is_its_bin(x: float, count: int) -> None:
 
 
 def test_report_of_the_cells() -> None:
-    game = PartitionedRecalibrator(oc.Binary(), cells=4)
-    assert (game.cells.total, game.cells.visited, game.cells.rounds) == (4, 0, {})
+    recal = PartitionedRecalibrator(oc.Binary(), cells=4)
+    assert (recal.cells.total, recal.cells.visited, recal.cells.rounds) == (4, 0, {})
     for x in (0.1, 0.2, 0.9, 0.25, 1.0, 0.0):
-        game.predict(x)
-        game.update(1)
-    assert game.cells.rounds == {0.125: 3, 0.875: 2, 0.375: 1}
-    assert game.cells.visited == 3
+        recal.predict(x)
+        recal.update(1)
+    assert recal.cells.rounds == {0.125: 3, 0.875: 2, 0.375: 1}
+    assert recal.cells.visited == 3
     match = PartitionedRecalibrator(oc.Labels(LABELS), cells=2)
     match.predict([0.5, 0.5, 0.0])
     assert match.cells.rounds == {}
@@ -413,78 +413,78 @@ def test_report_of_the_cells() -> None:
 @pytest.mark.parametrize("name", GAMES)
 def test_rounds_wait_by_name(name: str) -> None:
     rng = np.random.default_rng(9)
-    game = GAMES[name](max_pending=3)
+    recal = GAMES[name](max_pending=3)
     y = OUTCOMES[name][0]
     for _ in range(5):
-        game.predict(expert_of(name, 0, rng))  # each replaces the one before, in whichever cell
-    assert game.pending == (None,)
-    assert len(game._cells) == 1
-    game.predict(expert_of(name, 0, rng), id="a")
-    game.predict(expert_of(name, 0, rng), id=("b", 1))
-    assert game.pending == (None, "a", ("b", 1))
+        recal.predict(expert_of(name, 0, rng))  # each replaces the one before, in whichever cell
+    assert recal.pending == (None,)
+    assert len(recal._cells) == 1
+    recal.predict(expert_of(name, 0, rng), id="a")
+    recal.predict(expert_of(name, 0, rng), id=("b", 1))
+    assert recal.pending == (None, "a", ("b", 1))
     with pytest.warns(RuntimeWarning, match=r"3 rounds are pending .* the oldest, None, is dropped"):
-        game.predict(expert_of(name, 0, rng), id="c")
-    assert game.pending == ("a", ("b", 1), "c")
-    game.update(y, id=("b", 1))
-    game.drop("a")
-    assert game.pending == ("c",)
-    assert game.rounds == 1
-    game.drop("c")
-    assert len(game._cells) == 1
-    check_bounds(game)
+        recal.predict(expert_of(name, 0, rng), id="c")
+    assert recal.pending == ("a", ("b", 1), "c")
+    recal.update(y, id=("b", 1))
+    recal.drop("a")
+    assert recal.pending == ("c",)
+    assert recal.rounds == 1
+    recal.drop("c")
+    assert len(recal._cells) == 1
+    check_bounds(recal)
 
 
 def test_predicting_changes_nothing_that_lasts() -> None:
     for name in GAMES:
         rng = np.random.default_rng(10)
-        game = GAMES[name]()
-        before = state(game)
-        game.predict(expert_of(name, 0, rng))
-        game.drop()
-        assert state(game) == before
+        recal = GAMES[name]()
+        before = state(recal)
+        recal.predict(expert_of(name, 0, rng))
+        recal.drop()
+        assert state(recal) == before
 
 
 # --- state
 
 
-def some_rounds(name: str, game: PartitionedRecalibrator, seed: int, count: int = 12) -> PartitionedRecalibrator:
+def some_rounds(name: str, recal: PartitionedRecalibrator, seed: int, count: int = 12) -> PartitionedRecalibrator:
     rng = np.random.default_rng(seed)
     for _ in range(count):
-        game.predict(expert_of(name, 0, rng))
-        game.update(OUTCOMES[name][int(rng.integers(len(OUTCOMES[name])))])
-    return game
+        recal.predict(expert_of(name, 0, rng))
+        recal.update(OUTCOMES[name][int(rng.integers(len(OUTCOMES[name])))])
+    return recal
 
 
-def state(game: PartitionedRecalibrator) -> Any:
+def state(recal: PartitionedRecalibrator) -> Any:
     """Everything that lasts, in a form that can be compared."""
     cells = {
-        key: [each.tobytes() for each in (cell.weights, cell.known, *cell.game.engine.arrays().values())]
-        for key, cell in game._cells.items()
+        key: [each.tobytes() for each in (cell.weights, cell.known, *cell.recal.engine.arrays().values())]
+        for key, cell in recal._cells.items()
     }
-    return cells, game._sums.tobytes(), game._excess.tobytes(), game.guarantee, game.pending
+    return cells, recal._sums.tobytes(), recal._excess.tobytes(), recal.guarantee, recal.pending
 
 
 @pytest.mark.parametrize("name", GAMES)
-@pytest.mark.parametrize("again", [copy.deepcopy, lambda game: pickle.loads(pickle.dumps(game))])
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda recal: pickle.loads(pickle.dumps(recal))])
 def test_a_copy_goes_on_bit_for_bit(name: str, again: Any) -> None:
     rng = np.random.default_rng(11)
-    game = some_rounds(name, GAMES[name](max_pending=50), 12)
+    recal = some_rounds(name, GAMES[name](max_pending=50), 12)
     for id in ("a", 7, ("b", 2)):
-        game.predict(expert_of(name, 0, rng), id=id)
-    game.predict(expert_of(name, 0, rng))
-    twin = again(game)
-    assert twin is not game
-    assert twin.pending == game.pending == ("a", 7, ("b", 2), None)
-    assert (twin.guarantee, twin.cells) == (game.guarantee, game.cells)
-    assert twin.regret_bound(LOG) == game.regret_bound(LOG)
-    for one in (game, twin):
+        recal.predict(expert_of(name, 0, rng), id=id)
+    recal.predict(expert_of(name, 0, rng))
+    twin = again(recal)
+    assert twin is not recal
+    assert twin.pending == recal.pending == ("a", 7, ("b", 2), None)
+    assert (twin.guarantee, twin.cells) == (recal.guarantee, recal.cells)
+    assert twin.regret_bound(LOG) == recal.regret_bound(LOG)
+    for one in (recal, twin):
         one.update(OUTCOMES[name][1], id=7)
         one.update(OUTCOMES[name][0])
         one.drop("a")
         some_rounds(name, one, 13)
-    assert state(game) == state(twin)
+    assert state(recal) == state(twin)
     forecast = expert_of(name, 0, rng)
-    p, q = game.predict(forecast), twin.predict(forecast)
+    p, q = recal.predict(forecast), twin.predict(forecast)
     assert p.to_plain() == q.to_plain()
     assert p.certificate == q.certificate
 
@@ -503,36 +503,36 @@ def test_a_copy_goes_on_bit_for_bit(name: str, again: Any) -> None:
 )
 @pytest.mark.parametrize("begun", [False, True])
 def test_a_refused_forecast_leaves_no_cell(name: str, bad: Any, begun: bool) -> None:
-    game = some_rounds(name, GAMES[name](), 15, 3 if begun else 0)
-    before = state(game)
+    recal = some_rounds(name, GAMES[name](), 15, 3 if begun else 0)
+    before = state(recal)
     for id in (None, "named"):
         with pytest.raises((TypeError, ValueError), match=SENTENCE):
-            game.predict(bad, id=id)
-    assert state(game) == before
+            recal.predict(bad, id=id)
+    assert state(recal) == before
 
 
 @pytest.mark.parametrize("name", GAMES)
 def test_refused_outcomes_and_ids_change_nothing(name: str) -> None:
     rng = np.random.default_rng(16)
-    game = some_rounds(name, GAMES[name](), 17, 3)
+    recal = some_rounds(name, GAMES[name](), 17, 3)
     forecast, y = expert_of(name, 0, rng), OUTCOMES[name][0]
-    game.predict(forecast, id="a")
-    before = state(game)
+    recal.predict(forecast, id="a")
+    before = state(recal)
     for call in (
-        lambda: game.update("nonsense", id="a"),
-        lambda: game.update(math.nan, id="a"),
-        lambda: game.update(y),
-        lambda: game.update(y, id="b"),
-        lambda: game.update(y, id=[1]),  # type: ignore[arg-type]
-        lambda: game.drop("b"),
-        lambda: game.predict(forecast, id="a"),
-        lambda: game.predict(forecast, id=object()),
-        lambda: game.regret(oc.MSE()),
-        lambda: game.regret_bound(oc.scores.LogScore(0.3)),
+        lambda: recal.update("nonsense", id="a"),
+        lambda: recal.update(math.nan, id="a"),
+        lambda: recal.update(y),
+        lambda: recal.update(y, id="b"),
+        lambda: recal.update(y, id=[1]),  # type: ignore[arg-type]
+        lambda: recal.drop("b"),
+        lambda: recal.predict(forecast, id="a"),
+        lambda: recal.predict(forecast, id=object()),
+        lambda: recal.regret(oc.MSE()),
+        lambda: recal.regret_bound(oc.scores.LogScore(0.3)),
     ):
         with pytest.raises((TypeError, ValueError), match=SENTENCE):
             call()
-    assert state(game) == before
+    assert state(recal) == before
 
 
 @pytest.mark.parametrize(

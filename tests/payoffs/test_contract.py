@@ -146,7 +146,7 @@ def test_payoff_is_bounded_consistent_and_continuous(name: str, where: str) -> N
 
 
 @fits
-def test_booked_payoff_is_its_definition(name: str, where: str) -> None:
+def test_smoothed_payoff_is_its_definition(name: str, where: str) -> None:
     entry = PAYOFFS[name]
     check_table(entry.make(), SPACES[where], x=entry.x, trials=4)
 
@@ -164,7 +164,7 @@ def test_an_adversary_cannot_break_it(name: str, where: str) -> None:
 
 
 @fits
-def test_loaded_game_continues_as_the_original(name: str, where: str) -> None:
+def test_loaded_recal_continues_as_the_original(name: str, where: str) -> None:
     entry = PAYOFFS[name]
     check_state(entry.make(), SPACES[where], x=entry.x, rounds=2 if name == "custom" else 6)
 

@@ -16,8 +16,8 @@ SPACE = oc.Interval(0, 1, cells=16, tail_cells=2)
 LABELS = oc.Labels(["a", "b", "c"])
 
 
-def arrays(game: Any) -> dict[str, bytes]:
-    return {name: array.tobytes() for name, array in engine_of(game).arrays().items()}
+def arrays(recal: Any) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in engine_of(recal).arrays().items()}
 
 
 # --- what check_payoff says ---
@@ -76,7 +76,7 @@ def test_mended_they_pass() -> None:
     check_payoff(smooth, SPACE)
 
 
-def test_an_inconsistent_payoff_loses_against_nature() -> None:
+def test_an_inconsistent_payoff_loses_against_adversary() -> None:
     """No forecast can keep its promise, so it is refused in its first round."""
     with pytest.raises(ValueError, match=SENTENCE):
         check_guarantee(oc.Custom(lambda x, p, y: [1.0 - 0.1 * (y == "a")], bound=1.0), LABELS, rounds=25)
@@ -97,27 +97,27 @@ def test_an_inconsistent_payoff_loses_against_nature() -> None:
     ids=["witness", "context", "custom", "sum"],
 )
 def test_a_bound_that_is_exceeded_changes_nothing(payoff: Any, space: Any, tmp_path: Path) -> None:
-    game = oc.Forecaster(space, payoff)
-    game.predict(oc.Normal(0.5, 0.1), x={"size": 0.4})
-    game.update(0.7)
-    game.predict(oc.Normal(0.5, 0.1), x={"size": 0.4})
-    game.save(tmp_path / "before")
+    recal = oc.Forecaster(space, payoff)
+    recal.predict(oc.Normal(0.5, 0.1), x={"size": 0.4})
+    recal.update(0.7)
+    recal.predict(oc.Normal(0.5, 0.1), x={"size": 0.4})
+    recal.save(tmp_path / "before")
     for id in (None, "new"):
         with pytest.raises(ValueError, match=SENTENCE) as caught:
-            game.predict(oc.Normal(0.5, 0.1), x={"size": 50.0}, id=id)
+            recal.predict(oc.Normal(0.5, 0.1), x={"size": 50.0}, id=id)
         assert "bound=1" in str(caught.value)
-        game.save(tmp_path / "after")
+        recal.save(tmp_path / "after")
         assert (tmp_path / "after").read_bytes() == (tmp_path / "before").read_bytes()
-    game.update(0.6)
-    assert game.guarantee.rounds == 2
+    recal.update(0.6)
+    assert recal.guarantee.rounds == 2
 
 
 def test_a_plain_recipe_that_exceeds_its_bound_is_refused_at_once() -> None:
     for space in (SPACE, LABELS):
-        game = oc.Recalibrator(space, oc.Recipe(lambda y: [9.0 * (y in ("a", "b") or y == 1.0)], bound=1.0))
+        recal = oc.Recalibrator(space, oc.Recipe(lambda y: [9.0 * (y in ("a", "b") or y == 1.0)], bound=1.0))
         with pytest.raises(ValueError, match=SENTENCE):
-            game.predict(oc.Normal(0.5, 0.1) if space is SPACE else [0.3, 0.3, 0.4])
-        assert game.pending == ()
+            recal.predict(oc.Normal(0.5, 0.1) if space is SPACE else [0.3, 0.3, 0.4])
+        assert recal.pending == ()
 
 
 # --- functions that go wrong in the middle ---
@@ -159,19 +159,19 @@ def broken_custom(bad: Fails) -> Any:
 @pytest.mark.parametrize("make", [broken_context, broken_witness, broken_custom])
 def test_a_function_that_goes_wrong_changes_nothing(make: Callable[[Fails], Any], wrong: str) -> None:
     bad = Fails(lambda *a: [a[0] - a[1].mean()] if make is broken_custom else [0.5], WRONG[wrong])
-    game = oc.Forecaster(SPACE, make(bad))
-    game.predict(oc.Normal(0.5, 0.1), x={})
-    game.update(0.5)
-    before = arrays(game)
+    recal = oc.Forecaster(SPACE, make(bad))
+    recal.predict(oc.Normal(0.5, 0.1), x={})
+    recal.update(0.5)
+    before = arrays(recal)
     bad.now = True
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
-        game.predict(oc.Normal(0.5, 0.1), x={}, id="new")
-    assert game.pending == ()
-    assert arrays(game) == before
+        recal.predict(oc.Normal(0.5, 0.1), x={}, id="new")
+    assert recal.pending == ()
+    assert arrays(recal) == before
     bad.now = False
-    game.predict(oc.Normal(0.5, 0.1), x={})
-    game.update(0.5)
-    assert game.guarantee.rounds == 2
+    recal.predict(oc.Normal(0.5, 0.1), x={})
+    recal.update(0.5)
+    assert recal.guarantee.rounds == 2
 
 
 @pytest.mark.parametrize("wrong", [[1.0, 2.0], np.zeros(2), "much", None, float("nan"), float("inf")], ids=repr)
@@ -180,12 +180,12 @@ def test_a_function_that_goes_wrong_changes_nothing(make: Callable[[Fails], Any]
 def test_a_utility_is_one_number(kind: Any, wrong: Any, space: Any) -> None:
     bad = Fails(lambda a, y: 0.5 if a == "go" else 0.1, wrong)
     forecast = {SPACE: oc.Normal(0.5, 0.1), oc.Binary(): 0.4, LABELS: [0.2, 0.3, 0.5]}[space]
-    game = oc.Recalibrator(space, kind(["go", "stay"], lambda a, y: bad(a, y), utility_range=1.0))
-    game.predict(forecast)
+    recal = oc.Recalibrator(space, kind(["go", "stay"], lambda a, y: bad(a, y), utility_range=1.0))
+    recal.predict(forecast)
     bad.now = True
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
-        game.predict(forecast, id="new")
-    assert game.pending == (None,)
+        recal.predict(forecast, id="new")
+    assert recal.pending == (None,)
     bad.now = True
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
         oc.Recalibrator(space, kind(["go", "stay"], lambda a, y: bad(a, y)))
@@ -252,13 +252,13 @@ FOREIGN: list[tuple[Any, Any, list[Any]]] = [
 
 @pytest.mark.parametrize(("space", "forecast", "outcomes"), FOREIGN, ids=lambda v: str(v)[:20])
 def test_a_foreign_outcome_changes_nothing(space: Any, forecast: Any, outcomes: list[Any], tmp_path: Path) -> None:
-    game = oc.Recalibrator(space)
-    game.predict(forecast)
-    game.save(tmp_path / "before")
+    recal = oc.Recalibrator(space)
+    recal.predict(forecast)
+    recal.save(tmp_path / "before")
     for y in outcomes:
         with pytest.raises((TypeError, ValueError), match=SENTENCE):
-            game.update(y)
-        game.save(tmp_path / "after")
+            recal.update(y)
+        recal.save(tmp_path / "after")
         assert (tmp_path / "after").read_bytes() == (tmp_path / "before").read_bytes()
 
 
@@ -273,61 +273,61 @@ def test_jumps_are_found() -> None:
     assert find_jumps(lambda y: np.array([np.sin(9 * y), y * y]), 0.0, 1.0).size == 0
 
 
-def edges_of(game: Any, forecast: Any, **options: Any) -> list[float]:
-    return game.predict(forecast, **options).right.tolist()
+def edges_of(recal: Any, forecast: Any, **options: Any) -> list[float]:
+    return recal.predict(forecast, **options).right.tolist()
 
 
 def test_the_jumps_of_a_recipe_become_edges() -> None:
-    game = oc.Recalibrator(SPACE, oc.Recipe(lambda y: [y > 0.3, y > 0.62], bound=2.0))
+    recal = oc.Recalibrator(SPACE, oc.Recipe(lambda y: [y > 0.3, y > 0.62], bound=2.0))
     for mean in (0.1, 0.45, 0.9):
-        edges = edges_of(game, oc.Normal(mean, 0.1))
+        edges = edges_of(recal, oc.Normal(mean, 0.1))
         assert min(abs(edge - 0.3) for edge in edges) == 0.0
         assert min(abs(edge - 0.62) for edge in edges) <= 1e-12
 
 
 @pytest.mark.parametrize("space", [oc.Line(cells=16, tail_cells=2), oc.HalfLine(0)], ids=str)
 def test_on_a_line_jumps_are_named(space: Any) -> None:
-    game = oc.Recalibrator(space, oc.Recipe(lambda y: [y > 3.0], bound=1.0, jumps=[3.0]))
+    recal = oc.Recalibrator(space, oc.Recipe(lambda y: [y > 3.0], bound=1.0, jumps=[3.0]))
     blind = oc.Recalibrator(space, oc.Recipe(lambda y: [y > 3.0], bound=1.0))
     for _ in range(5):
-        assert 3.0 in edges_of(game, oc.Normal(2.9, 0.7))
+        assert 3.0 in edges_of(recal, oc.Normal(2.9, 0.7))
         assert 3.0 not in edges_of(blind, oc.Normal(2.9, 0.7))
-        game.update(3.05)
+        recal.update(3.05)
         blind.update(3.05)
 
 
 def test_a_jump_beyond_the_window_does_no_harm() -> None:
-    game = oc.Recalibrator(oc.Line(cells=16, tail_cells=2), oc.Recipe(lambda y: [y > 1e6], bound=1.0, jumps=[1e6]))
+    recal = oc.Recalibrator(oc.Line(cells=16, tail_cells=2), oc.Recipe(lambda y: [y > 1e6], bound=1.0, jumps=[1e6]))
     for _ in range(5):
-        assert game.predict(oc.Normal(3, 1)).certificate.holds
-        game.update(4.0)
+        assert recal.predict(oc.Normal(3, 1)).certificate.holds
+        recal.update(4.0)
 
 
-def test_booked_payoff_is_exact_at_a_jump() -> None:
+def test_smoothed_payoff_is_exact_at_a_jump() -> None:
     """The chance of a peak is that of the forecast, to the last bit, not that of a cell that straddles it."""
     payoff = oc.Recipe(lambda y: [y > 0.3], bound=1.0)
-    game = oc.Recalibrator(SPACE, payoff)
+    recal = oc.Recalibrator(SPACE, payoff)
     total = 0.0
     for t in range(30):
-        p = game.predict(oc.Normal(0.3 + 0.05 * np.sin(t), 0.1))
+        p = recal.predict(oc.Normal(0.3 + 0.05 * np.sin(t), 0.1))
         y = [0.3, 0.300001, 0.1, 0.8][t % 4]
         total += (1.0 - p.cdf(0.3)) - (y > 0.3)
-        game.update(y)
-        assert engine_of(game).ledger.part(0)[0, 0] == pytest.approx(total, abs=1e-9)
+        recal.update(y)
+        assert engine_of(recal).ledger.part(0)[0, 0] == pytest.approx(total, abs=1e-9)
 
 
 @pytest.mark.parametrize("space", [SPACE, oc.HalfLine(0, cells=16, tail_cells=2)], ids=str)
 def test_marginal_calibration_is_exact_at_its_thresholds(space: Any) -> None:
     thresholds = [0.0, 0.25, 0.6] if space.low == 0.0 else [0.25, 0.6]
-    game = oc.Recalibrator(space, oc.payoffs.MarginalCalibration(thresholds))
+    recal = oc.Recalibrator(space, oc.payoffs.MarginalCalibration(thresholds))
     rng, total = np.random.default_rng(0), np.zeros(len(thresholds))
     for t in range(40):
-        p = game.predict(oc.Normal(0.4 + 0.1 * np.sin(t), 0.2))
+        p = recal.predict(oc.Normal(0.4 + 0.1 * np.sin(t), 0.2))
         y = thresholds[t % 3] if t % 4 == 0 else float(rng.random())
         total += np.array([p.cdf(z) for z in thresholds]) - (y <= np.array(thresholds))
-        game.update(y)
-        assert engine_of(game).ledger.part(0)[0] == pytest.approx(total, abs=1e-9)
-    assert game.guarantee.parts["marginal"] == pytest.approx(np.abs(total / 40).max(), abs=1e-9)
+        recal.update(y)
+        assert engine_of(recal).ledger.part(0)[0] == pytest.approx(total, abs=1e-9)
+    assert recal.guarantee.parts["marginal"] == pytest.approx(np.abs(total / 40).max(), abs=1e-9)
 
 
 # --- users' functions see what they should ---
@@ -340,9 +340,9 @@ def test_a_recipe_sees_features_and_forecast() -> None:
         seen.append((x, p))
         return [0.5]
 
-    game = oc.Recalibrator(SPACE, oc.Recipe(lambda y, x: [x["unit"] * y], context, bound=1.0))
-    game.predict(oc.Normal(0.5, 0.1), x={"unit": 0.5})
-    game.update(0.4)
+    recal = oc.Recalibrator(SPACE, oc.Recipe(lambda y, x: [x["unit"] * y], context, bound=1.0))
+    recal.predict(oc.Normal(0.5, 0.1), x={"unit": 0.5})
+    recal.update(0.4)
     assert all(x == {"unit": 0.5} for x, _ in seen)
     assert all(isinstance(p, oc.Forecast) for _, p in seen)
 
@@ -350,9 +350,9 @@ def test_a_recipe_sees_features_and_forecast() -> None:
 def test_a_refused_first_round_leaves_the_size_open() -> None:
     """Nothing has happened yet, so nothing may be decided."""
     payoff = oc.Recipe(lambda y, x: [x["scale"] * y] * x["size"], bound=1.0)
-    game = oc.Recalibrator(SPACE, payoff)
+    recal = oc.Recalibrator(SPACE, payoff)
     with pytest.raises(ValueError, match=SENTENCE):
-        game.predict(oc.Normal(0.5, 0.1), x={"size": 2, "scale": 99.0})
-    game.predict(oc.Normal(0.5, 0.1), x={"size": 3, "scale": 0.1})
-    game.update(0.4)
-    assert game.guarantee.rounds == 1
+        recal.predict(oc.Normal(0.5, 0.1), x={"size": 2, "scale": 99.0})
+    recal.predict(oc.Normal(0.5, 0.1), x={"size": 3, "scale": 0.1})
+    recal.update(0.4)
+    assert recal.guarantee.rounds == 1

@@ -127,15 +127,15 @@ def test_the_kernel_is_the_sum_of_its_parts(payoff: Payoff, data: st.DataObject,
 def test_a_round_books_the_payoff_of_its_parts(payoff: Payoff) -> None:
     space = oc.Interval(-2, 7)
     for oracle in (oc.Committee(), oc.Equilibrium()):
-        game = oc.Recalibrator(space, payoff, oracle=oracle)
-        engine = game.engine
+        forecaster = oc.Recalibrator(space, payoff, oracle=oracle)
+        engine = forecaster.engine
         rng = np.random.default_rng(0)
         for t in range(30):
-            game.predict(oc.Normal(2 + np.sin(t), 0.5))
+            forecaster.predict(oc.Normal(2 + np.sin(t), 0.5))
             y = float(np.clip(2 + np.sin(t) + rng.standard_t(2), -2, 7))
-            record = game.rounds.pending[None].record
+            record = forecaster.rounds.pending[None].record
             expected = engine.ledger.total + slow_payoff(engine, record, y)
-            game.update(y)
+            forecaster.update(y)
             assert engine.ledger.total == pytest.approx(expected, abs=1e-9)
 
 
@@ -160,7 +160,7 @@ def test_a_sum_has_the_parts_in_order_and_flat() -> None:
     assert list(q) == [q]
 
 
-def test_the_order_of_a_sum_does_not_change_the_game() -> None:
+def test_the_order_of_a_sum_does_not_change_the_forecaster() -> None:
     parts = [oc.QuantileCalibration([0.2, 0.8]), oc.MomentMatching(1, weight=2.0), oc.NoRegret(oc.MSE(), oc.CRPS())]
     results = []
     for a, b, c in itertools.permutations(parts):

@@ -62,11 +62,11 @@ def load(change: Any, tmp_path: Path, name: str = "labels") -> Any:
         "interval": (oc.Interval(0, 100), oc.Normal(50, 10), 52.0),
         "dense": (oc.Labels(["a", "b", "c"]), [0.5, 0.3, 0.2], "b"),
     }[name]
-    game = oc.Recalibrator(space, oc.payoffs.TopLabelCalibration() if name == "dense" else None)
+    recal = oc.Recalibrator(space, oc.payoffs.TopLabelCalibration() if name == "dense" else None)
     for _ in range(20):
-        game.predict(forecast)
-        game.update(y)
-    game.save(path)
+        recal.predict(forecast)
+        recal.update(y)
+    recal.save(path)
     header, arrays = mutations.split(path.read_bytes())
     change(header, arrays)
     path.write_bytes(mutations.joined(header, arrays))
@@ -101,7 +101,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize("which", CHANGES)
-def test_numbers_that_no_play_leads_to_are_refused(which: str, tmp_path: Path) -> None:
+def test_numbers_that_no_run_rounds_leads_to_are_refused(which: str, tmp_path: Path) -> None:
     name, array, place, value = CHANGES[which]
 
     def change(header: Any, arrays: Any) -> None:
@@ -119,10 +119,10 @@ def test_a_start_far_from_the_prior_is_not_refused(tilt: float, tmp_path: Path) 
     def change(header: Any, arrays: Any) -> None:
         arrays["memory/warm"][3] = tilt
 
-    game = load(change, tmp_path, "interval")
+    recal = load(change, tmp_path, "interval")
     for _ in range(20):
-        assert game.predict(oc.Normal(50, 10), id="next").certificate.holds
-        game.update(52.0, id="next")
+        assert recal.predict(oc.Normal(50, 10), id="next").certificate.holds
+        recal.update(52.0, id="next")
 
 
 def test_a_number_of_many_digits_is_refused(tmp_path: Path) -> None:

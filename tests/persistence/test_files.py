@@ -29,11 +29,11 @@ def outcome(t: int) -> float:
     return float(np.clip(np.random.default_rng(t).normal(1 + np.sin(t / 5), 0.5), -1, 3))
 
 
-def played(game: Game, first: int, last: int) -> Game:
+def result(recal: Game, first: int, last: int) -> Game:
     for t in range(first, last):
-        game.predict(expert(t))
-        game.update(outcome(t))
-    return game
+        recal.predict(expert(t))
+        recal.update(outcome(t))
+    return recal
 
 
 GAMES: dict[str, Callable[[], Game]] = {
@@ -48,26 +48,26 @@ GAMES: dict[str, Callable[[], Game]] = {
 
 @pytest.mark.parametrize("name", GAMES)
 def test_a_loaded_stream_goes_on_bit_for_bit(name: str, tmp_path: Path) -> None:
-    game = played(GAMES[name](), 0, 40)
+    recal = result(GAMES[name](), 0, 40)
     for id in ("a", 7, 2.5, -0.0, True):
-        game.predict(expert(40), id=id)
-    game.predict(expert(41))
-    game.drop("a")
+        recal.predict(expert(40), id=id)
+    recal.predict(expert(41))
+    recal.drop("a")
     path = tmp_path / "stream.orcast"
-    game.save(path)
-    twin = type(game).load(path)
-    assert type(twin) is type(game)
-    assert twin.pending == game.pending == (7, 2.5, 0.0, True, None)
-    assert twin.guarantee == game.guarantee
-    for one in (game, twin):
+    recal.save(path)
+    twin = type(recal).load(path)
+    assert type(twin) is type(recal)
+    assert twin.pending == recal.pending == (7, 2.5, 0.0, True, None)
+    assert twin.guarantee == recal.guarantee
+    for one in (recal, twin):
         one.update(outcome(41))
         for id in (2.5, 7):
             one.update(outcome(40), id=id)
-        played(one, 42, 80)
-    game.save(tmp_path / "a")
+        result(one, 42, 80)
+    recal.save(tmp_path / "a")
     twin.save(tmp_path / "b")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
-    p, q = game.predict(expert(80)), twin.predict(expert(80))
+    p, q = recal.predict(expert(80)), twin.predict(expert(80))
     assert p.to_plain() == q.to_plain()
     assert p.certificate == q.certificate
 
@@ -86,9 +86,9 @@ IDS = [
 
 @pytest.mark.parametrize("id", IDS, ids=repr)
 def test_other_ids_come_back(id: Hashable, tmp_path: Path) -> None:
-    game = oc.Recalibrator(SPACE)
-    game.predict(expert(0), id=id)
-    game.save(tmp_path / "state")
+    recal = oc.Recalibrator(SPACE)
+    recal.predict(expert(0), id=id)
+    recal.save(tmp_path / "state")
     twin = oc.Recalibrator.load(tmp_path / "state")
     assert twin.pending == (id,)
     twin.update(0.5, id=id)
@@ -97,10 +97,10 @@ def test_other_ids_come_back(id: Hashable, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("id", [frozenset(), float("nan"), float("inf"), b"bytes", np.datetime64("NaT", "s")], ids=repr)
 def test_ids_that_could_not_be_saved_are_refused(id: Hashable) -> None:
-    game = oc.Recalibrator(SPACE)
+    recal = oc.Recalibrator(SPACE)
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
-        game.predict(expert(0), id=id)
-    assert game.pending == ()
+        recal.predict(expert(0), id=id)
+    assert recal.pending == ()
 
 
 # --- what is refused ---
@@ -108,9 +108,9 @@ def test_ids_that_could_not_be_saved_are_refused(id: Hashable) -> None:
 
 @pytest.fixture
 def intact(tmp_path: Path) -> bytes:
-    game = played(oc.Recalibrator(SPACE), 0, 5)
-    game.predict(expert(5), id="late")
-    game.save(tmp_path / "intact")
+    recal = result(oc.Recalibrator(SPACE), 0, 5)
+    recal.predict(expert(5), id="late")
+    recal.save(tmp_path / "intact")
     return (tmp_path / "intact").read_bytes()
 
 
@@ -199,9 +199,9 @@ def rewritten(path: Path, change: Callable[[dict, dict], None]) -> None:  # type
 )
 def test_a_state_that_does_not_fit(change: Callable[[dict, dict], None], tmp_path: Path) -> None:  # type: ignore[type-arg]
     """Another version of the package might write such a thing, with a checksum that is right."""
-    game = oc.Recalibrator(SPACE)
-    game.predict(expert(0), id="late")
-    game.save(tmp_path / "state")
+    recal = oc.Recalibrator(SPACE)
+    recal.predict(expert(0), id="late")
+    recal.save(tmp_path / "state")
     rewritten(tmp_path / "state", change)
     with pytest.raises(ValueError, match=SENTENCE):
         oc.Recalibrator.load(tmp_path / "state")
@@ -212,33 +212,33 @@ def test_a_state_that_does_not_fit(change: Callable[[dict, dict], None], tmp_pat
 
 @pytest.mark.parametrize("step", ["replace", "fsync"])
 def test_a_crash_leaves_the_old_file(step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    game = played(oc.Recalibrator(SPACE), 0, 3)
+    recal = result(oc.Recalibrator(SPACE), 0, 3)
     path = tmp_path / "state"
-    game.save(path)
+    recal.save(path)
     before = path.read_bytes()
 
     def crash(*args: object) -> None:
         raise OSError("no space left on device")
 
-    played(game, 3, 6)
+    result(recal, 3, 6)
     with monkeypatch.context() as patched:
         patched.setattr(os, step, crash)
         with pytest.raises(OSError, match="no space left"):
-            game.save(path)
+            recal.save(path)
     assert path.read_bytes() == before
     assert [p.name for p in tmp_path.iterdir()] == ["state"]
-    game.save(path)
+    recal.save(path)
     assert oc.Recalibrator.load(path).guarantee.rounds == 6
 
 
 @pytest.mark.skipif(os.name != "posix", reason="there are no such permissions here")
 def test_a_file_keeps_its_permissions(tmp_path: Path) -> None:
     path = tmp_path / "state"
-    game = oc.Recalibrator(SPACE)
-    game.save(path)
+    recal = oc.Recalibrator(SPACE)
+    recal.save(path)
     for mode in (0o640, 0o400):
         path.chmod(mode)
-        game.save(path)
+        recal.save(path)
         assert stat.S_IMODE(path.stat().st_mode) == mode
 
 
@@ -286,21 +286,21 @@ WITH_FUNCTIONS: dict[str, tuple[Callable[[], Any], Any]] = {
 @pytest.mark.parametrize("name", WITH_FUNCTIONS)
 def test_functions_are_given_again(name: str, tmp_path: Path) -> None:
     make, another = WITH_FUNCTIONS[name]
-    game = oc.Recalibrator(SPACE, make())
+    recal = oc.Recalibrator(SPACE, make())
     for t in range(6):
-        game.predict(expert(t), x={"hour": t})
-        game.update(outcome(t))
-    game.predict(expert(6), x={"hour": 6}, id="late")
+        recal.predict(expert(t), x={"hour": t})
+        recal.update(outcome(t))
+    recal.predict(expert(6), x={"hour": 6}, id="late")
     path = tmp_path / "state"
-    game.save(path)
+    recal.save(path)
     twin = oc.Recalibrator.load(path, payoff=make())
-    for one in (game, twin):
+    for one in (recal, twin):
         # the waiting round books with the features it had
         one.update(outcome(6), id="late")
         for t in range(7, 10):
             one.predict(expert(t), x={"hour": t})
             one.update(outcome(t))
-    game.save(tmp_path / "a")
+    recal.save(tmp_path / "a")
     twin.save(tmp_path / "b")
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
     with pytest.raises(ValueError, match=SENTENCE) as caught:
@@ -314,17 +314,17 @@ def test_functions_are_given_again(name: str, tmp_path: Path) -> None:
 
 def test_a_space_with_a_distance_is_given_again(tmp_path: Path) -> None:
     space = oc.Points(["cat", "dog", "bird"], distance=gap)
-    game = oc.Recalibrator(space, oc.payoffs.DistributionCalibration(2))
-    game.predict([0.2, 0.3, 0.5])
-    game.update("dog")
-    game.save(tmp_path / "state")
+    recal = oc.Recalibrator(space, oc.payoffs.DistributionCalibration(2))
+    recal.predict([0.2, 0.3, 0.5])
+    recal.update("dog")
+    recal.save(tmp_path / "state")
     with pytest.raises(ValueError, match=SENTENCE) as caught:
         oc.Recalibrator.load(tmp_path / "state")
     assert "space=" in str(caught.value)
     with pytest.raises(ValueError, match=SENTENCE):
         oc.Recalibrator.load(tmp_path / "state", space=oc.Points(["cat", "dog"], distance=gap))
     twin = oc.Recalibrator.load(tmp_path / "state", space=oc.Points(["cat", "dog", "bird"], distance=gap))
-    assert twin.predict([0.2, 0.3, 0.5]).mass.tolist() == game.predict([0.2, 0.3, 0.5]).mass.tolist()
+    assert twin.predict([0.2, 0.3, 0.5]).mass.tolist() == recal.predict([0.2, 0.3, 0.5]).mass.tolist()
 
 
 FEATURES = [
@@ -347,9 +347,9 @@ def test_the_features_of_waiting_rounds_survive(x: object, tmp_path: Path) -> No
         return [0.1 * y]
 
     payoff = oc.Recipe(witness, bound=1.0)
-    game = oc.Recalibrator(SPACE, payoff)
-    game.predict(expert(0), x=x, id="late")
-    game.save(tmp_path / "state")
+    recal = oc.Recalibrator(SPACE, payoff)
+    recal.predict(expert(0), x=x, id="late")
+    recal.save(tmp_path / "state")
     twin = oc.Recalibrator.load(tmp_path / "state", payoff=payoff)
     before = seen[-1]
     seen.clear()
@@ -360,10 +360,10 @@ def test_the_features_of_waiting_rounds_survive(x: object, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("x", [{1: 2}, {"a": object()}, {"a": {"b": 1}}, object(), {"a": {1, 2}}], ids=shown)
 def test_features_that_could_not_be_saved_are_refused(x: object) -> None:
-    game = oc.Recalibrator(SPACE)
+    recal = oc.Recalibrator(SPACE)
     with pytest.raises(TypeError, match=SENTENCE):
-        game.predict(expert(0), x=x)
-    assert game.pending == ()
+        recal.predict(expert(0), x=x)
+    assert recal.pending == ()
 
 
 @pytest.mark.parametrize(
@@ -375,18 +375,18 @@ def test_features_that_could_not_be_saved_are_refused(x: object) -> None:
     ],
     ids=["distribution", "labels", "circle"],
 )
-def test_a_round_that_waits_while_others_are_booked_continues(
+def test_a_round_that_waits_while_others_are_smoothed_continues(
     space: Any, payoff: Any, expert: Any, y: Any, tmp_path: Path
 ) -> None:
     """What its payoff took from the past belongs to the round, not to the state at the time of saving."""
-    game = oc.Forecaster(space, payoff, oracle=oc.Committee())
+    recal = oc.Forecaster(space, payoff, oracle=oc.Committee())
     rng = np.random.default_rng(0)
     for t in range(6):
-        game.predict(expert if isinstance(expert, tuple) else rng.dirichlet(np.ones(3)), id=t)
+        recal.predict(expert if isinstance(expert, tuple) else rng.dirichlet(np.ones(3)), id=t)
     for t in range(5):
-        game.update(y, id=t)
-    game.save(tmp_path / "state")
-    twins = [game, oc.Forecaster.load(tmp_path / "state"), copy.deepcopy(game)]
+        recal.update(y, id=t)
+    recal.save(tmp_path / "state")
+    twins = [recal, oc.Forecaster.load(tmp_path / "state"), copy.deepcopy(recal)]
     for twin in twins:
         twin.update(y, id=5)
     masses = [twin.predict(expert).mass.tolist() for twin in twins]

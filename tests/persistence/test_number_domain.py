@@ -91,25 +91,25 @@ def made(act: Any, *given: Any, **options: Any) -> Any:
         return None
 
 
-def check_loads(game: oc.Recalibrator) -> None:
-    assert math.isfinite(game.guarantee.miscalibration)
-    data = persistence.encode(*persistence.state_of(game, game.kind))
-    twin = persistence.game_from(*persistence.decode(data), game.kind, cls=oc.Recalibrator)
-    assert persistence.encode(*persistence.state_of(twin, game.kind)) == data
+def check_loads(recal: oc.Recalibrator) -> None:
+    assert math.isfinite(recal.guarantee.miscalibration)
+    data = persistence.encode(*persistence.state_of(recal, recal.kind))
+    twin = persistence.recal_from(*persistence.decode(data), recal.kind, cls=oc.Recalibrator)
+    assert persistence.encode(*persistence.state_of(twin, recal.kind)) == data
 
 
-def play(game: oc.Recalibrator, rounds: list[tuple[Any, Any]]) -> None:
+def run_rounds(recal: oc.Recalibrator, rounds: list[tuple[Any, Any]]) -> None:
     for id, (forecast, y) in enumerate(rounds):
-        made(game.predict, forecast, id=id)
-        check_loads(game)
-        if id % 4 != 3 and id in game.pending:
-            made(game.update, y, id=id)
-            check_loads(game)
+        made(recal.predict, forecast, id=id)
+        check_loads(recal)
+        if id % 4 != 3 and id in recal.pending:
+            made(recal.update, y, id=id)
+            check_loads(recal)
 
 
 @pytest.mark.parametrize(("space", "forecast"), KNOWN)
 def test_numbers_that_led_to_unreadable_states(space: Any, forecast: Any) -> None:
-    play(oc.Recalibrator(space, outside="clip"), [(forecast, y) for y in (0.0, 1e-200, 1.0, 5e-324, 1e99)])
+    run_rounds(oc.Recalibrator(space, outside="clip"), [(forecast, y) for y in (0.0, 1e-200, 1.0, 5e-324, 1e99)])
 
 
 @pytest.mark.parametrize("seed", [*range(60), *(pytest.param(s, marks=pytest.mark.slow) for s in range(60, 400))])
@@ -120,7 +120,7 @@ def test_a_state_can_be_loaded_after_every_accepted_call(seed: int) -> None:
         space = made(source.space)
     outside = "clip" if source.rng.random() < 0.3 else "raise"
     rounds = [made(source.round, space) for _ in range(12)]
-    play(oc.Recalibrator(space, outside=outside), [each for each in rounds if each is not None])
+    run_rounds(oc.Recalibrator(space, outside=outside), [each for each in rounds if each is not None])
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -151,7 +151,7 @@ def test_a_panel_can_be_loaded_after_every_accepted_frame(form: str, seed: int, 
         frame = pd.DataFrame({"ds": range(first, first + 4), "y": y, **forecasts})
         made(oc.recalibrate, frame, state=tmp_path / "state", workers=1, model="model" if form == "point" else None)
         if (tmp_path / "state").exists():
-            oc.PanelState.load(tmp_path / "state")
+            oc.FrameState.load(tmp_path / "state")
 
 
 UNSAVED = {
@@ -168,22 +168,22 @@ UNSAVED = {
 @pytest.mark.parametrize("name", UNSAVED)
 def test_features_that_would_block_a_save_are_refused(name: str) -> None:
     value: Any = UNSAVED[name] if name != "pandas" else pytest.importorskip("pandas").NaT
-    game = oc.Recalibrator()
+    recal = oc.Recalibrator()
     for x in ({"day": value}, {"days": [value]}, value):
         with pytest.raises(TypeError, match=SENTENCE):
-            game.predict(oc.Normal(0, 1), x=x)
+            recal.predict(oc.Normal(0, 1), x=x)
     if name != "deep":
         with pytest.raises((TypeError, ValueError), match=SENTENCE):
-            game.predict(oc.Normal(0, 1), id=value)
-    assert game.pending == ()
+            recal.predict(oc.Normal(0, 1), id=value)
+    assert recal.pending == ()
 
 
 def test_refusals_do_not_repeat_long_ids() -> None:
-    game, long = oc.Recalibrator(), "x" * 20_000
-    game.predict(oc.Normal(0, 1), id=long)
-    calls = [lambda: game.predict(oc.Normal(0, 1), id=long), lambda: game.update(1.0, id=long + "y"),
-             lambda: game.drop((long,)), lambda: game.predict(oc.Normal(0, 1), id=frozenset([long])),
-             lambda: game.predict(oc.Normal(0, 1), x={long: object()})]  # fmt: skip
+    recal, long = oc.Recalibrator(), "x" * 20_000
+    recal.predict(oc.Normal(0, 1), id=long)
+    calls = [lambda: recal.predict(oc.Normal(0, 1), id=long), lambda: recal.update(1.0, id=long + "y"),
+             lambda: recal.drop((long,)), lambda: recal.predict(oc.Normal(0, 1), id=frozenset([long])),
+             lambda: recal.predict(oc.Normal(0, 1), x={long: object()})]  # fmt: skip
     for call in calls:
         with pytest.raises((TypeError, ValueError), match=SENTENCE) as refused:
             call()

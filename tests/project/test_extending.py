@@ -56,10 +56,10 @@ def test_a_payoff(record: Any, context: str | None, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_payoff_is_compiled_saved_and_kept_small(record: Any, tmp_path: Path) -> None:
-    def game() -> oc.Forecaster:
+    def forecaster() -> oc.Forecaster:
         return oc.Forecaster(SMALL, oc.QuantileCalibration([0.5]) + record.Excess(400))
 
-    recal = game()
+    recal = forecaster()
     assert isinstance(recal.engine, OrderedEngine)
     for _ in range(80):
         recal.predict(oc.Normal(380, 30))
@@ -67,7 +67,7 @@ def test_a_payoff_is_compiled_saved_and_kept_small(record: Any, tmp_path: Path) 
     assert recal.guarantee.miscalibration <= recal.guarantee.promised
     assert recal.guarantee.held == 1.0
     recal.save(tmp_path / "state")
-    again = oc.Forecaster.load(tmp_path / "state", payoff=game().payoff)
+    again = oc.Forecaster.load(tmp_path / "state", payoff=forecaster().payoff)
     assert again.predict(oc.Normal(380, 30)).mean() == recal.predict(oc.Normal(380, 30)).mean()
     with pytest.raises(ValueError, match=SENTENCE):
         oc.Forecaster.load(tmp_path / "state", payoff=oc.QuantileCalibration([0.5]) + record.Excess(401))
@@ -79,24 +79,24 @@ def test_a_payoff_is_compiled_saved_and_kept_small(record: Any, tmp_path: Path) 
 def test_an_oracle(record: Any, space: Any) -> None:
     payoff = oc.QuantileCalibration() if space.ordered else oc.LabelCalibration()
     expert: Any = oc.Normal(0.5, 0.1) if space.ordered else [0.2, 0.2, 0.6]
-    game = oc.Forecaster(space, payoff, oracle=record.Patient())
+    forecaster = oc.Forecaster(space, payoff, oracle=record.Patient())
     for _ in range(60):
-        p = game.predict(expert)
+        p = forecaster.predict(expert)
         assert p.certificate is not None
         assert p.certificate.holds
-        game.update(worst_outcome(game)[0])
-    assert game.guarantee.miscalibration <= game.guarantee.promised
-    assert game.guarantee.held == 1.0
+        forecaster.update(worst_outcome(forecaster)[0])
+    assert forecaster.guarantee.miscalibration <= forecaster.guarantee.promised
+    assert forecaster.guarantee.held == 1.0
 
 
 def test_an_oracle_leaves_the_expert_alone_while_it_may(record: Any) -> None:
-    game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=record.Patient())
+    forecaster = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=record.Patient())
     strict = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Equilibrium(0.1))
     expert, rng = oc.Normal(0.5, 0.1), np.random.default_rng(0)
     away = [0.0, 0.0]
     for _ in range(40):
         y = float(np.clip(rng.normal(0.5, 0.1), 0, 1))
-        for i, each in enumerate((game, strict)):
+        for i, each in enumerate((forecaster, strict)):
             away[i] = max(away[i], abs(each.predict(expert).quantile(0.5) - 0.5))
             each.update(y)
     assert away[0] < 1e-6 < 0.01 < away[1]

@@ -33,7 +33,7 @@ print(json.dumps({{"runs": runs, "kernels": rows.__file__}}))
 
 
 @pytest.fixture(scope="module")
-def played() -> dict[str, list[dict[str, Any]]]:
+def result() -> dict[str, list[dict[str, Any]]]:
     """Rounds of each situation, with the kernels as Python."""
     environment = os.environ | {"ORCAST_KERNELS": "python"}
     done = subprocess.run([sys.executable, "-c", RUNS], env=environment, capture_output=True, text=True, check=True)
@@ -52,26 +52,26 @@ def live() -> ModuleType:
     return module
 
 
-def test_the_promise_is_kept_whatever_the_visitor_does(played: dict[str, list[dict[str, Any]]]) -> None:
-    for rows in played.values():
+def test_the_promise_is_kept_whatever_the_visitor_does(result: dict[str, list[dict[str, Any]]]) -> None:
+    for rows in result.values():
         assert [row["round"] for row in rows] == list(range(1, len(rows) + 1))
         assert all(row["holds"] and row["worst_next"] <= row["allowed"] for row in rows)
         assert all(row["miscalibration"] <= row["promised"] for row in rows)
         assert all(0.0 <= row["y"] <= 100.0 and row["after"] == sorted(row["after"]) for row in rows)
 
 
-def test_coverage_is_what_the_rounds_show(played: dict[str, list[dict[str, Any]]]) -> None:
-    for rows in played.values():
+def test_coverage_is_what_the_rounds_show(result: dict[str, list[dict[str, Any]]]) -> None:
+    for rows in result.values():
         for side in ("before", "after"):
             hits = [row[side][0] <= row["y"] <= row[side][-1] for row in rows]
             assert rows[-1][f"covered_{side}"]["all"] == pytest.approx(sum(hits) / len(hits))
             assert rows[-1][f"covered_{side}"]["recent"] == pytest.approx(sum(hits[-100:]) / 100)
 
 
-def test_each_situation_shows_what_the_page_says(played: dict[str, list[dict[str, Any]]]) -> None:
+def test_each_situation_shows_what_the_page_says(result: dict[str, list[dict[str, Any]]]) -> None:
     covered = {
         name: tuple(rows[-1][f"covered_{side}"]["recent"] for side in ("before", "after"))
-        for name, rows in played.items()
+        for name, rows in result.items()
     }
     assert min(covered["calm"]) > 0.85
     for name in ("drift", "steered"):
@@ -79,10 +79,10 @@ def test_each_situation_shows_what_the_page_says(played: dict[str, list[dict[str
         assert covered[name][1] > 0.8
     assert covered["adversary"][0] == 0.0
     assert covered["adversary"][1] > 0.8
-    errors = [row["y"] - row["before"][2] for row in played["steered"]]
+    errors = [row["y"] - row["before"][2] for row in result["steered"]]
     assert sum(errors[100:150]) / 50 > 8.0
     assert sum(errors[250:300]) / 50 < -8.0
-    nearest = {name: max(row["miscalibration"] / row["promised"] for row in rows[20:]) for name, rows in played.items()}
+    nearest = {name: max(row["miscalibration"] / row["promised"] for row in rows[20:]) for name, rows in result.items()}
     assert nearest["adversary"] > max(0.4, nearest["calm"])
 
 

@@ -130,12 +130,12 @@ def test_a_payoff_can_be_put_together() -> None:
     assert recal.payoff.to_plain() == oc.Recalibrator(oc.Interval(0, 1)).payoff.to_plain()
 
 
-def test_a_game_without_an_expert() -> None:
-    game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration())
-    p = game.predict()
+def test_a_forecaster_without_an_expert() -> None:
+    forecaster = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration())
+    p = forecaster.predict()
     assert p.quantile([0.25, 0.75]) == pytest.approx([0.25, 0.75], abs=0.01)
-    game.update(0.3)
-    assert game.guarantee.rounds == 1
+    forecaster.update(0.3)
+    assert forecaster.guarantee.rounds == 1
 
 
 # --- imports ---
@@ -167,12 +167,12 @@ def test_kernels_are_all_compiled_or_none() -> None:
 def test_a_round_and_a_whole_history_are_one_call_of_a_kernel_each(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[str] = []
 
-    def counted(name: str) -> Any:
+    def empirical(name: str) -> Any:
         kernel = getattr(ordered.kernels, name)
         return lambda *given: calls.append(name) or kernel(*given)
 
     for name in ("predict", "update", "run"):
-        monkeypatch.setattr(ordered.kernels, name, counted(name))
+        monkeypatch.setattr(ordered.kernels, name, empirical(name))
     recal = oc.Recalibrator(oc.Interval(0, 1))
     recal.predict(oc.Normal(0.5, 0.1))
     recal.predict(oc.Normal(0.5, 0.1))

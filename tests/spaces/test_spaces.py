@@ -226,10 +226,10 @@ def test_distances_are_a_metric_and_read_only(make: Callable[[], FiniteSpace]) -
 
 @given(st.floats(-1e100, 1e100))
 def test_any_number_is_an_outcome_of_the_line(y: float) -> None:
-    counted = y if abs(y) >= 1e-100 else 0.0
-    assert Line().outcome(y) == counted
+    empirical = y if abs(y) >= 1e-100 else 0.0
+    assert Line().outcome(y) == empirical
     if y >= -2.0:
-        assert HalfLine(-2).outcome(y) == counted
+        assert HalfLine(-2).outcome(y) == empirical
     else:
         with pytest.raises(ValueError, match=SENTENCE):
             HalfLine(-2).outcome(y)

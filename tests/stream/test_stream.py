@@ -47,21 +47,21 @@ def test_a_stream_answers_what_the_library_says() -> None:
         }
 
 
-def test_series_of_a_stream_learn_together_as_games_that_share_a_pool() -> None:
+def test_series_of_a_stream_learn_together_as_forecasters_that_share_a_pool() -> None:
     session, pool = Session(low=0, pool=True), oc.Pool()
-    games = {name: oc.Recalibrator(oc.HalfLine(0), pool=pool) for name in "ab"}
+    forecasters = {name: oc.Recalibrator(oc.HalfLine(0), pool=pool) for name in "ab"}
     rain = oc.Recalibrator(oc.Binary())
     for t in range(30):
         q = forecast(t)
-        for name, game in games.items():
+        for name, forecaster in forecasters.items():
             answer = ask(session, {"series": name, "id": t, "forecast": q})
-            p = game.predict(dict(zip(LEVELS, q.values(), strict=True)), id=t)
+            p = forecaster.predict(dict(zip(LEVELS, q.values(), strict=True)), id=t)
             assert answer["forecast"] == dict(zip(q, p.quantile(LEVELS).tolist(), strict=True))
         assert ask(session, {"series": "rain", "forecast": {"p": 0.4}})["forecast"] == {"p": float(rain.predict(0.4))}
-        for name, game in games.items():
+        for name, forecaster in forecasters.items():
             y = float((7 * t) % 12) + (name == "b")
             ask(session, {"series": name, "id": t, "y": y})
-            game.update(y, id=t)
+            forecaster.update(y, id=t)
         ask(session, {"series": "rain", "y": t % 2})
         rain.update(t % 2)
     assert session.pool is not None

@@ -19,7 +19,7 @@ from orcast.stream.session import Session
 from stream_lines import ask, content, forecast, some_lines
 
 
-def play(kept: Session, said: list[bytes]) -> list[bytes]:
+def run_rounds(kept: Session, said: list[bytes]) -> list[bytes]:
     """Answers, or the sentences with which lines are refused."""
     answers = []
     for line in said:
@@ -35,17 +35,17 @@ def test_a_state_goes_on_bit_for_bit(tmp_path: Path, pool: bool) -> None:
     said = some_lines(5, 240)
     wanted: dict[str, Any] = {"levels": ("0.05", "0.95"), "pool": pool}
     whole = Session(tmp_path / "whole", **wanted)
-    expected = play(whole, said)
+    expected = run_rounds(whole, said)
     whole.close()
     answers: list[bytes] = []
     for start in range(0, 240, 40):
         part = Session(tmp_path / "parts", **(wanted if start == 0 else {}))
-        answers += play(part, said[start : start + 40])
+        answers += run_rounds(part, said[start : start + 40])
         part.close()
     assert answers == expected
     assert content(tmp_path / "whole") == content(tmp_path / "parts")
     other = Session(tmp_path / "other", **{**wanted, "pool": not pool})
-    assert play(other, said) != expected
+    assert run_rounds(other, said) != expected
     other.close()
 
 
@@ -84,7 +84,7 @@ def test_a_death_at_any_moment_loses_nothing_and_counts_nothing_twice(
 ) -> None:
     said = [line for line in some_lines(8, 60) if b"nonsense" not in line][:11]
     whole = Session(tmp_path / "whole", pool=pool)
-    expected = play(whole, said)
+    expected = run_rounds(whole, said)
     whole.close()
     result = content(tmp_path / "whole")
     transaction = Store.transaction
@@ -99,7 +99,7 @@ def test_a_death_at_any_moment_loses_nothing_and_counts_nothing_twice(
         try:
             kept = Session(folder / "state", pool=pool)
             for line in said:
-                answers += play(kept, [line])
+                answers += run_rounds(kept, [line])
         except Killed:
             pass
         if kept is not None:
@@ -108,7 +108,7 @@ def test_a_death_at_any_moment_loses_nothing_and_counts_nothing_twice(
         deaths.add(death.what)
         kept = Session(folder / "state", pool=pool)
         # the client does not know whether its last line was taken
-        answers += play(kept, said[len(answers) :])
+        answers += run_rounds(kept, said[len(answers) :])
         kept.close()
         assert answers == expected, (moment, death.what)
         assert content(folder / "state") == result, (moment, death.what)
@@ -128,7 +128,7 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
 def test_a_full_disk_ends_it_before_an_answer(tmp_path: Path) -> None:
     said = [line for line in some_lines(9, 60) if b"late" in line][:6]
     kept = Session(tmp_path / "state")
-    play(kept, said[:4])
+    run_rounds(kept, said[:4])
     kept.store._file.execute("PRAGMA max_page_count = 1")
     long = {"id": "x" * 9000, "forecast": forecast(0)}
     for _ in range(2):  # nothing has changed: the line that is sent again is no repeat
@@ -223,7 +223,7 @@ def test_lines_are_told_apart_however_they_come(at_a_time: int, monkeypatch: pyt
 
 def test_two_names_of_a_state_are_one_state(tmp_path: Path) -> None:
     kept = Session(tmp_path / "state")
-    play(kept, some_lines(1, 10))
+    run_rounds(kept, some_lines(1, 10))
     kept.close()
     (tmp_path / "link").symlink_to(tmp_path / "state")
     kept = Session(tmp_path / "state")
@@ -231,6 +231,6 @@ def test_two_names_of_a_state_are_one_state(tmp_path: Path) -> None:
         Session(tmp_path / "link")
     kept.close()
     again = Session(tmp_path / "link")
-    play(again, some_lines(2, 10))
+    run_rounds(again, some_lines(2, 10))
     again.close()
     assert (tmp_path / "link").is_symlink()

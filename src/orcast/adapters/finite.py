@@ -178,7 +178,7 @@ def _box_masses(forecast: object, space: Box) -> Array:
         members = forecast.members if forecast.members.ndim == 2 else forecast.members[:, None]
         if members.shape[1] != d:
             raise ValueError(f"expected an ensemble of vectors of length {d}, got {members.shape[1]}")
-        return _counted([space.cell(space.outcome(member, "clip")) for member in members], space)
+        return _empirical([space.cell(space.outcome(member, "clip")) for member in members], space)
     grid = _on_grid(forecast, space)
     if grid is not None:
         return as_masses(grid, space.cells)
@@ -208,7 +208,7 @@ def _on_grid(forecast: object, space: Box) -> Array | None:
     return grid.reshape(-1) if grid.shape == space.shape else None
 
 
-def _counted(cells: list[int], space: FiniteSpace) -> Array:
+def _empirical(cells: list[int], space: FiniteSpace) -> Array:
     """Frequencies of cells, with one more member that is anywhere: what did not come yet is not impossible."""
     counts = np.bincount(cells, minlength=space.cells).astype(np.float64)
     return _normalised(counts + 1.0 / space.cells)
@@ -239,9 +239,9 @@ def _side_masses(forecast: object, edges: Array) -> Array:
 
 def _point_masses(forecast: object, space: Points) -> Array:
     if isinstance(forecast, Ensemble):
-        return _counted([space.outcome(member, "clip") for member in forecast.members], space)
+        return _empirical([space.outcome(member, "clip") for member in forecast.members], space)
     if isinstance(forecast, (list, tuple, np.ndarray)) and any(not _is_number(member) for member in forecast):
-        return _counted([space.outcome(member, "clip") for member in forecast], space)
+        return _empirical([space.outcome(member, "clip") for member in forecast], space)
     return _plain_masses(forecast, space, f"{space.cells} masses, a sequence of points, or an Ensemble of vectors")
 
 

@@ -13,7 +13,7 @@ from orcast.cli.common import FILE, Parts, numbers, part, say
 
 if TYPE_CHECKING:
     from orcast.cli.tables import Format, TableFile
-    from orcast.frame import PanelState
+    from orcast.frame import FrameState
     from orcast.frame.reader import Frame
 
 DESCRIPTION = """\
@@ -84,7 +84,7 @@ def _write(
     table: TableFile,
     frame: Frame,
     options: argparse.Namespace,
-    state: PanelState | None,
+    state: FrameState | None,
     out: str,
     format: Format | None,
 ) -> tuple[list[str], bool]:
@@ -94,7 +94,7 @@ def _write(
     from orcast.cli import tables
     from orcast.evaluate import check
     from orcast.frame.options import FrameOptions
-    from orcast.frame.run import play_frame
+    from orcast.frame.run import run_frame
     from orcast.frame.statuses import NEEDS_ATTENTION
 
     pool = True if options.pool is None else False if options.pool == ["none"] else options.pool
@@ -109,7 +109,7 @@ def _write(
     progress = sys.stderr.isatty() and not options.quiet
     lines: list[str] = []
     with table.located():
-        run = play_frame(frame, names_of(options), asked, state, options.workers, progress)
+        run = run_frame(frame, names_of(options), asked, state, options.workers, progress)
         layout, result = run.layout, run.result(False)
         if options.report or not options.quiet:
             told = {"low": run.options.low, "high": run.options.high, **run.timing._asdict()}

@@ -296,7 +296,7 @@ class GroupRun:
         """Memos of rows that are pending."""
         return self.memo_rows[self.place[rows]]
 
-    def play(self, events):
+    def run_rounds(self, events):
         """Run events: kind, row and moment of each; forecasts of one moment are issued together."""
         group, plan, w = self.group, self.group.plan, workspace()
         flat = np.ascontiguousarray(events, dtype=np.int64).reshape(-1)

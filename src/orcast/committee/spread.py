@@ -77,11 +77,11 @@ def spread_around(plan, known, base, centre, state, shared, memo, out, w):
     size = known.spread * exp(log_factor(plan, known, state, shared, x, w))
     memo[0] = size
     count = shared[STEPS] if known.active > 0.0 else state[COUNT]
-    learnt = cut(shared, SHARED_SIZE, k) if known.active > 0.0 else cut(state, OWN_SIZE, k)
+    corrected = cut(shared, SHARED_SIZE, k) if known.active > 0.0 else cut(state, OWN_SIZE, k)
     share = count / (count + plan.constants.shape * known.lag)
     for i in range(k):
         given = (base[i] - known.median) / known.spread
-        out[i] = centre + size * (given + share * (plan.shape[i] + learnt[i] - given))
+        out[i] = centre + size * (given + share * (plan.shape[i] + corrected[i] - given))
 
 
 def step_shape(plan, shape, missed, rate):

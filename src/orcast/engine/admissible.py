@@ -59,7 +59,7 @@ FINITE_STATE: Table = {
 FINITE_ROUND: Table = {
     "info": Range(np.array([0.0, 0.0, 0.0, -1e6]), 1e120),
     "experts": MASS._replace(missing=True),
-    **dict.fromkeys(("pool", "prior", "played", "members"), MASS),
+    **dict.fromkeys(("pool", "prior", "result", "members"), MASS),
     **dict.fromkeys(("context", "features"), SMALL),
 }
 AXES: Table = {
@@ -160,11 +160,11 @@ def check_round(round: Round) -> None:
     check_range("cells", cells[:2], VALUES)
     check_range("masses", cells[2:5], MASS)
     check_range("tilts", cells[5:], SMALL)
-    left, right, prior, expert, played = cells[:5, : int(n)]
+    left, right, prior, expert, result = cells[:5, : int(n)]
     ordered = (left <= right).all() and (right[:-1] <= left[1:]).all()
     if not (ordered and round.read("info", "low") < round.read("info", "high")):
         raise ValueError("the cells of a pending round are not in order")
-    check_masses("a pending forecast", played)
+    check_masses("a pending forecast", result)
     if round.read("info", "has_expert") > 0.0:
         check_masses("the expert of a pending round", expert)
         check_masses("the prior of a pending round", prior)

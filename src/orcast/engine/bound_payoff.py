@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from orcast import limits
 from orcast.contexts import EVERYONE, Bins, Context, ContextInputs, Everyone, LastError, Product, Union, Values
 from orcast.kernels.state import Layout
-from orcast.ledger import Account, Counted, Guarantee, Ledger, PartShape, ledger_layout
+from orcast.ledger import Account, Empirical, Guarantee, Ledger, PartShape, ledger_layout
 from orcast.payoffs import NoRegret, Part, Payoff, part_names
 from orcast.spaces import Space
 
@@ -43,7 +43,7 @@ def overall_norm(context: Context) -> float | None:
     return None if None in norms else math.prod(norms)  # type: ignore[arg-type]
 
 
-def beyond_booked(spread: float) -> float:
+def beyond_smoothed(spread: float) -> float:
     """Bound on the sum of empirical minus smoothed errors; `spread` is the sum of its largest possible squares."""
     whole = spread + MIXTURE
     return math.sqrt(whole * (2.0 * math.log(1.0 / (1.0 - CONFIDENCE)) + math.log(whole / MIXTURE)))
@@ -93,7 +93,7 @@ class BoundPayoff:
         levels: Array = next(grids, np.empty(0))
         return levels
 
-    def counted(self, ledger: Ledger, levels: Array, sums: Array) -> Counted | None:
+    def empirical(self, ledger: Ledger, levels: Array, sums: Array) -> Empirical | None:
         """Empirical error from sums at these levels, and its bound; None where no quantiles are calibrated."""
         own = self.count_levels
         if not own.size:
@@ -111,16 +111,16 @@ class BoundPayoff:
         # an outcome that was not counted, before there were coins, may have been booked
         whole = without == 0.0 < weight and weight >= ledger.account[Account.WEIGHT] * (1.0 - 1e-9)
         if not factors or not whole:
-            return Counted(qce)
-        root = min(factors) * (ledger.promised + ledger.excess) + beyond_booked(max(spread, 0.0)) / weight
-        return Counted(qce, float(root * root), CONFIDENCE)
+            return Empirical(qce)
+        root = min(factors) * (ledger.promised + ledger.excess) + beyond_smoothed(max(spread, 0.0)) / weight
+        return Empirical(qce, float(root * root), CONFIDENCE)
 
     def guarantee(
         self,
         ledger: Ledger,
         regrets: dict[int, dict[str, float]],
         seen: dict[int, Array] | None = None,
-        counted: Counted | None = None,
+        empirical: Empirical | None = None,
     ) -> Guarantee:
         """Bounds and miscalibration, from regrets in units of scores, and the rounds that experts were `seen` in."""
         parts: dict[str, float] = {}
@@ -152,7 +152,7 @@ class BoundPayoff:
             groups,
             bounds,
             ledger.excess,
-            counted,
+            empirical,
         )
 
     def _regret_bounds(self, payoff: Payoff, ledger: Ledger, seen: Array) -> list[float]:

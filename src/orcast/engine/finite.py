@@ -138,7 +138,7 @@ class FiniteEngine:
             return kernels.predict_probability(self.state, experts, pending, reserved, context)
         return kernels.predict_finite(self.state, experts, pending, reserved, context)
 
-    def learnt(
+    def corrected(
         self, experts: Array | float | None, features: Any = None, *, pending: float = 0.0, number: float = 0.0
     ) -> FiniteForecast:
         """Forecast of the committee before the last layer."""
@@ -172,7 +172,7 @@ class FiniteEngine:
     ) -> tuple[Array, Array]:
         """Run many rounds in compiled loops: masses of each forecast (on `Binary` that of 1), and its log."""
         count, cells = len(outcomes), self.space.cells
-        played, log = np.empty((count, cells)), np.full((count, _ledger.ROUND_LOG_SIZE), np.nan)
+        result, log = np.empty((count, cells)), np.full((count, _ledger.ROUND_LOG_SIZE), np.nan)
         contexts = np.ones((count, self.rules.groups))
         if not self._plain:
             for t in range(count):
@@ -180,11 +180,11 @@ class FiniteEngine:
         experts, outcomes = np.ascontiguousarray(experts), outcomes.astype(np.int64)
         for start in range(0, count, AT_ONCE):
             part = slice(start, start + AT_ONCE)
-            rows = [array[part].reshape(-1) for array in (experts, contexts, outcomes, played, log)]
+            rows = [array[part].reshape(-1) for array in (experts, contexts, outcomes, result, log)]
             kernels.run(self.state, *rows)
         if not self.binary:
-            return played, log
-        p = played[:, 1].copy()
+            return result, log
+        p = result[:, 1].copy()
         log[:, MEAN], log[:, SD] = p, np.sqrt(p * (1.0 - p))
         return p, log
 
@@ -197,7 +197,7 @@ class FiniteEngine:
 
         if self.binary:
             return BinaryForecast.trusted(self.space, record.probability(1), certificate)
-        return forecast_on(self.space, record.view("played").copy(), certificate)
+        return forecast_on(self.space, record.view("result").copy(), certificate)
 
     def guarantee(self) -> Guarantee:
         """The bounds and the miscalibration so far."""
@@ -235,7 +235,7 @@ class FiniteEngine:
         mine = record.views()
         admissible.Fields(mine, admissible.FINITE_ROUND).copy_into(mine, mine)
         admissible.check_certificate(record.view("certificate"), self.ledger)
-        for name in ("pool", "prior", "played"):
+        for name in ("pool", "prior", "result"):
             admissible.check_masses(f"{name} of a pending round", mine[name])
         missing = np.isnan(mine["experts"])
         if (missing.any(axis=1) != missing.all(axis=1)).any():

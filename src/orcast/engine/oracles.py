@@ -53,8 +53,8 @@ class Equilibrium:
     expert the prior is uniform.  This oracle is ours, not the paper's: docs/theory.md.
 
     >>> import orcast as oc
-    >>> game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Equilibrium(temperature=3))
-    >>> game.predict().certificate.holds
+    >>> recal = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Equilibrium(temperature=3))
+    >>> recal.predict().certificate.holds
     True
     """
 

@@ -189,7 +189,7 @@ class OrderedEngine:
         reserved: float = 0.0,
         number: float = 0.0,
         prior: Array | None = None,
-        coin: float = 0.0,
+        draw: float = 0.0,
     ) -> Round:
         """Compute a round around the experts' quantiles, a row each (or without any); the memory does not change.
 
@@ -201,28 +201,28 @@ class OrderedEngine:
         rows = self.experts_or_own(experts)
         memo = None
         if prior is None:
-            prior, memo = self.corrected(experts, rows, number)
+            prior, memo = self.committee_quantiles(experts, rows, number)
         if not self.explicit:
             round = kernels.predict(
-                self.rules, self.memory, rows, prior, experts is None, pending, reserved, context, coin
+                self.rules, self.memory, rows, prior, experts is None, pending, reserved, context, draw
             )
             round.memo = memo
             return round
         mix = np.empty(self.capacity)
         round = kernels.prepare(self.rules, self.memory, rows, prior, experts is None, pending, context, mix)
-        round.set_coin(coin)
+        round.set_draw(draw)
         round.memo = memo
-        round.features, round.cell_payoffs = features, self._play(round, mix, reserved, not len(rows), features)
+        round.features, round.cell_payoffs = features, self._run_rounds(round, mix, reserved, not len(rows), features)
         if not round.holds() and len(rows):
             even = round.copied()
             kernels.replace_cells(self.rules, self.memory, even, mix)
-            even.features, even.cell_payoffs = features, self._play(even, mix, reserved, True, features)
+            even.features, even.cell_payoffs = features, self._run_rounds(even, mix, reserved, True, features)
             even.view("cells")[TILT] = 0.0
             if even.holds():
                 return even
         return round
 
-    def corrected(self, experts: Array | None, rows: Array, number: float) -> tuple[Array, Array | None]:
+    def committee_quantiles(self, experts: Array | None, rows: Array, number: float) -> tuple[Array, Array | None]:
         """Quantiles around which a round is computed, and the committee's memo."""
         if self.group is not None and experts is not None:
             found: tuple[Array, Array] = committee_kernels.predict(self.group, rows, number)
@@ -231,12 +231,12 @@ class OrderedEngine:
             return (rows[0] if len(rows) else NOTHING), None
         return np.nanmean(rows, axis=0), None
 
-    def learnt(
+    def corrected(
         self, experts: Array | None, features: Any = None, *, pending: float = 0.0, number: float = 0.0
     ) -> Forecast:
         """Forecast of the committee before the last layer."""
         mix, rows = np.empty(self.capacity), self.experts_or_own(experts)
-        context, (prior, _) = self.context(experts, features), self.corrected(experts, rows, number)
+        context, (prior, _) = self.context(experts, features), self.committee_quantiles(experts, rows, number)
         round = kernels.prepare(self.rules, self.memory, rows, prior, experts is None, pending, context, mix)
         round.view("cells")[PLAYED] = mix
         return Forecast.issued(round, self._ends)
@@ -251,7 +251,7 @@ class OrderedEngine:
             at += cell_payoff.size
         return witness
 
-    def _play(
+    def _run_rounds(
         self, round: Round, mix: Array, reserved: float, thorough: bool, features: Any
     ) -> list[ExplicitCellPayoff]:
         n = round.count()
@@ -332,14 +332,14 @@ class OrderedEngine:
         features: Sequence[Any] | None,
         outcomes: Array,
         levels: Array,
-        coins: Array | None = None,
+        draws: Array | None = None,
         *,
         number: float = 0.0,
     ) -> tuple[Array, Array]:
         """Run many rounds in compiled loops: the quantiles of each forecast, and its log (`records.ROUND_LOG`)."""
         rounds = outcomes.size
-        if coins is None:
-            coins = np.zeros(rounds)
+        if draws is None:
+            draws = np.zeros(rounds)
         quantiles, log = np.empty((rounds, levels.size)), np.empty((rounds, _ledger.ROUND_LOG_SIZE))
         contexts = np.ones((rounds, self.rules.groups))
         if not self.bound_payoff.plain:
@@ -349,7 +349,7 @@ class OrderedEngine:
         experts, outcomes = np.ascontiguousarray(experts), np.asarray(outcomes, dtype=np.float64)
         for start in range(0, rounds, AT_ONCE):
             part = slice(start, start + AT_ONCE)
-            given = (array[part].reshape(-1) for array in (experts, contexts, outcomes, coins))
+            given = (array[part].reshape(-1) for array in (experts, contexts, outcomes, draws))
             read = quantiles[part].reshape(-1), log[part].reshape(-1)
             plan = None if self.group is None else self.group.plan
             kernels.run(self.rules, self.memory, plan, self.group, number + start, *given, levels, *read)  # type: ignore[call-arg]
@@ -371,9 +371,9 @@ class OrderedEngine:
                 values = [rivals[:, columns[score.name]] / seen for score in payoff.scores]
                 names = self.bound_payoff.regret_names(payoff)
                 regrets[number] = dict(zip(names, map(float, np.concatenate(values)), strict=True))
-        sums = np.concatenate((self.memory.view("counted"), self.memory.view("counts")))
-        counted = self.bound_payoff.counted(self.ledger, self.levels, sums)
-        return self.bound_payoff.guarantee(self.ledger, regrets, counted=counted)
+        sums = np.concatenate((self.memory.view("empirical"), self.memory.view("counts")))
+        empirical = self.bound_payoff.empirical(self.ledger, self.levels, sums)
+        return self.bound_payoff.guarantee(self.ledger, regrets, empirical=empirical)
 
     # --- state
     def arrays(self) -> dict[str, Array]:

@@ -191,10 +191,10 @@ class OutcomeTable:
         if not self.place.size:
             return 0
         there = np.isfinite(self.outcome)
-        counted = np.cumsum(there)
+        empirical = np.cumsum(there)
         rows = np.flatnonzero((self.last >= 0) & there[self.place])
         last, own = self.last[rows], self.place[rows]
-        pending = counted[own] - 1 - counted[last]
-        following = np.flatnonzero(there)[np.minimum(counted[last], counted[-1] - 1)]
+        pending = empirical[own] - 1 - empirical[last]
+        following = np.flatnonzero(there)[np.minimum(empirical[last], empirical[-1] - 1)]
         steps = np.where(pending > 0, self.time[own] - self.time[following], 0)
         return int(np.quantile(steps, 0.99, method="higher")) if steps.size else 0

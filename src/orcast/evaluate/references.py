@@ -223,18 +223,18 @@ def seasons(times: NDArray[Any]) -> list[Season]:
     if kind not in "iufmM" or times.size < 2:
         return []
     if kind in "iuf":
-        counted = np.rint((times - times[0]) * (1000.0 / np.median(np.diff(times)))).astype(np.int64)
-        return [Season("", "steps", *_phases(counted, 1000 * many), many) for many in STEPS]
-    counted = times.astype(f"{kind}8[ns]").astype(np.int64)
-    step = float(np.median(np.diff(counted)))
-    months = times.astype("datetime64[M]").astype(np.int64) if kind == "M" else counted
+        empirical = np.rint((times - times[0]) * (1000.0 / np.median(np.diff(times)))).astype(np.int64)
+        return [Season("", "steps", *_phases(empirical, 1000 * many), many) for many in STEPS]
+    empirical = times.astype(f"{kind}8[ns]").astype(np.int64)
+    step = float(np.median(np.diff(empirical)))
+    months = times.astype("datetime64[M]").astype(np.int64) if kind == "M" else empirical
     if kind == "M" and step >= 27 * DAY and np.unique(months).size == times.size:
         return [Season("month", "year", *_phases(months, 12))]
     unit = next(name for name, least in UNITS.items() if step >= least)
     lags = {"day": DAY, "week": 7 * DAY, "year": 364 * DAY}
-    return [Season(unit, name, *_phases(counted, lag)) for name, lag in lags.items() if 2 * step <= lag]
+    return [Season(unit, name, *_phases(empirical, lag)) for name, lag in lags.items() if 2 * step <= lag]
 
 
-def _phases(counted: NDArray[np.int64], lag: int) -> tuple[Places, Places]:
+def _phases(empirical: NDArray[np.int64], lag: int) -> tuple[Places, Places]:
     """Phase of each time, numbered from 0, and the number of its cycle."""
-    return np.unique(counted % lag, return_inverse=True)[1], counted // lag
+    return np.unique(empirical % lag, return_inverse=True)[1], empirical // lag

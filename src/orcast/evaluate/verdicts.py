@@ -205,8 +205,8 @@ def _harm(evaluation: Evaluation) -> list[str]:
     for k in np.flatnonzero(table.change.harmed):
         where = "" if evaluation.horizon is None else f" at horizon {table.labels[k]}"
         many = int(table.change.series[k])
-        counted = f"worse in {table.change.worse[k]:,} of {many:,} series" if many > 1 else "worse"
-        found.append(f"{counted}{where} ({loss_name(evaluation)} {table.change.relative[k]:+.1%})")
+        empirical = f"worse in {table.change.worse[k]:,} of {many:,} series" if many > 1 else "worse"
+        found.append(f"{empirical}{where} ({loss_name(evaluation)} {table.change.relative[k]:+.1%})")
     return found
 
 
@@ -319,8 +319,8 @@ def _sample_size(evaluation: Evaluation) -> str:
     size = effective_size(evaluation)
     if size > 0.8 * evaluation.rows:
         return ""
-    counted = f"{max(size, 1.0):,.0f} of {evaluation.rows:,}"
-    return f"Errors are correlated: the effective sample size is {counted}, and chance bands are that much wider."
+    empirical = f"{max(size, 1.0):,.0f} of {evaluation.rows:,}"
+    return f"Errors are correlated: the effective sample size is {empirical}, and chance bands are that much wider."
 
 
 def _accuracy(evaluation: Evaluation) -> str:

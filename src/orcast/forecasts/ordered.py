@@ -101,7 +101,7 @@ class Forecast(IssuedForecast):
 
     It has the methods of a frozen scipy distribution that make sense for one with atoms: `cdf`, `sf`, `ppf`,
     `pdf` (the density off the atoms), `mean`, `var`, `std`, `median`, `interval`, `support`, `expect`; and a
-    `certificate` if a recalibrator issued it.  Its quantiles may be `randomised`, by a `coin`.
+    `certificate` if a recalibrator issued it.  Its quantiles may be `randomised`, by a `draw`.
 
     >>> p = Forecast([0.0, 1.0, 1.0], [1.0, 1.0, 3.0], [0.25, 0.5, 0.25])     # half the mass on 1
     >>> p.mean(), p.cdf(0.5), p.cdf(1.0), p.quantile([0.5, 0.875]).tolist(), p.interval(0.5)
@@ -111,7 +111,7 @@ class Forecast(IssuedForecast):
     ((0.0, inf), 0.9375, 1.75)
     """
 
-    __slots__ = ("_below", "_bounded", "_ends", "_left", "_mass", "_right", "_round", "coin")
+    __slots__ = ("_below", "_bounded", "_ends", "_left", "_mass", "_right", "_round", "draw")
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ class Forecast(IssuedForecast):
         right: Array,
         mass: Array,
         certificate: Any,
-        coin: float | None = None,
+        draw: float | None = None,
     ) -> None:
         for values in (left, right, mass):
             values.flags.writeable = False
@@ -161,7 +161,7 @@ class Forecast(IssuedForecast):
         self._right, self._mass, self._certificate = right, mass, certificate
         self._round: Round | None = None
         self._ends = left.item(0) == -math.inf, right.item(-1) == math.inf
-        self.coin = coin
+        self.draw = draw
         self._below: Array | None = None
         self._bounded: _Cells | None = None
 
@@ -172,11 +172,11 @@ class Forecast(IssuedForecast):
         right: Array,
         mass: Array,
         certificate: Any,
-        coin: float | None = None,
+        draw: float | None = None,
     ) -> Forecast:
         """Forecast from arrays that a kernel made: no checks, no copies."""
         self = cls.__new__(cls)
-        self._set(left, right, mass, certificate, coin)
+        self._set(left, right, mass, certificate, draw)
         return self
 
     @classmethod
@@ -184,7 +184,7 @@ class Forecast(IssuedForecast):
         """Forecast of a round, read from its numbers on demand; `ends` says which outer cells are open."""
         self = cls.__new__(cls)
         self._round, self._ends, self._certificate = round, ends, certificate
-        self.coin = round.coin() or None
+        self.draw = round.draw() or None
         self._left = self._below = self._bounded = None
         return self
 
@@ -235,18 +235,18 @@ class Forecast(IssuedForecast):
 
         >>> p = Forecast([0.0, 1.0, 1.0], [1.0, 1.0, 3.0], [0.25, 0.5, 0.25])  # half the mass on 1
         >>> q = p.randomised(np.random.default_rng(0))
-        >>> q.coin.__round__(2), q.quantile([0.1, 0.4, 0.6, 0.8]).tolist(), q.mean() == p.mean()
+        >>> q.draw.__round__(2), q.quantile([0.1, 0.4, 0.6, 0.8]).tolist(), q.mean() == p.mean()
         (0.64, [-5e-324, 0.9999999999999999, 1.0, 1.0], True)
         """
-        coin = generator(rng).random()
-        while coin == 0.0:
-            coin = generator(rng).random()
-        return Forecast.trusted(self.left, self.right, self.mass, self.certificate, coin)
+        draw = generator(rng).random()
+        while draw == 0.0:
+            draw = generator(rng).random()
+        return Forecast.trusted(self.left, self.right, self.mass, self.certificate, draw)
 
     @property
     def _bare(self) -> Forecast:
         """The distribution without its random draw."""
-        return self if self.coin is None else Forecast.trusted(self.left, self.right, self.mass, None)
+        return self if self.draw is None else Forecast.trusted(self.left, self.right, self.mass, None)
 
     @property
     def below(self) -> Array:
@@ -320,23 +320,23 @@ class Forecast(IssuedForecast):
     def quantile(self, levels: ArrayLike) -> Any:
         """The smallest y with P(outcome <= y) >= level, a float for a number and an array for an array.
 
-        With a `coin` it is an end of the cell where that lies: see `randomised`.
+        With a `draw` it is an end of the cell where that lies: see `randomised`.
         """
         if self._round is not None and type(levels) is np.ndarray and levels.dtype == np.float64 and levels.ndim == 1:
             # levels are checked by the kernel, which returns None if one is not between 0 and 1
-            found = read_round(self._round, self._ends[0], self._ends[1], self.coin or 0.0, levels)
+            found = read_round(self._round, self._ends[0], self._ends[1], self.draw or 0.0, levels)
             if found is not None:
                 return found
         a = as_levels(levels)
         flat = np.ascontiguousarray(a).reshape(-1)
         if self._round is not None:
-            out = read_round(self._round, self._ends[0], self._ends[1], self.coin or 0.0, flat)
+            out = read_round(self._round, self._ends[0], self._ends[1], self.draw or 0.0, flat)
         else:
             out = np.empty(flat.size)
-            if self.coin is None:
+            if self.draw is None:
                 read_quantiles_arrays(*self._plain, flat, out)
             else:
-                read_randomised_arrays(*self._plain, self.coin, flat, out)
+                read_randomised_arrays(*self._plain, self.draw, flat, out)
         return float(out[0]) if a.ndim == 0 else out.reshape(a.shape)
 
     ppf = quantile
@@ -454,7 +454,7 @@ class Forecast(IssuedForecast):
 
     def __reduce__(self) -> tuple[Any, ...]:
         cells = self.left, self.right, self.mass
-        return (Forecast.trusted, (*cells, self.certificate, self.coin))
+        return (Forecast.trusted, (*cells, self.certificate, self.draw))
 
 
 def cell_of(forecast: Forecast, y: float) -> int:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from orcast.coins import seed_of
+from orcast.draws import seed_of
 from orcast.features import plain_payoff
 from orcast.frame.times import Timing
 from orcast.payoffs import Payoff, payoff_from_plain
@@ -80,7 +80,7 @@ class FrameFacts(NamedTuple):
 
     times: str  # kind of the times
     cutoffs: bool  # False if each outcome is known before the next forecast
-    counted: bool  # horizons are counted from the cutoff on
+    empirical: bool  # horizons are counted from the cutoff on
     known: bool  # a column says when outcomes were known
     by_row: bool  # bounds are those of rows
     events: list[str] | None = None  # columns that tell events of one time apart, None without such events

@@ -35,7 +35,7 @@ from orcast.frame.times import (
     steps_ahead,
 )
 from orcast.kernels.records import DROP, PREDICT, SETTLE
-from orcast.rounds import learnt_lag
+from orcast.rounds import running_lag
 from orcast.validation import option, row_name
 
 # Types of columns whose values may not be compared.
@@ -350,7 +350,7 @@ class Before(NamedTuple):
     usual_lag: float | None = None
 
 
-def order_of_play(
+def run_order(
     entries: Entries,
     before: Before = Before(),  # noqa: B008
     *,
@@ -367,21 +367,21 @@ def order_of_play(
     >>> import numpy as np
     >>> time, cutoff, yes = np.array([2, 3, 4]), np.array([0, 1, 2]), np.ones(3, dtype=bool)
     >>> entries = Entries(time, cutoff, time, yes, yes)
-    >>> order_of_play(entries, at_once=False, most=10)[0].tolist()     # 0: forecast, 1: its outcome
+    >>> run_order(entries, at_once=False, most=10)[0].tolist()     # 0: forecast, 1: its outcome
     [[0, 0], [0, 1], [1, 0], [0, 2]]
     """
     old, n, there = len(before.issued), len(entries.time), entries.there
     count = int(there[old:].sum())
     if at_once and there[: old + count].all() and old + n - count <= most:
         return _order_at_once(entries, old), [], []
-    play = _Order(entries, before, most)
+    run_rounds = _Order(entries, before, most)
     for i, cutoff in enumerate(entries.cutoff[old:].tolist(), old):
-        play.settle(None if at_once else cutoff)
-        play.give_up()
-        play.predict(i)
+        run_rounds.settle(None if at_once else cutoff)
+        run_rounds.give_up()
+        run_rounds.predict(i)
     if at_once:
-        play.settle(None)
-    return np.array(play.events, dtype=np.int64).reshape(-1, 2), play.lost, play.given_up
+        run_rounds.settle(None)
+    return np.array(run_rounds.events, dtype=np.int64).reshape(-1, 2), run_rounds.lost, run_rounds.given_up
 
 
 class _Order:
@@ -412,7 +412,7 @@ class _Order:
                 issued = self._end(i, SETTLE if self.good[i] else DROP)
                 self.newest_over = max(self.newest_over, issued)
                 if self.good[i]:
-                    self.usual_lag = learnt_lag(self.usual_lag, float(self.count - issued))
+                    self.usual_lag = running_lag(self.usual_lag, float(self.count - issued))
 
     def give_up(self) -> None:
         """Drop those whose outcome is not known for much longer than it usually takes."""

@@ -238,7 +238,7 @@ class GroupPass:
                 when.append(at[fine])
         return np.concatenate(found), np.concatenate(when)
 
-    def play(self, stop: Stop = NEVER) -> GroupState:
+    def run_rounds(self, stop: Stop = NEVER) -> GroupState:
         """Go over time, fill in the results of the runs, and return the state after it."""
         open_ = np.flatnonzero(~self.is_new & ~self.rows.settled)
         begun = [run.before for run in self.runs if run.before is not None and not run.idle]
@@ -265,7 +265,7 @@ class GroupPass:
                 **more,
             )
             run.resume(memos_)
-            run.play(np.column_stack((kind, local[part], moments[a:b])))
+            run.run_rounds(np.column_stack((kind, local[part], moments[a:b])))
             self.priors[fresh] = prior[old:]
             if point:
                 self.spreads[fresh] = spreads[old:]
@@ -381,7 +381,7 @@ class Pools:
                 raise ValueError(f"expected {names}{of_series(key)} as the state has it, {then!r}, got {group!r}")
         return groups
 
-    def play(self, runs: Sequence[StreamRun], stop: Stop) -> None:
+    def run_rounds(self, runs: Sequence[StreamRun], stop: Stop) -> None:
         """Run the committees of streams of one model, if it has any."""
         if not runs:
             return
@@ -396,7 +396,7 @@ class Pools:
             parts.setdefault(self.keys.get(each.key[0], (None, False)), []).append(each)
         for key, own in parts.items():
             if not all(each.idle for each in own):
-                found = GroupPass(plan, content.pools.get((name, key), GroupState()), own).play(stop)
+                found = GroupPass(plan, content.pools.get((name, key), GroupState()), own).run_rounds(stop)
                 self.after.setdefault((name, key), GroupState()).add(found)
 
     def commit(self, content: PanelContent) -> None:

@@ -22,9 +22,9 @@ from orcast.frame.ordering import Streams, arrange, seen_dates
 from orcast.frame.pools import Pools
 from orcast.frame.reader import Codes, Frame, doubts, find_in, label_places, show_time
 from orcast.frame.results import Made, remember
-from orcast.frame.state import ModelStreams, PanelContent, PanelState, open_state
+from orcast.frame.state import FrameState, ModelStreams, PanelContent, open_state
 from orcast.frame.statuses import Status
-from orcast.frame.stream import MAX_PENDING, Filling, ModelRun, Stamps, StreamRun, play_streams
+from orcast.frame.stream import MAX_PENDING, Filling, ModelRun, Stamps, StreamRun, run_streams
 from orcast.frame.times import Timing, read_row_times
 from orcast.frame.workers import Stop, progress_bar, run_all, usable_cores
 from orcast.payoffs import Payoff
@@ -58,7 +58,7 @@ def recalibrate(
     high: Any = None,
     levels: ArrayLike | None = None,
     payoff: Payoff | None = None,
-    state: PanelState | str | os.PathLike[str] | None = None,
+    state: FrameState | str | os.PathLike[str] | None = None,
     replace: bool = False,
     workers: int | None = None,
     progress: bool = False,
@@ -100,7 +100,7 @@ def recalibrate(
     payoff
         Notion of calibration; its features are columns.
     state
-        Path or `PanelState` to continue from, written at the end.  Rows without an outcome stay pending.
+        Path or `FrameState` to continue from, written at the end.  Rows without an outcome stay pending.
     replace
         Write the forecasts into the detected columns.
     workers
@@ -144,7 +144,7 @@ def recalibrate(
     with open_state(state) as panel:
         begun = panel is not None and panel.content.options is not None
         frame = Frame(df, target, y=y, time=time, pending=begun)
-        run = play_frame(frame, names, options, panel, workers, progress)
+        run = run_frame(frame, names, options, panel, workers, progress)
         result: AnyFrame = run.result(bool(replace))
         if panel is not None:
             run.commit(panel)
@@ -165,7 +165,7 @@ def recalibrate_partition(df: AnyFrame, state: bytes | None = None, **options: A
     >>> again["orcast_status"].tolist()
     ['seen', 'ok']
     """
-    panel = PanelState() if state is None else PanelState.from_bytes(state)
+    panel = FrameState() if state is None else FrameState.from_bytes(state)
     result = recalibrate(df, state=panel, **options)
     return result, panel.to_bytes()
 
@@ -174,7 +174,7 @@ class FrameRun:
     """One frame, its columns found: checked against the state if there is one, then played and written."""
 
     def __init__(
-        self, frame: Frame, layout: ColumnLayout, options: FrameOptions, panel: PanelState | None = None
+        self, frame: Frame, layout: ColumnLayout, options: FrameOptions, panel: FrameState | None = None
     ) -> None:
         self.frame, self.layout, self.panel, self.stop = frame, layout, panel, Stop()
         self.settling = 0  # pending rows whose outcome is in the table of outcomes
@@ -196,10 +196,10 @@ class FrameRun:
     # --- reading
     def _streams(self) -> Streams:
         layout, content, before, place = self.layout, self.content, self.content.facts, (self.codes, self.keys)
-        counted = np.array([content.counted.get(key, 0) for key in self.keys], dtype=np.int64)
+        empirical = np.array([content.empirical.get(key, 0) for key in self.keys], dtype=np.int64)
         at_once = None if before is None else not before.cutoffs
         events = None if before is None else False if before.events is None else before.events
-        times = read_row_times(self.frame, layout, *place, self.timing, counted, content.calendar, at_once)
+        times = read_row_times(self.frame, layout, *place, self.timing, empirical, content.calendar, at_once)
         known = layout.known is not None
         self.facts = FrameFacts(times.kind, not times.at_once, times.ranked, known, self.bounds.by_row)
         if before is not None:
@@ -308,7 +308,7 @@ class FrameRun:
         return {name: self.frame.column(name).to_list() for name in names} or None
 
     # --- playing
-    def play(self, workers: int | None = 1, progress: bool = False) -> None:
+    def run_rounds(self, workers: int | None = 1, progress: bool = False) -> None:
         """Run all streams of all models."""
         total = self.frame.rows * len(self.models)
         if workers is None:
@@ -329,15 +329,15 @@ class FrameRun:
         batches = self._batches(workers, together)
         for model in self.models:
             runs = [model.prepared(first, last, self.stop) for first, last in batches] if together else []
-            self.pools.play([run for batch in runs for run in batch], self.stop)
+            self.pools.run_rounds([run for batch in runs for run in batch], self.stop)
             for first, last in batches:
                 yield partial(self._run_batch, model, first, last, runs.pop(0) if together else None)
 
     def _run_batch(self, model: ModelRun, first: int, last: int, runs: list[StreamRun] | None) -> int:
         if runs is None:
             runs = model.prepared(first, last, self.stop)
-            self.pools.play(runs, self.stop)
-        play_streams(runs, self.stop)
+            self.pools.run_rounds(runs, self.stop)
+        run_streams(runs, self.stop)
         return model.starts[last] - model.starts[first]
 
     def _batches(self, workers: int, together: bool) -> list[tuple[int, int]]:
@@ -453,7 +453,7 @@ class FrameRun:
         return self.frame.with_columns(new, without=self.layout.earlier(self.frame.table.columns))
 
     # --- the state
-    def commit(self, panel: PanelState) -> None:
+    def commit(self, panel: FrameState) -> None:
         """Put the streams into the state; nothing here can be refused."""
         streams, times, content = self.streams, self.streams.times, panel.content
         if content.options is None:
@@ -467,7 +467,7 @@ class FrameRun:
         self.pools.commit(content)
         if times.kind == "places":
             for key, count in zip(self.keys, np.bincount(self.codes, minlength=len(self.keys)).tolist(), strict=True):
-                content.counted[key] = content.counted.get(key, 0) + count
+                content.empirical[key] = content.empirical.get(key, 0) + count
         if times.ranked or self.timing.issued_every is not None:
             order = np.argsort(self.codes, kind="stable")
             ends = np.searchsorted(self.codes[order], np.arange(len(self.keys) + 1))
@@ -490,11 +490,11 @@ def _possible(key: Hashable, low: float, high: float, y: float) -> str:
     return f"outcomes from {low:g} to {high:g}{of_series(key)}"
 
 
-def play_frame(
+def run_frame(
     frame: Frame,
     names: Mapping[str, Any],
     options: FrameOptions,
-    panel: PanelState | None,
+    panel: FrameState | None,
     workers: int | None = None,
     progress: bool = False,
 ) -> FrameRun:
@@ -502,6 +502,6 @@ def play_frame(
     options, count = options.checked(), None if workers is None else whole(workers, "workers", 1, 1024)
     begun = panel is not None and panel.content.options is not None
     run = FrameRun(frame, find_in(frame, pending=begun, **names), options, panel)
-    run.play(count, progress)
+    run.run_rounds(count, progress)
     run.warn()
     return run

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
-from orcast.coins import coins
+from orcast.draws import uniform_draws
 from orcast.engine import Committee
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.ordered import OrderedEngine
@@ -180,7 +180,7 @@ class CompiledRun:
         self.engine = engine
         old, new = len(packed.issued), len(inputs.level_set)
         pending = old + np.cumsum(1 - 2 * (events[:, 0] != PREDICT))
-        draws = np.empty(0) if seed is None else coins(seed, int(packed.counters[0]) + 1, new)
+        draws = np.empty(0) if seed is None else uniform_draws(seed, int(packed.counters[0]) + 1, new)
         contexts, most = self._contexts(inputs.experts, features), int(pending.max(initial=max(old, 1)))
         self.stream = stream = kernels.Stream(
             engine.rules, *inputs[:3], contexts, *inputs[3:], draws, packed.counters, most
@@ -201,7 +201,7 @@ class CompiledRun:
             contexts[t] = bound.context(engine.known(experts[t : t + 1], x, bound, 0))
         return contexts
 
-    def play(self, events: Events, stop: Stop = NEVER) -> None:
+    def run_rounds(self, events: Events, stop: Stop = NEVER) -> None:
         """Run events."""
         for start in range(0, len(events), AT_ONCE):
             stop.check()
@@ -212,7 +212,7 @@ class CompiledRun:
         stream = self.stream
         changing = (self.engine.memory.row, stream.counters, stream.place, stream.queue, stream.free)
         was = [array.copy() for array in changing]
-        self.play(events)
+        self.run_rounds(events)
         for array, before in zip(changing, was, strict=True):
             array[:] = before
 
@@ -248,7 +248,7 @@ class PythonRun:
         self.round_log, self.settled = np.full((m, _ledger.ROUND_LOG_SIZE), np.nan), np.full(entries, np.nan)
         self.quantiles = np.full((m, width), np.nan)
 
-    def play(self, events: Events, stop: Stop = NEVER) -> None:
+    def run_rounds(self, events: Events, stop: Stop = NEVER) -> None:
         """Run events."""
         for kind, entry in events.tolist():
             stop.check()
@@ -280,7 +280,7 @@ class PythonRun:
     def look_ahead(self, events: Events) -> None:
         """Run events for the miscalibration that comes of them, and undo everything else."""
         with self.rounds.branch():
-            self.play(events)
+            self.run_rounds(events)
 
     @property
     def pending(self) -> NDArray[np.int64]:

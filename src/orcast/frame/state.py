@@ -29,7 +29,7 @@ from orcast.validation import short
 
 Arrays = dict[str, NDArray[Any]]
 
-OWNER = "PanelState"
+OWNER = "FrameState"
 # What a row may be remembered as.
 REMEMBERED = (Status.OK, Status.PENDING, Status.OUTSIDE, Status.LOST, Status.GIVEN_UP)
 
@@ -53,12 +53,12 @@ class PanelContent:
     bounds: dict[Hashable, tuple[float, float]] = field(default_factory=dict)
     calendar: Calendar = field(default_factory=dict)  # cutoffs and times, where horizons are counted from them
     steps: dict[Hashable, Step] = field(default_factory=dict)  # what they are counted in; places if it is not said
-    counted: dict[Hashable, int] = field(default_factory=dict)  # rows, where there are no times
+    empirical: dict[Hashable, int] = field(default_factory=dict)  # rows, where there are no times
     pools: dict[tuple[str, PoolKey], GroupState] = field(default_factory=dict)  # by model and key
     groups: dict[Hashable, Hashable] = field(default_factory=dict)  # of each series, if columns tell pools apart
 
 
-class PanelState:
+class FrameState:
     """State of a frame, from which the next one continues; pass it, or the path of its file, as ``state=``.
 
     For each model, series and horizon it holds the recalibrator, the pending rows, and the last ``remember`` rows with
@@ -66,7 +66,7 @@ class PanelState:
 
     >>> import orcast as oc, pandas as pd
     >>> frame = pd.DataFrame({"ds": range(4), "y": [1.0, 3.0, 2.0, None], "mean": [2.0] * 4, "sd": [1.0] * 4})
-    >>> state = PanelState()
+    >>> state = FrameState()
     >>> first = oc.recalibrate(frame, state=state)
     >>> state.pending
     1
@@ -94,7 +94,7 @@ class PanelState:
         series = {key for model in models.values() for key, _ in model.streams}
         counts = {"model": len(models), "series": len(series), "stream": len(self), "pending row": self.pending}
         texts = (f"{n} {what}{'' if n == 1 or what == 'series' else 's'}" for what, n in counts.items())
-        return f"PanelState({', '.join(texts)})"
+        return f"FrameState({', '.join(texts)})"
 
     # --- files
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -131,23 +131,23 @@ class PanelState:
             "series": [plain_id(key) for key in content.bounds],
             "calendar": packed("calendar", (({"key": plain_id(k)}, {"dates": v}) for k, v in content.calendar.items())),
             "steps": [[plain_id(key), *step] for key, step in content.steps.items()],
-            "counted": [[plain_id(key), count] for key, count in content.counted.items()],
+            "empirical": [[plain_id(key), count] for key, count in content.empirical.items()],
             "committees": packed("committees", _plain_committees(content.pools)),
         }
         return header, arrays
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> PanelState:
+    def load(cls, path: str | os.PathLike[str]) -> FrameState:
         """Read it from a file; refuses what it cannot read, in one sentence."""
         return cls._read(path)
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> PanelState:
+    def from_bytes(cls, data: bytes) -> FrameState:
         """Decode what `to_bytes` returned."""
         return cls._read(bytes(data))
 
     @classmethod
-    def _read(cls, source: bytes | str | os.PathLike[str]) -> PanelState:
+    def _read(cls, source: bytes | str | os.PathLike[str]) -> FrameState:
         with persistence.reading(source, OWNER) as (header, arrays):
 
             def unpacked(plain: dict[str, Any], name: str, *keys: str) -> Iterator[State]:
@@ -170,8 +170,8 @@ class PanelState:
                     raise ValueError("a time stands twice in the calendar")
                 content.calendar[id_from_plain(plain["key"])] = dates
             content.steps = {id_from_plain(key): step_from_plain(*step) for key, *step in header["steps"]}
-            content.counted = {
-                id_from_plain(key): whole(count, "rows", 0, MOST_COUNTED) for key, count in header["counted"]
+            content.empirical = {
+                id_from_plain(key): whole(count, "rows", 0, MOST_COUNTED) for key, count in header["empirical"]
             }
             for plain, own in unpacked(header["committees"], "committees"):
                 _add_committee(content, plain["key"], own)
@@ -180,21 +180,21 @@ class PanelState:
 
 
 @contextmanager
-def open_state(state: PanelState | str | os.PathLike[str] | None) -> Iterator[PanelState | None]:
+def open_state(state: FrameState | str | os.PathLike[str] | None) -> Iterator[FrameState | None]:
     """Yield the state that is given, or that of a file, which is written at the end unless an error is raised.
 
     Other calls on the same file wait, in all processes.
     """
-    if state is None or isinstance(state, PanelState):
+    if state is None or isinstance(state, FrameState):
         yield state
         return
     if not isinstance(state, (str, os.PathLike)):
-        raise TypeError(f"expected a path or a PanelState as state, got {short(state)}")
+        raise TypeError(f"expected a path or a FrameState as state, got {short(state)}")
     path = Path(state)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"expected a folder that exists for the state, got {path.parent}")
     with file_lock(path):
-        panel = PanelState.load(path) if path.exists() else PanelState()
+        panel = FrameState.load(path) if path.exists() else FrameState()
         yield panel
         panel.save(path)
 
@@ -208,12 +208,12 @@ def _sorted(states: dict[Any, Any]) -> list[tuple[Any, Any]]:
 
 def _plain_stream(item: tuple[StreamKey, Stream]) -> State:
     key, stream = item
-    game, rounds = stream.game, stream.game.rounds
+    recal, rounds = stream.recal, stream.recal.rounds
     given = any(each is not None for each in rounds.features)
     features = [features_to_json(each) for each in rounds.features] if given else []
-    header = {"key": plain_id(key), "features": features, "sizes": game.sizes, "fields": rounds.fields}
+    header = {"key": plain_id(key), "features": features, "sizes": recal.sizes, "fields": rounds.fields}
     arrays = {name: getattr(rounds, name) for name in ("counters", "issued", "records")}
-    arrays |= {"memory": game.memory, "rows": np.array([stream.rows])}
+    arrays |= {"memory": recal.memory, "rows": np.array([stream.rows])}
     arrays |= {name: getattr(stream, name) for name in ("pending", "stamps", "log", "committee", "memos")}
     return header, arrays
 
@@ -236,9 +236,9 @@ def _stream(header: dict[str, Any], arrays: Arrays, outputs: int) -> tuple[Strea
     features = [features_from_json(each) for each in header["features"]] or [None] * count
     packed = PackedRounds(arrays["counters"], record_fields(header["fields"]), records, arrays["issued"], features)
     sizes = None if header["sizes"] is None else tuple(header["sizes"])
-    game = RunState(packed, arrays["memory"], sizes)
+    recal = RunState(packed, arrays["memory"], sizes)
     rows = whole(rows, "rows", 0, MOST_COUNTED)
-    return (series, horizon), Stream(game, pending, stamps, log, rows, arrays["committee"], arrays["memos"])
+    return (series, horizon), Stream(recal, pending, stamps, log, rows, arrays["committee"], arrays["memos"])
 
 
 # --- committees

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.coins import derived_seed
+from orcast.draws import derived_seed
 from orcast.frame.bounds import scale_between
 from orcast.frame.experts import ForecastShape, marks_of, rows_with_forecast
 from orcast.frame.names import Form, of_model
-from orcast.frame.ordering import Before, Entries, fill_outcomes, order_of_play
+from orcast.frame.ordering import Before, Entries, fill_outcomes, run_order
 from orcast.frame.runner import HOLDS, MEAN, PROMISED, SD, Inputs, Runner, RunState, runner_for
 from orcast.frame.statuses import STATUS_TEXTS, Status
 from orcast.frame.times import check_known
@@ -64,7 +64,7 @@ NOTHING: Array = np.empty(0)
 class Stream:
     """A stream between frames: its recalibrator, its committee, its pending rows, and its last rows."""
 
-    game: RunState
+    recal: RunState
     pending: Array  # see `PendingColumn`
     stamps: Stamps  # of the last rows: cutoff, time, and when the outcome is known
     log: Array  # see `LogColumn`
@@ -169,13 +169,13 @@ class ModelRun:
         return dict(zip(self.form.certificate.values(), (*values, STATUS_TEXTS[self.status]), strict=True))
 
 
-def play_streams(runs: list[StreamRun], stop: Stop = NEVER) -> None:
+def run_streams(runs: list[StreamRun], stop: Stop = NEVER) -> None:
     """Run streams whose committees were run; each is taken out of the list, so that its arrays are freed."""
     while runs:
         stop.check()
         run = runs.pop()
         if not run.idle:
-            run.play(stop)
+            run.run_rounds(stop)
             run.model.streams[run.number] = run.stream() if run.model.remember else None
         run.write()
 
@@ -280,9 +280,9 @@ class StreamRun:
     def _arrange(self) -> None:
         """Put the events in order: each new row after the outcomes that it could know."""
         rows, before = self.open_rows, self.before
-        events, self.lost, self.given_up = order_of_play(
+        events, self.lost, self.given_up = run_order(
             Entries(rows.time, rows.cutoff, rows.due, rows.known, ~np.isnan(rows.value)),
-            Before() if before is None else before.game.before(),
+            Before() if before is None else before.recal.before(),
             at_once=self.model.at_once,
             most=MAX_PENDING,
         )
@@ -335,7 +335,7 @@ class StreamRun:
         return OpenRows(at, none, *stamps, value, known, point, low, high, step.astype(np.int64), settled > 0.0)
 
     # --- the run
-    def play(self, stop: Stop = NEVER) -> None:
+    def run_rounds(self, stop: Stop = NEVER) -> None:
         """Run the events."""
         rows, events, model = self.open_rows, self.events.astype(np.int64), self.model
         runner, new = model.runner(*self.between), self.new_rows
@@ -349,8 +349,8 @@ class StreamRun:
         priors = self.priors if len(self.priors) else experts
         sets = model.shape.level_sets(given, bool(len(scale) and scale[0] < 0.0))
         inputs = Inputs(np.ascontiguousarray(rows.value), experts, priors, *sets)
-        self.run = runner.resume(None if self.before is None else self.before.game, inputs, features, events, seed)
-        self.run.play(events, stop)
+        self.run = runner.resume(None if self.before is None else self.before.recal, inputs, features, events, seed)
+        self.run.run_rounds(events, stop)
         self._extend_log(self._answers(inputs, given, shift, scale))
         settled, dropped = (events[events[:, 0] == kind, 1] for kind in (SETTLE, DROP))
         self._settle(settled)
@@ -377,8 +377,8 @@ class StreamRun:
     def _extend_log(self, answers: Array) -> None:
         """Put the outcomes that came, and the new rows with their answers, into the remembered rows."""
         fresh = np.full((self.new, LogColumn.ANSWERS + answers.shape[1]), np.nan)
-        self.played = self.new + (0 if self.before is None else self.before.rows)
-        fresh[:, LogColumn.SERIAL] = np.arange(self.played - self.new, self.played)
+        self.result = self.new + (0 if self.before is None else self.before.rows)
+        fresh[:, LogColumn.SERIAL] = np.arange(self.result - self.new, self.result)
         fresh[:, LogColumn.Y] = self.y[self.first_new :]
         fresh[:, LogColumn.STATUS] = PENDING
         if self.model.marks is not None:
@@ -445,4 +445,4 @@ class StreamRun:
         columns = (rows.point, rows.value, rows.low, rows.high, rows.step, rows.settled)
         pending = np.column_stack((serial, *(column[entries] for column in columns)))
         state = self.run.state()
-        return Stream(state, pending, stamps[keep], self.log[keep], self.played, self.committee, self.memos)
+        return Stream(state, pending, stamps[keep], self.log[keep], self.result, self.committee, self.memos)

@@ -106,15 +106,15 @@ def read_row_times(
     codes: Codes,
     keys: Sequence[Hashable],
     timing: Timing,
-    counted: Stamps,
+    empirical: Stamps,
     calendar: Calendar,
     at_once: bool | None = None,
 ) -> RowTimes:
-    """Times of all rows; where there is no column of times, rows are counted on from ``counted``.
+    """Times of all rows; where there is no column of times, rows are counted on from ``empirical``.
 
     ``at_once`` is that of earlier frames of a state, if there are any.
     """
-    times, cutoff = _times_and_cutoffs(frame, layout, codes, counted)
+    times, cutoff = _times_and_cutoffs(frame, layout, codes, empirical)
     together = timing.issued_every is not None
     if cutoff is not None and together:
         raise ValueError(f"expected cutoffs or issued_every=, got both: cutoffs are in {layout.cutoff!r}")
@@ -161,14 +161,14 @@ def by_series(codes: Codes, count: int) -> list[Codes]:
 
 
 def _times_and_cutoffs(
-    frame: Frame, layout: ColumnLayout, codes: Codes, counted: Stamps
+    frame: Frame, layout: ColumnLayout, codes: Codes, empirical: Stamps
 ) -> tuple[Times, Stamps | None]:
     if layout.time is None:
         for name, what in ((layout.cutoff, "cutoffs"), (layout.known, "times of knowledge")):
             if name is not None:
                 raise ValueError(f"expected times beside the {what} in {name!r}, got no column: name it by time=")
-        places = counted[codes]
-        for rows in by_series(codes, len(counted)):
+        places = empirical[codes]
+        for rows in by_series(codes, len(empirical)):
             places[rows] += np.arange(len(rows))
         return Times("places", places), None
     times = frame.times(layout.time)
@@ -187,8 +187,8 @@ def _cutoff_from_horizon(frame: Frame, horizon: Any, times: Times, at_once: bool
 
     One step is the next row only where times are counted, or dates.
     """
-    counted = times.kind != "numbers" and (at_once or times.kind != "whole numbers")
-    if counted and all(name == 1 for name in frame.keys([horizon])[1]):
+    empirical = times.kind != "numbers" and (at_once or times.kind != "whole numbers")
+    if empirical and all(name == 1 for name in frame.keys([horizon])[1]):
         return None
     if times.kind in ("numbers", "whole numbers") and frame.column(horizon).dtype.is_numeric():
         return np.asarray(times.values - frame.numbers(horizon))

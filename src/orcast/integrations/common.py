@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from orcast.adapters import expert_row
+from orcast.forecaster import Forecaster
 from orcast.forecasts import as_levels
 from orcast.frame.names import CERTIFICATE
-from orcast.game import Forecaster
 from orcast.recalibrator import Recalibrator
 from orcast.serialise import plain_features
 from orcast.spaces import Binary, Labels, Space, between
@@ -58,32 +58,32 @@ def quantile_columns(frame: Any, own: Sequence[float], asked: Sequence[float], w
 
 
 def peek_each(
-    game: Forecaster, forecasts: Sequence[object], features: Sequence[Any] | None, outstanding: float = 0.0
+    recal: Forecaster, forecasts: Sequence[object], features: Sequence[Any] | None, outstanding: float = 0.0
 ) -> Iterator[Any]:
     """Records of rounds, each computed by itself from the game as it is; nothing is kept, and no slack reserved.
 
     At least as many outcomes count as outstanding as there usually were in the settled rounds.
     """
-    rows = [expert_row(forecast, game.space)[0][None, :] for forecast in forecasts]
+    rows = [expert_row(forecast, recal.space)[0][None, :] for forecast in forecasts]
     xs = [None] * len(rows) if features is None else [plain_features(x) for x in features]
-    outstanding = max(outstanding, game.rounds.usual_lag or 0.0)
+    outstanding = max(outstanding, recal.rounds.usual_lag or 0.0)
 
     def peek(row: NDArray[np.float64], x: Any) -> Any:
-        with game.lock:
-            return game.rounds.peek(row, x, outstanding=outstanding, reserved=0.0)
+        with recal.lock:
+            return recal.rounds.peek(row, x, outstanding=outstanding, reserved=0.0)
 
     return map(peek, rows, xs)
 
 
 def settle_together(
-    game: Forecaster,
+    recal: Forecaster,
     forecasts: Sequence[object],
     features: Sequence[Any] | None,
     outcomes: Sequence[Any],
     outstanding: float = 0.0,
 ) -> None:
     """Compute the rounds of `peek_each`, and settle them with outcomes in canonical form, which come together."""
-    with game.lock:
-        records = list(peek_each(game, forecasts, features, outstanding))
+    with recal.lock:
+        records = list(peek_each(recal, forecasts, features, outstanding))
         for record, outcome in zip(records, outcomes, strict=True):
-            game.rounds.settle_unkept(record, outcome, lag=float(len(records) - 1))
+            recal.rounds.settle_unkept(record, outcome, lag=float(len(records) - 1))

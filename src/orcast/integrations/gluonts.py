@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.frame import PanelState
+from orcast.frame import FrameState
 from orcast.frame import recalibrate as recalibrate_frame
 from orcast.integrations.common import increasing_levels, quantile_columns
 from orcast.integrations.optional import needs
@@ -42,7 +42,7 @@ def recalibrate(
     forecasts: Iterable[Any],
     series: Iterable[Any],
     *,
-    state: PanelState | str | os.PathLike[str] | None = None,
+    state: FrameState | str | os.PathLike[str] | None = None,
     quantiles: Sequence[float] | None = None,
     lead_time: int = 0,
     **options: Any,
@@ -58,7 +58,7 @@ def recalibrate(
         Outcomes, one series for each forecast: entries of a dataset (``start``, ``target``), or series of pandas with
         periods, as ``make_evaluation_predictions`` gives them.  They may go on after the start of the forecast.
     state
-        Path or :class:`orcast.PanelState` that continues from call to call.
+        Path or :class:`orcast.FrameState` that continues from call to call.
     quantiles
         Levels; the answers are then of class ``QuantileForecast`` at these.
     lead_time
@@ -189,7 +189,7 @@ class RecalibratedPredictor(Predictor):  # type: ignore[misc]
     predictor
         Predictor, trained on data before the first forecast.
     state, quantiles, **options
-        As in :func:`recalibrate`; a new :class:`orcast.PanelState` by default.
+        As in :func:`recalibrate`; a new :class:`orcast.FrameState` by default.
 
     Examples
     --------
@@ -209,7 +209,7 @@ class RecalibratedPredictor(Predictor):  # type: ignore[misc]
         self,
         predictor: Any,
         *,
-        state: PanelState | None = None,
+        state: FrameState | None = None,
         quantiles: Sequence[float] | None = None,
         **options: Any,
     ) -> None:
@@ -217,7 +217,7 @@ class RecalibratedPredictor(Predictor):  # type: ignore[misc]
             raise TypeError(f"expected a predictor of GluonTS, got {short(predictor)}")
         super().__init__(predictor.prediction_length, predictor.lead_time)
         self.predictor, self.quantiles, self.options = predictor, quantiles, options
-        self.state = PanelState() if state is None else state
+        self.state = FrameState() if state is None else state
 
     def predict(self, dataset: Any, **kwargs: Any) -> Iterator[Any]:
         """Yield calibrated forecasts in the order of the dataset."""
@@ -239,4 +239,4 @@ class RecalibratedPredictor(Predictor):  # type: ignore[misc]
         """Read both again."""
         predictor = Predictor.deserialize(path / "predictor", **kwargs)
         quantiles = json.loads((path / "quantiles.json").read_text())
-        return cls(predictor, state=PanelState.load(path / "state.orcast"), quantiles=quantiles)
+        return cls(predictor, state=FrameState.load(path / "state.orcast"), quantiles=quantiles)

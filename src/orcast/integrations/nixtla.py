@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from orcast.frame import PanelState
+from orcast.frame import FrameState
 from orcast.frame import recalibrate as recalibrate_frame
 from orcast.frame.names import CERTIFICATE
 from orcast.validation import number, short
@@ -24,7 +24,7 @@ def recalibrate(
     history: Any = None,
     *,
     level: Sequence[float] | None = None,
-    state: PanelState | str | os.PathLike[str] | None = None,
+    state: FrameState | str | os.PathLike[str] | None = None,
     id_col: str = "unique_id",
     time_col: str = "ds",
     target_col: str = "y",
@@ -43,7 +43,7 @@ def recalibrate(
     level
         Intervals in percent, beside those that are there.  Models without intervals get those of 80 and 95.
     state
-        Path or :class:`orcast.PanelState` that continues from call to call.
+        Path or :class:`orcast.FrameState` that continues from call to call.
     id_col, time_col, target_col
         Names of columns, as in Nixtla.
     **options

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import narwhals.stable.v2 as nw
 
-from orcast.frame import PanelState
+from orcast.frame import FrameState
 from orcast.frame import recalibrate as recalibrate_frame
 from orcast.validation import short
 
@@ -24,7 +24,7 @@ class QuantileCalibrator:
     target
         Column of outcomes.
     state
-        Path or :class:`orcast.PanelState` to continue from; ``fit`` writes the file.
+        Path or :class:`orcast.FrameState` to continue from; ``fit`` writes the file.
     **options
         Options of :func:`orcast.recalibrate`: ``low``, ``high``, ``series``, and ``issued_every`` or ``cutoff``, which
         say what was known when forecasts were issued.  The time is the index of a pandas frame, or named by ``time``.
@@ -42,13 +42,13 @@ class QuantileCalibrator:
     """
 
     def __init__(
-        self, target: str = "load", *, state: PanelState | str | os.PathLike[str] | None = None, **options: Any
+        self, target: str = "load", *, state: FrameState | str | os.PathLike[str] | None = None, **options: Any
     ) -> None:
         self.target, self.options = target, options
-        self.path = None if state is None or isinstance(state, PanelState) else Path(state)
-        self.state = state if isinstance(state, PanelState) else PanelState()
+        self.path = None if state is None or isinstance(state, FrameState) else Path(state)
+        self.state = state if isinstance(state, FrameState) else FrameState()
         if self.path is not None and self.path.exists():
-            self.state = PanelState.load(self.path)
+            self.state = FrameState.load(self.path)
 
     def fit(self, frame: Any) -> Self:
         """Learn from base forecasts and their outcomes; rows that the state has seen are skipped."""
@@ -73,7 +73,7 @@ class QuantileCalibrator:
             raise ValueError("expected fit before transform, got a calibrator without a history")
         return self._recalibrated(frame, deepcopy(self.state))
 
-    def _recalibrated(self, frame: Any, state: PanelState) -> Any:
+    def _recalibrated(self, frame: Any, state: FrameState) -> Any:
         columns = nw.from_native(frame, eager_only=True).columns
         y = self.target if self.target in columns else None
         after = recalibrate_frame(frame, y=y, state=state, replace=True, **self.options)

@@ -133,9 +133,9 @@ class RowEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def _calibrated(self, X: Any) -> Iterator[Any]:
         """Calibrated forecasts of rows; nothing is kept."""
         check_is_fitted(self, "estimator_")
-        game = self.recalibrator_
+        recal = self.recalibrator_
         forecasts = self._forecasts(self._predictions(self.estimator_, X))
-        return map(game.engine.forecast, peek_each(game, forecasts, features_of(self.payoff, X)))
+        return map(recal.engine.forecast, peek_each(recal, forecasts, features_of(self.payoff, X)))
 
     def _settle(self, predictions: Array, X: Any, y: NDArray[Any], batch: int | None = None) -> None:
         """Settle rows a batch at a time, or all at once as `predict` forecasts them."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.forecasts import PERCENTS, Forecast
-from orcast.frame import PanelState
+from orcast.frame import FrameState
 from orcast.frame import recalibrate as recalibrate_frame
 from orcast.frame.names import CERTIFICATE
 from orcast.integrations.common import quantile_columns
@@ -71,7 +71,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
     Attributes
     ----------
     forecaster_, state_
-        Fitted forecaster, and :class:`orcast.PanelState` of the recalibrated steps.
+        Fitted forecaster, and :class:`orcast.FrameState` of the recalibrated steps.
 
     Notes
     -----
@@ -147,7 +147,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         self._origin = self.cutoff
         self.forecaster_ = self._copy().fit(y, X=X, fh=fh)
         self._seen, self._known = (y, X), y.index[-1]
-        self._replays: dict[tuple[int, ...], PanelState] = {}  # of other steps, until the next update
+        self._replays: dict[tuple[int, ...], FrameState] = {}  # of other steps, until the next update
         self._steps = [] if fh is None else self._relative(fh)
         self.state_ = self._replayed(self._steps)
         return self
@@ -158,7 +158,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
             return self.forecaster.clone()
 
     # --- the cross-validation frame
-    def _replayed(self, steps: Sequence[int]) -> PanelState:
+    def _replayed(self, steps: Sequence[int]) -> FrameState:
         """State after a replay of all that was seen: forecasts of the rows by copies that have not seen them."""
         y, X = _with_features(*self._seen)
         first = _first_rows(self.initial_window, len(y))
@@ -173,11 +173,11 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
                 except TOO_SHORT:
                     continue
                 parts.append(self._ask(model, steps, X)[1])
-        state = PanelState(remember=max(100, *steps, 0))  # rows; all that can be pending at once
+        state = FrameState(remember=max(100, *steps, 0))  # rows; all that can be pending at once
         self._recalibrated(_rows_of(parts, self._columns), y.iloc[first:], state)
         return state
 
-    def _recalibrated(self, rows: Any, known: Any, state: PanelState) -> Any:
+    def _recalibrated(self, rows: Any, known: Any, state: FrameState) -> Any:
         """Recalibrate rows of forecasts, and settle these and pending ones by known outcomes."""
         known = known.dropna()
         target = pd.DataFrame({"time": _stamps(known.index), "y": known.to_numpy(dtype=np.float64)})

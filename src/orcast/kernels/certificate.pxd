@@ -20,7 +20,7 @@ cdef void add_extremes(
     double s, double f, double a, double b, Py_ssize_t k, double *linear, double *norm
 ) noexcept nogil
 cdef void add_regret(
-    double owed, double f, double s, double r, double a, double b, Py_ssize_t k, double *linear, double *norm
+    double cumulative, double f, double s, double r, double a, double b, Py_ssize_t k, double *linear, double *norm
 ) noexcept nogil
 cdef void bound_witnesses(
     Rules rules, Py_ssize_t first, Py_ssize_t last, Py_ssize_t offset, Py_ssize_t n, double *expected,

@@ -68,7 +68,9 @@ def bound_quantiles(rules, n, p, linear, norm, w):
         after = before + p[k] if k < n - 1 else 1.0
         while seg < count and levels[seg] <= after:
             seg += 1
-        next_height = w.owed_knots[seg] + w.owed_slopes[seg] * (after - (levels[seg - 1] if seg > 0 else 0.0))
+        next_height = w.cumulative_knots[seg] + w.cumulative_slopes[seg] * (
+            after - (levels[seg - 1] if seg > 0 else 0.0)
+        )
         square = prefix
         i = first
         if p[k] > TINY_MASS:
@@ -87,7 +89,7 @@ def bound_quantiles(rules, n, p, linear, norm, w):
                 prefix += factors[i] * levels[i] * levels[i]
                 i += 1
             square = prefix
-            v = w.owed_slopes[i]
+            v = w.cumulative_slopes[i]
         first = i
         norm[k] = square + suffix
         bound_intervals(rules, k, before, p[k], norm, w)
@@ -113,10 +115,10 @@ def add_extremes(s, f, a, b, k, linear, norm):
     norm[k] += f * max(a * a, b * b)
 
 
-def add_regret(owed, f, s, r, a, b, k, linear, norm):
+def add_regret(cumulative, f, s, r, a, b, k, linear, norm):
     """Add the extremes of a regret between a and b in cell k."""
     if isnan(s):
-        add_extremes(2.0 * owed, f, a, b, k, linear, norm)
+        add_extremes(2.0 * cumulative, f, a, b, k, linear, norm)
     else:
         linear[k] += max(gain(s, r, a), gain(s, r, b))
         norm[k] += f * max(a * a, b * b)
@@ -125,7 +127,7 @@ def add_regret(owed, f, s, r, a, b, k, linear, norm):
 def bound_witnesses(rules, first, last, offset, n, expected, linear, norm, w):
     """Add the extremes of some witnesses in each cell."""
     for i in range(first, last):
-        s, f = 2.0 * w.owed[offset + i], w.factors[offset + i]
+        s, f = 2.0 * w.cumulative[offset + i], w.factors[offset + i]
         for k in range(n):
             least = expected[i] - w.witness_largest[i * rules.capacity + k]
             most = expected[i] - w.witness_least[i * rules.capacity + k]
@@ -143,7 +145,7 @@ def bound_crps_regrets(rules, n, round, p, at, linear, norm, w):
         gap = crps_difference(left[0], 0, n, left, right, p, expert)
         before = 0.0
         before_x = 0.0
-        owed, f = w.owed[at + e], w.factors[at + e]
+        cumulative, f = w.cumulative[at + e], w.factors[at + e]
         s, r = w.standing[at + e], w.reach[at + e]
         for k in range(n):
             width = right[k] - left[k]
@@ -157,7 +159,7 @@ def bound_crps_regrets(rules, n, round, p, at, linear, norm, w):
                 top = max(top, vertex)
                 bottom = min(bottom, vertex)
             w.gaps[e * rules.capacity + k] = gap
-            add_regret(owed, f, s, r, unit * top, unit * bottom, k, linear, norm)
+            add_regret(cumulative, f, s, r, unit * top, unit * bottom, k, linear, norm)
             gap = gap_b
             before = before + p[k] if k < n - 1 else 1.0
             before_x += expert[k]
@@ -180,12 +182,12 @@ def bound_mse_regrets(rules, n, round, p, at, linear, norm, w):
         c = round.mse_units[e] * (mean_p - mean_x)
         w.regret_means[2 * e] = c
         w.regret_means[2 * e + 1] = mean_p + mean_x
-        owed, f = w.owed[at + e], w.factors[at + e]
+        cumulative, f = w.cumulative[at + e], w.factors[at + e]
         s, r = w.standing[at + e], w.reach[at + e]
         for k in range(n):
             a = c * (mean_p + mean_x - 2.0 * ((left[k] - low) / span))
             b = c * (mean_p + mean_x - 2.0 * ((right[k] - low) / span))
-            add_regret(owed, f, s, r, a, b, k, linear, norm)
+            add_regret(cumulative, f, s, r, a, b, k, linear, norm)
 
 
 # --- the maximum of the sum
@@ -213,7 +215,7 @@ def add_moments(rules, at, expected, a, b, linear, square, w):
         for i in range(order + 1):
             z[i] = -power[i]
         z[0] += expected[order - 1]
-        s, f = linear * w.owed[at + order - 1], square * w.factors[at + order - 1]
+        s, f = linear * w.cumulative[at + order - 1], square * w.factors[at + order - 1]
         add_square(w.poly, z, order + 1, s, f)
 
 
@@ -223,7 +225,7 @@ def put_regret(i, z0, z1, z2, linear, square, w):
     z[0], z[1], z[2] = z0, z1, z2
     s, r = w.standing[i], w.reach[i]
     if square == 0.0 or isnan(s):
-        add_square(w.poly, z, 3, linear * w.owed[i], square * w.factors[i])
+        add_square(w.poly, z, 3, linear * w.cumulative[i], square * w.factors[i])
         return
     e = w.regret_count
     w.quadratics[3 * e] = s + r * z0
@@ -449,9 +451,9 @@ def resolution(rules, n, round, p, w):
             mean += w.poly[i] / (i + 1.0)
         other = 0.0
         for i in range(rules.orders, rules.witnesses):
-            owed, at = w.owed[first + i], i * rules.capacity + k
-            least = w.witness_least[at] if owed > 0.0 else w.witness_largest[at]
-            other += owed * (w.witness_mean[at] - least)
+            cumulative, at = w.cumulative[first + i], i * rules.capacity + k
+            least = w.witness_least[at] if cumulative > 0.0 else w.witness_largest[at]
+            other += cumulative * (w.witness_mean[at] - least)
         most = max(most, cell_maximum(-INF, w) - mean + other)
     return most
 

@@ -1,8 +1,9 @@
 """Logit equilibrium on ordered cells by Newton's method in O(cells), and the core payoff of an outcome.
 
 The core payoff has, in this order, a coordinate for each level, interval, witness, CRPS of an expert and squared error
-of an expert. The ledger gives the cumulative payoff `w.owed` of each, and the factors `w.factors` of their squares (see
-`ledger.combine`). Symbols follow the theory page: F are the cumulated masses, v is the field <owed, payoff> over the
+of an expert. The ledger gives the cumulative payoff `w.cumulative` of each, and the factors `w.factors` of their
+squares (see `ledger.combine`). Symbols follow the theory page: F are the cumulated masses, v is the field
+<cumulative payoff, payoff> over the
 temperature.
 
 With H(u) = sum_a s_a (min(u, a) - a u) the quantile field is v_k = (H(F_k) - H(F_{k-1})) / p_k: the mean of h = H' over
@@ -206,9 +207,9 @@ def payoff(rules, round, y, k, at, out):
     """Fill the core payoff of the forecast for the outcome y in cell k; `at` has the explicit witnesses at y."""
     before = 0.0
     for j in range(k):
-        before += round.played[j]
+        before += round.result[j]
     for i in range(rules.level_count):
-        out[i] = level_share(rules.levels[i], before, round.played[k]) - rules.levels[i]
+        out[i] = level_share(rules.levels[i], before, round.result[k]) - rules.levels[i]
     coordinate = rules.level_count
     for i in range(rules.interval_count):
         out[coordinate] = out[rules.intervals[2 * i + 1]] - out[rules.intervals[2 * i]]
@@ -229,7 +230,7 @@ def regret_payoff(rules, round, y, k, out):
             out[coordinate] = 0.0
             if round.crps_units[e] > 0.0:
                 expert = cut(round.rivals, e * rules.capacity, rules.capacity)
-                gap = crps_difference(y, k, n, round.left, round.right, round.played, expert)
+                gap = crps_difference(y, k, n, round.left, round.right, round.result, expert)
                 out[coordinate] = round.crps_units[e] * gap
             coordinate += 1
     if rules.mse:
@@ -250,7 +251,7 @@ def means_of(round, n, expert):
     mean_x = 0.0
     for j in range(n):
         middle = (0.5 * (round.left[j] + round.right[j]) - low) / span
-        mean_p += round.played[j] * middle
+        mean_p += round.result[j] * middle
         mean_x += expert[j] * middle
     return mean_p, mean_x
 

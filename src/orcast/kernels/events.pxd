@@ -17,7 +17,7 @@ cdef class Stream:
     cdef readonly Rules rules
     cdef Round round
     cdef readonly Py_ssize_t capacity, entries, new, set_width
-    cdef bint has_coins
+    cdef bint has_draws
     cdef double first
     cdef readonly object quantiles, round_log, settled, counters, records, slots, place, queue, free, issued
     cdef object kept, kept_whole
@@ -26,7 +26,7 @@ cdef class Stream:
     cdef double *priors_
     cdef double *contexts_
     cdef double *levels_
-    cdef double *coins_
+    cdef double *draws_
     cdef double *quantiles_
     cdef double *round_log_
     cdef double *settled_

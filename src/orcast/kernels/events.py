@@ -24,7 +24,7 @@ class Stream:
     """
 
     def __init__(
-        self, rules: Rules, values, experts, priors, contexts, levels, widths, level_set, coins, counters, capacity
+        self, rules: Rules, values, experts, priors, contexts, levels, widths, level_set, draws, counters, capacity
     ):
         entries, new = len(values), len(level_set)
         self.rules, self.capacity, self.entries, self.new = rules, capacity, entries, new
@@ -45,16 +45,16 @@ class Stream:
         self.round = Round(rules)
         self.kept = tuple(
             np.ascontiguousarray(array, dtype=np.float64).reshape(-1)
-            for array in (values, experts, priors, contexts, levels, coins)
+            for array in (values, experts, priors, contexts, levels, draws)
         )
         self.kept_whole = tuple(np.ascontiguousarray(array, dtype=np.int64) for array in (widths, level_set))
-        self.has_coins = len(self.kept[5]) > 0
+        self.has_draws = len(self.kept[5]) > 0
         self.values_, self.experts_, self.priors_ = (
             numbers_of(self.kept[0]),
             numbers_of(self.kept[1]),
             numbers_of(self.kept[2]),
         )
-        self.contexts_, self.levels_, self.coins_ = (
+        self.contexts_, self.levels_, self.draws_ = (
             numbers_of(self.kept[3]),
             numbers_of(self.kept[4]),
             numbers_of(self.kept[5]),
@@ -188,8 +188,8 @@ def predict_entry(rules, memory, stream, entry, w):
     if not isnan(counters.lag):
         outstanding = min(outstanding, 2.0 * counters.lag + 2.0)
     predict_round(rules, memory, expert, 1, prior, outstanding, counters.reserved, stream.round, w)
-    if stream.has_coins:
-        stream.round.info.coin = stream.coins_[int(counters.issued - stream.first)]
+    if stream.has_draws:
+        stream.round.info.draw = stream.draws_[int(counters.issued - stream.first)]
     which = stream.level_set_[new]
     width = stream.widths_[which]
     levels = cut(stream.levels_, which * stream.set_width, width)

@@ -3,7 +3,7 @@ from libc.math cimport isnan, sqrt
 from orcast.kernels.finite_members cimport committee, teach
 from orcast.kernels.finite_solver cimport interpolate, regret_scale, solve, squares_ahead
 from orcast.kernels.finite_state cimport FiniteGame, FiniteInfo, FiniteRival, FiniteRound, FiniteRules, FiniteState
-from orcast.kernels.finite_state cimport finite_game, finite_rival_at
+from orcast.kernels.finite_state cimport finite_recal, finite_rival_at
 from orcast.kernels.hats cimport hat
 from orcast.kernels.ledger cimport available_slack, combine, mean_size, settle, squared_norm, write_certificate
 from orcast.kernels.rows cimport Workspace, copy, cut, mark, numbers_of, readable_of, release, take, whole_of, workspace
@@ -16,10 +16,10 @@ cdef void place_experts(
     FiniteRules rules, FiniteState state, double *experts, Py_ssize_t count, FiniteRound round, Workspace w
 ) noexcept nogil
 cdef void set_units(FiniteRules rules, FiniteState state, FiniteRound round) noexcept nogil
-cdef void new_game(FiniteRules rules, double *total, FiniteRound round, FiniteGame game, Workspace w) noexcept nogil
+cdef void new_recal(FiniteRules rules, double *total, FiniteRound round, FiniteGame recal, Workspace w) noexcept nogil
 cdef void predict(
     FiniteRules rules, FiniteState state, double *experts, Py_ssize_t count, double pending, double reserved,
-    FiniteRound round, FiniteGame game, Workspace w
+    FiniteRound round, FiniteGame recal, Workspace w
 ) noexcept nogil
 cdef double excess(FiniteRules rules, FiniteRound round, Py_ssize_t e, Py_ssize_t y) noexcept nogil
 cdef void payoff(FiniteRules rules, FiniteRound round, Py_ssize_t y, double *out) noexcept nogil
@@ -28,20 +28,20 @@ cdef void update(
     FiniteRules rules, FiniteState state, FiniteRound round, double reserved, Py_ssize_t y, Workspace w
 ) noexcept nogil
 
-@cython.locals(w=Workspace, game=FiniteGame, rules=FiniteRules, round=FiniteRound, masses="double *", count=Py_ssize_t)
+@cython.locals(w=Workspace, recal=FiniteGame, rules=FiniteRules, round=FiniteRound, masses="double *", count=Py_ssize_t)
 cpdef FiniteRound predict_finite(FiniteState state, object experts, double pending, double reserved, object context)
-@cython.locals(w=Workspace, game=FiniteGame, rules=FiniteRules, round=FiniteRound)
+@cython.locals(w=Workspace, recal=FiniteGame, rules=FiniteRules, round=FiniteRound)
 cpdef FiniteRound predict_probability(
     FiniteState state, double probability, double pending, double reserved, object context
 )
 @cython.locals(w=Workspace)
 cpdef object update_finite(FiniteState state, FiniteRound round, double reserved, Py_ssize_t y)
 cpdef object payoff_finite(FiniteRound round, Py_ssize_t y)
-@cython.locals(w=Workspace, game=FiniteGame, rules=FiniteRules, round=FiniteRound)
-cpdef object run(FiniteState state, object experts, object contexts, object outcomes, object played, object round_log)
+@cython.locals(w=Workspace, recal=FiniteGame, rules=FiniteRules, round=FiniteRound)
+cpdef object run(FiniteState state, object experts, object contexts, object outcomes, object result, object round_log)
 cdef int check_cell(FiniteRound round, Py_ssize_t y) except -1
 cdef int set_context(FiniteRound round, object context) except -1
 cdef void run_rounds(
     FiniteRules rules, FiniteState state, double *experts, double *contexts, int64_t *outcomes, Py_ssize_t count,
-    FiniteRound round, double *played, double *logs, FiniteGame game, Workspace w
+    FiniteRound round, double *result, double *logs, FiniteGame recal, Workspace w
 ) noexcept nogil

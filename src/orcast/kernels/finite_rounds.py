@@ -50,43 +50,43 @@ def set_units(rules, state, round):
             round.units[e] = 1.0 / max(usual * REGRET_PART if rules.two_cells else usual, LEAST_UNIT)
 
 
-def new_game(rules, total, round, game, w):
+def new_recal(rules, total, round, recal, w):
     """Set the problem of the last layer, in scratch memory that the caller releases."""
     events, first = rules.events, rules.first
-    owed, squares = take(w, rules.payoff_size), take(w, rules.payoff_size)
-    combine(rules.layout, total, round.context, rules.discount, owed, squares, rules.payoff_size)
-    game.cells, game.first, game.events = rules.cells, first, events
-    game.fixed, game.fixed_size = take(w, events), take(w, events)
+    cumulative, squares = take(w, rules.payoff_size), take(w, rules.payoff_size)
+    combine(rules.layout, total, round.context, rules.discount, cumulative, squares, rules.payoff_size)
+    recal.cells, recal.first, recal.events = rules.cells, first, events
+    recal.fixed, recal.fixed_size = take(w, events), take(w, events)
     for j in range(events):
-        game.fixed[j] = 0.0
-        game.fixed_size[j] = 0.0
+        recal.fixed[j] = 0.0
+        recal.fixed_size[j] = 0.0
     at = rules.hats * events
     if rules.hats:
-        game.vertices, game.owed, game.hat_factor = rules.hats, cut(owed, 0, at), squares[0]
+        recal.vertices, recal.cumulative, recal.hat_factor = rules.hats, cut(cumulative, 0, at), squares[0]
     else:
-        game.vertices, game.owed, game.hat_factor = 2, take(w, 2 * events), 0.0
+        recal.vertices, recal.cumulative, recal.hat_factor = 2, take(w, 2 * events), 0.0
         for i in range(2 * events):
-            game.owed[i] = 0.0
+            recal.cumulative[i] = 0.0
     if rules.expert_hats:
-        given = cut(owed, at, rules.expert_hats * events)
+        given = cut(cumulative, at, rules.expert_hats * events)
         for j in range(events):
             x = round.pool[first + j]
             _, share = hat(x, rules.expert_hats)
-            game.fixed[j] = interpolate(given, rules.expert_hats, events, j, x)
-            game.fixed_size[j] = squares[at] * (share * share + (1.0 - share) * (1.0 - share))
+            recal.fixed[j] = interpolate(given, rules.expert_hats, events, j, x)
+            recal.fixed_size[j] = squares[at] * (share * share + (1.0 - share) * (1.0 - share))
         at += rules.expert_hats * events
     if rules.bias:
-        game.fixed[0] += owed[at]
-        game.fixed_size[0] += squares[at]
+        recal.fixed[0] += cumulative[at]
+        recal.fixed_size[0] += squares[at]
         at += 1
-    game.rivals = rules.rivals if rules.regret else 0
-    game.owed_regret = cut(owed, at, game.rivals)
-    game.regret_factor = squares[at] if game.rivals > 0 else 0.0
-    game.experts, game.units, game.brier = round.experts, round.units, rules.brier
-    game.prior, game.odds = round.prior, round.info.odds
+    recal.rivals = rules.rivals if rules.regret else 0
+    recal.cumulative_regret = cut(cumulative, at, recal.rivals)
+    recal.regret_factor = squares[at] if recal.rivals > 0 else 0.0
+    recal.experts, recal.units, recal.brier = round.experts, round.units, rules.brier
+    recal.prior, recal.odds = round.prior, round.info.odds
 
 
-def predict(rules, state, experts, count, pending, reserved, round, game, w):
+def predict(rules, state, experts, count, pending, reserved, round, recal, w):
     """Fill a round: the prior, the forecast and its certificate. The state is only read."""
     round.info.pending = pending
     round.info.odds = 0.0
@@ -101,8 +101,8 @@ def predict(rules, state, experts, count, pending, reserved, round, game, w):
         rules.layout, state.account, state.groups, state.total, square, round.context, rules.discount, reserved
     )
     m = mark(w)
-    new_game(rules, state.total, round, game, w)
-    used, linear, bound = solve(game, kappa, pending, free, state.account.budget, round.played, w)
+    new_recal(rules, state.total, round, recal, w)
+    used, linear, bound = solve(recal, kappa, pending, free, state.account.budget, round.result, w)
     release(w, m)
     round.info.temperature = used
     write_certificate(state.account, rules.discount, square, free, linear, bound, rules.bound, round.certificate)
@@ -111,12 +111,12 @@ def predict(rules, state, experts, count, pending, reserved, round, game, w):
 def excess(rules, round, e, y):
     """Brier score of the forecast minus an expert's, for an outcome in cell y."""
     x = cut(round.experts, e * rules.cells, rules.cells)
-    return rules.brier * (squares_ahead(round.played, rules.cells, x) - 2.0 * (round.played[y] - x[y]))
+    return rules.brier * (squares_ahead(round.result, rules.cells, x) - 2.0 * (round.result[y] - x[y]))
 
 
 def payoff(rules, round, y, out):
     """Payoff of an outcome in cell y, before contexts and weights."""
-    p, events, first = round.played, rules.events, rules.first
+    p, events, first = round.result, rules.events, rules.first
     for i in range(rules.payoff_size):
         out[i] = 0.0
     at = rules.hats * events
@@ -174,20 +174,20 @@ def update(rules, state, round, reserved, y, w):
         round.certificate,
     )
     release(w, m)
-    state.last[0] = y - round.played[1]
+    state.last[0] = y - round.result[1]
     if round.info.has_expert == 0.0:
         return
     learn_rivals(rules, state.rivals, round, y)
     teach(rules, state, round, y, w)
 
 
-def run_rounds(rules, state, experts, contexts, outcomes, count, round, played, logs, game, w):
+def run_rounds(rules, state, experts, contexts, outcomes, count, round, result, logs, recal, w):
     """Many rounds, each outcome known before the next forecast; writes the forecasts and a log of each round."""
     cells, width = rules.cells, rules.rivals * rules.cells
     for t in range(count):
         copy(cut(contexts, t * rules.groups, rules.groups), rules.groups, round.context)
-        predict(rules, state, cut(experts, t * width, width), rules.rivals, 0.0, 0.0, round, game, w)
-        copy(round.played, cells, cut(played, t * cells, cells))
+        predict(rules, state, cut(experts, t * width, width), rules.rivals, 0.0, 0.0, round, recal, w)
+        copy(round.result, cells, cut(result, t * cells, cells))
         log = as_log(cut(logs, t * ROUND_LOG_SIZE, ROUND_LOG_SIZE))
         log.holds = round.certificate.holds
         log.promised = round.certificate.promised
@@ -216,8 +216,8 @@ def set_context(round, context):
 
 def predict_finite(state, experts, pending, reserved, context):
     """New round around the masses of all experts, or None; `context` has the contexts of all parts, None: all are 1."""
-    rules, round, game = state.rules, FiniteRound(state.rules), finite_game()
-    count, masses, w = 0, round.experts, game.w
+    rules, round, recal = state.rules, FiniteRound(state.rules), finite_recal()
+    count, masses, w = 0, round.experts, recal.w
     if experts is not None:
         flat = experts.reshape(-1)
         if len(flat) != rules.rivals * rules.cells:
@@ -226,22 +226,22 @@ def predict_finite(state, experts, pending, reserved, context):
     if context is not None:
         set_context(round, context)
     with cython.nogil:
-        predict(rules, state, masses, count, pending, reserved, round, game, w)
+        predict(rules, state, masses, count, pending, reserved, round, recal, w)
     return round
 
 
 def predict_probability(state, probability, pending, reserved, context):
     """New round on two cells around the probability of the second by a single expert."""
-    rules, round, game = state.rules, FiniteRound(state.rules), finite_game()
+    rules, round, recal = state.rules, FiniteRound(state.rules), finite_recal()
     if rules.rivals != 1 or rules.cells != 2:
         raise ValueError(f"expected an expert on two cells, got {rules.rivals} on {rules.cells}")
-    w, masses = game.w, round.experts
+    w, masses = recal.w, round.experts
     if context is not None:
         set_context(round, context)
     masses[0] = 1.0 - probability
     masses[1] = probability
     with cython.nogil:
-        predict(rules, state, masses, 1, pending, reserved, round, game, w)
+        predict(rules, state, masses, 1, pending, reserved, round, recal, w)
     return round
 
 
@@ -263,21 +263,21 @@ def payoff_finite(round, y):
     return out
 
 
-def run(state, experts, contexts, outcomes, played, round_log):
+def run(state, experts, contexts, outcomes, result, round_log):
     """Many rounds in one call; all arrays are 1-d, with the numbers of one round together.
 
-    `outcomes` are cells (int64). Fills `played`, masses of all cells, and `round_log`.
+    `outcomes` are cells (int64). Fills `result`, masses of all cells, and `round_log`.
     """
-    game, round = finite_game(), FiniteRound(state.rules)
-    rules, w, count = state.rules, game.w, len(outcomes)
+    recal, round = finite_recal(), FiniteRound(state.rules)
+    rules, w, count = state.rules, recal.w, len(outcomes)
     if count == 0:
         return
     sizes = count * rules.rivals * rules.cells, count * rules.groups, count * rules.cells, count * ROUND_LOG_SIZE
-    if sizes != (len(experts), len(contexts), len(played), len(round_log)):
+    if sizes != (len(experts), len(contexts), len(result), len(round_log)):
         raise ValueError(f"expected {sizes} numbers for {count} rounds, got others")
     if outcomes.min() < 0 or outcomes.max() >= rules.cells:
         raise ValueError(f"expected outcomes in {rules.cells} cells, got others")
     masses, given, cells = readable_of(experts), readable_of(contexts), whole_of(outcomes)
-    found, logs = numbers_of(played), numbers_of(round_log)
+    found, logs = numbers_of(result), numbers_of(round_log)
     with cython.nogil:
-        run_rounds(state.rules, state, masses, given, cells, count, round, found, logs, game, w)
+        run_rounds(state.rules, state, masses, given, cells, count, round, found, logs, recal, w)

@@ -12,44 +12,44 @@ cdef Py_ssize_t STRICT_STEPS, HALVINGS, REFINEMENTS, STEPS, NEWTON_STEPS, TRIES,
 cdef double sigmoid(double z) noexcept nogil
 cdef double squares_ahead(double *p, Py_ssize_t cells, double *x) noexcept nogil
 cdef double regret_scale(double *p, Py_ssize_t cells, double *x, double unit, double brier) noexcept nogil
-cdef void regret_pulls(FiniteGame game, double *p, double eager, double *pulls) noexcept nogil
+cdef void regret_pulls(FiniteGame recal, double *p, double eager, double *pulls) noexcept nogil
 cdef double interpolate(double *table, Py_ssize_t vertices, Py_ssize_t events, Py_ssize_t j, double at) noexcept nogil
 @cython.locals(k=Py_ssize_t)
 cdef Py_ssize_t next_vertex(double at, Py_ssize_t vertices, bint up) noexcept nogil
-cdef double cell_field(FiniteGame game, double *pulls, Py_ssize_t c, double at) noexcept nogil
-cdef double cell_slope(FiniteGame game, double *pulls, Py_ssize_t c, double at) noexcept nogil
+cdef double cell_field(FiniteGame recal, double *pulls, Py_ssize_t c, double at) noexcept nogil
+cdef double cell_slope(FiniteGame recal, double *pulls, Py_ssize_t c, double at) noexcept nogil
 
-cdef double advantage(FiniteGame game, double q, double eager, double *p, double *pulls) noexcept nogil
+cdef double advantage(FiniteGame recal, double q, double eager, double *p, double *pulls) noexcept nogil
 cdef (double, double) bracket(
-    FiniteGame game, double towards, double kappa, double eager, double *p, double *pulls
+    FiniteGame recal, double towards, double kappa, double eager, double *p, double *pulls
 ) noexcept nogil
-cdef double root(FiniteGame game, double kappa, double eager, double *p, double *pulls) noexcept nogil
-cdef double strict_root(FiniteGame game, double *p, double *pulls) noexcept nogil
+cdef double root(FiniteGame recal, double kappa, double eager, double *p, double *pulls) noexcept nogil
+cdef double strict_root(FiniteGame recal, double *p, double *pulls) noexcept nogil
 
 cdef double residual(
-    FiniteGame game, double kappa, double eager, double *log_prior, double *lp, double *p, double *pulls, double *r
+    FiniteGame recal, double kappa, double eager, double *log_prior, double *lp, double *p, double *pulls, double *r
 ) noexcept nogil
 cdef double newton(
-    FiniteGame game, double kappa, double eager, double *log_prior, double *p, double *pulls, Workspace w
+    FiniteGame recal, double kappa, double eager, double *log_prior, double *p, double *pulls, Workspace w
 ) noexcept nogil
-cdef double level_of(FiniteGame game, double kappa, double *pulls, Py_ssize_t c, double at) noexcept nogil
+cdef double level_of(FiniteGame recal, double kappa, double *pulls, Py_ssize_t c, double at) noexcept nogil
 @cython.locals(up=bint)
-cdef double mass_at(FiniteGame game, double kappa, double *pulls, Py_ssize_t c, double level) noexcept nogil
+cdef double mass_at(FiniteGame recal, double kappa, double *pulls, Py_ssize_t c, double level) noexcept nogil
 cdef double masses_at(
-    FiniteGame game, double kappa, double *pulls, double level, Py_ssize_t given, double mass, double *p
+    FiniteGame recal, double kappa, double *pulls, double level, Py_ssize_t given, double mass, double *p
 ) noexcept nogil
-cdef void balance(FiniteGame game, double kappa, double *pulls, double *p, Workspace w) noexcept nogil
-cdef void equilibrium(FiniteGame game, double kappa, double eager, double *p, double *pulls, Workspace w) noexcept nogil
+cdef void balance(FiniteGame recal, double kappa, double *pulls, double *p, Workspace w) noexcept nogil
+cdef void equilibrium(FiniteGame recal, double kappa, double eager, double *p, double *pulls, Workspace w) noexcept nogil
 
-cdef (double, double) certify(FiniteGame game, double *p, Workspace w) noexcept nogil
+cdef (double, double) certify(FiniteGame recal, double *p, Workspace w) noexcept nogil
 cdef bint allows(double linear, double bound, double free, double budget) noexcept nogil
 cdef (double, double, double) solve(
-    FiniteGame game, double kappa, double pending, double free, double budget, double *p, Workspace w
+    FiniteGame recal, double kappa, double pending, double free, double budget, double *p, Workspace w
 ) noexcept nogil
 cdef (double, double, double) cooled(
-    FiniteGame game, double warm, double free, double budget, double *p, double *pulls, Workspace w
+    FiniteGame recal, double warm, double free, double budget, double *p, double *pulls, Workspace w
 ) noexcept nogil
 cdef (double, double, double) refined(
-    FiniteGame game, double warm, double cool, double free, double budget, double linear, double bound, double *p,
+    FiniteGame recal, double warm, double cool, double free, double budget, double linear, double bound, double *p,
     double *pulls, Workspace w
 ) noexcept nogil

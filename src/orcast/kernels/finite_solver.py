@@ -59,17 +59,17 @@ def regret_scale(p, cells, x, unit, brier):
     return 1.0 / most
 
 
-def regret_pulls(game, p, eager, pulls):
+def regret_pulls(recal, p, eager, pulls):
     """Pull of the regret against each expert, with the units that p has; 0 where there is no cumulative regret.
 
     `eager` multiplies it: it points back to the expert and cannot overshoot, so delay need not soften it.
     """
-    for e in range(game.rivals):
+    for e in range(recal.rivals):
         pulls[e] = 0.0
-        if game.owed_regret[e] > 0.0 and game.units[e] > 0.0:
-            x = cut(game.experts, e * game.cells, game.cells)
-            scale = regret_scale(p, game.cells, x, game.units[e], game.brier)
-            pulls[e] = 2.0 * game.brier * eager * game.owed_regret[e] * scale
+        if recal.cumulative_regret[e] > 0.0 and recal.units[e] > 0.0:
+            x = cut(recal.experts, e * recal.cells, recal.cells)
+            scale = regret_scale(p, recal.cells, x, recal.units[e], recal.brier)
+            pulls[e] = 2.0 * recal.brier * eager * recal.cumulative_regret[e] * scale
 
 
 def interpolate(table, vertices, events, j, at):
@@ -84,27 +84,27 @@ def next_vertex(at, vertices, up):
     return k + 1 if up else k - 1
 
 
-def cell_field(game, pulls, c, at):
+def cell_field(recal, pulls, c, at):
     """v_c for a mass of the cell, up to a constant."""
     total = 0.0
-    if c >= game.first:
-        j = c - game.first
-        total = -(interpolate(game.owed, game.vertices, game.events, j, at) + game.fixed[j])
-    for e in range(game.rivals):
+    if c >= recal.first:
+        j = c - recal.first
+        total = -(interpolate(recal.cumulative, recal.vertices, recal.events, j, at) + recal.fixed[j])
+    for e in range(recal.rivals):
         if pulls[e] > 0.0:
-            total += pulls[e] * (game.experts[e * game.cells + c] - at)
+            total += pulls[e] * (recal.experts[e * recal.cells + c] - at)
     return total
 
 
-def cell_slope(game, pulls, c, at):
+def cell_slope(recal, pulls, c, at):
     """Derivative of v_c by the mass of the cell, that of the regrets' units left out."""
     total = 0.0
-    if c >= game.first:
-        k, _ = hat(at, game.vertices)
-        j = c - game.first
-        rise = game.owed[(k + 1) * game.events + j] - game.owed[k * game.events + j]
-        total = -rise * hat_slope(at, game.vertices)
-    for e in range(game.rivals):
+    if c >= recal.first:
+        k, _ = hat(at, recal.vertices)
+        j = c - recal.first
+        rise = recal.cumulative[(k + 1) * recal.events + j] - recal.cumulative[k * recal.events + j]
+        total = -rise * hat_slope(at, recal.vertices)
+    for e in range(recal.rivals):
         total -= pulls[e]
     return total
 
@@ -112,26 +112,26 @@ def cell_slope(game, pulls, c, at):
 # --- two cells: a scalar root
 
 
-def advantage(game, q, eager, p, pulls):
+def advantage(recal, q, eager, p, pulls):
     """v_1 - v_0 where the second cell has the mass q: the pull on the log odds; fills p and the regrets' pulls."""
     p[0] = 1.0 - q
     p[1] = q
-    regret_pulls(game, p, eager, pulls)
-    return cell_field(game, pulls, 1, q) - cell_field(game, pulls, 0, 1.0 - q)
+    regret_pulls(recal, p, eager, pulls)
+    return cell_field(recal, pulls, 1, q) - cell_field(recal, pulls, 0, 1.0 - q)
 
 
-def bracket(game, towards, kappa, eager, p, pulls):
+def bracket(recal, towards, kappa, eager, p, pulls):
     """First interval between vertices, from the prior on in the direction of the pull, that holds a root."""
-    vertices = game.vertices
-    near = sigmoid(game.odds)
+    vertices = recal.vertices
+    near = sigmoid(recal.odds)
     k = next_vertex(near, vertices, towards > 0.0)
     while 0 <= k < vertices:
         far = (k + 0.5) / vertices
         if not 0.0 < far < 1.0:
             break
-        value = advantage(game, far, eager, p, pulls)
+        value = advantage(recal, far, eager, p, pulls)
         if kappa > 0.0:
-            value -= kappa * (log(far / (1.0 - far)) - game.odds)
+            value -= kappa * (log(far / (1.0 - far)) - recal.odds)
         if value * towards <= 0.0:
             return near, far
         near = far
@@ -139,27 +139,27 @@ def bracket(game, towards, kappa, eager, p, pulls):
     return near, (1.0 if towards > 0.0 else 0.0)
 
 
-def root(game, kappa, eager, p, pulls):
+def root(recal, kappa, eager, p, pulls):
     """Equilibrium nearest to the prior on two cells, for kappa > 0: the mass of the second."""
-    m = sigmoid(game.odds)
-    pull = advantage(game, m, eager, p, pulls)
+    m = sigmoid(recal.odds)
+    pull = advantage(recal, m, eager, p, pulls)
     if pull == 0.0:
         return m
     towards = 1.0 if pull > 0.0 else -1.0
-    near, far = bracket(game, towards, kappa, eager, p, pulls)
-    a = game.odds if near == m else log(near / (1.0 - near))
+    near, far = bracket(recal, towards, kappa, eager, p, pulls)
+    a = recal.odds if near == m else log(near / (1.0 - near))
     b = log(far / (1.0 - far)) if 0.0 < far < 1.0 else towards * MOST_PLAYED
     if (b - a) * towards <= 0.0:
         return sigmoid(a)
     z = a
     for n in range(STEPS):
         q = sigmoid(z)
-        value = z - game.odds - advantage(game, q, eager, p, pulls) / kappa
+        value = z - recal.odds - advantage(recal, q, eager, p, pulls) / kappa
         if value * towards < 0.0:
             a = z
         else:
             b = z
-        slope = cell_slope(game, pulls, 1, q) + cell_slope(game, pulls, 0, 1.0 - q)
+        slope = cell_slope(recal, pulls, 1, q) + cell_slope(recal, pulls, 0, 1.0 - q)
         rise = 1.0 - slope * q * (1.0 - q) / kappa
         then = z - value / rise if rise > 0.0 else INF
         if fabs(then - z) < TOLERANCE:
@@ -174,19 +174,19 @@ def root(game, kappa, eager, p, pulls):
     return sigmoid(z)
 
 
-def strict_root(game, p, pulls):
+def strict_root(recal, p, pulls):
     """Limit kappa = 0: the zero of v_1 - v_0 nearest to the prior, or the end of [0, 1] that it points to."""
-    m = sigmoid(game.odds)
-    pull = advantage(game, m, 1.0, p, pulls)
+    m = sigmoid(recal.odds)
+    pull = advantage(recal, m, 1.0, p, pulls)
     if pull == 0.0:
         return m
     towards = 1.0 if pull > 0.0 else -1.0
-    a, b = bracket(game, towards, 0.0, 1.0, p, pulls)
-    if advantage(game, b, 1.0, p, pulls) * towards >= 0.0:
+    a, b = bracket(recal, towards, 0.0, 1.0, p, pulls)
+    if advantage(recal, b, 1.0, p, pulls) * towards >= 0.0:
         return b
     for _ in range(STEPS):
         q = 0.5 * (a + b)
-        if advantage(game, q, 1.0, p, pulls) * towards > 0.0:
+        if advantage(recal, q, 1.0, p, pulls) * towards > 0.0:
             a = q
         else:
             b = q
@@ -196,39 +196,39 @@ def strict_root(game, p, pulls):
 # --- more cells: Newton, or a bisection on the level that all cells share
 
 
-def residual(game, kappa, eager, log_prior, lp, p, pulls, r):
+def residual(recal, kappa, eager, log_prior, lp, p, pulls, r):
     """Normalise lp; fill masses and the centred residual of the equilibrium; return its largest size."""
     top = lp[0]
-    for c in range(1, game.cells):
+    for c in range(1, recal.cells):
         top = max(top, lp[c])
     total = 0.0
-    for c in range(game.cells):
+    for c in range(recal.cells):
         p[c] = exp(lp[c] - top)
         total += p[c]
     shift = top + log(total)
-    for c in range(game.cells):
+    for c in range(recal.cells):
         lp[c] -= shift
         p[c] /= total
-    regret_pulls(game, p, eager, pulls)
+    regret_pulls(recal, p, eager, pulls)
     mean = 0.0
-    for c in range(game.cells):
-        r[c] = lp[c] - log_prior[c] - cell_field(game, pulls, c, p[c]) / kappa
+    for c in range(recal.cells):
+        r[c] = lp[c] - log_prior[c] - cell_field(recal, pulls, c, p[c]) / kappa
         mean += p[c] * r[c]
     worst = 0.0
-    for c in range(game.cells):
+    for c in range(recal.cells):
         r[c] -= mean
         worst = max(worst, fabs(r[c]))
     return worst
 
 
-def newton(game, kappa, eager, log_prior, p, pulls, w):
+def newton(recal, kappa, eager, log_prior, p, pulls, w):
     """Equilibrium by damped Newton steps from the masses p, in place; returns the residual."""
-    cells = game.cells
+    cells = recal.cells
     m = mark(w)
     lp, start, r, step = take(w, cells), take(w, cells), take(w, cells), take(w, cells)
     for c in range(cells):
         lp[c] = log(max(p[c], LEAST_MASS))
-    size = residual(game, kappa, eager, log_prior, lp, p, pulls, r)
+    size = residual(recal, kappa, eager, log_prior, lp, p, pulls, r)
     for _ in range(STRICT_STEPS):
         if size <= TOLERANCE:
             break
@@ -236,7 +236,7 @@ def newton(game, kappa, eager, log_prior, p, pulls, w):
         above = 0.0
         below = 0.0
         for c in range(cells):
-            step[c] = 1.0 / max(1.0 - cell_slope(game, pulls, c, p[c]) * p[c] / kappa, MIN_SLOPE)
+            step[c] = 1.0 / max(1.0 - cell_slope(recal, pulls, c, p[c]) * p[c] / kappa, MIN_SLOPE)
             above += p[c] * r[c] * step[c]
             below += p[c] * step[c]
         for c in range(cells):
@@ -247,7 +247,7 @@ def newton(game, kappa, eager, log_prior, p, pulls, w):
         for _ in range(TRIES):
             for c in range(cells):
                 lp[c] = start[c] + length * step[c]
-            new = residual(game, kappa, eager, log_prior, lp, p, pulls, r)
+            new = residual(recal, kappa, eager, log_prior, lp, p, pulls, r)
             if new < size:
                 break
             length *= SHRINK
@@ -258,68 +258,68 @@ def newton(game, kappa, eager, log_prior, p, pulls, w):
     return size
 
 
-def level_of(game, kappa, pulls, c, at):
+def level_of(recal, kappa, pulls, c, at):
     """kappa log(p_c / m_c) - v_c at a mass of the cell: an equilibrium has the same in all cells."""
-    return kappa * log(max(at, LEAST_MASS) / game.prior[c]) - cell_field(game, pulls, c, at)
+    return kappa * log(max(at, LEAST_MASS) / recal.prior[c]) - cell_field(recal, pulls, c, at)
 
 
-def mass_at(game, kappa, pulls, c, level):
+def mass_at(recal, kappa, pulls, c, level):
     """Mass of a cell at a level, the nearest to the prior; it never falls as the level rises."""
-    vertices = game.vertices
-    near = game.prior[c]
-    up = level_of(game, kappa, pulls, c, near) < level
+    vertices = recal.vertices
+    near = recal.prior[c]
+    up = level_of(recal, kappa, pulls, c, near) < level
     far = 1.0 if up else LEAST_MASS
     k = next_vertex(near, vertices, up)
     while 0 <= k < vertices:
         middle = (k + 0.5) / vertices
-        if (level_of(game, kappa, pulls, c, middle) < level) != up:
+        if (level_of(recal, kappa, pulls, c, middle) < level) != up:
             far = middle
             break
         near = middle
         k += 1 if up else -1
-    if (level_of(game, kappa, pulls, c, far) < level) == up:
+    if (level_of(recal, kappa, pulls, c, far) < level) == up:
         return 1.0 if up else 0.0
     a, b = log(near), log(far)
     for _ in range(STEPS):
         middle = 0.5 * (a + b)
-        if (level_of(game, kappa, pulls, c, exp(middle)) < level) == up:
+        if (level_of(recal, kappa, pulls, c, exp(middle)) < level) == up:
             a = middle
         else:
             b = middle
     return exp(b)
 
 
-def masses_at(game, kappa, pulls, level, given, mass, p):
+def masses_at(recal, kappa, pulls, level, given, mass, p):
     """Masses of all cells at a level, but for one cell that has a given mass; their sum."""
     total = 0.0
-    for c in range(game.cells):
-        p[c] = mass if c == given else mass_at(game, kappa, pulls, c, level)
+    for c in range(recal.cells):
+        p[c] = mass if c == given else mass_at(recal, kappa, pulls, c, level)
         total += p[c]
     return total
 
 
-def balance(game, kappa, pulls, p, w):
+def balance(recal, kappa, pulls, p, w):
     """Equilibrium for fixed units of the regrets: the level at which the masses add up to one.
 
     At a jump of the sum one cell has several masses at that level; between them its own mass is searched for.
     """
-    cells = game.cells
+    cells = recal.cells
     low = INF
     high = -INF
     for c in range(cells):
-        level = level_of(game, kappa, pulls, c, game.prior[c])
+        level = level_of(recal, kappa, pulls, c, recal.prior[c])
         low = min(low, level)
         high = max(high, level)
     for _ in range(STEPS):
         level = 0.5 * (low + high)
-        if masses_at(game, kappa, pulls, level, -1, 0.0, p) < 1.0:
+        if masses_at(recal, kappa, pulls, level, -1, 0.0, p) < 1.0:
             low = level
         else:
             high = level
     m = mark(w)
     below = take(w, cells)
-    masses_at(game, kappa, pulls, low, -1, 0.0, below)
-    total = masses_at(game, kappa, pulls, high, -1, 0.0, p)
+    masses_at(recal, kappa, pulls, low, -1, 0.0, below)
+    total = masses_at(recal, kappa, pulls, high, -1, 0.0, p)
     jump = 0
     for c in range(cells):
         if p[c] - below[c] > p[jump] - below[jump]:
@@ -328,8 +328,8 @@ def balance(game, kappa, pulls, p, w):
         a, b = below[jump], p[jump]
         for _ in range(STEPS):
             mass = 0.5 * (a + b)
-            level = level_of(game, kappa, pulls, jump, mass)
-            total = masses_at(game, kappa, pulls, level, jump, mass, p)
+            level = level_of(recal, kappa, pulls, jump, mass)
+            total = masses_at(recal, kappa, pulls, level, jump, mass, p)
             if total < 1.0:
                 a = mass
             else:
@@ -339,25 +339,25 @@ def balance(game, kappa, pulls, p, w):
     release(w, m)
 
 
-def equilibrium(game, kappa, eager, p, pulls, w):
+def equilibrium(recal, kappa, eager, p, pulls, w):
     """Fill p with the equilibrium at a temperature, around the prior."""
-    if game.cells == 2:
-        q = root(game, kappa, eager, p, pulls)
+    if recal.cells == 2:
+        q = root(recal, kappa, eager, p, pulls)
         p[0] = 1.0 - q
         p[1] = q
         return
     m = mark(w)
-    log_prior, before = take(w, game.cells), take(w, game.rivals)
-    for c in range(game.cells):
-        p[c] = game.prior[c]
+    log_prior, before = take(w, recal.cells), take(w, recal.rivals)
+    for c in range(recal.cells):
+        p[c] = recal.prior[c]
         log_prior[c] = log(p[c])
-    if not newton(game, kappa, eager, log_prior, p, pulls, w) <= TRUSTED:
+    if not newton(recal, kappa, eager, log_prior, p, pulls, w) <= TRUSTED:
         for _ in range(UNIT_PASSES):
-            copy(pulls, game.rivals, before)
-            balance(game, kappa, pulls, p, w)
-            regret_pulls(game, p, eager, pulls)
+            copy(pulls, recal.rivals, before)
+            balance(recal, kappa, pulls, p, w)
+            regret_pulls(recal, p, eager, pulls)
             change = 0.0
-            for e in range(game.rivals):
+            for e in range(recal.rivals):
                 change = max(change, fabs(pulls[e] - before[e]) - SETTLED * before[e])
             if change <= 0.0:
                 break
@@ -367,42 +367,42 @@ def equilibrium(game, kappa, eager, p, pulls, w):
 # --- the certificate, and the temperature that it allows
 
 
-def certify(game, p, w):
+def certify(recal, p, w):
     """Largest 2 <S_+, payoff> + ||payoff||^2 and largest ||payoff||^2 over all outcomes, exact."""
-    events, rivals, cells = game.events, game.rivals, game.cells
+    events, rivals, cells = recal.events, recal.rivals, recal.cells
     # an outcome changes its own error: p_c - 1 instead of p_c
     inner = 0.0
     square = 0.0
     m = mark(w)
     pulls, sizes, scales, ahead = take(w, events), take(w, events), take(w, rivals), take(w, rivals)
     for j in range(events):
-        at = p[game.first + j]
-        _, share = hat(at, game.vertices)
-        pulls[j] = interpolate(game.owed, game.vertices, events, j, at) + game.fixed[j]
-        sizes[j] = game.hat_factor * (share * share + (1.0 - share) * (1.0 - share)) + game.fixed_size[j]
+        at = p[recal.first + j]
+        _, share = hat(at, recal.vertices)
+        pulls[j] = interpolate(recal.cumulative, recal.vertices, events, j, at) + recal.fixed[j]
+        sizes[j] = recal.hat_factor * (share * share + (1.0 - share) * (1.0 - share)) + recal.fixed_size[j]
         inner += pulls[j] * at
         square += sizes[j] * at * at
     for e in range(rivals):
         scales[e] = 0.0
         ahead[e] = 0.0
-        if game.units[e] > 0.0:
-            x = cut(game.experts, e * cells, cells)
-            scales[e] = game.brier * regret_scale(p, cells, x, game.units[e], game.brier)
+        if recal.units[e] > 0.0:
+            x = cut(recal.experts, e * cells, cells)
+            scales[e] = recal.brier * regret_scale(p, cells, x, recal.units[e], recal.brier)
             ahead[e] = squares_ahead(p, cells, x)
     linear = -INF
     bound = 0.0
     for c in range(cells):
         along = inner
         size = square
-        if c >= game.first:
-            j = c - game.first
+        if c >= recal.first:
+            j = c - recal.first
             along -= pulls[j]
             size += sizes[j] * (1.0 - 2.0 * p[c])
         for e in range(rivals):
             if scales[e] > 0.0:
-                regret = scales[e] * (ahead[e] - 2.0 * (p[c] - game.experts[e * cells + c]))
-                along += max(game.owed_regret[e], 0.0) * regret
-                size += game.regret_factor * regret * regret
+                regret = scales[e] * (ahead[e] - 2.0 * (p[c] - recal.experts[e * cells + c]))
+                along += max(recal.cumulative_regret[e], 0.0) * regret
+                size += recal.regret_factor * regret * regret
         linear = max(linear, 2.0 * along + size)
         bound = max(bound, size)
     release(w, m)
@@ -414,52 +414,52 @@ def allows(linear, bound, free, budget):
     return linear - bound <= free + SURE * (budget + bound)
 
 
-def solve(game, kappa, pending, free, budget, p, w):
+def solve(recal, kappa, pending, free, budget, p, w):
     """Fill the forecast; return the temperature used (0: strict) and its certificate: `linear` and `bound`.
 
     The equilibrium at the usual temperature, or at a lower one where the slack that is `free` does not allow it.
     """
-    soft = real_power(1.0 + pending, BINARY_DELAY_TEMPERATURE if game.cells == 2 else DELAY_TEMPERATURE)
+    soft = real_power(1.0 + pending, BINARY_DELAY_TEMPERATURE if recal.cells == 2 else DELAY_TEMPERATURE)
     m = mark(w)
-    pulls = take(w, game.rivals)
+    pulls = take(w, recal.rivals)
     warm = kappa * soft
-    equilibrium(game, warm, soft, p, pulls, w)
-    linear, bound = certify(game, p, w)
+    equilibrium(recal, warm, soft, p, pulls, w)
+    linear, bound = certify(recal, p, w)
     if not allows(linear, bound, free, budget):
-        warm, linear, bound = cooled(game, warm, free, budget, p, pulls, w)
+        warm, linear, bound = cooled(recal, warm, free, budget, p, pulls, w)
     release(w, m)
     return warm, linear, bound
 
 
-def cooled(game, warm, free, budget, p, pulls, w):
+def cooled(recal, warm, free, budget, p, pulls, w):
     """As `solve`, for temperatures below one that the slack does not allow."""
     cool = warm
     linear = bound = INF
     for _ in range(HALVINGS):
         cool *= 0.5
-        equilibrium(game, cool, 1.0, p, pulls, w)
-        linear, bound = certify(game, p, w)
+        equilibrium(recal, cool, 1.0, p, pulls, w)
+        linear, bound = certify(recal, p, w)
         if allows(linear, bound, free, budget):
-            return refined(game, warm, cool, free, budget, linear, bound, p, pulls, w)
+            return refined(recal, warm, cool, free, budget, linear, bound, p, pulls, w)
         warm = cool
-    if game.cells == 2:
-        q = strict_root(game, p, pulls)
+    if recal.cells == 2:
+        q = strict_root(recal, p, pulls)
         p[0] = 1.0 - q
         p[1] = q
-        linear, bound = certify(game, p, w)
+        linear, bound = certify(recal, p, w)
     return 0.0, linear, bound
 
 
-def refined(game, warm, cool, free, budget, linear, bound, p, pulls, w):
+def refined(recal, warm, cool, free, budget, linear, bound, p, pulls, w):
     """As `solve`, for temperatures between `cool`, which the slack allows, and `warm`, which it does not."""
     m = mark(w)
-    trial = take(w, game.cells)
+    trial = take(w, recal.cells)
     for _ in range(REFINEMENTS):
         middle = sqrt(warm * cool)
-        equilibrium(game, middle, 1.0, trial, pulls, w)
-        high, size = certify(game, trial, w)
+        equilibrium(recal, middle, 1.0, trial, pulls, w)
+        high, size = certify(recal, trial, w)
         if allows(high, size, free, budget):
-            copy(trial, game.cells, p)
+            copy(trial, recal.cells, p)
             cool, linear, bound = middle, high, size
         else:
             warm = middle

@@ -74,7 +74,7 @@ cdef class FiniteRound:
     cdef double *units
     cdef double *pool
     cdef double *prior
-    cdef double *played
+    cdef double *result
     cdef double *inputs
     cdef double *members
     @cython.locals(at=Py_ssize_t, row="double *", size=Py_ssize_t)
@@ -89,13 +89,13 @@ cpdef FiniteRound restored_finite_round(FiniteRules rules, object row)
 cdef class FiniteGame:
     cdef Workspace w
     cdef Py_ssize_t cells, first, events, vertices, rivals
-    cdef double *owed
+    cdef double *cumulative
     cdef double *fixed
     cdef double *fixed_size
-    cdef double *owed_regret
+    cdef double *cumulative_regret
     cdef double *experts
     cdef double *units
     cdef double *prior
     cdef double hat_factor, regret_factor, brier, odds
 
-cpdef FiniteGame finite_game()
+cpdef FiniteGame finite_recal()

@@ -102,7 +102,7 @@ def finite_round_shapes(rules):
         "units": (rivals,),
         "pool": (cells,),
         "prior": (cells,),
-        "played": (cells,),
+        "result": (cells,),
         "features": (rivals * min(rules.member_count, 1), cells, FEATURES),
         "members": (rivals, rules.rows, cells),
     }
@@ -196,7 +196,7 @@ class FiniteRound:
         self.units = cut(row, at, rivals)
         at += rivals
         self.pool, self.prior = cut(row, at, cells), cut(row, at + cells, cells)
-        self.played = cut(row, at + 2 * cells, cells)
+        self.result = cut(row, at + 2 * cells, cells)
         at += 3 * cells
         size = rivals * min(rules.member_count, 1) * cells * FEATURES
         self.inputs = cut(row, at, size)
@@ -224,7 +224,7 @@ class FiniteRound:
 
     def probability(self, k):
         """Mass of cell k in the forecast."""
-        return self.played[k]
+        return self.result[k]
 
     @property
     def certificate_row(self):
@@ -264,10 +264,10 @@ class FiniteGame:
         self.w = workspace()
 
 
-def finite_game():
+def finite_recal():
     """Problem of the running thread."""
     try:
-        return THREAD.game
+        return THREAD.recal
     except AttributeError:
-        THREAD.game = FiniteGame()
-        return THREAD.game
+        THREAD.recal = FiniteGame()
+        return THREAD.recal

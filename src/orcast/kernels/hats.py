@@ -111,10 +111,10 @@ def event_field(s, grid, witness, p):
     cells = len(p)
     events = event_count(s, grid, witness, p)
     out = np.empty(cells)
-    owed, seen, masses = readable_of(s), readable_of(witness), readable_of(p)
+    cumulative, seen, masses = readable_of(s), readable_of(witness), readable_of(p)
     found, w = numbers_of(out), workspace()
     with cython.nogil:
-        fill_field(owed, grid, seen, events, masses, cells, found, w)
+        fill_field(cumulative, grid, seen, events, masses, cells, found, w)
     return out
 
 
@@ -123,10 +123,10 @@ def event_jacobian(s, grid, witness, p):
     cells = len(p)
     events = event_count(s, grid, witness, p)
     out = np.empty(cells * cells)
-    owed, seen, masses = readable_of(s), readable_of(witness), readable_of(p)
+    cumulative, seen, masses = readable_of(s), readable_of(witness), readable_of(p)
     found, w = numbers_of(out), workspace()
     with cython.nogil:
-        fill_jacobian(owed, grid, seen, events, masses, cells, found, w)
+        fill_jacobian(cumulative, grid, seen, events, masses, cells, found, w)
     return out.reshape(cells, cells)
 
 
@@ -135,8 +135,8 @@ def event_assess(s, grid, factor, witness, p):
     cells = len(p)
     events = event_count(s, grid, witness, p)
     linear, square = np.empty(cells), np.empty(cells)
-    owed, seen, masses, w = readable_of(s), readable_of(witness), readable_of(p), workspace()
+    cumulative, seen, masses, w = readable_of(s), readable_of(witness), readable_of(p), workspace()
     found, sizes = numbers_of(linear), numbers_of(square)
     with cython.nogil:
-        fill_assessment(owed, grid, factor, seen, events, masses, cells, found, sizes, w)
+        fill_assessment(cumulative, grid, factor, seen, events, masses, cells, found, sizes, w)
     return linear, square

@@ -9,7 +9,7 @@ from orcast.kernels.state cimport Memory, Round, Rules
 
 cdef double INF, MAX_TILT, OWN_EXPECTATION_WEIGHT
 
-cdef void level_ledger(Rules rules, double *owed, double scale, double *out) noexcept nogil
+cdef void level_ledger(Rules rules, double *cumulative, double scale, double *out) noexcept nogil
 cdef void take_rows(Rules rules, Py_ssize_t n, Workspace w) noexcept nogil
 cdef void take_newton_rows(Py_ssize_t count, Py_ssize_t n, Workspace w) noexcept nogil
 @cython.locals(n=Py_ssize_t)

@@ -5,21 +5,21 @@ from orcast.constants import MAX_TILT, OWN_EXPECTATION_WEIGHT
 INF = float("inf")
 
 
-def level_ledger(rules, owed, scale, out):
+def level_ledger(rules, cumulative, scale, out):
     """Cumulative payoff of each level, from the quantiles and from the intervals that end there."""
     count = rules.level_count
     for i in range(count):
-        out[i] = owed[i] * scale
+        out[i] = cumulative[i] * scale
     for i in range(rules.interval_count):
-        out[rules.intervals[2 * i]] -= owed[count + i] * scale
-        out[rules.intervals[2 * i + 1]] += owed[count + i] * scale
+        out[rules.intervals[2 * i]] -= cumulative[count + i] * scale
+        out[rules.intervals[2 * i + 1]] += cumulative[count + i] * scale
 
 
 def take_rows(rules, n, w):
     """Take the rows of the payoff and of the certificate from scratch memory."""
     size, count, experts = rules.payoff_size, rules.level_count, rules.experts
-    w.owed, w.factors, w.standing, w.reach = take(w, size), take(w, size), take(w, size), take(w, size)
-    w.owed_knots, w.owed_slopes = take(w, count + 1), take(w, count + 1)
+    w.cumulative, w.factors, w.standing, w.reach = take(w, size), take(w, size), take(w, size), take(w, size)
+    w.cumulative_knots, w.cumulative_slopes = take(w, count + 1), take(w, count + 1)
     w.width, w.middle = take(w, n), take(w, n)
     w.linear, w.norm, w.flat = take(w, n), take(w, n), take(w, n)
     w.gaps, w.regret_means = take(w, experts * rules.capacity), take(w, 2 * experts)
@@ -47,10 +47,10 @@ def new_workspace(rules, memory, round, reserved, w):
     w.free = available_slack(
         rules.layout, memory.account, memory.groups, memory.total, w.square, round.context, rules.discount, reserved
     )
-    combine(rules.layout, memory.total, round.context, rules.discount, w.owed, w.factors, rules.payoff_size)
+    combine(rules.layout, memory.total, round.context, rules.discount, w.cumulative, w.factors, rules.payoff_size)
     regret_standing(rules.layout, memory.total, round.context, rules.discount, w.standing, w.reach, rules.payoff_size)
-    level_ledger(rules, w.owed, 1.0, w.s)
-    field_tables(w.s, rules.levels, rules.level_count, w.owed_knots, w.owed_slopes)
+    level_ledger(rules, w.cumulative, 1.0, w.s)
+    field_tables(w.s, rules.levels, rules.level_count, w.cumulative_knots, w.cumulative_slopes)
     power_table(rules, low, high, n, round.left, round.right, w)
     for k in range(n):
         w.width[k] = round.right[k] - round.left[k]
@@ -153,7 +153,7 @@ def keep(lp, temperature, round, w):
     """Keep the forecast of the round, with log masses lp, as the best."""
     n = int(round.info.cells)
     for k in range(n):
-        w.best_p[k] = round.played[k]
+        w.best_p[k] = round.result[k]
         round.tilt[k] = min(max(lp[k] - w.log_mix[k], -MAX_TILT), MAX_TILT)
     round.info.temperature = temperature
 
@@ -200,7 +200,7 @@ def certify_arrays(rules, memory, round, witness, free):
     w = workspace()
     start = open_workspace(rules, memory, round, witness, free, w)
     n = int(round.info.cells)
-    linear, bound = certify(rules, n, round, round.played, w)
-    apart, slack = resolution(rules, n, round, round.played, w), w.free
+    linear, bound = certify(rules, n, round, round.result, w)
+    apart, slack = resolution(rules, n, round, round.result, w), w.free
     release(w, start)
     return linear, bound, apart, slack

@@ -49,6 +49,6 @@ cdef void search(
     Rules rules, Memory memory, double *mix, bint thorough, Round round, double *lp, Workspace w
 ) noexcept nogil
 @cython.locals(n=Py_ssize_t)
-cdef void play(
+cdef void run_rounds(
     Rules rules, Memory memory, double *mix, double reserved, bint thorough, Round round, Workspace w
 ) noexcept nogil

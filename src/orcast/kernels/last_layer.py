@@ -51,12 +51,12 @@ def prepare(rules, temperature, eager, round, w):
     it.
     """
     n = int(round.info.cells)
-    level_ledger(rules, w.owed, 1.0 / temperature, w.s)
+    level_ledger(rules, w.cumulative, 1.0 / temperature, w.s)
     field_tables(w.s, rules.levels, rules.level_count, w.knots, w.slopes)
     copy(w.log_mix, n, w.base)
     coordinate = rules.level_count + rules.interval_count
     for i in range(rules.witnesses):
-        pull = w.owed[coordinate] / temperature
+        pull = w.cumulative[coordinate] / temperature
         coordinate += 1
         if pull != 0.0:
             for k in range(n):
@@ -65,13 +65,13 @@ def prepare(rules, temperature, eager, round, w):
     w.mse_pull = 0.0
     if rules.crps:
         for e in range(rules.experts):
-            pull = eager * w.owed[coordinate] * round.crps_units[e] / temperature
+            pull = eager * w.cumulative[coordinate] * round.crps_units[e] / temperature
             coordinate += 1
             if pull > 0.0:
                 pull_crps(pull, n, round, cut(round.rivals, e * rules.capacity, rules.capacity), w)
     if rules.mse:
         for e in range(rules.experts):
-            pull = eager * w.owed[coordinate] * round.mse_units[e] / temperature
+            pull = eager * w.cumulative[coordinate] * round.mse_units[e] / temperature
             coordinate += 1
             if pull > 0.0:
                 pull_mse(pull, n, round, cut(round.rivals, e * rules.capacity, rules.capacity), w)
@@ -89,7 +89,7 @@ def solve_strictly(rules, temperature, round, start, lp, w):
     copy(start, n, lp)
     error = equilibrium(rules, temperature, 1.0, round, lp, STRICT, STRICT_STEPS, w)
     for k in range(n):
-        round.played[k] = exp(lp[k])
+        round.result[k] = exp(lp[k])
     return error
 
 
@@ -105,7 +105,7 @@ def descend(rules, memory, temperature, round, start, w):
     for _ in range(CONTINUATION):
         lower = temperature * ratio
         error = solve_strictly(rules, lower, round, start, lp, w)
-        keep_if_better(judge(rules, memory, round, round.played, w), lp, lower, round, w)
+        keep_if_better(judge(rules, memory, round, round.result, w), lp, lower, round, w)
         if w.best_missing <= 0.0:
             approach(rules, memory, lower, temperature, round, start, w)
             break
@@ -127,13 +127,13 @@ def approach(rules, memory, lower, higher, round, start, w):
     for _ in range(NEAREST):
         middle = sqrt(lower * higher)
         solve_strictly(rules, middle, round, start, lp, w)
-        if judge(rules, memory, round, round.played, w) > 0.0:
+        if judge(rules, memory, round, round.result, w) > 0.0:
             higher = middle
             continue
         lower = middle
         keep(lp, lower, round, w)
-    copy(w.best_p, n, round.played)
-    judge(rules, memory, round, round.played, w)
+    copy(w.best_p, n, round.result)
+    judge(rules, memory, round, round.result, w)
     release(w, used)
 
 
@@ -225,9 +225,9 @@ def try_experts(rules, memory, round, w):
     for e in range(rules.experts):
         if w.best_missing <= 0.0:
             break
-        copy(cut(round.rivals, e * rules.capacity, rules.capacity), n, round.played)
-        log_masses(n, round.played, lp)
-        keep_if_better(judge(rules, memory, round, round.played, w), lp, 0.0, round, w)
+        copy(cut(round.rivals, e * rules.capacity, rules.capacity), n, round.result)
+        log_masses(n, round.result, lp)
+        keep_if_better(judge(rules, memory, round, round.result, w), lp, 0.0, round, w)
     release(w, used)
 
 
@@ -243,13 +243,13 @@ def search(rules, memory, mix, thorough, round, lp, w):
     try_experts(rules, memory, round, w)
     if w.best_missing <= 0.0:
         return
-    copy(w.best_p, n, round.played)
-    judge(rules, memory, round, round.played, w)
+    copy(w.best_p, n, round.result)
+    judge(rules, memory, round, round.result, w)
     if thorough:
-        allow_resolution(rules, memory, n, round, round.played, w)
+        allow_resolution(rules, memory, n, round, round.result, w)
 
 
-def play(rules, memory, mix, reserved, thorough, round, w):
+def run_rounds(rules, memory, mix, reserved, thorough, round, w):
     """Fill the forecast of a round and its certificate: the equilibrium around the mix, at a temperature that holds.
 
     If the certificate does not hold at the usual temperature, the temperature is lowered by continuation. A branch of
@@ -267,10 +267,10 @@ def play(rules, memory, mix, reserved, thorough, round, w):
     log_masses(n, mix, w.log_mix)
     first_solution(rules, memory, round, lp, w)
     for k in range(n):
-        round.played[k] = exp(lp[k])
+        round.result[k] = exp(lp[k])
         round.tilt[k] = lp[k] - w.log_mix[k]
-    w.best_missing = judge(rules, memory, round, round.played, w)
+    w.best_missing = judge(rules, memory, round, round.result, w)
     if not w.best_missing <= 0.0:
-        copy(round.played, n, w.best_p)
+        copy(round.result, n, w.best_p)
         search(rules, memory, mix, thorough, round, lp, w)
     release(w, used)

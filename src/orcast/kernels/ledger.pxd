@@ -9,7 +9,7 @@ cdef double ROUNDING
 
 cdef double squared_norm(Layout layout, double *total) noexcept nogil
 cdef void combine(
-    Layout layout, double *total, double *context, double discount, double *owed, double *factors, Py_ssize_t size
+    Layout layout, double *total, double *context, double discount, double *cumulative, double *factors, Py_ssize_t size
 ) noexcept nogil
 cdef double squared_payoff(Layout layout, double *context, double *payoff) noexcept nogil
 cdef double rarest_group(Layout layout, Account *account, GroupAccount *groups, double *context) noexcept nogil
@@ -30,7 +30,7 @@ cdef double mean_size(double square, Account *account) noexcept nogil
 
 cpdef double squared_norm_arrays(Layout layout, object total) except? -1.0
 cpdef object combine_arrays(
-    Layout layout, object total, object context, double discount, object owed, object factors
+    Layout layout, object total, object context, double discount, object cumulative, object factors
 )
 cpdef double available_slack_arrays(
     Layout layout, object account, object groups, object total, double square, object context, double discount,

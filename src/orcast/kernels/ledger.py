@@ -23,13 +23,13 @@ def squared_norm(layout, total):
     return square
 
 
-def combine(layout, total, context, discount, owed, factors, size):
+def combine(layout, total, context, discount, cumulative, factors, size):
     """Cumulative payoff as a round sees it: owed = sum of scale c^T S_+ in the core, and the factors of its squares.
 
     For a core payoff d the whole payoff has <S_+, payoff> = <owed, d> and ||payoff||^2 = sum of factors d^2.
     """
     for i in range(size):
-        owed[i] = 0.0
+        cumulative[i] = 0.0
         factors[i] = 0.0
     for number in range(layout.count):
         part = part_at(layout.parts, number)
@@ -44,7 +44,7 @@ def combine(layout, total, context, discount, owed, factors, size):
             for i in range(part.size):
                 s = total[first + i]
                 if part.one_sided == 0 or s > 0.0:
-                    owed[layout.places[part.places + i]] += discount * scale * c * s
+                    cumulative[layout.places[part.places + i]] += discount * scale * c * s
         for i in range(part.size):
             factors[layout.places[part.places + i]] += scale * scale * norm
 
@@ -205,10 +205,10 @@ def squared_norm_arrays(layout, total):
     return squared_norm(layout, readable_of(total))
 
 
-def combine_arrays(layout, total, context, discount, owed, factors):
+def combine_arrays(layout, total, context, discount, cumulative, factors):
     """Cumulative payoff as a round sees it, and the factors of its squares."""
     sums, contexts = readable_of(total), readable_of(context)
-    combine(layout, sums, contexts, discount, numbers_of(owed), numbers_of(factors), len(owed))
+    combine(layout, sums, contexts, discount, numbers_of(cumulative), numbers_of(factors), len(cumulative))
 
 
 def available_slack_arrays(layout, account, groups, total, square, context, discount, reserved):

@@ -123,10 +123,10 @@ def witness_tilts(rules, n, round, mean, most, w):
         most[k] = cell_maximum(-INF, w) if rules.orders > 0 else 0.0
         mean[k] = 0.0
         for i in range(rules.witnesses):
-            owed, place = w.owed[at + i], i * rules.capacity + k
-            mean[k] -= owed * w.witness_mean[place]
+            cumulative, place = w.cumulative[at + i], i * rules.capacity + k
+            mean[k] -= cumulative * w.witness_mean[place]
             if i >= rules.orders:
-                most[k] -= owed * (w.witness_least[place] if owed > 0.0 else w.witness_largest[place])
+                most[k] -= cumulative * (w.witness_least[place] if cumulative > 0.0 else w.witness_largest[place])
     release(w, start)
 
 
@@ -143,7 +143,7 @@ def crps_pull(rules, n, round, cumulated, w):
     if rules.crps == 0:
         return pull, same
     for e in range(rules.experts):
-        own = w.owed[at + e] * round.crps_units[e]
+        own = w.cumulative[at + e] * round.crps_units[e]
         if own > 0.0:
             pull += own
             F = 0.0
@@ -238,7 +238,7 @@ def add_mse_tilt(rules, n, round, p, most, w):
     for k in range(n):
         mean_p += p[k] * w.middle[k]
     for e in range(rules.experts):
-        own = w.owed[at + e] * round.mse_units[e]
+        own = w.cumulative[at + e] * round.mse_units[e]
         if own > 0.0:
             mean_x = 0.0
             for k in range(n):
@@ -310,7 +310,7 @@ def path_weight(stage):
 def take_paths(rules, n, w):
     """Take the rows of the paths from scratch memory and fill the points of the grid."""
     w.points = take(w, grid_size(rules.level_count) + 3)
-    w.point_count = fill_grid(rules.levels, rules.level_count, w.owed_knots, w.owed_slopes, w.points)
+    w.point_count = fill_grid(rules.levels, rules.level_count, w.cumulative_knots, w.cumulative_slopes, w.points)
     w.fields, w.steps = take(w, w.point_count * w.point_count), take_whole(w, n * w.point_count)
     w.tilt_mean, w.tilt_largest, w.tilt_bound = take(w, n), take(w, n), take(w, n)
     w.cumulated = take(w, n + 1)
@@ -346,8 +346,8 @@ def search_paths(rules, memory, mix, thorough, round, w):
             w.point_count,
             rules.levels,
             rules.level_count,
-            w.owed_knots,
-            w.owed_slopes,
+            w.cumulative_knots,
+            w.cumulative_slopes,
             w.factors,
             1.0 if stage == 1 else 0.0,
             w.fields,
@@ -365,7 +365,7 @@ def search_paths(rules, memory, mix, thorough, round, w):
 
 def search_grid(rules, memory, apart, round, masses, w):
     """Lower the bound until a path holds, or none is left within the slack and the resolution `apart` of the cells."""
-    p, n = round.played, int(round.info.cells)
+    p, n = round.result, int(round.info.cells)
     start = mark(w)
     lp = take(w, n)
     bound = INF
@@ -396,7 +396,7 @@ def search_grid(rules, memory, apart, round, masses, w):
 
 def mix_in(rules, memory, mix, masses, round, w):
     """Mix into masses that hold the largest share of the mix with which they still hold."""
-    p, n = round.played, int(round.info.cells)
+    p, n = round.result, int(round.info.cells)
     start = mark(w)
     lp = take(w, n)
     share = 0.0
@@ -443,7 +443,7 @@ def search_paths_arrays(rules, memory, round, witness, free, mix, thorough):
     """Search all forecasts on the grid; return by how much the best one fails, and the number of passes."""
     w, row = workspace(), readable_of(mix)
     start = open_workspace(rules, memory, round, witness, free, w)
-    put_best(INF, round.played, round.played, int(round.info.cells), w)
+    put_best(INF, round.result, round.result, int(round.info.cells), w)
     search_paths(rules, memory, row, thorough, round, w)
     release(w, start)
     return w.best_missing, w.passes

@@ -24,9 +24,9 @@ cdef void read_quantiles(
 cdef double end_of(
     Py_ssize_t k, Py_ssize_t n, double *left, double *right, bint open_low, bint open_high
 ) noexcept nogil
-cdef bint lies_below(double level, double before, double mass, double coin) noexcept nogil
+cdef bint lies_below(double level, double before, double mass, double draw) noexcept nogil
 cdef void read_randomised(
-    Py_ssize_t n, double *left, double *right, double *mass, bint open_low, bint open_high, double coin,
+    Py_ssize_t n, double *left, double *right, double *mass, bint open_low, bint open_high, double draw,
     double *levels, Py_ssize_t count, double *out, Workspace w
 ) noexcept nogil
 cdef (double, double) mean_and_variance(
@@ -41,14 +41,14 @@ cdef void count(Rules rules, Memory memory, Round round, double y, Workspace w) 
 @cython.locals(hit=bint)
 cdef void count_on(
     double *levels, Py_ssize_t width, double y, Py_ssize_t n, double *left, double *right, double *mass, bint open_low,
-    bint open_high, double coin, double discount, double *counted, Counts *counts, Workspace w
+    bint open_high, double draw, double discount, double *empirical, Counts *counts, Workspace w
 ) noexcept nogil
 
 cpdef object read_quantiles_arrays(
     Py_ssize_t n, object left, object right, object mass, bint open_low, bint open_high, object levels, object out
 )
 cpdef object read_randomised_arrays(
-    Py_ssize_t n, object left, object right, object mass, bint open_low, bint open_high, double coin, object levels,
+    Py_ssize_t n, object left, object right, object mass, bint open_low, bint open_high, double draw, object levels,
     object out
 )
 cpdef object mean_and_variance_arrays(
@@ -58,8 +58,8 @@ cpdef object nearest_normal_arrays(
     Py_ssize_t n, object left, object right, object mass, bint open_low, bint open_high
 )
 @cython.locals(n=Py_ssize_t)
-cpdef object read_round(Round round, bint open_low, bint open_high, double coin, object levels)
+cpdef object read_round(Round round, bint open_low, bint open_high, double draw, object levels)
 cpdef object count_arrays(
     object levels, double y, Py_ssize_t n, object left, object right, object mass, bint open_low, bint open_high,
-    double coin, double discount, object counted
+    double draw, double discount, object empirical
 )

@@ -93,15 +93,15 @@ def end_of(k, n, left, right, open_low, open_high):
     return right[k]
 
 
-def lies_below(level, before, mass, coin):
+def lies_below(level, before, mass, draw):
     """Test if an outcome in a cell counts as at most the randomised quantile at a level."""
     if mass <= TINY_MASS:
         # the limit of an empty cell, as in the payoff
         return level >= before
-    return before + coin * mass < level
+    return before + draw * mass < level
 
 
-def read_randomised(n, left, right, mass, open_low, open_high, coin, levels, count, out, w):
+def read_randomised(n, left, right, mass, open_low, open_high, draw, levels, count, out, w):
     """Quantiles, each moved to an end of its cell by a random number between 0 and 1 that all levels share.
 
     With mass F before the cell and p in it, the quantile at a level a is the upper end if F + coin p < a, else the
@@ -112,7 +112,7 @@ def read_randomised(n, left, right, mass, open_low, open_high, coin, levels, cou
     cumulate(n, mass, below)
     for i in range(count):
         k = min(search_left(cut(below, 1, n), n, levels[i]), n - 1)
-        if not lies_below(levels[i], below[k], below[k + 1] - below[k], coin):
+        if not lies_below(levels[i], below[k], below[k + 1] - below[k], draw):
             k -= 1
         else:
             # empty cells at the level itself
@@ -180,19 +180,19 @@ def count(rules, memory, round, y, w):
         int(round.info.cells),
         round.left,
         round.right,
-        round.played,
+        round.result,
         low,
         high,
-        round.info.coin,
+        round.info.draw,
         rules.discount,
-        memory.counted,
+        memory.empirical,
         memory.counts,
         w,
     )
 
 
-def count_on(levels, width, y, n, left, right, mass, open_low, open_high, coin, discount, counted, counts, w):
-    """Add 1{y <= reported quantile} - a to the sum of each level a; `levels` increase, a `coin` of 0 is none.
+def count_on(levels, width, y, n, left, right, mass, open_low, open_high, draw, discount, empirical, counts, w):
+    """Add 1{y <= reported quantile} - a to the sum of each level a; `levels` increase, a `draw` of 0 is none.
 
     With a coin only the levels whose quantile shares the cell of y are random. With shares s of that cell below them,
     the empirical minus the smoothed indicator is 1{coin < s} - s. The sum of its squares is convex in the number of
@@ -209,8 +209,8 @@ def count_on(levels, width, y, n, left, right, mass, open_low, open_high, coin, 
     k = 0
     for i in range(width):
         level = levels[i]
-        if coin > 0.0:
-            hit = lies_below(level, below[here], inside, coin)
+        if draw > 0.0:
+            hit = lies_below(level, below[here], inside, draw)
             if inside > TINY_MASS and below[here] < level < below[here + 1]:
                 share = (level - below[here]) / inside
                 all_over += (1.0 - share) * (1.0 - share)
@@ -221,10 +221,10 @@ def count_on(levels, width, y, n, left, right, mass, open_low, open_high, coin, 
             hit = k > here
             if k == here or right[k] == y:
                 hit = y <= quantile_in(k, level, n, left, right, below, open_low, open_high, scale)
-        counted[i] = discount * counted[i] + (1.0 if hit else 0.0) - level
+        empirical[i] = discount * empirical[i] + (1.0 if hit else 0.0) - level
     counts.spread = discount * discount * counts.spread + max(all_over, none_over)
     counts.weight = discount * counts.weight + 1.0
-    counts.without = discount * counts.without + (1.0 if coin == 0.0 else 0.0)
+    counts.without = discount * counts.without + (1.0 if draw == 0.0 else 0.0)
     release(w, start)
 
 
@@ -239,12 +239,12 @@ def read_quantiles_arrays(n, left, right, mass, open_low, open_high, levels, out
         read_quantiles(n, lefts, rights, masses, open_low, open_high, a, count, found, w)
 
 
-def read_randomised_arrays(n, left, right, mass, open_low, open_high, coin, levels, out):
+def read_randomised_arrays(n, left, right, mass, open_low, open_high, draw, levels, out):
     """Randomised quantiles of a forecast on n cells."""
     w, a, count, found = workspace(), readable_of(levels), len(levels), numbers_of(out)
     lefts, rights, masses = readable_of(left), readable_of(right), readable_of(mass)
     with cython.nogil:
-        read_randomised(n, lefts, rights, masses, open_low, open_high, coin, a, count, found, w)
+        read_randomised(n, lefts, rights, masses, open_low, open_high, draw, a, count, found, w)
 
 
 def mean_and_variance_arrays(n, left, right, mass, open_low, open_high):
@@ -259,7 +259,7 @@ def nearest_normal_arrays(n, left, right, mass, open_low, open_high):
     return nearest_normal(n, lefts, rights, masses, open_low, open_high, workspace())
 
 
-def read_round(round: Round, open_low, open_high, coin, levels):
+def read_round(round: Round, open_low, open_high, draw, levels):
     """Quantiles of the forecast of a round at levels in any order; None if a level is not in [0, 1]."""
     w, count, n = workspace(), len(levels), int(round.info.cells)
     if levels.strides[0] != 8:
@@ -270,17 +270,17 @@ def read_round(round: Round, open_low, open_high, coin, levels):
         if not 0.0 <= at[i] <= 1.0:
             return None
     with cython.nogil:
-        if coin > 0.0:
-            read_randomised(n, round.left, round.right, round.played, open_low, open_high, coin, at, count, out, w)
+        if draw > 0.0:
+            read_randomised(n, round.left, round.right, round.result, open_low, open_high, draw, at, count, out, w)
         else:
-            read_quantiles(n, round.left, round.right, round.played, open_low, open_high, at, count, out, w)
+            read_quantiles(n, round.left, round.right, round.result, open_low, open_high, at, count, out, w)
     return found
 
 
-def count_arrays(levels, y, n, left, right, mass, open_low, open_high, coin, discount, counted):
+def count_arrays(levels, y, n, left, right, mass, open_low, open_high, draw, discount, empirical):
     """Add the indicators of an outcome to an array that has the sums by level and then the other counts."""
     w, width = workspace(), len(levels)
-    sums = numbers_of(counted)
+    sums = numbers_of(empirical)
     counts = as_counts(cut(sums, width, COUNT_COLUMNS))
     a, lefts, rights, masses = readable_of(levels), readable_of(left), readable_of(right), readable_of(mass)
-    count_on(a, width, y, n, lefts, rights, masses, open_low, open_high, coin, discount, sums, counts, w)
+    count_on(a, width, y, n, lefts, rights, masses, open_low, open_high, draw, discount, sums, counts, w)

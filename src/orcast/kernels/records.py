@@ -38,7 +38,7 @@ COUNTS = ("spread", "weight", "without")
 # --- rounds on ordered spaces
 # cells: their number; pending: outcomes outstanding at the forecast; low, high: window to which outcomes are clipped;
 # coin: number in (0, 1) if quantiles are randomised, else 0.
-INFO = ("cells", "pending", "has_expert", "temperature", "low", "high", "coin")
+INFO = ("cells", "pending", "has_expert", "temperature", "low", "high", "draw")
 # crps, squared_error: discounted sums, count: their weight; excesses: sums of our score minus the expert's in `rounds`.
 RIVAL = ("crps", "squared_error", "count", "crps_excess", "mse_excess", "rounds")
 # outcomes: of rounds with an expert; loss_sum, loss_count: discounted CRPS of the expert; robust_loss: its robust mean;

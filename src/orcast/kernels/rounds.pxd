@@ -5,7 +5,7 @@ from orcast.committee.state cimport Plan
 from orcast.kernels.cells cimport build_cells, crps, cut_cells, expected_crps, locate, mean_of, rebin
 from orcast.kernels.equilibrium cimport crps_difference, payoff
 from orcast.kernels.groups cimport correct_groups, learn_groups
-from orcast.kernels.last_layer cimport play
+from orcast.kernels.last_layer cimport run_rounds
 from orcast.kernels.ledger cimport mean_size, settle, squared_norm, squared_payoff
 from orcast.kernels.reading cimport count, nearest_normal, read_quantiles, read_randomised
 from orcast.kernels.rows cimport Workspace, copy, cut, int64_t, mark, numbers_of, readable_of, release, take, take_whole, workspace
@@ -41,7 +41,7 @@ cdef void place_rivals(Rules rules, Memory memory, Py_ssize_t n, Round round, Wo
 @cython.locals(n=Py_ssize_t, total=Py_ssize_t)
 cdef void recell(Rules rules, Memory memory, Round round, double *mix, Workspace w) noexcept nogil
 @cython.locals(n=Py_ssize_t)
-cdef void play_evenly(Rules rules, Memory memory, double *mix, double reserved, Round round, Workspace w) noexcept nogil
+cdef void run_evenly(Rules rules, Memory memory, double *mix, double reserved, Round round, Workspace w) noexcept nogil
 cdef void take_witnesses(Rules rules, Workspace w) noexcept nogil
 cdef void predict_round(
     Rules rules, Memory memory, double *experts, Py_ssize_t number, double *prior, double pending, double reserved,
@@ -70,7 +70,7 @@ cdef void forget_unit(Memory memory, Round round) noexcept nogil
 
 cpdef Round predict(
     Rules rules, Memory memory, object experts, object prior, bint own, double pending, double reserved, object context,
-    double coin
+    double draw
 )
 cpdef Round prepare(
     Rules rules, Memory memory, object experts, object prior, bint own, double pending, object context, object mix
@@ -86,5 +86,5 @@ cpdef Py_ssize_t cell_of(Round round, double y) except -1
 @cython.locals(learns=bint)
 cpdef object run(
     Rules rules, Memory memory, Plan plan, Group group, double number, object experts, object contexts, object outcomes,
-    object coins, object levels, object quantiles, object round_log
+    object draws, object levels, object quantiles, object round_log
 )

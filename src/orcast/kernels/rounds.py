@@ -208,7 +208,7 @@ def recell(rules, memory, round, mix, w):
     release(w, used)
 
 
-def play_evenly(rules, memory, mix, reserved, round, w):
+def run_evenly(rules, memory, mix, reserved, round, w):
     """Compute the round on even cells; kept if its certificate holds there, or comes closer."""
     used = mark(w)
     numbers, slots = take(w, rules.round_size), take_whole(w, rules.cells)
@@ -217,7 +217,7 @@ def play_evenly(rules, memory, mix, reserved, round, w):
         slots[i] = round.slots[i]
     missing = round.certificate.worst - round.certificate.allowed
     recell(rules, memory, round, mix, w)
-    play(rules, memory, mix, reserved, True, round, w)
+    run_rounds(rules, memory, mix, reserved, True, round, w)
     n = int(round.info.cells)
     for k in range(n):
         round.tilt[k] = 0.0
@@ -241,9 +241,9 @@ def predict_round(rules, memory, experts, number, prior, pending, reserved, roun
     mix = take(w, rules.capacity)
     take_witnesses(rules, w)
     open_round(rules, memory, experts, number, prior, pending, round, mix, w)
-    play(rules, memory, mix, reserved, round.info.has_expert == 0.0, round, w)
+    run_rounds(rules, memory, mix, reserved, round.info.has_expert == 0.0, round, w)
     if round.info.has_expert > 0.0 and round.certificate.holds == 0.0:
-        play_evenly(rules, memory, mix, reserved, round, w)
+        run_evenly(rules, memory, mix, reserved, round, w)
     release(w, used)
 
 
@@ -301,9 +301,9 @@ def learn_loss(rules, statistics, round, loss, clipped):
 
 def learn_rivals(rules, memory, round, k, loss, clipped):
     """Update the scores of each expert; the pool's own CRPS is `loss`."""
-    n, left, right, played = int(round.info.cells), round.left, round.right, round.played
+    n, left, right, result = int(round.info.cells), round.left, round.right, round.result
     span = round.info.high - round.info.low
-    mean = mean_of(n, left, right, played)
+    mean = mean_of(n, left, right, result)
     for e in range(rules.experts):
         if rules.experts > 1 and isnan(round.experts[(e + 1) * rules.grid_count]):
             continue
@@ -315,7 +315,7 @@ def learn_rivals(rules, memory, round, k, loss, clipped):
         square = (error / span) * (error / span)
         rival.squared_error = LOSS_DISCOUNT * rival.squared_error + square
         rival.count = LOSS_DISCOUNT * rival.count + 1.0
-        rival.crps_excess += crps_difference(clipped, k, n, left, right, played, masses)
+        rival.crps_excess += crps_difference(clipped, k, n, left, right, result, masses)
         rival.mse_excess += (clipped - mean) * (clipped - mean) - error * error
         rival.rounds += 1.0
 
@@ -324,10 +324,10 @@ def median_of(n, round):
     """Median of the forecast, linear within its cell."""
     k = 0
     below = 0.0
-    while k < n - 1 and below + round.played[k] < 0.5:
-        below += round.played[k]
+    while k < n - 1 and below + round.result[k] < 0.5:
+        below += round.result[k]
         k += 1
-    share = (0.5 - below) / round.played[k] if round.played[k] > 0.0 else 1.0
+    share = (0.5 - below) / round.result[k] if round.result[k] > 0.0 else 1.0
     return round.left[k] + min(max(share, 0.0), 1.0) * (round.right[k] - round.left[k])
 
 
@@ -369,13 +369,13 @@ def update_round(rules, memory, round, reserved, y, at, w):
 
 def log_round(rules, round, levels, width, row, log_row, w):
     """Write the quantiles of a round, and what is known of it before the outcome."""
-    n, coin = int(round.info.cells), round.info.coin
+    n, draw = int(round.info.cells), round.info.draw
     low, high = rules.low == -INF, rules.high == INF
-    if coin > 0.0:
-        read_randomised(n, round.left, round.right, round.played, low, high, coin, levels, width, row, w)
+    if draw > 0.0:
+        read_randomised(n, round.left, round.right, round.result, low, high, draw, levels, width, row, w)
     else:
-        read_quantiles(n, round.left, round.right, round.played, low, high, levels, width, row, w)
-    mean, spread = nearest_normal(n, round.left, round.right, round.played, low, high, w)
+        read_quantiles(n, round.left, round.right, round.result, low, high, levels, width, row, w)
+    mean, spread = nearest_normal(n, round.left, round.right, round.result, low, high, w)
     log = as_log(log_row)
     log.holds = round.certificate.holds
     log.promised = round.certificate.promised
@@ -398,7 +398,7 @@ def forget_unit(memory, round):
         round.info.has_expert = 0.0
 
 
-def predict(rules, memory, experts, prior, own, pending, reserved, context, coin):
+def predict(rules, memory, experts, prior, own, pending, reserved, context, draw):
     """New round around corrected quantiles; `own` if the rows are not an expert's, but those of past outcomes."""
     round = Round(rules)
     w = workspace()
@@ -408,7 +408,7 @@ def predict(rules, memory, experts, prior, own, pending, reserved, context, coin
     with cython.nogil:
         copy(given, rules.groups, round.context)
         predict_round(rules, memory, rows, number, corrected, pending, reserved, round, w)
-        round.info.coin = coin
+        round.info.draw = draw
         if own:
             forget_unit(memory, round)
     return round
@@ -449,7 +449,7 @@ def finish(rules, memory, mix, reserved, thorough, round, witness):
         copy(values, size, w.witness_mean)
         copy(cut(values, size, size), size, w.witness_least)
         copy(cut(values, 2 * size, size), size, w.witness_largest)
-        play(rules, memory, prior, reserved, thorough, round, w)
+        run_rounds(rules, memory, prior, reserved, thorough, round, w)
         release(w, used)
 
 
@@ -487,7 +487,7 @@ def cell_of(round, y):
     return locate(y, round.left, round.right, int(round.info.cells))
 
 
-def run(rules, memory, plan, group, number, experts, contexts, outcomes, coins, levels, quantiles, round_log):
+def run(rules, memory, plan, group, number, experts, contexts, outcomes, draws, levels, quantiles, round_log):
     """Run many rounds, each outcome known before the next forecast; all arrays are flat, a row each round.
 
     `group` is the committee, or None; `number` that of the first round.
@@ -496,14 +496,14 @@ def run(rules, memory, plan, group, number, experts, contexts, outcomes, coins, 
     w = workspace()
     rounds, width, row = len(outcomes), len(levels), rules.experts * rules.grid_count
     all_experts, all_contexts, all_y = readable_of(experts), readable_of(contexts), readable_of(outcomes)
-    all_coins, at = readable_of(coins), readable_of(levels)
+    all_draws, at = readable_of(draws), readable_of(levels)
     all_quantiles, all_log = numbers_of(quantiles), numbers_of(round_log)
     memos, found = np.empty(1 if group is None else group.memo_size), np.empty(rules.grid_count)
     memo, prior, learns = numbers_of(memos), numbers_of(found), group is not None
     with cython.nogil:
         for t in range(rounds):
             copy(cut(all_contexts, t * rules.groups, rules.groups), rules.groups, round.context)
-            round.info.coin = all_coins[t]
+            round.info.draw = all_draws[t]
             q = cut(all_experts, t * row, row)
             if learns:
                 predict_experts(plan, group, q, number + t, memo, prior, w)

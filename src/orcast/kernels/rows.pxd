@@ -41,10 +41,10 @@ cdef class Workspace:
     cdef Py_ssize_t sizes[24]
     cdef readonly Py_ssize_t block, used
     # the last layer of a round: cumulative payoff seen by the round, its tables, and the cells
-    cdef double *owed
+    cdef double *cumulative
     cdef double *factors
-    cdef double *owed_knots
-    cdef double *owed_slopes
+    cdef double *cumulative_knots
+    cdef double *cumulative_slopes
     cdef double *standing
     cdef double *reach
     cdef double *witness_mean

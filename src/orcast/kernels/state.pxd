@@ -14,7 +14,7 @@ cdef struct Certificate:
 cdef struct Counts:
     double spread, weight, without
 cdef struct Info:
-    double cells, pending, has_expert, temperature, low, high, coin
+    double cells, pending, has_expert, temperature, low, high, draw
 cdef struct Rival:
     double crps, squared_error, count, crps_excess, mse_excess, rounds
 cdef struct Statistics:
@@ -83,7 +83,7 @@ cdef class Memory:
     cdef double *total
     cdef Account *account
     cdef GroupAccount *groups
-    cdef double *counted
+    cdef double *empirical
     cdef Counts *counts
     cdef Statistics *statistics
     cdef double *warm
@@ -102,7 +102,7 @@ cdef class Round:
     cdef double *right
     cdef double *prior
     cdef double *expert
-    cdef double *played
+    cdef double *result
     cdef double *tilt
     cdef Info *info
     cdef Certificate *certificate
@@ -117,8 +117,8 @@ cdef class Round:
     cpdef double overdraft(self)
     cpdef bint holds(self)
     cpdef Py_ssize_t count(self)
-    cpdef double coin(self)
-    cpdef object set_coin(self, double coin)
+    cpdef double draw(self)
+    cpdef object set_draw(self, double draw)
 
 cpdef Round restored_round(Rules rules, object row, object whole, object memo)
 cdef void attach(Rules rules, Round round, double *row, int64_t *slots) noexcept nogil

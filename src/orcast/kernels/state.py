@@ -109,7 +109,7 @@ def memory_shapes(rules):
         "total": (rules.layout.size,),
         "account": (len(records.ACCOUNT),),
         "groups": (rules.groups, len(records.GROUP_ACCOUNT)),
-        "counted": (rules.level_count,),
+        "empirical": (rules.level_count,),
         "counts": (len(records.COUNTS),),
         "statistics": (len(records.STATISTICS),),
         "warm": (rules.cells,),
@@ -149,7 +149,7 @@ class Memory:
         self.total = cut(row, at["total"], size["total"])
         self.account = as_account(cut(row, at["account"], size["account"]))
         self.groups = as_group_accounts(cut(row, at["groups"], size["groups"]))
-        self.counted = cut(row, at["counted"], size["counted"])
+        self.empirical = cut(row, at["empirical"], size["empirical"])
         self.counts = as_counts(cut(row, at["counts"], size["counts"]))
         self.statistics = as_statistics(cut(row, at["statistics"], size["statistics"]))
         self.warm = cut(row, at["warm"], size["warm"])
@@ -215,13 +215,13 @@ class Round:
         """Number of cells."""
         return int(self.info.cells)
 
-    def coin(self):
+    def draw(self):
         """Random number of the round; 0 for none."""
-        return self.info.coin
+        return self.info.draw
 
-    def set_coin(self, coin):
+    def set_draw(self, draw):
         """Give the round a random number in (0, 1)."""
-        self.info.coin = coin
+        self.info.draw = draw
 
     @property
     def certificate_row(self):
@@ -262,7 +262,7 @@ def attach(rules, round, row, slots):
     round.slots, round.numbers = slots, row
     round.left, round.right = cut(row, 0, capacity), cut(row, capacity, capacity)
     round.prior, round.expert = cut(row, 2 * capacity, capacity), cut(row, 3 * capacity, capacity)
-    round.played, round.tilt = cut(row, 4 * capacity, capacity), cut(row, 5 * capacity, capacity)
+    round.result, round.tilt = cut(row, 4 * capacity, capacity), cut(row, 5 * capacity, capacity)
     at = CELL_ROWS * capacity
     round.info = as_info(cut(row, at, INFO_SIZE))
     at += INFO_SIZE

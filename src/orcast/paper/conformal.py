@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from orcast.locks import GameLock, Locked, locked
+from orcast.locks import Locked, StateLock, locked
 from orcast.spaces.base import whole
 from orcast.validation import number, short
 
@@ -54,7 +54,7 @@ class ConformalLevel(Locked):
     """
 
     def __init__(self, beta: float, *, grid: int = 20, head_start: float = 0.3) -> None:
-        self.lock = GameLock()
+        self.lock = StateLock()
         self.beta = number(beta, "beta")
         if not 0.0 < self.beta < 1.0:
             raise ValueError(f"expected a share strictly between 0 and 1 as beta, got {short(beta)}")
@@ -88,10 +88,10 @@ class ConformalLevel(Locked):
         error = _hit(covered, level) - self.beta
         # the errors that are possible at this level
         errors = [e - self.beta for e in (0.0, 1.0) if (level > 0.0 or e == 0.0) and (level < 1.0 or e == 1.0)]
-        owed = (1.0 - share) * self._entry(cell) + share * self._entry(cell + 1)
+        cumulative = (1.0 - share) * self._entry(cell) + share * self._entry(cell + 1)
         # the second term is zero but for rounding
         size = (1.0 - share) ** 2 + share**2
-        self._budget += size * max(e * e for e in errors) + max(0.0, 2.0 * max(owed * e for e in errors))
+        self._budget += size * max(e * e for e in errors) + max(0.0, 2.0 * max(cumulative * e for e in errors))
         self._sums[cell] += (1.0 - share) * error
         self._sums[cell + 1] += share * error
         self._covered += error > 0.0

@@ -84,8 +84,8 @@ class GaussianMixture:
 
     >>> import orcast as oc
     >>> oracle = oc.Orca(family=oc.paper.GaussianMixture(3))
-    >>> game = oc.Forecaster(oc.Interval(0, 1), oc.MomentMatching(2), oracle=oracle)
-    >>> game.predict().certificate.holds
+    >>> recal = oc.Forecaster(oc.Interval(0, 1), oc.MomentMatching(2), oracle=oracle)
+    >>> recal.predict().certificate.holds
     True
     """
 

@@ -86,9 +86,9 @@ class Orca:
         Smooth the levels of quantiles in gradients, which vanish between levels.
 
     >>> import orcast as oc
-    >>> game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Orca(steps=400))
-    >>> p = game.predict(); game.update(0.3)
-    >>> game.predict().certificate.holds
+    >>> recal = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Orca(steps=400))
+    >>> p = recal.predict(); recal.update(0.3)
+    >>> recal.predict().certificate.holds
     True
     """
 
@@ -171,7 +171,7 @@ class OrcaSolver:
         if options.jitter > 0.0:
             rng = np.random.default_rng([options.seed, setup.rounds])
             parameters = parameters + options.jitter * rng.standard_normal(parameters.size)
-        soft = options.soft * math.sqrt(sum(float(s @ s) for s in search.owed))
+        soft = options.soft * math.sqrt(sum(float(s @ s) for s in search.cumulative))
         p = self._search(search, cell_grid, parameters, soft)
         search.consider(log_masses(p), 0.0)
         search.claim = self._claim(search, p)
@@ -182,7 +182,8 @@ class OrcaSolver:
         search.rescale(p)
         value = float(self._field(search, p).max()) / rounds
         top = sum(
-            cell_payoff.assess(s, 0.0, p)[0] for cell_payoff, s in zip(search.cell_payoffs, search.owed, strict=True)
+            cell_payoff.assess(s, 0.0, p)[0]
+            for cell_payoff, s in zip(search.cell_payoffs, search.cumulative, strict=True)
         )
         return HalfSpaceClaim(value, max(0.5 * float(np.max(top)) / rounds - value, 0.0))
 
@@ -191,7 +192,7 @@ class OrcaSolver:
     def _field(search: CandidateSearch, p: Array) -> Array:
         """The mean of <S, payoff> over each cell."""
         v = np.zeros(p.size)
-        for cell_payoff, s in zip(search.cell_payoffs, search.owed, strict=True):
+        for cell_payoff, s in zip(search.cell_payoffs, search.cumulative, strict=True):
             if s.any():
                 regret = isinstance(cell_payoff, RegretCellPayoff)
                 v += cell_payoff.field(s, p) if regret else s @ cell_payoff.table(p)
@@ -211,7 +212,9 @@ class OrcaSolver:
         family, adam = self.options.family, self.options.optimizer
         first, second = np.zeros(parameters.size), np.zeros(parameters.size)
         best, found = parameters, math.inf
-        pairs = [(cell_payoff, s) for cell_payoff, s in zip(search.cell_payoffs, search.owed, strict=True) if s.any()]
+        pairs = [
+            (cell_payoff, s) for cell_payoff, s in zip(search.cell_payoffs, search.cumulative, strict=True) if s.any()
+        ]
         for step in range(self.options.steps + 1):
             p = self._masses(cell_grid, parameters)
             search.rescale(p)

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from orcast.adapters import expert_row
 from orcast.engine import Equilibrium, Oracle
+from orcast.forecaster import Forecaster
 from orcast.forecasts import forecast_on
-from orcast.game import Forecaster
 from orcast.kernels.hats import STEEPNESS
 from orcast.ledger import Guarantee
-from orcast.locks import GameLock, Locked, locked
+from orcast.locks import Locked, StateLock, locked
 from orcast.payoffs import BinaryCalibration, CellGrid, LabelCalibration
 from orcast.payoffs.calibration import GRID, checked_grid
 from orcast.payoffs.cell_payoffs import hat_weights
@@ -167,7 +167,7 @@ class _Cell:
     of (excess), and the largest possible excess.
     """
 
-    game: Forecaster
+    recal: Forecaster
     weights: Array
     known: Array
 
@@ -177,7 +177,7 @@ class _CellRound:
     """Attached to a pending round of a cell: probabilities by the expert and as played; `known` as in `_Cell`."""
 
     expert: Array
-    played: Array
+    result: Array
     known: Array
 
 
@@ -248,7 +248,7 @@ class PartitionedRecalibrator(Locked):
             raise TypeError(f"expected Binary() or Labels([...]), got {space!r}")
         if cells is not None:
             cells = whole(cells, "cells", 1, MOST_CELLS)
-        self.lock = GameLock()
+        self.lock = StateLock()
         self.space = space
         self.grid = checked_grid(GRID if grid is None else grid)
         self._binary = isinstance(space, Binary)
@@ -282,8 +282,8 @@ class PartitionedRecalibrator(Locked):
 
     def _new_cell(self) -> _Cell:
         # this class drops rounds itself, so a game can always have one more
-        game = Forecaster(self.space, self._payoff, oracle=self.oracle, max_pending=self.max_pending + 1)
-        return _Cell(game, np.zeros((self.grid, self._count)), np.zeros(1 + 2 * len(self._scores)))
+        recal = Forecaster(self.space, self._payoff, oracle=self.oracle, max_pending=self.max_pending + 1)
+        return _Cell(recal, np.zeros((self.grid, self._count)), np.zeros(1 + 2 * len(self._scores)))
 
     def _errors(self, mass: Array) -> Array:
         """Probabilities minus indicators of the events, a row for each outcome."""
@@ -303,10 +303,10 @@ class PartitionedRecalibrator(Locked):
         cell = self._cells.get(key) or self._new_cell()
         if leaving and leaving != [id]:
             self._pending.warn_dropped(leaving[0])
-        inner = cell.game.predict(self._partition.start(key), id=id)
-        played = np.array(inner.mass)
-        known = self._known(key, expert, played)
-        cell.game.rounds.pending[id].attached = asdict(_CellRound(expert, played, known))
+        inner = cell.recal.predict(self._partition.start(key), id=id)
+        result = np.array(inner.mass)
+        known = self._known(key, expert, result)
+        cell.recal.rounds.pending[id].attached = asdict(_CellRound(expert, result, known))
         for other in leaving:
             if other == id and self._pending.pending[other] == key:
                 del self._pending.pending[other]  # its game has replaced it
@@ -316,10 +316,10 @@ class PartitionedRecalibrator(Locked):
         self._pending.pending[id] = key
         return inner
 
-    def _known(self, key: Key, expert: Array, played: Array) -> Array:
+    def _known(self, key: Key, expert: Array, result: Array) -> Array:
         """Bounds of a round before its outcome; see `_Cell`."""
-        errors = self._errors(played)
-        p, x, q = (mass[-self._count :] for mass in (played, expert, self._partition.middle(key)))
+        errors = self._errors(result)
+        p, x, q = (mass[-self._count :] for mass in (result, expert, self._partition.middle(key)))
         left, share = hat_weights(self.grid, p)
         bounds = np.zeros((2, len(self._scores)))
         for i, score in enumerate(self._scores):
@@ -327,7 +327,7 @@ class PartitionedRecalibrator(Locked):
                 heights = hat_heights(score, self._binary, self.grid)
                 interpolated = (1.0 - share) * heights[left] + share * heights[left + 1]
                 g_p, g_q, g_x = (slope(score, self._binary, each) for each in (p, q, x))
-                excess = self._losses(score, played) - self._losses(score, expert)
+                excess = self._losses(score, result) - self._losses(score, expert)
                 bounds[:, i] = (errors @ (g_p - interpolated + g_q - g_x)).max(), excess.max()
         return np.array([np.abs(errors).sum(axis=1).max(), *bounds.ravel()])
 
@@ -344,12 +344,12 @@ class PartitionedRecalibrator(Locked):
         """Settle the unnamed round, or a named one, with its outcome."""
         value = self.space.outcome(y)
         cell = self._cells[self._pending.find(id)]
-        own = _CellRound(**cell.game.rounds.find(id).attached)
+        own = _CellRound(**cell.recal.rounds.find(id).attached)
         k = self.space.cell(value)
-        excess = [float((self._losses(s, own.played) - self._losses(s, own.expert))[k]) for s in self._scores]
-        cell.game.rounds.settle(value, id=id)
+        excess = [float((self._losses(s, own.result) - self._losses(s, own.expert))[k]) for s in self._scores]
+        cell.recal.rounds.settle(value, id=id)
         del self._pending.pending[id]
-        p, errors = own.played[-self._count :], self._errors(own.played)[k]
+        p, errors = own.result[-self._count :], self._errors(own.result)[k]
         columns = np.arange(p.size)
         left, share = hat_weights(self.grid, p)
         for at, weight in ((left, 1.0 - share), (left + 1, share)):
@@ -368,8 +368,8 @@ class PartitionedRecalibrator(Locked):
     def _forget(self, id: Hashable) -> None:
         key = self._pending.pending.pop(id)
         cell = self._cells[key]
-        cell.game.rounds.drop(id)
-        if not cell.game.pending and not cell.game.guarantee.rounds:
+        cell.recal.rounds.drop(id)
+        if not cell.recal.pending and not cell.recal.guarantee.rounds:
             del self._cells[key]
 
     @property
@@ -402,7 +402,7 @@ class PartitionedRecalibrator(Locked):
 
     def _promised(self, cell: _Cell) -> float:
         """Bound of the forecaster of a cell on the norm of its sum of hats times errors."""
-        guarantee = cell.game.guarantee
+        guarantee = cell.recal.guarantee
         return self._root * (guarantee.promised + guarantee.excess) * guarantee.rounds
 
     @locked
@@ -440,15 +440,15 @@ class PartitionedRecalibrator(Locked):
     def guarantee(self) -> Guarantee:
         """The whole, in the form that other games have: miscalibration is C_T here, and promised the bound on it."""
         parts = {f"regret {score.name}": self.regret(score) for score in self._scores}
-        games = [cell.game.guarantee for cell in self._cells.values()]
+        recals = [cell.recal.guarantee for cell in self._cells.values()]
         rounds = max(self._rounds, 1)
         return Guarantee(
             self._rounds,
             self.calibration_error,
             self.calibration_bound,
-            sum(own.held * own.rounds for own in games) / rounds if self._rounds else 1.0,
+            sum(own.held * own.rounds for own in recals) / rounds if self._rounds else 1.0,
             {"calibration": self.calibration_error, **parts},
-            sum(own.delay * own.rounds for own in games) / rounds,
+            sum(own.delay * own.rounds for own in recals) / rounds,
         )
 
     @property
@@ -456,7 +456,7 @@ class PartitionedRecalibrator(Locked):
     def cells(self) -> CellReport:
         """Rounds by cell."""
         cells = self._partition
-        rounds = {cells.name(key): cell.game.guarantee.rounds for key, cell in self._cells.items()}
+        rounds = {cells.name(key): cell.recal.guarantee.rounds for key, cell in self._cells.items()}
         rounds = {name: count for name, count in rounds.items() if count}
         return CellReport(cells.total, len(rounds), cells.radius, rounds)
 

@@ -193,10 +193,10 @@ class IntervalCellPayoff(CellPayoff):
 
     def on_levels(self, s: Array) -> Array:
         """Ledger entries of intervals as entries of the levels at their ends."""
-        owed = np.zeros(self.quantiles.size)
-        np.add.at(owed, self.ends[:, 1], s)
-        np.subtract.at(owed, self.ends[:, 0], s)
-        return owed
+        cumulative = np.zeros(self.quantiles.size)
+        np.add.at(cumulative, self.ends[:, 1], s)
+        np.subtract.at(cumulative, self.ends[:, 0], s)
+        return cumulative
 
 
 class IntervalCalibration(Payoff):

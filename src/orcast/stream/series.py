@@ -68,7 +68,7 @@ class StreamSettings:
             raise ValueError(f"expected at least 1 settled round to be remembered, got {self.remember}")
         given = {"low": self.low, "high": self.high, "binary": self.binary or None, "labels": self.labels or None}
         # says what is wrong with the rest
-        self.game(stated_space({key: value for key, value in given.items() if value is not None}))
+        self.recal(stated_space({key: value for key, value in given.items() if value is not None}))
 
     def space(self, kind: str, labels: tuple[str, ...]) -> Space:
         """Space of a series whose first forecast is of a kind."""
@@ -76,7 +76,7 @@ class StreamSettings:
             return Binary()
         return Labels(self.labels or labels) if self.labels or kind == "labels" else between(self.low, self.high)
 
-    def game(self, space: Space, pool: Pool | None = None) -> Recalibrator:
+    def recal(self, space: Space, pool: Pool | None = None) -> Recalibrator:
         """A new recalibrator on a space; only quantities are in a pool."""
         context = None if self.by is None else by(self.by[0], values=self.by[1])
         return Recalibrator(
@@ -158,33 +158,33 @@ class Recalibrators:
 
     def __init__(self, options: StreamSettings, pool: Pool | None) -> None:
         self.options, self.pool = options, pool
-        self._games: dict[Space, tuple[Recalibrator, Snapshot]] = {}  # with the rounds of a new series
+        self._recals: dict[Space, tuple[Recalibrator, Snapshot]] = {}  # with the rounds of a new series
         self._series: dict[Space, SeriesSession] = {}  # whose rounds a recalibrator has
 
-    def _game(self, space: Space) -> tuple[Recalibrator, Snapshot]:
-        found = self._games.pop(space, None)
+    def _recal(self, space: Space) -> tuple[Recalibrator, Snapshot]:
+        found = self._recals.pop(space, None)
         if found is None:
-            game = self.options.game(space, self.pool)
-            found = game, game.rounds.snapshot()
-        self._games[space] = found
-        if len(self._games) > MOST_GAMES:
-            oldest = next(iter(self._games))
-            del self._games[oldest]
+            recal = self.options.recal(space, self.pool)
+            found = recal, recal.rounds.snapshot()
+        self._recals[space] = found
+        if len(self._recals) > MOST_GAMES:
+            oldest = next(iter(self._recals))
+            del self._recals[oldest]
             self._series.pop(oldest, None)
         return found
 
     def new(self, name: Name, space: Space) -> SeriesSession:
         """Series without rounds."""
-        return SeriesSession(name, space, self._game(space)[1])
+        return SeriesSession(name, space, self._recal(space)[1])
 
     def load(self, name: Name, number: int, state: bytes, pending: Iterable[bytes]) -> SeriesSession:
         """Series from its state and its pending rounds; raises ValueError if they cannot be read."""
         with persistence.reading(state, KIND) as (header, arrays):
             _check_owner(header, name)
             space = space_from_plain(header["space"])
-            game, _ = self._game(space)
+            recal, _ = self._recal(space)
             self._series.pop(space, None)
-            game.engine.restore(arrays)
+            recal.engine.restore(arrays)
             entries, records = [], {}
             for at, (own, record) in enumerate(sorted(map(_pending, pending), key=lambda each: each[0]["issued"])):
                 features = features_from_json(own["features"])
@@ -192,18 +192,18 @@ class Recalibrators:
                 records.update({f"{at}/{field}": array for field, array in record.items()})
             if len(entries) != header["pending"]:
                 raise ValueError(f"{len(entries)} rounds are pending, not {short(header['pending'])}")
-            game.rounds.resume({**{key: header[key] for key in COUNTERS}, "pending": entries}, records)
-            return SeriesSession(name, space, game.rounds.snapshot(), number)
+            recal.rounds.resume({**{key: header[key] for key in COUNTERS}, "pending": entries}, records)
+            return SeriesSession(name, space, recal.rounds.snapshot(), number)
 
     @contextmanager
     def holding(self, series: SeriesSession) -> Iterator[Recalibrator]:
         """Yield the recalibrator with the rounds of a series, which gets them back at the end."""
-        space, (game, _) = series.space, self._game(series.space)
+        space, (recal, _) = series.space, self._recal(series.space)
         if self._series.pop(space, None) is not series:
-            game.rounds.restore(series.rounds)
-        game.crossing_reported = False
-        yield game
-        series.rounds = game.rounds.snapshot()
+            recal.rounds.restore(series.rounds)
+        recal.crossing_reported = False
+        yield recal
+        series.rounds = recal.rounds.snapshot()
         self._series[space] = series
 
     def reset(self) -> None:

@@ -9,7 +9,7 @@ from dataclasses import asdict, fields, replace
 from typing import Any
 
 from orcast import limits, persistence
-from orcast.locks import GameLock, locked
+from orcast.locks import StateLock, locked
 from orcast.pool import Pool
 from orcast.spaces import Binary, Labels, OrderedSpace, Space, between
 from orcast.store import Id, Name, Store
@@ -54,7 +54,7 @@ class Session:
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None, *, sync: bool = False, **options: Any) -> None:
-        self.lock = GameLock()
+        self.lock = StateLock()
         self.pool: Pool | None = None
         self._recent: dict[Name, SeriesSession] = {}
         self.store = Store(path, sync=sync)
@@ -78,7 +78,7 @@ class Session:
         if self.options.pool and self.pool is None:
             self.pool = Pool()
             # a pool takes its levels from its first game: from now on no line changes them, be it refused or not
-            self.options.game(between(self.options.low, self.options.high), self.pool)
+            self.options.recal(between(self.options.low, self.options.high), self.pool)
             self.store.put_about("pool", self.pool.encode())
         self.recalibrators = Recalibrators(self.options, self.pool)
 
@@ -236,15 +236,15 @@ class Session:
         if line.id not in series.pending:
             raise ValueError(f"expected {what} of a pending round, got the id {short(line.id)}")
         y, entry = None, series.pending[line.id]
-        with self.recalibrators.holding(series) as game:
+        with self.recalibrators.holding(series) as recal:
             if line.drop:
-                game.drop(line.id)
+                recal.drop(line.id)
                 fields |= {"dropped": True}
             else:
                 y = self._canonical(line.y, series.space)
                 shown = _shown(y, series.space)
-                game.update(shown, id=line.id)
-                fields |= {"y": shown, "guarantee": _numbers(game.guarantee, GUARANTEE)}
+                recal.update(shown, id=line.id)
+                fields |= {"y": shown, "guarantee": _numbers(recal.guarantee, GUARANTEE)}
         self._save(series)
         return self._close(series, line.id, entry.attached, y, fields)
 
@@ -261,12 +261,12 @@ class Session:
         if forecast.space != kind:
             form = "mean and sd" if forecast.form == "normal" else forecast.form
             raise ValueError(f"expected {FORM[kind]} as forecast on {_described(space)}, got {short(form)}")
-        with self.recalibrators.holding(series) as game:
+        with self.recalibrators.holding(series) as recal:
             # the oldest, which is dropped because too many are pending
-            lost: list[Any] = [id for id in game.rounds.leaving(line.id) if id != line.id]
+            lost: list[Any] = [id for id in recal.rounds.leaving(line.id) if id != line.id]
             entries = [series.pending[id] for id in lost]
             with quietly():  # what is dropped, sorted or too narrow
-                p = game.predict(forecast.expert, x=self._features(line), id=line.id)
+                p = recal.predict(forecast.expert, x=self._features(line), id=line.id)
         self._save(series)
         for id, entry in zip(lost, entries, strict=True):
             self._close(series, id, entry.attached, None, {"dropped": True})

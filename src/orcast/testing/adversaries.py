@@ -22,7 +22,7 @@ from orcast.spaces import FiniteSpace, OrderedSpace, Space
 from orcast.spaces.base import LARGEST
 from orcast.testing.consequences import as_given, candidates, products, worst_outcome
 
-__all__ = ["Adversary", "Greedy", "adversaries_on", "play"]
+__all__ = ["Adversary", "Greedy", "adversaries_on", "run_rounds"]
 
 Array = NDArray[np.float64]
 Ids = tuple[Hashable, ...]
@@ -46,14 +46,14 @@ class Adversary(ABC):
     """Picks each outcome after the forecast, and the round in which it becomes known.
 
     >>> class Stubborn(Adversary):
-    ...     def outcome(self, game, forecast, rng, round=None):
+    ...     def outcome(self, recal, forecast, rng, round=None):
     ...         return 0.9
     >>> Stubborn().due((7, 8), np.random.default_rng(0))
     ((7, 8), ())
     """
 
     @abstractmethod
-    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = _UNNAMED) -> Any:
+    def outcome(self, recal: Any, forecast: Any, rng: Generator, round: RoundInputs = _UNNAMED) -> Any:
         """The outcome of a pending round, as users would give it."""
 
     def due(self, pending: Sequence[Hashable], rng: Generator) -> tuple[Ids, Ids]:
@@ -70,8 +70,8 @@ class Turn(NamedTuple):
     seconds: float
 
 
-def play(
-    game: Any,
+def run_rounds(
+    recal: Any,
     adversary: Adversary,
     rounds: int,
     *,
@@ -85,27 +85,27 @@ def play(
     Outcomes that are held back come after the last round.
 
     >>> import orcast as oc
-    >>> game = oc.Forecaster(oc.Binary(), oc.BinaryCalibration(grid=5))
-    >>> for turn in play(game, Greedy(), 20, experts=lambda t: 0.9, rng=np.random.default_rng(0)):
-    ...     game.update(turn.y, id=turn.id)
-    >>> game.guarantee.rounds, game.guarantee.held
+    >>> recal = oc.Forecaster(oc.Binary(), oc.BinaryCalibration(grid=5))
+    >>> for turn in run_rounds(recal, Greedy(), 20, experts=lambda t: 0.9, rng=np.random.default_rng(0)):
+    ...     recal.update(turn.y, id=turn.id)
+    >>> recal.guarantee.rounds, recal.guarantee.held
     (20, 1.0)
     """
     told: dict[Hashable, tuple[Any, RoundInputs, float]] = {}
 
     def reveal(id: Hashable) -> Turn:
         forecast, round, seconds = told.pop(id)
-        return Turn(id, forecast, adversary.outcome(game, forecast, rng, round), seconds)
+        return Turn(id, forecast, adversary.outcome(recal, forecast, rng, round), seconds)
 
     for t in range(rounds):
         expert = None if experts is None else experts(t)
         features = x(rng) if callable(x) else x
         begin = time.process_time()
-        forecast = game.predict(expert, x=features, id=t)
+        forecast = recal.predict(expert, x=features, id=t)
         told[t] = forecast, RoundInputs(t, expert, features), time.process_time() - begin
         settled, dropped = adversary.due(tuple(told), rng)
         for id in dropped:
-            game.drop(id)
+            recal.drop(id)
             del told[id]
         for id in settled:
             yield reveal(id)
@@ -120,9 +120,9 @@ class Greedy(Adversary):
     `among` are the only outcomes that it may pick.
 
     >>> import orcast as oc
-    >>> game = oc.Forecaster(oc.Interval(0, 1), oracle=oc.Equilibrium())
-    >>> p, rng = game.predict(oc.Normal(0.2, 0.05)), np.random.default_rng(0)
-    >>> Greedy().outcome(game, p, rng), Greedy(within=(0.4, 0.6)).outcome(game, p, rng)
+    >>> recal = oc.Forecaster(oc.Interval(0, 1), oracle=oc.Equilibrium())
+    >>> p, rng = recal.predict(oc.Normal(0.2, 0.05)), np.random.default_rng(0)
+    >>> Greedy().outcome(recal, p, rng), Greedy(within=(0.4, 0.6)).outcome(recal, p, rng)
     (1.0, 0.6)
     """
 
@@ -137,18 +137,18 @@ class Greedy(Adversary):
         self.points, self.within, self.product = points, within, product
         self.among = None if among is None else list(among)
 
-    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = _UNNAMED) -> Any:
+    def outcome(self, recal: Any, forecast: Any, rng: Generator, round: RoundInputs = _UNNAMED) -> Any:
         """The worst of the outcomes that it may pick."""
-        found = self.choices(game, round.id)
+        found = self.choices(recal, round.id)
         if self.product:
-            return as_given(game.space, found[int(products(game, found, round.id).argmax())])
-        return worst_outcome(game, round.id, among=[as_given(game.space, y) for y in found])[0]
+            return as_given(recal.space, found[int(products(recal, found, round.id).argmax())])
+        return worst_outcome(recal, round.id, among=[as_given(recal.space, y) for y in found])[0]
 
-    def choices(self, game: Any, id: Hashable = None) -> list[Any]:
+    def choices(self, recal: Any, id: Hashable = None) -> list[Any]:
         """The outcomes that it may pick, in canonical form."""
         if self.among is not None:
-            return [game.space.outcome(y) for y in self.among]
-        found = candidates(game, id, self.points)
+            return [recal.space.outcome(y) for y in self.among]
+        found = candidates(recal, id, self.points)
         if self.within is None:
             return found
         low, high = self.within
@@ -166,10 +166,10 @@ class HardGreedy(Adversary):
         self.total = np.zeros(self.levels.size)
         self.rounds = 0
 
-    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = _UNNAMED) -> float:
+    def outcome(self, recal: Any, forecast: Any, rng: Generator, round: RoundInputs = _UNNAMED) -> float:
         """The outcome; its indicators are added to the sums."""
         q = np.asarray(forecast.quantile(self.levels), dtype=np.float64)
-        low, high = _bounds(game, forecast)
+        low, high = _bounds(recal, forecast)
         found = np.unique(np.clip(np.concatenate((q, np.nextafter(q, np.inf))), low, high))
         after = self.total + (found[:, None] <= q) - self.levels
         at = int(np.einsum("ka,ka->k", after, after).argmax())
@@ -220,7 +220,7 @@ class CellGreedy(HardGreedy):
         super().__init__()
         self.cells_of = cells_of
 
-    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = _UNNAMED) -> float:
+    def outcome(self, recal: Any, forecast: Any, rng: Generator, round: RoundInputs = _UNNAMED) -> float:
         """The outcome; its expected payoff is added to the ledger."""
         cells = self.cells_of(forecast)
         after = self.total + cells.payoffs
@@ -242,10 +242,10 @@ class BesideQuantile(Adversary):
         self.level, self.epsilon = level, epsilon
         self.total = 0.0  # of 1{y <= q} - level
 
-    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = _UNNAMED) -> float:
+    def outcome(self, recal: Any, forecast: Any, rng: Generator, round: RoundInputs = _UNNAMED) -> float:
         """The outcome; its indicator is added to the sum."""
         q = float(forecast.quantile(self.level))
-        low, high = _bounds(game, forecast)
+        low, high = _bounds(recal, forecast)
         below = min(max(min(q - self.epsilon, math.nextafter(q, -math.inf)), low), high)
         above = min(max(max(q + self.epsilon, math.nextafter(q, math.inf)), low), high)
         y = max((below, above), key=lambda y: abs(self.total + (y <= q) - self.level))
@@ -263,11 +263,11 @@ class AtBound(Adversary):
     def __init__(self, side: str | None = None, *, reach: float = 1.0) -> None:
         self.side, self.reach = side, reach
 
-    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = _UNNAMED) -> Any:
+    def outcome(self, recal: Any, forecast: Any, rng: Generator, round: RoundInputs = _UNNAMED) -> Any:
         """The bound."""
         if not isinstance(forecast, Forecast):
             return forecast.space.value(int(forecast.mass.argmin()))
-        low, high = _bounds(game, forecast)
+        low, high = _bounds(recal, forecast)
         left, right = float(forecast.cells.left[0]), float(forecast.cells.right[-1])
         away = self.reach * (right - left)
         low, high = max(low, left - away, -LARGEST), min(high, right + away, LARGEST)
@@ -276,9 +276,9 @@ class AtBound(Adversary):
         return low if self.side == "low" else high
 
 
-def _bounds(game: Any, forecast: Any) -> tuple[float, float]:
+def _bounds(recal: Any, forecast: Any) -> tuple[float, float]:
     """Bounds of the outcomes of a quantity; without a game, the support of the forecast."""
-    low, high = forecast.support() if game is None else (game.space.low, game.space.high)
+    low, high = forecast.support() if recal is None else (recal.space.low, recal.space.high)
     return max(float(low), -LARGEST), min(float(high), LARGEST)
 
 
@@ -288,7 +288,7 @@ class Periodic(Adversary):
     def __init__(self, outcomes: Iterable[Any]) -> None:
         self._next = cycle(list(outcomes))
 
-    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = _UNNAMED) -> Any:
+    def outcome(self, recal: Any, forecast: Any, rng: Generator, round: RoundInputs = _UNNAMED) -> Any:
         """The next one."""
         return next(self._next)
 
@@ -302,9 +302,9 @@ class Delaying(Adversary):
     def __init__(self, adversary: Adversary, *, most: int = 20, lost: float = 0.0) -> None:
         self.adversary, self.most, self.lost = adversary, most, lost
 
-    def outcome(self, game: Any, forecast: Any, rng: Generator, round: RoundInputs = _UNNAMED) -> Any:
+    def outcome(self, recal: Any, forecast: Any, rng: Generator, round: RoundInputs = _UNNAMED) -> Any:
         """The outcome that the inner adversary picks."""
-        return self.adversary.outcome(game, forecast, rng, round)
+        return self.adversary.outcome(recal, forecast, rng, round)
 
     def due(self, pending: Sequence[Hashable], rng: Generator) -> tuple[Ids, Ids]:
         """Nothing, or everything."""

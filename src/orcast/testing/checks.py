@@ -16,12 +16,12 @@ from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.solver import LogitSolver
 from orcast.engine.oracles import LEARNING, prior_for
-from orcast.game import Forecaster
+from orcast.forecaster import Forecaster
 from orcast.ledger import Account, CertificateField
 from orcast.payoffs import CellPayoff, Part, Payoff
 from orcast.serialise import plain_features
 from orcast.spaces import OrderedSpace, Space
-from orcast.testing.adversaries import Adversary, Greedy, Turn, play
+from orcast.testing.adversaries import Adversary, Greedy, Turn, run_rounds
 from orcast.testing.consequences import worst_outcome
 
 Array = NDArray[np.float64]
@@ -93,28 +93,30 @@ def check_guarantee(
     1.0
     """
     rng = np.random.default_rng(seed)
-    game = Forecaster(space, payoff, oracle=Committee() if oracle is None else oracle, memory=memory)
+    recal = Forecaster(space, payoff, oracle=Committee() if oracle is None else oracle, memory=memory)
     expert = (lambda t: some_expert(space, rng)) if experts is None else experts
-    for turn in play(game, adversary or Greedy(), rounds, experts=expert, x=lambda rng: features_of(x, rng), rng=rng):
-        _check_turn(game, turn)
-    share = game.guarantee.held
+    for turn in run_rounds(
+        recal, adversary or Greedy(), rounds, experts=expert, x=lambda rng: features_of(x, rng), rng=rng
+    ):
+        _check_turn(recal, turn)
+    share = recal.guarantee.held
     if share < held:
         raise PayoffError(f"expected certificates that hold in {held:.1%} of the rounds, got {share:.1%}")
     return share
 
 
-def _check_turn(game: Forecaster, turn: Turn) -> None:
+def _check_turn(recal: Forecaster, turn: Turn) -> None:
     """Settle a round; no outcome may be worse than certified, nor may the bound break if certificates held."""
-    certificate = game.rounds.pending[turn.id].record.certificate_row.copy()
-    ledger = game.engine.ledger
-    y, square = worst_outcome(game, turn.id)
+    certificate = recal.rounds.pending[turn.id].record.certificate_row.copy()
+    ledger = recal.engine.ledger
+    y, square = worst_outcome(recal, turn.id)
     worst, at_once = certificate[CertificateField.WORST], certificate[CertificateField.ROUNDS_THEN] == ledger.rounds
     if at_once and square > worst * (1.0 + ROUNDING) + ROUNDING:
         raise PayoffError(
             f"expected no outcome worse than certified ({worst:.6g}), got {square:.6g} by {y!r} in round {turn.id}"
         )
     excess = float(ledger.account[Account.EXCESS])
-    game.update(turn.y, id=turn.id)
+    recal.update(turn.y, id=turn.id)
     allowed = float(ledger.account[Account.BUDGET] - ledger.account[Account.EXCESS])
     if certificate[CertificateField.HOLDS] and excess == 0.0 and ledger.square > allowed * (1.0 + ROUNDING) + ROUNDING:
         raise PayoffError(

@@ -9,20 +9,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.engine.ordered import OrderedEngine
-from orcast.game import Forecaster
+from orcast.forecaster import Forecaster
 from orcast.spaces import FiniteSpace, OrderedSpace, Space
 from orcast.spaces.base import LARGEST
 
 Array = NDArray[np.float64]
 
 
-def candidates(game: Forecaster, id: Hashable = None, points: int = 3) -> list[Any]:
+def candidates(recal: Forecaster, id: Hashable = None, points: int = 3) -> list[Any]:
     """Outcomes in canonical form, several points of every cell; beyond an unbounded window, one a width away."""
-    space = game.space
+    space = recal.space
     if not isinstance(space, OrderedSpace):
         assert isinstance(space, FiniteSpace)
         return [space.outcome(space.value(k)) for k in range(space.cells)]
-    p: Any = game.engine.forecast(game.rounds.pending[id].record)
+    p: Any = recal.engine.forecast(recal.rounds.pending[id].record)
     left, right = p.left.copy(), p.right.copy()
     if np.isinf(left[0]):
         left[0] = right[0] - (right[-2] - left[1])
@@ -35,19 +35,19 @@ def candidates(game: Forecaster, id: Hashable = None, points: int = 3) -> list[A
     return chosen
 
 
-def _payoffs(game: Forecaster, outcomes: Sequence[Any], id: Hashable) -> Array:
+def _payoffs(recal: Forecaster, outcomes: Sequence[Any], id: Hashable) -> Array:
     """Payoffs before contexts and weights, a column for each outcome."""
-    engine: Any = game.engine
-    record = game.rounds.pending[id].record
+    engine: Any = recal.engine
+    record = recal.rounds.pending[id].record
     if isinstance(engine, OrderedEngine):
         return engine.payoffs(record, np.array(outcomes, dtype=np.float64)).T
     return np.array([engine.payoff(record, y) for y in outcomes]).T
 
 
-def squares_after(game: Forecaster, outcomes: Sequence[Any], id: Hashable = None) -> Array:
+def squares_after(recal: Forecaster, outcomes: Sequence[Any], id: Hashable = None) -> Array:
     """||S||_+^2 after each of some outcomes in canonical form."""
-    ledger, payoffs = game.engine.ledger, _payoffs(game, outcomes, id)
-    context = game.engine.context_of(game.rounds.pending[id].record)
+    ledger, payoffs = recal.engine.ledger, _payoffs(recal, outcomes, id)
+    context = recal.engine.context_of(recal.rounds.pending[id].record)
     layout, squares = ledger.layout, np.zeros(len(outcomes))
     for number, (start, size, groups, places, at, one_sided) in enumerate(layout.part_table.tolist()):
         own = layout.scales[number] * payoffs[layout.place_list[places : places + size]]
@@ -61,31 +61,31 @@ def squares_after(game: Forecaster, outcomes: Sequence[Any], id: Hashable = None
     return squares
 
 
-def products(game: Forecaster, outcomes: Sequence[Any], id: Hashable = None) -> Array:
+def products(recal: Forecaster, outcomes: Sequence[Any], id: Hashable = None) -> Array:
     """<S_+, payoff> of each of some outcomes in canonical form."""
-    payoffs = _payoffs(game, outcomes, id)
-    context = game.engine.context_of(game.rounds.pending[id].record)
-    return game.engine.ledger.owed(context, len(payoffs)) @ payoffs
+    payoffs = _payoffs(recal, outcomes, id)
+    context = recal.engine.context_of(recal.rounds.pending[id].record)
+    return recal.engine.ledger.cumulative(context, len(payoffs)) @ payoffs
 
 
 def worst_outcome(
-    game: Forecaster, id: Hashable = None, *, points: int = 3, among: Sequence[Any] | None = None
+    recal: Forecaster, id: Hashable = None, *, points: int = 3, among: Sequence[Any] | None = None
 ) -> tuple[Any, float]:
     """The outcome after which ||S||_+^2 is largest, as users would give it, and that square.
 
     Tries `points` points of every cell, or the outcomes in `among`.
 
     >>> import orcast as oc
-    >>> game = oc.Forecaster(oc.Binary(), oc.BinaryCalibration(grid=5))
-    >>> p = game.predict(0.9)
-    >>> y, square = worst_outcome(game)
+    >>> recal = oc.Forecaster(oc.Binary(), oc.BinaryCalibration(grid=5))
+    >>> p = recal.predict(0.9)
+    >>> y, square = worst_outcome(recal)
     >>> y, square <= p.certificate.worst_next
     (0, True)
     """
-    found = candidates(game, id, points) if among is None else [game.space.outcome(y) for y in among]
-    squares = squares_after(game, found, id)
+    found = candidates(recal, id, points) if among is None else [recal.space.outcome(y) for y in among]
+    squares = squares_after(recal, found, id)
     best = int(squares.argmax())
-    return as_given(game.space, found[best]), float(squares[best])
+    return as_given(recal.space, found[best]), float(squares[best])
 
 
 def as_given(space: Space, y: Any) -> Any:

@@ -72,9 +72,9 @@ def test_made_up_streams_have_the_properties_of_their_docstrings() -> None:
 
 
 @pytest.mark.parametrize("name", ["Interval, default, hard greedy", "Binary, default, greedy"])
-def test_attack_measures_a_game(name: str) -> None:
-    (game,) = [game for game in games.all_games() if game.name == name]
-    outcome = guarantee.attempt(game, 30, 60.0)
+def test_attack_measures_a_recal(name: str) -> None:
+    (recal,) = [recal for recal in games.all_games() if recal.name == name]
+    outcome = guarantee.attempt(recal, 30, 60.0)
     assert outcome.failure == ""
     assert (outcome.rounds, outcome.held, outcome.uncertified) == (30, 1.0, 0)
     assert 0.0 < outcome.ratio <= 1.0 + 1e-9

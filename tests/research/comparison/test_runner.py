@@ -148,7 +148,7 @@ def test_tracked_forecast_is_that_of_a_default_recalibrator() -> None:
     for row, predicts in stream.timeline():
         given = oc.Quantiles(LEVELS, stream.base[row])
         if predicts:
-            assert (found[row] == recal.learnt(given).quantile(LEVELS)).all()
+            assert (found[row] == recal.corrected(given).quantile(LEVELS)).all()
             recal.predict(given, id=row)
         else:
             recal.update(stream.y[row], id=row)

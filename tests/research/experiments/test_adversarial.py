@@ -47,11 +47,11 @@ def test_adversary_picks_the_worst_cell(shown: list[oc.Forecast], seed: int, kin
 
 
 def test_ledger_of_the_adversary_is_that_of_the_forecaster() -> None:
-    game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Equilibrium(temperature=1))
+    recal = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Equilibrium(temperature=1))
     adversary, rng = CellGreedy(), np.random.default_rng(3)
     for _ in range(60):
-        game.update(adversary.outcome(game, game.predict(), rng))
-    assert game.guarantee.parts["quantile"] ** 2 == pytest.approx(adversary.qce, rel=1e-6)
+        recal.update(adversary.outcome(recal, recal.predict(), rng))
+    assert recal.guarantee.parts["quantile"] ** 2 == pytest.approx(adversary.qce, rel=1e-6)
 
 
 @pytest.mark.parametrize("adversary", list(ad.ADVERSARIES))

@@ -64,10 +64,10 @@ class DenseRecord:
         """Slack that the round reserves."""
         return self.certificate.item(OVERDRAFT)
 
-    def set_coin(self, coin: float) -> None:
+    def set_draw(self, draw: float) -> None:
         """Give the round a random number in (0, 1)."""
         round: Any = self.round
-        round.set_coin(coin)
+        round.set_draw(draw)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Numbers of the round, without its features."""
@@ -97,7 +97,7 @@ class DenseEngine:
         self._last = np.zeros(prior.cells + 1 if solver.remembers else 0)
         self.states = [part.state() for part in bound_payoff.parts]
         levels = bound_payoff.count_levels
-        self._counted = np.zeros(levels.size + len(records.COUNTS) if levels.size else 0)
+        self._empirical = np.zeros(levels.size + len(records.COUNTS) if levels.size else 0)
         self._ledger: Ledger | None = None
         self.sizes: list[int] | None = None
         known = [part.size for part in bound_payoff.parts] if sizes is None else self._checked(sizes)
@@ -226,7 +226,7 @@ class DenseEngine:
         """The payoff of an outcome, before contexts and weights."""
         if record.cell_payoffs is None:
             record.cell_payoffs = self.cell_payoffs(record.round, record.features, record.states)
-        p = self.prior.played(record.round)
+        p = self.prior.result(record.round)
         k, near = self.prior.place(record.round, y), self.prior.near(record.round, y)
         return np.concatenate([cell_payoff.realised(p, k, near) for cell_payoff in record.cell_payoffs])
 
@@ -243,7 +243,7 @@ class DenseEngine:
             raise
 
     def _settle(self, record: DenseRecord, y: Any, payoff: Array, reserved: float, late: float) -> None:
-        p = self.prior.played(record.round)
+        p = self.prior.result(record.round)
         k = self.prior.place(record.round, y)
         assert record.cell_payoffs is not None
         cell_payoffs = record.cell_payoffs
@@ -257,7 +257,7 @@ class DenseEngine:
         if self._last.size:
             self._last[0] = 1.0
             self._last[1 : p.size + 1] = p
-        if self._counted.size:
+        if self._empirical.size:
             self._count(record.round, y)
         self.prior.teach(record.round, y, k, late)
 
@@ -274,9 +274,9 @@ class DenseEngine:
             cells[PLAYED],
             space.low == -math.inf,
             space.high == math.inf,
-            round.coin(),
+            round.draw(),
             self.ledger.discount,
-            self._counted,
+            self._empirical,
         )
 
     def context_of(self, record: DenseRecord) -> Array:
@@ -306,8 +306,8 @@ class DenseEngine:
                 names = self.bound_payoff.regret_names(payoff)
                 regrets[number] = dict(zip(names, map(float, values.ravel()), strict=True))
                 seen[number] = state["rounds"]
-        counted = self.bound_payoff.counted(self._ledger, self.bound_payoff.count_levels, self._counted)
-        return self.bound_payoff.guarantee(self._ledger, regrets, seen, counted)
+        empirical = self.bound_payoff.empirical(self._ledger, self.bound_payoff.count_levels, self._empirical)
+        return self.bound_payoff.guarantee(self._ledger, regrets, seen, empirical)
 
     # --- state
     def arrays(self) -> dict[str, Array]:
@@ -319,8 +319,8 @@ class DenseEngine:
             found.update({f"ledger/{name}": array for name, array in self._ledger.arrays().items()})
         if self._last.size:
             found["last"] = self._last
-        if self._counted.size:
-            found["counted"] = self._counted
+        if self._empirical.size:
+            found["empirical"] = self._empirical
         return found
 
     def restore(self, arrays: dict[str, Array]) -> None:
@@ -338,9 +338,9 @@ class DenseEngine:
             admissible.Fields(last, {"last": admissible.MASS}).copy_into(last, arrays)
             if self._last[0]:
                 admissible.check_masses("last", self._last[1:])
-        if self._counted.size:
-            counted = {"counted": self._counted}
-            admissible.Fields(counted, {"counted": admissible.ANY}).copy_into(counted, arrays)
+        if self._empirical.size:
+            empirical = {"empirical": self._empirical}
+            admissible.Fields(empirical, {"empirical": admissible.ANY}).copy_into(empirical, arrays)
 
     def restored_record(self, arrays: dict[str, NDArray[Any]], features: Any) -> DenseRecord:
         """A pending round from its arrays."""

@@ -65,7 +65,7 @@ def changes(search: CandidateSearch, p: Array, kinds: Kinds) -> Array:
     """Change of the field from p towards each kind of cells, a column each."""
     towards = kinds.spread - p[:, None]
     total = np.zeros((p.size, kinds.count))
-    for cell_payoff, s in zip(search.cell_payoffs, search.owed, strict=True):
+    for cell_payoff, s in zip(search.cell_payoffs, search.cumulative, strict=True):
         if not s.any():
             continue
         matrix = derivative(cell_payoff, s, p)
@@ -134,7 +134,7 @@ def lower_worst(search: CandidateSearch, start: Array, kinds: Kinds) -> Array:
 def starts_of(search: CandidateSearch, setup: DenseRound) -> list[Array]:
     """Masses to start from: the two ends (for quantiles), the best so far, the prior, even masses, the expert."""
     even = np.full(setup.prior.size, 1.0 / setup.prior.size)
-    ends = two_ends(search.cell_payoffs, search.owed, setup.prior.size)
+    ends = two_ends(search.cell_payoffs, search.cumulative, setup.prior.size)
     starts = [np.exp(search.best), setup.prior, even, setup.cell_grid.start]
     return starts if ends is None else [ends, *starts]
 
@@ -164,7 +164,7 @@ def walks(search: CandidateSearch, setup: DenseRound) -> Iterator[tuple[Array, f
 
 def places_around(search: CandidateSearch, start: Array, kinds: Kinds) -> Iterator[Array]:
     """Masses around a solution, on finer and finer grids."""
-    pairs = [(c, s) for c, s in zip(search.cell_payoffs, search.owed, strict=True) if s.any()]
+    pairs = [(c, s) for c, s in zip(search.cell_payoffs, search.cumulative, strict=True) if s.any()]
 
     def field(masses: Array) -> Array:
         p = kinds.spread @ masses
@@ -185,10 +185,10 @@ def places_around(search: CandidateSearch, start: Array, kinds: Kinds) -> Iterat
         yield kinds.spread @ masses
 
 
-def two_ends(cell_payoffs: Sequence[CellPayoff], owed: Sequence[Array], cells: int) -> Array | None:
+def two_ends(cell_payoffs: Sequence[CellPayoff], cumulative: Sequence[Array], cells: int) -> Array | None:
     """Masses at the two ends, which win for the quantiles and intervals of a sum; None if there are none."""
     levels, pulls = [], []
-    for cell_payoff, s in zip(cell_payoffs, owed, strict=True):
+    for cell_payoff, s in zip(cell_payoffs, cumulative, strict=True):
         quantiles = cell_payoff.quantiles if isinstance(cell_payoff, IntervalCellPayoff) else cell_payoff
         if isinstance(quantiles, QuantileCellPayoff) and quantiles.bins is None:
             levels.append(quantiles.levels)

@@ -79,7 +79,7 @@ class OrderedPrior:
         """A round with its cells, and the prior on them."""
         engine, mix = self.engine, np.empty(self.engine.capacity)
         rows, context = engine.experts_or_own(experts), engine.context(experts, None)
-        prior, memo = engine.corrected(experts, rows, number)
+        prior, memo = engine.committee_quantiles(experts, rows, number)
         round = round_kernels.prepare(engine.rules, engine.memory, rows, prior, experts is None, pending, context, mix)
         round.memo = memo
         return round, mix[: round.count()].copy()
@@ -129,7 +129,7 @@ class OrderedPrior:
         start[slots] = log_mix[slots] + self.engine.memory.view("warm")
         return start
 
-    def played(self, round: Round) -> Array:
+    def result(self, round: Round) -> Array:
         """The masses played, to be written or read."""
         return round.view("cells")[PLAYED, : round.count()]
 
@@ -206,7 +206,7 @@ class GridPrior(OrderedPrior):
 
     def store(self, round: Round, p: Array, mix: Array) -> None:
         """Write the masses of the forecast."""
-        self.played(round)[:] = p
+        self.result(round)[:] = p
 
 
 class FinitePrior:
@@ -256,13 +256,13 @@ class FinitePrior:
         value: Array = log_mix + self.engine.state.view("warm")
         return value
 
-    def played(self, round: FiniteRound) -> Array:
+    def result(self, round: FiniteRound) -> Array:
         """The masses played."""
-        return round.view("played")
+        return round.view("result")
 
     def store(self, round: FiniteRound, p: Array, mix: Array) -> None:
         """Remember what is played."""
-        round.view("played")[:] = p
+        round.view("result")[:] = p
 
     def near(self, round: FiniteRound, y: Any) -> Any:
         """The outcome as it is."""
@@ -275,9 +275,9 @@ class FinitePrior:
     def teach(self, round: FiniteRound, y: Any, k: int, late: float = 0.0) -> None:
         """Learn from an outcome."""
         state, pending = self.engine.state, round.read("info", "pending")
-        played, prior, experts = map(round.view, ("played", "prior", "experts"))
-        state.view("last")[0] = k - played[1]
-        tilt = np.log(np.maximum(played, 1e-300)) - np.log(np.maximum(prior, 1e-300))
+        result, prior, experts = map(round.view, ("result", "prior", "experts"))
+        state.view("last")[0] = k - result[1]
+        tilt = np.log(np.maximum(result, 1e-300)) - np.log(np.maximum(prior, 1e-300))
         state.view("warm")[:] = np.clip(tilt, -MAX_TILT, MAX_TILT)
         if not round.read("info", "has_expert"):
             return
@@ -287,7 +287,7 @@ class FinitePrior:
 
     def forecast(self, round: FiniteRound, certificate: Certificate) -> Forecast | FiniteForecast:
         """Public forecast of a round."""
-        return forecast_on(self.space, round.view("played").copy(), certificate)
+        return forecast_on(self.space, round.view("result").copy(), certificate)
 
     def memory(self) -> dict[str, Array]:
         """Everything that is carried from round to round."""

@@ -88,8 +88,8 @@ class CandidateSearch:
         self.left = math.inf  # evaluations of the field that may still be made, in units of a cheap one
         self.cost = sum(cell_payoff.cost for cell_payoff in self.cell_payoffs)
         cuts = np.concatenate(([0], np.cumsum([cell_payoff.size for cell_payoff in cell_payoffs]))).astype(int)
-        owed, factors = np.empty(cuts[-1]), np.empty(cuts[-1])
-        combine_arrays(layout, ledger.total, context, ledger.discount, owed, factors)
+        cumulative, factors = np.empty(cuts[-1]), np.empty(cuts[-1])
+        combine_arrays(layout, ledger.total, context, ledger.discount, cumulative, factors)
         self.square = ledger.square
         self.free = available_slack_arrays(
             ledger.layout,
@@ -101,7 +101,7 @@ class CandidateSearch:
             ledger.discount,
             reserved,
         )
-        self.owed = [owed[a:b] for a, b in pairwise(cuts)]
+        self.cumulative = [cumulative[a:b] for a, b in pairwise(cuts)]
         self.factors = [float(factors[a]) if b > a else 0.0 for a, b in pairwise(cuts)]
         self.certificate = np.zeros(_ledger.CERTIFICATE_SIZE)
         self.missing = math.inf
@@ -169,7 +169,7 @@ class CandidateSearch:
     def assess(self, p: Array) -> tuple[Array, Array]:
         """For an outcome in each cell, the most that it adds to the squared ledger and its largest squared payoff."""
         linear, norm = np.zeros(p.size), np.zeros(p.size)
-        for cell_payoff, s, factor in zip(self.cell_payoffs, self.owed, self.factors, strict=True):
+        for cell_payoff, s, factor in zip(self.cell_payoffs, self.cumulative, self.factors, strict=True):
             a, b = cell_payoff.assess(s, factor, p)
             linear += a
             norm += b
@@ -181,7 +181,7 @@ class CandidateSearch:
         """The logit equilibrium around a prior and its residual; regrets count `eager` times as much."""
         pairs = [
             (cell_payoff, s * ((eager if isinstance(cell_payoff, RegretCellPayoff) else 1.0) / temperature))
-            for cell_payoff, s in zip(self.cell_payoffs, self.owed, strict=True)
+            for cell_payoff, s in zip(self.cell_payoffs, self.cumulative, strict=True)
             if s.any()
         ]
 
@@ -207,7 +207,7 @@ class CandidateSearch:
         """The largest excess of <owed, payoff> at an outcome over its mean in each cell, for the best forecast."""
         p = masses_of(self.best)
         total, size = np.zeros(p.size), 0.0
-        for cell_payoff, s in zip(self.cell_payoffs, self.owed, strict=True):
+        for cell_payoff, s in zip(self.cell_payoffs, self.cumulative, strict=True):
             mean = s @ cell_payoff.table(p)
             total += 0.5 * cell_payoff.assess(s, 0.0, p)[0] - mean
             size += float(np.abs(mean).max())

@@ -80,9 +80,9 @@ class Task:
             table = pa.Table.from_batches(rows).rename_columns(self.plan.schema.names)
             del rows
             try:
-                played = self.plan.play(table)
+                result = self.plan.run_rounds(table)
             except REFUSALS as reason:
-                for row, sentence in refused_rows(self.plan.play, table).items():
+                for row, sentence in refused_rows(self.plan.run_rounds, table).items():
                     raise type(reason)(f"{sentence} ({self.plan.place(table, row)})") from None
                 raise
-            yield from played.combine_chunks().to_batches(max_chunksize=CHUNK)
+            yield from result.combine_chunks().to_batches(max_chunksize=CHUNK)

@@ -44,7 +44,7 @@ class Plan:
     named: tuple[str, ...]
     options: Mapping[str, Any]
 
-    def play(self, table: pa.Table) -> pa.Table:
+    def run_rounds(self, table: pa.Table) -> pa.Table:
         """Recalibrate a table of whole series."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the column of statuses tells
@@ -54,16 +54,16 @@ class Plan:
         """Recalibrate the next rows of some series from a state to the next."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            played, state = recalibrate_partition(table, state, workers=1, **self.options)
-            return self._checked(played), state
+            result, state = recalibrate_partition(table, state, workers=1, **self.options)
+            return self._checked(result), state
 
-    def _checked(self, played: pa.Table) -> pa.Table:
-        if tuple(played.column_names) != self.results:
+    def _checked(self, result: pa.Table) -> pa.Table:
+        if tuple(result.column_names) != self.results:
             raise ValueError(
-                f"expected forecasts that the schema tells, got {short(played.column_names)} from the values of this "
+                f"expected forecasts that the schema tells, got {short(result.column_names)} from the values of this "
                 f"partition instead of {short(list(self.results))}: name the forecasts by model="
             )
-        return played
+        return result
 
     def place(self, table: pa.Table, row: int) -> str:
         """Series and time of a row, for messages."""
@@ -81,10 +81,10 @@ def plan_of(df: DataFrame, series: Any, time: Any, pool: Any, options: Mapping[s
         raise ValueError("expected time= with a column, since rows of Spark have no order, got none")
     given = {**options, "series": list(keys) or None, "time": times[0], "pool": pool}
     schema = to_arrow_schema(df.schema, timezone="UTC")
-    played = oc.recalibrate(schema.empty_table(), **given)
+    result = oc.recalibrate(schema.empty_table(), **given)
     together = keys if pool is False else () if pool is True else _names(pool, "pool", df.columns)
     given = {name: value for name, value in given.items() if value is not None}
-    return Plan(schema, tuple(played.column_names), together, (*keys, *times), given), _schema_after(df, played.schema)
+    return Plan(schema, tuple(result.column_names), together, (*keys, *times), given), _schema_after(df, result.schema)
 
 
 def _check_options(low: Any = None, high: Any = None, **options: Any) -> None:

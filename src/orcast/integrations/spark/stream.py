@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from orcast.frame import PanelState
+from orcast.frame import FrameState
 from orcast.frame.statuses import Status
 from orcast.integrations.spark.plan import PARTITIONS, REFUSALS, Plan, column, numbered, plan_of, refused_rows
 from orcast.spaces.base import whole
@@ -36,7 +36,7 @@ def recalibrate_stream(
 ) -> DataFrame:
     """Recalibrate a stream of forecasts: `orcast.recalibrate` with a state, micro-batch by micro-batch.
 
-    The state of a partition is a `PanelState` as bytes in the checkpoint of the query.
+    The state of a partition is a `FrameState` as bytes in the checkpoint of the query.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def recalibrate_stream(
         status "refused" and the reason; it changes nothing and may be sent again, repaired.
     """
     count = whole(partitions, "partitions", 1, 10**6)
-    first = PanelState(remember=remember).to_bytes()
+    first = FrameState(remember=remember).to_bytes()
     if not getattr(df, "isStreaming", True):
         raise ValueError("expected a stream, got a table: use recalibrate")
     plan, after = plan_of(df, series, time, pool, options)
@@ -134,8 +134,8 @@ class StreamStep:
     def answer(self, table: pa.Table, state: bytes, part: int = 0) -> tuple[pa.Table, bytes]:
         """Answer rows; those that are refused get a reason, and the others the answers that they get without them."""
         try:
-            played, after = self.plan.step(table, state)
-            return played.append_column(REASON, pa.nulls(len(played), pa.string())), after
+            result, after = self.plan.step(table, state)
+            return result.append_column(REASON, pa.nulls(len(result), pa.string())), after
         except REFUSALS as reason:
             refusal = str(reason)
         self._check_state(state, part)
@@ -148,8 +148,8 @@ class StreamStep:
             calls = [table.take(np.setdiff1d(np.arange(len(table)), rows))]
         for call in calls:
             if len(call):
-                played, state = self.answer(call, state, part)
-                answers.append(played)
+                result, state = self.answer(call, state, part)
+                answers.append(result)
         return pa.concat_tables(answers), state
 
     def _check_state(self, state: bytes, part: int) -> None:
@@ -171,7 +171,7 @@ class StreamStep:
 
     def _refusals(self, table: pa.Table, reasons: list[str]) -> pa.Table:
         """Rows as they are refused: no answers, a status and a reason."""
-        schema = self.plan.play(table.slice(0, 0)).schema
+        schema = self.plan.run_rounds(table.slice(0, 0)).schema
         columns = []
         for field in schema:
             if field.name in table.column_names and "orcast" not in field.name:

@@ -30,7 +30,7 @@ class ExactSolver:
     remembers = False
 
 
-def play(search: CandidateSearch, masses: Array, value: float | None = None, approximation: float = 0.0) -> None:
+def run_rounds(search: CandidateSearch, masses: Array, value: float | None = None, approximation: float = 0.0) -> None:
     """Let the search consider masses; `value` is the largest <S, payoff>, by the cells unless it is given."""
     lp = log_masses(masses)
     search.consider(lp, 0.0)
@@ -43,8 +43,8 @@ def worst_value(search: CandidateSearch, lp: Array) -> float:
     p = np.exp(lp)
     p /= p.sum()
     value = np.zeros(p.size)
-    for cell_payoff, owed in zip(search.cell_payoffs, search.owed, strict=True):
-        value += owed @ cell_payoff.table(p)
+    for cell_payoff, cumulative in zip(search.cell_payoffs, search.cumulative, strict=True):
+        value += cumulative @ cell_payoff.table(p)
     return float(value.max())
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.search import CandidateSearch, DenseRound, log_masses
-from orcast.paper.exact.base import ExactOracle, ExactSolver, expert_alone, play, worst_value
+from orcast.paper.exact.base import ExactOracle, ExactSolver, expert_alone, run_rounds, worst_value
 from orcast.payoffs import CellPayoff
 from orcast.payoffs.regret import RegretCellPayoff
 from orcast.spaces import Binary
@@ -39,10 +39,10 @@ class BinaryRoot(ExactOracle):
 
     >>> import orcast as oc
     >>> from orcast.paper.exact.binary import BinaryRoot
-    >>> game = oc.Forecaster(oc.Binary(), oc.BinaryCalibration(), oracle=BinaryRoot())
+    >>> recal = oc.Forecaster(oc.Binary(), oc.BinaryCalibration(), oracle=BinaryRoot())
     >>> for y in (1, 0, 1, 1):
-    ...     p = game.predict(0.7)
-    ...     game.update(y)
+    ...     p = recal.predict(0.7)
+    ...     recal.update(y)
     >>> p.certificate.holds, p.certificate.half_space < 1e-12, p.certificate.approximation
     (True, True, 0.0)
     """
@@ -71,7 +71,7 @@ class RootSolver(ExactSolver):
         found = [np.array([1.0 - q, q]) for q in ends]
         values = [worst_value(search, log_masses(masses)) for masses in found]
         best = int(np.argmin(values))
-        play(search, found[best], values[best])
+        run_rounds(search, found[best], values[best])
 
 
 def gap_of(search: CandidateSearch) -> Gap:
@@ -79,22 +79,24 @@ def gap_of(search: CandidateSearch) -> Gap:
     fixed = 0.0
     moving: list[tuple[CellPayoff, Array]] = []
     half = np.array([0.5, 0.5])
-    for cell_payoff, owed in zip(search.cell_payoffs, search.owed, strict=True):
-        if not owed.any():
+    for cell_payoff, cumulative in zip(search.cell_payoffs, search.cumulative, strict=True):
+        if not cumulative.any():
             continue
         if cell_payoff.explicit:
-            field = cell_payoff.field(owed, half)
+            field = cell_payoff.field(cumulative, half)
             fixed += float(field[1] - field[0])
         else:
-            moving.append((cell_payoff, owed))
+            moving.append((cell_payoff, cumulative))
 
     def gap(q: float) -> float:
         p = np.array([1.0 - q, q])
         value = fixed
-        for cell_payoff, owed in moving:
+        for cell_payoff, cumulative in moving:
             # the units of regrets move with p
             field = (
-                owed @ cell_payoff.table(p) if isinstance(cell_payoff, RegretCellPayoff) else cell_payoff.field(owed, p)
+                cumulative @ cell_payoff.table(p)
+                if isinstance(cell_payoff, RegretCellPayoff)
+                else cell_payoff.field(cumulative, p)
             )
             value += float(field[1] - field[0])
         return value

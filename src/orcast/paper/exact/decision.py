@@ -48,10 +48,10 @@ class DecisionGame(ExactOracle):
     >>> utility = lambda action, y: -0.3 if action == "umbrella" else -1.0 * (y == "rain")
     >>> actions = ["umbrella", "none"]
     >>> payoff = oc.payoffs.SwapRegret(actions, utility) + oc.payoffs.DecisionCalibration(actions, utility)
-    >>> game = oc.Forecaster(oc.Labels(["sun", "clouds", "rain"]), payoff, oracle=DecisionGame())
+    >>> recal = oc.Forecaster(oc.Labels(["sun", "clouds", "rain"]), payoff, oracle=DecisionGame())
     >>> for y in ("rain", "rain", "sun"):
-    ...     p = game.predict([0.6, 0.3, 0.1])
-    ...     game.update(y)
+    ...     p = recal.predict([0.6, 0.3, 0.1])
+    ...     recal.update(y)
     >>> p.certificate.holds, p.certificate.half_space < 1e-6, p.certificate.approximation
     (True, True, 0.0)
     """
@@ -84,7 +84,7 @@ class DecisionSolver(ExactSolver):
 
     def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
         """The expert's forecast, the cheapest cells, or the end of the path; if all fails, the dense equilibrium."""
-        prices = prices_of(search.cell_payoffs, search.owed, setup.prior)
+        prices = prices_of(search.cell_payoffs, search.cumulative, setup.prior)
         assert prices is not None
         p = setup.prior
         if prices.worst(p) > 0.0:
@@ -98,13 +98,13 @@ class DecisionSolver(ExactSolver):
         """The largest value over the cells, and what utilities that vary within a cell add to it."""
         p = masses_of(search.best)
         value, reach = prices.worst(p), np.zeros(p.size)
-        for cell_payoff, owed in zip(search.cell_payoffs, search.owed, strict=True):
+        for cell_payoff, cumulative in zip(search.cell_payoffs, search.cumulative, strict=True):
             if isinstance(cell_payoff, ExplicitCellPayoff):
-                pull, witness = owed, cell_payoff.witness
+                pull, witness = cumulative, cell_payoff.witness
             else:
                 assert isinstance(cell_payoff, ContextCellPayoff)
                 pull, witness = (
-                    cell_payoff.context(p) @ owed.reshape(cell_payoff.groups, cell_payoff.plain.size),
+                    cell_payoff.context(p) @ cumulative.reshape(cell_payoff.groups, cell_payoff.plain.size),
                     cell_payoff.plain.witness,
                 )
             away = np.maximum(pull[:, None] * -witness.low, pull[:, None] * -witness.high).sum(axis=0)

@@ -44,10 +44,10 @@ class MomentHull(ExactOracle):
 
     >>> import orcast as oc
     >>> from orcast.payoffs.triangulated import MomentBasedCalibration
-    >>> game = oc.Forecaster(oc.Interval(0, 10), MomentBasedCalibration(grid=8), oracle=MomentHull())
+    >>> recal = oc.Forecaster(oc.Interval(0, 10), MomentBasedCalibration(grid=8), oracle=MomentHull())
     >>> for y in (9.0, 8.0, 8.5, 2.0):
-    ...     p = game.predict(oc.Normal(5, 1))
-    ...     game.update(y)
+    ...     p = recal.predict(oc.Normal(5, 1))
+    ...     recal.update(y)
     >>> p.certificate.holds, p.certificate.half_space <= 1e-9
     (True, True)
     """

@@ -98,11 +98,11 @@ class Prices:
         )
 
 
-def prices_of(cell_payoffs: Sequence[CellPayoff], owed: Sequence[Array], p: Array) -> Prices | None:
+def prices_of(cell_payoffs: Sequence[CellPayoff], cumulative: Sequence[Array], p: Array) -> Prices | None:
     """The prices of a sum in which nothing but answers depends on the masses p; None: something else does."""
     fixed = np.zeros(p.size)
     deciders = []
-    for cell_payoff, s in zip(cell_payoffs, owed, strict=True):
+    for cell_payoff, s in zip(cell_payoffs, cumulative, strict=True):
         if isinstance(cell_payoff, AnswerCellPayoff):
             debts = s.reshape(cell_payoff.groups, cell_payoff.plain.size) @ cell_payoff.plain.witness.mean
             deciders.append((cell_payoff.worth, debts))

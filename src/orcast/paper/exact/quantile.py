@@ -12,7 +12,7 @@ from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.minimax import two_ends
 from orcast.engine.dense.priors import GridPrior
 from orcast.engine.dense.search import CandidateSearch, DenseRound
-from orcast.paper.exact.base import ExactOracle, ExactSolver, play
+from orcast.paper.exact.base import ExactOracle, ExactSolver, run_rounds
 from orcast.spaces import Interval
 
 
@@ -32,10 +32,10 @@ class TwoCells(ExactOracle):
 
     >>> import orcast as oc
     >>> from orcast.paper.exact.quantile import TwoCells
-    >>> game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration([0.25, 0.75]), oracle=TwoCells())
+    >>> recal = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration([0.25, 0.75]), oracle=TwoCells())
     >>> for y in (0.3, 0.9, 1.0):
-    ...     p = game.predict()
-    ...     game.update(y)
+    ...     p = recal.predict()
+    ...     recal.update(y)
     >>> p.support(), p.certificate.holds, p.certificate.half_space < 1e-12
     ((0.0, 1.0), True, True)
     """
@@ -59,5 +59,5 @@ class EndsSolver(ExactSolver):
 
     def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
         """One forecast."""
-        ends = two_ends(search.cell_payoffs, search.owed, 3)
-        play(search, np.array([0.0, 0.0, 1.0]) if ends is None else ends)
+        ends = two_ends(search.cell_payoffs, search.cumulative, 3)
+        run_rounds(search, np.array([0.0, 0.0, 1.0]) if ends is None else ends)

@@ -38,10 +38,10 @@ class SimplexGrid(ExactOracle):
 
     >>> import orcast as oc
     >>> from orcast.payoffs.triangulated import SimplexCalibration
-    >>> game = oc.Forecaster(oc.Labels(["home", "draw", "away"]), SimplexCalibration(grid=4), oracle=SimplexGrid())
+    >>> recal = oc.Forecaster(oc.Labels(["home", "draw", "away"]), SimplexCalibration(grid=4), oracle=SimplexGrid())
     >>> for y in ("home", "away", "home", "draw"):
-    ...     p = game.predict([0.2, 0.2, 0.6])
-    ...     game.update(y)
+    ...     p = recal.predict([0.2, 0.2, 0.6])
+    ...     recal.update(y)
     >>> p.certificate.holds, p.certificate.half_space <= 1e-9
     (True, True)
     >>> oc.Forecaster(oc.Labels(range(10)), SimplexCalibration(grid=4), oracle=SimplexGrid())

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.search import CandidateSearch, DenseRound
-from orcast.paper.exact.base import ExactSolver, play
+from orcast.paper.exact.base import ExactSolver, run_rounds
 from orcast.payoffs.triangulated import MeshCellPayoff, moment_mesh, probabilities, simplex_mesh
 
 Array = NDArray[np.float64]
@@ -74,14 +74,14 @@ class Found(NamedTuple):
     worst: float
 
 
-def solve(faces: Faces, owed: Array, target: Array) -> Found:
+def solve(faces: Faces, cumulative: Array, target: Array) -> Found:
     """The solution in the nearest block of pieces, and of those there the nearest to the target.
 
-    `owed` has a row S_v for each vertex.  What is left of the inequality is measured, and is of the order of the
+    `cumulative` has a row S_v for each vertex.  What is left of the inequality is measured, and is of the order of the
     smallest of PULLS times the largest S.
     """
-    size = float(np.abs(owed).max())
-    scaled = owed / size if size > 0.0 else owed
+    size = float(np.abs(cumulative).max())
+    scaled = cumulative / size if size > 0.0 else cumulative
     best: Found | None = None
     for pull in PULLS:
         found = _search(faces, scaled, target, pull)
@@ -93,9 +93,9 @@ def solve(faces: Faces, owed: Array, target: Array) -> Found:
     return best._replace(worst=size * best.worst)
 
 
-def _search(faces: Faces, owed: Array, target: Array, pull: float) -> Found | None:
+def _search(faces: Faces, cumulative: Array, target: Array, pull: float) -> Found | None:
     kinds, rows = faces.nearest(target)
-    drawn = owed + pull * (faces.points - target)
+    drawn = cumulative + pull * (faces.points - target)
     best: Found | None = None
     start, step = 0, FIRST_BLOCK
     while start < faces.count:
@@ -112,7 +112,7 @@ def _search(faces: Faces, owed: Array, target: Array, pull: float) -> Found | No
             corners, weights = corners[good], np.maximum(weights[good], 0.0)
             weights /= weights.sum(axis=1, keepdims=True)
             points = np.einsum("ij,ijk->ik", weights, faces.points[corners])
-            pulls = np.einsum("ij,ijk->ik", weights, owed[corners])
+            pulls = np.einsum("ij,ijk->ik", weights, cumulative[corners])
             worst = np.einsum("ij,ij->i", pulls, points) - (pulls @ faces.extremes.T).min(axis=1)
             away = np.linalg.norm(points - target, axis=1)
             solved = worst <= 10.0 * pull
@@ -128,10 +128,10 @@ def _search(faces: Faces, owed: Array, target: Array, pull: float) -> Found | No
     return best
 
 
-def _weights(owed: Array, directions: Array) -> Array:
+def _weights(cumulative: Array, directions: Array) -> Array:
     """Barycentric weights with <c, direction> = 0, a row a piece; nan where a system is singular after all."""
-    count, n, _ = owed.shape
-    system = np.concatenate((directions @ owed.swapaxes(1, 2), np.ones((count, 1, n))), axis=1)
+    count, n, _ = cumulative.shape
+    system = np.concatenate((directions @ cumulative.swapaxes(1, 2), np.ones((count, 1, n))), axis=1)
     right = np.zeros((count, n, 1))
     right[:, -1] = 1.0
     try:
@@ -227,15 +227,15 @@ class MeshSolver(ExactSolver, ABC):
         cell_payoff = search.cell_payoffs[0]
         assert isinstance(cell_payoff, MeshCellPayoff)
         # parts with different contexts share the triangulation, so what is owed on them adds up
-        owed = cell_payoff.rows(np.sum(search.owed, axis=0))
+        cumulative = cell_payoff.rows(np.sum(search.cumulative, axis=0))
         masses = setup.prior
         f = cell_payoff.mean(masses)
-        c, _ = cell_payoff.pull(owed, f)
+        c, _ = cell_payoff.pull(cumulative, f)
         if self.largest(c, f) > 0.0:
-            masses = self.masses_at(solve(self.faces, owed, f).point, masses, cell_payoff)
+            masses = self.masses_at(solve(self.faces, cumulative, f).point, masses, cell_payoff)
             f = cell_payoff.mean(masses)
-            c, _ = cell_payoff.pull(owed, f)
-        play(search, masses, float(c @ f - (self.faces.extremes @ c).min()), self.approximation(c))
+            c, _ = cell_payoff.pull(cumulative, f)
+        run_rounds(search, masses, float(c @ f - (self.faces.extremes @ c).min()), self.approximation(c))
 
 
 def one_grid(bound_payoff: BoundPayoff, kind: type[Any], oracle: str) -> int:

@@ -13,17 +13,17 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from test_panel_play import quietly
-from test_panel_state import contents
+from test_frame_run import quietly
+from test_frame_state import contents
 
-from orcast.frame import PanelState, recalibrate, run
-from orcast.frame.stream import play_streams
-from panels import Plan, panel
+from frames import Plan, panel
+from orcast.frame import FrameState, recalibrate, run
+from orcast.frame.stream import run_streams
 
 
 def both_calls(frame: pd.DataFrame, folder: Path, **options: Any) -> tuple[bytes, bytes, bytes]:
     """The early rows of a frame, then all of it, and the state after that; all as bytes."""
-    state = PanelState()
+    state = FrameState()
     outs = [quietly(part, state=state, **options) for part in (frame[frame.ds < 4], frame)]
     bits = [out.select_dtypes("number").to_numpy(float).tobytes() + out.to_csv().encode() for out in outs]
     return bits[0], bits[1], contents(state, folder)
@@ -66,9 +66,9 @@ def test_batches_run_in_as_many_threads_as_asked_for(monkeypatch: pytest.MonkeyP
         if threading.current_thread() not in seen:
             seen.add(threading.current_thread())
             barrier.wait(timeout=60.0)
-        play_streams(*given)
+        run_streams(*given)
 
-    monkeypatch.setattr(run, "play_streams", noted)
+    monkeypatch.setattr(run, "run_streams", noted)
     recalibrate(frame, workers=3)
     assert len(seen) == 3
     assert threading.main_thread() not in seen
@@ -89,12 +89,12 @@ def test_many_series_share_few_runners(monkeypatch: pytest.MonkeyPatch) -> None:
 
     made = []
 
-    class Counted(runner.Runner):
+    class Empirical(runner.Runner):
         def __init__(self, *given: Any) -> None:
             made.append(given)
             super().__init__(*given)
 
-    monkeypatch.setattr(runner, "Runner", Counted)
+    monkeypatch.setattr(runner, "Runner", Empirical)
     monkeypatch.setattr(runner, "_kept", threading.local())
     frame = panel(Plan(3, series=12, steps=4))
     want = recalibrate(frame, low=0, pool=False)
@@ -111,10 +111,10 @@ def test_many_series_share_few_runners(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_errors_in_a_thread_are_raised_in_the_caller(tmp_path: Path) -> None:
     frame = panel(Plan(1, series=4, steps=5))
-    state = PanelState()
+    state = FrameState()
     recalibrate(frame[frame.ds < 3], state=state)
     stream = next(iter(state.content.models["M0"].streams.values()))
-    stream.game = stream.game._replace(memory=stream.game.memory[:-1])
+    stream.recal = stream.recal._replace(memory=stream.recal.memory[:-1])
     before, threads = contents(state, tmp_path), threading.active_count()
     for count in (1, 2):
         with pytest.raises(ValueError, match="expected a state that this version can use, got one that it cannot"):
@@ -160,7 +160,7 @@ def test_keyboard_interrupt_stops_a_frame_within_a_second(
 ) -> None:
     """Nothing is written, no thread is left, and there is one traceback."""
     path, state = tmp_path / "script.py", str(tmp_path / "state.orcast")
-    begins = "pools.GroupPass, '_fill_base'" if pool else "stream.StreamRun, 'play'"
+    begins = "pools.GroupPass, '_fill_base'" if pool else "stream.StreamRun, 'run_rounds'"
     script = SCRIPT.format(series=series, steps=steps, workers=count, pool=pool, state=state, begins=begins)
     path.write_text(script, encoding="utf-8")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -8,9 +8,9 @@ import pytest
 
 import orcast as oc
 from helpers import Vector, default_payoff, engine_of
-from orcast.coins import coins
-from orcast.engine.bound_payoff import MIXTURE, beyond_booked, overall_norm
-from orcast.ledger import Counted
+from orcast.draws import uniform_draws
+from orcast.engine.bound_payoff import MIXTURE, beyond_smoothed, overall_norm
+from orcast.ledger import Empirical
 from orcast.payoffs import Payoff
 
 SPACE = oc.Interval(0, 1)
@@ -21,8 +21,8 @@ def expert(t: int) -> object:
     return oc.Normal(0.5 + 0.2 * math.sin(t / 7), 0.1)
 
 
-def counted_of(game: oc.Forecaster) -> Counted:
-    found = game.guarantee.counted
+def empirical_of(recal: oc.Forecaster) -> Empirical:
+    found = recal.guarantee.empirical
     assert found is not None
     return found
 
@@ -54,49 +54,51 @@ class HardGreedy:
         self.sums += (y <= p.quantile(A)) - A
 
 
-def play(rounds: int, seed: int, *, randomised: bool, payoff: Payoff | None = None) -> tuple[oc.Recalibrator, Vector]:
-    game = oc.Recalibrator(SPACE, payoff, randomised=seed if randomised else None)
-    nature = HardGreedy(seed)
+def run_rounds(
+    rounds: int, seed: int, *, randomised: bool, payoff: Payoff | None = None
+) -> tuple[oc.Recalibrator, Vector]:
+    recal = oc.Recalibrator(SPACE, payoff, randomised=seed if randomised else None)
+    adversary = HardGreedy(seed)
     for t in range(rounds):
-        p = game.predict(expert(t))
-        y = nature(p)
-        nature.see(p, y)
-        game.update(y)
-    return game, nature.sums
+        p = recal.predict(expert(t))
+        y = adversary(p)
+        adversary.see(p, y)
+        recal.update(y)
+    return recal, adversary.sums
 
 
-def test_with_the_coin_the_count_stays_within_its_bound() -> None:
-    game, sums = play(250, 0, randomised=True, payoff=oc.QuantileCalibration())
-    counted = counted_of(game)
+def test_with_the_draw_the_count_stays_within_its_bound() -> None:
+    recal, sums = run_rounds(250, 0, randomised=True, payoff=oc.QuantileCalibration())
+    empirical = empirical_of(recal)
     # the running sums are what an observer has who looks at the reported quantiles alone
-    assert counted.qce == pytest.approx(((sums / 250) ** 2).sum(), rel=1e-9)
-    assert counted.bound is not None
-    assert counted.qce <= counted.bound < 2.5
-    assert counted.confidence == 0.95
+    assert empirical.qce == pytest.approx(((sums / 250) ** 2).sum(), rel=1e-9)
+    assert empirical.bound is not None
+    assert empirical.qce <= empirical.bound < 2.5
+    assert empirical.confidence == 0.95
 
 
-def test_without_the_coin_nothing_can_be_promised() -> None:
-    game, sums = play(250, 0, randomised=False, payoff=oc.QuantileCalibration())
-    counted = counted_of(game)
-    assert counted.qce == pytest.approx(((sums / 250) ** 2).sum(), rel=1e-9)
-    assert counted.bound is None
+def test_without_the_draw_nothing_can_be_promised() -> None:
+    recal, sums = run_rounds(250, 0, randomised=False, payoff=oc.QuantileCalibration())
+    empirical = empirical_of(recal)
+    assert empirical.qce == pytest.approx(((sums / 250) ** 2).sum(), rel=1e-9)
+    assert empirical.bound is None
     # the booked one is kept all the same, and the counted one breaks what the coin would have promised
-    assert game.guarantee.miscalibration <= game.guarantee.promised
-    with_coin, _ = play(250, 0, randomised=True, payoff=oc.QuantileCalibration())
-    bound = counted_of(with_coin).bound
+    assert recal.guarantee.miscalibration <= recal.guarantee.promised
+    with_draw, _ = run_rounds(250, 0, randomised=True, payoff=oc.QuantileCalibration())
+    bound = empirical_of(with_draw).bound
     assert bound is not None
-    assert counted.qce > bound
+    assert empirical.qce > bound
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("rounds", [250, 1000, 5000])
 def test_twenty_of_twenty_runs(rounds: int) -> None:
     for seed in range(20):
-        counted = counted_of(play(rounds, seed, randomised=True, payoff=oc.QuantileCalibration())[0])
-        assert counted.bound is not None
-        assert counted.qce <= counted.bound
-    counted = counted_of(play(rounds, 0, randomised=False, payoff=oc.QuantileCalibration())[0])
-    assert counted.qce > 1.0
+        empirical = empirical_of(run_rounds(rounds, seed, randomised=True, payoff=oc.QuantileCalibration())[0])
+        assert empirical.bound is not None
+        assert empirical.qce <= empirical.bound
+    empirical = empirical_of(run_rounds(rounds, 0, randomised=False, payoff=oc.QuantileCalibration())[0])
+    assert empirical.qce > 1.0
 
 
 # --- the bound ---
@@ -104,14 +106,14 @@ def test_twenty_of_twenty_runs(rounds: int) -> None:
 
 def test_the_bound_is_its_formula() -> None:
     """The booked bound in the units of the QCE, and the martingale term; the sum of them squared."""
-    game = oc.Recalibrator(SPACE, default_payoff(), randomised=5)
+    recal = oc.Recalibrator(SPACE, default_payoff(), randomised=5)
     rng = np.random.default_rng(0)
-    game.run([expert(t) for t in range(60)], rng.random(60))
-    g, counted = game.guarantee, counted_of(game)
-    spread = engine_of(game).memory.read("counts", "spread")
+    recal.run([expert(t) for t in range(60)], rng.random(60))
+    g, empirical = recal.guarantee, empirical_of(recal)
+    spread = engine_of(recal).memory.read("counts", "spread")
     root = math.sqrt((A * A).sum())
     term = math.sqrt((spread + MIXTURE) * (2 * math.log(20) + math.log((spread + MIXTURE) / MIXTURE)))
-    assert counted.bound == pytest.approx((root * (g.promised + g.excess) + term / 60) ** 2)
+    assert empirical.bound == pytest.approx((root * (g.promised + g.excess) + term / 60) ** 2)
     assert 0.0 < spread < 60 * 3.0
     # booked is bounded by what was promised alone
     assert g.parts["quantile"] <= root * g.promised
@@ -127,13 +129,13 @@ def test_weights_and_groups_are_minded() -> None:
         "grouped": oc.QuantileCalibration(context=oc.by("h", values=range(4))),
         "function": oc.QuantileCalibration(context=oc.by(lambda x: [1.0 if x["h"] else 0.0], size=1)),
     }.items():
-        game = oc.Recalibrator(SPACE, payoff, randomised=5)
-        game.run([expert(t) for t in range(50)], outcomes, x=[{"h": t % 4} for t in range(50)])
-        g, bounds[name] = game.guarantee, counted_of(game).bound
+        recal = oc.Recalibrator(SPACE, payoff, randomised=5)
+        recal.run([expert(t) for t in range(50)], outcomes, x=[{"h": t % 4} for t in range(50)])
+        g, bounds[name] = recal.guarantee, empirical_of(recal).bound
         if name == "function":
             break
         root = math.sqrt(A @ A) * {"plain": 1, "light": 2, "grouped": 2}[name]
-        term = beyond_booked(engine_of(game).memory.read("counts", "spread")) / 50
+        term = beyond_smoothed(engine_of(recal).memory.read("counts", "spread")) / 50
         assert bounds[name] == pytest.approx((root * (g.promised + g.excess) + term) ** 2)
     # a context that leaves rounds out says nothing about all of them
     assert bounds["function"] is None
@@ -144,15 +146,15 @@ def test_weights_and_groups_are_minded() -> None:
 # --- games with coins ---
 
 
-def test_coins_come_from_the_seed_and_the_number_of_the_round(tmp_path: Path) -> None:
+def test_draws_come_from_the_seed_and_the_number_of_the_round(tmp_path: Path) -> None:
     """One by one, in one go, late, after a load, with experts that join: the same coins."""
     outcomes = np.random.default_rng(0).random(8)
     one, other = (oc.Recalibrator(SPACE, randomised=11) for _ in range(2))
     rows = []
     for t, y in enumerate(outcomes):
         p = one.predict(expert(t))
-        assert p.coin == coins(11, t + 1, 1)[0]
-        assert one.peek(expert(t)).coin == coins(11, t + 2, 1)[0]
+        assert p.draw == uniform_draws(11, t + 1, 1)[0]
+        assert one.peek(expert(t)).draw == uniform_draws(11, t + 2, 1)[0]
         rows.append(p.quantile(A))
         one.update(y)
         if t == 3:
@@ -162,70 +164,70 @@ def test_coins_come_from_the_seed_and_the_number_of_the_round(tmp_path: Path) ->
     assert one.guarantee == other.guarantee
     late = oc.Recalibrator(SPACE, randomised=11)
     for t in range(3):
-        assert late.predict(expert(t), id=t).coin == coins(11, t + 1, 1)[0]
+        assert late.predict(expert(t), id=t).draw == uniform_draws(11, t + 1, 1)[0]
     late.save(tmp_path / "b.orcast")
-    for game in (late, oc.Recalibrator.load(tmp_path / "b.orcast")):
+    for recal in (late, oc.Recalibrator.load(tmp_path / "b.orcast")):
         for t in (2, 0, 1):
-            game.update(outcomes[t], id=t)
-        assert counted_of(game).bound is not None
-        assert game.predict(expert(3)).coin == coins(11, 4, 1)[0]
-        assert game.randomised == 11
+            recal.update(outcomes[t], id=t)
+        assert empirical_of(recal).bound is not None
+        assert recal.predict(expert(3)).draw == uniform_draws(11, 4, 1)[0]
+        assert recal.randomised == 11
 
 
-def test_the_coin_changes_nothing_but_what_is_reported() -> None:
+def test_the_draw_changes_nothing_but_what_is_reported() -> None:
     outcomes = np.random.default_rng(0).random(30)
-    games = [oc.Recalibrator(SPACE, randomised=seed) for seed in (None, 1, 2)]
+    recals = [oc.Recalibrator(SPACE, randomised=seed) for seed in (None, 1, 2)]
     for t, y in enumerate(outcomes):
         masses = []
-        for game in games:
-            masses.append(game.predict(expert(t)).mass)
-            game.update(y)
+        for recal in recals:
+            masses.append(recal.predict(expert(t)).mass)
+            recal.update(y)
         np.testing.assert_array_equal(masses[0], masses[1])
         np.testing.assert_array_equal(masses[0], masses[2])
-    plain, first, second = (game.guarantee for game in games)
+    plain, first, second = (recal.guarantee for recal in recals)
     assert plain.parts == first.parts == second.parts
-    assert plain.counted is not None
-    assert plain.counted.bound is None
-    assert first.counted != second.counted
+    assert plain.empirical is not None
+    assert plain.empirical.bound is None
+    assert first.empirical != second.empirical
 
 
-def test_counted_error_matches_metrics() -> None:
+def test_empirical_error_matches_metrics() -> None:
     outcomes = np.random.default_rng(0).random(200)
     for seed in (None, 3):
-        game = oc.Recalibrator(SPACE, randomised=seed)
-        rows = game.run([expert(t) for t in range(200)], outcomes)
-        assert counted_of(game).qce == pytest.approx(oc.metrics.qce(rows, outcomes), rel=1e-9)
+        recal = oc.Recalibrator(SPACE, randomised=seed)
+        rows = recal.run([expert(t) for t in range(200)], outcomes)
+        assert empirical_of(recal).qce == pytest.approx(oc.metrics.qce(rows, outcomes), rel=1e-9)
 
 
 @pytest.mark.parametrize("space", [oc.Line(), oc.HalfLine(0.0), oc.Interval(0, 10)])
 def test_atoms_and_open_ends(space: oc.spaces.OrderedSpace) -> None:
     """Half of the outcomes are zeros, as rain has them: the share of y <= q is fair at each level."""
     rng = np.random.default_rng(0)
-    game = oc.Recalibrator(space, oc.QuantileCalibration(), randomised=4)
+    recal = oc.Recalibrator(space, oc.QuantileCalibration(), randomised=4)
     reported, outcomes = [], np.where(rng.random(400) < 0.5, 0.0, rng.exponential(2.0, 400).clip(0, 10))
     for y in outcomes:
-        reported.append(game.predict(oc.Ensemble([0.0] * 5 + [0.5, 1.0, 2.0, 3.0, 5.0])).quantile(A))
-        game.update(float(y))
+        reported.append(recal.predict(oc.Ensemble([0.0] * 5 + [0.5, 1.0, 2.0, 3.0, 5.0])).quantile(A))
+        recal.update(float(y))
     hits = (outcomes[:, None] <= np.array(reported)).mean(axis=0)
     assert np.abs(hits - A).max() < 0.1
-    counted = counted_of(game)
-    assert counted.qce == pytest.approx(((hits - A) ** 2).sum())
-    assert counted.bound is not None
-    assert counted.qce <= counted.bound
+    empirical = empirical_of(recal)
+    assert empirical.qce == pytest.approx(((hits - A) ** 2).sum())
+    assert empirical.bound is not None
+    assert empirical.qce <= empirical.bound
 
 
 def test_forgetting_discounts_the_count() -> None:
     g = 1 - 1 / 20
-    game = oc.Recalibrator(SPACE, memory=20, randomised=1)
+    recal = oc.Recalibrator(SPACE, memory=20, randomised=1)
     sums, outcomes = np.zeros(A.size), np.random.default_rng(0).random(60)
     for t, y in enumerate(outcomes):
-        q = game.predict(expert(t)).quantile(A)
+        q = recal.predict(expert(t)).quantile(A)
         sums = g * sums + (y <= q) - A
-        game.update(y)
-    counted = counted_of(game)
-    assert counted.qce == pytest.approx(((sums * (1 - g) / (1 - g**60)) ** 2).sum())
-    assert counted.bound is not None
-    assert counted.qce <= counted.bound
+        recal.update(y)
+    empirical = empirical_of(recal)
+    assert empirical.qce == pytest.approx(((sums * (1 - g) / (1 - g**60)) ** 2).sum())
+    assert empirical.bound is not None
+    assert empirical.qce <= empirical.bound
 
 
 def test_the_dense_engine_counts_too(tmp_path: Path) -> None:
@@ -233,31 +235,31 @@ def test_the_dense_engine_counts_too(tmp_path: Path) -> None:
     payoff = oc.QuantileCalibration([0.1, 0.5, 0.9]) + oc.Recipe(
         witness=lambda y: [y > 0.7], context=lambda x, p: [p.cdf(0.5)], bound=1.0
     )
-    game = oc.Forecaster(SPACE, payoff, randomised=9)
-    assert hasattr(game.engine, "prior")
+    recal = oc.Forecaster(SPACE, payoff, randomised=9)
+    assert hasattr(recal.engine, "prior")
     sums, a = np.zeros(3), np.array([0.1, 0.5, 0.9])
     for t, y in enumerate(np.random.default_rng(0).random(12)):
-        p = game.predict(expert(t))
-        assert p.coin == coins(9, t + 1, 1)[0]
+        p = recal.predict(expert(t))
+        assert p.draw == uniform_draws(9, t + 1, 1)[0]
         sums += (y <= p.quantile(a)) - a
-        game.update(y)
-    counted = counted_of(game)
-    assert counted.qce == pytest.approx(((sums / 12) ** 2).sum())
-    assert counted.bound is not None
-    game.predict(expert(0), id="open")
-    game.save(tmp_path / "d.orcast")
+        recal.update(y)
+    empirical = empirical_of(recal)
+    assert empirical.qce == pytest.approx(((sums / 12) ** 2).sum())
+    assert empirical.bound is not None
+    recal.predict(expert(0), id="open")
+    recal.save(tmp_path / "d.orcast")
     again = oc.Forecaster.load(tmp_path / "d.orcast", payoff=payoff)
     again.update(0.5, id="open")
-    game.update(0.5, id="open")
-    assert again.guarantee == game.guarantee
+    recal.update(0.5, id="open")
+    assert again.guarantee == recal.guarantee
 
 
 def test_no_quantiles_no_count() -> None:
-    game = oc.Recalibrator(SPACE, oc.MomentMatching(2))
-    game.predict(expert(0))
-    game.update(0.5)
-    assert game.guarantee.counted is None
-    assert oc.Recalibrator(oc.Binary()).guarantee.counted is None
+    recal = oc.Recalibrator(SPACE, oc.MomentMatching(2))
+    recal.predict(expert(0))
+    recal.update(0.5)
+    assert recal.guarantee.empirical is None
+    assert oc.Recalibrator(oc.Binary()).guarantee.empirical is None
 
 
 def test_invalid_seed_is_rejected() -> None:

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from frames import FORMS, Plan, outputs, panel, twin
 from orcast.frame import recalibrate
-from panels import FORMS, Plan, outputs, panel, twin
 
 plans = st.builds(
     Plan,
@@ -46,7 +46,7 @@ def same(one: pd.DataFrame, other: pd.DataFrame) -> None:
 
 
 @given(plans)
-def test_each_series_is_played_as_by_itself(plan: Plan) -> None:
+def test_each_series_is_result_as_by_itself(plan: Plan) -> None:
     if plan.form not in ("binary", "labels"):
         # the horizons of a series share their outcomes
         plan = Plan(**{**plan.__dict__, "horizons": min(plan.horizons, 1)})

@@ -43,10 +43,10 @@ def derived_seed(seed: int, *key: Hashable) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") % MOST_SEED
 
 
-def coins(seed: int, first: int, count: int) -> Array:
+def uniform_draws(seed: int, first: int, count: int) -> Array:
     """Draws of `count` rounds from round `first` on, each strictly between 0 and 1.
 
-    >>> coins(7, 1, 4).round(2).tolist(), coins(7, 3, 2).tolist() == coins(7, 1, 4)[2:].tolist()
+    >>> uniform_draws(7, 1, 4).round(2).tolist(), uniform_draws(7, 3, 2).tolist() == uniform_draws(7, 1, 4)[2:].tolist()
     ([0.72, 0.65, 0.55, 0.6], True)
     """
     with np.errstate(over="ignore"):

@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from games import Array
+from kernel_runs import Array
 
 import orcast as oc
 from orcast.kernels import records
-from orcast.testing.adversaries import adversaries_on, play
+from orcast.testing.adversaries import adversaries_on, run_rounds
 
 PAYOFFS = {
     "binary": (oc.Binary(), None),
@@ -63,22 +63,22 @@ def test_certificate_is_the_worst_of_all_outcomes(name: str) -> None:
         recal.update(space.value(int(rng.integers(space.cells))))
 
 
-def with_ledger(game: Any, total: Array, forecast: Any) -> Any:
+def with_ledger(forecaster: Any, total: Array, forecast: Any) -> Any:
     """Round of a game whose cumulative payoff is given, with a budget that allows every forecast."""
-    ledger = game.engine.ledger
+    ledger = forecaster.engine.ledger
     ledger.total[:], ledger.account[records.ACCOUNT.index("budget")] = total, 1e9
-    game.predict(forecast)
-    return game.rounds.pending[None].record
+    forecaster.predict(forecast)
+    return forecaster.rounds.pending[None].record
 
 
-def levels(game: Any, record: Any) -> Array:
+def levels(forecaster: Any, record: Any) -> Array:
     """kappa log(p / m) - <S_+, payoff>, which is the same for all outcomes at an equilibrium."""
-    ledger, p = game.engine.ledger, record.view("played")
+    ledger, p = forecaster.engine.ledger, record.view("result")
     positive = np.where((ledger.layout.side_list > 0.0) & (ledger.total < 0.0), 0.0, ledger.total)
     found = []
     for k in np.flatnonzero(p > 1e-200):
         tilt = record.read("info", "temperature") * np.log(p[k] / record.view("prior")[k])
-        found.append(tilt - positive @ payoff_of(game.engine, record, k))
+        found.append(tilt - positive @ payoff_of(forecaster.engine, record, k))
     return np.array(found)
 
 
@@ -90,43 +90,47 @@ def test_equilibrium_solves_its_equation(cells: int, scale: float, regret: bool)
     payoff, solved = oc.LabelCalibration(15), []
     for seed in range(6):
         rng = np.random.default_rng(seed)
-        game = oc.Forecaster(
+        forecaster = oc.Forecaster(
             oc.Labels(range(cells)),
             payoff + oc.NoRegret(oc.Brier()) if regret else payoff,
             oracle=oc.Equilibrium(temperature=1.0),
         )
         x = 0.98 * rng.dirichlet(np.ones(cells)) + 0.02 / cells
-        game.predict(x.tolist())
-        game.update(0)
-        record = with_ledger(game, scale * rng.normal(size=game.engine.ledger.total.size), x.tolist())
-        assert record.view("played").sum() == pytest.approx(1.0)
+        forecaster.predict(x.tolist())
+        forecaster.update(0)
+        record = with_ledger(forecaster, scale * rng.normal(size=forecaster.engine.ledger.total.size), x.tolist())
+        assert record.view("result").sum() == pytest.approx(1.0)
         assert record.read("info", "temperature") == 1.0
-        solved.append(float(np.ptp(levels(game, record))) < 1e-6)
+        solved.append(float(np.ptp(levels(forecaster, record))) < 1e-6)
     # two cells may jump at once, and the units of a regret may change with the forecast
     assert np.mean(solved) >= 0.8
 
 
 def test_root_is_the_nearest_where_one_newton_step_lands_on_it() -> None:
     """Where the field is flat around the prior, rounding must not lead on to a root further away."""
-    game = oc.Forecaster(oc.Binary(), oc.BinaryCalibration(15), oracle=oc.Equilibrium(temperature=7.0))
+    forecaster = oc.Forecaster(oc.Binary(), oc.BinaryCalibration(15), oracle=oc.Equilibrium(temperature=7.0))
     total = np.zeros(15)
     total[11], total[10] = 0.3, 1.8
     for odds in np.log(0.76 / 0.24) + 1e-3 * np.arange(20):
-        record = with_ledger(game, total / game.engine.ledger.layout.scales[0], float(1 / (1 + np.exp(-odds))))
-        q = record.view("played")[1]
+        record = with_ledger(
+            forecaster, total / forecaster.engine.ledger.layout.scales[0], float(1 / (1 + np.exp(-odds)))
+        )
+        q = record.view("result")[1]
         assert np.log(q / (1 - q)) == pytest.approx(odds - 0.3 / 7.0, abs=1e-9)
 
 
-@pytest.mark.parametrize("nature", ["greedy", "at a bound", "delaying"])
+@pytest.mark.parametrize("adversary", ["greedy", "at a bound", "delaying"])
 @pytest.mark.parametrize("name", ["two labels", "labels"])
-def test_certificates_hold_against_adversaries(name: str, nature: str) -> None:
+def test_certificates_hold_against_adversaries(name: str, adversary: str) -> None:
     space, payoff = PAYOFFS[name]
-    game, rng = oc.Recalibrator(space, payoff), np.random.default_rng(5)
+    forecaster, rng = oc.Recalibrator(space, payoff), np.random.default_rng(5)
     rows = 0.98 * rng.dirichlet(np.full(space.cells, 0.7), size=120) + 0.02 / space.cells
-    for turn in play(game, adversaries_on(space)[nature](), 120, experts=lambda t: rows[t].tolist(), rng=rng):
-        game.update(turn.y, id=turn.id)
-    assert game.guarantee.held == 1.0
-    assert game.guarantee.miscalibration <= game.guarantee.promised
+    for turn in run_rounds(
+        forecaster, adversaries_on(space)[adversary](), 120, experts=lambda t: rows[t].tolist(), rng=rng
+    ):
+        forecaster.update(turn.y, id=turn.id)
+    assert forecaster.guarantee.held == 1.0
+    assert forecaster.guarantee.miscalibration <= forecaster.guarantee.promised
 
 
 def test_a_whole_history_is_its_rounds_one_by_one() -> None:
@@ -134,8 +138,8 @@ def test_a_whole_history_is_its_rounds_one_by_one() -> None:
     rng = np.random.default_rng(2)
     rows, outcomes = rng.dirichlet(np.ones(3), size=25), rng.choice(["a", "b", "c"], size=25).tolist()
     whole, single = oc.Recalibrator(space), oc.Recalibrator(space)
-    played = whole.run(rows.tolist(), outcomes)
-    for row, y, masses in zip(rows, outcomes, played, strict=True):
+    result = whole.run(rows.tolist(), outcomes)
+    for row, y, masses in zip(rows, outcomes, result, strict=True):
         assert single.predict(row.tolist()).mass.tolist() == masses.tolist()
         single.update(y)
     assert whole.guarantee == single.guarantee

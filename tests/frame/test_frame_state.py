@@ -14,20 +14,20 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_panel_play import bounds, plans, quietly, same
+from test_frame_run import bounds, plans, quietly, same
 
 import orcast as oc
+from frames import FORMS, Plan, outputs, panel
 from helpers import SENTENCE
 from orcast import persistence
-from orcast.frame import PanelState, recalibrate
+from orcast.frame import FrameState, recalibrate
 from orcast.locks import file_lock
-from panels import FORMS, Plan, outputs, panel
 
 # each example plays several frames
 few = settings(max_examples=settings.default.max_examples // 2)
 
 
-def contents(state: PanelState, folder: Path) -> bytes:
+def contents(state: FrameState, folder: Path) -> bytes:
     """All that a state holds."""
     path = folder / "contents.orcast"
     state.save(path)
@@ -56,14 +56,14 @@ def test_frames_in_parts_are_the_frame(
     frame = panel(plan)
     options: dict[str, Any] = {"pool": pool, **bounds(plan)}
     whole = quietly(frame, **options)
-    state = PanelState()
+    state = FrameState()
     parts = []
     # forecasts of a pool that are issued together come together
     for piece in pieces(frame, cuts, together=pool):
         parts.append(quietly(piece, state=state, **options))
         if through_a_file:
             state.save(folder / "some.orcast")
-            state = PanelState.load(folder / "some.orcast")
+            state = FrameState.load(folder / "some.orcast")
     same(whole, pd.concat(parts))
 
 
@@ -72,7 +72,7 @@ def test_frames_in_parts_are_the_frame(
 def test_rows_that_come_again_are_answered_as_before(folder: Path, plan: Plan, cut: float) -> None:
     frame = panel(plan)
     first = pieces(frame, [cut])[0]
-    state = PanelState()
+    state = FrameState()
     once = quietly(first, state=state, pool=False, **bounds(plan))
     before = contents(state, folder)
     again = quietly(first, state=state, pool=False, **bounds(plan))
@@ -95,7 +95,7 @@ def test_outcomes_that_come_later_settle_what_waits(plan: Plan, seed: int) -> No
     plan = Plan(**{**plan.__dict__, "holes": 0.0})
     frame = panel(plan)
     whole = quietly(frame, **bounds(plan))
-    state = PanelState()
+    state = FrameState()
     made = frame["cutoff"] if plan.horizons else frame["ds"] - 1
     said = []
     for now in sorted(made.unique()):
@@ -115,9 +115,9 @@ def test_outcomes_that_come_later_settle_what_waits(plan: Plan, seed: int) -> No
     assert state.pending == 0
 
 
-def test_nature_may_answer_where_it_hurts() -> None:
+def test_adversary_may_answer_where_it_hurts() -> None:
     """It sees each forecast first; outcomes come three steps late.  The promise is kept in every row."""
-    state, y = PanelState(), {}
+    state, y = FrameState(), {}
     frames = []
     for c in range(120):
         new = pd.DataFrame({"cutoff": c, "ds": [c + 1, c + 2, c + 3], "y": np.nan, "mean": 50.0, "sd": 10.0})
@@ -161,7 +161,7 @@ def test_the_promise_counts_what_waits() -> None:
 
 def test_a_corrected_outcome_is_reported_with_its_row() -> None:
     frame = panel(Plan(1, steps=6))
-    state = PanelState()
+    state = FrameState()
     first = recalibrate(frame, state=state)
     frame.loc[3, "y"] += 1.0
     with pytest.warns(UserWarning, match=r"outcomes changed since they were used, in row 3 \(run the whole frame"):
@@ -174,7 +174,7 @@ def test_a_corrected_outcome_is_reported_with_its_row() -> None:
 def test_an_outcome_that_nobody_used_yet_may_change() -> None:
     """It was known, but no forecast could know it: the new one counts."""
     frame = panel(Plan(6, series=1, steps=5, horizons=3))
-    state = PanelState()
+    state = FrameState()
     first, second = frame[frame.cutoff < 3], frame[frame.cutoff >= 3]
     recalibrate(first, state=state)
     changed = frame.assign(y=frame.y.where(frame.ds != 5, 7.0))
@@ -191,7 +191,7 @@ def test_an_outcome_that_nobody_used_yet_may_change() -> None:
 # --- what is refused changes nothing
 
 
-def refused(folder: Path, state: PanelState, frame: Any, match: str, **options: Any) -> None:
+def refused(folder: Path, state: FrameState, frame: Any, match: str, **options: Any) -> None:
     path = folder / "refused.orcast"
     state.save(path)
     before = path.read_bytes()
@@ -205,7 +205,7 @@ def refused(folder: Path, state: PanelState, frame: Any, match: str, **options: 
 
 def test_what_is_refused_leaves_the_state_as_it_was(folder: Path) -> None:
     frame = panel(Plan(1, steps=6))
-    state = PanelState()
+    state = FrameState()
     recalibrate(frame[frame.ds < 4], state=state, low=0, levels=[0.25])
     rest = frame[frame.ds >= 4]
     refused(folder, state, rest, "bounds that the state began with of series 's0', 0 to inf, got 1 to inf", low=1)
@@ -224,7 +224,7 @@ def test_a_failure_in_the_middle_leaves_the_state_as_it_was(folder: Path, monkey
     path = folder / "middle.orcast"
     recalibrate(frame[frame.ds < 4], state=path)
     before = path.read_bytes()
-    from orcast.frame import stream as play
+    from orcast.frame import stream as run_rounds
 
     calls = []
 
@@ -234,9 +234,9 @@ def test_a_failure_in_the_middle_leaves_the_state_as_it_was(folder: Path, monkey
             raise KeyboardInterrupt
         return original(*given_, **options)
 
-    original = play.order_of_play
-    monkeypatch.setattr(play, "order_of_play", breaks)
-    state = PanelState.load(path)
+    original = run_rounds.run_order
+    monkeypatch.setattr(run_rounds, "run_order", breaks)
+    state = FrameState.load(path)
     for given_ in (path, state):
         calls.clear()
         with pytest.raises(KeyboardInterrupt):
@@ -248,7 +248,7 @@ def test_a_failure_in_the_middle_leaves_the_state_as_it_was(folder: Path, monkey
 
 def test_a_warning_made_an_error_leaves_the_state_as_it_was(folder: Path) -> None:
     frame = panel(Plan(1, steps=6))
-    state = PanelState()
+    state = FrameState()
     recalibrate(frame[frame.ds < 4], state=state, low=0, high=100)
     before = contents(state, folder)
     with pytest.raises(UserWarning, match="were not used"):
@@ -262,7 +262,7 @@ def test_a_warning_made_an_error_leaves_the_state_as_it_was(folder: Path) -> Non
 def test_old_rows_are_forgotten_but_not_those_that_wait() -> None:
     frame = panel(Plan(1, series=1, steps=30))
     frame.loc[20:, "y"] = np.nan
-    state = PanelState(remember=5)
+    state = FrameState(remember=5)
     first = recalibrate(frame, state=state)
     assert state.pending == 10
     frame.loc[20, "y"] = 50.0
@@ -278,7 +278,7 @@ def test_an_outcome_that_is_missing_while_later_ones_come_is_given_up() -> None:
     frame = panel(Plan(1, series=1, steps=30))
     frame.loc[5, "y"] = np.nan
     late = frame.assign(y=frame.y.where(frame.index != 5, 50.0))
-    state = PanelState()
+    state = FrameState()
     first = recalibrate(frame, state=state)
     assert first["M0_orcast_status"].tolist() == ["ok"] * 5 + ["pending"] + ["ok"] * 24
     assert state.pending == 0
@@ -294,7 +294,7 @@ def test_rows_are_given_up_when_too_many_wait(monkeypatch: pytest.MonkeyPatch) -
     for module in (run, stream):
         monkeypatch.setattr(module, "MAX_PENDING", 3)
     frame = panel(Plan(1, "normal", series=1, steps=8)).assign(y=np.nan)
-    state = PanelState()
+    state = FrameState()
     with pytest.warns(UserWarning, match="more than 3 of a game wait for their outcome, in 5 rows: 0, 1, 2, 3, 4"):
         out = recalibrate(frame, state=state)
     assert out["M0_orcast_status"].tolist() == ["lost"] * 5 + ["pending"] * 3
@@ -306,7 +306,7 @@ def test_rows_are_given_up_when_too_many_wait(monkeypatch: pytest.MonkeyPatch) -
 
 def test_rows_within_a_cutoff_go_on_from_frame_to_frame() -> None:
     frame = panel(Plan(3, series=1, steps=4, horizons=4))
-    state = PanelState()
+    state = FrameState()
     h = frame.groupby("cutoff")["ds"].rank()
     recalibrate(frame[(frame.cutoff < 3) | (h < 3)], state=state)
     odd = frame.assign(ds=frame.ds**1.5, cutoff=frame.cutoff**1.5)
@@ -321,7 +321,7 @@ def test_what_is_left_out_is_as_the_state_has_it() -> None:
     frame = panel(Plan(1, steps=8))
     given_: Any = {"low": {"s0": 0, "s1": -10}, "high": {"s0": 100, "s1": None}, "levels": [0.25, 0.75]}
     whole = recalibrate(frame, **given_)
-    state = PanelState()
+    state = FrameState()
     recalibrate(frame[frame.ds < 4], state=state, **given_)
     rest = frame[frame.ds >= 4]
     same(recalibrate(rest, state=state), whole.loc[rest.index])
@@ -331,7 +331,7 @@ def test_what_is_left_out_is_as_the_state_has_it() -> None:
 
 def test_a_frame_of_forecasts_alone_will_do_once_a_state_has_begun() -> None:
     frame = panel(Plan(1, steps=8))
-    state = PanelState()
+    state = FrameState()
     with pytest.raises(ValueError, match="expected a column of outcomes"):
         recalibrate(frame.drop(columns="y"), state=state)
     recalibrate(frame[frame.ds < 5], state=state)
@@ -350,7 +350,7 @@ def test_outcomes_of_a_table_settle_pending_rows(horizons: int, named: bool) -> 
     made = frame["cutoff"] if horizons else frame["ds"] - 1
     keys = [name for name in ("unique_id", "ds") if name in frame]
     outcomes, forecasts = frame[[*keys, "y"]].drop_duplicates(), frame.drop(columns="y")
-    state, said = PanelState(), []
+    state, said = FrameState(), []
     for now in sorted(made.unique()):
         begun = now > made.min()
         known = {"target": outcomes[outcomes.ds <= now]} if begun else {}
@@ -369,7 +369,7 @@ def test_outcomes_of_a_table_settle_pending_rows(horizons: int, named: bool) -> 
 @pytest.mark.parametrize("by", ["target", "row"])
 def test_outcome_outside_the_bounds_of_a_pending_row_of_an_earlier_frame_is_reported(by: str) -> None:
     frame = pd.DataFrame({"unique_id": "A", "ds": [1, 2, 3, 4], "y": [5.0, 6.0, None, None], "mean": 5.0, "sd": 1.0})
-    frame["cutoff"], state = frame.ds - 2, PanelState()
+    frame["cutoff"], state = frame.ds - 2, FrameState()
     recalibrate(frame, state=state, low=0, high=10)
     more: dict[str, Any] = {"frame": frame.tail(1).drop(columns="y"), "target": frame.loc[[2], ["unique_id", "ds"]]}
     more["target"]["y"] = 99.0
@@ -383,7 +383,7 @@ def test_outcome_outside_the_bounds_of_a_pending_row_of_an_earlier_frame_is_repo
 
 def test_changed_forecasts_of_answered_rows_are_named() -> None:
     frame = panel(Plan(1, steps=6))
-    state = PanelState()
+    state = FrameState()
     first = recalibrate(frame, state=state)
     frame.loc[[1, 4], "M0-lo-80"] -= 1.0
     with pytest.warns(UserWarning, match="^2 rows: 1, 4 of model 'M0' had another forecast when answered: the old"):
@@ -409,7 +409,7 @@ def test_a_file_that_is_broken_is_refused_in_one_sentence(form: str, folder: Pat
         broken[name] = broken[name].ravel()[:-1]
         persistence.write(path, header, broken)
         with pytest.raises(ValueError, match="expected a state that this version can use"):
-            PanelState.load(path)
+            FrameState.load(path)
         broken[name] = array.copy()
         broken[name].flat[int(rng.integers(array.size))] = 10**6
         persistence.write(path, header, broken)
@@ -421,11 +421,11 @@ def test_a_file_that_is_broken_is_refused_in_one_sentence(form: str, folder: Pat
             trouble = str(reason)
         assert trouble is None or trouble.startswith("expected")
     oc.Recalibrator().save(path)
-    with pytest.raises(ValueError, match="expected the state of a PanelState, got that of a Recalibrator"):
+    with pytest.raises(ValueError, match="expected the state of a FrameState, got that of a Recalibrator"):
         recalibrate(frame, state=path)
     with pytest.raises(FileNotFoundError, match="expected a folder that exists"):
         recalibrate(frame, state=folder / "none" / "state.orcast")
-    with pytest.raises(TypeError, match="expected a path or a PanelState"):
+    with pytest.raises(TypeError, match="expected a path or a FrameState"):
         recalibrate(frame, state=3)  # type: ignore[arg-type]
 
 
@@ -448,7 +448,7 @@ def test_processes_on_one_state_wait_for_each_other(tmp_path: Path) -> None:
     for writer in writers:
         writer.join(timeout=120)
     assert [writer.exitcode for writer in writers] == [0] * count
-    assert len(PanelState.load(path)) == count
+    assert len(FrameState.load(path)) == count
     assert [each.name for each in tmp_path.iterdir()] == ["state"]
 
 
@@ -461,7 +461,7 @@ def test_state_in_use_is_refused_after_a_while(tmp_path: Path, monkeypatch: pyte
     ):
         recalibrate(frame, state=path)
     recalibrate(frame, state=path)
-    assert len(PanelState.load(path)) == 1
+    assert len(FrameState.load(path)) == 1
 
 
 @forks
@@ -495,9 +495,9 @@ def test_an_outcome_reaches_horizons_that_have_no_rows_in_its_frame(bounded: str
         rows(range(20, 24), range(1, 4), 20),
     ]
     whole = recalibrate(pd.concat(parts, ignore_index=True), model="M", **options[bounded])
-    state = PanelState()
-    played = [recalibrate(part, state=state, model="M", **options[bounded]) for part in parts]
-    split = pd.concat(played, ignore_index=True)
+    state = FrameState()
+    result = [recalibrate(part, state=state, model="M", **options[bounded]) for part in parts]
+    split = pd.concat(result, ignore_index=True)
     for column in ("M_orcast-lo-80", "M_orcast", "M_orcast-hi-80", "M_orcast_promised"):
         np.testing.assert_array_equal(split[column], whole[column])
     assert state.pending == (whole.M_orcast_status == "pending").sum()

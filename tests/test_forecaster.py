@@ -52,20 +52,20 @@ def outcome(t: int) -> float:
     return float(np.clip(np.random.default_rng(t).normal(0.5 + 0.3 * np.sin(t / 5 + 0.2), 0.1), 0, 1))
 
 
-def played(game: Game, first: int, last: int) -> Game:
+def result(forecaster: Game, first: int, last: int) -> Game:
     for t in range(first, last):
-        game.predict(expert(t))
-        game.update(outcome(t))
-    return game
+        forecaster.predict(expert(t))
+        forecaster.update(outcome(t))
+    return forecaster
 
 
-def memory(game: Game) -> dict[str, bytes]:
-    return {name: array.tobytes() for name, array in engine_of(game).arrays().items()}
+def memory(forecaster: Game) -> dict[str, bytes]:
+    return {name: array.tobytes() for name, array in engine_of(forecaster).arrays().items()}
 
 
-def state(game: Game, folder: Path) -> bytes:
+def state(forecaster: Game, folder: Path) -> bytes:
     """All that a game is, waiting rounds included, as the bytes it saves."""
-    game.save(folder / "state")
+    forecaster.save(folder / "state")
     return (folder / "state").read_bytes()
 
 
@@ -77,39 +77,39 @@ def same(p: oc.Forecast, q: oc.Forecast) -> bool:
 
 
 def test_predict_changes_nothing_but_the_waiting_rounds(make: Callable[..., Game]) -> None:
-    game = played(make(), 0, 25)
-    before, promise = memory(game), game.guarantee
-    first = game.predict(expert(25))
+    forecaster = result(make(), 0, 25)
+    before, promise = memory(forecaster), forecaster.guarantee
+    first = forecaster.predict(expert(25))
     for t in range(5):
-        game.predict(expert(99), id=t)
-    assert memory(game) == before
-    assert game.guarantee == promise
-    assert game.pending == (None, 0, 1, 2, 3, 4)
+        forecaster.predict(expert(99), id=t)
+    assert memory(forecaster) == before
+    assert forecaster.guarantee == promise
+    assert forecaster.pending == (None, 0, 1, 2, 3, 4)
     for t in range(5):
-        game.drop(t)
-    assert same(game.predict(expert(25)), first)
-    game.drop()
-    assert memory(game) == before
+        forecaster.drop(t)
+    assert same(forecaster.predict(expert(25)), first)
+    forecaster.drop()
+    assert memory(forecaster) == before
 
 
 def test_a_forecast_does_not_change_once_it_is_issued(make: Callable[..., Game]) -> None:
     """Its parts are computed when they are read: after later rounds they are what they were before the outcome."""
-    game, twin = played(make(), 0, 10), played(make(), 0, 10)
-    late, p = game.predict(expert(10)), twin.predict(expert(10))
+    forecaster, twin = result(make(), 0, 10), result(make(), 0, 10)
+    late, p = forecaster.predict(expert(10)), twin.predict(expert(10))
     cells, quantiles = p.to_plain(), p.quantile([0.1, 0.9])
-    game.update(outcome(10))
-    played(game, 11, 20)
+    forecaster.update(outcome(10))
+    result(forecaster, 11, 20)
     assert late.quantile([0.1, 0.9]).tolist() == quantiles.tolist()
     assert late.to_plain() == cells
     assert late.certificate == p.certificate
 
 
 def test_a_second_unnamed_forecast_replaces_the_first(make: Callable[..., Game], tmp_path: Path) -> None:
-    once, twice = played(make(), 0, 5), played(make(), 0, 5)
+    once, twice = result(make(), 0, 5), result(make(), 0, 5)
     twice.predict(expert(77))
-    for game in (once, twice):
-        game.predict(expert(5))
-        game.update(outcome(5))
+    for forecaster in (once, twice):
+        forecaster.predict(expert(5))
+        forecaster.update(outcome(5))
     assert memory(once) == memory(twice)
     assert twice.pending == ()
 
@@ -118,30 +118,30 @@ def test_a_second_unnamed_forecast_replaces_the_first(make: Callable[..., Game],
 
 
 def test_named_rounds_are_settled_late_in_any_order_or_never(make: Callable[..., Game]) -> None:
-    game = make()
+    forecaster = make()
     for t in range(6):
-        game.predict(expert(t), id=f"round {t}")
-    game.predict(expert(6))
-    assert game.pending == (*(f"round {t}" for t in range(6)), None)
-    game.update(outcome(4), id="round 4")
-    game.update(outcome(6))
-    game.drop("round 0")
-    game.update(outcome(1), id="round 1")
-    assert game.pending == ("round 2", "round 3", "round 5")
-    assert game.guarantee.rounds == 3
+        forecaster.predict(expert(t), id=f"round {t}")
+    forecaster.predict(expert(6))
+    assert forecaster.pending == (*(f"round {t}" for t in range(6)), None)
+    forecaster.update(outcome(4), id="round 4")
+    forecaster.update(outcome(6))
+    forecaster.drop("round 0")
+    forecaster.update(outcome(1), id="round 1")
+    assert forecaster.pending == ("round 2", "round 3", "round 5")
+    assert forecaster.guarantee.rounds == 3
     # the name is free again
-    game.predict(expert(7), id="round 4")
-    assert game.pending[-1] == "round 4"
+    forecaster.predict(expert(7), id="round 4")
+    assert forecaster.pending[-1] == "round 4"
 
 
 BAD_IDS: dict[str, Callable[[Game], object]] = {
-    "update before predict": lambda game: game.update(0.5),
-    "drop before predict": lambda game: game.drop(),
-    "unknown": lambda game: game.update(0.5, id="nobody"),
-    "settled": lambda game: game.update(0.5, id="settled"),
-    "repeated": lambda game: game.predict(expert(3), id="waiting"),
-    "no key": lambda game: game.predict(expert(3), id=["list"]),  # type: ignore[arg-type]
-    "drop no key": lambda game: game.drop({}),  # type: ignore[arg-type]
+    "update before predict": lambda forecaster: forecaster.update(0.5),
+    "drop before predict": lambda forecaster: forecaster.drop(),
+    "unknown": lambda forecaster: forecaster.update(0.5, id="nobody"),
+    "settled": lambda forecaster: forecaster.update(0.5, id="settled"),
+    "repeated": lambda forecaster: forecaster.predict(expert(3), id="waiting"),
+    "no key": lambda forecaster: forecaster.predict(expert(3), id=["list"]),  # type: ignore[arg-type]
+    "drop no key": lambda forecaster: forecaster.drop({}),  # type: ignore[arg-type]
 }
 
 
@@ -149,35 +149,35 @@ BAD_IDS: dict[str, Callable[[Game], object]] = {
 def test_bad_ids_are_refused_and_change_nothing(
     make: Callable[..., Game], bad: Callable[[Game], object], tmp_path: Path
 ) -> None:
-    game = make()
+    forecaster = make()
     for id in ("settled", "dropped", "waiting"):
-        game.predict(expert(1), id=id)
-    game.update(0.4, id="settled")
-    game.drop("dropped")
-    before = state(game, tmp_path)
+        forecaster.predict(expert(1), id=id)
+    forecaster.update(0.4, id="settled")
+    forecaster.drop("dropped")
+    before = state(forecaster, tmp_path)
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
-        bad(game)
-    assert state(game, tmp_path) == before
-    game.update(0.6, id="waiting")
-    assert game.guarantee.rounds == 2
+        bad(forecaster)
+    assert state(forecaster, tmp_path) == before
+    forecaster.update(0.6, id="waiting")
+    assert forecaster.guarantee.rounds == 2
 
 
 def test_when_too_many_wait_the_oldest_is_dropped_and_said(make: Callable[..., Game]) -> None:
-    game = make(max_pending=3)
+    forecaster = make(max_pending=3)
     for t in range(3):
-        game.predict(expert(t), id=t)
+        forecaster.predict(expert(t), id=t)
     with pytest.warns(RuntimeWarning, match=r"the oldest, 0, \w+ dropped") as caught:
-        game.predict(expert(3), id=3)
+        forecaster.predict(expert(3), id=3)
     assert caught[0].filename == __file__
-    assert game.pending == (1, 2, 3)
+    assert forecaster.pending == (1, 2, 3)
     with pytest.warns(RuntimeWarning, match=r"the oldest, 1, \w+ dropped"):
-        game.predict(expert(4))
-    assert game.pending == (2, 3, None)
+        forecaster.predict(expert(4))
+    assert forecaster.pending == (2, 3, None)
     # replacing the unnamed one needs no room
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        game.predict(expert(5))
-    assert game.pending == (2, 3, None)
+        forecaster.predict(expert(5))
+    assert forecaster.pending == (2, 3, None)
 
 
 # --- bad input ---
@@ -187,39 +187,39 @@ BAD_OUTCOMES = [float("nan"), float("inf"), -float("inf"), "much", None, -0.1, 1
 
 @pytest.mark.parametrize("y", BAD_OUTCOMES, ids=repr)
 def test_a_bad_outcome_changes_nothing(make: Callable[..., Game], y: object, tmp_path: Path) -> None:
-    game = played(make(), 0, 3)
-    game.predict(expert(3))
-    game.predict(expert(4), id="late")
-    before = state(game, tmp_path)
+    forecaster = result(make(), 0, 3)
+    forecaster.predict(expert(3))
+    forecaster.predict(expert(4), id="late")
+    before = state(forecaster, tmp_path)
     for id in (None, "late"):
         with pytest.raises((TypeError, ValueError), match=SENTENCE):
-            game.update(y, id=id)  # type: ignore[arg-type]
-        assert state(game, tmp_path) == before
-    game.update(0.5)
-    game.update(0.5, id="late")
-    assert game.guarantee.rounds == 5
+            forecaster.update(y, id=id)  # type: ignore[arg-type]
+        assert state(forecaster, tmp_path) == before
+    forecaster.update(0.5)
+    forecaster.update(0.5, id="late")
+    assert forecaster.guarantee.rounds == 5
 
 
 @pytest.mark.parametrize("forecast", [{}, {0.5: 1}, oc.Forecast, "text", (1, -1), {0.1: np.nan, 0.9: 1}], ids=repr)
 @pytest.mark.parametrize("name", WITH_EXPERT)
 def test_a_bad_forecast_changes_nothing(name: str, forecast: object, tmp_path: Path) -> None:
-    game = played(GAMES[name](), 0, 3)
-    game.predict(expert(3))
-    before = state(game, tmp_path)
+    forecaster = result(GAMES[name](), 0, 3)
+    forecaster.predict(expert(3))
+    before = state(forecaster, tmp_path)
     for id in (None, "new"):
         with pytest.raises((TypeError, ValueError), match=SENTENCE):
-            game.predict(forecast, id=id)
-        assert state(game, tmp_path) == before
-    game.update(0.5)
-    assert game.guarantee.rounds == 4
+            forecaster.predict(forecast, id=id)
+        assert state(forecaster, tmp_path) == before
+    forecaster.update(0.5)
+    assert forecaster.guarantee.rounds == 4
 
 
 def test_outcomes_outside_may_be_clipped(make: Callable[..., Game]) -> None:
     clipping, plain = make(outside="clip"), make()
     for beyond, y in ((-3.0, 0.0), (1.5, 1.0), (0.25, 0.25)):
-        for game, value in ((clipping, beyond), (plain, y)):
-            game.predict(expert(0))
-            game.update(value)
+        for forecaster, value in ((clipping, beyond), (plain, y)):
+            forecaster.predict(expert(0))
+            forecaster.update(value)
     assert memory(clipping) == memory(plain)
     with pytest.raises(ValueError, match=SENTENCE):
         clipping.update(float("nan"))
@@ -249,10 +249,10 @@ def test_bad_options_are_refused_in_a_sentence(build: Callable[[], object]) -> N
 # --- memory ---
 
 
-def deep_size(game: Game) -> int:
+def deep_size(forecaster: Game) -> int:
     """Bytes of a game and of all objects that it refers to."""
     seen: dict[int, object] = {}
-    todo: list[object] = [game]
+    todo: list[object] = [forecaster]
     while todo:
         thing = todo.pop()
         if id(thing) not in seen and not isinstance(thing, (type, ModuleType, FunctionType)):
@@ -262,89 +262,104 @@ def deep_size(game: Game) -> int:
 
 
 def test_memory_does_not_grow(make: Callable[..., Game], tmp_path: Path) -> None:
-    game = played(make(), 0, 100)
-    saved, deep = len(state(game, tmp_path)), deep_size(game)
-    played(game, 100, 1000)
-    assert game.guarantee.rounds == 1000
+    forecaster = result(make(), 0, 100)
+    saved, deep = len(state(forecaster, tmp_path)), deep_size(forecaster)
+    result(forecaster, 100, 1000)
+    assert forecaster.guarantee.rounds == 1000
     # a few more digits in the header
-    assert len(state(game, tmp_path)) <= saved + 64
-    assert deep_size(game) <= deep + 64
+    assert len(state(forecaster, tmp_path)) <= saved + 64
+    assert deep_size(forecaster) <= deep + 64
     assert saved <= 32 * 1024
     assert deep <= 64 * 1024
 
 
 def test_settled_and_dropped_rounds_free_their_memory(make: Callable[..., Game]) -> None:
-    game = played(make(), 0, 10)
-    before = deep_size(game)
+    forecaster = result(make(), 0, 10)
+    before = deep_size(forecaster)
     for t in range(50):
-        game.predict(expert(t), id=t)
-    assert deep_size(game) > before + 50 * 1000
+        forecaster.predict(expert(t), id=t)
+    assert deep_size(forecaster) > before + 50 * 1000
     for t in range(50):
         if t % 2:
-            game.update(0.5, id=t)
+            forecaster.update(0.5, id=t)
         else:
-            game.drop(t)
+            forecaster.drop(t)
     # a dict keeps the room it once had
-    assert deep_size(game) <= before + 4096
+    assert deep_size(forecaster) <= before + 4096
 
 
 # --- copies ---
 
 
-@pytest.mark.parametrize("copied", [copy.deepcopy, lambda game: pickle.loads(pickle.dumps(game))])
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda forecaster: pickle.loads(pickle.dumps(forecaster))])
 def test_copies_go_on_as_the_original_does(
     make: Callable[..., Game], copied: Callable[[Game], Game], tmp_path: Path
 ) -> None:
-    game = played(make(), 0, 20)
-    game.predict(expert(20), id="late")
-    twin = copied(game)
-    assert state(twin, tmp_path) == state(game, tmp_path)
-    for one in (game, twin):
-        played(one, 21, 40)
+    forecaster = result(make(), 0, 20)
+    forecaster.predict(expert(20), id="late")
+    twin = copied(forecaster)
+    assert state(twin, tmp_path) == state(forecaster, tmp_path)
+    for one in (forecaster, twin):
+        result(one, 21, 40)
         one.update(outcome(20), id="late")
-    assert state(twin, tmp_path) == state(game, tmp_path)
-    assert twin.guarantee == game.guarantee
+    assert state(twin, tmp_path) == state(forecaster, tmp_path)
+    assert twin.guarantee == forecaster.guarantee
     # and they share nothing
-    before = state(game, tmp_path)
-    played(twin, 40, 45)
-    assert state(game, tmp_path) == before
+    before = state(forecaster, tmp_path)
+    result(twin, 40, 45)
+    assert state(forecaster, tmp_path) == before
 
 
 # --- what is told ---
 
 TOLD: dict[str, tuple[Callable[[oc.Recalibrator], object], str]] = {
-    "true as an outcome": (lambda game: game.update(True), "expected a finite number as outcome, got True"),
-    "true in a history": (lambda game: game.run([expert(0)], [False]), "got False in row 0"),
-    "text as quantiles": (lambda game: game.predict({0.1: "0.2", 0.9: "0.7"}), "expected numbers as quantiles, got"),
-    "text in objects": (
-        lambda game: game.predict(oc.Quantiles([0.1, 0.9], np.array([0.2, "0.7"], dtype=object))),
+    "true as an outcome": (lambda forecaster: forecaster.update(True), "expected a finite number as outcome, got True"),
+    "true in a history": (lambda forecaster: forecaster.run([expert(0)], [False]), "got False in row 0"),
+    "text as quantiles": (
+        lambda forecaster: forecaster.predict({0.1: "0.2", 0.9: "0.7"}),
         "expected numbers as quantiles, got",
     ),
-    "text as a point": (lambda game: game.predict(("0.5", 0.1)), "expected a finite number as point, got '0.5'"),
-    "text as a mean": (lambda game: game.predict(oc.Normal("0.5", 0.1)), "as mean, got '0.5'"),  # type: ignore[arg-type]
-    "text as members": (lambda game: game.predict(oc.Ensemble(["0.5", "0.6"])), "expected numbers as members, got"),  # type: ignore[arg-type]
-    "text in a table": (lambda game: game.run([["0.5", "0.6"]], [0.5], levels=[0.1, 0.9]), "a table of numbers"),
+    "text in objects": (
+        lambda forecaster: forecaster.predict(oc.Quantiles([0.1, 0.9], np.array([0.2, "0.7"], dtype=object))),
+        "expected numbers as quantiles, got",
+    ),
+    "text as a point": (
+        lambda forecaster: forecaster.predict(("0.5", 0.1)),
+        "expected a finite number as point, got '0.5'",
+    ),
+    "text as a mean": (lambda forecaster: forecaster.predict(oc.Normal("0.5", 0.1)), "as mean, got '0.5'"),  # type: ignore[arg-type]
+    "text as members": (
+        lambda forecaster: forecaster.predict(oc.Ensemble(["0.5", "0.6"])),
+        "expected numbers as members, got",
+    ),  # type: ignore[arg-type]
+    "text in a table": (
+        lambda forecaster: forecaster.run([["0.5", "0.6"]], [0.5], levels=[0.1, 0.9]),
+        "a table of numbers",
+    ),
     "text as a level": (
-        lambda game: game.peek(expert(0)).quantile("0.5"),
+        lambda forecaster: forecaster.peek(expert(0)).quantile("0.5"),
         "expected levels between 0 and 1, got '0.5'",
     ),
     "one expert of several": (
-        lambda game: game.predict(experts={"tree": expert(0), "net": "0.5"}),
+        lambda forecaster: forecaster.predict(experts={"tree": expert(0), "net": "0.5"}),
         "got '0.5' (expert 'net')",
     ),
     "one expert of several, in a history": (
-        lambda game: game.run(experts={"tree": [expert(0)] * 2, "net": [None, "0.5"]}, outcomes=[0.5, 0.5]),
+        lambda forecaster: forecaster.run(experts={"tree": [expert(0)] * 2, "net": [None, "0.5"]}, outcomes=[0.5, 0.5]),
         "got '0.5' in row 1 (expert 'net')",
     ),
     "an array without levels": (
-        lambda game: game.run(np.full((3, 2), 0.5), [0.5] * 3),
+        lambda forecaster: forecaster.run(np.full((3, 2), 0.5), [0.5] * 3),
         "expected levels= beside a table",
     ),
-    "one bound": (lambda game: oc.Interval(0), "expected two bounds as in Interval(0, 100), got fewer"),
-    "text as bounds": (lambda game: oc.Interval("0", "1"), "expected two numbers as bounds, got '0' and '1'"),  # type: ignore[arg-type]
-    "text to score": (lambda game: game.peek(expert(0)).crps("a"), "expected a finite number as outcome, got 'a'"),  # type: ignore[arg-type]
+    "one bound": (lambda forecaster: oc.Interval(0), "expected two bounds as in Interval(0, 100), got fewer"),
+    "text as bounds": (lambda forecaster: oc.Interval("0", "1"), "expected two numbers as bounds, got '0' and '1'"),  # type: ignore[arg-type]
+    "text to score": (
+        lambda forecaster: forecaster.peek(expert(0)).crps("a"),
+        "expected a finite number as outcome, got 'a'",
+    ),  # type: ignore[arg-type]
     "text as a value": (
-        lambda game: game.peek(expert(0)).cdf("a"),
+        lambda forecaster: forecaster.peek(expert(0)).cdf("a"),
         "expected numbers as values of the quantity, got 'a'",
     ),
 }
@@ -353,60 +368,60 @@ TOLD: dict[str, tuple[Callable[[oc.Recalibrator], object], str]] = {
 @pytest.mark.parametrize("what", TOLD)
 def test_bad_input_is_told_in_one_sentence_and_changes_nothing(what: str, tmp_path: Path) -> None:
     bad, sentence = TOLD[what]
-    game = oc.Recalibrator(SPACE)
-    game.run([expert(t) for t in range(3)], [outcome(t) for t in range(3)])
+    forecaster = oc.Recalibrator(SPACE)
+    forecaster.run([expert(t) for t in range(3)], [outcome(t) for t in range(3)])
     if what in ("true as an outcome", "numpy's true"):
-        game.predict(expert(3))
-    before = state(game, tmp_path)
+        forecaster.predict(expert(3))
+    before = state(forecaster, tmp_path)
     with pytest.raises((TypeError, ValueError), match=SENTENCE) as caught:
-        bad(game)
+        bad(forecaster)
     assert sentence in str(caught.value)
-    assert state(game, tmp_path) == before
+    assert state(forecaster, tmp_path) == before
 
 
 def test_features_that_nothing_looks_at_are_told_once() -> None:
-    game = oc.Recalibrator(SPACE)
+    forecaster = oc.Recalibrator(SPACE)
     with pytest.warns(UserWarning, match="no part of the payoff looks at them"):
-        game.predict(expert(0), x={"hour": 3})
+        forecaster.predict(expert(0), x={"hour": 3})
     looks = oc.Recalibrator(SPACE, oc.QuantileCalibration(context=oc.by("hour", values=range(4))))
     calls = oc.Recalibrator(SPACE, oc.Recipe(witness=lambda y, x: [y > x["hour"]], bound=1.0))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        game.predict(expert(0), x={"hour": 3})
+        forecaster.predict(expert(0), x={"hour": 3})
         looks.predict(expert(0), x={"hour": 3})
         calls.predict(expert(0), x={"hour": 3})
 
 
 BAD_RUNS: dict[str, Callable[[oc.Recalibrator], object]] = {
-    "uneven": lambda game: game.run([expert(0)], [0.5, 0.6]),
-    "bad outcome": lambda game: game.run([expert(0), expert(1)], [0.5, float("nan")]),
-    "outside": lambda game: game.run([expert(0), expert(1)], [0.5, 2.0]),
-    "bad forecast": lambda game: game.run([expert(0), {}], [0.5, 0.5]),
-    "bad levels": lambda game: game.run([expert(0)], [0.5], at=[0.5, 0.4]),
-    "bad row": lambda game: game.run([[1.0, 2.0]], [0.5], levels=[0.1, 0.5, 0.9]),
-    "no forecasts": lambda game: game.run(None, [0.5]),
-    "no outcomes": lambda game: game.run([expert(0)], None),
+    "uneven": lambda forecaster: forecaster.run([expert(0)], [0.5, 0.6]),
+    "bad outcome": lambda forecaster: forecaster.run([expert(0), expert(1)], [0.5, float("nan")]),
+    "outside": lambda forecaster: forecaster.run([expert(0), expert(1)], [0.5, 2.0]),
+    "bad forecast": lambda forecaster: forecaster.run([expert(0), {}], [0.5, 0.5]),
+    "bad levels": lambda forecaster: forecaster.run([expert(0)], [0.5], at=[0.5, 0.4]),
+    "bad row": lambda forecaster: forecaster.run([[1.0, 2.0]], [0.5], levels=[0.1, 0.5, 0.9]),
+    "no forecasts": lambda forecaster: forecaster.run(None, [0.5]),
+    "no outcomes": lambda forecaster: forecaster.run([expert(0)], None),
 }
 
 
 @pytest.mark.parametrize("bad", BAD_RUNS.values(), ids=BAD_RUNS)
 def test_a_bad_run_changes_nothing(bad: Callable[[oc.Recalibrator], object], tmp_path: Path) -> None:
-    game = oc.Recalibrator(SPACE)
-    game.run([expert(0)], [0.5])
-    before = state(game, tmp_path)
+    forecaster = oc.Recalibrator(SPACE)
+    forecaster.run([expert(0)], [0.5])
+    before = state(forecaster, tmp_path)
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
-        bad(game)
-    assert state(game, tmp_path) == before
-    game.run([expert(0)], [0.5])
-    assert game.guarantee.rounds == 2
+        bad(forecaster)
+    assert state(forecaster, tmp_path) == before
+    forecaster.run([expert(0)], [0.5])
+    assert forecaster.guarantee.rounds == 2
 
 
 def test_run_wants_no_waiting_rounds() -> None:
-    game = oc.Recalibrator(SPACE)
-    game.predict(expert(0), id="late")
+    forecaster = oc.Recalibrator(SPACE)
+    forecaster.predict(expert(0), id="late")
     with pytest.raises(ValueError, match=SENTENCE):
-        game.run([expert(1)], [0.5])
-    assert game.pending == ("late",)
+        forecaster.run([expert(1)], [0.5])
+    assert forecaster.pending == ("late",)
 
 
 # --- whole histories on other spaces, and with features ---
@@ -418,7 +433,7 @@ RUNS: dict[str, tuple[Any, ...]] = {
     "equilibrium": (SPACE, None, None, {"oracle": oc.Equilibrium()}),
     "quantiles": (SPACE, oc.QuantileCalibration([0.1, 0.5, 0.9]), None),
     "forgetting": (SPACE, None, None, {"memory": 20}),
-    "coins": (SPACE, None, None, {"randomised": 7}),
+    "draws": (SPACE, None, None, {"randomised": 7}),
     "half line": (oc.HalfLine(0), None, None),
     "binary": (oc.Binary(), None, None),
     "binary by hour": (oc.Binary(), oc.BinaryCalibration(context=HOURS) + oc.NoRegret(oc.Brier()), "hour"),
@@ -455,14 +470,14 @@ def history(space: object, rounds: int) -> tuple[list[object], list[object]]:
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_play_is_predict_and_update_bit_for_bit(name: str, tmp_path: Path) -> None:
+def test_run_rounds_is_predict_and_update_bit_for_bit(name: str, tmp_path: Path) -> None:
     """Forecasts, their log, the state after them, and rounds that follow with late outcomes."""
     space, payoff, feature, *options = RUNS[name]
     slow, fast = (oc.Recalibrator(space, payoff, **(options[0] if options else {})) for _ in range(2))
     ordered, levels, rounds = isinstance(space, oc.spaces.OrderedSpace), [0.05, 0.5, 0.95], 60
     experts, outcomes = history(space, rounds)
     x = [{"hour": t % 3} for t in range(rounds)] if feature else None
-    found = fast.play(experts, outcomes, x=x, at=levels)
+    found = fast.run_detailed(experts, outcomes, x=x, at=levels)
     for t, (forecast, y) in enumerate(zip(experts, outcomes, strict=True)):
         p = slow.predict(forecast, x=None if x is None else x[t])
         row = p.quantile(levels) if ordered else p.probability() if isinstance(space, oc.Binary) else p.mass
@@ -474,9 +489,9 @@ def test_play_is_predict_and_update_bit_for_bit(name: str, tmp_path: Path) -> No
         assert found.miscalibration[t] == slow.guarantee.miscalibration
         # the bound that was known before the outcome is the bound after it
         assert found.promised[t] == pytest.approx(slow.guarantee.promised, rel=1e-12)
-    for game in (slow, fast):
+    for forecaster in (slow, fast):
         for t in range(3):
-            game.predict(experts[t], id=t, x=None if x is None else x[t])
+            forecaster.predict(experts[t], id=t, x=None if x is None else x[t])
     assert state(fast, tmp_path) == state(slow, tmp_path)
     assert fast.guarantee == slow.guarantee
     again = oc.Recalibrator(space, payoff, **(options[0] if options else {}))
@@ -486,46 +501,46 @@ def test_play_is_predict_and_update_bit_for_bit(name: str, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("name", ["binary by hour", "by hour", "decision", "recipe"])
 @pytest.mark.parametrize("bad", [{"hour": "noon"}, {}, None], ids=repr)
-@pytest.mark.parametrize("first", [True, False], ids=["new", "played"])
+@pytest.mark.parametrize("first", [True, False], ids=["new", "result"])
 def test_a_run_with_a_failing_feature_changes_nothing(name: str, bad: object, first: bool, tmp_path: Path) -> None:
     space, payoff, _ = RUNS[name]
-    game = oc.Recalibrator(space, payoff)  # type: ignore[arg-type]
+    forecaster = oc.Recalibrator(space, payoff)  # type: ignore[arg-type]
     experts, outcomes = history(space, 10)
     if not first:
-        game.run(experts, outcomes, x=[{"hour": t % 3} for t in range(10)])
-    before = state(game, tmp_path)
+        forecaster.run(experts, outcomes, x=[{"hour": t % 3} for t in range(10)])
+    before = state(forecaster, tmp_path)
     x: list[object] = [{"hour": t % 3} for t in range(10)]
     x[6] = bad
     with pytest.raises((TypeError, ValueError, KeyError)):
-        game.run(experts, outcomes, x=x)
-    assert state(game, tmp_path) == before
-    assert game.pending == ()
+        forecaster.run(experts, outcomes, x=x)
+    assert state(forecaster, tmp_path) == before
+    assert forecaster.pending == ()
     # and it plays on as one that never failed
     twin = oc.Recalibrator(space, payoff)  # type: ignore[arg-type]
     good = [{"hour": t % 3} for t in range(10)]
     if not first:
         twin.run(experts, outcomes, x=good)
-    assert game.run(experts, outcomes, x=good) == pytest.approx(twin.run(experts, outcomes, x=good), abs=0)
-    assert state(game, tmp_path) == state(twin, tmp_path)
+    assert forecaster.run(experts, outcomes, x=good) == pytest.approx(twin.run(experts, outcomes, x=good), abs=0)
+    assert state(forecaster, tmp_path) == state(twin, tmp_path)
 
 
 def test_a_refused_first_round_does_not_name_the_experts() -> None:
-    game = oc.Recalibrator(oc.Interval(0, 1), oc.QuantileCalibration(context=oc.by("hour", values=range(3))))
+    forecaster = oc.Recalibrator(oc.Interval(0, 1), oc.QuantileCalibration(context=oc.by("hour", values=range(3))))
     with pytest.raises(ValueError, match="expected one of the values"):
-        game.predict(experts={"a": oc.Normal(0.5, 0.1), "b": oc.Normal(0.4, 0.1)}, x={"hour": 7})
-    game.predict(oc.Normal(0.5, 0.1), x={"hour": 1})
-    game.update(0.5)
-    assert game.guarantee.rounds == 1
+        forecaster.predict(experts={"a": oc.Normal(0.5, 0.1), "b": oc.Normal(0.4, 0.1)}, x={"hour": 7})
+    forecaster.predict(oc.Normal(0.5, 0.1), x={"hour": 1})
+    forecaster.update(0.5)
+    assert forecaster.guarantee.rounds == 1
 
 
 def test_features_are_those_of_the_forecast_not_of_the_update() -> None:
     buffer = np.array([0.5])
     payoff = oc.Recipe(lambda y, x: [x["scale"][0] * y], bound=1.0)
-    game = oc.Recalibrator(oc.Interval(0, 1), payoff)
-    game.predict(oc.Normal(0.5, 0.1), x={"scale": buffer})
+    forecaster = oc.Recalibrator(oc.Interval(0, 1), payoff)
+    forecaster.predict(oc.Normal(0.5, 0.1), x={"scale": buffer})
     buffer[0] = 100.0
-    game.update(0.9)
-    assert game.guarantee.rounds == 1
+    forecaster.update(0.9)
+    assert forecaster.guarantee.rounds == 1
 
 
 def test_a_run_whose_function_keeps_failing_leaves_nothing_behind() -> None:
@@ -537,35 +552,35 @@ def test_a_run_whose_function_keeps_failing_leaves_nothing_behind() -> None:
             raise RuntimeError("no more")
         return [0.5 if y > 0.5 else 0.0]
 
-    game = oc.Recalibrator(oc.Interval(0, 1), oc.Recipe(witness, bound=1.0, jumps=[0.5]))
-    before = {name: array.copy() for name, array in game.engine.arrays().items()}
+    forecaster = oc.Recalibrator(oc.Interval(0, 1), oc.Recipe(witness, bound=1.0, jumps=[0.5]))
+    before = {name: array.copy() for name, array in forecaster.engine.arrays().items()}
     fails["after"] = fails["calls"] + 1500
     with pytest.raises(RuntimeError, match="no more"):
-        game.run([oc.Normal(0.5, 0.1)] * 50, [0.5] * 50)
-    after = game.engine.arrays()
+        forecaster.run([oc.Normal(0.5, 0.1)] * 50, [0.5] * 50)
+    after = forecaster.engine.arrays()
     assert all(np.array_equal(before[name], after[name]) for name in before)
-    assert game.guarantee.rounds == 0
+    assert forecaster.guarantee.rounds == 0
 
 
 @pytest.mark.parametrize("space", [oc.Interval(0, 1), oc.Line(), oc.Binary(), oc.Labels(list("abc"))], ids=repr)
 def test_a_peek_is_the_next_forecast_and_leaves_nothing(space: Any, tmp_path: Path) -> None:
-    game = oc.Recalibrator(space)
+    forecaster = oc.Recalibrator(space)
     forecast: Any = oc.Normal(0.4, 0.1)
     if isinstance(space, (oc.Binary, oc.Labels)):
         forecast = 0.3 if isinstance(space, oc.Binary) else [0.2, 0.3, 0.5]
     for t in range(8):
-        game.predict(forecast, id=t)
-        game.save(tmp_path / "before")
-        game.peek(forecast)
-        game.save(tmp_path / "after")
+        forecaster.predict(forecast, id=t)
+        forecaster.save(tmp_path / "before")
+        forecaster.peek(forecast)
+        forecaster.save(tmp_path / "after")
         assert (tmp_path / "before").read_bytes() == (tmp_path / "after").read_bytes()
-        assert game.pending == (t,)
-        game.update("b" if isinstance(space, oc.Labels) else t % 2, id=t)
-        q = game.peek(forecast)
-        following = game.predict(forecast)
+        assert forecaster.pending == (t,)
+        forecaster.update("b" if isinstance(space, oc.Labels) else t % 2, id=t)
+        q = forecaster.peek(forecast)
+        following = forecaster.predict(forecast)
         assert np.array_equal(following.mass, q.mass)
         assert following.certificate == q.certificate
-        game.drop()
+        forecaster.drop()
     several = oc.Recalibrator(oc.Interval(0, 1))
     several.peek(experts={"a": oc.Normal(0.4, 0.1), "b": oc.Normal(0.5, 0.1)})
     assert several.experts == oc.Recalibrator(oc.Interval(0, 1)).experts
@@ -577,10 +592,10 @@ def test_a_forecast_without_a_name_is_no_new_expert() -> None:
     recal = oc.Recalibrator()
     recal.predict(experts={"a": oc.Normal(0, 1), "b": oc.Normal(0, 2)})
     recal.update(1.0)
-    for play in (recal.predict, recal.peek, lambda p: recal.run([p], [1.0])):
+    for run_rounds in (recal.predict, recal.peek, lambda p: recal.run([p], [1.0])):
         with pytest.raises(
             TypeError, match=r"expected experts= with forecasts by name, since .*'a', 'b'.*, got one without"
         ):
-            play(oc.Normal(0, 1))
+            run_rounds(oc.Normal(0, 1))
     assert recal.experts == ("a", "b")
     assert recal.guarantee.rounds == 1

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from orcast import ledger as _ledger
 from orcast import limits
 from orcast.adapters import FINEST, beyond_doubles, expert_row
-from orcast.coins import seed_of
 from orcast.constants import LONGEST_SEASON, SHORTEST_SEASON
+from orcast.draws import seed_of
 from orcast.engine import Committee, Engine, Equilibrium, Oracle
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.finite import FiniteEngine
@@ -23,7 +23,7 @@ from orcast.features import FeatureReader
 from orcast.forecasts import PERCENTS, as_levels
 from orcast.histories import ALONE, read_history, read_outcomes, sequence_of, where
 from orcast.ledger import Guarantee
-from orcast.locks import GameLock, locked
+from orcast.locks import StateLock, locked
 from orcast.payoffs import Payoff, default_payoff
 from orcast.rounds import Rounds
 from orcast.serialise import plain_features
@@ -37,16 +37,16 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
-class Played(NamedTuple):
-    """Result of `play`, an entry a round.
+class RunResult(NamedTuple):
+    """Result of `run_rounds`, an entry a round.
 
     `rows` are quantiles or probabilities, `mean` and `sd` those of the nearest normal (nan on spaces without numbers).
     `holds`, `promised` and `excess` were known before each outcome; `miscalibration` is the one after it.
 
     >>> import orcast as oc
     >>> recal = oc.Recalibrator(oc.Interval(0, 1))
-    >>> played = recal.play([oc.Normal(0.5, 0.1)] * 20, [0.6] * 20)
-    >>> played.rows.shape, bool((played.miscalibration <= played.promised).all())
+    >>> result = recal.run_detailed([oc.Normal(0.5, 0.1)] * 20, [0.6] * 20)
+    >>> result.rows.shape, bool((result.miscalibration <= result.promised).all())
     ((20, 99), True)
     """
 
@@ -59,7 +59,7 @@ class Played(NamedTuple):
     excess: Array
 
     @classmethod
-    def of(cls, rows: Array, round_log: Array) -> Played:
+    def of(cls, rows: Array, round_log: Array) -> RunResult:
         """Result from the log of the rounds."""
         return cls(
             rows,
@@ -87,12 +87,12 @@ class Forecaster:
 
     `seasons` are one or two seasons in rounds, such as (24, 168) for hourly forecasts; without it they are found as
     outcomes come. With `randomised` (a seed or a generator) the quantiles are those of `Forecast.randomised`, and
-    `guarantee.counted` has a bound on the empirical indicators, for outcomes chosen without the random draw.
+    `guarantee.empirical` has a bound on the empirical indicators, for outcomes chosen without the random draw.
 
     >>> import orcast as oc
-    >>> game = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration())
-    >>> p = game.predict(); game.update(0.3)
-    >>> game.guarantee.rounds
+    >>> recal = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration())
+    >>> p = recal.predict(); recal.update(0.3)
+    >>> recal.guarantee.rounds
     1
     """
 
@@ -130,7 +130,7 @@ class Forecaster:
         self.max_pending = whole(max_pending, "rounds as max_pending", 1, limits.LIMITS.pending)
         if pool is not None and not hasattr(pool, "admit"):
             raise TypeError(f"expected a Pool() as pool, got {short(pool)}")
-        self.lock = GameLock()
+        self.lock = StateLock()
         self.pool = pool
         self.seasons = _checked_seasons(seasons)
         self.space: Space = Line() if space is None else space
@@ -239,17 +239,17 @@ class Forecaster:
         return self._looked_at(look, forecast, experts, x)
 
     @locked
-    def learnt(self, forecast: object = None, *, experts: Mapping[str, object] | None = None, x: Any = None) -> Any:
+    def corrected(self, forecast: object = None, *, experts: Mapping[str, object] | None = None, x: Any = None) -> Any:
         """Corrected forecast before the calibrating layer, without a certificate; no round begins.
 
         >>> import orcast as oc
         >>> recal = oc.Recalibrator(oc.Interval(0, 1))
         >>> for _ in range(50):
         ...     p = recal.predict(oc.Normal(0.5, 0.1)); recal.update(0.6)
-        >>> bool(abs(recal.learnt(oc.Normal(0.5, 0.1)).median() - 0.6) < 0.01), recal.pending
+        >>> bool(abs(recal.corrected(oc.Normal(0.5, 0.1)).median() - 0.6) < 0.01), recal.pending
         (True, ())
         """
-        return self._looked_at(lambda rows, features: self.rounds.learnt(rows, features), forecast, experts, x)
+        return self._looked_at(lambda rows, features: self.rounds.corrected(rows, features), forecast, experts, x)
 
     def _looked_at(
         self,
@@ -428,10 +428,10 @@ class Forecaster:
         >>> recal.run([[0.4, 0.5, 0.6], [0.3, 0.5, 0.7]], [0.45, 0.7], levels=[0.1, 0.5, 0.9], at=[0.05, 0.95]).shape
         (2, 2)
         """
-        return self.play(forecasts, outcomes, experts=experts, x=x, levels=levels, at=at).rows
+        return self.run_detailed(forecasts, outcomes, experts=experts, x=x, levels=levels, at=at).rows
 
     @locked
-    def play(
+    def run_detailed(
         self,
         forecasts: Any = None,
         outcomes: Any = (),
@@ -440,8 +440,8 @@ class Forecaster:
         x: Any = None,
         levels: ArrayLike | None = None,
         at: ArrayLike | None = None,
-    ) -> Played:
-        """As `run`, but returns the certificate, mean and spread of each round too: see `Played`."""
+    ) -> RunResult:
+        """As `run`, but returns the certificate, mean and spread of each round too: see `RunResult`."""
         if self.rounds.pending:
             raise ValueError(f"expected no pending rounds, got {len(self.rounds)}: update or drop them first")
         columns: Any = slice(None)
@@ -474,11 +474,11 @@ class Forecaster:
             for i, name in enumerate(self._experts):
                 if name in rows:
                     table[:, i] = rows[name]
-            played, round_log = self.rounds.run(table, features, values, np.array(wanted, order="C"))
+            result, round_log = self.rounds.run(table, features, values, np.array(wanted, order="C"))
         except BaseException:
             self.rounds, self._experts = was
             raise
-        return Played.of(played[:, columns] if played.ndim == 2 else played, round_log)
+        return RunResult.of(result[:, columns] if result.ndim == 2 else result, round_log)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.space}, {self.guarantee})"
@@ -496,7 +496,7 @@ class Forecaster:
         rest = dict(state)
         header, arrays, memory, sizes = rest.pop("rounds")
         self.__dict__.update(rest)
-        self.lock = GameLock()
+        self.lock = StateLock()
         self.begin(self._experts, sizes)
         self.engine.restore(memory)
         self.rounds.resume(header, arrays)
@@ -526,7 +526,7 @@ class Forecaster:
         from orcast import persistence
 
         given: dict[str, Any] = {"payoff": payoff, "space": space, "oracle": oracle, "pool": pool}
-        return persistence.game_from(*persistence.read(path), cls.kind, cls=cls, path=path, **given)
+        return persistence.recal_from(*persistence.read(path), cls.kind, cls=cls, path=path, **given)
 
 
 def _checked_seasons(seasons: Any) -> tuple[int, ...]:

@@ -12,13 +12,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from test_panel_play import bounds, quietly, same
+from test_frame_run import bounds, quietly, same
 
 import orcast as oc
+from frames import FORMS, Plan, outputs, panel
 from helpers import SENTENCE
-from orcast.coins import derived_seed
-from orcast.frame import PanelState, recalibrate
-from panels import FORMS, Plan, outputs, panel
+from orcast.draws import derived_seed
+from orcast.frame import FrameState, recalibrate
 
 
 def polars(frame: pd.DataFrame) -> pl.DataFrame:
@@ -65,7 +65,7 @@ def test_the_frame_that_came_is_as_it_was() -> None:
         plan = Plan(1, form, gaps=0.2, holes=0.2)
         frame = panel(plan)
         before = frame.copy(deep=True)
-        recalibrate(frame, replace=True, state=PanelState())
+        recalibrate(frame, replace=True, state=FrameState())
         pd.testing.assert_frame_equal(frame, before, check_exact=True)
         other = polars(frame)
         kept = other.clone()
@@ -131,7 +131,7 @@ def test_times_of_every_kind_are_put_in_order(kind: str, horizons: int) -> None:
     same(whole[outputs(whole)], out[outputs(out)])
     if kind not in ("months", "nanoseconds"):
         # also through a state, from frame to frame
-        state, early = PanelState(), frame["cutoff" if horizons else "ds"] < 5
+        state, early = FrameState(), frame["cutoff" if horizons else "ds"] < 5
         parts = [recalibrate(told[early], state=state), recalibrate(polars(told[~early]), state=state)]
         pieces = pd.concat(
             (
@@ -160,7 +160,7 @@ def test_series_may_be_named_by_anything(kind: str) -> None:
     elif kind == "none":
         frame, series = frame.drop(columns="unique_id"), None
     model = {"M0": {0.1: "M0-lo-80", 0.5: "M0", 0.9: "M0-hi-80"}} if series != "unique_id" else None
-    state = PanelState()
+    state = FrameState()
     parts = [
         recalibrate(part, series=series, model=model, state=state, pool=False) for part in (frame[frame.ds < 2], frame)
     ]
@@ -416,7 +416,7 @@ def test_a_payoff_looks_at_columns() -> None:
         p = recal.predict(oc.Normal(row["M0_mean"], row["M0_std"]), x={"day": row["day"]})
         assert row["M0_orcast_mean"] == p.to_normal()[0]
         recal.update(row["y"])
-    state = PanelState()
+    state = FrameState()
     recalibrate(frame[:9], payoff=payoff, low=0, high=100, state=state)
     rest = recalibrate(frame[9:], state=state)
     same(rest, out.loc[rest.index])
@@ -531,7 +531,7 @@ def test_horizons_may_stand_in_a_column() -> None:
 # --- the edge by itself
 
 
-def test_randomised_quantiles_are_those_of_a_game_with_the_seed_of_the_series(tmp_path: Path) -> None:
+def test_randomised_quantiles_are_those_of_a_forecaster_with_the_seed_of_the_series(tmp_path: Path) -> None:
     """The same at any number of workers, in any order of the series, in one frame or two with a state."""
     rng = np.random.default_rng(0)
     parts = [pd.DataFrame({"unique_id": key, "ds": range(12), "y": rng.random(12), "M": 0.5}) for key in "ab"]
@@ -540,11 +540,11 @@ def test_randomised_quantiles_are_those_of_a_game_with_the_seed_of_the_series(tm
     options: dict[str, Any] = {"low": 0, "high": 1, "pool": False, "randomised": 5}
     out = oc.recalibrate(frame, **options)
     for key, own in out.groupby("unique_id"):
-        game = oc.Recalibrator(oc.Interval(0, 1), randomised=derived_seed(5, "M", key, None))
+        forecaster = oc.Recalibrator(oc.Interval(0, 1), randomised=derived_seed(5, "M", key, None))
         for row, y in zip(own[names].to_numpy(), own["y"], strict=True):
-            p = game.predict({0.1: 0.3, 0.5: 0.5, 0.9: 0.7})
+            p = forecaster.predict({0.1: 0.3, 0.5: 0.5, 0.9: 0.7})
             np.testing.assert_array_equal(p.quantile([0.1, 0.5, 0.9]), row)
-            game.update(y)
+            forecaster.update(y)
     turned = oc.recalibrate(frame.iloc[::-1], workers=2, **options).sort_index()
     np.testing.assert_array_equal(turned[names], out[names])
     path = tmp_path / "panel.orcast"
