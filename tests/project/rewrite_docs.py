@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import ModuleType
 
-from test_docs import BLOCK, RUN, SLOW, is_said
+from test_docs import BLOCK, RUN, SLOW, is_said, quoted_verdict
 
 
 def rewrite(page: Path) -> int:
@@ -21,6 +21,12 @@ def rewrite(page: Path) -> int:
         if found[2] is not None and not is_said(found[2], said.getvalue()):
             parts += [text[end : found.start(2)], said.getvalue()]
             end, changed = found.end(2), changed + 1
+    if page.name == "start.md":
+        text = "".join([*parts, text[end:]])
+        quoted, printed = quoted_verdict(text)
+        for old, new in zip(quoted, printed, strict=False):
+            text, changed = text.replace(f"> - {old}\n", f"> - {new}\n"), changed + (old != new)
+        parts, end = [], 0
     if changed:
         page.write_text("".join([*parts, text[end:]]), encoding="utf-8")
     return changed

@@ -3,7 +3,7 @@
 import re
 import subprocess
 import sys
-from contextlib import redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from doctest import ELLIPSIS, NORMALIZE_WHITESPACE, OutputChecker
 from io import StringIO
 from pathlib import Path
@@ -68,27 +68,30 @@ def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         sys.modules["matplotlib.pyplot"].close("all")
 
 
-def test_commands_say_what_the_first_page_quotes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The commands of docs/start.md, on the file that its code writes: the lines quoted are those of the last one."""
-    monkeypatch.chdir(tmp_path)
-    text = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
+def quoted_verdict(text: str) -> tuple[list[str], list[str]]:
+    """Lines of the verdict that docs/start.md quotes, and the lines that its last command prints."""
     (code,) = (code for _, code, _ in blocks(text) if "to_csv" in code)
     exec(compile(code, "start.md", "exec"), {})
     (commands,) = re.findall(r"^```sh\n(orcast check.*?)^```", text, re.DOTALL | re.MULTILINE)
     for command in commands.splitlines():
-        capsys.readouterr()
-        assert main(command.split()[1:]) == 0
-    said, quoted = capsys.readouterr().err.splitlines(), re.findall(r"^> - (.*)$", text, re.MULTILINE)
-    first = said.index(quoted[0])
-    assert said[first:-1] == quoted
-    assert said[-1].startswith("written: ")
-    # the sentence after them, on the same forecasts as they were issued
-    (flag,) = re.findall(r"`(--issued-every \d+)`", text)
-    assert main([*command.split()[1:], *flag.split()]) == 0
-    (share,) = re.findall(r"pinball loss is\s(\S+) lower, not", text)
-    assert f"pinball loss {share} lower (95% interval" in capsys.readouterr().err
+        with redirect_stderr(StringIO()) as printed:
+            assert main(command.split()[1:]) == 0
+    lines = printed.getvalue().splitlines()
+    columns = max(i for i, line in enumerate(lines) if line.startswith("  "))
+    return re.findall(r"^> - (.*)$", text, re.MULTILINE), lines[columns + 1 :]
+
+
+def test_commands_say_what_the_first_page_quotes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
+    quoted, printed = quoted_verdict(text)
+    assert len(quoted) >= 2
+    assert printed[: len(quoted)] == quoted
+    # the gains without and with issue times
+    (most, gain) = re.findall(r"here (\S+), with issue times (\S+)\.", text)[0]
+    assert f"{gain} lower (95% interval" in printed[0]
+    _, printed = quoted_verdict(text.replace(" --issued-every 24", ""))
+    assert f"up to {most} lower" in " ".join(printed)
 
 
 def test_the_online_loop_of_the_readme_can_be_pasted_into_an_interpreter(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ def _fan_marks(evaluation: Evaluation, mine: np.ndarray, x: np.ndarray) -> list[
     rows, name = evaluation.side(side)[mine], "quantiles" if share is None else f"{level_name(share)} interval"
     marks = [Mark("area", f"outer {side}", x, rows[:, upper], rows[:, lower], label=f"{name}, {SIDES[side]}")]
     if median is not None:
-        marks.append(Mark("line", f"thin {side}", x, rows[:, median], label="median"))
+        marks.append(Mark("line", f"thin {side}", x, rows[:, median], label=f"median, {SIDES[side]}"))
     for column in (lower, upper) if side == "after" else ():
         values = evaluation.before[mine, column]
         marks.append(Mark("line", "thin before", x, values, label=f"{name}, {SIDES['before']}"))

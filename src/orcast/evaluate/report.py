@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -57,6 +58,8 @@ h2{{font-size:1.4rem;margin:3rem 0 0;padding-top:1rem;border-top:3px solid var(-
 h3{{font-size:1.08rem;margin:2.2rem 0 .2rem}}
 p,li{{margin:.3rem 0}}
 figure{{margin:0}}
+footer{{margin-top:2.5rem}}
+code{{font-size:.9em;white-space:nowrap}}
 .soft,footer{{color:var(--soft);font-size:.9rem}}
 .headline{{font-size:clamp(1.25rem,1rem + 1.6vw,1.9rem);line-height:1.25;margin:.8rem 0;padding-left:.9rem;
 border-left:6px solid var(--soft);text-wrap:pretty}}
@@ -74,9 +77,11 @@ th,td{{padding:.32rem .8rem .32rem 0;text-align:right;white-space:nowrap}}
 th:first-child,td:first-child{{text-align:left}}
 thead th{{white-space:normal;vertical-align:bottom;border-bottom:1px solid var(--rule)}}
 tbody th{{font-weight:400;white-space:normal;min-width:7rem;max-width:16rem;overflow-wrap:anywhere}}
+tr>:last-child{{padding-right:0}}
 tbody tr+tr>*{{border-top:1px solid var(--grid)}}
 a{{color:var(--after)}}
-@media (max-width:560px){{.optional{{display:none}}}}
+@media (max-width:560px){{.optional{{display:none}}.chart .across.first{{text-anchor:start}}ul{{padding-left:1.2rem}}
+table{{font-size:.78rem}}th,td{{padding-right:.5rem}}td{{white-space:normal}}tbody th{{min-width:3.5rem;max-width:8rem}}}}
 @media print{{:root{{{LIGHT}}}h2{{break-before:page}}.chart,.tiles,tr{{break-inside:avoid}}
 *{{print-color-adjust:exact}}}}
 """
@@ -135,6 +140,11 @@ def _name(text: object, *, limit: int = 48) -> str:
     return f"<bdi{whole}>{plain(shortened(own, limit))}</bdi>"
 
 
+def _sentence(text: str) -> str:
+    """Escaped sentence in which the options of the command do not break across lines."""
+    return re.sub(r"--[a-z][a-z-]*", r"<code>\g<0></code>", plain(text))
+
+
 def _overview(evaluation: Evaluation, k: int) -> str:
     """Line of one of several models."""
     called = _name(evaluation.model or "forecast")
@@ -144,8 +154,8 @@ def _overview(evaluation: Evaluation, k: int) -> str:
 
 def _model(evaluation: Evaluation) -> str:
     first, *reasons = verdict(evaluation)
-    body = f'<p class="headline {CLASSES[action(evaluation)]}">{plain(first)}</p>'
-    listed = f"<ul>{''.join(f'<li>{plain(reason)}</li>' for reason in reasons)}</ul>" if reasons else ""
+    body = f'<p class="headline {CLASSES[action(evaluation)]}">{_sentence(first)}</p>'
+    listed = f"<ul>{''.join(f'<li>{_sentence(reason)}</li>' for reason in reasons)}</ul>" if reasons else ""
     if not evaluation.rows:
         return body + listed
     drawn = [f"<figure><h3>{plain(each.title)}</h3>{each.html()}</figure>" for each in _pictures(evaluation)]
@@ -157,14 +167,15 @@ def _model(evaluation: Evaluation) -> str:
 
 
 def _tiles(evaluation: Evaluation) -> str:
-    """The four numbers that matter."""
+    """At most four numbers; one that would appear twice is shown once."""
     tiles = (_loss_tile, _coverage_tile, _reference_tile, _harm_tile)
     shown = "".join(
         f'<div><dt>{plain(label)}</dt><dd><span class="big">{plain(value)}</span>'
         f'<span class="remark">{plain(remark)}</span></dd></div>'
-        for label, value, remark in (tile(evaluation) for tile in tiles)
+        for label, value, remark in dict.fromkeys(tile(evaluation) for tile in tiles)
     )
-    return f'<dl class="tiles">{shown}</dl>'
+    arrows = '<p class="soft">a → b: base forecast → recalibrated</p>' if len(evaluation.sides) > 1 else ""
+    return f'<dl class="tiles">{shown}</dl>{arrows}'
 
 
 def _gain(evaluation: Evaluation, value: float) -> str:
@@ -194,7 +205,7 @@ def _coverage_tile(evaluation: Evaluation) -> Tile:
 
 
 def _error_tile(evaluation: Evaluation) -> Tile:
-    errors = _arrow(number, (error(evaluation, side) for side in evaluation.sides))
+    errors = _arrow("{:.2g}".format, (error(evaluation, side) for side in evaluation.sides))
     return "Calibration error", errors, f"chance: up to {limit_of(evaluation, evaluation.sides[-1]):.2g}"
 
 
@@ -233,7 +244,7 @@ def _pictures(evaluation: Evaluation) -> Iterator[Picture]:
 
 
 def _arrow(show: Callable[[float], str], values: Iterable[float]) -> str:
-    return " → ".join(show(float(value)) for value in values)
+    return " →\N{NO-BREAK SPACE}".join(show(float(value)) for value in values)
 
 
 def _table(columns: dict[str, list[str]], label: str) -> str:
@@ -273,7 +284,8 @@ def _columns(found: Table, names: list[str]) -> dict[str, list[str]]:
     if found.change is not None:
         pairs = zip(found.change.worse, found.change.series, strict=True)
         columns["Change"] = [percent(float(each), sign=True) for each in found.change.relative]
-        columns["Series worse"] = [f"{worse:,} of {many:,}" for worse, many in pairs]
+        if found.change.series.max(initial=0) > 1:
+            columns["Series worse"] = [f"{worse:,} of {many:,}" for worse, many in pairs]
     return columns
 
 

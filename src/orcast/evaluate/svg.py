@@ -79,8 +79,7 @@ def number_axis(label: str, low: float, high: float, *, most: int = 5, share: bo
     decimals = max(1 - math.floor(math.log10(step)), 0)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     values = [round(k * step, decimals) + 0.0 for k in range(first, last + 1)]
-    digits = 0 if step >= 0.00999 else 1
-    texts = [percent(v, decimals=digits) if share else f"{v:,.10g}" for v in values]
+    texts = [f"{100.0 * v:,.10g}%" if share else f"{v:,.10g}" for v in values]
     return Axis(label, low, high, tuple(zip(values, texts, strict=True)))
 
 
@@ -137,6 +136,7 @@ path.bar,path.area{stroke:none}
 path.area.before{fill:var(--before)}
 path.bar.after,path.area.after{fill:var(--after)}
 path.bar.worse{fill:var(--bad)}
+path.bar{fill-opacity:.6}
 path.area.outer{fill-opacity:.2}
 path.area.chance{fill:var(--chance);fill-opacity:.75}
 """
@@ -207,8 +207,12 @@ class Picture:
             for value, text in self.y.ticks
             for at in [f"{100.0 - 100.0 * float(self.y.place(value)):.2f}%"]
         )
+        # on a narrow page every second text is hidden, of long ones three of four; a long first one begins at the axis
+        long = max((len(text) for _, text in self.x.ticks), default=0) > 6
+        every = 4 if long else 2
         across = "".join(
-            f'<text class="across{" optional" if k % 2 and len(self.x.ticks) > 4 else ""}" '
+            f'<text class="across{" first" if long and k == 0 else ""}'
+            f'{" optional" if k % every and len(self.x.ticks) > 4 else ""}" '
             f'x="{100.0 * float(self.x.place(value)):.2f}%" y="100%" dy="1.5em">{plain(text)}</text>'
             for k, (value, text) in enumerate(self.x.ticks)
         )
