@@ -81,7 +81,8 @@ tr>:last-child{{padding-right:0}}
 tbody tr+tr>*{{border-top:1px solid var(--grid)}}
 a{{color:var(--after)}}
 @media (max-width:560px){{.optional{{display:none}}.chart .across.first{{text-anchor:start}}ul{{padding-left:1.2rem}}
-table{{font-size:.78rem}}th,td{{padding-right:.5rem}}td{{white-space:normal}}tbody th{{min-width:3.5rem;max-width:8rem}}}}
+table{{font-size:.78rem}}th,td{{padding-right:.5rem}}td{{white-space:normal}}
+tbody th{{min-width:3.5rem;max-width:8rem}}}}
 @media print{{:root{{{LIGHT}}}h2{{break-before:page}}.chart,.tiles,tr{{break-inside:avoid}}
 *{{print-color-adjust:exact}}}}
 """
