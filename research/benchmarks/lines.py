@@ -21,7 +21,7 @@ class Line:
 
     @property
     def verdict(self) -> str:
-        """ "ok" or "MISSED", and nothing without a target.
+        """Verdict "ok" or "MISSED"; empty without a target.
 
         >>> Line("a", "b", 2.0, 1.0).verdict, Line("a", "b", math.nan, 1.0).verdict, Line("a", "b", 1.0, 1.0).verdict
         ('MISSED', 'MISSED', 'ok')

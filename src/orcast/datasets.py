@@ -1,10 +1,11 @@
 """Three real series that come with the package, and two naive experts that forecast them.
 
-Examples:
-    >>> import orcast as oc
-    >>> stream = oc.datasets.stream(oc.datasets.load("humidity"), "naive")
-    >>> len(stream), stream.quantile([0.1, 0.9])[0].round(1)
-    (3000, array([41. , 85.3]))
+Examples
+--------
+>>> import orcast as oc
+>>> stream = oc.datasets.stream(oc.datasets.load("humidity"), "naive")
+>>> len(stream), stream.quantile([0.1, 0.9])[0].round(1)
+(3000, array([41. , 85.3]))
 """
 
 import csv
@@ -77,12 +78,13 @@ def load(name: str) -> Series:
     Hourly relative humidity at JFK airport in 2013, hourly power of the wind farm La Haute Borne in 2014, or monthly
     sunspot numbers from 1749 to 1983. `data/SOURCES.md` states origins and licences.
 
-    Examples:
-        >>> series = load("humidity")
-        >>> len(series), series.low, series.high, series.period
-        (8706, 0.0, 100.0, 24)
-        >>> series.values[:3]
-        array([59.37, 59.37, 59.5 ])
+    Examples
+    --------
+    >>> series = load("humidity")
+    >>> len(series), series.low, series.high, series.period
+    (8706, 0.0, 100.0, 24)
+    >>> series.values[:3]
+    array([59.37, 59.37, 59.5 ])
     """
     if name not in _FILES:
         raise ValueError(f"expected one of {', '.join(NAMES)}, got {name!r}")
@@ -96,11 +98,12 @@ def load(name: str) -> Series:
 class ForecastStream:
     """One-step-ahead normal forecasts N(mu, sd) of y on [low, high]: entry t of each array is one round.
 
-    Examples:
-        >>> s = ForecastStream("toy", np.array([1.0, 5.0]), np.array([1.0, 2.0]), np.array([0.5, 7.0]), 0.0, 10.0)
-        >>> s.quantile([0.05, 0.5, 0.95]).round(2)
-        array([[0.  , 1.  , 2.64],
-               [1.71, 5.  , 8.29]])
+    Examples
+    --------
+    >>> s = ForecastStream("toy", np.array([1.0, 5.0]), np.array([1.0, 2.0]), np.array([0.5, 7.0]), 0.0, 10.0)
+    >>> s.quantile([0.05, 0.5, 0.95]).round(2)
+    array([[0.  , 1.  , 2.64],
+           [1.71, 5.  , 8.29]])
     """
 
     name: str
@@ -125,9 +128,10 @@ def residual_scale(values: ArrayLike, mu: ArrayLike, *, window: int = 500) -> Ve
 
     Steps without a forecast (nan in `mu`) have no residual; they may only come first.
 
-    Examples:
-        >>> residual_scale([0.0, 3.0, 0.0, 0.0], [np.nan, 0.0, 4.0, 0.0], window=2)
-        array([       nan,        nan, 3.        , 3.53553391])
+    Examples
+    --------
+    >>> residual_scale([0.0, 3.0, 0.0, 0.0], [np.nan, 0.0, 4.0, 0.0], window=2)
+    array([       nan,        nan, 3.        , 3.53553391])
     """
     squares = np.square(np.asarray(values, dtype=np.float64) - np.asarray(mu, dtype=np.float64))
     first = int(np.argmin(np.isnan(squares)))
@@ -166,10 +170,11 @@ def recursive_least_squares(
 
     Reference: Haykin, "Adaptive Filter Theory", chapter on recursive least squares.
 
-    Examples:
-        >>> mu, sd = recursive_least_squares(np.sin(np.arange(400)), lags=2)
-        >>> bool(abs(mu[399] - np.sin(399)) < 1e-6)
-        True
+    Examples
+    --------
+    >>> mu, sd = recursive_least_squares(np.sin(np.arange(400)), lags=2)
+    >>> bool(abs(mu[399] - np.sin(399)) < 1e-6)
+    True
     """
     y = np.asarray(values, dtype=np.float64)
     z, centre, scale = standardised(y, standardise)
@@ -194,10 +199,11 @@ def seasonal_naive(values: ArrayLike, period: int) -> tuple[Vector, Vector]:
 
         mu_t = y_{t - period}
 
-    Examples:
-        >>> mu, sd = seasonal_naive([1.0, 2.0, 3.0, 4.0], 2)
-        >>> mu, sd
-        (array([nan, nan,  1.,  2.]), array([nan, nan, nan,  2.]))
+    Examples
+    --------
+    >>> mu, sd = seasonal_naive([1.0, 2.0, 3.0, 4.0], 2)
+    >>> mu, sd
+    (array([nan, nan,  1.,  2.]), array([nan, nan, nan,  2.]))
     """
     y = np.asarray(values, dtype=np.float64)
     mu = np.concatenate((np.full(period, np.nan), y[:-period]))
@@ -214,10 +220,11 @@ EXPERTS: dict[str, Callable[[Series], tuple[Vector, Vector]]] = {
 def stream(series: Series, expert: str) -> ForecastStream:
     """Forecast a series by an expert, after 24 lags and 200 steps of warm-up.
 
-    Examples:
-        >>> s = stream(load("humidity"), "rls")
-        >>> s.name, len(s)
-        ('humidity/rls', 3000)
+    Examples
+    --------
+    >>> s = stream(load("humidity"), "rls")
+    >>> s.name, len(s)
+    ('humidity/rls', 3000)
     """
     if expert not in EXPERTS:
         raise ValueError(f"expected one of {', '.join(EXPERTS)}, got {expert!r}")

@@ -431,7 +431,7 @@ class Forecast(IssuedForecast):
 
     # --- export
     def to_normal(self) -> tuple[float, float]:
-        """Mean and standard deviation of the normal distribution nearest to it: least squares on the percentiles,
+        """Mean and standard deviation of the nearest normal distribution, by least squares on the percentiles.
 
             mean = average of q_a,    sd = sum of z_a (q_a - mean) / sum of z_a^2,    a = 0.01, ..., 0.99
 

@@ -35,7 +35,7 @@ INF = float("inf")
 
 
 def log_odds(p, most):
-    """logit p, at most `most` either way."""
+    """Logit of p, clipped to [-most, most]."""
     least = 1.0 / (1.0 + exp(most))
     p = min(max(p, least), 1.0 - least)
     return log(p / (1.0 - p))

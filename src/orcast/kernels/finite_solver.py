@@ -259,7 +259,7 @@ def newton(recal, kappa, eager, log_prior, p, pulls, w):
 
 
 def level_of(recal, kappa, pulls, c, at):
-    """kappa log(p_c / m_c) - v_c at a mass of the cell: an equilibrium has the same in all cells."""
+    """Value of kappa log(p_c / m_c) - v_c at a mass of the cell; an equilibrium has the same value in all cells."""
     return kappa * log(max(at, LEAST_MASS) / recal.prior[c]) - cell_field(recal, pulls, c, at)
 
 

@@ -64,7 +64,7 @@ class Softmax:
         return value
 
     def pull(self, cell_grid: CellGrid, parameters: Array, gradient: Array) -> Array:
-        """p (g - E_p g)."""
+        """Product p (g - E_p g)."""
         p = self.masses(cell_grid, parameters)
         return p * (gradient - p @ gradient)
 

@@ -218,10 +218,10 @@ def _at(p: Any, levels: Sequence[str]) -> dict[str, Any]:
 
 
 def to_line(answer: dict[str, Any]) -> str:
-    """An answer as a line that can be encoded, whatever it is.
+    r"""Encode an answer as one line of JSON.
 
-    >>> to_line({"series": "\\ud800", "mean": float("inf")})
-    '{"series": "\\\\ud800", "mean": null}\\n'
+    >>> to_line({"series": "\ud800", "mean": float("inf")})
+    '{"series": "\\ud800", "mean": null}\n'
     """
     try:
         text = json.dumps(answer, ensure_ascii=False, allow_nan=False) + "\n"

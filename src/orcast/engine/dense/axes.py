@@ -89,7 +89,7 @@ def frame(space: Space, mass: Array, axis: int) -> tuple[float, float]:
 
 
 def deviation(space: Space, y: Array, mean: float) -> Array:
-    """y - mean; on a circle the short way round."""
+    """Difference y - mean; on a circle the shorter way round."""
     if not isinstance(space, Circle):
         return y - mean
     half = 0.5 * space.period

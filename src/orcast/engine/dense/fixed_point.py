@@ -30,7 +30,7 @@ def normalised(log_mass: Array) -> Array:
 
 
 def residual(lp: Array, log_prior: Array, field: Field) -> tuple[Array, Array]:
-    """lp minus where the equation sends it, and that place."""
+    """Residual of the fixed-point equation at lp, and the image of lp."""
     aim = normalised(log_prior + field(np.exp(lp)))
     return lp - aim, aim
 

@@ -75,7 +75,7 @@ class RootSolver(ExactSolver):
 
 
 def gap_of(search: CandidateSearch) -> Gap:
-    """d = v_1 - v_0 as a function of the probability; what does not depend on it is added up once."""
+    """Difference d = v_1 - v_0 as a function of the probability; its constant terms are summed once."""
     fixed = 0.0
     moving: list[tuple[CellPayoff, Array]] = []
     half = np.array([0.5, 0.5])
