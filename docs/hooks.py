@@ -5,6 +5,7 @@ import contextlib
 import io
 import os
 import re
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -25,37 +26,45 @@ ROLE = re.compile(r":(?:class|func|meth|mod|attr|data|exc):`(?:~(?:[^`]*\.)?)?([
 CODE = re.compile(r"(``[^`]+``|`[^`\n]+`)")
 NAME = re.compile(r"(?<![\[`])`(?:oc\.)?(\w+)(?:\([^`]*\))?`(?![\]`])")
 FENCE = re.compile(r"^\s*(```|~~~)")
+RULE = re.compile(r"-{3,}$")
+DESCRIPTIONS = ("Parameters", "Other Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns")
 POINT = re.compile(r"^(?:[-*]|\d+\.) ")
 PAGE = re.compile(r"docs/([\w/-]+)\.md")
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((\.\./[^)#\s]+)(#[^)\s]*)?\)")
 
 
 def markdown(docstring: str, own: str = "") -> str:
-    """A docstring as Markdown: examples are fenced, names in backticks are links, signs in formulas stay signs.
+    """Prepare a numpydoc docstring for Markdown: link public names, escape signs, fence examples outside a section.
 
-    `own` is the name of what is described, which does not link to itself.
+    `own` is the name of the documented object, which does not link to itself.
     """
     out: list[str] = []
-    example = False
-    for line in docstring.splitlines():
+    section, fenced = "", False
+    for line, below in pairwise([*docstring.splitlines(), ""]):
         text = line.strip()
-        if text.startswith(">>>") and not example:
-            if out and out[-1].strip() in ("Examples:", "Example:"):
-                out.pop()
-            margin, example = len(line) - len(line.lstrip()), True
-            out += ["", "```pycon"]
-        if example and not text:
-            example = False
+        if RULE.match(below):
+            section = text
+        if text.startswith(">>>") and section != "Examples" and not fenced:
+            fenced = not section
+            out += ["", "```pycon"] if fenced else ["Examples", "--------"]
+            section = section and "Examples"
+        if fenced and not text:
+            fenced = False
             out.append("```")
-        if example:
-            out.append(line[margin:])
-        elif line.startswith("    "):  # a formula, or what goes on below a point of a list
+        if fenced:
+            out.append(text if text.startswith(">>>") else line)
+        elif is_verbatim(line, section):
             out.append(line)
         else:
             out.append(_prose(line, own))
-    if example:
-        out.append("```")
-    return "\n".join(out)
+    return "\n".join([*out, "```"] if fenced else out)
+
+
+def is_verbatim(line: str, section: str) -> bool:
+    """Return whether a line is a formula, an example or the head of a parameter."""
+    if section in DESCRIPTIONS:  # descriptions are indented, formulas in them twice
+        return not line.startswith("    ") or line.startswith("        ")
+    return section == "Examples" or line.startswith("    ")
 
 
 def _prose(line: str, own: str) -> str:

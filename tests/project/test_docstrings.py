@@ -170,10 +170,21 @@ def hooks() -> ModuleType:
     return module
 
 
-def test_site_fences_examples_and_keeps_formulas(hooks: ModuleType) -> None:
-    text = "One.\n\n    a < b * c\n\nExamples:\n    >>> f(1)\n    2\n\nMore.\n\n>>> g(`x`)\nTrue"
+def test_site_shows_numpydoc(hooks: ModuleType) -> None:
+    text = (
+        "One `Normal` < two.\n\n    a < b * c\n\nParameters\n----------\nx : dict[str, `y`]\n    A <b> of `Line`.\n\n"
+        "        x < 1\n\nExamples\n--------\n>>> f(`Line`) < 1\n2\n"
+    )
+    told = text.replace("`Normal` <", "[`Normal`][orcast.Normal] <").replace(
+        "A <b> of `Line`", "A &lt;b> of [`Line`][orcast.Line]"
+    )
+    assert hooks.markdown(text).strip() == told.strip()
+
+
+def test_site_fences_examples_outside_a_section(hooks: ModuleType) -> None:
+    text = "One.\n\n>>> f(1)\n2\n\nMore.\n\n>>> g(`x`)\nTrue"
     assert hooks.markdown(text) == (
-        "One.\n\n    a < b * c\n\n\n```pycon\n>>> f(1)\n2\n```\n\nMore.\n\n\n```pycon\n>>> g(`x`)\nTrue\n```"
+        "One.\n\n\n```pycon\n>>> f(1)\n2\n```\n\nMore.\n\n\n```pycon\n>>> g(`x`)\nTrue\n```"
     )
 
 
