@@ -14,7 +14,7 @@ import numpy as np
 
 from orcast import limits
 from orcast.adapters import Ensemble, Normal, Quantiles
-from orcast.store import Id, Name
+from orcast.store.lines import Id, Name
 from orcast.validation import number, short
 
 KEYS = ("series", "id", "forecast", "y", "x", "drop", "low", "high", "binary", "labels")

@@ -15,7 +15,7 @@ from orcast.recalibrator import Recalibrator
 from orcast.rounds import PendingRound, Snapshot
 from orcast.serialise import features_from_json, features_to_json
 from orcast.spaces import Binary, Labels, OrderedSpace, Space, between, space_from_plain
-from orcast.store import Id, Name
+from orcast.store.lines import Id, Name
 from orcast.validation import number, short
 
 KIND, ROUND = Recalibrator.kind, "StreamRound"

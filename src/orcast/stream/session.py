@@ -12,7 +12,7 @@ from orcast import limits, persistence
 from orcast.locks import StateLock, locked
 from orcast.pool import Pool
 from orcast.spaces import Binary, Labels, OrderedSpace, Space, between
-from orcast.store import Id, Name, Store
+from orcast.store.lines import Id, Name, Store
 from orcast.stream import protocol
 from orcast.stream.protocol import LineForecast, StreamLine
 from orcast.stream.series import Recalibrators, SeriesSession, StreamRound, StreamSettings, stated_space
