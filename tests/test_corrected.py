@@ -64,7 +64,7 @@ def test_several_experts_contexts_and_pools() -> None:
 
 
 def test_corrected_rejects_other_spaces_and_no_forecast() -> None:
-    with pytest.raises(TypeError, match="expected a quantity or an event with its usual payoffs, got Circle"):
+    with pytest.raises(TypeError, match="expected a quantity, or an event with its default payoffs, got Circle"):
         oc.Recalibrator(oc.Circle(360)).corrected((10.0, 5.0))
     with pytest.raises(TypeError, match="expected a forecast, got None"):
         oc.Recalibrator().corrected()

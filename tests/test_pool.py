@@ -123,7 +123,7 @@ def test_pool_rejects_recalibrators_that_cannot_share() -> None:
         oc.Recalibrator(oc.Interval(0, 1, cells=96), pool=pool)
     with pytest.raises(TypeError, match="expected a pool for quantities"):
         oc.Recalibrator(oc.Binary(), pool=pool)
-    with pytest.raises(TypeError, match="expected a pool beside Committee"):
+    with pytest.raises(TypeError, match="expected oracle=Committee\\(\\) with pool="):
         oc.Recalibrator(SPACE, oracle=oc.Equilibrium(), pool=pool)
     with pytest.raises(TypeError, match=r"expected a Pool\(\) as pool, got 3"):
         oc.Recalibrator(SPACE, pool=3)  # type: ignore[arg-type]

@@ -84,7 +84,7 @@ def test_a_round_is_result_as_if_the_one_that_leaves_were_gone() -> None:
         rounds.issue(row(1), id="a")
         rounds.issue(row(2), id="b")
     other.drop("a")
-    with pytest.warns(RuntimeWarning, match="2 rounds are pending .* the oldest, 'a', is dropped"):
+    with pytest.warns(RuntimeWarning, match="dropped the oldest pending round, 'a'"):
         full.issue(row(3), id="c")
     other.issue(row(3), id="c")
     assert full.ids == other.ids == ("b", "c")
@@ -151,7 +151,7 @@ def test_counters_that_cannot_be_are_refused(wrong: dict[str, Any]) -> None:
     rounds = result()
     before = everything(rounds)
     header, arrays = rounds.to_plain()
-    with pytest.raises(ValueError, match="a counter is negative or not a number"):
+    with pytest.raises(ValueError, match="expected counters from 0"):
         rounds.from_plain({**header, **wrong}, arrays)
     assert everything(rounds) == before
 
@@ -161,19 +161,19 @@ def test_ids_that_are_not_known_or_not_new() -> None:
     book.pending.update(a=1, b=2)
     for id, match in {
         "c": "expected the id of a pending round, got 'c'",
-        None: "expected an unnamed pending round, got none \\(2 named ones are pending\\)",
+        None: "expected an unnamed pending round, got none: 2 named ones are pending, pass id=",
     }.items():
         with pytest.raises(ValueError, match=match):
             book.find(id)
-    with pytest.raises(TypeError, match="expected an id that can be a key"):
+    with pytest.raises(TypeError, match="expected a hashable id"):
         book.find([1])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="expected a new id, got 'a', which is pending already"):
         book.check_new("a")
     with pytest.raises(TypeError, match=SENTENCE):
         book.check_new(object())
-    assert book.leaving(None) == book.leaving("c") == ["a"]
+    assert book.evicted_by(None) == book.evicted_by("c") == ["a"]
     book.pending[None] = 3
-    assert book.leaving(None) == [None]
+    assert book.evicted_by(None) == [None]
 
 
 def test_a_round_is_settled_beside_what_the_others_reserve(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,15 +82,15 @@ def test_without_an_expert_the_outcomes_give_the_unit(name: str, late: int) -> N
 
 def test_a_spread_that_double_precision_cannot_hold_beside_its_offset_is_said_once() -> None:
     recal = oc.Recalibrator()
-    with pytest.warns(UserWarning, match=r"98% range is 2\.\d* wide at 1e\+15 is beyond doubles: subtract"):
+    with pytest.warns(UserWarning, match=r"98% range of 2\.\d* at 1e\+15 exceeds double precision: subtract"):
         recal.predict(oc.Normal(1e15, 0.5))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         recal.update(1e15)
         recal.predict(oc.Normal(1e15, 0.5))
-    with pytest.warns(UserWarning, match="beyond doubles"):
+    with pytest.warns(UserWarning, match="exceeds double precision"):
         oc.Recalibrator().run([oc.Normal(0, 1), oc.Normal(1e15, 0.5)], [0.0, 1e15])
-    with pytest.warns(UserWarning, match="beyond doubles"):
+    with pytest.warns(UserWarning, match="exceeds double precision"):
         oc.Recalibrator().predict(experts={"one": oc.Normal(0, 1), "other": oc.Normal(-1e15, 0.5)})
 
 

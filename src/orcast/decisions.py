@@ -1,4 +1,4 @@
-"""Decisions from forecasts: the best action, and what to commit to."""
+"""Decisions from forecasts: the best action, and the amount to commit to."""
 
 from __future__ import annotations
 
@@ -22,10 +22,27 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """An action, its expected utility, and the expected utilities of all actions, in the order given.
+    """Best action under a forecast, with expected utilities.
 
-        expected = max_a E_{y ~ p} u(a, y, x)    (paper, section 3), up to rounding
+    Attributes
+    ----------
+    action
+        Best action.
+    expected
+        Its expected utility.
+    actions
+        All actions, in the order given.
+    expectations
+        Expected utility of each.
 
+    Notes
+    -----
+    The expected utility is the largest one, up to rounding (paper, section 3):
+
+        expected = max_a E_{y ~ p} u(a, y, x)
+
+    Examples
+    --------
     >>> import orcast as oc
     >>> cost = lambda action, y: -0.25 if action == "take" else -1.0 * y
     >>> found = oc.decisions.best_action(oc.forecasts.BinaryForecast(0.5), ["take", "leave"], cost)
@@ -42,14 +59,39 @@ class Decision:
 def best_action(
     forecast: Forecast | FiniteForecast, actions: Iterable[Any], utility: Callable[..., float], x: Any = None
 ) -> Decision:
-    """The action with the largest expected utility (paper, section 3: the Bayes optimal action).
+    """Choose the action with the largest expected utility, the first of several equal ones.
+
+    Parameters
+    ----------
+    forecast
+        Forecast of the outcome, as `predict` returns it.
+    actions
+        Actions to choose from.
+    utility
+        Function (action, y) or (action, y, x) of one outcome at a time.
+    x
+        Features, passed to the utility.
+
+    Returns
+    -------
+    Decision
+        The best action and the expected utility of each action.
+
+    Raises
+    ------
+    ValueError
+        If there is no action, or a utility is not a finite number.
+
+    Notes
+    -----
+    The Bayes optimal action (paper, section 3) is
 
         argmax_a E_{y ~ p} u(a, y, x)
 
-    `utility(action, y)` or `utility(action, y, x)` is called with one outcome at a time.  On quantities the
-    expectation is a quadrature over the cells (`Forecast.expect`), elsewhere a sum over them.  Of actions that are
-    equally good, but for rounding, the first is taken.
+    On quantities the expectation is a quadrature over the cells (`Forecast.expect`), elsewhere a sum over them.
 
+    Examples
+    --------
     >>> import orcast as oc
     >>> from orcast.decisions import best_action
     >>> umbrella = lambda action, y: -0.2 if action == "take" else -1.0 * y
@@ -86,13 +128,32 @@ def best_action(
 
 
 def commitment(forecast: Forecast, under: float, over: float) -> float:
-    """Amount to commit to, when each unit too little costs `under` and each too much `over`.
+    """Choose the amount to commit to, given linear costs of shortage and surplus.
+
+    Parameters
+    ----------
+    forecast
+        Forecast of a quantity.
+    under
+        Cost of each unit committed too little.
+    over
+        Cost of each unit committed too much.
+
+    Returns
+    -------
+    float
+        The optimal amount, the smallest of several.
+
+    Notes
+    -----
+    The amount minimises the expected cost of the newsvendor problem:
 
         argmin_a E_{y ~ p} [ under (y - a)^+ + over (a - y)^+ ],  the quantile at under / (under + over)
 
-    the smallest of several.  This is the newsvendor's problem, and with under = 1 + lambda, over = 1 - lambda that of
-    the paper's wind farm.
+    With under = 1 + lambda and over = 1 - lambda it is that of the paper's wind farm.
 
+    Examples
+    --------
     >>> import orcast as oc
     >>> from orcast.decisions import commitment
     >>> commitment(oc.Forecast([0, 1], [1, 4], [0.25, 0.75]), under=1, over=1)
@@ -110,7 +171,7 @@ def commitment(forecast: Forecast, under: float, over: float) -> float:
 
 
 def expected_value(forecast: Forecast | FiniteForecast, function: Callable[[Any], float]) -> float:
-    """E[function(y)] for a function of one outcome."""
+    """Expectation of a function of one outcome."""
     if isinstance(forecast, Forecast):
         return forecast.expect(lambda points: [function(y) for y in points.tolist()])
     return forecast.expect(function)

@@ -38,11 +38,27 @@ Array = NDArray[np.float64]
 
 
 class RunResult(NamedTuple):
-    """Result of `run_rounds`, an entry a round.
+    """Result of `run_detailed`: arrays with one entry per round.
 
-    `rows` are quantiles or probabilities, `mean` and `sd` those of the nearest normal (nan on spaces without numbers).
-    `holds`, `promised` and `excess` were known before each outcome; `miscalibration` is the one after it.
+    Attributes
+    ----------
+    rows
+        Quantiles or probabilities.
+    mean
+        Mean of the nearest normal distribution; nan on spaces without numbers.
+    sd
+        Its standard deviation.
+    holds
+        True if the certificate of the round held.
+    promised
+        Bound on the miscalibration, known before the outcome.
+    miscalibration
+        Miscalibration after the outcome.
+    excess
+        Sum added to the bound, known before the outcome.
 
+    Examples
+    --------
     >>> import orcast as oc
     >>> recal = oc.Recalibrator(oc.Interval(0, 1))
     >>> result = recal.run_detailed([oc.Normal(0.5, 0.1)] * 20, [0.6] * 20)
@@ -73,22 +89,44 @@ class RunResult(NamedTuple):
 
 
 class Forecaster:
-    """Forecasts that stay calibrated on any sequence, with or without an expert (paper, procedure 1 and algorithm 1).
+    """Calibrated forecasts on any sequence of outcomes, with or without a base forecast.
 
-    `predict` issues a forecast, whose round is then pending; `update` settles it with its outcome.  Without `id` there
-    is one unnamed round, which a second unnamed `predict` replaces.  Named rounds may be settled late, in any order, or
-    dropped; of more than `max_pending` the oldest is dropped with a warning.  Each call holds the `lock`.
+    Parameters
+    ----------
+    space
+        Outcome space; by default `Line()`, any number.
+    payoff
+        Payoffs to keep small; by default the payoff of the space (`oc.payoffs.default_payoff`).
+    oracle
+        Method that chooses each forecast; by default `Equilibrium()`.
+    memory
+        Number of rounds of an exponentially discounted mean; by default all rounds count alike.
+    outside
+        "raise" refuses outcomes outside the space; "clip" clips them.
+    max_pending
+        Largest number of pending rounds; beyond it the oldest is dropped with a warning.
+    pool
+        `Pool` whose recalibrators share what they learn; needs `Committee()`.
+    seasons
+        One or two seasons in rounds, such as (24, 168) for hourly forecasts; by default they are estimated.
+    randomised
+        Seed or generator of randomised quantiles (`Forecast.randomised`), for which `guarantee.empirical` has a bound;
+        by default quantiles are not randomised.
+
+    Notes
+    -----
+    `predict` issues a forecast, whose round is then pending; `update` settles it with its outcome. Without `id` there
+    is one unnamed round, which a second unnamed `predict` replaces. Named rounds may be settled late and in any order,
+    or dropped. Each call holds the `lock`. This is procedure 1 and algorithm 1 of the paper:
 
         || mean payoff ||_+  <=  sqrt(B (T + 64)) / T    on any sequence, if certificates held and no outcome was late
 
-    With `memory` (in rounds) the bound is about the discounted mean, plus what is left of the credit:
+    With `memory` the bound is on the discounted mean, plus the remaining credit:
 
         || discounted mean ||_+^2  <=  B (1 - g)(1 + g^T) / ((1 + g)(1 - g^T)),    g = 1 - 1/memory
 
-    `seasons` are one or two seasons in rounds, such as (24, 168) for hourly forecasts; without it they are found as
-    outcomes come. With `randomised` (a seed or a generator) the quantiles are those of `Forecast.randomised`, and
-    `guarantee.empirical` has a bound on the empirical indicators, for outcomes chosen without the random draw.
-
+    Examples
+    --------
     >>> import orcast as oc
     >>> recal = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration())
     >>> p = recal.predict(); recal.update(0.3)
@@ -96,15 +134,15 @@ class Forecaster:
     1
     """
 
-    # What a kind of game has of its own: the name in its state files, its oracle, whether there must be an expert.
+    # Set by subclasses: name in state files, default oracle, and True if a base forecast is required.
     kind: ClassVar[str] = "Forecaster"
     default_oracle: ClassVar[type[Oracle]] = Equilibrium
     expert_required: ClassVar[bool] = False
     _ordered, _ends = False, (-math.inf, math.inf)  # ends of an ordered space
-    _takes_floats = False  # whether the engine takes the probability of a single expert as a number
-    _outside_reported = False  # whether the user knows that a forecast lies beyond the space
-    _features_seen = False  # whether features were given, and the user knows if nothing looks at them
-    _precision_reported = False  # whether the user knows that spreads are lost beside an offset
+    _takes_floats = False  # True if the engine takes one probability as a number
+    _outside_reported = False  # True once warned about a forecast outside the space
+    _features_seen = False  # True once features were checked for use
+    _precision_reported = False  # True once warned about lost precision
 
     def __init__(
         self,
@@ -147,29 +185,29 @@ class Forecaster:
             self.begin((ALONE,))
         except (TypeError, ValueError) as reason:
             if payoff is None and oracle is not None:
-                raise type(reason)(f"{reason} (the default payoff of the space; give another as payoff)") from None
+                raise type(reason)(f"{reason} (the default payoff of the space; pass another as payoff=)") from None
             raise
-        self.crossing_reported = False  # whether the user knows that crossing quantiles are sorted
+        self.crossing_reported = False  # True once warned about crossing quantiles
 
     def begin(self, experts: tuple[str, ...], sizes: Sequence[int] | None = None) -> None:
-        """Begin anew, with these experts; `sizes` are those of the payoff's parts, where only a first round tells."""
+        """Start without rounds for these experts; `sizes` are the sizes of the parts, if a saved state has them."""
         limits.check("experts", len(experts))
         bound_payoff = BoundPayoff(self.space, self.payoff, experts, self.memory)
         engine = self._bound(bound_payoff, sizes)
         if self.seasons:
             if not isinstance(engine, OrderedEngine):
-                raise TypeError(f"expected seasons for quantities that Committee() plays, got them for {self.space!r}")
+                raise TypeError(f"expected seasons= only with Committee() on an ordered space, got {self.space!r}")
             engine.presume_seasons(self.seasons)
         self.rounds = Rounds(engine, self.max_pending, self.pool, seed=self.randomised)
         self._experts = experts
         self._takes_floats = isinstance(engine, FiniteEngine) and engine.binary and experts == (ALONE,)
 
     def _bound(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None) -> Engine:
-        """An engine, which listens to the pool if there is one."""
+        """Engine, connected to the pool if there is one."""
         if self.pool is None:
             return self.oracle.bind(bound_payoff, sizes)
         if not isinstance(self.oracle, Committee):
-            raise TypeError(f"expected a pool beside Committee(), got it beside {self.oracle!r}")
+            raise TypeError(f"expected oracle=Committee() with pool=, got {self.oracle!r}")
         engine = self.oracle.bind(bound_payoff, sizes, pooled=True)
         self.pool.admit(engine)
         return engine
@@ -184,7 +222,7 @@ class Forecaster:
         """Names of the experts, in the order of their rows."""
         return self._experts
 
-    # --- the loop: what is called in every round holds its lock itself, a decorator takes longer
+    # --- the loop: predict and update take the lock themselves, since a decorator is slower
     def predict(
         self,
         forecast: object = None,
@@ -193,11 +231,33 @@ class Forecaster:
         x: Any = None,
         id: Hashable = None,
     ) -> Any:
-        """A calibrated forecast for the next outcome, around the expert's forecast if there is one.
+        """Issue a calibrated forecast of the next outcome.
 
-        Several experts come by name in `experts`.  The first round names all of them; one that is None or left out in
-        a round does not count in it.  `x` are the features that contexts and utilities look at.
+        Parameters
+        ----------
+        forecast
+            Base forecast: quantiles by level, `Normal`, `Ensemble`, a (point, scale) pair, an object with `ppf` or
+            `cdf`; on finite spaces probabilities.
+        experts
+            Several base forecasts by name, instead of `forecast`. The first round names all of them; None or a missing
+            name leaves an expert out of the round.
+        x
+            Features that contexts and utilities use.
+        id
+            Identifier of the round, for outcomes that arrive late.
 
+        Returns
+        -------
+        Forecast
+            The forecast with its certificate; on finite spaces the forecast class of the space.
+
+        Raises
+        ------
+        ValueError
+            If `id` is pending, or an expert was not named in the first round.
+
+        Examples
+        --------
         >>> import orcast as oc
         >>> recal = oc.Recalibrator(oc.Interval(0, 10), oc.QuantileCalibration(context=oc.by("day", values="MT")))
         >>> p = recal.predict(experts={"tree": oc.Normal(4, 1), "net": None}, x={"day": "M"}); recal.update(5)
@@ -207,7 +267,7 @@ class Forecaster:
 
     def _predict(self, forecast: object, experts: Mapping[str, object] | None, x: Any, id: Hashable) -> Any:
         if self.expert_required and forecast is None and experts is None:
-            raise TypeError("expected a forecast, got None (a game without an expert is a Forecaster)")
+            raise TypeError("expected a forecast, got None: use Forecaster to run without one")
         if id is not None:
             self.rounds.check_new(id)
         features = None if x is None else self._features(x)
@@ -222,8 +282,15 @@ class Forecaster:
 
     @locked
     def peek(self, forecast: object = None, *, experts: Mapping[str, object] | None = None, x: Any = None) -> Any:
-        """Forecast that `predict` would give now; no round begins, and no slack is reserved.
+        """Return the forecast that `predict` would issue now, without starting a round.
 
+        Parameters
+        ----------
+        forecast, experts, x
+            As in `predict`.
+
+        Examples
+        --------
         >>> import orcast as oc
         >>> recal = oc.Recalibrator(oc.Interval(0, 1))
         >>> p = recal.peek(oc.Normal(0.4, 0.1))
@@ -231,17 +298,24 @@ class Forecaster:
         ((), True)
         """
 
-        def look(rows: Array | float | None, features: Any) -> Any:
-            # a payoff may learn its size from what it sees first
+        def preview(rows: Array | float | None, features: Any) -> Any:
+            # a payoff may take its size from the first round
             with self.rounds.branch():
                 return self.engine.forecast(self.rounds.peek(rows, features))
 
-        return self._looked_at(look, forecast, experts, x)
+        return self._previewed(preview, forecast, experts, x)
 
     @locked
     def corrected(self, forecast: object = None, *, experts: Mapping[str, object] | None = None, x: Any = None) -> Any:
-        """Corrected forecast before the calibrating layer, without a certificate; no round begins.
+        """Return the corrected forecast before the calibrating layer, without starting a round.
 
+        Parameters
+        ----------
+        forecast, experts, x
+            As in `predict`.
+
+        Examples
+        --------
         >>> import orcast as oc
         >>> recal = oc.Recalibrator(oc.Interval(0, 1))
         >>> for _ in range(50):
@@ -249,38 +323,51 @@ class Forecaster:
         >>> bool(abs(recal.corrected(oc.Normal(0.5, 0.1)).median() - 0.6) < 0.01), recal.pending
         (True, ())
         """
-        return self._looked_at(lambda rows, features: self.rounds.corrected(rows, features), forecast, experts, x)
+        return self._previewed(lambda rows, features: self.rounds.corrected(rows, features), forecast, experts, x)
 
-    def _looked_at(
+    def _previewed(
         self,
-        look: Callable[[Array | float | None, Any], Any],
+        preview: Callable[[Array | float | None, Any], Any],
         forecast: object,
         experts: Mapping[str, object] | None,
         x: Any,
     ) -> Any:
         if self.expert_required and forecast is None and experts is None:
-            raise TypeError("expected a forecast, got None (a game without an expert is a Forecaster)")
+            raise TypeError("expected a forecast, got None: use Forecaster to run without one")
         features = None if x is None else self._features(x)
         was = self.rounds, self._experts
         try:
-            return look(self._rows(forecast, experts), features)
+            return preview(self._rows(forecast, experts), features)
         finally:
             self.rounds, self._experts = was
 
     def update(self, y: Any, *, id: Hashable = None) -> None:
-        """Settle the unnamed round, or a named one, with its outcome."""
+        """Settle a pending round with its outcome.
+
+        Parameters
+        ----------
+        y
+            Outcome, a point of the space.
+        id
+            Identifier of the round; by default the unnamed round.
+
+        Raises
+        ------
+        ValueError
+            If the outcome is outside the space, or no such round is pending.
+        """
         with self.lock:
             self.rounds.settle(self.space.outcome(y, self.outside), id=id)
 
     @locked
     def drop(self, id: Hashable = None) -> None:
-        """Forget a round whose outcome will never come; the guarantee excludes it."""
+        """Drop a pending round that will get no outcome; the guarantee excludes it."""
         self.rounds.drop(id)
 
     @property
     @locked
     def pending(self) -> tuple[Hashable, ...]:
-        """Ids of the pending rounds, the oldest first; None is the unnamed one."""
+        """Ids of the pending rounds, oldest first; None is the unnamed one."""
         return self.rounds.ids
 
     @property
@@ -290,7 +377,7 @@ class Forecaster:
         return self.engine.guarantee()
 
     def _rows(self, forecast: object, experts: Mapping[str, object] | None) -> Array | float | None:
-        """Forecasts of the experts, a row each, nan for a missing one; a single probability may stay a number."""
+        """Forecasts of the experts, one row each, nan if missing; a single probability may stay a number."""
         if experts is None:
             if forecast is None:
                 return None
@@ -300,7 +387,7 @@ class Forecaster:
             if crossed:
                 self._report_crossing(crossed)
             if self._ordered:
-                # plain numbers, since this is done in every round
+                # plain numbers, because this runs in every round
                 low, high = row.item(0), row.item(-1)
                 if high - low < FINEST * max(high, -low):
                     self._report_precision(row)
@@ -321,7 +408,7 @@ class Forecaster:
                 with where(f" (expert {name!r})"):
                     there[name] = expert_row(given, self.space)
         if not there:
-            raise ValueError("expected at least one expert in a round, got none")
+            raise ValueError("expected at least one expert in each round, got none")
         self._report_crossing(any(crossed for _, crossed in there.values()))
         for row, _ in there.values():
             self._report_precision(row)
@@ -331,7 +418,7 @@ class Forecaster:
         return self._table(rows, next(iter(rows.values())).size)
 
     def _table(self, rows: Mapping[str, Array], width: int) -> Array:
-        """Rows by name in the order of the experts; nan for one that is missing."""
+        """Rows in the order of the experts; nan for a missing one."""
         table = np.full((len(self._experts), width), np.nan)
         for i, name in enumerate(self._experts):
             if name in rows:
@@ -340,18 +427,17 @@ class Forecaster:
 
     @property
     def _fresh(self) -> bool:
-        """True before the first round."""
         return not self.rounds.pending and not self.engine.guarantee().rounds
 
     def _admit(self, named: tuple[str, ...]) -> None:
-        """Begin with the experts of the first round; refuse other names."""
+        """Take the experts of the first round; refuse other names later."""
         new = [name for name in named if name not in self._experts]
         if new and self._fresh:
             self.begin(named)
         elif new:
             raise ValueError(
                 f"expected experts among {short(list(self._experts))}, the names of the first round, "
-                f"got {short(new[0])} (the first round names all experts; those that come later as None)"
+                f"got {short(new[0])}: name all experts in the first round, later ones as None"
             )
 
     def _report_crossing(self, crossed: bool) -> None:
@@ -360,38 +446,37 @@ class Forecaster:
             warn_user("crossing quantiles were sorted (reported once)", UserWarning)
 
     def _report_outside(self, rows: Array) -> None:
-        """Warn once of forecasts beyond the space, unless outcomes beyond it are clipped too."""
+        """Warn once about forecasts outside the space, unless outcomes are clipped too."""
         if self.outside == "clip":
             return
         beyond = (rows[..., -1] < self._ends[0]) | (rows[..., 0] > self._ends[1])
         if not self._outside_reported and beyond.any():
             self._outside_reported = True
             warn_user(
-                f"a forecast that lies wholly outside {self.space!r} counts as its end (reported once)", UserWarning
+                f"a forecast wholly outside {self.space!r} was moved to its nearest bound (reported once)", UserWarning
             )
 
     def _features(self, x: Any) -> Any:
-        """Features as plain data; warns once if nothing looks at them."""
+        """Features as plain data; warns once if no part of the payoff uses them."""
         if not self._features_seen:
             self._features_seen = True
             if not FeatureReader(self.payoff):
                 warn_user(
-                    "features (x=) change nothing here: no part of the payoff looks at them, as one with context= does "
+                    "features (x=) are not used: no part of the payoff has a context= or utility that reads them "
                     "(reported once)",
                     UserWarning,
                 )
         return plain_features(x)
 
     def _check_unnamed(self) -> None:
-        """A forecast without a name is no new expert of a game whose experts have names."""
+        """Refuse an unnamed forecast if the experts have names."""
         if ALONE not in self._experts and not self._fresh:
             raise TypeError(
-                f"expected experts= with forecasts by name, since those of the game are {short(list(self._experts))}, "
-                "got one without a name"
+                f"expected experts= with forecasts by name from {short(list(self._experts))}, got an unnamed one"
             )
 
     def _report_precision(self, rows: Array) -> None:
-        """Warn once of quantiles that doubles cannot tell apart."""
+        """Warn once about quantiles that double precision cannot separate."""
         if self._precision_reported or not isinstance(self.space, OrderedSpace):
             return
         low, high = rows[..., 0].ravel(), rows[..., -1].ravel()
@@ -400,7 +485,7 @@ class Forecaster:
             self._precision_reported = True
             a, b = float(low[coarse[0]]), float(high[coarse[0]])
             warn_user(
-                f"a forecast whose 98% range is {b - a:.3g} wide at {max(abs(a), abs(b)):.3g} is beyond doubles: "
+                f"a forecast with a 98% range of {b - a:.3g} at {max(abs(a), abs(b)):.3g} exceeds double precision: "
                 "subtract an offset from forecasts and outcomes (reported once)",
                 UserWarning,
             )
@@ -416,13 +501,35 @@ class Forecaster:
         levels: ArrayLike | None = None,
         at: ArrayLike | None = None,
     ) -> Array:
-        """Recalibrate a whole history; returns the forecasts, a row a round.
+        """Recalibrate a whole history; each outcome is known before the next forecast.
 
-        `forecasts` is a sequence of anything that `predict` takes, or, with `levels`, an array with a row of quantiles
-        a round; `experts` are several of these by name, None (or a row of nan) where one is missing. Each outcome is
-        known before the next forecast; no round may be pending. A row has the quantiles at `at`, by default at
-        `levels` or 0.01, ..., 0.99; on finite spaces the probability of each cell, on `Binary` that of 1.
+        Parameters
+        ----------
+        forecasts
+            Sequence of base forecasts as in `predict`; with `levels` an array with one row of quantiles per round.
+        outcomes
+            One outcome per round.
+        experts
+            Several such histories by name, None or rows of nan where one is missing.
+        x
+            Features, one entry per round.
+        levels
+            Levels of the columns of `forecasts`.
+        at
+            Levels of the result; by default `levels`, or 0.01, ..., 0.99.
 
+        Returns
+        -------
+        array
+            One row per round: quantiles at `at`; on finite spaces the probability of each cell; on `Binary` that of 1.
+
+        Raises
+        ------
+        ValueError
+            If rounds are pending, or lengths differ.
+
+        Examples
+        --------
         >>> import numpy as np, orcast as oc
         >>> recal = oc.Recalibrator(oc.Interval(0, 1))
         >>> recal.run([[0.4, 0.5, 0.6], [0.3, 0.5, 0.7]], [0.45, 0.7], levels=[0.1, 0.5, 0.9], at=[0.05, 0.95]).shape
@@ -441,13 +548,24 @@ class Forecaster:
         levels: ArrayLike | None = None,
         at: ArrayLike | None = None,
     ) -> RunResult:
-        """As `run`, but returns the certificate, mean and spread of each round too: see `RunResult`."""
+        """Recalibrate a whole history as `run` does, and return the certificates too.
+
+        Parameters
+        ----------
+        forecasts, outcomes, experts, x, levels, at
+            As in `run`.
+
+        Returns
+        -------
+        RunResult
+            Arrays of forecasts, certificates, means and standard deviations.
+        """
         if self.rounds.pending:
             raise ValueError(f"expected no pending rounds, got {len(self.rounds)}: update or drop them first")
         columns: Any = slice(None)
         if at is None and levels is not None:
             wanted = np.atleast_1d(as_levels(levels))
-            columns = np.argsort(np.argsort(wanted, axis=None, kind="stable"))  # as they were given
+            columns = np.argsort(np.argsort(wanted, axis=None, kind="stable"))  # in the order given
             wanted = np.sort(wanted, axis=None)
         else:
             wanted = np.atleast_1d(as_levels(PERCENTS if at is None else at))
@@ -485,7 +603,7 @@ class Forecaster:
 
     @locked
     def __getstate__(self) -> dict[str, Any]:
-        # an engine is made anew from its payoff and takes over the arrays: its parts are closures
+        # the parts of an engine are closures: it is rebuilt from the payoff and gets the arrays
         header, arrays = self.rounds.state()
         memory = {name: array.copy() for name, array in self.engine.arrays().items()}
         copies = {name: array.copy() for name, array in arrays.items()}
@@ -503,7 +621,7 @@ class Forecaster:
 
     # --- state
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the state to a file, without pickle; a crash leaves the old file or the new one, never a part."""
+        """Write the state to a file, without pickle; a crash never leaves a partial file."""
         from orcast import persistence
 
         persistence.write(path, *persistence.state_of(self, self.kind))
@@ -518,10 +636,21 @@ class Forecaster:
         oracle: Oracle | None = None,
         pool: Pool | None = None,
     ) -> Self:
-        """Continue from a file; refuses what it cannot read.
+        """Continue from a file.
 
-        Functions are not saved: a payoff, space or oracle that has them is given again, and must be configured as the
-        saved one was.  A recalibrator of a pool needs the pool again, as it was or later.
+        Parameters
+        ----------
+        path
+            File written by `save`.
+        payoff, space, oracle
+            The saved ones, needed only if they have functions, which are not saved.
+        pool
+            Pool of the saved recalibrator, in its state then or later.
+
+        Raises
+        ------
+        ValueError
+            If the file is no valid state, or an argument differs from the saved one.
         """
         from orcast import persistence
 
@@ -530,7 +659,6 @@ class Forecaster:
 
 
 def _checked_seasons(seasons: Any) -> tuple[int, ...]:
-    """At most two lags."""
     if isinstance(seasons, (int, np.integer)) and not isinstance(seasons, bool):
         seasons = (seasons,)
     if not isinstance(seasons, (tuple, list)) or len(seasons) > 2:

@@ -1,16 +1,16 @@
 """Ledger: cumulative payoff S, its budget, certificates and the guarantee (docs/theory.md has the proofs).
 
-One-sided coordinates of S count through their positive part. B_t is the largest squared norm that the payoff of round
-t could have, C = 64 the credit. A certificate holds if the worst outcome keeps
+One-sided coordinates of S count through their positive part. B_t is the largest possible squared norm of the payoff of
+round t, C = 64 the credit. A certificate holds if for every outcome
 
     ||S_{t-1} + payoff||_+^2  <=  C B + B_1 + ... + B_t                                   (the slack rule)
 
 so the miscalibration ||S_T||_+ / T is at most sqrt(B (T + C)) / T on any sequence (paper, theorem 4.1, where C = 0).
-If no forecast is found that holds, the one that comes nearest is issued, and what the outcome then adds beyond the
-budget is kept apart as the excess.
+If no such forecast is found, the one closest to it is issued, and the part of the payoff beyond the budget is recorded
+as the excess.
 
 The payoff is a direct sum of parts. Part i has a context c_i, known before the outcome, and adds c_i (x) payoff_i. Each
-group of a part has an account of its own, so that no group spends the slack of the others. With a memory of M rounds,
+group of a part has its own account, so groups do not spend each other's slack. With a memory of M rounds,
 S <- g S + payoff and b <- g^2 b + B_t with g = 1 - 1/M.
 """
 
@@ -43,8 +43,8 @@ class Account(IntEnum):
     BUDGET = 0  # the credit, B_1 + ... + B_T, allowances for delay, and the excess of rounds that did not hold
     ROUNDS = 1  # outcomes settled
     HELD = 2  # of these, rounds whose certificate held
-    EXCESS = 3  # what of the budget was added because a certificate did not hold
-    ROOTS = 4  # sum of the sizes that the settled payoffs may have
+    EXCESS = 3  # part of the budget added by certificates that did not hold
+    ROOTS = 4  # sum of the bounds on the norms of the settled payoffs
     DELAY = 5  # for each settled round, the outcomes settled between its forecast and its own outcome; summed
     WEIGHT = 6  # the rounds, discounted as the payoffs are
 
@@ -54,7 +54,7 @@ class GroupAccount(IntEnum):
 
     BUDGET = 0
     COUNT = 1  # the discounted sum of its contexts
-    EXCESS = 2  # what of the budget was added because the group went beyond it
+    EXCESS = 2  # part of the budget added because the group exceeded it
 
 
 class PartColumn(IntEnum):
@@ -96,7 +96,7 @@ class RoundLog(IntEnum):
 
 ACCOUNT_SIZE, GROUP_SIZE = len(Account), len(GroupAccount)
 CERTIFICATE_SIZE, ROUND_LOG_SIZE = len(CertificateField), len(RoundLog)
-# The promise starts with the budget of this many rounds.
+# The budget starts with that of this many rounds.
 CREDIT = 64.0
 
 
@@ -112,7 +112,7 @@ class PartShape(NamedTuple):
 
 
 def ledger_layout(shapes: Sequence[PartShape]) -> Layout:
-    """The layout of parts in a row."""
+    """Layout of consecutive parts."""
     parts: list[list[int]] = []
     places: list[int] = []
     sides: list[float] = []
@@ -136,15 +136,38 @@ def ledger_layout(shapes: Sequence[PartShape]) -> Layout:
 
 @dataclass(frozen=True)
 class Certificate:
-    """Certificate of a forecast before its outcome: `holds` if no outcome can break the bound.
+    """Certificate of a forecast, computed before its outcome.
+
+    Attributes
+    ----------
+    holds
+        True if no outcome can break the bound.
+    worst_next
+        Largest squared norm of the cumulative payoff after this round, over all outcomes.
+    allowed
+        Largest squared norm that the slack rule allows.
+    bound
+        B_t, the largest squared norm of the payoff of this round.
+    promised
+        Bound on the miscalibration after this round.
+    half_space
+        Largest <mean payoff, payoff> over the outcomes, stated by the oracles of the paper; else None.
+    approximation
+        Amount by which the true value may exceed `half_space`.
+    excess
+        Sum added to the bound by certificates that did not hold; 0 if all held.
+
+    Notes
+    -----
+    The certificate holds if
 
         max_y ||S + payoff(p, y)||_+^2  <=  worst_next  <=  allowed
 
-    The last step is the slack rule (docs/theory.md); `bound` is B_t, the largest squared payoff of this round.
-    `miscalibration <= promised + excess` after this round is known before the outcome, if no other outcome is settled
-    before its own; `excess` is 0 as long as every certificate held. The oracles of the paper state `half_space`, the
-    largest <mean payoff, payoff> over the outcomes, which the truth may exceed by `approximation`.
+    The last step is the slack rule (docs/theory.md). Then `miscalibration <= promised + excess` after this round is
+    known before the outcome, if no other outcome is settled before its own.
 
+    Examples
+    --------
     >>> import orcast as oc
     >>> p = oc.Recalibrator(oc.Interval(0, 1)).predict(oc.Normal(0.5, 0.1))
     >>> p.certificate.holds, p.certificate.worst_next <= p.certificate.allowed, p.certificate.excess
@@ -163,9 +186,18 @@ class Certificate:
 
 @dataclass(frozen=True)
 class Group:
-    """Norm of the mean normalised payoff of one group, and its bound: `miscalibration <= promised + excess`.
+    """Mean normalised payoff of one group and its bound.
 
-    `excess` is 0 where groups are disjoint and no other part pulls against them.
+    Attributes
+    ----------
+    rounds
+        Sum of the context over the settled rounds; for hard groups the number of rounds.
+    miscalibration
+        Norm of the mean normalised payoff.
+    promised
+        Bound on the miscalibration: `miscalibration <= promised + excess`.
+    excess
+        Sum added to the bound; 0 for disjoint groups without other parts.
     """
 
     rounds: float
@@ -176,18 +208,29 @@ class Group:
 
 @dataclass(frozen=True)
 class Empirical:
-    """The quantile calibration error that people count: hard indicators of the quantiles as they were reported.
+    """Empirical quantile calibration error, from the indicators of the reported quantiles.
 
-        qce = sum over levels a of (mean of 1{y <= reported quantile} - a)^2
+    Attributes
+    ----------
+    qce
+        Sum over the levels a of (mean of 1{y <= reported quantile} - a)^2.
+    bound
+        Bound on `qce`, only with `randomised=`; else None.
+    confidence
+        Probability that the bound holds at all times together.
 
-    `guarantee.parts` has the smoothed one, which `promised` bounds. With `randomised=` the empirical one has a `bound`
-    too, for outcomes chosen without the random draw: with probability `confidence`, at all times together,
+    Notes
+    -----
+    `guarantee.parts` has the smoothed error, which `promised` bounds. With `randomised=`, and for outcomes chosen
+    without the random draw, the empirical one has a bound too:
 
         sqrt(qce)  <=  sqrt(B) (promised + excess)  +  sqrt((V + 64) (2 log(1/d) + log(1 + V/64))) / T
 
     with d = 1 - confidence, B the bound of the quantile payoff over its squared weight, and V the sum over the rounds
-    of the largest squared difference of the two (docs/theory.md). Without the draw `bound` is None.
+    of the largest squared difference of the two (docs/theory.md).
 
+    Examples
+    --------
     >>> import orcast as oc
     >>> recal = oc.Recalibrator(oc.Interval(0, 1), randomised=7)
     >>> _ = recal.run([oc.Normal(0.5, 0.1)] * 50, [0.45, 0.6] * 25)
@@ -203,17 +246,43 @@ class Empirical:
 
 @dataclass(frozen=True)
 class Guarantee:
-    """Miscalibration and its bound: `miscalibration <= promised` after every round, if certificates held.
+    """Miscalibration over the settled rounds, and its bound.
+
+    Attributes
+    ----------
+    rounds
+        Number of settled rounds.
+    miscalibration
+        Norm of the mean payoff, ||S||_+ / T.
+    promised
+        Bound that was known before the outcomes.
+    held
+        Share of the rounds whose certificate held.
+    parts
+        Size of the mean payoff of each part in its own units: root of the smoothed QCE, largest error of a mean power,
+        mean excess score (negative if better than the expert).
+    delay
+        Mean number of outcomes settled between a forecast and its own outcome.
+    groups
+        Accounts of the groups of each part with a context.
+    bounds
+        `promised` in the units of `parts` (paper, proposition 3).
+    excess
+        Sum added to the bound by certificates that did not hold.
+    empirical
+        Empirical QCE and its bound; None without quantile calibration.
+
+    Notes
+    -----
+    After every round
 
         miscalibration = ||S||_+ / T  <=  promised + excess,    promised <= sqrt(B (T + 64)) / T
 
-    `promised` is the bound known before the outcomes; `excess` is what certificates that did not hold have added. The
-    last bound holds if no outcome was late; B bounds the squared payoff of a round, 3 for the default payoff on
-    quantities. `held` is the share of rounds whose certificate held, `parts` the size of the mean payoff of each part
-    in its own units (root of the smoothed QCE; largest error of a mean power; mean excess score, negative if better
-    than the expert), `bounds` what `promised` means in these units (paper, proposition 3), `groups` the accounts of
-    groups, `delay` the mean number of outcomes between a forecast and its own. `empirical` has the empirical QCE.
+    The last bound holds if no outcome was late. B bounds the squared payoff of a round; it is 3 for the default payoff
+    on quantities. The proof follows the paper's theorem 4.1 (docs/theory.md).
 
+    Examples
+    --------
     >>> import orcast as oc
     >>> recal = oc.Recalibrator(oc.Interval(0, 1))
     >>> _ = recal.predict(oc.Normal(0.5, 0.1)); recal.update(0.55)
@@ -243,14 +312,14 @@ class Guarantee:
 
 
 def before_excess(budget: float, excess: float, weight: float, now: float) -> float:
-    """The bound on a miscalibration that a budget promises without its excess."""
+    """Bound on the miscalibration from a budget, without its excess."""
     bound = math.sqrt(max(budget - excess, 0.0)) / max(weight, 1.0)
-    # sums of squares in another order differ in the last digit
+    # sums of squares in another order differ by rounding
     return now if bound < now <= bound * (1.0 + 1e-12) else bound
 
 
 def added_after(budget: float, excess: float, weight: float, now: float) -> float:
-    """Addition of the excess of a budget to that bound; the sum is at least the miscalibration."""
+    """Difference that the excess makes to that bound; the sum is at least the miscalibration."""
     if excess == 0.0:
         return 0.0
     promised, whole = before_excess(budget, excess, weight, now), before_excess(budget, 0.0, weight, now)
@@ -259,7 +328,7 @@ def added_after(budget: float, excess: float, weight: float, now: float) -> floa
 
 
 class Ledger:
-    """Sum of the payoffs and its accounts, of constant size."""
+    """Sum of the payoffs and its accounts; its size is constant."""
 
     def __init__(self, layout: Layout, *, credit: float = CREDIT, discount: float = 1.0) -> None:
         self.layout = layout
@@ -270,7 +339,7 @@ class Ledger:
         self.account[Account.BUDGET] = credit * self.bound
         counts = layout.part_table[:, PartColumn.GROUPS]
         self.groups: Array = np.zeros((int(counts.sum()), GROUP_SIZE))
-        # where an index has 32 bits, as in a browser, numpy repeats by nothing wider
+        # numpy.repeat needs 32-bit counts on 32-bit platforms, such as a browser
         self.groups[:, GroupAccount.BUDGET] = credit * np.repeat(layout.bound_list, counts.astype(np.intp))
 
     @property
@@ -295,12 +364,11 @@ class Ledger:
 
     @property
     def excess(self) -> float:
-        """Addition by certificates that did not hold, in the units of `promised`."""
+        """Sum added by certificates that did not hold, in the units of `promised`."""
         return added_after(*self._accounts, self.miscalibration)
 
     @property
     def _accounts(self) -> tuple[float, float, float]:
-        """Budget, what of it is excess, and weight."""
         account = self.account
         return float(account[Account.BUDGET]), float(account[Account.EXCESS]), float(account[Account.WEIGHT])
 
@@ -315,7 +383,7 @@ class Ledger:
         return float(self.account[Account.DELAY]) / max(self.rounds, 1)
 
     def part(self, number: int) -> Array:
-        """The sums of one part, in its own units: a row a group."""
+        """Sums of one part in its own units, one row per group."""
         start, size, groups = self.layout.part_table[number, :3]
         sums: Array = self.total[start : start + size * groups].reshape(groups, size) / self.layout.scales[number]
         return sums
@@ -340,17 +408,17 @@ class Ledger:
         )
 
     def cumulative(self, context: Array, size: int, total: Array | None = None) -> Array:
-        """Cumulative payoff by coordinate of the core, in a context; `total` are sums of another moment."""
+        """Cumulative payoff by coordinate of the core, in a context; `total` replaces the present sums."""
         cumulative, factors = np.empty(size), np.empty(size)
         combine_arrays(self.layout, self.total if total is None else total, context, self.discount, cumulative, factors)
         return cumulative
 
     def arrays(self) -> dict[str, Array]:
-        """Everything that changes."""
+        """State of the ledger."""
         return {"total": self.total, "account": self.account, "groups": self.groups}
 
 
-# A plain function of plain indices: this is read in every round, and an enum costs as much as the reading.
+# Plain indices: this runs in every round, and an enum takes as long as the reading.
 shown_of = itemgetter(
     *(int(getattr(CertificateField, name)) for name in ("HOLDS", "WORST", "ALLOWED", "BOUND", "PROMISED", "EXCESS"))
 )
@@ -359,10 +427,10 @@ shown_of = itemgetter(
 def certificate_of(
     certificate: Array, half_space: float | None = None, approximation: float | None = None
 ) -> Certificate:
-    """The public form of a round's certificate, and what a search knows of its forecast."""
+    """Public form of a round's certificate."""
     holds, worst, allowed, bound, promised, excess = shown_of(certificate.tolist())
     found = object.__new__(Certificate)
-    # past the checks of a frozen class, which take as long as all the rest
+    # bypasses the checks of a frozen class, which take half of the time
     found.__dict__.update(
         holds=holds > 0.0,
         worst_next=worst,

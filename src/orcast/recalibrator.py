@@ -1,4 +1,4 @@
-"""Recalibrator: wrap the forecasts you have."""
+"""Recalibrator: calibrated forecasts around base forecasts."""
 
 from __future__ import annotations
 
@@ -9,18 +9,38 @@ from orcast.forecaster import Forecaster
 
 
 class Recalibrator(Forecaster):
-    """Calibrated, and usually more accurate, forecasts from someone else's, on any sequence of outcomes.
+    """Recalibrate the forecasts of any model on any sequence of outcomes.
+
+    Parameters
+    ----------
+    space
+        Outcome space; by default `Line()`, any number.
+    payoff
+        Payoffs to keep small; by default quantile and moment calibration and no regret in CRPS on quantities.
+    oracle
+        Method that chooses each forecast; by default `Committee()`, which usually makes forecasts more accurate too.
+    memory
+        Number of rounds of an exponentially discounted mean; by default all rounds count alike.
+    outside
+        "raise" refuses outcomes outside the space; "clip" clips them.
+    max_pending
+        Largest number of pending rounds; beyond it the oldest is dropped with a warning.
+    pool
+        `Pool` whose recalibrators share what they learn.
+    seasons
+        One or two seasons in rounds, such as (24, 168) for hourly forecasts; by default they are estimated.
+    randomised
+        Seed or generator of randomised quantiles, for which `guarantee.empirical` has a bound.
+
+    Notes
+    -----
+    `predict` takes a base forecast, later `update` its outcome; `run` does both for a whole history. The guarantee is
+    that of `Forecaster`:
 
         guarantee.miscalibration  <=  guarantee.promised    after every round (paper, section 4.2; docs/theory.md)
 
-    By default: quantile and moment calibration and no regret in CRPS, by `Committee`.  Without a space: any number,
-    `Line`.  `forecast` may be quantiles by level, `Normal`, `Ensemble`, a (point, scale) pair, or anything with `ppf`
-    or `cdf`; on `Binary` and `Labels` a probability, or one for each label.  `outside="clip"` clips outcomes beyond the
-    bounds instead of refusing them.  See `Forecaster` for `id`, `drop`, `memory` and `max_pending`.
-
-    One round: `predict`, later `update`.  A whole history: `run` returns the forecasts,
-    `run_detailed` also the certificates.
-
+    Examples
+    --------
     >>> import orcast as oc
     >>> recal = oc.Recalibrator(oc.Interval(0, 36_000))
     >>> p = recal.predict({0.1: 8_100, 0.5: 9_000, 0.9: 10_400})

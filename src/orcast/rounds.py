@@ -1,4 +1,4 @@
-"""Pending rounds: a round is issued, then settled or dropped; until then it reserves the slack of its certificate."""
+"""Pending rounds: issued, then settled or dropped; until then a round reserves the slack of its certificate."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ Array = NDArray[np.float64]
 Arrays = dict[str, NDArray[Any]]
 Entry = TypeVar("Entry")
 
-# Larger counts are not whole any more as floats.
-MOST_COUNTED = 2**53
+# Larger whole numbers are not exact as floats.
+LARGEST_COUNT = 2**53
 
 
 def running_lag(usual: float | None, lag: float) -> float:
-    """The usual lag once another one has been seen; None is none so far."""
+    """Update the usual lag with another one; None means none so far."""
     return lag if usual is None else usual + LAG_RATE * (lag - usual)
 
 
 class PendingById(Generic[Entry]):
-    """Pending entries by id, the oldest first; None is the id of the unnamed one.
+    """Pending entries by id, oldest first; None is the id of the unnamed one.
 
-    At most `max_pending` are pending: then the oldest makes way.  A new unnamed one replaces the unnamed one.
+    At most `max_pending` are pending: beyond that the oldest is evicted. A new unnamed one replaces the unnamed one.
 
-    >>> book = PendingById[str](max_pending=2)
-    >>> book.pending.update(monday="a", tuesday="b")
-    >>> book.find("monday"), book.leaving("wednesday")
+    >>> rounds = PendingById[str](max_pending=2)
+    >>> rounds.pending.update(monday="a", tuesday="b")
+    >>> rounds.find("monday"), rounds.evicted_by("wednesday")
     ('a', ['monday'])
     """
 
@@ -74,23 +74,23 @@ class PendingById(Generic[Entry]):
         try:
             return self.pending[id]
         except TypeError:
-            raise TypeError(f"expected an id that can be a key, got {short(id)}") from None
+            raise TypeError(f"expected a hashable id, got {short(id)}") from None
         except KeyError:
             if id is not None:
                 raise ValueError(f"expected the id of a pending round, got {short(id)}") from None
-            named = f" ({len(self.pending)} named ones are pending)" if self.pending else ""
+            named = f": {len(self.pending)} named ones are pending, pass id=" if self.pending else ""
             raise ValueError(f"expected an unnamed pending round, got none{named}") from None
 
-    def leaving(self, id: Hashable) -> list[Hashable]:
-        """The id that makes way for a new one, if one has to."""
+    def evicted_by(self, id: Hashable) -> list[Hashable]:
+        """Return the id that a new entry evicts, if any."""
         if id is None and None in self.pending:
             return [None]
         return [next(iter(self.pending))] if len(self.pending) >= self.max_pending else []
 
     def warn_dropped(self, id: Hashable) -> None:
-        """Tell the user that the oldest is dropped."""
+        """Warn that the oldest is dropped."""
         warn_user(
-            f"{self.max_pending} rounds are pending (max_pending); the oldest, {short(id)}, is dropped", RuntimeWarning
+            f"dropped the oldest pending round, {short(id)}: max_pending={self.max_pending} are pending", RuntimeWarning
         )
 
 
@@ -104,7 +104,7 @@ class PendingRound:
 
     @property
     def overdraft(self) -> float:
-        """The slack that it reserves."""
+        """Slack that the round reserves."""
         return self.record.overdraft()  # type: ignore[no-any-return]
 
 
@@ -120,33 +120,32 @@ class Snapshot(NamedTuple):
 
 
 def check_counters(issued: Any, lag: Any, reserved: Any, pending: Sequence[Any]) -> None:
-    """Refuse counters of a state that no play leads to; `pending` has the numbers of the pending rounds."""
+    """Refuse impossible counters of a state; `pending` has the numbers of the pending rounds."""
     numbers = [issued, reserved, *pending, *(() if lag is None else (lag,))]
     fits = all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in numbers)
-    fits = fits and all(0 <= each <= MOST_COUNTED for each in numbers)
+    fits = fits and all(0 <= each <= LARGEST_COUNT for each in numbers)
     if not fits or any(each != int(each) or each > issued for each in (issued, *pending)):
-        raise ValueError("a counter is negative or not a number, or a pending round is not yet issued")
+        raise ValueError("expected counters from 0 and pending rounds issued before, got others in the state")
 
 
 class Rounds(PendingById[PendingRound]):
-    """Rounds of one recalibrator: those that are pending, and the usual lag of outcomes."""
+    """Rounds of one recalibrator: the pending ones, and the usual lag of outcomes."""
 
     def __init__(self, engine: Engine, max_pending: int, pool: Pool | None = None, *, seed: int | None = None) -> None:
         super().__init__(max_pending)
         self.engine, self.pool = engine, pool
-        self.seed = seed  # of the coins; None: no coins
+        self.seed = seed  # of the random draws; None without randomisation
         self.issued = 0
         self.reserved = 0.0
         self.usual_lag: float | None = None
 
     def _predict(self, rows: Any, features: Any, outstanding: float, reserved: float, number: int) -> Any:
-        """Record of a round by its number."""
         if self.pool is None:
             return self.engine.predict(rows, features, pending=outstanding, reserved=reserved, number=number)
         with self.pool.lock:
             return self.engine.predict(rows, features, pending=outstanding, reserved=reserved, number=number)
 
-    def _learn(self, record: Any, y: Any, reserved: float, late: float) -> None:
+    def _update(self, record: Any, y: Any, reserved: float, late: float) -> None:
         if self.pool is None:
             self.engine.update(record, y, reserved=reserved, late=late)
             return
@@ -156,7 +155,7 @@ class Rounds(PendingById[PendingRound]):
 
     @property
     def outstanding(self) -> float:
-        """Outcomes that are still to come; rounds far older than the usual lag are lost, not late."""
+        """Number of outcomes still expected; rounds far older than the usual lag count as expired."""
         most = float(len(self.pending))
         return most if self.usual_lag is None or most <= 2.0 else min(most, 2.0 * self.usual_lag + 2.0)
 
@@ -170,42 +169,42 @@ class Rounds(PendingById[PendingRound]):
         reserved: float | None = None,
         number: int | None = None,
     ) -> Any:
-        """Record of a round as it would be issued now; nothing is kept.
+        """Record of a round if it were issued now; changes nothing.
 
         `outstanding` and `reserved` replace those of the pending rounds, `number` that of the round.
         """
         pending = self.outstanding if outstanding is None else outstanding
         free = self.reserved if reserved is None else reserved
         record = self._predict(rows, features, pending, free, self.issued + 1 if number is None else number)
-        self._toss(record, self.issued + 1)
+        self._set_draw(record, self.issued + 1)
         return record
 
     def corrected(self, rows: Any, features: Any = None) -> Any:
         """Corrected forecast of the experts' rows, before the calibrating layer."""
         corrected = getattr(self.engine, "corrected", None)
         if corrected is None:
-            raise TypeError(f"expected a quantity or an event with its usual payoffs, got {self.engine.space!r}")
+            raise TypeError(f"expected a quantity, or an event with its default payoffs, got {self.engine.space!r}")
         return corrected(rows, features, pending=self.outstanding, number=self.issued + 1)
 
-    def _toss(self, record: Any, number: int) -> None:
-        """Give a round its random draw, by its number."""
+    def _set_draw(self, record: Any, number: int) -> None:
+        """Set the random draw of a round, from its number."""
         if self.seed is not None:
             record.set_draw(uniform_draws(self.seed, number, 1)[0])
 
     def issue(self, rows: Any, features: Any = None, *, id: Hashable = None) -> PendingRound:
-        """Compute a round around the experts' rows and keep it under a new id, or as the unnamed one."""
-        if self.pending and self.leaving(id):
+        """Issue a round around the experts' rows under a new id, or as the unnamed one."""
+        if self.pending and self.evicted_by(id):
             return self._replace(rows, features, id)
         outstanding = self.outstanding if self.pending else 0.0
         return self.keep(self._predict(rows, features, outstanding, self.reserved, self.issued + 1), id=id)
 
     def _replace(self, rows: Any, features: Any, id: Hashable) -> PendingRound:
-        """Issue a round in place of one that makes way for it."""
-        (other,) = self.leaving(id)
-        # computed as if that one were gone already, which it is only if nothing is refused
+        """Issue a round in place of an evicted one."""
+        (other,) = self.evicted_by(id)
+        # computed as if it were evicted, which happens only after the new round was accepted
         rest = len(self.pending) - 1
         free = self._reserved_without(self.pending[other])
-        # an unnamed round that is replaced at once was none: the new one has its number and its random draw
+        # an unnamed round replaced at once passes on its number and random draw
         again = other == id and self.pending[other].issued == self.issued
         outstanding, number = min(self.outstanding, float(rest)), self.issued + (not again)
         record = self._predict(rows, features, outstanding, free, number)
@@ -216,10 +215,10 @@ class Rounds(PendingById[PendingRound]):
         return self.keep(record, id=id)
 
     def keep(self, record: Any, *, id: Hashable = None) -> PendingRound:
-        """Keep a round that was computed by `peek`, from now on."""
+        """Issue a round that `peek` computed."""
         self.issued += 1
         if self.seed is not None:
-            self._toss(record, self.issued)
+            self._set_draw(record, self.issued)
         self.pending[id] = entry = PendingRound(record, self.issued)
         self.reserved += record.overdraft()
         return entry
@@ -229,7 +228,7 @@ class Rounds(PendingById[PendingRound]):
         entry = self.find(id)
         reserved = self._reserved_without(entry) if len(self.pending) > 1 else 0.0
         lag = self.issued - entry.issued
-        self._learn(entry.record, y, reserved, lag if late is None else late)
+        self._update(entry.record, y, reserved, lag if late is None else late)
         del self.pending[id]
         self.reserved = reserved
         if lag or self.usual_lag:
@@ -239,12 +238,12 @@ class Rounds(PendingById[PendingRound]):
 
     def settle_unkept(self, record: Any, y: Any, *, lag: float = 0.0, reserved: float = 0.0) -> None:
         """Record the outcome of a round that was computed by `peek`; `lag` others were issued before it came."""
-        self._learn(record, y, reserved, lag)
+        self._update(record, y, reserved, lag)
         self.issued += 1
         self.usual_lag = running_lag(self.usual_lag, lag)
 
     def drop(self, id: Hashable = None) -> PendingRound:
-        """Forget a pending round."""
+        """Drop a pending round."""
         entry = self.find(id)
         return self._forget(id, entry)
 
@@ -253,7 +252,7 @@ class Rounds(PendingById[PendingRound]):
         return self.pending.pop(id)
 
     def _reserved_without(self, entry: PendingRound) -> float:
-        """Slack that the others reserve: exactly 0 where there are none."""
+        """Slack that the other rounds reserve: exactly 0 if there are none."""
         return max(self.reserved - entry.overdraft, 0.0) if len(self.pending) > 1 else 0.0
 
     def forecast(self, entry: PendingRound) -> Any:
@@ -266,12 +265,12 @@ class Rounds(PendingById[PendingRound]):
     ) -> tuple[Array, Array]:
         """Run many rounds, each settled before the next; returns forecasts and the log of each round.
 
-        If anything is refused, nothing has changed.
+        If an input is refused, nothing has changed.
         """
         engine: Any = self.engine
         if engine.runs and self.pool is None:
-            tossed = {} if self.seed is None else {"draws": uniform_draws(self.seed, self.issued + 1, len(outcomes))}
-            result, round_log = engine.run(rows, features, np.array(outcomes), levels, number=self.issued + 1, **tossed)
+            drawn = {} if self.seed is None else {"draws": uniform_draws(self.seed, self.issued + 1, len(outcomes))}
+            result, round_log = engine.run(rows, features, np.array(outcomes), levels, number=self.issued + 1, **drawn)
         else:
             result, round_log = self._run_one_by_one(rows, features, outcomes, levels)
         self.count_settled(len(outcomes))
@@ -288,9 +287,9 @@ class Rounds(PendingById[PendingRound]):
             for t, y in enumerate(outcomes):
                 own, number = None if features is None else features[t], self.issued + t + 1
                 record = self._predict(rows[t], own, 0.0, 0.0, number)
-                self._toss(record, number)
+                self._set_draw(record, number)
                 result.append(self.read(record, levels, round_log[t]))
-                self._learn(record, y, 0.0, 0.0)
+                self._update(record, y, 0.0, 0.0)
                 round_log[t, _ledger.RoundLog.MISCALIBRATION] = engine.ledger.miscalibration
         except BaseException:
             self.restore(before)
@@ -315,7 +314,7 @@ class Rounds(PendingById[PendingRound]):
         return p.probability() if isinstance(space, Binary) else p.mass
 
     def to_packed(self) -> PackedRounds:
-        """Pending rounds in few arrays, without the ids."""
+        """Pending rounds as a few arrays, without the ids."""
         entries = list(self.pending.values())
         arrays = [entry.record.arrays() for entry in entries]
         return PackedRounds(
@@ -345,7 +344,7 @@ class Rounds(PendingById[PendingRound]):
 
     # --- all of them
     def snapshot(self) -> Snapshot:
-        """State as it is."""
+        """Copy of the present state."""
         arrays = {name: array.copy() for name, array in self.engine.arrays().items()}
         sizes = getattr(self.engine, "sizes", None)
         return Snapshot(dict(self.pending), self.issued, self.reserved, self.usual_lag, arrays, sizes)
@@ -356,7 +355,7 @@ class Rounds(PendingById[PendingRound]):
         self.issued, self.reserved, self.usual_lag = was.issued, was.reserved, was.usual_lag
         if was.sizes is None and hasattr(self.engine, "forget_sizes"):
             self.engine.forget_sizes()
-        # not by the engine's own `restore`: no function of the user's is called for it
+        # copied here, because the engine's `restore` may call user functions
         for name, array in self.engine.arrays().items():
             if name in was.memory:
                 array[...] = was.memory[name]
@@ -372,7 +371,7 @@ class Rounds(PendingById[PendingRound]):
 
     # --- plain data
     def state(self) -> tuple[dict[str, Any], Arrays]:
-        """Counters and pending rounds with ids and features as they are, and named arrays; not to be written to."""
+        """Counters and pending rounds with ids and features, and named arrays, which the caller must not change."""
         arrays: Arrays = {}
         pending = []
         for number, (id, entry) in enumerate(self.pending.items()):
@@ -394,12 +393,12 @@ class Rounds(PendingById[PendingRound]):
         for at, (id, when, features, attached) in enumerate(header["pending"]):
             pending[id] = PendingRound(self.engine.restored_record(own[str(at)], features), int(when), attached)
         if len(pending) < len(header["pending"]) or not own.keys() <= set(map(str, range(len(pending)))):
-            raise ValueError("the pending rounds are not those that the arrays are of")
+            raise ValueError("expected one set of arrays for each pending round, got others in the state")
         self.pending, self.issued, self.reserved = pending, int(issued), float(reserved)
         self.usual_lag = None if usual is None else float(usual)
 
     def to_plain(self) -> tuple[dict[str, Any], Arrays]:
-        """`state` as what JSON can hold, and named arrays."""
+        """The result of `state` in JSON types, and named arrays."""
         header, arrays = self.state()
         pending = [
             [plain_id(id), issued, features_to_json(features), features_to_json(attached)]

@@ -22,7 +22,7 @@ from orcast.frame.stream import PENDING_WIDTH, LogColumn, PendingColumn, Stream,
 from orcast.frame.times import Calendar, Clock, Step, seasons_of, step_from_plain
 from orcast.locks import file_lock
 from orcast.packed import PackedRounds, State, pack, record_fields, unpack
-from orcast.rounds import MOST_COUNTED
+from orcast.rounds import LARGEST_COUNT
 from orcast.serialise import features_from_json, features_to_json, id_from_plain, plain_id
 from orcast.spaces.base import whole
 from orcast.validation import short
@@ -171,7 +171,7 @@ class FrameState:
                 content.calendar[id_from_plain(plain["key"])] = dates
             content.steps = {id_from_plain(key): step_from_plain(*step) for key, *step in header["steps"]}
             content.empirical = {
-                id_from_plain(key): whole(count, "rows", 0, MOST_COUNTED) for key, count in header["empirical"]
+                id_from_plain(key): whole(count, "rows", 0, LARGEST_COUNT) for key, count in header["empirical"]
             }
             for plain, own in unpacked(header["committees"], "committees"):
                 _add_committee(content, plain["key"], own)
@@ -237,7 +237,7 @@ def _stream(header: dict[str, Any], arrays: Arrays, outputs: int) -> tuple[Strea
     packed = PackedRounds(arrays["counters"], record_fields(header["fields"]), records, arrays["issued"], features)
     sizes = None if header["sizes"] is None else tuple(header["sizes"])
     recal = RunState(packed, arrays["memory"], sizes)
-    rows = whole(rows, "rows", 0, MOST_COUNTED)
+    rows = whole(rows, "rows", 0, LARGEST_COUNT)
     return (series, horizon), Stream(recal, pending, stamps, log, rows, arrays["committee"], arrays["memos"])
 
 

@@ -296,9 +296,9 @@ class PartitionedRecalibrator(Locked):
         """Recalibrate one forecast, of any form that `Recalibrator` takes; its round is then pending."""
         self._pending.check_new(id)
         if forecast is None:
-            raise TypeError("expected a forecast, got None (a game without an expert is a Forecaster)")
+            raise TypeError("expected a forecast, got None: use Forecaster to run without one")
         expert, _ = expert_row(forecast, self.space)
-        leaving = self._pending.leaving(id)
+        leaving = self._pending.evicted_by(id)
         key = self._partition.cell(expert)
         cell = self._cells.get(key) or self._new_cell()
         if leaving and leaving != [id]:

@@ -263,7 +263,7 @@ class Session:
             raise ValueError(f"expected {FORM[kind]} as forecast on {_described(space)}, got {short(form)}")
         with self.recalibrators.holding(series) as recal:
             # the oldest, which is dropped because too many are pending
-            lost: list[Any] = [id for id in recal.rounds.leaving(line.id) if id != line.id]
+            lost: list[Any] = [id for id in recal.rounds.evicted_by(line.id) if id != line.id]
             entries = [series.pending[id] for id in lost]
             with quietly():  # what is dropped, sorted or too narrow
                 p = recal.predict(forecast.expert, x=self._features(line), id=line.id)
