@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import gc
 from datetime import datetime, timedelta
 from itertools import product
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import polars as pl
 import pytest
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-import orcast as oc
 from orcast.evaluate import Evaluation, by_horizon, check, loss
-from orcast.frame import results
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 
@@ -103,24 +99,3 @@ def test_issue_times_are_used() -> None:
     (named,) = check(column, known="published")
     np.testing.assert_array_equal(last_known(named), last_known(late))
     assert named.notes[0].endswith("; outcomes are known at 'published'.")
-
-
-@pytest.mark.parametrize("make", [pl.DataFrame, pd.DataFrame])
-def test_check_knows_a_frame_that_recalibrate_returned(make: Any) -> None:
-    rng = np.random.default_rng(6)
-    data = {"when": np.arange(60), "load": rng.normal(size=60), "mean": np.zeros(60), "sd": np.ones(60)}
-    options: dict[str, Any] = {"y": "load", "time": "when", "low": -9, "issued_every": 6, "lag": 2}
-    after = oc.recalibrate(make(data), levels=[0.1, 0.5, 0.9], **options)
-    (known,) = check(after)
-    (told,) = check(after.copy() if make is pd.DataFrame else after.clone(), **options)
-    assert (known.timed, known.overlap, known.notes) == (told.timed, told.overlap, told.notes)
-    assert set(known.low) == {-9.0}
-    np.testing.assert_array_equal(known.horizon, told.horizon)
-    # options that are given count instead
-    (single,) = check(after, y="load", time="when")
-    assert not single.timed
-    place = id(after)
-    assert place in results._made
-    del after
-    gc.collect()
-    assert place not in results._made

@@ -329,7 +329,7 @@ def test_an_upper_bound_alone_is_the_mirror_of_a_lower_one(form: str) -> None:
 def test_outcomes_beyond_a_bound_are_reported_with_their_rows() -> None:
     frame = panel(Plan(1, series=2, steps=6))
     frame.loc[[2, 7], "y"] = 120.0, np.inf
-    match = r"not used, in 2 rows: 2, 7: expected outcomes from 0 to 100 of series 's0', got 120 in row 2"
+    match = r"outside the bounds in 2 rows: 2, 7: expected outcomes from 0 to 100 of series 's0', got 120 in row 2"
     with pytest.warns(UserWarning, match=match):
         out = recalibrate(frame, low=0, high=100)
     assert out.index[out["M0_orcast_status"] == "outside"].tolist() == [2, 7]
@@ -369,7 +369,7 @@ def test_missing_quantiles_are_read_from_the_others(bounds: dict[str, Any]) -> N
     part = frame.copy()
     part.loc[7, ["M0-lo-80", "M0"]] = [-np.inf, np.nan]
     part.loc[3, "M0"] = np.nan
-    with pytest.warns(UserWarning, match="^3 quantiles of model 'M0' missing or not finite, read from the others of 2"):
+    with pytest.warns(UserWarning, match="^3 quantiles of model 'M0' missing or not finite, interpolated"):
         out = recalibrate(part, **bounds)
     assert out["M0_orcast_status"].tolist() == ["ok"] * 7 + ["pending"]
     lows, highs = frame["M0-lo-80"], frame["M0-hi-80"]
@@ -420,7 +420,7 @@ def test_a_payoff_looks_at_columns() -> None:
     recalibrate(frame[:9], payoff=payoff, low=0, high=100, state=state)
     rest = recalibrate(frame[9:], state=state)
     same(rest, out.loc[rest.index])
-    with pytest.raises(ValueError, match="expected a column 'day', which the payoff looks at"):
+    with pytest.raises(ValueError, match="expected a column 'day' for the context of the payoff"):
         recalibrate(frame.drop(columns="day"), payoff=payoff)
 
 
@@ -554,7 +554,7 @@ def test_randomised_quantiles_are_those_of_a_forecaster_with_the_seed_of_the_ser
     with pytest.raises(ValueError, match="expected randomised= as the state began with it, 5, got 6"):
         oc.recalibrate(frame, state=path, pool=False, randomised=6)
     chances = pd.DataFrame({"ds": range(3), "y": [0, 1, 0], "p": 0.3})
-    with pytest.raises(ValueError, match="expected randomised= for forecasts of quantities, got probabilities"):
+    with pytest.raises(ValueError, match="expected forecasts of quantities with randomised=, got probabilities"):
         oc.recalibrate(chances, randomised=1)
 
 

@@ -82,7 +82,7 @@ def test_rows_that_come_again_are_answered_as_before(folder: Path, plan: Plan, c
         names = [name for name in outputs(once, m) if not name.endswith("status")]
         same(once[names], again[names])
         same(once[names], both.loc[once.index, names])
-        assert set(again[f"{m}_orcast_status"]) <= {"seen", "pending", "outside", "no forecast"}
+        assert set(again[f"{m}_orcast_status"]) <= {"already answered", "pending", "outside", "no forecast"}
     whole = quietly(frame, pool=False, **bounds(plan))
     names = [name for name in outputs(whole) if not name.endswith("status")]
     same(whole[names], both[names])
@@ -164,7 +164,7 @@ def test_a_corrected_outcome_is_reported_with_its_row() -> None:
     state = FrameState()
     first = recalibrate(frame, state=state)
     frame.loc[3, "y"] += 1.0
-    with pytest.warns(UserWarning, match=r"outcomes changed since they were used, in row 3 \(run the whole frame"):
+    with pytest.warns(UserWarning, match="outcomes differ from those that were used in row 3: run the whole frame"):
         again = recalibrate(frame, state=state)
     assert again["M0_orcast_status"].tolist().count("corrected") == 1
     assert again["M0_orcast_status"][3] == "corrected"
@@ -178,7 +178,7 @@ def test_an_outcome_that_nobody_used_yet_may_change() -> None:
     first, second = frame[frame.cutoff < 3], frame[frame.cutoff >= 3]
     recalibrate(first, state=state)
     changed = frame.assign(y=frame.y.where(frame.ds != 5, 7.0))
-    with pytest.warns(UserWarning, match="outcomes changed"):
+    with pytest.warns(UserWarning, match="outcomes differ"):
         again = recalibrate(changed[frame.cutoff < 3], state=state)
     assert set(again.loc[again.ds == 5, "M0_orcast_status"]) == {"corrected"}
     out = recalibrate(changed[frame.cutoff >= 3], state=state)
@@ -208,7 +208,7 @@ def test_what_is_refused_leaves_the_state_as_it_was(folder: Path) -> None:
     state = FrameState()
     recalibrate(frame[frame.ds < 4], state=state, low=0, levels=[0.25])
     rest = frame[frame.ds >= 4]
-    refused(folder, state, rest, "bounds that the state began with of series 's0', 0 to inf, got 1 to inf", low=1)
+    refused(folder, state, rest, "bounds of the state of series 's0', 0 to inf, got 1 to inf", low=1)
     refused(folder, state, rest, "levels= as the state began with it", levels=[0.3])
     refused(folder, state, rest, "payoff= as the state began with it", payoff=oc.QuantileCalibration())
     refused(folder, state, rest.assign(cutoff=rest.ds - 1), "as the state has them, no cutoffs, got cutoffs")
@@ -251,7 +251,7 @@ def test_a_warning_made_an_error_leaves_the_state_as_it_was(folder: Path) -> Non
     state = FrameState()
     recalibrate(frame[frame.ds < 4], state=state, low=0, high=100)
     before = contents(state, folder)
-    with pytest.raises(UserWarning, match="were not used"):
+    with pytest.raises(UserWarning, match="ignored outcomes"):
         recalibrate(frame.assign(y=frame.y.where(frame.ds < 5, 101.0)), state=state)
     assert contents(state, folder) == before
 
@@ -266,7 +266,7 @@ def test_old_rows_are_forgotten_but_not_those_that_wait() -> None:
     first = recalibrate(frame, state=state)
     assert state.pending == 10
     frame.loc[20, "y"] = 50.0
-    with pytest.warns(UserWarning, match="rows come before others that were answered, and have no answer, in 20 rows"):
+    with pytest.warns(UserWarning, match="no answer for rows that precede answered rows of their series in 20 rows"):
         again = recalibrate(frame, state=state)
     assert again["M0_orcast_status"].tolist() == ["late"] * 20 + ["ok"] + ["pending"] * 9
     assert again["M0_orcast"][20] == first["M0_orcast"][20]
@@ -283,9 +283,9 @@ def test_an_outcome_that_is_missing_while_later_ones_come_is_given_up() -> None:
     assert first["M0_orcast_status"].tolist() == ["ok"] * 5 + ["pending"] + ["ok"] * 24
     assert state.pending == 0
     # what comes after that is not used
-    with pytest.warns(UserWarning, match="after they had been given up, and were not used, in row 5 .run the whole"):
+    with pytest.warns(UserWarning, match="that came long after those of later rows in row 5: run the whole"):
         again = recalibrate(late, state=state)
-    assert again["M0_orcast_status"].tolist() == ["seen"] * 5 + ["given up"] + ["seen"] * 24
+    assert again["M0_orcast_status"].tolist() == ["already answered"] * 5 + ["expired"] + ["already answered"] * 24
 
 
 def test_rows_are_given_up_when_too_many_wait(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,13 +295,13 @@ def test_rows_are_given_up_when_too_many_wait(monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(module, "MAX_PENDING", 3)
     frame = panel(Plan(1, "normal", series=1, steps=8)).assign(y=np.nan)
     state = FrameState()
-    with pytest.warns(UserWarning, match="more than 3 of a game wait for their outcome, in 5 rows: 0, 1, 2, 3, 4"):
+    with pytest.warns(UserWarning, match="pending rows of series with more than 3 in 5 rows: 0, 1, 2, 3, 4"):
         out = recalibrate(frame, state=state)
-    assert out["M0_orcast_status"].tolist() == ["lost"] * 5 + ["pending"] * 3
+    assert out["M0_orcast_status"].tolist() == ["evicted"] * 5 + ["pending"] * 3
     assert state.pending == 3
     with pytest.warns(UserWarning, match="more than 3"):
         out = recalibrate(frame.assign(y=50.0), state=state)
-    assert out["M0_orcast_status"].tolist() == ["lost"] * 5 + ["ok"] * 3
+    assert out["M0_orcast_status"].tolist() == ["evicted"] * 5 + ["ok"] * 3
 
 
 def test_rows_within_a_cutoff_go_on_from_frame_to_frame() -> None:
@@ -337,7 +337,7 @@ def test_a_frame_of_forecasts_alone_will_do_once_a_state_has_begun() -> None:
     recalibrate(frame[frame.ds < 5], state=state)
     out = recalibrate(frame[frame.ds >= 5].drop(columns="y"), state=state)
     assert set(out["M0_orcast_status"]) == {"pending"}
-    assert recalibrate(frame, state=state)["M0_orcast_status"].isin(["seen", "ok"]).all()
+    assert recalibrate(frame, state=state)["M0_orcast_status"].isin(["already answered", "ok"]).all()
     assert state.pending == 0
 
 
@@ -362,7 +362,7 @@ def test_outcomes_of_a_table_settle_pending_rows(horizons: int, named: bool) -> 
     whole, names = recalibrate(frame), ["M0_orcast_mean", "M0_orcast_std", "M0_orcast_promised"]
     same(whole[names], pd.concat(said)[names])
     later = {"ds": 99, **({"cutoff": 98} if horizons else {})}
-    with pytest.warns(UserWarning, match="no outcome of target= belongs to a row of the frame or to a pending one"):
+    with pytest.warns(UserWarning, match="no row of target= matches a row of the frame or a pending row"):
         recalibrate(forecasts.tail(1).assign(**later), state=state, target=outcomes.tail(1).assign(ds=1000))
 
 
@@ -375,8 +375,8 @@ def test_outcome_outside_the_bounds_of_a_pending_row_of_an_earlier_frame_is_repo
     more["target"]["y"] = 99.0
     if by == "row":  # of another cutoff, without a forecast
         more = {"frame": frame.loc[[2]].assign(cutoff=2, y=99.0, mean=np.nan)}
-    sentence = "of 1 pending row of earlier frames: expected outcomes from 0 to 10 of series 'A', got 99 at 3$"
-    with pytest.warns(UserWarning, match=f"^outcomes that cannot be were not used, {sentence}"):
+    sentence = "for 1 pending row of earlier frames: expected outcomes from 0 to 10 of series 'A', got 99 at 3$"
+    with pytest.warns(UserWarning, match=f"^ignored outcomes outside the bounds {sentence}"):
         recalibrate(more.pop("frame"), state=state, **more)
     assert state.pending == 1
 
@@ -386,7 +386,8 @@ def test_changed_forecasts_of_answered_rows_are_named() -> None:
     state = FrameState()
     first = recalibrate(frame, state=state)
     frame.loc[[1, 4], "M0-lo-80"] -= 1.0
-    with pytest.warns(UserWarning, match="^2 rows: 1, 4 of model 'M0' had another forecast when answered: the old"):
+    match = "^forecasts of model 'M0' changed since they were answered in 2 rows: 1, 4: the old"
+    with pytest.warns(UserWarning, match=match):
         again = recalibrate(frame, state=state)
     names = [name for name in outputs(first) if not name.endswith("status")]
     same(first[names], again[names])

@@ -143,7 +143,7 @@ def test_the_newest_outcome_counts() -> None:
     early = target.with_columns(as_of=pl.lit("2024-01-01"), observation=pl.lit(0.0))
     expected = recalibrate(output, target=target)["observation"]
     for both in ((early, target), (target, early)):
-        with pytest.warns(UserWarning, match=r"when they were published \(as_of\) is not looked at \(lag= says"):
+        with pytest.warns(UserWarning, match=r"the publication dates \(as_of\) are not used: give the delay by lag="):
             assert recalibrate(output, target=pl.concat(both))["observation"].equals(expected)
     with pytest.raises(ValueError, match=r"expected one outcome for each .*, got 0 and"):
         recalibrate(output, target=pl.concat((early, target)).drop("as_of"))

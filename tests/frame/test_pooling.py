@@ -56,14 +56,6 @@ def test_a_series_that_comes_late_begins_with_what_the_others_corrected() -> Non
     assert errors[True] < 0.95 * errors[False]
 
 
-def test_pools_are_told_apart_by_a_column() -> None:
-    frame = biased()
-    frame["region"] = np.where(frame.unique_id < "s3", "north", "south")
-    apart = pd.concat([result(each) for _, each in frame.groupby("region")])
-    pd.testing.assert_frame_equal(result(frame, pool="region"), apart, check_exact=True)
-    pd.testing.assert_frame_equal(result(frame, pool=["region"]), apart, check_exact=True)
-
-
 # --- a state
 
 

@@ -264,9 +264,9 @@ def test_a_column_tells_events_of_one_time_apart(names: dict[str, list[str]]) ->
     oc.recalibrate(frame, state=state)
     some = oc.recalibrate(frame.assign(y=[0.0, np.nan, np.nan, 1.0]), state=state)
     assert some["orcast_status"].tolist() == ["ok", "pending", "pending", "ok"]
-    with pytest.warns(UserWarning, match="another forecast"):
+    with pytest.warns(UserWarning, match="forecasts changed since they were answered"):
         rest = oc.recalibrate(frame.assign(y=[0.0, 1.0, 1.0, 1.0], p=frame.p + 1e-12)[::-1], state=state)
-    assert rest["orcast_status"].tolist() == ["seen", "ok", "ok", "seen"]
+    assert rest["orcast_status"].tolist() == ["already answered", "ok", "ok", "already answered"]
     with pytest.raises(ValueError, match="tell events apart"):
         oc.recalibrate(frame.drop(columns=[*names]), state=state)
 
@@ -283,7 +283,7 @@ def test_outcomes_of_a_table_settle_pending_rows_beside_columns_that_tell_nothin
     time, region = pd.date_range("2025-01-01", periods=2), {"region": "n"}
     frame = pd.DataFrame({"ds": time, "mean": 5.0, "sd": 1.0, **region})
     state, none = oc.FrameState(), pd.DataFrame({"ds": time[:0], "y": np.array([], dtype=float)})
-    with pytest.warns(UserWarning, match="no outcome of target="):
+    with pytest.warns(UserWarning, match="no row of target= matches"):
         oc.recalibrate(frame[:1], target=none, state=state)
     oc.recalibrate(frame[1:], target=pd.DataFrame({"ds": time[:1], "y": [5.0], **region}), state=state)
     assert state.pending == 1

@@ -203,7 +203,7 @@ def test_a_lag_is_never_cut_short(lag: Any) -> None:
     assert reads(frame, 10, lag=lag)[0] == first
 
 
-@pytest.mark.filterwarnings("ignore:outcomes came after they had been given up")
+@pytest.mark.filterwarnings("ignore:ignored outcomes that came long after")
 def test_whether_an_outcome_comes_later_is_not_known_before() -> None:
     frame = numbered(np.arange(40.0))
     frame["known"] = frame.ds

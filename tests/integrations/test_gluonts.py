@@ -232,7 +232,7 @@ def test_asking_a_predictor_again_is_the_same() -> None:
     rolling(predictor, y, 20, 40)
     one, other = (next(predictor.predict(iter([entry(y[:40])]))) for _ in range(2))
     assert same(one, other)
-    with pytest.warns(UserWarning, match="rows come before others that were answered"):
+    with pytest.warns(UserWarning, match="no answer for rows that precede"):
         (late,) = rolling(predictor, y, 15, 16)
     assert np.isnan(table(late)).all()
 

@@ -1,4 +1,4 @@
-"""River: its own checks, the same numbers as by hand, late and lost outcomes, attacks, pipelines, labels, horizons."""
+"""River: its own checks, the same numbers as by hand, late and lost outcomes, attacks, pipelines, labels."""
 
 import copy
 import math
@@ -28,14 +28,12 @@ from river import (  # noqa: E402
     naive_bayes,
     preprocessing,
     proba,
-    time_series,
     tree,
 )
 
 from orcast.integrations.river import (  # noqa: E402
     RiverClassifier,
     RiverDistribution,
-    RiverForecaster,
     RiverRegressor,
     has_distributions,
     row_key,
@@ -114,8 +112,6 @@ CHECKED = {
     "bounded": lambda: RiverRegressor(tree.HoeffdingTreeRegressor(), 0, 100),
     "distributions": lambda: RiverRegressor(preprocessing.StandardScaler() | linear_model.BayesianLinearRegression()),
     "binary": lambda: RiverClassifier(logistic()),
-    "one step": lambda: RiverForecaster(time_series.HoltWinters(alpha=0.4)),
-    "three steps": lambda: RiverForecaster(time_series.SNARIMAX(p=1, d=0, q=0), horizon=3),
 }
 
 
@@ -253,7 +249,7 @@ moves = st.lists(st.tuples(st.sampled_from(["ask", "ask", "learn"]), features, s
 @given(moves, st.integers(1, 5))
 @settings(max_examples=40)
 def test_each_outcome_meets_the_last_forecast_for_its_features(moves: list[Any], most: int) -> None:
-    """Against a slow twin: the forecasts by their features, the oldest given up first."""
+    """Against a slow twin: the forecasts by their features, the oldest dropped first."""
     model = RiverRegressor(Echo(), 0, 100, max_pending=most)
     waiting: dict[Any, Any] = {}
     for move, x, y in moves:
@@ -322,7 +318,7 @@ def test_options_that_make_no_sense(options: dict[str, Any]) -> None:
 
 
 def test_other_things_that_make_no_sense() -> None:
-    for make in (RiverRegressor, RiverClassifier, RiverForecaster):
+    for make in (RiverRegressor, RiverClassifier):
         with pytest.raises(TypeError, match=SENTENCE):
             make(3)
         with pytest.raises(TypeError, match=SENTENCE):
@@ -526,94 +522,4 @@ def test_a_binary_model_knows_no_third_label() -> None:
     before = state(model)
     with pytest.raises(ValueError, match=SENTENCE):
         model.learn_one({"a": 1.0}, "spam")
-    assert state(model) == before
-
-
-# --- forecasters
-
-
-def series(count: int) -> list[float]:
-    return oc.datasets.load("humidity").values[:count].tolist()
-
-
-@pytest.mark.parametrize("low", [0, None])
-def test_steps_ahead_are_recalibrators_bit_for_bit(low: Any) -> None:
-    steps, space = 3, between(low, 100)
-    model = RiverForecaster(time_series.HoltWinters(0.3, 0.1), low, 100)
-    plain = time_series.HoltWinters(0.3, 0.1)
-    recals, residuals = [oc.Recalibrator(space) for _ in range(steps)], [Residuals(100) for _ in range(steps)]
-    points: list[dict[int, float]] = [{} for _ in range(steps)]
-    for t, y in enumerate(series(120)):
-        if t >= 2:
-            usual = None
-            said = model.forecast(steps, with_dist=True)
-            for h, point in enumerate(plain.forecast(steps)):
-                told = residuals[h].around(point, space, None if len(residuals[h]) else usual)
-                usual = told.sd
-                points[h][t + h] = told.mean
-                p = recals[h].predict(told, id=t + h)
-                np.testing.assert_array_equal(said[h].forecast.mass, p.mass)
-            assert model.forecast(steps) == [p.mu for p in said]  # asked again: the same
-            bands = model.forecast(steps, with_interval=True)
-            assert all(isinstance(band, conf.Interval) for band in bands)
-            assert model.pending == sum(min(h + 1, t - 1) for h in range(steps))
-        model.learn_one(y)
-        plain.learn_one(y)
-        for h in range(steps):
-            if t in points[h]:
-                recals[h].update(y, id=t)
-                residuals[h].add(y - points[h].pop(t))
-    for h in range(steps):
-        assert model.guarantee(h + 1) == recals[h].guarantee
-    with pytest.raises(ValueError, match=SENTENCE):
-        model.guarantee(4)
-
-
-def test_a_history_that_is_only_corrected_counts_at_each_step() -> None:
-    model = RiverForecaster(time_series.HoltWinters(0.3), 0, 100, horizon=4)
-    asked = RiverForecaster(time_series.HoltWinters(0.3), 0, 100)
-    for t, y in enumerate(series(60)):
-        model.learn_one(y)
-        if t >= 2:
-            asked.forecast(4)
-        asked.learn_one(y)
-    assert [model.guarantee(step).rounds for step in (1, 2, 3, 4)] == [58, 57, 56, 55]  # two to begin with
-    assert model.forecast(4) == asked.forecast(4)
-
-
-def test_features_reach_model_and_context() -> None:
-    seen: list[Any] = []
-
-    class Sees(time_series.base.Forecaster):
-        def learn_one(self, y: float, x: Any = None) -> None:
-            seen.append(("learn", x))
-
-        def forecast(self, horizon: int, xs: Any = None) -> list[float]:
-            seen.append(("forecast", xs))
-            return [50.0] * horizon
-
-    payoff = oc.QuantileCalibration(context=oc.by("day", values="MT"))
-    model = RiverForecaster(Sees(), 0, 100, payoff=payoff, horizon=5)
-    model.learn_one(40.0, {"day": "M"})  # the features of later steps are not known: one step
-    assert seen == [("forecast", [{"day": "M"}]), ("learn", {"day": "M"})]
-    assert model.guarantee().groups["quantile by day"]["day=M"] is not None
-    model.forecast(2, xs=[{"day": "T"}, {"day": "M"}])
-    with pytest.raises(ValueError, match=SENTENCE):
-        model.forecast(1, xs=[{"day": "S"}])
-
-
-def test_an_outcome_that_is_refused_by_a_forecaster_changes_nothing() -> None:
-    model = RiverForecaster(time_series.HoltWinters(0.3), 0, 100)
-    for y in series(10):
-        model.learn_one(y)
-    model.forecast(2)
-    before = state(model)
-    for y in (math.nan, 101.0, "text"):
-        with pytest.raises((TypeError, ValueError), match=SENTENCE):
-            model.learn_one(y)
-    for horizon in (0, 1.5, True):
-        with pytest.raises(ValueError, match=SENTENCE):
-            model.forecast(horizon)
-        with pytest.raises(ValueError, match=SENTENCE):
-            RiverForecaster(time_series.HoltWinters(0.3), horizon=horizon)
     assert state(model) == before

@@ -164,7 +164,7 @@ def test_groups_by_a_feature() -> None:
 def test_the_oldest_pending_round_is_lost_and_reported() -> None:
     session = Session(max_pending=2)
     answers = [ask(session, {"id": t, "forecast": {"mean": t, "sd": 1}}) for t in range(4)]
-    assert [answer.get("lost") for answer in answers] == [None, None, 0, 1]
+    assert [answer.get("evicted") for answer in answers] == [None, None, 0, 1]
     with pytest.raises(ValueError, match="which was dropped"):
         ask(session, {"id": 0, "y": 1})
 

@@ -49,8 +49,7 @@ def add(parts: Parts) -> None:
     more = recalibrate.add_argument_group("more")
     outside = "outcomes beyond the bounds: left out and reported (default), or moved to the bound"
     more.add_argument("--outside", choices=("report", "clip"), default="report", help=outside)
-    pool = "series that agree in it learn together; may be repeated; none: no series (default: all)"
-    more.add_argument("--pool", metavar="COLUMN", action="append", help=pool)
+    more.add_argument("--no-pool", action="store_true", help="series share no information (default: all do)")
     more.add_argument("--workers", type=int, metavar="N", help="threads (default: as many as cores)")
     recalibrate.set_defaults(run=run)
 
@@ -97,19 +96,17 @@ def _write(
     from orcast.frame.run import run_frame
     from orcast.frame.statuses import NEEDS_ATTENTION
 
-    pool = True if options.pool is None else False if options.pool == ["none"] else options.pool
     asked = FrameOptions(
         bound(options.low),
         bound(options.high),
         numbers(options.levels, "levels"),
         outside=options.outside,
         timing=timing_of(options),
-        pool=pool,
+        pool=not options.no_pool,
     )
-    progress = sys.stderr.isatty() and not options.quiet
     lines: list[str] = []
     with table.located():
-        run = run_frame(frame, names_of(options), asked, state, options.workers, progress)
+        run = run_frame(frame, names_of(options), asked, state, options.workers)
         layout, result = run.layout, run.result(False)
         if options.report or not options.quiet:
             told = {"low": run.options.low, "high": run.options.high, **run.timing._asdict()}

@@ -76,7 +76,7 @@ def add(parts: Parts) -> None:
         "--max-pending",
         type=int,
         metavar="N",
-        help='rounds of a series that may be pending; then the oldest is dropped, "lost" in an answer (default: 1000)',
+        help='rounds of a series that may be pending; then the oldest is "evicted" (default: 1000)',
     )
     series.add_argument(
         "--pool",

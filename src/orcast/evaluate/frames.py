@@ -42,8 +42,6 @@ def check(
 ) -> list[Evaluation]:
     """Evaluate each model in a frame, before and after recalibration if the frame holds both.
 
-    A frame that `orcast.recalibrate` returned is known: its columns, bounds and times need not be given again.
-
     Parameters
     ----------
     frame : data frame
@@ -69,16 +67,11 @@ def check(
     from orcast.frame.bounds import read_bounds
     from orcast.frame.ordering import horizons_of
     from orcast.frame.reader import INDEX, Frame, find_in
-    from orcast.frame.results import made_by
     from orcast.frame.times import Timing, read_row_times
 
     timing = Timing(lag, issued_every, nowcast)
-    made = made_by(frame)
     if layout is not None and names:
         raise TypeError(f"expected a layout or {', '.join(f'{name}=' for name in names)}, got both")
-    if made is not None and layout is None and not names:
-        layout, timing = made.layout, made.timing if timing == Timing() else timing
-        low, high = made.low if low is None else low, made.high if high is None else high
     layout = find_in(frame, **names) if layout is None else layout
     table = frame if isinstance(frame, Frame) else Frame(frame)
     if layout.time is None and table.dated:

@@ -1,7 +1,4 @@
-"""Many series in a data frame: columns that are found, streams that are played by all cores, a state that goes on.
-
-frame --columns--> layout --streams--> rows in the order of play --play--> answers --> the same frame, and more
-"""
+"""Recalibrate a frame of many series: detect columns, run in parallel, save state."""
 
 from orcast.lazy import lazy_names
 

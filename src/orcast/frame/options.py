@@ -27,7 +27,7 @@ class FrameOptions(NamedTuple):
     payoff: Any = None  # plain data in a state
     outside: str = "report"
     timing: Timing = Timing()
-    pool: Any = True
+    pool: bool = True
     randomised: Any = None
 
     def checked(self) -> FrameOptions:
@@ -40,8 +40,10 @@ class FrameOptions(NamedTuple):
             levels = None if self.levels is None else np.unique(np.asarray(self.levels, dtype=np.float64)).tolist()
         except (TypeError, ValueError):
             raise TypeError(f"expected levels strictly between 0 and 1, got {short(self.levels)}") from None
-        seed, pool = seed_of(self.randomised), _checked_pool(self.pool)
-        return self._replace(levels=levels, timing=self.timing.checked(), pool=pool, randomised=seed)
+        if not isinstance(self.pool, (bool, np.bool_)):
+            raise TypeError(f"expected pool=True or False, got {short(self.pool)}")
+        timing, seed = self.timing.checked(), seed_of(self.randomised)
+        return self._replace(levels=levels, timing=timing, pool=bool(self.pool), randomised=seed)
 
     def continued(self, before: FrameOptions, bounds: Mapping[Hashable, tuple[float, float]]) -> FrameOptions:
         """These options, completed by those that a state began with; others than those are refused."""
@@ -107,13 +109,3 @@ def _plain_bound(side: Any) -> Any:
     if side is None or isinstance(side, str):
         return side
     return BY_SERIES if isinstance(side, Mapping) or hasattr(side, "to_dict") else float(side)
-
-
-def _checked_pool(pool: Any) -> bool | tuple[str, ...]:
-    """Check which series are pooled: all (True), none (False), or those that agree in columns."""
-    if isinstance(pool, (bool, np.bool_)):
-        return bool(pool)
-    columns = (pool,) if isinstance(pool, str) else tuple(pool) if isinstance(pool, (list, tuple)) else ()
-    if not columns or not all(isinstance(name, str) for name in columns):
-        raise TypeError(f"expected pool=True, False, or the names of columns, got {short(pool)}")
-    return columns

@@ -357,11 +357,11 @@ def run_order(
     at_once: bool,
     most: int,
 ) -> tuple[Events, list[int], list[int]]:
-    """Events of a stream in order, entries lost for want of room among ``most`` pending ones, and those given up.
+    """Events of a stream in order, entries evicted beyond ``most`` pending ones, and expired entries.
 
     An outcome is used before the next forecast if ``at_once``, else before the first one that was issued when it was
     known or later; in the order in which they were known.  One that is not good is dropped.  A forecast whose outcome
-    is not known is given up when one that was issued after it has its outcome, and more rounds were issued since than
+    is not known expires when one that was issued after it has its outcome, and more rounds were issued since than
     twice the usual lag and two, as in `orcast.rounds`; whether its outcome comes later does not matter.
 
     >>> import numpy as np
@@ -377,11 +377,11 @@ def run_order(
     run_rounds = _Order(entries, before, most)
     for i, cutoff in enumerate(entries.cutoff[old:].tolist(), old):
         run_rounds.settle(None if at_once else cutoff)
-        run_rounds.give_up()
+        run_rounds.expire()
         run_rounds.predict(i)
     if at_once:
         run_rounds.settle(None)
-    return np.array(run_rounds.events, dtype=np.int64).reshape(-1, 2), run_rounds.lost, run_rounds.given_up
+    return np.array(run_rounds.events, dtype=np.int64).reshape(-1, 2), run_rounds.evicted, run_rounds.expired
 
 
 class _Order:
@@ -390,8 +390,8 @@ class _Order:
     def __init__(self, entries: Entries, before: Before, most: int) -> None:
         self.most, self.count, self.usual_lag = most, before.rounds, before.usual_lag
         self.events: list[tuple[int, int]] = []
-        self.lost: list[int] = []
-        self.given_up: list[int] = []
+        self.evicted: list[int] = []
+        self.expired: list[int] = []
         self.pending = OrderedDict(enumerate(before.issued))  # round of each entry
         # the newest round that is over: counted back over those that are not
         self.newest_over, pending = before.rounds, set(before.issued)
@@ -414,20 +414,20 @@ class _Order:
                 if self.good[i]:
                     self.usual_lag = running_lag(self.usual_lag, float(self.count - issued))
 
-    def give_up(self) -> None:
+    def expire(self) -> None:
         """Drop those whose outcome is not known for much longer than it usually takes."""
         while self.pending and self.usual_lag is not None:
             i, issued = next(iter(self.pending.items()))
             if self.count - issued <= 2.0 * self.usual_lag + 2.0 or self.newest_over < issued:
                 return
             self._end(i, DROP)
-            self.given_up.append(i)
+            self.expired.append(i)
 
     def predict(self, i: int) -> None:
         """Issue a forecast; the oldest one that is pending makes way if there are too many."""
         if len(self.pending) >= self.most:
-            self.lost.append(next(iter(self.pending)))
-            self._end(self.lost[-1], DROP)
+            self.evicted.append(next(iter(self.pending)))
+            self._end(self.evicted[-1], DROP)
         self.count += 1
         self.events.append((PREDICT, i))
         self.pending[i] = self.count

@@ -26,7 +26,6 @@ from orcast.committee.members import plan_for
 from orcast.committee.state import KNOWN, SERIES, STREAM, Plan
 from orcast.engine import admissible
 from orcast.frame.bounds import scale_between, space_between
-from orcast.frame.names import of_series
 from orcast.frame.stream import NOTHING, OpenRows, PendingColumn, Stream, StreamRun
 from orcast.frame.times import Clock, Stamps, new_clock, seasons_of
 from orcast.frame.workers import NEVER, Stop
@@ -337,49 +336,21 @@ def _check_pending(plan: Plan, stream: Stream) -> None:
 
 # --- pools of a frame
 
-# The group of a pool, and whether what is played is how far below a bound the outcome lies.
-PoolKey = tuple[Hashable, bool]
+# True for series with an upper bound only, whose outcomes are distances below it.
+PoolKey = bool
 
 
 class Pools:
     """Pools of a frame's series, and their state after it; without a pool each series is a group of its own."""
 
-    def __init__(self, run: FrameRun, pool: bool | tuple[Any, ...]) -> None:
+    def __init__(self, run: FrameRun, pool: bool) -> None:
         self.run = run
-        self.pooled = pool is not False and bool(run.layout.series)
-        self.groups: dict[Hashable, Hashable] = self._groups(pool) if isinstance(pool, tuple) else {}
+        self.pooled = pool and bool(run.layout.series)
         self.keys: dict[Hashable, PoolKey] = {}
         if self.pooled:
-            # where only an upper bound is known, distances below it are played
-            self.keys = {
-                key: (self.groups.get(key), not math.isfinite(low) and math.isfinite(high))
-                for key, (low, high) in run.series_bounds.items()
-            }
+            bounds = run.series_bounds.items()
+            self.keys = {key: not math.isfinite(low) and math.isfinite(high) for key, (low, high) in bounds}
         self.after: dict[tuple[str, PoolKey], GroupState] = {}
-
-    def _groups(self, columns: tuple[Any, ...]) -> dict[Hashable, Hashable]:
-        run, names = self.run, ", ".join(columns)
-        for name in columns:
-            if name not in run.frame.reading.columns:
-                raise ValueError(f"expected pool= as columns of the frame, got {name!r}")
-        codes, values = run.frame.keys(columns)
-        whose = np.zeros(len(run.keys), dtype=np.intp)
-        whose[run.codes] = codes
-        differs = np.flatnonzero(whose[run.codes] != codes)
-        if len(differs):
-            row = int(differs[0])
-            code = int(run.codes[row])
-            raise ValueError(
-                f"expected one value of {names}{of_series(run.keys[code])}, got {values[int(codes[row])]!r} "
-                f"in row {row} and {values[int(whose[code])]!r}"
-            )
-        groups, here = dict(run.content.groups), set(run.codes.tolist())
-        for code, key in enumerate(run.keys):
-            group = values[int(whose[code])] if code in here else groups[key]
-            then = groups.setdefault(key, group)
-            if then != group:
-                raise ValueError(f"expected {names}{of_series(key)} as the state has it, {then!r}, got {group!r}")
-        return groups
 
     def run_rounds(self, runs: Sequence[StreamRun], stop: Stop) -> None:
         """Run the committees of streams of one model, if it has any."""
@@ -393,7 +364,7 @@ class Pools:
         name, plan = model.form.model, plan_for(space.levels, space.scores, pooled=self.pooled, corrects=corrects)
         parts: dict[PoolKey, list[StreamRun]] = {}
         for each in runs:
-            parts.setdefault(self.keys.get(each.key[0], (None, False)), []).append(each)
+            parts.setdefault(self.keys.get(each.key[0], False), []).append(each)
         for key, own in parts.items():
             if not all(each.idle for each in own):
                 found = GroupPass(plan, content.pools.get((name, key), GroupState()), own).run_rounds(stop)
@@ -403,4 +374,3 @@ class Pools:
         """Put the groups into a state."""
         for place, found in self.after.items():
             content.pools.setdefault(place, GroupState()).add(found)
-        content.groups.update(self.groups)

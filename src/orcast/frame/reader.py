@@ -134,7 +134,7 @@ class Frame:
         try:
             return np.array([np.nan if value is None else float(value) for value in column.to_list()])
         except OverflowError:
-            raise TypeError(f"expected numbers in column {name!r}, got one beyond doubles") from None
+            raise TypeError(f"expected numbers in column {name!r}, got one too large for double precision") from None
 
     def holds_numbers(self, name: Any) -> bool:
         """True if a column's values are numbers or booleans, also where its type does not say so."""

@@ -1,11 +1,10 @@
-"""Recalibration of a data frame: read and checked, run, reported, and written."""
+"""Recalibration of a data frame: read, check, run, report and write."""
 
 from __future__ import annotations
 
 import math
 import os
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from contextlib import closing
 from functools import partial
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -21,15 +20,14 @@ from orcast.frame.options import FrameFacts, FrameOptions
 from orcast.frame.ordering import Streams, arrange, seen_dates
 from orcast.frame.pools import Pools
 from orcast.frame.reader import Codes, Frame, doubts, find_in, label_places, show_time
-from orcast.frame.results import Made, remember
 from orcast.frame.state import FrameState, ModelStreams, PanelContent, open_state
 from orcast.frame.statuses import Status
 from orcast.frame.stream import MAX_PENDING, Filling, ModelRun, Stamps, StreamRun, run_streams
 from orcast.frame.times import Timing, read_row_times
-from orcast.frame.workers import Stop, progress_bar, run_all, usable_cores
+from orcast.frame.workers import Stop, run_all, usable_cores
 from orcast.payoffs import Payoff
 from orcast.spaces.base import LARGEST, whole
-from orcast.validation import short, warn_user
+from orcast.validation import option, short, warn_user
 
 AnyFrame = TypeVar("AnyFrame")
 Array = NDArray[np.float64]
@@ -61,9 +59,8 @@ def recalibrate(
     state: FrameState | str | os.PathLike[str] | None = None,
     replace: bool = False,
     workers: int | None = None,
-    progress: bool = False,
     outside: str = "report",
-    pool: Any = True,
+    pool: bool = True,
     randomised: Any = None,
 ) -> AnyFrame:
     """Recalibrate the forecasts in a data frame, of one series or of thousands.
@@ -105,8 +102,6 @@ def recalibrate(
         Write the forecasts into the detected columns.
     workers
         Number of threads; the results do not depend on it.
-    progress
-        Draw a progress bar on stderr.
     outside
         Outcomes outside the bounds: "report" (ignore and warn) or "clip".
     pool
@@ -144,12 +139,10 @@ def recalibrate(
     with open_state(state) as panel:
         begun = panel is not None and panel.content.options is not None
         frame = Frame(df, target, y=y, time=time, pending=begun)
-        run = run_frame(frame, names, options, panel, workers, progress)
+        run = run_frame(frame, names, options, panel, workers)
         result: AnyFrame = run.result(bool(replace))
         if panel is not None:
             run.commit(panel)
-    if not replace:
-        remember(result, Made(run.layout, run.options.low, run.options.high, run.timing))
     return result
 
 
@@ -163,7 +156,7 @@ def recalibrate_partition(df: AnyFrame, state: bytes | None = None, **options: A
     >>> first, state = recalibrate_partition(frame)
     >>> again, _ = recalibrate_partition(frame.assign(y=[5.0, 6.0]), state)
     >>> again["orcast_status"].tolist()
-    ['seen', 'ok']
+    ['already answered', 'ok']
     """
     panel = FrameState() if state is None else FrameState.from_bytes(state)
     result = recalibrate(df, state=panel, **options)
@@ -171,7 +164,7 @@ def recalibrate_partition(df: AnyFrame, state: bytes | None = None, **options: A
 
 
 class FrameRun:
-    """One frame, its columns found: checked against the state if there is one, then played and written."""
+    """Run of one frame: checked against the state if there is one, then run and written."""
 
     def __init__(
         self, frame: Frame, layout: ColumnLayout, options: FrameOptions, panel: FrameState | None = None
@@ -183,7 +176,7 @@ class FrameRun:
             options = options.continued(self.content.options, self.content.bounds)
         self.options, self.payoff, self.timing = options, options.payoff, options.timing
         if options.randomised is not None and not any(form.ordered for form in layout.forms):
-            raise ValueError("expected randomised= for forecasts of quantities, got probabilities")
+            raise ValueError("expected forecasts of quantities with randomised=, got probabilities")
         self.codes, self.keys = frame.keys(layout.series)
         self.bounds = self._bounds()
         self.streams = self._streams()
@@ -204,7 +197,7 @@ class FrameRun:
         self.facts = FrameFacts(times.kind, not times.at_once, times.ranked, known, self.bounds.by_row)
         if before is not None:
             before.check(self.facts)
-        dates, pooled = (content.calendar, content.steps), self.options.pool is True
+        dates, pooled = (content.calendar, content.steps), self.options.pool
         return arrange(self.frame, times, layout, *place, *dates, pooled=pooled, events=events)
 
     def _add_streams(self) -> None:
@@ -212,7 +205,7 @@ class FrameRun:
         content, place = self.content, {key: code for code, key in enumerate(self.keys)}
         models = [content.models[form.model] for form in self.layout.forms if form.model in content.models]
         streams = [each for model in models for each in model.streams.items()]
-        find, pooled = self._outcome_table(), self.options.pool is not False
+        find, pooled = self._outcome_table(), self.options.pool
         for (key, _), stream in streams:
             if key in place:
                 continue
@@ -246,7 +239,7 @@ class FrameRun:
             then = self.content.bounds.get(key, now)
             if then != now:
                 raise ValueError(
-                    f"expected the bounds that the state began with{of_series(key)}, {then[0]:g} to {then[1]:g}, "
+                    f"expected the bounds of the state{of_series(key)}, {then[0]:g} to {then[1]:g}, "
                     f"got {now[0]:g} to {now[1]:g}"
                 )
         return bounds
@@ -297,31 +290,28 @@ class FrameRun:
         return np.where(places >= 0, places.astype(np.float64), np.nan)
 
     def _features(self, payoff: Payoff) -> dict[Any, list[Any]] | None:
-        """The columns that the payoff's contexts look at; all of them, if it has functions."""
+        """Columns that the contexts of the payoff read; all of them if it has functions."""
         columns = self.frame.reading.columns
         names = feature_names(payoff)
         for name in names:
             if name not in columns:
-                raise ValueError(f"expected a column {name!r}, which the payoff looks at, got {short(columns)}")
+                raise ValueError(f"expected a column {name!r} for the context of the payoff, got {short(columns)}")
         if has_functions(payoff):
             names = sorted(name for name in columns if isinstance(name, str))
         return {name: self.frame.column(name).to_list() for name in names} or None
 
-    # --- playing
-    def run_rounds(self, workers: int | None = 1, progress: bool = False) -> None:
+    # --- run
+    def run_rounds(self, workers: int | None = 1) -> None:
         """Run all streams of all models."""
         total = self.frame.rows * len(self.models)
         if workers is None:
             workers = usable_cores() if total >= SMALL else 1
         if self.payoff is not None and has_functions(self.payoff):
             workers = 1
-        tasks = self._tasks(workers)
-        with progress_bar(progress, total) as add, closing(run_all(tasks, workers, self.stop)) as results:
-            for done in results:
-                add(done)
+        run_all(self._tasks(workers), workers, self.stop)
 
-    def _tasks(self, workers: int) -> Iterator[Callable[[], int]]:
-        """Parts of the work, which return their number of rows.
+    def _tasks(self, workers: int) -> Iterator[Callable[[], None]]:
+        """Parts of the work.
 
         The committees of a model run before its streams if there is a pool, or so that horizons use threads.
         """
@@ -333,12 +323,11 @@ class FrameRun:
             for first, last in batches:
                 yield partial(self._run_batch, model, first, last, runs.pop(0) if together else None)
 
-    def _run_batch(self, model: ModelRun, first: int, last: int, runs: list[StreamRun] | None) -> int:
+    def _run_batch(self, model: ModelRun, first: int, last: int, runs: list[StreamRun] | None) -> None:
         if runs is None:
             runs = model.prepared(first, last, self.stop)
             self.pools.run_rounds(runs, self.stop)
         run_streams(runs, self.stop)
-        return model.starts[last] - model.starts[first]
 
     def _batches(self, workers: int, together: bool) -> list[tuple[int, int]]:
         """First stream and last of each batch; the streams of a series stay together unless their committee is run."""
@@ -361,13 +350,13 @@ class FrameRun:
         table = self.frame.outcomes
         if table is not None and table.versions and self.timing.lag is None:
             yield (
-                "outcomes count as known at their time, and in their newest version: when they were published (as_of) "
-                "is not looked at (lag= says how long it takes)"
+                "each outcome counts as known at its time, in its newest version; the publication dates (as_of) are "
+                f"not used: give the delay by {option('lag')}"
             )
         if table is not None and len(table.values) and np.isnan(table.values).all() and not self.settling:
             events = self.streams.times.events is not None and self.panel is not None
-            hint = ": outcomes of events come in a column beside their forecasts" if events else ""
-            yield f"no outcome of target= belongs to a row of the frame or to a pending one{hint}"
+            hint = ": give outcomes of events in a column beside their forecasts" if events else ""
+            yield f"no row of {option('target')} matches a row of the frame or a pending row{hint}"
 
     def _about_rows(self) -> Iterator[str]:
         """Warnings about forecasts, then about statuses."""
@@ -375,14 +364,14 @@ class FrameRun:
             for sentence, hit in self._odd_forecasts(model):
                 if hit.any():
                     yield sentence.format(whose=of_model(model.form.model), rows=rows_text(np.flatnonzero(hit)))
-        again = " (run the whole frame without the state to use them)"
+        again = ": run the whole frame without the state to use them"
         sentences = {
-            Status.OUTSIDE: ("outcomes that cannot be were not used", ""),
-            Status.CORRECTED: ("outcomes changed since they were used", again),
-            Status.LATE: ("rows come before others that were answered, and have no answer", ""),
-            Status.LOST: (f"rows were given up: more than {MAX_PENDING} of a game wait for their outcome", ""),
-            Status.GIVEN_UP: (
-                "outcomes came after they had been given up, and were not used",
+            Status.OUTSIDE: ("ignored outcomes outside the bounds", ""),
+            Status.CORRECTED: ("outcomes differ from those that were used", again),
+            Status.LATE: ("no answer for rows that precede answered rows of their series", ""),
+            Status.EVICTED: (f"dropped the oldest pending rows of series with more than {MAX_PENDING}", ""),
+            Status.EXPIRED: (
+                "ignored outcomes that came long after those of later rows",
                 "" if self.panel is None else again,
             ),
         }
@@ -390,17 +379,17 @@ class FrameRun:
             rows = np.flatnonzero(np.logical_or.reduce([model.status == status for model in self.models]))
             if len(rows):
                 more = self._expected(int(rows[0])) if status == Status.OUTSIDE else more
-                yield f"{sentence}, in {rows_text(rows)}{more}"
+                yield f"{sentence} in {rows_text(rows)}{more}"
         unused = sorted((each for model in self.models for each in model.unused), key=lambda each: (each[1], str(each)))
         if unused:
             (key, _), time, y, low, high = unused[0]
             yield (
-                f"outcomes that cannot be were not used, of {len(unused):,} pending row{'s' * (len(unused) > 1)} of "
+                f"ignored outcomes outside the bounds for {len(unused):,} pending row{'s' * (len(unused) > 1)} of "
                 f"earlier frames: expected {_possible(key, low, high, y)}, got {y:g} at {self.streams.times.show(time)}"
             )
 
     def _expected(self, row: int) -> str:
-        """Outcomes that could be in a row, and the one that is."""
+        """Range of the outcomes in a row, and the outcome found."""
         model = next(model for model in self.models if model.status[row] == Status.OUTSIDE)
         sides = self.bounds.of_rows(self.codes) if model.shape.ordered else np.zeros((2, len(self.codes)))
         low, high = (float(side[row]) for side in sides)
@@ -412,29 +401,29 @@ class FrameRun:
         kind, given = model.shape.kind, model.given
         there = np.empty(self.frame.rows, dtype=bool)
         there[model.rows] = model.there
-        yield "{rows}{whose} had another forecast when answered: the old answers are kept", model.changed
+        yield "forecasts{whose} changed since they were answered in {rows}: the old answers are kept", model.changed
         if kind == "quantiles":
             crossing = np.logical_or.reduce([np.zeros(len(there), dtype=bool), *(b < a for a, b in pairwise(given))])
             yield "crossing quantiles{whose} were sorted in {rows}", there & crossing
             missing = np.sum([np.isnan(column) for column in given], axis=0) * there
             count = f"{missing.sum():,} quantile{'s' if missing.sum() > 1 else ''}"
-            yield count + "{whose} missing or not finite, read from the others of {rows}", missing > 0
+            yield count + "{whose} missing or not finite, interpolated from the others in {rows}", missing > 0
         if kind in ("quantiles", "members"):
             low, high = self.bounds.of_rows(self.codes)
             beyond = (np.fmax.reduce(given) < low) | (np.fmin.reduce(given) > high)
             yield (
-                "forecasts{whose} lie wholly outside the bounds in {rows}, and count as the nearest bound",
+                "forecasts{whose} lie entirely outside the bounds in {rows}: moved to the nearest bound",
                 (there & beyond),
             )
         if kind in ("quantiles", "members", "normal"):
             yield (
-                "forecasts{whose} are so narrow beside their size that they are beyond doubles in {rows}: subtract an "
-                "offset from forecasts and outcomes",
+                "forecasts{whose} are too narrow for double precision at their size in {rows}: subtract an offset from "
+                "forecasts and outcomes",
                 too_narrow(kind, given),
             )
 
     def result(self, replace: bool) -> Any:
-        """The frame with what came out."""
+        """Frame with the results."""
         new: dict[Any, NDArray[Any]] = {}
         for model in self.models:
             unanswered = np.isin(model.status, (Status.NO_FORECAST, Status.LATE))
@@ -454,7 +443,7 @@ class FrameRun:
 
     # --- the state
     def commit(self, panel: FrameState) -> None:
-        """Put the streams into the state; nothing here can be refused."""
+        """Put the streams into the state; raises nothing."""
         streams, times, content = self.streams, self.streams.times, panel.content
         if content.options is None:
             content.options = self.options.kept()
@@ -480,7 +469,7 @@ class FrameRun:
 
 
 def _possible(key: Hashable, low: float, high: float, y: float) -> str:
-    """Outcomes of a series that are used, as one that is not should have been."""
+    """Text for the outcomes that a series accepts."""
     if low == high:
         return f"outcomes 0 or 1{of_series(key)}"
     if abs(y) > LARGEST:
@@ -496,12 +485,11 @@ def run_frame(
     options: FrameOptions,
     panel: FrameState | None,
     workers: int | None = None,
-    progress: bool = False,
 ) -> FrameRun:
     """Detect the columns of a frame, run its streams, and warn; names are those of `find_in`."""
     options, count = options.checked(), None if workers is None else whole(workers, "workers", 1, 1024)
     begun = panel is not None and panel.content.options is not None
     run = FrameRun(frame, find_in(frame, pending=begun, **names), options, panel)
-    run.run_rounds(count, progress)
+    run.run_rounds(count)
     run.warn()
     return run

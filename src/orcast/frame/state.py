@@ -31,7 +31,7 @@ Arrays = dict[str, NDArray[Any]]
 
 OWNER = "FrameState"
 # What a row may be remembered as.
-REMEMBERED = (Status.OK, Status.PENDING, Status.OUTSIDE, Status.LOST, Status.GIVEN_UP)
+REMEMBERED = (Status.OK, Status.PENDING, Status.OUTSIDE, Status.EVICTED, Status.EXPIRED)
 
 
 @dataclass
@@ -55,7 +55,6 @@ class PanelContent:
     steps: dict[Hashable, Step] = field(default_factory=dict)  # what they are counted in; places if it is not said
     empirical: dict[Hashable, int] = field(default_factory=dict)  # rows, where there are no times
     pools: dict[tuple[str, PoolKey], GroupState] = field(default_factory=dict)  # by model and key
-    groups: dict[Hashable, Hashable] = field(default_factory=dict)  # of each series, if columns tell pools apart
 
 
 class FrameState:
@@ -72,7 +71,7 @@ class FrameState:
     1
     >>> again = oc.recalibrate(frame.assign(y=[1.0, 3.0, 2.0, 2.5]), state=state)
     >>> again["orcast_mean"].equals(first["orcast_mean"]), again["orcast_status"].tolist()
-    (True, ['seen', 'seen', 'seen', 'ok'])
+    (True, ['already answered', 'already answered', 'already answered', 'ok'])
     """
 
     def __init__(self, *, remember: int = 1000) -> None:
@@ -127,7 +126,6 @@ class FrameState:
                 }
                 for i, (name, model) in enumerate(content.models.items())
             ],
-            "groups": [[plain_id(key), plain_id(group)] for key, group in content.groups.items()],
             "series": [plain_id(key) for key in content.bounds],
             "calendar": packed("calendar", (({"key": plain_id(k)}, {"dates": v}) for k, v in content.calendar.items())),
             "steps": [[plain_id(key), *step] for key, step in content.steps.items()],
@@ -175,7 +173,6 @@ class FrameState:
             }
             for plain, own in unpacked(header["committees"], "committees"):
                 _add_committee(content, plain["key"], own)
-            content.groups = {id_from_plain(key): id_from_plain(group) for key, group in header["groups"]}
         return self
 
 
@@ -246,8 +243,7 @@ def _stream(header: dict[str, Any], arrays: Arrays, outputs: int) -> tuple[Strea
 
 def _plain_committees(pools: dict[tuple[str, PoolKey], GroupState]) -> Iterator[State]:
     """Series, with their clocks, and pools by horizon of all groups."""
-    for (model, (group, mirrored)), state in pools.items():
-        place = [model, plain_id(group), mirrored]
+    for place, state in pools.items():
         for key, series in _sorted(state.series):
             step, times, counts = series.clock
             own = {"row": series.row, "step": np.array([step]), "times": times, "counts": counts}
@@ -257,10 +253,10 @@ def _plain_committees(pools: dict[tuple[str, PoolKey], GroupState]) -> Iterator[
 
 
 def _add_committee(content: PanelContent, plain: list[Any], own: Arrays) -> None:
-    model, group, mirrored, key = *plain[:3], id_from_plain(plain[3])
+    model, mirrored, key = *plain[:2], id_from_plain(plain[2])
     if model not in content.models or not isinstance(mirrored, bool):
         raise ValueError(f"there is no model {short(model)} for a group")
-    state = content.pools.setdefault((model, (id_from_plain(group), mirrored)), GroupState())
+    state = content.pools.setdefault((model, mirrored), GroupState())
     if "times" in own:
         state.series[key] = SeriesState(own["row"], _clock(key, own))
     else:

@@ -1,4 +1,4 @@
-"""Statuses: what the column "status" says of a row, in panels and in streams of events."""
+"""Statuses of rows, in frames and in streams of events."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ class Status(IntEnum):
     'no forecast'
     """
 
-    OK = 0  # its outcome was used
+    OK = 0  # the outcome was used
     PENDING = 1  # no outcome yet
-    NO_FORECAST = 2  # it is missing, or not finite
-    OUTSIDE = 3  # the outcome lies beyond the bounds and was not used
-    CORRECTED = 4  # the outcome is not the one that was used
-    SEEN = 5  # answered before
-    LATE = 6  # before rows that were answered, so there is no answer
-    LOST = 7  # more rows were pending than a game keeps
-    REFUSED = 8  # an event of a stream that makes no sense
-    GIVEN_UP = 9  # its outcome came long after those of later rows and was not used
+    NO_FORECAST = 2  # the forecast is missing or not finite
+    OUTSIDE = 3  # the outcome lies outside the bounds and was not used
+    CORRECTED = 4  # the outcome differs from the one that was used
+    ALREADY_ANSWERED = 5  # an earlier call used the outcome
+    LATE = 6  # the row precedes answered rows, so it has no answer
+    EVICTED = 7  # more rows were pending than a stream keeps
+    REFUSED = 8  # invalid row of a Spark stream
+    EXPIRED = 9  # the outcome came long after those of later rows and was not used
 
     @property
     def text(self) -> str:
-        """As the column has it."""
+        """Text in the column of statuses."""
         return self.name.lower().replace("_", " ")
 
 
 # By number.
 STATUS_TEXTS = np.array([status.text for status in Status], dtype=object)
-# Rows that somebody should look at.
-NEEDS_ATTENTION = (Status.OUTSIDE, Status.CORRECTED, Status.LATE, Status.LOST)
+# Statuses that make the command exit with 1.
+NEEDS_ATTENTION = (Status.OUTSIDE, Status.CORRECTED, Status.LATE, Status.EVICTED)

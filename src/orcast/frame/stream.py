@@ -280,7 +280,7 @@ class StreamRun:
     def _arrange(self) -> None:
         """Put the events in order: each new row after the outcomes that it could know."""
         rows, before = self.open_rows, self.before
-        events, self.lost, self.given_up = run_order(
+        events, self.evicted, self.expired = run_order(
             Entries(rows.time, rows.cutoff, rows.due, rows.known, ~np.isnan(rows.value)),
             Before() if before is None else before.recal.before(),
             at_once=self.model.at_once,
@@ -354,7 +354,7 @@ class StreamRun:
         self._extend_log(self._answers(inputs, given, shift, scale))
         settled, dropped = (events[events[:, 0] == kind, 1] for kind in (SETTLE, DROP))
         self._settle(settled)
-        for entries, status in ((dropped, OUTSIDE), (self.lost, Status.LOST), (self.given_up, Status.GIVEN_UP)):
+        for entries, status in ((dropped, OUTSIDE), (self.evicted, Status.EVICTED), (self.expired, Status.EXPIRED)):
             self.log[rows.at[entries], LogColumn.STATUS] = status
         self._look_ahead()
 
@@ -424,10 +424,10 @@ class StreamRun:
         if self.before is not None:
             was = np.full(self.count, PENDING)
             was[seen] = self.before.log[self.old[seen], LogColumn.STATUS]
-            status[(was == OK) & (status == OK)] = Status.SEEN
+            status[(was == OK) & (status == OK)] = Status.ALREADY_ANSWERED
         status[self.corrected] = Status.CORRECTED
-        # no row says by its status whether later outcomes came
-        status[(status == Status.GIVEN_UP) & np.isnan(self.y)] = PENDING
+        # a status must not reveal that later outcomes came
+        status[(status == Status.EXPIRED) & np.isnan(self.y)] = PENDING
         model.status[self.rows] = status
 
     def stream(self) -> Stream:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
 
 # Seconds after which a caller that waits for results can be interrupted.
 POLL = 0.2
@@ -38,51 +36,28 @@ def usable_cores() -> int:
     return os.cpu_count() or 1
 
 
-def run_all(tasks: Iterable[Callable[[], int]], workers: int, stop: Stop) -> Generator[int, None, None]:
-    """Run tasks in `workers` threads, and yield their results in order.
-
-    If the generator is closed, or an exception is raised, `stop` is set and the threads are waited for.
-    """
+def run_all(tasks: Iterable[Callable[[], None]], workers: int, stop: Stop) -> None:
+    """Run tasks in `workers` threads; after an exception `stop` is set and the threads are waited for."""
     if workers <= 1:
         for task in tasks:
-            yield task()
+            task()
         return
-    ready: deque[Future[int]] = deque()
+    ready: deque[Future[None]] = deque()
     with ThreadPoolExecutor(workers) as executor:
         try:
             for task in tasks:
                 ready.append(executor.submit(task))
                 if len(ready) > 2 * workers:
-                    yield _result(ready.popleft())
+                    _finish(ready.popleft())
             while ready:
-                yield _result(ready.popleft())
+                _finish(ready.popleft())
         finally:
             stop.set()
             for future in ready:
                 future.cancel()
 
 
-def _result(future: Future[int]) -> int:
+def _finish(future: Future[None]) -> None:
     while not wait([future], timeout=POLL).done:
         pass
-    return future.result()
-
-
-@contextmanager
-def progress_bar(wanted: bool, total: int) -> Iterator[Callable[[int], None]]:
-    """Yield a function that adds to the count of finished forecasts; if wanted it draws a bar on stderr."""
-    count, total = 0, max(total, 1)
-
-    def add(more: int) -> None:
-        nonlocal count
-        count += more
-        if wanted:
-            filled = 30 * count // total
-            bar = "#" * filled + "." * (30 - filled)
-            print(f"\r[{bar}] {count:,} of {total:,} forecasts", end="", file=sys.stderr, flush=True)
-
-    try:
-        yield add
-    finally:
-        if wanted:
-            print(file=sys.stderr, flush=True)
+    future.result()

@@ -1,8 +1,7 @@
-"""River: regressors, classifiers and forecasters whose forecasts stay calibrated (extra ``orcast[river]``)."""
+"""River: regressors and classifiers whose forecasts stay calibrated (extra ``orcast[river]``)."""
 
 from __future__ import annotations
 
-import math
 import pickle
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import islice
@@ -20,13 +19,13 @@ from orcast.payoffs import Payoff
 from orcast.recalibrator import Recalibrator
 from orcast.residuals import Residuals
 from orcast.serialise import plain_features
-from orcast.spaces import Labels, between
-from orcast.validation import as_count, number, short
+from orcast.spaces import Labels
+from orcast.validation import number, short
 
 with needs("river", "river"):
-    from river import base, compose, conf, linear_model, proba, time_series
+    from river import base, compose, conf, linear_model, proba
 
-__all__ = ["RiverClassifier", "RiverDistribution", "RiverForecaster", "RiverRegressor"]
+__all__ = ["RiverClassifier", "RiverDistribution", "RiverRegressor"]
 
 
 class PendingRows:
@@ -48,10 +47,10 @@ class PendingRows:
     def __contains__(self, key: Hashable) -> bool:
         return key in self.recalibrator.rounds
 
-    def around(self, point: Any, spread: float | None = None) -> Normal:
-        """Point as a forecast; before an error is known it may have the spread of another."""
+    def around(self, point: Any) -> Normal:
+        """Point as a forecast, with the spread of its past errors."""
         space: Any = self.recalibrator.space
-        return self.residuals.around(point, space, None if len(self.residuals) else spread)
+        return self.residuals.around(point, space)
 
     def issue(self, key: Hashable, forecast: object, x: Any) -> Any:
         """Issue a forecast for features, in place of an older one of the same key."""
@@ -394,124 +393,3 @@ class RiverClassifier(RowModel, base.Wrapper[base.Classifier], base.Classifier):
         total = sum(masses)
         shares = [mass / total if total > 0.0 else 1.0 / len(masses) for mass in masses]
         return shares[1] if len(shares) == 2 else shares
-
-
-class RiverForecaster(base.Wrapper[time_series.base.Forecaster], time_series.base.Forecaster):
-    """Calibrated forecaster around any forecaster of River, with a recalibrator for each step ahead.
-
-    Parameters
-    ----------
-    horizon
-        Steps of the forecasts that ``learn_one`` makes if none was asked for since the last outcome, so that a history
-        that is only learnt from counts too; one step if there are features, since those of later steps are not known.
-    low, high, payoff, memory, outside, confidence_level
-        As in :class:`RiverRegressor`; the errors are those of the same step.
-
-    Examples
-    --------
-    >>> from river import datasets, time_series
-    >>> model = RiverForecaster(time_series.HoltWinters(0.3, 0.1, 0.6, 12, True), low=0, horizon=12)
-    >>> for x, y in datasets.AirlinePassengers():
-    ...     model.learn_one(y)
-    >>> [round(y) for y in model.forecast(3)]
-    [448, 420, 467]
-    >>> bands = model.forecast(12, with_interval=True)
-    >>> bands[11].width > bands[0].width, model.guarantee(12).rounds
-    (True, 121)
-    """
-
-    def __init__(
-        self,
-        model: time_series.base.Forecaster,
-        low: float | None = None,
-        high: float | None = None,
-        *,
-        horizon: int = 1,
-        payoff: Payoff | None = None,
-        memory: float | None = None,
-        outside: str = "raise",
-        confidence_level: float = 0.95,
-    ) -> None:
-        self.model = checked_model(model, "learn_one", "forecast", kind="forecaster")
-        self.low, self.high, self.horizon = low, high, as_count(horizon, "a horizon of at least 1 step")
-        self.payoff, self.memory, self.outside = payoff, memory, outside
-        self.confidence_level = number(confidence_level, "confidence_level", 0.0, 1.0)
-        self._space = between(low, high)
-        self._steps: list[PendingRows] = []
-        self._time = 0
-        self._asked = False
-        self._begin(1)  # refuses options that do not fit
-
-    def _begin(self, steps: int) -> None:
-        """Start the recalibrators of the steps that are asked for the first time."""
-        for ahead in range(len(self._steps), steps):
-            self._steps.append(PendingRows(recalibrator_for(self, self._space, max_pending=ahead + 1)))
-
-    @property
-    def _wrapped_model(self) -> Any:
-        return self.model
-
-    @classmethod
-    def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
-        yield {"model": time_series.SNARIMAX(p=1, d=0, q=0), "horizon": 3, "low": -1000, "high": 1000}
-
-    def guarantee(self, step: int = 1) -> Guarantee:
-        """Guarantee of the forecasts that are `step` steps ahead."""
-        if not 1 <= step <= len(self._steps):
-            raise ValueError(f"expected a step ahead from 1 to {len(self._steps)}, got {short(step)}")
-        return self._steps[step - 1].recalibrator.guarantee
-
-    @property
-    def pending(self) -> int:
-        """Number of pending rounds, over all steps ahead."""
-        return sum(map(len, self._steps))
-
-    def forecast(
-        self,
-        horizon: int,
-        xs: list[dict[base.typing.FeatureName, Any]] | None = None,
-        *,
-        with_dist: bool = False,
-        with_interval: bool = False,
-        **kwargs: Any,
-    ) -> list[Any]:
-        """Return the mean of the calibrated forecast at each step ahead, or the distribution, or an interval."""
-        steps = as_count(horizon, "a horizon of at least 1 step")
-        forecasts = self._issue(self.model.forecast(horizon=steps, xs=xs, **kwargs), xs)
-        self._asked = True
-        return [
-            as_answer(p, rows.known, self.confidence_level, with_dist, with_interval)
-            for p, rows in zip(forecasts, self._steps, strict=False)
-        ]
-
-    def learn_one(self, y: float, x: dict[base.typing.FeatureName, Any] | None = None, **kwargs: Any) -> None:
-        """Settle every forecast that was issued for this outcome, and update the model."""
-        outcome = self._space.outcome(y, self.outside)
-        if not self._asked:
-            self._issue_unasked(x)
-        self.model.learn_one(y=y, x=x, **kwargs)
-        for rows in self._steps:
-            if self._time in rows:
-                rows.settle(self._time, outcome)
-        self._time += 1
-        self._asked = False
-
-    def _issue_unasked(self, x: Any) -> None:
-        horizon, xs = (self.horizon, None) if x is None else (1, [x])
-        try:
-            points = self.model.forecast(horizon=horizon, xs=xs)
-        except (ArithmeticError, LookupError, ValueError):
-            return  # a model that has not seen enough to forecast
-        if all(map(math.isfinite, points)):
-            self._issue(points, xs)
-
-    def _issue(self, points: Sequence[float], xs: Sequence[Any] | None) -> list[Forecast]:
-        self._begin(len(points))
-        forecasts: list[Normal] = []
-        for rows, point in zip(self._steps, points, strict=False):
-            # a step without errors of its own is as wide as the one before it
-            forecasts.append(rows.around(point, forecasts[-1].sd if forecasts else None))
-        return [
-            self._steps[ahead].issue(self._time + ahead, forecast, xs[ahead] if xs else None)
-            for ahead, forecast in enumerate(forecasts)
-        ]

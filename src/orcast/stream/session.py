@@ -263,14 +263,14 @@ class Session:
             raise ValueError(f"expected {FORM[kind]} as forecast on {_described(space)}, got {short(form)}")
         with self.recalibrators.holding(series) as recal:
             # the oldest, which is dropped because too many are pending
-            lost: list[Any] = [id for id in recal.rounds.evicted_by(line.id) if id != line.id]
-            entries = [series.pending[id] for id in lost]
+            evicted: list[Any] = [id for id in recal.rounds.evicted_by(line.id) if id != line.id]
+            entries = [series.pending[id] for id in evicted]
             with quietly():  # what is dropped, sorted or too narrow
                 p = recal.predict(forecast.expert, x=self._features(line), id=line.id)
         self._save(series)
-        for id, entry in zip(lost, entries, strict=True):
+        for id, entry in zip(evicted, entries, strict=True):
             self._close(series, id, entry.attached, None, {"dropped": True})
-            fields = {**fields, "lost": id}
+            fields = {**fields, "evicted": id}
         told = protocol.forecast_fields(forecast, p, self.options.levels)
         told |= {"certificate": _numbers(p.certificate, CERTIFICATE), **fields}
         answer = protocol.to_line({**_name(line.series, line.id), **told})

@@ -21,7 +21,7 @@ def recalibrate(
     *,
     series: Any = "unique_id",
     time: Any = "ds",
-    pool: Any = False,
+    pool: bool = False,
     partitions: int | None = None,
     **options: Any,
 ) -> DataFrame:
@@ -39,8 +39,7 @@ def recalibrate(
     time
         Column of times; rows of Spark have no order.
     pool
-        Series that learn together: False, or columns that are constant within a series, whose equal rows go to one
-        task, or True for one task with all rows.
+        True: all series share information, in one task with all rows.
     partitions
         Number of partitions (default: ``spark.sql.shuffle.partitions``).
     **options

@@ -23,7 +23,6 @@ ELSEWHERE = {
     "target": "join the outcomes first",
     "state": "a stream keeps it in its checkpoint",
     "workers": "Spark runs the tasks in parallel",
-    "progress": "Spark shows it",
 }
 # Partitions if neither the caller nor the session sets a number.
 PARTITIONS = 200
@@ -35,7 +34,7 @@ REFUSALS = (TypeError, ValueError)
 class Plan:
     """Everything that a task needs for a frame call: names of columns and options.
 
-    ``together`` are the columns whose equal rows go into one call: those of a pool, or of a series.
+    ``together`` are the columns whose equal rows go into one call: those of a series, none with a pool.
     """
 
     schema: pa.Schema
@@ -70,7 +69,7 @@ class Plan:
         return ", ".join(f"{name} {short(table[name][row].as_py())}" for name in self.named)
 
 
-def plan_of(df: DataFrame, series: Any, time: Any, pool: Any, options: Mapping[str, Any]) -> tuple[Plan, T.StructType]:
+def plan_of(df: DataFrame, series: Any, time: Any, pool: bool, options: Mapping[str, Any]) -> tuple[Plan, T.StructType]:
     """Check the columns and options by a frame call without rows."""
     if not (hasattr(df, "mapInArrow") and hasattr(df, "schema")):
         raise TypeError(f"expected a DataFrame of Spark, got {type(df).__name__} (orcast.recalibrate takes others)")
@@ -82,7 +81,7 @@ def plan_of(df: DataFrame, series: Any, time: Any, pool: Any, options: Mapping[s
     given = {**options, "series": list(keys) or None, "time": times[0], "pool": pool}
     schema = to_arrow_schema(df.schema, timezone="UTC")
     result = oc.recalibrate(schema.empty_table(), **given)
-    together = keys if pool is False else () if pool is True else _names(pool, "pool", df.columns)
+    together = () if pool else keys
     given = {name: value for name, value in given.items() if value is not None}
     return Plan(schema, tuple(result.column_names), together, (*keys, *times), given), _schema_after(df, result.schema)
 

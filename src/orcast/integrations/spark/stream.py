@@ -29,7 +29,7 @@ def recalibrate_stream(
     *,
     series: Any = "unique_id",
     time: Any = "ds",
-    pool: Any = False,
+    pool: bool = False,
     partitions: int = PARTITIONS,
     remember: int = 20,
     **options: Any,
