@@ -1,4 +1,4 @@
-"""`python -m research compare | reproduce | bench`."""
+"""`python -m research compare | reproduce | bench | attack`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from collections.abc import Sequence
 COMMANDS = {
     "compare": ("research.comparison.command", "run orcast and its rivals on many streams"),
     "reproduce": ("research.experiments.command", "run the paper's experiments"),
-    "bench": ("research.benchmarks.command", "measure speed and memory"),
+    "bench": ("research.benchmarks.command", "measure speed and accuracy"),
+    "attack": ("research.attack.command", "attack the guarantee: every payoff, space and adversary"),
 }
 EXAMPLES = """examples:
   python -m research compare --quick          orcast and its rivals on a few short streams
   python -m research reproduce all --quick    the paper's experiments, small
-  python -m research bench --quick            speed and memory, as ratios from one run
+  python -m research bench --quick            speed and accuracy, as ratios from one run
 
 exit codes:
   0  success

@@ -1,4 +1,4 @@
-"""Output of the research commands: tables, figures, pages in Markdown, progress."""
+"""Output of the research commands: tables, pages in Markdown, progress."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import csv
 import os
 import platform
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from importlib.metadata import version
@@ -21,19 +20,10 @@ from orcast import __version__
 from research.jobs import Progress
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
     from rich.console import Console
 
 Cell = str | float | int | None
 Row = dict[str, Any]  # by column
-
-STYLE: dict[Any, Any] = {
-    "font.size": 10.5,
-    "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "legend.frameon": False,
-}
 
 MARK = "<!-- produced -->"
 """Pages are rewritten below this line."""
@@ -153,47 +143,24 @@ class Table:
         console.print(table, crop=False)
 
 
-@contextmanager
-def styled_figure(height: float) -> Iterator[Figure]:
-    """Yield an empty figure of the width of a page."""
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure as Empty
-
-    with rc_context(STYLE):
-        yield Empty(figsize=(10.0, height), layout="constrained")
-
-
 @dataclass(frozen=True)
 class Section:
-    """Notes, tables and figures (by the name of their file) under a title."""
+    """Notes and tables under a title."""
 
     title: str
     notes: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
-    figures: Mapping[str, Figure] = field(default_factory=dict)
 
     def write(self, folder: str | Path) -> list[Path]:
-        """Write each table as CSV, each figure as PNG and SVG; return the paths."""
+        """Write each table as CSV; return the paths."""
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
-        paths = [table.write(place) for table in self.tables]
-        if not self.figures:
-            return paths
-        from matplotlib import rc_context
+        return [table.write(place) for table in self.tables]
 
-        # without dates and random names equal results are equal files
-        with rc_context({"svg.hashsalt": "orcast"}):
-            for name, figure in self.figures.items():
-                for kind, metadata in (("png", None), ("svg", {"Date": None})):
-                    paths.append(place / f"{name}.{kind}")
-                    figure.savefig(paths[-1], dpi=150, bbox_inches="tight", metadata=metadata)
-        return paths
-
-    def markdown(self, pictures: str = "") -> str:
-        """Section in Markdown; `pictures` is the path of the figures relative to the page."""
+    def markdown(self) -> str:
+        """Section in Markdown."""
         parts = [f"## {self.title}", *self.notes]
         parts += [table.section() for table in self.tables]
-        parts += [f"![{name}]({pictures}{name}.svg)" for name in self.figures]
         return "\n\n".join(parts) + "\n"
 
 
@@ -206,14 +173,6 @@ def write_page(path: Path, parts: Sequence[str], seconds: float, command: str) -
         f"{platform.system()}), Python {platform.python_version()}, orcast {__version__}, {versions}."
     )
     path.write_text("\n".join([f"{above}{MARK}\n\n{made}\n", *parts]), encoding="utf-8")
-
-
-def relative_folder(page: str | None, folder: str) -> str:
-    """Path of a folder relative to that of a page, with a slash at the end."""
-    if page is None:
-        return ""
-    away = os.path.relpath(Path(folder).absolute(), Path(page).absolute().parent)
-    return f"{Path(away).as_posix()}/"
 
 
 def progress_lines(name: str) -> Progress:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 import orcast as oc
 from orcast.constants import TINY_MASS
-from orcast.forecasts.ordered import cell_of
 from orcast.kernels.hats import STEEPNESS
 from orcast.payoffs import Payoff, calibration, decisions, probabilities, recipe, triangulated
 from orcast.payoffs.cell_payoffs import MEAN_WEIGHTS, NODES
@@ -68,12 +67,21 @@ def _(payoff: oc.QuantileCalibration, space: Any, forecast: Any, y: Any, expert:
     if isinstance(space, oc.Box):
         sides = range(len(space.shape))
         return np.concatenate([evaluate(payoff, oc.Interval(0, 1), forecast.marginal(i), y[i]) for i in sides])
-    return np.array([share_below(level, forecast, cell_of(forecast, y)) for level in payoff.levels]) - payoff.levels
+    k = cell_of(forecast, y)
+    below = forecast.below[k : k + 2].tolist()
+    return np.array([share_below(level, *below) for level in payoff.levels.tolist()]) - payoff.levels
 
 
-def share_below(level: float, forecast: Any, k: int) -> float:
-    """Share of cell k that lies below the level-quantile."""
-    low, mass = float(forecast.below[k]), float(forecast.below[k + 1] - forecast.below[k])
+def cell_of(forecast: Any, y: float) -> int:
+    """Cell of an outcome: on an edge the left one, at an atom the atom, beyond the window an outer one."""
+    left, right = closed(forecast)
+    k = min(int(np.searchsorted(right, y)), right.size - 1)
+    return k + 1 if k + 1 < right.size and left[k + 1] == y == right[k + 1] else k
+
+
+def share_below(level: float, low: float, high: float) -> float:
+    """Share of a cell that lies below the level-quantile, with the masses up to its two ends."""
+    mass = high - low
     if mass <= TINY_MASS:
         return float(level >= low)
     return min(max((level - low) / mass, 0.0), 1.0)

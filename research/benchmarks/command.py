@@ -14,10 +14,8 @@ from research.benchmarks.lines import Line
 SECTIONS = {
     "speed": "predict + update as ratios to one scipy call, in CPU time",
     "quality": "accuracy and coverage against the base forecast, references and the best rival; harm to good forecasts",
-    "guarantee": "every payoff on every space against every adversary",
     "frames": "many series in one frame, and a file through the command line",
     "spark": "a table and a stream of Spark as ratios to the same frame calls, in CPU time",
-    "memory": "size of the state in memory and on disk",
 }
 YARDSTICK = "ORCAST_YARDSTICK"
 
@@ -28,7 +26,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"sections (default: all). {listed}")
     parser.add_argument("--quick", action="store_true", help="fewer rounds and repetitions")
     parser.add_argument("--yardstick", metavar="DIR", help=f"folder of streams (default: ${YARDSTICK})")
-    parser.add_argument("--games", default="", metavar="REGEX", help="of guarantee: only games with such a name")
     parser.add_argument("--output", metavar="CSV", help="write the lines to this file too")
     parser.add_argument("--strict", action="store_true", help="exit with 1 if a target is missed")
 
@@ -46,8 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
         module = import_module(f"research.benchmarks.{name}")
         print(module.TITLE, flush=True)
         start = time.perf_counter()
-        options = {"games": arguments.games} if name == "guarantee" else {}
-        for line in module.measure(arguments.quick, **options):
+        for line in module.measure(arguments.quick):
             print(line, flush=True)
             lines += [line] if isinstance(line, Line) else []
         print(f"  ({name}: {time.perf_counter() - start:.1f} s)\n", flush=True)

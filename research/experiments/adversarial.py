@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +22,8 @@ from orcast.ledger import CREDIT
 from orcast.testing.adversaries import AdversaryCells, CellGreedy, own_cells
 from research.experiments.methods import RATES, Claim, Result, paper_oracle
 from research.jobs import WorkerPool
-from research.output import Row, Table, deviation, mean, styled_figure
+from research.output import Row, Table, deviation, mean
 from research.rivals import ACI, CalibratedRegression, ConformalPID, DtACI
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Vector = NDArray[np.float64]
 
@@ -302,50 +298,6 @@ def _against_rivals(traces: Traces, adversary: str, orca: Sequence[Trace], round
     return here + (f"; not always below {', '.join(above)}" if above else ""), not above
 
 
-# --- figure ---
-
-DASHES = ((0, (1, 1)), (0, (4, 1.5)), (0, (4, 1.5, 1, 1.5)), "-")
-LINES: dict[str, tuple[str, Any]] = {
-    **{name: (f"C{k}", "-") for k, name in enumerate(name for name in METHODS if name not in RIVALS)},
-    **{name: ("0.5", dashes) for name, dashes in zip(RIVALS, DASHES, strict=True)},
-}
-
-
-def picture(traces: Traces) -> Figure:
-    """QCE of all methods against rounds, with bounds and chance."""
-    with styled_figure(5.6) as figure:
-        axes = figure.subplots()
-        _draw_methods(axes, traces)
-        lines, names = axes.get_legend_handles_labels()
-        figure.legend(lines, names, loc="outside lower center", ncols=4, columnspacing=1.6)
-    return figure
-
-
-def _band(axes: Axes, times: NDArray[np.int64], rows: Vector, color: str, style: Any, label: str) -> None:
-    middle = rows.mean(axis=0)
-    axes.plot(times, middle, color=color, ls=style, lw=1.6, label=label)
-    if len(rows) > 1:
-        spread = rows.std(axis=0, ddof=1)
-        # a log scale has no zero: no farther down than the smallest run
-        low = np.maximum(middle - spread, rows.min(axis=0))
-        axes.fill_between(times, low, middle + spread, color=color, alpha=0.16, lw=0)
-
-
-def _draw_methods(axes: Axes, traces: Traces) -> None:
-    axes.set(xscale="log", yscale="log")
-    for method, (color, style) in LINES.items():
-        own = traces["cells", method]
-        _band(axes, own[0].times, np.array([trace.qce for trace in own]), color, style, method)
-    times, promised = traces["cells", LOW][0].times, traces["cells", LOW][0].promised
-    axes.plot(times, promised, color="black", lw=1.2, ls=(0, (2, 1.5)), label="bound, quantiles alone")
-    axes.plot(times, 3.0 * promised, color="black", lw=1.2, ls=(0, (4, 2)), label="bound, the default")
-    axes.plot(times, CHANCE / times, color="black", lw=0.9, ls=(0, (1, 2)), label="perfect forecaster, mean")
-    axes.set(title="QCE of the outcomes, all methods", xlabel="round", ylabel="QCE, mean and one deviation")
-    axes.set(xlim=(1, times[-1]), ylim=(1e-4, 60.0))
-    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-
-
 # --- experiment ---
 
 
@@ -357,8 +309,7 @@ def run(folder: str | Path | None, quick: bool, seed: int, pool: Callable[[int],
         "Experiment 2: outcomes picked against the forecast",
         _notes(rounds, runs, found.rate),
         (rule_table(found, rounds), main_table(found.traces, rounds), adversary_table(found.traces, rounds)),
-        {"adversarial": picture(found.traces)},
-        claims(found, rounds),
+        claims=claims(found, rounds),
     )
 
 
@@ -366,7 +317,7 @@ def _notes(rounds: int, runs: int, rate: float) -> tuple[str, ...]:
     return (
         f"Outcomes on [0, 1], {rounds:,} rounds, {runs} runs. The adversary sees each forecast, picks the cell after "
         "which its ledger of quantile payoffs is largest, and the outcome is drawn evenly inside it. Its cells are "
-        "those of the forecast that have a width (the figure and the first table of methods), "
+        "those of the forecast that have a width (the first table of methods), "
         f"{EVEN} even ones, or those of the forecast and its point masses. ORCA plays at rate {rate:g}, chosen by the "
         "first half of the rounds.",
         "QCE is that of the outcomes. The guarantee is about the settled payoff, averaged over the outcome's cell: "

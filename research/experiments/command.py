@@ -11,7 +11,7 @@ from pathlib import Path
 
 from research.experiments.methods import Claim, Result, claims_table
 from research.jobs import WorkerPool
-from research.output import progress_lines, relative_folder, require, write_page
+from research.output import progress_lines, require, write_page
 
 EXPERIMENTS = ("recalibration", "adversarial", "windfarm")
 
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run experiments: print tables, write files and a page."""
-    require("matplotlib", "rich", "river", "sklearn")
+    require("rich", "river", "sklearn")
     from rich.console import Console
 
     console, out = Console(), Path(arguments.out)
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
             table.print(console)
         paths = result.write(out)
         console.print(f"written: {', '.join(map(str, paths))}\n", soft_wrap=True, highlight=False)
-        parts.append(result.markdown(relative_folder(arguments.page, arguments.out)))
+        parts.append(result.markdown())
         claims += result.claims
     table = claims_table(claims)
     table.print(console)

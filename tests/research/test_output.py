@@ -15,14 +15,12 @@ TABLE = Table(
 )  # fmt: skip
 
 
-def test_section_writes_tables_and_figures(tmp_path: Path) -> None:
-    with output.styled_figure(2.0) as figure:
-        figure.add_subplot().plot([0, 1])
-    section = Section("Found", ("A note.",), (TABLE,), {"picture": figure})
+def test_section_writes_tables(tmp_path: Path) -> None:
+    section = Section("Found", ("A note.",), (TABLE,))
     first = [path.read_bytes() for path in section.write(tmp_path)]
     assert [path.read_bytes() for path in section.write(tmp_path)] == first
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["picture.png", "picture.svg", "small.csv"]
-    assert "![picture](figures/picture.svg)" in section.markdown("figures/")
+    assert [path.name for path in tmp_path.iterdir()] == ["small.csv"]
+    assert section.markdown().startswith("## Found\n\nA note.\n\n**Small**")
 
 
 def test_page_keeps_the_text_above_its_mark(tmp_path: Path) -> None:

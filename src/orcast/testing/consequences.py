@@ -35,7 +35,7 @@ def candidates(recal: Forecaster, id: Hashable = None, points: int = 3) -> list[
     return chosen
 
 
-def _payoffs(recal: Forecaster, outcomes: Sequence[Any], id: Hashable) -> Array:
+def payoffs_of(recal: Forecaster, outcomes: Sequence[Any], id: Hashable) -> Array:
     """Payoffs before contexts and weights, a column for each outcome."""
     engine: Any = recal.engine
     record = recal.rounds.pending[id].record
@@ -46,7 +46,7 @@ def _payoffs(recal: Forecaster, outcomes: Sequence[Any], id: Hashable) -> Array:
 
 def squares_after(recal: Forecaster, outcomes: Sequence[Any], id: Hashable = None) -> Array:
     """||S||_+^2 after each of some outcomes in canonical form."""
-    ledger, payoffs = recal.engine.ledger, _payoffs(recal, outcomes, id)
+    ledger, payoffs = recal.engine.ledger, payoffs_of(recal, outcomes, id)
     context = recal.engine.context_of(recal.rounds.pending[id].record)
     layout, squares = ledger.layout, np.zeros(len(outcomes))
     for number, (start, size, groups, places, at, one_sided) in enumerate(layout.part_table.tolist()):
@@ -63,7 +63,7 @@ def squares_after(recal: Forecaster, outcomes: Sequence[Any], id: Hashable = Non
 
 def products(recal: Forecaster, outcomes: Sequence[Any], id: Hashable = None) -> Array:
     """<S_+, payoff> of each of some outcomes in canonical form."""
-    payoffs = _payoffs(recal, outcomes, id)
+    payoffs = payoffs_of(recal, outcomes, id)
     context = recal.engine.context_of(recal.rounds.pending[id].record)
     return recal.engine.ledger.cumulative(context, len(payoffs)) @ payoffs
 

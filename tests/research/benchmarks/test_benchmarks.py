@@ -1,4 +1,4 @@
-"""Benchmarks: the command, stored and made-up streams, the attack on a guarantee."""
+"""Benchmarks: the command, stored and made-up streams."""
 
 import sys
 from pathlib import Path
@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 import orcast as oc
 from research import __main__ as research
-from research.benchmarks import games, guarantee, made, quality, yardstick
+from research.benchmarks import made, quality, yardstick
 from research.benchmarks.command import YARDSTICK
 from research.benchmarks.lines import Line, Remark
 
@@ -22,10 +22,10 @@ def section(title: str, *lines: Line | Remark) -> SimpleNamespace:
 def test_command_prints_lines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     speed = section("Speed", Remark("one call"), Line("a round", "times one call", 3.0, 4.0))
     monkeypatch.setitem(sys.modules, "research.benchmarks.speed", speed)
-    monkeypatch.setitem(sys.modules, "research.benchmarks.memory", section("Memory", Line("a", "bytes", 9.0, 8.0)))
+    monkeypatch.setitem(sys.modules, "research.benchmarks.frames", section("Frames", Line("a", "bytes", 9.0, 8.0)))
     assert research.main(["bench", "speed", "--strict"]) == 0
-    assert research.main(["bench", "memory", "--quick"]) == 0
-    assert research.main(["bench", "memory", "--strict"]) == 1
+    assert research.main(["bench", "frames", "--quick"]) == 0
+    assert research.main(["bench", "frames", "--strict"]) == 1
     text = capsys.readouterr().out
     assert "a round" in text
     assert "0 targets ok, 1 MISSED" in text
@@ -69,13 +69,3 @@ def test_made_up_streams_have_the_properties_of_their_docstrings() -> None:
     assert quality.loss(pair, pair.experts["noisy"]) < quality.loss(pair, pair.experts["biased"])
     assert (load.known - load.issued == 24).all()
     assert quality.loss(load, quality._yesterday(load, 1)) < quality.loss(load, load.base)
-
-
-@pytest.mark.parametrize("name", ["Interval, default, hard greedy", "Binary, default, greedy"])
-def test_attack_measures_a_recal(name: str) -> None:
-    (recal,) = [recal for recal in games.all_games() if recal.name == name]
-    outcome = guarantee.attempt(recal, 30, 60.0)
-    assert outcome.failure == ""
-    assert (outcome.rounds, outcome.held, outcome.uncertified) == (30, 1.0, 0)
-    assert 0.0 < outcome.ratio <= 1.0 + 1e-9
-    assert next(line.value for line in guarantee._summaries([outcome]) if isinstance(line, Line)) == 1.0

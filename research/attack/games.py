@@ -1,10 +1,11 @@
-"""Games of the guarantee benchmark: every payoff on every space, random sums with contexts, and base forecasts."""
+"""Games of the attack: payoffs on every space, sums with contexts, base forecasts and adversaries."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,13 @@ import numpy as np
 import orcast as oc
 from orcast.contexts import Context
 from orcast.payoffs import Payoff
-from orcast.spaces import FiniteSpace, OrderedSpace, Space
-from orcast.testing.adversaries import Adversary, adversaries_on
+from orcast.spaces import OrderedSpace, Space
+from orcast.testing.adversaries import Adversary, Greedy, RoundInputs, adversaries_on
 from orcast.testing.checks import random_masses, some_expert
+from orcast.testing.consequences import as_given, candidates, payoffs_of
+from tests.adversaries import LookAhead
 
 PERIOD = 24.0
-SUMS = 10
 
 SPACES: dict[str, Callable[[], Space]] = {
     "Interval": lambda: oc.Interval(0.0, 1.0),
@@ -25,11 +27,14 @@ SPACES: dict[str, Callable[[], Space]] = {
     "HalfLine": oc.HalfLine,
     "Binary": oc.Binary,
     "Labels": lambda: oc.Labels(["a", "b", "c", "d"]),
+    "Ten labels": lambda: oc.Labels(list("abcdefghij")),
     "Circle": lambda: oc.Circle(PERIOD, cells=24),
     "Box": lambda: oc.Box([(0.0, 1.0), (0.0, 1.0)], cells=6),
     "Points": lambda: oc.Points(np.random.default_rng(0).random((30, 2))),
 }
 ORDERED = ("Interval", "Line", "HalfLine")
+LABELS = ("Labels", "Ten labels")
+FUNCTIONS = ("decision", "swap regret", "recipe", "recipe given p", "custom")
 UNIT = {"Interval": 1.0, "Line": 10.0, "HalfLine": 10.0}
 
 
@@ -44,9 +49,9 @@ def utility(name: str) -> tuple[list[Any], Callable[[Any, Any], float], float | 
         return actions, lambda a, y: -max(2.0 * (a - y), y - a) / unit, None if name == "Interval" else 3.0
     if name == "Binary":
         return [0.1, 0.3, 0.5, 0.7, 0.9], lambda a, y: -((a - y) ** 2), None
-    if name == "Labels":
-        worth = np.random.default_rng(5).random((5, 4))
-        return [0, 1, 2, 3, 4], lambda a, y: float(worth[a, "abcd".index(y)]), None
+    if name in LABELS:
+        worth = np.random.default_rng(5).random((5, 10))
+        return [0, 1, 2, 3, 4], lambda a, y: float(worth[a, "abcdefghij".index(y)]), None
     if name == "Circle":
         return [0.0, 5.0, 10.0, 15.0, 20.0], lambda a, y: math.cos(2.0 * math.pi * (y - a) / PERIOD), None
     centres = [(0.5, 0.5), (0.2, 0.2), (0.8, 0.2), (0.2, 0.8), (0.8, 0.8)]
@@ -58,7 +63,7 @@ def witness(name: str) -> Callable[[Any], list[float]]:
     if name in ORDERED:
         unit = UNIT[name]
         return lambda y: [math.tanh(3.0 * (y / unit - 0.5)), float(y > 0.625 * unit)]
-    if name in ("Binary", "Labels"):
+    if name in ("Binary", *LABELS):
         return lambda y: [float(y in (1, "a")), float(y in (0, "c", "d"))]
     if name == "Circle":
         return lambda y: [math.sin(4.0 * math.pi * y / PERIOD), float(y < 8.0)]
@@ -69,35 +74,23 @@ def certainty(name: str) -> Callable[[Any, Any], list[float]]:
     """Context that depends on the forecast, smoothly: its level, or its concentration."""
 
     def context(x: Any, p: Any) -> list[float]:
-        if name in ORDERED:
-            share = 0.5 + 0.5 * math.tanh(5.0 * (float(p.median()) / UNIT[name] - 0.5))
-        else:
-            share = float(p.mass @ p.mass)
-        return [share, 1.0 - share]
+        level = math.tanh(5.0 * (float(p.median()) / UNIT[name] - 0.5)) if name in ORDERED else float(p.mass @ p.mass)
+        return [0.5 + 0.5 * level, 0.5 - 0.5 * level]
 
     return context
 
 
-def custom(name: str) -> Payoff:
-    """Payoff as a plain function of forecast and outcome: error of the probability of an event, and a product."""
-    if name in ORDERED:
-        at = 0.5 * UNIT[name]
+def custom(name: str) -> Callable[[Any, Any, Any], list[float]]:
+    """Payoff as a function of forecast and outcome: error of the probability of an event, and a product."""
+    at, half = 0.5 * UNIT.get(name, 1.0), SPACES[name]().cells // 2
 
-        def below(x: Any, p: Any, y: float) -> list[float]:
-            error = float(p.cdf(at)) - float(y <= at)
-            return [0.7 * error, 0.7 * error * float(p.cdf(at))]
+    def errors(x: Any, p: Any, y: Any) -> list[float]:
+        chance = float(p.cdf(at)) if name in ORDERED else float(p.mass[:half].sum())
+        happened = y <= at if name in ORDERED else p.space.cell(p.space.outcome(y)) < half
+        error = 0.7 * (chance - float(happened))
+        return [error, error * chance]
 
-        return oc.Custom(below, bound=1.0, jumps=[at])
-    space = SPACES[name]()
-    assert isinstance(space, FiniteSpace)
-
-    def first_half(x: Any, p: Any, y: Any) -> list[float]:
-        half = space.cells // 2
-        chance = float(p.mass[:half].sum())
-        error = chance - float(space.cell(space.outcome(y)) < half)
-        return [0.7 * error, 0.7 * error * chance]
-
-    return oc.Custom(first_half, bound=1.0)
+    return errors
 
 
 def payoffs_on(name: str) -> dict[str, Callable[..., Payoff]]:
@@ -116,10 +109,10 @@ def payoffs_on(name: str) -> dict[str, Callable[..., Payoff]]:
     if name == "Binary":
         found["binary"] = lambda **k: oc.BinaryCalibration(**k)
         found["regret Brier, MSE, log"] = lambda **k: oc.NoRegret(oc.Brier(), oc.MSE(), oc.scores.LogScore(), **k)
-    if name == "Labels":
+    if name in LABELS:
         found["label"] = lambda **k: oc.LabelCalibration(**k)
         found["top label"] = lambda **k: oc.payoffs.TopLabelCalibration(**k)
-    if name in ("Binary", "Labels"):
+    if name in ("Binary", *LABELS):
         found["calibeating"] = lambda **k: oc.payoffs.Calibeating(**k)
     if name == "Box":
         found["quantiles"] = lambda **k: oc.QuantileCalibration(**k)
@@ -135,37 +128,83 @@ def payoffs_on(name: str) -> dict[str, Callable[..., Payoff]]:
     jumps: dict[str, Any] = {"jumps": [0.625 * UNIT[name]]} if name in ORDERED else {}
     found["recipe"] = lambda **k: oc.Recipe(witness(name), bound=8.0, **jumps, **k)
     found["recipe given p"] = lambda **k: oc.Recipe(witness(name), certainty(name), bound=8.0, **jumps, **k)
-    found["custom"] = lambda **k: custom(name)
+    places: dict[str, Any] = {"jumps": [0.5 * UNIT[name]]} if name in ORDERED else {}
+    found["custom"] = lambda **k: oc.Custom(custom(name), bound=1.0, **places, **k)
     return found
 
 
-def contexts(name: str) -> list[Context]:
-    """Contexts on a space: values, bins, product, union, base forecast, overlapping, last error."""
-    day, wind = oc.by("day", values="MTW"), oc.by("wind", edges=[0.3, 0.7])
-
-    def overlapping(x: Any) -> list[float]:
-        return [float(x["wind"] > 0.2), float(x["wind"] < 0.8), float(x["day"] == "M")]
-
-    found = [day, wind, day * wind, day | wind, oc.by_expert("level", edges=[0.5 * UNIT.get(name, 1.0)])]
-    found.append(oc.by(overlapping, size=3, bound=3.0))
-    return found + ([oc.by_last_error(), oc.by_last_error() * day] if name in (*ORDERED, "Binary") else [])
+CONTEXTS: dict[str, Callable[[], Context]] = {
+    "hour": lambda: oc.by("hour", values=range(24)),  # 24 groups in turn
+    "site": lambda: oc.by("site", values=range(8)),  # 8 groups, each with half the rounds of the one before
+    "day": lambda: oc.by("day", values="MTW"),
+    "wind": lambda: oc.by("wind", edges=[0.3, 0.7]) * oc.by("day", values="MTW"),
+    "error": lambda: oc.by_last_error() | oc.by("day", values="MTW"),
+    "either": lambda: oc.by(lambda x: [x["wind"] > 0.2, x["wind"] < 0.8, x["day"] == "M"], size=3, bound=3.0),
+}
 
 
-def random_sum(number: int) -> tuple[str, Payoff]:
-    """Name of a space, and a direct sum of two to four payoffs on it, some with contexts."""
-    rng = np.random.default_rng(100 + number)
-    name = list(SPACES)[number % len(SPACES)]
-    makers = {what: make for what, make in payoffs_on(name).items() if what not in ("custom", "recipe given p")}
+def sums_on(name: str) -> list[str]:
+    """Sums of payoffs on a space, some by groups."""
+    if name in ORDERED:
+        return [
+            "quantiles by hour",
+            "quantiles by hour + moments",
+            "quantiles by hour + moments + regret CRPS, MSE",
+            "quantiles by site + moments + regret CRPS, MSE",
+            "intervals by wind + threshold by error + decision",
+            "recipe by either + swap regret + regret log",
+        ]
+    if name == "Binary":
+        return ["binary by hour + regret Brier, MSE, log", "binary by site + moments by error + swap regret by wind"]
+    if name in LABELS:
+        found = ["label + top label", "label + calibeating", "label by hour + top label + calibeating"]
+        return [*found, "label by site + regret Brier, log + decision by either"]
+    first = "quantiles" if name == "Box" else "moments"
+    return [f"{first} by hour + regret CRPS", f"{first} by site + distribution", "moments + swap regret by wind"]
+
+
+def payoff_of(name: str, what: str) -> Payoff:
+    """Payoff on a space by name: "default", or parts "moments" or "moments by day" with a plus sign between them."""
+    if what == "default":
+        return oc.Forecaster(SPACES[name]()).payoff
     total: Payoff | None = None
-    for i, kind in enumerate(rng.choice(list(makers), size=int(rng.integers(2, 5)), replace=False)):
-        given: dict[str, Any] = {"weight": float(rng.choice([0.5, 1.0, 2.0]))}
-        if i == 0 or rng.random() < 0.6:
-            some = [c for c in contexts(name) if not (kind.startswith("regret") and c.signed)]
-            given["context"] = some[int(rng.integers(len(some)))]
-        part = makers[kind](**given)
+    for text in what.split(" + "):
+        kind, _, context = text.partition(" by ")
+        part = payoffs_on(name)[kind](**{"context": CONTEXTS[context]()} if context else {})
         total = part if total is None else total + part
     assert total is not None
-    return name, total
+    return total
+
+
+# --- adversaries ---
+
+
+class InGroup(Adversary):
+    """Picks the outcome after which the round's group of the first part is largest, whatever the rest."""
+
+    def outcome(self, recal: Any, forecast: Any, rng: np.random.Generator, round: RoundInputs | None = None) -> Any:
+        """Return the outcome."""
+        id = None if round is None else round.id
+        found, ledger = candidates(recal, id), recal.engine.ledger
+        start, size, groups, places, at, _ = ledger.layout.part_table[0].tolist()
+        context = recal.engine.context_of(recal.rounds.pending[id].record)[at : at + groups]
+        g = int(np.abs(context).argmax())
+        sums = ledger.total[start + g * size : start + (g + 1) * size]
+        own = payoffs_of(recal, found, id)[ledger.layout.place_list[places : places + size]]
+        after = sums[:, None] + ledger.layout.scales[0] * context[g] * own
+        return as_given(recal.space, found[int(np.einsum("ik,ik->k", after, after).argmax())])
+
+
+def adversaries(name: str, what: str) -> dict[str, Callable[[], Adversary]]:
+    """Adversaries of a payoff on a space by name."""
+    found = adversaries_on(SPACES[name](), low=0.0, high=UNIT.get(name, 1.0))
+    if " by " in what:
+        found["in one group"] = InGroup
+    if what == "default":
+        found["two rounds"] = LookAhead
+    if what in FUNCTIONS and name in ORDERED:
+        found["fine"] = lambda: Greedy(points=33)
+    return found
 
 
 # --- games ---
@@ -173,7 +212,7 @@ def random_sum(number: int) -> tuple[str, Payoff]:
 
 @dataclass(frozen=True)
 class Game:
-    """Space, payoff ("default", a name, or the number of a random sum) and adversary, by name."""
+    """Space, payoff and adversary, by name."""
 
     space: str
     what: str
@@ -182,7 +221,7 @@ class Game:
     @property
     def name(self) -> str:
         """Name of the game."""
-        return ", ".join((self.space, f"sum {self.what}" if self.what.isdigit() else self.what, self.adversary))
+        return ", ".join((self.space, self.what, self.adversary))
 
     def on(self) -> Space:
         """Make the space."""
@@ -193,13 +232,11 @@ class Game:
 
     def payoff(self) -> Payoff:
         """Make the payoff."""
-        if self.what == "default":
-            return oc.Forecaster(SPACES[self.space]()).payoff
-        return random_sum(int(self.what))[1] if self.what.isdigit() else payoffs_on(self.space)[self.what]()
+        return payoff_of(self.space, self.what)
 
     def opponent(self) -> Adversary:
         """Make the adversary."""
-        return adversaries(self.space)[self.adversary]()
+        return adversaries(self.space, self.what)[self.adversary]()
 
     def experts(self) -> Callable[[int], Any]:
         """Base forecasts: two rounds of three a slowly moving one, else a random one."""
@@ -209,16 +246,10 @@ class Game:
         return lambda t: some_expert(space, rng) if t % 3 == 2 and not steady else moving_expert(space, t, rng)
 
 
-def adversaries(name: str) -> dict[str, Callable[[], Adversary]]:
-    """Adversaries on a space by name."""
-    return adversaries_on(SPACES[name](), low=0.0, high=UNIT.get(name, 1.0))
-
-
 def all_games() -> list[Game]:
-    """Every payoff on every space, and random sums, against every adversary."""
-    payoffs = [(name, what) for name in SPACES for what in (*payoffs_on(name), "default")]
-    payoffs += [(random_sum(number)[0], str(number)) for number in range(1, SUMS + 1)]
-    return [Game(name, what, adversary) for name, what in payoffs for adversary in adversaries(name)]
+    """Every payoff and sum on every space against every adversary."""
+    payoffs = [(name, what) for name in SPACES for what in (*payoffs_on(name), "default", *sums_on(name))]
+    return [Game(name, what, adversary) for name, what in payoffs for adversary in adversaries(name, what)]
 
 
 def moving_expert(space: Space, t: int, rng: np.random.Generator) -> Any:
@@ -231,6 +262,17 @@ def moving_expert(space: Space, t: int, rng: np.random.Generator) -> Any:
     return mass / mass.sum()
 
 
-def features_of(rng: np.random.Generator) -> dict[str, Any]:
-    """Features of a round."""
-    return {"day": str(rng.choice(list("MTW"))), "wind": float(rng.random())}
+def features() -> Callable[[np.random.Generator], dict[str, Any]]:
+    """Features of the rounds of a game: hours in turn, sites of which each has half the rounds of the one before."""
+    rounds = count()
+
+    def of_round(rng: np.random.Generator) -> dict[str, Any]:
+        site = min(int(rng.geometric(0.5)) - 1, 7)
+        return {
+            "day": str(rng.choice(list("MTW"))),
+            "wind": float(rng.random()),
+            "hour": next(rounds) % 24,
+            "site": site,
+        }
+
+    return of_round

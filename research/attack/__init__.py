@@ -1,0 +1,1 @@
+"""Attacks on the guarantee: `python -m research attack`."""
