@@ -154,11 +154,11 @@ def test_negative_or_non_monotone_values_are_rejected() -> None:
         with pytest.raises(ValueError, match=r"expected a value that never falls or never rises .* got"):
             call()
     assert vars(check) == before
-    with pytest.raises(ValueError, match="expected a value that is not negative, got"):
+    with pytest.raises(ValueError, match="expected a nonnegative value, got"):
         ValueCheck(lambda y: y - 0.1, 2).thresholds(UNIT)
     turning = ValueCheck(lambda y: 1 - abs(y - 1), 2)  # monotone on each forecast alone
     turning.update(UNIT, 0.5)
-    with pytest.raises(ValueError, match=r"expected a value that never falls or never rises .* did otherwise before"):
+    with pytest.raises(ValueError, match=r"expected a value that never falls or never rises .* opposite direction"):
         turning.update(oc.Forecast([1], [2], [1]), 1.5)
     # the outcome, too, may show it
     check = ValueCheck(lambda y: y if y >= 0 else 100.0, 2)

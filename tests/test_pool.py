@@ -99,9 +99,9 @@ def test_a_pool_is_given_again_to_recals_that_had_one(tmp_path: Path) -> None:
     (recal,), (alone,) = in_pool(1, oc.Pool()), in_pool(1, None)
     recal.save(tmp_path / "pooled")
     alone.save(tmp_path / "alone")
-    with pytest.raises(ValueError, match="expected pool= as the game was saved, in a pool, got none"):
+    with pytest.raises(ValueError, match="expected pool= as the recalibrator was saved, in a pool, got none"):
         oc.Recalibrator.load(tmp_path / "pooled")
-    with pytest.raises(ValueError, match="expected pool= as the game was saved, in no pool, got Pool"):
+    with pytest.raises(ValueError, match="expected pool= as the recalibrator was saved, in no pool, got Pool"):
         oc.Recalibrator.load(tmp_path / "alone", pool=oc.Pool())
     with pytest.raises(ValueError, match="expected the state of a Pool, got that of a Recalibrator"):
         oc.Pool.load(tmp_path / "alone")
@@ -112,16 +112,16 @@ def test_a_damaged_pool_is_refused(tmp_path: Path) -> None:
     run_rounds(in_pool(2, pool), steps(3, 2))
     pool.rows[:] = np.nan
     pool.save(tmp_path / "pool")
-    with pytest.raises(ValueError, match="expected a state that this version can use, got one that it cannot"):
+    with pytest.raises(ValueError, match="expected a state that this version can use, got an invalid one"):
         oc.Pool.load(tmp_path / "pool")
 
 
 def test_pool_rejects_recalibrators_that_cannot_share() -> None:
     pool = oc.Pool()
     in_pool(1, pool)
-    with pytest.raises(ValueError, match="expected a space with 47 levels, as others of the pool have, got 79"):
+    with pytest.raises(ValueError, match="expected a space with 47 levels, as in the rest of the pool, got 79"):
         oc.Recalibrator(oc.Interval(0, 1, cells=96), pool=pool)
-    with pytest.raises(TypeError, match="expected a pool for quantities"):
+    with pytest.raises(TypeError, match="expected pool= only for quantities"):
         oc.Recalibrator(oc.Binary(), pool=pool)
     with pytest.raises(TypeError, match="expected oracle=Committee\\(\\) with pool="):
         oc.Recalibrator(SPACE, oracle=oc.Equilibrium(), pool=pool)
@@ -169,7 +169,7 @@ def test_a_recal_goes_on_in_its_own_pool(tmp_path: Path) -> None:
         stranger.predict(oc.Normal(0.5, 0.1))
         stranger.update(0.3)
     for wrong in (oc.Pool(), other):
-        with pytest.raises(ValueError, match="expected pool= with the pool that the game was in, or a later state"):
+        with pytest.raises(ValueError, match="expected pool= with the pool of the saved recalibrator"):
             oc.Recalibrator.load(path, pool=wrong)
     assert oc.Recalibrator.load(path, pool=pool).pool is pool
     recals[0].predict(oc.Normal(0.5, 0.1))

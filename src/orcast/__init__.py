@@ -1,7 +1,6 @@
 """Keep probabilistic forecasts calibrated on any sequence of outcomes.
 
-The names are those of `__init__.pyi`; their modules are imported when first used, so that `import orcast` costs next to
-nothing.
+Names are listed in `__init__.pyi`; their modules are imported on first use, so that `import orcast` is fast.
 """
 
 from orcast.lazy import lazy_names

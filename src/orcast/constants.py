@@ -1,6 +1,6 @@
-"""Constants that several modules share; what only one module uses stays there.
+"""Constants that several modules share.
 
-Where the compiled code and the dense code solve the same problem with different values, both are here, side by side.
+Where the compiled and the dense code solve the same problem with different values, both are here.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import math
 
 # --- learning
 
-# Losses are discounted by this, a round.
+# Discount of losses per round.
 LOSS_DISCOUNT = 0.998
 # An expert's own expectation counts as this many observations of its loss.
 OWN_EXPECTATION_WEIGHT = 5.0
@@ -25,7 +25,7 @@ TAIL_FALL = 0.6
 
 # --- the equilibrium
 
-# Of the committee's last layer.
+# Temperature of the last layer.
 USUAL_TEMPERATURE = 8.0
 # With n outcomes outstanding the temperature rises by (1 + n)^DELAY_TEMPERATURE: the same correction is applied once
 # for each outstanding round before any effect is seen.  A binary forecast is one number, which overshoots less.
@@ -35,7 +35,7 @@ DELAY_TEMPERATURE, BINARY_DELAY_TEMPERATURE = 0.85, 0.5
 TINY_MASS, MIN_SLOPE = 1e-8, 0.1
 # Largest Newton step in log mass, and how a rejected step shrinks.
 MAX_STEP, SHRINK = 2.0, 0.4
-# At the usual temperature: the residual that is good enough, and Newton steps.
+# At the usual temperature: accepted residual, and Newton steps.
 EASY, EASY_STEPS = 0.01, 8
 # Where the certificate asks for more: residual and Newton steps.  The dense solver has matrices of all derivatives,
 # so that its last steps are cheap in number; the compiled one stops where the certificate no longer changes.

@@ -1,7 +1,7 @@
-"""Contexts: which rounds a payoff should be small on, known before the outcome.
+"""Contexts: groups of rounds, known before the outcome, on which a payoff is kept small.
 
-A context is a vector c, usually the indicator of the group that a round belongs to; a payoff with a context adds
-c (x) payoff to the ledger, so that it is kept small on each group by itself (multicalibration for a finite set).
+A context is a vector c, usually the indicator of the group of a round; a payoff with a context adds c (x) payoff to the
+ledger, so it is kept small on each group separately (multicalibration for a finite set).
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from orcast.validation import number, short, vector
 
 Array = NDArray[np.float64]
 
-# A bin's edges are softened over this share of the narrowest bin, unless another width is given.
+# Default softening of an edge, as a share of the narrowest bin.
 SOFT = 0.1
 
 
 class ContextInputs(NamedTuple):
-    """Information on a round before its outcome."""
+    """Information on a round that is known before its outcome."""
 
     features: Any = None
     level: float = math.nan  # the expert's median, or its probability
@@ -36,12 +36,12 @@ class ContextInputs(NamedTuple):
 
 
 class Context:
-    """A vector known before the outcome; `a * b` has a group for each pair, `a | b` those of both."""
+    """Vector known before the outcome; `a * b` has a group for each pair, `a | b` the groups of both."""
 
     name: str
     labels: tuple[str, ...]
     bound: float = 1.0  # on the squared norm
-    signed: bool = False  # whether an entry may be negative
+    signed: bool = False  # True if an entry may be negative
 
     @property
     def size(self) -> int:
@@ -49,11 +49,11 @@ class Context:
         return len(self.labels)
 
     def __call__(self, known: ContextInputs) -> Array:
-        """The vector of a round."""
+        """Vector of a round."""
         raise AttributeError(f"{type(self).__name__} has no vector")
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data; functions are left out, and must be given again."""
+        """Plain data; functions are omitted and must be passed again."""
         raise AttributeError(f"{type(self).__name__} has no plain form")
 
     def __mul__(self, other: Context) -> Context:
@@ -67,7 +67,7 @@ class Context:
 
 
 class Everyone(Context):
-    """All rounds alike: what a payoff without a context has."""
+    """Context of a payoff without groups."""
 
     name = "all"
     labels = ("all",)
@@ -79,12 +79,12 @@ class Everyone(Context):
         return {"kind": "Everyone"}
 
     def __reduce__(self) -> str:
-        # there is one, copies included
+        # a singleton, also when copied
         return "EVERYONE"
 
 
 class Values(Context):
-    """A group for each value of a feature."""
+    """Group for each value of a feature."""
 
     def __init__(self, key: str, values: Iterable[Hashable], other: bool = False) -> None:
         _check_key(key)
@@ -92,7 +92,7 @@ class Values(Context):
             known = [_plain(value) for value in limits.taken("groups", values)]
             self._index = {value: i for i, value in enumerate(known)}
         except TypeError:
-            raise TypeError(f"expected a sequence of values that can be compared, got {short(values)}") from None
+            raise TypeError(f"expected a sequence of hashable values, got {short(values)}") from None
         if len(self._index) < len(known) or not known:
             raise ValueError(f"expected one or more different values, got {short(known)}")
         self.key, self.values, self.other = key, tuple(known), bool(other)
@@ -109,8 +109,8 @@ class Values(Context):
         if at is None:
             if not self.other:
                 raise ValueError(
-                    f"expected one of the values {short(list(self.values))} of {self.key!r}, got {short(value)} "
-                    "(other=True gives the rest a group of their own)"
+                    f"expected one of the values {short(list(self.values))} of {self.key!r}, got {short(value)}: "
+                    "other=True adds a group for other values"
                 )
             at = len(self.values)
         c[at] = 1.0
@@ -122,9 +122,9 @@ class Values(Context):
 
 
 class Bins(Context):
-    """A group for each bin of a number: a feature, or the expert's own level or spread; edges are soft.
+    """Group for each bin of a number: a feature, or the expert's level or spread.
 
-    Near an edge a round belongs to both bins, in shares that add up to one.
+    Edges are soft: near an edge a round belongs to both bins, in shares that sum to one.
     """
 
     def __init__(self, key: str, edges: Iterable[float], source: str = "feature", soft: float | None = None) -> None:
@@ -143,7 +143,7 @@ class Bins(Context):
         if soft is None:
             soft = SOFT * narrowest if e.size > 1 else 0.0
         self.key, self.edges, self.source = key, e, source
-        self.soft = number(soft, "soft (the width over which an edge is softened)", 0.0, narrowest)
+        self.soft = number(soft, "soft (width of a softened edge)", 0.0, narrowest)
         if self.soft < 1e-100:
             self.soft = 0.0
         self.name = key
@@ -156,7 +156,7 @@ class Bins(Context):
         else:
             value = known.level if self.source == "level" else known.spread
             if math.isnan(value):
-                raise ValueError(f"expected an expert whose {self.source} is a number, got none")
+                raise ValueError(f"expected an expert with a numeric {self.source}, got none")
         if self.soft > 0.0:
             above = np.clip((value - self.edges) / self.soft + 0.5, 0.0, 1.0)
         else:
@@ -189,7 +189,7 @@ class LastError(Context):
 
 
 class FunctionOf(Context):
-    """Any function of the features, with a vector of a given size as value."""
+    """Vector-valued function of the features."""
 
     def __init__(self, function: Callable[[Any], Any], size: int, bound: float = 1.0) -> None:
         size = whole(size, "numbers as size=, the length of the vector", 1, LIMITS.groups)
@@ -224,7 +224,7 @@ class _Pair(Context):
 
 
 class Product(_Pair):
-    """A group for each pair of groups."""
+    """Group for each pair of groups."""
 
     def __init__(self, first: Context, second: Context) -> None:
         super().__init__(first, second)
@@ -238,7 +238,7 @@ class Product(_Pair):
 
 
 class Union(_Pair):
-    """The groups of both, which may overlap."""
+    """Groups of both contexts, which may overlap."""
 
     def __init__(self, first: Context, second: Context) -> None:
         super().__init__(first, second)
@@ -261,15 +261,37 @@ def by(
     soft: float | None = None,
     bound: float = 1.0,
 ) -> Context:
-    """The context of a payoff: calibrated for each value or bin of a feature, or for any function of the features.
+    """Context of a payoff: groups by a value, a bin, or any function of the features.
 
-    - `by("hour", values=range(24))`: a group a value; an unknown one raises, or with `other=True` has a group.
-    - `by("wind", edges=[5, 10])`: a group a bin, (-inf, 5], (5, 10], (10, inf); the edges are softened over `soft`
-      (a tenth of the narrowest bin), so that a small change of the feature is a small change of the forecast.
-    - `by(function, size=3)`: any vector with a squared norm of at most `bound`; groups may overlap.
+    Parameters
+    ----------
+    key
+        Name of the feature, or a function of the features that returns a vector of length `size`.
+    values
+        Values of the feature, one group each.
+    edges
+        Increasing edges of the bins (-inf, e1], (e1, e2], ..., one group each.
+    size
+        Length of the vector of a function.
+    other
+        True adds a group for all other values; by default they raise.
+    soft
+        Width over which an edge is softened; by default a tenth of the narrowest bin.
+    bound
+        Bound on the squared norm of a function; 1 by default.
 
-    `a * b` has a group for each pair of groups, `a | b` the groups of both.
+    Returns
+    -------
+    Context
+        `a * b` has a group for each pair of groups, `a | b` the groups of both.
 
+    Raises
+    ------
+    ValueError
+        If values or edges are not distinct; in a round, if the feature is missing or unknown.
+
+    Examples
+    --------
     >>> context = by("hour", values=range(24)) | by("wind", edges=[5, 10])
     >>> context.size, context(ContextInputs({"hour": 3, "wind": 7.0})).nonzero()[0].tolist()
     (27, [3, 25])
@@ -284,14 +306,25 @@ def by(
         raise TypeError(f"expected by({key!r}, values=...) or by({key!r}, edges=...), got neither or both")
     if edges is not None:
         if other:
-            raise TypeError("expected other= only with values=, got it with edges=, whose bins leave nothing out")
+            raise TypeError("expected other= only with values=, got it with edges=")
         return Bins(key, edges, soft=soft)
     return Values(key, () if values is None else values, other)
 
 
 def by_expert(what: str, *, edges: Iterable[float], soft: float | None = None) -> Context:
-    """Bins of what the expert says, `"level"` (its median or probability) or `"spread"` (from 10% to 90%).
+    """Groups by the expert's level or spread.
 
+    Parameters
+    ----------
+    what
+        "level", its median or probability, or "spread", from its 10% to its 90% quantile.
+    edges
+        Increasing edges of the bins.
+    soft
+        Width over which an edge is softened; by default a tenth of the narrowest bin.
+
+    Examples
+    --------
     >>> by_expert("spread", edges=[1.0]).labels
     ('spread in (-inf, 1]', 'spread in (1, inf]')
     """
@@ -301,7 +334,7 @@ def by_expert(what: str, *, edges: Iterable[float], soft: float | None = None) -
 
 
 def by_last_error() -> Context:
-    """Groups by the sign of the last error, so that errors do not follow each other.
+    """Groups by the sign of the last error, against dependence between successive errors.
 
     >>> by_last_error()(ContextInputs(last_error=2.0)).tolist()
     [1.0, 0.0]
@@ -313,7 +346,7 @@ EVERYONE = Everyone()
 
 
 def as_context(context: Context | None) -> Context:
-    """The context given, or all rounds alike."""
+    """Return the context, or the one of all rounds for None."""
     if context is None:
         return EVERYONE
     if not isinstance(context, Context):
@@ -322,7 +355,7 @@ def as_context(context: Context | None) -> Context:
 
 
 def context_from_plain(data: Mapping[str, Any]) -> Context:
-    """A context from its plain form, if no function is in it."""
+    """Rebuild a context without functions from its plain form."""
     options = dict(data)
     kind = options.pop("kind", None)
     if kind == "Everyone":

@@ -1,7 +1,7 @@
-"""Random draws: a number between 0 and 1 for each round, which follows from a seed and the number of the round alone.
+"""Random draws: one number between 0 and 1 per round, determined by a seed and the number of the round.
 
-The counter-based generator SplitMix64 (Steele, Lea and Flood 2014): a state only keeps the seed, and neither the order
-of play nor the number of workers changes a draw.  Outcomes must be chosen without knowledge of the seed.
+The counter-based generator SplitMix64 (Steele, Lea and Flood 2014): a state only keeps the seed, and a draw depends
+neither on the order of rounds nor on the number of workers. Outcomes must be chosen without knowledge of the seed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MIX = (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64
 
 
 def seed_of(randomised: object) -> int | None:
-    """The seed that is given, or drawn from a generator; None: no random draws."""
+    """Seed, given or drawn from a generator; None without random draws."""
     if randomised is None:
         return None
     if isinstance(randomised, np.random.Generator):
@@ -54,7 +54,7 @@ def uniform_draws(seed: int, first: int, count: int) -> Array:
             _mixed(np.array([seed], dtype=np.uint64) + _STEP)
             + np.arange(first, first + count).astype(np.uint64) * _STEP
         )
-        # of 52 bits, between two numbers: neither 0 nor 1 can come
+        # 52 bits, centred between two numbers, so never 0 or 1
         return ((_mixed(z) >> np.uint64(12)).astype(np.float64) + 0.5) / 2.0**52
 
 

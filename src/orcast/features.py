@@ -1,4 +1,4 @@
-"""Features that a payoff looks at."""
+"""Features that a payoff uses."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from orcast.payoffs import Payoff, payoff_from_plain
 
 
 def plain_payoff(payoff: Payoff) -> dict[str, Any]:
-    """Plain form of a payoff, as a file has it."""
+    """Plain form of a payoff, as saved in a file."""
     plain: dict[str, Any] = json.loads(json.dumps(payoff.to_plain()))
     return plain
 
 
 def has_functions(payoff: Payoff) -> bool:
-    """Return True if a payoff has functions, so that its plain form does not bring it back."""
+    """Return True if a payoff has functions, which its plain form omits."""
     try:
         payoff_from_plain(plain_payoff(payoff))
     except (AttributeError, KeyError, TypeError, ValueError):
@@ -36,7 +36,7 @@ def feature_names(payoff: Payoff) -> list[str]:
 
 
 class FeatureReader:
-    """Selection of the features that a payoff looks at: none, some by name, or all if it has functions.
+    """Select the features that a payoff uses: none, some by name, or all if it has functions.
 
     >>> import orcast as oc
     >>> hours = oc.QuantileCalibration(context=oc.by("hour", values=range(24)))

@@ -1,4 +1,4 @@
-"""Histories as users give them: forecasts as rows, outcomes in their canonical form."""
+"""Histories of users: forecasts as rows, outcomes in canonical form."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from orcast.validation import floats, short
 
 Array = NDArray[np.float64]
 
-# The name of an expert that comes alone.
+# Name of an unnamed expert.
 ALONE = "expert"
 
 
 @contextmanager
 def where(place: str) -> Iterator[None]:
-    """Add a place to the message of an error."""
+    """Append a place to the message of an error."""
     try:
         yield
     except (TypeError, ValueError) as reason:
@@ -29,7 +29,7 @@ def where(place: str) -> Iterator[None]:
 
 
 def sequence_of(values: Any, what: str) -> list[Any]:
-    """The values, one by one."""
+    """Values of a sequence."""
     try:
         return list(values)
     except TypeError:
@@ -48,7 +48,7 @@ def read_outcomes(space: Space, outcomes: Any, outside: str) -> list[Any]:
 def read_history(
     space: Space, forecasts: Any, experts: Mapping[str, Any] | None, levels: ArrayLike | None
 ) -> tuple[dict[str, Array], bool]:
-    """The rows of each expert, one a round, nan where it is missing, and whether any quantiles crossed."""
+    """Rows of each expert, one per round, nan if missing, and True if any quantiles crossed."""
     if experts is None:
         rows, crossed = read_forecasts(space, forecasts, levels)
         if np.isnan(rows).any():
@@ -67,7 +67,7 @@ def read_history(
         raise ValueError(f"expected as many forecasts of each expert, got {lengths}")
     empty = np.array([np.isnan(rows[:, 0]) for rows, _ in read.values()]).all(axis=0)
     if empty.any():
-        raise ValueError(f"expected at least one expert in a round, got none in row {int(empty.argmax())}")
+        raise ValueError(f"expected at least one expert in each round, got none in row {int(empty.argmax())}")
     return {name: rows for name, (rows, _) in read.items()}, any(crossed for _, crossed in read.values())
 
 
@@ -82,7 +82,7 @@ def is_missing(forecast: Any) -> bool:
 
 
 def read_forecasts(space: Space, forecasts: Any, levels: ArrayLike | None) -> tuple[Array, bool]:
-    """One expert's forecasts, a row a round; nan where there is none."""
+    """Forecasts of one expert, one row per round; nan if missing."""
     width = len(space.levels) if isinstance(space, OrderedSpace) else space.cells
     if levels is not None:
         if not isinstance(space, OrderedSpace):
@@ -90,7 +90,7 @@ def read_forecasts(space: Space, forecasts: Any, levels: ArrayLike | None) -> tu
         try:
             table = floats(forecasts)
         except (TypeError, ValueError):
-            return expert_table(levels, forecasts, space)  # says what is wrong
+            return expert_table(levels, forecasts, space)
         there = ~np.isnan(table).all(axis=-1) if table.ndim == 2 else np.ones(len(table), dtype=bool)
         if there.all():
             return expert_table(levels, table, space)
@@ -100,7 +100,7 @@ def read_forecasts(space: Space, forecasts: Any, levels: ArrayLike | None) -> tu
     each = sequence_of(forecasts, "forecasts")
     like_a_table = getattr(forecasts, "ndim", 1) == 2 or (each and isinstance(each[0], (list, np.ndarray)))
     if like_a_table and isinstance(space, OrderedSpace):
-        raise TypeError("expected levels= beside a table with a row of quantiles a round, got none")
+        raise TypeError("expected levels= with a table of one row of quantiles per round, got none")
     rows = np.full((len(each), width), np.nan)
     any_crossed = False
     for i, forecast in enumerate(each):

@@ -1,4 +1,4 @@
-"""Names of a package that are imported when first used; each is written once, in the stub `__init__.pyi` beside it."""
+"""Lazy imports: names of a package are imported on first use; its stub `__init__.pyi` lists them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def lazy_names(package: str) -> tuple[Callable[[str], object], Callable[[], list
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         where = module_of[name]
         value = import_module(f"{where}.{name}") if where == package else getattr(import_module(where), name)
-        setattr(sys.modules[package], name, value)  # the next look-up no longer comes here
+        setattr(sys.modules[package], name, value)  # bypasses this function in later look-ups
         return value
 
     public = sorted(name for name, where in module_of.items() if where != package)

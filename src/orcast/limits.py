@@ -1,4 +1,4 @@
-"""Caps on the sizes that a call, a line or a file may ask for, checked before anything is allocated.
+"""Caps on sizes in calls, lines and files, checked before memory is allocated.
 
 >>> from orcast import limits
 >>> limits.check("labels", 50_000)
@@ -64,7 +64,7 @@ def check(name: str, count: int) -> None:
 
 
 def taken(name: str, values: Iterable[T]) -> list[T]:
-    """All of a sequence that may have no end; refused as soon as there are too many."""
+    """List of a possibly infinite sequence; refused as soon as it exceeds the cap."""
     found = list(islice(values, getattr(LIMITS, name) + 1))
     if len(found) > getattr(LIMITS, name):
         raise _too_many(name, "more")
@@ -72,7 +72,7 @@ def taken(name: str, values: Iterable[T]) -> list[T]:
 
 
 def parsed_json(text: str, **hooks: Any) -> Any:
-    """JSON of finite numbers; Python refuses whole numbers of more than 4,300 digits before it parses them."""
+    """Parse JSON of finite numbers; Python refuses integers of more than 4,300 digits."""
     try:
         return json.loads(text, **{"parse_constant": _refuse, **hooks})
     except ValueError as reason:

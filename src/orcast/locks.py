@@ -39,7 +39,7 @@ else:
 
 
 class StateLock(_Reentrant):
-    """A reentrant lock; copies and pickles of it are new locks, and a forked child gets it free."""
+    """Reentrant lock; copies, pickles and forked children get a free one."""
 
     __slots__ = ()
 
@@ -58,7 +58,7 @@ _files: set[int] = set()
 
 
 def _free_in_child() -> None:
-    """Free the locks that threads of the parent held: those threads do not exist in the child."""
+    """Free the locks that other threads of the parent held."""
     for lock in list(_locks):
         if not lock._is_owned():
             lock._at_fork_reinit()
@@ -86,7 +86,7 @@ def locked(method: Method) -> Method:
 
 
 class Locked:
-    """An object with a lock; copies and pickles are taken while it is held."""
+    """Object with a lock, which is held while it is copied or pickled."""
 
     lock: StateLock
 
@@ -103,7 +103,7 @@ PATIENCE, PAUSE = 30.0, 0.02
 
 @contextmanager
 def file_lock(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Hold the lock of a file, which no other thread or process can hold; the end of a process frees it.
+    """Hold the lock of a file against other threads and processes; it is freed when the process ends.
 
     The lock is that of the operating system on a hidden file beside it, which is removed at the end.
     """
@@ -128,7 +128,7 @@ def file_lock(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def _try_lock(path: Path) -> int | None:
-    """Open and lock a file; None if another holds it, or if it was removed meanwhile."""
+    """Open and lock a file; None if another process holds it or removed it meanwhile."""
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     try:
         if sys.platform == "win32":

@@ -1,4 +1,4 @@
-"""Pending rounds in few arrays, for panels, which keep very many recalibrators."""
+"""Pending rounds in a few arrays, for panels with very many recalibrators."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ class PackedRounds(NamedTuple):
 
     counters: Array  # issued, usual lag (nan before any), reserved
     fields: RecordFields
-    records: Array  # a pending round a row, all its arrays one after the other
+    records: Array  # one row per pending round, all its arrays concatenated
     issued: Array
     features: list[Any]
 
     def arrays(self) -> Iterator[dict[str, NDArray[Any]]]:
-        """The arrays of each record."""
+        """Arrays of each record."""
         shapes = {name: (np.dtype(kind), shape) for name, kind, shape in self.fields}
         return (unpack_row(row, shapes) for row in self.records)
 
 
 def record_fields(plain: Any) -> RecordFields:
-    """Names, kinds and shapes of a record's arrays from their plain form, or a reason why not.
+    """Check the names, types and shapes of a record's arrays in plain form.
 
     >>> record_fields([["row", "<f8", [4]]])
     (('row', '<f8', (4,)),)
@@ -49,12 +49,12 @@ def record_fields(plain: Any) -> RecordFields:
 
 
 def pack_row(arrays: Any) -> Array:
-    """Arrays as one row of numbers."""
+    """Concatenate arrays into one row of numbers."""
     return np.concatenate([np.asarray(array, dtype=np.float64).ravel() for array in arrays])
 
 
 def unpack_row(row: Array, shapes: dict[str, tuple[Any, tuple[int, ...]]]) -> dict[str, NDArray[Any]]:
-    """The arrays of dtypes and shapes that a row of numbers holds, or a reason why not."""
+    """Split a row of numbers into arrays of given types and shapes."""
     sizes = [math.prod(shape) for _, shape in shapes.values()]
     if sum(sizes) != len(row):
         raise ValueError(f"{len(row)} numbers of a state, not {sum(sizes)}")
@@ -68,9 +68,9 @@ def unpack_row(row: Array, shapes: dict[str, tuple[Any, tuple[int, ...]]]) -> di
 
 
 def pack(states: Iterable[State], own: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Many states, a header and arrays each, as one header and two long arrays.
+    """Join many states, a header and arrays each, into one header and two long arrays.
 
-    Headers that differ in the keys ``own`` alone are written once.
+    Headers that differ only in the keys `own` are written once.
 
     >>> header, arrays = pack((({"kind": "a", "id": i}, {"x": np.arange(i)}) for i in range(3)), ("id",))
     >>> header["kinds"], header["own"], arrays["wholes"].tolist()
@@ -100,7 +100,7 @@ def pack(states: Iterable[State], own: tuple[str, ...]) -> tuple[dict[str, Any],
 
 
 def unpack(header: dict[str, Any], arrays: dict[str, NDArray[Any]], own: tuple[str, ...]) -> Iterator[State]:
-    """The inverse of `pack`; the arrays of a state are parts of the long ones."""
+    """Split the result of `pack`; the arrays of a state are views of the long ones."""
     at = {"f": 0, "i": 0}
     long = {"f": arrays["floats"], "i": arrays["wholes"]}
     for kind, mine, shape in zip(header["kind"], header["own"], header["shape"], strict=True):
@@ -110,4 +110,4 @@ def unpack(header: dict[str, Any], arrays: dict[str, NDArray[Any]], own: tuple[s
             parts[name] = long[code][begin : at[code]].reshape(sides)
         yield {**header["kinds"][kind], **dict(zip(own, mine, strict=True))}, parts
     if any(at[code] != array.size for code, array in long.items()):
-        raise ValueError("numbers of no state are left over")
+        raise ValueError("numbers of no state remain")

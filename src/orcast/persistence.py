@@ -1,8 +1,8 @@
-"""State files: plain data and arrays in a few bytes of binary, without pickle.
+"""State files: plain data and arrays in binary, without pickle.
 
 Format 1 is a mark, a CRC-32 of the rest, the length of the header, the header, and the numbers of all arrays, first
-floats, then whole numbers.  The header is JSON: format, version of the writer, class and options of the state, and the
-name, kind and shape of each array.
+floats, then integers. The header is JSON: format, version of the writer, class and options of the state, and the name,
+type and shape of each array.
 """
 
 from __future__ import annotations
@@ -73,13 +73,13 @@ def encode(header: Header, arrays: Arrays) -> bytes:
 
 
 def write(path: str | os.PathLike[str], header: Header, arrays: Arrays) -> None:
-    """Write a state file; a reader sees the old file or the new one, never a part of it."""
+    """Write a state file; a reader sees the old file or the new one, never a partial one."""
     data = encode(header, arrays)
     target = Path(path).resolve()
     if target.exists() and not target.is_file():
-        raise ValueError(f"expected a place for a state file, got what is not a file: {path}")
+        raise ValueError(f"expected the path of a state file, got something else: {path}")
     if not target.parent.is_dir():
-        raise FileNotFoundError(f"expected a folder that exists, got {target.parent}")
+        raise FileNotFoundError(f"expected an existing folder, got {target.parent}")
     with naming(path):
         with replacing(target) as beside, open(beside, "wb") as file:
             file.write(data)
@@ -89,7 +89,7 @@ def write(path: str | os.PathLike[str], header: Header, arrays: Arrays) -> None:
 
 
 def flush_folder(path: Path) -> None:
-    """Make sure that a renamed file is found under its new name after a loss of power."""
+    """Flush a folder to disk, so that a renamed file survives a loss of power."""
     if sys.platform != "win32":
         folder = os.open(path, os.O_RDONLY)
         try:
@@ -100,11 +100,11 @@ def flush_folder(path: Path) -> None:
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yield a new file beside another, whose place and permissions it takes at the end if nothing was raised."""
-    target = Path(path).resolve()  # where a link leads
+    """Yield a new file that replaces another, with its permissions, at the end of the block unless it raises."""
+    target = Path(path).resolve()  # follows links
     permissions = target.stat().st_mode & 0o777 if target.exists() else None
-    beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}")  # a killed one is found by this name
-    # the system takes off the umask: to read it is to change it for a moment, for all threads
+    beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}")  # recognisable after a killed process
+    # created by the system, because reading the umask changes it for a moment, in all threads
     os.close(os.open(beside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666 if permissions is None else 0o600))
     try:
         yield beside
@@ -118,7 +118,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 @contextmanager
 def naming(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Add the name of the file to errors of the system that lack it, as on a full disk."""
+    """Add the file name to system errors that lack it, as on a full disk."""
     try:
         yield
     except OSError as reason:
@@ -128,9 +128,9 @@ def naming(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def read(path: str | os.PathLike[str]) -> tuple[Header, Arrays]:
-    """Read the header and the arrays of a state file; raises ValueError for every other content."""
+    """Read the header and the arrays of a state file; raises ValueError for any other content."""
     if Path(path).exists() and not Path(path).is_file():
-        raise ValueError(f"expected an orcast state file, got what is not a file: {path}")
+        raise ValueError(f"expected an orcast state file, got something else: {path}")
     try:
         with naming(path):
             limits.check("file_bytes", Path(path).stat().st_size)
@@ -141,7 +141,7 @@ def read(path: str | os.PathLike[str]) -> tuple[Header, Arrays]:
 
 
 def decode(data: bytes) -> tuple[Header, Arrays]:
-    """Decode a state; nothing is allocated that the data does not hold."""
+    """Decode a state; never allocates more than the data contains."""
     if not data.startswith(MAGIC):
         what = "a truncated one" if MAGIC.startswith(data) else "something else"
         raise ValueError(f"expected an orcast state file, got {what}")
@@ -156,17 +156,17 @@ def decode(data: bytes) -> tuple[Header, Arrays]:
         raise ValueError(f"expected an intact state file, got a damaged one ({str(reason)[:MOST_REASON]})") from reason
     if version != FORMAT:
         raise ValueError(
-            f"expected a state file of format {FORMAT}, got format {short(version)} of orcast {short(writer)} "
-            "(load it with that version)"
+            f"expected a state file of format {FORMAT}, got format {short(version)} of orcast {short(writer)}: "
+            "load it with that version"
         )
     try:
         return header, _cut(header.pop("arrays"), data[end:])
     except UNREADABLE as reason:
-        raise ValueError(f"expected a readable state file, got one that is not ({reason})") from reason
+        raise ValueError(f"expected a readable state file, got an unreadable one ({reason})") from reason
 
 
 def _cut(described: dict[str, Any], numbers: bytes) -> Arrays:
-    """Cut the numbers of all arrays into arrays by name."""
+    """Split the numbers of all arrays into arrays by name."""
     arrays: Arrays = dict.fromkeys(described, np.empty(0))
     at = 0
     for wanted, dtype in KINDS.items():
@@ -174,20 +174,20 @@ def _cut(described: dict[str, Any], numbers: bytes) -> Arrays:
             if kind not in KINDS or not all(isinstance(side, int) and 0 <= side <= len(numbers) for side in shape):
                 raise ValueError(f"{name} has the kind {short(kind)} and the shape {short(shape)}")
             if kind == wanted:
-                # raises if the numbers end before
+                # raises if numbers are missing
                 own = np.frombuffer(numbers, dtype, math.prod(shape), at) if math.prod(shape) else np.empty(0, dtype)
                 arrays[name] = own.reshape(shape).astype(dtype.newbyteorder("="))
                 at += own.nbytes
     if at != len(numbers):
-        raise ValueError("numbers are left over")
+        raise ValueError("numbers of no array remain")
     return arrays
 
 
 def unusable(reason: BaseException, path: object = "") -> ValueError:
-    """Make the error about a state whose content led to another error."""
+    """Create the error for a state whose content led to another error."""
     where = f": {path}" if path else ""
     text = str(reason)[:MOST_REASON]
-    return ValueError(f"expected a state that this version can use, got one that it cannot ({text}){where}")
+    return ValueError(f"expected a state that this version can use, got an invalid one ({text}){where}")
 
 
 @contextmanager
@@ -204,11 +204,11 @@ def reading(source: bytes | str | os.PathLike[str], owner: str) -> Iterator[tupl
         raise unusable(reason, path) from reason
 
 
-# --- games
+# --- recalibrators
 
 
 def configuration(recal: Forecaster, owner: str) -> Header:
-    """Options of a game as plain data."""
+    """Options of a recalibrator as plain data."""
     return {
         "class": owner,
         "space": recal.space.to_plain(),
@@ -225,7 +225,7 @@ def configuration(recal: Forecaster, owner: str) -> Header:
 
 
 def state_of(recal: Forecaster, owner: str) -> tuple[Header, Arrays]:
-    """Copy a game's state into a header of plain data and named arrays, under the name of the class that owns it."""
+    """Copy a recalibrator's state into a header of plain data and named arrays, under the name of its class."""
     with recal.lock:
         rounds, pending = recal.rounds.to_plain()
         arrays = {f"memory/{name}": array.copy() for name, array in recal.engine.arrays().items()}
@@ -251,13 +251,13 @@ def recal_from(
     oracle: Oracle | None = None,
     pool: Pool | None = None,
 ) -> Game:
-    """Make the game that has a state; raises ValueError, with the path if there is one, for a state that has none."""
+    """Rebuild the recalibrator of a state; raises ValueError, with the path if known, for an invalid state."""
     where = f": {path}" if path else ""
     if header.get("class") != owner:
         raise ValueError(f"expected the state of a {owner}, got that of a {header.get('class')}{where}")
     if bool(header.get("pooled")) != (pool is not None):
         was, got = ("in a pool", "none") if pool is None else ("in no pool", repr(pool))
-        raise ValueError(f"expected pool= as the game was saved, {was}, got {got}")
+        raise ValueError(f"expected pool= as the recalibrator was saved, {was}, got {got}")
     try:
         experts = header["experts"]
         if not (isinstance(experts, list) and all(isinstance(name, str) for name in experts)):
@@ -287,22 +287,22 @@ def recal_from(
 
 
 def restore(recal: Forecaster, header: Header, arrays: Arrays) -> None:
-    """Take over the numbers and rounds of a state; raises if they do not fit, and the game is then of no use."""
+    """Restore the arrays and rounds of a state; after an error the recalibrator must not be used."""
     recal.engine.restore(inside(arrays, "memory/"))
     if recal.pool is not None and not recal.pool.follows(*header["pooled"]):
-        text = "expected pool= with the pool that the game was in, or a later state of it, got"
+        text = "expected pool= with the pool of the saved recalibrator, or a later state of it, got"
         raise ValueError(f"{text} {recal.pool!r}")
     recal.rounds.from_plain(header["rounds"], inside(arrays, "pending/"))
     recal.crossing_reported = bool(header["crossing_reported"])
 
 
 def inside(arrays: Arrays, prefix: str) -> Arrays:
-    """Select the arrays whose names begin with a prefix, under the rest of their names."""
+    """Select the arrays whose names begin with a prefix, and remove the prefix."""
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def oracle_from_plain(data: dict[str, Any]) -> Oracle:
-    """Make an oracle from its plain form."""
+    """Rebuild an oracle from its plain form."""
     import orcast.paper
 
     options = dict(data)
@@ -317,7 +317,7 @@ def oracle_from_plain(data: dict[str, Any]) -> Oracle:
 
 
 def as_saved(given: Any, saved: dict[str, Any], read: Callable[[dict[str, Any]], Any], what: str) -> Any:
-    """Return what was saved, or what is passed again if it is configured alike."""
+    """Return the saved object, or the passed one if its configuration is equal."""
     if given is None:
         return read(saved)
     other = json.loads(json.dumps(given.to_plain()))
@@ -328,12 +328,12 @@ def as_saved(given: Any, saved: dict[str, Any], read: Callable[[dict[str, Any]],
 
 
 def _asks_the_user(reason: BaseException) -> bool:
-    """Tell errors about arguments of `load` from those about the file."""
+    """Separate errors about arguments of `load` from errors about the file."""
     return str(reason).startswith("expected the same") or any(f" {name}= " in str(reason) for name in GIVEN)
 
 
 def _difference(saved: Any, given: Any, where: str) -> tuple[str, Any, Any]:
-    """Find the first key whose values differ, and both values."""
+    """Find the first key with different values, and both values."""
     while isinstance(saved, dict) and isinstance(given, dict):
         key = next(key for key in [*saved, *given] if saved.get(key) != given.get(key))
         where, saved, given = f"{where}.{key}", saved.get(key), given.get(key)

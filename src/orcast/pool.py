@@ -1,4 +1,4 @@
-"""Pool: recalibrators of many series that learn together, in a service."""
+"""Pool: recalibrators of many series that learn together."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ OWNER = "Pool"
 
 
 class Pool(Locked):
-    """Evidence that recalibrators of similar series share: give it to each as ``pool``.
+    """Share what recalibrators of similar series learn: pass it to each as `pool`.
 
-    The weights of the members, the spreads and the level offsets are learnt over all of them, and a regression has
-    coefficients for all of them. The mean over the outcomes between two forecasts is one observation, so that a common
-    shock counts once. Each recalibrator keeps its own guarantee.
+    The weights of the members, the scale factors and the level offsets are learnt over all series, and a regression has
+    common coefficients. The mean over the outcomes between two forecasts is one observation, so a common shock counts
+    once. Each recalibrator keeps its own guarantee.
 
     Settle the outcomes of one step for all of them before the next forecasts; they may be in several threads. A copy
     has a copy of the pool; pickled in one dict, recalibrators and their pool stay together. For forecasts at several
-    horizons take a pool for each; `orcast.recalibrate` does all this for a frame.
+    horizons use one pool per horizon; `orcast.recalibrate` does all this for a frame.
 
     >>> import orcast as oc
     >>> pool = oc.Pool()
@@ -53,11 +53,10 @@ class Pool(Locked):
     # --- for recalibrators
     @locked
     def admit(self, engine: Any) -> None:
-        """Let an engine learn in this pool, or say in one sentence why it cannot."""
+        """Connect an engine to the pool."""
         if not (isinstance(engine, OrderedEngine) and engine.group is not None):
             raise TypeError(
-                "expected a pool for quantities that Committee() corrects with their usual payoffs, "
-                f"got it for {engine.space!r}"
+                f"expected pool= only for quantities with Committee() and default payoffs, got {engine.space!r}"
             )
         levels, experts = engine.space.levels, engine.rules.experts
         if self.outcomes == 0 and (not len(self._levels) or experts != len(self.rows)):
@@ -65,11 +64,11 @@ class Pool(Locked):
             self.rows = np.zeros((experts, engine.group.plan.pool_size))
         if not np.array_equal(levels, self._levels):
             raise ValueError(
-                f"expected a space with {len(self._levels)} levels, as others of the pool have, "
+                f"expected a space with {len(self._levels)} levels, as in the rest of the pool, "
                 f"got {len(levels)} in {engine.space!r}"
             )
         if experts != len(self.rows):
-            raise ValueError(f"expected {len(self.rows)} experts, as others of the pool have, got {experts}")
+            raise ValueError(f"expected {len(self.rows)} experts, as in the rest of the pool, got {experts}")
         engine.join(self.rows)
 
     def add(self, y: float) -> None:
@@ -82,55 +81,55 @@ class Pool(Locked):
         return [self.outcomes, self.total]
 
     def follows(self, outcomes: float, total: float) -> bool:
-        """Return whether this may be the pool that had these outcomes, or a later state of it."""
+        """Return True if this may be the pool that had these outcomes, or a later state of it."""
         return self.outcomes > outcomes or (self.outcomes == outcomes and self.total == total)
 
     @locked
     def snapshot(self) -> tuple[int, float, Array]:
-        """State as it is."""
+        """Copy of the present state."""
         return self.outcomes, self.total, self.rows.copy()
 
     @locked
     def restore(self, was: tuple[int, float, Array]) -> None:
-        """Set the state as it was."""
+        """Restore a snapshot."""
         self.outcomes, self.total, self.rows[...] = was
 
     # --- files
     @locked
     def plain(self) -> tuple[dict[str, Any], dict[str, Array]]:
-        """Header and arrays of its state."""
+        """Header and arrays of the state."""
         return {"class": OWNER}, {"levels": self._levels, "rows": self.rows.copy(), "outcomes": np.array(self.told())}
 
     def encode(self) -> bytes:
-        """Its state as bytes."""
+        """State as bytes."""
         from orcast import persistence
 
         return persistence.encode(*self.plain())
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to a file, without pickle; recalibrators are saved by themselves and get it again when loaded."""
+        """Write the state to a file, without pickle; load recalibrators with `pool=`."""
         from orcast import persistence
 
         persistence.write(path, *self.plain())
 
     @classmethod
     def load(cls, source: str | os.PathLike[str] | bytes) -> Pool:
-        """Read it from a file, or from the bytes of `encode`; refuses what it cannot read, in one sentence."""
+        """Read a pool from a file, or from the bytes of `encode`."""
         from orcast.persistence import reading
 
         self = cls()
         with reading(source, OWNER) as (_, arrays):
             levels, rows, outcomes = (arrays[name] for name in ("levels", "rows", "outcomes"))
             if not ((levels > 0.0) & (levels < 1.0)).all() or not (np.diff(levels) > 0.0).all():
-                raise ValueError("the levels of a pool are not in order")
+                raise ValueError("expected increasing levels strictly between 0 and 1 in the pool, got others")
             width = plan_for(levels, normal_scores(levels), pooled=True).pool_size if len(levels) else 0
             if rows.dtype != np.float64 or rows.ndim != 2 or rows.shape[1] != width or len(rows) > 1000:
-                raise ValueError("the numbers of a pool have another shape")
+                raise ValueError(f"expected at most 1000 rows of {width} numbers in the pool, got shape {rows.shape}")
             count, total = outcomes.tolist()
             if not (0.0 <= count <= 1e15 and count == int(count) and abs(total) <= 1e150):
-                raise ValueError("the number of outcomes of a pool is no number")
+                raise ValueError(f"expected a whole number of outcomes in the pool, got {count!r}")
             admissible.check_columns("pool", rows[:, : len(POOL)], admissible.POOL)
             if not (np.abs(rows) <= 1e150).all():
-                raise ValueError("a number of a pool is not finite")
+                raise ValueError("expected finite numbers in the pool, got others")
             self._levels, self.rows, self.outcomes, self.total = levels, rows.copy(), int(count), float(total)
         return self

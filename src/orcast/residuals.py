@@ -1,4 +1,4 @@
-"""Residuals: the spread of a point forecast, from the errors known so far."""
+"""Residuals: scale of a point forecast, from the errors known so far."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from orcast.spaces import Interval, OrderedSpace
 from orcast.spaces.base import whole
 from orcast.validation import number
 
-# The spread before any error is known: a share of the interval, or of the forecast itself.
+# Scale before any error is known: a share of the interval, or of the forecast itself.
 FIRST_SPREAD = 0.1
 
 
 def first_spread(points: NDArray[np.float64], space: OrderedSpace) -> NDArray[np.float64]:
-    """Spreads of points before any error is known: a tenth of the interval, or of the point itself (1 for 0)."""
+    """Scales before any error is known: a tenth of the interval, or of the point itself (1 for 0)."""
     if isinstance(space, Interval):
         return np.full(len(points), FIRST_SPREAD * (space.high - space.low))
     sizes = FIRST_SPREAD * np.abs(points)
@@ -28,7 +28,7 @@ def first_spread(points: NDArray[np.float64], space: OrderedSpace) -> NDArray[np
 
 
 class Residuals:
-    """Points as Gaussian forecasts, whose spread comes from the last `window` residuals, or from all of them (None).
+    """Gaussian forecasts around points, with the scale of the last `window` residuals, or of all (None).
 
         mean = the point, within the bounds,    sd = sqrt(pi / 2) * mean of |outcome - mean|
 
@@ -48,22 +48,22 @@ class Residuals:
         self.total, self.count = 0.0, 0
 
     def around(self, point: Any, space: OrderedSpace, spread: float | None = None) -> Normal:
-        """The forecast of a point, with a spread of its own if it has one."""
+        """Forecast around a point; a given scale is kept."""
         mean = number(point, "prediction")
-        # the point of a model that diverges is no measure of how far
+        # clipped, because a model may diverge
         mean = min(max(mean, space.low), space.high)
         return Normal(mean, spread or self.scale(mean, space))
 
     def scale(self, point: float, space: OrderedSpace) -> float:
-        """The spread of the next forecast."""
+        """Scale of the next forecast."""
         if self.count == 0:
             return float(first_spread(np.array([point]), space)[0])
-        # of a window anew each time: 100 numbers are added up in no time, and nothing is left of those that are gone
+        # the sum of a window is recomputed, so that rounding errors do not accumulate
         total = self.total if self.last is None else sum(self.last)
         return PER_ABSOLUTE * total / self.count
 
     def add(self, residual: float) -> None:
-        """One more is known."""
+        """Add an error."""
         if self.last is None:
             self.total += abs(residual)
             self.count += 1

@@ -1,4 +1,4 @@
-"""Proper scoring rules: smaller is better, and the truth expects to do best."""
+"""Proper scoring rules: smaller is better, and the true distribution has the smallest expected score."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ Array = NDArray[np.float64]
 
 
 class Score:
-    """A proper scoring rule: called with a forecast and an outcome."""
+    """Proper scoring rule: called with a forecast and an outcome."""
 
     name: str
 
     def __call__(self, forecast: Any, y: Any) -> float:
-        """The score of one forecast."""
+        """Score of one forecast."""
         raise AttributeError(f"{type(self).__name__} has no value")
 
     def check(self, space: Space) -> None:
-        """Refuse a space on which the score makes no sense."""
+        """Refuse an unsuitable space."""
 
     def bound(self, space: Space) -> float:
-        """The largest value that the score can have on a space, where the least is 0; inf if there is none."""
+        """Largest score on a space, where the smallest is 0; inf if there is none."""
         return math.inf
 
     def to_plain(self) -> dict[str, Any]:
@@ -81,7 +81,7 @@ class CRPS(Score):
         return float(away[_cell(forecast, y)] - 0.5 * forecast.mass @ away)
 
     def check(self, space: Space) -> None:
-        """The distances must be of negative type, or the score is not proper."""
+        """Refuse distances that are not of negative type, for which the score is not proper."""
         if isinstance(space, Points):
             d = space.distances
             centred = d - d.mean(axis=0) - d.mean(axis=1)[:, None] + d.mean()
@@ -89,7 +89,7 @@ class CRPS(Score):
                 raise ValueError("expected distances of negative type for CRPS (an energy score), got others")
 
     def bound(self, space: Space) -> float:
-        """All mass at one end, and the outcome at the other."""
+        """Score with all mass at one end and the outcome at the other."""
         return _span(space)
 
 
@@ -110,12 +110,12 @@ class MSE(Score):
         return float((forecast.mean() - y) ** 2)
 
     def check(self, space: Space) -> None:
-        """Only where a mean and a difference make sense."""
+        """Refuse spaces without means and differences."""
         if not isinstance(space, (OrderedSpace, Binary)):
             raise TypeError(f"expected an ordered space or Binary() for {self!r}, got {space!r}")
 
     def bound(self, space: Space) -> float:
-        """The mean at one end, and the outcome at the other."""
+        """Score with the mean at one end and the outcome at the other."""
         return _span(space) ** 2 if isinstance(space, OrderedSpace) else 1.0
 
 
@@ -140,24 +140,34 @@ class Brier(Score):
         return float(mass @ mass - 2.0 * mass[k] + 1.0)
 
     def check(self, space: Space) -> None:
-        """Only on finite spaces."""
+        """Refuse spaces that are not finite."""
         if not isinstance(space, FiniteSpace):
             raise TypeError(f"expected a finite space such as Binary() or Labels([...]) for {self!r}, got {space!r}")
 
     def bound(self, space: Space) -> float:
-        """All mass on what does not happen."""
+        """Score with all mass on other cells."""
         return 1.0 if isinstance(space, Binary) else 2.0
 
 
 @dataclass(frozen=True)
 class LogScore(Score):
-    """Log score (Good 1952) of the outcome's cell, bounded and still proper.
+    """Log score (Good 1952) of the outcome's cell, clipped but still proper.
+
+    Parameters
+    ----------
+    clip
+        Smallest probability that is told apart; 0.001 by default.
+
+    Notes
+    -----
+    The last terms correct for clipping; without them a forecast of exactly zero would score better than an honest one:
 
         score(p, y) = -log max(p_k, clip) + sum_j max(p_j, clip) - 1,    k the cell of y
 
-    The last terms are what clipping costs (zero where no mass is below `clip`): without them a forecaster would gain
-    by claiming exactly zero.  On ordered spaces the cells are those of the round.
+    They vanish if no mass is below `clip`. On ordered spaces the cells are those of the round.
 
+    Examples
+    --------
     >>> import orcast as oc
     >>> round(oc.scores.LogScore()(oc.forecasts.BinaryForecast(0.5), 1), 4)
     0.6931
@@ -179,7 +189,7 @@ class LogScore(Score):
         return float(-math.log(kept[k]) + kept.sum() - 1.0)
 
     def bound(self, space: Space) -> float:
-        """All mass on what does not happen; on ordered spaces none, because each round has cells of its own."""
+        """Score with all mass on other cells; inf on ordered spaces, where each round has other cells."""
         if not isinstance(space, FiniteSpace):
             return math.inf
         return -math.log(self.clip) + (space.cells - 1) * self.clip
@@ -192,7 +202,7 @@ SCORES: dict[str, type[Score]] = {kind.__name__: kind for kind in (CRPS, MSE, Br
 
 
 def score_from_plain(data: dict[str, Any]) -> Score:
-    """A score from its plain form."""
+    """Rebuild a score from its plain form."""
     options = dict(data)
     kind = options.pop("kind", None)
     if kind not in SCORES:

@@ -13,12 +13,12 @@ import numpy as np
 
 from orcast.validation import short
 
-# Of a whole number as id: JSON with more than 4,300 digits is refused.
+# Largest whole number as id: JSON of more than 4,300 digits is refused.
 MOST_BITS = 10_000
 
 
 def plain_features(x: Any) -> Any:
-    """Features that a pending round can be saved with: names and values, or a row of values; or one clear sentence."""
+    """Check features that can be saved: names and values, or a row of values."""
     if hasattr(x, "to_dict") and hasattr(x, "index"):
         x = x.to_dict()  # a row of a data frame
     found = dict(x) if isinstance(x, Mapping) else {"": x}
@@ -43,7 +43,7 @@ def _can_be_saved(value: Any) -> bool:
 
 
 def _is_plain(value: Any) -> bool:
-    if isinstance(value, np.timedelta64):  # numpy counts them among whole numbers
+    if isinstance(value, np.timedelta64):  # a subclass of integers in numpy
         return False
     if value is None or isinstance(value, (str, bool, int, float, np.floating, np.integer, np.bool_)):
         return True
@@ -55,7 +55,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def features_to_json(value: Any) -> Any:
-    """Features as what JSON can hold."""
+    """Convert features to JSON types."""
     if isinstance(value, dict):
         return {"features": {key: features_to_json(each) for key, each in value.items()}}
     if isinstance(value, np.generic) and not isinstance(value, np.datetime64):
@@ -72,7 +72,7 @@ def features_to_json(value: Any) -> Any:
 
 
 def features_from_json(data: Any) -> Any:
-    """The inverse of `features_to_json`."""
+    """Invert `features_to_json`."""
     if isinstance(data, list):
         return [features_from_json(each) for each in data]
     if not isinstance(data, dict):
@@ -93,7 +93,7 @@ def features_from_json(data: Any) -> Any:
 
 
 def plain_id(id: object) -> Any:
-    """An id as plain data, so that a pending round can be saved, or one clear sentence."""
+    """Check an id that can be saved, and convert it to plain data."""
     if id is None or isinstance(id, (str, bool)) or (isinstance(id, float) and math.isfinite(id)):
         return id
     if isinstance(id, int) and id.bit_length() < MOST_BITS:
@@ -110,5 +110,5 @@ def plain_id(id: object) -> Any:
 
 
 def id_from_plain(data: Any) -> Hashable:
-    """The inverse of `plain_id`."""
+    """Invert `plain_id`."""
     return features_from_json(data)  # type: ignore[no-any-return]

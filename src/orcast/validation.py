@@ -1,4 +1,4 @@
-"""Checks of numbers at the public edge, and messages."""
+"""Checks of numbers in public functions, and messages."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def short(value: object) -> str:
 
 
 def number(value: object, what: str, low: float = -math.inf, high: float = math.inf) -> float:
-    """A finite number from low to high that is not text."""
+    """Check a finite number from low to high that is not text."""
     try:
-        # older versions of numpy would take the only number of an array, and warn
+        # older versions of numpy convert an array of one number, with a warning
         if isinstance(value, (str, bytes)) or np.ndim(value):  # type: ignore[arg-type]
             raise TypeError
         result = float(value)  # type: ignore[arg-type]
@@ -40,7 +40,7 @@ def number(value: object, what: str, low: float = -math.inf, high: float = math.
 
 
 def floats(values: object) -> NDArray[np.float64]:
-    """An array of numbers that are not text, in float64; raises TypeError or ValueError without a message."""
+    """Convert numbers that are not text to float64; raises TypeError or ValueError without a message."""
     given = np.asarray(values)
     kind = given.dtype.kind
     if kind not in "biufO" or (kind == "O" and any(isinstance(each, (str, bytes)) for each in given.flat)):
@@ -49,7 +49,7 @@ def floats(values: object) -> NDArray[np.float64]:
 
 
 def vector(function: Callable[..., Any], *arguments: Any, what: str) -> NDArray[np.float64]:
-    """Finite numbers that a user's function returns."""
+    """Check the finite numbers that a user's function returns."""
     value = function(*arguments)
     try:
         array = np.atleast_1d(np.asarray(value, dtype=np.float64))
@@ -63,7 +63,7 @@ def vector(function: Callable[..., Any], *arguments: Any, what: str) -> NDArray[
 
 
 def as_count(value: object, what: str) -> int:
-    """A whole number of 1 or more."""
+    """Check a whole number of 1 or more."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise ValueError(f"expected {what}, got {value!r}")
     return int(value)
@@ -81,7 +81,7 @@ _words = _Words()
 
 @contextmanager
 def command_words(first: int | None = None) -> Iterator[None]:
-    """Name options of the command, and lines of a file whose first row is in line `first`."""
+    """Use the option names of the command, and lines of a file whose first row is in line `first`."""
     before = _words.command, _words.first
     _words.command, _words.first = True, first
     try:
@@ -120,7 +120,7 @@ def quietly() -> Iterator[None]:
 
 
 def warn_user(message: str, kind: type[Warning]) -> None:
-    """Warn at the user's line."""
+    """Warn at the user's line of code."""
     if _quiet.on:
         return
     depth = 1

@@ -93,7 +93,7 @@ def test_a_history_of_several_experts_is_the_loop() -> None:
         assert result[t] == pytest.approx(p.quantile(LEVELS), abs=1e-9)
         loop.update(y[t])
     assert whole.guarantee == loop.guarantee
-    with pytest.raises(ValueError, match="expected at least one expert in a round, got none in row 1"):
+    with pytest.raises(ValueError, match="expected at least one expert in each round, got none in row 1"):
         whole.run(experts={"good": [oc.Normal(5, 1), None], "rare": [None, None]}, outcomes=[5.0, 5.0])
     with pytest.raises(ValueError, match="expected as many forecasts of each expert"):
         whole.run(experts={"good": [oc.Normal(5, 1)], "rare": []}, outcomes=[5.0])

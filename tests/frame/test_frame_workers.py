@@ -117,7 +117,7 @@ def test_errors_in_a_thread_are_raised_in_the_caller(tmp_path: Path) -> None:
     stream.recal = stream.recal._replace(memory=stream.recal.memory[:-1])
     before, threads = contents(state, tmp_path), threading.active_count()
     for count in (1, 2):
-        with pytest.raises(ValueError, match="expected a state that this version can use, got one that it cannot"):
+        with pytest.raises(ValueError, match="expected a state that this version can use, got an invalid one"):
             recalibrate(frame, state=state, workers=count)
         assert threading.active_count() == threads
     assert contents(state, tmp_path) == before

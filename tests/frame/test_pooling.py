@@ -100,7 +100,7 @@ def test_a_damaged_committee_in_a_state_is_refused(tmp_path: Path) -> None:
         state.content = copy.deepcopy(content)
         damage(state.content)
         state.save(tmp_path / "state")
-        with pytest.raises(ValueError, match="expected a state that this version can use, got one that it cannot"):
+        with pytest.raises(ValueError, match="expected a state that this version can use, got an invalid one"):
             oc.recalibrate(frame, low=0, high=100, state=tmp_path / "state")
 
 

@@ -1,4 +1,4 @@
-"""Every public name says what it is: one sentence, the formula, where it comes from, an example that runs."""
+"""Public docstrings: summary, parameters, formula, source, and an example that runs."""
 
 import doctest
 import inspect
@@ -53,6 +53,12 @@ NO_EXAMPLE = {
     "integrations.spark.": "a session is a Java process, too slow for an example: its tests start one for all"
 }
 
+# Methods that engines call, not users.
+INTERNAL_METHODS = {"begin", "bind", "follows", "from_net", "issued", "masses", "pull", "start", "trusted"}
+# Names whose parameters are still to be described.
+TO_DESCRIBE: tuple[str, ...] = ("Evaluation.", "FrameState", "evaluate.", "integrations.")
+
+SECTION = re.compile(r"^(?:Parameters|Attributes)\n-+\n(.*?)(?=^\S[^\n]*\n---|\Z)", re.MULTILINE | re.DOTALL)
 FORMULA = re.compile(r"^ {4,}(?!>>>|\.\.\. |- )\S.*(<=|>=|<-|!=|[=~<>*/^+]| - )", re.MULTILINE)
 SOURCE = re.compile(r"\bpaper\b|\bpaper's\b|docs/\w+\.md|\b(?:1[89]|20)\d\d\b")
 
@@ -136,6 +142,42 @@ def test_public_name_is_documented(name: str) -> None:
     mathematical = is_mathematical(thing)
     lacking = faults(text, examples=examples_of(thing), formula=mathematical, source=mathematical)
     assert not lacking, f"orcast.{name} lacks {', '.join(lacking)}"
+
+
+def described(text: str) -> set[str]:
+    """Names in the sections Parameters and Attributes of docstrings."""
+    lines = [line for body in SECTION.findall(text) for line in body.splitlines() if re.match(r"\S", line)]
+    return {name.strip().lstrip("*") for line in lines for name in line.partition(":")[0].split(",")}
+
+
+def undescribed(thing: Any, text: str | None = None) -> set[str]:
+    """Public parameters that the docstring does not describe."""
+    try:
+        names = {name for name in inspect.signature(thing).parameters if not name.startswith("_")} - {"self"}
+    except (TypeError, ValueError):
+        return set()
+    return names - described(inspect.getdoc(thing) or "" if text is None else text)
+
+
+def with_methods(name: str, thing: Any) -> dict[str, set[str]]:
+    """Undescribed parameters of a public name and of its methods; the summary of a method may name a single one."""
+    found = {name: undescribed(thing)} if callable(thing) else {}
+    for key in dir(thing) if isinstance(thing, type) else ():
+        method = getattr(thing, key)
+        own = inspect.isroutine(method) and _home(method).startswith("orcast.")
+        if own and not key.startswith("_") and key not in INTERNAL_METHODS:
+            bases = [vars(base)[key] for base in thing.__mro__ if key in vars(base)]
+            lacking = undescribed(method, "\n\n".join(inspect.getdoc(each) or "" for each in bases))
+            found[f"{name}.{key}"] = lacking if len(lacking) > 1 else set()
+    return {name: lacking for name, lacking in found.items() if lacking}
+
+
+def test_parameters_are_described() -> None:
+    found: dict[str, set[str]] = {}
+    for name, thing in (PUBLIC | integrations()).items():
+        found |= with_methods(name, thing)
+    assert {name: lacking for name, lacking in found.items() if not name.startswith(TO_DESCRIBE)} == {}
+    assert not [name for name in TO_DESCRIBE if not any(each.startswith(name) for each in found)]
 
 
 def test_integrations_are_documented() -> None:

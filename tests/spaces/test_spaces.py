@@ -167,7 +167,7 @@ def test_every_space_goes_to_plain_data_and_back(name: str) -> None:
     if name == "words":
         with pytest.raises(ValueError, match=SENTENCE) as caught:
             space_from_plain(data)
-        assert "given again" in str(caught.value)
+        assert "expected space=" in str(caught.value)
     else:
         twin = space_from_plain(data)
         assert twin == space

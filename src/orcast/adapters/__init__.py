@@ -1,4 +1,4 @@
-"""Forecasts of users as quantiles of a quantity or masses of finite cells."""
+"""Users' forecasts as quantiles of a quantity or masses of finite cells."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ __all__ = [
 
 
 def expert_row(forecast: object, space: Space) -> tuple[Array, bool]:
-    """Quantiles of a user's forecast at the levels of an ordered space, or its masses on the cells of a finite one.
+    """Quantiles of a user's forecast at the levels of an ordered space, or its masses on a finite one.
 
-    The second value is True if quantiles had to be sorted.
+    The second value is True if quantiles were sorted.
 
     >>> from orcast.spaces import Labels
     >>> expert_row({"draw": 0.25, "home": 0.75}, Labels(["home", "draw", "away"]))[0].tolist()

@@ -1,4 +1,4 @@
-"""Forecasts on finitely many cells, as their masses: probabilities, directions, vectors, points."""
+"""Forecasts on finite spaces as masses: probabilities, directions, vectors, points."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def masses_on(forecast: object, space: Space) -> Array:
 
 
 def binary_probability(forecast: object) -> float:
-    """The probability of a yes, from anything that says one.
+    """Probability of the outcome 1 in any accepted form.
 
     >>> binary_probability(0.75), binary_probability([0.25, 0.75]), binary_probability({1: 0.75})
     (0.75, 0.75, 0.75)
@@ -50,7 +50,7 @@ def binary_probability(forecast: object) -> float:
         p = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         raise TypeError(
-            "expected a probability between 0 and 1, a pair [no, yes], {1: probability}, or an object with "
+            "expected a probability between 0 and 1, a pair [p0, p1], {1: probability}, or an object with "
             f"probability, got {short(forecast)}"
         ) from None
     if not 0.0 <= p <= 1.0:
@@ -78,7 +78,7 @@ def _as_mapping(forecast: Any) -> Mapping[Any, Any]:
 
 
 def _own_masses(forecast: FiniteForecast, space: Space) -> Array:
-    """The masses of another game's forecast on the same space."""
+    """Masses of a forecast of this package on the same space."""
     if isinstance(forecast, LabelForecast) and isinstance(space, Labels):
         return _label_masses(forecast.to_dict(), space)
     if forecast.space != space:
@@ -126,14 +126,14 @@ def _circle_masses(forecast: object, space: Circle) -> Array:
 
 
 def _wrapped(centres: Array, spread: float, space: Circle) -> Array:
-    """Masses of normal distributions wound round the circle, averaged."""
-    from scipy.special import ndtr  # late: it takes longer to import than a first forecast should
+    """Average mass of normal distributions wrapped around the circle."""
+    from scipy.special import ndtr  # imported late, because it is slow
 
     centres = np.array([space.outcome(centre) for centre in centres.tolist()])
     if spread == 0.0:
         return np.bincount([space.cell(centre) for centre in centres.tolist()], minlength=space.cells) / centres.size
     if spread > 2.0 * space.period:
-        return np.full(space.cells, 1.0 / space.cells)  # but for exp(-78)
+        return np.full(space.cells, 1.0 / space.cells)  # up to exp(-78)
     turns = math.ceil(10.0 * spread / space.period) + 1
     edges = np.linspace(0.0, space.period, space.cells + 1)
     below = np.zeros((centres.size, edges.size))
@@ -148,7 +148,7 @@ def _normalised(weights: Array) -> Array:
 
 
 def _by_density(forecast: Any, space: FiniteSpace) -> Array:
-    """Masses in proportion to a density at the centres of the cells."""
+    """Masses proportional to a density at the centres of the cells."""
     name = "logpdf" if callable(getattr(forecast, "logpdf", None)) else "pdf"
     density = getattr(forecast, name)
     try:
@@ -165,10 +165,12 @@ def _by_density(forecast: Any, space: FiniteSpace) -> Array:
         raise ValueError(f"expected {name} to return finite numbers, got nan or inf")
     if name == "logpdf":
         if values.max() == -np.inf:
-            raise ValueError("expected a density somewhere on the space, got none")
+            raise ValueError("expected a density that is positive on the space, got 0 in every cell")
         values = np.exp(values - values.max())
     if values.min() < 0.0 or values.max() <= 0.0:
-        raise ValueError("expected a density that is positive somewhere and negative nowhere, got another")
+        raise ValueError(
+            f"expected a nonnegative density with positive values, got {values.min():g} to {values.max():g}"
+        )
     return _normalised(values / values.max())
 
 
@@ -197,7 +199,7 @@ def _box_masses(forecast: object, space: Box) -> Array:
 
 
 def _on_grid(forecast: object, space: Box) -> Array | None:
-    """Masses in the shape of the grid, flat; pairs are not masses but points with a scale."""
+    """Flattened masses in the shape of the grid; pairs are points with a scale, not masses."""
     nested = isinstance(forecast, (list, tuple)) and not any(isinstance(part, tuple) for part in forecast)
     if not (isinstance(forecast, np.ndarray) or nested):
         return None
@@ -209,17 +211,17 @@ def _on_grid(forecast: object, space: Box) -> Array | None:
 
 
 def _empirical(cells: list[int], space: FiniteSpace) -> Array:
-    """Frequencies of cells, with one more member that is anywhere: what did not come yet is not impossible."""
+    """Frequencies of cells, with one uniform member added so that no cell has mass 0."""
     counts = np.bincount(cells, minlength=space.cells).astype(np.float64)
     return _normalised(counts + 1.0 / space.cells)
 
 
-# Levels at which a forecast without a cdf is read off.
+# Levels at which a forecast without a cdf is evaluated.
 _FINE = (np.arange(2000) + 0.5) / 2000
 
 
 def _side_masses(forecast: object, edges: Array) -> Array:
-    """Masses of one component on the cells of its side; what lies outside is moved to the bounds."""
+    """Masses of one component on the cells of its side; mass outside is moved to the bounds."""
     known = known_kind(forecast)
     if isinstance(known, Normal) and known.sd > 0.0:
         from scipy.special import ndtr

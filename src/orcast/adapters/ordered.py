@@ -1,4 +1,4 @@
-"""Forecasts of a quantity: quantiles, a normal, an ensemble, anything with ppf or cdf, as quantiles at given levels."""
+"""Forecasts of a quantity as quantiles: quantiles, normal, ensemble, objects with ppf or cdf."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ ACCEPTED = (
 )
 
 
-# How far beyond the bounds an expert's quantiles are told apart, in lengths of the interval.
+# An expert's quantiles are clipped at this distance from the bounds, in lengths of the interval.
 REACH = 10.0
-# Quantiles that cross by less are rounded, not crossed.
+# Crossings below this share of the size are rounding.
 ROUNDING = 1e-9
-# A forecast's spread, as a share of its size, below which its quantiles are too few numbers apart: some 100.
+# Smallest spread of a forecast relative to its size: about 100 floating-point numbers.
 FINEST = 100 * float(np.finfo(np.float64).eps)
 
 
 def _numbers(values: object, what: str, *, rows: bool = False) -> Array:
-    """A sequence of finite numbers, or of vectors, a row each."""
+    """Check a sequence of finite numbers, or of vectors as rows."""
     try:
         array = np.array(floats(values))
     except (TypeError, ValueError, OverflowError):
@@ -86,7 +86,7 @@ def _plan(known: bytes, wanted: bytes) -> _Plan:
 
 
 def _along_scores(z: Array, known: Array, values: Array) -> Array:
-    """Quantiles at the scores z, of one row of values or of many: linear in the score between known ones and beyond.
+    """Quantiles at the scores z, of one row of values or many: linear in the score, also beyond the known ones.
 
     Beyond the outermost level the slope is that of its half of the distribution; beyond an atom it is flat.
     """
@@ -107,8 +107,17 @@ def _along_scores(z: Array, known: Array, values: Array) -> Array:
 
 @dataclass(frozen=True)
 class Normal:
-    """A Gaussian forecast; a spread of zero puts all mass on the mean.
+    """Gaussian forecast.
 
+    Parameters
+    ----------
+    mean
+        Mean.
+    sd
+        Standard deviation; with 0 all mass is at the mean.
+
+    Examples
+    --------
     >>> Normal(10, 2).quantile([0.5]).tolist()
     [10.0]
     """
@@ -139,7 +148,7 @@ class _ByScores:
     _known: Array | None
 
     def quantile(self, levels: ArrayLike) -> Array:
-        """Quantiles at levels; of one level, a number."""
+        """Quantiles at levels; a number for a single level."""
         scores = normal_scores(as_levels(levels))
         quantiles: Array = self.at_scores(np.ravel(scores)).reshape(np.shape(scores))[()]
         return quantiles
@@ -150,10 +159,17 @@ class _ByScores:
 
 
 class Quantiles(_ByScores):
-    """Quantiles at given levels, at least two; in between and beyond, linear in the normal score of the level.
+    """Quantiles at given levels, linear in the normal score of the level between and beyond them.
 
-    Crossing quantiles are sorted; `crossed` says so.
+    Parameters
+    ----------
+    levels
+        At least two levels strictly between 0 and 1.
+    values
+        Quantiles at these levels; crossing ones are sorted and `crossed` is set.
 
+    Examples
+    --------
     >>> q = Quantiles([0.1, 0.5, 0.9], [8.0, 9.0, 11.0])
     >>> q.quantile([0.5]).tolist(), q.crossed
     ([9.0], False)
@@ -194,10 +210,16 @@ class Quantiles(_ByScores):
 
 
 class Ensemble(_ByScores):
-    """Members or samples; of numbers, the k-th of n stands at the level (k - 1/2) / n, equal members make an atom.
+    """Members or samples of a forecast.
 
-    Members may be vectors too, a row each, for a `Box` or for `Points`.
+    Parameters
+    ----------
+    members
+        Numbers, of which the k-th smallest of n is the quantile at (k - 1/2) / n; or vectors as rows, for `Box` or
+        `Points`.
 
+    Examples
+    --------
     >>> Ensemble([9.0, 8.0, 10.0]).quantile([0.5]).tolist()
     [9.0]
     >>> Ensemble([[0.1, 2.0], [0.3, 1.0]]).members.shape
@@ -232,7 +254,7 @@ def _has_rows(members: object) -> bool:
 
 
 def _invert(cdf: Callable[[Array], Array], levels: Array, low: float, high: float) -> Array:
-    """Quantiles of a cdf by bisection on [low, high] to the last float, so that jumps are found exactly."""
+    """Quantiles of a cdf by bisection on [low, high] to the last float, so that jumps are exact."""
     a = np.full(levels.shape, low)
     b = np.full(levels.shape, high)
     b = np.where(cdf(a) >= levels, low, b)
@@ -255,23 +277,23 @@ def _bracket(cdf: Callable[[Array], Array], levels: Array) -> float:
         if low < levels[0] and high >= levels[-1]:
             return size
         size *= 16.0
-    raise ValueError("expected a cdf that rises from 0 to 1, got one that does not within 1e100 of 0")
+    raise ValueError("expected a cdf that rises from 0 to 1 within 1e100 of 0, got one that does not")
 
 
 def beyond_doubles(low: Array, high: Array) -> NDArray[np.bool_]:
-    """Select forecasts with too few doubles between the lowest and the highest quantile to tell them apart."""
-    # nan and what overflows is not
+    """Select forecasts whose lowest and highest quantile are too close for double precision."""
+    # nan and overflow are not selected
     with np.errstate(invalid="ignore", over="ignore"):
         return (low < high) & (high - low < FINEST * np.maximum(np.abs(low), np.abs(high)))
 
 
 def expert_quantiles(forecast: object, space: OrderedSpace) -> tuple[Array, bool]:
-    """Quantiles of a user's forecast at the levels of the space, increasing, and whether they had to be sorted."""
+    """Increasing quantiles of a user's forecast at the levels of the space, and True if they were sorted."""
     forecast = known_kind(forecast)
     if isinstance(forecast, Normal):
         return _normal_quantiles(forecast, space), False
     if isinstance(forecast, (Quantiles, Ensemble)):
-        with np.errstate(over="ignore"):  # beyond any bound is beyond
+        with np.errstate(over="ignore"):  # inf is clipped
             q = forecast.at_scores(space.scores)
         crossed = isinstance(forecast, Quantiles) and forecast.crossed
         return np.maximum.accumulate(within_reach(q, space)), crossed
@@ -294,14 +316,14 @@ def expert_quantiles(forecast: object, space: OrderedSpace) -> tuple[Array, bool
 
 
 def _normal_quantiles(forecast: Normal, space: OrderedSpace) -> Array:
-    """Quantiles of a Gaussian, increasing as the scores are; if the outer ones are within reach, all are."""
+    """Increasing quantiles of a Gaussian; if the outer ones are within reach, all are."""
     z = space.scores
     lowest, highest = forecast.mean + forecast.sd * z.item(0), forecast.mean + forecast.sd * z.item(-1)
     low, high = reach_of(space)
     away_from_zero = space.high - space.low < math.inf or lowest >= SMALLEST or highest <= -SMALLEST
     if low <= lowest and highest <= high and away_from_zero and highest >= space.low and lowest <= space.high:
         return forecast.at_scores(z)
-    with np.errstate(over="ignore"):  # beyond any bound is beyond
+    with np.errstate(over="ignore"):  # inf is clipped
         return within_reach(forecast.at_scores(z), space)
 
 
@@ -311,13 +333,13 @@ def _from_cdf(cdf: Callable[[Any], Any], space: OrderedSpace) -> Array:
 
     if math.isfinite(space.low) and math.isfinite(space.high):
         return _invert(at, space.levels, space.low, space.high)
-    # of a half-line too: what lies below its bound still tells of the shape
+    # also on a half-line: quantiles beyond its bound shape the distribution
     size = _bracket(at, space.levels)
     return _invert(at, space.levels, -size, size)
 
 
 def known_kind(forecast: object) -> object:
-    """Mappings, Series and pairs as the classes of this module; anything else as it is."""
+    """Convert mappings, Series and pairs to the classes of this module; return other forecasts unchanged."""
     if isinstance(forecast, (Normal, Quantiles, Ensemble, Forecast)):
         return forecast
     if hasattr(forecast, "to_dict") and hasattr(forecast, "index"):
@@ -330,7 +352,7 @@ def known_kind(forecast: object) -> object:
 
 
 def quantiles_at(forecast: object, levels: Array) -> Array:
-    """Quantiles at any levels of anything that a recalibrator takes, as the forecast itself says them."""
+    """Quantiles of a forecast at any levels, from its own `quantile` or `ppf`."""
     forecast = known_kind(forecast)
     for name in ("quantile", "ppf"):
         read = getattr(forecast, name, None)
@@ -340,14 +362,14 @@ def quantiles_at(forecast: object, levels: Array) -> Array:
 
 
 def expert_table(levels: ArrayLike, table: ArrayLike, space: OrderedSpace) -> tuple[Array, bool]:
-    """Quantiles at the levels of the space from a table with a row of quantiles a round."""
+    """Quantiles at the levels of the space from a table with one row of quantiles per round."""
     first = Quantiles(levels, np.zeros(np.size(levels)))
     try:
         rows = floats(table)
     except (TypeError, ValueError, OverflowError):
         raise TypeError(f"expected a table of numbers as forecasts, got {type(table).__name__}") from None
     if rows.ndim != 2 or rows.shape[1] != first.levels.size:
-        raise ValueError(f"expected a row of {first.levels.size} quantiles a round, got shape {rows.shape}")
+        raise ValueError(f"expected {first.levels.size} quantiles per round, got shape {rows.shape}")
     bad = ~np.isfinite(rows).all(axis=1)
     if bad.any():
         raise ValueError(f"expected finite quantiles, got others in row {int(np.flatnonzero(bad)[0])}")
@@ -361,19 +383,19 @@ def expert_table(levels: ArrayLike, table: ArrayLike, space: OrderedSpace) -> tu
 
 
 def quantile_rows(levels: Array, rows: Array, space: OrderedSpace) -> Array:
-    """Quantiles at the levels of the space, from increasing ones at increasing levels; a row a forecast."""
+    """Quantiles at the levels of the space from increasing ones at increasing levels; one row per forecast."""
     q = _along_scores(space.scores, normal_scores(levels), rows)
     return np.maximum.accumulate(within_reach(q, space), axis=1)
 
 
 def reach_of(space: OrderedSpace) -> tuple[float, float]:
-    """Between what an expert's quantiles are told apart."""
+    """Range in which an expert's quantiles are distinguished."""
     size = space.high - space.low
     return (space.low - REACH * size, space.high + REACH * size) if size < math.inf else (-LARGEST, LARGEST)
 
 
 def within_reach(q: Array, space: OrderedSpace) -> Array:
-    """Quantiles cut to the reach of a space; without bounds, those next to 0 are 0."""
+    """Quantiles clipped to the reach of a space; on unbounded spaces tiny ones become 0."""
     low, high = reach_of(space)
     q = np.minimum(np.maximum(q, low), high)
     if space.high - space.low < math.inf:
@@ -384,7 +406,7 @@ def within_reach(q: Array, space: OrderedSpace) -> Array:
     beyond = (highest < space.low) | (lowest > space.high)
     if not beyond.any():
         return q
-    # a forecast beyond the bound of a half-line whose spread vanishes beside it is its end
+    # a forecast beyond the bound of a half-line, with a spread too small for its size, becomes the bound
     bound = space.low if space.high == math.inf else space.high
     return np.where(beyond & (highest - lowest < FINEST * abs(bound)), bound, q)
 
@@ -399,7 +421,7 @@ def _from_mapping(forecast: Mapping[Any, Any]) -> Quantiles:
 
 
 def called(function: Callable[[Any], Any], argument: Array, name: str) -> Array:
-    """A user's function at many points: in one call, or one by one if it only knows single numbers."""
+    """Values of a user's function at many points, in one call or one by one."""
     try:
         values = np.asarray(function(argument), dtype=np.float64)
     except (TypeError, ValueError):

@@ -1,6 +1,6 @@
-"""Checks of the numbers of a state: shapes, sizes, and numbers that kernels use as counts and indices.
+"""Checks of the numbers of a state: shapes, ranges, and numbers that kernels use as counts and indices.
 
-Kernels trust their arrays, so the content of a file is checked here before it is used.
+Kernels trust their arrays, so the content of a file is checked before it is used.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ Array = NDArray[np.float64]
 
 
 class Range(NamedTuple):
-    """Least and largest value, or those of each column; nan may stand for a missing one."""
+    """Smallest and largest value, or those of each column; `missing` allows nan."""
 
     low: float | Array
     high: float | Array
     missing: bool = False
 
 
-# Outcomes and quantiles reach 1e110; the square of any number but a sum of squares must be finite.
+# Outcomes and quantiles reach 1e110; squares of all numbers must be finite, except for sums of squares.
 ANY, COUNTED, VALUES, SQUARES = Range(-1e150, 1e150), Range(0.0, 1e150), Range(-1e120, 1e120), Range(-1e250, 1e250)
 MASS, SMALL = Range(0.0, 1.0 + 1e-6), Range(-1e6, 1e6)
 ROUNDING = 1e-6
 
-# Range of each field; ANY where none is named.
+# Range of each field; ANY by default.
 Table = Mapping[str, Range]
 LEDGER: Table = {"account": COUNTED, "groups": COUNTED}
 ORDERED_MEMORY: Table = {
@@ -74,13 +74,13 @@ PART_STATE: Table = {"count": COUNTED, "excess": SQUARES, "rounds": COUNTED}
 
 
 class Fields:
-    """The fields of a state or a round, as templates, and the range of each."""
+    """Fields of a state or a round, as templates, and the range of each."""
 
     def __init__(self, arrays: Mapping[str, NDArray[Any]], table: Table) -> None:
         self._like = {name: (array.shape, array.dtype, table.get(name, ANY)) for name, array in arrays.items()}
 
     def checked(self, name: str, theirs: NDArray[Any]) -> NDArray[Any]:
-        """An array of the shape and kind of ours whose numbers are in range, or a reason why not."""
+        """Check the shape, type and range of an array."""
         shape, dtype, range = self._like[name]
         if theirs.shape != shape or theirs.dtype != dtype:
             raise ValueError(f"{name} is {theirs.dtype} of shape {theirs.shape}, not {dtype} of shape {shape}")
@@ -88,7 +88,7 @@ class Fields:
         return theirs
 
     def copy_into(self, mine: Mapping[str, NDArray[Any]], theirs: Mapping[str, NDArray[Any]]) -> None:
-        """Take all fields over."""
+        """Check and copy all fields."""
         for name, array in mine.items():
             array[...] = self.checked(name, theirs[name])
 
@@ -99,11 +99,11 @@ def check_range(name: str, values: NDArray[Any], range: Range) -> None:
     if range.missing:
         fits |= np.isnan(values)
     if not fits.all():
-        raise ValueError(f"{name} has {float(values[~fits][0])!r} where a number of the right size belongs")
+        raise ValueError(f"{name} has {float(values[~fits][0])!r}, which is out of range")
 
 
 class Accounts:
-    """Checks of a ledger of this layout."""
+    """Checks of a ledger with this layout."""
 
     def __init__(self, ledger: Ledger) -> None:
         parts = ledger.layout.part_table
@@ -111,10 +111,10 @@ class Accounts:
         self._starts = np.array(starts, dtype=np.intp)
 
     def check(self, ledger: Ledger) -> None:
-        """Refuse accounts that no round leads to: budgets cover the cumulative payoff, and rounds are counted."""
+        """Refuse impossible accounts: budgets must cover the cumulative payoff, and rounds must be counted."""
         budget, rounds, held, *_, weight = ledger.account.tolist()
         if not (rounds == math.floor(rounds) and held <= rounds and weight <= rounds * (1.0 + ROUNDING)):
-            raise ValueError("the rounds of the account are not counted right")
+            raise ValueError("the numbers of rounds in the account are inconsistent")
         if not self._starts.size:
             return
         excess = np.where((ledger.layout.side_list == 0.0) | (ledger.total > 0.0), ledger.total, 0.0)
@@ -128,15 +128,15 @@ class Accounts:
 
 
 def check_certificate(certificate: Array, ledger: Ledger) -> None:
-    """Refuse a certificate from a time that has not come."""
+    """Refuse a certificate from the future."""
     account = ledger.account
     rounds, roots = certificate[CertificateField.ROUNDS_THEN], certificate[CertificateField.ROOTS_THEN]
     if rounds > account[Account.ROUNDS] or roots > account[Account.ROOTS] * (1.0 + ROUNDING):
-        raise ValueError("a pending round was issued after the last one")
+        raise ValueError("a pending round has a number above the last one")
 
 
 def check_matrices(name: str, matrices: Array) -> None:
-    """Refuse matrices that are not positive semidefinite but for rounding: members divide by them."""
+    """Refuse matrices that are not positive semidefinite up to rounding, because members divide by them."""
     if not matrices.size:
         return
     size = np.abs(matrices).max(axis=(-2, -1), keepdims=True) + 1e-300
@@ -147,13 +147,13 @@ def check_matrices(name: str, matrices: Array) -> None:
 
 
 def check_masses(name: str, masses: Array) -> None:
-    """Refuse masses that do not add up to one."""
+    """Refuse masses that do not sum to one."""
     if not abs(float(masses.sum()) - 1.0) <= ROUNDING:
-        raise ValueError(f"{name} does not add up to 1")
+        raise ValueError(f"{name} does not sum to 1")
 
 
 def check_round(round: Round) -> None:
-    """Refuse a pending round on an ordered space whose cells are not in order, or are not there."""
+    """Refuse a pending round on an ordered space with missing or disordered cells."""
     cells, n = round.view("cells"), round.read("info", "cells")
     if not (n == np.floor(n) and 1 <= n <= round.rules.capacity and ((round.whole >= 0) & (round.whole < n)).all()):
         raise ValueError(f"a pending round has {n} cells")
@@ -170,7 +170,7 @@ def check_round(round: Round) -> None:
         check_masses("the prior of a pending round", prior)
 
 
-# --- rows of a committee: what kernels count and divide by
+# --- rows of a committee: numbers that kernels use as counts and divisors
 
 LAG, TIME, SEASON = Range(1.0, 1e6), Range(-1e15, 1e15), Range(0.0, LONGEST_SEASON - 2.0)
 TARGET = Range(-1e149, 1e15)
@@ -190,7 +190,7 @@ def check_columns(what: str, rows: Array, table: Table) -> None:
 
 
 def check_group(group: Any) -> None:
-    """Refuse the rows of a committee that no round leads to."""
+    """Refuse impossible rows of a committee."""
     check_columns("stream", group.stream_rows, STREAM)
     check_columns("series", group.series_rows, SERIES)
     if group.pool_rows.size:
@@ -199,7 +199,7 @@ def check_group(group: Any) -> None:
     bounds = group.source[3]
     roots = [committee.root_of(low, high) for low, high in bounds.tolist()]
     if not np.array_equal(group.stream_rows[:, at], np.column_stack((np.clip(bounds, -1e110, 1e110), roots))):
-        raise ValueError("the bounds of a stream of the committee are others")
+        raise ValueError("the bounds of a stream of the committee differ")
     own, ring, rest = np.split(group.stream_rows, [len(committee.STREAM), group.plan.weights_at], axis=1)
     for rows in (own, rest, group.pool_rows, group.mixing):
         check_range("a committee", rows, ANY)
@@ -207,14 +207,14 @@ def check_group(group: Any) -> None:
 
 
 def check_memos(plan: Any, memos: Array) -> None:
-    """Refuse memos of pending rounds that no forecast leads to; an expert that is missing has no time."""
+    """Refuse impossible memos of pending rounds; a missing expert has no time."""
     there = memos[~np.isnan(memos[:, committee.KNOWN.index("time")])]
     check_columns("round", there, KNOWN)
     check_range("a memo", there, ANY._replace(missing=True))
 
 
 def check_axes(cov: Array) -> None:
-    """Refuse covariances that the members of an axis cannot divide by, for any last error."""
+    """Refuse covariances by which the members of an axis cannot divide."""
     for last in (-6.0, 0.0, 6.0):
         x = np.array([1.0, last])
         if not (np.einsum("i,...ij,j->...", x, cov, x) >= -0.9).all():

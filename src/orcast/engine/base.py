@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-# Of a search for a forecast that holds, where the usual one does not.
+# Default effort of the search for a forecast whose certificate holds.
 USUAL_EFFORT = 12
 
 

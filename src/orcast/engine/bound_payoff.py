@@ -1,4 +1,4 @@
-"""A payoff bound to a space: its parts, their names, contexts and places in the ledger."""
+"""Payoff bound to a space: its parts, names, contexts and places in the ledger."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from orcast.spaces import Space
 Array = NDArray[np.float64]
 
 ONE: Array = np.ones(1)
-# The confidence of the bound on what is counted, and the constant of the mixture in it (docs/theory.md).
+# Confidence of the bound on the empirical error, and the constant of its mixture (docs/theory.md).
 CONFIDENCE, MIXTURE = 0.95, 64.0
 
 
 def leaves(context: Context) -> list[Context]:
-    """The simple contexts that a context is made of."""
+    """Simple contexts of a compound context."""
     if isinstance(context, (Product, Union)):
         return [*leaves(context.first), *leaves(context.second)]
     return [context]
 
 
 def overall_norm(context: Context) -> float | None:
-    """The norm of a vector whose product with every context is 1; None if there is none."""
+    """Norm of a vector whose product with every context is 1; None if there is none."""
     if isinstance(context, Everyone):
         return 1.0
     if isinstance(context, (Values, Bins)):
-        return math.sqrt(context.size)  # the shares of a round add up to 1
+        return math.sqrt(context.size)  # the shares of a round sum to 1
     if not isinstance(context, (Product, Union)):
         return None
     norms = overall_norm(context.first), overall_norm(context.second)
@@ -66,7 +66,7 @@ class BoundPayoff:
         self._ones = np.ones(len(self.payoffs))
 
     def context(self, known: ContextInputs) -> Array:
-        """The contexts of all parts, one after the other."""
+        """Concatenated contexts of all parts."""
         if self.plain:
             return self._ones
         return np.concatenate([ONE if p.context is EVERYONE else p.context(known) for p in self.payoffs])
@@ -79,7 +79,7 @@ class BoundPayoff:
         for part, own in zip(self.parts, places, strict=True):
             payoff, reach = part.payoff, part.context.bound
             if payoff.one_sided and isinstance(payoff, NoRegret):
-                scale, bound = payoff.weight, payoff.weight**2 * part.bound  # its units see to the size
+                scale, bound = payoff.weight, payoff.weight**2 * part.bound  # its units already bound the size
             else:
                 scale = payoff.weight / float(np.sqrt(part.bound * reach))
                 bound = payoff.weight**2 / reach
@@ -87,15 +87,15 @@ class BoundPayoff:
         return ledger_layout(shapes)
 
     @property
-    def count_levels(self) -> Array:
-        """The levels at which outcomes are counted: those of the first quantile payoff."""
+    def empirical_levels(self) -> Array:
+        """Levels of the empirical error: those of the first quantile payoff."""
         grids = (part.payoff.levels for part in self.parts if part.kind == "quantile")  # type: ignore[attr-defined]
         levels: Array = next(grids, np.empty(0))
         return levels
 
     def empirical(self, ledger: Ledger, levels: Array, sums: Array) -> Empirical | None:
-        """Empirical error from sums at these levels, and its bound; None where no quantiles are calibrated."""
-        own = self.count_levels
+        """Empirical error from sums at these levels, and its bound; None without quantile payoffs."""
+        own = self.empirical_levels
         if not own.size:
             return None
         spread, weight, without = sums[levels.size :].tolist()
@@ -108,7 +108,7 @@ class BoundPayoff:
             for part in self.parts
         ]
         factors = [norm / scale for norm, scale in zip(norms, ledger.layout.scales, strict=True) if norm is not None]
-        # an outcome that was not counted, before there were coins, may have been booked
+        # without a random draw an outcome is settled, but not in the sums
         whole = without == 0.0 < weight and weight >= ledger.account[Account.WEIGHT] * (1.0 - 1e-9)
         if not factors or not whole:
             return Empirical(qce)
@@ -122,7 +122,7 @@ class BoundPayoff:
         seen: dict[int, Array] | None = None,
         empirical: Empirical | None = None,
     ) -> Guarantee:
-        """Bounds and miscalibration, from regrets in units of scores, and the rounds that experts were `seen` in."""
+        """Bounds and miscalibration, from regrets in units of scores and the rounds in which experts were `seen`."""
         parts: dict[str, float] = {}
         bounds: dict[str, float] = {}
         groups = {}
@@ -156,7 +156,7 @@ class BoundPayoff:
         )
 
     def _regret_bounds(self, payoff: Payoff, ledger: Ledger, seen: Array) -> list[float]:
-        """Bounds on the mean excess over each expert in the rounds that it was there; nothing by group."""
+        """Bounds on the mean excess over each expert in its rounds; empty for groups."""
         assert isinstance(payoff, NoRegret)
         units = payoff.units_on(self.space)
         if units is None or self.discount < 1.0 or payoff.context is not EVERYONE:
@@ -165,7 +165,7 @@ class BoundPayoff:
         return [float(value) for value in np.outer(sums, 1.0 / np.maximum(seen, 1.0)).ravel()]
 
     def regret_names(self, payoff: NoRegret) -> list[str]:
-        """A name for each score and expert, in the order of the ledger."""
+        """Name for each score and expert, in the order of the ledger."""
         if len(self.experts) == 1:
             return [score.name for score in payoff.scores]
         return [f"{score.name} against {expert}" for score in payoff.scores for expert in self.experts]

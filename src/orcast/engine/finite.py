@@ -51,7 +51,7 @@ def plays(bound_payoff: BoundPayoff) -> bool:
 
 
 class FiniteEngine:
-    """Rounds of calibrated probabilities, given the expert or not, with no regret in Brier score."""
+    """Rounds of calibrated probabilities, also given the expert, with no regret in Brier score."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class FiniteEngine:
         events = 1 if self.binary else cells
         two_cells = cells == 2 if two_cells is None else two_cells
         if len(members) and two_cells:
-            # the root on two cells has a usual temperature of its own
+            # the root on two cells has another default temperature
             temperature *= BINARY_TEMPERATURE / USUAL_TEMPERATURE
         hats, expert_hats = self._grid(CALIBRATION), self._grid((Calibeating,))
         bias = int(any(isinstance(p, MomentMatching) for p in bound_payoff.payoffs))
@@ -110,7 +110,7 @@ class FiniteEngine:
     ) -> ContextInputs:
         """Inputs of the contexts of a payoff; `rounds` are those of its ledger, or else of the engine's own."""
         if bound_payoff.needs_last and not self.binary:
-            raise TypeError(f"expected a space of numbers for by_last_error(), got {self.space!r}")
+            raise TypeError(f"expected a numeric space for by_last_error(), got {self.space!r}")
         level = math.nan
         if isinstance(experts, float):
             level = experts
@@ -190,7 +190,7 @@ class FiniteEngine:
 
     # --- the public forecast
     def forecast(self, record: FiniteRound) -> FiniteForecast:
-        """Forecast of a round; its certificate is made when it is read."""
+        """Forecast of a round; its certificate is built when it is read."""
 
         def certificate() -> Certificate:
             return _ledger.certificate_of(record.certificate_row)
@@ -200,7 +200,7 @@ class FiniteEngine:
         return forecast_on(self.space, record.view("result").copy(), certificate)
 
     def guarantee(self) -> Guarantee:
-        """The bounds and the miscalibration so far."""
+        """Bounds and miscalibration so far."""
         regrets: dict[int, dict[str, float]] = {}
         rivals = self.state.view("rivals")
         excess = rivals[:, EXCESS] / np.maximum(rivals[:, ROUNDS], 1.0)
@@ -212,11 +212,11 @@ class FiniteEngine:
 
     # --- state
     def arrays(self) -> dict[str, Array]:
-        """All numbers that are carried from round to round."""
+        """State of the engine."""
         return self.state.views()
 
     def restore(self, arrays: dict[str, Array]) -> None:
-        """Take over the `arrays` of an equal engine."""
+        """Restore the `arrays` of an equal engine."""
         fields, accounts = self._admissible
         fields.copy_into(self.state.views(), arrays)
         accounts.check(self.ledger)
@@ -239,7 +239,7 @@ class FiniteEngine:
             admissible.check_masses(f"{name} of a pending round", mine[name])
         missing = np.isnan(mine["experts"])
         if (missing.any(axis=1) != missing.all(axis=1)).any():
-            raise ValueError("an expert of a pending round lacks some masses")
+            raise ValueError("an expert of a pending round has missing masses")
         return record
 
 

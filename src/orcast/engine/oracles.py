@@ -1,4 +1,4 @@
-"""The oracles of our own, `Equilibrium` and `Committee`, and the choice of the engine that runs them."""
+"""Oracles `Equilibrium` and `Committee`, and the choice of the engine."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Oracle(Protocol):
     """Options of a method to choose forecasts; immutable, and saved as plain data."""
 
     def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> Engine:
-        """An engine with an empty ledger; `sizes` are those of the parts, where a saved state knows them."""
+        """Engine with an empty ledger; `sizes` are those of the parts, if a saved state has them."""
         ...
 
     def to_plain(self) -> dict[str, Any]:
@@ -44,14 +44,26 @@ class Oracle(Protocol):
 
 @dataclass(frozen=True)
 class Equilibrium:
-    """The logit equilibrium with the expert as prior.
+    """Logit equilibrium with the expert as prior.
+
+    Parameters
+    ----------
+    temperature
+        Low values correct strongly, high ones stay close to the expert; 10 by default.
+    effort
+        Number of searches for another forecast if the certificate does not hold; 12 by default.
+
+    Notes
+    -----
+    With x the expert and S the ledger:
 
         p_k  ~  x_k exp(<S, payoff(p, k)> / temperature)
 
-    A low temperature corrects firmly, a high one leaves the expert alone; where the slack rule asks for it, it is
-    lowered for that round.  Where that is not enough, other forecasts are searched with some `effort`.  Without an
-    expert the prior is uniform.  This oracle is ours, not the paper's: docs/theory.md.
+    The temperature is lowered in a round if the slack rule needs it. Without an expert the prior is uniform. This
+    oracle is not in the paper: docs/theory.md.
 
+    Examples
+    --------
     >>> import orcast as oc
     >>> recal = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Equilibrium(temperature=3))
     >>> recal.predict().certificate.holds
@@ -67,7 +79,7 @@ class Equilibrium:
         object.__setattr__(self, "effort", whole(self.effort, "effort", 1, MOST_EFFORT))
 
     def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> Engine:
-        """An engine with an empty ledger."""
+        """Engine with an empty ledger."""
         return engine_for(bound_payoff, self.temperature, self.effort, NO_LEARNING, sizes)
 
     def to_plain(self) -> dict[str, Any]:
@@ -77,15 +89,25 @@ class Equilibrium:
 
 @dataclass(frozen=True)
 class Committee(Equilibrium):
-    """Committee that corrects the base forecast, under an equilibrium, which alone carries the guarantee.
+    """Committee that corrects the base forecast, under an equilibrium, which alone provides the guarantee.
 
-        p_k  ~  x_k exp(<S, payoff(p, k)> / temperature),    x the corrected forecast
+    Parameters
+    ----------
+    temperature
+        Temperature of the equilibrium, as in `Equilibrium`.
+    effort
+        Number of searches for another forecast if the certificate does not hold; 12 by default.
 
+    Notes
+    -----
     Members predict quantiles: the base forecast, regressions on its errors and on past outcomes, and a forecaster from
     outcomes alone. A second-order rule weighs them by level, with a prior on the base forecast, and level offsets
-    correct the coverage of the mix (docs/theory.md). The result is the prior of an `Equilibrium` on the ledger, with a
-    `temperature`, and an `effort` to search for another forecast if that does not hold.
+    correct the coverage of the mix (docs/theory.md). The result x is the prior of an equilibrium on the ledger S:
 
+        p_k  ~  x_k exp(<S, payoff(p, k)> / temperature)
+
+    Examples
+    --------
     >>> import orcast as oc
     >>> recal = oc.Recalibrator(oc.Interval(0, 1), oracle=oc.Committee())
     >>> recal.predict(oc.Normal(0.5, 0.1)).certificate.holds
@@ -102,7 +124,7 @@ class Committee(Equilibrium):
 def engine_for(
     bound_payoff: BoundPayoff, temperature: float, effort: int, learning: Learning, sizes: Sequence[int] | None = None
 ) -> Engine:
-    """The fastest engine that covers a payoff on its space."""
+    """Fastest engine that covers a payoff on its space."""
     if plays(bound_payoff):
         return FiniteEngine(bound_payoff, temperature=temperature, members=learning.finite)
     if isinstance(bound_payoff.space, OrderedSpace) and all(part.kind in FAST for part in bound_payoff.parts):
@@ -112,7 +134,7 @@ def engine_for(
 
 
 def prior_for(bound_payoff: BoundPayoff, temperature: float, learning: Learning) -> Prior:
-    """The committee's prior for the dense engine."""
+    """Prior of the committee for the dense engine."""
     if isinstance(bound_payoff.space, OrderedSpace):
         return OrderedPrior(bound_payoff, temperature, learning)
     return FinitePrior(bound_payoff, learning.finite)

@@ -112,14 +112,14 @@ class OrderedEngine:
         self._start()
 
     def _start(self) -> None:
-        """Begin with an empty memory."""
+        """Start with an empty memory."""
         self.memory = memory = new_memory(self.rules)
         for name, array in self.ledger.arrays().items():
             memory.view(name)[...] = array
         self.ledger.total, self.ledger.account, self.ledger.groups = map(memory.view, ("total", "account", "groups"))
 
     def cut_at(self, places: Array) -> None:
-        """Make given places edges of cells, before the first round."""
+        """Add edges of cells, before the first round."""
         self.rules = self.rules.replaced(jumps=places)
         self._start()
 
@@ -138,7 +138,7 @@ class OrderedEngine:
     def presume_seasons(self, lags: Sequence[int]) -> None:
         """Give the committee one or two seasons, before the first round."""
         if self.group is None:
-            raise TypeError("expected seasons for Committee(), got them for another oracle")
+            raise TypeError("expected seasons= only with Committee(), got another oracle")
         first, *rest = sorted(lags)
         self.seasons = first, rest[0] if rest else 0
         self.group = self._group(self.group.pooling)
@@ -148,7 +148,7 @@ class OrderedEngine:
         """Largest number of cells of a round."""
         return self.rules.capacity
 
-    # --- what is known before the outcome
+    # --- known before the outcome
     def known(self, experts: Array | None, features: Any, bound_payoff: BoundPayoff, rounds: int) -> ContextInputs:
         """Inputs of the contexts of a payoff."""
         if bound_payoff.plain:
@@ -195,7 +195,7 @@ class OrderedEngine:
 
         pending, reserved : outcomes outstanding, and the slack that their rounds reserve
         prior : corrected quantiles; by default those of the engine's own committee
-        coin : number in (0, 1) if quantiles are randomised
+        draw : number in (0, 1) if quantiles are randomised
         """
         context = self.context(experts, features)
         rows = self.experts_or_own(experts)
@@ -242,7 +242,7 @@ class OrderedEngine:
         return Forecast.issued(round, self._ends)
 
     def _witness_table(self, cell_payoffs: list[ExplicitCellPayoff], n: int) -> Array:
-        """Mean, least and largest value of each witness in each cell; the kernels fill in the powers."""
+        """Mean, smallest and largest value of each witness in each cell; the kernels add the powers."""
         witness = np.zeros((3, self.rules.witnesses, self.capacity))
         at = self.rules.orders
         for cell_payoff in cell_payoffs:
@@ -269,7 +269,7 @@ class OrderedEngine:
         for cell_payoff, part in zip(cell_payoffs, self.explicit, strict=True):
             if cell_payoff.size != part.size:
                 raise ValueError(
-                    f"expected {part.size} numbers from {part.payoff!r} every time, got {cell_payoff.size}"
+                    f"expected {part.size} numbers from {part.payoff!r} in every round, got {cell_payoff.size}"
                 )
         return cell_payoffs
 
@@ -278,7 +278,7 @@ class OrderedEngine:
         return self.payoffs(record, np.array([y]))[0]
 
     def payoffs(self, record: Round, ys: Array) -> Array:
-        """Core payoffs of outcomes, a row each."""
+        """Core payoffs of outcomes, one row each."""
         near = np.clip(ys, record.read("info", "low"), record.read("info", "high"))
         witnesses = NOTHING
         if self.explicit:
@@ -306,7 +306,7 @@ class OrderedEngine:
             committee_kernels.update(self.group, memo, y, late)
 
     def _witnesses(self, record: Any, near: float) -> Array:
-        """Witnesses of an outcome; the kernels fill in the powers."""
+        """Witnesses of an outcome; the kernels add the powers."""
         if record.cell_payoffs is None:
             record.cell_payoffs = self._cell_payoffs(record, record.features)
         k = kernels.cell_of(record, near)
@@ -357,7 +357,7 @@ class OrderedEngine:
 
     # --- the public forecast
     def forecast(self, record: Round) -> Forecast:
-        """Forecast of a round; its certificate is made when it is read."""
+        """Forecast of a round; its certificate is built when it is read."""
         return Forecast.issued(record, self._ends, lambda: _ledger.certificate_of(record.certificate_row))
 
     def guarantee(self) -> Guarantee:
@@ -377,12 +377,12 @@ class OrderedEngine:
 
     # --- state
     def arrays(self) -> dict[str, Array]:
-        """All numbers that are carried from round to round."""
+        """State of the engine."""
         committee = {} if self.group is None else self.group.arrays()
         return {**self.memory.views(), **{f"committee_{name}": array for name, array in committee.items()}}
 
     def restore(self, arrays: dict[str, Array]) -> None:
-        """Take over the `arrays` of an equal engine."""
+        """Restore the `arrays` of an equal engine."""
         fields, accounts = self._admissible
         fields.copy_into(self.arrays(), arrays)
         accounts.check(self.ledger)
@@ -395,7 +395,7 @@ class OrderedEngine:
         return memory, admissible.Accounts(self.ledger)
 
     def restored_record(self, arrays: dict[str, NDArray[Any]], features: Any) -> Round:
-        """Pending round from its arrays, checked so that no kernel can leave its arrays."""
+        """Pending round from its arrays, checked so that no kernel reads outside its arrays."""
         blank = Round(self.rules)
         row = like("row", arrays["row"], blank.row, missing=True)
         slots = like("slots", arrays["slots"], blank.whole)
@@ -410,7 +410,7 @@ class OrderedEngine:
         return record
 
     def check_round(self, record: Round) -> None:
-        """Refuse a round whose numbers no kernel leads to."""
+        """Refuse a round whose numbers no kernel could have computed."""
         fields = {"slots": record.whole, **record.views()}
         admissible.Fields(fields, admissible.ORDERED_ROUND).copy_into(fields, fields)
         admissible.check_round(record)
@@ -418,7 +418,7 @@ class OrderedEngine:
 
 
 def groups_of(layout: Layout) -> tuple[int, int]:
-    """Groups that are corrected before the last layer: those of the part that has most, if any has several."""
+    """Groups that are corrected before the last layer: those of the part with most groups."""
     counts = layout.part_table[:, _ledger.PartColumn.GROUPS]
     if not (counts > 1).any():
         return 0, 0
@@ -427,7 +427,7 @@ def groups_of(layout: Layout) -> tuple[int, int]:
 
 
 def cell_grid_of(space: OrderedSpace, round: Round, features: Any) -> CellGrid:
-    """The cells of a round as payoffs see them."""
+    """Cells of a round as payoffs use them."""
     n, cells = round.count(), round.view("cells")
     experts = round.view("rivals")[:, :n].copy()
     if len(experts) > 1:
@@ -447,7 +447,7 @@ def cell_grid_of(space: OrderedSpace, round: Round, features: Any) -> CellGrid:
 
 
 def like(name: str, theirs: NDArray[Any], mine: NDArray[Any], *, missing: bool = False) -> NDArray[Any]:
-    """An array of the shape and kind of ours, finite (nan may stand for what is missing), or a reason why not."""
+    """Check that an array has the shape and type of `mine` and is finite (nan marks missing values)."""
     if theirs.shape != mine.shape or theirs.dtype != mine.dtype:
         raise ValueError(f"{name} is {theirs.dtype} of shape {theirs.shape}, not {mine.dtype} of shape {mine.shape}")
     if not (np.isfinite(theirs) | (missing & np.isnan(theirs))).all():

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class IssuedForecast:
-    """A forecast that a recalibrator may have issued."""
+    """Forecast that a recalibrator may have issued."""
 
     __slots__ = ("_certificate",)
 
@@ -29,12 +29,12 @@ class IssuedForecast:
 
 
 def generator(rng: object) -> np.random.Generator:
-    """The random generator, if it is one."""
+    """Check a random generator."""
     if not isinstance(rng, np.random.Generator):
         raise TypeError(f"expected rng=numpy.random.default_rng(...), got {rng!r}")
     return rng
 
 
 def as_share(confidence: object) -> float:
-    """A share between 0 and 1."""
+    """Check a share between 0 and 1."""
     return number(confidence, "share of the mass", 0.0, 1.0)

@@ -1,4 +1,4 @@
-"""Forecasts on spaces of finitely many cells: yes or no, labels, directions, vectors, points."""
+"""Forecasts on finite spaces: binary, labels, directions, vectors, points."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Array = NDArray[np.float64]
 
 # Masses may miss a sum of 1 by this much, and are then divided by their sum.
 TOLERANCE = 0.01
-# Cumulated masses closer than this are equal but for rounding.
+# Cumulative masses closer than this are equal up to rounding.
 HAIR = 1e-12
 
 _BINARY = Binary()
 
 
 def as_masses(mass: object, cells: int) -> Array:
-    """Masses of the cells, not negative, with a sum of 1."""
+    """Check masses of the cells: nonnegative, with a sum of 1."""
     m = numbers(mass, f"{cells} probabilities")
     if m.shape != (cells,):
         raise ValueError(f"expected {cells} probabilities, one for each label or cell, got shape {m.shape}")
@@ -39,7 +39,7 @@ def as_masses(mass: object, cells: int) -> Array:
     if not ((m >= 0.0).all() and abs(total - 1.0) <= TOLERANCE):
         what = f"one of {float(m[~(m >= 0.0)][0])!r}" if not (m >= 0.0).all() else f"a sum of {total!r}"
         raise ValueError(f"expected probabilities that are not negative and sum to 1 (up to 1%), got {what}")
-    # no division where there is only rounding, so that plain data comes back as it was
+    # rounding is not normalised, so that plain data is reproduced exactly
     return m / total if abs(total - 1.0) > 1e-12 else m
 
 
@@ -53,7 +53,7 @@ class FiniteForecast(IssuedForecast):
 
     @classmethod
     def trusted(cls, space: FiniteSpace, mass: Array, certificate: Given) -> Self:
-        """Forecast from masses that a kernel made: no checks, no copies."""
+        """Forecast from masses of a kernel, without checks or copies."""
         self = cls.__new__(cls)
         mass.flags.writeable = False
         self.space, self.mass, self._certificate = space, mass, certificate
@@ -64,19 +64,19 @@ class FiniteForecast(IssuedForecast):
         self._certificate = certificate
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data, exact; the class brings it back from `**data`, or from its space and the masses."""
+        """Plain data, exact; the class rebuilds the forecast from `**data`, or from its space and the masses."""
         return {"space": self.space.to_plain(), "mass": self.mass.tolist()}
 
     def mode(self) -> Any:
-        """The value with the most mass, the first of several."""
+        """Value with the largest mass, the first of several."""
         return self.space.value(int(self.mass.argmax()))
 
     def probability(self, value: Any) -> float:
-        """The mass of a value, that is of its cell."""
+        """Mass of the cell of a value."""
         return float(self.mass[self.space.cell(self.space.outcome(value))])
 
     def expect(self, function: Callable[[Any], float]) -> float:
-        """E[function(y)] for a function of one value, called for each cell that holds mass."""
+        """Expectation of a function of one value, called for each cell with positive mass."""
         cells = np.flatnonzero(self.mass > 0.0).tolist()
         try:
             values = np.array([float(function(self.space.value(k))) for k in cells])
@@ -85,7 +85,15 @@ class FiniteForecast(IssuedForecast):
         return float(self.mass[cells] @ values)
 
     def sample(self, size: int | tuple[int, ...] = 1, *, rng: np.random.Generator) -> Any:
-        """Independent draws, even within a cell; the random generator is yours to give."""
+        """Draw independent values, uniform within a cell.
+
+        Parameters
+        ----------
+        size
+            Number of draws, or shape of the result.
+        rng
+            Random generator.
+        """
         return self._drawn(_drawn_cells(self.mass, size, generator(rng)), rng)
 
     def _drawn(self, cells: NDArray[np.intp], rng: np.random.Generator) -> Any:
@@ -99,12 +107,12 @@ class FiniteForecast(IssuedForecast):
 def _drawn_cells(mass: Array, size: int | tuple[int, ...], rng: np.random.Generator) -> NDArray[np.intp]:
     below = np.cumsum(mass)
     cells = np.searchsorted(below, rng.random(size) * below[-1], side="right")
-    # rounding must not lead past the last cell that holds mass
+    # not beyond the last cell with positive mass, in spite of rounding
     return np.asarray(np.minimum(cells, int(np.flatnonzero(mass)[-1])))
 
 
 def _own_space(space: object, kind: type[FiniteSpace]) -> Any:
-    """The space, also from its plain form."""
+    """Check a space, or rebuild it from its plain form."""
     own = space_from_plain(space) if isinstance(space, Mapping) else space
     if not isinstance(own, kind):
         raise TypeError(f"expected a {kind.__name__} space, got {short(space)}")
@@ -112,8 +120,17 @@ def _own_space(space: object, kind: type[FiniteSpace]) -> Any:
 
 
 class BinaryForecast(FiniteForecast):
-    """The probability of a yes.
+    """Probability of the outcome 1.
 
+    Parameters
+    ----------
+    probability
+        Probability of the outcome 1.
+    certificate
+        Certificate of the round that issued it.
+
+    Examples
+    --------
     >>> p = BinaryForecast(0.75)
     >>> p.probability(), p.probability(0), float(p), p.mode(), p.var()
     (0.75, 0.25, 0.75, 1, 0.1875)
@@ -129,30 +146,30 @@ class BinaryForecast(FiniteForecast):
 
     @classmethod
     def trusted(cls, space: FiniteSpace, mass: Array | float, certificate: Given) -> Self:
-        """From two masses, or from the probability of a yes: no checks, no copies."""
+        """Forecast from two masses, or from the probability of 1, without checks or copies."""
         self = cls.__new__(cls)
         self._mass, self._certificate = mass, certificate
         return self
 
     @property
     def space(self) -> Binary:
-        """The space."""
+        """The space `Binary()`."""
         return _BINARY
 
     @property
     def mass(self) -> Array:  # type: ignore[override]
-        """The masses of no and yes."""
+        """Masses of 0 and 1."""
         if isinstance(self._mass, float):
             self._mass = np.array([1.0 - self._mass, self._mass])
         return frozen(self._mass)
 
     def probability(self, value: object = True) -> float:
-        """The probability of a yes, or of the value given."""
+        """Probability of the value, by default of 1."""
         p = self.__float__()
         return p if value is True or _BINARY.outcome(value) else 1.0 - p
 
     def mean(self) -> float:
-        """Expected value: the probability of a yes."""
+        """Expected value: the probability of 1."""
         return self.__float__()
 
     def var(self) -> float:
@@ -165,14 +182,14 @@ class BinaryForecast(FiniteForecast):
         return math.sqrt(self.var())
 
     def to_plain(self) -> dict[str, float]:
-        """Plain data, exact; `BinaryForecast(**data)` brings it back."""
+        """Plain data, exact; `BinaryForecast(**data)` rebuilds the forecast."""
         return {"probability": self.__float__()}
 
     def _drawn(self, cells: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.intp]:
         return cells
 
     def __float__(self) -> float:
-        # numpy's floats are floats too, but not to be returned here
+        # converts numpy floats, which are floats too
         return float(self._mass) if isinstance(self._mass, float) else self._mass.item(1)
 
     def __repr__(self) -> str:
@@ -183,8 +200,19 @@ class BinaryForecast(FiniteForecast):
 
 
 class LabelForecast(FiniteForecast):
-    """The probability of each label.
+    """Probability of each label.
 
+    Parameters
+    ----------
+    labels
+        Labels, or their space.
+    mass
+        Probability of each label.
+    certificate
+        Certificate of the round that issued it.
+
+    Examples
+    --------
     >>> p = LabelForecast(["home", "draw", "away"], [0.5, 0.25, 0.25])
     >>> p.mode(), p.probability("draw"), p.top(2)
     ('home', 0.25, [('home', 0.5), ('draw', 0.25)])
@@ -202,12 +230,12 @@ class LabelForecast(FiniteForecast):
         return dict(zip(self.space.labels, self.mass.tolist(), strict=True))
 
     def top(self, n: int = 1) -> list[tuple[Any, float]]:
-        """The n most probable labels with their probabilities, the most probable first."""
+        """The n most probable labels with their probabilities, in decreasing order."""
         order = np.argsort(-self.mass, kind="stable")[: whole(n, "labels", 1, 10**9)].tolist()
         return [(self.space.labels[k], self.mass.item(k)) for k in order]
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data, exact; `LabelForecast(**data)` brings it back."""
+        """Plain data, exact; `LabelForecast(**data)` rebuilds the forecast."""
         return {"labels": list(self.space.labels), "mass": self.mass.tolist()}
 
     def __repr__(self) -> str:
@@ -216,7 +244,7 @@ class LabelForecast(FiniteForecast):
 
 
 def _as_objects(values: Iterable[Any]) -> NDArray[Any]:
-    """An array that holds the very objects: numpy must not look into them."""
+    """Array of the objects themselves; numpy must not convert them."""
     own = list(values)
     if len({type(value) for value in own}) == 1 and isinstance(own[0], (str, bool, int, float)):
         return np.array(own)
@@ -227,8 +255,19 @@ def _as_objects(values: Iterable[Any]) -> NDArray[Any]:
 
 
 class CircleForecast(FiniteForecast):
-    """A distribution of directions: masses on the cells of a circle, even within each.
+    """Distribution on a circle: masses on its cells, uniform within each.
 
+    Parameters
+    ----------
+    space
+        Space of the forecast.
+    mass
+        Mass of each cell.
+    certificate
+        Certificate of the round that issued it.
+
+    Examples
+    --------
     >>> space = Circle(360, cells=4)
     >>> p = CircleForecast(space, [0.5, 0.0, 0.0, 0.5])
     >>> p.probability(-45, 45), p.arc(0.5), round(p.resultant(), 4)
@@ -245,30 +284,38 @@ class CircleForecast(FiniteForecast):
         self._made_by_hand(_own_space(space, Circle), mass, certificate)
 
     def _vector(self) -> complex:
-        """E[exp(2 pi i y / period)]: the centres' mean, shortened as much as an even cell shortens it."""
+        """Mean of exp(2 pi i y / period): that of the centres times the factor of a uniform cell."""
         angles = 2j * np.pi * (np.arange(self.space.cells) + 0.5) / self.space.cells
         return complex(self.mass @ np.exp(angles)) * float(np.sinc(1.0 / self.space.cells))
 
     def mean(self) -> float:
-        """The circular mean: the direction of the mean vector; nan if that has no length."""
+        """Circular mean: the direction of the mean vector; nan if its length is 0."""
         mean = self._vector()
         if abs(mean) < 1e-12:
             return math.nan
         return self.space.outcome(math.atan2(mean.imag, mean.real) / (2.0 * math.pi) * self.space.period)
 
     def resultant(self) -> float:
-        """The length of the mean vector: 1 if all mass is in one direction, 0 if none prevails."""
+        """Length of the mean vector: 1 if all mass is in one direction, 0 for a uniform distribution."""
         return min(abs(self._vector()), 1.0)
 
     def std(self) -> float:
-        """The circular standard deviation: sqrt(-2 log R) / (2 pi) periods, R the resultant length."""
+        """Circular standard deviation: sqrt(-2 log R) / (2 pi) periods, R the resultant length."""
         length = self.resultant()
         if length < 1e-12:
             return math.inf
         return math.sqrt(-2.0 * math.log(length)) / (2.0 * math.pi) * self.space.period
 
     def probability(self, start: float, stop: float | None = None) -> float:
-        """The mass of the arc that runs upwards from start to stop, or of the cell of a single direction."""
+        """Mass of an arc, or of the cell of a single direction.
+
+        Parameters
+        ----------
+        start
+            Start of the arc, or the direction.
+        stop
+            End of the arc, which runs upwards from `start`.
+        """
         first = self.space.outcome(start)
         if stop is None:
             return float(self.mass[self.space.cell(first)])
@@ -283,16 +330,16 @@ class CircleForecast(FiniteForecast):
         return float(min(max(high - low, 0.0), 1.0))
 
     def arc(self, confidence: float) -> tuple[float, float]:
-        """The shortest arc that holds the given share of the mass, from start to stop.
+        """Shortest arc that contains the given share of the mass, from start to stop.
 
-        `start` is in [0, period); `stop - start` is the length, so `stop` may lie beyond the period.
+        `start` is in [0, period); `stop - start` is the length, so `stop` may be beyond the period.
         """
         share = as_share(confidence)
         if share == 0.0:
             return self.mode(), self.mode()
         edges, below = self._unrolled()
         turn = self.space.cells
-        # the length is piecewise linear in the start, so where it is least the start or the stop is on an edge
+        # the length is piecewise linear in the start, so at its minimum the start or the stop is on an edge
         stops = _reached(np.minimum(below[:turn] + share, 2.0) - HAIR, edges, below, "left")
         starts = _reached(np.maximum(below[turn:] - share, 0.0) + HAIR, edges, below, "right")
         starts, stops = np.concatenate((edges[:turn], starts)), np.concatenate((stops, edges[turn:]))
@@ -301,7 +348,7 @@ class CircleForecast(FiniteForecast):
         return first, first + min(float(stops[best] - starts[best]), self.space.period)
 
     def _unrolled(self) -> tuple[Array, Array]:
-        """Edges and cumulated mass of two turns."""
+        """Edges and cumulative mass of two turns."""
         below = np.concatenate(([0.0], np.cumsum(self.mass)))
         below /= below[-1]
         edges = np.linspace(0.0, 2.0 * self.space.period, 2 * self.space.cells + 1)
@@ -325,8 +372,19 @@ def _reached(levels: Array, edges: Array, below: Array, side: Literal["left", "r
 
 
 class BoxForecast(FiniteForecast):
-    """A distribution of vectors: masses on the cells of a grid, even within each.
+    """Distribution of a vector: masses on the cells of a grid, uniform within each.
 
+    Parameters
+    ----------
+    space
+        Space of the forecast.
+    mass
+        Mass of each cell.
+    certificate
+        Certificate of the round that issued it.
+
+    Examples
+    --------
     >>> space = Box([(0, 1), (0, 10)], cells=2)
     >>> p = BoxForecast(space, [0.5, 0.0, 0.0, 0.5])
     >>> p.mean().tolist(), p.marginal(1).median(), p.probability([(0, 0.5), (0, 2.5)])
@@ -341,26 +399,26 @@ class BoxForecast(FiniteForecast):
         self._made_by_hand(_own_space(space, Box), mass, certificate)
 
     def mean(self) -> Array:
-        """The mean vector."""
+        """Mean vector."""
         return np.asarray(self.mass @ self.space.points)
 
     def cov(self) -> Array:
-        """The covariance matrix."""
+        """Covariance matrix."""
         away = self.space.points - self.mean()
         low, high = np.array(self.space.bounds).T
         within = ((high - low) / self.space.shape) ** 2 / 12.0
         return np.asarray((away * self.mass[:, None]).T @ away + np.diag(within))
 
     def var(self) -> Array:
-        """The variance of each component."""
+        """Variance of each component."""
         return np.diag(self.cov()).copy()
 
     def std(self) -> Array:
-        """The standard deviation of each component."""
+        """Standard deviation of each component."""
         return np.sqrt(self.var())
 
     def marginal(self, i: int) -> Forecast:
-        """The forecast of component i alone."""
+        """Marginal forecast of component i."""
         d = len(self.space.shape)
         if isinstance(i, bool) or i not in range(-d, d):
             raise ValueError(f"expected a component from 0 to {d - 1}, got {i!r}")
@@ -370,7 +428,7 @@ class BoxForecast(FiniteForecast):
         return Forecast(edges[:-1], edges[1:], self.mass.reshape(self.space.shape).sum(axis=others))
 
     def probability(self, value: ArrayLike) -> float:
-        """The mass of a box inside, given by its bounds [(low, high), ...], or of the cell of a single vector."""
+        """Mass of a box, given by its bounds [(low, high), ...], or of the cell of a single vector."""
         d = len(self.space.shape)
         try:
             given = np.array(value, dtype=np.float64)
@@ -398,8 +456,19 @@ class BoxForecast(FiniteForecast):
 
 
 class PointsForecast(FiniteForecast):
-    """Masses on the points of a net; every value stands for the nearest of them.
+    """Masses on the points of a net; each value is assigned to the nearest of them.
 
+    Parameters
+    ----------
+    space
+        Space of the forecast.
+    mass
+        Mass of each point.
+    certificate
+        Certificate of the round that issued it.
+
+    Examples
+    --------
     >>> space = Points([[0, 0], [0, 1], [1, 0]])
     >>> p = PointsForecast(space, [0.5, 0.25, 0.25])
     >>> p.mode().tolist(), p.probability([0.1, 0.9]), p.mean().tolist()
@@ -413,12 +482,12 @@ class PointsForecast(FiniteForecast):
     def __init__(
         self, space: FiniteSpace | Mapping[str, Any], mass: ArrayLike, certificate: Certificate | None = None
     ) -> None:
-        # a space of one's own has no forecasts of its own
+        # user-defined spaces have no forecast class
         own = space if isinstance(space, FiniteSpace) and type(space) not in _CLASSES else _own_space(space, Points)
         self._made_by_hand(own, mass, certificate)
 
     def mean(self) -> Array:
-        """The mean vector; only points given as an array have one."""
+        """Mean vector, for points given as an array."""
         if not isinstance(self.space.points, np.ndarray):
             raise TypeError("expected points given as an array for mean, got other objects: use mode() or expect()")
         return np.asarray(self.mass @ self.space.points)
@@ -437,7 +506,7 @@ _CLASSES: dict[type, type[FiniteForecast]] = {
 
 
 def forecast_on(space: FiniteSpace, mass: Array, certificate: Given = None) -> FiniteForecast:
-    """The forecast with these masses on a finite space; they are trusted and not copied.
+    """Forecast with these masses on a finite space; they are neither checked nor copied.
 
     >>> forecast_on(Labels(["no", "yes"]), np.array([0.25, 0.75]))
     LabelForecast('yes': 0.75, 'no': 0.25)

@@ -1,4 +1,4 @@
-"""Forecast of a quantity: masses on cells, with everything one asks of a distribution."""
+"""Forecast of a quantity: masses on cells, with the methods of a distribution."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Array = NDArray[np.float64]
 PERCENTS = np.arange(1, 100) / 100.0
 PERCENTS.flags.writeable = False
 
-# Quadrature nodes in a bounded cell, and in an open-ended one, whose function may bend more.
+# Quadrature nodes in a bounded and in an open-ended cell.
 NODES, OPEN_NODES = 5, 40
 
 
@@ -40,7 +40,7 @@ def _gauss(count: int) -> tuple[Array, Array]:
 
 
 def as_levels(levels: ArrayLike) -> Array:
-    """Levels from 0 to 1 as an array."""
+    """Check levels from 0 to 1."""
     try:
         a = floats(levels)
     except (TypeError, ValueError):
@@ -51,7 +51,6 @@ def as_levels(levels: ArrayLike) -> Array:
 
 
 def _values(y: object) -> Array:
-    """Values as an array."""
     try:
         return floats(y)
     except (TypeError, ValueError, OverflowError):
@@ -59,11 +58,11 @@ def _values(y: object) -> Array:
 
 
 class _Cells(NamedTuple):
-    """Ends of the cells, where an open-ended one is as narrow as its edge."""
+    """Ends of the cells, with open-ended cells reduced to their edge."""
 
     left: Array
     right: Array
-    sides: tuple[tuple[int, float, float], ...]  # of each open-ended cell: place, edge, and 1 or -1: where it opens
+    sides: tuple[tuple[int, float, float], ...]  # of each open-ended cell: index, edge, and side (1 or -1)
     scale: float  # d of the tails
 
 
@@ -78,31 +77,44 @@ def _open_cells(p: Forecast) -> _Cells:
         sides.append((right.size - 1, right.item(-1), 1.0))
     half = 0.5 * float((right - left).sum())
     edge = max(abs(left.item(0)), abs(right.item(-1)))
-    # far below any width that is meant, far above where an excess divided by it would overflow; zero has no unit
+    # below any meaningful width, but large enough that an excess divided by it does not overflow
     scale = max(half if half > 0.0 else 1e-9 * edge, 1e-200) if half > 0.0 or edge > 0.0 else 1e-12
     return _Cells(left, right, tuple(sides), scale)
 
 
 def _beyond(at: Array, edge: float, sign: float, scale: float) -> Array:
-    """Share of an open-ended cell's mass that lies farther out than a point."""
+    """Share of an open-ended cell's mass farther out than a point."""
     with np.errstate(over="ignore"):
         return np.asarray((1.0 + np.maximum(sign * (at - edge), 0.0) / scale) ** -3.0)
 
 
 class Forecast(IssuedForecast):
-    """A distribution as masses on consecutive cells, even within each; a cell of zero width is an atom.
+    """Distribution of a quantity: masses on consecutive cells, uniform within each; a cell of zero width is an atom.
 
-    The first cell may begin at -inf and the last may end at inf, beside at least one bounded cell.  The tail of such
-    an open-ended cell is a Pareto of index 3 that begins at its edge,
+    Parameters
+    ----------
+    left
+        Left ends of the cells; the first may be -inf or None.
+    right
+        Right ends of the cells; the last may be inf or None.
+    mass
+        Masses of the cells, with a sum of 1.
+    certificate
+        Certificate of the round that issued it.
+
+    Notes
+    -----
+    It has the methods of a frozen scipy distribution that make sense with atoms (`pdf` is the density off the atoms),
+    and a `certificate` if a recalibrator issued it. Its quantiles may be `randomised`, by a `draw`.
+
+    An open-ended cell needs at least one bounded cell beside it. Its tail is a Pareto of index 3 from its edge,
 
         P(excess > e | the cell) = (1 + e / d)^-3,    d half the total width of the bounded cells
 
-    with mean excess d / 2.  It has a mean and a variance; higher moments are infinite.
+    with mean excess d / 2 and a finite variance; higher moments are infinite.
 
-    It has the methods of a frozen scipy distribution that make sense for one with atoms: `cdf`, `sf`, `ppf`,
-    `pdf` (the density off the atoms), `mean`, `var`, `std`, `median`, `interval`, `support`, `expect`; and a
-    `certificate` if a recalibrator issued it.  Its quantiles may be `randomised`, by a `draw`.
-
+    Examples
+    --------
     >>> p = Forecast([0.0, 1.0, 1.0], [1.0, 1.0, 3.0], [0.25, 0.5, 0.25])     # half the mass on 1
     >>> p.mean(), p.cdf(0.5), p.cdf(1.0), p.quantile([0.5, 0.875]).tolist(), p.interval(0.5)
     (1.125, 0.125, 0.75, [1.0, 2.0], (1.0, 1.0))
@@ -138,8 +150,8 @@ class Forecast(IssuedForecast):
         finite = np.isfinite(a[first:]).all() and np.isfinite(b[:last]).all()
         if not (finite and (b >= a).all() and (a[1:] >= b[:-1]).all()):
             raise ValueError(
-                "expected cells in increasing order, bounded but for the outermost ends, "
-                "got cells that overlap, turn back or have no end"
+                "expected increasing cells with finite inner ends, got cells that overlap, decrease or have infinite "
+                "inner ends"
             )
         if not ((m >= 0.0).all() and abs(m.sum() - 1.0) < 1e-6):
             raise ValueError(f"expected masses that are not negative and sum to 1, got a sum of {m.sum()!r}")
@@ -174,14 +186,14 @@ class Forecast(IssuedForecast):
         certificate: Any,
         draw: float | None = None,
     ) -> Forecast:
-        """Forecast from arrays that a kernel made: no checks, no copies."""
+        """Forecast from arrays of a kernel, without checks or copies."""
         self = cls.__new__(cls)
         self._set(left, right, mass, certificate, draw)
         return self
 
     @classmethod
     def issued(cls, round: Round, ends: tuple[bool, bool], certificate: Any = None) -> Forecast:
-        """Forecast of a round, read from its numbers on demand; `ends` says which outer cells are open."""
+        """Forecast of a round, read from its arrays on demand; `ends` marks open outer cells."""
         self = cls.__new__(cls)
         self._round, self._ends, self._certificate = round, ends, certificate
         self.draw = round.draw() or None
@@ -189,7 +201,6 @@ class Forecast(IssuedForecast):
         return self
 
     def _read(self) -> None:
-        """Copy the cells of the round."""
         assert self._round is not None
         cells = self._round.cell_rows()
         left, right, mass = cells[0].copy(), cells[1].copy(), cells[4].copy()
@@ -223,16 +234,25 @@ class Forecast(IssuedForecast):
         return self._mass
 
     def randomised(self, rng: np.random.Generator) -> Forecast:
-        """Distribution with quantiles reported at an end of their cell, by one random draw U for all levels.
+        """Randomise the quantiles: each is an end of its cell, chosen by one uniform draw U for all levels.
 
-        For a level a whose quantile lies in a cell with mass F before it and p in it,
+        Parameters
+        ----------
+        rng
+            Random generator.
+
+        Notes
+        -----
+        For a level a whose quantile is in a cell of mass p with mass F before it,
 
             quantile(a) = the upper end of the cell if F + U p < a, else its lower end
 
-        so that P(y <= quantile(a)) = (a - F) / p, cut to [0, 1], for every outcome y in the cell: the smoothed payoff.
-        `cdf`, moments, scores and samples are those of the distribution.  Just before an atom, and before the first
-        cell, an end is the next floating-point number below it; the far end of an open-ended cell is infinite.
+        so that P(y <= quantile(a)) = (a - F) / p, clipped to [0, 1], for every outcome y in the cell: the smoothed
+        payoff. `cdf`, moments, scores and samples do not change. Just before an atom, and before the first cell, an end
+        is the next smaller floating-point number; the outer end of an open-ended cell is infinite.
 
+        Examples
+        --------
         >>> p = Forecast([0.0, 1.0, 1.0], [1.0, 1.0, 3.0], [0.25, 0.5, 0.25])  # half the mass on 1
         >>> q = p.randomised(np.random.default_rng(0))
         >>> q.draw.__round__(2), q.quantile([0.1, 0.4, 0.6, 0.8]).tolist(), q.mean() == p.mean()
@@ -245,12 +265,12 @@ class Forecast(IssuedForecast):
 
     @property
     def _bare(self) -> Forecast:
-        """The distribution without its random draw."""
+        """Distribution without its random draw."""
         return self if self.draw is None else Forecast.trusted(self.left, self.right, self.mass, None)
 
     @property
     def below(self) -> Array:
-        """Cumulated mass at the left end of each cell, and 1."""
+        """Cumulative mass at the left end of each cell, and 1."""
         if self._below is None:
             below = np.concatenate(([0.0], np.cumsum(self.mass)))
             below /= below[-1]
@@ -260,7 +280,7 @@ class Forecast(IssuedForecast):
 
     @property
     def cells(self) -> _Cells:
-        """The cells with bounded ends, and what is open about them."""
+        """Cells with finite ends, and the open sides."""
         if self._bounded is None:
             first, last = self.left.item(0) == -math.inf, self.right.item(-1) == math.inf
             self._bounded = _open_cells(self) if first or last else _Cells(self.left, self.right, (), 0.0)
@@ -286,7 +306,7 @@ class Forecast(IssuedForecast):
 
     # --- distribution
     def cdf(self, y: ArrayLike | float) -> Any:
-        """P(outcome <= y), a float for a number and an array for an array."""
+        """Probability P(outcome <= y), as a float or an array."""
         if isinstance(y, float):
             return self._cdf_at(y)
         at = _values(y)
@@ -304,7 +324,7 @@ class Forecast(IssuedForecast):
         return float(value) if value.ndim == 0 else value
 
     def _cdf_at(self, y: float) -> float:
-        """`cdf` of one number, ten times as fast: users' payoffs ask for it in every cell."""
+        """Value of `cdf` at one number, 10x faster: custom payoffs call it in every cell."""
         k = int(self.right.searchsorted(y, side="right"))
         if k >= self.mass.size or y != y:
             return 1.0 if y == y else math.nan
@@ -318,9 +338,9 @@ class Forecast(IssuedForecast):
         return min(self.below.item(k) + share * self.mass.item(k), 1.0)
 
     def quantile(self, levels: ArrayLike) -> Any:
-        """The smallest y with P(outcome <= y) >= level, a float for a number and an array for an array.
+        """Smallest y with P(outcome <= y) >= level, as a float or an array.
 
-        With a `draw` it is an end of the cell where that lies: see `randomised`.
+        With a `draw` it is an end of the cell that contains it: see `randomised`.
         """
         if self._round is not None and type(levels) is np.ndarray and levels.dtype == np.float64 and levels.ndim == 1:
             # levels are checked by the kernel, which returns None if one is not between 0 and 1
@@ -342,11 +362,11 @@ class Forecast(IssuedForecast):
     ppf = quantile
 
     def sf(self, y: ArrayLike) -> Any:
-        """P(outcome > y), the probability of exceeding y."""
+        """Probability P(outcome > y)."""
         return 1.0 - self.cdf(y)
 
     def pdf(self, y: ArrayLike) -> Any:
-        """The density at y; the mass of atoms is not in it."""
+        """Density at y, without the mass of atoms."""
         at = _values(y)
         left, right, sides, scale = self.cells
         width = right - left
@@ -363,11 +383,11 @@ class Forecast(IssuedForecast):
         return float(value) if value.ndim == 0 else value
 
     def support(self) -> tuple[float, float]:
-        """The lowest and the highest value that can come."""
+        """Smallest and largest possible value."""
         return float(self.left[0]), float(self.right[-1])
 
     def expect(self, function: Callable[[Array], ArrayLike]) -> float:
-        """E[function(y)] for a function of an array, by Gauss quadrature in each cell, exact for squares."""
+        """Expectation of a function of an array, by Gauss quadrature in each cell, exact for squares."""
         nodes, weights = _gauss(NODES)
         left, right, sides, scale = self.cells
         middle, half = 0.5 * (left + right), 0.5 * (right - left)
@@ -383,29 +403,37 @@ class Forecast(IssuedForecast):
         return float(shares @ values.reshape(points.shape))
 
     def median(self) -> float:
-        """The 50% quantile."""
+        """Median."""
         return float(self.quantile(0.5))
 
     def interval(self, confidence: float) -> tuple[float, float]:
-        """The central interval that holds the given share of the mass."""
+        """Central interval that contains the given share of the mass."""
         share = as_share(confidence)
         low, high = self.quantile([0.5 - share / 2.0, 0.5 + share / 2.0])
         return float(low), float(high)
 
     def pit(self, y: float) -> tuple[float, float]:
-        """The probability integral transform of y: the two ends of the jump there, equal where there is no atom."""
+        """Probability integral transform of y: both ends of the jump at an atom, equal elsewhere."""
         high = float(self.cdf(y))
         atoms = np.flatnonzero((self.left == y) & (self.right == y))
         return (float(self.below[atoms[0]]) if atoms.size else high), high
 
     def sample(self, size: int | tuple[int, ...] = 1, *, rng: np.random.Generator) -> Array:
-        """Independent draws; the random generator is yours to give."""
+        """Draw independent values.
+
+        Parameters
+        ----------
+        size
+            Number of draws, or shape of the result.
+        rng
+            Random generator.
+        """
         return self._bare.quantile(generator(rng).random(size))
 
     def crps(self, y: float) -> float:
         """Exact continuous ranked probability score: the integral of (F(z) - 1{z >= y})^2.
 
-        An open-ended cell of mass m, which y exceeds by e, adds e - m d (1 - (1 + e/d)^-2) + m^2 d / 5.
+        An open-ended cell of mass m adds e - m d (1 - (1 + e/d)^-2) + m^2 d / 5 if y exceeds its edge by e.
         """
         y = number(y, "outcome")
         f0, f1 = self.below[:-1], self.below[1:]
@@ -423,7 +451,7 @@ class Forecast(IssuedForecast):
         for k, edge, sign in sides:
             excess, mass = max(sign * (y - edge), 0.0), f1[k] - f0[k]
             beyond += excess - mass * scale * (1.0 - (1.0 + excess / scale) ** -2.0) + mass * mass * scale / 5.0
-        # where there is no cell F is flat
+        # F is constant between cells
         start, stop, flat = right[:-1], left[1:], f1[:-1]
         cut = np.clip(y, start, stop)
         gaps = (cut - start) * flat * flat + (stop - cut) * (1.0 - flat) ** 2
@@ -433,14 +461,16 @@ class Forecast(IssuedForecast):
     def to_normal(self) -> tuple[float, float]:
         """Mean and standard deviation of the nearest normal distribution, by least squares on the percentiles.
 
-            mean = average of q_a,    sd = sum of z_a (q_a - mean) / sum of z_a^2,    a = 0.01, ..., 0.99
+        Notes
+        -----
+        A normal forecast is returned unchanged; `mean` and `std` include the heavy tails instead:
 
-        so that a normal forecast comes back as it was.  `mean` and `std` include the wide tails instead.
+            mean = average of q_a,    sd = sum of z_a (q_a - mean) / sum of z_a^2,    a = 0.01, ..., 0.99
         """
         return nearest_normal_arrays(*self._plain)
 
     def to_plain(self) -> dict[str, list[Any]]:
-        """Plain data, exact, with None for an open end; `Forecast(**data)` brings it back, without a coin."""
+        """Plain data, exact, with None for an open end; `Forecast(**data)` rebuilds it, without a random draw."""
         left, right = self.left.tolist(), self.right.tolist()
         if left[0] == -math.inf:
             left[0] = None
@@ -458,7 +488,7 @@ class Forecast(IssuedForecast):
 
 
 def cell_of(forecast: Forecast, y: float) -> int:
-    """The cell of an outcome: on an edge the left one, at an atom the atom."""
+    """Cell of an outcome: on an edge the left one, at an atom the atom."""
     k = min(int(np.searchsorted(forecast.right, y, side="left")), forecast.mass.size - 1)
     if k + 1 < forecast.mass.size and forecast.left[k + 1] == y == forecast.right[k + 1]:
         k += 1

@@ -1,6 +1,6 @@
-"""The paper's own algorithms: ORCA, the exact oracles of its appendix C, the value bound of appendix E.
+"""The paper's algorithms: ORCA, the exact oracles of appendix C, the value bound of appendix E.
 
-The names are those of `__init__.pyi`.
+Names are listed in `__init__.pyi`.
 """
 
 from orcast.lazy import lazy_names

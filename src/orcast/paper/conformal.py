@@ -1,4 +1,4 @@
-"""Conformal prediction on any sequence: the level at which to ask a quantile function."""
+"""Conformal prediction on any sequence: the level at which to evaluate a quantile function."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class ConformalLevel(Locked):
     # --- the loop
     @locked
     def predict(self) -> float:
-        """The level to ask at; changes nothing."""
+        """Level for the next round; changes nothing."""
         return self._asked(*self._place())
 
     @locked
@@ -101,7 +101,7 @@ class ConformalLevel(Locked):
         return self._sums[vertex] + self._head[vertex]
 
     def _place(self) -> tuple[int, float]:
-        """The cell of the root, and how far into it."""
+        """Cell of the root, and the position in it."""
         return root_near(self._entry, self.grid, *self._start) if self.rounds else self._start
 
     def _asked(self, cell: int, share: float) -> float:
@@ -111,21 +111,21 @@ class ConformalLevel(Locked):
     @property
     @locked
     def coverage(self) -> float:
-        """The share of covered outcomes; nan before the first."""
+        """Share of covered outcomes; nan before the first."""
         return self._covered / self.rounds if self.rounds else math.nan
 
     @property
     @locked
     def miscalibration(self) -> float:
-        """The norm of the mean payoff; zero before any outcome."""
+        """Norm of the mean payoff; zero before any outcome."""
         return math.hypot(*self._sums) / max(self.rounds, 1)
 
     @property
     @locked
     def promised(self) -> float:
-        """The bound on the miscalibration: (h + sqrt(h^2 + B_1 + ... + B_T)) / T, h the norm of the head start used.
+        """Bound on the miscalibration: (h + sqrt(h^2 + B_1 + ... + B_T)) / T, h the norm of the head start used.
 
-        B_t is the largest squared payoff that can come at level a_t.
+        B_t is the largest possible squared payoff at level a_t.
         """
         _, head = self._used()
         bound = (head + math.sqrt(head * head + self._budget)) / max(self.rounds, 1)
@@ -148,7 +148,6 @@ class ConformalLevel(Locked):
         return _at_least(bound, abs(self.coverage - self.beta))
 
     def _used(self) -> tuple[int, float]:
-        """The number of entries in use, and the norm of their head start."""
         head = [start for start, s in zip(self._head, self._sums, strict=True) if s != 0.0]
         return len(head), math.hypot(*head)
 
@@ -158,10 +157,10 @@ class ConformalLevel(Locked):
 
 
 def root_near(entry: Callable[[int], float], grid: int, cell: int, share: float) -> tuple[int, float]:
-    """The place near another where interpolated entries go from - to +: the cell, and how far into it.
+    """Sign change from - to + of interpolated entries nearest to a point: cell and position in it.
 
-    Beyond the ends they count as -infinity and infinity.  A place where they are zero stays.  The search goes down
-    where they are positive, up where they are negative, in doubling steps, then by bisection: O(log grid) entries.
+    Beyond the ends the entries are -infinity and infinity. A zero is returned unchanged. The search goes down from
+    positive entries, up from negative ones, in doubling steps, then by bisection: O(log grid) entries.
 
     >>> root_near([-1.0, -3.0, 1.0, 2.0].__getitem__, 3, 2, 0.5)
     (1, 0.75)
@@ -195,7 +194,7 @@ def root_near(entry: Callable[[int], float], grid: int, cell: int, share: float)
 
 
 def _at_least(bound: float, value: float) -> float:
-    """A bound that is below the value by rounding only is the value: sums in another order differ in the last digit."""
+    """Raise a bound to the value if it is smaller by rounding only."""
     return value if bound < value <= bound * (1.0 + 1e-12) else bound
 
 

@@ -23,18 +23,18 @@ MOST_COMPONENTS = 100
 
 @runtime_checkable
 class Family(Protocol):
-    """A parametrised family of forecasts (paper, section 5): the parameters are a row of numbers."""
+    """Parametrised family of forecasts (paper, section 5); the parameters are a row of numbers."""
 
     def start(self, cell_grid: CellGrid, masses: Array) -> Array:
-        """Parameters whose forecast is near given masses."""
+        """Parameters of a forecast near given masses."""
         ...
 
     def masses(self, cell_grid: CellGrid, parameters: Array) -> Array:
-        """The forecast: masses on the cells, which add up to one."""
+        """Masses on the cells, with sum one."""
         ...
 
     def pull(self, cell_grid: CellGrid, parameters: Array, gradient: Array) -> Array:
-        """A gradient by the masses, as a gradient by the parameters."""
+        """Convert a gradient by the masses to one by the parameters."""
         ...
 
     def to_plain(self) -> dict[str, Any]:
@@ -44,7 +44,7 @@ class Family(Protocol):
 
 @dataclass(frozen=True)
 class Softmax:
-    """A histogram on the cells: the parameters are log masses (paper, section 5).
+    """Histogram on the cells; the parameters are log masses (paper, section 5).
 
         p_k = exp(a_k) / sum_j exp(a_j)
 
@@ -54,11 +54,11 @@ class Softmax:
     """
 
     def start(self, cell_grid: CellGrid, masses: Array) -> Array:
-        """Their logarithms."""
+        """Logarithms of the masses."""
         return np.log((1.0 - LEAST) * masses + LEAST / masses.size)
 
     def masses(self, cell_grid: CellGrid | None, parameters: Array) -> Array:
-        """exp, normalised."""
+        """Normalised exponentials."""
         e = np.exp(parameters - parameters.max())
         value: Array = e / e.sum()
         return value
@@ -75,13 +75,24 @@ class Softmax:
 
 @dataclass(frozen=True)
 class GaussianMixture:
-    """A mixture of n Gaussians cut off at the ends of the space: means, log standard deviations, log weights.
+    """Mixture of Gaussians truncated at the ends of an ordered space (paper, section 5).
 
-        p_k  ~  sum_i w_i (Phi((right_k - m_i) / s_i) - Phi((left_k - m_i) / s_i))    (paper, section 5)
+    Parameters
+    ----------
+    n
+        Number of components, each with a mean, a log standard deviation and a log weight.
 
-    On ordered spaces.  With fewer parameters than a histogram it can answer fewer ledgers.  With `start="last"` it may
-    drift far from the expert.
+    Notes
+    -----
+    With Phi the normal distribution function:
 
+        p_k  ~  sum_i w_i (Phi((right_k - m_i) / s_i) - Phi((left_k - m_i) / s_i))
+
+    It has fewer parameters than a histogram, so it can satisfy fewer ledgers. With `start="last"` it may drift far from
+    the expert.
+
+    Examples
+    --------
     >>> import orcast as oc
     >>> oracle = oc.Orca(family=oc.paper.GaussianMixture(3))
     >>> recal = oc.Forecaster(oc.Interval(0, 1), oc.MomentMatching(2), oracle=oracle)
@@ -103,7 +114,7 @@ class GaussianMixture:
         return (cell_grid.left - cell_grid.low) / span, (cell_grid.right - cell_grid.low) / span
 
     def start(self, cell_grid: CellGrid, masses: Array) -> Array:
-        """Each component covers an equal share of the masses."""
+        """Components that cover equal shares of the masses."""
         a, b = self._edges(cell_grid)
         below = np.concatenate(([0.0], np.cumsum(masses) / masses.sum()))
         cuts = np.linspace(0.0, 1.0, self.n + 1)
@@ -128,7 +139,7 @@ class GaussianMixture:
         return za, zb, deviation, share, ndtr(zb) - ndtr(za)
 
     def masses(self, cell_grid: CellGrid, parameters: Array) -> Array:
-        """Each component's mass in each cell, mixed and cut off, with a little even mass."""
+        """Truncated mixture of the components' masses, plus a small uniform mass."""
         _, _, _, share, inside = self._parts(cell_grid, parameters)
         raw = share @ inside
         wide = (cell_grid.right - cell_grid.left) / (cell_grid.high - cell_grid.low)
@@ -136,7 +147,7 @@ class GaussianMixture:
         return value
 
     def pull(self, cell_grid: CellGrid, parameters: Array, gradient: Array) -> Array:
-        """Through the distribution functions at the edges."""
+        """Gradient through the distribution functions at the edges."""
         za, zb, deviation, share, inside = self._parts(cell_grid, parameters)
         raw = share @ inside
         total = max(float(raw.sum()), 1e-300)

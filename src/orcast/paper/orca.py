@@ -1,4 +1,4 @@
-"""ORCA, the paper's own oracle (section 5, algorithm 2): gradient descent on the worst case."""
+"""ORCA, the paper's oracle (section 5, algorithm 2): gradient descent on the worst case."""
 
 from __future__ import annotations
 
@@ -32,21 +32,33 @@ TIED = 1e-9
 
 
 def _check(options: object, check: Callable[..., Any], **limits: tuple[Any, Any]) -> None:
-    """Check options of a frozen data class, each from the one limit to the other."""
+    """Check options of a frozen data class against their limits."""
     for name, (least, most) in limits.items():
         object.__setattr__(options, name, check(getattr(options, name), name, least, most))
 
 
 @dataclass(frozen=True)
 class Adam:
-    """Adam, the optimiser of ORCA's search: steps of about `rate` in each parameter.
+    """Adam, the optimiser of ORCA's search.
+
+    Parameters
+    ----------
+    rate
+        Size of a step in each parameter.
+    first, second
+        Discounts of the mean gradient and of its square.
+
+    Notes
+    -----
+    With g the gradient, after n steps,
 
         m <- first m + (1 - first) g,    v <- second v + (1 - second) g^2,    step = -rate m' / sqrt(v')
 
-    g is the gradient, m' = m / (1 - first^n) and v' = v / (1 - second^n) after n steps.
+    where m' = m / (1 - first^n) and v' = v / (1 - second^n). Kingma and Ba (2015), "Adam: a method for stochastic
+    optimization", ICLR; the paper uses it in section 5.
 
-    Reference: Kingma and Ba (2015), "Adam: a method for stochastic optimization", ICLR; the paper uses it in section 5.
-
+    Examples
+    --------
     >>> Adam(rate=0.1)
     Adam(rate=0.1, first=0.9, second=0.999)
     """
@@ -118,7 +130,7 @@ class Orca:
         _check(self, number, soft=(0.0, 1e6), jitter=(0.0, 10.0))
 
     def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> DenseEngine:
-        """An engine with an empty ledger."""
+        """Engine with an empty ledger."""
         if isinstance(bound_payoff.space, FiniteSpace):
             if isinstance(self.family, GaussianMixture):
                 raise TypeError(f"expected an ordered space for GaussianMixture, got {bound_payoff.space!r}")
@@ -133,13 +145,13 @@ class Orca:
         return DenseEngine(bound_payoff, GridPrior(bound_payoff, self.cells, edges), OrcaSolver(self), sizes)
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data; a family of your own must be given again."""
+        """Plain data; a user-defined family must be passed again."""
         adam = {"kind": "Adam", **vars(self.optimizer)}
         return {"kind": "Orca", **vars(self), "family": self.family.to_plain(), "optimizer": adam}
 
     @classmethod
     def from_plain(cls, data: dict[str, Any]) -> Orca:
-        """The inverse, where there is one."""
+        """Rebuild the oracle from its plain form."""
         options = {name: value for name, value in data.items() if name != "kind"}
         family, adam = dict(options.pop("family")), dict(options.pop("optimizer"))
         adam.pop("kind")
@@ -151,7 +163,7 @@ class Orca:
 
 
 class OrcaSolver:
-    """Searches for the forecast of a round as its options say."""
+    """Search for the forecast of a round."""
 
     temperature = 1.0
 
@@ -177,7 +189,7 @@ class OrcaSolver:
         search.claim = self._claim(search, p)
 
     def _claim(self, search: CandidateSearch, p: Array) -> HalfSpaceClaim:
-        """The worst case over the cells, and by how much the truth may exceed it."""
+        """Worst case over the cells, and the amount by which the true one may exceed it."""
         rounds = search.weight
         search.rescale(p)
         value = float(self._field(search, p).max()) / rounds
@@ -190,7 +202,7 @@ class OrcaSolver:
     # --- the search
     @staticmethod
     def _field(search: CandidateSearch, p: Array) -> Array:
-        """The mean of <S, payoff> over each cell."""
+        """Mean of <S, payoff> over each cell."""
         v = np.zeros(p.size)
         for cell_payoff, s in zip(search.cell_payoffs, search.cumulative, strict=True):
             if s.any():
@@ -199,7 +211,7 @@ class OrcaSolver:
         return v
 
     def _masses(self, cell_grid: CellGrid, parameters: Array) -> Array:
-        """The family's forecast, or one clear sentence if these are no masses."""
+        """Checked masses of the family."""
         p = np.asarray(self.options.family.masses(cell_grid, parameters), dtype=np.float64)
         if p.shape != (cell_grid.cells,) or not (p >= 0.0).all() or abs(p.sum() - 1.0) > 1e-6:
             raise ValueError(
@@ -208,7 +220,7 @@ class OrcaSolver:
         return p
 
     def _search(self, search: CandidateSearch, cell_grid: CellGrid, parameters: Array, soft: float) -> Array:
-        """The best masses on the way down the gradient of the worst case."""
+        """Best masses of a gradient descent on the worst case."""
         family, adam = self.options.family, self.options.optimizer
         first, second = np.zeros(parameters.size), np.zeros(parameters.size)
         best, found = parameters, math.inf
@@ -235,7 +247,7 @@ class OrcaSolver:
 
 
 def choose(values: Array, temperature: float) -> Array:
-    """Weights on the largest of some values (of tied ones the first), or a softmax at a temperature."""
+    """Weights on the largest value (of ties the first), or a softmax at a temperature."""
     top = float(values.max())
     if temperature > 0.0:
         soft: Array = np.exp((values - top) / temperature)

@@ -1,10 +1,11 @@
-"""PartitionedRecalibrator: a calibrated forecaster for each cell of what an expert may forecast (paper, appendix D).
+"""PartitionedRecalibrator: one calibrated forecaster for each cell of the expert's forecasts (paper, appendix D).
 
-For a proper score let g be minus the slope of its expectation (2 p for the Brier score, log p for the log score); then
+For a proper score let g be minus the derivative of its expectation (2 p for the Brier score, log p for the log score);
+then
 
     score(p, y) - score(x, y)  <=  sum_k (g(p_k) - g(x_k)) (p_k - 1{y = k})                                 (excess)
 
-so regret is an error of calibration, seen through g.  docs/theory.md derives the bound on it.
+so regret is a calibration error weighted by g. docs/theory.md derives its bound.
 """
 
 from __future__ import annotations
@@ -40,51 +41,51 @@ Key = tuple[int, ...]
 
 # The largest number of cells, that of a grid on the simplex whose resolution is not given, and the finest such grid.
 MOST_CELLS, USUAL_CELLS, FINEST = 10_000, 100, 10
-# The temperature of the forecasters: they know nothing but the outcomes of their cell.
+# Temperature of the forecasters, which only observe the outcomes of their cell.
 TEMPERATURE = 2.0
-# A bound that rounding alone puts below what it bounds is equal to it.
+# Relative tolerance for a bound below its value by rounding.
 ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
 class ProbabilityBins:
-    """Equal bins of [0, 1], for the probability of a yes."""
+    """Equal bins of [0, 1], for the probability of the outcome 1."""
 
     total: int
 
     @property
     def radius(self) -> float:
-        """The largest distance of a forecast from the middle of its cell, in l1."""
+        """Largest l1 distance of a forecast from the middle of its cell."""
         return 1.0 / self.total
 
     def cell(self, x: Array) -> Key:
-        """The cell of probabilities."""
+        """Cell of probabilities."""
         return (min(int(x[1] * self.total), self.total - 1),)
 
     def middle(self, key: Key) -> Array:
-        """The probabilities that stand for a cell."""
+        """Middle of a cell."""
         p = (key[0] + 0.5) / self.total
         return np.array([1.0 - p, p])
 
     def start(self, key: Key) -> Array:
-        """The prior of the forecaster of a cell."""
+        """Prior of the forecaster of a cell."""
         return self.middle(key)
 
     def name(self, key: Key) -> Any:
-        """The name of a cell in reports."""
+        """Name of a cell in reports."""
         return float(self.middle(key)[1])
 
 
 @dataclass(frozen=True)
 class Compositions:
-    """Vectors of whole numbers that sum to `resolution`: the nearest one, divided by it, is the middle of a cell."""
+    """Vectors of whole numbers with sum `resolution`; the nearest one, divided by it, is the middle of a cell."""
 
     labels: int
     resolution: int
 
     @staticmethod
     def of(labels: int, resolution: int | None) -> Compositions:
-        """The grid of a resolution, or the finest with at most `USUAL_CELLS` cells."""
+        """Grid of a resolution, or the finest with at most `USUAL_CELLS` cells."""
         if resolution is None:
             usual = [n for n in range(1, FINEST + 1) if Compositions(labels, n).total <= USUAL_CELLS]
             resolution = max(usual, default=1)
@@ -98,17 +99,17 @@ class Compositions:
 
     @property
     def total(self) -> int:
-        """The number of cells."""
+        """Number of cells."""
         return math.comb(self.resolution + self.labels - 1, self.labels - 1)
 
     @property
     def radius(self) -> float:
-        """The largest distance of a forecast from the middle of its cell, in l1."""
+        """Largest l1 distance of a forecast from the middle of its cell."""
         half = self.labels // 2
         return 2.0 * half * (self.labels - half) / self.labels / self.resolution
 
     def cell(self, x: Array) -> Key:
-        """The cell of probabilities."""
+        """Cell of probabilities."""
         places = self.resolution * x
         whole = np.floor(places)
         up = self.resolution - int(whole.sum())
@@ -116,15 +117,15 @@ class Compositions:
         return tuple(int(n) for n in whole)
 
     def middle(self, key: Key) -> Array:
-        """The probabilities that stand for a cell."""
+        """Middle of a cell."""
         return np.array(key) / self.resolution
 
     def start(self, key: Key) -> Array:
-        """The prior of the forecaster of a cell; a probability of zero could never grow."""
+        """Prior of the forecaster of a cell, with positive masses, because a mass of zero could never grow."""
         return (np.array(key) + 1.0 / self.labels) / (self.resolution + 1.0)
 
     def name(self, key: Key) -> Any:
-        """The name of a cell in reports."""
+        """Name of a cell in reports."""
         return tuple(self.middle(key).tolist())
 
 
@@ -132,12 +133,12 @@ class Compositions:
 
 
 def additive(score: Score, binary: bool) -> bool:
-    """Tell whether a score is a sum over the events: Brier and log scores, and those equal to them."""
+    """Return True if a score is a sum over the events, as Brier and log scores are."""
     return type(score) in ((Brier, LogScore, CRPS, MSE) if binary else (Brier, LogScore, CRPS))
 
 
 def slope(score: Score, binary: bool, q: Array) -> Array:
-    """g: minus the slope of the expected score, at the probability of each event."""
+    """Function g: minus the derivative of the expected score, at the probability of each event."""
     if isinstance(score, LogScore):
         value: Array = np.log(np.maximum(q, score.clip))
         return value - np.log(np.maximum(1.0 - q, score.clip)) if binary else value
@@ -146,7 +147,7 @@ def slope(score: Score, binary: bool, q: Array) -> Array:
 
 @lru_cache(maxsize=64)
 def hat_heights(score: Score, binary: bool, grid: int) -> Array:
-    """A g_v for each hat, such that (g(p) - g_v) (p - y) is small at worst where the hat is not zero."""
+    """Value g_v for each hat that minimises the largest (g(p) - g_v) (p - y) where the hat is positive."""
     heights = np.empty(grid)
     soft = 0.5 / STEEPNESS
     for v in range(grid):
@@ -161,10 +162,10 @@ def hat_heights(score: Score, binary: bool, grid: int) -> Array:
 
 @dataclass(slots=True)
 class _Cell:
-    """The forecaster of a cell, the sums of the hats in it, and bounds known before its outcomes.
+    """Forecaster of a cell, the sums of its hats, and bounds known before its outcomes.
 
-    `known` is, summed over its rounds: the largest possible errors of the probabilities; for each score the remainder
-    of (excess), and the largest possible excess.
+    `known` sums over its rounds the largest possible errors of the probabilities, and for each score the remainder of
+    (excess) and the largest possible excess.
     """
 
     recal: Forecaster
@@ -174,7 +175,7 @@ class _Cell:
 
 @dataclass(slots=True)
 class _CellRound:
-    """Attached to a pending round of a cell: probabilities by the expert and as played; `known` as in `_Cell`."""
+    """Data of a pending round of a cell: probabilities of the expert and of the forecast; `known` as in `_Cell`."""
 
     expert: Array
     result: Array
@@ -183,7 +184,7 @@ class _CellRound:
 
 @dataclass(frozen=True)
 class CellReport:
-    """All cells, those with an outcome, the largest l1 distance from a middle, and rounds by the middle of a cell."""
+    """Number of cells, cells with an outcome, largest l1 distance from a middle, and rounds by the middle of a cell."""
 
     total: int
     visited: int
@@ -262,13 +263,13 @@ class PartitionedRecalibrator(Locked):
             self._partition = ProbabilityBins(FINEST if cells is None else cells)
         else:
             self._partition = Compositions.of(space.cells, cells)
-        # events with a probability of their own
+        # events with a separate probability
         self._count = 1 if self._binary else space.cells
         self._root = math.sqrt(self._payoff.on(Binary() if self._binary else Labels([0, 1])).bound)
-        # a game checks the other options
+        # Forecaster checks the other options
         Forecaster(space, self._payoff, oracle=oracle, max_pending=max_pending)
         self._cells: dict[Key, _Cell] = {}
-        # the cell of each pending round; the round itself is pending in the game of its cell
+        # cell of each pending round; the round itself is pending in the forecaster of its cell
         self._pending = PendingById[Key](max_pending)
         self._rounds = 0
         self._excess = np.zeros(len(self._scores))
@@ -281,19 +282,27 @@ class PartitionedRecalibrator(Locked):
         return score
 
     def _new_cell(self) -> _Cell:
-        # this class drops rounds itself, so a game can always have one more
+        # this class drops rounds itself, so a forecaster always has room for one more
         recal = Forecaster(self.space, self._payoff, oracle=self.oracle, max_pending=self.max_pending + 1)
         return _Cell(recal, np.zeros((self.grid, self._count)), np.zeros(1 + 2 * len(self._scores)))
 
     def _errors(self, mass: Array) -> Array:
-        """Probabilities minus indicators of the events, a row for each outcome."""
+        """Probabilities minus indicators of the events, one row per outcome."""
         errors: Array = (mass - np.eye(mass.size))[:, -self._count :]
         return errors
 
     # --- the loop
     @locked
     def predict(self, forecast: object, *, id: Hashable = None) -> Any:
-        """Recalibrate one forecast, of any form that `Recalibrator` takes; its round is then pending."""
+        """Recalibrate one forecast; its round is then pending.
+
+        Parameters
+        ----------
+        forecast
+            Base forecast, in any form that `Recalibrator` accepts.
+        id
+            Identifier of the round, for outcomes that arrive late.
+        """
         self._pending.check_new(id)
         if forecast is None:
             raise TypeError("expected a forecast, got None: use Forecaster to run without one")
@@ -309,7 +318,7 @@ class PartitionedRecalibrator(Locked):
         cell.recal.rounds.pending[id].attached = asdict(_CellRound(expert, result, known))
         for other in leaving:
             if other == id and self._pending.pending[other] == key:
-                del self._pending.pending[other]  # its game has replaced it
+                del self._pending.pending[other]  # its forecaster has replaced it
             else:
                 self._forget(other)
         self._cells[key] = cell
@@ -332,7 +341,7 @@ class PartitionedRecalibrator(Locked):
         return np.array([np.abs(errors).sum(axis=1).max(), *bounds.ravel()])
 
     def _losses(self, score: Score, mass: Array) -> Array:
-        """A score of probabilities for each event."""
+        """Score of probabilities for each event."""
         space = self.space
         if additive(score, self._binary):
             return finite_score(score, CellGrid(space, space.cells), mass)
@@ -341,7 +350,15 @@ class PartitionedRecalibrator(Locked):
 
     @locked
     def update(self, y: Any, *, id: Hashable = None) -> None:
-        """Settle the unnamed round, or a named one, with its outcome."""
+        """Settle a pending round with its outcome.
+
+        Parameters
+        ----------
+        y
+            Outcome.
+        id
+            Identifier of the round; by default the unnamed one.
+        """
         value = self.space.outcome(y)
         cell = self._cells[self._pending.find(id)]
         own = _CellRound(**cell.recal.rounds.find(id).attached)
@@ -361,7 +378,7 @@ class PartitionedRecalibrator(Locked):
 
     @locked
     def drop(self, id: Hashable = None) -> None:
-        """Forget a round whose outcome will never come."""
+        """Drop a pending round that will get no outcome."""
         self._pending.find(id)
         self._forget(id)
 
@@ -375,7 +392,7 @@ class PartitionedRecalibrator(Locked):
     @property
     @locked
     def pending(self) -> tuple[Hashable, ...]:
-        """Ids of the pending rounds, the oldest first; None is the unnamed one."""
+        """Ids of the pending rounds, oldest first; None is the unnamed one."""
         return self._pending.ids
 
     # --- the guarantee
@@ -387,13 +404,13 @@ class PartitionedRecalibrator(Locked):
     @property
     @locked
     def calibration_error(self) -> float:
-        """C_T = sum over hats and events of | mean of w_v(p) (p - 1{event}) |."""
+        """Error C_T = sum over hats and events of | mean of w_v(p) (p - 1{event}) |."""
         return float(np.abs(self._sums).sum()) / max(self._rounds, 1)
 
     @property
     @locked
     def calibration_bound(self) -> float:
-        """Bound on C_T: sum_j (T_j / T) R_j (lemma 3), R_j by the hats that F_j touched, or by its largest errors."""
+        """Bound on C_T: sum_j (T_j / T) R_j (lemma 3), R_j from the hats that F_j used, or its largest errors."""
         total = 0.0
         for cell in self._cells.values():
             most = math.sqrt(np.count_nonzero(cell.weights)) * self._promised(cell)
@@ -407,12 +424,12 @@ class PartitionedRecalibrator(Locked):
 
     @locked
     def regret(self, score: Score | None = None) -> float:
-        """Mean of score(p, y) - score(expert, y) so far, by one of the scores that are followed (the first)."""
+        """Mean of score(p, y) - score(expert, y), for one of `scores` (by default the first)."""
         return float(self._excess[self._place(score)]) / max(self._rounds, 1)
 
     @locked
     def regret_bound(self, score: Score | None = None) -> float:
-        """Bound on that regret (lemma 2), by the hats that each cell touched, or by its largest possible excess."""
+        """Bound on that regret (lemma 2), from the hats that each cell used, or from its largest possible excess."""
         place = self._place(score)
         asked = self._scores[place]
         if not additive(asked, self._binary):
@@ -432,13 +449,13 @@ class PartitionedRecalibrator(Locked):
         if score is None and self._scores:
             return 0
         if score not in self._scores:
-            raise ValueError(f"expected one of the scores= of this object, {self._scores}, got {short(score)}")
+            raise ValueError(f"expected one of scores= {self._scores}, got {short(score)}")
         return self._scores.index(score)
 
     @property
     @locked
     def guarantee(self) -> Guarantee:
-        """The whole, in the form that other games have: miscalibration is C_T here, and promised the bound on it."""
+        """Guarantee in the form of other recalibrators: miscalibration is C_T, promised its bound."""
         parts = {f"regret {score.name}": self.regret(score) for score in self._scores}
         recals = [cell.recal.guarantee for cell in self._cells.values()]
         rounds = max(self._rounds, 1)
@@ -465,5 +482,5 @@ class PartitionedRecalibrator(Locked):
 
 
 def _at_least(bound: float, value: float) -> float:
-    """A bound, but for rounding."""
+    """Raise a bound to the value if it is smaller by rounding only."""
     return value if bound < value <= bound + ROUNDING * (1.0 + abs(value)) else bound

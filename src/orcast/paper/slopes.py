@@ -1,4 +1,4 @@
-"""Gradients for the general search of ORCA: how a mixture of the cells' values changes with the masses."""
+"""Gradients for ORCA: derivative of a mixture of the cells' values by the masses."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ STEP = 1e-6
 
 
 def slopes(cell_payoff: CellPayoff, s: Array, p: Array, weights: Array) -> Array:
-    """Derivative of sum_k weights_k <s, payoff(p, k)> by the masses, for weights that add to 1.
+    """Derivative of sum_k weights_k <s, payoff(p, k)> by the masses, for weights with sum 1.
 
-    `jacobian` leaves out a number for each mass.  It follows from sum_k p_k <s, payoff(p, k)> = 0 (consistency), or
-    for regrets from proper scores, which are least at the truth.  Where no derivative is known: differences.
+    `jacobian` omits a constant for each mass. It follows from sum_k p_k <s, payoff(p, k)> = 0 (consistency), or for
+    regrets from proper scores, which are smallest at the true distribution. Unknown derivatives are replaced by
+    differences.
     """
     if cell_payoff.explicit:
         return -(s @ cell_payoff.table(p))
@@ -32,7 +33,7 @@ def slopes(cell_payoff: CellPayoff, s: Array, p: Array, weights: Array) -> Array
 
 
 def smooth_slopes(cell_payoff: CellPayoff, s: Array, p: Array, weights: Array) -> Array:
-    """`slopes` with the levels of quantiles smoothed: the true slope vanishes on whole pieces."""
+    """Same as `slopes` with smoothed quantile levels, because the true derivative vanishes between them."""
     if isinstance(cell_payoff, StackedCellPayoff):
         parts = [smooth_slopes(part, own, p, weights) for part, own in cell_payoff.pairs(s)]
         return np.asarray(np.sum(parts, axis=0))
@@ -44,9 +45,9 @@ def smooth_slopes(cell_payoff: CellPayoff, s: Array, p: Array, weights: Array) -
 
 
 def _smooth_quantiles(quantiles: QuantileCellPayoff, s: Array, p: Array, weights: Array) -> Array:
-    """With each level smeared towards its neighbours.
+    """Derivative with each level spread to its neighbours.
 
-    Where the worst cell's share of [0, 1] holds no level the payoff is constant, and its slope vanishes.
+    If the worst cell's share of [0, 1] contains no level, the payoff is constant and its derivative vanishes.
     """
     mass, weight = quantiles.masses(p), quantiles.masses(weights)
     values = np.concatenate((np.cumsum(s[::-1])[::-1], [0.0])) - float(s @ quantiles.levels)

@@ -14,23 +14,31 @@ from orcast.payoffs.decisions import one_number
 from orcast.spaces.base import single
 from orcast.validation import number, short
 
-# Beyond this the level 1 - 1/r is too close to 1 to tell.
+# Above this factor the level 1 - 1/r is too close to 1.
 LARGEST_FACTOR = 1e9
 
 
 class ValueCheck:
     """Measure how often an outcome's value exceeds r times its expectation (paper, appendix E: Markov's inequality).
 
-    `share` is the measured #{ t : v(y_t, a_t, x_t) > r E_{p_t} v(y, a_t, x_t) } / T, for v >= 0 that is monotone in y;
-    `bound` = 1/r bounds it if the forecasts are quantile calibrated.  v is called as v(y), or with the action and
-    features that `update` is given: v(y, action), v(y, action, x).  On any sequence and for any forecasts the share is
-    at most
+    Parameters
+    ----------
+    value
+        Function v >= 0 of (y), (y, action) or (y, action, x), monotone in y; a violation raises.
+    r
+        Factor, above 1.
+
+    Notes
+    -----
+    `share` is the measured #{ t : v(y_t, a_t, x_t) > r E_{p_t} v(y, a_t, x_t) } / T; `bound` = 1/r bounds it if the
+    forecasts are quantile calibrated. On any sequence and for any forecasts the share is at most
 
         allowed  =  1/r + calibration_error  =  #{ t : y_t > q_{1 - 1/r}(p_t) } / T
 
-    (for a v that falls, #{ t : y_t < q_{1/r}(p_t) } / T; docs/theory.md has the proof).  An outcome that shows v not to
-    be monotone is refused.
+    or for a decreasing v, #{ t : y_t < q_{1/r}(p_t) } / T (docs/theory.md has the proof).
 
+    Examples
+    --------
     >>> import orcast as oc
     >>> from orcast.paper import ValueCheck
     >>> check = ValueCheck(lambda y: y, r=1.5)
@@ -48,7 +56,7 @@ class ValueCheck:
     def __init__(self, value: Callable[..., float], r: float) -> None:
         if not callable(value):
             raise TypeError(
-                f"expected a function value(outcome), with an action and features if need be, got {short(value)}"
+                f"expected a function value(outcome), optionally with an action and features, got {short(value)}"
             )
         self.value = value
         self.r = number(r, "r")
@@ -56,15 +64,25 @@ class ValueCheck:
             raise ValueError(f"expected a number above 1, at most {LARGEST_FACTOR:g}, as r, got {short(r)}")
         self.rounds = 0
         self.exceeded = 0
-        # whether the value rises (1), falls (-1), or has been constant so far (0), and outcomes beyond either quantile
+        # direction of the value: 1, -1, or 0 while constant; outcomes beyond either quantile
         self._direction = 0
         self._above = 0
         self._below = 0
-        # of rounds with an action or features, outcomes beyond the quantile that matters in the round
+        # outcomes beyond the relevant quantile, in rounds with an action or features
         self._beyond = 0
 
     def update(self, forecast: Forecast, y: float, action: Any = None, x: Any = None) -> None:
-        """Count a forecast and its outcome, with the action that was taken and the features, if the value has them."""
+        """Count a forecast and its outcome.
+
+        Parameters
+        ----------
+        forecast
+            Forecast of the outcome.
+        y
+            Outcome.
+        action, x
+            Action and features, if the value depends on them.
+        """
         check_quantity(forecast)
         outcome = single(y)
         same = action is None and x is None
@@ -74,7 +92,7 @@ class ValueCheck:
         below = outcome < float(forecast.quantile(1.0 / self.r))
         exceeded = worth > threshold * (1.0 + ROUNDING)
         if exceeded:
-            # so far constant, the value is seen to change where the outcome is
+            # the value was constant until this outcome
             direction = direction or (1 if above else -1)
             if not (above if direction > 0 else below):
                 raise ValueError(_not_monotone(f"{worth:g} at {outcome:g}"))
@@ -89,7 +107,7 @@ class ValueCheck:
 
     @property
     def share(self) -> float:
-        """The share of rounds whose value exceeded r times its expectation; nan before the first."""
+        """Share of rounds whose value exceeded r times its expectation; nan before the first."""
         return self.exceeded / self.rounds if self.rounds else math.nan
 
     @property
@@ -105,7 +123,7 @@ class ValueCheck:
 
     @property
     def calibration_error(self) -> float:
-        """Share of outcomes beyond the one quantile that matters, minus 1/r; nan before the first round."""
+        """Share of outcomes beyond the relevant quantile, minus 1/r; nan before the first round."""
         return self.allowed - self.bound
 
     @property
@@ -127,13 +145,23 @@ class ValueCheck:
             return worth
         worth = one_number(worth, f"value of {y:g}")
         if worth < 0.0:
-            raise ValueError(f"expected a value that is not negative, got {worth:g} at {y:g}")
+            raise ValueError(f"expected a nonnegative value, got {worth:g} at {y:g}")
         return worth
 
     def thresholds(
         self, forecast: Forecast, direction: int = 0, action: Any = None, x: Any = None
     ) -> tuple[float, float, int]:
-        """Expected value under a forecast, r times it, and the direction of the value: 1 rising, -1 falling, else 0."""
+        """Expected value, r times it, and the direction of the value: 1 increasing, -1 decreasing, else 0.
+
+        Parameters
+        ----------
+        forecast
+            Forecast of the outcome.
+        direction
+            Known direction of the value; 0 if unknown.
+        action, x
+            Action and features, if the value depends on them.
+        """
         seen: dict[float, float] = {}
 
         def value_at(y: float) -> float:
@@ -152,7 +180,7 @@ class ValueCheck:
 
 
 def _direction(values: Sequence[float], so_far: int) -> int:
-    """Direction of values beyond rounding: 1 if they rise, -1 if they fall, 0 if neither; raises if both."""
+    """Direction of values beyond rounding: 1 increasing, -1 decreasing, 0 constant; raises if both."""
     found = np.asarray(values)
     # against the least and the largest before, since steps of less than rounding may add up to more
     up = found - np.minimum.accumulate(found) > ROUNDING * found
@@ -162,7 +190,7 @@ def _direction(values: Sequence[float], so_far: int) -> int:
         turn = int(np.argmax(up if found[-1] < found[0] else down)) - 1
         raise ValueError(_not_monotone(f"{values[turn]:g} then {values[turn + 1]:g}, and the opposite elsewhere"))
     if (falls and so_far > 0) or (rises and so_far < 0):
-        raise ValueError(_not_monotone("one that did otherwise before"))
+        raise ValueError(_not_monotone("the opposite direction in an earlier round"))
     return int(rises) - int(falls) or so_far
 
 

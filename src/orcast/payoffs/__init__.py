@@ -1,4 +1,4 @@
-"""Notions of calibration as vector payoffs of a game; `+` is the direct sum."""
+"""Notions of calibration as vector payoffs; `+` is their direct sum."""
 
 from collections.abc import Callable
 from typing import Any
@@ -75,7 +75,7 @@ _WITH_FUNCTIONS = ("Custom", "DecisionCalibration", "Recipe", "SwapRegret")
 
 
 def payoff_from_plain(data: dict[str, Any]) -> Payoff:
-    """A payoff from its plain form; one with functions must be given again."""
+    """Rebuild a payoff from its plain form; one with functions must be passed again."""
     options = dict(data)
     kind = options.pop("kind", None)
     if kind == "Sum":

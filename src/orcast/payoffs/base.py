@@ -16,20 +16,20 @@ from orcast.validation import number
 Array = NDArray[np.float64]
 
 NOTHING: Array = frozen(np.empty(0))
-# The size of a part that only its first round can tell.
+# Size of a part that is known only in its first round.
 UNKNOWN = -1
 
 
 def checked_weight(weight: object) -> float:
-    """A positive weight."""
+    """Check a positive weight."""
     return number(weight, "weight", 1e-6, 1e6)
 
 
 class CellGrid(NamedTuple):
-    """The cells of a round, as a payoff sees them.
+    """Cells of a round, as payoffs use them.
 
-    On ordered spaces cell k reaches from `left[k]` to `right[k]`, and outcomes are clipped to [`low`, `high`],
-    the space itself where it is bounded.  On finite spaces there is a value for each cell.
+    On ordered spaces cell k reaches from `left[k]` to `right[k]`, and outcomes are clipped to [`low`, `high`], the
+    bounds of the space if it has any. On finite spaces each cell has a value.
     """
 
     space: Space
@@ -50,7 +50,7 @@ class CellGrid(NamedTuple):
 
     @property
     def start(self) -> Array:
-        """Masses to begin with: the expert's, or even ones without an expert."""
+        """Initial masses: the expert's, or uniform ones without an expert."""
         return self.expert if self.expert.size else np.full(self.cells, 1.0 / self.cells)
 
     @property
@@ -60,11 +60,11 @@ class CellGrid(NamedTuple):
         return [self.space.value(k) for k in range(self.cells)]
 
     def locate(self, y: Array) -> NDArray[np.intp]:
-        """The cells of outcomes that are at no atom."""
+        """Cells of outcomes that are not at an atom."""
         return np.searchsorted(self.right, y)
 
     def forecast(self, mass: Array) -> Any:
-        """Masses as the forecast that users' functions see."""
+        """Masses as the forecast object that users' functions receive."""
         from orcast.forecasts import Forecast, forecast_on
 
         if isinstance(self.space, FiniteSpace):
@@ -73,47 +73,47 @@ class CellGrid(NamedTuple):
 
 
 class CellPayoff:
-    """A payoff on the cells of a round, before its context and weight; s are ledger entries, p masses.
+    """Payoff on the cells of a round, before its context and weight; s are ledger entries, p masses.
 
-    A subclass sets `size` and overrides `table`; the other methods have defaults that it may replace.
+    A subclass sets `size` and overrides `table`; the other methods have defaults.
     """
 
     size: int
-    explicit = False  # whether the field depends on p only by a constant
-    one_sided = False  # whether its mean under p may be below zero
-    cost = 1.0  # of evaluating the field once, in units of a compiled one
+    explicit = False  # True if the field depends on p only by a constant
+    one_sided = False  # True if its mean under p may be negative
+    cost = 1.0  # of one evaluation of the field, in units of a compiled one
 
     @property
     def features(self) -> Array | None:
-        """A column a cell: cells with equal columns have equal payoffs, whatever p; None: no two cells have."""
+        """One column per cell: cells with equal columns have equal payoffs for every p; None if all cells differ."""
         return None
 
     def table(self, p: Array) -> Array:
-        """The mean payoff over each cell: a column a cell."""
+        """Mean payoff over each cell, one column per cell."""
         raise AttributeError(f"{type(self).__name__} has no table")
 
     def spans(self, p: Array) -> tuple[Array, Array]:
-        """The least and the largest value of each coordinate in each cell, or in pieces of it along a third axis."""
+        """Smallest and largest value of each coordinate in each cell, or in pieces of it along a third axis."""
         table = self.table(p)
         return table, table
 
     def realised(self, p: Array, k: int, y: Any) -> Array:
-        """The payoff of an outcome y in cell k."""
+        """Payoff of an outcome y in cell k."""
         return self.table(p)[:, k]
 
     def field(self, s: Array, p: Array) -> Array:
-        """<s, payoff> for an outcome in each cell, up to a constant."""
+        """Value of <s, payoff> for an outcome in each cell, up to a constant."""
         return s @ self.table(p)
 
     def jacobian(self, s: Array, p: Array, exact: bool = False) -> Array | None:
-        """Derivative of the field by the masses, up to a constant in each column; None: not known, or none.
+        """Derivative of the field by the masses, up to a constant in each column; None if unknown.
 
-        Without `exact` it may be bent to keep Newton's matrix regular.
+        Unless `exact`, it may be changed to keep Newton's matrix regular.
         """
         return None
 
     def assess(self, s: Array, factor: float, p: Array) -> tuple[Array, Array]:
-        """The largest 2 <s, payoff> + factor ||payoff||^2 within each cell, and the largest factor ||payoff||^2."""
+        """Largest 2 <s, payoff> + factor ||payoff||^2 within each cell, and the largest factor ||payoff||^2."""
         low, high = self.spans(p)
         if low is high:
             square = factor * np.einsum("ik,ik->k", low, low)
@@ -124,18 +124,18 @@ class CellPayoff:
 
 
 def in_cells(values: Array) -> Array:
-    """Sums over the coordinates, the first axis; of the pieces of a cell, if there are any, the largest."""
+    """Sums over the coordinates, the first axis, and the maximum over the pieces of each cell."""
     total: Array = values.sum(axis=0)
     return total if total.ndim == 1 else total.max(axis=1)
 
 
 @dataclass(frozen=True)
 class Part:
-    """A payoff bound to a space: how many coordinates it has, its squared bound, and how it is played.
+    """Payoff bound to a space: number of coordinates, squared bound, and the way it is solved.
 
-    `kind` is "quantile", "interval", "moment", "explicit" (its field does not depend on p, so the tilt is explicit),
-    "regret" or "general".  `jumps` are the places where its witness jumps, which become edges of cells.
-    `state` makes what the part itself remembers, `learn` changes that once the round is settled.
+    `kind` is "quantile", "interval", "moment", "explicit" (the field does not depend on p, so the tilt is explicit),
+    "regret" or "general". The witness jumps at `jumps`, which become edges of cells. `state` creates the part's own
+    state; `learn` updates it after a settled round.
     """
 
     payoff: Payoff
@@ -149,16 +149,17 @@ class Part:
 
     @property
     def context(self) -> Context:
-        """The payoff's context."""
+        """Context of the payoff."""
         return self.payoff.context
 
 
 class Payoff:
-    """A vector that measures how a forecast p fared with an outcome y (paper, section 3).
+    """Vector that measures a forecast p against an outcome y (paper, section 3).
 
-    Its mean under p itself is zero (consistency), or at most zero where it is `one_sided`; its squared norm is
-    bounded.  In a game it is divided by the root of its bound and multiplied by `weight`; with a `context` it is
-    kept small on each group by itself.
+    Its mean under p itself is zero (consistency), or at most zero if it is `one_sided`; its squared norm is bounded. A
+    recalibrator divides it by the root of its bound and multiplies it by `weight` (1 by default). A `context`, such as
+    `by`, `by_expert` or `by_last_error`, names groups on which it is kept small separately; by default all rounds are
+    one group.
 
     >>> import orcast as oc
     >>> payoff = oc.QuantileCalibration() + oc.NoRegret(oc.CRPS())
@@ -176,24 +177,32 @@ class Payoff:
         self.weight = checked_weight(weight)
         if self.one_sided and self.context.signed:
             raise ValueError(
-                f"expected a context of groups for a one-sided {type(self).__name__}, got a function, whose values may "
+                f"expected a context of groups for a one-sided {type(self).__name__}, got a function: its values may "
                 "be negative"
             )
 
     def on(self, space: Space, experts: int = 1) -> Part:
-        """The payoff on a space; refuses spaces where it makes no sense."""
+        """Bind the payoff to a space.
+
+        Parameters
+        ----------
+        space
+            Space of the outcomes; unsuitable ones raise TypeError.
+        experts
+            Number of experts.
+        """
         raise AttributeError(f"{type(self).__name__} cannot be put on a space")
 
     def summary(self, mean: Array) -> float:
-        """The size of a mean payoff, in its own units."""
+        """Size of a mean payoff in its own units."""
         return float(np.linalg.norm(mean))
 
     def summary_bound(self, norm: float) -> float:
-        """The largest `summary` of a mean payoff whose norm is at most so much."""
+        """Largest `summary` of a mean payoff with a norm of at most `norm`."""
         return norm
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data; functions are left out, and must be given again."""
+        """Plain data; functions are omitted and must be passed again."""
         return {"kind": type(self).__name__, "context": self.context.to_plain(), "weight": self.weight, **self._plain()}
 
     def _plain(self) -> dict[str, Any]:
@@ -218,11 +227,20 @@ class Payoff:
 
 @dataclass(frozen=True, repr=False)
 class Sum(Payoff):
-    """The direct sum of payoffs: all are kept small together (paper, proposition 3).
+    """Direct sum of payoffs: all are kept small together (paper, proposition 3).
 
-    Normalised by the roots of their bounds B_i (the proposition divides by B_i; with B_i a bound on the squared norm it
-    must be the root), each of n parts ends with ||mean payoff_i||^2 <= n B_i / T.
+    Parameters
+    ----------
+    parts
+        The payoffs; `a + b` is `Sum((a, b))`.
 
+    Notes
+    -----
+    Each of n parts, normalised by the root of its bound B_i, ends with ||mean payoff_i||^2 <= n B_i / T. The
+    proposition divides by B_i; for B_i a bound on the squared norm it must be the root.
+
+    Examples
+    --------
     >>> import orcast as oc
     >>> payoff = oc.QuantileCalibration() + oc.MomentMatching(2) + oc.NoRegret(oc.CRPS())
     >>> [part.name for part in payoff]
@@ -244,7 +262,7 @@ class Sum(Payoff):
 
 
 def part_names(payoffs: Sequence[Payoff]) -> list[str]:
-    """A name for each part, none twice: its kind, what it is conditional on, and a number if need be."""
+    """Unique names of the parts: kind, context, and a number for repeated names."""
     names: list[str] = []
     for payoff in payoffs:
         name = payoff.name if payoff.context is EVERYONE else f"{payoff.name} by {payoff.context.name}"
@@ -254,5 +272,5 @@ def part_names(payoffs: Sequence[Payoff]) -> list[str]:
 
 
 def wrong_space(payoff: Payoff, expected: str, space: Space) -> TypeError:
-    """The sentence for a payoff that makes no sense on a space."""
+    """Error for a payoff on an unsuitable space."""
     return TypeError(f"expected {expected} for {type(payoff).__name__}, got {space!r}")

@@ -23,13 +23,13 @@ from orcast.validation import short
 
 Array = NDArray[np.float64]
 
-# There are this many hat functions by default.
+# Default number of hat functions.
 GRID = 15
 MOST_MONOMIALS = 500
 
 
 def increasing(values: Iterable[float], what: str, low: float, high: float) -> Array:
-    """Increasing numbers strictly between low and high."""
+    """Check increasing numbers strictly between low and high."""
     try:
         a = np.array(limits.taken("levels", values), dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as reason:
@@ -42,7 +42,7 @@ def increasing(values: Iterable[float], what: str, low: float, high: float) -> A
 
 
 def shares(levels: Array, before: Array, mass: Array) -> Array:
-    """The indicators {y <= q_a}, averaged over each cell: clip((a - F_{k-1}) / p_k, 0, 1), a row a level."""
+    """Indicators {y <= q_a}, averaged over each cell: clip((a - F_{k-1}) / p_k, 0, 1), one row per level."""
     tiny = mass <= TINY_MASS
     inside = (levels[:, None] - before) / np.where(tiny, 1.0, mass)
     limit = (levels[:, None] >= before).astype(np.float64)
@@ -50,14 +50,14 @@ def shares(levels: Array, before: Array, mass: Array) -> Array:
 
 
 class QuantileCellPayoff(CellPayoff):
-    """Quantile payoffs on consecutive cells; `bins` says in which of them each cell of a product grid lies."""
+    """Quantile payoffs on consecutive cells; `bins` maps the cells of a product grid to them."""
 
     def __init__(self, levels: Array, bins: NDArray[np.intp] | None = None, count: int = 0) -> None:
         self.levels, self.bins, self.count = levels, bins, count
         self.size = levels.size
 
     def masses(self, p: Array) -> Array:
-        """The mass of each of the consecutive cells."""
+        """Masses of the consecutive cells."""
         if self.bins is None:
             return p
         return np.bincount(self.bins, weights=p, minlength=self.count).astype(np.float64)
@@ -67,7 +67,7 @@ class QuantileCellPayoff(CellPayoff):
         return shares(self.levels, before, mass) - self.levels[:, None]
 
     def table(self, p: Array) -> Array:
-        """clip((a - F_{k-1}) / p_k, 0, 1) - a."""
+        """Table clip((a - F_{k-1}) / p_k, 0, 1) - a."""
         table = self._table(self.masses(p))
         return table if self.bins is None else table[:, self.bins]
 
@@ -78,7 +78,7 @@ class QuantileCellPayoff(CellPayoff):
         return shares(self.levels, before, mass[bin_ : bin_ + 1])[:, 0] - self.levels
 
     def jacobian(self, s: Array, p: Array, exact: bool = False) -> Array:
-        """v_k = (H(F_k) - H(F_{k-1})) / p_k; its two derivatives, clipped unless `exact`."""
+        """Derivatives of v_k = (H(F_k) - H(F_{k-1})) / p_k, clipped unless `exact`."""
         most = math.inf if exact else 1.0 - MIN_SLOPE
         mass = self.masses(p)
         after = np.cumsum(mass)
@@ -97,7 +97,7 @@ class QuantileCellPayoff(CellPayoff):
 
 
 class StackedCellPayoff(CellPayoff):
-    """Several payoffs on cells, one after the other."""
+    """Several payoffs on cells, concatenated."""
 
     def __init__(self, cell_payoffs: list[CellPayoff]) -> None:
         self.cell_payoffs = cell_payoffs
@@ -115,7 +115,7 @@ class StackedCellPayoff(CellPayoff):
         return np.concatenate([cell_payoff.realised(p, k, y) for cell_payoff in self.cell_payoffs])
 
     def jacobian(self, s: Array, p: Array, exact: bool = False) -> Array | None:
-        """The sum of those that are known."""
+        """Sum of the known ones."""
         found = [cell_payoff.jacobian(t, p, exact) for cell_payoff, t in self.pairs(s)]
         known = [matrix for matrix in found if matrix is not None]
         return sum(known[1:], known[0]) if known else None
@@ -124,12 +124,24 @@ class StackedCellPayoff(CellPayoff):
 class QuantileCalibration(Payoff):
     """Outcomes fall below the a-quantile with frequency a, for every level a (paper, section 3 and appendix B).
 
-        payoff_a = clip((a - F_{k-1}) / (F_k - F_{k-1}), 0, 1) - a    for an outcome in cell k
+    Parameters
+    ----------
+    levels
+        Increasing levels strictly between 0 and 1; by default 0.01, ..., 0.99. A single one calibrates one quantile.
+    context, weight
+        Groups that are calibrated separately, and the weight in a sum; see `Payoff`.
 
-    This is the indicator {y <= q_a}, averaged over the cell, minus a.  Squared bound: the largest sum of (1{j} -
-    a_j)^2, with 99 levels sum a^2 = 32.8.  A single level is the coverage of one quantile.  On a `Box` each output is
-    calibrated by itself, and the bound is that times the outputs.
+    Notes
+    -----
+    The payoff is the indicator {y <= q_a}, averaged over the cell k of the outcome, minus a:
 
+        payoff_a = clip((a - F_{k-1}) / (F_k - F_{k-1}), 0, 1) - a
+
+    Squared bound: the largest sum of (1{j} - a_j)^2; with 99 levels it is sum a^2 = 32.8. On a `Box` each output is
+    calibrated separately, and the bound is multiplied by the number of outputs.
+
+    Examples
+    --------
     >>> payoff = QuantileCalibration()
     >>> payoff.levels.size, round(payoff.bound, 3), QuantileCalibration([0.9]).levels.tolist()
     (99, 32.835, [0.9])
@@ -145,7 +157,7 @@ class QuantileCalibration(Payoff):
 
     @cached_property
     def bound(self) -> float:
-        """The largest squared norm on one quantity: some levels below the outcome, the others above."""
+        """Largest squared norm on one quantity: the levels up to one are below the outcome, the others above."""
         below = np.concatenate(([0.0], np.cumsum(self.levels**2)))
         above = np.concatenate((np.cumsum((1.0 - self.levels[::-1]) ** 2)[::-1], [0.0]))
         return float((below + above).max())
@@ -188,7 +200,7 @@ class IntervalCellPayoff(CellPayoff):
         return self._differ(self.quantiles.realised(p, k, y))
 
     def jacobian(self, s: Array, p: Array, exact: bool = False) -> Array | None:
-        """That of the quantiles."""
+        """Derivative through the quantiles."""
         return self.quantiles.jacobian(self.on_levels(s), p, exact)
 
     def on_levels(self, s: Array) -> Array:
@@ -200,13 +212,25 @@ class IntervalCellPayoff(CellPayoff):
 
 
 class IntervalCalibration(Payoff):
-    """The central interval at each confidence covers that share of the outcomes, and nothing is asked of its ends.
+    """The central interval at each confidence covers that share of the outcomes; its ends need not be calibrated.
 
-        payoff_c = 1{q_{(1-c)/2} < y <= q_{(1+c)/2}} - c,    on average over the outcome's cell
+    Parameters
+    ----------
+    confidence
+        One confidence, or increasing ones, strictly between 0 and 1; 0.9 by default.
+    context, weight
+        Groups that are calibrated separately, and the weight in a sum; see `Payoff`.
 
-    This is a difference of two payoffs of `QuantileCalibration`, and so of the kind in the paper's section 3.  Squared
-    bound: the sum of max(c, 1 - c)^2.
+    Notes
+    -----
+    The payoff is a difference of two payoffs of `QuantileCalibration` (paper, section 3), averaged over the cell:
 
+        payoff_c = 1{q_{(1-c)/2} < y <= q_{(1+c)/2}} - c
+
+    Squared bound: the sum of max(c, 1 - c)^2.
+
+    Examples
+    --------
     >>> round(IntervalCalibration(0.9).bound, 3), IntervalCalibration([0.5, 0.9]).levels.round(3).tolist()
     (0.81, [0.05, 0.25, 0.75, 0.95])
     """
@@ -230,7 +254,7 @@ class IntervalCalibration(Payoff):
 
     @property
     def bound(self) -> float:
-        """Each payoff is between -c and 1 - c."""
+        """Sum of the squared bounds; each payoff is between -c and 1 - c."""
         return float((np.maximum(self.confidence, 1.0 - self.confidence) ** 2).sum())
 
     def on(self, space: Space, experts: int = 1) -> Part:
@@ -245,7 +269,7 @@ class IntervalCalibration(Payoff):
         )
 
     def summary(self, mean: Array) -> float:
-        """The largest error of a coverage."""
+        """Largest coverage error."""
         return float(np.abs(mean).max())
 
     def _plain(self) -> dict[str, Any]:
@@ -253,15 +277,28 @@ class IntervalCalibration(Payoff):
 
 
 class MomentMatching(Payoff):
-    """Forecasts and outcomes have the same mean powers, up to an order (paper, section 3).
+    """Forecasts and outcomes have the same mean powers (paper, section 3).
+
+    Parameters
+    ----------
+    order
+        Largest power; 2 by default.
+    context, weight
+        Groups that are calibrated separately, and the weight in a sum; see `Payoff`.
+
+    Notes
+    -----
+    The powers are of the outcome scaled to [0, 1]:
 
         payoff_j = E_p[t^j] - t^j,    j = 1, ..., order,    t = (y - low) / (high - low)
 
-    Taken at the outcome itself.  Squared bound: the order.  On a `Line` or `HalfLine` low and high are the ends of the
-    round's window, to which y is clipped.  On a `Circle` the moments are cos(j theta) and sin(j theta), with the bound
-    4 times the order; on a `Box` or `Points` of vectors all monomials of that degree in the outputs, each scaled to
-    [0, 1], and the bound is their number; on `Binary` there is one, the mean.
+    Squared bound: the order. On a `Line` or `HalfLine` low and high are the ends of the round's window, to which y is
+    clipped. On a `Circle` the moments are cos(j theta) and sin(j theta), with the bound 4 times the order. On a `Box`
+    or `Points` of vectors they are all monomials of that degree in the outputs, each scaled to [0, 1], and the bound is
+    their number. On `Binary` there is one moment, the mean.
 
+    Examples
+    --------
     >>> import orcast as oc
     >>> [MomentMatching(2).on(space).bound for space in (oc.Interval(0, 9), oc.Circle(24), oc.Box([(0, 1), (0, 5)]))]
     [2.0, 8.0, 5.0]
@@ -274,7 +311,7 @@ class MomentMatching(Payoff):
         self._settings(context, weight)
 
     def _values(self, space: Space) -> Array:
-        """The moments of each point of a finite space, a column a point."""
+        """Moments of each point of a finite space, one column per point."""
         if isinstance(space, Binary):
             return np.array([[0.0, 1.0]])
         if isinstance(space, Circle):
@@ -290,7 +327,7 @@ class MomentMatching(Payoff):
             sides = range(t.shape[1])
             terms = [c for j in range(1, self.order + 1) for c in combinations_with_replacement(sides, j)]
             if len(terms) > MOST_MONOMIALS:
-                raise ValueError(f"expected at most {MOST_MONOMIALS} monomials, got {len(terms)}: lower the order")
+                raise ValueError(f"expected at most {MOST_MONOMIALS} monomials, got {len(terms)}: lower order=")
             return np.array([t[:, list(term)].prod(axis=1) for term in terms])
         raise wrong_space(self, "a space of numbers", space)
 
@@ -315,7 +352,7 @@ class MomentMatching(Payoff):
         return ExplicitCellPayoff(Witness(mean, a**steps, b**steps, point))
 
     def summary(self, mean: Array) -> float:
-        """The largest error of a mean power."""
+        """Largest error of a mean power."""
         return float(np.abs(mean).max())
 
     def _plain(self) -> dict[str, Any]:
@@ -342,13 +379,25 @@ class _AtThresholds(Payoff):
 
 
 class MarginalCalibration(_AtThresholds):
-    """The mean forecast distribution function is the empirical one, at given thresholds (Gneiting et al. 2007).
+    """The mean forecast distribution function equals the empirical one at given thresholds (Gneiting et al. 2007).
+
+    Parameters
+    ----------
+    thresholds
+        Increasing thresholds, in units of the outcome.
+    context, weight
+        Groups that are calibrated separately, and the weight in a sum; see `Payoff`.
+
+    Notes
+    -----
+    It is the general recipe of the paper's section 3 with the witness {y <= z}:
 
         payoff_z = F_p(z) - 1{y <= z}
 
-    This is the witness {y <= z} of the paper's general recipe (section 3).  Thresholds become edges of
-    cells, so it is exact.  Squared bound: the number of thresholds.
+    Thresholds become edges of cells, so it is exact. Squared bound: the number of thresholds.
 
+    Examples
+    --------
     >>> import orcast as oc
     >>> MarginalCalibration([10, 20]).on(oc.Interval(0, 30)).bound
     2.0
@@ -372,18 +421,32 @@ class MarginalCalibration(_AtThresholds):
         )
 
     def summary(self, mean: Array) -> float:
-        """The largest error of the distribution function."""
+        """Largest error of the distribution function."""
         return float(np.abs(mean).max())
 
 
 class ThresholdCalibration(_AtThresholds):
-    """The chance of staying below each threshold is a calibrated probability (Sahoo et al. 2021).
+    """The probability of staying below each threshold is calibrated (Sahoo et al. 2021).
+
+    Parameters
+    ----------
+    thresholds
+        Increasing thresholds, in units of the outcome.
+    grid
+        Number of hat functions on [0, 1]; 15 by default.
+    context, weight
+        Groups that are calibrated separately, and the weight in a sum; see `Payoff`.
+
+    Notes
+    -----
+    With continuous hat functions this is binary calibration of every threshold event:
 
         payoff_{v,z} = hat_v(F_p(z)) (F_p(z) - 1{y <= z})
 
-    With continuous hat functions on [0, 1] this is binary calibration of every threshold event, continuous in p.
-    Thresholds become edges of cells.  Squared bound: their number.
+    Thresholds become edges of cells. Squared bound: the number of thresholds.
 
+    Examples
+    --------
     >>> import orcast as oc
     >>> ThresholdCalibration([10, 20], grid=11).on(oc.Interval(0, 30)).size
     22
@@ -419,5 +482,5 @@ class ThresholdCalibration(_AtThresholds):
 
 
 def checked_grid(grid: object) -> int:
-    """A number of hat functions."""
+    """Check a number of hat functions."""
     return whole(grid, "hat functions", 2, 1001)

@@ -1,8 +1,8 @@
-"""Payoffs on cells: most are a witness that forecasts and outcomes should agree on, seen through a context.
+"""Payoffs on cells: most are a witness on which forecasts and outcomes should agree, weighted by a context.
 
     payoff(p, k) = A(p) (E_p[w] - w_k)
 
-A(p) = 1 for plain witnesses, c(p) (x) 1 for contexts that depend on the forecast, hat functions of the event's own
+A(p) is 1 for plain witnesses, c(p) (x) 1 for contexts that depend on the forecast, and hat functions of the event's own
 probability for calibrated probabilities.
 """
 
@@ -24,21 +24,21 @@ Array = NDArray[np.float64]
 Point = Callable[[Any, int], Array]
 
 _GAUSS, _GAUSS_WEIGHTS = np.polynomial.legendre.leggauss(5)
-# Where a witness is evaluated within a cell: both ends (from inside on the left: a cell does not hold its left end),
-# and the nodes of Gauss quadrature, by which its mean is taken.
+# A witness is evaluated at both ends of a cell (just inside the left one, which is not in the cell) and at the nodes of
+# Gauss quadrature, which give its mean.
 NODES = frozen(np.concatenate(([1e-9], 0.5 + 0.5 * _GAUSS, [1.0])))
 MEAN_WEIGHTS = frozen(np.concatenate(([0.0], 0.5 * _GAUSS_WEIGHTS, [0.0])))
-# In a very wide cell the first node is this much of the size of the left end away from it.
+# Distance of the first node from the left end in a very wide cell, relative to the size of that end.
 BESIDE = 1e-6
-# Cells are wide beyond this many spreads of the expert; there it is looked at its quantiles and so far from its median.
+# Cells wider than this many spreads of the expert are also evaluated at its quantiles and AROUND its median.
 WIDE = 10.0
 AROUND = frozen(np.array([1.0, 3.0, 10.0, 30.0, 100.0]))
 
 
 class Witness:
-    """A function w of the outcome on the cells: its mean, least and largest value in each, and its value at a point.
+    """Function w of the outcome on the cells: mean, smallest and largest value in each, and value at a point.
 
-    `pieces` has the least and the largest values between neighbouring nodes, along a third axis.
+    `pieces` has the smallest and largest values between neighbouring nodes, along a third axis.
     """
 
     __slots__ = ("high", "low", "mean", "pieces", "point")
@@ -50,12 +50,12 @@ class Witness:
 
     @staticmethod
     def constant(table: Array) -> Witness:
-        """One that is constant within each cell: a column a cell."""
+        """Witness that is constant within each cell, one column per cell."""
         return Witness(table, table, table, lambda y, k: table[:, k])
 
     @staticmethod
     def below(cell_grid: CellGrid, thresholds: Array) -> Witness:
-        """The indicators {y <= z}; exact, since the thresholds z within the window are edges of cells."""
+        """Witness of the indicators {y <= z}; exact, since thresholds within the window are edges of cells."""
         return Witness.constant((cell_grid.right[None, :] <= thresholds[:, None]).astype(np.float64))
 
     @property
@@ -69,7 +69,7 @@ class Witness:
         return self.mean if self.flat else np.concatenate((self.mean, self.low, self.high))
 
     def errors(self, expected: Array) -> tuple[Array, Array]:
-        """The least and the largest value of expected - witness in each cell, or in its pieces if there are any."""
+        """Smallest and largest value of expected - witness in each cell, or in its pieces."""
         if self.pieces is not None:
             low, high = self.pieces
             return expected[:, None, None] - high, expected[:, None, None] - low
@@ -78,13 +78,13 @@ class Witness:
 
 
 def between_nodes(values: Array) -> tuple[Array, Array]:
-    """The lesser and the larger of values at neighbouring nodes, along the last axis."""
+    """Smaller and larger of the values at neighbouring nodes, along the last axis."""
     a, b = values[..., :-1], values[..., 1:]
     return np.minimum(a, b), np.maximum(a, b)
 
 
 def vectors(function: Callable[[Any], Any], points: Sequence[Any], size: int, what: str) -> Array:
-    """Finite numbers that a user's function of one outcome returns at many, a row each."""
+    """Finite values of a user's function at many outcomes, one row each."""
     rows = [function(y) for y in points]
     try:
         values = np.array(rows, dtype=np.float64).reshape(len(rows), -1)
@@ -95,7 +95,7 @@ def vectors(function: Callable[[Any], Any], points: Sequence[Any], size: int, wh
     found = [vector(function, y, what=what) for y in points]
     sizes = {value.size for value in found}
     if sizes != {size}:
-        raise ValueError(f"expected {size} numbers from the {what} every time, got {sorted(sizes)}")
+        raise ValueError(f"expected {size} numbers from the {what} for every outcome, got {sorted(sizes)}")
     return np.array(found)
 
 
@@ -106,7 +106,7 @@ def witness_on(
     what: str,
     many: Callable[[Array], Any] | None = None,
 ) -> Witness:
-    """A function of one outcome, with a vector as value, on cells; `many` may evaluate an array of outcomes at once."""
+    """Witness of a vector-valued function of one outcome; `many` may evaluate an array of outcomes at once."""
 
     def at(y: Any) -> Array:
         value = vector(function, y, what=what)
@@ -130,17 +130,17 @@ def witness_on(
 
 
 def nodes_of(left: Array, right: Array) -> Array:
-    """The places within cells at which functions are evaluated, a row a cell."""
+    """Nodes at which functions are evaluated, one row per cell."""
     width = right - left
     nodes: Array = left[:, None] + NODES * width[:, None]
-    # however wide a cell is, its ends are seen: the first node is next to the left one, the last is the right one
+    # the nodes include both ends of a cell of any width
     nodes[:, -1] = right
     nodes[:, 0] = np.minimum(nodes[:, 0], left + BESIDE * np.where(left == 0.0, 1.0, np.abs(left)))
     return nodes
 
 
 def landmarks(cell_grid: CellGrid) -> Array:
-    """Places around the expert within cells much wider than its spread."""
+    """Points around the expert in cells much wider than its spread."""
     q = cell_grid.quantiles
     if not q.size or math.isfinite(cell_grid.space.high - cell_grid.space.low):  # type: ignore[attr-defined]
         return NOTHING
@@ -167,7 +167,7 @@ def at_once(many: Callable[[Array], Any], one: Callable[[Any], Array], points: A
 
 
 class ExplicitCellPayoff(CellPayoff):
-    """E_p[w] - w_k: nothing but the mean depends on p, so the tilt is explicit."""
+    """Payoff E_p[w] - w_k: only its mean depends on p, so the tilt is explicit."""
 
     explicit = True
 
@@ -190,31 +190,31 @@ class ExplicitCellPayoff(CellPayoff):
         return self.witness.mean @ p - self.witness.point(y, k)
 
     def field(self, s: Array, p: Array) -> Array:
-        """-<s, w_k>; the mean is the same for all cells."""
+        """Field -<s, w_k>; the mean is the same for all cells."""
         return -(s @ self.witness.mean)
 
 
 def hat_weights(grid: int, q: Array) -> tuple[NDArray[np.intp], Array]:
-    """For each q in [0, 1] the hat that it has (partly) left, and the share of the next one; see kernels.hats.hat."""
+    """Left hat of each q in [0, 1], and the share of the next hat (`kernels.hats.hat`)."""
     left, u = _between_hats(grid, q)
     return left.astype(np.intp), u * u * (3.0 - 2.0 * u)
 
 
 def hat_slopes(grid: int, q: Array) -> Array:
-    """The derivatives of these shares."""
+    """Derivatives of these shares."""
     _, u = _between_hats(grid, q)
     return 6.0 * u * (1.0 - u) * (STEEPNESS * grid)
 
 
 def _between_hats(grid: int, q: Array) -> tuple[Array, Array]:
-    """The hat on the left of each q, and how far q has gone through the soft edge to the next one."""
+    """Hat on the left of each q, and the position of q in the soft edge to the next one."""
     place = np.minimum(np.maximum(q, 0.0), 1.0) * grid - 0.5
     left = np.minimum(np.maximum(np.floor(place), 0.0), grid - 2.0)
     return left, np.minimum(np.maximum(0.5 + STEEPNESS * (place - left - 0.5), 0.0), 1.0)
 
 
 class WideCellPayoff(CellPayoff):
-    """A(p) (E_p[w] - w_k); a subclass multiplies errors of the witness by A(p), whose entries are not negative."""
+    """Payoff A(p) (E_p[w] - w_k); a subclass multiplies errors of the witness by A(p) >= 0."""
 
     def __init__(self, witness: Witness) -> None:
         self.witness, self.plain = witness, ExplicitCellPayoff(witness)
@@ -224,7 +224,7 @@ class WideCellPayoff(CellPayoff):
         return self.plain.features
 
     def wide(self, p: Array, errors: Array) -> Array:
-        """A(p) times errors, along the first axis."""
+        """Errors multiplied by A(p), along the first axis."""
         raise AttributeError(f"{type(self).__name__} has no weights")
 
     def table(self, p: Array) -> Array:
@@ -240,7 +240,7 @@ class WideCellPayoff(CellPayoff):
 
 
 class EventCellPayoff(WideCellPayoff):
-    """Calibrated probabilities: hat_v(q_j) (q_j - 1{event j}) with q_j = P(event j), for hats of even width.
+    """Calibrated probabilities: hat_v(q_j) (q_j - 1{event j}) with q_j = P(event j), for hats of equal width.
 
     The coordinates are grid x events, all events of a vertex together.
     """
@@ -263,22 +263,22 @@ class EventCellPayoff(WideCellPayoff):
         return out.reshape(self.size, *values.shape[1:])
 
     def field(self, s: Array, p: Array) -> Array:
-        """sum_j s_j(q_j) (q_j - w_jk)."""
+        """Field sum_j s_j(q_j) (q_j - w_jk)."""
         return event_field(np.ascontiguousarray(s), self.grid, self._means, np.ascontiguousarray(p))
 
     def jacobian(self, s: Array, p: Array, exact: bool = False) -> Array:
-        """Through the interpolated ledgers."""
+        """Derivative through the interpolated ledger."""
         return event_jacobian(np.ascontiguousarray(s), self.grid, self._means, np.ascontiguousarray(p))
 
     def assess(self, s: Array, factor: float, p: Array) -> tuple[Array, Array]:
-        """Two hats touch each event."""
+        """Exact for events that are constant in each cell: two hats are positive for each event."""
         if not self.witness.flat:
             return super().assess(s, factor, p)
         return event_assess(np.ascontiguousarray(s), self.grid, factor, self._means, np.ascontiguousarray(p))
 
 
 class GivenCellPayoff(WideCellPayoff):
-    """Calibrated probabilities given those of the expert: hat_v(x_j) (q_j - 1{event j}), with hats that p leaves."""
+    """Calibrated probabilities given the expert's: hat_v(x_j) (q_j - 1{event j}), with hats that do not depend on p."""
 
     explicit = True
 
@@ -301,7 +301,7 @@ class GivenCellPayoff(WideCellPayoff):
 
 
 class ContextCellPayoff(WideCellPayoff):
-    """c(p) (x) (E_p[w] - w_k) with a context that depends on the forecast."""
+    """Payoff c(p) (x) (E_p[w] - w_k) with a context that depends on the forecast."""
 
     def __init__(
         self,
@@ -319,11 +319,11 @@ class ContextCellPayoff(WideCellPayoff):
 
     def spans(self, p: Array) -> tuple[Array, Array]:
         a, b = super().spans(p)
-        # a negative context swaps the ends
+        # a negative context swaps smallest and largest
         return (a, b) if a is b else (np.minimum(a, b), np.maximum(a, b))
 
     def field(self, s: Array, p: Array) -> Array:
-        """c(p)^T s first."""
+        """Computed as (c(p)^T s) times the errors."""
         return (self.context(p) @ s.reshape(self.groups, self.plain.size)) @ self.plain.table(p)
 
     def jacobian(self, s: Array, p: Array, exact: bool = False) -> Array | None:
@@ -333,20 +333,20 @@ class ContextCellPayoff(WideCellPayoff):
         return self.plain.table(p).T @ pulls
 
     def assess(self, s: Array, factor: float, p: Array) -> tuple[Array, Array]:
-        """c(p)^T s first: all groups see the same outcome; the squared norm is the context's times the witness's."""
+        """Assess c(p)^T s, because all groups have the same outcome; squared norms of context and witness multiply."""
         c = self.context(p)
         return self.plain.assess(c @ s.reshape(self.groups, self.plain.size), factor * float(c @ c), p)
 
 
 class AnswerCellPayoff(ContextCellPayoff):
-    """Context of the weights of actions: c(p) = softmax(worth @ p)."""
+    """Context of action weights: c(p) = softmax(worth @ p)."""
 
     def __init__(self, witness: Witness, worth: Array) -> None:
         super().__init__(witness, self.answer, len(worth), self._slopes)
         self.worth = worth
 
     def answer(self, p: Array) -> Array:
-        """The weight of each action."""
+        """Weight of each action."""
         return softmax(self.worth @ p)
 
     def _slopes(self, p: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Calibration for decisions: what each action is worth under the forecast."""
+"""Calibration for decisions: the expected utility of each action."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SHARPNESS = 50.0
 
 
 class _WithUtility(Payoff):
-    """Actions, and what each is worth given the outcome and perhaps the features."""
+    """Actions and their utility, given the outcome and optionally the features."""
 
     def _decide(self, actions: Iterable[Hashable], utility: Callable[..., float], utility_range: float | None) -> None:
         if isinstance(actions, str):
@@ -50,33 +50,32 @@ class _WithUtility(Payoff):
         return self.utility(action, y, x) if self._takes_features else self.utility(action, y)
 
     def _worth(self, y: Any, x: Any) -> Array:
-        """Utility of each action for an outcome."""
         worth = np.empty(len(self.actions))
         for i, action in enumerate(self.actions):
             worth[i] = one_number(self._called(action, y, x), f"utility of {action!r}")
         return worth
 
     def _called_at(self, action: Any, ys: Array, x: Any) -> Any:
-        """The worth of an action at many outcomes, not checked: at once where the function can, else one by one."""
+        """Unchecked utilities of an action at many outcomes, in one call if the function allows it."""
         try:
-            # it may be the same whatever comes
+            # the utility may not depend on the outcome
             return np.broadcast_to(self._called(action, ys, x), ys.shape)
         except (TypeError, ValueError, AttributeError, IndexError, KeyError):
             return [self._called(action, y, x) for y in ys.tolist()]
 
     def range_on(self, space: Space) -> float:
-        """The most that the worth of an action can change, measured where it can be."""
+        """Largest range of an action's utility, measured on bounded spaces."""
         if self.utility_range is not None:
             return self.utility_range
         if self._takes_features or not isinstance(space, (Interval, FiniteSpace)):
-            why = "the utility depends on features" if self._takes_features else "the space has no bounds"
-            raise ValueError(f"expected utility_range= (the largest minus the least utility), got none, and {why}")
+            why = "with features" if self._takes_features else f"on {space!r}"
+            raise ValueError(f"expected utility_range= (largest minus smallest utility) {why}, got none")
         if isinstance(space, FiniteSpace):
             values = [space.value(k) for k in range(space.cells)]
         else:
             values = np.linspace(space.low, space.high, 513).tolist()
         table = np.array([self._worth(y, None) for y in values])
-        # a little more: a kink between the points that were looked at may reach further
+        # 5% more, because a kink between the sampled points may exceed them
         return 1.05 * max(float((table.max(axis=0) - table.min(axis=0)).max()), 1e-300)
 
     def _witness(self, cell_grid: CellGrid, unit: float) -> Witness:
@@ -93,13 +92,25 @@ class _WithUtility(Payoff):
         spread = float((witness.high.max(axis=1) - witness.low.min(axis=1)).max())
         if spread > 1.0 + 1e-6 and np.isinf(half):
             raise ValueError(
-                f"expected utilities of an action within a range of {unit:g}, got {spread * unit:g} "
-                "(utility_range= widens it)"
+                f"expected utilities of an action within a range of {unit:g}, got {spread * unit:g}: "
+                "raise utility_range="
             )
         return witness
 
     def limits(self, space: Space, expert: Any, x: Any, unit: float) -> tuple[Array, float]:
-        """Around what, and how far from it, utilities are cut off: nowhere on a bounded space, else half the range."""
+        """Centre of each action's utilities, and the distance at which they are clipped.
+
+        Parameters
+        ----------
+        space
+            Space of the outcomes; on bounded ones nothing is clipped.
+        expert
+            Base forecast; the centre is the utility at its median.
+        x
+            Features of the round.
+        unit
+            Range of the utilities; they are clipped at half of it.
+        """
         if not isinstance(space, OrderedSpace) or np.isfinite(space.high - space.low):
             return np.zeros(len(self.actions)), np.inf
         return self._worth(expert.median(), x), 0.5 * unit
@@ -109,14 +120,30 @@ class _WithUtility(Payoff):
 
 
 class DecisionCalibration(_WithUtility):
-    """On average each action is worth what the forecasts say it is (paper, section 3).
+    """The mean utility of each action is the one that forecasts expect (paper, section 3).
+
+    Parameters
+    ----------
+    actions
+        Actions.
+    utility
+        Function (action, y) or (action, y, x) of one outcome at a time.
+    utility_range
+        Largest minus smallest utility of an action; measured if the space is bounded and there are no features.
+    context, weight
+        Groups that are calibrated separately, and the weight in a sum; see `Payoff`.
+
+    Notes
+    -----
+    In units of `utility_range`:
 
         payoff_a = E_p[u(a, y', x)] - u(a, y, x)
 
-    in units of `utility_range`, the largest minus the least utility of an action (measured on a bounded space if u does
-    not depend on features).  On a space without bounds utilities are cut off at half that range from what they are at
-    the expert's median.  The tilt is explicit.  Squared bound: the number of actions.
+    On a space without bounds utilities are clipped at half that range from their value at the expert's median. The tilt
+    is explicit. Squared bound: the number of actions.
 
+    Examples
+    --------
     >>> import orcast as oc
     >>> umbrella = oc.payoffs.DecisionCalibration(["take", "leave"], lambda a, y: -0.2 if a == "take" else -1.0 * y)
     >>> umbrella.on(oc.Binary()).bound
@@ -149,19 +176,37 @@ class DecisionCalibration(_WithUtility):
         )
 
     def summary(self, mean: Array) -> float:
-        """The largest error of a mean utility, in units of their range."""
+        """Largest error of a mean utility, in units of their range."""
         return float(np.abs(mean).max())
 
 
 class SwapRegret(_WithUtility):
-    """In the rounds where an action looked best, no other would have been better (paper, section 3, swap regret).
+    """In the rounds in which an action was best by forecast, no other was better (paper, section 3, swap regret).
+
+    Parameters
+    ----------
+    actions
+        Actions.
+    utility
+        Function (action, y) or (action, y, x) of one outcome at a time.
+    utility_range
+        Largest minus smallest utility of an action; measured if the space is bounded and there are no features.
+    sharpness
+        Inverse temperature of the softmax that replaces the indicator of the best action.
+    context, weight
+        Groups that are calibrated separately, and the weight in a sum; see `Payoff`.
+
+    Notes
+    -----
+    In units of `utility_range`:
 
         payoff_{a',a} = best_{a'}(p, x) (E_p[u(a, y', x)] - u(a, y, x)),    best = softmax(sharpness E_p[u] / range)
 
-    in units of `utility_range`; the softmax smooths the paper's indicator of the best action.  Where all of these
-    vanish, swapping a' for a gains nothing beyond what actions within about range / sharpness of the best one lose.
-    Squared bound: the number of actions.
+    If all of these vanish, swapping a' for a gains at most the loss of actions within about range / sharpness of the
+    best one. Squared bound: the number of actions.
 
+    Examples
+    --------
     >>> import orcast as oc
     >>> oc.payoffs.SwapRegret(["take", "leave"], lambda a, y: -0.2 if a == "take" else -1.0 * y).on(oc.Binary()).size
     4
@@ -199,7 +244,7 @@ class SwapRegret(_WithUtility):
 
 
 def one_number(value: Any, what: str) -> float:
-    """One finite number; true and false count as 1 and 0."""
+    """Check one finite number; true and false count as 1 and 0."""
     return number(float(value) if isinstance(value, (bool, np.bool_)) else value, what)
 
 

@@ -14,12 +14,23 @@ from orcast.spaces import Binary, Labels, OrderedSpace, Points, Space
 
 
 def default_payoff(space: Space, context: Context | None = None) -> Payoff:
-    """The payoff of a space unless another is given; with a context the first part, calibration, is given it.
+    """Default payoff of a space.
 
-    Quantities: quantiles, two moments, no regret in CRPS.  Binary outcomes and labels: calibrated probabilities (on
-    `Binary` also given the expert's forecast), no regret in Brier score.  Other spaces: two moments (distribution
+    Parameters
+    ----------
+    space
+        Space of the outcomes.
+    context
+        Context of the first part, calibration.
+
+    Notes
+    -----
+    Quantities: quantiles, two moments, no regret in CRPS. Binary outcomes and labels: calibrated probabilities (on
+    `Binary` also given the expert's forecast), no regret in Brier score. Other spaces: two moments (distribution
     calibration where there are none) and no regret in energy score.
 
+    Examples
+    --------
     >>> from orcast.spaces import Interval
     >>> default_payoff(Interval(0, 1))
     QuantileCalibration() + MomentMatching(order=2) + NoRegret(scores=[{'kind': 'CRPS'}])

@@ -26,12 +26,12 @@ from orcast.validation import number, short
 
 Array = NDArray[np.float64]
 
-# How sharply the top label is separated from the runner-up: the weights are softmax(TOP * p).
+# Sharpness of the weights of the top label, softmax(TOP * p).
 TOP = 50.0
 
 
 def events_on(space: FiniteSpace) -> Witness:
-    """The events that probabilities are about: the outcome 1, or each label."""
+    """Events of the probabilities: the outcome 1, or each label."""
     return Witness.constant(np.eye(space.cells)[1 if isinstance(space, Binary) else 0 :])
 
 
@@ -62,12 +62,25 @@ class _OnEvents(Payoff):
 
 
 class BinaryCalibration(_OnEvents):
-    """When the forecast is about p, the event comes with frequency about p (paper, section 3).
+    """Among forecasts of about p, the event has frequency about p (paper, section 3).
+
+    Parameters
+    ----------
+    grid
+        Number of hat functions; 15 by default.
+    context, weight
+        Groups that are calibrated separately, and the weight in a sum; see `Payoff`.
+
+    Notes
+    -----
+    The hat functions have flat tops and sum to one; they replace the paper's indicator 1{p ~ v}:
 
         payoff_v = hat_v(p) (p - y)
 
-    The `grid` hat functions have flat tops and add up to one: the paper's 1{p ~ v}, made continuous.  Squared bound: 1.
+    Squared bound: 1.
 
+    Examples
+    --------
     >>> import orcast as oc
     >>> rain = oc.Recalibrator(oc.Binary(), oc.BinaryCalibration(grid=11))
     >>> rain.predict(0.7).certificate.holds
@@ -80,12 +93,25 @@ class BinaryCalibration(_OnEvents):
 
 
 class LabelCalibration(_OnEvents):
-    """When a label's probability is about p, it comes with frequency about p, for every label (class-wise).
+    """Among forecasts that give a label about p, it has frequency about p, for every label (class-wise calibration).
+
+    Parameters
+    ----------
+    grid
+        Number of hat functions; 15 by default.
+    context, weight
+        Groups that are calibrated separately, and the weight in a sum; see `Payoff`.
+
+    Notes
+    -----
+    `BinaryCalibration` of each label (Kull et al. 2019; paper, section 3):
 
         payoff_{v,j} = hat_v(p_j) (p_j - 1{y = j})
 
-    Squared bound: 2.  `BinaryCalibration` of each label (Kull et al. 2019; paper, section 3).
+    Squared bound: 2.
 
+    Examples
+    --------
     >>> import orcast as oc
     >>> LabelCalibration(grid=11).on(oc.Labels(["home", "draw", "away"])).size
     33
@@ -97,13 +123,26 @@ class LabelCalibration(_OnEvents):
 
 
 class Calibeating(_OnEvents):
-    """When the *expert's* probability is about x, forecasts are right on average (calibeating, Foster and Hart 2023).
+    """Given an expert's probability of about x, forecasts are right on average (calibeating, Foster and Hart 2023).
+
+    Parameters
+    ----------
+    grid
+        Number of hat functions; 15 by default.
+    context, weight
+        Groups that are calibrated separately, and the weight in a sum; see `Payoff`.
+
+    Notes
+    -----
+    j is the outcome 1 of `Binary`, or every label of `Labels`:
 
         payoff_{v,j} = hat_v(x_j) (p_j - 1{y = j})
 
-    j is the outcome 1 of `Binary`, or every label of `Labels`.  The context is the expert's probability, so the tilt
-    is explicit.  With several experts it is their pool's.  Squared bound: 1, or 2 for labels.
+    The context is the expert's probability, so the tilt is explicit; several experts are averaged. Squared bound: 1, or
+    2 for labels.
 
+    Examples
+    --------
     >>> import orcast as oc
     >>> payoff = oc.BinaryCalibration() + oc.payoffs.Calibeating()
     >>> [part.name for part in payoff]
@@ -119,14 +158,14 @@ class Calibeating(_OnEvents):
 
 
 class TopLabelCellPayoff(CellPayoff):
-    """sum_j top_j(p) hat_v(p_j) (p_j - 1{k = j})."""
+    """Payoff sum_j top_j(p) hat_v(p_j) (p_j - 1{k = j})."""
 
     def __init__(self, labels: int, grid: int, sharpness: float) -> None:
         self.labels, self.grid, self.sharpness = labels, grid, sharpness
         self.size = grid
 
     def _matrix(self, p: Array) -> Array:
-        """top_j(p) hat_v(p_j), a row a vertex."""
+        """Matrix top_j(p) hat_v(p_j), one row per vertex."""
         left, share = hat_weights(self.grid, p)
         top = softmax(self.sharpness * p)
         out = np.zeros((self.grid, self.labels))
@@ -139,14 +178,14 @@ class TopLabelCellPayoff(CellPayoff):
         return self._matrix(p) @ (p[:, None] - np.eye(self.labels))
 
     def field(self, s: Array, p: Array) -> Array:
-        """sum_j top_j(p) s(p_j) (p_j - 1{k = j}), with the ledger s interpolated by the hats."""
+        """Field sum_j top_j(p) s(p_j) (p_j - 1{k = j}), with the ledger s interpolated by the hats."""
         left, share = hat_weights(self.grid, p)
         pulls = softmax(self.sharpness * p) * (s[left] + share * (s[left + 1] - s[left]))
         value: Array = pulls @ p - pulls
         return value
 
     def jacobian(self, s: Array, p: Array, exact: bool = False) -> Array:
-        """Through the weights of the top label and through the hats."""
+        """Derivative through the weights of the top label and through the hats."""
         left, share = hat_weights(self.grid, p)
         below, above = s[left], s[left + 1]
         top = softmax(self.sharpness * p)
@@ -158,12 +197,27 @@ class TopLabelCellPayoff(CellPayoff):
 
 
 class TopLabelCalibration(Payoff):
-    """When the most probable label has a probability of about p, it comes with frequency about p (Gupta et al. 2022).
+    """Among forecasts whose top label has probability about p, it has frequency about p (Gupta et al. 2022).
+
+    Parameters
+    ----------
+    grid
+        Number of hat functions; 15 by default.
+    sharpness
+        Inverse temperature of the softmax that replaces the arg max.
+    context, weight
+        Groups that are calibrated separately, and the weight in a sum; see `Payoff`.
+
+    Notes
+    -----
+    The payoff is continuous in p:
 
         payoff_v = sum_j top_j(p) hat_v(p_j) (p_j - 1{y = j}),    top = softmax(sharpness p)
 
-    The softmax is a continuous arg max.  Squared bound: 1.
+    Squared bound: 1.
 
+    Examples
+    --------
     >>> import orcast as oc
     >>> TopLabelCalibration().on(oc.Labels(["a", "b", "c"])).bound
     1.0
@@ -194,13 +248,13 @@ class TopLabelCalibration(Payoff):
 
 
 class Anchors:
-    """Weights of the anchors q that are known: the softmax of -scale ||E_q[w] - E_p[w]||^2; of `count` in all."""
+    """Weights of the known anchors q, out of `count`: the softmax of -scale ||E_q[w] - E_p[w]||^2."""
 
     def __init__(self, rows: Array, mean: Array, count: int, scale: float) -> None:
         self.rows, self.mean, self.count, self.scale = rows, mean, count, scale
 
     def weights(self, p: Array) -> Array:
-        """At a forecast; all on the first place while no anchor is known."""
+        """Weights at a forecast; all on the first place while no anchor is known."""
         c = np.zeros(self.count)
         if not len(self.rows):
             c[0] = 1.0
@@ -210,7 +264,7 @@ class Anchors:
         return c
 
     def slopes(self, p: Array) -> Array:
-        """Their derivatives by the masses."""
+        """Derivatives of the weights by the masses."""
         known = len(self.rows)
         d = np.zeros((self.count, p.size))
         if known > 1:
@@ -221,15 +275,30 @@ class Anchors:
 
 
 class DistributionCalibration(Payoff):
-    """When the forecast is about a distribution q, the outcomes are distributed like q (paper, appendix B).
+    """Among forecasts close to a distribution q, outcomes are distributed like q (paper, appendix B).
+
+    Parameters
+    ----------
+    anchors
+        Forecasts q, or the number to learn: each forecast of the expert further than `width` from all before it.
+    width
+        Distance at which anchors are told apart; 0.1 by default.
+    thresholds
+        Number of equally spaced points z on an `Interval`; 19 by default.
+    context, weight
+        Groups that are calibrated separately, and the weight in a sum; see `Payoff`.
+
+    Notes
+    -----
+    The payoff is weighted by the similarity of p and q:
 
         payoff_{q,z} = c_q(p) (F_p(z) - 1{y <= z}),    c_q(p) = softmax_q(-d(p, q)^2 / width^2)
 
-    On an `Interval` z runs over `thresholds` even points and d^2 is the mean of (F_p - F_q)^2 over them; on finite
-    spaces the witness is the indicator of each cell and d^2 = sum (p - q)^2 / 2.  Squared bound: the number of
-    thresholds, or 2.  `anchors` are forecasts, or how many to learn: the expert's own forecasts, each one that is
-    further than `width` from all before it.
+    On an `Interval` d^2 is the mean of (F_p - F_q)^2 over the thresholds. On finite spaces the witness is the indicator
+    of each cell and d^2 = sum (p - q)^2 / 2. Squared bound: the number of thresholds, or 2.
 
+    Examples
+    --------
     >>> import orcast as oc
     >>> payoff = DistributionCalibration([oc.Normal(0.3, 0.1), oc.Normal(0.7, 0.1)])
     >>> payoff.on(oc.Interval(0, 1)).size

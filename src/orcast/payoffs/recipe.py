@@ -1,4 +1,4 @@
-"""The paper's general recipe, any payoff of your own, and a check that it may be played."""
+"""The paper's general recipe, and user-defined payoffs."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from orcast.validation import number, short, vector
 
 Array = NDArray[np.float64]
 
-# Where jumps of a witness are looked for.
+# Points of the grid on which jumps of a witness are searched.
 SCAN = 2049
-# A mean under the forecast of more than this share of the root of the bound is not a rounding error.
+# A mean under the forecast above this share of the root of the bound is no rounding error.
 INCONSISTENT = 0.05
-# What a call of a function costs, in evaluations of a compiled field.
+# Cost of a call of a function, in evaluations of a compiled field.
 COST_OF_CALL = 0.4
 
 
@@ -45,7 +45,7 @@ def check_bound(square: float, bound: float, what: str) -> None:
 
 
 def jumps_inside(jumps: Array, space: Space) -> Array:
-    """The jumps that become edges of cells: those between the ends of an ordered space."""
+    """Jumps that become edges of cells: those strictly inside an ordered space."""
     if not isinstance(space, OrderedSpace):
         return NOTHING
     return jumps[(jumps > space.low) & (jumps < space.high)]
@@ -63,7 +63,7 @@ def _takes(function: Callable[..., Any], count: int) -> bool:
 
 
 def find_jumps(function: Callable[[float], Array], low: float, high: float) -> Array:
-    """Places where a function of a number jumps: seen on a grid, found by bisection."""
+    """Locate the jumps of a function of a number, on a grid and by bisection."""
     points = np.linspace(low, high, SCAN)
     values = [function(float(y)) for y in points]
     steps = np.array([float(np.abs(b - a).max()) for a, b in itertools.pairwise(values)])
@@ -86,14 +86,29 @@ def find_jumps(function: Callable[[float], Array], low: float, high: float) -> A
 
 
 class Recipe(Payoff):
-    """Forecasts and outcomes agree on average about anything you name (paper, section 3, the general recipe).
+    """Forecasts and outcomes agree on the mean of any function (paper, section 3, the general recipe).
+
+    Parameters
+    ----------
+    witness
+        Function of y, or of (y, x), that returns a vector; it may jump in y.
+    context
+        Function of (x, p) that returns a vector and is continuous in p, or a context such as `by`; (1,) by default.
+    bound
+        Bound on the squared norm of the payoff, checked in every round.
+    jumps
+        Outcomes at which the witness jumps, which become edges of cells; on an `Interval` they are found.
+    weight
+        Weight in a sum; see `Payoff`.
+
+    Notes
+    -----
+    With the context c and the witness w:
 
         payoff(x, p, y) = c(x, p) (E_p[w(y')] - w(y))^T
 
-    c must be continuous in p, w need not be continuous in y: its jumps become edges of cells (they are looked for on
-    an `Interval`; elsewhere name them as `jumps`).  `bound` bounds the squared norm of the payoff, and is checked in
-    every round.  A witness of (y, x) may use the features; the context may also be `by`, or left out for (1,).
-
+    Examples
+    --------
     >>> import orcast as oc
     >>> night = lambda x, p: [x["hour"] < 6, x["hour"] >= 6]
     >>> peak = oc.Recipe(witness=lambda y: [y > 30_000], context=night, bound=1.0)
@@ -128,7 +143,15 @@ class Recipe(Payoff):
         return vector(self.witness, *arguments, what="witness")
 
     def on(self, space: Space, experts: int = 1) -> Part:
-        """On any space; a size that depends on the features is learnt from the first round."""
+        """Bind the payoff to any space; a size that depends on the features is taken from the first round.
+
+        Parameters
+        ----------
+        space
+            Space of the outcomes.
+        experts
+            Number of experts.
+        """
         if self.moment is not None or self._with_features:
             return Part(self, UNKNOWN, self.limit, "general", self._on_cells, self._jumps_on(space))
         probe = space.value(0) if isinstance(space, FiniteSpace) else space.outcome(0.0, "clip")
@@ -168,7 +191,7 @@ class Recipe(Payoff):
 
 
 class BoundedCellPayoff(CellPayoff):
-    """A payoff whose squared norm is checked wherever it is assessed or taken."""
+    """Payoff whose squared norm is checked in every assessment and outcome."""
 
     def __init__(self, cell_payoff: CellPayoff, limit: float) -> None:
         self.cell_payoff, self.limit, self.size = cell_payoff, limit, cell_payoff.size
@@ -182,7 +205,7 @@ class BoundedCellPayoff(CellPayoff):
 
     @property
     def witness(self) -> Witness:
-        """Of a payoff whose tilt is explicit."""
+        """Witness of an explicit payoff."""
         return self.cell_payoff.witness  # type: ignore[attr-defined]
 
     def realised(self, p: Array, k: int, y: Any) -> Array:
@@ -191,7 +214,7 @@ class BoundedCellPayoff(CellPayoff):
         return value
 
     def assess(self, s: Array, factor: float, p: Array) -> tuple[Array, Array]:
-        """Checked over all cells."""
+        """Assess and check all cells."""
         linear, square = self.cell_payoff.assess(s, factor, p)
         if factor > 0.0:
             check_bound(float(square.max()) / factor, self.limit, "payoff")
@@ -199,7 +222,7 @@ class BoundedCellPayoff(CellPayoff):
 
 
 class CustomCellPayoff(CellPayoff):
-    """A function of (x, p, y) at every cell."""
+    """User-defined function of (x, p, y) on every cell."""
 
     def __init__(self, function: Callable[..., Any], cell_grid: CellGrid, limit: float, one_sided: bool) -> None:
         self.function, self.cell_grid, self.limit, self.one_sided = function, cell_grid, limit, one_sided
@@ -218,7 +241,7 @@ class CustomCellPayoff(CellPayoff):
 
     @property
     def features(self) -> Array:
-        """Values at two forecasts: cells that neither tells apart are taken as alike."""
+        """Values at two forecasts; cells with equal values at both are treated as equal."""
         grid = self.cell_grid
         seen = [self._values(p) for p in (np.full(grid.cells, 1.0 / grid.cells), grid.start)]
         return np.moveaxis(np.array(seen), 2, -1).reshape(-1, grid.cells)
@@ -235,7 +258,7 @@ class CustomCellPayoff(CellPayoff):
         return vector(self.function, self.cell_grid.features, forecast, y, what="payoff")
 
     def _values(self, p: Array) -> Array:
-        """Coordinates x cells x nodes; those of the last p are remembered."""
+        """Coordinates x cells x nodes; cached for the last p."""
         key = p.tobytes()
         if self._last is None or self._last[0] != key:
             forecast = self.cell_grid.forecast(p)
@@ -261,13 +284,13 @@ class CustomCellPayoff(CellPayoff):
         return table, table
 
     def check(self, p: Array) -> None:
-        """Refuse a payoff whose mean under the forecast itself is not zero."""
+        """Refuse a payoff whose mean under the forecast is not zero."""
         mean = self.table(p) @ p
         off = np.maximum(mean, 0.0) if self.one_sided else np.abs(mean)
         if float(off.max()) > INCONSISTENT * self.limit**0.5:
             raise ValueError(
                 f"expected a payoff whose mean under the forecast is {'at most ' if self.one_sided else ''}zero, "
-                f"got {float(mean[int(off.argmax())]):.3g} (check_payoff says more)"
+                f"got {float(mean[int(off.argmax())]):.3g}: run check_payoff for details"
             )
 
     def realised(self, p: Array, k: int, y: Any) -> Array:
@@ -278,7 +301,7 @@ class CustomCellPayoff(CellPayoff):
         return value
 
     def assess(self, s: Array, factor: float, p: Array) -> tuple[Array, Array]:
-        """Checked over all cells."""
+        """Assess and check all cells."""
         linear, square = super().assess(s, factor, p)
         if factor > 0.0:
             check_bound(float(square.max()) / factor, self.limit, "payoff")
@@ -286,13 +309,31 @@ class CustomCellPayoff(CellPayoff):
 
 
 class Custom(Payoff):
-    """Any payoff of your own: a function of (x, p, y) with a vector as value (paper, section 4).
+    """User-defined payoff: a function of (x, p, y) that returns a vector (paper, section 4).
+
+    Parameters
+    ----------
+    function
+        Function of the features, the forecast and the outcome, continuous in the forecast.
+    bound
+        Bound on the squared norm of the payoff, checked in every round.
+    one_sided
+        True if only a positive mean is an error; False by default.
+    jumps
+        Outcomes at which the function jumps, which become edges of cells.
+    context, weight
+        Groups that are calibrated separately, and the weight in a sum; see `Payoff`.
+
+    Notes
+    -----
+    The payoff must be bounded and consistent; `check_payoff` tests both:
 
         E_{y ~ p} payoff(x, p, y) = 0,    ||payoff(x, p, y)||^2 <= bound
 
-    It must be bounded (`bound` on its squared norm, checked in every round), continuous in p, and consistent: its
-    mean under p itself must be zero, or at most zero if `one_sided`.  `check_payoff` tells whether it is.
+    If `one_sided`, its mean under p must be at most zero.
 
+    Examples
+    --------
     >>> import orcast as oc
     >>> skew = oc.Custom(lambda x, p, y: [(y - p.mean()) / 10], bound=1.0)
     >>> oc.check_payoff(skew, oc.Interval(0, 10))

@@ -1,4 +1,4 @@
-"""No regret against the experts: recalibration must not cost accuracy."""
+"""No regret: recalibration does not cost accuracy."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from orcast.validation import number, short
 
 Array = NDArray[np.float64]
 
-# As a unit: the largest value of the score.
+# Unit: the largest value of the score.
 BOUND_OF_SCORE = "score"
 
 
 def crps_gap(cell_grid: CellGrid, p: Array, x: Array) -> tuple[Array, Array, Array]:
-    """CRPS(p, y) - CRPS(x, y) in each cell: mean, least, largest.  Its slope is 2 (F - G), linear within a cell."""
+    """Gap CRPS(p, y) - CRPS(x, y) in each cell: mean, smallest, largest; its slope 2 (F - G) is linear in a cell."""
     width = cell_grid.right - cell_grid.left
     F0, G0 = np.cumsum(p) - p, np.cumsum(x) - x
     F1, G1 = F0 + p, G0 + x
@@ -41,7 +41,7 @@ def crps_gap(cell_grid: CellGrid, p: Array, x: Array) -> tuple[Array, Array, Arr
 
 
 def finite_score(score: Score, cell_grid: CellGrid, p: Array) -> Array:
-    """The score of masses on a finite space for an outcome in each cell."""
+    """Score of masses on a finite space for an outcome in each cell."""
     if isinstance(score, CRPS):
         assert isinstance(cell_grid.space, FiniteSpace)
         away: Array = cell_grid.space.distances @ p
@@ -55,7 +55,7 @@ def finite_score(score: Score, cell_grid: CellGrid, p: Array) -> Array:
 
 
 def score_gap(score: Score, cell_grid: CellGrid, p: Array, x: Array) -> tuple[Array, Array, Array]:
-    """score(p, y) - score(x, y) in each cell: mean, least, largest."""
+    """Gap score(p, y) - score(x, y) in each cell: mean, smallest, largest."""
     if not cell_grid.ordered:
         gap = finite_score(score, cell_grid, p) - finite_score(score, cell_grid, x)
         return gap, gap, gap
@@ -72,7 +72,7 @@ def score_gap(score: Score, cell_grid: CellGrid, p: Array, x: Array) -> tuple[Ar
 
 
 def gap_at(score: Score, cell_grid: CellGrid, p: Array, x: Array, k: int, y: Any) -> float:
-    """score(p, y) - score(x, y) for one outcome."""
+    """Gap score(p, y) - score(x, y) for one outcome."""
     if not cell_grid.ordered or isinstance(score, LogScore):
         return float(score_gap(score, cell_grid, p, x)[0][k])
     at = min(max(float(y), cell_grid.low), cell_grid.high)
@@ -89,7 +89,7 @@ def gap_at(score: Score, cell_grid: CellGrid, p: Array, x: Array, k: int, y: Any
 
 
 def loss_at(score: Score, cell_grid: CellGrid, x: Array, k: int, y: Any) -> float:
-    """The score of an expert's masses for one outcome."""
+    """Score of an expert's masses for one outcome."""
     if not cell_grid.ordered:
         return float(finite_score(score, cell_grid, x)[k])
     if isinstance(score, LogScore):
@@ -125,7 +125,7 @@ def score_jacobian(score: Score, cell_grid: CellGrid, p: Array) -> Array:
 
 
 class RegretCellPayoff(CellPayoff):
-    """Excess scores over each expert, in units of the round or in `fixed` ones, a number a score."""
+    """Excess scores over each expert, in units of the round or in `fixed` ones, one per score."""
 
     one_sided = True
     cost = 10.0
@@ -147,7 +147,7 @@ class RegretCellPayoff(CellPayoff):
                 seen = float(state["count"][e])
                 usual = (OWN_EXPECTATION_WEIGHT * own + float(state["loss"][i, e])) / (OWN_EXPECTATION_WEIGHT + seen)
                 self.usual[i, e] = max(usual, 1e-300)
-        # on finite spaces the experts' scores are the same whatever p
+        # on finite spaces the experts' scores do not depend on p
         self._theirs: list[list[Array]] | None = None
         if not cell_grid.ordered:
             self._theirs = [[finite_score(score, cell_grid, x) for x in cell_grid.experts] for score in scores]
@@ -168,7 +168,7 @@ class RegretCellPayoff(CellPayoff):
         return found
 
     def rescale(self, p: Array) -> None:
-        """Units for p: the expert's usual score, or the most that could come, so that nothing counts more than 1."""
+        """Set the units for p: the expert's usual score or the largest gap, so that no entry exceeds 1."""
         self.units = self._units(p)
 
     def _units(self, p: Array, gaps: list[tuple[Array, Array, Array] | None] | None = None) -> Array:
@@ -185,7 +185,7 @@ class RegretCellPayoff(CellPayoff):
         return units.reshape(self.usual.shape)
 
     def _scaled(self, p: Array, *columns: int) -> list[Array]:
-        """Units times means (0), least (1) or largest gaps (2)."""
+        """Means (0), smallest (1) or largest gaps (2), in units."""
         gaps = self._gaps(p)
         units = self._units(p, gaps).reshape(-1, 1)
         none = np.zeros(self.cell_grid.cells)
@@ -209,7 +209,7 @@ class RegretCellPayoff(CellPayoff):
         return self._units(p).ravel() * self.excess(p, k, y).ravel()
 
     def excess(self, p: Array, k: int, y: Any) -> Array:
-        """Score minus each expert's, in the units of the scores."""
+        """Score minus that of each expert, in the units of the scores."""
         out = np.zeros((len(self.scores), self.experts))
         if self._theirs is not None:
             flat = [0.0 if gap is None else float(gap[0][k]) for gap in self._gaps(p)]
@@ -220,7 +220,7 @@ class RegretCellPayoff(CellPayoff):
         return out
 
     def field(self, s: Array, p: Array) -> Array:
-        """With the units that `rescale` fixed: while the equation is solved they do not move."""
+        """Field with the units of `rescale`, which are fixed while the equation is solved."""
         pulls = s * self.units.ravel()
         value = np.zeros(self.cell_grid.cells)
         if pulls.any():
@@ -230,7 +230,7 @@ class RegretCellPayoff(CellPayoff):
         return value
 
     def pulls(self, s: Array) -> Iterator[tuple[float, Score]]:
-        """The entries of all experts together on each score, in the fixed units."""
+        """Sum of the entries of all experts for each score, in fixed units."""
         return zip((s.reshape(self.units.shape) * self.units).sum(axis=1), self.scores, strict=True)
 
     def jacobian(self, s: Array, p: Array, exact: bool = False) -> Array | None:
@@ -243,7 +243,7 @@ class RegretCellPayoff(CellPayoff):
 
 
 def own_expectation(score: Score, cell_grid: CellGrid, x: Array) -> float:
-    """The score that a forecast expects of itself."""
+    """Expected score of a forecast under itself."""
     if not cell_grid.ordered:
         return float(x @ finite_score(score, cell_grid, x))
     if isinstance(score, CRPS):
@@ -260,22 +260,37 @@ def own_expectation(score: Score, cell_grid: CellGrid, x: Array) -> float:
 
 
 class NoRegret(Payoff):
-    """Recalibration does not cost accuracy, by each proper score given (paper, section 4.2).
+    """Recalibrated forecasts score no worse than the experts, for each proper score (paper, section 4.2).
+
+    Parameters
+    ----------
+    scores
+        Proper scores such as `CRPS()`.
+    unit
+        None scales the regret by the expert's usual score; a number, or "score" for the largest value of the score on
+        the space, gives the plain regret of the paper.
+    context, weight
+        Groups that are calibrated separately, and the weight in a sum; see `Payoff`.
+
+    Notes
+    -----
+    The payoff is one-sided, so only a positive sum is an error. Expert e counts in the rounds in which it forecasts:
 
         payoff_{i,e} = c_{i,e} (score_i(p, y) - score_i(expert e, y))
 
-    It is one-sided: only a positive sum counts.  c is one over the expert's usual score, or over the most that p could
-    count in this round if that is more: known before the outcome, so the payoff is semi-consistent (appendix A), with
-    a size of at most 1.  Squared bound: one for each score and expert.  `Guarantee.parts` reports the plain mean excess
-    score.  An expert that is missing in a round counts nothing in it.
+    Without a `unit` c is one over the expert's usual score, or over the largest possible gap in this round if that is
+    larger. It is known before the outcome, so the payoff is semi-consistent (appendix A), with a size of at most 1.
+    Squared bound: the number of scores times that of experts. `Guarantee.parts` reports the mean excess score.
 
-    With a `unit` c is 1 / unit in all rounds, and the plain regret is bounded as in the paper: unit="score" is the
-    largest value b of the score on the space, which must be finite.  For k experts, and no other part in the sum,
+    With a `unit`, c = 1 / unit in all rounds. With unit="score", the largest value b, k experts and no other part in
+    the sum:
 
         mean of score(p, y) - min over experts of their mean score  <=  sqrt(k) b sqrt(T + 64) / T
 
     `Guarantee.bounds` has the bound in any sum.
 
+    Examples
+    --------
     >>> import orcast as oc
     >>> oc.NoRegret(oc.CRPS(), oc.MSE()).on(oc.Interval(0, 1), experts=3).size
     6
@@ -296,21 +311,21 @@ class NoRegret(Payoff):
                 raise TypeError(f"expected scores such as CRPS() or Brier(), got {score!r}")
         if not scores or len({repr(score.to_plain()) for score in scores}) < len(scores):
             raise ValueError(f"expected one or more different scores, got {list(scores)!r}")
-        # one order, whatever the order of the arguments: the ledger has one layout
+        # sorted, because the layout of the ledger must not depend on the order of the arguments
         self.scores: tuple[Score, ...] = tuple(sorted(scores, key=lambda score: score.name))
         self.unit = unit if unit is None or unit == BOUND_OF_SCORE else _number_of(unit, self.scores)
         self._settings(context, weight)
 
     def units_on(self, space: Space) -> Array | None:
-        """Fixed unit of each score; None where units are those of the round."""
+        """Fixed unit of each score; None if the units are those of the round."""
         if self.unit is None:
             return None
         bounds = np.array([score.bound(space) for score in self.scores])
         for score, bound in zip(self.scores, bounds.tolist(), strict=True):
             if not math.isfinite(bound):
                 raise TypeError(
-                    f"expected a score that is bounded on {space!r} for unit={self.unit!r}, got {score!r}: without "
-                    "unit= its regret is weighed by what the experts usually lose"
+                    f"expected a score that is bounded on {space!r} for unit={self.unit!r}, got {score!r}: omit unit= "
+                    "to scale the regret by the experts' usual score"
                 )
         if isinstance(self.unit, str):
             return np.where(bounds > 0.0, bounds, 1.0)
@@ -345,7 +360,7 @@ class NoRegret(Payoff):
 
 
 def _number_of(unit: object, scores: tuple[Score, ...]) -> float:
-    """A unit that is a number."""
+    """Check a numeric unit."""
     if isinstance(unit, str):
         raise ValueError(f"expected a positive number or 'score' as unit, got {unit!r}")
     if len(scores) > 1:

@@ -1,10 +1,10 @@
 """Calibration given the forecast itself, made continuous by a triangulation (paper, appendix C.2).
 
-The event "the forecast is about v" becomes the barycentric weight of v, for the vertices v of a triangulation:
+The event "the forecast is about v" is replaced by the barycentric weight of v, for the vertices v of a triangulation:
 
     payoff_v = lambda_v(f) (f - w(y)),        f = E_p[w]
 
-The weights are continuous, not negative and add up to one, and at most one more than the dimension differ from zero.
+The weights are continuous, nonnegative and sum to one; at most dimension + 1 of them are positive.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 MOST_TICKS, MOST_COORDINATES = 64, 200_000
-# The bins of a quantity, unless others are given, and the most.
+# Default and largest number of bins of a quantity.
 BINS, MOST_BINS = 4, 10_000
-# A leading coefficient below this share of the others does not move a root by more than rounding does.
+# A leading coefficient below this share of the others moves a root by less than rounding.
 NEGLIGIBLE = 1e-12
 
 
@@ -43,10 +43,10 @@ class Local(NamedTuple):
 
 
 class MomentMesh:
-    """The polygon with the corners (i/M, (i/M)^2), triangulated: the possible (mean, mean square) of t in [0, 1].
+    """Triangulated polygon with the corners (i/M, (i/M)^2): the possible (mean, mean square) of t in [0, 1].
 
-    There is a column of points at each mean i/M, from the parabola up to the chord, about 1/M apart.  A point below
-    the polygon has the weights of the point above it on the chord.
+    At each mean i/M there is a column of points from the parabola to the chord, about 1/M apart. A point below the
+    polygon has the weights of the point above it on the chord.
     """
 
     def __init__(self, grid: int) -> None:
@@ -64,7 +64,7 @@ class MomentMesh:
         for left, right in zip(self.columns[:-1], self.columns[1:], strict=True):
             i = j = 0
             while i + 1 < len(left) or j + 1 < len(right):
-                # go up on the side that is behind
+                # advance on the lower side
                 if i + 1 < len(left) and (i + 1) * (len(right) - 1) <= (j + 1) * (len(left) - 1):
                     triangles.append((left[i], right[j], left[i + 1]))
                     i += 1
@@ -80,13 +80,13 @@ class MomentMesh:
         )
 
     def chord(self, mean: float) -> tuple[float, float]:
-        """The least mean square within the polygon, and its slope."""
+        """Smallest mean square within the polygon, and its slope."""
         a = min(max(math.floor(mean * self.grid), 0), self.grid - 1) / self.grid
         b = a + 1.0 / self.grid
         return (a + b) * mean - a * b, a + b
 
     def locate(self, f: Array) -> Local:
-        """The triangle of a point, or of the nearest one above or below it."""
+        """Triangle of a point, or of the nearest one above or below it."""
         mean = min(max(float(f[0]), 0.0), 1.0)
         lowest, slope = self.chord(mean)
         square = float(f[1])
@@ -104,7 +104,7 @@ class MomentMesh:
 
 
 class SimplexMesh:
-    """The probabilities of K labels, triangulated with the vertices k/N by Freudenthal and Kuhn.
+    """Probabilities of K labels, triangulated with the vertices k/N by Freudenthal and Kuhn.
 
     In the coordinates x_j = N (p_j + ... + p_{K-1}), j = 1, ..., K - 1, which decrease from at most N to at least 0,
     the simplices are those of the unit cubes, each cut along the orders of the fractional parts of x.
@@ -119,16 +119,16 @@ class SimplexMesh:
             [[math.comb(x + d - 1 - j, d - j) for x in range(grid + 1)] for j in range(d)], dtype=np.intp
         ).reshape(d, grid + 1)
         self._columns = np.arange(d)
-        # how x changes with the probabilities
+        # derivative of x by the probabilities
         self._tails = grid * np.triu(np.ones((d, labels)), 1)
 
     def places(self, x: Places) -> Places:
-        """The place of each vertex among all, given its x in the last axis."""
+        """Index of each vertex, given its x in the last axis."""
         return self._ways[self._columns, x].sum(axis=-1)
 
     @cached_property
     def points(self) -> Array:
-        """All vertices, a row each."""
+        """All vertices, one row each."""
         found = [()] if self.labels == 1 else _decreasing(self.labels - 1, self.grid)
         x = np.array(found, dtype=np.intp).reshape(-1, self.labels - 1)
         out = np.empty((self.size, self.labels))
@@ -136,11 +136,11 @@ class SimplexMesh:
         return frozen(out)
 
     def locate(self, p: Array) -> Local:
-        """The simplex of some probabilities."""
+        """Simplex that contains given probabilities."""
         x = self.grid * np.maximum(np.cumsum(p[:0:-1])[::-1], 0.0)
         base = np.minimum(np.floor(x), self.grid - 1.0)
         share = np.minimum(x - base, 1.0)
-        # of equal shares the first goes first, so that x keeps decreasing
+        # a stable order of equal shares keeps x decreasing
         order = np.argsort(-share, kind="stable")
         d = order.size
         steps = np.zeros((d + 1, d), dtype=np.intp)
@@ -162,25 +162,25 @@ def _decreasing(length: int, most: int) -> list[tuple[int, ...]]:
 
 
 def probabilities(x: NDArray[Any], grid: int) -> Array:
-    """The probabilities that tails x, in units of 1/grid, belong to."""
+    """Probabilities of tails x, in units of 1/grid."""
     ends = np.concatenate((np.full((*x.shape[:-1], 1), grid), x, np.zeros((*x.shape[:-1], 1))), axis=-1)
     return (ends[..., :-1] - ends[..., 1:]) / grid
 
 
 @lru_cache(maxsize=32)
 def moment_mesh(grid: int) -> MomentMesh:
-    """The mesh of a grid, made once."""
+    """Cached mesh of moments."""
     return MomentMesh(grid)
 
 
 @lru_cache(maxsize=32)
 def simplex_mesh(labels: int, grid: int) -> SimplexMesh:
-    """The mesh of a grid, made once."""
+    """Cached mesh of a simplex."""
     return SimplexMesh(labels, grid)
 
 
 class MeshCellPayoff(WideCellPayoff):
-    """lambda_v(f) (f - w_k), all coordinates of a vertex together; only the corners of one simplex are touched."""
+    """Payoff lambda_v(f) (f - w_k), grouped by vertex; nonzero only at the corners of one simplex."""
 
     def __init__(self, witness: Witness, vertices: int, locate: Callable[[Array], Local]) -> None:
         super().__init__(witness)
@@ -189,11 +189,11 @@ class MeshCellPayoff(WideCellPayoff):
         self.size = vertices * self.dimension
 
     def mean(self, p: Array) -> Array:
-        """f, the mean of the witness under the forecast."""
+        """Mean f of the witness under the forecast."""
         return self.witness.mean @ p
 
     def rows(self, s: Array) -> Array:
-        """Ledger entries, a row a vertex."""
+        """Ledger entries, one row per vertex."""
         return s.reshape(self.vertices, self.dimension)
 
     def wide(self, p: Array, errors: Array) -> Array:
@@ -203,13 +203,13 @@ class MeshCellPayoff(WideCellPayoff):
         return out.reshape(self.size, *errors.shape[1:])
 
     def pull(self, s: Array, f: Array) -> tuple[Array, Local]:
-        """c(f) = sum_v lambda_v(f) s_v, and where f lies."""
+        """Vector c(f) = sum_v lambda_v(f) s_v, and the simplex of f."""
         local = self.locate(f)
         value: Array = local.weights @ self.rows(s)[local.corners]
         return value, local
 
     def field(self, s: Array, p: Array) -> Array:
-        """<c(f), f - w_k>."""
+        """Field <c(f), f - w_k>."""
         f = self.mean(p)
         c, _ = self.pull(s, f)
         return c @ (f[:, None] - self.witness.mean)
@@ -221,7 +221,7 @@ class MeshCellPayoff(WideCellPayoff):
         return (f[:, None] - self.witness.mean).T @ (by_mean @ self.witness.mean)
 
     def assess(self, s: Array, factor: float, p: Array) -> tuple[Array, Array]:
-        """Exact where the witness is constant in each cell."""
+        """Exact for a witness that is constant in each cell."""
         f = self.mean(p)
         c, local = self.pull(s, f)
         errors = f[:, None] - self.witness.mean
@@ -230,7 +230,7 @@ class MeshCellPayoff(WideCellPayoff):
 
 
 class MomentCellPayoff(MeshCellPayoff):
-    """Payoff on a mesh for w = (t, t^2), taken at the outcome itself; cell k is t in [start[k], end[k]]."""
+    """Payoff on a mesh for w = (t, t^2) at the outcome itself; cell k is t in [start[k], end[k]]."""
 
     def __init__(self, cell_grid: CellGrid, mesh: MomentMesh) -> None:
         low, span = cell_grid.low, cell_grid.high - cell_grid.low
@@ -246,7 +246,7 @@ class MomentCellPayoff(MeshCellPayoff):
         super().__init__(witness, len(mesh.points), mesh.locate)
 
     def assess(self, s: Array, factor: float, p: Array) -> tuple[Array, Array]:
-        """Exact: a quartic in t is largest at an end of the cell or where its derivative vanishes."""
+        """Exact: the maximum of a quartic in t is at an end of the cell or at a zero of its derivative."""
         f = self.mean(p)
         c, local = self.pull(s, f)
         scale = factor * float(local.weights @ local.weights)
@@ -279,7 +279,7 @@ def turning_points(c: Array, scale: float, f: Array) -> list[float]:
 
 
 class _OnMesh(Payoff):
-    """A payoff for each vertex of a triangulation with so many ticks."""
+    """Payoff for each vertex of a triangulation."""
 
     grid: int
 
@@ -292,13 +292,26 @@ class _OnMesh(Payoff):
 
 
 class MomentBasedCalibration(_OnMesh):
-    """When the forecast's mean and mean square are about (m, q), so are the outcomes' (paper, appendix C.2).
+    """Among forecasts with mean and mean square about (m, q), those of the outcomes are (m, q) (paper, appendix C.2).
+
+    Parameters
+    ----------
+    grid
+        Number of steps M of the mean; 8 by default.
+    context, weight
+        Groups that are calibrated separately, and the weight in a sum; see `Payoff`.
+
+    Notes
+    -----
+    lambda are the barycentric weights of f in a triangulation of the polygon with the corners (i/M, (i/M)^2), the
+    possible moments:
 
         payoff_v = lambda_v(f) (f - (t, t^2)),    t = (y - low) / (high - low),    f = E_p[(t, t^2)]
 
-    lambda are the barycentric weights of f in a triangulation of the polygon with the corners (i/M, (i/M)^2), M =
-    `grid`, the moments that distributions can have.  Taken at the outcome itself.  Squared bound: 2.
+    Squared bound: 2.
 
+    Examples
+    --------
     >>> import orcast as oc
     >>> part = MomentBasedCalibration(grid=8).on(oc.Interval(0, 36_000))
     >>> part.size, part.bound
@@ -320,16 +333,28 @@ class MomentBasedCalibration(_OnMesh):
 
 
 class SimplexCalibration(_OnMesh):
-    """When the forecast is about a distribution q, the outcomes are distributed like q (paper, appendix C.2).
+    """Among forecasts close to a distribution q, outcomes are distributed like q (paper, appendix C.2).
+
+    Parameters
+    ----------
+    grid
+        N: the vertices have probabilities that are multiples of 1/N; 4 by default.
+    bins
+        Bins of a quantity on an `Interval` (appendix C.2.3): a number of equal ones, 4 by default, or inner edges.
+    context, weight
+        Groups that are calibrated separately, and the weight in a sum; see `Payoff`.
+
+    Notes
+    -----
+    lambda are the barycentric weights of p among the vertices v:
 
         payoff_v = lambda_v(p) (p - e_y)
 
-    The v are the distributions whose probabilities are multiples of 1/N, N = `grid`, and lambda the barycentric weights
-    of p among them.  There are binomial(N + K - 1, K - 1) K coordinates for K labels.  Squared bound: 2.
+    There are binomial(N + K - 1, K - 1) K coordinates for K labels. Squared bound: 2. With bins, p and e_y are the
+    masses of the bins; an outcome on an edge belongs to the bin on its left.
 
-    A quantity on an `Interval` is cut into `bins` (appendix C.2.3): a number of even ones, 4 unless given, or inner
-    edges.  p and e_y are then the masses of the bins; an outcome on an edge belongs to the bin on its left.
-
+    Examples
+    --------
     >>> import orcast as oc
     >>> part = SimplexCalibration(grid=4).on(oc.Labels(["home", "draw", "away"]))
     >>> part.size, part.bound
@@ -356,7 +381,7 @@ class SimplexCalibration(_OnMesh):
             self.bins = tuple(increasing(bins, "finite inner edges of bins", -math.inf, math.inf).tolist())
 
     def inner_edges(self, space: Space) -> Array | None:
-        """Inner edges of the bins of an interval; None for outcomes that are cells themselves."""
+        """Inner edges of the bins of an interval; None on finite spaces."""
         if not isinstance(space, (Binary, Labels, Points, Interval)):
             raise wrong_space(self, "Labels([...]), Binary(), Points(...) or Interval(low, high)", space)
         if not isinstance(space, Interval):
@@ -368,7 +393,7 @@ class SimplexCalibration(_OnMesh):
         else:
             edges = np.array(self.bins)
         if not (space.low < edges[0] and edges[-1] < space.high and (np.diff(edges) > 0.0).all()):
-            raise ValueError(f"expected edges between {space.low:g} and {space.high:g} for bins, got {edges.tolist()}")
+            raise ValueError(f"expected inner edges between {space.low:g} and {space.high:g}, got {edges.tolist()}")
         return edges
 
     def on(self, space: Space, experts: int = 1) -> Part:

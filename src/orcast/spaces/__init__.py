@@ -1,4 +1,4 @@
-"""Outcome spaces, seen as cells: where a forecast puts its masses."""
+"""Outcome spaces, divided into cells that carry the masses of forecasts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _READERS: dict[str, Callable[..., Space]] = {
 
 
 def space_from_plain(data: Mapping[str, Any]) -> Space:
-    """A space from its plain form.
+    """Rebuild a space from its plain form.
 
     >>> space_from_plain(Circle(24, cells=48).to_plain())
     Circle(period=24.0, cells=48)
@@ -51,9 +51,7 @@ def space_from_plain(data: Mapping[str, Any]) -> Space:
     options = dict(data)
     kind = options.pop("kind", None)
     if not isinstance(kind, str) or kind not in _READERS:
-        raise ValueError(
-            f"expected a known space in the state (give one of your own as space= again), got {short(data)}"
-        )
+        raise ValueError(f"expected a known space in the state, or space= for a user-defined one, got {short(data)}")
     try:
         return _READERS[kind](**options)
     except TypeError as reason:

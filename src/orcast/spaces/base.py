@@ -1,4 +1,4 @@
-"""Protocols of outcome spaces, and the numbers that they take."""
+"""Base classes of outcome spaces, and checks of numbers."""
 
 from __future__ import annotations
 
@@ -15,35 +15,43 @@ from orcast.validation import floats, number, short
 
 Array = NDArray[np.float64]
 
-# One domain of numbers on the way in, so that every state that is saved can be loaded: larger numbers are refused, as
-# their squares must still be floats; on spaces without bounds smaller ones count as 0, as one divides by differences.
+# Domain of input numbers. Larger ones are refused, because their squares must be finite; on unbounded spaces smaller
+# ones count as 0, because differences are divisors.
 LARGEST, SMALLEST = 1e100, 1e-100
 
 
 def frozen(values: Array) -> Array:
-    """The array, no longer to be written to: it is shared."""
+    """Make an array read-only, because it is shared."""
     values.flags.writeable = False
     return values
 
 
 class Space(ABC):
-    """A set of possible outcomes, seen as at most `cells` cells; a value: frozen, hashable, plain data and back."""
+    """Set of possible outcomes, divided into at most `cells` cells; immutable and hashable."""
 
     ordered: ClassVar[bool]
     cells: int
 
     @abstractmethod
     def outcome(self, y: Any, outside: str = "raise") -> Any:
-        """The outcome in its canonical form."""
+        """Outcome in its canonical form.
+
+        Parameters
+        ----------
+        y
+            Outcome as the user gives it.
+        outside
+            "raise" refuses outcomes outside the space; "clip" moves them to the nearest point of it.
+        """
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data; `space_from_plain` brings it back."""
+        """Plain data; `space_from_plain` rebuilds the space."""
         given = {each.name: getattr(self, each.name) for each in fields(self) if each.init}  # type: ignore[arg-type]
         plain = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
         return {"kind": type(self).__name__, **plain}
 
     def __getstate__(self) -> dict[str, Any]:
-        # without what is cached: a table of distances may be large, and would come back writeable
+        # without cached values: a table of distances may be large, and would be restored writeable
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -54,7 +62,7 @@ class Space(ABC):
 
 
 class OrderedSpace(Space):
-    """Numbers from `low` to `high`, whose cells are built around an expert's quantiles at `levels`."""
+    """Numbers from `low` to `high`, with cells around an expert's quantiles at `levels`."""
 
     ordered = True
     low: float
@@ -69,14 +77,14 @@ class OrderedSpace(Space):
     @cached_property
     @abstractmethod
     def scores(self) -> Array:
-        """Their normal scores, exactly antisymmetric."""
+        """Normal scores of the levels, exactly antisymmetric."""
 
 
 class FiniteSpace(Space):
-    """Finitely many cells, each with a value of its own.
+    """Finitely many cells, each with its value.
 
-    `points` are the values users see, an array with a row a cell or a tuple; `distances` (cells, cells) says how
-    far they are from one another.
+    `points` are the values users see, an array with one row per cell or a tuple; `distances` are those of all pairs of
+    cells.
     """
 
     ordered = False
@@ -84,16 +92,16 @@ class FiniteSpace(Space):
     distances: Any
 
     def cell(self, canonical: Any) -> int:
-        """The cell of a canonical outcome; by default that is the cell itself."""
+        """Cell of a canonical outcome; by default that is the cell itself."""
         return int(canonical)
 
     def value(self, k: int) -> Any:
-        """The value of cell k, as users' functions see it."""
+        """Value of cell k, as users' functions receive it."""
         return self.points[k]
 
 
 def single(y: object, what: str = "outcome") -> float:
-    """A finite number that is neither true nor false; a float passes at once."""
+    """Check a finite number that is not a boolean; a float passes at once."""
     if type(y) is float and math.isfinite(y):
         return y
     if isinstance(y, (bool, np.bool_)):
@@ -102,7 +110,7 @@ def single(y: object, what: str = "outcome") -> float:
 
 
 def numbers(values: object, what: str) -> Array:
-    """An array of numbers that are not text, as a copy in float64."""
+    """Copy of numbers that are not text as an array of float64."""
     try:
         return np.array(floats(values))
     except (TypeError, ValueError, OverflowError):
@@ -110,7 +118,7 @@ def numbers(values: object, what: str) -> Array:
 
 
 def whole(value: object, what: str, low: int, high: int) -> int:
-    """A whole number from low to high."""
+    """Check a whole number from low to high."""
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
         raise TypeError(f"expected a whole number of {what}, got {short(value)}")
     if not low <= value <= high:
@@ -119,7 +127,7 @@ def whole(value: object, what: str, low: int, high: int) -> int:
 
 
 def span(low: object, high: object) -> tuple[float, float]:
-    """Two finite bounds in order, neither too close nor too far apart."""
+    """Check two finite bounds in order, neither too close nor too far apart."""
     try:
         if any(isinstance(each, (str, bytes, bool)) for each in (low, high)):
             raise TypeError

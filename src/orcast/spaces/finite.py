@@ -1,4 +1,4 @@
-"""Spaces of finitely many cells: yes or no, labels, directions, vectors, points of any compact metric space."""
+"""Finite spaces: binary, labels, directions, vectors, points of any compact metric space."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from orcast.validation import short
 
 Label = str | int | bool | float
 
-# Distances that exceed a radius by less are rounded, not larger.
+# Relative tolerance for distances that exceed a radius by rounding.
 ROUNDING = 1e-9
 
 
@@ -29,7 +29,7 @@ def _discrete(cells: int) -> Array:
 
 @dataclass(frozen=True)
 class Binary(FiniteSpace):
-    """Yes or no: outcomes 1 and 0, also as booleans (paper, section 3).
+    """Binary outcomes 1 and 0, also as booleans (paper, section 3).
 
         d(a, b) = 1{a != b}
 
@@ -67,10 +67,21 @@ class Binary(FiniteSpace):
 
 @dataclass(frozen=True)
 class Labels(FiniteSpace):
-    """One of several labels (text or numbers) in no particular order (paper, section 2).
+    """One of several unordered labels, text or numbers (paper, section 2).
+
+    Parameters
+    ----------
+    labels
+        The labels, at least two.
+
+    Notes
+    -----
+    All labels have the same distance:
 
         d(a, b) = 1{a != b}
 
+    Examples
+    --------
     >>> space = Labels(["home", "draw", "away"])
     >>> space.outcome("draw"), space.value(1), space.cells
     (1, 'draw', 3)
@@ -128,13 +139,23 @@ def _plain_label(label: object) -> Label:
 
 @dataclass(frozen=True)
 class Circle(FiniteSpace):
-    """A direction, a time of day, or anything else that comes round after one `period`.
+    """Direction, time of day, or any other periodic quantity.
 
-    Outcomes are numbers, taken modulo the period.  The `cells` cells are even, each with its start and without its
-    end; the distance of two points is the length of the shorter arc between them,
+    Parameters
+    ----------
+    period
+        Length of a period; 360 by default. Outcomes are taken modulo the period.
+    cells
+        Number of cells of equal width; 72 by default.
+
+    Notes
+    -----
+    A cell contains its start but not its end. The distance is the length of the shorter arc:
 
         d(a, b) = min(|a - b|, period - |a - b|)    (a compact metric space; paper, section 2)
 
+    Examples
+    --------
     >>> space = Circle(360, cells=72)
     >>> space.outcome(-10), space.cell(350.0), space.value(70), space.radius
     (350.0, 70, 352.5, 2.5)
@@ -163,7 +184,7 @@ class Circle(FiniteSpace):
 
     @property
     def radius(self) -> float:
-        """Largest distance of an outcome from its cell's centre: half a cell."""
+        """Largest distance of an outcome from the centre of its cell: half a cell."""
         return 0.5 * self.period / self.cells
 
     @cached_property
@@ -179,14 +200,24 @@ class Circle(FiniteSpace):
 
 @dataclass(frozen=True, repr=False)
 class Box(FiniteSpace):
-    """A vector with a lower and an upper bound for each component.
+    """Vector with bounds on each component.
 
-    The cells are a grid: `cells` a side, or one number for each side; cell numbers run through the last side
-    first.  An outcome on an edge belongs to the cell below it.  Distances are Euclidean, with each side's length as
-    the unit of its component,
+    Parameters
+    ----------
+    bounds
+        Pairs (low, high), one per component.
+    cells
+        Number of cells per side, or one number for each side; 12 by default.
+
+    Notes
+    -----
+    The cells are a grid, numbered with the last side running fastest. An outcome on an edge belongs to the cell below
+    it. Distances are Euclidean, in units of the sides:
 
         d(a, b)^2 = sum_i ((a_i - b_i) / (high_i - low_i))^2    (a compact metric space; paper, section 2)
 
+    Examples
+    --------
     >>> space = Box([(0, 1), (-5, 5)], cells=(4, 10))
     >>> space.cells, space.outcome([0.3, 2.2]).tolist(), space.cell([0.3, 2.2]), space.value(17).tolist()
     (40, [0.3, 2.2], 17, [0.375, 2.5])
@@ -226,8 +257,8 @@ class Box(FiniteSpace):
                 return np.minimum(np.maximum(value, low), high)
             i = int(np.flatnonzero((value < low) | (value > high))[0])
             raise ValueError(
-                f"expected component {i} of the outcome in [{low[i]:g}, {high[i]:g}], got {float(value[i])!r} "
-                "(outside='clip' clips it)"
+                f"expected component {i} of the outcome in [{low[i]:g}, {high[i]:g}], got {float(value[i])!r}: "
+                "outside='clip' clips it"
             )
         return value
 
@@ -239,12 +270,12 @@ class Box(FiniteSpace):
 
     @property
     def radius(self) -> float:
-        """Largest distance of an outcome from its cell's centre: half the diagonal of a cell."""
+        """Largest distance of an outcome from the centre of its cell: half the diagonal of a cell."""
         return 0.5 * math.sqrt(sum(1.0 / count**2 for count in self.shape))
 
     @cached_property
     def edges(self) -> tuple[Array, ...]:
-        """The edges of the cells along each side."""
+        """Edges of the cells along each side."""
         return tuple(
             frozen(np.linspace(low, high, count + 1))
             for (low, high), count in zip(self.bounds, self.shape, strict=True)
@@ -296,15 +327,27 @@ def _euclidean(points: Array) -> Array:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Points(FiniteSpace):
-    """Points of any compact metric space (paper, section 2): what is promised is promised up to a `radius`.
+    """Points of any compact metric space (paper, section 2); the guarantee holds up to a `radius`.
+
+    Parameters
+    ----------
+    points
+        Array with one row per point, or a sequence of objects with a `distance`.
+    distance
+        Function (a, b) of two points; Euclidean by default.
+    cells
+        Largest number of points of the net; 256 by default.
+
+    Notes
+    -----
+    Of more than `cells` points a net of that size is kept, chosen farthest first, in the order of the points. Every
+    outcome is assigned to the nearest point of the net. The radius is also at least half the largest distance between
+    neighbours in the net:
 
         radius >= max_{given a} min_{b in the net} d(a, b)
 
-    `points` is an array with a row a point, with Euclidean distance, or a sequence of any objects with a function
-    `distance(a, b)`.  Of more than `cells` points a net of that many is kept, the farthest first; it keeps the
-    order of the points.  Every outcome goes to the nearest point of the net.  The radius is the largest distance of a
-    given point from the net, and at least half the largest distance of neighbours in it.
-
+    Examples
+    --------
     >>> space = Points([[0, 0], [0, 1], [1, 0], [1, 1]])
     >>> space.outcome([0.9, 0.2]), space.value(2).tolist(), space.radius
     (2, [1.0, 0.0], 0.5)
@@ -347,11 +390,19 @@ class Points(FiniteSpace):
 
     @classmethod
     def from_net(cls, points: Any = None, radius: Any = None, distance: object = None) -> Points:
-        """From its plain form; a distance function has no plain form."""
+        """Rebuild the points from their plain form, which has no distance function.
+
+        Parameters
+        ----------
+        points
+            Points of the net.
+        radius
+            Saved radius.
+        distance
+            Refused unless None.
+        """
         if distance is not None:
-            raise ValueError(
-                "expected space= to be given again for Points with a distance function, which is not saved, got none"
-            )
+            raise ValueError("expected space= for Points with a distance function, which is not saved, got none")
         rows = _rows(points)
         if len(rows) > LIMITS.cells:
             raise ValueError(f"expected at most {LIMITS.cells} points, got {len(rows)}")
@@ -371,8 +422,8 @@ class Points(FiniteSpace):
         k = int(away.argmin())
         if outside != "clip" and away[k] > self.radius * (1.0 + ROUNDING):
             raise ValueError(
-                f"expected an outcome within {self.radius:g} of a point, got one at a distance of {away[k]:g} "
-                "(outside='clip' takes the nearest point)"
+                f"expected an outcome within {self.radius:g} of a point, got one at a distance of {away[k]:g}: "
+                "outside='clip' takes the nearest point"
             )
         return k
 
@@ -387,7 +438,7 @@ class Points(FiniteSpace):
         return frozen(table)
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data; with a distance function only a marker, and the space must be given again."""
+        """Plain data; with a distance function only a marker, and the space must be passed again."""
         if self.distance is not None:
             return {"kind": "Points", "distance": "function", "radius": self.radius}
         return {"kind": "Points", "points": self.points.tolist(), "radius": self.radius}
@@ -402,7 +453,7 @@ class Points(FiniteSpace):
         return all(bool(np.all(a == b)) for a, b in zip(self.points, other.points, strict=True))
 
     def __hash__(self) -> int:
-        # the points may have no hash; those that differ rarely share a radius
+        # points need not be hashable
         return hash((self.cells, self.radius, self.distance))
 
     def __repr__(self) -> str:
@@ -414,12 +465,12 @@ def _rows(points: object) -> Array:
         rows = np.array(points, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise TypeError(
-            f"expected an array with a row a point, or a distance(a, b) for other objects, got {short(points)}"
+            f"expected an array with one row per point, or distance= for other objects, got {short(points)}"
         ) from None
     if rows.ndim == 1:
         rows = rows[:, None]
     if rows.ndim != 2 or rows.shape[1] == 0:
-        raise ValueError(f"expected an array with a row a point, got shape {rows.shape}")
+        raise ValueError(f"expected an array with one row per point, got shape {rows.shape}")
     limits.check("dims", rows.shape[1])
     if not (np.abs(rows) <= LARGEST).all():
         raise ValueError("expected finite numbers as points, got others")
@@ -449,7 +500,7 @@ def _away(points: Array, y: Array) -> Array:
 
 
 def _farthest_first(points: Any, distance: Callable[[Any, Any], float] | None, count: int) -> tuple[list[int], float]:
-    """Places of a net of points (Gonzalez 1985), in increasing order, and the largest distance from it."""
+    """Indices of a net of points (Gonzalez 1985), in increasing order, and the largest distance from it."""
 
     def away(i: int) -> Array:
         if distance is None:

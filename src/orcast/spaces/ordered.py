@@ -1,4 +1,4 @@
-"""Quantities: bounded, bounded below, or not bounded at all."""
+"""Quantities: bounded, with one bound, or unbounded."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ TAIL_MASS = 0.01
 
 
 def normal_scores(levels: Array) -> Array:
-    """The standard normal quantiles of levels from 0 to 1; those of the same levels are remembered."""
+    """Standard normal quantiles of levels from 0 to 1, cached."""
     return _normal_scores(levels.tobytes()).reshape(levels.shape)
 
 
 @lru_cache(maxsize=64)
 def _normal_scores(levels: bytes) -> Array:
-    # the standard library's, because importing scipy.special takes longer than a first forecast should
+    # not from scipy.special, whose import is slow
     inverse = NormalDist().inv_cdf
     ends = {0.0: -math.inf, 1.0: math.inf}
     return frozen(np.array([ends[a] if a in ends else inverse(a) for a in np.frombuffer(levels).tolist()]))
 
 
 class _Quantity(OrderedSpace):
-    """The levels and scores that all quantities share."""
+    """Levels and scores of all quantities."""
 
     @cached_property
     def levels(self) -> Array:
@@ -53,27 +53,42 @@ class _Quantity(OrderedSpace):
 
 @dataclass(frozen=True)
 class Interval(_Quantity):
-    """A bounded quantity, a compact space as the paper's section 2 assumes.
+    """Bounded quantity, a compact space as the paper's section 2 assumes.
 
-        low <= y <= high,    t = (y - low) / (high - low) in moments
+    Parameters
+    ----------
+    low, high
+        Smallest and largest possible outcome.
+    cells
+        Number of cells of a forecast; 64 by default.
+    tail_cells
+        Number of cells in each tail; 8 by default.
 
-    Around an expert the `cells` cells are: an atom at each bound; `tail_cells` cells a side whose widths grow
-    geometrically from the expert's 1% and 99% quantiles to the bounds; between them cells of equal mass at the expert's
-    own quantiles.  Without an expert they are even.
+    Notes
+    -----
+    Outcomes are scaled to [0, 1] in moments:
 
+        low <= y <= high,    t = (y - low) / (high - low)
+
+    Around an expert there is an atom at each bound, `tail_cells` cells per side whose widths grow geometrically from
+    the expert's 1% and 99% quantiles to the bounds, and between them cells of equal mass at the expert's quantiles.
+    Without an expert the cells have equal widths.
+
+    Examples
+    --------
     >>> space = Interval(0, 36_000)
     >>> space.cells, len(space.levels), float(space.levels[0])
     (64, 47, 0.01)
     """
 
-    low: float = ...  # type: ignore[assignment]  # both are needed: left out, one sentence says so
+    low: float = ...  # type: ignore[assignment]  # both are required, see the message below
     high: float = ...  # type: ignore[assignment]
     cells: int = 64
     tail_cells: int = 8
 
     def __post_init__(self) -> None:
         if self.high is ...:  # type: ignore[comparison-overlap]
-            raise TypeError("expected two bounds as in Interval(0, 100), got fewer (HalfLine(0) has one, Line() none)")
+            raise TypeError("expected two bounds as in Interval(0, 100), got fewer: HalfLine(0) has one, Line() none")
         low, high = span(self.low, self.high)
         self._check_cells()
         object.__setattr__(self, "low", low)
@@ -85,23 +100,35 @@ class Interval(_Quantity):
             if outside == "clip":
                 return min(max(value, self.low), self.high)
             raise ValueError(
-                f"expected an outcome in [{self.low:g}, {self.high:g}], got {value!r} (outside='clip' clips it)"
+                f"expected an outcome in [{self.low:g}, {self.high:g}], got {value!r}: outside='clip' clips it"
             )
         return value
 
 
 @dataclass(frozen=True)
 class Line(_Quantity):
-    """A quantity without bounds: any number.
+    """Unbounded quantity: any number.
 
-        -infinity < y < infinity
+    Parameters
+    ----------
+    cells
+        Number of cells of a forecast; 64 by default.
+    tail_cells
+        Number of cells in each tail; 8 by default.
 
-    Around an expert the `cells` cells are: cells of equal mass at the expert's own quantiles, from 1% to 99%;
-    `tail_cells` cells a side whose widths grow geometrically to the ends of a window; and beyond each end one
-    open-ended cell, whose tail is a Pareto of index 3.  The window reaches 12 times the expert's 98% spread, or four
-    times its usual loss if that is more, beyond its outer quantiles.  Moments and scores are taken of the outcome
-    clipped to it, which stands in for the compact space of the paper's section 2.
+    Notes
+    -----
+    Outcomes may be any number, -infinity < y < infinity. Around an expert there are cells of equal mass at its
+    quantiles from 1% to 99%, `tail_cells` cells per side whose widths grow geometrically to the ends of a window, and
+    beyond each end an open-ended cell, whose tail is a Pareto of index 3. The window extends beyond the outer quantiles
+    by
 
+        max(12 * 98% spread of the expert, 4 * its usual loss)
+
+    Moments and scores clip the outcome to the window, which replaces the compact space of the paper's section 2.
+
+    Examples
+    --------
     >>> space = Line()
     >>> space.low, space.high, space.cells, space.outcome(61.3)
     (-inf, inf, 64, 61.3)
@@ -121,13 +148,28 @@ class Line(_Quantity):
 
 @dataclass(frozen=True, repr=False)
 class HalfLine(_Quantity):
-    """A quantity with one bound: a lower one, such as waiting times, prices, or rain, or an upper one.
+    """Quantity with one bound: a lower one, such as waiting times, prices or rain, or an upper one.
+
+    Parameters
+    ----------
+    low
+        Smallest possible outcome; 0 by default, or none with `high`.
+    cells
+        Number of cells of a forecast; 64 by default.
+    tail_cells
+        Number of cells in each tail; 8 by default.
+    high
+        Largest possible outcome, if there is no lower bound.
+
+    Notes
+    -----
+    Around an expert there is an atom at the bound, and on the other side a window and an open-ended cell as on a
+    `Line`, which replace the compact space of the paper's section 2:
 
         low <= y < infinity,    or    -infinity < y <= high
 
-    Around an expert there is an atom at the bound, and on the other side a window and an open-ended cell as on a
-    `Line`, which also stand in for the compact space of the paper's section 2.
-
+    Examples
+    --------
     >>> space = HalfLine()
     >>> space.low, space.high, space.outcome(-0.1, outside="clip")
     (0.0, inf, 0.0)
@@ -135,7 +177,7 @@ class HalfLine(_Quantity):
     -1000000.0
     """
 
-    low: float = ...  # type: ignore[assignment]  # left out: 0, or no lower bound if there is an upper one
+    low: float = ...  # type: ignore[assignment]  # by default 0, or no lower bound if there is an upper one
     cells: int = 64
     tail_cells: int = 8
     high: float = field(default=math.inf, kw_only=True)
@@ -147,7 +189,7 @@ class HalfLine(_Quantity):
         elif low is ... or low == -math.inf:  # type: ignore[comparison-overlap]
             low, high = -math.inf, _bound(high, "upper bound")
         else:
-            raise ValueError(f"expected one bound (two make an Interval), got {low!r} and {high!r}")
+            raise ValueError(f"expected one bound, got {low!r} and {high!r}: use Interval for two")
         self._check_cells()
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
@@ -165,7 +207,7 @@ class HalfLine(_Quantity):
 
 
 def between(low: float | None, high: float | None) -> OrderedSpace:
-    """The space of a quantity with these bounds, either of which may be None or infinite: no bound.
+    """Space of a quantity with these bounds; None or an infinite bound means no bound.
 
     >>> between(None, None), between(0, None).low, between(0, 100).high
     (Line(cells=64, tail_cells=8), 0.0, 100.0)
@@ -192,5 +234,5 @@ def _unbounded(value: float, low: float, high: float, outside: str) -> float:
     if not low <= value <= high:
         if outside == "clip":
             return min(max(value, low), high)
-        raise ValueError(f"expected an outcome from {low:g} to {high:g}, got {value!r} (outside='clip' clips it)")
+        raise ValueError(f"expected an outcome from {low:g} to {high:g}, got {value!r}: outside='clip' clips it")
     return value if abs(value) >= SMALLEST else 0.0

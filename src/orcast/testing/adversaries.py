@@ -1,6 +1,6 @@
-"""Adversaries: each sees the forecast before it picks the outcome.
+"""Adversaries, which see each forecast before they choose its outcome.
 
-An adversary keeps a few sums at most and is made anew for each game; all its randomness comes from `rng`.
+An adversary keeps a few sums at most and is created anew for each run; all its randomness comes from `rng`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _UNNAMED = RoundInputs()
 
 
 class Adversary(ABC):
-    """Picks each outcome after the forecast, and the round in which it becomes known.
+    """Choose each outcome after the forecast, and the round in which it is revealed.
 
     >>> class Stubborn(Adversary):
     ...     def outcome(self, recal, forecast, rng, round=None):
@@ -54,15 +54,35 @@ class Adversary(ABC):
 
     @abstractmethod
     def outcome(self, recal: Any, forecast: Any, rng: Generator, round: RoundInputs = _UNNAMED) -> Any:
-        """The outcome of a pending round, as users would give it."""
+        """Outcome of a pending round, in the form users pass.
+
+        Parameters
+        ----------
+        recal
+            Recalibrator that issued the forecast.
+        forecast
+            The forecast.
+        rng
+            Random generator.
+        round
+            Id, base forecast and features of the round.
+        """
 
     def due(self, pending: Sequence[Hashable], rng: Generator) -> tuple[Ids, Ids]:
-        """Ids of the pending rounds whose outcomes come now, in this order, and of those whose outcomes never come."""
+        """Ids of the pending rounds to settle now, in this order, and of those to drop.
+
+        Parameters
+        ----------
+        pending
+            Ids of the pending rounds.
+        rng
+            Random generator.
+        """
         return tuple(pending), ()
 
 
 class Turn(NamedTuple):
-    """A round that is to be settled, with the CPU seconds that its forecast took."""
+    """Round to settle, with the CPU seconds of its forecast."""
 
     id: Hashable
     forecast: Any
@@ -79,11 +99,25 @@ def run_rounds(
     experts: Callable[[int], Any] | None = None,
     x: Any = None,
 ) -> Iterator[Turn]:
-    """Let a game forecast round after round; yields the outcomes that the adversary picks, for the caller to settle.
+    """Run a recalibrator against an adversary; yields each outcome for the caller to settle.
 
-    `experts` gives the base forecast of round t, `x` features, or a function of a random generator that makes them.
-    Outcomes that are held back come after the last round.
+    Parameters
+    ----------
+    recal
+        Recalibrator or forecaster.
+    adversary
+        Adversary that chooses the outcomes.
+    rounds
+        Number of rounds; outcomes held back follow after the last one.
+    rng
+        Random generator.
+    experts
+        Function of the round number that returns the base forecast.
+    x
+        Features, or a function of a random generator that returns them.
 
+    Examples
+    --------
     >>> import orcast as oc
     >>> recal = oc.Forecaster(oc.Binary(), oc.BinaryCalibration(grid=5))
     >>> for turn in run_rounds(recal, Greedy(), 20, experts=lambda t: 0.9, rng=np.random.default_rng(0)):
@@ -114,11 +148,21 @@ def run_rounds(
 
 
 class Greedy(Adversary):
-    """Picks the outcome after which ||S + payoff||_+ is largest, or <S_+, payoff> if `product`.
+    """Choose the outcome that maximises ||S + payoff||_+.
 
-    It tries `points` points of every cell.  On a quantity `within=(low, high)` confines it to a part of the space;
-    `among` are the only outcomes that it may pick.
+    Parameters
+    ----------
+    points
+        Number of candidate points in every cell.
+    within
+        Range (low, high) of the outcomes of a quantity; by default the space.
+    among
+        The only candidate outcomes; by default all.
+    product
+        True maximises <S_+, payoff> instead.
 
+    Examples
+    --------
     >>> import orcast as oc
     >>> recal = oc.Forecaster(oc.Interval(0, 1), oracle=oc.Equilibrium())
     >>> p, rng = recal.predict(oc.Normal(0.2, 0.05)), np.random.default_rng(0)
@@ -138,14 +182,22 @@ class Greedy(Adversary):
         self.among = None if among is None else list(among)
 
     def outcome(self, recal: Any, forecast: Any, rng: Generator, round: RoundInputs = _UNNAMED) -> Any:
-        """The worst of the outcomes that it may pick."""
+        """Worst of the candidate outcomes."""
         found = self.choices(recal, round.id)
         if self.product:
             return as_given(recal.space, found[int(products(recal, found, round.id).argmax())])
         return worst_outcome(recal, round.id, among=[as_given(recal.space, y) for y in found])[0]
 
     def choices(self, recal: Any, id: Hashable = None) -> list[Any]:
-        """The outcomes that it may pick, in canonical form."""
+        """Candidate outcomes in canonical form.
+
+        Parameters
+        ----------
+        recal
+            Recalibrator with the pending round.
+        id
+            Id of the round.
+        """
         if self.among is not None:
             return [recal.space.outcome(y) for y in self.among]
         found = candidates(recal, id, self.points)
@@ -156,7 +208,7 @@ class Greedy(Adversary):
 
 
 class HardGreedy(Adversary):
-    """Picks the outcome after which the QCE of the raw indicators 1{y <= q_a} is largest.
+    """Choose the outcome that maximises the QCE of the empirical indicators 1{y <= q_a}.
 
     It tries points just below and above each quantile: only randomisation after its choice helps against it.
     """
@@ -167,7 +219,7 @@ class HardGreedy(Adversary):
         self.rounds = 0
 
     def outcome(self, recal: Any, forecast: Any, rng: Generator, round: RoundInputs = _UNNAMED) -> float:
-        """The outcome; its indicators are added to the sums."""
+        """Outcome; its indicators are added to the sums."""
         q = np.asarray(forecast.quantile(self.levels), dtype=np.float64)
         low, high = _bounds(recal, forecast)
         found = np.unique(np.clip(np.concatenate((q, np.nextafter(q, np.inf))), low, high))
@@ -179,12 +231,12 @@ class HardGreedy(Adversary):
 
     @property
     def qce(self) -> float:
-        """The quantile calibration error of the indicators so far."""
+        """Quantile calibration error of the indicators so far."""
         return float(self.total @ self.total) / max(self.rounds, 1) ** 2
 
 
 class AdversaryCells(NamedTuple):
-    """Cells that `CellGreedy` may draw from, and the payoffs expected in each, a row a cell."""
+    """Cells from which `CellGreedy` draws, and the expected payoffs in each, one row per cell."""
 
     left: Array
     right: Array
@@ -192,9 +244,9 @@ class AdversaryCells(NamedTuple):
 
 
 def own_cells(forecast: Forecast, *, points: bool = False) -> AdversaryCells:
-    """The forecast's cells that have a width (all, if none has), and with `points` its point masses.
+    """Cells of the forecast with positive width (all, if none has), and with `points` its point masses.
 
-    In a cell that takes the cumulated mass from F to G,  payoff_a = clip((a - F) / (G - F), 0, 1) - a.
+    In a cell whose cumulative mass runs from F to G,  payoff_a = clip((a - F) / (G - F), 0, 1) - a.
     """
     left, right = forecast.left, forecast.right
     point = right <= left
@@ -211,9 +263,9 @@ def own_cells(forecast: Forecast, *, points: bool = False) -> AdversaryCells:
 
 
 class CellGreedy(HardGreedy):
-    """Picks the *cell* after which its own ledger of quantile payoffs is largest, and draws the outcome inside.
+    """Choose the cell that maximises its own ledger of quantile payoffs, and draw the outcome inside.
 
-    It needs no ledger of the game, so it plays against any method.
+    It does not use the ledger of the recalibrator, so it can attack any method.
     """
 
     def __init__(self, cells_of: Callable[[Forecast], AdversaryCells] = own_cells) -> None:
@@ -221,14 +273,14 @@ class CellGreedy(HardGreedy):
         self.cells_of = cells_of
 
     def outcome(self, recal: Any, forecast: Any, rng: Generator, round: RoundInputs = _UNNAMED) -> float:
-        """The outcome; its expected payoff is added to the ledger."""
+        """Outcome; its expected payoff is added to the ledger."""
         cells = self.cells_of(forecast)
         after = self.total + cells.payoffs
         k = int(np.einsum("ka,ka->k", after, after).argmax())
         self.total = after[k]
         self.rounds += 1
         left, right = float(cells.left[k]), float(cells.right[k])
-        # an open-ended cell is as good as the window that it ends
+        # an open-ended cell is replaced by the window before it
         width = float(forecast.cells.right[-1] - forecast.cells.left[0])
         left = right - width if left == -math.inf else left
         right = left + width if right == math.inf else right
@@ -236,14 +288,14 @@ class CellGreedy(HardGreedy):
 
 
 class BesideQuantile(Adversary):
-    """Picks an outcome at a distance `epsilon` from a quantile, on the side that was covered too often."""
+    """Choose an outcome at a distance `epsilon` from a quantile, on the side that was covered too often."""
 
     def __init__(self, level: float = 0.5, *, epsilon: float = 1e-9) -> None:
         self.level, self.epsilon = level, epsilon
         self.total = 0.0  # of 1{y <= q} - level
 
     def outcome(self, recal: Any, forecast: Any, rng: Generator, round: RoundInputs = _UNNAMED) -> float:
-        """The outcome; its indicator is added to the sum."""
+        """Outcome; its indicator is added to the sum."""
         q = float(forecast.quantile(self.level))
         low, high = _bounds(recal, forecast)
         below = min(max(min(q - self.epsilon, math.nextafter(q, -math.inf)), low), high)
@@ -254,17 +306,17 @@ class BesideQuantile(Adversary):
 
 
 class AtBound(Adversary):
-    """Picks the bound that is further from the median; with `side`, "low" or "high", always that one.
+    """Choose the bound that is further from the median; with `side`, "low" or "high", always that one.
 
-    Without a bound it goes `reach` times the width of the forecast's bounded cells beyond the last of them.  On finite
-    spaces it picks the least likely value.
+    Without a bound it is `reach` times the width of the forecast's bounded cells beyond the last of them. On finite
+    spaces it is the least probable value.
     """
 
     def __init__(self, side: str | None = None, *, reach: float = 1.0) -> None:
         self.side, self.reach = side, reach
 
     def outcome(self, recal: Any, forecast: Any, rng: Generator, round: RoundInputs = _UNNAMED) -> Any:
-        """The bound."""
+        """Bound of the space."""
         if not isinstance(forecast, Forecast):
             return forecast.space.value(int(forecast.mass.argmin()))
         low, high = _bounds(recal, forecast)
@@ -277,37 +329,37 @@ class AtBound(Adversary):
 
 
 def _bounds(recal: Any, forecast: Any) -> tuple[float, float]:
-    """Bounds of the outcomes of a quantity; without a game, the support of the forecast."""
+    """Bounds of the outcomes of a quantity; without a recalibrator, the support of the forecast."""
     low, high = forecast.support() if recal is None else (recal.space.low, recal.space.high)
     return max(float(low), -LARGEST), min(float(high), LARGEST)
 
 
 class Periodic(Adversary):
-    """Goes through some outcomes in turn, again and again, whatever the forecasts are."""
+    """Repeat a sequence of outcomes, independent of the forecasts."""
 
     def __init__(self, outcomes: Iterable[Any]) -> None:
         self._next = cycle(list(outcomes))
 
     def outcome(self, recal: Any, forecast: Any, rng: Generator, round: RoundInputs = _UNNAMED) -> Any:
-        """The next one."""
+        """Next outcome of the sequence."""
         return next(self._next)
 
 
 class Delaying(Adversary):
-    """Holds outcomes back until `most` are pending, then reveals them all, the last first.
+    """Hold outcomes back until `most` are pending, then reveal them all, the last first.
 
-    Each outcome is picked when it is revealed, and dropped with probability `lost` before that.
+    Each outcome is chosen when it is revealed, and dropped with probability `lost` before that.
     """
 
     def __init__(self, adversary: Adversary, *, most: int = 20, lost: float = 0.0) -> None:
         self.adversary, self.most, self.lost = adversary, most, lost
 
     def outcome(self, recal: Any, forecast: Any, rng: Generator, round: RoundInputs = _UNNAMED) -> Any:
-        """The outcome that the inner adversary picks."""
+        """Outcome of the inner adversary."""
         return self.adversary.outcome(recal, forecast, rng, round)
 
     def due(self, pending: Sequence[Hashable], rng: Generator) -> tuple[Ids, Ids]:
-        """Nothing, or everything."""
+        """All pending rounds once there are `most`, else none."""
         if len(pending) < self.most:
             return (), ()
         gone = rng.random(len(pending)) < self.lost
@@ -320,8 +372,15 @@ def adversaries_on(
 ) -> dict[str, Callable[[], Adversary]]:
     """Factories of the adversaries for a space, by name.
 
-    On a quantity without bounds, outcomes from `low` to `high` are usual (0 to 1 if not given).
+    Parameters
+    ----------
+    space
+        Space of the outcomes.
+    low, high
+        Range of usual outcomes on unbounded spaces; 0 to 1 by default.
 
+    Examples
+    --------
     >>> import orcast as oc
     >>> sorted(adversaries_on(oc.Labels(["home", "away"])))
     ['at a bound', 'confined', 'delaying', 'greedy', 'inner product', 'periodic']

@@ -1,4 +1,4 @@
-"""Numerical checks of a payoff; each returns, or raises `PayoffError` with one sentence that names the fault."""
+"""Numerical checks of a payoff, which raise `PayoffError` on the first violation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROUNDING = 1e-9
 
 
 class PayoffError(ValueError):
-    """A payoff that breaks a condition of the guarantee.
+    """A payoff violates a condition of the guarantee.
 
     >>> import orcast as oc
     >>> try:
@@ -42,11 +42,33 @@ class PayoffError(ValueError):
 
 
 def check_payoff(payoff: Payoff, space: Space, *, x: Any = None, trials: int = 12, seed: int = 0) -> None:
-    """Check that a payoff is bounded, consistent and continuous (conditions 1 to 3 of the paper; A.1 if one-sided).
+    """Check that a payoff is bounded, consistent and continuous.
 
-    Tried numerically, on random forecasts and along paths between them; `x` are features, or a function of a random
-    generator that makes them.
+    Parameters
+    ----------
+    payoff
+        Payoff to check.
+    space
+        Space of the outcomes.
+    x
+        Features, or a function of a random generator that returns them.
+    trials
+        Number of random forecasts; 12 by default.
+    seed
+        Seed of the random forecasts.
 
+    Raises
+    ------
+    PayoffError
+        If a condition is violated.
+
+    Notes
+    -----
+    These are conditions 1 to 3 of the paper (A.1 if one-sided). They are checked numerically, on random forecasts and
+    along paths between them.
+
+    Examples
+    --------
     >>> import orcast as oc
     >>> oc.check_payoff(oc.QuantileCalibration(), oc.Interval(0, 1))
     >>> oc.check_payoff(oc.Custom(lambda x, p, y: [y - 0.5], bound=1.0), oc.Interval(0, 1))
@@ -62,10 +84,10 @@ def check_payoff(payoff: Payoff, space: Space, *, x: Any = None, trials: int = 1
                     p = 1e-7 * p
                     p[int(rng.integers(count))] += 1.0 - p.sum()
                 if turn % 2:
-                    # from one end of the space to the other, past every threshold that a context may have
+                    # from one end of the space to the other, across all thresholds of a context
                     p, other = _leaning(p, -1.0), _leaning(other, 1.0)
                 _check_bounded(part, cell_payoff, p)
-                # all mass in one cell shows how coarsely a function is looked at within it
+                # all mass in one cell tests the resolution of a function within it
                 _check_consistent(part, cell_payoff, p, 2e-2 if turn == 2 else 1e-3)
                 _check_continuous(part, cell_payoff, p, other)
 
@@ -83,11 +105,43 @@ def check_guarantee(
     seed: int = 0,
     adversary: Adversary | None = None,
 ) -> float:
-    """Attack a payoff by an adversary that sees each forecast (by default `Greedy`); returns the share held.
+    """Run a payoff against an adversary, check the guarantee after every round, and return the share held.
 
-    After every round the miscalibration is within the bound, without what a broken certificate added, no outcome is
-    worse than certified, and certificates hold in at least the share `held` of the rounds.
+    Parameters
+    ----------
+    payoff
+        Payoff to check.
+    space
+        Space of the outcomes.
+    x
+        Features, or a function of a random generator that returns them.
+    experts
+        Function of the round number that returns the base forecast; by default there is none.
+    rounds
+        Number of rounds; 200 by default.
+    held
+        Smallest share of rounds whose certificate must hold; 0.99 by default.
+    oracle
+        Oracle of the forecaster.
+    memory
+        Memory of the forecaster, in rounds.
+    seed
+        Seed of all random choices.
+    adversary
+        Adversary that sees each forecast; `Greedy()` by default.
 
+    Returns
+    -------
+    float
+        Share of the rounds whose certificate held.
+
+    Raises
+    ------
+    PayoffError
+        If the miscalibration exceeds its bound, or an outcome is worse than certified.
+
+    Examples
+    --------
     >>> import orcast as oc
     >>> check_guarantee(oc.BinaryCalibration(grid=5), oc.Binary(), rounds=20)
     1.0
@@ -106,7 +160,7 @@ def check_guarantee(
 
 
 def _check_turn(recal: Forecaster, turn: Turn) -> None:
-    """Settle a round; no outcome may be worse than certified, nor may the bound break if certificates held."""
+    """Settle a round and check its certificate and the bound."""
     certificate = recal.rounds.pending[turn.id].record.certificate_row.copy()
     ledger = recal.engine.ledger
     y, square = worst_outcome(recal, turn.id)
@@ -125,7 +179,7 @@ def _check_turn(recal: Forecaster, turn: Turn) -> None:
 
 
 def features_of(x: Any, rng: np.random.Generator) -> Any:
-    """Features, or those that a function of a random generator makes."""
+    """Features, or those returned by a function of a random generator."""
     features = x(rng) if callable(x) else x
     return None if features is None else plain_features(features)
 
@@ -140,7 +194,7 @@ def some_expert(space: Space, rng: np.random.Generator) -> Any:
 
 
 def random_masses(cells: int, rng: np.random.Generator) -> Array:
-    """Random masses, spread out or concentrated, none of them zero."""
+    """Random positive masses, diffuse or concentrated."""
     p = rng.dirichlet(np.full(cells, 10.0 ** rng.uniform(-1.0, 1.0)))
     p = 0.999 * p + 0.001 / cells
     value: Array = p / p.sum()
@@ -148,7 +202,7 @@ def random_masses(cells: int, rng: np.random.Generator) -> Array:
 
 
 def _leaning(p: Array, side: float) -> Array:
-    """Masses drawn to the first or the last cells."""
+    """Masses shifted to the first or the last cells."""
     tilt = side * 12.0 * np.linspace(-1.0, 1.0, p.size)
     value: Array = p * np.exp(tilt - tilt.max())
     value = 0.999 * value / value.sum() + 0.001 / p.size
@@ -156,7 +210,7 @@ def _leaning(p: Array, side: float) -> Array:
 
 
 def dense_engine(bound_payoff: BoundPayoff, oracle: Equilibrium | None = None) -> DenseEngine:
-    """The dense engine, even for payoffs that a compiled engine covers; with a committee, unless an oracle is given."""
+    """Dense engine, even for payoffs that a compiled engine covers; with a committee unless an oracle is given."""
     temperature, learning = (Committee().temperature, LEARNING) if oracle is None else (oracle.temperature, NO_LEARNING)
     return DenseEngine(bound_payoff, prior_for(bound_payoff, temperature, learning), LogitSolver(temperature))
 
@@ -164,7 +218,7 @@ def dense_engine(bound_payoff: BoundPayoff, oracle: Equilibrium | None = None) -
 def cell_payoffs_of(
     payoff: Payoff, space: Space, rng: np.random.Generator, x: Any
 ) -> list[tuple[Part, CellPayoff, int]]:
-    """Each part of a payoff on the cells of a random round, and their number."""
+    """Parts of a payoff on the cells of a random round, and the number of cells."""
     features = features_of(x, rng)
     engine = dense_engine(BoundPayoff(space, payoff, ("expert",), None))
     record, mix = engine.prior.open(expert_row(some_expert(space, rng), space)[0][None, :], 0.0)
@@ -189,12 +243,12 @@ def _check_consistent(part: Part, cell_payoff: CellPayoff, p: Array, tolerance: 
         raise PayoffError(
             f"expected a consistent payoff (its mean under the forecast is {at_most}), got a mean of "
             f"{mean[int(off.argmax())]:.3g} in coordinate {int(off.argmax())} of {part.payoff!r} "
-            "(if it jumps in y, name where in jumps=)"
+            "(name its jumps in y as jumps=)"
         )
 
 
 def _check_continuous(part: Part, cell_payoff: CellPayoff, p: Array, other: Array) -> None:
-    """Find the largest step on the way from p to another forecast, and halve it until it is a jump or gone."""
+    """Halve the largest step on the way from p to another forecast until it is a jump or vanishes."""
     shares = np.linspace(0.0, 1.0, 33)
     tables = [cell_payoff.table((1.0 - s) * p + s * other) for s in shares]
     steps = [float(np.abs(b - a).max()) for a, b in pairwise(tables)]

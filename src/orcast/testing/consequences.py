@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 
 
 def candidates(recal: Forecaster, id: Hashable = None, points: int = 3) -> list[Any]:
-    """Outcomes in canonical form, several points of every cell; beyond an unbounded window, one a width away."""
+    """Outcomes in canonical form, several points of every cell, and points beyond an unbounded window."""
     space = recal.space
     if not isinstance(space, OrderedSpace):
         assert isinstance(space, FiniteSpace)
@@ -36,7 +36,7 @@ def candidates(recal: Forecaster, id: Hashable = None, points: int = 3) -> list[
 
 
 def payoffs_of(recal: Forecaster, outcomes: Sequence[Any], id: Hashable) -> Array:
-    """Payoffs before contexts and weights, a column for each outcome."""
+    """Payoffs before contexts and weights, one column per outcome."""
     engine: Any = recal.engine
     record = recal.rounds.pending[id].record
     if isinstance(engine, OrderedEngine):
@@ -45,7 +45,7 @@ def payoffs_of(recal: Forecaster, outcomes: Sequence[Any], id: Hashable) -> Arra
 
 
 def squares_after(recal: Forecaster, outcomes: Sequence[Any], id: Hashable = None) -> Array:
-    """||S||_+^2 after each of some outcomes in canonical form."""
+    """Value of ||S||_+^2 after each outcome, in canonical form."""
     ledger, payoffs = recal.engine.ledger, payoffs_of(recal, outcomes, id)
     context = recal.engine.context_of(recal.rounds.pending[id].record)
     layout, squares = ledger.layout, np.zeros(len(outcomes))
@@ -62,7 +62,7 @@ def squares_after(recal: Forecaster, outcomes: Sequence[Any], id: Hashable = Non
 
 
 def products(recal: Forecaster, outcomes: Sequence[Any], id: Hashable = None) -> Array:
-    """<S_+, payoff> of each of some outcomes in canonical form."""
+    """Value of <S_+, payoff> for each outcome, in canonical form."""
     payoffs = payoffs_of(recal, outcomes, id)
     context = recal.engine.context_of(recal.rounds.pending[id].record)
     return recal.engine.ledger.cumulative(context, len(payoffs)) @ payoffs
@@ -71,10 +71,21 @@ def products(recal: Forecaster, outcomes: Sequence[Any], id: Hashable = None) ->
 def worst_outcome(
     recal: Forecaster, id: Hashable = None, *, points: int = 3, among: Sequence[Any] | None = None
 ) -> tuple[Any, float]:
-    """The outcome after which ||S||_+^2 is largest, as users would give it, and that square.
+    """Find the outcome that maximises ||S||_+^2, and this maximum.
 
-    Tries `points` points of every cell, or the outcomes in `among`.
+    Parameters
+    ----------
+    recal
+        Recalibrator with a pending round.
+    id
+        Id of the round; by default the unnamed one.
+    points
+        Number of candidate points in every cell.
+    among
+        The only candidate outcomes; by default all.
 
+    Examples
+    --------
     >>> import orcast as oc
     >>> recal = oc.Forecaster(oc.Binary(), oc.BinaryCalibration(grid=5))
     >>> p = recal.predict(0.9)
@@ -89,7 +100,7 @@ def worst_outcome(
 
 
 def as_given(space: Space, y: Any) -> Any:
-    """A canonical outcome as users would give it."""
+    """Canonical outcome in the form users pass."""
     if isinstance(space, OrderedSpace):
         return y
     assert isinstance(space, FiniteSpace)

@@ -1,8 +1,8 @@
 """Members that correct an expert's bias and spread on a circle or in a box, axis by axis.
 
-With m and s the mean and spread of the expert's marginal, a member predicts the mean a and the spread b of
-z = (y - m) / s from the last z, by recursive least squares and a running variance, and moves the mass of every cell to
-m + a s + b (cell - m).
+With m and s the mean and spread of the expert's marginal, a member predicts the mean a and the spread b of z = (y - m)
+/ s from the last z, by recursive least squares and a running variance, and moves the mass of every cell to m + a s + b
+(cell - m).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from orcast.spaces import Box, Circle, Space
 
 Array = NDArray[np.float64]
 
-# Forgetting of each member, and prior observations that the expert is right.
+# Discount of each member, and number of prior observations for the expert.
 DISCOUNTS = (0.99, 0.998)
 START_LOCATION, START_SPREAD = 0.05, 20.0
 MOST_SHIFT, LEAST_STRETCH, MOST_STRETCH, MOST_SCORE = 6.0, 0.3, 8.0, 6.0
@@ -35,7 +35,7 @@ class AxisMemory(NamedTuple):
 
 
 def axes_of(space: Space) -> int:
-    """Number of axes; 0 where shifting makes no sense."""
+    """Number of axes; 0 on spaces without shifts."""
     if isinstance(space, Circle):
         return 1
     return len(space.shape) if isinstance(space, Box) else 0
@@ -54,7 +54,7 @@ def new_memory(axes: int, experts: int) -> AxisMemory:
 
 
 def edges_of(space: Space, axis: int) -> Array:
-    """The edges of the cells along an axis."""
+    """Edges of the cells along an axis."""
     if isinstance(space, Circle):
         return np.linspace(0.0, space.period, space.cells + 1)
     assert isinstance(space, Box)
@@ -73,7 +73,7 @@ def marginal(space: Space, mass: Array, axis: int) -> Array:
 
 
 def frame(space: Space, mass: Array, axis: int) -> tuple[float, float]:
-    """Mean and spread of an expert along an axis; the width of a cell counts in the spread."""
+    """Mean and spread of an expert along an axis; the width of a cell is part of the spread."""
     edges = edges_of(space, axis)
     width = edges[1] - edges[0]
     centres = 0.5 * (edges[:-1] + edges[1:])
@@ -98,19 +98,19 @@ def deviation(space: Space, y: Array, mean: float) -> Array:
 
 
 def transfer(space: Space, axis: int, mean: float, shift: float, stretch: float) -> Array:
-    """Shares of the mass of each cell by destination: a row a cell."""
+    """Shares of the mass of each cell by destination, one row per cell."""
     edges = edges_of(space, axis)
     width = edges[1] - edges[0]
     away = deviation(space, 0.5 * (edges[:-1] + edges[1:]), mean)
     low = mean + shift + stretch * (away - 0.5 * width)
     high = low + stretch * width
     if isinstance(space, Circle):
-        # on a circle what goes round comes back
+        # on a circle mass wraps around
         reach = math.ceil(stretch) + 1
         turns = space.period * np.arange(-reach, reach + 1)
     else:
         turns = np.zeros(1)
-        # beyond the bounds mass stays in the outer cells
+        # mass beyond the bounds stays in the outer cells
         edges = edges.copy()
         edges[0], edges[-1] = min(edges[0], float(low.min())), max(edges[-1], float(high.max()))
     found = np.zeros((away.size, away.size))
@@ -130,7 +130,7 @@ def shift_and_stretch(memory: AxisMemory, e: int, learner: int, axis: int) -> tu
 
 
 def corrected(space: Space, memory: AxisMemory, e: int, expert: Array) -> Array:
-    """Masses of expert e as each member moves them, a row each."""
+    """Masses of expert e corrected by each member, one row each."""
     out = np.empty((len(DISCOUNTS), expert.size))
     frames = [frame(space, expert, axis) for axis in range(memory.last.shape[1])]
     for learner in range(len(DISCOUNTS)):

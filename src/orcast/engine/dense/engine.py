@@ -35,8 +35,8 @@ from orcast.validation import short
 
 Array = NDArray[np.float64]
 
-# Where nothing holds, a round is solved again on even cells, then on finer ones where they are too coarse: at most so
-# often, and more often if nothing but the resolution of the cells is missing.
+# If no certificate holds, a round is solved again on cells of equal width, then on finer ones: at most this often, and
+# more often if only the resolution of the cells is insufficient.
 REFINEMENTS, IF_RESOLVED = 2, 4
 WEIGHT = int(_ledger.Account.WEIGHT)
 OVERDRAFT, HOLDS = records.CERTIFICATE.index("overdraft"), records.CERTIFICATE.index("holds")
@@ -44,7 +44,7 @@ OVERDRAFT, HOLDS = records.CERTIFICATE.index("overdraft"), records.CERTIFICATE.i
 
 @dataclass(slots=True)
 class DenseRecord:
-    """Pending round: that of its prior, own arrays, features, and its payoffs on cells (remade after a load)."""
+    """Pending round: record of the prior, own arrays, features, and payoffs on cells (rebuilt after a load)."""
 
     round: Round | FiniteRound
     context: Array
@@ -57,7 +57,7 @@ class DenseRecord:
 
     @property
     def certificate_row(self) -> Array:
-        """Numbers of the certificate."""
+        """Fields of the certificate."""
         return self.certificate
 
     def overdraft(self) -> float:
@@ -65,12 +65,12 @@ class DenseRecord:
         return self.certificate.item(OVERDRAFT)
 
     def set_draw(self, draw: float) -> None:
-        """Give the round a random number in (0, 1)."""
+        """Set the random draw of the round, in (0, 1)."""
         round: Any = self.round
         round.set_draw(draw)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Numbers of the round, without its features."""
+        """Arrays of the round, without its features."""
         round: Any = self.round
         own = {f"round/{name}": array for name, array in round.arrays().items()}
         for i, state in enumerate(self.states or []):
@@ -93,10 +93,10 @@ class DenseEngine:
         self.bound_payoff, self.space = bound_payoff, bound_payoff.space
         self.prior: Any = prior
         self.solver = solver
-        # masses of the last settled round, and whether there was one
+        # masses of the last settled round, and 1 if there was one
         self._last = np.zeros(prior.cells + 1 if solver.remembers else 0)
         self.states = [part.state() for part in bound_payoff.parts]
-        levels = bound_payoff.count_levels
+        levels = bound_payoff.empirical_levels
         self._empirical = np.zeros(levels.size + len(records.COUNTS) if levels.size else 0)
         self._ledger: Ledger | None = None
         self.sizes: list[int] | None = None
@@ -105,7 +105,7 @@ class DenseEngine:
             self._make_ledger(known)
 
     def _checked(self, sizes: Sequence[int]) -> list[int]:
-        """The sizes of the parts as a state has them, which those that are known must agree with."""
+        """Sizes of the parts in a state, which must agree with the known ones."""
         mine = [part.size for part in self.bound_payoff.parts]
         theirs = [whole(size, "coordinates", 1, LIMITS.coordinates) for size in sizes]
         if len(theirs) != len(mine) or any(m not in (UNKNOWN, t) for m, t in zip(mine, theirs, strict=True)):
@@ -120,9 +120,9 @@ class DenseEngine:
 
     @property
     def ledger(self) -> Ledger:
-        """The ledger, once the sizes of all parts are known."""
+        """Ledger, once the sizes of all parts are known."""
         if self._ledger is None:
-            raise ValueError("expected a first round, got none")
+            raise ValueError("expected a first round, which determines the sizes of the parts, got none")
         return self._ledger
 
     # --- the round
@@ -135,17 +135,17 @@ class DenseEngine:
         reserved: float = 0.0,
         number: float = 0.0,
     ) -> DenseRecord:
-        """Solve one round around the experts (or without any); nothing is remembered but the sizes of the parts."""
+        """Solve one round around the experts, or without any; only the sizes of the parts are kept."""
         first = self._ledger is None
         try:
             return self._predict(experts, features, pending, reserved, number)
         except BaseException:
             if first:
-                self.forget_sizes()  # those of a refused round do not count
+                self.forget_sizes()  # those of a refused round are not kept
             raise
 
     def forget_sizes(self) -> None:
-        """As before the first round, where its sizes were not known."""
+        """Reset the sizes that a first round determined."""
         if UNKNOWN in [part.size for part in self.bound_payoff.parts]:
             self._ledger, self.sizes = None, None
 
@@ -173,7 +173,7 @@ class DenseEngine:
             coarse = tried[-1][0].resolutions()
             if coarse.max() <= 0.0:
                 break
-        # the forecast that lacks least and holds, perhaps with the resolution of its cells; else the first one
+        # the best forecast that holds, perhaps up to the resolution of its cells; else the first one
         for search, found in sorted(tried, key=lambda each: each[0].missing):
             if search.missing > 0.0:
                 search.allow_resolution()
@@ -185,7 +185,7 @@ class DenseEngine:
     def cell_payoffs(
         self, round: Round | FiniteRound, features: Any, states: list[dict[str, Array]] | None = None
     ) -> list[CellPayoff]:
-        """Each part of the payoff on the cells of a round, as the parts are now or were then."""
+        """Parts of the payoff on the cells of a round, in their present or a past state."""
         cell_grid = self.prior.cell_grid(round, features)
         known = self.states if states is None else states
         cell_payoffs = [
@@ -202,7 +202,7 @@ class DenseEngine:
         return cell_payoffs
 
     def _solve(self, record: DenseRecord, mix: Array, pending: float, reserved: float) -> CandidateSearch:
-        """Let the solver find a forecast, and write it into the record."""
+        """Find a forecast and write it into the record."""
         assert record.cell_payoffs is not None
         ledger = self.ledger
         search = CandidateSearch(
@@ -223,7 +223,7 @@ class DenseEngine:
         return search
 
     def payoff(self, record: DenseRecord, y: Any) -> Array:
-        """The payoff of an outcome, before contexts and weights."""
+        """Payoff of an outcome, before contexts and weights."""
         if record.cell_payoffs is None:
             record.cell_payoffs = self.cell_payoffs(record.round, record.features, record.states)
         p = self.prior.result(record.round)
@@ -231,7 +231,7 @@ class DenseEngine:
         return np.concatenate([cell_payoff.realised(p, k, near) for cell_payoff in record.cell_payoffs])
 
     def update(self, record: DenseRecord, y: Any, *, reserved: float = 0.0, late: float = 0.0) -> None:
-        """Settle a round by its outcome; if a function of the user's fails, or memory ends, nothing has changed."""
+        """Settle a round by its outcome; an error, also of a user's function, changes nothing."""
         payoff = self.payoff(record, y)
         arrays = self.arrays()
         before = [array.copy() for array in arrays.values()]
@@ -262,11 +262,11 @@ class DenseEngine:
         self.prior.teach(record.round, y, k, late)
 
     def _count(self, round: Any, y: float) -> None:
-        """Count the hard indicators of an outcome."""
+        """Add the indicators of an outcome to the empirical error."""
         space, cells = self.space, round.view("cells")
         assert isinstance(space, OrderedSpace)
         count_arrays(
-            self.bound_payoff.count_levels,
+            self.bound_payoff.empirical_levels,
             float(y),
             round.count(),
             cells[LEFT],
@@ -285,10 +285,10 @@ class DenseEngine:
 
     @property
     def runs(self) -> bool:
-        """There is no compiled loop."""
+        """False: there is no compiled loop."""
         return False
 
-    # --- what users see
+    # --- the public forecast
     def forecast(self, record: DenseRecord) -> Any:
         """Forecast of a round, with its certificate."""
         certificate = _ledger.certificate_of(record.certificate, *(record.claim or ()))
@@ -306,12 +306,12 @@ class DenseEngine:
                 names = self.bound_payoff.regret_names(payoff)
                 regrets[number] = dict(zip(names, map(float, values.ravel()), strict=True))
                 seen[number] = state["rounds"]
-        empirical = self.bound_payoff.empirical(self._ledger, self.bound_payoff.count_levels, self._empirical)
+        empirical = self.bound_payoff.empirical(self._ledger, self.bound_payoff.empirical_levels, self._empirical)
         return self.bound_payoff.guarantee(self._ledger, regrets, seen, empirical)
 
     # --- state
     def arrays(self) -> dict[str, Array]:
-        """Everything that is carried from round to round."""
+        """State of the engine."""
         found = {f"prior/{name}": array for name, array in self.prior.memory().items()}
         for i, state in enumerate(self.states):
             found.update({f"part/{i}/{name}": array for name, array in state.items()})
@@ -324,7 +324,7 @@ class DenseEngine:
         return found
 
     def restore(self, arrays: dict[str, Array]) -> None:
-        """Take over what `arrays` of an equal engine gave."""
+        """Restore the `arrays` of an equal engine."""
         self.prior.restore({name[6:]: a for name, a in arrays.items() if name.startswith("prior/")})
         for i, state in enumerate(self.states):
             _restore_part(state, arrays, i)
@@ -343,7 +343,7 @@ class DenseEngine:
             admissible.Fields(empirical, {"empirical": admissible.ANY}).copy_into(empirical, arrays)
 
     def restored_record(self, arrays: dict[str, NDArray[Any]], features: Any) -> DenseRecord:
-        """A pending round from its arrays."""
+        """Pending round from its arrays."""
         round = self.prior.engine.restored_record(
             {name[6:]: a for name, a in arrays.items() if name.startswith("round/")}, None
         )
@@ -360,13 +360,13 @@ class DenseEngine:
 
 
 def _restore_part(state: dict[str, Array], arrays: dict[str, NDArray[Any]], number: int) -> None:
-    """Restore the memory of a part of the payoff from the arrays of a state."""
+    """Restore the state of a part of the payoff."""
     theirs = {name: arrays[f"part/{number}/{name}"] for name in state}
     admissible.Fields(state, admissible.PART_STATE).copy_into(state, theirs)
 
 
 def _learn_losses(cell_payoff: RegretCellPayoff, state: dict[str, Array], p: Array, k: int, y: Any) -> None:
-    """Update the usual losses of the experts, and the excess of the forecast over them."""
+    """Update the usual losses of the experts, and the excess of the forecast."""
     state["excess"] += cell_payoff.excess(p, k, y)
     state["rounds"] += cell_payoff.present
     for e in np.flatnonzero(cell_payoff.present):

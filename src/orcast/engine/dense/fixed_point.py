@@ -1,8 +1,8 @@
-"""The dense solver of the logit equilibrium, for payoffs whose context depends on the forecast.
+"""Dense solver of the logit equilibrium, for payoffs whose context depends on the forecast.
 
-    log p = log prior + <s, payoff(p, .)> + const,         s = what is owed, over the temperature
+    log p = log prior + <s, payoff(p, .)> + const,         s = cumulative payoff / temperature
 
-Newton with the payoffs' own Jacobians.
+Newton's method with the Jacobians of the payoffs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 Field = Callable[[Array], Array]
 Jacobian = Callable[[Array], Array | None]
 
-# How often a rejected Newton step is shortened.
+# Number of times that a rejected Newton step is shortened.
 TRIES = 5
 
 
@@ -40,7 +40,7 @@ def solve(
 ) -> tuple[Array, float]:
     """Log masses of an equilibrium near `start`, and the largest residual.
 
-    An inexact solution is fine, because the certificate is that of the forecast itself.
+    An inexact solution is valid, because the certificate is computed from the forecast itself.
     """
     lp = normalised(start)
     r, aim = residual(lp, log_prior, field)
@@ -64,7 +64,7 @@ def solve(
 
 
 def newton_step(lp: Array, aim: Array, r: Array, jacobian: Jacobian) -> Array | None:
-    """The step of Newton's method in log masses, limited; None if it cannot be taken."""
+    """Limited step of Newton's method in log masses; None if the matrix is singular."""
     p = np.exp(lp)
     by_mass = jacobian(p)
     if by_mass is None:

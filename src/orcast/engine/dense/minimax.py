@@ -1,8 +1,8 @@
 """Candidates that lower the worst cell's value, from several starting points.
 
 Linearised around a forecast p, the worst value of (1 - reach) p + reach q is a matrix game in q, which the simplex
-method solves; the reach shrinks where the linearisation is poor.  Where there are few kinds of cells, a walk over a
-grid finds a starting point close to a solution, and always ends (`simplicial`).
+method solves; the reach decreases if the linearisation is poor. With few kinds of cells, a walk over a grid finds a
+starting point close to a solution, and always ends (`simplicial`).
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ Array = NDArray[np.float64]
 
 # Linearisations, the first and the least reach, and the step of a difference.
 LINEARISATIONS, FIRST_REACH, LEAST_REACH, STEP = 40, 0.3, 1e-4, 1e-6
-# What a matrix game costs, in evaluations of the field, for each row and column.
+# Cost of a matrix game, in evaluations of the field, for each row and column.
 COST_OF_GAME = 0.7
-# Kinds of cells that a walk can tell apart in time, the grids of the walks, in points a kind, and steps of a walk.
+# Largest number of kinds of cells in a walk, grids of the walks in points per kind, and steps of a walk.
 MOST_KINDS, GRIDS, STEPS = 8, (4, 16, 64, 256), 400
-# A zero on a level is played this much below it, relatively: rounding must not carry it past the level.
+# Relative distance below a level at which a zero on it is forecast, so that rounding does not exceed the level.
 BELOW = 1e-13
 # Numbers of a tableau that are rounding errors, and pivots for each row and column.
 NOTHING, PIVOTS = 1e-10, 6
 
 
 class Kinds:
-    """Cells that are alike for all parts of a payoff, whatever the forecast; the prior says how they share a mass."""
+    """Cells that are equal for all parts of a payoff and every forecast; the prior divides their mass."""
 
     def __init__(self, cell_payoffs: Sequence[CellPayoff], prior: Array) -> None:
         n = prior.size
@@ -50,19 +50,19 @@ class Kinds:
         self.of_cell = of_cell
 
     def masses(self, p: Array) -> Array:
-        """The mass of each kind."""
+        """Mass of each kind."""
         return np.bincount(self.of_cell, p, self.count).astype(np.float64)
 
 
 def worst_values(search: CandidateSearch, p: Array) -> Array:
-    """Half of what an outcome in each cell takes beyond the slack; nothing in any cell: the certificate holds."""
+    """Half of the excess over the slack for an outcome in each cell; the certificate holds if none is positive."""
     linear, norm = search.assess(p)
     value: Array = 0.5 * (linear - norm.max() - search.free)
     return value
 
 
 def changes(search: CandidateSearch, p: Array, kinds: Kinds) -> Array:
-    """Change of the field from p towards each kind of cells, a column each."""
+    """Change of the field from p towards each kind of cells, one column each."""
     towards = kinds.spread - p[:, None]
     total = np.zeros((p.size, kinds.count))
     for cell_payoff, s in zip(search.cell_payoffs, search.cumulative, strict=True):
@@ -80,10 +80,10 @@ def changes(search: CandidateSearch, p: Array, kinds: Kinds) -> Array:
 
 
 def derivative(cell_payoff: CellPayoff, s: Array, p: Array) -> Array | None:
-    """Derivative of <s, payoff> by the masses with the constants that `jacobian` leaves out; None: not known.
+    """Derivative of <s, payoff> by the masses with the constants that `jacobian` omits; None if unknown.
 
-    They follow from sum_k p_k <s, payoff(p, k)> = 0 (consistency), or, where the payoff is one-sided, from proper
-    scores, which are least at the truth.
+    They follow from sum_k p_k <s, payoff(p, k)> = 0 (consistency), or for a one-sided payoff from proper scores, which
+    are smallest at the true distribution.
     """
     v = cell_payoff.field(s, p)
     own: Array = p @ v - v
@@ -96,13 +96,13 @@ def derivative(cell_payoff: CellPayoff, s: Array, p: Array) -> Array | None:
 
 
 def centred(cell_payoff: CellPayoff, s: Array, p: Array) -> Array:
-    """The field of a consistent payoff, whose mean is zero."""
+    """Field of a consistent payoff, with mean zero."""
     v = cell_payoff.field(s, p)
     return v - p @ v
 
 
 def lower_worst(search: CandidateSearch, start: Array, kinds: Kinds) -> Array:
-    """Lower the worst value from a start until the certificate holds, nothing is gained, or the budget is spent."""
+    """Lower the worst value from a start until the certificate holds, progress stops, or the budget is spent."""
     p = kinds.spread @ kinds.masses(start)
     g = worst_values(search, p)
     reach = FIRST_REACH
@@ -132,7 +132,7 @@ def lower_worst(search: CandidateSearch, start: Array, kinds: Kinds) -> Array:
 
 
 def starts_of(search: CandidateSearch, setup: DenseRound) -> list[Array]:
-    """Masses to start from: the two ends (for quantiles), the best so far, the prior, even masses, the expert."""
+    """Starting masses: the two ends (for quantiles), the best so far, the prior, uniform masses, the expert."""
     even = np.full(setup.prior.size, 1.0 / setup.prior.size)
     ends = two_ends(search.cell_payoffs, search.cumulative, setup.prior.size)
     starts = [np.exp(search.best), setup.prior, even, setup.cell_grid.start]
@@ -151,7 +151,7 @@ def descents(search: CandidateSearch, setup: DenseRound) -> Iterator[tuple[Array
 
 
 def walks(search: CandidateSearch, setup: DenseRound) -> Iterator[tuple[Array, float]]:
-    """Descents from places that a walk finds around a solution, on finer and finer grids."""
+    """Descents from points of walks around a solution, on finer and finer grids."""
     kinds = Kinds(search.cell_payoffs, setup.prior)
     if not 1 < kinds.count <= MOST_KINDS:
         return
@@ -186,7 +186,7 @@ def places_around(search: CandidateSearch, start: Array, kinds: Kinds) -> Iterat
 
 
 def two_ends(cell_payoffs: Sequence[CellPayoff], cumulative: Sequence[Array], cells: int) -> Array | None:
-    """Masses at the two ends, which win for the quantiles and intervals of a sum; None if there are none."""
+    """Masses at the two ends, optimal for the quantiles and intervals of a sum; None if there are none."""
     levels, pulls = [], []
     for cell_payoff, s in zip(cell_payoffs, cumulative, strict=True):
         quantiles = cell_payoff.quantiles if isinstance(cell_payoff, IntervalCellPayoff) else cell_payoff
@@ -205,7 +205,7 @@ def two_ends(cell_payoffs: Sequence[CellPayoff], cumulative: Sequence[Array], ce
 
 
 def downward_zero(levels: Array, knots: Array, slopes: Array) -> float:
-    """The mass at the low end, in O(log M): `knots` are H at 0 and at the levels, `slopes` h right of these."""
+    """Mass at the low end, in O(log M): `knots` are H at 0 and at the levels, `slopes` h right of these."""
     if slopes[0] <= 0.0:
         return 0.0
     if slopes[-1] <= 0.0:
@@ -220,15 +220,15 @@ def downward_zero(levels: Array, knots: Array, slopes: Array) -> float:
             b = middle
     left, right = float(levels[a - 1]), float(levels[b - 1])
     if not knots[a] > knots[b]:
-        return left  # one level, or nothing but rounding
+        return left  # one level, or only rounding errors
     u = left + (right - left) * float(knots[a] / (knots[a] - knots[b]))
     return max(min(u, right * (1.0 - BELOW)), left)
 
 
 def lowest_maximum(matrix: Array) -> tuple[Array, float]:
-    """Weights x, not negative and with the sum 1, that make the largest of matrix @ x least, and that number.
+    """Weights x >= 0 with sum 1 that minimise the maximum of matrix @ x, and this maximum.
 
-    With all numbers between 1 and 2 it is the linear program: maximise sum u with matrix @ u <= 1, for u = x / value.
+    With all entries between 1 and 2 it is the linear program: maximise sum u with matrix @ u <= 1, for u = x / value.
     It is feasible at 0, so it needs no first phase.
     """
     rows, columns = matrix.shape

@@ -1,6 +1,6 @@
-"""Cells of a round, the masses expected on them before the ledger counts, and what is learnt from outcomes.
+"""Cells of a round, prior masses on them, and learning from outcomes.
 
-Cells lie around the expert, on a fixed grid, or are those of a finite space.
+Cells are around the expert, on a fixed grid, or those of a finite space.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ Array = NDArray[np.float64]
 # Columns of the numbers of a round that are written here.
 CELLS = records.INFO.index("cells")
 PENDING, HAS_EXPERT = records.FINITE_INFO.index("pending"), records.FINITE_INFO.index("has_expert")
-# Share of even masses in a prior on cells that are not around the expert; as in `kernels.rounds`.
+# Share of uniform masses in a prior on cells that are not around the expert; as in `kernels.rounds`.
 EVEN_SHARE = 0.01
 
 
 def on_edges(round: Round, mix: Array, edges: Array) -> tuple[Round, Array]:
-    """Round and its prior on other cells between the same ends; an edge that comes twice is an atom."""
+    """Round and its prior on other cells between the same ends; a repeated edge is an atom."""
     found = round.copied()
     n, count = round.count(), edges.size - 1
     old, rows = round.view("cells"), found.view("cells")
@@ -61,9 +61,9 @@ def on_edges(round: Round, mix: Array, edges: Array) -> tuple[Round, Array]:
 
 
 class OrderedPrior:
-    """Cells and prior on ordered spaces: the compiled committee, without a payoff of its own."""
+    """Cells and prior on ordered spaces: the compiled committee with an empty payoff."""
 
-    recells = True  # rounds that fail on the first cells have others
+    recells = True  # rounds that fail on the first cells are solved on others
 
     def __init__(self, bound_payoff: BoundPayoff, temperature: float, learning: Learning) -> None:
         bare = BoundPayoff(bound_payoff.space, Sum(()), bound_payoff.experts, None)
@@ -76,7 +76,7 @@ class OrderedPrior:
         self._ends = self.space.low == -math.inf, self.space.high == math.inf
 
     def open(self, experts: Array | None, pending: float, number: float = 0.0) -> tuple[Round, Array]:
-        """A round with its cells, and the prior on them."""
+        """Start a round with its cells and the prior on them."""
         engine, mix = self.engine, np.empty(self.engine.capacity)
         rows, context = engine.experts_or_own(experts), engine.context(experts, None)
         prior, memo = engine.committee_quantiles(experts, rows, number)
@@ -85,9 +85,9 @@ class OrderedPrior:
         return round, mix[: round.count()].copy()
 
     def recell(self, round: Round, mix: Array, coarse: Array | None = None) -> tuple[Round, Array]:
-        """Round and prior on even cells, or on cells that are narrower where those of the round are too `coarse`.
+        """Round and prior on cells of equal width, or on narrower cells where those of the round are too `coarse`.
 
-        Without bounds they are even near the expert, and grow with the distance from it.
+        On unbounded spaces they are equal near the expert, and grow with the distance from it.
         """
         low, high = round.read("info", "low"), round.read("info", "high")
         middle, unit = 0.5 * (low + high), math.inf
@@ -120,32 +120,32 @@ class OrderedPrior:
         return even, even_mix
 
     def cell_grid(self, round: Round, features: Any) -> CellGrid:
-        """The cells as payoffs see them."""
+        """Cells as payoffs use them."""
         return cell_grid_of(self.space, round, features)
 
     def warm_start(self, round: Round, log_mix: Array) -> Array:
-        """Log masses to start a search at."""
+        """Initial log masses of a search."""
         start, slots = log_mix.copy(), round.whole
         start[slots] = log_mix[slots] + self.engine.memory.view("warm")
         return start
 
     def result(self, round: Round) -> Array:
-        """The masses played, to be written or read."""
+        """Masses of the forecast, writeable."""
         return round.view("cells")[PLAYED, : round.count()]
 
     def store(self, round: Round, p: Array, mix: Array) -> None:
-        """Remember what is played, and how it differs from the prior."""
+        """Store the forecast and its difference from the prior."""
         n, cells = p.size, round.view("cells")
         cells[PLAYED, :n] = p
         tilt = np.log(np.maximum(p, 1e-300)) - np.log(np.maximum(mix, 1e-300))
         cells[TILT, :n] = np.clip(tilt, -MAX_TILT, MAX_TILT)
 
     def near(self, round: Round, y: float) -> float:
-        """The outcome clipped to the window of the round."""
+        """Outcome clipped to the window of the round."""
         return min(max(y, round.read("info", "low")), round.read("info", "high"))
 
     def place(self, round: Round, y: float) -> int:
-        """The cell of an outcome."""
+        """Cell of an outcome."""
         return round_kernels.cell_of(round, self.near(round, y))
 
     def teach(self, round: Round, y: float, k: int, late: float = 0.0) -> None:
@@ -158,18 +158,18 @@ class OrderedPrior:
         return Forecast.issued(round, self._ends, certificate)
 
     def memory(self) -> dict[str, Array]:
-        """Everything that is carried from round to round."""
+        """State of the prior."""
         return self.engine.arrays()
 
     def restore(self, arrays: dict[str, Array]) -> None:
-        """Take it over."""
+        """Restore the state."""
         self.engine.restore(arrays)
 
 
 class GridPrior(OrderedPrior):
-    """Prior on fixed cells, whatever the expert: even ones, as the paper has them, or given ones.
+    """Prior on fixed cells that do not depend on the expert: equal ones, as in the paper, or given ones.
 
-    Without bounds there is no fixed grid; there the cells divide the round's window evenly.
+    On unbounded spaces the cells divide the round's window equally.
     """
 
     recells = False
@@ -181,9 +181,9 @@ class GridPrior(OrderedPrior):
         bounded = math.isfinite(engine.space.high - engine.space.low)
         if edges is not None or bounded:
             even = np.linspace(engine.space.low, engine.space.high, count + 1) if edges is None else edges
-            # an edge that comes twice is an atom; jumps are cut in where there is no edge yet
+            # a repeated edge is an atom; jumps become edges
             self.edges = np.sort(np.concatenate((even, np.setdiff1d(engine.rules.options["jumps"], even))))
-            # cells around the expert are cut at the same places, so that nothing is smeared when they are joined
+            # cells around the expert have the same edges, so that joining them is exact
             engine.cut_at(np.unique(self.edges[1:-1]))
             count = self.edges.size - 1
             even_steps = edges is None and not (np.diff(even) > 0.0).all()
@@ -193,7 +193,7 @@ class GridPrior(OrderedPrior):
         self.cells = count if self.edges is not None else self.count
 
     def open(self, experts: Array | None, pending: float, number: float = 0.0) -> tuple[Round, Array]:
-        """A round with its cells, and the expert on them."""
+        """Start a round with its cells and the expert on them."""
         round, mix = super().open(experts, pending, number)
         edges = self.edges
         if edges is None:
@@ -201,7 +201,7 @@ class GridPrior(OrderedPrior):
         return on_edges(round, mix, edges)
 
     def warm_start(self, round: Round, log_mix: Array) -> Array:
-        """Log masses to start a search at: the prior."""
+        """Initial log masses of a search: the prior."""
         return log_mix
 
     def store(self, round: Round, p: Array, mix: Array) -> None:
@@ -210,9 +210,9 @@ class GridPrior(OrderedPrior):
 
 
 class FinitePrior:
-    """The prior on finite spaces: the members of the compiled engine, without a payoff of its own.
+    """Prior on finite spaces: the members of the compiled engine with an empty payoff.
 
-    Where the space has axes, the experts moved along them are further members.
+    On spaces with axes, the experts shifted along them are additional members.
     """
 
     recells = False
@@ -226,7 +226,7 @@ class FinitePrior:
         self.engine = FiniteEngine(bare, temperature=1.0, members=members, two_cells=False, moved=moved)
 
     def open(self, experts: Array | None, pending: float, number: float = 0.0) -> tuple[FiniteRound, Array]:
-        """A round, and its prior."""
+        """Start a round with its prior."""
         round = FiniteRound(self.engine.rules)
         info, given, pool, prior = map(round.view, ("info", "experts", "pool", "prior"))
         info[PENDING] = pending
@@ -243,33 +243,33 @@ class FinitePrior:
         return round, prior.copy()
 
     def _moved(self, experts: Array) -> list[int]:
-        """Experts that are there and are moved along axes."""
+        """Present experts that are shifted along axes."""
         return np.flatnonzero(~np.isnan(experts[:, 0])).tolist() if self._axes.last.size else []
 
     def cell_grid(self, round: FiniteRound, features: Any) -> CellGrid:
-        """The cells as payoffs see them."""
+        """Cells as payoffs use them."""
         pool, experts = round.view("pool"), round.view("experts")
         return CellGrid(self.space, self.space.cells, expert=pool, experts=experts, features=features)
 
     def warm_start(self, round: FiniteRound, log_mix: Array) -> Array:
-        """Log masses to start a search at."""
+        """Initial log masses of a search."""
         value: Array = log_mix + self.engine.state.view("warm")
         return value
 
     def result(self, round: FiniteRound) -> Array:
-        """The masses played."""
+        """Masses of the forecast."""
         return round.view("result")
 
     def store(self, round: FiniteRound, p: Array, mix: Array) -> None:
-        """Remember what is played."""
+        """Store the forecast."""
         round.view("result")[:] = p
 
     def near(self, round: FiniteRound, y: Any) -> Any:
-        """The outcome as it is."""
+        """Outcome, unchanged."""
         return y
 
     def place(self, round: FiniteRound, y: Any) -> int:
-        """The cell of an outcome."""
+        """Cell of an outcome."""
         return self.space.cell(y)
 
     def teach(self, round: FiniteRound, y: Any, k: int, late: float = 0.0) -> None:
@@ -290,11 +290,11 @@ class FinitePrior:
         return forecast_on(self.space, round.view("result").copy(), certificate)
 
     def memory(self) -> dict[str, Array]:
-        """Everything that is carried from round to round."""
+        """State of the prior."""
         return {**self.engine.arrays(), **{f"axes_{name}": array for name, array in self._axes._asdict().items()}}
 
     def restore(self, arrays: dict[str, Array]) -> None:
-        """Take it over."""
+        """Restore the state."""
         self.engine.restore(arrays)
         memory = {f"axes_{name}": array for name, array in self._axes._asdict().items()}
         admissible.Fields(memory, admissible.AXES).copy_into(memory, arrays)

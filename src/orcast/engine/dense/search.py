@@ -1,4 +1,4 @@
-"""One round of the dense solver: the ledger's terms, a list of candidates under one budget, and the best forecast."""
+"""One round of the dense solver: terms of the ledger, candidates under one budget, and the best forecast."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NEAREST = 5
 
 
 def masses_of(lp: Array) -> Array:
-    """Masses from their logarithms; the judged and the issued forecast must be equal to the last digit."""
+    """Masses from their logarithms; the judged and the issued forecast must be exactly equal."""
     p = np.exp(lp)
     p /= p.sum()
     return p
@@ -43,28 +43,28 @@ def log_masses(p: Array) -> Array:
 
 
 class HalfSpaceClaim(NamedTuple):
-    """The largest <mean payoff, payoff> that a solver found, and how much larger the true one may be."""
+    """Largest <mean payoff, payoff> that a solver found, and the amount by which the true value may exceed it."""
 
     half_space: float
     approximation: float = 0.0
 
 
 class DenseRound(NamedTuple):
-    """Everything that a solver knows of a round besides the ledger."""
+    """Data of a round that a solver needs besides the ledger."""
 
     cell_grid: CellGrid
     prior: Array  # masses expected on the cells
     warm: Array  # log masses to start at
-    last: Array  # masses of the last settled round, or nothing
+    last: Array  # masses of the last settled round, or empty
     pending: float  # outcomes outstanding
     rounds: int  # outcomes settled
 
 
 class Candidate(NamedTuple):
-    """A method that proposes forecasts: pairs of log masses and the temperature, 0 where there is none.
+    """Method that proposes forecasts: pairs of log masses and temperature, 0 without one.
 
-    `share` is the part of the round's budget that it may spend.  With `mixes`, a forecast that holds is moved towards
-    the prior as far as its certificate allows.
+    `share` is its share of the round's budget. With `mixes`, a forecast that holds is moved towards the prior as far as
+    its certificate allows.
     """
 
     propose: Callable[[CandidateSearch, DenseRound], Iterator[tuple[Array, float]]]
@@ -85,7 +85,7 @@ class CandidateSearch:
         usual: float,
     ) -> None:
         self.ledger, self.cell_payoffs, self.usual = ledger, list(cell_payoffs), usual
-        self.left = math.inf  # evaluations of the field that may still be made, in units of a cheap one
+        self.left = math.inf  # remaining evaluations of the field, in units of a cheap one
         self.cost = sum(cell_payoff.cost for cell_payoff in self.cell_payoffs)
         cuts = np.concatenate(([0], np.cumsum([cell_payoff.size for cell_payoff in cell_payoffs]))).astype(int)
         cumulative, factors = np.empty(cuts[-1]), np.empty(cuts[-1])
@@ -125,7 +125,7 @@ class CandidateSearch:
             left -= given - self.left
 
     def consider(self, lp: Array, temperature: float, anyway: bool = False) -> float:
-        """Certify a forecast and return what it misses; keep it if it is the best so far, or `anyway` if it holds."""
+        """Certify a forecast and return its excess; keep it if it is the best so far, or `anyway` if it holds."""
         lp = fixed_point.normalised(np.maximum(lp, LEAST_LOG))
         linear, norm = self.assess(masses_of(lp))
         certificate = np.zeros(_ledger.CERTIFICATE_SIZE)
@@ -157,7 +157,7 @@ class CandidateSearch:
     # --- for candidates
     @property
     def weight(self) -> float:
-        """The rounds that the sums are over, discounted as they are; at least 1."""
+        """Discounted number of rounds of the sums; at least 1."""
         return max(float(self.ledger.account[_ledger.Account.WEIGHT]), 1.0)
 
     def rescale(self, p: Array) -> None:
@@ -167,7 +167,7 @@ class CandidateSearch:
                 cell_payoff.rescale(p)
 
     def assess(self, p: Array) -> tuple[Array, Array]:
-        """For an outcome in each cell, the most that it adds to the squared ledger and its largest squared payoff."""
+        """Largest addition to the squared ledger for an outcome in each cell, and its largest squared payoff."""
         linear, norm = np.zeros(p.size), np.zeros(p.size)
         for cell_payoff, s, factor in zip(self.cell_payoffs, self.cumulative, self.factors, strict=True):
             a, b = cell_payoff.assess(s, factor, p)
@@ -178,7 +178,7 @@ class CandidateSearch:
     def equilibrium(
         self, temperature: float, log_prior: Array, start: Array, tolerance: float, steps: int, eager: float = 1.0
     ) -> tuple[Array, float]:
-        """The logit equilibrium around a prior and its residual; regrets count `eager` times as much."""
+        """Logit equilibrium around a prior and its residual; regrets are multiplied by `eager`."""
         pairs = [
             (cell_payoff, s * ((eager if isinstance(cell_payoff, RegretCellPayoff) else 1.0) / temperature))
             for cell_payoff, s in zip(self.cell_payoffs, self.cumulative, strict=True)
@@ -204,7 +204,7 @@ class CandidateSearch:
 
     # --- the resolution of the cells
     def resolutions(self) -> Array:
-        """The largest excess of <owed, payoff> at an outcome over its mean in each cell, for the best forecast."""
+        """Largest excess of <S, payoff> at an outcome over its mean in each cell, for the best forecast."""
         p = masses_of(self.best)
         total, size = np.zeros(p.size), 0.0
         for cell_payoff, s in zip(self.cell_payoffs, self.cumulative, strict=True):
@@ -219,7 +219,7 @@ class CandidateSearch:
         return self.missing <= 0.0 or self.missing <= 2.0 * float(self.resolutions().max())
 
     def allow_resolution(self) -> None:
-        """Let the bound of the round grow by the resolution, as far as the best forecast needs it."""
+        """Raise the bound of the round by the resolution, as far as the best forecast needs it."""
         field, ledger = _ledger.CertificateField, self.ledger
         bound = float(self.certificate[field.BOUND])
         linear = float(self.certificate[field.WORST]) - ledger.discount**2 * self.square

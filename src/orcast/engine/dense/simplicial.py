@@ -1,7 +1,7 @@
-"""A simplicial algorithm: a walk over a grid on the simplex that always ends, around a solution.
+"""Simplicial algorithm: a walk over a grid on the simplex that always ends near a solution.
 
-A point is labelled by the cell with some mass in which the field is least, and so at most 0 by consistency.  Near a
-simplex whose corners have all labels (Sperner's lemma) the field is at most about 0 in every cell.  Van der Laan and
+A point is labelled by the cell with positive mass in which the field is smallest, and so at most 0 by consistency. Near
+a simplex whose corners have all labels (Sperner's lemma) the field is at most about 0 in every cell. Van der Laan and
 Talman (1979), "A restart algorithm for computing fixed points without an extra dimension", Math. Programming 17.
 """
 
@@ -17,7 +17,7 @@ Whole = NDArray[np.int64]
 
 
 def rounded(p: Array, grid: int) -> Whole:
-    """The masses as whole numbers with the sum `grid`, by the largest remainders."""
+    """Masses as whole numbers with the sum `grid`, by the largest remainders."""
     places = np.floor(p * grid + 1e-9).astype(np.int64)
     left = int(grid - places.sum())
     if left > 0:
@@ -28,7 +28,7 @@ def rounded(p: Array, grid: int) -> Whole:
 
 
 def walk(field: Callable[[Array], Array], start: Array, grid: int, most: int) -> tuple[Array, bool]:
-    """The corners, a row each, of the last simplex after at most `most` steps, and True if it has all labels."""
+    """Corners, one row each, of the last simplex after at most `most` steps, and True if it has all labels."""
     n = start.size
     # along direction j mass goes from cell j to the next one
     moves = np.roll(np.eye(n, dtype=np.int64), 1, axis=1) - np.eye(n, dtype=np.int64)
@@ -44,7 +44,7 @@ def walk(field: Callable[[Array], Array], start: Array, grid: int, most: int) ->
     corners = [rounded(start, grid)]
     labels = [label(corners[0])]
     order: list[int] = []  # the directions between the corners
-    steps = np.zeros(n, dtype=np.int64)  # how far the first corner is from the start, along each
+    steps = np.zeros(n, dtype=np.int64)  # distance of the first corner from the start, along each
     newest = 0
     for _ in range(most):
         same = [i for i, other in enumerate(labels) if other == labels[newest] and i != newest]
@@ -59,7 +59,7 @@ def walk(field: Callable[[Array], Array], start: Array, grid: int, most: int) ->
             continue
         out = same[0]
         while out == len(corners) - 1 and steps[order[-1]] == 0:
-            # the rest lies in a face of fewer directions: there the corner with the label of the lost one goes
+            # the rest is in a face of lower dimension: remove its corner with the label of the removed one
             lost = order.pop()
             corners.pop()
             labels.pop()

@@ -1,4 +1,4 @@
-"""The solver protocol of the dense engine, and the logit equilibrium with its list of candidates."""
+"""Solver protocol of the dense engine, and the logit equilibrium with its candidates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 
 # Evaluations of the field, per unit of effort.
 EVALUATIONS = 400.0
-# Where no certificate holds, the search is repeated with this many times the effort.
+# If no certificate holds, the search is repeated with this multiple of the effort.
 RETRY = 8.0
 # The highest temperature of a second search, in units of the usual one, and the largest usual one that counts.
 HOT, HOT_USUAL = 1e3, 10.0
@@ -37,11 +37,11 @@ HOT, HOT_USUAL = 1e3, 10.0
 class Solver(Protocol):
     """Finds forecasts for a round; the search judges them and keeps the best."""
 
-    temperature: float  # the usual one, or 1 where there is none
-    remembers: bool  # whether it needs the masses of the last settled round
+    temperature: float  # the default one, or 1 without one
+    remembers: bool  # True if it needs the masses of the last settled round
 
     def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
-        """Let the search consider one forecast or more."""
+        """Propose one or more forecasts to the search."""
         ...
 
 
@@ -63,7 +63,7 @@ def equilibria(search: CandidateSearch, setup: DenseRound) -> Iterator[tuple[Arr
 def cooler(
     search: CandidateSearch, log_prior: Array, start: Array, temperature: float
 ) -> Iterator[tuple[Array, float]]:
-    """Equilibria at lower and lower temperatures, each from the last one; `start` is one at a temperature."""
+    """Equilibria at decreasing temperatures, each from the last one; `start` is one at a temperature."""
     ratio, lowest = 0.5, LOWEST * min(search.usual, 1.0)
     for _ in range(DENSE_CONTINUATION):
         lower = temperature * ratio
@@ -81,7 +81,7 @@ def cooler(
 
 
 def other_equilibria(search: CandidateSearch, setup: DenseRound) -> Iterator[tuple[Array, float]]:
-    """Equilibria around even masses and around the expert, from a high temperature on."""
+    """Equilibria around uniform masses and around the expert, from a high temperature on."""
     hot = HOT * min(search.usual, HOT_USUAL)
     for masses in (np.full(setup.prior.size, 1.0 / setup.prior.size), setup.cell_grid.start):
         log_prior = np.log(np.maximum(masses, 1e-12))
@@ -89,7 +89,7 @@ def other_equilibria(search: CandidateSearch, setup: DenseRound) -> Iterator[tup
 
 
 def expert(search: CandidateSearch, setup: DenseRound) -> Iterator[tuple[Array, float]]:
-    """The expert's own forecast, which has no regret; without an expert even masses."""
+    """Expert's forecast, which has no regret; without an expert uniform masses."""
     yield np.log(np.maximum(setup.cell_grid.start, 1e-12)), 0.0
 
 
@@ -103,7 +103,7 @@ CANDIDATES = (
 
 
 class LogitSolver:
-    """The equilibrium around the prior, as close to it as the slack rule allows; its compiled twin is in kernels."""
+    """Equilibrium around the prior, as close to it as the slack rule allows; the compiled version is in kernels."""
 
     remembers = False
 

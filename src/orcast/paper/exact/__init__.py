@@ -1,4 +1,4 @@
-"""Half-space oracles that win up to a stated tolerance, for one notion of calibration each (paper, appendix C)."""
+"""Half-space oracles, exact up to a stated tolerance, each for one notion of calibration (paper, appendix C)."""
 
 from orcast.paper.exact.binary import BinaryRoot
 from orcast.paper.exact.decision import DecisionGame

@@ -1,4 +1,4 @@
-"""Shared parts of the exact oracles: options as plain data, and one forecast a round with its claim."""
+"""Base classes of the exact oracles: options as plain data, and one forecast per round with its claim."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 
 
 class ExactOracle:
-    """The options of an exact oracle, which is a data class."""
+    """Options of an exact oracle, a data class."""
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data."""
@@ -24,14 +24,14 @@ class ExactOracle:
 
 
 class ExactSolver:
-    """Plays one forecast a round, without a temperature, and remembers none."""
+    """Propose one forecast per round, without a temperature or a warm start."""
 
     temperature = 1.0
     remembers = False
 
 
 def run_rounds(search: CandidateSearch, masses: Array, value: float | None = None, approximation: float = 0.0) -> None:
-    """Let the search consider masses; `value` is the largest <S, payoff>, by the cells unless it is given."""
+    """Propose masses to the search; `value` is the largest <S, payoff>, by default over the cells."""
     lp = log_masses(masses)
     search.consider(lp, 0.0)
     worst = worst_value(search, lp) if value is None else value
@@ -39,7 +39,7 @@ def run_rounds(search: CandidateSearch, masses: Array, value: float | None = Non
 
 
 def worst_value(search: CandidateSearch, lp: Array) -> float:
-    """The largest <S_+, payoff(p, k)> over all cells k, for the masses as the search will keep them."""
+    """Largest <S_+, payoff(p, k)> over all cells k, for the masses as the search rounds them."""
     p = np.exp(lp)
     p /= p.sum()
     value = np.zeros(p.size)
@@ -49,5 +49,5 @@ def worst_value(search: CandidateSearch, lp: Array) -> float:
 
 
 def expert_alone(bound_payoff: BoundPayoff) -> FinitePrior:
-    """The prior on a finite space that learns nothing: the expert."""
+    """Prior on a finite space without learning: the expert."""
     return FinitePrior(bound_payoff, np.empty((0, 3)))

@@ -1,4 +1,4 @@
-"""The exact oracle on binary outcomes: a root of one continuous function on [0, 1]."""
+"""Exact oracle on binary outcomes: a root of one continuous function on [0, 1]."""
 
 from __future__ import annotations
 
@@ -26,17 +26,26 @@ STEP = 1.0 / 32.0
 
 @dataclass(frozen=True)
 class BinaryRoot(ExactOracle):
-    """Half-space oracle on `Binary`, for every payoff: a probability that neither outcome can hurt.
+    """Half-space oracle on `Binary`, for every payoff.
 
-    With v_k(p) = <S_+, payoff(p, k)> and d = v_1 - v_0 it plays p = 0 if d(0) <= 0, p = 1 if d(1) >= 0, else a zero of
-    d.  By (semi-)consistency
+    Parameters
+    ----------
+    tolerance
+        Width of the final bracket around the probability.
+
+    Notes
+    -----
+    With v_k(p) = <S_+, payoff(p, k)> and d = v_1 - v_0 it forecasts p = 0 if d(0) <= 0, p = 1 if d(1) >= 0, else a zero
+    of d. By (semi-)consistency
 
         v_1 <= (1 - p) d(p),        v_0 <= -p d(p),
 
-    so both are at most 0 there.  The search walks from the expert's p (1/2 without one) in the direction that d points,
-    by steps of 1/32, up to the first change of sign, then bisects to a bracket narrower than `tolerance`.  It is the
-    scalar case of the paper's appendix C.2 (docs/theory.md).
+    so both are at most 0 there. The search goes from the expert's p (1/2 without one) in the direction of d, by steps
+    of 1/32, to the first change of sign, then bisects. It is the scalar case of the paper's appendix C.2
+    (docs/theory.md).
 
+    Examples
+    --------
     >>> import orcast as oc
     >>> from orcast.paper.exact.binary import BinaryRoot
     >>> recal = oc.Forecaster(oc.Binary(), oc.BinaryCalibration(), oracle=BinaryRoot())
@@ -53,20 +62,20 @@ class BinaryRoot(ExactOracle):
         object.__setattr__(self, "tolerance", number(self.tolerance, "tolerance", 1e-15, 0.01))
 
     def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> DenseEngine:
-        """An engine with an empty ledger."""
+        """Engine with an empty ledger."""
         if not isinstance(bound_payoff.space, Binary):
             raise TypeError(f"expected Binary() for BinaryRoot, got {bound_payoff.space!r}")
         return DenseEngine(bound_payoff, expert_alone(bound_payoff), RootSolver(self.tolerance), sizes)
 
 
 class RootSolver(ExactSolver):
-    """Plays the zero of d next to the expert's probability."""
+    """Forecast the zero of d next to the expert's probability."""
 
     def __init__(self, tolerance: float) -> None:
         self.tolerance = tolerance
 
     def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
-        """One forecast: the better end of the last bracket."""
+        """Propose the better end of the last bracket."""
         ends = nearest_root(gap_of(search), float(setup.cell_grid.expert[1]), self.tolerance)
         found = [np.array([1.0 - q, q]) for q in ends]
         values = [worst_value(search, log_masses(masses)) for masses in found]
@@ -105,7 +114,7 @@ def gap_of(search: CandidateSearch) -> Gap:
 
 
 def nearest_root(gap: Gap, start: float, tolerance: float) -> tuple[float, ...]:
-    """Ends of a bracket around the first zero of d on the way from `start` that d points; or the one place to play."""
+    """Bracket around the first zero of d from `start` in the direction of d, or the one point to forecast."""
     a, at_a = start, gap(start)
     end = 1.0 if at_a > 0.0 else 0.0
     sign = 1.0 if at_a > 0.0 else -1.0
@@ -120,7 +129,7 @@ def nearest_root(gap: Gap, start: float, tolerance: float) -> tuple[float, ...]:
 
 
 def _bisect(gap: Gap, a: float, at_a: float, b: float, at_b: float, tolerance: float) -> tuple[float, ...]:
-    """Halve the bracket until it, or d in it, is small; every other place is the zero of the chord."""
+    """Halve the bracket until it or d is small; every other point is the zero of the chord."""
     small = tolerance * max(abs(at_a), abs(at_b))
     chord = True
     while abs(b - a) > tolerance:

@@ -1,11 +1,11 @@
-"""The oracle of decision calibration and swap regret: a game between the forecaster and those who decide.
+"""Exact oracle of decision calibration and swap regret: a game between the forecaster and the decision makers.
 
-Let u_k be the utilities of all actions in cell k, and S_a what is owed on them in the rounds where action a looks best.
-All that the field knows of a forecast p is how those who decide answer it,
+Let u_k be the utilities of all actions in cell k, and S_a the ledger of the rounds in which action a is best by
+forecast. The field depends on a forecast p only through the best response to it,
 
     <S, payoff(p, k)> = n(mu).p - n_k(mu),        n_k(mu) = sum_a mu_a <S_a, u_k>,        mu = best action under p
 
-so p wins if it has mass only on cells where the *price* n_k(mu) is least, mu being the answer to that very p.
+so p is a solution if it has mass only on cells with the smallest *price* n_k(mu), mu being the response to p itself.
 """
 
 from __future__ import annotations
@@ -34,16 +34,20 @@ Array = NDArray[np.float64]
 class DecisionGame(ExactOracle):
     """Half-space oracle of `DecisionCalibration` and `SwapRegret`, and of any sum of these.
 
-    With the prices n_k of the module's docstring a forecast p wins,
+    Notes
+    -----
+    With the prices n_k of the module's docstring a forecast p is a solution,
 
         <S, payoff(p, k)> = n(mu).p - n_k(mu) <= 0    for every k,
 
-    if it has mass only on the cells that are cheapest given the answer mu to p itself.  Prices of decision calibration
-    alone do not depend on p; with swap regret a path leads from the expert to such a forecast, and if it is lost, the
-    dense equilibrium is tried.  `half_space` is the largest value over all cells, as measured, and `approximation` the
-    addition by utilities that vary within a cell.  The paper (appendix C.2) claims such an oracle; docs/theory.md has
+    if it has mass only on the cheapest cells, given the response mu to p itself. Prices of decision calibration alone
+    do not depend on p; with swap regret a path leads from the expert to such a forecast, and if the path fails, the
+    dense equilibrium is tried. `half_space` is the largest measured value over all cells, and `approximation` the
+    addition by utilities that vary within a cell. The paper (appendix C.2) claims such an oracle; docs/theory.md has
     the proof that it exists.
 
+    Examples
+    --------
     >>> import orcast as oc
     >>> utility = lambda action, y: -0.3 if action == "umbrella" else -1.0 * (y == "rain")
     >>> actions = ["umbrella", "none"]
@@ -57,7 +61,7 @@ class DecisionGame(ExactOracle):
     """
 
     def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> DenseEngine:
-        """An engine with an empty ledger."""
+        """Engine with an empty ledger."""
         if not bound_payoff.payoffs or not all(
             isinstance(each, (DecisionCalibration, SwapRegret)) for each in bound_payoff.payoffs
         ):
@@ -77,13 +81,13 @@ def _cells_for(bound_payoff: BoundPayoff) -> Prior:
 
 
 class DecisionSolver(ExactSolver):
-    """Plays a forecast whose cells are the cheapest, given the answer to it."""
+    """Forecast on the cheapest cells, given the response to it."""
 
     def __init__(self) -> None:
         self.dense = LogitSolver(self.temperature)
 
     def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
-        """The expert's forecast, the cheapest cells, or the end of the path; if all fails, the dense equilibrium."""
+        """Propose the expert's forecast, the cheapest cells, the end of the path, or the dense equilibrium."""
         prices = prices_of(search.cell_payoffs, search.cumulative, setup.prior)
         assert prices is not None
         p = setup.prior
@@ -95,7 +99,7 @@ class DecisionSolver(ExactSolver):
         search.claim = self._claim(search, prices)
 
     def _claim(self, search: CandidateSearch, prices: Prices) -> HalfSpaceClaim:
-        """The largest value over the cells, and what utilities that vary within a cell add to it."""
+        """Largest value over the cells, and the addition by utilities that vary within a cell."""
         p = masses_of(search.best)
         value, reach = prices.worst(p), np.zeros(p.size)
         for cell_payoff, cumulative in zip(search.cell_payoffs, search.cumulative, strict=True):

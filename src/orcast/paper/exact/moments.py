@@ -1,4 +1,4 @@
-"""The exact oracle of moment calibration: a point of the hull of {(t, t^2)}, and a forecast with these moments."""
+"""Exact oracle of moment calibration: a point of the hull of {(t, t^2)}, and a forecast with these moments."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from orcast.spaces import Interval
 
 Array = NDArray[np.float64]
 
-# About so many cells lie between the atoms, so that the forecast can look like the expert's.
+# Approximate number of cells between the atoms, which resolve the shape of the expert's forecast.
 BETWEEN = 64
-# The expert's masses are mixed with this share of even ones: without mass on the atoms few moments can be had.
+# Share of uniform masses mixed with the expert's: without mass on the atoms few moments are possible.
 MIXED = 1e-4
 # Newton's method for the two multipliers: steps, how much a log mass may change in one, how exact the moments are.
 STEPS, LONGEST, EXACT, TRIES = 60, 30.0, 1e-13, 30
@@ -30,18 +30,22 @@ GOOD_ENOUGH = 1e-11
 
 @dataclass(frozen=True)
 class MomentHull(ExactOracle):
-    """Half-space oracle of `MomentBasedCalibration`: no outcome can push the moments any further.
+    """Half-space oracle of `MomentBasedCalibration`.
 
-    With S_v owed on the vertices v of the triangulation and c(f) = sum_v lambda_v(f) S_v it finds a point f of the
-    polygon with the corners (i/M, (i/M)^2) such that
+    Notes
+    -----
+    With S_v the ledger at the vertices v of the triangulation and c(f) = sum_v lambda_v(f) S_v it finds a point f of
+    the polygon with the corners (i/M, (i/M)^2) such that
 
         <c(f), f - g> <= 0    for all g of the polygon,
 
     and forecasts the distribution with mean f_1 and mean square f_2 that is nearest to the expert, by one linear system
-    for each triangle, boundary segment and corner (`orcast.paper.exact.triangles` has the proof).  The hull sticks out
-    below each side of the polygon: `approximation` is max(c_2(f), 0) / (4 M^2).  The paper (appendix C.2)
-    enumerates a grid on a box (docs/theory.md).
+    for each triangle, boundary segment and corner (`orcast.paper.exact.triangles` has the proof). The hull extends
+    below each side of the polygon: `approximation` is max(c_2(f), 0) / (4 M^2). The paper (appendix C.2) enumerates a
+    grid on a box (docs/theory.md).
 
+    Examples
+    --------
     >>> import orcast as oc
     >>> from orcast.payoffs.triangulated import MomentBasedCalibration
     >>> recal = oc.Forecaster(oc.Interval(0, 10), MomentBasedCalibration(grid=8), oracle=MomentHull())
@@ -53,7 +57,7 @@ class MomentHull(ExactOracle):
     """
 
     def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> DenseEngine:
-        """An engine with an empty ledger."""
+        """Engine with an empty ledger."""
         grid, space = one_grid(bound_payoff, MomentBasedCalibration, "MomentHull"), bound_payoff.space
         assert isinstance(space, Interval)
         if grid > space.cells:
@@ -67,7 +71,7 @@ class MomentHull(ExactOracle):
 
 
 class HullSolver(MeshSolver):
-    """Plays the moments that no outcome can push any further."""
+    """Forecast the moments that solve the inequality."""
 
     def __init__(self, grid: int, finer: int) -> None:
         super().__init__(moment_faces(grid))
@@ -75,11 +79,11 @@ class HullSolver(MeshSolver):
         self.atoms = np.arange(grid + 1) * (finer + 1)
 
     def largest(self, c: Array, f: Array) -> float:
-        """Over the parabola: at an end, or where it is flat."""
+        """Largest value over the parabola: at an end, or at a stationary point."""
         return largest(c, f)
 
     def approximation(self, c: Array) -> float:
-        """The hull of the parabola sticks out below the polygon."""
+        """Extent of the hull of the parabola below the polygon."""
         return max(float(c[1]), 0.0) / (4.0 * self.grid**2)
 
     def masses_at(self, point: Array, prior: Array, cell_payoff: MeshCellPayoff) -> Array:
@@ -87,7 +91,7 @@ class HullSolver(MeshSolver):
         return self.with_moments(prior, cell_payoff.witness.mean, point)
 
     def with_moments(self, prior: Array, witness: Array, f: Array) -> Array:
-        """Masses with these moments: the nearest to the prior, or atoms on the edge of what is possible."""
+        """Masses with these moments: the nearest to the prior, or atoms on the boundary of the possible moments."""
         even = np.full(prior.size, 1.0 / prior.size)
         masses = nearest_with_mean((1.0 - MIXED) * prior + MIXED * even, witness, f)
         return self._on_atoms(prior.size, f) if masses is None else masses
@@ -105,7 +109,7 @@ class HullSolver(MeshSolver):
 
 
 def largest(c: Array, f: Array) -> float:
-    """The largest <c, f - (t, t^2)> over t in [0, 1]: at an end, or at the vertex of a parabola."""
+    """Largest <c, f - (t, t^2)> over t in [0, 1]: at an end, or at the vertex of a parabola."""
     ts = [0.0, 1.0]
     if c[1] > 0.0:
         ts.append(float(np.clip(-0.5 * c[0] / c[1], 0.0, 1.0)))
@@ -113,7 +117,7 @@ def largest(c: Array, f: Array) -> float:
 
 
 def nearest_with_mean(prior: Array, witness: Array, f: Array) -> Array | None:
-    """The masses p_k ~ prior_k exp(<theta, w_k>) with E_p[w] = f, by Newton's method; None where there are none.
+    """Masses p_k ~ prior_k exp(<theta, w_k>) with E_p[w] = f, by Newton's method; None if there are none.
 
     theta minimises the convex function log sum_k prior_k exp(<theta, w_k - f>), whose gradient is E_p[w] - f.
     """

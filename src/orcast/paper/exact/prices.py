@@ -1,4 +1,4 @@
-"""Forecasts for `DecisionGame`: all their mass is on cells whose price, given the answer, is least.
+"""Forecasts for `DecisionGame`: all mass is on the cheapest cells, given the response to the forecast.
 
 `orcast.paper.exact.decision` defines the prices and proves that such a forecast exists.
 """
@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 Row = Callable[[Array, Array, Array], tuple[float, Array]]
 
 # Prices are changed by this share of the largest, so that no two cells tie by chance, nor one with a mix of others.
-# With a sharpness of more than 100 it must be more: an exponent of that size is not exact.
+# With a sharpness above 100 the share is larger, because large exponents are inexact.
 APART, GENERIC = 1e-8, 1e-3
 # The path starts at answers that differ by so much, in the exponent, from those to the expert: it need not be generic.
 ASIDE = 0.01
@@ -28,14 +28,14 @@ FIRST, LONGEST, LEAST, STEPS = 0.01, 0.25, 1e-14, 1500
 STRIDES = (0.2, 0.05, 0.01)
 # A step that turns further than this, or needs so large a correction, was too long.
 LEAST_COSINE, LARGEST_CORRECTION = 0.8, 0.3
-# Newton's method: how many steps, and what is as good as exact, in units of rounding.
+# Newton's method: number of steps, and tolerance in units of rounding.
 NEWTON, ROUNDING, GOOD_ENOUGH = 10, 2e-16, 8.0
 
 
 class Prices:
-    """n(q): what is fixed, and what depends on the answers, each softmax(stretched utilities @ q).
+    """Prices n(q): a fixed part, and parts that depend on the responses, each softmax(scaled utilities @ q).
 
-    What is missing to a mass of one counts as the forecast that each answer would start at.
+    Mass missing to one is that of the forecast at which each response starts.
     """
 
     def __init__(
@@ -44,12 +44,12 @@ class Prices:
         self.fixed, self.deciders = fixed, deciders
         self.starts = [np.zeros(len(worth)) for worth, _ in deciders] if starts is None else starts
         self.size = max([float(np.abs(fixed).max()), *(float(np.abs(debts).max()) for _, debts in deciders)])
-        # how large exponents get, and so how exact prices can be, in units of their size
+        # size of the exponents, which limits the accuracy of prices
         self.reach = max([1.0, *(float(np.ptp(worth, axis=0).max()) for worth, _ in deciders)])
 
     @property
     def tolerance(self) -> float:
-        """A forecast that misses the half-space by no more than this has won."""
+        """Largest violation of the half-space that counts as none."""
         return self.size * APART * max(1.0, 0.01 * self.reach)
 
     def answers(self, q: Array) -> list[Array]:
@@ -58,14 +58,14 @@ class Prices:
         return [softmax(worth @ q + left * start) for (worth, _), start in zip(self.deciders, self.starts, strict=True)]
 
     def at(self, q: Array) -> Array:
-        """The price of each cell."""
+        """Price of each cell."""
         value = self.fixed.copy()
         for mu, (_, debts) in zip(self.answers(q), self.deciders, strict=True):
             value += mu @ debts
         return value
 
     def with_slopes(self, q: Array, cells: list[int]) -> tuple[Array, Array]:
-        """The price of each cell, and how it changes with the masses of some cells."""
+        """Price of each cell, and its derivative by the masses of some cells."""
         value, slopes = self.fixed.copy(), np.zeros((self.fixed.size, len(cells)))
         for mu, (worth, debts), start in zip(self.answers(q), self.deciders, self.starts, strict=True):
             own = worth[:, cells] - start[:, None]
@@ -74,15 +74,15 @@ class Prices:
         return value, slopes
 
     def worst(self, p: Array) -> float:
-        """The largest <S, payoff> over the cells."""
+        """Largest <S, payoff> over the cells."""
         n = self.at(p)
         return float(n @ p - n.min())
 
     def set_apart(self, prior: Array, turn: int) -> Prices:
-        """Prices in units of the largest, slightly perturbed, with answers that start at the prior's.
+        """Prices in units of the largest, slightly perturbed, with responses that start at the prior's.
 
-        What is taken off grows with the square of a cell's utilities and debts, so a cell that is a mix of others is
-        dearer than the mix; generic numbers part what is left.
+        The perturbation grows with the square of a cell's utilities and ledger entries, so a cell that is a mix of
+        others is more expensive than the mix; generic numbers separate the remaining ties.
         """
         traits = [worth / max(float(np.abs(worth).max()), 1e-300) for worth, _ in self.deciders]
         traits += [debts / self.size for _, debts in self.deciders]
@@ -99,7 +99,7 @@ class Prices:
 
 
 def prices_of(cell_payoffs: Sequence[CellPayoff], cumulative: Sequence[Array], p: Array) -> Prices | None:
-    """The prices of a sum in which nothing but answers depends on the masses p; None: something else does."""
+    """Prices of a sum in which only responses depend on the masses p; None for other sums."""
     fixed = np.zeros(p.size)
     deciders = []
     for cell_payoff, s in zip(cell_payoffs, cumulative, strict=True):
@@ -114,13 +114,13 @@ def prices_of(cell_payoffs: Sequence[CellPayoff], cumulative: Sequence[Array], p
 
 
 def generic(count: int, turn: int) -> Array:
-    """Numbers from 0 to 1, far from each other, others in each turn."""
+    """Numbers from 0 to 1, far from each other, different in each turn."""
     value: Array = np.modf(GOLDEN * np.arange(1, count + 1) + math.sqrt(2.0) * turn)[0]
     return value
 
 
 def cheapest(prices: Array, prior: Array) -> Array:
-    """The prior, given that the outcome falls into one of the cheapest cells."""
+    """Prior, conditional on the cheapest cells."""
     there = prices <= prices.min() + 1e-12 * float(np.abs(prices).max())
     p = np.where(there, prior, 0.0)
     if p.sum() <= 0.0:
@@ -130,7 +130,7 @@ def cheapest(prices: Array, prior: Array) -> Array:
 
 
 def traced(prices: Prices, prior: Array) -> Array:
-    """A forecast that wins, or the best that was found: by the path, in shorter steps where it was lost."""
+    """A solution, or the best forecast found: by the path, in shorter steps after a failure."""
     best = prior
     for turn, stride in enumerate(STRIDES):
         found = trace(prices.set_apart(prior, turn), stride)
@@ -142,9 +142,9 @@ def traced(prices: Prices, prior: Array) -> Array:
 
 
 def trace(prices: Prices, stride: float) -> Array | None:
-    """Follow the path from no mass at all to a mass of one, in steps in which no answer moves further than the stride.
+    """Follow the path from no mass to a mass of one, in steps in which no response moves further than the stride.
 
-    None if it is lost.  Prices should be set apart first: on the path no two things may happen at once.
+    None if it fails. Prices should be set apart first, so that no two events coincide on the path.
     """
     walk = _PathFollower(prices)
     for _ in range(STEPS):
@@ -156,7 +156,7 @@ def trace(prices: Prices, stride: float) -> Array | None:
 
 
 class _PathFollower:
-    """A place on the path: the cells that have mass, how much, and where to."""
+    """Point of the path: the cells with mass, their masses, and the direction."""
 
     def __init__(self, prices: Prices) -> None:
         self.prices = prices
@@ -165,11 +165,11 @@ class _PathFollower:
         self.cells = [int(prices.at(np.zeros(self.count)).argmin())]
         self.x, self.direction = np.zeros(1), np.ones(1)
         self.step, self.arrived = FIRST, False
-        self.fresh = self.cells[0]  # the bound where the walk is, and which it is about to leave
+        self.fresh = self.cells[0]  # active constraint that the path leaves next
         self._measure()
 
     def masses(self) -> Array:
-        """The masses here."""
+        """Masses at the point."""
         q = np.maximum(self._wide(self.x), 0.0)
         value: Array = q / q.sum()
         return value
@@ -180,7 +180,7 @@ class _PathFollower:
         return q
 
     def _measure(self) -> None:
-        """Constraints of the walk: masses, excess prices of the other cells, remaining mass."""
+        """Constraints of the path: masses, excess prices of the other cells, remaining mass."""
         self.gaps = self._gaps(self.x, self.prices.at(self._wide(self.x)))
         self.answers = self.prices.answers(self._wide(self.x))
 
@@ -190,7 +190,7 @@ class _PathFollower:
         return np.append(gaps, 1.0 - x.sum())
 
     def _newton(self, x: Array, row: Row) -> tuple[Array, Array, Array] | None:
-        """Masses for which all cells are equally cheap and one more equation holds; with all prices and slopes."""
+        """Masses with equal prices on all cells that solve one more equation; with all prices and slopes."""
         first, others = self.cells[0], self.cells[1:]
         for i in range(NEWTON + 1):
             n, slopes = self.prices.with_slopes(self._wide(x), self.cells)
@@ -209,7 +209,7 @@ class _PathFollower:
         return None
 
     def _tangent(self, slopes: Array) -> Array:
-        """A direction in which prices stay equal."""
+        """Direction in which prices stay equal."""
         across = slopes[self.cells[1:]] - slopes[self.cells[0]]
         if not len(across):
             return np.ones(1)
@@ -218,7 +218,7 @@ class _PathFollower:
         return value
 
     def go(self, stride: float) -> bool:
-        """One step, shorter next time if it fails; True at the end."""
+        """Take one step, shorter after a failure; True at the end."""
         t, aim = self.direction, self.x + self.step * self.direction
         found = self._newton(aim, lambda x, n, slopes: (float(t @ (x - aim)), t))
         if found is None or np.linalg.norm(found[0] - aim) > LARGEST_CORRECTION * self.step:
@@ -242,14 +242,14 @@ class _PathFollower:
         return False
 
     def _turn(self, x: Array, gaps: Array) -> bool:
-        """Go to where the first bound is met on the way to x, and change the cells there."""
+        """Go to the first active constraint on the way to x, and change the cells there."""
         over = np.flatnonzero(gaps < -GOOD_ENOUGH * self.exact)
         before = np.maximum(self.gaps[over], 0.0)
         shares = before / (before - gaps[over])
         first = int(shares.argmin())
         bound, share = int(over[first]), float(shares[first])
         if bound == self.fresh:
-            # it leaves this bound only now: something else comes first, or a curve is cut
+            # it only now leaves this constraint: another one comes first, or the step is too long
             return self._shorter()
         found = self._newton(self.x + share * (x - self.x), self._meets(bound))
         if found is None:
@@ -269,13 +269,13 @@ class _PathFollower:
             return True
         if bound in self.cells:
             if len(self.cells) == 1:
-                return True  # back at the start: the path was lost on the way
+                return True  # back at the start: the path failed
             place = self.cells.index(bound)
             self.cells = self.cells[:place] + self.cells[place + 1 :]
             self.x = np.delete(there, place)
             slopes = np.delete(slopes, place, axis=1)
             t = self._tangent(slopes)
-            # from here on it is dearer than the others
+            # from here on it is more expensive than the others
             self.direction = t if (slopes[bound] - slopes[self.cells[0]]) @ t >= 0.0 else -t
         else:
             self.cells = [*self.cells, bound]
@@ -287,7 +287,7 @@ class _PathFollower:
         return False
 
     def _meets(self, bound: int) -> Row:
-        """The equation of a bound: a mass of one in all, a cell without mass, a cell as cheap as the others."""
+        """Equation of a constraint: a total mass of one, a cell without mass, a cell as cheap as the others."""
         ones = np.ones(len(self.cells))
         if bound == self.count:
             return lambda x, n, slopes: (float(x.sum()) - 1.0, ones)
@@ -299,7 +299,7 @@ class _PathFollower:
 
 
 def evened(prices: Prices, p: Array) -> Array:
-    """Masses on the same cells for which the unperturbed prices are equal; p if there are none."""
+    """Masses on the same cells with equal unperturbed prices; p if there are none."""
     cells = [int(k) for k in np.flatnonzero(p > 0.0)]
     x = p[cells]
     for _ in range(NEWTON):

@@ -1,4 +1,4 @@
-"""The exact oracle of distribution calibration on a few labels or bins: a distribution that none can push further."""
+"""Exact oracle of distribution calibration on a few labels or bins."""
 
 from __future__ import annotations
 
@@ -26,16 +26,20 @@ MOST_PIECES = 50_000
 class SimplexGrid(ExactOracle):
     """Half-space oracle of `SimplexCalibration`, by enumeration: for a few labels and a coarse grid.
 
-    With S_v owed on the vertices v of the triangulation and c(p) = sum_v lambda_v(p) S_v it finds a distribution p
-    such that
+    Notes
+    -----
+    With S_v the ledger at the vertices v of the triangulation and c(p) = sum_v lambda_v(p) S_v it finds a distribution
+    p such that
 
         <c(p), p - e_k> <= 0    for every label k.
 
-    On an `Interval` the labels are the payoff's bins, and within each the mass lies as the expert's does.  The search
-    solves one linear system for each of the ((1 + N)^K - 1) / N pieces of K labels and a grid of N; more than 50,000
-    are refused.  The paper (appendix C.2) asks for c(p) = 0,
-    which need not exist; the other cases are the faces (`orcast.paper.exact.triangles`).
+    On an `Interval` the labels are the payoff's bins, and within each the mass is distributed as the expert's. The
+    search solves one linear system for each of the ((1 + N)^K - 1) / N pieces of K labels and a grid of N; more than
+    50,000 are refused. The paper (appendix C.2) requires c(p) = 0, which need not exist; the other cases are the faces
+    (`orcast.paper.exact.triangles`).
 
+    Examples
+    --------
     >>> import orcast as oc
     >>> from orcast.payoffs.triangulated import SimplexCalibration
     >>> recal = oc.Forecaster(oc.Labels(["home", "draw", "away"]), SimplexCalibration(grid=4), oracle=SimplexGrid())
@@ -50,7 +54,7 @@ class SimplexGrid(ExactOracle):
     """
 
     def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> DenseEngine:
-        """An engine with an empty ledger, if the pieces can be enumerated."""
+        """Engine with an empty ledger, if the pieces can be enumerated."""
         grid = one_grid(bound_payoff, SimplexCalibration, "SimplexGrid")
         cut = [part.payoff.inner_edges(bound_payoff.space) for part in bound_payoff.parts]  # type: ignore[attr-defined]
         edges = cut[0]
@@ -73,14 +77,14 @@ class SimplexGrid(ExactOracle):
 
 
 class GridSolver(MeshSolver):
-    """Plays the distribution that no label can push any further."""
+    """Forecast the distribution that solves the inequality."""
 
     def largest(self, c: Array, f: Array) -> float:
-        """At a label."""
+        """Largest value, at a label."""
         return float(c @ f - c.min())
 
     def masses_at(self, point: Array, prior: Array, cell_payoff: MeshCellPayoff) -> Array:
-        """The point itself; in a bin of several cells as the prior's mass lies there, evenly if it has none."""
+        """Point itself; in a bin of several cells distributed as the prior's mass, uniformly if it has none."""
         inside = cell_payoff.witness.mean
         own = (inside @ prior)[:, None]
         even = inside / inside.sum(axis=1, keepdims=True)

@@ -1,18 +1,18 @@
-"""The half-space problem on a triangulated polytope, solved exactly by enumeration: a small linear system a piece.
+"""Half-space problem on a triangulated polytope, solved exactly by enumeration: one small linear system per piece.
 
-A payoff lambda_v(f) (f - w(y)) on the vertices v of a triangulation of C = conv w(Y), with S_v owed on them, asks for
+A payoff lambda_v(f) (f - w(y)) on the vertices v of a triangulation of C = conv w(Y), with the ledger S_v, requires
 
     f in C  with  <c(f), f - g> <= 0  for all g in C,        c(f) = sum_v lambda_v(f) S_v
 
-a variational inequality with a piecewise linear c, which has a solution: C is compact and convex, and c continuous.
-The paper (appendix C.2) asks for c(f) = 0, which need not exist: where Nature can push the same way at every f, the
-solution lies on the boundary, and c(f) is normal to it.  Let F be the face of C that has f in its interior.  Then
-<c(f), t> = 0 for all directions t within F, and f lies in a simplex of the triangulation that is part of F and has its
-dimension: a *piece*.  On each piece this is a square linear system for the barycentric weights; of its solutions with
-weights >= 0 at least one passes the test at all extreme points of C.
+a variational inequality with a piecewise linear c, which has a solution: C is compact and convex, and c continuous. The
+paper (appendix C.2) requires c(f) = 0, which need not exist: where the adversary can push the same way at every f, the
+solution is on the boundary, and c(f) is normal to it. Let F be the face of C that has f in its interior. Then <c(f), t>
+= 0 for all directions t within F, and f is in a simplex of the triangulation that is part of F and has its dimension: a
+*piece*. On each piece this is a square linear system for the barycentric weights; of its solutions with weights >= 0 at
+least one passes the test at all extreme points of C.
 
-Where a corner was never played S_v = 0 and systems are singular: e (v - target) is added to every S_v, which costs at
-most e times the squared diameter of C and draws towards the target (docs/theory.md).
+At corners that were never forecast S_v = 0 and systems are singular: e (v - target) is added to every S_v, which costs
+at most e times the squared diameter of C and pulls towards the target (docs/theory.md).
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from orcast.payoffs.triangulated import MeshCellPayoff, moment_mesh, probabiliti
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 
-# How much of the target is added, in units of the largest S; the first is enough but for bad luck.
+# Share of the target that is added, in units of the largest S; the first usually suffices.
 PULLS = (1e-11, 1e-10, 1e-9, 1e-8)
-# Weights this far below zero may be rounding: they are cut off, and what comes out is measured.
+# Weights this far below zero may be rounding: they are clipped, and the result is measured.
 BELOW = 1e-6
-# How many pieces are looked at together, the nearest to the target first.
+# Number of pieces solved together, the nearest to the target first.
 FIRST_BLOCK, GROWTH = 256, 4
 
 
@@ -49,7 +49,7 @@ class Pieces(NamedTuple):
 
 
 class Faces:
-    """A triangulated polytope: its vertices, its extreme points, and the pieces of its faces."""
+    """Triangulated polytope: its vertices, its extreme points, and the pieces of its faces."""
 
     def __init__(self, points: Array, extremes: Array, pieces: list[Pieces]) -> None:
         self.points, self.extremes, self.pieces = points, extremes, pieces
@@ -66,7 +66,7 @@ class Faces:
 
 
 class Found(NamedTuple):
-    """A solution: the corners of its piece, their weights, the point, and the largest <c(f), f - g>."""
+    """Solution: the corners of its piece, their weights, the point, and the largest <c(f), f - g>."""
 
     corners: Places
     weights: Array
@@ -75,10 +75,10 @@ class Found(NamedTuple):
 
 
 def solve(faces: Faces, cumulative: Array, target: Array) -> Found:
-    """The solution in the nearest block of pieces, and of those there the nearest to the target.
+    """Solution in the nearest block of pieces, and among these the nearest to the target.
 
-    `cumulative` has a row S_v for each vertex.  What is left of the inequality is measured, and is of the order of the
-    smallest of PULLS times the largest S.
+    `cumulative` has a row S_v for each vertex. The remaining violation of the inequality is measured; it is of the
+    order of the smallest of PULLS times the largest S.
     """
     size = float(np.abs(cumulative).max())
     scaled = cumulative / size if size > 0.0 else cumulative
@@ -129,7 +129,7 @@ def _search(faces: Faces, cumulative: Array, target: Array, pull: float) -> Foun
 
 
 def _weights(cumulative: Array, directions: Array) -> Array:
-    """Barycentric weights with <c, direction> = 0, a row a piece; nan where a system is singular after all."""
+    """Barycentric weights with <c, direction> = 0, one row per piece; nan for a singular system."""
     count, n, _ = cumulative.shape
     system = np.concatenate((directions @ cumulative.swapaxes(1, 2), np.ones((count, 1, n))), axis=1)
     right = np.zeros((count, n, 1))
@@ -148,7 +148,7 @@ def _weights(cumulative: Array, directions: Array) -> Array:
 
 @lru_cache(maxsize=32)
 def moment_faces(grid: int) -> Faces:
-    """The polygon of possible (mean, mean square): its triangles, the segments of its boundary, its corners."""
+    """Polygon of possible (mean, mean square): its triangles, the segments of its boundary, its corners."""
     mesh = moment_mesh(grid)
     low = np.array([column[0] for column in mesh.columns])
     high = np.array([column[-1] for column in mesh.columns])
@@ -175,7 +175,7 @@ def simplex_pieces(labels: int, grid: int) -> int:
 
 @lru_cache(maxsize=8)
 def simplex_faces(labels: int, grid: int) -> Faces:
-    """All distributions on some labels: a face for each set of labels that have probability."""
+    """All distributions on some labels, with a face for each set of labels of positive probability."""
     mesh = simplex_mesh(labels, grid)
     pieces = []
     for n in range(1, labels + 1):
@@ -205,28 +205,28 @@ def _simplices(labels: int, grid: int) -> Places:
 
 
 class MeshSolver(ExactSolver, ABC):
-    """Plays the point that no outcome can push any further, as a forecast of which it is the mean."""
+    """Forecast whose mean is the point that solves the inequality."""
 
     def __init__(self, faces: Faces) -> None:
         self.faces = faces
 
     @abstractmethod
     def largest(self, c: Array, f: Array) -> float:
-        """The largest <c, f - w(y)> over the outcomes y."""
+        """Largest <c, f - w(y)> over the outcomes y."""
 
     @abstractmethod
     def masses_at(self, point: Array, prior: Array, cell_payoff: MeshCellPayoff) -> Array:
-        """A forecast whose mean is a point of the polytope."""
+        """Forecast with a given mean in the polytope."""
 
     def approximation(self, c: Array) -> float:
-        """By how much the truth may exceed the largest value over the polytope."""
+        """Amount by which the true value may exceed the largest value over the polytope."""
         return 0.0
 
     def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
-        """One forecast: the expert's own if it will do, else one at the point found."""
+        """Propose the expert's forecast if it is a solution, else one at the point found."""
         cell_payoff = search.cell_payoffs[0]
         assert isinstance(cell_payoff, MeshCellPayoff)
-        # parts with different contexts share the triangulation, so what is owed on them adds up
+        # parts with different contexts share the triangulation, so their ledgers add up
         cumulative = cell_payoff.rows(np.sum(search.cumulative, axis=0))
         masses = setup.prior
         f = cell_payoff.mean(masses)
@@ -239,7 +239,7 @@ class MeshSolver(ExactSolver, ABC):
 
 
 def one_grid(bound_payoff: BoundPayoff, kind: type[Any], oracle: str) -> int:
-    """The grid that all payoffs of a game have, which must be of one kind."""
+    """Grid of all payoffs, which must be of one kind."""
     grids = {payoff.grid if isinstance(payoff, kind) else 0 for payoff in bound_payoff.payoffs}
     if len(grids) != 1 or 0 in grids:
         got = " + ".join(map(repr, bound_payoff.payoffs))
