@@ -61,13 +61,13 @@ class OwnLedger:
     def add(self, turn: Turn, x: Any, expert: Any) -> None:
         """Add the payoff of a pending round, and check what the library books against the definitions."""
         recal, space = self.recal, self.recal.space
-        booked = payoffs_of(recal, [space.outcome(turn.y)], turn.id)[:, 0]
+        settled = payoffs_of(recal, [space.outcome(turn.y)], turn.id)[:, 0]
         context = recal.engine.context_of(recal.rounds.pending[turn.id].record)
         at = 0
         places = recal.engine.ledger.layout
         for number, part in enumerate(self.parts):
             _, size, groups, first, _, _ = places.part_table[number].tolist()
-            own = booked[places.place_list[first : first + size]]
+            own = settled[places.place_list[first : first + size]]
             slow = self._by_definition(part, turn, x, expert)
             if slow is not None and float(np.abs(slow - own).max()) > GAP * math.sqrt(part.bound):
                 raise AssertionError(f"expected {part.payoff!r} to book {slow}, got {own}")

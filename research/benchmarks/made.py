@@ -83,7 +83,7 @@ def strong_panel(seed: int, series: int = 50, weeks: int = 80) -> Stream:
 
 
 def pair(seed: int, rounds: int = 3000) -> Stream:
-    """Two experts: the better raw one cannot be improved, the other has errors that can be corrected.
+    """Two experts: the better base forecast cannot be improved, the other has errors that can be corrected.
 
     "noisy" is calibrated but sees the mean with an error of its own; "biased" knows the mean, but is too narrow and off
     by an amount that jumps to another value every 600 rounds or so. Raw, "noisy" has the lower loss.

@@ -110,7 +110,7 @@ def stored_stream(path: str, most: int | None = MOST) -> Stream:
 def hub_stream(path: str, every: int | None = None) -> Stream:
     """Stream of a team's weekly forecasts of COVID-19 deaths, 1 to 4 weeks ahead (by way of MultiQT).
 
-    It has every so many places; None: as many as the most rows allow.
+    Step between its places; None chooses it from the largest number of rows.
     """
     with np.load(path, allow_pickle=False) as stored:
         size = np.diff(stored["start"])

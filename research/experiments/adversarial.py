@@ -128,21 +128,21 @@ def run_method(
     (30, True, 1.0)
     """
     own = 1000 * seed + run
-    player = METHODS[method](own) if rate is None else _alone(paper_oracle(rate=rate, seed=own))
+    contender = METHODS[method](own) if rate is None else _alone(paper_oracle(rate=rate, seed=own))
     opponent, rng = CellGreedy(ADVERSARIES[adversary]), np.random.default_rng([seed, run])
     bound = oc.QuantileCalibration().on(oc.Interval(0, 1)).bound
     quantiles, outcomes = np.empty((rounds, LEVELS.size)), np.empty(rounds)
     settled, promised, ratios = np.full((3, rounds), np.nan)
     held = math.nan
     for t in range(rounds):
-        p = player.predict()
-        y = opponent.outcome(player.method, p, rng)
+        p = contender.predict()
+        y = opponent.outcome(contender.method, p, rng)
         quantiles[t], outcomes[t] = p.quantile(LEVELS), y
-        player.method.update(y)
-        if player.parts:
-            so_far = player.method.guarantee
+        contender.method.update(y)
+        if contender.parts:
+            so_far = contender.method.guarantee
             # a bound that grew after the fact would not count
-            promise = min(so_far.promised, math.sqrt(player.parts * (t + 1 + CREDIT)) / (t + 1))
+            promise = min(so_far.promised, math.sqrt(contender.parts * (t + 1 + CREDIT)) / (t + 1))
             settled[t], promised[t] = so_far.parts["quantile"] ** 2, promise**2 * bound
             ratios[t], held = so_far.miscalibration / promise, so_far.held
     times = moments(rounds)

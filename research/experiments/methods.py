@@ -31,7 +31,7 @@ def paper_payoff() -> Payoff:
 
 
 def paper_oracle(*, rate: float | None = None, steps: int = 400, seed: int = 0) -> oc.Orca:
-    """ORCA as in section 6.1: 50 even cells for both players, 400 steps of Adam from the base forecast.
+    """ORCA as in section 6.1: 50 even cells for forecaster and adversary, 400 steps of Adam from the base forecast.
 
     The start is jittered by 1e-6, differently for each seed, so that several runs show the spread of the results.
     """

@@ -188,7 +188,7 @@ def run_all(days: Days, plan: Plan, *, seed: int = 0, pool: Callable[[int], Work
         name: [(name, None)] if name in STREAMS else [(name, hour) for hour in range(HOURS)]
         for name in methods_of(plan)
     }
-    # the long ones first, so that none is left over at the end
+    # the long ones first, so that no worker ends late
     order = sorted(
         (job for own in jobs.values() for job in own), key=lambda job: (job[1] is not None, not job[0].startswith(ORCA))
     )

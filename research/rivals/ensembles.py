@@ -214,7 +214,7 @@ def isotonic_distributions(places: Whole, counts: Whole, y: Array) -> tuple[Arra
 
     The outcome y_t belongs to one of the ordered places, each with `counts` outcomes.  From one threshold to the next
     one indicator becomes 1.  In the block of its place, what precedes it stays pooled with it, what follows is fitted
-    anew, and blocks before it are pooled as far as needed; blocks after it stay.
+    again, and blocks before it are pooled as far as needed; blocks after it stay.
     """
     weights = counts.tolist()
     ups = [0] * len(weights)

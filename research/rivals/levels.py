@@ -52,7 +52,7 @@ class DtACI(QuantityRival):
     """Dynamically tuned adaptive conformal inference: ACI with several rates, weighted by recent losses.
 
     For each level a, and each rate r_i, alpha_i follows ACI; the base forecast is evaluated at their weighted mean.
-    Weights fall with the pinball loss of alpha_i as a forecast of the PIT, and are mixed so that none vanishes:
+    Weights fall with the pinball loss of alpha_i as a forecast of the PIT, and are mixed so that all stay positive:
 
         w_i <- (1 - s) w_i exp(-eta pinball_a(alpha_i, PIT)) / W + s / K,    W the sum of the numerators,  s = 1 / (2 I)
 

@@ -215,7 +215,7 @@ class AcMCP(ConformalPID):
 
         offset = track + integral part + the mean of two forecasts of the next error e = y - median
 
-    One forecast is that of an MA(h - 1) fitted to the known errors h steps ahead: so many steps ahead it is the mean of
+    One forecast is that of an MA(h - 1) fitted to the known errors h steps ahead: at h steps it is the mean of
     the process.  The other is a regression of the error on those of the shorter horizons of the same origin, at their
     forecasts: with these at their means it is the mean as well.  So both are here the mean of the last `window` errors,
     from `fewest` errors on.  The authors' intervals are around a point forecast; here they are around each quantile.

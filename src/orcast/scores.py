@@ -156,7 +156,7 @@ class LogScore(Score):
     Parameters
     ----------
     clip
-        Smallest probability that is told apart; 0.001 by default.
+        Smallest distinguished probability; 0.001 by default.
 
     Notes
     -----

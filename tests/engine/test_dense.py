@@ -230,7 +230,7 @@ def test_newton_is_quick() -> None:
         assert error <= 1e-9
 
 
-@pytest.mark.parametrize("step", ["cell_grid", "near", "teach"])
+@pytest.mark.parametrize("step", ["cell_grid", "near", "learn"])
 @pytest.mark.parametrize("space", [oc.Labels(["a", "b", "c"]), SPACE], ids=["finite", "ordered"])
 def test_an_outcome_that_ends_the_memory_changes_nothing(
     space: Any, step: str, monkeypatch: pytest.MonkeyPatch

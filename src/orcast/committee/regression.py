@@ -88,7 +88,7 @@ def learn_squares(theta, cov, x, size, target, forget, most_trace, gain):
         gain[i] = dot(cut(cov, i * size, size), x, size)
     below = forget + dot(x, gain, size)
     if not below >= 0.5 * forget:
-        # rounding, or a damaged state: begin anew
+        # rounding, or a damaged state: start again
         start_squares(cov, size, 1.0 / most_trace)
         return
     scale = 1.0 / below

@@ -29,7 +29,7 @@ class ConformalLevel(Locked):
     grid
         Number of cells between the vertices 0, 1/grid, ..., 1.
     head_start
-        Before the first round each vertex below beta counts as missed, and each above it as covered, so many times.
+        Before the first round each vertex below beta counts as missed, and each above it as covered, this many times.
 
     Notes
     -----

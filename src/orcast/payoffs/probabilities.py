@@ -282,7 +282,7 @@ class DistributionCalibration(Payoff):
     anchors
         Forecasts q, or the number to learn: each forecast of the expert further than `width` from all before it.
     width
-        Distance at which anchors are told apart; 0.1 by default.
+        Smallest distance between anchors; 0.1 by default.
     thresholds
         Number of equally spaced points z on an `Interval`; 19 by default.
     context, weight

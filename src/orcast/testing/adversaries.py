@@ -1,6 +1,6 @@
 """Adversaries, which see each forecast before they choose its outcome.
 
-An adversary keeps a few sums at most and is created anew for each run; all its randomness comes from `rng`.
+An adversary keeps a few sums at most and is created for each run; all its randomness comes from `rng`.
 """
 
 from __future__ import annotations

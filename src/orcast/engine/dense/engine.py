@@ -259,7 +259,7 @@ class DenseEngine:
             self._last[1 : p.size + 1] = p
         if self._empirical.size:
             self._count(record.round, y)
-        self.prior.teach(record.round, y, k, late)
+        self.prior.learn(record.round, y, k, late)
 
     def _count(self, round: Any, y: float) -> None:
         """Add the indicators of an outcome to the empirical error."""

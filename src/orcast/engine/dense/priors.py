@@ -148,7 +148,7 @@ class OrderedPrior:
         """Cell of an outcome."""
         return round_kernels.cell_of(round, self.near(round, y))
 
-    def teach(self, round: Round, y: float, k: int, late: float = 0.0) -> None:
+    def learn(self, round: Round, y: float, k: int, late: float = 0.0) -> None:
         """Learn from an outcome."""
         round_kernels.learn_only(self.engine.rules, self.engine.memory, round, y)
         self.engine.learn(round, y, late)
@@ -272,7 +272,7 @@ class FinitePrior:
         """Cell of an outcome."""
         return self.space.cell(y)
 
-    def teach(self, round: FiniteRound, y: Any, k: int, late: float = 0.0) -> None:
+    def learn(self, round: FiniteRound, y: Any, k: int, late: float = 0.0) -> None:
         """Learn from an outcome."""
         state, pending = self.engine.state, round.read("info", "pending")
         result, prior, experts = map(round.view, ("result", "prior", "experts"))

@@ -43,7 +43,7 @@ class Prices:
     ) -> None:
         self.fixed, self.deciders = fixed, deciders
         self.starts = [np.zeros(len(worth)) for worth, _ in deciders] if starts is None else starts
-        self.size = max([float(np.abs(fixed).max()), *(float(np.abs(debts).max()) for _, debts in deciders)])
+        self.size = max([float(np.abs(fixed).max()), *(float(np.abs(ledgers).max()) for _, ledgers in deciders)])
         # size of the exponents, which limits the accuracy of prices
         self.reach = max([1.0, *(float(np.ptp(worth, axis=0).max()) for worth, _ in deciders)])
 
@@ -60,17 +60,17 @@ class Prices:
     def at(self, q: Array) -> Array:
         """Price of each cell."""
         value = self.fixed.copy()
-        for mu, (_, debts) in zip(self.answers(q), self.deciders, strict=True):
-            value += mu @ debts
+        for mu, (_, ledgers) in zip(self.answers(q), self.deciders, strict=True):
+            value += mu @ ledgers
         return value
 
     def with_slopes(self, q: Array, cells: list[int]) -> tuple[Array, Array]:
         """Price of each cell, and its derivative by the masses of some cells."""
         value, slopes = self.fixed.copy(), np.zeros((self.fixed.size, len(cells)))
-        for mu, (worth, debts), start in zip(self.answers(q), self.deciders, self.starts, strict=True):
+        for mu, (worth, ledgers), start in zip(self.answers(q), self.deciders, self.starts, strict=True):
             own = worth[:, cells] - start[:, None]
-            value += mu @ debts
-            slopes += debts.T @ (mu[:, None] * (own - mu @ own))
+            value += mu @ ledgers
+            slopes += ledgers.T @ (mu[:, None] * (own - mu @ own))
         return value, slopes
 
     def worst(self, p: Array) -> float:
@@ -85,7 +85,7 @@ class Prices:
         others is more expensive than the mix; generic numbers separate the remaining ties.
         """
         traits = [worth / max(float(np.abs(worth).max()), 1e-300) for worth, _ in self.deciders]
-        traits += [debts / self.size for _, debts in self.deciders]
+        traits += [ledgers / self.size for _, ledgers in self.deciders]
         stacked = np.vstack(traits)
         stacked -= stacked.mean(axis=1, keepdims=True)
         squares = np.einsum("ik,ik->k", stacked, stacked)
@@ -93,7 +93,7 @@ class Prices:
         apart = self.tolerance * (GENERIC * generic(self.fixed.size, turn) - squares)
         return Prices(
             (self.fixed + apart) / self.size,
-            [(worth, debts / self.size) for worth, debts in self.deciders],
+            [(worth, ledgers / self.size) for worth, ledgers in self.deciders],
             [worth @ prior + ASIDE * generic(len(worth), turn) for worth, _ in self.deciders],
         )
 
@@ -104,8 +104,8 @@ def prices_of(cell_payoffs: Sequence[CellPayoff], cumulative: Sequence[Array], p
     deciders = []
     for cell_payoff, s in zip(cell_payoffs, cumulative, strict=True):
         if isinstance(cell_payoff, AnswerCellPayoff):
-            debts = s.reshape(cell_payoff.groups, cell_payoff.plain.size) @ cell_payoff.plain.witness.mean
-            deciders.append((cell_payoff.worth, debts))
+            ledgers = s.reshape(cell_payoff.groups, cell_payoff.plain.size) @ cell_payoff.plain.witness.mean
+            deciders.append((cell_payoff.worth, ledgers))
         elif cell_payoff.explicit:
             fixed -= cell_payoff.field(s, p)
         elif s.any():
