@@ -117,10 +117,8 @@ test-newest: $(NEWEST)/.ready  ## the same with the newest versions, which a bar
 bench: build  ## benchmarks: ratios from one run
 	@$(BIN)/python -m research bench
 
-# PYODIDE=folder, an unpacked distribution of Pyodide, lets the live page run
 docs: build  ## the documentation site, in site/; open site/index.html
 	@PYTHONPATH=docs $(BIN)/zensical build --clean --strict
-	@$(BIN)/python docs/live_assets.py site $(PYODIDE)
 
 licences: $(READY) $(SCALE)  ## what the dependencies are licensed under, in docs/licences.md
 	@$(BIN)/python docs/licences.py

@@ -70,6 +70,8 @@ def optional(module: str) -> Any:
 class Table:
     """Rows under columns, for the terminal, Markdown and CSV; `digits` has the format of numbers by column.
 
+    A page shows the columns `page` (None: all, empty: only a link to the CSV file).
+
     >>> table = Table("one", "A table", ("who", "QCE"), [("base", 0.15041), ("ours", None)], {"QCE": ".4f"})
     >>> print(table.markdown())
     | who | QCE |
@@ -84,6 +86,7 @@ class Table:
     rows: Sequence[tuple[Cell, ...]]
     digits: Mapping[str, str] = field(default_factory=dict)
     caption: str = ""
+    page: tuple[str, ...] | None = None
 
     @classmethod
     def of(cls, name: str, title: str, rows: Sequence[Mapping[str, Cell]], **options: Any) -> Table:
@@ -109,16 +112,21 @@ class Table:
         cells = [[row[i] for row in self.rows if row[i] is not None] for i in range(len(self.columns))]
         return [bool(column) and not any(isinstance(cell, str) for cell in column) for column in cells]
 
-    def markdown(self) -> str:
-        """Table in Markdown."""
-        rule = "|".join("---:" if number else "---" for number in self.numeric)
-        lines = [f"| {' | '.join(self.columns)} |", f"|{rule}|"]
-        lines += [f"| {' | '.join(row)} |" for row in self.shown()]
+    def markdown(self, columns: Sequence[str] | None = None) -> str:
+        """Table in Markdown, with all columns or some."""
+        names = self.columns if columns is None else tuple(columns)
+        places = [self.columns.index(name) for name in names]
+        numeric, shown = self.numeric, self.shown()
+        lines = [f"| {' | '.join(names)} |", f"|{'|'.join('---:' if numeric[i] else '---' for i in places)}|"]
+        lines += [f"| {' | '.join(row[i] for i in places)} |" for row in shown]
         return "\n".join(lines)
 
-    def section(self) -> str:
-        """Title, table and caption in Markdown."""
-        return "\n\n".join([f"**{self.title}**", self.markdown(), *([self.caption] if self.caption else [])])
+    def section(self, folder: str = "") -> str:
+        """Title with a link to the CSV file, table and caption in Markdown."""
+        title = f"**{self.title}** ([CSV]({folder}{self.name}.csv))"
+        if self.page == ():
+            return title
+        return "\n\n".join([title, self.markdown(self.page), *([self.caption] if self.caption else [])])
 
     def write(self, folder: Path) -> Path:
         """Write a CSV file with all digits."""
@@ -157,10 +165,10 @@ class Section:
         place.mkdir(parents=True, exist_ok=True)
         return [table.write(place) for table in self.tables]
 
-    def markdown(self) -> str:
-        """Section in Markdown."""
+    def markdown(self, folder: str = "") -> str:
+        """Section in Markdown; `folder` is the path of the CSV files relative to the page."""
         parts = [f"## {self.title}", *self.notes]
-        parts += [table.section() for table in self.tables]
+        parts += [table.section(folder) for table in self.tables]
         return "\n\n".join(parts) + "\n"
 
 
@@ -173,6 +181,14 @@ def write_page(path: Path, parts: Sequence[str], seconds: float, command: str) -
         f"{platform.system()}), Python {platform.python_version()}, orcast {__version__}, {versions}."
     )
     path.write_text("\n".join([f"{above}{MARK}\n\n{made}\n", *parts]), encoding="utf-8")
+
+
+def relative_folder(page: str | None, folder: str) -> str:
+    """Path of a folder relative to that of a page, with a slash at the end."""
+    if page is None:
+        return ""
+    away = os.path.relpath(Path(folder).absolute(), Path(page).absolute().parent)
+    return f"{Path(away).as_posix()}/"
 
 
 def progress_lines(name: str) -> Progress:

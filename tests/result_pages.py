@@ -39,21 +39,20 @@ def same(shown: str, full: str) -> bool:
 
 
 def is_of(table: list[list[str]], file: list[list[str]]) -> bool:
-    """Whether a table of a page is that of a file."""
-    return (
-        table[0] == file[0]
-        and [len(row) for row in table] == [len(row) for row in file]
-        and all(
-            same(a, b)
-            for shown, full in zip(table[1:], file[1:], strict=True)
-            for a, b in zip(shown, full, strict=True)
-        )
+    """Return whether a table of a page has columns of a file, with all rows."""
+    if not set(table[0]) <= set(file[0]) or len(table) != len(file):
+        return False
+    places = [file[0].index(column) for column in table[0]]
+    return all(
+        same(a, full[i])
+        for shown, full in zip(table[1:], file[1:], strict=True)
+        for a, i in zip(shown, places, strict=True)
     )
 
 
 def strangers(page: str, folder: Path) -> tuple[list[str], list[list[str]]]:
-    """The files of a folder that a page does not show as they are, and the headers of tables that are of no file."""
+    """Return the files of a folder that a page does not link, and the headers of tables that are of no file."""
     files = {path.name: read(path) for path in sorted(folder.glob("*.csv"))}
-    shown = tables(page.split(MARK)[1])
-    unseen = [name for name, file in files.items() if not any(is_of(table, file) for table in shown)]
-    return unseen, [table[0] for table in shown if not any(is_of(table, file) for file in files.values())]
+    below = page.split(MARK)[1]
+    unseen = [name for name in files if f"/{name})" not in below and f"]({name})" not in below]
+    return unseen, [table[0] for table in tables(below) if not any(is_of(table, file) for file in files.values())]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from research.comparison import jobs, tables
 from research.comparison.catalogue import catalogue, left_out
 from research.comparison.stream import KINDS
-from research.output import progress_lines, require, write_page
+from research.output import progress_lines, relative_folder, require, write_page
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -59,7 +59,8 @@ def run(options: argparse.Namespace) -> int:
     paths = write(Path(options.out), comparison)
     if options.page:
         seconds = time.perf_counter() - begin
-        write_page(Path(options.page), [tables.markdown(comparison)], seconds, "python -m research compare")
+        folder = relative_folder(options.page, str(Path(options.out) / "tables"))
+        write_page(Path(options.page), [tables.markdown(comparison, folder)], seconds, "python -m research compare")
         paths.append(Path(options.page))
     console.print(f"written: {', '.join(map(str, paths))}", soft_wrap=True, highlight=False)
     console.print(f"{time.perf_counter() - begin:.0f} s", highlight=False)

@@ -21,6 +21,14 @@ SIGNIFICANT = "rank above noise"  # joint rank if gaps below that of a calibrate
 SHORT = ("loss", "gap", "worst", "microseconds")
 
 
+# columns of the summary in a page: two tables
+SUMMARY = (
+    ("streams of, on", "streams", "rank of orcast", "loss / base", "best rival", "rival's loss / base"),
+    ("streams of, on", "gap", "rival's gap", "gap by chance", "worst series / base", "rival's worst series"),
+)
+SERIES = "Calibration, and the worst series"
+
+
 class Column(NamedTuple):
     """Column of a table: names for quantities and for events, format, and summary over streams."""
 
@@ -74,6 +82,11 @@ class Ranking(NamedTuple):
         return f"{self.kind}, on {ON_NAMES[self.on]} ({_count(self.streams, 'stream')})"
 
     @property
+    def name(self) -> str:
+        """Name of the CSV file."""
+        return f"{self.kind.replace(' ', '_')}_{self.on}"
+
+    @property
     def ranked(self) -> list[Line]:
         """Methods that ran on nearly every stream; mean ranks of the others are over other streams."""
         return [line for line in self.lines if line.rank.streams >= NEARLY * self.streams]
@@ -112,7 +125,7 @@ class Ranking(NamedTuple):
             rows.append((name, line.rank.mean, interval, line.significant.mean, *cells))
         digits = {name: column.form for column, name in columns} | {"joint rank": ".2f", SIGNIFICANT: ".2f"}
         names = ("method", "joint rank", "90% interval", SIGNIFICANT, *(name for _, name in columns))
-        return Table(f"{self.kind.replace(' ', '_')}_{self.on}", self.title, names, rows, digits)
+        return Table(self.name, self.title, names, rows, digits)
 
 
 def rankings(comparison: Comparison) -> list[Ranking]:
@@ -170,9 +183,9 @@ def summary(found: Sequence[Ranking]) -> Table:
             )
         )
     heads = ("streams of, on", "streams", "rank of orcast", SIGNIFICANT, "loss / base", "gap", "worst series / base",
-             "gap by chance", "best rival", "its loss / base", "its gap", "its worst series",
+             "gap by chance", "best rival", "rival's loss / base", "rival's gap", "rival's worst series",
              "last outcome's loss / base")  # fmt: skip
-    return Table("summary", "All kinds of streams", heads, rows)
+    return Table("summary", "All kinds of streams", heads, rows, page=SUMMARY[0])
 
 
 def _three(line: Line) -> tuple[str, str, str]:
@@ -219,13 +232,25 @@ def _count(number: int, what: str) -> str:
 # --- Markdown ---
 
 
-def markdown(comparison: Comparison) -> str:
-    """All tables in Markdown."""
+def markdown(comparison: Comparison, folder: str = "tables/") -> str:
+    """Summary in Markdown, with a link to the CSV file of each ranking in `folder`."""
     found = rankings(comparison)
-    parts = [f"## Results\n\n{summary(found).markdown()}\n"]
-    parts += [f"### {each.title}\n\n{each.table().markdown()}\n" for each in found]
-    parts += [f"- {failed}" for failed in failures(comparison.rows)]
-    return "\n".join([*parts, f"{information(comparison.methods)}\n"])
+    whole = summary(found)
+    rivals = [f"- {each.title}: [{each.name}.csv]({folder}{each.name}.csv)" for each in found]
+    parts = (
+        ["## Results", first_places(found), whole.section(folder), f"**{SERIES}**", whole.markdown(SUMMARY[1])]
+        if whole.rows
+        else []
+    )
+    parts += ["## All methods", "\n".join(rivals), *(f"- {failed}" for failed in failures(comparison.rows))]
+    return "\n\n".join([*parts, f"{information(comparison.methods)}\n"])
+
+
+def first_places(found: Sequence[Ranking]) -> str:
+    """Number of kinds on which orcast ranks first, in a sentence."""
+    counts = {on: [each.place() for each in found if each.on == on and each.place()] for on in ON}
+    shares = [f"on {ON_NAMES[on]} for {places.count(1)} of {len(places)} kinds" for on, places in counts.items()]
+    return f"orcast ranks first {' and '.join(shares)} of streams."
 
 
 def information(methods: Mapping[str, Method]) -> str:

@@ -241,7 +241,8 @@ def main_table(traces: Traces, rounds: int) -> Table:
         rows.append(row)
     digits = dict.fromkeys(rows[0], ".4f") | {"settled / promised, largest": ".3f", "held, %": ".1f"}
     title = f"The adversary draws in the forecast's own cells: {rounds:,} rounds, {len(own)} runs"
-    return Table.of("adversarial", title, rows, digits=digits)
+    shown = tuple(column for column in rows[0] if column not in ("deviation", "settled / promised, largest"))
+    return Table.of("adversarial", title, rows, digits=digits, page=shown)
 
 
 def adversary_table(traces: Traces, rounds: int) -> Table:
@@ -254,7 +255,8 @@ def adversary_table(traces: Traces, rounds: int) -> Table:
             row |= {title: mean(last), f"deviation, {title}": deviation(last)}
         rows.append(row)
     title = f"QCE at t = {rounds:,}, by where the adversary may draw"
-    return Table.of("adversarial_cells", title, rows, digits=dict.fromkeys(rows[0], ".4f"))
+    shown = tuple(column for column in rows[0] if not column.startswith("deviation"))
+    return Table.of("adversarial_cells", title, rows, digits=dict.fromkeys(rows[0], ".4f"), page=shown)
 
 
 def rule_table(found: Runs, rounds: int) -> Table:
@@ -271,7 +273,7 @@ def rule_table(found: Runs, rounds: int) -> Table:
         for rate, own in found.orca.items()
     ]
     title = f"ORCA's rate: the lowest QCE after half of the rounds (runs at each: {runs})"
-    return Table.of("adversarial_rule", title, rows, digits=dict.fromkeys(rows[0], ".4f"))
+    return Table.of("adversarial_rule", title, rows, digits=dict.fromkeys(rows[0], ".4f"), page=())
 
 
 def claims(found: Runs, rounds: int) -> tuple[Claim, ...]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from research.experiments.methods import Claim, Result, claims_table
 from research.jobs import WorkerPool
-from research.output import progress_lines, require, write_page
+from research.output import progress_lines, relative_folder, require, write_page
 
 EXPERIMENTS = ("recalibration", "adversarial", "windfarm")
 
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     console, out = Console(), Path(arguments.out)
     chosen = EXPERIMENTS if arguments.experiment == "all" else (arguments.experiment,)
-    begin = time.perf_counter()
+    begin, folder = time.perf_counter(), relative_folder(arguments.page, arguments.out)
     parts: list[str] = []
     claims: list[Claim] = []
     for name in chosen:
@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
             table.print(console)
         paths = result.write(out)
         console.print(f"written: {', '.join(map(str, paths))}\n", soft_wrap=True, highlight=False)
-        parts.append(result.markdown())
+        parts.append(result.markdown(folder))
         claims += result.claims
     table = claims_table(claims)
     table.print(console)
@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     seconds = time.perf_counter() - begin
     if arguments.page:
         made = f"python -m research reproduce {arguments.experiment}"
-        write_page(Path(arguments.page), [f"## Claims\n\n{table.section()}\n", *parts], seconds, made)
+        write_page(Path(arguments.page), [f"## Claims\n\n{table.section(folder)}\n", *parts], seconds, made)
         console.print(f"page: {arguments.page}", highlight=False)
     console.print(f"{seconds:.0f} s", highlight=False)
     return 0

@@ -60,7 +60,7 @@ class Claim(NamedTuple):
 def claims_table(claims: Sequence[Claim]) -> Table:
     """Table of the paper's claims."""
     columns = ("section", "claim of the paper", "here", "reproduces", "at the best rate in hindsight (a bound)")
-    return Table("claims", "The paper's claims", columns, [tuple(claim) for claim in claims])
+    return Table("claims", "The paper's claims", columns, [tuple(claim) for claim in claims], page=columns[:4])
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ def full_table(settings: Sequence[Setting], plan: Plan) -> Table:
     digits = dict.fromkeys(("QCE", "QCE sd", "worst QCE", "SMAPE", "SMAPE sd"), ".4f")
     digits |= {"SMAPE / point's": ".3f", "CRPS / expert's": ".3f", "90% holds": ".1%"}
     title = f"Every method, {plan.steps:,} rounds; worst QCE is that of any {plan.window} consecutive ones"
-    return Table.of("recalibration", title, rows, digits=digits, caption=KNEW)
+    return Table.of("recalibration", title, rows, digits=digits, page=())
 
 
 def paper_table(settings: Sequence[Setting]) -> Table:
@@ -86,7 +86,8 @@ def paper_table(settings: Sequence[Setting]) -> Table:
     rows.append(alone)
     digits = dict.fromkeys(rows[0], ".3f") | {f"{name} QCE": ".4f" for name in names}
     title = f"The paper's table, ORCA at rate {settings[0].rate:g}"
-    return Table.of("recalibration_paper", title, rows, digits=digits, caption=KNEW)
+    shown = tuple(column for column in rows[0] if not column.startswith("paper's"))
+    return Table.of("recalibration_paper", title, rows, digits=digits, caption=KNEW, page=shown)
 
 
 def rule_table(settings: Sequence[Setting]) -> Table:
@@ -112,7 +113,7 @@ def rule_table(settings: Sequence[Setting]) -> Table:
         )
     title = f"ORCA's rate, one for all settings: the lowest QCE in the first half (runs at each: {runs})"
     digits = dict.fromkeys(rows[0], ".4f") | dict.fromkeys(relative, ".3f")
-    return Table.of("recalibration_rule", title, rows, digits=digits, caption="Geometric means over the settings.")
+    return Table.of("recalibration_rule", title, rows, digits=digits, page=())
 
 
 def chance_table(perfect: Chance, plan: Plan) -> Table:
@@ -137,7 +138,7 @@ def time_table(settings: Sequence[Setting]) -> Table:
         {"method": method, "ms a round": float(np.median(each))} for method, each in times.items() if each
     ]
     title = "Processor time a round, predict and update"
-    return Table.of("recalibration_time", title, rows, digits={"ms a round": ".3f"})
+    return Table.of("recalibration_time", title, rows, digits={"ms a round": ".3f"}, page=())
 
 
 # --- claims ---

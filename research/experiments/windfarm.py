@@ -272,7 +272,8 @@ def _table(
         for method in found[SHOWN]
         if not (name == "windfarm" and method == EXPERT)
     ]
-    return Table.of(name, title, rows, digits=dict.fromkeys(rows[0], digits), caption=caption)
+    page = None if name == "windfarm" else ()
+    return Table.of(name, title, rows, digits=dict.fromkeys(rows[0], digits), caption=caption, page=page)
 
 
 def tables(comparisons: Comparisons, unit: str) -> tuple[Table, ...]:
@@ -287,7 +288,7 @@ def tables(comparisons: Comparisons, unit: str) -> tuple[Table, ...]:
         for name in _orcas(comparisons)
     ]
     title = "ORCA's rate: the lowest loss in the first half of the days, against the expert's, mean over lambda"
-    rule = Table.of("windfarm_rule", title, rows, digits=dict.fromkeys(rows[0], "+.2f"))
+    rule = Table.of("windfarm_rule", title, rows, digits=dict.fromkeys(rows[0], "+.2f"), page=())
     days = comparisons[SHOWN][EXPERT].losses.size
     title = f"Mean loss against the expert's over {days} days, %, with paired 95% intervals"
 

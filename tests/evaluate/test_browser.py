@@ -217,7 +217,7 @@ def test_the_site_searches_from_a_file_and_asks_nobody(browser: Any, site: Path)
     assert all(url.startswith((site.as_uri(), "data:")) for url in asked), asked
 
 
-@pytest.mark.parametrize("name", ["index", "howto/delayed", "reference/recalibrator", "experiments", "live"])
+@pytest.mark.parametrize("name", ["index", "howto/late-outcomes", "reference/recalibrator", "comparison"])
 def test_pages_of_the_site_are_light_and_dark_and_fit_a_phone(browser: Any, site: Path, name: str) -> None:
     seen = []
     for dark in (False, True):
@@ -225,6 +225,3 @@ def test_pages_of_the_site_are_light_and_dark_and_fit_a_phone(browser: Any, site
         assert browser.execute_script("return document.documentElement.scrollWidth") <= PHONE
         seen.append(browser.execute_script("return getComputedStyle(document.body).backgroundColor"))
     assert seen[0] != seen[1]
-
-
-# --- the live page --------------------------------------------------------------------------------

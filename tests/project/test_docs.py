@@ -16,7 +16,7 @@ from orcast.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [p for p in [ROOT / "README.md", *sorted((ROOT / "docs").glob("**/*.md"))] if p.exists()]
-SLOW = ("scale.md",)  # starts a session of Spark
+SLOW = ("spark.md",)  # starts a session of Spark
 APART = ("ray-dask.md",)  # run by tests/integrations/test_scale.py
 RUN = [page for page in PAGES if page.name not in APART]
 QUICK_AND_SLOW = [pytest.param(page, marks=[pytest.mark.slow] if page.name in SLOW else []) for page in RUN]
@@ -114,6 +114,24 @@ def test_names_that_are_mentioned_exist(page: Path) -> None:
         at: object = oc
         for name in path.split("."):
             at = getattr(at, name)
+
+
+def test_files_of_the_architecture_exist() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([\w./-]*(?:\w\.(?:py|md|toml|yml)|\w/))`", page)) - {"src/orcast/committee/last.py"}
+    missing = {name for name in named if not (ROOT / name).exists() and not (ROOT / "src" / "orcast" / name).exists()}
+    assert len(named) > 60
+    assert missing == {"committee/NAME.py", "tests/committee/test_last.py"}
+
+
+def test_tables_have_at_most_six_columns() -> None:
+    wide = [
+        f"{page.relative_to(ROOT)}: {line}"
+        for page in PAGES
+        for line in page.read_text(encoding="utf-8").splitlines()
+        if line.startswith("|") and len(line.replace("\\|", "").split("|")) > 8
+    ]
+    assert wide == []
 
 
 def test_every_page_is_in_the_navigation() -> None:

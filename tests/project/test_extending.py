@@ -127,3 +127,18 @@ def test_a_space(record: Any, tmp_path: Path) -> None:
         with pytest.raises((TypeError, ValueError), match=SENTENCE):
             recal.predict({wrong: 1.0})
     assert recal.guarantee.rounds == rounds
+
+
+def test_an_integration(record: Any) -> None:
+    pd = pytest.importorskip("pandas", reason="pandas is not installed")
+
+    class Narrow:
+        def predict(self, times: Any) -> Any:
+            return pd.DataFrame({"time": times, "q0.05": 45.0, "q0.5": 50.0, "q0.95": 55.0})
+
+    model, rng = record.RecalibratedModel(Narrow(), low=0), np.random.default_rng(0)
+    known = None
+    for day in range(60):
+        after = model.predict([day], known)
+        known = pd.DataFrame({"time": [day], "y": rng.normal(50, 20, 1)})
+    assert after["q0.95"].iloc[0] - after["q0.05"].iloc[0] > 30

@@ -1,6 +1,6 @@
 """Names of columns: conventions, the columns of each model, and the names of the columns that are added.
 
-The conventions are listed in docs/frames.md.  A plain column ``M`` beside ``M-lo-90`` is the median, unless
+The conventions are listed in docs/howto/frames.md.  A plain column ``M`` beside ``M-lo-90`` is the median, unless
 ``M-median`` is there; else it is the mean.  If a model has columns of several kinds, the first of `KINDS` is read.
 Added columns are named ``M_orcast`` and the endings that were found, or ``orcast_`` and the name; they are not read as
 forecasts, unless ``model`` names them.

@@ -12,7 +12,7 @@ pytest.importorskip("rich", reason="rich is not installed")
 from research.__main__ import main
 from research.comparison import command, jobs, tables
 from research.comparison.methods import BASE, METHODS, ORCAST, TRACKED
-from result_pages import MARK, strangers
+from result_pages import MARK, read, strangers
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +59,9 @@ def test_tables_agree(compared: tuple[Path, jobs.Comparison]) -> None:
     folder, comparison = compared
     text = (folder / "tables.md").read_text(encoding="utf-8")
     for ranking in tables.rankings(comparison):
-        assert f"### {ranking.title}" in text
-        assert all(f"| {line.method} | {line.rank.mean:.2f} |" in text for line in ranking.lines)
+        assert f"- {ranking.title}: [{ranking.name}.csv](tables/{ranking.name}.csv)" in text
+        written = [(row[0].split(" (")[0], row[1]) for row in read(folder / "tables" / f"{ranking.name}.csv")[1:]]
+        assert written == [(line.method, str(line.rank.mean)) for line in ranking.lines]
     assert strangers(f"{MARK}\n{text}", folder / "tables") == ([], [])
     with (folder / "streams.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
@@ -85,7 +86,9 @@ def test_command_with_kinds_a_page_and_a_failing_method(tmp_path: Path, capsys: 
     assert "All kinds of streams" in shown.out
     assert "failed: broken on humidity at noon, above its 60%: IndexError: list index out of range" in shown.out
     assert shown.err.splitlines()[-1] == "compare: 100% done (humidity at noon, above its 60%)"
-    assert "### binary, on the tracked forecast (1 stream)" in page.read_text(encoding="utf-8")
+    assert "- binary, on the tracked forecast (1 stream): [binary_tracked.csv](out/tables/" in page.read_text(
+        encoding="utf-8"
+    )
     assert {path.name for path in out.iterdir()} == {"streams.csv", "tables", "tables.md"}
 
 
