@@ -350,7 +350,7 @@ TOLD: dict[str, tuple[Callable[[oc.Recalibrator], object], str]] = {
     ),
     "an array without levels": (
         lambda forecaster: forecaster.run(np.full((3, 2), 0.5), [0.5] * 3),
-        "expected levels= beside a table",
+        "expected levels= with a table",
     ),
     "one bound": (lambda forecaster: oc.Interval(0), "expected two bounds as in Interval(0, 100), got fewer"),
     "text as bounds": (lambda forecaster: oc.Interval("0", "1"), "expected two numbers as bounds, got '0' and '1'"),  # type: ignore[arg-type]
