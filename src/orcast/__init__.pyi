@@ -26,6 +26,8 @@ from orcast.frame import FrameState as FrameState
 from orcast.frame import recalibrate as recalibrate
 from orcast.ledger import Certificate as Certificate
 from orcast.ledger import Guarantee as Guarantee
+from orcast.monitors import Alarm as Alarm
+from orcast.monitors import Monitor as Monitor
 from orcast.paper.orca import Orca as Orca
 from orcast.payoffs import BinaryCalibration as BinaryCalibration
 from orcast.payoffs import Custom as Custom

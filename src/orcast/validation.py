@@ -92,7 +92,12 @@ def command_words(first: int | None = None) -> Iterator[None]:
 
 def option(name: str) -> str:
     """Name of an argument in a message: issued_every=, or --issued-every in the command."""
-    return f"--{name.replace('_', '-')}" if _words.command else f"{name}="
+    return spelled(f"{name}=", f"--{name.replace('_', '-')}")
+
+
+def spelled(library: str, command: str) -> str:
+    """Text of a message in the library, or in the command."""
+    return command if _words.command else library
 
 
 def row_name(*rows: int, join: str = ", ") -> str:

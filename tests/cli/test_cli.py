@@ -131,7 +131,7 @@ def test_other_bad_input_is_refused(tmp_path: Path, capsys: Capture) -> None:
     assert "expected a CSV file in UTF-8" in refused(["check", str(path)], capsys)
     small().write_csv(path)
     assert "nothing by that name" in refused(["check", str(tmp_path / "b.csv")], capsys)
-    assert " with the name of a column" in refused(["check", str(path), "--y", "z"], capsys)
+    assert "expected the name of a column as --y, got" in refused(["check", str(path), "--y", "z"], capsys)
     assert "as --report" in refused(["check", str(path), "--report", str(tmp_path / "no" / "r.html")], capsys)
     for wrong in (["--model", "tree:0.1=a", "--model", "net"], ["--model", "tree:0.1=a,b"]):
         assert "columns" in refused(["check", str(path), *wrong], capsys)
@@ -176,6 +176,19 @@ def test_a_check_says_what_was_found_and_how_good_it_was(tmp_path: Path, capsys:
     assert cli.main(["check", str(path), "--report", str(report)]) == 0
     assert capsys.readouterr().err.endswith(f"written: {report}\n")
     assert f"{inside:.0%}" in report.read_text(encoding="utf-8")
+
+
+def test_check_of_a_recalibrated_file_evaluates_both_sides(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "a.csv"
+    small().write_csv(path)
+    assert cli.main(["recalibrate", str(path), "--issued-every", "1"]) == 0
+    recalibrated = capsys.readouterr().err
+    assert cli.main(["check", str(tmp_path / "a.orcast.csv"), "--issued-every", "1"]) == 0
+    told = capsys.readouterr()
+    assert "  recalibrated  " in told.err
+    (covered,) = (line for line in told.out.splitlines() if line.startswith("The 80% interval"))
+    assert "after recalibration" in covered
+    assert covered in recalibrated
 
 
 # --- the rest ---

@@ -551,7 +551,7 @@ def test_randomised_quantiles_are_those_of_a_forecaster_with_the_seed_of_the_ser
     first = oc.recalibrate(frame[frame["ds"] < 6], state=path, **options)
     rest = oc.recalibrate(frame[frame["ds"] >= 6], state=path, pool=False)
     np.testing.assert_array_equal(pd.concat([first, rest]).sort_index()[names], out[names])
-    with pytest.raises(ValueError, match="expected randomised= as the state began with it, 5, got 6"):
+    with pytest.raises(ValueError, match="expected randomised= as in the state, 5, got 6"):
         oc.recalibrate(frame, state=path, pool=False, randomised=6)
     chances = pd.DataFrame({"ds": range(3), "y": [0, 1, 0], "p": 0.3})
     with pytest.raises(ValueError, match="expected forecasts of quantities with randomised=, got probabilities"):

@@ -209,12 +209,17 @@ def test_what_is_refused_leaves_the_state_as_it_was(folder: Path) -> None:
     recalibrate(frame[frame.ds < 4], state=state, low=0, levels=[0.25])
     rest = frame[frame.ds >= 4]
     refused(folder, state, rest, "bounds of the state of series 's0', 0 to inf, got 1 to inf", low=1)
-    refused(folder, state, rest, "levels= as the state began with it", levels=[0.3])
-    refused(folder, state, rest, "payoff= as the state began with it", payoff=oc.QuantileCalibration())
+    refused(folder, state, rest, "levels= as in the state", levels=[0.3])
+    refused(folder, state, rest, "the default payoff, as in the state", payoff=oc.QuantileCalibration())
     refused(folder, state, rest.assign(cutoff=rest.ds - 1), "as the state has them, no cutoffs, got cutoffs")
     refused(folder, state, rest.assign(ds=rest.ds.astype(str) + "-01-01"), "expected a time")
     refused(folder, state, rest.assign(ds=rest.ds + 0.5), "times as the state has them, whole numbers, got numbers")
-    refused(folder, state, rest.rename(columns={"M0-lo-80": "M0-lo-90", "M0-hi-80": "M0-hi-90"}), "as the state knows")
+    refused(
+        folder,
+        state,
+        rest.rename(columns={"M0-lo-80": "M0-lo-90", "M0-hi-80": "M0-hi-90"}),
+        "of the state, 3 quantiles",
+    )
     refused(folder, state, pd.concat((rest, rest)), "expected one row of series 's0' for each time and cutoff")
     assert recalibrate(rest, state=state)["M0_orcast-lo-50"].notna().all()
 

@@ -114,12 +114,12 @@ def test_a_state_that_began_with_too_little_is_not_continued_otherwise() -> None
     first = frame["cutoff"] == frame["cutoff"].min()
     state = oc.FrameState()
     oc.recalibrate(frame[first & frame["h"].isin([2, 4])].drop(columns="h"), state=state)
-    with pytest.raises(ValueError, match="expected times of series 's0' that go on in the steps of earlier frames"):
+    with pytest.raises(ValueError, match="expected times of series 's0' in the steps of earlier frames"):
         oc.recalibrate(frame[~first].drop(columns="h"), state=state)
     assert len(state) == 2
     begun = oc.FrameState()
     oc.recalibrate(frame[first & (frame["h"] == 2)].drop(columns="h"), state=begun)
-    with pytest.raises(ValueError, match="expected times of series 's0' that go on in the steps of earlier frames"):
+    with pytest.raises(ValueError, match="expected times of series 's0' in the steps of earlier frames"):
         oc.recalibrate(frame[~first].drop(columns="h"), state=begun)
     # one horizon only is one game, whatever it is called
     alone, whole = frame[frame["h"] == 4].drop(columns="h"), oc.FrameState()

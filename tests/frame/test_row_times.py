@@ -117,14 +117,14 @@ def test_a_state_knows_the_timing_it_began_with(tmp_path: Any) -> None:
 
 
 REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
-    ({"cutoff": "same"}, {}, "issued before the time that they are about, got one of 2026-01-01 issued at 2026-01-01"),
+    ({"cutoff": "same"}, {}, "issued before their time, got one for 2026-01-01 issued at 2026-01-01"),
     ({"cutoff": "same"}, {"nowcast": True}, "expected known= or lag= beside nowcasts"),
     ({"cutoff": "before"}, {"issued_every": 24}, "expected cutoffs or issued_every=, got both"),
     ({}, {"lag": "3M"}, "such as '4D', '36h' or '30min'"),
     ({}, {"lag": 3}, "such as '4D', '36h' or '30min'"),
     ({}, {"lag": "-1h"}, "such as '4D', '36h' or '30min'"),
     ({}, {"known": "later", "lag": "1h"}, "expected known= or lag=, got both"),
-    ({}, {"known": "count"}, "expected times and known= of one kind"),
+    ({}, {"known": "count"}, "expected times of one kind in"),
     ({}, {"issued_every": "sometimes"}, "expected issued_every= as a number of rows"),
     ({}, {"issued_every": 0}, "rows that are issued together"),
     ({"cutoff": "same"}, {"nowcast": True, "known": "again"}, "not known when their forecasts were issued"),

@@ -344,6 +344,19 @@ def recals() -> Iterator[tuple[str, Callable[[], Array]]]:
 
         return run
 
+    def watched() -> Array:
+        """Monitors of PITs, some of them intervals, with alarms and overlapping rounds."""
+        rng = np.random.default_rng(0)
+        low = np.concatenate([rng.random(60), 1.0 - 0.02 * rng.random(240)])
+        rows = np.stack([low, np.minimum(low + 0.1 * (rng.random(300) < 0.3), 1.0)], axis=1)
+        found = []
+        for horizon in (1, 3):
+            monitor = oc.Monitor(horizon=horizon, run_length=1_000)
+            found += [monitor.trace(rows).ravel(), monitor._rows[0].state]
+            monitor.update(pit=0.3)
+        return np.concatenate(found)
+
+    yield "monitors", watched
     yield "resumed frame", resumed
     yield "resumed frame, general", lambda: resumed(oc.QuantileCalibration() + oc.payoffs.DistributionCalibration(4))
     yield "reloaded", reloaded(space, [normal(t) for t in range(ROUNDS)], y)

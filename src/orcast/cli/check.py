@@ -26,7 +26,7 @@ EXAMPLES = """\
 
 def add(parts: Parts) -> None:
     """Add the part to the command."""
-    told = "say how well calibrated the forecasts in a file are"
+    told = "evaluate the calibration of the forecasts in a file, before and after if it holds both"
     check = part(parts, "check", help=told, description=f"{told.capitalize()}.", examples=EXAMPLES)
     check.add_argument("file", metavar="FILE", help=FILE)
     check.add_argument("--report", metavar="HTML", help="write a report with pictures")
@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
     with table.located():
         layout = find_in(frame, **names_of(options))
         told = {"low": bound(options.low), "high": bound(options.high), **timing_of(options)._asdict()}
-        found = check(frame, layout, recalibrated=False, **told)
+        found = check(frame, layout, **told)
         unsure = [*doubts(frame, layout), *repeated_rows(frame, layout)]
     if not options.quiet:
         print("\n".join(describe(table, frame, layout, len(found[0].names))), file=sys.stderr)
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
         report(options.report, found, table.name)
         if not options.quiet:
             print(f"written: {options.report}", file=sys.stderr)
-    failed = options.fail and any(faults(evaluation) for evaluation in found)
+    failed = options.fail and any(faults(evaluation, evaluation.sides[-1]) for evaluation in found)
     return 1 if failed or any(evaluation.outside for evaluation in found) else 0
 
 

@@ -50,9 +50,8 @@ class TableFile:
     first: int | None
 
     def placed(self, text: str) -> str:
-        """Message with the name of the file, and the line of row 0 if it names a row."""
-        rows = f", row 0 is line {self.first}" if self.first is not None and " in row " in text else ""
-        return f"{text} ({self.name}{rows})"
+        """Message with the name of the file."""
+        return f"{text} ({self.name})"
 
     @contextmanager
     def located(self) -> Iterator[None]:

@@ -56,6 +56,13 @@ class Evaluation:
     known : tuple of OutcomeTable and rows, or None
         Outcomes known to each row, and the rows of the evaluation among those; None if issued one step ahead.
 
+    Raises
+    ------
+    ValueError
+        Shapes differ, or a number is out of its range.
+
+    Examples
+    --------
     >>> from orcast.evaluate import coverage
     >>> evaluation = Evaluation.of([[1.0, 3.0], [2.0, 4.0]], [2.0, 5.0], levels=[0.1, 0.9])
     >>> coverage(evaluation, 0.8)
@@ -150,9 +157,40 @@ class Evaluation:
     ) -> Evaluation:
         """Make an evaluation from arrays: quantiles at `levels`, probabilities of `labels`, or one probability per row.
 
-        `series` is the name of the series of each row, `rest` other fields of the class; `timed=True` states that each
-        row was issued after the outcome of the row before was known.
+        Parameters
+        ----------
+        before, after : array
+            Forecasts before and after recalibration, one row per forecast.
+        y : array
+            Outcomes; indices of labels, or 0 and 1.
+        levels : array, optional
+            Levels of the quantiles.
+        labels : tuple of str
+            Names of the labels.
+        model : str
+            Name of the model.
+        series : array, optional
+            Name of the series of each row.
+        time : array, optional
+            Time of each row.
+        low, high : float or array
+            Bounds of the outcomes.
+        **rest
+            Other fields of the class; `timed=True` states that each row was issued after the outcome of the row before
+            was known.
 
+        Returns
+        -------
+        Evaluation
+            The arrays, checked.
+
+        Raises
+        ------
+        ValueError
+            Shapes differ, or a number is out of its range.
+
+        Examples
+        --------
         >>> Evaluation.of([0.2, 0.7], [0, 1]).kind
         'binary'
         """

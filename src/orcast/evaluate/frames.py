@@ -46,8 +46,14 @@ def check(
     ----------
     frame : data frame
         Forecasts and outcomes, as for `orcast.recalibrate` or as it returns them.
-    layout, low, high, lag, issued_every, nowcast, **names
-        Columns, bounds, issue times and publication, as in `orcast.recalibrate`.
+    layout : ColumnLayout, optional
+        Columns, if they are detected already.
+    low, high : number, str or mapping, optional
+        Bounds of the outcomes, as in `orcast.recalibrate`.
+    lag, issued_every, nowcast
+        Publication and issue times, as in `orcast.recalibrate`.
+    **names
+        Names of columns, as in `orcast.recalibrate`.
     recalibrated : bool
         False leaves out the recalibrated forecasts.
 
@@ -57,6 +63,13 @@ def check(
         One for each model.  Quantiles are compared at the levels of both sides.  A mean and a spread are read as a
         normal distribution, members as an ensemble, a point as normal with the spread of its errors known by then.
 
+    Raises
+    ------
+    TypeError, ValueError
+        A column is missing or ambiguous, or a value is invalid.
+
+    Examples
+    --------
     >>> import polars as pl
     >>> from orcast.evaluate import coverage
     >>> frame = pl.DataFrame({"y": [1.0, 4.0, None], "q0.1": [0.0, 1.0, 1.0], "q0.9": [2.0, 3.0, 3.0]})

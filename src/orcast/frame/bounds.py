@@ -18,7 +18,7 @@ from orcast.frame.names import of_series
 from orcast.frame.reader import Codes, Frame
 from orcast.spaces import HalfLine, Interval, Line, OrderedSpace
 from orcast.spaces.base import LARGEST
-from orcast.validation import number, short
+from orcast.validation import number, row_name, short
 
 Array = NDArray[np.float64]
 
@@ -67,7 +67,7 @@ def read_bounds(low: Any, high: Any, frame: Frame, codes: Codes, keys: Sequence[
     crossed = ~(lows < highs)
     if crossed.any():
         at = int(crossed.argmax())
-        where = f" in row {at}" if by_row else of_series(keys[at])
+        where = f" in {row_name(at)}" if by_row else of_series(keys[at])
         raise ValueError(f"expected bounds with low < high, got {lows[at]:g} and {highs[at]:g}{where}")
     return Bounds(by_row, lows, highs)
 
@@ -81,7 +81,7 @@ def _side(given: Any, name: str, frame: Frame, keys: Sequence[Hashable]) -> Arra
         bad = ~(np.abs(values) <= LARGEST)
         if bad.any():
             row = int(bad.argmax())
-            raise ValueError(f"expected a finite bound in every row of {given!r}, got {values[row]} in row {row}")
+            raise ValueError(f"expected a finite bound in every row of {given!r}, got {values[row]} in {row_name(row)}")
         return values
     if hasattr(given, "to_dict") and hasattr(given, "index"):
         given = given.to_dict()  # a pandas Series with a bound for each series

@@ -29,7 +29,7 @@ from orcast.frame.names import (
     plain,
     rows_text,
 )
-from orcast.validation import option
+from orcast.validation import option, row_name
 
 if TYPE_CHECKING:
     from orcast.frame.reader import Frame
@@ -201,7 +201,8 @@ def _endings(frame: Frame, table: LongTable, group: Codes, models: Sequence[str]
         except (TypeError, ValueError):
             level = 0.0
         if not 0.0 < level < 1.0:
-            raise ValueError(f"expected quantile levels between 0 and 1 in {table.which!r}, got {value!r} in row {row}")
+            where = f"{value!r} in {row_name(row)}"
+            raise ValueError(f"expected quantile levels between 0 and 1 in {table.which!r}, got {where}")
         endings.append(f"q{plain(level)}")
     return endings
 
@@ -227,8 +228,8 @@ def issued_before(frame: Frame, layout: ColumnLayout) -> ColumnLayout:
     gaps = np.diff(np.unique(about.values))
     back = (int(gaps.min()) if len(gaps) else DAY) - lead
     assumed = (
-        f"forecasts count as issued {back / DAY:g} days before {cutoff!r}, since some are about that time or earlier: "
-        f"{option('cutoff')} with another column says when they were issued"
+        f"some forecasts are for the time in {cutoff!r} or earlier: all count as issued {back / DAY:g} days before it; "
+        f"name a column of issue times by {option('cutoff')} to change this"
     )
     return dataclasses.replace(layout, back=back, assumed=(assumed,))
 

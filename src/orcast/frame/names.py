@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.validation import option, row_name, short
+from orcast.validation import option, row_name, short, spelled
 
 Label = Any  # pandas has columns named by numbers too
 
@@ -374,9 +374,9 @@ def _roles(labels: list[Label], names: Mapping[str, Any], pending: bool) -> Colu
     found: dict[str, list[Label]] = {}
     for role, name in names.items():
         if name is not None:
-            found[role] = [_column(each, labels, f"{role}=") for each in _several(name, role)]
+            found[role] = [_column(each, labels, option(role)) for each in _several(name, role)]
             if role != "series" and len(found[role]) != 1:
-                raise ValueError(f"expected {role}= with one name, got {short(name)}")
+                raise ValueError(f"expected one name as {option(role)}, got {short(name)}")
     taken = [label for each in found.values() for label in each]
     convention = next((words for words in CONVENTIONS if texts.keys() >= set(words.values())), {})
     usual = set(convention.values())
@@ -387,7 +387,7 @@ def _roles(labels: list[Label], names: Mapping[str, Any], pending: bool) -> Colu
         there = [convention[role]] if convention.get(role) in free else []
         there = there or [text for text in free if text.lower() in words and text not in usual]
         if len(there) > 1:
-            raise ValueError(f"expected one column for {role}, got {listed(there)}: {role}= with a name settles it")
+            raise ValueError(f"expected one column for {role}, got {listed(there)}: name one by {option(role)}")
         found[role] = [free[text] for text in there]
         taken += found[role]
     if not found["y"] and not pending:
@@ -408,17 +408,17 @@ def _column(name: Label, labels: list[Label], what: str) -> Label:
     for label in labels:
         if str(label) == str(name):
             return label
-    raise ValueError(f"expected {what} with the name of a column, got {name!r} in a frame with {_shown(labels)}")
+    raise ValueError(f"expected the name of a column as {what}, got {name!r} in a frame with {_shown(labels)}")
 
 
 def _several(names: Any, what: str) -> list[Label]:
     if isinstance(names, Iterable) and not isinstance(names, str | bytes):
         found = list(names)
         if len(set(map(str, found))) < len(found):
-            raise ValueError(f"expected {what}= with different names, got {short(found)}")
+            raise ValueError(f"expected different names as {option(what)}, got {short(found)}")
         return found
     if not isinstance(names, Hashable):
-        raise TypeError(f"expected {what}= with a name or several, got {short(names)}")
+        raise TypeError(f"expected a name or several as {option(what)}, got {short(names)}")
     return [names]
 
 
@@ -431,6 +431,7 @@ class _Candidates:
         self.free = {str(label): label for label in labels if label not in roles.taken}
         self.numbers = {text: label for text, label in self.free.items() if label in numeric}
         self.found: dict[str, dict[str, Form]] = {}
+        self.ambiguous: dict[str, str] = {}  # errors by model
         groups: dict[str, dict[str, dict[str, Any]]] = {}
         for text in self.free:
             for kind, (model, which) in readings(text).items():
@@ -465,6 +466,12 @@ class _Candidates:
         by_level = {level.level: text for text, level in some.items()}
         intervals, means = any(level.interval for level in some.values()), self._means_of(model)
         if len(by_level) < len(some):
+            twice = next(level for level in by_level if [each.level for each in some.values()].count(level) > 1)
+            pair = [text for text, each in some.items() if each.level == twice]
+            self.ambiguous[model] = (
+                f"expected one column for each level{of_model(model)}, got {listed(pair)} for {plain(twice)}: "
+                f"drop one of them, or name the columns by {option('model')}"
+            )
             return
         if intervals and 0.5 not in by_level and model and model in self.free:
             by_level[0.5] = means.pop()
@@ -503,6 +510,9 @@ class _Candidates:
 
 def _all(candidates: _Candidates) -> list[Form]:
     """Every model of the frame, where none is named."""
+    for model, problem in candidates.ambiguous.items():
+        if owner_of(model) != model:
+            raise ValueError(problem)
     best = [candidates.best(model) for model in candidates.found if owner_of(model) != model]
     found = [form for form in best if form is not None]
     if {form.kind for form in found} & {"quantiles", "members"} and candidates.outcomes is None:
@@ -512,7 +522,7 @@ def _all(candidates: _Candidates) -> list[Form]:
         texts = [f"{KINDS[form.kind]}{of_model(form.model)}" for form in reversed(one_each.values())]
         raise ValueError(
             f"expected forecasts of one kind, got {listed(texts, quoted=False)}: "
-            f"{option('model')} with a name, such as model={found[0].model!r}, or with several, settles it"
+            f"name the models by {option('model')}, such as {found[0].model!r}"
         )
     return found
 
@@ -527,10 +537,10 @@ def _points(candidates: _Candidates) -> list[Form]:
     clear = not any(UNCLEAR.fullmatch(text) for text in names)
     if {"unique_id", "ds"} <= set(map(str, candidates.labels)) and names and clear:
         return [candidates.point(text) for text in names]
+    example = spelled("model={'tree': {0.05: 'lower', 0.95: 'upper'}}", "--model tree:0.05=lower,0.95=upper")
     raise ValueError(
         "expected columns of forecasts such as 'MODEL-lo-90' and 'MODEL-hi-90', 'q0.1' and 'q0.9', 'mean' and 'sd', "
-        f"'member_1' and 'member_2', or 'p', got {_shown(candidates.labels)}: model= with a name, or with levels as in "
-        "model={'tree': {0.05: 'lower', 0.95: 'upper'}}, says which are forecasts"
+        f"'member_1' and 'member_2', or 'p', got {_shown(candidates.labels)}: name them by {example}"
     )
 
 
@@ -550,17 +560,22 @@ def _named(names: list[Label], candidates: _Candidates) -> list[Form]:
 
 
 def _named_point(text: str, candidates: _Candidates) -> Form:
+    if text in candidates.ambiguous:
+        raise ValueError(candidates.ambiguous[text])
     if text in candidates.free:
         if candidates.outcomes == "0/1" and candidates.look.chances(candidates.free[text]):
-            raise ValueError(
-                f"expected model={{{text!r}: {{'p': {text!r}}}}} for probabilities, or model={{{text!r}: {text!r}}} "
-                f"for a point forecast, got model={text!r} with numbers from 0 to 1 beside outcomes 0 and 1"
+            point = f" for probabilities, or model={{{text!r}: {text!r}}} for a point forecast"
+            asked = spelled(
+                f"model={{{text!r}: {{'p': {text!r}}}}}{point}", f"--model {text}:p={text} for probabilities"
             )
+            raise ValueError(f"expected {asked}, got {text!r} with numbers from 0 to 1 beside outcomes 0 and 1")
         return candidates.point(text)
     for form in candidates.found.get(text, {}).values():
         raise ValueError(candidates.why_not(form) or "")
     known = [model for model in candidates.found if owner_of(model) != model and candidates.best(model) is not None]
-    raise ValueError(f"expected a model of the frame ({listed(known)}) or a column of numbers as model=, got {text!r}")
+    raise ValueError(
+        f"expected a model of the frame ({listed(known)}) or a column of numbers as {option('model')}, got {text!r}"
+    )
 
 
 def _explicit(model: str, parts: Any, candidates: _Candidates) -> Form:

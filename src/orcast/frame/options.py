@@ -12,7 +12,7 @@ from orcast.features import plain_payoff
 from orcast.frame.times import Timing
 from orcast.payoffs import Payoff, payoff_from_plain
 from orcast.persistence import as_saved
-from orcast.validation import short
+from orcast.validation import option, short
 
 # Stands for bounds that were given for each series.
 BY_SERIES = {"by": "series"}
@@ -51,9 +51,9 @@ class FrameOptions(NamedTuple):
         for name in ("levels", "pool", "randomised"):
             now, then = getattr(self, name), getattr(before, name)
             if now not in (getattr(usual, name), then):
-                raise ValueError(f"expected {name}= as the state began with it, {then!r}, got {short(now)}")
+                raise ValueError(f"expected {option(name)} as in the state, {then!r}, got {short(now)}")
         if before.payoff is None and self.payoff is not None:
-            raise ValueError(f"expected payoff= as the state began with it, the default, got {short(self.payoff)}")
+            raise ValueError(f"expected the default payoff, as in the state, got {short(self.payoff)}")
         payoff, low, high = self.payoff, self.low, self.high
         if before.payoff is not None:
             payoff = as_saved(payoff, before.payoff, payoff_from_plain, "payoff")

@@ -237,8 +237,8 @@ def horizons_of(
         own = codes == i
         if old[i] != NO_STEP or not is_alone(time[own], cutoff[own]):
             raise ValueError(
-                f"expected times{of_series(keys[i])} that go on in the steps of earlier frames, got others, by which "
-                f"horizons would be counted anew: name a column by {option('horizon')} instead"
+                f"expected times{of_series(keys[i])} in the steps of earlier frames, got other steps: "
+                f"name a column of horizons by {option('horizon')}"
             )
         steps[i], now[own] = NO_STEP, 1
     return now[:n], steps

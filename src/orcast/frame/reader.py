@@ -284,7 +284,7 @@ def _nanoseconds(microseconds: Any, name: Any) -> NDArray[np.int64]:
     far = np.abs(values) > FARTHEST
     if far.any():
         found = np.datetime64(int(values[far][0]), "us")
-        raise ValueError(f"expected dates from 1678 to 2262 in {name!r}, got {found} in row {int(far.argmax())}")
+        raise ValueError(f"expected dates from 1678 to 2262 in {name!r}, got {found} in {row_name(int(far.argmax()))}")
     return values * 1000
 
 
@@ -410,7 +410,8 @@ def label_places(column: Any, labels: Sequence[str]) -> NDArray[np.intp]:
                 texts.append(str(int(value)))
             place = next((labels.index(text) for text in texts if text in labels), -1)
             if place < 0 and value == value:
-                raise ValueError(f"expected a label {listed(labels, 'or')} as outcome, got {value!r} in row {row}")
+                where = f"{value!r} in {row_name(row)}"
+                raise ValueError(f"expected a label {listed(labels, 'or')} as outcome, got {where}")
             known[value] = place
     return np.array([known[value] for value in values], dtype=np.intp)
 
@@ -438,8 +439,8 @@ def doubts(frame: Frame, layout: ColumnLayout) -> list[str]:
         known = np.isfinite(y) & np.isfinite(width)
         if known.any() and float(np.quantile(ratio[known], 0.05)) > FAR:
             found.append(
-                f"nearly all outcomes are more than {FAR:g} spreads away from their forecasts{of_model(form.model)}: "
-                "are they in other units?"
+                f"nearly all outcomes are more than {FAR:g} spreads from their forecasts{of_model(form.model)}: "
+                "check the units"
             )
     return found
 
@@ -453,6 +454,6 @@ def repeated_rows(frame: Frame, layout: ColumnLayout) -> list[str]:
     if not count:
         return []
     return [
-        f"{count:,} of {len(times):,} rows have the series and time of another: a column of issue times is named by "
-        f"{option('cutoff')}, one of series by {option('series')}; without it what is said of chance is too sure"
+        f"{count:,} of {len(times):,} rows repeat a series and time, so chance bands are too narrow: name a column of "
+        f"issue times by {option('cutoff')}, or of series by {option('series')}"
     ]

@@ -27,7 +27,7 @@ from orcast.frame.times import Timing, read_row_times
 from orcast.frame.workers import Stop, run_all, usable_cores
 from orcast.payoffs import Payoff
 from orcast.spaces.base import LARGEST, whole
-from orcast.validation import option, short, warn_user
+from orcast.validation import option, row_name, short, warn_user
 
 AnyFrame = TypeVar("AnyFrame")
 Array = NDArray[np.float64]
@@ -75,49 +75,69 @@ def recalibrate(
 
     Parameters
     ----------
-    df
-        Data frame.
-    target
-        Frame of outcomes, if they are not beside the forecasts; matched by time and all columns of the same name.
-    y, model, series, time, cutoff, horizon, known
-        Names of columns that are not detected: outcomes, forecasts (a name, several, or the columns of each model),
-        series (a name or several), the time that a row is about, the issue time, the number of steps ahead, and when
-        the outcome was known (default: at its time).
-    lag
-        Time from a row's time to the publication of its outcome: ``"4D"``, ``"36h"``, a timedelta, or a number.
-    issued_every
-        Rows that are issued together, just before the first of them: a number of rows, or ``"daily"``, ``"weekly"``,
-        ``"12h"``, by the local clock of the column's time zone.
-    nowcast
+    df : data frame
+        Forecasts and outcomes.
+    target : data frame, optional
+        Outcomes, if they are not beside the forecasts; matched by time and all columns of the same name.
+    y : str, optional
+        Column of outcomes.
+    model : str, sequence of str or mapping, optional
+        Model, several, or the columns of each, as ``{"tree": {0.05: "lower", 0.95: "upper"}}``.
+    series : str or sequence of str, optional
+        Column or columns that identify a series.
+    time : str, optional
+        Column of the time that a row is about.
+    cutoff : str, optional
+        Column of issue times.
+    horizon : str, optional
+        Column of steps ahead.
+    known : str, optional
+        Column of times at which outcomes were known (default: the row's time).
+    lag : str, timedelta or number, optional
+        Time from a row's time to the publication of its outcome, such as ``"4D"`` or ``"36h"``.
+    issued_every : int or str, optional
+        Rows issued together, just before the first of them: a number of rows, or ``"daily"``, ``"weekly"``, ``"12h"``
+        by the local clock of the column's time zone.
+    nowcast : bool
         Allow issue times after the row's time; needs ``known`` or ``lag``.
-    low, high
+    low, high : number, str or mapping, optional
         Bounds of the outcomes: a number, a column, or numbers by series.
-    levels
+    levels : sequence of float, optional
         Levels of additional quantiles.
-    payoff
+    payoff : Payoff, optional
         Notion of calibration; its features are columns.
-    state
-        Path or `FrameState` to continue from, written at the end.  Rows without an outcome stay pending.
-    replace
+    state : FrameState or path, optional
+        State to continue from, written at the end.  Rows without an outcome stay pending.
+    replace : bool
         Write the forecasts into the detected columns.
-    workers
+    workers : int, optional
         Number of threads; the results do not depend on it.
-    outside
-        Outcomes outside the bounds: "report" (ignore and warn) or "clip".
-    pool
-        Series that learn together: True for all, False for none, or columns whose values are equal.
-    randomised
+    outside : {"report", "clip"}
+        Ignore outcomes outside the bounds with a warning, or move them to the bound.
+    pool : bool
+        Let all series share information.
+    randomised : int, optional
         Seed; quantiles are randomised by one draw per row (`Forecast.randomised`).
 
     Returns
     -------
-    frame
+    data frame
         Frame of the same type with the forecasts of each model M as ``M_orcast`` (``orcast_`` before columns without a
         model) and four more columns: ``_holds`` (the certificate), ``_promised`` (the bound on the miscalibration after
-        this row), ``_miscalibration`` (its value) and ``_status``: "ok", "pending" (no outcome yet), "no forecast",
-        "outside" (the outcome is outside the bounds), "given up" (it came long after later ones), "seen" (answered by
-        an earlier call), "corrected" (the outcome changed), "late" (before rows that were answered) or "lost" (too many
-        rows were pending).
+        this row), ``_miscalibration`` (its value) and ``_status`` (see Notes).
+
+    Raises
+    ------
+    TypeError, ValueError
+        A column is missing or ambiguous, a value is invalid, or an option differs from that of the state.
+    TimeoutError
+        Another process uses the file of the state.
+
+    Notes
+    -----
+    Statuses: "ok"; "pending" (no outcome yet); "no forecast"; "outside" (the outcome is outside the bounds); "expired"
+    (the outcome came long after later ones); "already answered" (by an earlier call); "corrected" (the outcome
+    changed); "late" (the row precedes answered rows); "evicted" (too many rows were pending).
 
     Examples
     --------
@@ -149,8 +169,31 @@ def recalibrate(
 def recalibrate_partition(df: AnyFrame, state: bytes | None = None, **options: Any) -> tuple[AnyFrame, bytes]:
     """Recalibrate a partition, with all rows of its series, from a state to the next: for Spark, Ray and Dask.
 
-    A pure function: it reads and writes nothing.  Returns the frame, and the state as bytes with a checksum.
+    A pure function: it reads and writes no file.
 
+    Parameters
+    ----------
+    df : data frame
+        All rows of some series.
+    state : bytes, optional
+        State that the call before returned.
+    **options
+        Options of `recalibrate`.
+
+    Returns
+    -------
+    df : data frame
+        Frame with the recalibrated forecasts.
+    state : bytes
+        State after it, with a checksum.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `recalibrate`, or the state is damaged.
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"ds": [1, 2], "y": [5.0, None], "mean": [4.0, 5.0], "sd": [1.0, 1.0]})
     >>> first, state = recalibrate_partition(frame)
@@ -394,7 +437,7 @@ class FrameRun:
         sides = self.bounds.of_rows(self.codes) if model.shape.ordered else np.zeros((2, len(self.codes)))
         low, high = (float(side[row]) for side in sides)
         y = float(model.y[model.rows == row][0])
-        return f": expected {_possible(self.keys[int(self.codes[row])], low, high, y)}, got {y:g} in row {row}"
+        return f": expected {_possible(self.keys[int(self.codes[row])], low, high, y)}, got {y:g} in {row_name(row)}"
 
     def _odd_forecasts(self, model: ModelRun) -> Iterator[tuple[str, NDArray[np.bool_]]]:
         """Warnings about the forecasts of a model, and True for their rows."""

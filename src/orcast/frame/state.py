@@ -63,6 +63,18 @@ class FrameState:
     For each model, series and horizon it holds the recalibrator, the pending rows, and the last ``remember`` rows with
     their answers: a frame that repeats these gets the same answers again.
 
+    Parameters
+    ----------
+    remember : int
+        Answered rows of each stream to keep, beside the pending ones.
+
+    Attributes
+    ----------
+    remember : int
+        As given.
+
+    Examples
+    --------
     >>> import orcast as oc, pandas as pd
     >>> frame = pd.DataFrame({"ds": range(4), "y": [1.0, 3.0, 2.0, None], "mean": [2.0] * 4, "sd": [1.0] * 4})
     >>> state = FrameState()
@@ -97,11 +109,23 @@ class FrameState:
 
     # --- files
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to a file, without pickle; a crash leaves the old file or the new one, never a part."""
+        """Write the state to a file, without pickle; a crash leaves the old file or the new one.
+
+        Parameters
+        ----------
+        path : path
+            File to write.
+        """
         persistence.write(path, *self._plain())
 
     def to_bytes(self) -> bytes:
-        """Encode it as `save` does, with a checksum."""
+        """Encode the state as `save` does, with a checksum.
+
+        Returns
+        -------
+        bytes
+            Content of a state file.
+        """
         return persistence.encode(*self._plain())
 
     def _plain(self) -> tuple[dict[str, Any], Arrays]:
@@ -136,12 +160,44 @@ class FrameState:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> FrameState:
-        """Read it from a file; refuses what it cannot read, in one sentence."""
+        """Read a state from a file.
+
+        Parameters
+        ----------
+        path : path
+            File that `save` wrote.
+
+        Returns
+        -------
+        FrameState
+            State to continue from.
+
+        Raises
+        ------
+        ValueError
+            The file is damaged or holds another kind of state.
+        """
         return cls._read(path)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> FrameState:
-        """Decode what `to_bytes` returned."""
+        """Decode a state.
+
+        Parameters
+        ----------
+        data : bytes
+            Result of `to_bytes`.
+
+        Returns
+        -------
+        FrameState
+            State to continue from.
+
+        Raises
+        ------
+        ValueError
+            The bytes are damaged or hold another kind of state.
+        """
         return cls._read(bytes(data))
 
     @classmethod

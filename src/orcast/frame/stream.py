@@ -102,9 +102,7 @@ class ModelRun:
         self.shape = shape = ForecastShape(form, self.outputs)
         before = run.content.models.get(form.model)
         if before is not None and before.shape != str(shape):
-            raise ValueError(
-                f"expected the forecasts{of_model(form.model)} as the state knows them, {before.shape}, got {shape}"
-            )
+            raise ValueError(f"expected the forecasts{of_model(form.model)} of the state, {before.shape}, got {shape}")
         n, streams, times = run.frame.rows, run.streams, run.streams.times
         self.payoff, self.seed, self.features = run.options.payoff, run.options.randomised, run.features
         self.clip, self.remember = run.options.outside == "clip", 0 if run.panel is None else run.panel.remember

@@ -30,7 +30,7 @@ from orcast.constants import LONGEST_SEASON, SHORTEST_SEASON
 from orcast.frame.names import ColumnLayout, of_series, rows_text
 from orcast.frame.reader import Codes, Frame, Times, show_time
 from orcast.spaces.base import whole
-from orcast.validation import option, short
+from orcast.validation import option, short, spelled
 
 Stamps = NDArray[Any]  # int64, or float64 where times are numbers
 Integers = NDArray[np.int64]
@@ -65,7 +65,7 @@ class Timing(NamedTuple):
         """Timing of a state, which the given one must not contradict."""
         for name, given, then in (("lag", self.lag, lag), ("issued_every", self.issued_every, issued_every)):
             if given not in (None, then):
-                raise ValueError(f"expected {name}= as the state began with it, {then!r}, got {given!r}")
+                raise ValueError(f"expected {option(name)} as in the state, {then!r}, got {given!r}")
         return Timing(lag, issued_every, nowcast or self.nowcast)
 
 
@@ -117,7 +117,7 @@ def read_row_times(
     times, cutoff = _times_and_cutoffs(frame, layout, codes, empirical)
     together = timing.issued_every is not None
     if cutoff is not None and together:
-        raise ValueError(f"expected cutoffs or issued_every=, got both: cutoffs are in {layout.cutoff!r}")
+        raise ValueError(f"expected cutoffs or {option('issued_every')}, got both: cutoffs are in {layout.cutoff!r}")
     ranked = layout.horizon is None and (cutoff is not None or together)
     if together:
         cutoff = issued_together(times, codes, keys, timing.issued_every, calendar)
@@ -166,7 +166,9 @@ def _times_and_cutoffs(
     if layout.time is None:
         for name, what in ((layout.cutoff, "cutoffs"), (layout.known, "times of knowledge")):
             if name is not None:
-                raise ValueError(f"expected times beside the {what} in {name!r}, got no column: name it by time=")
+                raise ValueError(
+                    f"expected times beside the {what} in {name!r}, got no column: name it by {option('time')}"
+                )
         places = empirical[codes]
         for rows in by_series(codes, len(empirical)):
             places[rows] += np.arange(len(rows))
@@ -204,10 +206,11 @@ def _check_issued_before(times: Times, cutoff: Stamps, timing: Timing, known: bo
     row = int(after[0])
     which = f"{times.show(times.values[row])} issued at {times.show(cutoff[row])}, and so in {rows_text(after)}"
     if timing.nowcast:
-        raise ValueError(f"expected known= or lag= beside nowcasts, to say when outcomes are known, got one of {which}")
+        names = f"{option('known')} or {option('lag')}"
+        raise ValueError(f"expected {names} beside nowcasts, got neither, and a forecast for {which}")
     raise ValueError(
-        f"expected forecasts issued before the time that they are about, got one of {which} "
-        "(nowcast=True allows it, with known= or lag= to say when outcomes are known)"
+        f"expected forecasts issued before their time, got one for {which}: {spelled('nowcast=True', '--nowcast')} "
+        f"allows this, with {option('known')} or {option('lag')}"
     )
 
 
@@ -215,14 +218,17 @@ def _known(frame: Frame, layout: ColumnLayout, times: Times, lag: Any) -> Stamps
     """When each outcome was known; None if nothing says it.  Where the column says nothing, it is not known yet."""
     if layout.known is not None:
         if lag is not None:
-            raise ValueError(f"expected known= or lag=, got both: {layout.known!r} and {short(lag)}")
+            names = f"{option('known')} or {option('lag')}"
+            raise ValueError(f"expected {names}, got both: {layout.known!r} and {short(lag)}")
         there = ~frame.missing(layout.known)
         found = frame.times(layout.known, "time at which the outcome was known", there)
         values = found.values
         if found.kind == "numbers" and times.kind == "whole numbers":
             values = np.ceil(values)  # known after a whole number is known at the next one
         elif found.kind != times.kind and (found.kind, times.kind) != ("whole numbers", "numbers") and there.any():
-            raise ValueError(f"expected times and known= of one kind, got {times.kind} and {found.kind}")
+            raise ValueError(
+                f"expected times of one kind in {layout.time!r} and {layout.known!r}, got {times.kind} and {found.kind}"
+            )
         known = np.full_like(times.values, farthest(times.values))
         known[there] = values
         return known
@@ -262,7 +268,7 @@ def stamps_of(value: Any, kind: str, what: str) -> Any:
     fine = isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.timedelta64))
     if not fine or not 0.0 <= value < 2**62 or (kind != "numbers" and value != int(value)):
         whole_ = "" if kind == "numbers" else "whole "
-        raise ValueError(f"expected {what}= as a {whole_}number, since times are {kind}, got {short(value)}")
+        raise ValueError(f"expected {option(what)} as a {whole_}number, since times are {kind}, got {short(value)}")
     return float(value) if kind == "numbers" else int(value)
 
 
@@ -277,7 +283,7 @@ def nanoseconds_of(value: Any, what: str) -> int:
         unit = UNITS.get(m[2].lower()) if m[2] != "M" else None
         found = None if unit is None else math.ceil(Fraction(m[1] or "1") * unit)
     if found is None or not 0 <= found < 2**62:
-        raise ValueError(f"expected {what}= such as '4D', '36h' or '30min', or a timedelta, got {short(value)}")
+        raise ValueError(f"expected {option(what)} such as '4D', '36h' or '30min', or a timedelta, got {short(value)}")
     return int(found)
 
 
@@ -433,8 +439,8 @@ def find_steps(
         step = _step(own, time[rows] - cutoff[rows], kind.startswith("dates")) if len(own) > 1 else NO_STEP
         if step is None and not is_alone(time[rows], cutoff[rows]):
             raise ValueError(
-                f"expected times{of_series(key)} in regular steps, in which horizons are counted, got irregular ones: "
-                "name a column of horizons by horizon="
+                f"expected times{of_series(key)} in regular steps, to count horizons, got irregular ones: "
+                f"name a column of horizons by {option('horizon')}"
             )
         found.append(step or NO_STEP)
         few.append(step is not None and len(own) <= FEW)

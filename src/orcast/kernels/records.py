@@ -64,3 +64,16 @@ FINITE_MEMBER = ("discount", "features", "shifts")
 # Features of a cell: log mass of the expert; 1 and log 4 x_0 x_1 in the second of two cells, else 0; the last outcome
 # and the one before, minus the mean; the expert's last error; log mean outcome - log mass; the expert's mean error.
 CELL_FEATURES = ("log_mass", "one", "skew", "outcome", "before", "error", "mean", "mean_error")
+
+# --- monitors: places in the row of a stream, of what its lanes share
+# round of the first alarm (0: none), evidence of both tests, rounds that found no lane
+ROUNDS, ALARM, EVIDENCE, CHANGE_EVIDENCE, SKIPPED = 0, 1, 2, 3, 4
+# the time with the largest evidence since some start: the evidence, its round, its kind, and sums since the start
+PEAK, PEAK_END, PEAK_KIND, PEAK_SUMS = 5, 6, 7, 8
+# the last change: how many there were, the round of its alarm, its kind, and sums since the start
+CHANGES, CHANGE_AT, CHANGE_KIND, CHANGE_SUMS = 12, 13, 14, 15
+HEAD = 19
+# sums since a start, averaged over the starts by their evidence: rounds, share inside the band, scores, their squares
+COUNT, INSIDE, SCORE, SQUARE, SUMS = 0, 1, 2, 3, 4
+# a lane: rounds issued when its last outcome came, its rounds, PITs in its histogram; then its wealth
+CLOCK, OWN, RANKED, LANE_HEAD = 0, 1, 2, 3

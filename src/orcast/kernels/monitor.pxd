@@ -1,0 +1,70 @@
+cimport cython
+from libc.math cimport log
+from orcast.kernels.rows cimport cut, numbers_of, readable_of
+
+cdef Py_ssize_t ROUNDS, ALARM, EVIDENCE, CHANGE_EVIDENCE, SKIPPED, PEAK, PEAK_END, PEAK_KIND, PEAK_SUMS
+cdef Py_ssize_t CHANGES, CHANGE_AT, CHANGE_KIND, CHANGE_SUMS, HEAD, COUNT, INSIDE, SCORE, SQUARE, SUMS
+cdef Py_ssize_t CLOCK, OWN, RANKED, LANE_HEAD
+cdef double NARROWEST, LOCKED, LOG3, LARGEST, SCALED
+
+cdef class Bets:
+    cdef readonly object kept
+    cdef double *table
+    cdef double *areas
+    cdef double *prior
+    cdef double *least
+    cdef double *kinds
+    cdef double *groups
+    cdef double *bins
+    cdef double *lanes
+    cdef readonly Py_ssize_t count, knots, lane_count, width, group_count, bin_count, starts, lane_size, size
+    cdef readonly double spread, outside
+
+@cython.locals(row="double *", lane="double *")
+cpdef object start_stream(Bets bets, object state)
+cdef double *lane_of(Bets bets, double *row, Py_ssize_t i) noexcept nogil
+cdef double *detector_of(Bets bets, double *lane) noexcept nogil
+cdef double total(double *row, Py_ssize_t count) noexcept nogil
+@cython.locals(i=Py_ssize_t)
+cdef Py_ssize_t cell(Bets bets, double u) noexcept nogil
+@cython.locals(i=Py_ssize_t)
+cdef void read_point(Bets bets, double u, double *out) noexcept nogil
+@cython.locals(i=Py_ssize_t)
+cdef void add_area(Bets bets, double u, double factor, double *out) noexcept nogil
+cdef void read_bets(Bets bets, double low, double high, double *out) noexcept nogil
+cdef double share_inside(Bets bets, double low, double high) noexcept nogil
+@cython.locals(k=Py_ssize_t, i=Py_ssize_t)
+cdef double follow(Bets bets, double *starts, double *g, double *scores, double inside) noexcept nogil
+@cython.locals(found=Py_ssize_t, group=Py_ssize_t)
+cdef double name_kind(Bets bets, double *starts, double *sums) noexcept nogil
+cdef void describe(Bets bets, double *row, double *g, double inside, double now) noexcept nogil
+cdef void bet(Bets bets, double *lane, double *g) noexcept nogil
+@cython.locals(i=Py_ssize_t, place=Py_ssize_t)
+cdef double rank(Bets bets, double *lane, double u, double draw) noexcept nogil
+cdef double lane_evidence(Bets bets, double *lane, bint pending) noexcept nogil
+cdef double lane_change(Bets bets, double *lane, bint pending) noexcept nogil
+cdef Py_ssize_t free_lane(Bets bets, double *row, double issued) noexcept nogil
+cdef void close_change(Bets bets, double *row, double now) noexcept nogil
+@cython.locals(used=Py_ssize_t, pending=bint, outstanding=bint)
+cdef void update_stream(
+    Bets bets, double *row, double low, double high, double draw, double second, double issued, double clock,
+    double ever, double change, double *scratch
+) noexcept nogil
+
+cdef class Watcher:
+    cdef readonly Bets bets
+    cdef readonly object state, scratch, draws
+    cdef double *row
+    cdef double *scratch_row
+    cdef double *block
+    cdef readonly double ever, change, delay, first, after
+    cpdef object take_draws(self, double first, object draws)
+    @cython.locals(n=double)
+    cpdef bint step(self, double low, double high)
+    @cython.locals(n=double)
+    cpdef bint put(self, double low, double high, double issued, double clock)
+    @cython.locals(lows="double *", highs="double *", kept="double *", number=Py_ssize_t)
+    cpdef object run(self, object low, object high, object trace)
+
+@cython.locals(i=Py_ssize_t, scratch="double *")
+cdef void put_round(Watcher watcher, double low, double high, double issued, double clock) noexcept nogil

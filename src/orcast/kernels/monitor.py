@@ -1,0 +1,363 @@
+"""Evidence against calibration in one stream of PITs: an e-process, and a detector of changes.
+
+A bet is a density on [0, 1], linear between knots, of mean 1. Under calibration the product of the bets at the PITs is
+a martingale (the wealth of a lane). The detector bets on the ranks of the PITs among those before: its sum
+over all starts is an e-detector. A PIT may be an interval [low, high], as at an atom or between two quantiles: the bet
+is then its mean there. Rounds whose forecasts overlap go to different lanes, so that each lane has one outstanding one.
+"""
+
+import cython
+import numpy as np
+
+from orcast.kernels.records import (
+    ALARM,
+    CHANGE_AT,
+    CHANGE_EVIDENCE,
+    CHANGE_KIND,
+    CHANGE_SUMS,
+    CHANGES,
+    CLOCK,
+    COUNT,
+    EVIDENCE,
+    HEAD,
+    INSIDE,
+    LANE_HEAD,
+    OWN,
+    PEAK,
+    PEAK_END,
+    PEAK_KIND,
+    PEAK_SUMS,
+    RANKED,
+    ROUNDS,
+    SCORE,
+    SKIPPED,
+    SQUARE,
+    SUMS,
+)
+
+# The wealth of a lane stays as it is from here on: a stopped e-process.
+LOCKED = 1e7
+# Shorter intervals count as points: the difference of two integrals would be inexact.
+NARROWEST = 1e-6
+LOG3 = 1.0986122886681098
+# Evidence that only serves the description is divided by the second number when it reaches the first.
+LARGEST, SCALED = 1e200, 1e100
+
+
+class Bets:
+    """Table of bets, and what else all streams of a kind share.
+
+    A stream has a row: HEAD numbers, the starts of the description, then its lanes. Starts are the sums over the starts
+    of their evidence for each bet, and for each group of bets the sums since the start (SUMS). A lane has LANE_HEAD
+    numbers, the wealth of each bet, the starts of its detector, and a histogram of its PITs.
+
+    Parameters
+    ----------
+    table, areas : rows of knots
+        At each knot the bets, the score that describes a size and its square; and their integrals up to the knot.
+    prior, least, kinds, groups : a number for each bet
+        Weights, smallest values, kinds of miscalibration, and groups of kinds.
+    bins : array
+        Bin of the histogram of each interval between knots.
+    lanes : array
+        Weights of the lanes; their sum is at most 1.
+    spread, outside : float
+        Weight of starts after the first round; share of the outcomes below the band, and above it.
+    """
+
+    def __init__(self, table, areas, prior, least, kinds, groups, bins, lanes, spread: float, outside: float):
+        self.kept = (table, areas, prior, least, kinds, groups, bins, lanes)
+        self.table, self.areas = readable_of(table), readable_of(areas)
+        self.prior, self.least, self.kinds = readable_of(prior), readable_of(least), readable_of(kinds)
+        self.groups, self.bins, self.lanes = readable_of(groups), readable_of(bins), readable_of(lanes)
+        self.count, self.knots, self.lane_count = len(prior), len(bins), len(lanes)
+        self.width, self.group_count = len(prior) + 2, int(groups[len(groups) - 1]) + 1
+        self.bin_count = int(bins[len(bins) - 1]) + 1
+        self.starts = self.count + SUMS * self.group_count
+        self.lane_size = LANE_HEAD + self.count + self.starts + self.bin_count
+        self.size = HEAD + self.starts + self.lane_count * self.lane_size
+        self.spread, self.outside = spread, outside
+
+
+def start_stream(bets, state):
+    """Set the numbers of a new stream."""
+    row = numbers_of(state)
+    for i in range(bets.size):
+        row[i] = 0.0
+    row[EVIDENCE] = 1.0
+    for i in range(bets.lane_count):
+        lane = lane_of(bets, row, i)
+        for k in range(bets.count):
+            lane[LANE_HEAD + k] = bets.prior[k] * (1.0 - bets.spread)
+
+
+def lane_of(bets, row, i):
+    """Numbers of a lane."""
+    return cut(row, HEAD + bets.starts + i * bets.lane_size, bets.lane_size)
+
+
+def detector_of(bets, lane):
+    """Starts of a lane's detector; then its histogram."""
+    return cut(lane, LANE_HEAD + bets.count, bets.starts + bets.bin_count)
+
+
+def total(row, count):
+    """Sum of numbers."""
+    found = 0.0
+    for k in range(count):
+        found += row[k]
+    return found
+
+
+def cell(bets, u):
+    """Interval between knots that a number of [0, 1] lies in."""
+    i = int(u * bets.knots)
+    return min(i, bets.knots - 1)
+
+
+def read_point(bets, u, out):
+    """Bets and scores at a number of [0, 1]."""
+    i = cell(bets, u)
+    part = u * bets.knots - i
+    left = cut(bets.table, i * bets.width, bets.width)
+    right = cut(bets.table, (i + 1) * bets.width, bets.width)
+    for k in range(bets.width):
+        out[k] = left[k] + part * (right[k] - left[k])
+
+
+def add_area(bets, u, factor, out):
+    """Add a multiple of the integrals of the bets and scores from 0 to u."""
+    i = cell(bets, u)
+    part = u * bets.knots - i
+    step = part / bets.knots
+    left = cut(bets.table, i * bets.width, bets.width)
+    right = cut(bets.table, (i + 1) * bets.width, bets.width)
+    below = cut(bets.areas, i * bets.width, bets.width)
+    for k in range(bets.width):
+        out[k] += factor * (below[k] + (left[k] + 0.5 * part * (right[k] - left[k])) * step)
+
+
+def read_bets(bets, low, high, out):
+    """Bets and scores at a PIT, or their means over its interval."""
+    if high - low < NARROWEST:
+        read_point(bets, 0.5 * (low + high), out)
+        return
+    for k in range(bets.width):
+        out[k] = 0.0
+    add_area(bets, low, -1.0 / (high - low), out)
+    add_area(bets, high, 1.0 / (high - low), out)
+
+
+def share_inside(bets, low, high):
+    """Share of a PIT's interval in the band."""
+    a, b = bets.outside, 1.0 - bets.outside
+    if high > low:
+        return max(min(high, b) - max(low, a), 0.0) / (high - low)
+    return 1.0 if a <= low <= b else 0.0
+
+
+def follow(bets, starts, g, scores, inside):
+    """Multiply the evidence of all starts, with one in this round, by the bets `g`; return its sum."""
+    found = 0.0
+    k = 0
+    for i in range(bets.group_count):
+        sums = cut(starts, bets.count + SUMS * i, SUMS)
+        before = added = 0.0
+        while k < bets.count and bets.groups[k] == i:
+            before += starts[k]
+            added += bets.prior[k]
+            starts[k] = (starts[k] + bets.prior[k]) * g[k]
+            found += starts[k]
+            k += 1
+        kept = before / (before + added)
+        sums[COUNT] = kept * sums[COUNT] + 1.0
+        sums[INSIDE] = kept * sums[INSIDE] + inside
+        sums[SCORE] = kept * sums[SCORE] + scores[0]
+        sums[SQUARE] = kept * sums[SQUARE] + scores[1]
+    return found
+
+
+def name_kind(bets, starts, sums):
+    """Kind of miscalibration with the largest evidence; `sums` become those of its group."""
+    best = wealth = 0.0
+    found = 0
+    for k in range(bets.count):
+        wealth = starts[k] if k == 0 or bets.kinds[k] != bets.kinds[k - 1] else wealth + starts[k]
+        if wealth > best:
+            best = wealth
+            found = k
+    group = int(bets.groups[found])
+    for i in range(SUMS):
+        sums[i] = starts[bets.count + SUMS * group + i]
+    return bets.kinds[found]
+
+
+def describe(bets, row, g, inside, now):
+    """Update the time with the largest evidence since some start; it only serves the description."""
+    starts = cut(row, HEAD, bets.starts)
+    most = follow(bets, starts, g, cut(g, bets.count, 2), inside)
+    if most > LARGEST:
+        for k in range(bets.count):
+            starts[k] /= SCALED
+        most /= SCALED
+        row[PEAK] /= SCALED
+    if most >= row[PEAK]:
+        row[PEAK] = most
+        row[PEAK_END] = now
+        row[PEAK_KIND] = name_kind(bets, starts, cut(row, PEAK_SUMS, SUMS))
+
+
+def bet(bets, lane, g):
+    """Update the wealth of a lane: starts at the first round, and at each later one with a small weight."""
+    wealth = cut(lane, LANE_HEAD, bets.count)
+    n = lane[OWN]
+    lane[OWN] += 1.0
+    if total(wealth, bets.count) >= LOCKED:
+        return
+    more = 0.0
+    if n >= 1.0:
+        more = bets.spread * LOG3 * (1.0 / log(n + 2.0) - 1.0 / log(n + 3.0))
+    for k in range(bets.count):
+        wealth[k] = (wealth[k] + more * bets.prior[k]) * g[k]
+
+
+def rank(bets, lane, u, draw):
+    """Randomised rank of a PIT among those before, uniform if they are exchangeable."""
+    counts = cut(detector_of(bets, lane), bets.starts, bets.bin_count)
+    i = cell(bets, u)
+    place = int(bets.bins[i])
+    below = total(counts, place)
+    found = (below + draw * (counts[place] + 1.0)) / (lane[RANKED] + 1.0)
+    counts[place] += 1.0
+    lane[RANKED] += 1.0
+    return found
+
+
+def lane_evidence(bets, lane, pending):
+    """Wealth of a lane; its outstanding round counts as lost as far as it can be."""
+    wealth = cut(lane, LANE_HEAD, bets.count)
+    found = bets.spread * LOG3 / log(lane[OWN] + 2.0 if lane[OWN] >= 1.0 else 3.0)
+    if total(wealth, bets.count) >= LOCKED:
+        pending = False
+    for k in range(bets.count):
+        found += wealth[k] * (bets.least[k] if pending else 1.0)
+    return found
+
+
+def lane_change(bets, lane, pending):
+    """Evidence of a lane's detector."""
+    starts = detector_of(bets, lane)
+    found = 0.0
+    for k in range(bets.count):
+        found += starts[k] * (bets.least[k] if pending else 1.0)
+    return found
+
+
+def free_lane(bets, row, issued):
+    """First lane whose last outcome came before a round was issued; -1 if there is none."""
+    for i in range(bets.lane_count):
+        if lane_of(bets, row, i)[CLOCK] <= issued:
+            return i
+    return -1
+
+
+def close_change(bets, row, now):
+    """Record a change, and begin to look for the next one."""
+    most = -1.0
+    best = detector_of(bets, lane_of(bets, row, 0))
+    for i in range(bets.lane_count):
+        starts = detector_of(bets, lane_of(bets, row, i))
+        if total(starts, bets.count) > most:
+            most = total(starts, bets.count)
+            best = starts
+    row[CHANGES] += 1.0
+    row[CHANGE_AT] = now
+    row[CHANGE_KIND] = name_kind(bets, best, cut(row, CHANGE_SUMS, SUMS))
+    for i in range(bets.lane_count):
+        lane = lane_of(bets, row, i)
+        lane[RANKED] = 0.0
+        starts = detector_of(bets, lane)
+        for k in range(bets.starts + bets.bin_count):
+            starts[k] = 0.0
+
+
+def update_stream(bets, row, low, high, draw, second, issued, clock, ever, change, scratch):
+    """Update a stream with a PIT of round `issued`, known when `clock` rounds were issued.
+
+    Alarms are raised at the evidence `ever`, and at that of a change.
+    """
+    row[ROUNDS] += 1.0
+    now = row[ROUNDS]
+    g, inside = scratch, share_inside(bets, low, high)
+    read_bets(bets, low, high, g)
+    describe(bets, row, g, inside, now)
+    used = free_lane(bets, row, issued)
+    if used < 0:
+        row[SKIPPED] += 1.0
+        return
+    lane = lane_of(bets, row, used)
+    outstanding = clock > issued + 1.0
+    bet(bets, lane, g)
+    ranked = cut(scratch, bets.width, bets.width)
+    read_point(bets, rank(bets, lane, low + draw * (high - low), second), ranked)
+    follow(bets, detector_of(bets, lane), ranked, cut(g, bets.count, 2), inside)
+    lane[CLOCK] = clock
+    evidence = changed = 0.0
+    for i in range(bets.lane_count):
+        pending = outstanding and i != used
+        lane = lane_of(bets, row, i)
+        evidence += bets.lanes[i] * lane_evidence(bets, lane, pending)
+        changed += lane_change(bets, lane, pending)
+    row[EVIDENCE] = evidence
+    row[CHANGE_EVIDENCE] = changed
+    if evidence >= ever and row[ALARM] == 0.0:
+        row[ALARM] = now
+    if changed >= change:
+        close_change(bets, row, now)
+
+
+def put_round(watcher, low, high, issued, clock):
+    """Update with a PIT whose round has draws."""
+    i = int(watcher.row[ROUNDS] - watcher.first)
+    draw, second = watcher.block[2 * i], watcher.block[2 * i + 1]
+    ever, change, scratch = watcher.ever, watcher.change, watcher.scratch_row
+    update_stream(watcher.bets, watcher.row, low, high, draw, second, issued, clock, ever, change, scratch)
+
+
+class Watcher:
+    """One stream, updated in place; `state` is its row, `delay` the rounds issued from a forecast to its outcome."""
+
+    def __init__(self, bets: Bets, state, ever: float, change: float, delay: float):
+        self.bets, self.state, self.ever, self.change, self.delay = bets, state, ever, change, delay
+        self.scratch, self.draws = np.zeros(2 * bets.width), np.zeros(2)
+        self.row, self.scratch_row = numbers_of(self.state), numbers_of(self.scratch)
+        self.block = readable_of(self.draws)
+        self.first = self.after = 0.0
+
+    def take_draws(self, first: float, draws):
+        """Take two draws for each round from `first` on."""
+        self.draws = draws
+        self.block = readable_of(draws)
+        self.first, self.after = first, first + len(draws) // 2
+
+    def step(self, low: float, high: float):
+        """Update with a PIT; False if there is no draw for its round."""
+        n = self.row[ROUNDS]
+        return self.put(low, high, n, n + self.delay)
+
+    def put(self, low: float, high: float, issued: float, clock: float):
+        """Update with a PIT of round `issued`, known when `clock` were issued; False if there is no draw for it."""
+        n = self.row[ROUNDS]
+        if n < self.first or n >= self.after:
+            return False
+        put_round(self, low, high, issued, clock)
+        return True
+
+    def run(self, low, high, trace):
+        """Update with the PITs of rows; keep both kinds of evidence after each in the rows of `trace`."""
+        lows, highs, kept, number = readable_of(low), readable_of(high), numbers_of(trace), len(low)
+        with cython.nogil:
+            for i in range(number):
+                put_round(self, lows[i], highs[i], self.row[ROUNDS], self.row[ROUNDS] + self.delay)
+                kept[2 * i] = self.row[EVIDENCE]
+                kept[2 * i + 1] = self.row[CHANGE_EVIDENCE]

@@ -1,0 +1,650 @@
+"""Alarms on calibration that may be looked at after every round: e-processes and a detector of changes.
+
+Notation: u is the PIT of an outcome, F(y); under calibration it is uniform given what was known at the issue time.  A
+bet is a density g on [0, 1]; the product of g(u) over the rounds is a martingale, and P(it ever reaches 1/alpha) <=
+alpha (Ville 1939).  docs/theory.md has the definitions and the proofs.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import ndtri
+
+from orcast.adapters import expert_row
+from orcast.draws import seed_of, uniform_draws
+from orcast.forecasts import Forecast
+from orcast.kernels import monitor as kernel
+from orcast.kernels import records
+from orcast.spaces import Line, OrderedSpace, Space
+from orcast.spaces.base import FiniteSpace, whole
+from orcast.validation import number, short
+
+Array = NDArray[np.float64]
+Interval = tuple[float, float]
+
+# --- what a monitor may be given, and the kinds of miscalibration that it names
+PIT, EVENT, COVERED, SCORES = "pit", "event", "covered", "scores"
+KINDS = {
+    PIT: (
+        *("too low", "too high", "too narrow", "too wide"),
+        *("upper tail too short", "lower tail too short", "tails too short", "tails too long"),
+    ),
+    EVENT: (
+        *("probabilities too low", "probabilities too high", "probabilities too extreme", "probabilities too cautious"),
+        *("probabilities off at some levels",) * 4,
+    ),
+    COVERED: ("too narrow", "too wide"),
+    SCORES: ("the first is worse", "the second is worse"),
+}
+# --- bets by kind: (kind, weight, density on scores z of the normal distribution or on [0, 1])
+KNOTS = 256
+EDGES = (1, 4, 13, 38, 77, 128, 179, 218, 243, 252, 255)  # of the histogram, in 1/256
+BIAS, SPREAD, REST = 0.72, 0.2, 0.04
+SHIFTS = ((0.15, 0.05), (0.5, 0.9), (1.3, 0.05))
+NARROW, WIDE = ((1.2, 0.1), (1.6, 0.8), (3.0, 0.1)), ((0.85, 0.1), (0.65, 0.9))
+SLOPES = ((0.1, 0.05), (0.3, 0.15), (0.8, 0.8))
+GROUPS = (0, 1, 2, 3, 4, 4, 5, 5)  # of kinds that share their sums
+FLOOR = 0.05  # bets that can lose nearly all are mixed with the uniform density
+SPREAD_STARTS = 0.1  # weight of starts after the first round
+# Lanes of a recalibrator, whose outcomes may come late: the weight of the first, and most lanes.
+FIRST_LANE, MOST_LANES = 0.8, 16
+BLOCK = 1024
+# Begins that lose this factor of the evidence are plausible, and so many rounds more: small bets blur them.
+FACTOR, BLUR = 20.0, 25
+
+
+class Bet(NamedTuple):
+    """One bet: its kind, its weight, and its density at the knots."""
+
+    kind: int
+    weight: float
+    density: Array
+
+
+def _density(values: Array, least: float = 0.0) -> Array:
+    """Density, linear between the knots, whose mean is exactly 1 up to rounding."""
+    mean = float(((values[1:] + values[:-1]) / 2.0).mean())
+    return least + (1.0 - least) * np.asarray(values) / mean
+
+
+@lru_cache
+def _bets(kind: str) -> tuple[tuple[Bet, ...], Array]:
+    """Bets, and the scores that describe a size."""
+    u = np.arange(KNOTS + 1) / KNOTS
+    z = ndtri(np.clip(u, 0.25 / KNOTS, 1.0 - 0.25 / KNOTS))
+    if kind == SCORES:
+        found = [
+            Bet(k, w / 2, 1.0 + s * size * (2.0 * u - 1.0)) for k, s in ((0, 1.0), (1, -1.0)) for size, w in SLOPES
+        ]
+        return tuple(found), 2.0 * u - 1.0
+
+    def tilted(mean: float, sd: float) -> Array:
+        least = FLOOR if abs(mean) > 1.0 or sd > 2.0 else 0.0
+        return _density(np.exp(0.5 * z * z - 0.5 * ((z - mean) / sd) ** 2) / sd, least)
+
+    legendre = np.polynomial.legendre.Legendre
+    third, fourth = legendre([0, 0, 0, 1])(2.0 * u - 1.0), legendre([0, 0, 0, 0, 1])(2.0 * u - 1.0)
+    found = [Bet(k, BIAS * w / 2, tilted(s * m, 1.0)) for k, s in ((0, 1.0), (1, -1.0)) for m, w in SHIFTS]
+    found += [Bet(2, SPREAD * w / 2, tilted(0.0, s)) for s, w in NARROW]
+    found += [Bet(3, SPREAD * w / 2, tilted(0.0, s)) for s, w in WIDE]
+    found += [Bet(4, REST / 2, _density(1.0 + 0.6 * third)), Bet(5, REST / 2, _density(1.0 - 0.6 * third))]
+    found += [Bet(6, REST / 2, _density(1.0 + fourth)), Bet(7, REST / 2, _density(1.0 - 0.6 * fourth))]
+    return tuple(found), z if kind == PIT else 2.0 * u - 1.0
+
+
+@lru_cache
+def bets_for(kind: str, level: float, lanes: tuple[float, ...]) -> Any:
+    """Tables that the kernel takes."""
+    bets, score = _bets(kind)
+    rows = [bet.density for bet in bets] + [score, score * score]
+    table = np.stack(rows, axis=1)
+    areas = np.zeros_like(table)
+    areas[1:] = np.cumsum((table[1:] + table[:-1]) / (2.0 * KNOTS), axis=0)
+    bins = np.searchsorted(np.array(EDGES), np.arange(KNOTS), side="right").astype(np.float64)
+    numbers = [(bet.weight, bet.density.min(), bet.kind, GROUPS[bet.kind]) for bet in bets]
+    prior, least, kinds, groups = (np.array(column, dtype=np.float64) for column in zip(*numbers, strict=True))
+    outside = (1.0 - level) / 2.0
+    return kernel.Bets(
+        table.ravel(), areas.ravel(), prior, least, kinds, groups, bins, np.array(lanes), SPREAD_STARTS, outside
+    )
+
+
+def watcher_for(kind: str, level: float, lanes: tuple[float, ...], alpha: float, change: float, delay: int = 1) -> Any:
+    """Kernel of a new stream, with alarms at the evidence 1 / alpha and `change`."""
+    bets = bets_for(kind, level, lanes)
+    row = np.zeros(bets.size)
+    kernel.start_stream(bets, row)
+    return kernel.Watcher(bets, row, 1.0 / alpha, change, delay)
+
+
+def late_lanes(count: int) -> tuple[float, ...]:
+    """Weights of lanes whose number is not known before; their sum is below 1.
+
+    >>> [round(weight, 3) for weight in late_lanes(3)]
+    [0.8, 0.1, 0.033]
+    """
+    return (FIRST_LANE, *((1.0 - FIRST_LANE) / (i * (i + 1)) for i in range(1, count)))
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """Evidence that forecasts are, or were, not calibrated, in numbers and in words.
+
+    Parameters
+    ----------
+    question : str
+        "miscalibrated" (ever), or "changed" (the forecasts err in another way than before).
+    kind : str
+        Form of the miscalibration, such as "too narrow".
+    round : int
+        Round of the alarm; rounds count from 1.
+    since, earliest, latest : int
+        Estimated first round of the fault (mean of the starts, weighted by their evidence), and an interval that held
+        the true one in most simulations (docs/theory.md).
+    until : int
+        Last round of the period with the largest evidence.
+    evidence : float
+        E-process or detector, whose threshold is `threshold`.
+    rounds, level, coverage, shift, scale : int, float
+        Rounds of the period, share of the outcomes inside the central band of this level, mean and spread of the normal
+        scores of the PITs (errors in units of the forecast's standard deviation).
+    given, group, ended : str, str or None, bool
+        Input of the monitor, group of rounds, and whether the evidence has fallen to a thousandth since.
+
+    Examples
+    --------
+    >>> from scipy.special import ndtr
+    >>> monitor = Monitor()
+    >>> monitor.update(pit=ndtr(1.5 * np.random.default_rng(0).standard_normal(200)))
+    >>> monitor.miscalibrated.text()
+    '90% interval covers 70% since round 24: too narrow by a third'
+    """
+
+    question: str
+    kind: str
+    round: int
+    since: int
+    earliest: int
+    latest: int
+    until: int
+    evidence: float
+    threshold: float
+    rounds: int
+    level: float
+    coverage: float
+    shift: float
+    scale: float
+    given: str = PIT
+    group: str | None = None
+    ended: bool = False
+
+    def text(self, name: Callable[[int], str] = "round {:,}".format) -> str:
+        """Return a sentence with the size; `name` turns a round into a time."""
+        when = f"from {name(self.since)} to {name(self.until)}" if self.ended else f"since {name(self.since)}"
+        return f"{'' if self.group is None else f'{self.group}: '}{self._size(when)}"
+
+    def _size(self, when: str) -> str:
+        if self.given == SCORES:
+            return f"{self.kind} {when}: by {abs(self.shift):.3g} on average"
+        if self.given == EVENT:
+            points = f"{100.0 * abs(self.shift):.2g} percentage points {'more' if self.shift > 0.0 else 'less'} often"
+            return f"events came {points} than forecast {when}: {self.kind}"
+        return f"{self.level:.0%} interval covers {self.coverage:.0%} {when}: {self.kind}{self._how_much()}"
+
+    def _how_much(self) -> str:
+        if self.given == PIT and self.kind in ("too low", "too high"):
+            return f" by {abs(self.shift):.1f} standard deviations"
+        if self.given == PIT and self.kind in ("too narrow", "too wide") and self.scale > 0.0:
+            return f" by {_share(1.0 - 1.0 / self.scale if self.kind == 'too narrow' else 1.0 / self.scale - 1.0)}"
+        return ""
+
+
+def _share(part: float) -> str:
+    """A share in words."""
+    near = {0.25: "a quarter", 1 / 3: "a third", 0.5: "half", 2 / 3: "two thirds", 0.75: "three quarters"}
+    best = min(near, key=lambda each: abs(each - part))
+    return near[best] if abs(best - part) < 0.03 else f"{max(part, 0.0):.0%}"
+
+
+class _Found(NamedTuple):
+    """Alarm as the kernel keeps it."""
+
+    question: str
+    at: float
+    kind: float
+    until: float
+
+
+class Monitor:
+    """Tests, valid at any time, of whether forecasts are calibrated and whether they have changed.
+
+    Each update gives one kind of input: a PIT, a forecast and its outcome, a probability and its event, whether a band
+    covered its outcome, or the scores of two forecasters.  Arrays are taken as many rounds in one call.
+
+        P(an alarm is ever raised | calibrated) <= alpha
+        E(rounds to the first alarm of a change | exchangeable) >= run_length
+
+    Parameters
+    ----------
+    alpha : float
+        Probability of ever raising an alarm on calibrated forecasts.
+    run_length : float
+        Mean number of rounds to a false alarm of a change.
+    horizon : int
+        Steps ahead: each forecast is issued when the outcomes of all but the last `horizon` - 1 forecasts are known.
+        Every `horizon`-th round then belongs to one e-process; they are averaged.
+    level : float
+        Level of the central band whose coverage describes an alarm, and of `covered`.
+    groups : sequence of str
+        Names of groups of rounds (`update(group=)`), each with a monitor of its own: all rounds together have half of
+        alpha, the groups the other half.
+    score_range : float
+        Largest possible absolute difference between two scores, for `score_a` and `score_b`.
+    space : Space
+        Space of the outcomes that come with forecasts; default: any number.
+    seed : int
+        Seed of the draws that break ties between ranks.
+
+    Notes
+    -----
+    The e-process averages products of densities tilted towards a shift, another spread, skew and other tails, from the
+    first round and, with small weights, from each later one.  The detector sums products of the same densities at the
+    ranks of the PITs among those before, over all starts (Vovk et al. 2021; Shin, Ramdas and Rinaldo 2023).  An
+    evidence of 10^7 stays, whatever comes later.
+
+    Examples
+    --------
+    >>> monitor = Monitor()
+    >>> for u in np.random.default_rng(0).beta(2, 1, 100):
+    ...     monitor.update(pit=u)
+    >>> monitor.miscalibrated.kind, monitor.miscalibrated.round < 60
+    ('too low', True)
+    """
+
+    def __init__(
+        self,
+        *,
+        alpha: float = 0.05,
+        run_length: float = 100_000,
+        horizon: int = 1,
+        level: float = 0.9,
+        groups: Sequence[str] = (),
+        score_range: float | None = None,
+        space: Space | None = None,
+        seed: int = 0,
+    ) -> None:
+        self.alpha = number(alpha, "alpha", 1e-9, 0.5)
+        self.run_length = number(run_length, "run_length (in rounds)", 2.0, 1e12)
+        self.horizon = whole(horizon, "steps as horizon", 1, 1000)
+        self.level = number(level, "level", 0.01, 0.999)
+        self.groups = tuple(groups)
+        if isinstance(groups, str) or not all(isinstance(name, str) for name in self.groups):
+            raise TypeError(f"expected groups as names, got {short(groups)}")
+        self.score_range = None if score_range is None else number(score_range, "score_range", 1e-300)
+        self.space = Line() if space is None else space
+        self.seed = seed_of(seed) or 0
+        self.given: str | None = None
+        self._lanes = (1.0 / self.horizon,) * self.horizon
+        self._rows: list[Any] = []
+
+    # --- updates
+    def update(
+        self,
+        forecast: object = None,
+        outcome: object = None,
+        *,
+        pit: Any = None,
+        probability: Any = None,
+        event: Any = None,
+        covered: Any = None,
+        score_a: Any = None,
+        score_b: Any = None,
+        group: str | None = None,
+    ) -> None:
+        """Update with one round, or with arrays of rounds in their order.
+
+        Parameters
+        ----------
+        forecast, outcome
+            Anything that `Recalibrator.predict` takes, and the outcome; lists of both for many rounds.
+        pit
+            F(y); an interval (low, high) or an array of shape (rounds, 2) where F has a jump at y or is known at some
+            levels only.
+        probability, event
+            Probability of an event and whether it occurred.
+        covered
+            Whether the band of the monitor's `level` covered the outcome.
+        score_a, score_b
+            Scores of two forecasters in the same round, the smaller the better.
+        group
+            Name of the group of these rounds.
+        """
+        if type(pit) is float and 0.0 <= pit <= 1.0 and self.given == PIT and group is probability is None:
+            self._one(self._rows[0], pit, pit)
+            return
+        inputs = (pit, forecast, probability, covered, score_a)
+        if sum(each is not None for each in inputs) != 1:
+            raise TypeError(
+                "expected one of pit=, a forecast and its outcome, probability= and event=, covered=, or score_a= and "
+                f"score_b=, got {sum(each is not None for each in inputs)} of them"
+            )
+        if pit is not None:
+            low, high = _pit_rows(pit)
+            self._add(PIT, low, high, group)
+        elif probability is not None:
+            low, high = _event_rows(probability, event)
+            self._add(EVENT, low, high, group)
+        elif covered is not None:
+            came = _vector(covered, "covered")
+            low, high = _event_rows(np.full(came.shape, self.level), came)
+            self._add(COVERED, low, high, group)
+        elif score_a is not None:
+            u = self._score_rows(score_a, score_b)
+            self._add(SCORES, u, u, group)
+        else:
+            ordered = isinstance(self.space, OrderedSpace)
+            low, high = self._forecast_rows(forecast, outcome)
+            self._add(PIT if ordered else EVENT, low, high, group)
+
+    def _score_rows(self, first: Any, second: Any) -> Array:
+        if self.score_range is None:
+            raise TypeError("expected score_range=, the largest difference between two scores, of Monitor, got none")
+        a, b = _vector(first, "score_a"), _vector(second, "score_b")
+        if a.shape != b.shape:
+            raise ValueError(f"expected as many score_b as score_a, got {b.size} and {a.size}")
+        x = (a - b) / self.score_range
+        if not (np.abs(x) <= 1.0).all():
+            far = float((a - b)[~(np.abs(x) <= 1.0)][0])
+            raise ValueError(f"expected scores that differ by at most {self.score_range:g}, got {far:g}")
+        return np.asarray((1.0 + x) / 2.0)
+
+    def _forecast_rows(self, forecast: Any, outcome: Any) -> tuple[Array, Array]:
+        if outcome is None:
+            raise TypeError("expected a forecast and its outcome, got a forecast alone")
+        many = isinstance(forecast, list) and isinstance(outcome, (list, tuple, np.ndarray))
+        pairs = list(zip(forecast, outcome, strict=True)) if many else [(forecast, outcome)]
+        found = np.array([pit_of(p, self.space.outcome(y), self.space) for p, y in pairs]).reshape(-1, 2)
+        return found[:, 0].copy(), found[:, 1].copy()
+
+    def _add(self, given: str, low: Array, high: Array, group: str | None) -> None:
+        """Add rounds to the whole and to a group."""
+        if self.given is not None and given != self.given:
+            raise TypeError(f"expected {self.given} as in the first update, got {given}")
+        if group is not None and group not in self.groups:
+            raise ValueError(f"expected a group among {short(list(self.groups))}, got {short(group)}")
+        if self.given is None:
+            self._begin(given)
+        self._run(0, low, high)
+        if group is not None:
+            self._run(1 + self.groups.index(group), low, high)
+
+    def _begin(self, given: str, states: Iterable[Array] | None = None) -> None:
+        """Begin with this kind of input."""
+        self.given = given
+        bets = bets_for(given, self.level, self._lanes)
+        half = 2.0 if self.groups else 1.0
+        ever = [half / self.alpha] + [2.0 * len(self.groups) / self.alpha] * len(self.groups)
+        change = [half * self.run_length] + [2.0 * len(self.groups) * self.run_length] * len(self.groups)
+        rows = []
+        for each in [None] * len(ever) if states is None else states:
+            row = np.zeros(bets.size) if each is None else each
+            if each is None:
+                kernel.start_stream(bets, row)
+            rows.append(row)
+        self._rows = [kernel.Watcher(bets, *each, self.horizon) for each in zip(rows, ever, change, strict=True)]
+
+    def _run(self, place: int, low: Array, high: Array, trace: Array | None = None) -> None:
+        """Update a row with many rounds."""
+        watcher = self._rows[place]
+        if low.size:
+            first = int(watcher.state[records.ROUNDS])
+            watcher.take_draws(first, uniform_draws(self.seed, 2 * first, 2 * low.size))
+            watcher.run(low, high, np.empty(2 * low.size) if trace is None else trace)
+
+    def _one(self, watcher: Any, low: float, high: float) -> None:
+        """Update a row with one round."""
+        if not watcher.step(low, high):
+            first = int(watcher.state[records.ROUNDS])
+            watcher.take_draws(first, uniform_draws(self.seed, 2 * first, 2 * BLOCK))
+            watcher.step(low, high)
+
+    def trace(self, pit: ArrayLike) -> Array:
+        """Update with the PITs of many rounds; return the evidence of both tests after each, shape (rounds, 2)."""
+        low, high = _pit_rows(pit)
+        kept = np.empty(2 * low.size)
+        if self.given is None:
+            self._begin(PIT)
+        self._run(0, low, high, kept)
+        return kept.reshape(-1, 2)
+
+    # --- what is known
+    @property
+    def rounds(self) -> int:
+        """Number of rounds."""
+        return int(self._rows[0].state[records.ROUNDS]) if self._rows else 0
+
+    @property
+    def evidence(self) -> float:
+        """E-process against calibration: at least 1/alpha with probability at most alpha, ever."""
+        return float(self._rows[0].state[records.EVIDENCE]) if self._rows else 1.0
+
+    @property
+    def miscalibrated(self) -> Alarm | None:
+        """Alarm of the e-process, the group with the most evidence; None if there was none."""
+        found = [alarm for k in range(len(self._rows)) if (alarm := self._ever(k)) is not None]
+        return max(found, key=lambda alarm: (alarm.evidence / alarm.threshold, alarm.group is None), default=None)
+
+    @property
+    def changed(self) -> Alarm | None:
+        """Last alarm of the detector; None if there was none."""
+        found = [alarm for k in range(len(self._rows)) if (alarm := self._change(k)) is not None]
+        return max(found, key=lambda alarm: (alarm.round, alarm.group is None), default=None)
+
+    @property
+    def alarms(self) -> list[Alarm]:
+        """Alarms of all groups and both tests."""
+        found = (alarm(k) for alarm in (self._ever, self._change) for k in range(len(self._rows)))
+        return [alarm for alarm in found if alarm is not None]
+
+    def _ever(self, place: int) -> Alarm | None:
+        watcher = self._rows[place]
+        row = watcher.state
+        if not row[records.ALARM]:
+            return None
+        now = row[records.HEAD : records.HEAD + watcher.bets.count].sum()
+        found = _Found("miscalibrated", row[records.ALARM], row[records.PEAK_KIND], row[records.PEAK_END])
+        sums = row[records.PEAK_SUMS : records.PEAK_SUMS + records.SUMS]
+        ended = bool(now < row[records.PEAK] / 1000.0)
+        evidence = float(row[records.EVIDENCE])
+        return self._alarm(place, found, sums, row[records.PEAK], evidence, watcher.ever, ended)
+
+    def _change(self, place: int) -> Alarm | None:
+        watcher = self._rows[place]
+        row = watcher.state
+        if not row[records.CHANGES]:
+            return None
+        found = _Found("changed", row[records.CHANGE_AT], row[records.CHANGE_KIND], row[records.CHANGE_AT])
+        sums = row[records.CHANGE_SUMS : records.CHANGE_SUMS + records.SUMS]
+        return self._alarm(place, found, sums, watcher.change, watcher.change, watcher.change, False)
+
+    def _alarm(
+        self, place: int, found: _Found, sums: Array, grown: float, evidence: float, threshold: float, ended: bool
+    ) -> Alarm:
+        assert self.given is not None
+        count = max(float(sums[records.COUNT]), 1.0)
+        shift, square, inside = (float(sums[k]) / count for k in (records.SCORE, records.SQUARE, records.INSIDE))
+        kind = KINDS[self.given][int(found.kind)] if self.given != COVERED else KINDS[COVERED][int(shift > 0.0)]
+        until = int(found.until)
+        since = max(until - round(count) + 1, 1)
+        around = BLUR + math.ceil(math.log(FACTOR) * count / max(math.log(max(grown, 1.0)), 1.0))
+        return Alarm(
+            question=found.question,
+            kind=kind,
+            round=int(found.at),
+            since=since,
+            earliest=max(since - around, 1),
+            latest=min(since + around, until),
+            until=until,
+            evidence=evidence,
+            threshold=float(threshold),
+            rounds=until - since + 1,
+            level=self.level,
+            coverage=self.level + shift if self.given == COVERED else inside,
+            shift=shift * (self.score_range or 1.0) if self.given == SCORES else shift,
+            scale=math.sqrt(max(square - shift * shift, 0.0)),
+            given=self.given,
+            group=None if place == 0 else self.groups[place - 1],
+            ended=ended,
+        )
+
+    def __repr__(self) -> str:
+        found = "; ".join(f"{alarm.question}: {alarm.text()}" for alarm in self.alarms)
+        return f"Monitor({self.rounds:,} rounds, {found or f'no alarm, evidence {self.evidence:.3g}'})"
+
+    # --- state
+    def _options(self) -> dict[str, Any]:
+        names = ("alpha", "run_length", "horizon", "level", "score_range", "seed", "given")
+        return {name: getattr(self, name) for name in names} | {"groups": list(self.groups)}
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the state to a file."""
+        from orcast import persistence
+
+        header = {"class": "Monitor", "options": self._options(), "space": self.space.to_plain()}
+        rows = [watcher.state for watcher in self._rows]
+        persistence.write(path, header, {"rows": np.array(rows).reshape(len(rows), -1)})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Continue from a file; refuses what it cannot read."""
+        from orcast import persistence
+        from orcast.spaces import space_from_plain
+
+        with persistence.reading(path, "Monitor") as (header, arrays):
+            options = dict(header["options"])
+            given = options.pop("given")
+            monitor = cls(space=space_from_plain(header["space"]), **options)
+            if given is not None:
+                monitor._restore(given, arrays["rows"])
+        return monitor
+
+    def _restore(self, given: str, rows: Array) -> None:
+        """Take over the rows of a state, after a check."""
+        if given not in KINDS:
+            raise ValueError(f"unknown input {short(given)}")
+        size = bets_for(given, self.level, self._lanes).size
+        if rows.shape != (1 + len(self.groups), size) or not (np.isfinite(rows) & (rows >= -1e300)).all():
+            raise ValueError(f"rows of shape {rows.shape} are not those of a monitor")
+        self._begin(given, [np.ascontiguousarray(row) for row in rows])
+
+    def __getstate__(self) -> dict[str, Any]:
+        rest = {name: value for name, value in self.__dict__.items() if name != "_rows"}
+        return rest | {"states": [watcher.state.copy() for watcher in self._rows]}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        rest = dict(state)
+        states = rest.pop("states")
+        self.__dict__.update(rest, _rows=[])
+        if self.given is not None:
+            self._begin(self.given, states)
+
+
+# --- PITs
+
+
+def pit_between(levels: Array, rows: Array, y: Array) -> tuple[Array, Array]:
+    """Levels between which the PIT of each outcome lies, given quantiles (a row for each outcome).
+
+    >>> low, high = pit_between(np.array([0.1, 0.5, 0.9]), np.array([[1.0, 2.0, 3.0]] * 2), np.array([2.5, 9.0]))
+    >>> low.tolist(), high.tolist()
+    ([0.5, 0.9], [0.9, 1.0])
+    """
+    ends = np.concatenate(([0.0], levels, [1.0]))
+    below, upto = (rows < y[:, None]).sum(axis=1), (rows <= y[:, None]).sum(axis=1)
+    return ends[below], ends[upto + 1]
+
+
+def pit_among(masses: Array, places: Array) -> tuple[Array, Array]:
+    """Interval of each outcome's PIT, given the masses of ordered cells (a row for each) and its cell.
+
+    >>> pit_among(np.array([[0.2, 0.3, 0.5]]), np.array([1]))
+    (array([0.2]), array([0.5]))
+    """
+    ends = np.cumsum(masses, axis=1)
+    ends /= ends[:, -1:]
+    rows = np.arange(len(places))
+    high = ends[rows, places]
+    return np.where(places > 0, ends[rows, places - 1], 0.0), high
+
+
+def pit_of(forecast: object, y: Any, space: Space) -> Interval:
+    """PIT of an outcome in its canonical form; an interval where the forecast does not tell more.
+
+    >>> import orcast as oc
+    >>> pit_of({0.1: 3.0, 0.9: 5.0}, 4.0, oc.Line())[0] > 0.4
+    True
+    """
+    if isinstance(forecast, Forecast):
+        return forecast.pit(float(y))
+    row, _ = expert_row(forecast, space)
+    if isinstance(space, OrderedSpace):
+        low, high = pit_between(space.levels, row[None, :], np.array([float(y)]))
+    else:
+        assert isinstance(space, FiniteSpace)
+        low, high = pit_among(row[None, :], np.array([space.cell(y)]))
+    return float(low[0]), float(high[0])
+
+
+def _vector(values: Any, what: str) -> Array:
+    """Finite numbers."""
+    found = np.atleast_1d(np.asarray(values, dtype=np.float64))
+    if found.ndim != 1 or not np.isfinite(found).all():
+        raise ValueError(f"expected finite numbers as {what}, got {short(values)}")
+    return found
+
+
+def _pit_rows(pit: Any) -> tuple[Array, Array]:
+    """Ends of PITs."""
+    given = np.asarray(pit, dtype=np.float64)
+    pair = isinstance(pit, tuple) and given.shape == (2,)
+    low, high = given.reshape(-1, 2).T.copy() if pair or given.ndim == 2 else (np.atleast_1d(given),) * 2
+    if given.ndim > 2 or not ((low >= 0.0) & (low <= high) & (high <= 1.0)).all():
+        raise ValueError(f"expected PITs from 0 to 1, or (low, high) with low <= high, got {short(pit)}")
+    return np.ascontiguousarray(low), np.ascontiguousarray(high)
+
+
+def _event_rows(probability: Any, event: Any) -> tuple[Array, Array]:
+    """PIT intervals of events: [1 - p, 1] if the event occurred, else [0, 1 - p]."""
+    if event is None:
+        raise TypeError("expected probability= and event=, got no event")
+    p, y = _vector(probability, "probability"), _vector(event, "event")
+    if p.shape != y.shape or not ((p >= 0.0) & (p <= 1.0)).all() or not ((y == 0.0) | (y == 1.0)).all():
+        raise ValueError(
+            f"expected probabilities from 0 to 1 and events 0 or 1, got {short(probability)}, {short(event)}"
+        )
+    return np.where(y > 0.0, 1.0 - p, 0.0), np.where(y > 0.0, 1.0, 1.0 - p)
+
+
+def false_discovery_alarms(evidence: ArrayLike, alpha: float = 0.05) -> NDArray[np.bool_]:
+    """Alarms among many series by e-BH: the mean share of false ones is at most alpha, however they depend.
+
+    Those of the k largest e-values are named for the largest k with  k e_(k) >= K / alpha  (Wang and Ramdas 2022).
+
+    >>> false_discovery_alarms([1e4, 300.0, 2.0, 0.5]).tolist()
+    [True, True, False, False]
+    """
+    values = np.asarray(evidence, dtype=np.float64)
+    order = np.argsort(-values, kind="stable")
+    enough = np.arange(1, values.size + 1) * values[order] >= values.size / alpha
+    found = np.zeros(values.size, dtype=np.bool_)
+    if enough.any():
+        found[order[: np.flatnonzero(enough)[-1] + 1]] = True
+    return found

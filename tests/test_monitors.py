@@ -1,0 +1,282 @@
+"""Monitors: e-processes and the detector of changes against slow definitions, and as they are used."""
+
+import itertools
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+import orcast as oc
+from helpers import SENTENCE
+from orcast import monitors
+from orcast.kernels import records
+from orcast.monitors import SPREAD_STARTS, Monitor, bets_for, false_discovery_alarms, late_lanes
+
+Array = NDArray[np.float64]
+KNOTS = monitors.KNOTS
+
+
+def densities() -> tuple[Array, Array, Array]:
+    """Bets of PITs (a column each), weights, and least values."""
+    bets = bets_for("pit", 0.9, (1.0,))
+    table, _, prior, least, *_ = bets.kept
+    return table.reshape(KNOTS + 1, -1)[:, : bets.count], prior, least
+
+
+def mean_over(low: float, high: float) -> Array:
+    """Mean of each bet over an interval, by the trapezoidal rule on the knots inside and both ends."""
+    table, _, _ = densities()
+    at = np.unique(np.concatenate(([low, high], np.arange(KNOTS + 1) / KNOTS)).clip(low, high))
+    values = np.array([np.interp(at, np.arange(KNOTS + 1) / KNOTS, column) for column in table.T])
+    return values[:, 0] if high == low else np.trapezoid(values, at, axis=1) / (high - low)
+
+
+def evidence_by_definition(rows: Array, horizon: int) -> Array:
+    """Average over the classes of rounds, and over starts and bets, of products since the start."""
+    _, prior, least = densities()
+    found = []
+    for t in range(1, len(rows) + 1):
+        evidence = 0.0
+        for lane in range(horizon):
+            own = [mean_over(*row) for row in rows[lane:t:horizon]]
+            starts = np.diff(-np.log(3.0) / np.log(np.arange(3, len(own) + 3.0)))
+            weights = np.concatenate(([1.0 - SPREAD_STARTS], SPREAD_STARTS * starts))
+            rest = 1.0 - weights.sum() if len(own) else SPREAD_STARTS
+            product = sum(w * np.prod(own[j:], axis=0) * prior for j, w in enumerate(weights))
+            outstanding = horizon > 1 and lane != (t - 1) % horizon
+            evidence += (np.sum(product * (least if outstanding else 1.0)) + rest) / horizon
+        found.append(evidence)
+    return np.array(found)
+
+
+def intervals(seed: int, count: int) -> Array:
+    """PITs, half of them intervals."""
+    rng = np.random.default_rng(seed)
+    low, wide = rng.random(count), rng.random(count) * (rng.random(count) < 0.5)
+    return np.stack([low, np.minimum(low + wide, 1.0)], axis=1)
+
+
+@pytest.mark.parametrize("horizon", [1, 3])
+def test_evidence_is_the_average_of_all_starts_bets_and_classes(horizon: int) -> None:
+    rows = intervals(horizon, 25)
+    np.testing.assert_allclose(Monitor(horizon=horizon).trace(rows)[:, 0], evidence_by_definition(rows, horizon))
+
+
+@pytest.mark.parametrize("given", ["pit", "event", "scores"])
+def test_evidence_is_a_martingale_under_calibration(given: str) -> None:
+    """Exact expectations over all outcomes of three rounds."""
+    p = (0.2, 0.7, 0.01)
+    ends = [np.array([0.0, 0.003, 0.2, 0.55, 0.9, 1.0]), np.array([0.0, 0.5, 0.999, 1.0]), np.linspace(0, 1, 5)]
+    mean = 0.0
+    for outcome in itertools.product(*(range(2 if given != "pit" else len(each) - 1) for each in ends)):
+        monitor, weight = Monitor(score_range=2.0), 1.0
+        for t, k in enumerate(outcome):
+            if given == "pit":
+                low, high = ends[t][k : k + 2]
+                weight *= high - low
+                monitor.update(pit=(low, high))
+            elif given == "event":
+                weight *= p[t] if k else 1.0 - p[t]
+                monitor.update(probability=p[t], event=k)
+            else:  # a skewed difference of mean 0
+                weight *= (0.25, 0.75)[k]
+                monitor.update(score_a=(1.2, -0.4)[k], score_b=0.0)
+        mean += monitor.evidence * weight
+    assert abs(mean - 1.0) < 1e-9
+
+
+def test_ranks_are_uniform_whatever_the_exchangeable_pits_are() -> None:
+    """The detector's mean evidence after n rounds is n, however far the PITs are from uniform."""
+    rng = np.random.default_rng(0)
+    ends = np.array([Monitor(run_length=1e12, seed=k).trace(rng.beta(0.3, 2.0, 40))[[7, -1], 1] for k in range(6_000)])
+    assert abs(ends[:, 0].mean() - 8.0) < 4.0 * ends[:, 0].std() / np.sqrt(len(ends))
+    assert (ends[:, 1] >= 40.0 / 0.05).mean() < 0.05
+
+
+def moving_average(rng: np.random.Generator, rounds: int, horizon: int) -> Array:
+    """PITs of calibrated forecasts `horizon` steps ahead, whose errors overlap."""
+    shocks = rng.standard_normal(rounds + horizon - 1)
+    sums = np.convolve(shocks, np.ones(horizon), "valid")
+    return np.asarray(ndtr(sums / np.sqrt(horizon)))
+
+
+@pytest.mark.parametrize("horizon", [1, 12])
+def test_false_alarms_are_rare_however_often_one_looks(horizon: int) -> None:
+    rng = np.random.default_rng(horizon)
+    ever = changed = 0
+    for _ in range(300):
+        alarmed = Monitor(horizon=horizon, run_length=1e5)
+        alarmed.update(pit=moving_average(rng, 2_000, horizon))
+        ever += alarmed.miscalibrated is not None
+        changed += alarmed.changed is not None
+    assert ever <= 0.05 * 300
+    assert changed <= 0.02 * 300
+
+
+FAULTS = {
+    "too low": lambda z: z + 0.8,
+    "too high": lambda z: z - 0.8,
+    "too narrow": lambda z: 1.7 * z,
+    "too wide": lambda z: 0.5 * z,
+    "upper tail too short": lambda z: -np.log(ndtr(-z)) - 1.0,
+    "tails too short": lambda z: np.where(np.abs(z) < 0.9, 0.55 * z, 1.5 * z),
+}
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+def test_an_alarm_names_the_kind_the_begin_and_the_size(kind: str) -> None:
+    z = np.random.default_rng(5).standard_normal(1_600)
+    z[800:] = FAULTS[kind](z[800:])
+    monitor = Monitor()
+    monitor.update(pit=ndtr(z))
+    for alarm in (monitor.miscalibrated, monitor.changed):
+        assert alarm is not None
+        assert alarm.round > 800
+        assert alarm.earliest <= alarm.since <= alarm.latest
+        assert alarm.earliest <= 801 + 40
+        assert alarm.latest >= 801 - 40
+    ever = monitor.miscalibrated
+    assert ever is not None
+    assert ever.kind == kind
+    assert not ever.ended
+    assert abs(ever.coverage - np.mean(np.abs(z[800:]) < 1.645)) < 0.03
+    assert f"{ever.coverage:.0%}" in ever.text()
+    assert "since March" in ever.text(lambda _: "March")
+
+
+def test_change_is_relative_to_the_past_and_can_come_again() -> None:
+    """A wrong spread from the start is no change; its repair is one."""
+    z = np.random.default_rng(1).standard_normal(3_000)
+    z[:1_000] *= 2.0
+    z[2_000:] += 1.5
+    monitor = Monitor(run_length=100_000)
+    monitor.update(pit=ndtr(z[:1_000]))
+    assert monitor.changed is None
+    assert monitor.miscalibrated is not None
+    for end, kind in ((2_000, "too wide"), (3_000, "too low")):
+        monitor.update(pit=ndtr(z[monitor.rounds : end]))
+        assert monitor.changed is not None
+        assert (monitor.changed.kind, abs(monitor.changed.since - end + 999) < 50) == (kind, True)
+
+
+def test_one_call_equals_many_and_a_state_continues(tmp_path: Path) -> None:
+    rows = intervals(3, 2_500)
+    whole, single = Monitor(horizon=2, groups=["a", "b"]), Monitor(horizon=2, groups=["a", "b"])
+    whole.update(pit=rows, group="a")
+    for i, (low, high) in enumerate(rows.tolist()):
+        single.update(pit=(low, high), group="a")
+        if i == 700:
+            single.save(tmp_path / "monitor.orcast")
+            single = Monitor.load(tmp_path / "monitor.orcast")
+        if i == 1_900:
+            single = pickle.loads(pickle.dumps(single))
+    assert repr(whole) == repr(single)
+    for a, b in zip(whole._rows, single._rows, strict=True):
+        assert a.state.tobytes() == b.state.tobytes()
+    points, one = np.random.default_rng(0).random(1_500), Monitor()
+    for u in points.tolist():
+        one.update(pit=u)
+    again = Monitor()
+    again.update(pit=points)
+    assert one._rows[0].state.tobytes() == again._rows[0].state.tobytes()
+
+
+def test_state_is_small() -> None:
+    monitor = Monitor()
+    monitor.update(pit=np.random.default_rng(0).random(10))
+    assert monitor._rows[0].state.nbytes <= 1024
+
+
+def test_forecasts_with_outcomes() -> None:
+    rng = np.random.default_rng(0)
+    y = rng.normal(12.0, 2.0, 80)
+    monitor, labels = Monitor(space=oc.HalfLine(0)), Monitor(space=oc.Labels(["a", "b", "c"]))
+    monitor.update([oc.Normal(10.0, 2.0)] * 40, y[:40])
+    for each in y[40:]:
+        monitor.update({0.1: 7.4, 0.5: 10.0, 0.9: 12.6}, each)
+    assert monitor.miscalibrated is not None
+    assert monitor.miscalibrated.kind == "too low"
+    for _ in range(60):
+        labels.update({"a": 0.6, "b": 0.3, "c": 0.1}, "c")
+    assert labels.miscalibrated is not None
+
+
+def test_bands_events_scores_and_groups() -> None:
+    rng = np.random.default_rng(0)
+    band, event, scores = Monitor(), Monitor(groups=["day", "night"]), Monitor(score_range=1.0)
+    band.update(covered=rng.random(300) < 0.7)
+    assert "covers 6" in band.miscalibrated.text()  # type: ignore[union-attr]
+    assert band.miscalibrated.kind == "too narrow"  # type: ignore[union-attr]
+    for _ in range(30):
+        event.update(probability=np.full(10, 0.3), event=rng.random(10) < 0.3, group="day")
+        event.update(probability=np.full(10, 0.3), event=rng.random(10) < 0.55, group="night")
+    named = [alarm for alarm in event.alarms if alarm.question == "miscalibrated"]
+    assert {"night"} <= {alarm.group for alarm in named} <= {None, "night"}
+    assert "percentage points more often" in named[-1].text()
+    scores.update(score_a=rng.random(500), score_b=0.7 * rng.random(500))
+    assert scores.miscalibrated.kind == "the first is worse"  # type: ignore[union-attr]
+
+
+def given(**inputs: Any) -> dict[str, Any]:
+    return inputs
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        given(),
+        given(pit=1.2),
+        given(pit=float("nan")),
+        given(pit=(0.7, 0.2)),
+        given(pit=0.5, probability=0.3),
+        given(probability=0.5),
+        given(probability=0.5, event=2),
+        given(probability=[0.5, 0.2], event=[1]),
+        given(forecast=3.0),
+        given(score_a=1.0, score_b=0.0),
+        given(covered=0.5),
+        given(pit=0.5, group="nobody"),
+        given(probability=0.2, event=1),
+    ],
+)
+def test_bad_input_gets_one_sentence_and_changes_nothing(inputs: dict[str, Any]) -> None:
+    monitor = Monitor()
+    monitor.update(pit=[0.2, 0.4])
+    before = monitor._rows[0].state.tobytes()
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        monitor.update(**inputs)
+    assert monitor._rows[0].state.tobytes() == before
+
+
+@pytest.mark.parametrize("options", [given(alpha=0.0), given(horizon=0), given(groups="ab"), given(run_length=1)])
+def test_bad_options_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        Monitor(**options)
+
+
+def test_false_discovery_alarms_follow_the_definition() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        values = np.exp(rng.normal(2.0, 3.0, rng.integers(1, 12)))
+        enough = [k for k in range(1, values.size + 1) if k * np.sort(values)[-k] >= values.size / 0.1]
+        assert false_discovery_alarms(values, 0.1).sum() == max(enough, default=0)
+        if enough:
+            assert values[false_discovery_alarms(values, 0.1)].min() >= np.sort(values)[-max(enough)]
+
+
+def test_late_outcomes_use_lanes_whose_round_was_known_at_the_issue() -> None:
+    """Outcomes in any order: a lane's rounds never overlap, and rounds without a free lane are left out."""
+    lanes = late_lanes(3)
+    assert sum(late_lanes(50)) <= 1.0
+    watcher = monitors.watcher_for("pit", 0.9, lanes, 0.05, 1e4)
+    row, bets = watcher.state, watcher.bets
+    watcher.take_draws(0, np.full(200, 0.5))
+    clocks = lambda: [row[records.HEAD + bets.starts + i * bets.lane_size] for i in range(3)]  # noqa: E731
+    for issued, clock in ((0, 4), (1, 4), (2, 4), (3, 4), (4, 5)):
+        watcher.put(0.5, 0.5, issued, clock)
+    assert clocks() == [5.0, 4.0, 4.0]
+    assert row[records.SKIPPED] == 1.0
