@@ -57,7 +57,7 @@ SPREAD_STARTS = 0.1  # weight of starts after the first round
 # Lanes of a recalibrator, whose outcomes may come late: the weight of the first, and most lanes.
 FIRST_LANE, MOST_LANES = 0.8, 16
 BLOCK = 1024
-# Begins that lose this factor of the evidence are plausible, and so many rounds more: small bets blur them.
+# Begins that lose this factor of the evidence are plausible, and as many rounds more: small bets blur them.
 FACTOR, BLUR = 20.0, 25
 
 
@@ -151,8 +151,8 @@ class Alarm:
         the true one in most simulations (docs/theory.md).
     until : int
         Last round of the period with the largest evidence.
-    evidence : float
-        E-process or detector, whose threshold is `threshold`.
+    evidence, threshold : float
+        E-process or detector, and its threshold.
     rounds, level, coverage, shift, scale : int, float
         Rounds of the period, share of the outcomes inside the central band of this level, mean and spread of the normal
         scores of the PITs (errors in units of the forecast's standard deviation).
