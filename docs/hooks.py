@@ -1,4 +1,4 @@
-"""What the documentation site adds to the pages: docstrings as Markdown, the command's help, links out of docs."""
+"""Extensions of the documentation site: docstrings as Markdown, the command's help, links out of docs."""
 
 import argparse
 import contextlib
@@ -86,7 +86,7 @@ def _linked(name: str, own: str) -> str:
 
 
 class Docstrings(griffe.Extension):
-    """Docstrings as `markdown` gives them."""
+    """Prepare all docstrings with `markdown`."""
 
     def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
         """Rewrite one docstring."""
@@ -95,10 +95,10 @@ class Docstrings(griffe.Extension):
 
 
 class Pages(Preprocessor):
-    """Pages as the site shows them."""
+    """Prepare the Markdown of a page."""
 
     def run(self, lines: list[str]) -> list[str]:
-        """Fill in what is made at build time, and keep the words of links that lead out of `docs`."""
+        """Insert generated sections, and replace links out of `docs` by their text."""
         text = "\n".join(lines)
         if HELP in text:
             text = text.replace(HELP, command_help())
@@ -145,7 +145,7 @@ def _first(found: re.Match[str], seen: set[str]) -> str:
 
 
 def apart(text: str) -> str:
-    """Lists and tables begin after an empty line: code hosts do without, this site's Markdown does not."""
+    """Insert empty lines before lists and tables, which Python-Markdown needs and code hosts do not."""
     out: list[str] = []
     fenced = False
     for line in text.split("\n"):
@@ -161,10 +161,10 @@ def apart(text: str) -> str:
 
 
 def _inside(link: re.Match[str], folder: Path) -> str:
-    """A link to a file beside `docs` works in the repository only: on the site its words stay."""
+    """Return a link, or only its text if its target is a file outside `docs`."""
     target = Path(os.path.normpath(folder / link[2]))
     if target.is_relative_to(DOCS) or not target.exists():
-        return link[0]  # what is not there is reported as any other broken link
+        return link[0]  # a missing target is reported as a broken link
     return link[1]
 
 

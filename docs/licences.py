@@ -1,4 +1,4 @@
-"""What orcast stands on, with versions and licences as the installed packages state them: `make licences`.
+"""Versions and licences of the dependencies, as the installed packages state them: `make licences`.
 
 Writes docs/licences.md.  Run where everything of `orcast[dev]` is installed.
 """
@@ -38,7 +38,7 @@ VAGUE = {"OSI Approved", "BSD License", "Other/Proprietary License"}
 
 
 def licence(name: str) -> str:
-    """The licence of an installed package: its expression, its classifiers, or its own words, in this order."""
+    """Licence of an installed package: its expression, its classifiers, or its text, in this order."""
     metadata = distribution(name).metadata
     if expression := metadata.get("License-Expression"):
         return expression
@@ -54,7 +54,7 @@ def licence(name: str) -> str:
 
 
 def requirements(lines: Iterable[str]) -> Iterator[str]:
-    """The names of what is required, orcast's own extras aside."""
+    """Names of the required packages, without orcast's own extras."""
     for line in lines:
         name = canonicalize_name(Requirement(line).name)
         if name != "orcast":
@@ -62,7 +62,7 @@ def requirements(lines: Iterable[str]) -> Iterator[str]:
 
 
 def brought(names: Iterable[str]) -> set[str]:
-    """What packages need in turn, as far as it is installed; extras are nobody's need."""
+    """Installed dependencies of packages, without their extras."""
     found: set[str] = set()
     left = list(names)
     while left:
