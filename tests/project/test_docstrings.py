@@ -56,7 +56,7 @@ NO_EXAMPLE = {
 # Methods that engines call, not users.
 INTERNAL_METHODS = {"begin", "bind", "follows", "from_net", "issued", "masses", "pull", "start", "trusted"}
 # Names whose parameters are still to be described.
-TO_DESCRIBE: tuple[str, ...] = ("Evaluation.", "FrameState", "evaluate.", "integrations.")
+TO_DESCRIBE: tuple[str, ...] = ("evaluate.", "integrations.")
 
 SECTION = re.compile(r"^(?:Parameters|Attributes)\n-+\n(.*?)(?=^\S[^\n]*\n---|\Z)", re.MULTILINE | re.DOTALL)
 FORMULA = re.compile(r"^ {4,}(?!>>>|\.\.\. |- )\S.*(<=|>=|<-|!=|[=~<>*/^+]| - )", re.MULTILINE)
