@@ -240,6 +240,7 @@ NOT_FORECASTS: dict[str, Callable[[], object]] = {
     "none": lambda: None,
     "nan distribution": lambda: scipy.stats.norm(float("nan"), 1),
     "nan cdf": lambda: SimpleNamespace(cdf=lambda y: np.full_like(y, np.nan)),
+    "falling cdf": lambda: SimpleNamespace(cdf=lambda y: 1 - np.clip(np.asarray(y) / 100, 0, 1)),
     "scalar ppf": lambda: SimpleNamespace(ppf=lambda a: 3.0),
     "text ppf": lambda: SimpleNamespace(ppf=lambda a: ["x"] * len(a)),
     "ppf of two": lambda: SimpleNamespace(ppf=lambda a, b: a),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.adapters.ordered import ACCEPTED, Ensemble, Normal, Quantiles, called, known_kind
+from orcast.adapters.ordered import ACCEPTED, Ensemble, Normal, Quantiles, called, known_kind, risen
 from orcast.forecasts import BinaryForecast, FiniteForecast, LabelForecast, as_masses
 from orcast.spaces import Binary, Box, Circle, FiniteSpace, Labels, Points, Space
 from orcast.validation import number, short
@@ -228,7 +228,7 @@ def _side_masses(forecast: object, edges: Array) -> Array:
 
         below = ndtr((edges[1:-1] - known.mean) / known.sd)
     elif callable(getattr(known, "cdf", None)):
-        below = called(known.cdf, edges[1:-1], "cdf")  # type: ignore[attr-defined]
+        below = risen(called(known.cdf, edges[1:-1], "cdf"))  # type: ignore[attr-defined]
     elif isinstance(known, (Normal, Quantiles, Ensemble)) or callable(getattr(known, "ppf", None)):
         read = known.quantile if isinstance(known, (Normal, Quantiles, Ensemble)) else known.ppf  # type: ignore[attr-defined]
         values = np.maximum.accumulate(called(read, _FINE, "ppf"))

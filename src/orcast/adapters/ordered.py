@@ -256,8 +256,10 @@ def _has_rows(members: object) -> bool:
 def _invert(cdf: Callable[[Array], Array], levels: Array, low: float, high: float) -> Array:
     """Quantiles of a cdf by bisection on [low, high] to the last float, so that jumps are exact."""
     a = np.full(levels.shape, low)
-    b = np.full(levels.shape, high)
-    b = np.where(cdf(a) >= levels, low, b)
+    share = np.linspace(0.0, 1.0, levels.size)
+    # two products: the difference of the ends may overflow
+    values = risen(cdf((1.0 - share) * low + share * high))
+    b = np.where(values[0] >= levels, low, high)
     for _ in range(300):
         middle = 0.5 * (a + b)
         open_ = (a < middle) & (middle < b)
@@ -266,7 +268,17 @@ def _invert(cdf: Callable[[Array], Array], levels: Array, low: float, high: floa
         reached = cdf(middle) >= levels
         b = np.where(open_ & reached, middle, b)
         a = np.where(open_ & ~reached, middle, a)
+    risen(cdf(b))
     return b
+
+
+def risen(values: Array) -> Array:
+    """Values of a cdf at increasing outcomes; raise if they fall by more than rounding."""
+    fall = np.diff(values)
+    if fall.size and fall.min() < -ROUNDING:
+        k = int(fall.argmin())
+        raise ValueError(f"expected a cdf that never falls, got {values[k]:.6g} and then {values[k + 1]:.6g}")
+    return values
 
 
 def _bracket(cdf: Callable[[Array], Array], levels: Array) -> float:
