@@ -277,7 +277,7 @@ def test_promised_and_excess_bound_whatever_comes(recal: Game, linear: float, bo
     if book.account[ledger.Account.HELD] - held == 1.0 and excess == 0.0:
         assert book.excess == 0.0
     for number in range(len(book.layout.part_table)):
-        for group in book.group_guarantees(number):
+        for group in book.group_guarantees(number, disjoint=False):
             assert group.miscalibration <= group.promised + group.excess + 1e-12
 
 
@@ -344,7 +344,7 @@ def test_the_accounts_of_groups_are_told() -> None:
     first, second = np.array([1.0, 0.0]), np.array([0.0, 1.0])
     for context, cell_payoff in ((first, [1.0, 0.0]), (first, [0.0, 1.0]), (second, [-1.0, 1.0])):
         book.book(np.array(cell_payoff), context, certify(book, context, linear=1.0, bound=1.0))
-    a, b = book.group_guarantees(0)
+    a, b = book.group_guarantees(0, disjoint=True)
     assert (a.rounds, b.rounds) == (2.0, 1.0)
     assert a.miscalibration == pytest.approx(0.5 * np.sqrt(2.0) / 2)
     assert b.miscalibration == pytest.approx(0.5 * np.sqrt(2.0))

@@ -64,6 +64,7 @@ def table_of(found: list[Found]) -> Table:
         row["beyond certified"] = max((max(each.beyond, 0.0) for each in own), default=np.nan)
         row["not announced"] = sum(each.unsaid for each in own)
         row["groups beyond"] = sum(each.groups for each in own)
+        row["beyond target"] = sum(each.targets for each in own)
         row["99%, ms"], row["slowest, ms"] = float(np.quantile(ms, 0.99)), float(ms.max())
         rows.append(row)
     return Table.of("attack", f"{len(found):,} games, {sum(len(each.ms) for each in found):,} rounds", rows,

@@ -36,7 +36,8 @@ class Found:
     """Result of a game; `failure` is the error that ended it.
 
     `ratio` is the largest miscalibration / bound, `beyond` the largest squared norm after a round over the certified
-    one, minus 1, `unsaid` the rounds that broke the announced bound, `groups` the groups beyond their stated bound.
+    one, minus 1. `unsaid` counts rounds that broke the announced bound, `groups` groups beyond their stated bound, and
+    `targets` groups beyond the bound of a group alone.
     """
 
     game: Game
@@ -45,6 +46,7 @@ class Found:
     beyond: float = -math.inf
     unsaid: int = 0
     groups: int = 0
+    targets: int = 0
     ms: list[float] = field(default_factory=list)
     failure: str = ""
 
@@ -147,6 +149,7 @@ def _play(game: Game, seconds: float, rounds: int, found: Found) -> None:
         for group, norm in zip(recal.guarantee.groups.get(name, {}).values(), own.norms(number), strict=False):
             stated = (group.promised + group.excess) * max(group.rounds, 1.0)
             found.groups += norm > stated * (1.0 + ROUNDING)
+            found.targets += norm > group.target * max(group.rounds, 1.0) * (1.0 + ROUNDING)
 
 
 def _judge(found: Found, own: OwnLedger, certificate: Certificate, after: oc.Guarantee | None) -> None:

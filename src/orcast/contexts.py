@@ -42,6 +42,7 @@ class Context:
     labels: tuple[str, ...]
     bound: float = 1.0  # on the squared norm
     signed: bool = False  # True if an entry may be negative
+    disjoint: bool = False  # True if no round is in two groups
 
     @property
     def size(self) -> int:
@@ -85,6 +86,8 @@ class Everyone(Context):
 
 class Values(Context):
     """Group for each value of a feature."""
+
+    disjoint = True
 
     def __init__(self, key: str, values: Iterable[Hashable], other: bool = False) -> None:
         _check_key(key)
@@ -146,7 +149,7 @@ class Bins(Context):
         self.soft = number(soft, "soft (width of a softened edge)", 0.0, narrowest)
         if self.soft < 1e-100:
             self.soft = 0.0
-        self.name = key
+        self.name, self.disjoint = key, self.soft == 0.0
         ends = ["-inf", *(f"{edge:g}" for edge in e), "inf"]
         self.labels = tuple(f"{key} in ({a}, {b}]" for a, b in itertools.pairwise(ends))
 
@@ -176,6 +179,7 @@ class LastError(Context):
     """
 
     name = "last error"
+    disjoint = True
     labels = ("last error > 0", "last error <= 0")
 
     def __call__(self, known: ContextInputs) -> Array:
@@ -232,6 +236,7 @@ class Product(_Pair):
         self.name = f"{first.name} and {second.name}"
         self.labels = tuple(f"{a}, {b}" for a in first.labels for b in second.labels)
         self.bound = first.bound * second.bound
+        self.disjoint = first.disjoint and second.disjoint
 
     def __call__(self, known: ContextInputs) -> Array:
         return np.outer(self.first(known), self.second(known)).ravel()

@@ -10,7 +10,7 @@ If no such forecast is found, the one closest to it is issued, and the part of t
 as the excess.
 
 The payoff is a direct sum of parts. Part i has a context c_i, known before the outcome, and adds c_i (x) payoff_i. Each
-group of a part has its own account, so groups do not spend each other's slack. With a memory of M rounds,
+group of a part has its own account, which caps the slack that its rounds may use. With a memory of M rounds,
 S <- g S + payoff and b <- g^2 b + B_t with g = 1 - 1/M.
 """
 
@@ -191,19 +191,28 @@ class Group:
     Attributes
     ----------
     rounds
-        Sum of the context over the settled rounds; for hard groups the number of rounds.
+        Sum of the context over the settled rounds, n; for hard groups the number of rounds.
     miscalibration
         Norm of the mean normalised payoff.
     promised
         Bound on the miscalibration: `miscalibration <= promised + excess`.
     excess
-        Sum added to the bound; 0 for disjoint groups without other parts.
+        Sum added to the bound by certificates that did not hold.
+    target
+        Bound of the group alone, sqrt(B_i (n + 64)) / n.
+
+    Notes
+    -----
+    If the groups are disjoint and their part is the only one, `promised` is `target`. In a sum another part may fall
+    while a group rises; there the certificates bound the whole sum, and `promised` is the bound of the whole over the
+    rounds of the group, at most sqrt(B (T + 64)) / n and at most the largest payoff, sqrt(B_i) (docs/theory.md).
     """
 
     rounds: float
     miscalibration: float
     promised: float
     excess: float = 0.0
+    target: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -271,6 +280,9 @@ class Guarantee:
         Sum added to the bound by certificates that did not hold.
     empirical
         Empirical QCE and its bound; None without quantile calibration.
+    vacuous
+        True if the bound is not below the largest possible miscalibration, sqrt(B): after few rounds, or where the
+        resolution of the cells was added in many.
 
     Notes
     -----
@@ -301,13 +313,14 @@ class Guarantee:
     bounds: dict[str, float] = field(default_factory=dict)
     excess: float = 0.0
     empirical: Empirical | None = None
+    vacuous: bool = False
 
     def __str__(self) -> str:
         parts = ", ".join(f"{name} {value:.3g}" for name, value in self.parts.items())
         excess = f" + excess {self.excess:.3g}" if self.excess else ""
         return (
-            f"{self.rounds} rounds: miscalibration {self.miscalibration:.3g} <= promised {self.promised:.3g}{excess}, "
-            f"held {self.held:.1%} ({parts})"
+            f"{self.rounds} rounds: miscalibration {self.miscalibration:.3g} <= promised {self.promised:.3g}{excess}"
+            f"{' (vacuous)' if self.vacuous else ''}, held {self.held:.1%} ({parts})"
         )
 
 
@@ -388,17 +401,25 @@ class Ledger:
         sums: Array = self.total[start : start + size * groups].reshape(groups, size) / self.layout.scales[number]
         return sums
 
-    def group_guarantees(self, number: int) -> list[Group]:
-        """Guarantee of each group of a part."""
+    def group_guarantees(self, number: int, disjoint: bool) -> list[Group]:
+        """Guarantee of each group of a part; groups are `disjoint` if no round is in two of them."""
         first = int(self.layout.part_table[:number, PartColumn.GROUPS].sum())
+        one_sided = self.layout.part_table[number, PartColumn.ONE_SIDED]
+        alone = disjoint and len(self.layout.part_table) == 1
+        most = math.sqrt(self.layout.bound_list[number])
         found = []
         for row, sums in enumerate(self.part(number) * self.layout.scales[number], start=first):
-            one_sided = self.layout.part_table[number, PartColumn.ONE_SIDED]
             norm = float(np.linalg.norm(np.maximum(sums, 0.0) if one_sided else sums))
             budget, count, excess = self.groups[row].tolist()
             now = norm / max(count, 1.0)
-            stated = before_excess(budget, excess, count, now), added_after(budget, excess, count, now)
-            found.append(Group(count, now, *stated))
+            target = before_excess(budget, excess, count, now)
+            if alone:
+                stated = target, added_after(budget, excess, count, now)
+            else:
+                whole, beyond, _ = self._accounts
+                stated = before_excess(whole, beyond, count, now), added_after(whole, beyond, count, now)
+                stated = (most, 0.0) if stated[0] > most >= now else stated
+            found.append(Group(count, now, *stated, target))
         return found
 
     def book(self, payoff: Array, context: Array, certificate: Array, *, reserved: float = 0.0) -> None:

@@ -140,7 +140,7 @@ class BoundPayoff:
                 if not payoff.one_sided:
                     bounds[name] = payoff.summary_bound(promised / float(ledger.layout.scales[number]))
             if payoff.context is not EVERYONE:
-                found = ledger.group_guarantees(number)
+                found = ledger.group_guarantees(number, payoff.context.disjoint)
                 groups[name] = dict(zip(payoff.context.labels, found, strict=True))
         return Guarantee(
             ledger.rounds,
@@ -153,6 +153,7 @@ class BoundPayoff:
             bounds,
             ledger.excess,
             empirical,
+            promised + ledger.excess >= math.sqrt(ledger.bound),
         )
 
     def _regret_bounds(self, payoff: Payoff, ledger: Ledger, seen: Array) -> list[float]:
