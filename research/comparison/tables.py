@@ -23,8 +23,8 @@ SHORT = ("loss", "gap", "worst", "microseconds")
 
 # columns of the summary in a page: two tables
 SUMMARY = (
-    ("streams of, on", "streams", "rank of orcast", "loss / base", "best rival", "rival's loss / base"),
-    ("streams of, on", "gap", "rival's gap", "gap by chance", "worst series / base", "rival's worst series"),
+    ("kind, forecast", "streams", "rank of orcast", "loss / base", "best rival", "rival's loss / base"),
+    ("kind, forecast", "gap", "rival's gap", "gap by chance", "worst series / base", "rival's worst series"),
 )
 SERIES = "Calibration, and the worst series"
 
@@ -171,7 +171,7 @@ def summary(found: Sequence[Ranking]) -> Table:
             continue
         rows.append(
             (
-                f"{ranking.kind}, {ON_NAMES[ranking.on]}",
+                f"{ranking.kind}, {ranking.on}",
                 ranking.streams,
                 f"{ranking.place()} of {len(ranking.ranked)}",
                 str(ranking.place("significant")),
@@ -182,7 +182,7 @@ def summary(found: Sequence[Ranking]) -> Table:
                 "" if last is None else _three(last)[0],
             )
         )
-    heads = ("streams of, on", "streams", "rank of orcast", SIGNIFICANT, "loss / base", "gap", "worst series / base",
+    heads = ("kind, forecast", "streams", "rank of orcast", SIGNIFICANT, "loss / base", "gap", "worst series / base",
              "gap by chance", "best rival", "rival's loss / base", "rival's gap", "rival's worst series",
              "last outcome's loss / base")  # fmt: skip
     return Table("summary", "All kinds of streams", heads, rows, page=SUMMARY[0])
