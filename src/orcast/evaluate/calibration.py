@@ -73,6 +73,27 @@ def main_share(evaluation: Evaluation) -> float | None:
 def coverage(evaluation: Evaluation, share: float, side: str = "before") -> float:
     """Share of outcomes in the central interval, its ends included.
 
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Forecasts with their outcomes.
+    share : float
+        Nominal coverage, such as 0.9.
+    side : {"before", "after"}
+        Base or recalibrated forecasts.
+
+    Returns
+    -------
+    float
+        Frequency; nan without rows.
+
+    Raises
+    ------
+    ValueError
+        The forecasts have no such interval or side.
+
+    Examples
+    --------
     >>> coverage(Evaluation.of([[0.0, 1.0]] * 4, [0.5, 1.0, 1.5, 0.1], levels=[0.25, 0.75]), 0.5)
     0.75
     """
@@ -110,6 +131,20 @@ def width(evaluation: Evaluation, share: float, side: str = "before") -> float:
 def band(rows: ArrayLike, share: ArrayLike, sure: float = SURE) -> tuple[Vector, Vector]:
     """Chance band of a frequency: quantiles of Binomial(rows, share), divided by the rows.
 
+    Parameters
+    ----------
+    rows, share : float or array
+        Number of outcomes and probability.
+    sure : float
+        Confidence level.
+
+    Returns
+    -------
+    low, high : array
+        Ends of the band.
+
+    Examples
+    --------
     >>> [float(end.round(3)) for end in band(1000, 0.9)]
     [0.881, 0.918]
     """
@@ -176,6 +211,25 @@ def reliability(evaluation: Evaluation, side: str = "before") -> Frequencies:
 def error(evaluation: Evaluation, side: str = "before") -> float:
     """Calibration error: QCE of quantiles, ECE of probabilities (averaged over labels).
 
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Forecasts with their outcomes.
+    side : {"before", "after"}
+        Base or recalibrated forecasts.
+
+    Returns
+    -------
+    float
+        QCE of quantiles, or mean ECE of the labels.
+
+    Raises
+    ------
+    ValueError
+        There are no forecasts of this side.
+
+    Examples
+    --------
     >>> error(Evaluation.of([[0.0]] * 4, [-1.0, 1.0, 2.0, 3.0], levels=[0.5]))
     0.0625
     """

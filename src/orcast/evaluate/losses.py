@@ -30,6 +30,25 @@ LEAST = 5
 def loss(evaluation: Evaluation, side: str = "before") -> Vector:
     """Loss of each forecast: pinball loss averaged over the levels, or Brier score.
 
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Forecasts with their outcomes.
+    side : {"before", "after"}
+        Base or recalibrated forecasts.
+
+    Returns
+    -------
+    array
+        Loss of each row.
+
+    Raises
+    ------
+    ValueError
+        There are no forecasts of this side.
+
+    Examples
+    --------
     >>> loss(Evaluation.of([[1.0, 3.0]], [2.0], levels=[0.25, 0.75]))
     array([0.25])
     """
@@ -89,6 +108,18 @@ def difference(evaluation: Evaluation) -> Difference | None:
     20 series on whole series count as blocks too, and the wider interval is returned.  Künsch (1989), Annals of
     Statistics 17.
 
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Forecasts with their outcomes.
+
+    Returns
+    -------
+    Difference or None
+        Mean losses and intervals.
+
+    Examples
+    --------
     >>> found = difference(Evaluation.of([[0.0]] * 100, np.ones(100), after=[[0.5]] * 100, levels=[0.5]))
     >>> found.change, found.high, found.relative
     (-0.25, -0.25, -0.5)

@@ -86,6 +86,29 @@ def fair_indicators(
     with u halfway between a_i and the level below, v halfway between a_j and the level above, u = 0 at `low` and
     v = 1 at `high`.  Czado, Gneiting and Held (2009), "Predictive model assessment for count data", Biometrics 65.
 
+    Parameters
+    ----------
+    q : array of shape (..., levels)
+        Quantiles.
+    y : array of shape (...)
+        Outcomes.
+    levels : array
+        Increasing levels.
+    low, high : float
+        Bounds of the outcomes.
+
+    Returns
+    -------
+    array of shape (..., levels)
+        Indicators from 0 to 1.
+
+    Raises
+    ------
+    ValueError
+        Shapes do not fit, or a number is out of its range.
+
+    Examples
+    --------
     >>> fair_indicators([1.0, 2.0, 3.0], 2.5, [0.25, 0.5, 0.75])
     array([0., 0., 1.])
     >>> fair_indicators([0.0, 0.0, 3.0], 0.0, [0.25, 0.5, 0.75], low=0.0)
@@ -111,9 +134,31 @@ def qce(
     Kuleshov, Fenner and Ermon (2018), "Accurate uncertainties for deep learning using calibrated regression", ICML;
     paper, section 3 and appendix B (ties).
 
-    `quantiles` has the shape (rounds, levels), `low` and `high` are the bounds of the outcomes.  With a `window` it is
-    the largest error over so many consecutive rounds, nan if there are fewer.
+    Parameters
+    ----------
+    quantiles : array of shape (rounds, levels)
+        Quantiles.
+    y : array of shape (rounds,)
+        Outcomes.
+    levels : array
+        Increasing levels.
+    low, high : float
+        Bounds of the outcomes.
+    window : int, optional
+        Return the largest error over so many consecutive rounds.
 
+    Returns
+    -------
+    float
+        Error; nan with fewer rounds than `window`.
+
+    Raises
+    ------
+    ValueError
+        Shapes do not fit, or a number is out of its range.
+
+    Examples
+    --------
     >>> qce([[0.0], [0.0], [0.0], [0.0]], [-1.0, 1.0, 2.0, 3.0], [0.5])
     0.0625
     >>> qce([[0.0], [0.0], [0.0], [0.0]], [-1.0, -1.0, 2.0, 3.0], [0.5], window=2)
@@ -137,6 +182,27 @@ def pinball(q: ArrayLike, y: ArrayLike, levels: ArrayLike = LEVELS) -> Vector:
 
     Koenker and Bassett (1978), "Regression quantiles", Econometrica 46.
 
+    Parameters
+    ----------
+    q : array of shape (..., levels)
+        Quantiles.
+    y : array of shape (...)
+        Outcomes.
+    levels : array
+        Increasing levels.
+
+    Returns
+    -------
+    array of shape (...)
+        Loss of each outcome.
+
+    Raises
+    ------
+    ValueError
+        Shapes do not fit, or a number is out of its range.
+
+    Examples
+    --------
     >>> pinball([1.0, 3.0], 2.0, [0.25, 0.75])
     array(0.25)
     """
@@ -156,6 +222,25 @@ def ece(p: ArrayLike, y: ArrayLike, bins: int = 15) -> float:
     Bin b of B holds the probabilities in [b/B, (b+1)/B), the last one also 1.
     Naeini, Cooper and Hauskrecht (2015), "Obtaining well calibrated probabilities using Bayesian binning", AAAI.
 
+    Parameters
+    ----------
+    p, y : array
+        Probabilities, and outcomes 0 or 1.
+    bins : int
+        Number of bins.
+
+    Returns
+    -------
+    float
+        Error; nan without outcomes.
+
+    Raises
+    ------
+    ValueError
+        Shapes do not fit, or a number is out of its range.
+
+    Examples
+    --------
     >>> ece([0.25, 0.25, 0.75, 0.75], [0, 1, 1, 1], bins=2)
     0.25
     """
@@ -175,6 +260,25 @@ def brier(p: ArrayLike, y: ArrayLike) -> Vector:
     With rows, y holds the indices of the labels.  Two labels score twice as much as the probability of one of them.
     Brier (1950), "Verification of forecasts expressed in terms of probability", Monthly Weather Review 78.
 
+    Parameters
+    ----------
+    p : array
+        Probabilities of 1, or rows of probabilities of labels.
+    y : array
+        Outcomes 0 or 1, or indices of labels.
+
+    Returns
+    -------
+    array
+        Score of each outcome.
+
+    Raises
+    ------
+    ValueError
+        Shapes do not fit, or a number is out of its range.
+
+    Examples
+    --------
     >>> brier([0.5, 0.75], [0, 1])
     array([0.25  , 0.0625])
     >>> brier([[0.5, 0.25, 0.25]], [0])

@@ -27,6 +27,23 @@ def _example() -> Evaluation:
 def horizons(evaluation: Evaluation) -> Picture:
     """Change of the loss at each horizon; horizons with a significant loss are red.
 
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Forecasts with their outcomes.
+
+    Returns
+    -------
+    Picture
+        SVG; notebooks show it, `save` writes it.
+
+    Raises
+    ------
+    ValueError
+        There are no recalibrated forecasts.
+
+    Examples
+    --------
     >>> horizons(_example()).title
     'Change of the pinball loss by horizon: below 0 is better'
     """
@@ -53,6 +70,18 @@ def horizons(evaluation: Evaluation) -> Picture:
 def reliability(evaluation: Evaluation) -> Picture:
     """Observed frequency against the level of the quantile or the probability; the diagonal is calibrated.
 
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Forecasts with their outcomes.
+
+    Returns
+    -------
+    Picture
+        SVG; notebooks show it, `save` writes it.
+
+    Examples
+    --------
     >>> reliability(_example()).title
     'Reliability: 2 → 0 of 3 points outside the chance band'
     """
@@ -77,6 +106,25 @@ def reliability(evaluation: Evaluation) -> Picture:
 def fan(evaluation: Evaluation, *, last: int = 120) -> Picture:
     """Last forecasts and outcomes of the series with the worst coverage.
 
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Forecasts with their outcomes.
+    last : int
+        Number of forecasts.
+
+    Returns
+    -------
+    Picture
+        SVG; notebooks show it, `save` writes it.
+
+    Raises
+    ------
+    ValueError
+        The evaluation is not of quantiles.
+
+    Examples
+    --------
     >>> fan(_example()).title
     'Last 120 of 200 outcomes'
     """

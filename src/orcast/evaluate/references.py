@@ -63,6 +63,18 @@ def best_reference(evaluation: Evaluation) -> ReferenceScore | None:
 
     A seasonal reference is the last known outcome where no season before is known.
 
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Forecasts with their outcomes.
+
+    Returns
+    -------
+    ReferenceScore or None
+        Its loss in each row, and the change to each side.
+
+    Examples
+    --------
     >>> found = best_reference(Evaluation.of([0.5] * 4, [0, 1, 1, 1]))
     >>> found.name, found.losses.round(2)
     ('the frequency so far', array([0.25, 0.56, 0.25, 0.14]))

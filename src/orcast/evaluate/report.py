@@ -91,8 +91,27 @@ tbody th{{min-width:3.5rem;max-width:8rem}}}}
 def html(evaluations: Sequence[Evaluation], *, title: str = TITLE, source: str = "") -> str:
     """Make the report on one model or several as one HTML page without scripts or requests.
 
-    `source` is the origin of the forecasts, such as a file name.
+    Parameters
+    ----------
+    evaluations : sequence of Evaluation
+        One for each model.
+    title : str
+        Title of the page.
+    source : str
+        Origin of the forecasts, such as a file name.
 
+    Returns
+    -------
+    str
+        HTML.
+
+    Raises
+    ------
+    TypeError
+        An element is not an Evaluation.
+
+    Examples
+    --------
     >>> page = html([Evaluation.of([0.2, 0.7], [0, 1])], source="rain.csv")
     >>> "Not enough data" in page, "<script" in page
     (True, False)
@@ -121,8 +140,19 @@ def html(evaluations: Sequence[Evaluation], *, title: str = TITLE, source: str =
 
 
 def write(path: str | os.PathLike[str], evaluations: Sequence[Evaluation], **options: str) -> None:
-    """Write the report to a file; parameters as in `html`.
+    """Write the report to a file.
 
+    Parameters
+    ----------
+    path : path
+        File to write.
+    evaluations : sequence of Evaluation
+        One for each model.
+    **options
+        Other parameters of `html`.
+
+    Examples
+    --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write(Path(folder) / "report.html", [Evaluation.of([0.2, 0.7], [0, 1])])

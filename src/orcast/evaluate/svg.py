@@ -163,6 +163,19 @@ class Mark:
 class Picture:
     """Marks on two axes under a title; a notebook shows it.
 
+    Parameters
+    ----------
+    title : str
+        Title.
+    x, y : Axis
+        Axes.
+    marks : tuple of Mark
+        Lines, areas, dots and bars.
+    height : int
+        Height in pixels.
+
+    Examples
+    --------
     >>> line = Mark("line", "after", np.array([0.0, 1.0]), np.array([0.0, 0.5]), label="a line")
     >>> picture = Picture("An example", Axis("x", 0.0, 1.0), Axis("y", 0.0, 1.0), (line,))
     >>> "M0 1000L1000 500" in picture.html()

@@ -62,6 +62,18 @@ class Table:
 def by_series(evaluation: Evaluation) -> Table:
     """Coverage and loss of each series with an outcome; first the coverage furthest from nominal, or the largest loss.
 
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Forecasts with their outcomes.
+
+    Returns
+    -------
+    Table
+        One group per series.
+
+    Examples
+    --------
     >>> found = by_series(Evaluation.of([[-1, 1]] * 4, [0, 1, 2, 0], levels=[0.25, 0.75], series=list("aabb")))
     >>> found.labels, found.coverage["before"]
     (('a', 'b'), array([1. , 0.5]))
@@ -84,6 +96,18 @@ def by_series(evaluation: Evaluation) -> Table:
 def by_horizon(evaluation: Evaluation) -> Table:
     """Coverage and loss at each horizon, with the number of series made worse; one group if there is one horizon.
 
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Forecasts with their outcomes.
+
+    Returns
+    -------
+    Table
+        One group per horizon.
+
+    Examples
+    --------
     >>> found = by_horizon(Evaluation.of([[0.0]] * 4, [1.0, 1.0, 1.0, 1.0], after=[[0.5]] * 2 + [[-1.0]] * 2,
     ...     levels=[0.5], series=list("abab"), horizon=[1.0, 1.0, 2.0, 2.0]))
     >>> found.labels, found.change.worse.tolist(), found.change.series.tolist()

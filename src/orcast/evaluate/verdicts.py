@@ -41,6 +41,18 @@ ROUNDING = 1e-9
 def verdict(evaluation: Evaluation) -> list[str]:
     """Sentences on the forecasts, the one that says what to do first.
 
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Forecasts with their outcomes.
+
+    Returns
+    -------
+    list of str
+        Sentences.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> y = rng.normal(size=1000)
     >>> narrow, right = np.tile([-1.0, 0.0, 1.0], (1000, 1)), np.tile([-1.645, 0.0, 1.645], (1000, 1))
@@ -55,6 +67,18 @@ def verdict(evaluation: Evaluation) -> list[str]:
 def headline(evaluation: Evaluation) -> str:
     """Sentence that says what to do.
 
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Forecasts with their outcomes.
+
+    Returns
+    -------
+    str
+        First sentence of the verdict.
+
+    Examples
+    --------
     >>> headline(Evaluation.of([[-1.0, 1.0]] * 40, np.zeros(40), levels=[0.25, 0.75]))
     'Do not use these forecasts as they are: the 50% interval is too wide. Recalibrate them.'
     """
@@ -69,6 +93,18 @@ def action(evaluation: Evaluation) -> str:
 def summary(evaluation: Evaluation) -> dict[str, Any]:
     """Verdict and its numbers as plain data; None stands for numbers that cannot be computed.
 
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Forecasts with their outcomes.
+
+    Returns
+    -------
+    dict
+        Plain data for JSON.
+
+    Examples
+    --------
     >>> found = summary(Evaluation.of([[-1.0, 1.0]] * 40, np.zeros(40), levels=[0.25, 0.75]))
     >>> found["action"], found["faults"], found["coverage"]["before"]
     ('do not use', {'before': ['the 50% interval is too wide']}, 1.0)

@@ -117,8 +117,17 @@ def checked_model(model: Any, *methods: str, kind: str) -> Any:
 class RiverDistribution(proba.base.ContinuousDistribution):
     """Forecast as a distribution of River, with ``cdf``, ``ppf``, ``mode``, ``mu`` and ``sigma``; called, the density.
 
-    ``n_samples`` is the number of outcomes that the forecast was calibrated on, ``seed`` that of ``sample``.
+    Parameters
+    ----------
+    forecast : Forecast
+        Distribution.
+    n_samples : int
+        Number of outcomes that it was calibrated on.
+    seed : int, optional
+        Seed of ``sample``.
 
+    Examples
+    --------
     >>> import orcast as oc
     >>> p = RiverDistribution(oc.Forecast([0, 1], [1, 3], [0.5, 0.5]), seed=1)
     >>> p(0.5), p.cdf(1), p.mu, p.mode, 0 < p.sample() < 3
@@ -226,7 +235,24 @@ class RowModel:
         return 0 if self._rows is None else len(self._rows)
 
     def learn_one(self, x: Any, y: Any, *, id: Hashable = None, **kwargs: Any) -> None:
-        """Settle the forecast that was issued for ``x``, and update the model."""
+        """Settle the forecast that was issued for ``x``, and update the model.
+
+        Parameters
+        ----------
+        x : dict
+            Features.
+        y : number or label
+            Outcome.
+        id : hashable, optional
+            Name of the round, where features repeat or change.
+        **kwargs
+            Options of the model.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The outcome is not a valid number or label; nothing changes.
+        """
         outcome, key = self._outcome(y), row_key(x, id)
         rows = self._rows
         if rows is not None and key not in rows:
@@ -299,7 +325,31 @@ class RiverRegressor(RowModel, base.Wrapper[base.Regressor], base.Regressor):
         id: Hashable = None,
         **kwargs: Any,
     ) -> Any:
-        """Return the mean of the calibrated forecast, or the distribution, or an interval."""
+        """Return the mean of the calibrated forecast, or the distribution, or an interval.
+
+        Parameters
+        ----------
+        x : dict
+            Features.
+        with_dist : bool
+            Return a `RiverDistribution`.
+        with_interval : bool
+            Return an interval.
+        id : hashable, optional
+            Name of the round, where features repeat or change.
+        **kwargs
+            Options of the model.
+
+        Returns
+        -------
+        float, RiverDistribution or Interval
+            Calibrated forecast.
+
+        Raises
+        ------
+        TypeError, ValueError
+            The prediction of the model is not a number.
+        """
         p = self._rows.issue(row_key(x, id), self._read(x, **kwargs), x)
         return as_answer(p, self._rows.known, self.confidence_level, with_dist, with_interval)
 
@@ -317,11 +367,13 @@ class RiverClassifier(RowModel, base.Wrapper[base.Classifier], base.Classifier):
 
     Parameters
     ----------
+    model
+        Classifier.
     labels
         Outcomes; of two the second is forecast.  By default True and False around a binary classifier, else the labels
         seen so far, of which each new one starts a new recalibrator with a new guarantee.
     payoff, memory, max_pending
-        As in :class:`RiverRegressor`, and so is ``id=`` of the methods.
+        As in :class:`RiverRegressor`.
 
     Examples
     --------
@@ -368,7 +420,22 @@ class RiverClassifier(RowModel, base.Wrapper[base.Classifier], base.Classifier):
     def predict_proba_one(
         self, x: dict[base.typing.FeatureName, Any], *, id: Hashable = None, **kwargs: Any
     ) -> dict[base.typing.ClfTarget, float]:
-        """Return the calibrated probability of each label."""
+        """Return the calibrated probability of each label.
+
+        Parameters
+        ----------
+        x : dict
+            Features.
+        id : hashable, optional
+            Name of the round, where features repeat or change.
+        **kwargs
+            Options of the model.
+
+        Returns
+        -------
+        dict
+            Probability of each label.
+        """
         if self._rows is None:
             return dict.fromkeys(self._known, 1.0)
         p = self._rows.issue(row_key(x, id), self._read(x, **kwargs), x)

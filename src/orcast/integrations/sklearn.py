@@ -78,11 +78,40 @@ class RowEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
-        """Fit the estimator, and calibrate it on the rows that it had not seen."""
+        """Fit the estimator, and calibrate it on the rows that it had not seen.
+
+        Parameters
+        ----------
+        X : array or data frame
+            Rows in the order of time.
+        y : array
+            Outcomes.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            Rows or outcomes are invalid.
+        """
         return self.fit_checked(*self._checked(X, y))
 
     def fit_checked(self, X: Any, y: NDArray[Any]) -> Self:
-        """``fit``, with rows and outcomes that need no check."""
+        """``fit``, with rows and outcomes that need no check.
+
+        Parameters
+        ----------
+        X : array or data frame
+            Rows in the order of time.
+        y : array
+            Outcomes.
+
+        Returns
+        -------
+        self
+        """
         parts = _parts(len(y), as_count(self.folds, "at least 1 fold"), self._base())
         batch = as_count(self.batch, "a batch of at least 1 row")
         fitted = self._fitted(X, y)
@@ -162,6 +191,8 @@ class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
         parameter ``quantile`` (or ``alpha`` with the loss "quantile") and one is fitted for each level; else it gives
         a spread (``return_std``) or a number, the mean of a Gaussian with
         sd = sqrt(pi / 2) * mean of the last 100 |outcome - prediction|.
+    levels
+        Levels of the quantiles that the estimator predicts, if it does.
     low, high, payoff, memory, outside
         As in :class:`orcast.Recalibrator`.  A context finds features in the columns of a data frame, or in a row.
     folds
@@ -205,25 +236,76 @@ class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
         self.folds, self.batch = folds, batch
 
     def partial_fit(self, X: Any, y: ArrayLike) -> Self:
-        """Score the outcomes against the forecasts for these rows, then update the estimator; the first call fits."""
+        """Score the outcomes against the forecasts for these rows, then update the estimator; the first call fits.
+
+        Parameters
+        ----------
+        X : array or data frame
+            Rows in the order of time.
+        y : array
+            Outcomes.
+
+        Returns
+        -------
+        self
+        """
         if not hasattr(self, "estimator_"):
             return self.fit(X, y)
         return self._settle_and_update(X, self._outcomes(X, y))
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
-        """Means of the calibrated forecasts, and with ``return_std`` their standard deviations."""
+        """Means of the calibrated forecasts, and with ``return_std`` their standard deviations.
+
+        Parameters
+        ----------
+        X : array or data frame
+            Rows.
+        return_std : bool
+            Also return standard deviations.
+
+        Returns
+        -------
+        array or tuple of arrays
+            Means, and standard deviations.
+        """
         moments = [(p.mean(), p.std() if return_std else 0.0) for p in self.predict_distribution(X)]
         means, deviations = np.array(moments).reshape(-1, 2).T
         return (means, deviations) if return_std else means
 
     def predict_quantiles(self, X: Any, levels: ArrayLike) -> Array:
-        """Calibrated quantiles, a row for each row of X and a column for each level."""
+        """Calibrated quantiles, a row for each row of X and a column for each level.
+
+        Parameters
+        ----------
+        X : array or data frame
+            Rows.
+        levels : array
+            Levels of the quantiles.
+
+        Returns
+        -------
+        array of shape (rows, levels)
+            Quantiles.
+        """
         wanted = np.atleast_1d(as_levels(levels))
         rows = [p.quantile(wanted) for p in self.predict_distribution(X)]
         return np.array(rows, dtype=np.float64).reshape(len(rows), wanted.size)
 
     def predict_interval(self, X: Any, confidence: float = 0.9) -> Array:
-        """The lower and the upper end of the central intervals, a row for each row of X."""
+        """The lower and the upper end of the central intervals, a row for each row of X.
+
+        Parameters
+        ----------
+        X : array or data frame
+            Rows.
+        confidence : float
+            Nominal coverage.
+
+        Returns
+        -------
+        array of shape (rows, 2)
+            Ends of the intervals.
+        """
         share = as_share(confidence)
         return self.predict_quantiles(X, [0.5 - share / 2.0, 0.5 + share / 2.0])
 
@@ -315,7 +397,26 @@ class RecalibratedClassifier(ClassifierMixin, RowEstimator):  # type: ignore[mis
         self.folds, self.batch = folds, batch
 
     def partial_fit(self, X: Any, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
-        """Score the outcomes against the probabilities of these rows, then update the estimator."""
+        """Score the outcomes against the probabilities of these rows, then update the estimator.
+
+        Parameters
+        ----------
+        X : array or data frame
+            Rows in the order of time.
+        y : array
+            Outcomes.
+        classes : array, optional
+            All classes; needed in the first call.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        ValueError
+            An outcome is not one of the classes.
+        """
         if hasattr(self, "estimator_"):
             y = self._outcomes(X, y)
             self._places(y)

@@ -131,7 +131,20 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
             self.set_tags(**{"capability:exogenous": True})
 
     def certificates(self, fh: Any = None, X: Any = None) -> Any:
-        """Certificates of forecasts by time: whether each holds, and the promised bound on the miscalibration."""
+        """Certificates of forecasts by time: whether each holds, and the promised bound on the miscalibration.
+
+        Parameters
+        ----------
+        fh : ForecastingHorizon, optional
+            Steps ahead (default: those of ``fit``).
+        X : data frame, optional
+            Features of these steps.
+
+        Returns
+        -------
+        DataFrame
+            Columns ``holds`` and ``promised``.
+        """
         self.check_is_fitted()
         index, after = self._after(self._check_fh(fh), X)
         frame = after.iloc[:, -len(CERTIFICATE) :].set_axis(CERTIFICATE, axis=1)
