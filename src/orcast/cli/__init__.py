@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say("stopped")
         return 130
     except BrokenPipeError:
-        # nobody reads on: nothing is flushed at the end, which would complain
+        # the reader is gone: avoid an error from the flush at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except MemoryError as reason:

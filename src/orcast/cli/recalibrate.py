@@ -22,7 +22,7 @@ column of forecasts and a certificate for each row.  Rows without an outcome get
 
 The result goes to --output; without it, beside FILE as NAME.orcast.csv (or .parquet, as FILE is), and
 to stdout if FILE is -.  The columns that were found and the verdict are printed on stderr.
-Rows are never lost: those without a forecast pass through, and the status column says so."""
+Rows without a forecast pass through, with the status "no forecast"."""
 
 EXAMPLES = """\
   orcast recalibrate cv.csv                                 writes cv.orcast.csv

@@ -145,12 +145,12 @@ def variance_of_sums(parts: Matrix, alike: bool, *, by_steps: bool = False) -> V
 
 
 def student_quantile(count: int, sure: float) -> float:
-    """Quantile of Student's distribution, for a variance from so many blocks."""
+    """Quantile of Student's distribution, for a variance from `count` blocks."""
     return float(stdtrit(count - 1, 0.5 + sure / 2.0))
 
 
 def widening(count: int, sure: float) -> float:
-    """Student quantile over the normal one, for a variance from differences of so many blocks."""
+    """Student quantile over the normal one, for a variance from differences of blocks."""
     # it has two thirds of the degrees of freedom
     return student_quantile(1 + max(1, round(2 * (count - 1) / 3)), sure) / float(ndtri(0.5 + sure / 2.0))
 

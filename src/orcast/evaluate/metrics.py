@@ -145,7 +145,7 @@ def qce(
     low, high : float
         Bounds of the outcomes.
     window : int, optional
-        Return the largest error over so many consecutive rounds.
+        Return the largest error over this number of consecutive rounds.
 
     Returns
     -------

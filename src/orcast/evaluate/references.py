@@ -206,7 +206,7 @@ class Season:
         return np.asarray(table.series * (int(self.phase.max()) + 1) + self.phase[table.time])
 
     def before(self, cycles: int) -> str:
-        """Name of the outcome so many cycles before."""
+        """Name of the outcome some cycles before."""
         if self.name == "steps":
             return f"the outcome {cycles * self.many} steps before"
         when = {"day": "yesterday"}.get(self.name, f"a {self.name} before")

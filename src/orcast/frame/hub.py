@@ -82,7 +82,7 @@ class Spread(NamedTuple):
     """A long table as a wide one.
 
     ``group`` are the wide rows of the used rows, ``sources`` their wide columns, by the column of the long table, which
-    has so many ``rows``.
+    has ``rows`` rows.
     """
 
     table: LongTable

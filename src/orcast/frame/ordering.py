@@ -308,7 +308,7 @@ def fill_outcomes(
         )
     filled, filled_due = np.empty(len(y)), np.empty_like(due)
     filled[order] = y[leader]
-    # an outcome is known once: when the last of the rows that have it says so
+    # an outcome is known once: at the latest time of the rows that have it
     group = np.cumsum(first) - 1
     has = ~np.isnan(y[order])
     latest = due[order][first]
@@ -319,7 +319,7 @@ def fill_outcomes(
 
 
 def seen_dates(calendar: Stamps | None, cutoff: Stamps, time: Stamps, most: int) -> Stamps:
-    """A series' cutoffs and times, with new ones, of at most so many cutoffs."""
+    """A series' cutoffs and times, with new ones, of at most ``most`` cutoffs."""
     rows = np.column_stack((cutoff, time))
     if calendar is not None:
         rows = np.concatenate((calendar, rows))

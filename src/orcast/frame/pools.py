@@ -192,22 +192,22 @@ class GroupPass:
         known = np.flatnonzero(open_).astype(np.int32)
         if at_once:
             # rows stand in the order of streams and times
-            heard: Any = np.searchsorted(moments, due[known], side="right").astype(np.int32) - 1
+            used_at: Any = np.searchsorted(moments, due[known], side="right").astype(np.int32) - 1
         else:
-            heard = np.searchsorted(moments, due[known])
-            fine = heard < len(moments)
+            used_at = np.searchsorted(moments, due[known])
+            fine = used_at < len(moments)
             if not self.plan.pooled:
                 # series that share nothing do not depend on which others are run with them
                 series = self.series_of[self.stream]
                 last = np.full(len(self.series), -1, dtype=np.int64)
                 np.maximum.at(last, series[new], issued)
-                fine = heard <= last[series[known]]
-            known, heard = known[fine], heard[fine]
+                fine = used_at <= last[series[known]]
+            known, used_at = known[fine], used_at[fine]
             order = np.lexsort((cutoff[known], self.rows.step[known], due[known], self.stream[known]))
-            known, heard = known[order], heard[order]
+            known, used_at = known[order], used_at[order]
         settled[known] = True
         parts: list[tuple[int, Any, Any, int]] = [
-            (SETTLE, known, heard, OWN_OUTCOME if at_once else OUTCOME),
+            (SETTLE, known, used_at, OWN_OUTCOME if at_once else OUTCOME),
             (DROP, dropped, when, DROPPED),
             (PREDICT, new, issued, FORECAST),
         ]
@@ -309,7 +309,7 @@ class GroupPass:
 
 
 def _chunks(kinds: NDArray[Any], moments: NDArray[Any]) -> list[tuple[int, int]]:
-    """Parts of the events, each of whole moments, with about so many forecasts."""
+    """Parts of the events, each of whole moments, with about `CHUNK` forecasts."""
     ends = np.append(np.flatnonzero(np.diff(moments) != 0) + 1, len(moments))
     issued = np.append(0, np.cumsum(kinds == PREDICT))[ends]
     cuts, done = [0], 0

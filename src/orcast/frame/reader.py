@@ -26,7 +26,7 @@ INDEX = "index"
 EPOCH = datetime.datetime(1970, 1, 1)
 # Microseconds from the epoch that nanoseconds in 64 bits can tell: the years 1678 to 2262.
 FARTHEST = 2**63 // 1000 - 1
-# Outcomes so many spreads away from nearly all of their forecasts are in other units, or of something else.
+# Spreads between outcomes and forecasts from which other units are likely.
 FAR = 100.0
 # Rows that are looked at for doubts, evenly chosen.
 LOOKED_AT = 10_000
@@ -137,7 +137,7 @@ class Frame:
             raise TypeError(f"expected numbers in column {name!r}, got one too large for double precision") from None
 
     def holds_numbers(self, name: Any) -> bool:
-        """True if a column's values are numbers or booleans, also where its type does not say so."""
+        """True if a column's values are numbers or booleans, whatever its type."""
         column = self.column(name)
         if column.dtype.is_numeric() or column.dtype == nw.Boolean:
             return True

@@ -98,7 +98,7 @@ class Runner:
         return isinstance(self.rounds.engine, OrderedEngine)
 
     def outcomes(self, y: Array, shift: Array, scale: Array, clip: bool) -> Array:
-        """Outcomes as they are played, y = shift + scale * played; nan where they are missing or outside."""
+        """Outcomes in the units of the space, y = shift + scale * value; nan where they are missing or outside."""
         if not isinstance(self.space, OrderedSpace):
             return np.where((y >= 0.0) & (y < self.space.cells) & (y == np.floor(y)), y, np.nan)
         least, most = max(self.space.low, -LARGEST), min(self.space.high, LARGEST)

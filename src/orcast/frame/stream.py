@@ -187,7 +187,7 @@ class OpenRows:
     time: Stamps
     cutoff: Stamps
     due: Stamps
-    value: Array  # the outcome as it is played, nan where it is unknown or outside
+    value: Array  # the outcome in the units of the space, nan where it is unknown or outside
     known: NDArray[np.bool_]
     point: Array
     low: Array

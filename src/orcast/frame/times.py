@@ -346,7 +346,7 @@ def issued_together(
 
 
 def _blocks(time: Stamps, together: int, seen: Stamps | None) -> Stamps:
-    """The cutoffs of one series: its times in order, so many at a time; those seen before keep theirs."""
+    """The cutoffs of one series: its times in order, a block at a time; times of earlier frames keep theirs."""
     if seen is None or not len(seen):
         distinct, places = np.unique(time, return_inverse=True)
         return np.asarray(just_before(distinct[np.arange(len(distinct)) // together * together])[places])
@@ -526,7 +526,7 @@ YEARS = ((7, 7, 52), (28, 31, 12), (89, 92, 4))
 
 @lru_cache(maxsize=256)
 def seasons_of(step: int) -> tuple[int, ...]:
-    """Seasons of rows that are so many nanoseconds apart, in rows; none where the calendar has no such step.
+    """Seasons of rows with a step in nanoseconds, in rows; none where the calendar has no such step.
 
     >>> hour = 3600 * 10**9
     >>> [seasons_of(hours * hour) for hours in (0.5, 1, 24, 168, 31 * 24, 5, 0)]

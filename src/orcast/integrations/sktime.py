@@ -75,7 +75,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
 
     Notes
     -----
-    ``update`` scores the forecasts issued before its rows, and fits the forecaster anew.  If the forecaster wants X,
+    ``update`` scores the forecasts issued before its rows, and refits the forecaster.  If the forecaster wants X,
     give ``update`` the X of all steps that were asked for.
 
     Examples
@@ -321,7 +321,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         return self._ask(self.forecaster_, steps, X)[1]
 
     def _updated(self, seen: tuple[Any, Any], rows: tuple[Any, Any], refit: bool) -> Any:
-        """Forecaster after rows: fitted anew, as in the replay, or only moved on."""
+        """Forecaster after rows: refitted, as in the replay, or only moved on."""
         (all_y, all_X), (y, X) = _with_features(*seen), rows
         # without the X of these rows, or with a gap in dates, there is nothing to fit to
         whole_dates = not isinstance(all_y.index, pd.DatetimeIndex) or all_y.index.freq

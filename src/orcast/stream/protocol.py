@@ -59,7 +59,7 @@ class StreamLine:
 
 
 def read(text: bytes) -> StreamLine:
-    """A line from its text, or one clear sentence.
+    """Parse a line.
 
     >>> line = read(b'{"series": "a", "id": "14:00", "forecast": {"mean": 4, "sd": 1}}')
     >>> line.series, line.id, line.forecast.expert

@@ -1,4 +1,4 @@
-"""The filter: lines in, lines out, until the input ends, a signal comes, or nobody reads on."""
+"""The filter: lines in, lines out, until the input ends, a signal comes, or the output closes."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Signals:
 def serve(session: Session, *, source: int = 0, sink: int = 1) -> int:
     """Answer the lines of one file descriptor on another; returns the exit status of the process.
 
-    0 at the end of the input, after SIGTERM, or when nobody reads the answers any more; 130 after Ctrl-C.
+    0 at the end of the input, after SIGTERM, or when the output closes; 130 after Ctrl-C.
     """
     if sys.platform != "win32":
         for end in (source, sink):
@@ -97,7 +97,7 @@ def _answer_all(session: Session, source: int, sink: int, signals: Signals) -> N
 
 
 def _sentence(reason: BaseException) -> str:
-    """Message about a refused line, in one sentence."""
+    """Message about a refused line."""
     if isinstance(reason, MemoryError):
         return f"expected a line that fits the memory, got one that does not ({str(reason) or 'out of memory'})"
     if isinstance(reason, RecursionError):

@@ -94,7 +94,7 @@ class Session:
 
     @locked
     def answer(self, line: bytes) -> bytes:
-        """Answer a line; bad input raises one sentence and changes nothing."""
+        """Answer a line; bad input raises an error and changes nothing."""
         read = protocol.read(line)
         try:
             with self.store.transaction():
