@@ -158,6 +158,7 @@ def _forecasters() -> Iterator[Callable[[], Saved]]:
     yield recal("clipped", oc.Interval(20, 60, **SMALL), y, memory=20, outside="clip")
     yield recal("binary", oc.Binary(), p)
     yield recal("labels", labels, m)
+    yield recal("drawn", labels, m, randomised=7)
     yield recal("circle", oc.Circle(360, cells=8), turns)
     yield recal("box", oc.Box([(0, 1), (-5, 5)], cells=(2, 3)), sides)
     yield recal("points", oc.Points([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0]]), corners)

@@ -20,8 +20,9 @@ Array = NDArray[np.float64]
 
 # Seeds are smaller: such numbers are exact in any file.
 MOST_SEED = 2**53
-_STEP = np.uint64(0x9E3779B97F4A7C15)
-_MIX = (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)), (np.uint64(27), np.uint64(0x94D049BB133111EB))
+_ALL, _WHOLE_STEP, _FIRST, _SECOND = 2**64 - 1, 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+_STEP = np.uint64(_WHOLE_STEP)
+_MIX = (np.uint64(30), np.uint64(_FIRST)), (np.uint64(27), np.uint64(_SECOND))
 
 
 def seed_of(randomised: object) -> int | None:
@@ -56,6 +57,22 @@ def uniform_draws(seed: int, first: int, count: int) -> Array:
         )
         # 52 bits, centred between two numbers, so never 0 or 1
         return ((_mixed(z) >> np.uint64(12)).astype(np.float64) + 0.5) / 2.0**52
+
+
+def uniform_draw(seed: int, number: int) -> float:
+    """Draw of one round, the same number in plain integers.
+
+    >>> uniform_draw(7, 3) == uniform_draws(7, 3, 1)[0]
+    True
+    """
+    z = (_mixed_whole((seed + _WHOLE_STEP) & _ALL) + number * _WHOLE_STEP) & _ALL
+    return ((_mixed_whole(z) >> 12) + 0.5) / 2.0**52
+
+
+def _mixed_whole(z: int) -> int:
+    z = ((z ^ (z >> 30)) * _FIRST) & _ALL
+    z = ((z ^ (z >> 27)) * _SECOND) & _ALL
+    return z ^ (z >> 31)
 
 
 def _mixed(z: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -18,6 +18,7 @@ from orcast.draws import seed_of
 from orcast.engine import Committee, Engine, Equilibrium, Oracle
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.finite import FiniteEngine
+from orcast.engine.oracles import draws_anything
 from orcast.engine.ordered import OrderedEngine
 from orcast.features import FeatureReader
 from orcast.forecasts import PERCENTS, as_levels
@@ -110,8 +111,9 @@ class Forecaster:
     seasons
         One or two seasons in rounds, such as (24, 168) for hourly forecasts; by default they are estimated.
     randomised
-        Seed or generator of randomised quantiles (`Forecast.randomised`), for which `guarantee.empirical` has a bound;
-        by default quantiles are not randomised.
+        Seed or generator of random draws, for which `guarantee.empirical` has bounds; by default nothing is drawn.
+        Quantiles are those of `Forecast.randomised`; probabilities of events and labels are drawn from a grid, and
+        `FiniteForecast.mixture` is their distribution.
 
     Notes
     -----
@@ -175,8 +177,6 @@ class Forecaster:
         if isinstance(self.space, OrderedSpace):
             self._ordered, self._ends = True, (self.space.low, self.space.high)
         self.randomised = seed_of(randomised)
-        if self.randomised is not None and not isinstance(self.space, OrderedSpace):
-            raise TypeError(f"expected randomised= on an ordered space such as Interval(0, 1), got {self.space!r}")
         self.payoff = default_payoff(self.space) if payoff is None else payoff
         self.oracle: Oracle = self.default_oracle() if oracle is None else oracle
         self.memory = None if memory is None else number(memory, "memory (in rounds)", 2.0, 1e12)
@@ -192,12 +192,17 @@ class Forecaster:
     def begin(self, experts: tuple[str, ...], sizes: Sequence[int] | None = None) -> None:
         """Start without rounds for these experts; `sizes` are the sizes of the parts, if a saved state has them."""
         limits.check("experts", len(experts))
-        bound_payoff = BoundPayoff(self.space, self.payoff, experts, self.memory)
+        bound_payoff = BoundPayoff(self.space, self.payoff, experts, self.memory, drawn=self.randomised is not None)
         engine = self._bound(bound_payoff, sizes)
         if self.seasons:
             if not isinstance(engine, OrderedEngine):
                 raise TypeError(f"expected seasons= only with Committee() on an ordered space, got {self.space!r}")
             engine.presume_seasons(self.seasons)
+        if self.randomised is not None and not draws_anything(engine):
+            raise ValueError(
+                f"expected randomised= for quantities, BinaryCalibration, LabelCalibration or SwapRegret, "
+                f"got it for {self.payoff!r} on {self.space!r} with {self.oracle!r}"
+            )
         self.rounds = Rounds(engine, self.max_pending, self.pool, seed=self.randomised)
         self._experts = experts
         self._takes_floats = isinstance(engine, FiniteEngine) and engine.binary and experts == (ALONE,)

@@ -17,7 +17,7 @@ S <- g S + payoff and b <- g^2 b + B_t with g = 1 - 1/M.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from operator import itemgetter
@@ -215,28 +215,42 @@ class Group:
     target: float = math.inf
 
 
+class Action(NamedTuple):
+    """Rounds in which `decide` returned an action, and its mean utility there: expected by the forecasts, and real."""
+
+    rounds: float
+    expected: float
+    utility: float
+
+
 @dataclass(frozen=True)
 class Empirical:
-    """Empirical quantile calibration error, from the indicators of the reported quantiles.
+    """Empirical errors of what was published, and their bounds with `randomised=`.
 
     Attributes
     ----------
-    qce
-        Sum over the levels a of (mean of 1{y <= reported quantile} - a)^2.
-    bound
-        Bound on `qce`, only with `randomised=`; else None.
+    errors
+        Errors by name. On quantities "qce", the sum over the levels a of (mean of 1{y <= reported quantile} - a)^2. On
+        events and labels, with e_v = mean of 1{published v} (v - y) for each published value v (without a draw: each
+        bin of the payoff's grid): "ece", the sum of |e_v|, on labels averaged over the labels; and "ece l2", the root
+        of the sum of e_v^2. With `decide`, "swap regret": the mean utility that the best swap of actions would add.
+    bounds
+        Bounds on these errors by name; empty without `randomised=`.
     confidence
-        Probability that the bound holds at all times together.
+        Probability that a bound holds at all times together.
+    actions
+        Rounds of each action that `decide` returned, and its mean utility there, expected and real.
 
     Notes
     -----
-    `guarantee.parts` has the smoothed error, which `promised` bounds. With `randomised=`, and for outcomes chosen
-    without the random draw, the empirical one has a bound too:
+    `guarantee.parts` has the smoothed errors, those expected before the draw, which `promised` bounds. With
+    `randomised=`, and for outcomes chosen without the random draw, the empirical ones have a bound too:
 
-        sqrt(qce)  <=  sqrt(B) (promised + excess)  +  sqrt((V + 64) (2 log(1/d) + log(1 + V/64))) / T
+        error  <=  sqrt(B) (promised + excess)  +  sqrt((V + 64) (2 log(1/d) + log(1 + V/64))) / T
 
-    with d = 1 - confidence, B the bound of the quantile payoff over its squared weight, and V the sum over the rounds
-    of the largest squared difference of the two (docs/theory.md).
+    for the root of the QCE and the L2 form, with d = 1 - confidence, B the bound of the payoff over its squared weight,
+    and V the sum over the rounds of the largest squared difference of the two. The bound on the ECE follows by
+    Cauchy and Schwarz, over the values that were published (docs/theory.md).
 
     Examples
     --------
@@ -244,13 +258,14 @@ class Empirical:
     >>> recal = oc.Recalibrator(oc.Interval(0, 1), randomised=7)
     >>> _ = recal.run([oc.Normal(0.5, 0.1)] * 50, [0.45, 0.6] * 25)
     >>> empirical = recal.guarantee.empirical
-    >>> empirical.qce <= empirical.bound, empirical.confidence
+    >>> empirical.errors["qce"] <= empirical.bounds["qce"], empirical.confidence
     (True, 0.95)
     """
 
-    qce: float
-    bound: float | None = None
+    errors: dict[str, float]
+    bounds: dict[str, float] = field(default_factory=dict)
     confidence: float = 0.95
+    actions: dict[Hashable, Action] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ class Recalibrator(Forecaster):
     seasons
         One or two seasons in rounds, such as (24, 168) for hourly forecasts; by default they are estimated.
     randomised
-        Seed or generator of randomised quantiles, for which `guarantee.empirical` has a bound.
+        Seed or generator of random draws, for which `guarantee.empirical` has bounds.
 
     Notes
     -----

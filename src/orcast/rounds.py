@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
 from orcast import limits
-from orcast.draws import uniform_draws
+from orcast.draws import uniform_draw, uniform_draws
 from orcast.engine import Engine
 from orcast.kernels.records import LAG_RATE
 from orcast.packed import PackedRounds, pack_row
@@ -189,7 +189,7 @@ class Rounds(PendingById[PendingRound]):
     def _set_draw(self, record: Any, number: int) -> None:
         """Set the random draw of a round, from its number."""
         if self.seed is not None:
-            record.set_draw(uniform_draws(self.seed, number, 1)[0])
+            record.set_draw(uniform_draw(self.seed, number))
 
     def issue(self, rows: Any, features: Any = None, *, id: Hashable = None) -> PendingRound:
         """Issue a round around the experts' rows under a new id, or as the unnamed one."""
@@ -204,15 +204,19 @@ class Rounds(PendingById[PendingRound]):
         # computed as if it were evicted, which happens only after the new round was accepted
         rest = len(self.pending) - 1
         free = self._reserved_without(self.pending[other])
-        # an unnamed round replaced at once passes on its number and random draw
+        # an unnamed round passes on its random draw, so that no one can select draws, and its number if it is the last
         again = other == id and self.pending[other].issued == self.issued
+        draw = self.pending[other].record.draw() if other == id and self.seed is not None else 0.0
         outstanding, number = min(self.outstanding, float(rest)), self.issued + (not again)
         record = self._predict(rows, features, outstanding, free, number)
         if other != id:
             self.warn_dropped(other)
         self._forget(other, self.pending[other])
         self.issued = number - 1
-        return self.keep(record, id=id)
+        entry = self.keep(record, id=id)
+        if draw:
+            record.set_draw(draw)
+        return entry
 
     def keep(self, record: Any, *, id: Hashable = None) -> PendingRound:
         """Issue a round that `peek` computed."""

@@ -553,9 +553,20 @@ def test_randomised_quantiles_are_those_of_a_forecaster_with_the_seed_of_the_ser
     np.testing.assert_array_equal(pd.concat([first, rest]).sort_index()[names], out[names])
     with pytest.raises(ValueError, match="expected randomised= as in the state, 5, got 6"):
         oc.recalibrate(frame, state=path, pool=False, randomised=6)
-    chances = pd.DataFrame({"ds": range(3), "y": [0, 1, 0], "p": 0.3})
-    with pytest.raises(ValueError, match="expected forecasts of quantities with randomised=, got probabilities"):
-        oc.recalibrate(chances, randomised=1)
+
+
+def test_drawn_probabilities_are_those_of_a_recalibrator(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    chances = pd.DataFrame({"ds": range(20), "y": rng.integers(2, size=20), "p": rng.random(20).round(2)})
+    out = oc.recalibrate(chances, randomised=1)
+    recal = oc.Recalibrator(oc.Binary(), randomised=derived_seed(1, None, None, None))
+    np.testing.assert_array_equal(out["orcast_p"], recal.run(chances["p"].tolist(), chances["y"].tolist()))
+    path = tmp_path / "panel.orcast"
+    first = oc.recalibrate(chances[:9], state=path, randomised=1)
+    rest = oc.recalibrate(chances[9:], state=path)
+    np.testing.assert_array_equal(pd.concat([first, rest])["orcast_p"], out["orcast_p"])
+    with pytest.raises(ValueError, match="expected randomised= for calibrated probabilities, got it for Moment"):
+        oc.recalibrate(chances, randomised=1, payoff=oc.MomentMatching(1))
 
 
 def test_three_rows_pass_through_few_functions() -> None:

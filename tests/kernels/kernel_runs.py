@@ -211,6 +211,22 @@ def recals() -> Iterator[tuple[str, Callable[[], Array]]]:
     def both(t: int) -> Any:
         return {"one": float(chance[t]), "other": 0.4 if t % 3 else None}
 
+    def drawn(labels: bool) -> Array:
+        """Forecasts drawn from nodes, near to 0 and 1 too, with sums far apart at two of them."""
+        recal = oc.Recalibrator(oc.Labels(range(3)) if labels else oc.Binary(), randomised=7)
+        given = np.array([*chance, 0.0, 1.0, 0.4])
+        masses = np.column_stack((given, 0.5 * (1.0 - given), 0.5 * (1.0 - given))) if labels else given
+        rows = [recal.run(list(masses), [*happened, 1, 0, 0])]
+        engine: Any = recal.engine
+        engine.ledger.total[: len(engine.rules.grid) * engine.rules.events] *= 50.0
+        engine.ledger.account[budget] = engine.ledger.square
+        p = recal.predict(masses[0] if labels else 0.5)
+        recal.update(1)
+        assert p.certificate is not None
+        return np.concatenate([*map(np.ravel, rows), p.mass, [p.certificate.worst_next], state(recal)])
+
+    yield "drawn events", lambda: drawn(False)
+    yield "drawn labels", lambda: drawn(True)
     yield "binary", lambda: result(oc.Recalibrator(oc.Binary()), lambda t: float(chance[t]), happened, probability)
     yield (
         "binary, late",

@@ -57,7 +57,7 @@ FINITE_STATE: Table = {
     "observed": COUNTED,
 }
 FINITE_ROUND: Table = {
-    "info": Range(np.array([0.0, 0.0, 0.0, -1e6]), 1e120),
+    "info": Range(np.array([0.0, 0.0, 0.0, -1e6, 0.0, 0.0]), 1e120),
     "experts": MASS._replace(missing=True),
     **dict.fromkeys(("pool", "prior", "result", "members"), MASS),
     **dict.fromkeys(("context", "features"), SMALL),

@@ -52,8 +52,10 @@ def beyond_smoothed(spread: float) -> float:
 class BoundPayoff:
     """Parts of a payoff on a space, with the names of the experts."""
 
-    def __init__(self, space: Space, payoff: Payoff, experts: Sequence[str], memory: float | None) -> None:
-        self.space = space
+    def __init__(
+        self, space: Space, payoff: Payoff, experts: Sequence[str], memory: float | None, *, drawn: bool = False
+    ) -> None:
+        self.space, self.drawn = space, drawn
         self.experts = tuple(experts)
         self.payoffs = list(payoff)
         self.parts: list[Part] = [part.on(space, len(self.experts)) for part in self.payoffs]
@@ -98,22 +100,28 @@ class BoundPayoff:
         own = self.empirical_levels
         if not own.size:
             return None
-        spread, weight, without = sums[levels.size :].tolist()
-        errors = sums[np.searchsorted(levels, own)] / max(weight, 1.0)
-        qce = float(errors @ errors)
-        norms = [
-            overall_norm(part.context)
-            if part.kind == "quantile" and np.array_equal(part.payoff.levels, own)  # type: ignore[attr-defined]
-            else None
+        counts = sums[levels.size :]
+        errors = sums[np.searchsorted(levels, own)] / max(float(counts[1]), 1.0)
+        counted = [
+            part.kind == "quantile" and np.array_equal(part.payoff.levels, own)  # type: ignore[attr-defined]
             for part in self.parts
         ]
-        factors = [norm / scale for norm, scale in zip(norms, ledger.layout.scales, strict=True) if norm is not None]
-        # without a random draw an outcome is settled, but not in the sums
+        root = self.empirical_bound(ledger, counted, counts)
+        return Empirical({"qce": float(errors @ errors)}, {} if root is None else {"qce": root * root}, CONFIDENCE)
+
+    def empirical_bound(self, ledger: Ledger, counted: Sequence[bool], counts: Array) -> float | None:
+        """Bound on the norm of the mean empirical payoff of the parts that are `counted`; None if there is none."""
+        spread, weight, without = counts.tolist()
+        factors = []
+        for part, scale, own in zip(self.parts, ledger.layout.scales.tolist(), counted, strict=True):
+            norm = overall_norm(part.context) if own else None
+            if norm is not None:
+                factors.append(norm / scale)
+        # every outcome in the ledger must have been counted, with a draw
         whole = without == 0.0 < weight and weight >= ledger.account[Account.WEIGHT] * (1.0 - 1e-9)
         if not factors or not whole:
-            return Empirical(qce)
-        root = min(factors) * (ledger.promised + ledger.excess) + beyond_smoothed(max(spread, 0.0)) / weight
-        return Empirical(qce, float(root * root), CONFIDENCE)
+            return None
+        return min(factors) * (ledger.promised + ledger.excess) + beyond_smoothed(max(spread, 0.0)) / weight
 
     def guarantee(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -14,19 +14,24 @@ from orcast import ledger as _ledger
 from orcast.constants import USUAL_TEMPERATURE
 from orcast.contexts import ContextInputs
 from orcast.engine import admissible
-from orcast.engine.bound_payoff import BoundPayoff
-from orcast.forecasts import BinaryForecast, FiniteForecast, forecast_on
+from orcast.engine.bound_payoff import CONFIDENCE, BoundPayoff
+from orcast.forecasts import BinaryForecast, FiniteForecast, LabelForecast, Mixture, forecast_on
 from orcast.kernels import finite_members, records
 from orcast.kernels import finite_rounds as kernels
 from orcast.kernels.finite_rounds import BINARY_TEMPERATURE
 from orcast.kernels.finite_state import FiniteRound, FiniteRules, FiniteState, restored_finite_round
-from orcast.ledger import Certificate, Guarantee, Ledger
+from orcast.ledger import Certificate, Empirical, Guarantee, Ledger
 from orcast.payoffs import BinaryCalibration, Calibeating, LabelCalibration, MomentMatching, NoRegret, Payoff
 from orcast.scores import Brier
 from orcast.spaces import Binary, Labels
 
 Array = NDArray[np.float64]
 
+# Nodes from which probabilities are drawn, for each hat of the calibration payoff: of an event, and of labels.
+NODES_PER_HAT, LABEL_NODES_PER_HAT = 3, 4
+NO_NODES: Array = np.empty(0)
+# Parts of a draw less likely than this are rounding.
+LEAST_PART = 1e-12
 # Hats of the forecast's own probabilities.
 CALIBRATION = (BinaryCalibration, LabelCalibration)
 # Rounds in one call of the compiled loop: between two calls Python can be interrupted.
@@ -48,6 +53,34 @@ def plays(bound_payoff: BoundPayoff) -> bool:
         elif not isinstance(payoff, MomentMatching):
             return False
     return isinstance(bound_payoff.space, (Binary, Labels)) and all(len(found) <= 1 for found in grids.values())
+
+
+def nodes_on(space: Any, hats: int) -> Array:
+    """Probabilities from which those of the events are drawn.
+
+    On `Binary` sin^2 of even angles, v_i = sin^2(pi (i + 1/2) / (2 n)), i < n: their gaps are at most
+    pi sqrt(p (1 - p)) / n, so the draw costs at most p (1 - p) (pi / 2 n)^2 in Brier score. On labels even nodes, so
+    that the masses add up to 1, from 1 / (4 n^2) on.
+    """
+    if isinstance(space, Binary):
+        count = NODES_PER_HAT * hats
+        return np.asarray(np.sin(0.5 * np.pi * (np.arange(count) + 0.5) / count) ** 2)
+    count = LABEL_NODES_PER_HAT * hats
+    least = min(0.25 / count**2, 0.01 / space.cells)
+    return np.asarray(least + (1.0 - space.cells * least) * np.arange(count + 1) / count)
+
+
+def mixture_of(record: FiniteRound) -> Mixture:
+    """Forecasts from which the published one is drawn."""
+    rules, p = record.rules, record.view("result")[record.rules.first :]
+    places = np.interp(p, rules.grid, np.arange(len(rules.grid)))
+    cuts = np.unique(np.concatenate(([0.0, 1.0], np.cumsum(places % 1.0) % 1.0)))
+    parts, trial, masses = np.diff(cuts), record.copied(), []
+    for draw in cuts[:-1] + 0.5 * parts:
+        trial.set_draw(draw)
+        masses.append(kernels.published(trial))
+    likely = parts > LEAST_PART
+    return Mixture(parts[likely] / parts[likely].sum(), np.array(masses)[likely])
 
 
 class FiniteEngine:
@@ -72,6 +105,8 @@ class FiniteEngine:
             # the root on two cells has another default temperature
             temperature *= BINARY_TEMPERATURE / USUAL_TEMPERATURE
         hats, expert_hats = self._grid(CALIBRATION), self._grid((Calibeating,))
+        nodes = nodes_on(self.space, hats) if bound_payoff.drawn and hats else NO_NODES
+        hats = len(nodes) or hats
         bias = int(any(isinstance(p, MomentMatching) for p in bound_payoff.payoffs))
         regret = int(any(isinstance(p, NoRegret) for p in bound_payoff.payoffs))
         cuts = np.cumsum([0, hats * events, expert_hats * events, bias, regret * count]).tolist()
@@ -93,6 +128,7 @@ class FiniteEngine:
             two_cells=int(two_cells),
             members=members,
             moved=moved,
+            nodes=nodes,
         )
         self.state = state = FiniteState(self.rules)
         finite_members.start(state)
@@ -100,6 +136,7 @@ class FiniteEngine:
             state.view(name)[...] = array
         self.ledger.total, self.ledger.account, self.ledger.groups = map(state.view, ("total", "account", "groups"))
         self._plain = bound_payoff.plain
+        self._drawn_class = BinaryForecast if self.binary else LabelForecast
 
     def _grid(self, kinds: tuple[type[Payoff], ...]) -> int:
         return next((p.grid for p in self.bound_payoff.payoffs if isinstance(p, kinds)), 0)  # type: ignore[attr-defined]
@@ -169,6 +206,7 @@ class FiniteEngine:
         levels: Array,
         *,
         number: float = 0.0,
+        draws: Array | None = None,
     ) -> tuple[Array, Array]:
         """Run many rounds in compiled loops: masses of each forecast (on `Binary` that of 1), and its log."""
         count, cells = len(outcomes), self.space.cells
@@ -178,9 +216,10 @@ class FiniteEngine:
             for t in range(count):
                 contexts[t] = self.bound_payoff.context(ContextInputs(None if features is None else features[t]))
         experts, outcomes = np.ascontiguousarray(experts), outcomes.astype(np.int64)
+        draws = np.zeros(count) if draws is None else draws
         for start in range(0, count, AT_ONCE):
             part = slice(start, start + AT_ONCE)
-            rows = [array[part].reshape(-1) for array in (experts, contexts, outcomes, result, log)]
+            rows = [array[part].reshape(-1) for array in (experts, contexts, outcomes, draws, result, log)]
             kernels.run(self.state, *rows)
         if not self.binary:
             return result, log
@@ -195,6 +234,9 @@ class FiniteEngine:
         def certificate() -> Certificate:
             return _ledger.certificate_of(record.certificate_row)
 
+        if self.rules.drawn:
+            mass = kernels.published_event(record) if self.binary else kernels.published(record)
+            return self._drawn_class.trusted(self.space, mass, certificate, partial(mixture_of, record))
         if self.binary:
             return BinaryForecast.trusted(self.space, record.probability(1), certificate)
         return forecast_on(self.space, record.view("result").copy(), certificate)
@@ -208,7 +250,20 @@ class FiniteEngine:
             if isinstance(payoff, NoRegret):
                 names = self.bound_payoff.regret_names(payoff)
                 regrets[number] = dict(zip(names, map(float, excess), strict=True))
-        return self.bound_payoff.guarantee(self.ledger, regrets)
+        return self.bound_payoff.guarantee(self.ledger, regrets, empirical=self._empirical())
+
+    def _empirical(self) -> Empirical | None:
+        """Errors of the published probabilities, and their bounds; None where these are not calibrated."""
+        sums, counts = self.state.view("empirical"), self.state.view("counts")
+        if not sums.size:
+            return None
+        mean = sums / max(float(counts[1]), 1.0)
+        events, seen = mean.shape[1], np.count_nonzero(mean)
+        errors = {"ece": float(np.abs(mean).sum()) / events, "ece l2": float(np.linalg.norm(mean))}
+        counted = [isinstance(payoff, CALIBRATION) for payoff in self.bound_payoff.payoffs]
+        root = self.bound_payoff.empirical_bound(self.ledger, counted, counts)
+        bounds = {} if root is None else {"ece": root * math.sqrt(seen) / events, "ece l2": root}
+        return Empirical(errors, bounds, CONFIDENCE)
 
     # --- state
     def arrays(self) -> dict[str, Array]:

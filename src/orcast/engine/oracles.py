@@ -16,11 +16,20 @@ from orcast.engine.dense.priors import FinitePrior, OrderedPrior, Prior
 from orcast.engine.dense.solver import LogitSolver
 from orcast.engine.finite import FiniteEngine, plays
 from orcast.engine.ordered import OrderedEngine
+from orcast.payoffs import SwapRegret
 from orcast.spaces import OrderedSpace, frozen
 from orcast.spaces.base import whole
 from orcast.validation import number
 
 Engine = OrderedEngine | FiniteEngine | DenseEngine
+
+
+def draws_anything(engine: Engine) -> bool:
+    """Return True if random draws change what an engine publishes, or the actions of `decide`."""
+    payoffs = engine.bound_payoff.payoffs
+    drawn = isinstance(engine, FiniteEngine) and engine.rules.drawn > 0
+    return isinstance(engine.space, OrderedSpace) or drawn or any(isinstance(each, SwapRegret) for each in payoffs)
+
 
 # Kinds of payoffs that the compiled engine on ordered spaces covers.
 FAST = {"quantile", "interval", "moment", "explicit", "regret"}

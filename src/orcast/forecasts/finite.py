@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from orcast.ledger import Certificate
 
     Given = Certificate | Callable[[], Certificate] | None
+    FromMixture: TypeAlias = "Mixture | Callable[[], Mixture] | None"
 
 Array = NDArray[np.float64]
 
@@ -43,25 +44,51 @@ def as_masses(mass: object, cells: int) -> Array:
     return m / total if abs(total - 1.0) > 1e-12 else m
 
 
+class Mixture(NamedTuple):
+    """Distribution of a drawn forecast before the draw: `masses` has a row for each of the `weights`.
+
+    >>> import orcast as oc
+    >>> p = oc.Recalibrator(oc.Binary(), randomised=7).predict(0.7)
+    >>> p.mixture.masses[:, 1].round(3).tolist(), float(p.mixture.mean[1].round(3))
+    ([0.655, 0.703], 0.7)
+    """
+
+    weights: Array
+    masses: Array
+
+    @property
+    def mean(self) -> Array:
+        """Mean masses."""
+        return np.asarray(self.weights @ self.masses)
+
+
 class FiniteForecast(IssuedForecast):
     """Masses on the cells of a finite space."""
 
-    __slots__ = ("mass", "space")
+    __slots__ = ("_mixture", "mass", "space")
 
     mass: Array
     space: Any
+    _mixture: Mixture | Callable[[], Mixture] | None
 
     @classmethod
-    def trusted(cls, space: FiniteSpace, mass: Array, certificate: Given) -> Self:
+    def trusted(cls, space: FiniteSpace, mass: Array, certificate: Given, mixture: FromMixture = None) -> Self:
         """Forecast from masses of a kernel, without checks or copies."""
         self = cls.__new__(cls)
         mass.flags.writeable = False
-        self.space, self.mass, self._certificate = space, mass, certificate
+        self.space, self.mass, self._certificate, self._mixture = space, mass, certificate, mixture
         return self
+
+    @property
+    def mixture(self) -> Mixture | None:
+        """Forecasts from which this one was drawn, with their weights; None if it was not drawn."""
+        if callable(self._mixture):
+            self._mixture = self._mixture()
+        return self._mixture
 
     def _made_by_hand(self, space: FiniteSpace, mass: ArrayLike, certificate: Certificate | None) -> None:
         self.space, self.mass = space, frozen(as_masses(mass, space.cells))
-        self._certificate = certificate
+        self._certificate, self._mixture = certificate, None
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data, exact; the class rebuilds the forecast from `**data`, or from its space and the masses."""
@@ -101,7 +128,7 @@ class FiniteForecast(IssuedForecast):
         return (points if isinstance(points, np.ndarray) else _as_objects(points))[cells]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (type(self).trusted, (self.space, self.mass, self.certificate))
+        return (type(self).trusted, (self.space, self.mass, self.certificate, self.mixture))
 
 
 def _drawn_cells(mass: Array, size: int | tuple[int, ...], rng: np.random.Generator) -> NDArray[np.intp]:
@@ -142,13 +169,13 @@ class BinaryForecast(FiniteForecast):
 
     def __init__(self, probability: float, certificate: Certificate | None = None) -> None:
         self._mass = number(probability, "probability", 0.0, 1.0)
-        self._certificate = certificate
+        self._certificate, self._mixture = certificate, None
 
     @classmethod
-    def trusted(cls, space: FiniteSpace, mass: Array | float, certificate: Given) -> Self:
+    def trusted(cls, space: FiniteSpace, mass: Array | float, certificate: Given, mixture: FromMixture = None) -> Self:
         """Forecast from two masses, or from the probability of 1, without checks or copies."""
         self = cls.__new__(cls)
-        self._mass, self._certificate = mass, certificate
+        self._mass, self._certificate, self._mixture = mass, certificate, mixture
         return self
 
     @property
@@ -196,7 +223,7 @@ class BinaryForecast(FiniteForecast):
         return f"BinaryForecast({self.__float__():.6g})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (BinaryForecast.trusted, (_BINARY, self._mass, self.certificate))
+        return (BinaryForecast.trusted, (_BINARY, self._mass, self.certificate, self.mixture))
 
 
 class LabelForecast(FiniteForecast):

@@ -117,7 +117,8 @@ def recalibrate(
     pool : bool
         Let all series share information.
     randomised : int, optional
-        Seed; quantiles are randomised by one draw per row (`Forecast.randomised`).
+        Seed; quantiles are randomised by one draw per row (`Forecast.randomised`), and probabilities are drawn from a
+        grid.
 
     Returns
     -------
@@ -218,8 +219,6 @@ class FrameRun:
         if self.content.options is not None:
             options = options.continued(self.content.options, self.content.bounds)
         self.options, self.payoff, self.timing = options, options.payoff, options.timing
-        if options.randomised is not None and not any(form.ordered for form in layout.forms):
-            raise ValueError("expected forecasts of quantities with randomised=, got probabilities")
         self.codes, self.keys = frame.keys(layout.series)
         self.bounds = self._bounds()
         self.streams = self._streams()

@@ -17,6 +17,7 @@ from orcast import ledger as _ledger
 from orcast.draws import uniform_draws
 from orcast.engine import Committee
 from orcast.engine.bound_payoff import BoundPayoff
+from orcast.engine.oracles import draws_anything
 from orcast.engine.ordered import OrderedEngine
 from orcast.frame.bounds import space_between
 from orcast.frame.experts import ForecastShape
@@ -80,14 +81,16 @@ NEW = PackedRounds(np.array([0.0, np.nan, 0.0]), (), np.empty((0, 0)), np.empty(
 class Runner:
     """A recalibrator of one space and payoff, on which streams run one after the other."""
 
-    def __init__(self, space: Space, payoff: Payoff | None) -> None:
-        self.space, self.payoff = space, default_payoff(space) if payoff is None else payoff
+    def __init__(self, space: Space, payoff: Payoff | None, *, drawn: bool = False) -> None:
+        self.space, self.payoff, self.drawn = space, default_payoff(space) if payoff is None else payoff, drawn
         self.rounds = self._begin(None)
+        if drawn and not draws_anything(self.rounds.engine):
+            raise ValueError(f"expected randomised= for calibrated probabilities, got it for {self.payoff!r}")
         self.grows = UNKNOWN in [part.size for part in self.rounds.engine.bound_payoff.parts]
         self._blank = [array.copy() for array in self.rounds.engine.arrays().values()]
 
     def _begin(self, sizes: tuple[int, ...] | None) -> Rounds:
-        engine = Committee().bind(BoundPayoff(self.space, self.payoff, (ALONE,), None), sizes)
+        engine = Committee().bind(BoundPayoff(self.space, self.payoff, (ALONE,), None, drawn=self.drawn), sizes)
         if isinstance(engine, OrderedEngine):
             engine.group = None  # the corrected quantiles are given
         return Rounds(engine, max_pending=2**31)
@@ -149,11 +152,17 @@ _kept = threading.local()
 
 
 def runner_for(
-    shape: ForecastShape, payoff: Payoff | None, low: float, high: float, by_row: bool, own: threading.local
+    shape: ForecastShape,
+    payoff: Payoff | None,
+    low: float,
+    high: float,
+    by_row: bool,
+    own: threading.local,
+    drawn: bool = False,
 ) -> Runner:
     """Return this thread's runner for outcomes between two bounds; `own` keeps those of other payoffs."""
     runners: dict[Any, Runner] = (_kept if payoff is None else own).__dict__.setdefault("runners", {})
-    key: Any = shape.labels or shape.kind
+    key: Any = shape.labels or shape.kind, drawn
     if shape.ordered:
         # only a lower bound that is the same for all rows is one of the space
         bounded = math.isfinite(low) and not by_row
@@ -162,7 +171,8 @@ def runner_for(
         if len(runners) >= MOST_RUNNERS:
             runners.clear()
         events: Space = Labels(shape.labels) if shape.labels else Binary()
-        runners[key] = Runner(space_between(low, high, by_row) if shape.ordered else events, payoff)
+        space = space_between(low, high, by_row) if shape.ordered else events
+        runners[key] = Runner(space, payoff, drawn=drawn)
     return runners[key]
 
 

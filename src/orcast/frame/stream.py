@@ -140,7 +140,8 @@ class ModelRun:
 
     def runner(self, low: float, high: float) -> Runner:
         """Return this thread's runner for outcomes between two bounds."""
-        return runner_for(self.shape, self.payoff, low, high, self.by_row, self.local)
+        drawn = self.seed is not None
+        return runner_for(self.shape, self.payoff, low, high, self.by_row, self.local, drawn)
 
     def units(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Shift and scale of rows with bounds: y = shift + scale * played."""
@@ -340,7 +341,7 @@ class StreamRun:
         given, features, seed = model.forecasts(new), None, None
         if model.features is not None:
             features = [{name: values[i] for name, values in model.features.items()} for i in new.tolist()]
-        if model.seed is not None and model.shape.ordered:
+        if model.seed is not None:
             seed = derived_seed(model.seed, model.form.model, *self.key)
         shift, scale = model.units(self.low[self.first_new :], self.high[self.first_new :])
         experts = np.ascontiguousarray(model.shape.expert_rows(runner.space, given, shift, scale, self.spreads))

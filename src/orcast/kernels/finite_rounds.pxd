@@ -1,14 +1,14 @@
 cimport cython
-from libc.math cimport isnan, sqrt
+from libc.math cimport ceil, floor, isnan, sqrt
 from orcast.kernels.finite_members cimport committee, teach
-from orcast.kernels.finite_solver cimport interpolate, regret_scale, solve, squares_ahead
+from orcast.kernels.finite_solver cimport interpolate, regret_scale, solve, squares_ahead, variance_of
 from orcast.kernels.finite_state cimport FiniteGame, FiniteInfo, FiniteRival, FiniteRound, FiniteRules, FiniteState
 from orcast.kernels.finite_state cimport finite_recal, finite_rival_at
-from orcast.kernels.hats cimport hat
+from orcast.kernels.hats cimport between, hat
 from orcast.kernels.ledger cimport available_slack, combine, mean_size, settle, squared_norm, write_certificate
 from orcast.kernels.rows cimport Workspace, copy, cut, mark, numbers_of, readable_of, release, take, whole_of, workspace
 from orcast.kernels.rows cimport int64_t
-from orcast.kernels.state cimport ROUND_LOG_SIZE, RoundLog, as_log
+from orcast.kernels.state cimport ROUND_LOG_SIZE, Counts, RoundLog, as_log
 
 cdef double LOSS_DISCOUNT, OWN_EXPECTATION_WEIGHT, SETTLING, REGRET_PART, LEAST_UNIT, NAN
 
@@ -23,6 +23,10 @@ cdef void predict(
 ) noexcept nogil
 cdef double excess(FiniteRules rules, FiniteRound round, Py_ssize_t e, Py_ssize_t y) noexcept nogil
 cdef void payoff(FiniteRules rules, FiniteRound round, Py_ssize_t y, double *out) noexcept nogil
+@cython.locals(up=Py_ssize_t)
+cdef void publish(FiniteRules rules, FiniteRound round, double *out) noexcept nogil
+@cython.locals(drawn=bint, k=Py_ssize_t)
+cdef void count(FiniteRules rules, FiniteState state, FiniteRound round, Py_ssize_t y, Workspace w) noexcept nogil
 cdef void learn_rivals(FiniteRules rules, FiniteRival *rivals, FiniteRound round, Py_ssize_t y) noexcept nogil
 cdef void update(
     FiniteRules rules, FiniteState state, FiniteRound round, double reserved, Py_ssize_t y, Workspace w
@@ -38,10 +42,15 @@ cpdef FiniteRound predict_probability(
 cpdef object update_finite(FiniteState state, FiniteRound round, double reserved, Py_ssize_t y)
 cpdef object payoff_finite(FiniteRound round, Py_ssize_t y)
 @cython.locals(w=Workspace, recal=FiniteGame, rules=FiniteRules, round=FiniteRound)
-cpdef object run(FiniteState state, object experts, object contexts, object outcomes, object result, object round_log)
+cpdef object run(
+    FiniteState state, object experts, object contexts, object outcomes, object draws, object result, object round_log
+)
+@cython.locals(rules=FiniteRules)
+cpdef double published_event(FiniteRound round)
+cpdef object published(FiniteRound round)
 cdef int check_cell(FiniteRound round, Py_ssize_t y) except -1
 cdef int set_context(FiniteRound round, object context) except -1
 cdef void run_rounds(
-    FiniteRules rules, FiniteState state, double *experts, double *contexts, int64_t *outcomes, Py_ssize_t count,
-    FiniteRound round, double *result, double *logs, FiniteGame recal, Workspace w
+    FiniteRules rules, FiniteState state, double *experts, double *contexts, int64_t *outcomes, double *draws,
+    Py_ssize_t rounds, FiniteRound round, double *result, double *logs, FiniteGame recal, Workspace w
 ) noexcept nogil

@@ -56,6 +56,7 @@ def new_recal(rules, total, round, recal, w):
     cumulative, squares = take(w, rules.payoff_size), take(w, rules.payoff_size)
     combine(rules.layout, total, round.context, rules.discount, cumulative, squares, rules.payoff_size)
     recal.cells, recal.first, recal.events = rules.cells, first, events
+    recal.nodes, recal.drawn = rules.nodes, rules.drawn
     recal.fixed, recal.fixed_size = take(w, events), take(w, events)
     for j in range(events):
         recal.fixed[j] = 0.0
@@ -103,15 +104,17 @@ def predict(rules, state, experts, count, pending, reserved, round, recal, w):
     m = mark(w)
     new_recal(rules, state.total, round, recal, w)
     used, linear, bound = solve(recal, kappa, pending, free, state.account.budget, round.result, w)
+    round.info.variance = variance_of(recal, round.result)
     release(w, m)
     round.info.temperature = used
     write_certificate(state.account, rules.discount, square, free, linear, bound, rules.bound, round.certificate)
 
 
 def excess(rules, round, e, y):
-    """Brier score of the forecast minus an expert's, for an outcome in cell y."""
+    """Brier score of the forecast, expected if it is drawn, minus an expert's, for an outcome in cell y."""
     x = cut(round.experts, e * rules.cells, rules.cells)
-    return rules.brier * (squares_ahead(round.result, rules.cells, x) - 2.0 * (round.result[y] - x[y]))
+    ahead = squares_ahead(round.result, rules.cells, x) + round.info.variance
+    return rules.brier * (ahead - 2.0 * (round.result[y] - x[y]))
 
 
 def payoff(rules, round, y, out):
@@ -122,7 +125,12 @@ def payoff(rules, round, y, out):
     at = rules.hats * events
     for j in range(events):
         error = p[first + j] - (1.0 if y == first + j else 0.0)
-        if rules.hats:
+        if rules.drawn:
+            k, share = between(rules.nodes, rules.hats, p[first + j])
+            came = p[first + j] - error
+            out[k * events + j] = (1.0 - share) * (rules.nodes[k] - came)
+            out[(k + 1) * events + j] = share * (rules.nodes[k + 1] - came)
+        elif rules.hats:
             k, share = hat(p[first + j], rules.hats)
             out[k * events + j] = (1.0 - share) * error
             out[(k + 1) * events + j] = share * error
@@ -139,7 +147,66 @@ def payoff(rules, round, y, out):
             unit = round.units[e]
             if unit > 0.0:
                 x = cut(round.experts, e * rules.cells, rules.cells)
-                out[at + e] = regret_scale(p, rules.cells, x, unit, rules.brier) * excess(rules, round, e, y)
+                scale = regret_scale(p, rules.cells, x, unit, rules.brier, round.info.variance)
+                out[at + e] = scale * excess(rules, round, e, y)
+
+
+def publish(rules, round, out):
+    """Fill the masses that are published: the forecast, or the nodes around it that its random draw picks.
+
+    Each event gets the upper node with the share of its probability in the gap; by systematic sampling, since on even
+    nodes that many labels must get the upper one that the masses add up to 1.
+    """
+    copy(round.result, rules.cells, out)
+    draw = round.info.draw
+    if draw == 0.0 or rules.drawn == 0:
+        return
+    before = 0.0
+    for j in range(rules.events):
+        k, share = between(rules.nodes, rules.hats, round.result[rules.first + j])
+        after = before + share
+        if j > 0 and j == rules.events - 1:
+            after = floor(after + 0.5)
+        up = int(ceil(after - draw) - ceil(before - draw))
+        out[rules.first + j] = rules.nodes[k + min(max(up, 0), 1)]
+        before = after
+    if rules.events < rules.cells:
+        out[0] = 1.0 - out[1]
+
+
+def count(rules, state, round, y, w):
+    """Add the error of each published probability to the sum of its bin.
+
+    With a draw the bins are the nodes, and the empirical minus the expected error of an event is a vector on its two
+    nodes, (1 - share) or -share times their errors, so that its largest square is known before the draw.
+    """
+    m = mark(w)
+    published = take(w, rules.cells)
+    publish(rules, round, published)
+    drawn = rules.drawn == 1 and round.info.draw > 0.0
+    most = 0.0
+    if rules.discount < 1.0:
+        for i in range(rules.hats * rules.events):
+            state.empirical[i] *= rules.discount
+    for j in range(rules.events):
+        at = published[rules.first + j]
+        came = 1.0 if y == rules.first + j else 0.0
+        if drawn:
+            k, share = between(rules.nodes, rules.hats, round.result[rules.first + j])
+            low, high = rules.nodes[k] - came, rules.nodes[k + 1] - came
+            larger = max(share, 1.0 - share)
+            most += larger * larger * (low * low + high * high)
+            if at > 0.5 * (rules.nodes[k] + rules.nodes[k + 1]):
+                k += 1
+        else:
+            k = int(floor(at * rules.hats))
+            k = min(k, rules.hats - 1)
+        state.empirical[k * rules.events + j] += at - came
+    release(w, m)
+    counts = state.counts
+    counts.spread = rules.discount * rules.discount * counts.spread + most
+    counts.weight = rules.discount * counts.weight + 1.0
+    counts.without = rules.discount * counts.without + (0.0 if drawn else 1.0)
 
 
 def learn_rivals(rules, rivals, round, y):
@@ -174,6 +241,8 @@ def update(rules, state, round, reserved, y, w):
         round.certificate,
     )
     release(w, m)
+    if rules.hats:
+        count(rules, state, round, y, w)
     state.last[0] = y - round.result[1]
     if round.info.has_expert == 0.0:
         return
@@ -181,13 +250,14 @@ def update(rules, state, round, reserved, y, w):
     teach(rules, state, round, y, w)
 
 
-def run_rounds(rules, state, experts, contexts, outcomes, count, round, result, logs, recal, w):
+def run_rounds(rules, state, experts, contexts, outcomes, draws, rounds, round, result, logs, recal, w):
     """Many rounds, each outcome known before the next forecast; writes the forecasts and a log of each round."""
     cells, width = rules.cells, rules.rivals * rules.cells
-    for t in range(count):
+    for t in range(rounds):
         copy(cut(contexts, t * rules.groups, rules.groups), rules.groups, round.context)
         predict(rules, state, cut(experts, t * width, width), rules.rivals, 0.0, 0.0, round, recal, w)
-        copy(round.result, cells, cut(result, t * cells, cells))
+        round.info.draw = draws[t]
+        publish(rules, round, cut(result, t * cells, cells))
         log = as_log(cut(logs, t * ROUND_LOG_SIZE, ROUND_LOG_SIZE))
         log.holds = round.certificate.holds
         log.promised = round.certificate.promised
@@ -255,6 +325,22 @@ def update_finite(state, round, reserved, y):
         update(state.rules, state, round, reserved, y, w)
 
 
+def published_event(round):
+    """Published probability of the event of two cells."""
+    rules, p = round.rules, round.result[1]
+    if round.info.draw == 0.0 or rules.drawn == 0:
+        return p
+    k, share = between(rules.nodes, rules.hats, p)
+    return rules.nodes[k + 1] if round.info.draw < share else rules.nodes[k]
+
+
+def published(round):
+    """Masses that are published."""
+    out = np.empty(round.rules.cells)
+    publish(round.rules, round, numbers_of(out))
+    return out
+
+
 def payoff_finite(round, y):
     """Core payoff of an outcome in cell y."""
     check_cell(round, y)
@@ -263,21 +349,23 @@ def payoff_finite(round, y):
     return out
 
 
-def run(state, experts, contexts, outcomes, result, round_log):
+def run(state, experts, contexts, outcomes, draws, result, round_log):
     """Many rounds in one call; all arrays are 1-d, with the numbers of one round together.
 
-    `outcomes` are cells (int64). Fills `result`, masses of all cells, and `round_log`.
+    `outcomes` are cells (int64), `draws` random numbers in (0, 1), or 0 for none. Fills `result`, the published masses
+    of all cells, and `round_log`.
     """
     recal, round = finite_recal(), FiniteRound(state.rules)
-    rules, w, count = state.rules, recal.w, len(outcomes)
-    if count == 0:
+    rules, w, number = state.rules, recal.w, len(outcomes)
+    if number == 0:
         return
-    sizes = count * rules.rivals * rules.cells, count * rules.groups, count * rules.cells, count * ROUND_LOG_SIZE
-    if sizes != (len(experts), len(contexts), len(result), len(round_log)):
-        raise ValueError(f"expected {sizes} numbers for {count} rounds, got others")
+    widths = rules.rivals * rules.cells, rules.groups, 1, rules.cells, ROUND_LOG_SIZE
+    sizes = tuple([number * width for width in widths])
+    if sizes != (len(experts), len(contexts), len(draws), len(result), len(round_log)):
+        raise ValueError(f"expected {sizes} numbers for {number} rounds, got others")
     if outcomes.min() < 0 or outcomes.max() >= rules.cells:
         raise ValueError(f"expected outcomes in {rules.cells} cells, got others")
     masses, given, cells = readable_of(experts), readable_of(contexts), whole_of(outcomes)
-    found, logs = numbers_of(result), numbers_of(round_log)
+    found, logs, random = numbers_of(result), numbers_of(round_log), readable_of(draws)
     with cython.nogil:
-        run_rounds(state.rules, state, masses, given, cells, count, round, found, logs, recal, w)
+        run_rounds(state.rules, state, masses, given, cells, random, number, round, found, logs, recal, w)

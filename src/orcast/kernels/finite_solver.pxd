@@ -1,7 +1,7 @@
 cimport cython
 from libc.math cimport ceil, exp, fabs, floor, log, sqrt
 from orcast.kernels.finite_state cimport FiniteGame
-from orcast.kernels.hats cimport hat, hat_slope
+from orcast.kernels.hats cimport between, hat, hat_slope
 from orcast.kernels.ledger cimport ROUNDING
 from orcast.kernels.rows cimport Workspace, copy, cut, mark, real_power, release, take
 
@@ -11,11 +11,16 @@ cdef Py_ssize_t STRICT_STEPS, HALVINGS, REFINEMENTS, STEPS, NEWTON_STEPS, TRIES,
 
 cdef double sigmoid(double z) noexcept nogil
 cdef double squares_ahead(double *p, Py_ssize_t cells, double *x) noexcept nogil
-cdef double regret_scale(double *p, Py_ssize_t cells, double *x, double unit, double brier) noexcept nogil
+cdef double regret_scale(double *p, Py_ssize_t cells, double *x, double unit, double brier, double variance) noexcept nogil
 cdef void regret_pulls(FiniteGame recal, double *p, double eager, double *pulls) noexcept nogil
 cdef double interpolate(double *table, Py_ssize_t vertices, Py_ssize_t events, Py_ssize_t j, double at) noexcept nogil
+cdef (Py_ssize_t, double) hat_at(FiniteGame recal, double at) noexcept nogil
+cdef double sum_at(FiniteGame recal, Py_ssize_t j, double at) noexcept nogil
+cdef double vertex(FiniteGame recal, Py_ssize_t k) noexcept nogil
 @cython.locals(k=Py_ssize_t)
-cdef Py_ssize_t next_vertex(double at, Py_ssize_t vertices, bint up) noexcept nogil
+cdef Py_ssize_t next_vertex(FiniteGame recal, double at, bint up) noexcept nogil
+cdef double variance_of(FiniteGame recal, double *p) noexcept nogil
+cdef void lift(FiniteGame recal, double *p) noexcept nogil
 cdef double cell_field(FiniteGame recal, double *pulls, Py_ssize_t c, double at) noexcept nogil
 cdef double cell_slope(FiniteGame recal, double *pulls, Py_ssize_t c, double at) noexcept nogil
 
@@ -40,13 +45,17 @@ cdef double masses_at(
 ) noexcept nogil
 cdef void balance(FiniteGame recal, double kappa, double *pulls, double *p, Workspace w) noexcept nogil
 cdef void equilibrium(FiniteGame recal, double kappa, double eager, double *p, double *pulls, Workspace w) noexcept nogil
+cdef void equilibrium_of_several(
+    FiniteGame recal, double kappa, double eager, double *p, double *pulls, Workspace w
+) noexcept nogil
 
-cdef (double, double) certify(FiniteGame recal, double *p, Workspace w) noexcept nogil
+cdef (double, double, double) certify(FiniteGame recal, double *p, Workspace w) noexcept nogil
+cdef double floor_term(FiniteGame recal, double *p, double *values) noexcept nogil
 cdef bint allows(double linear, double bound, double free, double budget) noexcept nogil
 cdef (double, double, double) solve(
     FiniteGame recal, double kappa, double pending, double free, double budget, double *p, Workspace w
 ) noexcept nogil
-cdef (double, double, double) cooled(
+cdef (double, double, double, double) cooled(
     FiniteGame recal, double warm, double free, double budget, double *p, double *pulls, Workspace w
 ) noexcept nogil
 cdef (double, double, double) refined(

@@ -50,9 +50,9 @@ def squares_ahead(p, cells, x):
     return total
 
 
-def regret_scale(p, cells, x, unit, brier):
+def regret_scale(p, cells, x, unit, brier, variance):
     """Unit of the regret of p against x, or less where the regret could exceed 1."""
-    ahead = squares_ahead(p, cells, x)
+    ahead = squares_ahead(p, cells, x) + variance
     most = 1.0 / unit
     for c in range(cells):
         most = max(most, brier * fabs(ahead - 2.0 * (p[c] - x[c])))
@@ -64,11 +64,12 @@ def regret_pulls(recal, p, eager, pulls):
 
     `eager` multiplies it: it points back to the expert and cannot overshoot, so delay need not soften it.
     """
+    variance = variance_of(recal, p)
     for e in range(recal.rivals):
         pulls[e] = 0.0
         if recal.cumulative_regret[e] > 0.0 and recal.units[e] > 0.0:
             x = cut(recal.experts, e * recal.cells, recal.cells)
-            scale = regret_scale(p, recal.cells, x, recal.units[e], recal.brier)
+            scale = regret_scale(p, recal.cells, x, recal.units[e], recal.brier, variance)
             pulls[e] = 2.0 * recal.brier * eager * recal.cumulative_regret[e] * scale
 
 
@@ -78,10 +79,58 @@ def interpolate(table, vertices, events, j, at):
     return (1.0 - share) * table[k * events + j] + share * table[(k + 1) * events + j]
 
 
-def next_vertex(at, vertices, up):
+def hat_at(recal, at):
+    """Hat of the forecast that a point has (partly) left, and the share of the next one."""
+    if recal.drawn:
+        return between(recal.nodes, recal.vertices, at)
+    return hat(at, recal.vertices)
+
+
+def sum_at(recal, j, at):
+    """Cumulative payoff of an event, interpolated by the hats of the forecast."""
+    k, share = hat_at(recal, at)
+    return (1.0 - share) * recal.cumulative[k * recal.events + j] + share * recal.cumulative[(k + 1) * recal.events + j]
+
+
+def vertex(recal, k):
+    """Middle of a hat of the forecast."""
+    return recal.nodes[k] if recal.drawn else (k + 0.5) / recal.vertices
+
+
+def next_vertex(recal, at, up):
     """First vertex above a point, or below it; -1 or `vertices` if there is none."""
-    k = int(floor(at * vertices - 0.5)) if up else int(ceil(at * vertices - 0.5))
+    if recal.drawn:
+        k, _ = between(recal.nodes, recal.vertices, at)
+        if up:
+            return k if at < recal.nodes[k] else k + 1 if at < recal.nodes[k + 1] else recal.vertices
+        return k + 1 if at > recal.nodes[k + 1] else k if at > recal.nodes[k] else k - 1
+    k = int(floor(at * recal.vertices - 0.5)) if up else int(ceil(at * recal.vertices - 0.5))
     return k + 1 if up else k - 1
+
+
+def variance_of(recal, p):
+    """Variance of the masses of a forecast that is drawn from the two nodes around each of p, summed over the cells."""
+    if not recal.drawn:
+        return 0.0
+    total = 0.0
+    for j in range(recal.events):
+        k, share = between(recal.nodes, recal.vertices, p[recal.first + j])
+        gap = recal.nodes[k + 1] - recal.nodes[k]
+        total += share * (1.0 - share) * gap * gap
+    # a single event of two cells moves both
+    return total * recal.cells / recal.events
+
+
+def lift(recal, p):
+    """Raise masses below the first node to it, at the expense of the others."""
+    above = 0.0
+    added = 0.0
+    for c in range(recal.cells):
+        added += max(recal.nodes[0] - p[c], 0.0)
+        above += max(p[c] - recal.nodes[0], 0.0)
+    if added > 0.0:
+        for c in range(recal.cells):
+            p[c] = recal.nodes[0] + max(p[c] - recal.nodes[0], 0.0) * (1.0 - added / above)
 
 
 def cell_field(recal, pulls, c, at):
@@ -89,7 +138,7 @@ def cell_field(recal, pulls, c, at):
     total = 0.0
     if c >= recal.first:
         j = c - recal.first
-        total = -(interpolate(recal.cumulative, recal.vertices, recal.events, j, at) + recal.fixed[j])
+        total = -(sum_at(recal, j, at) + recal.fixed[j])
     for e in range(recal.rivals):
         if pulls[e] > 0.0:
             total += pulls[e] * (recal.experts[e * recal.cells + c] - at)
@@ -100,10 +149,13 @@ def cell_slope(recal, pulls, c, at):
     """Derivative of v_c by the mass of the cell, that of the regrets' units left out."""
     total = 0.0
     if c >= recal.first:
-        k, _ = hat(at, recal.vertices)
+        k, _ = hat_at(recal, at)
         j = c - recal.first
         rise = recal.cumulative[(k + 1) * recal.events + j] - recal.cumulative[k * recal.events + j]
-        total = -rise * hat_slope(at, recal.vertices)
+        if recal.drawn:
+            total = -rise / (recal.nodes[k + 1] - recal.nodes[k])
+        else:
+            total = -rise * hat_slope(at, recal.vertices)
     for e in range(recal.rivals):
         total -= pulls[e]
     return total
@@ -124,9 +176,9 @@ def bracket(recal, towards, kappa, eager, p, pulls):
     """First interval between vertices, from the prior on in the direction of the pull, that holds a root."""
     vertices = recal.vertices
     near = sigmoid(recal.odds)
-    k = next_vertex(near, vertices, towards > 0.0)
+    k = next_vertex(recal, near, towards > 0.0)
     while 0 <= k < vertices:
-        far = (k + 0.5) / vertices
+        far = vertex(recal, k)
         if not 0.0 < far < 1.0:
             break
         value = advantage(recal, far, eager, p, pulls)
@@ -269,9 +321,9 @@ def mass_at(recal, kappa, pulls, c, level):
     near = recal.prior[c]
     up = level_of(recal, kappa, pulls, c, near) < level
     far = 1.0 if up else LEAST_MASS
-    k = next_vertex(near, vertices, up)
+    k = next_vertex(recal, near, up)
     while 0 <= k < vertices:
-        middle = (k + 0.5) / vertices
+        middle = vertex(recal, k)
         if (level_of(recal, kappa, pulls, c, middle) < level) != up:
             far = middle
             break
@@ -340,12 +392,19 @@ def balance(recal, kappa, pulls, p, w):
 
 
 def equilibrium(recal, kappa, eager, p, pulls, w):
-    """Fill p with the equilibrium at a temperature, around the prior."""
+    """Fill p with the equilibrium at a temperature (0: the strict one of two cells), around the prior."""
     if recal.cells == 2:
-        q = root(recal, kappa, eager, p, pulls)
+        q = root(recal, kappa, eager, p, pulls) if kappa > 0.0 else strict_root(recal, p, pulls)
         p[0] = 1.0 - q
         p[1] = q
-        return
+    else:
+        equilibrium_of_several(recal, kappa, eager, p, pulls, w)
+    if recal.drawn:
+        lift(recal, p)
+
+
+def equilibrium_of_several(recal, kappa, eager, p, pulls, w):
+    """Fill p with the equilibrium of more than two cells."""
     m = mark(w)
     log_prior, before = take(w, recal.cells), take(w, recal.rivals)
     for c in range(recal.cells):
@@ -368,27 +427,43 @@ def equilibrium(recal, kappa, eager, p, pulls, w):
 
 
 def certify(recal, p, w):
-    """Largest 2 <S_+, payoff> + ||payoff||^2 and largest ||payoff||^2 over all outcomes, exact."""
+    """Largest 2 <S_+, payoff> + ||payoff||^2 and largest ||payoff||^2 over all outcomes, exact.
+
+    If the forecast is drawn, the payoff of a node v has v - 1{event} in place of p - 1{event}, and the third result is
+    by how much the mean of <S_+, payoff> under p can exceed 0 for that: the resolution.
+    """
     events, rivals, cells = recal.events, recal.rivals, recal.cells
     # an outcome changes its own error: p_c - 1 instead of p_c
     inner = 0.0
     square = 0.0
+    resolution = 0.0
+    variance = variance_of(recal, p)
     m = mark(w)
     pulls, sizes, scales, ahead = take(w, events), take(w, events), take(w, rivals), take(w, rivals)
+    tilts, values = take(w, events), take(w, cells)
     for j in range(events):
         at = p[recal.first + j]
-        _, share = hat(at, recal.vertices)
-        pulls[j] = interpolate(recal.cumulative, recal.vertices, events, j, at) + recal.fixed[j]
+        k, share = hat_at(recal, at)
+        pulls[j] = sum_at(recal, j, at) + recal.fixed[j]
         sizes[j] = recal.hat_factor * (share * share + (1.0 - share) * (1.0 - share)) + recal.fixed_size[j]
         inner += pulls[j] * at
         square += sizes[j] * at * at
+        tilts[j] = 0.0
+        if recal.drawn:
+            # each node is share (1 - share) gap away, in units of its weight
+            away = share * (1.0 - share) * (recal.nodes[k + 1] - recal.nodes[k])
+            resolution += away * (recal.cumulative[(k + 1) * events + j] - recal.cumulative[k * events + j])
+            tilts[j] = 2.0 * recal.hat_factor * away * (2.0 * share - 1.0)
+            square += tilts[j] * at + 2.0 * recal.hat_factor * away * away
+    inner += resolution
     for e in range(rivals):
         scales[e] = 0.0
         ahead[e] = 0.0
         if recal.units[e] > 0.0:
             x = cut(recal.experts, e * cells, cells)
-            scales[e] = recal.brier * regret_scale(p, cells, x, recal.units[e], recal.brier)
-            ahead[e] = squares_ahead(p, cells, x)
+            scales[e] = recal.brier * regret_scale(p, cells, x, recal.units[e], recal.brier, variance)
+            ahead[e] = squares_ahead(p, cells, x) + variance
+            resolution += max(recal.cumulative_regret[e], 0.0) * scales[e] * variance
     linear = -INF
     bound = 0.0
     for c in range(cells):
@@ -397,16 +472,31 @@ def certify(recal, p, w):
         if c >= recal.first:
             j = c - recal.first
             along -= pulls[j]
-            size += sizes[j] * (1.0 - 2.0 * p[c])
+            size += sizes[j] * (1.0 - 2.0 * p[c]) - tilts[j]
         for e in range(rivals):
             if scales[e] > 0.0:
                 regret = scales[e] * (ahead[e] - 2.0 * (p[c] - recal.experts[e * cells + c]))
                 along += max(recal.cumulative_regret[e], 0.0) * regret
                 size += recal.regret_factor * regret * regret
+        values[c] = along
         linear = max(linear, 2.0 * along + size)
         bound = max(bound, size)
+    if recal.drawn:
+        resolution += floor_term(recal, p, values)
     release(w, m)
-    return linear, bound
+    return linear, bound, resolution
+
+
+def floor_term(recal, p, values):
+    """Part of the mean of <S_+, payoff> that cells at the first node take from the others."""
+    top = values[0]
+    for c in range(1, recal.cells):
+        top = max(top, values[c])
+    total = 0.0
+    for c in range(recal.cells):
+        if p[c] <= recal.nodes[0] * (1.0 + SETTLED):
+            total += p[c] * (top - values[c])
+    return total
 
 
 def allows(linear, bound, free, budget):
@@ -417,16 +507,19 @@ def allows(linear, bound, free, budget):
 def solve(recal, kappa, pending, free, budget, p, w):
     """Fill the forecast; return the temperature used (0: strict) and its certificate: `linear` and `bound`.
 
-    The equilibrium at the usual temperature, or at a lower one where the slack that is `free` does not allow it.
+    The equilibrium at the usual temperature, or at a lower one where the slack that is `free` does not allow it. If
+    none is allowed, the bound of a drawn forecast grows by what is missing, at most by twice the resolution.
     """
     soft = real_power(1.0 + pending, BINARY_DELAY_TEMPERATURE if recal.cells == 2 else DELAY_TEMPERATURE)
     m = mark(w)
     pulls = take(w, recal.rivals)
     warm = kappa * soft
     equilibrium(recal, warm, soft, p, pulls, w)
-    linear, bound = certify(recal, p, w)
+    linear, bound, resolution = certify(recal, p, w)
     if not allows(linear, bound, free, budget):
-        warm, linear, bound = cooled(recal, warm, free, budget, p, pulls, w)
+        warm, linear, bound, resolution = cooled(recal, warm, free, budget, p, pulls, w)
+        if recal.drawn and not allows(linear, bound, free, budget):
+            bound += min(linear - bound - free, 2.0 * max(resolution, 0.0))
     release(w, m)
     return warm, linear, bound
 
@@ -435,19 +528,19 @@ def cooled(recal, warm, free, budget, p, pulls, w):
     """As `solve`, for temperatures below one that the slack does not allow."""
     cool = warm
     linear = bound = INF
+    resolution = 0.0
     for _ in range(HALVINGS):
         cool *= 0.5
         equilibrium(recal, cool, 1.0, p, pulls, w)
-        linear, bound = certify(recal, p, w)
+        linear, bound, resolution = certify(recal, p, w)
         if allows(linear, bound, free, budget):
-            return refined(recal, warm, cool, free, budget, linear, bound, p, pulls, w)
+            cool, linear, bound = refined(recal, warm, cool, free, budget, linear, bound, p, pulls, w)
+            return cool, linear, bound, 0.0
         warm = cool
     if recal.cells == 2:
-        q = strict_root(recal, p, pulls)
-        p[0] = 1.0 - q
-        p[1] = q
-        linear, bound = certify(recal, p, w)
-    return 0.0, linear, bound
+        equilibrium(recal, 0.0, 1.0, p, pulls, w)
+        linear, bound, resolution = certify(recal, p, w)
+    return 0.0, linear, bound, resolution
 
 
 def refined(recal, warm, cool, free, budget, linear, bound, p, pulls, w):
@@ -457,7 +550,7 @@ def refined(recal, warm, cool, free, budget, linear, bound, p, pulls, w):
     for _ in range(REFINEMENTS):
         middle = sqrt(warm * cool)
         equilibrium(recal, middle, 1.0, trial, pulls, w)
-        high, size = certify(recal, trial, w)
+        high, size, _beyond = certify(recal, trial, w)
         if allows(high, size, free, budget):
             copy(trial, recal.cells, p)
             cool, linear, bound = middle, high, size

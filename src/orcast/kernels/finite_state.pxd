@@ -1,12 +1,12 @@
 cimport cython
 from orcast.kernels.rows cimport Workspace, copy, cut, numbers_of, workspace
-from orcast.kernels.state cimport Account, Certificate, GroupAccount, Layout, as_account, as_certificate
-from orcast.kernels.state cimport as_group_accounts
+from orcast.kernels.state cimport Account, Certificate, Counts, GroupAccount, Layout, as_account, as_certificate
+from orcast.kernels.state cimport as_counts, as_group_accounts
 
 cdef Py_ssize_t FINITE_INFO_SIZE, CERTIFICATE_SIZE, FEATURES
 
 cdef struct FiniteInfo:
-    double pending, temperature, has_expert, odds
+    double pending, temperature, has_expert, odds, draw, variance
 cdef struct FiniteRival:
     double brier, count, excess, rounds
 cdef struct FiniteMember:
@@ -37,9 +37,10 @@ cdef double *numbers_in(object memory) except NULL
 cdef class FiniteRules:
     cdef readonly Layout layout
     cdef readonly dict options, state_places, round_places
-    cdef readonly object row
+    cdef readonly object row, grid
+    cdef double *nodes
     cdef FiniteMember *members
-    cdef readonly Py_ssize_t cells, events, hats, expert_hats, bias, regret, rivals, groups, two_cells, moved
+    cdef readonly Py_ssize_t cells, events, hats, expert_hats, bias, regret, rivals, groups, two_cells, moved, drawn
     cdef readonly Py_ssize_t first, member_count, rows, payoff_size, state_size, round_size
     cdef readonly double brier, bound, discount, temperature
 
@@ -62,6 +63,8 @@ cdef class FiniteState:
     cdef double *errors
     cdef double *outcomes
     cdef double *observed
+    cdef double *empirical
+    cdef Counts *counts
 
 cdef class FiniteRound:
     cdef readonly FiniteRules rules
@@ -82,13 +85,16 @@ cdef class FiniteRound:
     cpdef FiniteRound copied(self)
     cpdef double overdraft(self)
     cpdef bint holds(self)
+    cpdef double draw(self)
+    cpdef object set_draw(self, double draw)
     cpdef double probability(self, Py_ssize_t k)
 
 cpdef FiniteRound restored_finite_round(FiniteRules rules, object row)
 
 cdef class FiniteGame:
     cdef Workspace w
-    cdef Py_ssize_t cells, first, events, vertices, rivals
+    cdef Py_ssize_t cells, first, events, vertices, rivals, drawn
+    cdef double *nodes
     cdef double *cumulative
     cdef double *fixed
     cdef double *fixed_size

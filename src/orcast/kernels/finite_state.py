@@ -40,7 +40,8 @@ class FiniteRules:
     Options: `events` are the last ones of the cells; `hats` and `expert_hats` the vertices for each event (0: none);
     the Brier score is `brier` times |p - e_y|^2; `rivals` counts the experts; `two_cells` is 1 if the forecast is
     found as a root; `members` has a row of options for each member; `moved` is the number of members that move an
-    expert along the axes of the space. Of each expert there are `rows` masses: its own, moved ones, members.
+    expert along the axes of the space. Of each expert there are `rows` masses: its own, moved ones, members. `nodes`
+    are the probabilities from which those of the events are drawn, empty if the forecast is not drawn.
     """
 
     def __init__(self, layout: Layout, **options):
@@ -54,6 +55,8 @@ class FiniteRules:
         self.row = np.array(options["members"], dtype=np.float64).ravel()
         self.members = as_finite_members(numbers_of(self.row))
         self.member_count = len(options["members"])
+        self.grid = np.array(options["nodes"], dtype=np.float64)
+        self.nodes, self.drawn = numbers_of(self.grid), int(len(self.grid) > 0)
         self.rows = 1 + self.moved + self.member_count
         self.first = self.cells - self.events
         self.payoff_size = (self.hats + self.expert_hats) * self.events + self.bias + self.regret * self.rivals
@@ -88,6 +91,8 @@ def finite_state_shapes(rules):
         "errors": (rules.rivals, 2, rules.cells),
         "outcomes": (3, rules.cells),
         "observed": (1,),
+        "empirical": (rules.hats, rules.events),
+        "counts": (len(records.COUNTS),),
     }
 
 
@@ -114,7 +119,7 @@ class FiniteState:
     last: last error of the event 1; warm: last forecast against its prior in log masses, where the dense engine starts;
     regret, square: discounted sums of each row of masses of each expert. Of the members: theta (coefficients), shift
     and their curvatures. errors: last and mean error of each expert; outcomes: the mean, then the last and the one
-    before minus the mean; observed: their number.
+    before minus the mean; observed: their number. empirical: sums of published probability minus outcome in each bin.
     """
 
     def __init__(self, rules: FiniteRules):
@@ -139,6 +144,8 @@ class FiniteState:
         self.errors = cut(row, at["errors"], size["errors"])
         self.outcomes = cut(row, at["outcomes"], size["outcomes"])
         self.observed = cut(row, at["observed"], size["observed"])
+        self.empirical = cut(row, at["empirical"], size["empirical"])
+        self.counts = as_counts(cut(row, at["counts"], size["counts"]))
 
     def view(self, name):
         """Array of the state, as a view of its row."""
@@ -222,6 +229,14 @@ class FiniteRound:
         """True if the certificate holds."""
         return self.certificate.holds > 0.0
 
+    def draw(self):
+        """Random number in (0, 1) by which the forecast is drawn; 0 for none."""
+        return self.info.draw
+
+    def set_draw(self, draw):
+        """Give the round a random number in (0, 1)."""
+        self.info.draw = draw
+
     def probability(self, k):
         """Mass of cell k in the forecast."""
         return self.result[k]
@@ -253,11 +268,11 @@ def restored_finite_round(rules, row):
 class FiniteGame:
     """Problem of the last layer: cumulative payoffs, the experts and the prior; its rows are scratch memory.
 
-    owed: cumulative payoff on the hats of the forecast, `events` columns for each of the `vertices`; first: cell of the
-    first event; fixed: pull on each event that does not depend on p; fixed_size: factor of the squared error of each
-    event, of the payoffs that do not depend on p; hat_factor: squared weight times the squared norm of the context, of
-    the hats of the forecast; owed_regret: cumulative regret against each of the `rivals`; odds: log odds of the second
-    cell in the prior. `w` is the scratch memory of the thread.
+    cumulative: sums on the hats of the forecast, `events` columns for each of the `vertices`, which are `nodes` if the
+    forecast is `drawn`; first: cell of the first event; fixed: pull on each event that does not depend on p;
+    fixed_size: factor of the squared error of each event, of the payoffs that do not depend on p; hat_factor: squared
+    weight times the squared norm of the context, of the hats of the forecast; cumulative_regret: against each of the
+    `rivals`; odds: log odds of the second cell in the prior. `w` is the scratch memory of the thread.
     """
 
     def __init__(self):

@@ -8,6 +8,8 @@ cdef double STEEP
 cdef (Py_ssize_t, double) hat(double at, Py_ssize_t grid) noexcept nogil
 @cython.locals(k=Py_ssize_t)
 cdef double hat_slope(double at, Py_ssize_t grid) noexcept nogil
+@cython.locals(left=Py_ssize_t, right=Py_ssize_t, middle=Py_ssize_t)
+cdef (Py_ssize_t, double) between(double *nodes, Py_ssize_t count, double at) noexcept nogil
 cdef void chances(double *witness, Py_ssize_t events, double *p, Py_ssize_t cells, double *q) noexcept nogil
 cdef void fill_field(
     double *s, Py_ssize_t grid, double *witness, Py_ssize_t events, double *p, Py_ssize_t cells, double *out,

@@ -32,6 +32,19 @@ def hat_slope(at, grid):
     return 6.0 * u * (1.0 - u) * STEEP * grid
 
 
+def between(nodes, count, at):
+    """Node on the left of a point, and the share of the next one, which is linear from node to node."""
+    left, right = 0, count - 1
+    while right - left > 1:
+        middle = (left + right) // 2
+        if nodes[middle] <= at:
+            left = middle
+        else:
+            right = middle
+    share = (at - nodes[left]) / (nodes[right] - nodes[left])
+    return left, min(max(share, 0.0), 1.0)
+
+
 def chances(witness, events, p, cells, q):
     """Probability of each event."""
     for j in range(events):

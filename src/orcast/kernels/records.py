@@ -55,8 +55,9 @@ STATISTICS = (
 )
 
 # --- finite spaces
-# pending: outcomes outstanding at the forecast; odds: log odds of the prior, on two cells.
-FINITE_INFO = ("pending", "temperature", "has_expert", "odds")
+# pending: outcomes outstanding at the forecast; odds: log odds of the prior, on two cells; draw: number in (0, 1) by
+# which the forecast is drawn, 0 if none; variance: of the masses by that draw, summed over the cells.
+FINITE_INFO = ("pending", "temperature", "has_expert", "odds", "draw", "variance")
 # brier: discounted sum, count: its weight; excess: sum of our Brier score minus the expert's over `rounds`.
 FINITE_RIVAL = ("brier", "count", "excess", "rounds")
 # Memory of a member, how many of the features it uses, and whether it shifts log masses of more than two cells.

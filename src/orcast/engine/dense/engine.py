@@ -64,6 +64,11 @@ class DenseRecord:
         """Slack that the round reserves."""
         return self.certificate.item(OVERDRAFT)
 
+    def draw(self) -> float:
+        """Random number of the round; 0 for none."""
+        round: Any = self.round
+        return float(round.draw())
+
     def set_draw(self, draw: float) -> None:
         """Set the random draw of the round, in (0, 1)."""
         round: Any = self.round
