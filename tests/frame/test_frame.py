@@ -559,7 +559,7 @@ def test_drawn_probabilities_are_those_of_a_recalibrator(tmp_path: Path) -> None
     rng = np.random.default_rng(0)
     chances = pd.DataFrame({"ds": range(20), "y": rng.integers(2, size=20), "p": rng.random(20).round(2)})
     out = oc.recalibrate(chances, randomised=1)
-    recal = oc.Recalibrator(oc.Binary(), randomised=derived_seed(1, None, None, None))
+    recal = oc.Recalibrator(oc.Binary(), randomised=derived_seed(1, "", None, None))
     np.testing.assert_array_equal(out["orcast_p"], recal.run(chances["p"].tolist(), chances["y"].tolist()))
     path = tmp_path / "panel.orcast"
     first = oc.recalibrate(chances[:9], state=path, randomised=1)

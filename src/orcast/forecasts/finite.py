@@ -45,8 +45,17 @@ def as_masses(mass: object, cells: int) -> Array:
 
 
 class Mixture(NamedTuple):
-    """Distribution of a drawn forecast before the draw: `masses` has a row for each of the `weights`.
+    """Distribution of a drawn forecast before the draw.
 
+    Attributes
+    ----------
+    weights
+        Probability of each forecast.
+    masses
+        Masses of each forecast, a row each.
+
+    Examples
+    --------
     >>> import orcast as oc
     >>> p = oc.Recalibrator(oc.Binary(), randomised=7).predict(0.7)
     >>> p.mixture.masses[:, 1].round(3).tolist(), float(p.mixture.mean[1].round(3))
