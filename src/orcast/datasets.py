@@ -1,4 +1,4 @@
-"""Three real series that come with the package, and two naive experts that forecast them.
+"""Real series and tables that come with the package, and two naive experts that forecast the series.
 
 Examples
 --------
@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 __all__ = [
     "EXPERTS",
     "NAMES",
+    "TABLES",
     "ForecastStream",
     "Series",
     "load",
@@ -28,6 +30,7 @@ __all__ = [
     "residual_scale",
     "seasonal_naive",
     "stream",
+    "table",
 ]
 
 LAGS = 24
@@ -68,8 +71,16 @@ _FILES = {
     )),
 }  # fmt: skip
 
+TABLES = {"measles": "measles_us_1955_weekly.csv.gz", "seattle": "weather_seattle_2012_daily.csv.gz"}
+"""Names of the tables, with their files."""
+
 NAMES = tuple(_FILES)
 """Names of the series."""
+
+
+def _rows(file: str) -> list[dict[str, str]]:
+    packed = files("orcast").joinpath("data", file).read_bytes()
+    return list(csv.DictReader(gzip.decompress(packed).decode("ascii").splitlines()))
 
 
 def load(name: str) -> Series:
@@ -89,9 +100,27 @@ def load(name: str) -> Series:
     if name not in _FILES:
         raise ValueError(f"expected one of {', '.join(NAMES)}, got {name!r}")
     file, column, series = _FILES[name]
-    packed = files("orcast").joinpath("data", file).read_bytes()
-    rows = csv.DictReader(gzip.decompress(packed).decode("ascii").splitlines())
-    return replace(series, values=np.array([float(row[column]) for row in rows]))
+    return replace(series, values=np.array([float(row[column]) for row in _rows(file)]))
+
+
+def table(name: str) -> dict[str, NDArray[Any]]:
+    """Load the columns of a table that comes with the package, for a data frame.
+
+    "measles" has the weekly cases per 100,000 inhabitants in 20 US states from 1955 to 1968 (nan where a state did not
+    report), "seattle" the daily weather of Seattle from 2012 to 2015 (mm, degrees Celsius, m/s).
+
+    Examples:
+        >>> columns = table("seattle")
+        >>> list(columns), columns["date"][-1], columns["temp_max"][:2]
+        (['date', 'precipitation', 'temp_max', 'temp_min', 'wind'], np.datetime64('2015-12-31'), array([12.8, 10.6]))
+    """
+    if name not in TABLES:
+        raise ValueError(f"expected one of {', '.join(TABLES)}, got {name!r}")
+    rows = _rows(TABLES[name])
+    return {
+        column: np.array([row[column] or "nan" for row in rows], "datetime64[D]" if column == "date" else np.float64)
+        for column in rows[0]
+    }
 
 
 @dataclass(frozen=True, eq=False)
