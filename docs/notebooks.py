@@ -1,7 +1,7 @@
 """Run the tutorials: `python docs/notebooks.py [PAGE ...]` writes their pictures, printed outputs and notebooks anew.
 
-The pages in docs/tutorials are the source.  A notebook has the text and code of its page, with the outputs that the page quotes and the
-pictures that it shows.
+The pages in docs/tutorials are the source.  A notebook has the text and code of its page, with the outputs that the
+page quotes and the pictures that it shows.
 """
 
 from __future__ import annotations

@@ -104,15 +104,24 @@ def load(name: str) -> Series:
 
 
 def table(name: str) -> dict[str, NDArray[Any]]:
-    """Load the columns of a table that comes with the package, for a data frame.
+    """Load the columns of a table that comes with the package.
 
-    "measles" has the weekly cases per 100,000 inhabitants in 20 US states from 1955 to 1968 (nan where a state did not
-    report), "seattle" the daily weather of Seattle from 2012 to 2015 (mm, degrees Celsius, m/s).
+    Parameters
+    ----------
+    name
+        "measles": weekly cases per 100,000 inhabitants in 20 US states, 1955 to 1968, nan where a state did not report.
+        "seattle": daily weather of Seattle, 2012 to 2015, in mm, degrees Celsius and m/s.
 
-    Examples:
-        >>> columns = table("seattle")
-        >>> list(columns), columns["date"][-1], columns["temp_max"][:2]
-        (['date', 'precipitation', 'temp_max', 'temp_min', 'wind'], np.datetime64('2015-12-31'), array([12.8, 10.6]))
+    Returns
+    -------
+    dict of str to array
+        Columns by name, for a data frame.
+
+    Examples
+    --------
+    >>> columns = table("seattle")
+    >>> list(columns), columns["temp_max"][:2]
+    (['date', 'precipitation', 'temp_max', 'temp_min', 'wind'], array([12.8, 10.6]))
     """
     if name not in TABLES:
         raise ValueError(f"expected one of {', '.join(TABLES)}, got {name!r}")

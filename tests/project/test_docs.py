@@ -25,6 +25,8 @@ BLOCK = re.compile(r"^```python[^\n]*\n(.*?)^```[ \t]*$(?:\n\n?^```text\n(.*?)^`
 # Links to files of this repository, without what follows a #.
 LINK = re.compile(r"\]\((?!https?:|mailto:|#)([^)#\s]+)")
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
+# Pictures that stand alone on a line.
+PICTURE = re.compile(r"^!\[[^\]]*\]\(([^)]+\.png)\)$", re.MULTILINE)
 # Public names, in code or in the text.
 NAME = re.compile(r"(?<![\w.`/])`?oc\.([A-Za-z_]+(?:\.[a-z_]+)*)")
 
@@ -66,6 +68,17 @@ def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         )
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")
+    for name in PICTURE.findall(page.read_text(encoding="utf-8")):
+        if (page.parent / name).parent == page.parent:
+            assert_alike(tmp_path / name, page.parent / name)
+
+
+def assert_alike(drawn: Path, committed: Path) -> None:
+    """The code of a page draws the picture that it shows; fonts may differ."""
+    image = pytest.importorskip("matplotlib.image", reason="matplotlib is not installed")
+    ours, theirs = image.imread(drawn), image.imread(committed)
+    assert ours.shape == theirs.shape
+    assert abs(ours - theirs).mean() < 0.02, f"{committed.name} is not what the page draws"
 
 
 def quoted_verdict(text: str) -> tuple[list[str], list[str]]:
