@@ -1,4 +1,4 @@
-"""Run the tutorials: `python docs/notebooks.py [PAGE ...]` writes their pictures, printed outputs and notebooks anew.
+"""Run the tutorials: `python docs/notebooks.py [PAGE ...]` rewrites their pictures, printed outputs and notebooks.
 
 The pages in docs/tutorials are the source.  A notebook has the text and code of its page, with the outputs that the
 page quotes and the pictures that it shows.
