@@ -17,6 +17,7 @@ from orcast.constants import LONGEST_SEASON, SHORTEST_SEASON
 from orcast.draws import seed_of
 from orcast.engine import Committee, Engine, Equilibrium, Oracle
 from orcast.engine.bound_payoff import BoundPayoff
+from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.finite import FiniteEngine
 from orcast.engine.oracles import draws_anything
 from orcast.engine.ordered import OrderedEngine
@@ -345,6 +346,52 @@ class Forecaster:
             return preview(self._rows(forecast, experts), features)
         finally:
             self.rounds, self._experts = was
+
+    @locked
+    def decide(self, p: Any, *, id: Hashable = None, rng: np.random.Generator | None = None) -> Any:
+        """Draw the action of a pending round, with the weights that the `SwapRegret` of the payoff adds to the ledger.
+
+        The draw belongs to the round: a second call returns the same action.
+
+        Parameters
+        ----------
+        p
+            Forecast of the round, as `predict` returned it.
+        id
+            Id of the round; by default the unnamed one.
+        rng
+            Source of the draw, if the recalibrator has no `randomised=`.
+
+        Returns
+        -------
+        Any
+            One of the actions.
+
+        Notes
+        -----
+        The weights are softmax(sharpness E_p[u(a, y, x)] / range). If no one knows the draw before the outcome,
+        `guarantee.empirical` bounds the swap regret of the drawn actions (docs/theory.md).
+
+        Examples
+        --------
+        >>> import orcast as oc
+        >>> umbrella = lambda action, y: -0.2 if action == "take" else -1.0 * y
+        >>> payoff = oc.payoffs.SwapRegret(["take", "leave"], umbrella)
+        >>> recal = oc.Recalibrator(oc.Binary(), payoff, randomised=7)
+        >>> p = recal.predict(0.6)
+        >>> recal.decide(p)
+        'take'
+        >>> recal.update(1)
+        >>> recal.guarantee.empirical.actions["take"].utility
+        -0.2
+        """
+        engine, entry = self.engine, self.rounds.find(id)
+        if not isinstance(engine, DenseEngine) or not engine.actions.payoff:
+            raise TypeError(f"expected a payoff with one SwapRegret, whose weights are drawn, got {self.payoff!r}")
+        issued = engine.forecast(entry.record)
+        if not isinstance(p, type(issued)) or not np.array_equal(p.mass, issued.mass):
+            raise ValueError(f"expected the forecast of the pending round {short(id)}, got {short(p)}")
+        return engine.decide(entry.record, rng)
 
     def update(self, y: Any, *, id: Hashable = None) -> None:
         """Settle a pending round with its outcome.

@@ -206,16 +206,17 @@ class Rounds(PendingById[PendingRound]):
         free = self._reserved_without(self.pending[other])
         # an unnamed round passes on its random draw, so that no one can select draws, and its number if it is the last
         again = other == id and self.pending[other].issued == self.issued
-        draw = self.pending[other].record.draw() if other == id and self.seed is not None else 0.0
         outstanding, number = min(self.outstanding, float(rest)), self.issued + (not again)
         record = self._predict(rows, features, outstanding, free, number)
         if other != id:
             self.warn_dropped(other)
-        self._forget(other, self.pending[other])
+        was = self._forget(other, self.pending[other]).record
         self.issued = number - 1
         entry = self.keep(record, id=id)
-        if draw:
-            record.set_draw(draw)
+        if other == id and self.seed is not None:
+            record.set_draw(was.draw())
+        if other == id and hasattr(record, "decision"):
+            record.decision[0] = was.decision[0]
         return entry
 
     def keep(self, record: Any, *, id: Hashable = None) -> PendingRound:

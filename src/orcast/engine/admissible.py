@@ -69,7 +69,7 @@ AXES: Table = {
     "axes_last": Range(-6.0, 6.0),
     "axes_seen": COUNTED,
 }
-DENSE_RECORD: Table = {"context": SMALL, "temperature": COUNTED}
+DENSE_RECORD: Table = {"context": SMALL, "temperature": COUNTED, "decision": Range(0.0, 1.0)}
 PART_STATE: Table = {"count": COUNTED, "excess": SQUARES, "rounds": COUNTED}
 
 

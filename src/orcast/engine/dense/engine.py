@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -15,6 +15,7 @@ from orcast import ledger as _ledger
 from orcast.constants import LOSS_DISCOUNT
 from orcast.engine import admissible
 from orcast.engine.bound_payoff import BoundPayoff
+from orcast.engine.dense.actions import ActionCounts
 from orcast.engine.dense.priors import Prior
 from orcast.engine.dense.search import CandidateSearch, DenseRound, HalfSpaceClaim, masses_of
 from orcast.engine.dense.solver import Solver
@@ -54,6 +55,8 @@ class DenseRecord:
     temperature: float = 0.0
     states: list[dict[str, Array]] | None = None  # of the parts when the round was issued
     claim: HalfSpaceClaim | None = None
+    # random number of the action, and 1 once it was drawn
+    decision: Array = field(default_factory=lambda: np.zeros(2))
 
     @property
     def certificate_row(self) -> Array:
@@ -84,6 +87,7 @@ class DenseRecord:
             context=self.context,
             certificate=self.certificate,
             temperature=np.array([self.temperature]),
+            decision=self.decision,
             claim=np.array((0.0, 0.0, 0.0) if self.claim is None else (1.0, *self.claim)),
         )
         return own
@@ -103,6 +107,7 @@ class DenseEngine:
         self.states = [part.state() for part in bound_payoff.parts]
         levels = bound_payoff.empirical_levels
         self._empirical = np.zeros(levels.size + len(records.COUNTS) if levels.size else 0)
+        self.actions = ActionCounts(bound_payoff)
         self._ledger: Ledger | None = None
         self.sizes: list[int] | None = None
         known = [part.size for part in bound_payoff.parts] if sizes is None else self._checked(sizes)
@@ -264,7 +269,18 @@ class DenseEngine:
             self._last[1 : p.size + 1] = p
         if self._empirical.size:
             self._count(record.round, y)
+        if self.actions.payoff:
+            swap: Any = cell_payoffs[self.actions.number]
+            realised = swap.plain.realised(p, k, self.prior.near(record.round, y))
+            self.actions.count(record.decision, swap, p, realised, self.ledger.discount)
         self.prior.learn(record.round, y, k, late)
+
+    def decide(self, record: DenseRecord, rng: Any) -> Any:
+        """Action of a round, drawn with the weights of the only `SwapRegret`."""
+        if record.cell_payoffs is None:
+            record.cell_payoffs = self.cell_payoffs(record.round, record.features, record.states)
+        swap, p = record.cell_payoffs[self.actions.number], self.prior.result(record.round)
+        return self.actions.payoff.actions[self.actions.draw(record.decision, swap, p, record.draw(), rng)]
 
     def _count(self, round: Any, y: float) -> None:
         """Add the indicators of an outcome to the empirical error."""
@@ -312,7 +328,11 @@ class DenseEngine:
                 regrets[number] = dict(zip(names, map(float, values.ravel()), strict=True))
                 seen[number] = state["rounds"]
         empirical = self.bound_payoff.empirical(self._ledger, self.bound_payoff.empirical_levels, self._empirical)
-        return self.bound_payoff.guarantee(self._ledger, regrets, seen, empirical)
+        decided = self.actions.empirical(self._ledger)
+        if decided is not None and empirical is not None:
+            errors, bounds = empirical.errors | decided.errors, empirical.bounds | decided.bounds
+            decided = replace(decided, errors=errors, bounds=bounds)
+        return self.bound_payoff.guarantee(self._ledger, regrets, seen, decided or empirical)
 
     # --- state
     def arrays(self) -> dict[str, Array]:
@@ -326,7 +346,7 @@ class DenseEngine:
             found["last"] = self._last
         if self._empirical.size:
             found["empirical"] = self._empirical
-        return found
+        return found | self.actions.arrays()
 
     def restore(self, arrays: dict[str, Array]) -> None:
         """Restore the `arrays` of an equal engine."""
@@ -346,6 +366,8 @@ class DenseEngine:
         if self._empirical.size:
             empirical = {"empirical": self._empirical}
             admissible.Fields(empirical, {"empirical": admissible.ANY}).copy_into(empirical, arrays)
+        actions = self.actions.arrays()
+        admissible.Fields(actions, {}).copy_into(actions, arrays)
 
     def restored_record(self, arrays: dict[str, NDArray[Any]], features: Any) -> DenseRecord:
         """Pending round from its arrays."""
@@ -354,14 +376,17 @@ class DenseEngine:
         )
         context = np.ones(self.ledger.layout.groups)
         certificate, temperature, claim = np.zeros(_ledger.CERTIFICATE_SIZE), np.zeros(1), np.zeros(3)
+        decision = np.zeros(2)
         own = {"context": context, "certificate": certificate, "temperature": temperature, "claim": claim}
+        own["decision"] = decision
         admissible.Fields(own, admissible.DENSE_RECORD).copy_into(own, arrays)
         admissible.check_certificate(certificate, self.ledger)
         states = [part.state() for part in self.bound_payoff.parts]
         for i, state in enumerate(states):
             _restore_part(state, arrays, i)
         found = HalfSpaceClaim(float(claim[1]), float(claim[2])) if claim[0] else None
-        return DenseRecord(round, context, certificate, features, None, float(temperature[0]), states, found)
+        warm = float(temperature[0])
+        return DenseRecord(round, context, certificate, features, None, warm, states, found, decision)
 
 
 def _restore_part(state: dict[str, Array], arrays: dict[str, NDArray[Any]], number: int) -> None:
