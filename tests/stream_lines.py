@@ -11,6 +11,8 @@ from typing import Any
 from orcast.stream.session import Session
 
 Maker = Iterator[dict[str, Any]]
+# Columns with times, and what depends on them.
+CLOCK = ("issued", "target", "known", "checksum", "outcome_checksum")
 WRONG = [b"nonsense", b'{"series": "late", "forecast": {"0.5": 3}}', b'{"series": "rain", "y": "three"}', b"[1]"]
 
 
@@ -88,11 +90,17 @@ def content(path: Path) -> list[Any]:
 
 def known(session: Session) -> list[Any]:
     """All that a session knows, to be compared."""
-    return _rows(session.store._file)
+    return _rows(session.store.database._file)  # type: ignore[attr-defined]
 
 
 def _rows(file: sqlite3.Connection) -> list[Any]:
-    return [file.execute(f"SELECT * FROM {table} ORDER BY 1, 2").fetchall() for table in ("about", "series", "rounds")]
+    found = []
+    for table in ("about", "series", "rounds", "snapshots"):
+        rows = file.execute(f"SELECT * FROM {table} ORDER BY 1, 2, 3")
+        names = [each[0] for each in rows.description]
+        kept = [i for i, name in enumerate(names) if name not in CLOCK]
+        found.append([[row[i] for i in kept] for row in rows])
+    return found
 
 
 def ask(session: Session, line: dict[str, Any]) -> dict[str, Any]:

@@ -271,9 +271,21 @@ class Forecaster:
         with self.lock:
             return self._predict(forecast, experts, x, id)
 
-    def _predict(self, forecast: object, experts: Mapping[str, object] | None, x: Any, id: Hashable) -> Any:
+    @locked
+    def read(
+        self, forecast: object = None, *, experts: Mapping[str, object] | None = None, x: Any = None
+    ) -> tuple[Array | float | None, Any]:
+        """Read a forecast as `predict` does: rows for `rounds.issue`, and features as plain data."""
+        self._check_expert(forecast, experts)
+        features = None if x is None else self._features(x)
+        return self._rows(forecast, experts), features
+
+    def _check_expert(self, forecast: object, experts: object) -> None:
         if self.expert_required and forecast is None and experts is None:
             raise TypeError("expected a forecast, got None: use Forecaster to run without one")
+
+    def _predict(self, forecast: object, experts: Mapping[str, object] | None, x: Any, id: Hashable) -> Any:
+        self._check_expert(forecast, experts)
         if id is not None:
             self.rounds.check_new(id)
         features = None if x is None else self._features(x)
@@ -338,8 +350,7 @@ class Forecaster:
         experts: Mapping[str, object] | None,
         x: Any,
     ) -> Any:
-        if self.expert_required and forecast is None and experts is None:
-            raise TypeError("expected a forecast, got None: use Forecaster to run without one")
+        self._check_expert(forecast, experts)
         features = None if x is None else self._features(x)
         was = self.rounds, self._experts
         try:

@@ -34,7 +34,7 @@ class Limits:
     coordinates: int = 5_000_000  # in the ledger of one recalibrator, all groups together
     pending: int = 1_000_000
     series: int = 1_000_000
-    id_characters: int = 10_000
+    id_characters: int = 2000
     line_bytes: int = 16 * 2**20
     header_bytes: int = 2**28
     file_bytes: int = 2**34
@@ -45,7 +45,7 @@ _NAMES = {
     "dims": "numbers in a point",
     "coordinates": "coordinates of a payoff",
     "pending": "pending rounds",
-    "id_characters": "characters in an id",
+    "id_characters": "characters in an id or name",
     "line_bytes": "bytes in a line",
     "header_bytes": "bytes in the header of a state file",
     "file_bytes": "bytes in a state file",

@@ -259,30 +259,44 @@ def recal_from(
         was, got = ("in a pool", "none") if pool is None else ("in no pool", repr(pool))
         raise ValueError(f"expected pool= as the recalibrator was saved, {was}, got {got}")
     try:
-        experts = header["experts"]
-        if not (isinstance(experts, list) and all(isinstance(name, str) for name in experts)):
-            raise TypeError(f"experts are names, not {short(experts)}")
-        if len(set(experts)) < len(experts) or not experts:
-            raise ValueError(f"experts have different names, not {short(experts)}")
-        optional: dict[str, Any] = {"seasons": header["seasons"]} if header["seasons"] else {}
-        if pool is not None:
-            optional["pool"] = pool
-        recal = cls(
-            as_saved(space, header["space"], space_from_plain, "space"),
-            as_saved(payoff, header["payoff"], payoff_from_plain, "payoff"),
-            oracle=as_saved(oracle, header["oracle"], oracle_from_plain, "oracle"),
-            memory=header["memory"],
-            outside=header["outside"],
-            max_pending=header["max_pending"],
-            randomised=header["randomised"],
-            **optional,
-        )
-        recal.begin(tuple(experts), header["sizes"])
+        recal = made_from(header, cls=cls, payoff=payoff, space=space, oracle=oracle, pool=pool)
         restore(recal, header, arrays)
     except UNREADABLE as reason:
         if _asks_the_user(reason):
             raise
         raise unusable(reason, path) from reason
+    return recal
+
+
+def made_from(
+    header: Header,
+    *,
+    cls: type[Game],
+    payoff: Payoff | None = None,
+    space: Space | None = None,
+    oracle: Oracle | None = None,
+    pool: Pool | None = None,
+) -> Game:
+    """Make a game from its `configuration`; it has no rounds."""
+    experts = header["experts"]
+    if not (isinstance(experts, list) and all(isinstance(name, str) for name in experts)):
+        raise TypeError(f"experts are names, not {short(experts)}")
+    if len(set(experts)) < len(experts) or not experts:
+        raise ValueError(f"experts have different names, not {short(experts)}")
+    optional: dict[str, Any] = {"seasons": header["seasons"]} if header["seasons"] else {}
+    if pool is not None:
+        optional["pool"] = pool
+    recal = cls(
+        as_saved(space, header["space"], space_from_plain, "space"),
+        as_saved(payoff, header["payoff"], payoff_from_plain, "payoff"),
+        oracle=as_saved(oracle, header["oracle"], oracle_from_plain, "oracle"),
+        memory=header["memory"],
+        outside=header["outside"],
+        max_pending=header["max_pending"],
+        randomised=header["randomised"],
+        **optional,
+    )
+    recal.begin(tuple(experts), header["sizes"])
     return recal
 
 

@@ -64,9 +64,9 @@ def test_series_of_a_stream_learn_together_as_forecasters_that_share_a_pool() ->
             forecaster.update(y, id=t)
         ask(session, {"series": "rain", "y": t % 2})
         rain.update(t % 2)
-    assert session.pool is not None
-    assert session.pool.outcomes == pool.outcomes == 60
-    assert session.pool.rows.tolist() == pool.rows.tolist()
+    shared = session.store.pool()
+    assert shared.outcomes == pool.outcomes == 60
+    assert shared.rows.tolist() == pool.rows.tolist()
 
 
 def test_every_form_comes_back_as_it_came() -> None:
@@ -201,13 +201,13 @@ def test_something_else_under_a_known_id_is_refused() -> None:
     ask(session, {"id": "c", "drop": True})
     before = known(session)
     for line, words in {
-        '{"id": "a", "forecast": {"mean": 0, "sd": 2}}': "once more, which is pending",
-        '{"id": "b", "forecast": {"mean": 0, "sd": 2}}': "once more, which is settled",
+        '{"id": "a", "forecast": {"mean": 0, "sd": 2}}': "got another forecast for 'a', which is pending",
+        '{"id": "b", "forecast": {"mean": 0, "sd": 2}}': "got another forecast for 'b', which is settled",
         '{"id": "b", "y": 3.3}': "expected 3.2, with which round 'b' was settled, got 3.3",
         '{"id": "b", "drop": true}': "which was settled with 3.2",
         '{"id": "c", "y": 1}': "which was dropped",
-        '{"id": "z", "y": 1}': "got the id 'z'",
-        '{"y": 1}': "1 rounds with an id are pending",
+        '{"id": "z", "y": 1}': "pending round, got 'z'",
+        '{"y": 1}': "got none (1 named",
         '{"id": "d", "y": 3.2, "forecast": {"mean": 0, "sd": 1}}': "in a line of its own",
     }.items():
         with pytest.raises(ValueError, match="expected") as refused:
@@ -223,7 +223,7 @@ def test_a_bounded_number_of_settled_rounds_is_remembered() -> None:
         ask(session, {"id": t, "y": t})
     assert [id for _, id, *_ in known(session)[2]] == ["3", "4", "5"]
     assert ask(session, {"id": 3, "y": 3})["guarantee"]["rounds"] == 4
-    with pytest.raises(ValueError, match="got the id 2"):
+    with pytest.raises(ValueError, match="pending round, got 2"):
         ask(session, {"id": 2, "y": 2})
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from orcast.stream import series
+from orcast.store import states
 from orcast.stream import session as sessions
 from orcast.stream.session import Session
 from stream_lines import WRONG, ask, content, forecast, known, some_lines
@@ -104,7 +104,7 @@ def of_series(name: str, lines: list[bytes]) -> list[bool]:
 
 def put(path: Path, table: str, key: Any, value: bytes | None) -> Any:
     """Replace the bytes in a row of a closed store, or delete the row; returns what was there."""
-    column, by = ("state", "name") if table == "series" else ("round", "id")
+    column, by = ("state", "name") if table == "series" else ("record", "id")
     with closing(sqlite3.connect(path)) as file, file:
         (was,) = file.execute(f"SELECT {column} FROM {table} WHERE {by} = ?", (key,)).fetchone()
         if value is None:
@@ -151,7 +151,7 @@ def test_damage_is_found_when_its_series_is_used(table: str, damage: str, tmp_pa
         ask(kept, {"series": name, "id": f"{name} 1", "forecast": forecast(0)})
     kept.close()
     keys = ['"a"', '"b"'] if table == "series" else ['"a 1"', '"b 1"']
-    rows = [put(tmp_path / "state", table, key, b"") for key in keys]
+    rows = [put(tmp_path / "state", table, key, b"?") for key in keys]
     put(tmp_path / "state", table, keys[1], rows[1])
     wrong = {"changed": changed(rows[0]), "missing": None, "another's": rows[1]}[damage]
     put(tmp_path / "state", table, keys[0], wrong)
@@ -193,10 +193,11 @@ def test_a_series_takes_30_kilobytes() -> None:
 
 def test_series_that_share_a_recalibrator_are_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """With one recalibrator at a time, each line loads its series again: the answers are those of one session each."""
-    monkeypatch.setattr(series, "MOST_GAMES", 1)
-    monkeypatch.setattr(sessions, "MOST_SERIES", 1)
+    monkeypatch.setattr(states, "MOST_RECALIBRATORS", 1)
     lines = some_lines(6, 300)
-    together = answers(Session(), lines)
+    session = Session()
+    monkeypatch.setattr(session.store, "_cache", states.Cache(1))
+    together = answers(session, lines)
     apart: dict[Any, Session] = {}
     for line, mine in zip(lines, together, strict=True):
         try:

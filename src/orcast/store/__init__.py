@@ -29,8 +29,15 @@ Signatures:
     StoredSeries.history(limit, before=None) -> list of StoredRound, the newest first
 
 A `StoredRound` has plain data for answers: series, id, horizon, issued, target, forecast, base, certificate, status
-("pending", "settled", "dropped"), y, known, guarantee, revisions, and lost: ids dropped because too many were pending.
+("pending", "settled", "dropped"), y, known, guarantee, revisions, and evicted: ids dropped because too many were pending.
 
 Each call is one transaction: it happens as a whole or not at all, and processes take turns.  A call that is repeated
 (same id and forecast; same id and outcome) changes nothing and gets the same answer.
 """
+
+from orcast.store.series import StoredSeries
+from orcast.store.stored import Store
+from orcast.store.stored import open_store as open
+from orcast.store.tables import StoredRound
+
+__all__ = ["Store", "StoredRound", "StoredSeries", "open"]

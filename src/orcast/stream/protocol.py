@@ -7,16 +7,16 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
 from orcast import limits
 from orcast.adapters import Ensemble, Normal, Quantiles
-from orcast.store.lines import Id, Name
 from orcast.validation import number, short
 
+Name = str | int | None
+Id = str | int | float | None
 KEYS = ("series", "id", "forecast", "y", "x", "drop", "low", "high", "binary", "labels")
 SETTINGS = ("low", "high", "binary", "labels")
 TYPES: dict[str, tuple[tuple[type, ...], str]] = {
@@ -46,7 +46,7 @@ class LineForecast:
 
 @dataclass(frozen=True, slots=True)
 class StreamLine:
-    """A line, checked as far as it can be without its series, and the digest of its content."""
+    """A line, checked as far as it can be without its series."""
 
     series: Name
     id: Id
@@ -55,7 +55,6 @@ class StreamLine:
     x: dict[str, Any] | None
     drop: bool
     settings: dict[str, Any]
-    digest: str
 
 
 def read(text: bytes) -> StreamLine:
@@ -88,8 +87,7 @@ def read(text: bytes) -> StreamLine:
         raise ValueError("expected a forecast, an outcome y, drop or bounds in a line, got none of them")
     if (forecast is not None) + (y is not None) + drop > 1:
         raise ValueError("expected a forecast, an outcome y or drop in a line of its own, got two of them")
-    content = json.dumps([forecast, y, x, settings], sort_keys=True)
-    return StreamLine(series, id, known, y, x, drop, settings, blake2b(content.encode(), digest_size=12).hexdigest())
+    return StreamLine(series, id, known, y, x, drop, settings)
 
 
 def _parsed(text: bytes) -> dict[str, Any]:

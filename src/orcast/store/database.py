@@ -1,0 +1,86 @@
+"""Databases of a store: what SQLite and PostgreSQL have in common."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+Row = tuple[Any, ...]
+# Version of the tables.
+SCHEMA = 1
+# Seconds to wait for another process, or for a server that is being restarted.
+PATIENCE = 30.0
+
+
+class Conflict(Exception):
+    """Another process changed the same rows first, or the connection broke: the transaction can be repeated."""
+
+
+class Database(ABC):
+    """A connection.  Queries have a `?` for each parameter; errors are one sentence with the `name` of the database."""
+
+    name: str
+    for_update = ""  # ends a query whose rows this transaction will change
+
+    @property
+    @abstractmethod
+    def within(self) -> bool:
+        """True within a transaction."""
+
+    @abstractmethod
+    def transaction(self) -> AbstractContextManager[None]:
+        """Commit the changes of the block, or none of them if it raises."""
+
+    @abstractmethod
+    def execute(self, query: str, parameters: Sequence[Any] = ()) -> Any:
+        """Run a statement; returns a cursor."""
+
+    @abstractmethod
+    def exclusive(self, what: str) -> AbstractContextManager[None]:
+        """Keep other processes from the same block, outside of transactions."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the connection; a second call does nothing."""
+
+    def rows(self, query: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        """Rows of a query."""
+        return self.execute(query, parameters).fetchall()  # type: ignore[no-any-return]
+
+    def row(self, query: str, parameters: Sequence[Any] = ()) -> Row | None:
+        """First row of a query."""
+        return self.execute(query, parameters).fetchone()  # type: ignore[no-any-return]
+
+    def repair(self) -> None:
+        """Connect again if the connection broke."""
+
+    def check_schema(self, found: object) -> None:
+        """Refuse tables of another version."""
+        if found != SCHEMA:
+            raise ValueError(f"expected a store of format {SCHEMA}, got format {found}: {self.name}")
+
+
+def connect(url: str | os.PathLike[str] | None, *, sync: bool) -> Database:
+    """Open a database by its URL or path; None is a temporary one."""
+    text = None if url is None else os.fspath(url)
+    if text is not None and text.startswith(("postgresql://", "postgres://")):
+        from orcast.store.postgresql import PostgreSQL
+
+        return PostgreSQL(text)
+    from orcast.store.sqlite import SQLite
+
+    if text is None or "://" not in text:
+        return SQLite(text, sync=sync)
+    scheme, _, rest = text.partition("://")
+    if scheme != "sqlite" or not rest.startswith("/") or len(rest) < 2:
+        raise ValueError(f"expected sqlite:///FILE or postgresql://HOST/DATABASE as store, got {scheme}://...")
+    return SQLite(rest[1:], sync=sync)
+
+
+@contextmanager
+def no_lock() -> Iterator[None]:
+    """Lock of a database that no other process can open."""
+    yield

@@ -1,0 +1,118 @@
+"""The log of a store: a data frame of what was forecast, and known, at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from orcast.forecasts import as_levels
+from orcast.spaces import Binary, FiniteSpace, OrderedSpace, Space
+from orcast.store import times
+from orcast.store.states import forecast_from, rows_from, unseal
+from orcast.store.tables import RoundRow, from_key, key, outcome_from, shown
+
+if TYPE_CHECKING:
+    from orcast.store.stored import Store
+
+LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+TIMES = ("issued", "target", "known")
+
+
+def frame(store: Store, name: Any, as_of: Any, start: Any, end: Any, levels: Any, backend: str | None) -> Any:
+    """The log as a data frame; see `Store.rounds`."""
+    import narwhals as nw
+
+    if backend is None:
+        backend = next((each for each in ("pandas", "polars") if find_spec(each)), None)
+    if backend not in ("pandas", "polars"):
+        raise ImportError("expected pandas or polars to be installed for a data frame, got none")
+    wanted = as_levels(levels).reshape(-1)
+    last = times.LAST if as_of is None else times.microseconds(as_of, "as_of", end=True)
+    first = times.FIRST if start is None else times.microseconds(start, "start")
+    until = times.LAST if end is None else times.microseconds(end, "end", end=True)
+    rows = store.transact(lambda: list(_rows(store, name, first, until, last, wanted)))
+    names = list(dict.fromkeys(column for row in rows for column in row)) or ["series", "id", *TIMES, "status", "y"]
+    columns = {column: [row.get(column) for row in rows] for column in names}
+    for column in TIMES:
+        columns[column] = np.array([_NAT if each is None else each for each in columns[column]], "datetime64[us]")
+    return nw.from_dict(columns, backend=backend).to_native()
+
+
+_NAT = np.iinfo(np.int64).min
+
+
+def _rows(store: Store, name: Any, first: int, until: int, last: int, levels: Any) -> Iterable[dict[str, Any]]:
+    """Rounds as columns and values."""
+    tables = store.tables
+    if name is not None and tables.find_series(key(name)) is None:
+        raise ValueError(f"expected a series of the store, got {name!r}")
+    found = None if name is None else tables.find_series(key(name))
+    known = [(found[0], key(name), found[1])] if found is not None else tables.names()
+    series = {number: (from_key(text), options) for number, text, options in known}
+    spaces: dict[int, Space] = {}
+    for row in tables.between(None if found is None else found[0], first, until, last):
+        round = RoundRow.checked(row)
+        number, options = round.series, series[round.series][1]
+        if options not in spaces:
+            spaces[options] = store.options(options).make(None).space
+        yield _columns(store, number, series[number][0], spaces[options], round, last, levels)
+
+
+def _columns(
+    store: Store, number: int, name: Any, space: Space, row: RoundRow, last: int, levels: Any
+) -> dict[str, Any]:
+    """A round as columns and values, with what was known at a time."""
+    y, known = _outcome(store, number, row, last)
+    status = row.status if row.status != "settled" else "pending" if y is None else "settled"
+    plain = {
+        "series": name,
+        "id": None if row.id is None else _text(from_key(row.id)),
+        "horizon": None if row.horizon is None else from_key(row.horizon),
+        "issued": row.issued,
+        "target": row.target,
+        "known": known,
+        "status": status,
+        "y": None if y is None else _text(shown(space, outcome_from(y))),
+    }
+    base, p = rows_from(row.base), forecast_from(space, unseal(row.forecast)[1], "")
+    if isinstance(space, OrderedSpace):
+        for prefix, values in (("base", _at(base, space, levels)), ("orcast", p.quantile(levels))):
+            if values is not None:
+                plain |= {f"{prefix}_q{level:g}": value for level, value in zip(levels, values.tolist(), strict=True)}
+    elif isinstance(space, Binary):
+        plain |= {"base_p": _event(base), "orcast_p": p.probability()}
+    elif isinstance(space, FiniteSpace):
+        plain |= {f"orcast_p_{_text(space.value(k))}": mass for k, mass in enumerate(p.mass.tolist())}
+    return plain
+
+
+def _outcome(store: Store, number: int, row: RoundRow, last: int) -> tuple[str | None, int | None]:
+    """The outcome that was known at a time."""
+    if row.known is None or row.known > last:
+        return None, None
+    y, known = row.y, row.known
+    for later, when in store.tables.revisions(number, row.opened) if row.revisions else ():
+        if when <= last:
+            y, known = later, when
+    return y, known
+
+
+def _at(base: Any, space: OrderedSpace, levels: Any) -> Any:
+    """Quantiles of the first base forecast, by linear interpolation in the normal score of the level."""
+    if base is None:
+        return None
+    from orcast.adapters import Quantiles
+
+    return Quantiles(space.levels, base[0]).quantile(levels) if not np.isnan(base[0]).any() else None
+
+
+def _event(base: Any) -> float | None:
+    return None if base is None else float(base if np.ndim(base) == 0 else np.ravel(base)[-1])
+
+
+def _text(value: Any) -> Any:
+    """A value that a column can hold."""
+    return value if isinstance(value, (str, int, float)) else str(value)

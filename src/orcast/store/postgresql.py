@@ -1,0 +1,147 @@
+"""PostgreSQL, for several processes and machines: tables in the schema `orcast` of a database."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from orcast.locks import PAUSE
+from orcast.store.database import PATIENCE, SCHEMA, Conflict, Database
+
+try:
+    import psycopg
+    from psycopg import conninfo, errors, pq
+except ImportError as reason:  # pragma: no cover
+    raise ImportError("expected psycopg for postgresql://, got none: pip install 'orcast[postgresql]'") from reason
+
+TABLES = """
+CREATE SCHEMA IF NOT EXISTS orcast;
+CREATE TABLE about (name TEXT PRIMARY KEY, version BIGINT NOT NULL, value BYTEA NOT NULL);
+CREATE TABLE options (
+    number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, digest TEXT NOT NULL UNIQUE, options TEXT NOT NULL);
+CREATE TABLE series (
+    number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name TEXT NOT NULL UNIQUE, options BIGINT NOT NULL,
+    version BIGINT NOT NULL, trimmed BIGINT NOT NULL, state BYTEA NOT NULL);
+CREATE TABLE rounds (
+    series BIGINT NOT NULL, id TEXT, opened BIGINT NOT NULL, closed BIGINT NOT NULL, horizon TEXT,
+    issued BIGINT NOT NULL, target BIGINT NOT NULL, x TEXT, base BYTEA NOT NULL, forecast BYTEA NOT NULL,
+    certificate TEXT NOT NULL, record BYTEA, y TEXT, known BIGINT, guarantee TEXT, revisions BIGINT NOT NULL,
+    checksum BIGINT NOT NULL, outcome_checksum BIGINT NOT NULL);
+CREATE UNIQUE INDEX round_id ON rounds (series, id);
+CREATE INDEX round_event ON rounds (series, closed);
+CREATE INDEX round_target ON rounds (series, target);
+CREATE INDEX round_time ON rounds (target);
+CREATE TABLE revisions (
+    series BIGINT NOT NULL, opened BIGINT NOT NULL, event BIGINT NOT NULL, y TEXT NOT NULL, known BIGINT NOT NULL,
+    PRIMARY KEY (series, opened, event));
+CREATE TABLE snapshots (
+    series BIGINT NOT NULL, event BIGINT NOT NULL, state BYTEA NOT NULL, PRIMARY KEY (series, event))
+"""
+# Transactions that are repeated.
+AGAIN = (errors.SerializationFailure, errors.DeadlockDetected, errors.UniqueViolation)
+UNWRITABLE = (errors.DiskFull, errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction)
+
+
+class PostgreSQL(Database):
+    """A connection to a server, which is made again when it breaks."""
+
+    for_update = " FOR UPDATE"
+
+    def __init__(self, url: str) -> None:
+        try:
+            self._options = conninfo.conninfo_to_dict(url)
+        except psycopg.Error as reason:
+            raise ValueError(f"expected postgresql://USER@HOST/DATABASE, got another URL ({reason})") from None
+        # without the password
+        self.name = "postgresql://{host}/{dbname}".format(**{"host": "", "dbname": "", **self._options})
+        self._server: psycopg.Connection[Any] | None = None
+        self._connect()
+        with self.transaction():
+            self.execute("SELECT pg_advisory_xact_lock(?)", (_number("tables"),))
+            if self.row("SELECT to_regclass('orcast.about')") == (None,):
+                for statement in TABLES.strip().split(";\n"):
+                    self.execute(statement)
+                self.execute("INSERT INTO about VALUES ('schema', ?, '')", (SCHEMA,))
+        found = self.row("SELECT version FROM about WHERE name = 'schema'")
+        self.check_schema(None if found is None else found[0])
+
+    def _connect(self) -> None:
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                options = {**self._options, "options": "-c search_path=orcast"}
+                self._server = psycopg.connect(**options, autocommit=True, connect_timeout=int(PATIENCE))
+                return
+            except psycopg.OperationalError as reason:
+                starting = "starting up" in str(reason) or "refused" in str(reason) or "shutting down" in str(reason)
+                if self._server is None and not starting or time.monotonic() > end:
+                    raise OSError(f"expected a server that answers, got {_told(reason)}: {self.name}") from None
+                time.sleep(PAUSE)
+
+    def repair(self) -> None:
+        """Connect again if the connection broke."""
+        if self._server is not None and self._server.closed:
+            self._connect()
+
+    @property
+    def within(self) -> bool:
+        """True within a transaction."""
+        return self._server is not None and self._server.info.transaction_status != pq.TransactionStatus.IDLE
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Commit the changes of the block, or none of them if it raises."""
+        assert self._server is not None
+        try:
+            if self.within:  # whose end was interrupted
+                self._server.rollback()
+            with self._server.transaction():
+                yield
+        except AGAIN as reason:
+            raise Conflict(_told(reason)) from reason
+        except UNWRITABLE as reason:
+            raise OSError(f"expected a store that can be written, got {_told(reason)}: {self.name}") from reason
+        except (psycopg.OperationalError, psycopg.InterfaceError) as reason:
+            raise Conflict(_told(reason)) from reason
+        except psycopg.Error as reason:
+            raise ValueError(f"expected an intact store, got {_told(reason)}: {self.name}") from reason
+
+    def execute(self, query: str, parameters: Sequence[Any] = ()) -> Any:
+        """Run a statement; returns a cursor."""
+        assert self._server is not None
+        return self._server.execute(_placed(query), parameters, binary=True)
+
+    @contextmanager
+    def exclusive(self, what: str) -> Iterator[None]:
+        """Keep other processes from the same block; the end of the connection frees it."""
+        self.execute("SELECT pg_advisory_lock(?)", (_number(what),))
+        try:
+            yield
+        finally:
+            if self._server is not None and not self._server.closed:
+                self.execute("SELECT pg_advisory_unlock(?)", (_number(what),))
+
+    def close(self) -> None:
+        """Close the connection; a second call does nothing."""
+        if self._server is not None:
+            self._server.close()
+
+
+@cache
+def _placed(query: str) -> Any:
+    """Query with the placeholders of psycopg."""
+    return query.replace("?", "%s")
+
+
+def _number(what: str) -> int:
+    """Number of a lock."""
+    return zlib.crc32(f"orcast {what}".encode())
+
+
+def _told(reason: Exception) -> str:
+    """First line of an error."""
+    return (str(reason).strip() or type(reason).__name__).splitlines()[0]

@@ -1,0 +1,123 @@
+"""Snapshots of a series, and its replay from one of them after a revision."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from orcast.recalibrator import Recalibrator
+from orcast.serialise import features_from_json
+from orcast.store.states import SeriesState, decode_record, encode_record, encode_state, load_state, rows_from
+from orcast.store.tables import RoundRow, Tables, from_key, outcome_from
+from orcast.validation import quietly, short
+
+if TYPE_CHECKING:
+    from orcast.store.stored import Store
+
+# Events of a series from one snapshot to the next.
+EVERY = 256
+# Snapshots of each spacing: EVERY, 2 EVERY, 4 EVERY, ...
+MOST = 4
+
+
+def keep_snapshot(tables: Tables, state: SeriesState) -> None:
+    """Write a snapshot every `EVERY` events; older ones get rarer, so that their number grows as a logarithm."""
+    if state.version % EVERY:
+        return
+    tables.put_snapshot(state.number, state.version, _encoded(state.data, state.pending.values(), state.number))
+    for event in tables.snapshots(state.number):
+        spacing = EVERY
+        while event % (2 * spacing) == 0:
+            spacing *= 2
+        if event < state.version - MOST * spacing:
+            tables.drop_snapshot(state.number, event)
+
+
+def _now(recal: Recalibrator, number: int) -> bytes:
+    return _encoded(encode_state(recal, number), recal.rounds.pending.values(), number)
+
+
+def _encoded(data: bytes, pending: Any, number: int) -> bytes:
+    """State and pending rounds as one row of bytes."""
+    parts = [data, *(encode_record(entry, number) for entry in pending)]
+    return b"".join(len(part).to_bytes(4, "little") + part for part in parts)
+
+
+def _parts(data: bytes) -> list[bytes]:
+    """The inverse of `_encoded`."""
+    parts, at = [], 0
+    while at < len(data):
+        size = int.from_bytes(data[at : at + 4], "little")
+        parts.append(data[at + 4 : at + 4 + size])
+        at += 4 + size
+    return parts
+
+
+def replay(
+    store: Store, number: int, state: SeriesState, recal: Recalibrator, fresh: bytes, revised: RoundRow
+) -> None:
+    """Load the state into the recalibrator that the series would have with the outcomes as they are now.
+
+    Snapshots after the revised outcome, and the numbers of pending rounds, are written anew.
+    """
+    tables = store.tables
+    events = tables.snapshots(number)
+    start = max((event for event in events if event < revised.closed), default=0)
+    if state.trimmed > start:
+        raise ValueError(
+            f"expected a round of series {short(state.name)} with all later ones to revise, "
+            "got one whose successors are no longer remembered"
+        )
+    rounds = tables.since(number, start)
+    _begin(tables, number, recal, fresh, rounds, start)
+    stale = [event for event in events if event > start]
+    opened = {each.opened for each in rounds}
+    steps = [(each.opened, 1, each) for each in rounds if each.opened > start]
+    # one that made way for another is dropped when that one is issued
+    steps += [(each.closed, 0, each) for each in rounds if each.closed and (each.y or each.closed not in opened)]
+    with quietly():
+        for event, opens, each in sorted(steps, key=lambda step: step[:2]):
+            while stale and stale[0] < event:
+                tables.put_snapshot(number, stale.pop(0), _now(recal, number))
+            _step(tables, number, recal, each, opens=bool(opens))
+    for event in stale:
+        tables.put_snapshot(number, event, _now(recal, number))
+    keys = {each.opened: each.id for each in rounds if not each.closed}
+    for entry in recal.rounds.pending.values():
+        tables.put_record(number, keys[entry.attached] or "", encode_record(entry, number))
+
+
+def _begin(
+    tables: Tables, number: int, recal: Recalibrator, fresh: bytes, rounds: list[RoundRow], start: int
+) -> None:
+    """Load the state at the start."""
+    if not start:
+        load_state(recal, fresh, 0, trusted=True)
+        return
+    data, *records = _parts(tables.snapshot(number, start))
+    load_state(recal, data, number, trusted=False)
+    open_then = [each for each in rounds if each.opened <= start]
+    pending = [
+        decode_record(recal, record, _features(each), each.opened, number)
+        for each, record in zip(open_then, records, strict=True)
+    ]
+    recal.rounds.pending = {_id(each): entry for each, entry in zip(open_then, pending, strict=True)}
+
+
+def _id(row: RoundRow) -> Any:
+    return None if row.id is None else from_key(row.id)
+
+
+def _features(row: RoundRow) -> Any:
+    return None if row.x is None else features_from_json(json.loads(row.x))
+
+
+def _step(tables: Tables, number: int, recal: Recalibrator, row: RoundRow, *, opens: bool) -> None:
+    """Issue, settle or drop a round."""
+    if opens:
+        recal.rounds.issue(rows_from(row.base), _features(row), id=_id(row)).attached = row.opened
+    elif row.y is None:
+        recal.rounds.drop(_id(row))
+    else:
+        y = tables.revisions(number, row.opened)[-1][0] if row.revisions else row.y
+        recal.rounds.settle(outcome_from(y), id=_id(row))

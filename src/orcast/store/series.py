@@ -1,0 +1,333 @@
+"""A series of a store: the verbs of a `Recalibrator`, each of them one transaction."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from orcast import persistence
+from orcast.histories import ALONE
+from orcast.ledger import Guarantee
+from orcast.recalibrator import Recalibrator
+from orcast.serialise import features_to_json, plain_features
+from orcast.store import replay, times
+from orcast.store.states import SeriesState, encode_record, encode_state, forecast_numbers, load_state, rows_numbers, seal
+from orcast.store.tables import UNNAMED, RoundRow, StoredRound, from_key, key, outcome_from, outcome_text, shown
+from orcast.validation import short
+
+if TYPE_CHECKING:
+    from orcast.store.stored import Store
+
+GUARANTEE = ("rounds", "miscalibration", "promised", "held", "excess")
+
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """Options of series: their number, their plain form, and objects whose functions are not in it."""
+
+    number: int
+    header: dict[str, Any]
+    space: Any = None
+    payoff: Any = None
+    oracle: Any = None
+
+    def given(self, **objects: Any) -> Options:
+        """These options, with objects that are checked to be configured as the saved ones were."""
+        for name, given in objects.items():
+            if given is not None:
+                persistence.as_saved(given, self.header[name], lambda plain: plain, name)
+        if self._plain:
+            return self
+        objects = {name: given for name, given in objects.items() if given is not None}
+        found = replace(self, **objects) if objects else self
+        found.make(None)  # or says what is missing
+        return found
+
+    @cached_property
+    def _plain(self) -> bool:
+        """True if the plain form is all."""
+        try:
+            self.make(None)
+        except (TypeError, ValueError):
+            return False
+        return self.space is self.payoff is self.oracle is None
+
+    def check(self, options: Mapping[str, Any], name: Any) -> None:
+        """Refuse other options than a series began with."""
+        for key, value in options.items():
+            saved, plain = self.header.get(key), [*value] if isinstance(value, (list, tuple)) else value
+            if key not in self.header:
+                raise TypeError(f"expected options of a Recalibrator for series {short(name)}, got {key}=")
+            if saved != plain and not (key == "seasons" and saved == [plain]):
+                raise ValueError(f"expected {key}={saved!r}, as series {short(name)} began, got {short(value)}")
+
+    def make(self, pool: Any) -> Recalibrator:
+        """A recalibrator with these options."""
+        return persistence.made_from(
+            self.header, cls=Recalibrator, payoff=self.payoff, space=self.space, oracle=self.oracle, pool=pool
+        )
+
+    def recal(self, store: Store) -> tuple[Recalibrator, bytes]:
+        """The recalibrator that series with these options share, and the state of a new one."""
+        pool = store.pool() if self.header["pool"] else None
+        same = self.number, id(self.space), id(self.payoff), id(self.oracle)
+        return store.recalibrators.find(same, lambda: self.make(pool))
+
+
+class StoredSeries:
+    """A series of a store; see `orcast.open`.
+
+    Each call is one transaction, on the state that the last one left, whichever process made it.  A call that is made
+    again, with the same id and forecast or the same id and outcome, changes nothing and gets the same answer.
+    """
+
+    def __init__(self, store: Store, name: Any, number: int, options: Options) -> None:
+        self.store, self.name, self.number = store, name, number
+        self._opened = options
+
+    def __repr__(self) -> str:
+        return f"StoredSeries({self.name!r}, {self.space})"
+
+    @property
+    def space(self) -> Any:
+        """Outcome space."""
+        return self.store.transact(lambda: self._opened.recal(self.store)[0].space)
+
+    def options_of(self, state: SeriesState) -> Options:
+        """Options of a state: those with which it was opened, unless its experts were named since."""
+        if state.options != self._opened.number:
+            given = {name: getattr(self._opened, name) for name in ("space", "payoff", "oracle")}
+            self._opened = self.store.options(state.options, **given)
+        return self._opened
+
+    # --- the verbs of a recalibrator
+    def predict(
+        self,
+        forecast: object = None,
+        *,
+        experts: Mapping[str, object] | None = None,
+        x: Any = None,
+        id: Hashable = None,
+        horizon: Any = None,
+        issued: Any = None,
+        target: Any = None,
+    ) -> Any:
+        """A calibrated forecast for the next outcome, as of `Recalibrator.predict`.
+
+        Parameters
+        ----------
+        forecast, experts, x, id : as of a `Recalibrator`
+        horizon : text or number to be logged
+        issued : time of the forecast; by default now
+        target : time that it is about; by default that of the forecast
+        """
+        given = {"horizon": horizon, "issued": issued, "target": target}
+        return self.issue(forecast, experts=experts, x=x, id=id, **given).forecast
+
+    def update(self, y: Any, *, id: Hashable = None, known: Any = None) -> None:
+        """Settle a pending round with its outcome, which was known at a time; by default now."""
+        self.settle(y, id=id, known=known)
+
+    def drop(self, id: Hashable = None) -> None:
+        """Forget a pending round whose outcome will never come; the guarantee excludes it."""
+        self.withdraw(id)
+
+    def revise(self, y: Any, *, id: Hashable = None, known: Any = None) -> None:
+        """Replace the outcome of a settled round.
+
+        The series is replayed with the new outcome, from the last snapshot before it: from now on it forecasts, and its
+        guarantee is, as if the outcome had always been the new one.  Published forecasts stay in the log as they were,
+        and so do the former outcomes with the times when they were known.
+        """
+        self.amend(y, id=id, known=known)
+
+    @property
+    def pending(self) -> tuple[Hashable, ...]:
+        """Ids of the pending rounds, the oldest first; None is the unnamed one."""
+        return self.store.transact(lambda: tuple(self.store.state(self).pending))
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Guarantee over the settled rounds."""
+        return self.store.transact(lambda: self._loaded(self.store.state(self)).guarantee)
+
+    # --- the same with the stored round as result
+    def issue(self, forecast: object = None, *, id: Hashable = None, **given: Any) -> StoredRound:
+        """`predict`, with the stored round as result."""
+        now = times.now()
+        issued, target = (given.pop(name, None) for name in ("issued", "target"))
+        at = now if issued is None else times.microseconds(issued, "issued")
+        about = at if target is None else times.microseconds(target, "target")
+        horizon = given.pop("horizon", None)
+        row = RoundRow(key(id), 0, 0, None if horizon is None else key(horizon), at, about, None, b"", b"", "")
+        return self.store.transact(lambda: self._issue(replace(row), forecast, id, **given))
+
+    def settle(self, y: Any, *, id: Hashable = None, known: Any = None) -> StoredRound:
+        """`update`, with the stored round as result."""
+        at = times.now() if known is None else times.microseconds(known, "known")
+        return self.store.transact(lambda: self._settle(id, at, lambda recal: recal.space.outcome(y, recal.outside)))
+
+    def withdraw(self, id: Hashable = None) -> StoredRound:
+        """`drop`, with the stored round as result."""
+        return self.store.transact(lambda: self._settle(id, times.now(), None))
+
+    def amend(self, y: Any, *, id: Hashable = None, known: Any = None) -> StoredRound:
+        """`revise`, with the stored round as result."""
+        at = times.now() if known is None else times.microseconds(known, "known")
+        return self.store.transact(lambda: self._amend(y, id, at))
+
+    def round(self, id: Hashable = None) -> StoredRound | None:
+        """Round by its id; None if there is none."""
+
+        def work() -> StoredRound | None:
+            row = self.store.tables.round(self.number, key(id))
+            return None if row is None else self._stored(row)
+
+        return self.store.transact(work)
+
+    def history(self, limit: int = 100, *, before: Any = None) -> list[StoredRound]:
+        """Last rounds about times before a time, the newest first."""
+        end = times.LAST if before is None else times.microseconds(before, "before")
+        rows = self.store.tables.newest
+        return self.store.transact(lambda: [self._stored(row) for row in rows(self.number, end, limit)])
+
+    # --- within a transaction
+    def _loaded(self, state: SeriesState) -> Recalibrator:
+        """The recalibrator with the rounds of this series."""
+        recal, fresh = self.options_of(state).recal(self.store)
+        self.store.recalibrators.load(recal, fresh, state)
+        return recal
+
+    def _stored(self, row: RoundRow, **more: Any) -> StoredRound:
+        space, y = self._opened.recal(self.store)[0].space, row.y
+        if row.revisions:
+            y = self.store.tables.revisions(self.number, row.opened)[-1][0]
+        return row.stored(self.name, space, y, **more)
+
+    def _changed(self, state: SeriesState, recal: Recalibrator) -> None:
+        """Take over the rounds of the recalibrator as the next version."""
+        self.store.changed(state)
+        state.version += 1
+        state.pending, state.data = dict(recal.rounds.pending), encode_state(recal, self.number)
+        if recal.pool is not None:
+            self.store.pool_changed()
+        replay.keep_snapshot(self.store.tables, state)
+
+    def _with_experts(self, state: SeriesState, experts: object) -> tuple[Recalibrator, int]:
+        """The recalibrator, and the number of its options: the first forecast of a series names its experts."""
+        recal = self._loaded(state)
+        names = tuple(map(str, experts)) if isinstance(experts, Mapping) else (ALONE,)
+        if not names or recal.rounds.issued or set(names) <= set(recal.experts):
+            return recal, state.options
+        text = json.dumps({**self._opened.header, "experts": list(names)}, sort_keys=True)
+        given = {name: getattr(self._opened, name) for name in ("space", "payoff", "oracle")}
+        options = self.store.options(self.store.tables.add_options(text), **given)
+        recal, fresh = options.recal(self.store)
+        self.store.recalibrators.forget()
+        load_state(recal, fresh, 0, trusted=True)
+        return recal, options.number
+
+    def _issue(self, row: RoundRow, forecast: object, id: Hashable, experts: Any = None, x: Any = None) -> StoredRound:
+        store, tables = self.store, self.store.tables
+        state = store.state(self)
+        recal, options = self._with_experts(state, experts)
+        rows, features = recal.read(forecast, experts=experts, x=plain_features(x) if x is not None else None)
+        row.base = rows_numbers(rows)
+        row.x = None if features is None else json.dumps(features_to_json(features), sort_keys=True)
+        known = tables.round(self.number, row.id or UNNAMED)
+        if known is not None and self._repeats(known, row, id):
+            evicted = () if known is None else tuple(map(from_key, tables.evicted(self.number, known.opened)))
+            return self._stored(known, repeated=True, evicted=evicted)
+        evicted = tuple(each for each in recal.rounds.evicted_by(id) if each != id)
+        entry = recal.rounds.issue(rows, features, id=id)
+        p = recal.rounds.forecast(entry)
+        row.series, row.opened = self.number, state.version + 1
+        entry.attached = row.opened
+        row.forecast = seal(None, forecast_numbers(p))
+        row.certificate = json.dumps(vars(p.certificate))
+        if known is not None:
+            self._close(known, row.opened)
+            tables.forget_unnamed(self.number)
+        for other in evicted:
+            self._close(tables.round(self.number, key(other)), row.opened)
+        tables.add_round(row, encode_record(entry, self.number))
+        state.options = options
+        self._changed(state, recal)
+        return row.stored(self.name, recal.space, None, evicted=evicted)
+
+    def _repeats(self, known: RoundRow, row: RoundRow, id: Hashable) -> bool:
+        """True for a call that came before; refuses another forecast under the id of a round."""
+        same = known.base == row.base and known.x == row.x
+        if id is None:
+            return same and not known.closed
+        if not same:
+            text = f"expected a new id, or the same forecast again, got another forecast for {short(id)}"
+            raise ValueError(f"{text}, which is {known.status}")
+        return True
+
+    def _close(self, row: RoundRow | None, event: int) -> None:
+        """Close a round that makes way for another."""
+        if row is not None and not row.closed:
+            row.closed = event
+            self.store.tables.put_outcome(self.number, row)
+
+    def _settle(self, id: Hashable, at: int, outcome: Callable[[Recalibrator], Any] | None) -> StoredRound:
+        """Settle a round with its outcome, or drop it."""
+        state = self.store.state(self)
+        recal = self._loaded(state)
+        y = None if outcome is None else outcome_text(outcome(recal))
+        row = self.store.tables.round(self.number, key(id))
+        if row is not None and row.closed:
+            self._check_same(row, id, y, recal)
+            return self._stored(row, repeated=True)
+        if y is None:
+            recal.rounds.drop(id)
+        else:
+            recal.rounds.settle(outcome_from(y), id=id)
+            ledger = recal.engine.ledger
+            row.guarantee = json.dumps({name: getattr(ledger, name) for name in GUARANTEE})  # type: ignore[union-attr]
+            row.y, row.known = y, at  # type: ignore[union-attr]
+        assert row is not None
+        row.closed = state.version + 1
+        self.store.tables.put_outcome(self.number, row)
+        self._changed(state, recal)
+        return row.stored(self.name, recal.space, y)
+
+    def _check_same(self, row: RoundRow, id: Hashable, y: str | None, recal: Recalibrator) -> None:
+        """Refuse another outcome of a round that is over."""
+        which = "the last round" if id is None else f"round {short(id)}"
+        if row.y is None and y is not None:
+            raise ValueError(f"expected the outcome of a pending round, got that of {which}, which was dropped")
+        if row.y is None or y == row.y:
+            return
+        settled = short(shown(recal.space, outcome_from(row.y)))
+        if y is None:
+            raise ValueError(f"expected a pending round to drop, got {which}, which was settled with {settled}")
+        got = short(shown(recal.space, outcome_from(y)))
+        raise ValueError(f"expected {settled}, with which {which} was settled, got {got} (revise replaces an outcome)")
+
+    def _amend(self, y: Any, id: Hashable, at: int) -> StoredRound:
+        tables, state = self.store.tables, self.store.state(self)
+        recal = self._loaded(state)
+        text = outcome_text(recal.space.outcome(y, recal.outside))
+        row = tables.round(self.number, key(id))
+        if row is None or row.y is None or row.known is None:
+            what = "none of that id" if row is None else f"one that is {row.status}"
+            raise ValueError(f"expected a settled round to revise, got {what}: {short(id)}")
+        if recal.pool is not None:
+            raise ValueError(f"expected a series by itself to revise, got {short(self.name)}, which is in a pool")
+        before = tables.revisions(self.number, row.opened)
+        last, since = before[-1] if before else (row.y, row.known)
+        if text == last:
+            return self._stored(row, repeated=True)
+        if at < since:
+            raise ValueError(f"expected a time from {times.as_datetime(since)} on as known, got {times.as_datetime(at)}")
+        tables.add_revision(self.number, row.opened, state.version + 1, text, at)
+        row.revisions += 1
+        tables.put_outcome(self.number, row)
+        replay.replay(self.store, self.number, state, recal, self._opened.recal(self.store)[1], row)
+        self._changed(state, recal)
+        return self._stored(row)

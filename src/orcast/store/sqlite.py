@@ -1,0 +1,143 @@
+"""SQLite: one file in write-ahead mode, which many processes may read and write; without a path, a temporary one."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+from orcast.locks import PAUSE, file_lock
+from orcast.store.database import PATIENCE, SCHEMA, Conflict, Database, no_lock
+from orcast.validation import short
+
+APPLICATION = int.from_bytes(b"orca", "big")
+# An unnamed round that a later one follows has no id.  Times are microseconds since 1970, in UTC.
+TABLES = """
+CREATE TABLE about (name TEXT PRIMARY KEY, version INTEGER NOT NULL, value BLOB NOT NULL);
+CREATE TABLE options (number INTEGER PRIMARY KEY, digest TEXT NOT NULL UNIQUE, options TEXT NOT NULL);
+CREATE TABLE series (
+    number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, options INTEGER NOT NULL,
+    version INTEGER NOT NULL, trimmed INTEGER NOT NULL, state BLOB NOT NULL);
+CREATE TABLE rounds (
+    series INTEGER NOT NULL, id TEXT, opened INTEGER NOT NULL, closed INTEGER NOT NULL, horizon TEXT,
+    issued INTEGER NOT NULL, target INTEGER NOT NULL, x TEXT, base BLOB NOT NULL, forecast BLOB NOT NULL,
+    certificate TEXT NOT NULL, record BLOB, y TEXT, known INTEGER, guarantee TEXT, revisions INTEGER NOT NULL,
+    checksum INTEGER NOT NULL, outcome_checksum INTEGER NOT NULL);
+CREATE UNIQUE INDEX round_id ON rounds (series, id);
+CREATE INDEX round_event ON rounds (series, closed);
+CREATE INDEX round_target ON rounds (series, target);
+CREATE INDEX round_time ON rounds (target);
+CREATE TABLE revisions (
+    series INTEGER NOT NULL, opened INTEGER NOT NULL, event INTEGER NOT NULL, y TEXT NOT NULL, known INTEGER NOT NULL,
+    PRIMARY KEY (series, opened, event));
+CREATE TABLE snapshots (
+    series INTEGER NOT NULL, event INTEGER NOT NULL, state BLOB NOT NULL, PRIMARY KEY (series, event));
+"""
+BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+UNWRITABLE = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
+# A file up to this size is checked when it is opened.
+CHECKED_BYTES = 32 * 2**20
+
+
+class SQLite(Database):
+    """A file.  A commit survives the death of the process; with `sync` also a loss of power."""
+
+    def __init__(self, path: str | None, *, sync: bool = False) -> None:
+        self.path = "" if path is None else os.path.realpath(path)  # two names of one file are one file
+        self.name = self.path or "a temporary store"
+        if path is not None and (Path(self.path).is_dir() or not Path(self.path).parent.is_dir()):
+            raise ValueError(f"expected a file in an existing folder as store, got {short(path)}")
+        with self._errors():
+            self._file = sqlite3.connect(self.path, timeout=PATIENCE, isolation_level=None, check_same_thread=False)
+        try:
+            with self._errors():
+                self._open("FULL" if sync else "NORMAL")
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, sync: str) -> None:
+        if self._pragma("application_id") != APPLICATION and self._file.execute(
+            "SELECT count(*) FROM sqlite_master"
+        ).fetchone() != (0,):
+            raise ValueError(f"expected a store, got another database: {self.path}")
+        self._write_ahead()
+        self._file.execute(f"PRAGMA synchronous = {sync}")
+        with self.transaction():
+            if self._file.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
+                for statement in TABLES.strip().split(";\n"):
+                    self._file.execute(statement)
+                self._file.execute(f"PRAGMA application_id = {APPLICATION}")
+                self._file.execute(f"PRAGMA user_version = {SCHEMA}")
+        self.check_schema(self._pragma("user_version"))
+        if self.path and os.path.getsize(self.path) <= CHECKED_BYTES and self._pragma("quick_check") != "ok":
+            raise ValueError(f"expected an intact store, got a damaged one: {self.path}")
+
+    def _write_ahead(self) -> None:
+        """Change to write-ahead mode; SQLite does not wait by itself for others that do."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                self._file.execute(f"PRAGMA journal_mode = {'WAL' if self.path else 'MEMORY'}")
+                return
+            except sqlite3.OperationalError as reason:
+                if _code(reason) not in BUSY or time.monotonic() > end:
+                    raise
+                time.sleep(PAUSE)
+
+    def _pragma(self, name: str) -> Any:
+        return self._file.execute(f"PRAGMA {name}").fetchone()[0]
+
+    @property
+    def within(self) -> bool:
+        """True within a transaction."""
+        return self._file.in_transaction
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Commit the changes of the block, or none of them if it raises; other writers wait."""
+        with self._errors():
+            try:
+                if self._file.in_transaction:  # whose end was interrupted
+                    self._file.execute("ROLLBACK")
+                self._file.execute("BEGIN IMMEDIATE")
+                yield
+                self._file.execute("COMMIT")
+            finally:
+                if self._file.in_transaction:
+                    self._file.execute("ROLLBACK")
+
+    def execute(self, query: str, parameters: Sequence[Any] = ()) -> Any:
+        """Run a statement; returns a cursor."""
+        return self._file.execute(query, parameters)
+
+    def exclusive(self, what: str) -> AbstractContextManager[None]:
+        """Keep other processes from the same block by a file beside."""
+        return file_lock(f"{self.path}.{what}") if self.path else no_lock()
+
+    def close(self) -> None:
+        """Close the file; the last process to do so merges the write-ahead log into it."""
+        self._file.close()
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Raise errors of SQLite as one sentence with the path."""
+        try:
+            yield
+        except sqlite3.DatabaseError as reason:
+            if _code(reason) in BUSY:
+                text = f"expected a store that can be written within {PATIENCE:g} s, got one in use: {self.path}"
+                raise TimeoutError(text) from None
+            if _code(reason) in UNWRITABLE:
+                raise OSError(f"expected a store that can be written, got {reason}: {self.path}") from reason
+            if isinstance(reason, sqlite3.IntegrityError):
+                raise Conflict(str(reason)) from reason
+            raise ValueError(f"expected an intact store, got {reason}: {self.path}") from reason
+
+
+def _code(reason: sqlite3.Error) -> int:
+    return getattr(reason, "sqlite_errorcode", 0) & 0xFF

@@ -1,0 +1,227 @@
+"""States of series and rounds as bytes with a checksum, and the recalibrators into which they are loaded."""
+
+from __future__ import annotations
+
+import json
+import math
+import zlib
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orcast import limits
+from orcast.forecasts import BinaryForecast, Forecast, forecast_on
+from orcast.ledger import Certificate
+from orcast.packed import pack_row, record_fields, unpack_row
+from orcast.recalibrator import Recalibrator
+from orcast.rounds import PendingRound, check_counters
+from orcast.spaces import Binary, OrderedSpace, Space
+
+Array = NDArray[np.float64]
+Shapes = dict[str, tuple[Any, tuple[int, ...]]]
+
+COUNTERS = 4  # issued, reserved slack, usual lag (nan before any), pending rounds
+# Recalibrators that are kept, one for each set of options.
+MOST_RECALIBRATORS = 1000
+# Bytes of a series in memory beside its numbers, and of a pending round.
+SERIES_BYTES, ROUND_BYTES = 1000, 1500
+
+
+def seal(header: object, numbers: Array, series: int = 0) -> bytes:
+    """Plain data and numbers as bytes, with a checksum that is another for each series."""
+    text = b"" if header is None else json.dumps(header, allow_nan=False).encode()
+    body = b"".join((len(text).to_bytes(4, "little"), text, np.ascontiguousarray(numbers, "<f8").tobytes()))
+    return zlib.crc32(body, series).to_bytes(4, "little") + body
+
+
+def unseal(data: bytes, series: int = 0) -> tuple[Any, Array]:
+    """The inverse of `seal`, or a reason why not."""
+    body = memoryview(data)[4:]
+    if zlib.crc32(body, series).to_bytes(4, "little") != data[:4]:
+        raise ValueError("its checksum is another")
+    end = 4 + int.from_bytes(body[:4], "little")
+    header = limits.parsed_json(bytes(body[4:end]).decode()) if end > 4 else None
+    return header, np.frombuffer(body[end:], "<f8").astype(np.float64)
+
+
+# --- forecasts
+
+
+def forecast_numbers(p: Any) -> Array:
+    """A forecast as numbers: draw, left and right ends and masses of its cells; on finite spaces the masses."""
+    if isinstance(p, BinaryForecast):
+        return np.array([p.probability()])
+    if not isinstance(p, Forecast):
+        return p.mass  # type: ignore[no-any-return]
+    return np.concatenate(([math.nan if p.draw is None else p.draw], p.left, p.right, p.mass))
+
+
+def forecast_from(space: Space, numbers: Array, certificate: str) -> Any:
+    """The forecast of `forecast_numbers`, bit for bit."""
+    stated = Certificate(**json.loads(certificate)) if certificate else None
+    if isinstance(space, Binary):
+        return BinaryForecast.trusted(space, numbers.item(0), stated)  # type: ignore[arg-type]
+    if not isinstance(space, OrderedSpace):
+        return forecast_on(space, numbers, stated)  # type: ignore[arg-type]
+    draw = numbers.item(0)
+    left, right, mass = numbers[1:].reshape(3, -1)
+    return Forecast.trusted(left, right, mass, stated, None if draw != draw else draw)
+
+
+def rows_numbers(rows: Array | float | None) -> bytes:
+    """Base forecasts, as `Forecaster.read` returns them, as bytes."""
+    array = np.asarray(math.nan if rows is None else rows, dtype=np.float64)
+    return seal(list(array.shape) or None, array.ravel())
+
+
+def rows_from(data: bytes) -> Array | float | None:
+    """The inverse of `rows_numbers`."""
+    shape, numbers = unseal(data)
+    if shape is not None:
+        return numbers.reshape(shape)
+    return None if math.isnan(numbers.item(0)) else numbers.item(0)
+
+
+# --- states
+
+
+@dataclass(slots=True)
+class SeriesState:
+    """State of a series in memory: its version, its numbers, and its pending rounds by id, the oldest first.
+
+    The event of its issue is attached to each pending round.
+    """
+
+    number: int
+    name: Hashable
+    options: int
+    version: int
+    trimmed: int
+    data: bytes
+    pending: dict[Hashable, PendingRound] = field(default_factory=dict)
+    written: int = 0  # version in the database
+
+    @property
+    def size(self) -> int:
+        """Bytes in memory."""
+        record = next(iter(self.pending.values())).record.arrays().values() if self.pending else ()
+        return SERIES_BYTES + len(self.data) + len(self.pending) * (ROUND_BYTES + sum(each.nbytes for each in record))
+
+
+def encode_state(recal: Recalibrator, series: int) -> bytes:
+    """State of a recalibrator without its pending rounds."""
+    rounds = recal.rounds
+    lag = math.nan if rounds.usual_lag is None else rounds.usual_lag
+    counters = np.array([rounds.issued, rounds.reserved, lag, len(rounds.pending)])
+    numbers = pack_row((counters, *recal.engine.arrays().values()))
+    return seal(getattr(recal.engine, "sizes", None), numbers, series)
+
+
+def load_state(recal: Recalibrator, data: bytes, series: int, *, trusted: bool) -> int:
+    """Take over a state, whose numbers are checked if they are not `trusted`; returns its number of pending rounds."""
+    sizes, numbers = unseal(data, series)
+    if getattr(recal.engine, "sizes", None) != sizes:
+        recal.begin(recal.experts, sizes)
+    issued, reserved, lag, pending = numbers[:COUNTERS].tolist()
+    arrays = recal.engine.arrays()
+    if trusted:
+        at = COUNTERS
+        for array in arrays.values():
+            array[...] = numbers[at : at + array.size].reshape(array.shape)
+            at += array.size
+    else:
+        shapes: Shapes = {name: (array.dtype, array.shape) for name, array in arrays.items()}
+        recal.engine.restore(unpack_row(numbers[COUNTERS:], shapes))
+        check_counters(issued, None if lag != lag else lag, reserved, ())
+    rounds = recal.rounds
+    rounds.pending, rounds.issued, rounds.reserved = {}, int(issued), reserved
+    rounds.usual_lag = None if lag != lag else lag
+    return int(pending)
+
+
+def encode_record(entry: PendingRound, series: int) -> bytes:
+    """Numbers of a pending round."""
+    arrays = entry.record.arrays()
+    fields = [[name, array.dtype.str, list(array.shape)] for name, array in arrays.items()]
+    return seal([entry.issued, entry.attached, fields], pack_row(arrays.values()), series)
+
+
+def decode_record(recal: Recalibrator, data: bytes, features: Any, event: int, series: int) -> PendingRound:
+    """The inverse of `encode_record` on the recalibrator of its series, or a reason why not."""
+    (issued, attached, fields), numbers = unseal(data, series)
+    if attached != event or issued > recal.rounds.issued:
+        raise ValueError("a pending round is of another event")
+    shapes: Shapes = {name: (np.dtype(kind), shape) for name, kind, shape in record_fields(fields)}
+    return PendingRound(recal.engine.restored_record(unpack_row(numbers, shapes), features), issued, event)
+
+
+class Recalibrators:
+    """Recalibrators by options, the last used ones; series with the same options share one.
+
+    So a series takes the memory of its numbers, about 16 KB for a quantity.  `loaded` says whose rounds one has.
+    """
+
+    def __init__(self) -> None:
+        self._recals: OrderedDict[Hashable, tuple[Recalibrator, bytes]] = OrderedDict()
+        self._loaded: dict[int, SeriesState] = {}  # by the identity of the recalibrator
+
+    def find(self, key: Hashable, make: Any) -> tuple[Recalibrator, bytes]:
+        """Recalibrator of some options, and the state of a new series."""
+        found = self._recals.get(key)
+        if found is None:
+            recal = make()
+            found = self._recals[key] = recal, encode_state(recal, 0)
+            if len(self._recals) > MOST_RECALIBRATORS:
+                _, (oldest, _) = self._recals.popitem(last=False)
+                self._loaded.pop(id(oldest), None)
+        self._recals.move_to_end(key)
+        return found
+
+    def load(self, recal: Recalibrator, fresh: bytes, state: SeriesState) -> None:
+        """Load a series into its recalibrator, unless it is there."""
+        if self._loaded.get(id(recal)) is not state:
+            self._loaded.pop(id(recal), None)
+            load_state(recal, state.data or fresh, state.number if state.data else 0, trusted=True)
+            recal.rounds.pending = dict(state.pending)
+            self._loaded[id(recal)] = state
+            recal.crossing_reported = False
+
+    def forget(self) -> None:
+        """Load every series again when it is next used, as after a failure."""
+        self._loaded.clear()
+
+
+class Cache:
+    """States of the series that were used last, up to a number of bytes."""
+
+    def __init__(self, memory: int) -> None:
+        self.memory, self.bytes = memory, 0
+        self._states: OrderedDict[int, tuple[SeriesState, int]] = OrderedDict()
+
+    def __iter__(self) -> Iterator[SeriesState]:
+        return (state for state, _ in self._states.values())
+
+    def get(self, number: int) -> SeriesState | None:
+        """State of a series, if it is in memory."""
+        found = self._states.get(number)
+        return None if found is None else found[0]
+
+    def put(self, state: SeriesState) -> None:
+        """Keep a state as the last used one; evict the oldest beyond the budget."""
+        self.drop(state.number)
+        size = state.size
+        self._states[state.number] = state, size
+        self.bytes += size
+        while self.bytes > self.memory and len(self._states) > 1:
+            _, (_, size) = self._states.popitem(last=False)
+            self.bytes -= size
+
+    def drop(self, number: int) -> None:
+        """Forget a state."""
+        found = self._states.pop(number, None)
+        if found is not None:
+            self.bytes -= found[1]

@@ -1,0 +1,325 @@
+"""A store: a database, the states of series in memory, and transactions of both."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from typing import Any, Self, TypeVar
+
+from orcast import limits, persistence
+from orcast.engine import Oracle
+from orcast.locks import PAUSE, StateLock, locked
+from orcast.payoffs import Payoff
+from orcast.pool import Pool
+from orcast.recalibrator import Recalibrator
+from orcast.serialise import features_from_json
+from orcast.spaces import Space
+from orcast.spaces.base import whole
+from orcast.store import log
+from orcast.store.database import PATIENCE, Conflict, connect
+from orcast.store.series import Options, StoredSeries
+from orcast.store.states import Cache, Recalibrators, SeriesState, decode_record, load_state
+from orcast.store.tables import Tables, from_key, key
+from orcast.validation import short
+
+Result = TypeVar("Result")
+MEMORY = 64 * 2**20
+# Options of a recalibrator that plain data describes.
+PLAIN = (str, int, float, tuple, type(None))
+
+
+def open_store(
+    url: str | os.PathLike[str] | None = None,
+    *,
+    memory: int = MEMORY,
+    sync: bool = False,
+    remember: int | None = None,
+) -> Store:
+    """Open a store of many series, which other processes may use at the same time.
+
+    Parameters
+    ----------
+    url : ``sqlite:///FILE``, the path of a file, or ``postgresql://USER@HOST/DATABASE``; None: a temporary store
+    memory : bytes for the states of the series that were used last
+    sync : whether a commit of SQLite survives a loss of power, not only the end of the process
+    remember : settled rounds of a series to keep; by default all
+
+    Examples
+    --------
+    >>> import orcast as oc
+    >>> store = oc.open()
+    >>> wind = store.series("wind", space=oc.Interval(0, 36_000))
+    >>> p = wind.predict({0.1: 8_100, 0.5: 9_000, 0.9: 10_400}, id="14:00")
+    >>> again = wind.predict({0.1: 8_100, 0.5: 9_000, 0.9: 10_400}, id="14:00")
+    >>> wind.update(9_240, id="14:00")
+    >>> p.median() == again.median(), wind.guarantee.rounds
+    (True, 1)
+    """
+    return Store(url, memory=memory, sync=sync, remember=remember)
+
+
+class Store:
+    """Recalibrators of many series in a database, and a log of their rounds; see `orcast.open`.
+
+    Threads may share a store; after a fork, open it again.
+    """
+
+    def __init__(
+        self,
+        url: str | os.PathLike[str] | None = None,
+        *,
+        memory: int = MEMORY,
+        sync: bool = False,
+        remember: int | None = None,
+    ) -> None:
+        self.remember = None if remember is None else whole(remember, "rounds to remember", 1, 2**53)
+        self.lock = StateLock()
+        self.database = connect(url, sync=sync)
+        self.tables = Tables(self.database)
+        self.recalibrators = Recalibrators()
+        self._cache = Cache(whole(memory, "bytes of memory", 1, 2**50))
+        self._changed: dict[int, SeriesState] = {}
+        self._options: dict[Hashable, Options] = {}
+        self._pool: Pool | None = None
+        self._pool_version, self._pool_changed = -1, False
+        self._within = False
+
+    def __repr__(self) -> str:
+        return f"Store({self.database.name!r})"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @locked
+    def close(self) -> None:
+        """Close the database; a second call does nothing."""
+        self.database.close()
+
+    # --- series
+    def series(
+        self,
+        name: str | int | None,
+        *,
+        space: Space | None = None,
+        payoff: Payoff | None = None,
+        oracle: Oracle | None = None,
+        pool: bool | None = None,
+        **options: Any,
+    ) -> StoredSeries:
+        """Open a series; the first time, with the options of `Recalibrator`.
+
+        Parameters
+        ----------
+        name : text or a whole number
+        space, payoff, oracle : as of a `Recalibrator`; those of a series that exists may be left out, unless they have
+            functions, which are not saved
+        pool : whether it learns together with the other pooled series of the store
+        options : other options of a `Recalibrator`, which do not change later
+        """
+        if not (name is None or isinstance(name, (str, int))) or isinstance(name, bool):
+            raise TypeError(f"expected text or a whole number as series, got {short(name)}")
+        return self.transact(lambda: self._series(name, space, payoff, oracle, pool, options))
+
+    def _series(self, name: Any, space: Any, payoff: Any, oracle: Any, pool: bool | None, options: Any) -> StoredSeries:
+        found, given = self.tables.find_series(key(name)), {"space": space, "payoff": payoff, "oracle": oracle}
+        if found is not None:
+            known = self.options(found[1], **given)
+            known.check(options if pool is None else {**options, "pool": pool}, name)
+            return StoredSeries(self, name, found[0], known)
+        limits.check("series", self.tables.count() + 1)
+        plain = payoff is oracle is None and all(isinstance(each, PLAIN) for each in options.values())
+        same = (space, pool, *sorted(options.items())) if plain else object()
+        if same not in self._options:
+            made = Recalibrator(space, payoff, oracle=oracle, pool=self.pool() if pool else None, **options)
+            header = persistence.configuration(made, made.kind) | {"sizes": None, "pool": bool(pool)}
+            number = self.tables.add_options(json.dumps(header, sort_keys=True))
+            if not plain:
+                same = number, made
+            self._options[same] = self.options(number, **given)
+        known = self._options[same]
+        if len(self._options) > limits.LIMITS.labels:
+            self._options.clear()
+        return StoredSeries(self, name, self.tables.add_series(key(name), known.number), known)
+
+    def options(self, number: int, **given: Any) -> Options:
+        """Options by their number, with objects whose functions are not saved."""
+        if number not in self._options:
+            self._options[number] = Options(number, json.loads(self.tables.options(number)))
+        return self._options[number].given(**given)
+
+    @locked
+    def names(self) -> list[Any]:
+        """Names of the series, in the order of their creation."""
+        return [from_key(name) for _, name, _ in self.tables.names()]
+
+    def __contains__(self, name: object) -> bool:
+        with self.lock:
+            return self.tables.find_series(key(name)) is not None
+
+    def __len__(self) -> int:
+        with self.lock:
+            return self.tables.count()
+
+    # --- transactions
+    def transact(self, work: Callable[[], Result]) -> Result:
+        """Make the calls of a function as one transaction.
+
+        It happens as a whole or, if the function raises, not at all.  The function is called again if another process
+        changed the same series first, or if the connection broke; calls that had happened are then not repeated.
+        """
+        with self.lock:
+            if self._within and self.database.within:
+                try:
+                    return work()
+                except BaseException:
+                    self.recalibrators.forget()
+                    raise
+            end = time.monotonic() + PATIENCE
+            while True:
+                try:
+                    return self._once(work)
+                except Conflict as reason:
+                    if time.monotonic() > end:
+                        text = f"expected a store that answers within {PATIENCE:g} s, got {reason}"
+                        raise TimeoutError(f"{text}: {self.database.name}") from reason
+                    time.sleep(PAUSE)
+                    self.database.repair()
+
+    def _once(self, work: Callable[[], Result]) -> Result:
+        if self._within or self._changed:
+            self._reset()  # the end of the last one was interrupted
+        self._within = True
+        try:
+            with self.database.transaction():
+                result = work()
+                self._write()
+            for state in self._changed.values():
+                state.written = state.version
+                self._cache.put(state)
+            self._changed.clear()
+            self._pool_changed = False
+            return result
+        except BaseException:
+            self._reset()
+            raise
+        finally:
+            self._within = False
+
+    def _reset(self) -> None:
+        """Read again what a transaction that failed may have changed."""
+        self.recalibrators.forget()
+        for number in self._changed:
+            self._cache.drop(number)
+        self._pool_version, self._pool_changed = -1, False
+        self._changed.clear()
+
+    def _write(self) -> None:
+        """Write the states that this transaction changed."""
+        for state in self._changed.values():
+            if self.remember is not None:
+                until = self.tables.kept_from(state.number, self.remember)
+                if until > state.trimmed:
+                    self.tables.trim(state.number, until)
+                    state.trimmed = until
+            if not self.tables.put_state(
+                state.number, state.written, state.options, state.version, state.trimmed, state.data
+            ):
+                raise Conflict(f"another version of series {short(state.name)}")
+        if self._pool_changed and self._pool is not None:
+            self._pool_version += 1
+            self.tables.put_about("pool", self._pool_version, self._pool.encode())
+
+    def changed(self, state: SeriesState) -> None:
+        """Write a state at the end of the transaction."""
+        self._changed[state.number] = state
+
+    # --- states
+    def state(self, series: StoredSeries) -> SeriesState:
+        """State of a series, as the last transaction left it; an error names the series."""
+        found = self._changed.get(series.number)
+        if found is not None:
+            return found
+        version = self.tables.version(series.number)
+        found = self._cache.get(series.number)
+        if found is None or found.version != version:
+            try:
+                found = self._read(series)
+            except persistence.UNREADABLE as reason:
+                text = f"expected a state of series {short(series.name)} that can be read, got one that cannot"
+                raise ValueError(f"{text}: {str(reason)[: persistence.MOST_REASON]}") from None
+            self._cache.put(found)
+        return found
+
+    def _read(self, series: StoredSeries) -> SeriesState:
+        options, version, trimmed, data = self.tables.state(series.number)
+        state = SeriesState(series.number, series.name, options, version, trimmed, data, written=version)
+        recal, _ = series.options_of(state).recal(self)
+        self.recalibrators.forget()
+        count = load_state(recal, data, series.number, trusted=False) if data else 0
+        for id, opened, x, record in self.tables.pending(series.number):
+            features = None if x is None else features_from_json(json.loads(x))
+            state.pending[from_key(id)] = decode_record(recal, record, features, opened, series.number)
+        if len(state.pending) != count:
+            raise ValueError(f"{len(state.pending)} rounds are pending, not {count}")
+        return state
+
+    @locked
+    def pool(self) -> Pool:
+        """Pool of the store, as the last transaction left it."""
+        found = self.tables.about("pool")
+        if self._pool is None:
+            self._pool = Pool() if found is None else Pool.load(found[1])
+        elif found is not None and found[0] != self._pool_version:
+            self._pool.restore(Pool.load(found[1]).snapshot())
+        self._pool_version = -1 if found is None else found[0]
+        return self._pool
+
+    def pool_changed(self) -> None:
+        """Write the pool at the end of the transaction."""
+        self._pool_changed = True
+
+    # --- the log
+    def rounds(
+        self,
+        name: str | int | None | list[Any] = (),  # type: ignore[assignment]
+        *,
+        as_of: Any = None,
+        start: Any = None,
+        end: Any = None,
+        levels: Any = log.LEVELS,
+        backend: str | None = None,
+    ) -> Any:
+        """Data frame of what was forecast, and known, at a time.
+
+        Parameters
+        ----------
+        name : series; by default all
+        as_of : time; forecasts that were issued later are left out, and outcomes and revisions that were known later
+        start, end : first and last time that the forecasts are about
+        levels : quantiles
+        backend : "pandas" or "polars"; by default the first that is installed
+        """
+        return log.frame(self, None if name == () else name, as_of, start, end, levels, backend)
+
+    # --- states of frames
+    @contextmanager
+    def exclusive(self, name: str) -> Iterator[bytes | None]:
+        """Yield a value of the whole store while no other process has it."""
+        with self.database.exclusive(name):
+            found = self.transact(lambda: self.tables.about(name))
+            yield None if found is None else found[1]
+
+    def put_about(self, name: str, value: bytes) -> None:
+        """Write a value of the whole store."""
+
+        def work() -> None:
+            found = self.tables.about(name)
+            self.tables.put_about(name, 1 if found is None else found[0] + 1, value)
+
+        self.transact(work)

@@ -1,0 +1,326 @@
+"""The tables of a store: every query, and a round as it is stored."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from hashlib import blake2b
+from typing import Any
+
+from orcast import limits
+from orcast.serialise import features_from_json, features_to_json, id_from_plain, plain_id
+from orcast.spaces import FiniteSpace, Space
+from orcast.store.database import Database, Row
+from orcast.store.states import forecast_from, rows_from, unseal
+from orcast.store.times import as_datetime
+
+COLUMNS = (
+    "id, opened, closed, horizon, issued, target, x, base, forecast, certificate, "
+    "y, known, guarantee, revisions, series, checksum, outcome_checksum"
+)
+ADD_ROUND = f"INSERT INTO rounds ({COLUMNS}, record) VALUES ({', '.join('?' * (COLUMNS.count(',') + 2))})"
+UNNAMED = "null"
+
+
+def key(id: Any) -> str:
+    """Text of an id or a name, alike for those that are equal."""
+    if isinstance(id, bool) or (isinstance(id, float) and id.is_integer()):
+        id = int(id)
+    text = json.dumps(plain_id(id))
+    limits.check("id_characters", len(text))
+    return text
+
+
+def from_key(text: str) -> Hashable:
+    """The inverse of `key`."""
+    return id_from_plain(json.loads(text))
+
+
+@dataclass(frozen=True)
+class StoredRound:
+    """A round of a series as it is stored.
+
+    Parameters
+    ----------
+    series, id, horizon : names that the caller gave
+    issued, target, known : times in UTC: of the forecast, of what it is about, and when its outcome was known
+    status : "pending", "settled" or "dropped"
+    base : quantiles at the levels of the space, or masses of the cells, a row for each expert
+    forecast : the forecast that was published, with its certificate
+    y : outcome, after the last revision
+    guarantee : rounds, miscalibration, promised, held and excess after the outcome
+    revisions : number of revisions
+    evicted : ids of the rounds that were dropped because too many were pending
+    repeated : whether this call came before, and changed nothing
+    """
+
+    series: Any
+    id: Any
+    horizon: Any
+    issued: datetime
+    target: datetime
+    status: str
+    base: Any
+    forecast: Any
+    y: Any = None
+    known: datetime | None = None
+    guarantee: dict[str, Any] = field(default_factory=dict)
+    revisions: int = 0
+    evicted: tuple[Any, ...] = ()
+    repeated: bool = False
+
+
+@dataclass(slots=True)
+class RoundRow:
+    """A row of the table of rounds."""
+
+    id: str | None
+    opened: int
+    closed: int
+    horizon: str | None
+    issued: int
+    target: int
+    x: str | None
+    base: bytes
+    forecast: bytes
+    certificate: str
+    y: str | None = None
+    known: int | None = None
+    guarantee: str | None = None
+    revisions: int = 0
+    series: int = 0
+
+    @property
+    def checksum(self) -> int:
+        """Checksum of what does not change."""
+        plain = [self.series, self.opened, self.horizon, self.issued, self.target, self.x, self.certificate]
+        return zlib.crc32(self.forecast, zlib.crc32(self.base, zlib.crc32(json.dumps(plain).encode())))
+
+    @property
+    def outcome_checksum(self) -> int:
+        """Checksum of the outcome."""
+        return zlib.crc32(json.dumps([self.opened, self.closed, self.y, self.known, self.guarantee, self.revisions]).encode())
+
+    @property
+    def status(self) -> str:
+        """State of the round."""
+        return "pending" if not self.closed else "dropped" if self.y is None else "settled"
+
+    @classmethod
+    def checked(cls, row: Row) -> RoundRow:
+        """Row of `COLUMNS` whose checksums are right; raises ValueError for another."""
+        *plain, series, checksum, outcome_checksum = row
+        self = cls(*plain, series)
+        if (self.checksum, self.outcome_checksum) != (checksum, outcome_checksum):
+            raise ValueError(f"expected an intact round, got one with another checksum: {self.id}")
+        return self
+
+    def stored(self, name: Any, space: Space, y: str | None, **more: Any) -> StoredRound:
+        """The round for users; `y` is its last outcome."""
+        forecast = forecast_from(space, unseal(self.forecast)[1], self.certificate)
+        return StoredRound(
+            series=name,
+            id=None if self.id is None else from_key(self.id),
+            horizon=None if self.horizon is None else json.loads(self.horizon),
+            issued=as_datetime(self.issued),  # type: ignore[arg-type]
+            target=as_datetime(self.target),  # type: ignore[arg-type]
+            status=self.status,
+            base=rows_from(self.base),
+            forecast=forecast,
+            y=None if y is None else shown(space, outcome_from(y)),
+            known=as_datetime(self.known),
+            guarantee={} if self.guarantee is None else json.loads(self.guarantee),
+            revisions=self.revisions,
+            **more,
+        )
+
+
+def outcome_text(canonical: Any) -> str:
+    """A canonical outcome as text."""
+    return json.dumps(features_to_json(canonical), allow_nan=False)
+
+
+def outcome_from(text: str) -> Any:
+    """The inverse of `outcome_text`."""
+    return features_from_json(json.loads(text))
+
+
+def shown(space: Space, canonical: Any) -> Any:
+    """A canonical outcome as users give it."""
+    indexed = isinstance(space, FiniteSpace) and isinstance(canonical, int)
+    return space.value(canonical) if indexed else canonical  # type: ignore[attr-defined]
+
+
+class Tables:
+    """Queries of a store, all within a transaction."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    # --- values of the whole store
+    def about(self, name: str) -> tuple[int, bytes] | None:
+        """Version and value that belong to the whole store, such as a pool."""
+        query = f"SELECT version, value FROM about WHERE name = ?{self.database.for_update}"
+        return self.database.row(query, (name,))  # type: ignore[return-value]
+
+    def put_about(self, name: str, version: int, value: bytes) -> None:
+        """Write a value of the whole store."""
+        self.database.execute(
+            "INSERT INTO about VALUES (?, ?, ?) "
+            "ON CONFLICT (name) DO UPDATE SET version = excluded.version, value = excluded.value",
+            (name, version, value),
+        )
+
+    # --- series
+    def count(self) -> int:
+        """Number of series, none of which is ever deleted."""
+        return self.database.row("SELECT max(number) FROM series")[0] or 0  # type: ignore[index]
+
+    def names(self) -> list[tuple[int, str, int]]:
+        """Number, name and options of all series."""
+        return self.database.rows("SELECT number, name, options FROM series ORDER BY number")  # type: ignore[return-value]
+
+    def find_series(self, name: str) -> tuple[int, int] | None:
+        """Number and options of a series."""
+        return self.database.row("SELECT number, options FROM series WHERE name = ?", (name,))  # type: ignore[return-value]
+
+    def add_series(self, name: str, options: int) -> int:
+        """Add a series, with an empty state; returns its number."""
+        query = "INSERT INTO series (name, options, version, trimmed, state) VALUES (?, ?, 0, 0, ?) RETURNING number"
+        return self.database.row(query, (name, options, b""))[0]  # type: ignore[index,no-any-return]
+
+    def version(self, number: int) -> int:
+        """Version of a series, which other transactions do not change from now on."""
+        query = f"SELECT version FROM series WHERE number = ?{self.database.for_update}"
+        return self.database.row(query, (number,))[0]  # type: ignore[index,no-any-return]
+
+    def state(self, number: int) -> tuple[int, int, int, bytes]:
+        """Options, version, last event whose rounds were deleted, and state of a series."""
+        query = "SELECT options, version, trimmed, state FROM series WHERE number = ?"
+        return self.database.row(query, (number,))  # type: ignore[return-value]
+
+    def put_state(self, number: int, before: int, options: int, version: int, trimmed: int, state: bytes) -> bool:
+        """Write a state if its version is the one before; returns whether it was."""
+        query = "UPDATE series SET options = ?, version = ?, trimmed = ?, state = ? WHERE number = ? AND version = ?"
+        return self.database.execute(query, (options, version, trimmed, state, number, before)).rowcount == 1  # type: ignore[no-any-return]
+
+    def options(self, number: int) -> str:
+        """Options by their number."""
+        return self.database.row("SELECT options FROM options WHERE number = ?", (number,))[0]  # type: ignore[index,no-any-return]
+
+    def add_options(self, text: str) -> int:
+        """Number of options, which are added if they are new."""
+        digest = blake2b(text.encode(), digest_size=16).hexdigest()
+        found = self.database.row("SELECT number FROM options WHERE digest = ?", (digest,))
+        if found is None:
+            query = "INSERT INTO options (digest, options) VALUES (?, ?) RETURNING number"
+            found = self.database.row(query, (digest, text))
+        return found[0]  # type: ignore[index,no-any-return]
+
+    # --- rounds
+    def round(self, series: int, id: str) -> RoundRow | None:
+        """Round of a series by its id."""
+        row = self.database.row(f"SELECT {COLUMNS} FROM rounds WHERE series = ? AND id = ?", (series, id))
+        return None if row is None else RoundRow.checked(row)
+
+    def pending(self, series: int) -> list[Row]:
+        """Id, event, features and record of the pending rounds, the oldest first."""
+        query = "SELECT id, opened, x, record FROM rounds WHERE series = ? AND closed = 0 ORDER BY opened"
+        return self.database.rows(query, (series,))
+
+    def add_round(self, round: RoundRow, record: bytes) -> None:
+        """Add a pending round."""
+        values = (getattr(round, name) for name in COLUMNS.split(", "))
+        self.database.execute(ADD_ROUND, (*values, record))
+
+    def put_record(self, series: int, id: str, record: bytes) -> None:
+        """Write the numbers of a pending round."""
+        self.database.execute("UPDATE rounds SET record = ? WHERE series = ? AND id = ?", (record, series, id))
+
+    def put_outcome(self, series: int, round: RoundRow) -> None:
+        """Write the outcome of a round that is over."""
+        self.database.execute(
+            "UPDATE rounds SET closed = ?, y = ?, known = ?, guarantee = ?, revisions = ?, outcome_checksum = ?, "
+            "record = NULL WHERE series = ? AND id = ?",
+            (round.closed, round.y, round.known, round.guarantee, round.revisions, round.outcome_checksum, series,
+             round.id),
+        )
+
+    def forget_unnamed(self, series: int) -> None:
+        """Take the id from the last unnamed round, which another one follows."""
+        self.database.execute("UPDATE rounds SET id = NULL WHERE series = ? AND id = ?", (series, UNNAMED))
+
+    def evicted(self, series: int, event: int) -> list[str]:
+        """Ids of the rounds that made way for the one of an event."""
+        query = "SELECT id FROM rounds WHERE series = ? AND closed = ? AND id IS NOT NULL"
+        return [id for (id,) in self.database.rows(query, (series, event))]
+
+    def newest(self, series: int, before: int, limit: int) -> list[RoundRow]:
+        """Last rounds about a time before another, the newest first."""
+        query = f"SELECT {COLUMNS} FROM rounds WHERE series = ? AND target < ? ORDER BY target DESC LIMIT ?"
+        return [RoundRow.checked(row) for row in self.database.rows(query, (series, before, limit))]
+
+    def since(self, series: int, event: int) -> list[RoundRow]:
+        """Rounds that were open after an event."""
+        query = f"SELECT {COLUMNS} FROM rounds WHERE series = ? AND (closed > ? OR closed = 0) ORDER BY opened"
+        return [RoundRow.checked(row) for row in self.database.rows(query, (series, event))]
+
+    def between(self, series: int | None, start: int, end: int, as_of: int) -> Iterable[Row]:
+        """Series and rounds by the time that they are about, if they had been issued."""
+        where, given = ("", ()) if series is None else ("series = ? AND ", (series,))
+        query = (
+            f"SELECT {COLUMNS} FROM rounds WHERE {where}target >= ? AND target <= ? AND issued <= ? "
+            "ORDER BY series, opened"
+        )
+        return self.database.execute(query, (*given, start, end, as_of))  # type: ignore[no-any-return]
+
+    def trim(self, series: int, until: int) -> None:
+        """Delete the rounds that were over at an event, their revisions, and the snapshots before it."""
+        given = (series, until)
+        self.database.execute(
+            "DELETE FROM revisions WHERE series = ? AND opened IN "
+            "(SELECT opened FROM rounds WHERE series = ? AND closed > 0 AND closed <= ?)",
+            (series, *given),
+        )
+        self.database.execute("DELETE FROM rounds WHERE series = ? AND closed > 0 AND closed <= ?", given)
+        self.database.execute("DELETE FROM snapshots WHERE series = ? AND event < ?", given)
+
+    def kept_from(self, series: int, remember: int) -> int:
+        """Event of the last round that is over and older than so many others; 0 if there are none."""
+        query = "SELECT closed FROM rounds WHERE series = ? AND closed > 0 ORDER BY closed DESC LIMIT 1 OFFSET ?"
+        found = self.database.row(query, (series, remember))
+        return 0 if found is None else found[0]
+
+    # --- revisions and snapshots
+    def add_revision(self, series: int, opened: int, event: int, y: str, known: int) -> None:
+        """Add a revision of an outcome."""
+        self.database.execute("INSERT INTO revisions VALUES (?, ?, ?, ?, ?)", (series, opened, event, y, known))
+
+    def revisions(self, series: int, opened: int) -> list[tuple[str, int]]:
+        """Revised outcomes of a round and when they were known, the oldest first."""
+        query = "SELECT y, known FROM revisions WHERE series = ? AND opened = ? ORDER BY event"
+        return self.database.rows(query, (series, opened))  # type: ignore[return-value]
+
+    def snapshots(self, series: int) -> list[int]:
+        """Events of the snapshots of a series."""
+        return [event for (event,) in self.database.rows(
+            "SELECT event FROM snapshots WHERE series = ? ORDER BY event", (series,))]
+
+    def snapshot(self, series: int, event: int) -> bytes:
+        """State of a series after an event."""
+        query = "SELECT state FROM snapshots WHERE series = ? AND event = ?"
+        return self.database.row(query, (series, event))[0]  # type: ignore[index,no-any-return]
+
+    def put_snapshot(self, series: int, event: int, state: bytes) -> None:
+        """Write a snapshot."""
+        self.database.execute(
+            "INSERT INTO snapshots VALUES (?, ?, ?) ON CONFLICT (series, event) DO UPDATE SET state = excluded.state",
+            (series, event, state),
+        )
+
+    def drop_snapshot(self, series: int, event: int) -> None:
+        """Delete a snapshot."""
+        self.database.execute("DELETE FROM snapshots WHERE series = ? AND event = ?", (series, event))
