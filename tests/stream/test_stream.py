@@ -207,7 +207,7 @@ def test_something_else_under_a_known_id_is_refused() -> None:
         '{"id": "b", "drop": true}': "which was settled with 3.2",
         '{"id": "c", "y": 1}': "which was dropped",
         '{"id": "z", "y": 1}': "pending round, got 'z'",
-        '{"y": 1}': "got none (1 named",
+        '{"y": 1}': "got none: 1 named",
         '{"id": "d", "y": 3.2, "forecast": {"mean": 0, "sd": 1}}': "in a line of its own",
     }.items():
         with pytest.raises(ValueError, match="expected") as refused:

@@ -29,7 +29,7 @@ Signatures:
     StoredSeries.history(limit, before=None) -> list of StoredRound, the newest first
 
 A `StoredRound` has plain data for answers: series, id, horizon, issued, target, forecast, base, certificate, status
-("pending", "settled", "dropped"), y, known, guarantee, revisions, and evicted: ids dropped because too many were pending.
+("pending", "settled", "dropped"), y, known, guarantee, revisions, and evicted: ids dropped since too many were pending.
 
 Each call is one transaction: it happens as a whole or not at all, and processes take turns.  A call that is repeated
 (same id and forecast; same id and outcome) changes nothing and gets the same answer.

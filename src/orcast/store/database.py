@@ -54,7 +54,7 @@ class Database(ABC):
         """First row of a query."""
         return self.execute(query, parameters).fetchone()  # type: ignore[no-any-return]
 
-    def repair(self) -> None:
+    def repair(self) -> None:  # noqa: B027
         """Connect again if the connection broke."""
 
     def check_schema(self, found: object) -> None:

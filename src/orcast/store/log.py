@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from orcast.forecasts import as_levels
-from orcast.spaces import Binary, FiniteSpace, OrderedSpace, Space
+from orcast.spaces import Binary, Labels, OrderedSpace, Space
 from orcast.store import times
 from orcast.store.states import forecast_from, rows_from, unseal
 from orcast.store.tables import RoundRow, from_key, key, outcome_from, shown
@@ -21,7 +21,7 @@ LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 TIMES = ("issued", "target", "known")
 
 
-def frame(store: Store, name: Any, as_of: Any, start: Any, end: Any, levels: Any, backend: str | None) -> Any:
+def frame(store: Store, names: Any, as_of: Any, start: Any, end: Any, levels: Any, backend: str | None) -> Any:
     """The log as a data frame; see `Store.rounds`."""
     import narwhals as nw
 
@@ -33,32 +33,33 @@ def frame(store: Store, name: Any, as_of: Any, start: Any, end: Any, levels: Any
     last = times.LAST if as_of is None else times.microseconds(as_of, "as_of", end=True)
     first = times.FIRST if start is None else times.microseconds(start, "start")
     until = times.LAST if end is None else times.microseconds(end, "end", end=True)
-    rows = store.transact(lambda: list(_rows(store, name, first, until, last, wanted)))
-    names = list(dict.fromkeys(column for row in rows for column in row)) or ["series", "id", *TIMES, "status", "y"]
-    columns = {column: [row.get(column) for row in rows] for column in names}
-    for column in TIMES:
-        columns[column] = np.array([_NAT if each is None else each for each in columns[column]], "datetime64[us]")
-    return nw.from_dict(columns, backend=backend).to_native()
+    rows = store.transact(lambda: list(_rows(store, names, first, until, last, wanted)))
+    columns: dict[str, Any] = {}
+    for column in dict.fromkeys(column for row in rows for column in row) or ("series", "id", *TIMES, "status", "y"):
+        values = [row.get(column) for row in rows]
+        columns[column] = _as_times(values) if column in TIMES else values
+    return nw.from_dict(columns, backend=backend).to_native()  # type: ignore[arg-type]
 
 
-_NAT = np.iinfo(np.int64).min
+def _as_times(values: list[int | None]) -> Any:
+    return np.array([np.iinfo(np.int64).min if each is None else each for each in values], "datetime64[us]")
 
 
-def _rows(store: Store, name: Any, first: int, until: int, last: int, levels: Any) -> Iterable[dict[str, Any]]:
+def _rows(store: Store, names: Any, first: int, until: int, last: int, levels: Any) -> Iterable[dict[str, Any]]:
     """Rounds as columns and values."""
-    tables = store.tables
-    if name is not None and tables.find_series(key(name)) is None:
-        raise ValueError(f"expected a series of the store, got {name!r}")
-    found = None if name is None else tables.find_series(key(name))
-    known = [(found[0], key(name), found[1])] if found is not None else tables.names()
-    series = {number: (from_key(text), options) for number, text, options in known}
+    tables, wanted = store.tables, {key(name) for name in names}
+    known = {text: (number, options) for number, text, options in tables.names() if not wanted or text in wanted}
+    for missing in wanted - known.keys():
+        raise ValueError(f"expected a series of the store, got {missing}")
+    series = {number: (from_key(text), options) for text, (number, options) in known.items()}
     spaces: dict[int, Space] = {}
-    for row in tables.between(None if found is None else found[0], first, until, last):
-        round = RoundRow.checked(row)
-        number, options = round.series, series[round.series][1]
-        if options not in spaces:
-            spaces[options] = store.options(options).make(None).space
-        yield _columns(store, number, series[number][0], spaces[options], round, last, levels)
+    for number in series if wanted else (None,):
+        for row in tables.between(number, first, until, last):
+            round = RoundRow.checked(row)
+            name, options = series[round.series]
+            if options not in spaces:
+                spaces[options] = store.options(options).make(None).space
+            yield _columns(store, round.series, name, spaces[options], round, last, levels)
 
 
 def _columns(
@@ -84,8 +85,8 @@ def _columns(
                 plain |= {f"{prefix}_q{level:g}": value for level, value in zip(levels, values.tolist(), strict=True)}
     elif isinstance(space, Binary):
         plain |= {"base_p": _event(base), "orcast_p": p.probability()}
-    elif isinstance(space, FiniteSpace):
-        plain |= {f"orcast_p_{_text(space.value(k))}": mass for k, mass in enumerate(p.mass.tolist())}
+    elif isinstance(space, Labels):
+        plain |= {f"orcast_p_{space.value(k)}": mass for k, mass in enumerate(p.mass.tolist())}
     return plain
 
 

@@ -73,12 +73,12 @@ class PostgreSQL(Database):
         end = time.monotonic() + PATIENCE
         while True:
             try:
-                options = {**self._options, "options": "-c search_path=orcast"}
+                options: Any = {**self._options, "options": "-c search_path=orcast"}
                 self._server = psycopg.connect(**options, autocommit=True, connect_timeout=int(PATIENCE))
                 return
             except psycopg.OperationalError as reason:
                 starting = "starting up" in str(reason) or "refused" in str(reason) or "shutting down" in str(reason)
-                if self._server is None and not starting or time.monotonic() > end:
+                if (self._server is None and not starting) or time.monotonic() > end:
                     raise OSError(f"expected a server that answers, got {_told(reason)}: {self.name}") from None
                 time.sleep(PAUSE)
 

@@ -53,9 +53,7 @@ def _parts(data: bytes) -> list[bytes]:
     return parts
 
 
-def replay(
-    store: Store, number: int, state: SeriesState, recal: Recalibrator, fresh: bytes, revised: RoundRow
-) -> None:
+def replay(store: Store, number: int, state: SeriesState, recal: Recalibrator, fresh: bytes, revised: RoundRow) -> None:
     """Load the state into the recalibrator that the series would have with the outcomes as they are now.
 
     Snapshots after the revised outcome, and the numbers of pending rounds, are written anew.
@@ -87,9 +85,7 @@ def replay(
         tables.put_record(number, keys[entry.attached] or "", encode_record(entry, number))
 
 
-def _begin(
-    tables: Tables, number: int, recal: Recalibrator, fresh: bytes, rounds: list[RoundRow], start: int
-) -> None:
+def _begin(tables: Tables, number: int, recal: Recalibrator, fresh: bytes, rounds: list[RoundRow], start: int) -> None:
     """Load the state at the start."""
     if not start:
         load_state(recal, fresh, 0, trusted=True)

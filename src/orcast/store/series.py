@@ -14,7 +14,15 @@ from orcast.ledger import Guarantee
 from orcast.recalibrator import Recalibrator
 from orcast.serialise import features_to_json, plain_features
 from orcast.store import replay, times
-from orcast.store.states import SeriesState, encode_record, encode_state, forecast_numbers, load_state, rows_numbers, seal
+from orcast.store.states import (
+    SeriesState,
+    encode_record,
+    encode_state,
+    forecast_numbers,
+    load_state,
+    rows_numbers,
+    seal,
+)
 from orcast.store.tables import UNNAMED, RoundRow, StoredRound, from_key, key, outcome_from, outcome_text, shown
 from orcast.validation import short
 
@@ -57,12 +65,12 @@ class Options:
 
     def check(self, options: Mapping[str, Any], name: Any) -> None:
         """Refuse other options than a series began with."""
-        for key, value in options.items():
-            saved, plain = self.header.get(key), [*value] if isinstance(value, (list, tuple)) else value
-            if key not in self.header:
-                raise TypeError(f"expected options of a Recalibrator for series {short(name)}, got {key}=")
-            if saved != plain and not (key == "seasons" and saved == [plain]):
-                raise ValueError(f"expected {key}={saved!r}, as series {short(name)} began, got {short(value)}")
+        for option, value in options.items():
+            saved, plain = self.header.get(option), [*value] if isinstance(value, (list, tuple)) else value
+            if option not in self.header:
+                raise TypeError(f"expected options of a Recalibrator for series {short(name)}, got {option}=")
+            if saved != plain and not (option == "seasons" and saved == [plain]):
+                raise ValueError(f"expected {option}={saved!r}, as series {short(name)} began, got {short(value)}")
 
     def make(self, pool: Any) -> Recalibrator:
         """A recalibrator with these options."""
@@ -324,7 +332,9 @@ class StoredSeries:
         if text == last:
             return self._stored(row, repeated=True)
         if at < since:
-            raise ValueError(f"expected a time from {times.as_datetime(since)} on as known, got {times.as_datetime(at)}")
+            raise ValueError(
+                f"expected a time from {times.as_datetime(since)} on as known, got {times.as_datetime(at)}"
+            )
         tables.add_revision(self.number, row.opened, state.version + 1, text, at)
         row.revisions += 1
         tables.put_outcome(self.number, row)

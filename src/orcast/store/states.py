@@ -56,7 +56,8 @@ def forecast_numbers(p: Any) -> Array:
     if isinstance(p, BinaryForecast):
         return np.array([p.probability()])
     if not isinstance(p, Forecast):
-        return p.mass  # type: ignore[no-any-return]
+        mass: Array = p.mass
+        return mass
     return np.concatenate(([math.nan if p.draw is None else p.draw], p.left, p.right, p.mass))
 
 
@@ -64,7 +65,7 @@ def forecast_from(space: Space, numbers: Array, certificate: str) -> Any:
     """The forecast of `forecast_numbers`, bit for bit."""
     stated = Certificate(**json.loads(certificate)) if certificate else None
     if isinstance(space, Binary):
-        return BinaryForecast.trusted(space, numbers.item(0), stated)  # type: ignore[arg-type]
+        return BinaryForecast.trusted(space, numbers.item(0), stated)
     if not isinstance(space, OrderedSpace):
         return forecast_on(space, numbers, stated)  # type: ignore[arg-type]
     draw = numbers.item(0)
@@ -109,7 +110,8 @@ class SeriesState:
     def size(self) -> int:
         """Bytes in memory."""
         record = next(iter(self.pending.values())).record.arrays().values() if self.pending else ()
-        return SERIES_BYTES + len(self.data) + len(self.pending) * (ROUND_BYTES + sum(each.nbytes for each in record))
+        each: int = ROUND_BYTES + sum(array.nbytes for array in record)
+        return SERIES_BYTES + len(self.data) + len(self.pending) * each
 
 
 def encode_state(recal: Recalibrator, series: int) -> bytes:

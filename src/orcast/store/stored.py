@@ -287,8 +287,7 @@ class Store:
     # --- the log
     def rounds(
         self,
-        name: str | int | None | list[Any] = (),  # type: ignore[assignment]
-        *,
+        *names: str | int | None,
         as_of: Any = None,
         start: Any = None,
         end: Any = None,
@@ -299,13 +298,13 @@ class Store:
 
         Parameters
         ----------
-        name : series; by default all
+        names : series; by default all
         as_of : time; forecasts that were issued later are left out, and outcomes and revisions that were known later
         start, end : first and last time that the forecasts are about
         levels : quantiles
         backend : "pandas" or "polars"; by default the first that is installed
         """
-        return log.frame(self, None if name == () else name, as_of, start, end, levels, backend)
+        return log.frame(self, names, as_of, start, end, levels, backend)
 
     # --- states of frames
     @contextmanager

@@ -102,7 +102,9 @@ class RoundRow:
     @property
     def outcome_checksum(self) -> int:
         """Checksum of the outcome."""
-        return zlib.crc32(json.dumps([self.opened, self.closed, self.y, self.known, self.guarantee, self.revisions]).encode())
+        return zlib.crc32(
+            json.dumps([self.opened, self.closed, self.y, self.known, self.guarantee, self.revisions]).encode()
+        )
 
     @property
     def status(self) -> str:
@@ -112,9 +114,8 @@ class RoundRow:
     @classmethod
     def checked(cls, row: Row) -> RoundRow:
         """Row of `COLUMNS` whose checksums are right; raises ValueError for another."""
-        *plain, series, checksum, outcome_checksum = row
-        self = cls(*plain, series)
-        if (self.checksum, self.outcome_checksum) != (checksum, outcome_checksum):
+        self = cls(*row[:-2])
+        if (self.checksum, self.outcome_checksum) != row[-2:]:
             raise ValueError(f"expected an intact round, got one with another checksum: {self.id}")
         return self
 
@@ -164,7 +165,7 @@ class Tables:
     def about(self, name: str) -> tuple[int, bytes] | None:
         """Version and value that belong to the whole store, such as a pool."""
         query = f"SELECT version, value FROM about WHERE name = ?{self.database.for_update}"
-        return self.database.row(query, (name,))  # type: ignore[return-value]
+        return self.database.row(query, (name,))
 
     def put_about(self, name: str, version: int, value: bytes) -> None:
         """Write a value of the whole store."""
@@ -181,11 +182,11 @@ class Tables:
 
     def names(self) -> list[tuple[int, str, int]]:
         """Number, name and options of all series."""
-        return self.database.rows("SELECT number, name, options FROM series ORDER BY number")  # type: ignore[return-value]
+        return self.database.rows("SELECT number, name, options FROM series ORDER BY number")
 
     def find_series(self, name: str) -> tuple[int, int] | None:
         """Number and options of a series."""
-        return self.database.row("SELECT number, options FROM series WHERE name = ?", (name,))  # type: ignore[return-value]
+        return self.database.row("SELECT number, options FROM series WHERE name = ?", (name,))
 
     def add_series(self, name: str, options: int) -> int:
         """Add a series, with an empty state; returns its number."""
@@ -245,8 +246,16 @@ class Tables:
         self.database.execute(
             "UPDATE rounds SET closed = ?, y = ?, known = ?, guarantee = ?, revisions = ?, outcome_checksum = ?, "
             "record = NULL WHERE series = ? AND id = ?",
-            (round.closed, round.y, round.known, round.guarantee, round.revisions, round.outcome_checksum, series,
-             round.id),
+            (
+                round.closed,
+                round.y,
+                round.known,
+                round.guarantee,
+                round.revisions,
+                round.outcome_checksum,
+                series,
+                round.id,
+            ),
         )
 
     def forget_unnamed(self, series: int) -> None:
@@ -302,12 +311,14 @@ class Tables:
     def revisions(self, series: int, opened: int) -> list[tuple[str, int]]:
         """Revised outcomes of a round and when they were known, the oldest first."""
         query = "SELECT y, known FROM revisions WHERE series = ? AND opened = ? ORDER BY event"
-        return self.database.rows(query, (series, opened))  # type: ignore[return-value]
+        return self.database.rows(query, (series, opened))
 
     def snapshots(self, series: int) -> list[int]:
         """Events of the snapshots of a series."""
-        return [event for (event,) in self.database.rows(
-            "SELECT event FROM snapshots WHERE series = ? ORDER BY event", (series,))]
+        return [
+            event
+            for (event,) in self.database.rows("SELECT event FROM snapshots WHERE series = ? ORDER BY event", (series,))
+        ]
 
     def snapshot(self, series: int, event: int) -> bytes:
         """State of a series after an event."""
