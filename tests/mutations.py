@@ -33,6 +33,7 @@ import numpy as np
 
 import orcast as oc
 from orcast import persistence
+from orcast.store.states import seal, unseal
 from orcast.stream.serve import BAD
 from orcast.stream.session import Session
 from states import Saved, saved_states
@@ -77,14 +78,27 @@ def _mutated_store(rng: np.random.Generator, data: bytes) -> bytes:
         path = Path(folder) / "state"
         path.write_bytes(data)
         with closing(sqlite3.connect(path)) as file, file:
-            column, table = [("state", "series"), ("round", "rounds"), ("value", "about")][
+            column, table = [("state", "series"), ("record", "rounds"), ("value", "about")][
                 rng.choice(3, p=[0.6, 0.3, 0.1])
             ]
-            rows = file.execute(f"SELECT rowid, {column} FROM {table}").fetchall()
-            number, content = rows[rng.integers(len(rows))]
-            content = mutated(rng, content, True)
+            series = "0" if table == "about" else "number" if table == "series" else "series"
+            query = f"SELECT rowid, {column}, {series} FROM {table} WHERE length({column}) > 0"
+            rows = file.execute(query).fetchall()
+            number, content, series = rows[rng.integers(len(rows))]
+            content = mutated(rng, content, True) if table == "about" else _resealed(rng, content, series)
             file.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = ?", (content, number))
         return path.read_bytes()
+
+
+def _resealed(rng: np.random.Generator, data: bytes, series: int) -> bytes:
+    """The state of a series or a round with other numbers under a right checksum."""
+    header, numbers = unseal(data, series)
+    content = {"header": header}
+    if header is not None and rng.integers(2):
+        _change_header(rng, content)
+    else:
+        _change_arrays(rng, {"numbers": numbers})
+    return seal(content.get("header"), numbers, series)
 
 
 def places(data: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

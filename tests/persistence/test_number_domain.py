@@ -13,6 +13,7 @@ import pytest
 import orcast as oc
 from helpers import SENTENCE
 from orcast import persistence
+from orcast.store.states import Cache
 from orcast.stream.session import Session
 
 SIZES = (0.0, 5e-324, 1e-310, 1e-300, 1e-200, 1e-160, 1e-150, 9.9e-101, 1e-100, 1e-99, 1e-50, 1e-12, 0.5, 1.0, 3.0, 1e6,
@@ -131,7 +132,7 @@ def test_a_stream_can_be_loaded_after_every_accepted_line(seed: int, tmp_path: P
         series = {"series": int(source.rng.integers(3))}
         for line in ({"forecast": forecast and forecast[1]}, {"y": source.number()}):
             made(kept.answer, json.dumps({**series, "id": id, **line}).encode())
-            kept._recent.clear()  # the next line reads back what this one wrote
+            kept.store._cache = Cache(1)  # the next line reads back what this one wrote
     kept.close()
     kept = Session(tmp_path / "state")
     for name in range(3):

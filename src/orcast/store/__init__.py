@@ -36,8 +36,7 @@ Each call is one transaction: it happens as a whole or not at all, and processes
 """
 
 from orcast.store.series import StoredSeries
-from orcast.store.stored import Store
-from orcast.store.stored import open_store as open
+from orcast.store.stored import Store, open
 from orcast.store.tables import StoredRound
 
 __all__ = ["Store", "StoredRound", "StoredSeries", "open"]

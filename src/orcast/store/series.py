@@ -90,6 +90,20 @@ class StoredSeries:
 
     Each call is one transaction, on the state that the last one left, whichever process made it.  A call that is made
     again, with the same id and forecast or the same id and outcome, changes nothing and gets the same answer.
+
+    Parameters
+    ----------
+    store, name, number, options : as `Store.series` makes them
+
+    Examples
+    --------
+    >>> import orcast as oc
+    >>> wind = oc.open().series("wind", space=oc.Interval(0, 36_000))
+    >>> p = wind.predict(oc.Normal(9_000, 800), id="14:00", target="2026-03-03T14:00Z")
+    >>> wind.update(9_240, id="14:00", known="2026-03-03T15:10Z")
+    >>> wind.revise(9_310, id="14:00", known="2026-03-09")
+    >>> wind.round("14:00").y, wind.guarantee.rounds
+    (9310.0, 1)
     """
 
     def __init__(self, store: Store, name: Any, number: int, options: Options) -> None:

@@ -31,7 +31,7 @@ MEMORY = 64 * 2**20
 PLAIN = (str, int, float, tuple, type(None))
 
 
-def open_store(
+def open(
     url: str | os.PathLike[str] | None = None,
     *,
     memory: int = MEMORY,
@@ -62,9 +62,22 @@ def open_store(
 
 
 class Store:
-    """Recalibrators of many series in a database, and a log of their rounds; see `orcast.open`.
+    """Recalibrators of many series in a database, and a log of their rounds.
 
     Threads may share a store; after a fork, open it again.
+
+    Parameters
+    ----------
+    url, memory, sync, remember : as of `orcast.open`
+
+    Examples
+    --------
+    >>> import orcast as oc
+    >>> with oc.open() as store:
+    ...     rain = store.series("rain", space=oc.Binary())
+    ...     north = store.series("north", space=oc.HalfLine(0))
+    ...     store.names()
+    ['rain', 'north']
     """
 
     def __init__(
