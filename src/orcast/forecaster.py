@@ -275,7 +275,12 @@ class Forecaster:
     def read(
         self, forecast: object = None, *, experts: Mapping[str, object] | None = None, x: Any = None
     ) -> tuple[Array | float | None, Any]:
-        """Read a forecast as `predict` does: rows for `rounds.issue`, and features as plain data."""
+        """Read a forecast as `predict` does: rows for `rounds.issue`, and features as plain data.
+
+        Parameters
+        ----------
+        forecast, experts, x : as of `predict`
+        """
         self._check_expert(forecast, experts)
         features = None if x is None else self._features(x)
         return self._rows(forecast, experts), features
