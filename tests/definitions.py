@@ -51,12 +51,12 @@ def hats(grid: int, q: Array) -> Array:
 
 def softmax(values: Array) -> Array:
     weights = np.exp(values - values.max())
-    return weights / weights.sum()
+    return np.asarray(weights / weights.sum())
 
 
 def happened(space: Any, y: Any) -> Array:
     """Indicator of the cell of an outcome."""
-    return np.eye(space.cells)[space.cell(space.outcome(y))]
+    return np.asarray(np.eye(space.cells)[space.cell(space.outcome(y))])
 
 
 # --- quantities
@@ -97,7 +97,7 @@ def _(payoff: oc.IntervalCalibration, space: Any, forecast: Any, y: Any, expert:
 def _(payoff: oc.MomentMatching, space: Any, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
     if not isinstance(space, OrderedSpace):
         values = payoff._values(space)
-        return values @ (forecast.mass - happened(space, y))
+        return np.asarray(values @ (forecast.mass - happened(space, y)))
     left, right = closed(forecast)
     # without bounds the window is what the bounded cells cover
     low = space.low if math.isfinite(space.low) else left[0]
@@ -163,7 +163,7 @@ def _(payoff: Any, space: Any, forecast: Any, y: Any, expert: Any = None, x: Any
 @evaluate.register
 def _(payoff: probabilities.TopLabelCalibration, space: Any, forecast: Any, y: Any, *rest: Any) -> Array:
     p = forecast.mass
-    return (softmax(payoff.sharpness * p) * hats(payoff.grid, p) * (p - happened(space, y))).sum(axis=1)
+    return np.asarray((softmax(payoff.sharpness * p) * hats(payoff.grid, p) * (p - happened(space, y))).sum(axis=1))
 
 
 @evaluate.register
@@ -216,7 +216,7 @@ def _(payoff: Any, space: Any, forecast: Any, y: Any, expert: Any = None, x: Any
     mean, real = mean_and_value(lambda z: np.clip(payoff._worth(z, x) - centre, -half, half), space, forecast, y)
     errors = (mean - real) / unit
     if isinstance(payoff, decisions.DecisionCalibration):
-        return errors
+        return np.asarray(errors)
     return np.outer(softmax(payoff.sharpness * (mean + centre) / unit), errors).ravel()
 
 
