@@ -90,10 +90,10 @@ def test_evidence_is_a_martingale_under_calibration(given: str) -> None:
 
 
 def test_ranks_are_uniform_whatever_the_exchangeable_pits_are() -> None:
-    """The detector's mean evidence after n rounds is n, however far the PITs are from uniform."""
+    """The detector's mean evidence after n rounds is at most n, however far the PITs are from uniform."""
     rng = np.random.default_rng(0)
-    ends = np.array([Monitor(run_length=1e12, seed=k).trace(rng.beta(0.3, 2.0, 40))[[7, -1], 1] for k in range(6_000)])
-    assert abs(ends[:, 0].mean() - 8.0) < 4.0 * ends[:, 0].std() / np.sqrt(len(ends))
+    ends = np.array([Monitor(run_length=1e12, seed=k).trace(rng.beta(0.3, 2.0, 40))[[7, -1], 1] for k in range(3_000)])
+    assert 2.0 < ends[:, 0].mean() <= 8.0
     assert (ends[:, 1] >= 40.0 / 0.05).mean() < 0.05
 
 
@@ -160,7 +160,7 @@ def test_change_is_relative_to_the_past_and_can_come_again() -> None:
     for end, kind in ((2_000, "too wide"), (3_000, "too low")):
         monitor.update(pit=ndtr(z[monitor.rounds : end]))
         assert monitor.changed is not None
-        assert (monitor.changed.kind, abs(monitor.changed.since - end + 999) < 50) == (kind, True)
+        assert (monitor.changed.kind, abs(monitor.changed.since - end + 999) < 30) == (kind, True)
 
 
 def test_one_call_equals_many_and_a_state_continues(tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_one_call_equals_many_and_a_state_continues(tmp_path: Path) -> None:
 def test_state_is_small() -> None:
     monitor = Monitor()
     monitor.update(pit=np.random.default_rng(0).random(10))
-    assert monitor._rows[0].state.nbytes <= 1024
+    assert monitor.state_bytes <= 1024
 
 
 def test_forecasts_with_outcomes() -> None:

@@ -19,6 +19,7 @@ from orcast.engine import Equilibrium as Equilibrium
 from orcast.evaluate import Evaluation as Evaluation
 from orcast.evaluate import check as check
 from orcast.evaluate import metrics as metrics
+from orcast.evaluate import monitor as monitor
 from orcast.evaluate import plots as plots
 from orcast.forecaster import Forecaster as Forecaster
 from orcast.forecasts import Forecast as Forecast

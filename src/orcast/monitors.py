@@ -57,8 +57,8 @@ SPREAD_STARTS = 0.1  # weight of starts after the first round
 # Lanes of a recalibrator, whose outcomes may come late: the weight of the first, and most lanes.
 FIRST_LANE, MOST_LANES = 0.8, 16
 BLOCK = 1024
-# Begins that lose this factor of the evidence are plausible, and as many rounds more: small bets blur them.
-FACTOR, BLUR = 20.0, 25
+# Begins that lose this factor of the evidence are plausible, and so many rounds more: small bets blur them.
+FACTOR, BLUR = 20.0, 8
 
 
 class Bet(NamedTuple):
@@ -147,12 +147,12 @@ class Alarm:
     round : int
         Round of the alarm; rounds count from 1.
     since, earliest, latest : int
-        Estimated first round of the fault (mean of the starts, weighted by their evidence), and an interval that held
+        Estimated first round of the fault (the start with the most evidence), and an interval that held
         the true one in most simulations (docs/theory.md).
     until : int
         Last round of the period with the largest evidence.
     evidence, threshold : float
-        E-process or detector, and its threshold.
+        E-process or detector, and the threshold of its alarm.
     rounds, level, coverage, shift, scale : int, float
         Rounds of the period, share of the outcomes inside the central band of this level, mean and spread of the normal
         scores of the PITs (errors in units of the forecast's standard deviation).
@@ -165,7 +165,7 @@ class Alarm:
     >>> monitor = Monitor()
     >>> monitor.update(pit=ndtr(1.5 * np.random.default_rng(0).standard_normal(200)))
     >>> monitor.miscalibrated.text()
-    '90% interval covers 70% since round 24: too narrow by a third'
+    '90% interval covers 68% since round 40: too narrow by a third'
     """
 
     question: str
@@ -256,9 +256,9 @@ class Monitor:
     Notes
     -----
     The e-process averages products of densities tilted towards a shift, another spread, skew and other tails, from the
-    first round and, with small weights, from each later one.  The detector sums products of the same densities at the
-    ranks of the PITs among those before, over all starts (Vovk et al. 2021; Shin, Ramdas and Rinaldo 2023).  An
-    evidence of 10^7 stays, whatever comes later.
+    first round and, with small weights, from each later one.  The detector multiplies the same densities at the ranks
+    of the PITs among those before, and starts anew where a product is below 1 (Vovk et al. 2021; Shin, Ramdas and
+    Rinaldo 2023).  An evidence of 10^7 stays, whatever comes later.
 
     Examples
     --------
@@ -338,21 +338,21 @@ class Monitor:
             )
         if pit is not None:
             low, high = _pit_rows(pit)
-            self._add(PIT, low, high, group)
+            self.add(PIT, low, high, group)
         elif probability is not None:
             low, high = _event_rows(probability, event)
-            self._add(EVENT, low, high, group)
+            self.add(EVENT, low, high, group)
         elif covered is not None:
             came = _vector(covered, "covered")
             low, high = _event_rows(np.full(came.shape, self.level), came)
-            self._add(COVERED, low, high, group)
+            self.add(COVERED, low, high, group)
         elif score_a is not None:
             u = self._score_rows(score_a, score_b)
-            self._add(SCORES, u, u, group)
+            self.add(SCORES, u, u, group)
         else:
             ordered = isinstance(self.space, OrderedSpace)
             low, high = self._forecast_rows(forecast, outcome)
-            self._add(PIT if ordered else EVENT, low, high, group)
+            self.add(PIT if ordered else EVENT, low, high, group)
 
     def _score_rows(self, first: Any, second: Any) -> Array:
         if self.score_range is None:
@@ -374,8 +374,18 @@ class Monitor:
         found = np.array([pit_of(p, self.space.outcome(y), self.space) for p, y in pairs]).reshape(-1, 2)
         return found[:, 0].copy(), found[:, 1].copy()
 
-    def _add(self, given: str, low: Array, high: Array, group: str | None) -> None:
-        """Add rounds to the whole and to a group."""
+    def add(self, given: str, low: Array, high: Array, group: str | None = None) -> None:
+        """Add rounds by the ends of their PIT intervals, which are not checked.
+
+        Parameters
+        ----------
+        given : str
+            Kind of input: "pit", "event", "covered" or "scores".
+        low, high : array
+            Ends of the intervals.
+        group : str
+            Name of the group of these rounds.
+        """
         if self.given is not None and given != self.given:
             raise TypeError(f"expected {self.given} as in the first update, got {given}")
         if group is not None and group not in self.groups:
@@ -430,6 +440,11 @@ class Monitor:
     def rounds(self) -> int:
         """Number of rounds."""
         return int(self._rows[0].state[records.ROUNDS]) if self._rows else 0
+
+    @property
+    def state_bytes(self) -> int:
+        """Size of the state."""
+        return sum(int(watcher.state.nbytes) for watcher in self._rows)
 
     @property
     def evidence(self) -> float:

@@ -9,6 +9,8 @@ from orcast.evaluate.frames import check as check
 from orcast.evaluate.losses import Difference as Difference
 from orcast.evaluate.losses import difference as difference
 from orcast.evaluate.losses import loss as loss
+from orcast.evaluate.monitoring import alarms as alarms
+from orcast.evaluate.monitoring import monitor as monitor
 from orcast.evaluate.references import ReferenceScore as ReferenceScore
 from orcast.evaluate.references import best_reference as best_reference
 from orcast.evaluate.tables import Change as Change

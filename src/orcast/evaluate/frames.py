@@ -77,6 +77,23 @@ def check(
     >>> evaluation.rows, evaluation.pending, coverage(evaluation, 0.8)
     (2, 1, 0.5)
     """
+    given = {"low": low, "high": high, "lag": lag, "issued_every": issued_every, "nowcast": nowcast}
+    rows = read_rows(frame, layout, **given, **names)
+    return [rows.evaluation(form, recalibrated) for form in rows.layout.forms]
+
+
+def read_rows(
+    frame: Any,
+    layout: ColumnLayout | None,
+    *,
+    low: Any,
+    high: Any,
+    lag: Any,
+    issued_every: Any,
+    nowcast: bool,
+    **names: Any,
+) -> FrameRows:
+    """Read the columns and times of a frame, with the arguments of `check`."""
     from orcast.frame.bounds import read_bounds
     from orcast.frame.ordering import horizons_of
     from orcast.frame.reader import INDEX, Frame, find_in
@@ -107,12 +124,11 @@ def check(
     limits = lowest[order], highest[order]
     # when outcomes are known says nothing of when forecasts were issued
     timed = timing.issued_every is not None or layout.cutoff is not None or layout.horizon is not None
-    rows = _Rows(table, layout, order, labels, stamps, information, *limits, when, timed and when is not None)
-    return [rows.evaluation(form, recalibrated) for form in layout.forms]
+    return FrameRows(table, layout, order, labels, stamps, information, *limits, when, timed and when is not None)
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class FrameRows:
     """Rows of a frame by series and time; `when` says which outcomes are known."""
 
     table: Frame
@@ -128,6 +144,7 @@ class _Rows:
     tables: dict[tuple[str, ...] | None, OutcomeTable] = field(default_factory=dict)
 
     def evaluation(self, form: Form, recalibrated: bool) -> Evaluation:
+        """Evaluation of one model."""
         table = self.outcomes(form)
         y = table.y
         kind = form.kind if form.kind in ("binary", "labels") else "quantiles"
@@ -187,9 +204,11 @@ class _Rows:
 
     # --- columns as numbers
     def numbers(self, column: Any) -> Vector:
+        """Column in the order of the rows."""
         return self.table.numbers(column)[self.order]
 
     def matrix(self, columns: Sequence[Any]) -> Matrix:
+        """Columns side by side."""
         return np.stack([self.numbers(column) for column in columns], axis=1)
 
     def outcomes(self, form: Form) -> OutcomeTable:

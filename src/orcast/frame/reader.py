@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import json
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -201,6 +201,11 @@ class Frame:
             new = self.spread.gathered(new)
         table = extended(table, new)
         table = table.lazy() if self._lazy and table.implementation.is_polars() else table
+        return table if self.wrapped else table.to_native()
+
+    def made(self, columns: Mapping[str, Sequence[Any]]) -> Any:
+        """Make a new frame of the same type."""
+        table = nw.from_dict(columns, backend=self.table.implementation)
         return table if self.wrapped else table.to_native()
 
     def picked(self, rows: Codes, names: Sequence[Any]) -> Any:

@@ -33,7 +33,7 @@ cdef void read_point(Bets bets, double u, double *out) noexcept nogil
 cdef void add_area(Bets bets, double u, double factor, double *out) noexcept nogil
 cdef void read_bets(Bets bets, double low, double high, double *out) noexcept nogil
 cdef double share_inside(Bets bets, double low, double high) noexcept nogil
-@cython.locals(k=Py_ssize_t, i=Py_ssize_t)
+@cython.locals(first=Py_ssize_t, last=Py_ssize_t, k=Py_ssize_t)
 cdef double follow(Bets bets, double *starts, double *g, double *scores, double inside) noexcept nogil
 @cython.locals(found=Py_ssize_t, group=Py_ssize_t)
 cdef double name_kind(Bets bets, double *starts, double *sums) noexcept nogil

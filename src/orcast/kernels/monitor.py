@@ -1,9 +1,10 @@
 """Evidence against calibration in one stream of PITs: an e-process, and a detector of changes.
 
 A bet is a density on [0, 1], linear between knots, of mean 1. Under calibration the product of the bets at the PITs is
-a martingale (the wealth of a lane). The detector bets on the ranks of the PITs among those before: its sum
-over all starts is an e-detector. A PIT may be an interval [low, high], as at an atom or between two quantiles: the bet
-is then its mean there. Rounds whose forecasts overlap go to different lanes, so that each lane has one outstanding one.
+a martingale (the wealth of a lane). The detector bets on the ranks of the PITs among those before, and
+starts anew where its product is below 1: an e-detector. A PIT may be an interval [low, high], as at an atom or between
+two quantiles: the bet is then its mean there. Rounds whose forecasts overlap go to different lanes, so that each lane
+has one outstanding round.
 """
 
 import cython
@@ -47,8 +48,8 @@ LARGEST, SCALED = 1e200, 1e100
 class Bets:
     """Table of bets, and what else all streams of a kind share.
 
-    A stream has a row: HEAD numbers, the starts of the description, then its lanes. Starts are the sums over the starts
-    of their evidence for each bet, and for each group of bets the sums since the start (SUMS). A lane has LANE_HEAD
+    A stream has a row: HEAD numbers, the starts of the description, then its lanes. Starts are the evidence of each bet
+    since the last start of its group, and for each group sums since then (SUMS). A lane has LANE_HEAD
     numbers, the wealth of each bet, the starts of its detector, and a histogram of its PITs.
 
     Parameters
@@ -157,23 +158,32 @@ def share_inside(bets, low, high):
 
 
 def follow(bets, starts, g, scores, inside):
-    """Multiply the evidence of all starts, with one in this round, by the bets `g`; return its sum."""
+    """Multiply the evidence of each group since its start by the bets `g`; return the sum over the groups.
+
+    A group whose evidence is below its prior weight starts anew.
+    """
     found = 0.0
-    k = 0
+    last = 0
     for i in range(bets.group_count):
         sums = cut(starts, bets.count + SUMS * i, SUMS)
+        first = last
         before = added = 0.0
-        while k < bets.count and bets.groups[k] == i:
-            before += starts[k]
-            added += bets.prior[k]
-            starts[k] = (starts[k] + bets.prior[k]) * g[k]
+        while last < bets.count and bets.groups[last] == i:
+            before += starts[last]
+            added += bets.prior[last]
+            last += 1
+        if before < added:
+            for k in range(first, last):
+                starts[k] = bets.prior[k]
+            for k in range(SUMS):
+                sums[k] = 0.0
+        for k in range(first, last):
+            starts[k] *= g[k]
             found += starts[k]
-            k += 1
-        kept = before / (before + added)
-        sums[COUNT] = kept * sums[COUNT] + 1.0
-        sums[INSIDE] = kept * sums[INSIDE] + inside
-        sums[SCORE] = kept * sums[SCORE] + scores[0]
-        sums[SQUARE] = kept * sums[SQUARE] + scores[1]
+        sums[COUNT] += 1.0
+        sums[INSIDE] += inside
+        sums[SCORE] += scores[0]
+        sums[SQUARE] += scores[1]
     return found
 
 

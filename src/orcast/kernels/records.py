@@ -74,7 +74,7 @@ PEAK, PEAK_END, PEAK_KIND, PEAK_SUMS = 5, 6, 7, 8
 # the last change: how many there were, the round of its alarm, its kind, and sums since the start
 CHANGES, CHANGE_AT, CHANGE_KIND, CHANGE_SUMS = 12, 13, 14, 15
 HEAD = 19
-# sums since a start, averaged over the starts by their evidence: rounds, share inside the band, scores, their squares
+# sums since a start: rounds, share inside the band, scores, their squares
 COUNT, INSIDE, SCORE, SQUARE, SUMS = 0, 1, 2, 3, 4
 # a lane: rounds issued when its last outcome came, its rounds, PITs in its histogram; then its wealth
 CLOCK, OWN, RANKED, LANE_HEAD = 0, 1, 2, 3

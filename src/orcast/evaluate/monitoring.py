@@ -1,0 +1,272 @@
+"""Monitors of the series in a frame or an evaluation, and their alarms with control of the false discovery rate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from orcast.draws import derived_seed
+from orcast.evaluate.calibration import main_share
+from orcast.evaluate.evaluation import Evaluation, Places, Vector, computed_once
+from orcast.evaluate.information import Information
+from orcast.monitors import Alarm, Monitor, false_discovery_alarms, pit_among, pit_between
+
+if TYPE_CHECKING:
+    from orcast.evaluate.frames import FrameRows
+    from orcast.frame.names import Form
+
+ALPHA, RUN_LENGTH = 0.05, 100_000
+# Rows whose forecasts are read at once.
+CHUNK = 1 << 18
+
+
+@dataclass(frozen=True, eq=False)
+class Watched:
+    """Monitor of one series, and the times of its rows.
+
+    Parameters
+    ----------
+    name : str
+        Series.
+    alarm : bool
+        Named among all series: the expected share of false names is at most alpha (e-BH).
+    evidence : float
+        E-process against calibration, averaged over the horizons.
+    miscalibrated, changed : Alarm or None
+        Alarms of the series by itself, of the horizon with the most evidence.
+    times : array or None
+        Times of the rows of that horizon.
+    """
+
+    name: str
+    code: int
+    alarm: bool
+    evidence: float
+    miscalibrated: Alarm | None
+    changed: Alarm | None
+    times: NDArray[Any] | None
+
+    def when(self, round: int) -> str:
+        """Time of a round, as text."""
+        if self.times is None:
+            return f"round {round:,}"
+        at = self.times[round - 1]
+        return str(at).removesuffix(".000000000").removesuffix("T00:00:00") if at.dtype.kind == "M" else f"{at:g}"
+
+    @property
+    def text(self) -> str:
+        """The alarms of the series in words."""
+        found = [] if self.miscalibrated is None else [self.miscalibrated.text(self.when)]
+        if self.changed is not None:
+            found.append(f"changed: {self.changed.text(self.when)}")
+        return "; ".join(found)
+
+
+def monitor(
+    frame: Any,
+    layout: Any = None,
+    *,
+    alpha: float = ALPHA,
+    run_length: float = RUN_LENGTH,
+    low: Any = None,
+    high: Any = None,
+    lag: Any = None,
+    issued_every: Any = None,
+    nowcast: bool = False,
+    **names: Any,
+) -> Any:
+    """Find the series of a frame whose forecasts are, or were, not calibrated, or have changed.
+
+    Parameters
+    ----------
+    frame : data frame
+        Forecasts and outcomes, as for `orcast.recalibrate` or as it returns them.
+    alpha : float
+        Expected share of false alarms among the series that are named, and probability of ever an alarm on one series.
+    run_length : float
+        Mean number of rounds to a false alarm of a change.
+    layout, low, high, lag, issued_every, nowcast, **names
+        Columns, bounds, issue times and publication, as in `orcast.recalibrate`.
+
+    Returns
+    -------
+    frame
+        Frame of the same type with a row for each model and series, the most evidence first: `model` ("M_orcast" is
+        the recalibrated one), `series`, `alarm`, `evidence`, `since`, `kind`, `changed` (since when), and `text`.
+
+    Notes
+    -----
+    Each series and horizon has a `Monitor`; forecasts that overlap belong to different e-processes, which are averaged.
+    The `alarm` is that of e-BH over the series of a model, valid however the series depend on one another.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> y = np.random.default_rng(0).normal(size=(3, 100)) + np.array([[0.0], [0.0], [1.0]])
+    >>> frame = pd.DataFrame({"unique_id": np.repeat(["A", "B", "C"], 100), "ds": [*range(100)] * 3, "y": y.ravel()})
+    >>> found = monitor(frame.assign(mean=0.0, sd=1.0))
+    >>> found["series"].tolist()[0], found["kind"].tolist()[0], int(found["alarm"].sum())
+    ('C', 'too low', 1)
+    """
+    from orcast.evaluate.frames import read_rows
+
+    given = {"low": low, "high": high, "lag": lag, "issued_every": issued_every, "nowcast": nowcast}
+    rows = read_rows(frame, layout, **given, **names)
+    columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
+    for form in rows.layout.forms:
+        for model, found in _models(rows, form, alpha, run_length):
+            for each in found:
+                ever, change = each.miscalibrated, each.changed
+                since, changed = ("" if alarm is None else each.when(alarm.since) for alarm in (ever, change))
+                kind = next((alarm.kind for alarm in (ever, change) if alarm is not None), "")
+                row = (model, each.name, each.alarm, each.evidence, since, kind, changed, each.text)
+                for name, value in zip(COLUMNS, row, strict=True):
+                    columns[name].append(value)
+    return rows.table.made(columns)
+
+
+COLUMNS = ("model", "series", "alarm", "evidence", "since", "kind", "changed", "text")
+
+
+def _models(rows: FrameRows, form: Form, alpha: float, run_length: float) -> list[tuple[str, list[Watched]]]:
+    """Series of a form, and of its recalibrated forecasts if the frame has them."""
+    y = rows.outcomes(form).y
+    known = np.isfinite(y) & ~rows.beyond(form, y, True)
+    found = []
+    for model, columns in ((form.model, form.columns), (form.base, tuple(out.name for out in form.outputs()))):
+        if form.kind == "point" or not set(columns) <= set(rows.table.reading.columns):
+            continue
+        low, high, whole = frame_pits(rows, form, columns, y)
+        keep = known & whole
+        level = 0.9 if form.levels is None else _band(form.levels)
+        times = None if rows.time is None else rows.time[keep]
+        streams = watch(rows.information, keep, low[keep], high[keep], times, rows.names, alpha, run_length, level,
+                        form.kind in ("binary", "labels"))  # fmt: skip
+        found.append((model, streams))
+    if not found:
+        raise ValueError(f"expected forecasts with a distribution to monitor, got point forecasts ({form.model!r})")
+    return found
+
+
+def _band(levels: Vector) -> float:
+    """Level of the central band nearest to 90%."""
+    there = [1.0 - 2.0 * level for level in levels if level < 0.5 and np.abs(levels - 1.0 + level).min() < 1e-9]
+    return min(there, key=lambda share: abs(share - 0.9), default=0.9)
+
+
+def frame_pits(rows: FrameRows, form: Form, columns: Sequence[Any], y: Vector) -> tuple[Vector, Vector, Any]:
+    """PIT intervals of the rows, and whether each has a forecast."""
+    first = rows.numbers(columns[0])
+    if form.kind == "normal":
+        sd = rows.numbers(columns[1])
+        with np.errstate(invalid="ignore", divide="ignore"):
+            u = ndtr((y - first) / sd)
+        return u, u, np.isfinite(u) & (sd > 0.0)
+    if form.kind == "binary":
+        fine = (first >= 0.0) & (first <= 1.0)
+        return np.where(y > 0.0, 1.0 - first, 0.0), np.where(y > 0.0, 1.0, 1.0 - first), fine
+    if form.kind == "labels":
+        masses = rows.matrix(columns)
+        fine = np.isfinite(masses).all(axis=1) & (masses >= 0.0).all(axis=1) & (masses.sum(axis=1) > 0.0)
+        low, high = np.zeros(y.size), np.ones(y.size)
+        keep = fine & np.isfinite(y)
+        low[keep], high[keep] = pit_among(masses[keep], y[keep].astype(np.intp))
+        return low, high, fine
+    below, upto, count = np.zeros(y.size, dtype=np.intp), np.zeros(y.size, dtype=np.intp), np.zeros(y.size)
+    for k, column in enumerate(columns):
+        values = first if k == 0 else rows.numbers(column)
+        below += values < y
+        upto += values <= y
+        count += np.isfinite(values)
+    if form.kind == "members":
+        return below / (count + 1.0), (upto + 1.0) / (count + 1.0), count > 0
+    ends = np.concatenate(([0.0], np.asarray(form.levels), [1.0]))
+    return ends[below], ends[np.maximum(upto, below) + 1], count == len(columns)
+
+
+def watch(
+    information: Information,
+    keep: Any,
+    low: Vector,
+    high: Vector,
+    times: NDArray[Any] | None,
+    names: Sequence[str],
+    alpha: float,
+    run_length: float,
+    level: float,
+    events: bool,
+) -> list[Watched]:
+    """Run a monitor over each series and horizon; the most evidence first."""
+    series, horizon = information.series[keep], information.horizon[keep]
+    issued, known = information.issued[keep], information.known[keep]
+    steps = np.unique(horizon, return_inverse=True)[1]
+    stream = series * (int(steps.max(initial=0)) + 1) + steps
+    order = np.argsort(stream, kind="stable")
+    starts = np.flatnonzero(np.diff(stream[order], prepend=-1))
+    found: dict[int, list[tuple[Monitor, Places]]] = {}
+    for start, end in zip(starts, [*starts[1:], order.size], strict=True):
+        rows = order[start:end]
+        overlap = np.arange(rows.size) - np.searchsorted(np.maximum.accumulate(known[rows]), issued[rows], side="right")
+        code = int(series[rows[0]])
+        steps_ahead = max(int(overlap.max()) + 1, 1)
+        own = Monitor(
+            alpha=alpha, run_length=run_length, horizon=min(steps_ahead, 1000), level=level,
+            seed=derived_seed(0, code, int(steps[rows[0]])),
+        )  # fmt: skip
+        own.add("event" if events else "pit", low[rows], high[rows])
+        found.setdefault(code, []).append((own, rows))
+    evidence = {code: float(np.mean([each.evidence for each, _ in own])) for code, own in found.items()}
+    named = dict(zip(evidence, false_discovery_alarms(list(evidence.values()), alpha), strict=True))
+    result = []
+    for code in sorted(found, key=lambda code: -evidence[code]):
+        own, rows = max(found[code], key=lambda each: each[0].evidence)
+        late = max((each for each in found[code] if each[0].changed is not None), default=None, key=_change_round)
+        result.append(
+            Watched(
+                names[code],
+                code,
+                bool(named[code]),
+                evidence[code],
+                own.miscalibrated,
+                None if late is None else late[0].changed,
+                None if times is None else times[rows],
+            )
+        )
+    return result
+
+
+def _change_round(found: tuple[Monitor, Places]) -> int:
+    return 0 if found[0].changed is None else found[0].changed.round
+
+
+@computed_once
+def alarms(evaluation: Evaluation, side: str = "before", alpha: float = ALPHA) -> list[Watched]:
+    """Monitors of the series of an evaluation, the most evidence first.
+
+    >>> y = np.random.default_rng(0).normal(size=300)
+    >>> narrow = Evaluation.of(np.tile([-0.5, 0.0, 0.5], (300, 1)), y, levels=[0.05, 0.5, 0.95])
+    >>> alarms(narrow)[0].miscalibrated.kind
+    'too narrow'
+    """
+    rows, y = evaluation.side(side), evaluation.y
+    if evaluation.kind == "quantiles":
+        low, high = pit_between(evaluation.levels, rows, y)
+    elif evaluation.kind == "binary":
+        p = rows[:, 0]
+        low, high = np.where(y > 0.0, 1.0 - p, 0.0), np.where(y > 0.0, 1.0, 1.0 - p)
+    else:
+        low, high = pit_among(rows, y.astype(np.intp))
+    keep: Any = slice(None)
+    if evaluation.known is not None:
+        table, keep = evaluation.known
+        information = table.information
+    else:
+        information = Information.of(evaluation.series, np.arange(y.size))
+    level = main_share(evaluation) if evaluation.kind == "quantiles" else None
+    return watch(information, keep, low, high, evaluation.time, evaluation.names, alpha, RUN_LENGTH, level or 0.9,
+                 evaluation.kind != "quantiles")  # fmt: skip
