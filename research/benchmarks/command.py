@@ -14,6 +14,7 @@ from research.benchmarks.lines import Line
 SECTIONS = {
     "speed": "predict + update as ratios to one scipy call, in CPU time",
     "quality": "accuracy and coverage against the base forecast, references and the best rival; harm to good forecasts",
+    "drawn": "drawn probabilities and actions: errors under attack, price, regret for any proper score",
     "frames": "many series in one frame, and a file through the command line",
     "spark": "a table and a stream of Spark as ratios to the same frame calls, in CPU time",
     "monitor": "false alarms and delays of monitors beside other detectors; many series; speed",

@@ -58,8 +58,8 @@ def plays(bound_payoff: BoundPayoff) -> bool:
 def nodes_on(space: Any, hats: int) -> Array:
     """Probabilities from which those of the events are drawn.
 
-    On `Binary` sin^2 of even angles, v_i = sin^2(pi (i + 1/2) / (2 n)), i < n: their gaps are at most
-    pi sqrt(p (1 - p)) / n, so the draw costs at most p (1 - p) (pi / 2 n)^2 in Brier score. On labels even nodes, so
+    On `Binary` sin^2 of even angles, v_i = sin^2(pi (i + 1/2) / (2 n)), i < n: so that the draw
+    adds at most sin^2(pi / (2 n)) p (1 - p) to the expected Brier score. On labels even nodes, so
     that the masses add up to 1, from 1 / (4 n^2) on.
     """
     if isinstance(space, Binary):
