@@ -1,5 +1,5 @@
 cimport cython
-from orcast.kernels.rows cimport Workspace, cut, cut_whole, int64_t, numbers_of, whole_of
+from orcast.kernels.rows cimport Row, WholeRow, Workspace, cut, cut_whole, numbers_of, whole_of
 
 cdef double NAN, INF, FARTHEST, EMPTY
 cdef Py_ssize_t RING, KNOTS, SEASON_COUNT, SHORT_SEASONS, OPTIONS
@@ -23,26 +23,24 @@ cdef struct Series:
 cdef struct Pool:
     double steps, streams, lag, error, count, error_sum
 
-cdef inline Constants *as_constants(double *row) noexcept nogil:
+cdef inline Constants *as_constants(Row row) noexcept nogil:
     return <Constants *> row
-cdef inline Known *as_known(double *row) noexcept nogil:
+cdef inline Known *as_known(Row row) noexcept nogil:
     return <Known *> row
-cdef inline Stream *as_stream(double *row) noexcept nogil:
+cdef inline Stream *as_stream(Row row) noexcept nogil:
     return <Stream *> row
-cdef inline Series *as_series(double *row) noexcept nogil:
+cdef inline Series *as_series(Row row) noexcept nogil:
     return <Series *> row
-cdef inline Pool *as_pool(double *row) noexcept nogil:
+cdef inline Pool *as_pool(Row row) noexcept nogil:
     return <Pool *> row
 
 ctypedef void (*predict_t)(
-    Plan plan, double *options, Known *known, double *base, double *state, double *shared, double *memo, double *out,
-    Workspace w
+    Plan plan, Row options, Known *known, Row base, Row state, Row shared, Row memo, Row out, Workspace w
 ) noexcept nogil
 ctypedef void (*update_t)(
-    Plan plan, double *options, Known *known, double *base, double *state, double *shared, double *memo, double y,
-    double lag
+    Plan plan, Row options, Known *known, Row base, Row state, Row shared, Row memo, double y, double lag
 ) noexcept nogil
-ctypedef void (*close_t)(Plan plan, double *options, double *shared, double weight, double lag) noexcept nogil
+ctypedef void (*close_t)(Plan plan, Row options, Row shared, double weight, double lag) noexcept nogil
 
 cdef class Member:
     cdef readonly object name, state, memo, shared, options, share
@@ -59,22 +57,9 @@ cdef class Plan:
     cdef readonly Py_ssize_t level_count, member_count, alone_count, knot_count, middle, series_size, stream_size, memo_size, pool_size
     cdef readonly Py_ssize_t weights_at, offsets_at, members_at, memos_at, quantiles_at
     cdef readonly Py_ssize_t pool_offsets_at, pool_sums_at, pool_members_at
-    cdef double *levels
-    cdef double *scores
-    cdef double *knot_share
-    cdef double *knot_full
-    cdef double *shape
-    cdef double *density
-    cdef double *log_prior
-    cdef double *log_prior_alone
-    cdef double *options
+    cdef Row levels, scores, knot_share, knot_full, shape, density, log_prior, log_prior_alone, options
     cdef Constants *constants
-    cdef int64_t *knot_at
-    cdef int64_t *mirror
-    cdef int64_t *state_at
-    cdef int64_t *memo_at
-    cdef int64_t *shared_at
-    cdef int64_t *seasons
+    cdef WholeRow knot_at, mirror, state_at, memo_at, shared_at, seasons
     cdef predict_t[MOST_MEMBERS] predicts
     cdef update_t[MOST_MEMBERS] updates
     cdef close_t[MOST_MEMBERS] closes
@@ -83,6 +68,6 @@ cdef class Plan:
 
 cpdef double root_of(double low, double high) noexcept nogil
 @cython.locals(stream="Stream *")
-cdef void new_stream(Plan plan, double *row, double low, double high) noexcept nogil
+cdef void new_stream(Plan plan, Row row, double low, double high) noexcept nogil
 @cython.locals(series="Series *")
-cdef void new_series(Plan plan, double *row, double short_, double long_) noexcept nogil
+cdef void new_series(Plan plan, Row row, double short_, double long_) noexcept nogil

@@ -223,7 +223,7 @@ def payoff(rules, round, y, k, at, out):
 
 def regret_payoff(rules, round, y, k, out):
     """Fill the regrets for the outcome y in cell k: the CRPS of each expert, then its squared error."""
-    n = int(round.info.cells)
+    n = cell_count(round)
     coordinate = 0
     if rules.crps:
         for e in range(rules.experts):

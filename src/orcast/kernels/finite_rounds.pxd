@@ -2,29 +2,31 @@ cimport cython
 from libc.math cimport ceil, floor, isnan, sqrt
 from orcast.kernels.finite_members cimport committee, teach
 from orcast.kernels.finite_solver cimport interpolate, regret_scale, solve, squares_ahead, variance_of
-from orcast.kernels.finite_state cimport FiniteGame, FiniteInfo, FiniteRival, FiniteRound, FiniteRules, FiniteState
-from orcast.kernels.finite_state cimport finite_recal, finite_rival_at
+from orcast.kernels.finite_state cimport (
+    FiniteGame, FiniteRival, FiniteRound, FiniteRules, FiniteState, finite_recal, finite_rival_at
+)
 from orcast.kernels.hats cimport between, hat
 from orcast.kernels.ledger cimport available_slack, combine, mean_size, settle, squared_norm, write_certificate
-from orcast.kernels.rows cimport Workspace, copy, cut, mark, numbers_of, readable_of, release, take, whole_of, workspace
-from orcast.kernels.rows cimport int64_t
-from orcast.kernels.state cimport ROUND_LOG_SIZE, Counts, RoundLog, as_log
+from orcast.kernels.rows cimport (
+    Row, WholeRow, Workspace, copy, cut, mark, numbers_of, readable_of, release, take, whole_of, workspace
+)
+from orcast.kernels.state cimport ROUND_LOG_SIZE, as_log
 
 cdef double LOSS_DISCOUNT, OWN_EXPECTATION_WEIGHT, SETTLING, REGRET_PART, LEAST_UNIT, NAN
 
 cdef void place_experts(
-    FiniteRules rules, FiniteState state, double *experts, Py_ssize_t count, FiniteRound round, Workspace w
+    FiniteRules rules, FiniteState state, Row experts, Py_ssize_t count, FiniteRound round, Workspace w
 ) noexcept nogil
 cdef void set_units(FiniteRules rules, FiniteState state, FiniteRound round) noexcept nogil
-cdef void new_recal(FiniteRules rules, double *total, FiniteRound round, FiniteGame recal, Workspace w) noexcept nogil
+cdef void new_recal(FiniteRules rules, Row total, FiniteRound round, FiniteGame recal, Workspace w) noexcept nogil
 cdef void predict(
-    FiniteRules rules, FiniteState state, double *experts, Py_ssize_t count, double pending, double reserved,
+    FiniteRules rules, FiniteState state, Row experts, Py_ssize_t count, double pending, double reserved,
     FiniteRound round, FiniteGame recal, Workspace w
 ) noexcept nogil
 cdef double excess(FiniteRules rules, FiniteRound round, Py_ssize_t e, Py_ssize_t y) noexcept nogil
-cdef void payoff(FiniteRules rules, FiniteRound round, Py_ssize_t y, double *out) noexcept nogil
+cdef void payoff(FiniteRules rules, FiniteRound round, Py_ssize_t y, Row out) noexcept nogil
 @cython.locals(up=Py_ssize_t)
-cdef void publish(FiniteRules rules, FiniteRound round, double *out) noexcept nogil
+cdef void publish(FiniteRules rules, FiniteRound round, Row out) noexcept nogil
 @cython.locals(drawn=bint, k=Py_ssize_t)
 cdef void count(FiniteRules rules, FiniteState state, FiniteRound round, Py_ssize_t y, Workspace w) noexcept nogil
 cdef void learn_rivals(FiniteRules rules, FiniteRival *rivals, FiniteRound round, Py_ssize_t y) noexcept nogil
@@ -32,7 +34,7 @@ cdef void update(
     FiniteRules rules, FiniteState state, FiniteRound round, double reserved, Py_ssize_t y, Workspace w
 ) noexcept nogil
 
-@cython.locals(w=Workspace, recal=FiniteGame, rules=FiniteRules, round=FiniteRound, masses="double *", count=Py_ssize_t)
+@cython.locals(w=Workspace, recal=FiniteGame, rules=FiniteRules, round=FiniteRound, masses=Row, count=Py_ssize_t)
 cpdef FiniteRound predict_finite(FiniteState state, object experts, double pending, double reserved, object context)
 @cython.locals(w=Workspace, recal=FiniteGame, rules=FiniteRules, round=FiniteRound)
 cpdef FiniteRound predict_probability(
@@ -51,6 +53,6 @@ cpdef object published(FiniteRound round)
 cdef int check_cell(FiniteRound round, Py_ssize_t y) except -1
 cdef int set_context(FiniteRound round, object context) except -1
 cdef void run_rounds(
-    FiniteRules rules, FiniteState state, double *experts, double *contexts, int64_t *outcomes, double *draws,
-    Py_ssize_t rounds, FiniteRound round, double *result, double *logs, FiniteGame recal, Workspace w
+    FiniteRules rules, FiniteState state, Row experts, Row contexts, WholeRow outcomes, Row draws, Py_ssize_t rounds,
+    FiniteRound round, Row result, Row logs, FiniteGame recal, Workspace w
 ) noexcept nogil

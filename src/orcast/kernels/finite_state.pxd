@@ -1,7 +1,8 @@
 cimport cython
-from orcast.kernels.rows cimport Workspace, copy, cut, numbers_of, workspace
-from orcast.kernels.state cimport Account, Certificate, Counts, GroupAccount, Layout, as_account, as_certificate
-from orcast.kernels.state cimport as_counts, as_group_accounts
+from orcast.kernels.rows cimport Row, Workspace, cut, numbers_of, workspace
+from orcast.kernels.state cimport (
+    Account, Certificate, Counts, GroupAccount, Layout, as_account, as_certificate, as_counts, as_group_accounts
+)
 
 cdef Py_ssize_t FINITE_INFO_SIZE, CERTIFICATE_SIZE, FEATURES
 
@@ -14,31 +15,31 @@ cdef struct FiniteMember:
 cdef struct CellFeatures:
     double log_mass, one, skew, outcome, before, error, mean, mean_error
 
-cdef inline FiniteInfo *as_finite_info(double *row) noexcept nogil:
+cdef inline FiniteInfo *as_finite_info(Row row) noexcept nogil:
     return <FiniteInfo *> row
-cdef inline FiniteRival *as_finite_rivals(double *row) noexcept nogil:
+cdef inline FiniteRival *as_finite_rivals(Row row) noexcept nogil:
     return <FiniteRival *> row
 cdef inline FiniteRival *finite_rival_at(FiniteRival *items, Py_ssize_t i) noexcept nogil:
     return items + i
-cdef inline FiniteMember *as_finite_members(double *row) noexcept nogil:
+cdef inline FiniteMember *as_finite_members(Row row) noexcept nogil:
     return <FiniteMember *> row
 cdef inline FiniteMember *finite_member_at(FiniteMember *items, Py_ssize_t i) noexcept nogil:
     return items + i
-cdef inline CellFeatures *as_cell_features(double *row) noexcept nogil:
+cdef inline CellFeatures *as_cell_features(Row row) noexcept nogil:
     return <CellFeatures *> row
 
 cdef extern from "Python.h":
     char *PyByteArray_AsString(object memory) except NULL
 
-cdef inline double *pointer_to(object memory) except NULL:
+cdef inline Row pointer_to(object memory) except NULL:
     return <double *> PyByteArray_AsString(memory)
-cdef double *numbers_in(object memory) except NULL
+cdef Row numbers_in(object memory) except NULL
 
 cdef class FiniteRules:
     cdef readonly Layout layout
     cdef readonly dict options, state_places, round_places
     cdef readonly object row, grid
-    cdef double *nodes
+    cdef Row nodes
     cdef FiniteMember *members
     cdef readonly Py_ssize_t cells, events, hats, expert_hats, bias, regret, rivals, groups, two_cells, moved, drawn
     cdef readonly Py_ssize_t first, member_count, rows, payoff_size, state_size, round_size
@@ -47,40 +48,21 @@ cdef class FiniteRules:
 cdef class FiniteState:
     cdef readonly FiniteRules rules
     cdef readonly object row
-    cdef double *numbers
-    cdef double *total
+    cdef Row numbers, total
     cdef Account *account
     cdef GroupAccount *groups
     cdef FiniteRival *rivals
-    cdef double *last
-    cdef double *warm
-    cdef double *regret
-    cdef double *square
-    cdef double *theta
-    cdef double *curvature
-    cdef double *shift
-    cdef double *shift_curvature
-    cdef double *errors
-    cdef double *outcomes
-    cdef double *observed
-    cdef double *empirical
+    cdef Row last, warm, regret, square, theta, curvature, shift, shift_curvature, errors, outcomes, observed, empirical
     cdef Counts *counts
 
 cdef class FiniteRound:
     cdef readonly FiniteRules rules
     cdef object memory, array
-    cdef double *numbers
+    cdef Row numbers
     cdef FiniteInfo *info
     cdef Certificate *certificate
-    cdef double *context
-    cdef double *experts
-    cdef double *units
-    cdef double *pool
-    cdef double *prior
-    cdef double *result
-    cdef double *inputs
-    cdef double *members
-    @cython.locals(at=Py_ssize_t, row="double *", size=Py_ssize_t)
+    cdef Row context, experts, units, pool, prior, result, inputs, members
+    @cython.locals(at=Py_ssize_t, row=Row, size=Py_ssize_t)
     cdef object attach(self)
     cpdef FiniteRound copied(self)
     cpdef double overdraft(self)
@@ -94,14 +76,7 @@ cpdef FiniteRound restored_finite_round(FiniteRules rules, object row)
 cdef class FiniteGame:
     cdef Workspace w
     cdef Py_ssize_t cells, first, events, vertices, rivals, drawn
-    cdef double *nodes
-    cdef double *cumulative
-    cdef double *fixed
-    cdef double *fixed_size
-    cdef double *cumulative_regret
-    cdef double *experts
-    cdef double *units
-    cdef double *prior
+    cdef Row nodes, cumulative, fixed, fixed_size, cumulative_regret, experts, units, prior
     cdef double hat_factor, regret_factor, brier, odds
 
 cpdef FiniteGame finite_recal()

@@ -39,7 +39,7 @@ def new_workspace(rules, memory, round, reserved, w):
     The caller marks the scratch memory before and releases it after the round. `w.witness_mean`, `w.witness_least` and
     `w.witness_largest` are taken by the caller and hold the explicit witnesses; this function adds the powers.
     """
-    n = int(round.info.cells)
+    n = cell_count(round)
     low, high = round.info.low, round.info.high
     take_rows(rules, n, w)
     take_newton_rows(rules.level_count, n, w)
@@ -119,7 +119,7 @@ def regret_units(rules, memory, n, round, p):
 def judge(rules, memory, round, p, w):
     """Write the certificate of p; return by how much it fails (at most 0: it holds)."""
     certificate = round.certificate
-    n = int(round.info.cells)
+    n = cell_count(round)
     mass = 0.0
     for k in range(n):
         mass += p[k]
@@ -151,7 +151,7 @@ def allow_resolution(rules, memory, n, round, p, w):
 
 def keep(lp, temperature, round, w):
     """Keep the forecast of the round, with log masses lp, as the best."""
-    n = int(round.info.cells)
+    n = cell_count(round)
     for k in range(n):
         w.best_p[k] = round.result[k]
         round.tilt[k] = min(max(lp[k] - w.log_mix[k], -MAX_TILT), MAX_TILT)
@@ -192,14 +192,14 @@ def open_workspace(rules, memory, round, witness, free, w):
 
 def regret_units_arrays(rules, memory, round, p):
     """Set the units of the regrets of p."""
-    regret_units(rules, memory, int(round.info.cells), round, readable_of(p))
+    regret_units(rules, memory, cell_count(round), round, readable_of(p))
 
 
 def certify_arrays(rules, memory, round, witness, free):
     """Largest growth, largest ||payoff||^2, resolution and slack of a forecast."""
     w = workspace()
     start = open_workspace(rules, memory, round, witness, free, w)
-    n = int(round.info.cells)
+    n = cell_count(round)
     linear, bound = certify(rules, n, round, round.result, w)
     apart, slack = resolution(rules, n, round, round.result, w), w.free
     release(w, start)

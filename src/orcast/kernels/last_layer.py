@@ -50,7 +50,7 @@ def prepare(rules, temperature, eager, round, w):
     `eager` multiplies the pulls of the regrets: the pull to the expert cannot overshoot, so that delay need not soften
     it.
     """
-    n = int(round.info.cells)
+    n = cell_count(round)
     level_ledger(rules, w.cumulative, 1.0 / temperature, w.s)
     field_tables(w.s, rules.levels, rules.level_count, w.knots, w.slopes)
     copy(w.log_mix, n, w.base)
@@ -80,12 +80,12 @@ def prepare(rules, temperature, eager, round, w):
 def equilibrium(rules, temperature, eager, round, lp, tolerance, steps, w):
     """Solve for the logit equilibrium around the mix at a temperature, from lp, in place; return the residual."""
     prepare(rules, temperature, eager, round, w)
-    return solve(int(round.info.cells), lp, rules, tolerance, steps, w)
+    return solve(cell_count(round), lp, rules, tolerance, steps, w)
 
 
 def solve_strictly(rules, temperature, round, start, lp, w):
     """Solve from `start` into lp, and make the solution the forecast of the round; return the residual."""
-    n = int(round.info.cells)
+    n = cell_count(round)
     copy(start, n, lp)
     error = equilibrium(rules, temperature, 1.0, round, lp, STRICT, STRICT_STEPS, w)
     for k in range(n):
@@ -98,7 +98,7 @@ def descend(rules, memory, temperature, round, start, w):
 
     Each solve starts from the last one; where one fails, the ratio comes closer to 1.
     """
-    n = int(round.info.cells)
+    n = cell_count(round)
     used = mark(w)
     lp = take(w, n)
     ratio = 0.5
@@ -121,7 +121,7 @@ def descend(rules, memory, temperature, round, start, w):
 
 def approach(rules, memory, lower, higher, round, start, w):
     """Take the forecast nearest to the mix that holds, between two temperatures of which the lower one does."""
-    n = int(round.info.cells)
+    n = cell_count(round)
     used = mark(w)
     lp = take(w, n)
     for _ in range(NEAREST):
@@ -190,7 +190,7 @@ def used_share(layout, memory, context, square):
 
 def first_solution(rules, memory, round, lp, w):
     """Fill lp with the equilibrium at the usual temperature, from the last tilt; from the mix where that fails."""
-    n = int(round.info.cells)
+    n = cell_count(round)
     soft = real_power(1.0 + round.info.pending, DELAY_TEMPERATURE)
     if rules.learns:
         fault = expert_fault(rules, memory.misses)
@@ -219,7 +219,7 @@ def try_experts(rules, memory, round, w):
     """Judge the forecast of each expert: it has no regret, where an equilibrium has a tiny one at any temperature."""
     if rules.crps + rules.mse == 0:
         return
-    n = int(round.info.cells)
+    n = cell_count(round)
     used = mark(w)
     lp = take(w, n)
     for e in range(rules.experts):
@@ -233,7 +233,7 @@ def try_experts(rules, memory, round, w):
 
 def search(rules, memory, mix, thorough, round, lp, w):
     """Search for a forecast that holds, from an equilibrium lp that does not; the best one becomes the forecast."""
-    n = int(round.info.cells)
+    n = cell_count(round)
     descend(rules, memory, round.info.temperature, round, lp, w)
     if w.best_missing <= 0.0:
         return
@@ -258,7 +258,7 @@ def run_rounds(rules, memory, mix, reserved, thorough, round, w):
 
     The caller takes the rows of the witnesses in `w` from scratch memory and fills the explicit ones.
     """
-    n = int(round.info.cells)
+    n = cell_count(round)
     used = mark(w)
     regret_units(rules, memory, n, round, mix)
     new_workspace(rules, memory, round, reserved, w)

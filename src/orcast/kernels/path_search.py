@@ -322,7 +322,7 @@ def search_paths(rules, memory, mix, thorough, round, w):
 
     Between it and the mix, the forecast of the round is the nearest to the mix that holds.
     """
-    n = int(round.info.cells)
+    n = cell_count(round)
     start = mark(w)
     take_paths(rules, n, w)
     witness_tilts(rules, n, round, w.tilt_mean, w.tilt_largest, w)
@@ -365,7 +365,7 @@ def search_paths(rules, memory, mix, thorough, round, w):
 
 def search_grid(rules, memory, apart, round, masses, w):
     """Lower the bound until a path holds, or none is left within the slack and the resolution `apart` of the cells."""
-    p, n = round.result, int(round.info.cells)
+    p, n = round.result, cell_count(round)
     start = mark(w)
     lp = take(w, n)
     bound = INF
@@ -396,7 +396,7 @@ def search_grid(rules, memory, apart, round, masses, w):
 
 def mix_in(rules, memory, mix, masses, round, w):
     """Mix into masses that hold the largest share of the mix with which they still hold."""
-    p, n = round.result, int(round.info.cells)
+    p, n = round.result, cell_count(round)
     start = mark(w)
     lp = take(w, n)
     share = 0.0
@@ -443,7 +443,7 @@ def search_paths_arrays(rules, memory, round, witness, free, mix, thorough):
     """Search all forecasts on the grid; return by how much the best one fails, and the number of passes."""
     w, row = workspace(), readable_of(mix)
     start = open_workspace(rules, memory, round, witness, free, w)
-    put_best(INF, round.result, round.result, int(round.info.cells), w)
+    put_best(INF, round.result, round.result, cell_count(round), w)
     search_paths(rules, memory, row, thorough, round, w)
     release(w, start)
     return w.best_missing, w.passes

@@ -76,6 +76,12 @@ as_counters, as_log = map(struct, (records.COUNTERS, records.ROUND_LOG))
 as_group_accounts, as_parts, as_rivals = map(structs, (records.GROUP_ACCOUNT, records.PART, records.RIVAL))
 rival_at = group_account_at = part_at = at
 
+
+def cell_count(round: Any) -> int:
+    """Number of cells of a round."""
+    return int(round.info.cells)
+
+
 # --- finite spaces
 as_finite_info, as_cell_features = map(struct, (records.FINITE_INFO, records.CELL_FEATURES))
 as_finite_rivals, as_finite_members = map(structs, (records.FINITE_RIVAL, records.FINITE_MEMBER))

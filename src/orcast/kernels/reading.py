@@ -177,7 +177,7 @@ def count(rules, memory, round, y, w):
         rules.levels,
         rules.level_count,
         y,
-        int(round.info.cells),
+        cell_count(round),
         round.left,
         round.right,
         round.result,
@@ -261,7 +261,7 @@ def nearest_normal_arrays(n, left, right, mass, open_low, open_high):
 
 def read_round(round: Round, open_low, open_high, draw, levels):
     """Quantiles of the forecast of a round at levels in any order; None if a level is not in [0, 1]."""
-    w, count, n = workspace(), len(levels), int(round.info.cells)
+    w, count, n = workspace(), len(levels), cell_count(round)
     if levels.strides[0] != 8:
         levels = np.ascontiguousarray(levels)
     found = np.empty(count)

@@ -184,7 +184,7 @@ def recell(rules, memory, round, mix, w):
     An outcome that shares its cell with half of the interval has any mean, so no forecast bounds its moments there.
     """
     used = mark(w)
-    n, capacity = int(round.info.cells), rules.capacity
+    n, capacity = cell_count(round), rules.capacity
     rows = CELL_ROWS
     old = take(w, rows * capacity)
     copy(round.numbers, rows * capacity, old)
@@ -218,7 +218,7 @@ def run_evenly(rules, memory, mix, reserved, round, w):
     missing = round.certificate.worst - round.certificate.allowed
     recell(rules, memory, round, mix, w)
     run_rounds(rules, memory, mix, reserved, True, round, w)
-    n = int(round.info.cells)
+    n = cell_count(round)
     for k in range(n):
         round.tilt[k] = 0.0
     if round.certificate.holds == 0.0 and missing <= round.certificate.worst - round.certificate.allowed:
@@ -251,7 +251,7 @@ def settle_round(rules, memory, round, reserved, y, at, w):
     """Add the payoff of an outcome to the ledger; `at` holds the witnesses there, powers aside."""
     used = mark(w)
     near = min(max(y, round.info.low), round.info.high)
-    k = locate(near, round.left, round.right, int(round.info.cells))
+    k = locate(near, round.left, round.right, cell_count(round))
     core = take(w, rules.payoff_size)
     payoff(rules, round, near, k, at, core)
     squares = rules.discount * rules.discount * memory.statistics.squares
@@ -301,7 +301,7 @@ def learn_loss(rules, statistics, round, loss, clipped):
 
 def learn_rivals(rules, memory, round, k, loss, clipped):
     """Update the scores of each expert; the pool's own CRPS is `loss`."""
-    n, left, right, result = int(round.info.cells), round.left, round.right, round.result
+    n, left, right, result = cell_count(round), round.left, round.right, round.result
     span = round.info.high - round.info.low
     mean = mean_of(n, left, right, result)
     for e in range(rules.experts):
@@ -344,7 +344,7 @@ def count_misses(rules, memory, round, y):
 
 def learn(rules, memory, round, y, w):
     """Update the statistics with an outcome."""
-    info, statistics, n = round.info, memory.statistics, int(round.info.cells)
+    info, statistics, n = round.info, memory.statistics, cell_count(round)
     clipped = min(max(y, info.low), info.high)
     k = locate(clipped, round.left, round.right, n)
     for i in range(rules.cells):
@@ -369,7 +369,7 @@ def update_round(rules, memory, round, reserved, y, at, w):
 
 def log_round(rules, round, levels, width, row, log_row, w):
     """Write the quantiles of a round, and what is known of it before the outcome."""
-    n, draw = int(round.info.cells), round.info.draw
+    n, draw = cell_count(round), round.info.draw
     low, high = rules.low == -INF, rules.high == INF
     if draw > 0.0:
         read_randomised(n, round.left, round.right, round.result, low, high, draw, levels, width, row, w)
@@ -476,7 +476,7 @@ def payoffs(rules, round, places, witnesses):
     at, values, out = readable_of(places), readable_of(witnesses), numbers_of(found)
     with cython.nogil:
         for i in range(number):
-            k = locate(at[i], round.left, round.right, int(round.info.cells))
+            k = locate(at[i], round.left, round.right, cell_count(round))
             row = cut(out, i * rules.payoff_size, rules.payoff_size)
             payoff(rules, round, at[i], k, cut(values, i * width, width), row)
     return found.reshape(number, rules.payoff_size)
@@ -484,7 +484,7 @@ def payoffs(rules, round, places, witnesses):
 
 def cell_of(round, y):
     """Number of the cell of an outcome."""
-    return locate(y, round.left, round.right, int(round.info.cells))
+    return locate(y, round.left, round.right, cell_count(round))
 
 
 def run(rules, memory, plan, group, number, experts, contexts, outcomes, draws, levels, quantiles, round_log):

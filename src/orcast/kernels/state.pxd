@@ -1,5 +1,5 @@
 cimport cython
-from orcast.kernels.rows cimport cut, cut_whole, int64_t, numbers_of, whole_of
+from orcast.kernels.rows cimport Row, WholeRow, cut, cut_whole, int64_t, numbers_of, whole_of
 
 cdef enum:
     CELL_ROWS = 6
@@ -26,29 +26,29 @@ cdef struct RoundLog:
 cdef struct Part:
     int64_t start, size, groups, places, context, one_sided
 
-cdef inline Account *as_account(double *row) noexcept nogil:
+cdef inline Account *as_account(Row row) noexcept nogil:
     return <Account *> row
-cdef inline GroupAccount *as_group_accounts(double *row) noexcept nogil:
+cdef inline GroupAccount *as_group_accounts(Row row) noexcept nogil:
     return <GroupAccount *> row
 cdef inline GroupAccount *group_account_at(GroupAccount *items, Py_ssize_t i) noexcept nogil:
     return items + i
-cdef inline Certificate *as_certificate(double *row) noexcept nogil:
+cdef inline Certificate *as_certificate(Row row) noexcept nogil:
     return <Certificate *> row
-cdef inline Counts *as_counts(double *row) noexcept nogil:
+cdef inline Counts *as_counts(Row row) noexcept nogil:
     return <Counts *> row
-cdef inline Info *as_info(double *row) noexcept nogil:
+cdef inline Info *as_info(Row row) noexcept nogil:
     return <Info *> row
-cdef inline Rival *as_rivals(double *row) noexcept nogil:
+cdef inline Rival *as_rivals(Row row) noexcept nogil:
     return <Rival *> row
 cdef inline Rival *rival_at(Rival *items, Py_ssize_t i) noexcept nogil:
     return items + i
-cdef inline Statistics *as_statistics(double *row) noexcept nogil:
+cdef inline Statistics *as_statistics(Row row) noexcept nogil:
     return <Statistics *> row
-cdef inline Counters *as_counters(double *row) noexcept nogil:
+cdef inline Counters *as_counters(Row row) noexcept nogil:
     return <Counters *> row
-cdef inline RoundLog *as_log(double *row) noexcept nogil:
+cdef inline RoundLog *as_log(Row row) noexcept nogil:
     return <RoundLog *> row
-cdef inline Part *as_parts(int64_t *row) noexcept nogil:
+cdef inline Part *as_parts(WholeRow row) noexcept nogil:
     return <Part *> row
 cdef inline Part *part_at(Part *items, Py_ssize_t i) noexcept nogil:
     return items + i
@@ -58,20 +58,15 @@ cdef class Layout:
     cdef readonly Py_ssize_t count, size, groups
     cdef readonly double general
     cdef Part *parts
-    cdef int64_t *places
-    cdef double *scale
-    cdef double *bounds
-    cdef double *sides
+    cdef WholeRow places
+    cdef Row scale, bounds, sides
 
 cdef class Rules:
     cdef readonly Layout layout
     cdef readonly dict options, memory_places, round_places
     cdef readonly object row, whole
-    cdef double *grid
-    cdef double *scores
-    cdef double *jumps
-    cdef double *levels
-    cdef int64_t *intervals
+    cdef Row grid, scores, jumps, levels
+    cdef WholeRow intervals
     cdef readonly Py_ssize_t grid_count, jump_count, level_count, interval_count, learns
     cdef readonly Py_ssize_t cells, tail_cells, experts, groups, group_at, group_count, orders, witnesses, crps, mse, effort
     cdef readonly Py_ssize_t capacity, rival_rows, payoff_size, memory_size, round_size, certificate_at
@@ -80,39 +75,25 @@ cdef class Rules:
 cdef class Memory:
     cdef readonly Rules rules
     cdef readonly object row
-    cdef double *total
+    cdef Row total
     cdef Account *account
     cdef GroupAccount *groups
-    cdef double *empirical
+    cdef Row empirical
     cdef Counts *counts
     cdef Statistics *statistics
-    cdef double *warm
-    cdef double *misses
-    cdef double *by_group
+    cdef Row warm, misses, by_group
     cdef Rival *rivals
-    cdef double *numbers
+    cdef Row numbers
 
 cdef class Round:
     cdef readonly Rules rules
     cdef readonly object row, whole
     cdef public object features, cell_payoffs, memo
-    cdef int64_t *slots
-    cdef double *numbers
-    cdef double *left
-    cdef double *right
-    cdef double *prior
-    cdef double *expert
-    cdef double *result
-    cdef double *tilt
+    cdef WholeRow slots
+    cdef Row numbers, left, right, prior, expert, result, tilt
     cdef Info *info
     cdef Certificate *certificate
-    cdef double *experts
-    cdef double *before
-    cdef double *rivals
-    cdef double *crps_units
-    cdef double *mse_units
-    cdef double *context
-    cdef double *expected
+    cdef Row experts, before, rivals, crps_units, mse_units, context, expected
     cpdef Round copied(self)
     cpdef double overdraft(self)
     cpdef bint holds(self)
@@ -121,4 +102,6 @@ cdef class Round:
     cpdef object set_draw(self, double draw)
 
 cpdef Round restored_round(Rules rules, object row, object whole, object memo)
-cdef void attach(Rules rules, Round round, double *row, int64_t *slots) noexcept nogil
+cdef void attach(Rules rules, Round round, Row row, WholeRow slots) noexcept nogil
+cdef inline Py_ssize_t cell_count(Round round) noexcept nogil:
+    return <Py_ssize_t> round.info.cells
