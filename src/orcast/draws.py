@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Hashable
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,11 +63,16 @@ def uniform_draws(seed: int, first: int, count: int) -> Array:
 def uniform_draw(seed: int, number: int) -> float:
     """Draw of one round, the same number in plain integers.
 
-    >>> uniform_draw(7, 3) == uniform_draws(7, 3, 1)[0]
+    >>> uniform_draw(7, 3) == uniform_draws(7, 3, 1).item()
     True
     """
-    z = (_mixed_whole((seed + _WHOLE_STEP) & _ALL) + number * _WHOLE_STEP) & _ALL
+    z = (_start_of(seed) + number * _WHOLE_STEP) & _ALL
     return ((_mixed_whole(z) >> 12) + 0.5) / 2.0**52
+
+
+@lru_cache(maxsize=1024)
+def _start_of(seed: int) -> int:
+    return _mixed_whole((seed + _WHOLE_STEP) & _ALL)
 
 
 def _mixed_whole(z: int) -> int:

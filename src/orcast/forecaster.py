@@ -398,7 +398,7 @@ class Forecaster:
         >>> recal.decide(p)
         'take'
         >>> recal.update(1)
-        >>> recal.guarantee.empirical.actions["take"].utility
+        >>> round(recal.guarantee.empirical.actions["take"].utility, 3)
         -0.2
         """
         engine, entry = self.engine, self.rounds.find(id)

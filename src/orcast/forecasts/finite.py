@@ -59,7 +59,7 @@ class Mixture(NamedTuple):
     >>> import orcast as oc
     >>> p = oc.Recalibrator(oc.Binary(), randomised=7).predict(0.7)
     >>> p.mixture.masses[:, 1].round(3).tolist(), float(p.mixture.mean[1].round(3))
-    ([0.655, 0.703], 0.7)
+    ([0.703, 0.671], 0.7)
     """
 
     weights: Array
