@@ -53,7 +53,8 @@ def check_jacobian(payoff: Payoff, space: Space, *, x: Any = None, trials: int =
     """Each part's derivative of its field is that of finite differences, up to a constant in each column."""
     rng = np.random.default_rng(seed)
     for _ in range(trials):
-        for part, cell_payoff, cells in cell_payoffs_of(payoff, space, rng, x):
+        for part, cell_payoff, grid in cell_payoffs_of(payoff, space, rng, x):
+            cells = grid.cells
             p = 0.5 * random_masses(cells, rng) + 0.5 / cells
             # small, because large derivatives are clipped on purpose
             s = 1e-3 * rng.standard_normal(cell_payoff.size)

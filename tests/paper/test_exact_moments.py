@@ -67,7 +67,8 @@ def test_the_certificate_is_exact_over_every_cell() -> None:
     """A quartic in the outcome: never more than certified, and no less than that at the worst point of each cell."""
     rng = np.random.default_rng(0)
     for trial in range(60):
-        (_, cell_payoff, cells), *_ = cell_payoffs_of(MomentBasedCalibration(5), SMALL, rng, None)
+        (_, cell_payoff, grid), *_ = cell_payoffs_of(MomentBasedCalibration(5), SMALL, rng, None)
+        cells = grid.cells
         assert isinstance(cell_payoff, MomentCellPayoff)
         p = rng.dirichlet(np.full(cells, 10.0 ** rng.uniform(-1, 1)))
         s = rng.normal(size=cell_payoff.size) * 10.0 ** rng.uniform(-3, 3) * (trial % 5 > 0)

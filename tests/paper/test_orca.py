@@ -158,7 +158,8 @@ def fixed_field(cell_payoff: CellPayoff, s: Vector, p: Vector) -> Vector:
 )
 def test_slopes_are_those_of_differences(name: str, where: str) -> None:
     rng = np.random.default_rng(0)
-    for _, cell_payoff, cells in cell_payoffs_of(PAYOFFS[name].make(), SPACES[where], rng, PAYOFFS[name].x):
+    for _, cell_payoff, grid in cell_payoffs_of(PAYOFFS[name].make(), SPACES[where], rng, PAYOFFS[name].x):
+        cells = grid.cells
         for _ in range(1 if name == "custom" else 2):
             p = 0.7 * random_masses(cells, rng) + 0.3 / cells
             s, weights = rng.standard_normal(cell_payoff.size), rng.dirichlet(np.full(cells, 0.3))

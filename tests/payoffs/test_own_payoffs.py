@@ -9,8 +9,9 @@ import pytest
 
 import orcast as oc
 from helpers import SENTENCE, engine_of
-from orcast.payoffs.recipe import find_jumps
+from orcast.payoffs.functions import find_jumps
 from orcast.testing import PayoffError, check_guarantee, check_payoff
+from orcast.testing.adversaries import Greedy
 
 SPACE = oc.Interval(0, 1, cells=16, tail_cells=2)
 LABELS = oc.Labels(["a", "b", "c"])
@@ -67,6 +68,71 @@ def test_a_broken_payoff_is_named(name: str) -> None:
         check_payoff(payoff, space)
     assert words in str(caught.value)
     assert type(payoff).__name__ in str(caught.value)
+
+
+def tent(y: Any) -> Any:
+    """A peak of width 0.008."""
+    return [np.maximum(0.0, 1.0 - np.abs(np.asarray(y) - 0.3) / 0.004)]
+
+
+PEAKS: dict[str, tuple[Any, Callable[..., Any]]] = {
+    "a point": (SPACE, lambda **k: oc.Recipe(lambda y: [y == 0.37], bound=1.0, **k)),
+    "a narrow tent": (SPACE, lambda **k: oc.Recipe(tent, bound=1.0, **k)),
+    "a very narrow bell": (
+        SPACE,
+        lambda **k: oc.Recipe(lambda y: [np.exp(-(((y - 0.31) / 1e-5) ** 2))], bound=1.0, **k),
+    ),
+    "a point of a line": (oc.Line(), lambda **k: oc.Recipe(lambda y: [y == 0.37], bound=1.0, **k)),
+    "a utility": (SPACE, lambda **k: oc.payoffs.DecisionCalibration([0, 1], lambda a, y: a * float(y == 0.37), **k)),
+}
+
+
+@pytest.mark.parametrize("name", PEAKS)
+def test_a_peak_between_the_points_is_refused_unless_declared(name: str) -> None:
+    space, make = PEAKS[name]
+    with pytest.raises(ValueError, match=r"^expected a (witness|utility) without peaks .*jumps=.*lipschitz="):
+        oc.Recalibrator(space, make())
+    oc.Recalibrator(space, make(jumps=[0.296, 0.3, 0.304, 0.31, 0.37]))
+
+
+def test_a_peak_of_a_custom_payoff_is_refused() -> None:
+    point = oc.Custom(lambda x, p, y: [0.5 * (y == 0.37)], bound=1.0)
+    with pytest.raises(ValueError, match=r"^expected a payoff without peaks "):
+        oc.Recalibrator(SPACE, point).predict(oc.Normal(0.4, 0.1))
+    wave = oc.Custom(lambda x, p, y: [0.4 * (p.expect(lambda z: np.sin(400 * z)) - np.sin(400 * y))], bound=1.0)
+    with pytest.raises(PayoffError, match=r"^expected a Custom.* without peaks "):
+        check_payoff(wave, SPACE)
+
+
+class Fine(Greedy):
+    """Tries many points around the tent."""
+
+    def choices(self, recal: Any, id: Any = None) -> list[Any]:
+        return [*super().choices(recal, id), *np.linspace(0.295, 0.305, 101).tolist()]
+
+
+DECLARED: dict[str, Any] = {
+    "jumps": oc.Recipe(tent, bound=1.0, jumps=[0.296, 0.3, 0.304]),
+    "lipschitz": oc.Recipe(tent, bound=1.0, lipschitz=250.0),
+    "both, given the forecast": oc.Recipe(
+        tent, lambda x, p: [np.clip(p.mean(), 0, 1)], bound=1.0, jumps=[0.3], lipschitz=250.0
+    ),
+    "custom": oc.Custom(lambda x, p, y: [p.expect(lambda z: tent(z)[0]) - tent(y)[0]], bound=1.0, lipschitz=250.0),
+    "utility": oc.payoffs.DecisionCalibration([0, 1], lambda a, y: a * float(tent(y)[0]), lipschitz=250.0),
+    "scanned": oc.Recipe(lambda y: [np.exp(-(((y - 0.3) / 0.004) ** 2))], bound=1.2),
+}
+
+
+@pytest.mark.parametrize("name", DECLARED)
+def test_no_outcome_is_worse_than_certified_for_declared_functions(name: str) -> None:
+    check_guarantee(DECLARED[name], SPACE, rounds=40, held=0.0, adversary=Fine())
+
+
+def test_a_slope_above_its_declaration_is_refused() -> None:
+    recal = oc.Recalibrator(SPACE, oc.Recipe(tent, bound=1.0, jumps=[0.3], lipschitz=2.0))
+    with pytest.raises(ValueError, match=r"^expected a witness with a slope of at most lipschitz=2 "):
+        recal.predict(oc.Normal(0.3, 0.01))
+    assert recal.pending == ()
 
 
 def test_mended_they_pass() -> None:

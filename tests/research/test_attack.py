@@ -34,6 +34,13 @@ def test_own_ledger_finds_no_broken_bound(name: str) -> None:
     assert 0.0 < found.ratio <= 1.0 + 1e-9
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("what", "beyond"), [("quantiles by hour", 0), ("quantiles by hour + moments", 4)])
+def test_groups_exceed_their_target_only_beside_other_parts(what: str, beyond: int) -> None:
+    found = play(GAMES[f"Interval, {what}, greedy"], 1.0, time.time() + 600.0)
+    assert (found.targets, found.groups, found.held) == (beyond, 0, len(found.ms))
+
+
 def test_own_ledger_contradicts_a_wrong_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """A library that books a tenth of each payoff is found out in the first round."""
     monkeypatch.setattr("research.attack.play.payoffs_of", lambda recal, ys, id: 0.1 * np.ones((20, 1)))
@@ -47,3 +54,15 @@ def test_command_writes_its_table(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert [(row["space"], row["payoff"], row["not announced"]) for row in rows] == [("Binary", "moments", "0")]
     assert "| Binary | moments |" in capsys.readouterr().out
     assert research.main(["attack", "--games", "nothing"]) == 2
+
+
+def test_page_quotes_the_stored_table() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    with (docs / "attack.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    held = [float(row["held, %"]) for row in rows]
+    page = (docs / "concepts" / "guarantee.md").read_text(encoding="utf-8")
+    assert f"In {sum(int(row['rounds']) for row in rows):,} rounds of {len(rows)} payoffs" in page
+    assert f"all rounds of {held.count(100.0)} payoffs, and in at least {min(held):.1f}%" in page
+    assert f"The slowest round took {max(float(row['slowest, ms']) for row in rows):.1f} ms" in page
+    assert {row["not announced"] for row in rows} == {row["groups beyond"] for row in rows} == {"0"}

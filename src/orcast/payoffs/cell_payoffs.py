@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from orcast.kernels.hats import STEEPNESS, event_assess, event_field, event_jacobian
 from orcast.payoffs.base import NOTHING, CellGrid, CellPayoff
+from orcast.payoffs.functions import Shape
 from orcast.spaces import frozen
 from orcast.validation import vector
 
@@ -32,6 +33,7 @@ MEAN_WEIGHTS = frozen(np.concatenate(([0.0], 0.5 * _GAUSS_WEIGHTS, [0.0])))
 BESIDE = 1e-6
 # Cells wider than this many spreads of the expert are also evaluated at its quantiles and AROUND its median.
 WIDE = 10.0
+UNDECLARED = Shape()
 AROUND = frozen(np.array([1.0, 3.0, 10.0, 30.0, 100.0]))
 
 
@@ -77,12 +79,6 @@ class Witness:
         return (least, least) if self.flat else (least, expected[:, None] - self.low)
 
 
-def between_nodes(values: Array) -> tuple[Array, Array]:
-    """Smaller and larger of the values at neighbouring nodes, along the last axis."""
-    a, b = values[..., :-1], values[..., 1:]
-    return np.minimum(a, b), np.maximum(a, b)
-
-
 def vectors(function: Callable[[Any], Any], points: Sequence[Any], size: int, what: str) -> Array:
     """Finite values of a user's function at many outcomes, one row each."""
     rows = [function(y) for y in points]
@@ -105,6 +101,7 @@ def witness_on(
     size: int,
     what: str,
     many: Callable[[Array], Any] | None = None,
+    shape: Shape = UNDECLARED,
 ) -> Witness:
     """Witness of a vector-valued function of one outcome; `many` may evaluate an array of outcomes at once."""
 
@@ -116,13 +113,10 @@ def witness_on(
 
     if not cell_grid.ordered:
         return Witness.constant(vectors(function, cell_grid.values, size, what).T)
-    points = nodes_of(cell_grid.left, cell_grid.right).ravel()
-    values = at_once(many, at, points, size) if many is not None else None
-    if values is None:
-        values = vectors(function, points.tolist(), size, what).T
-    values = values.reshape(size, cell_grid.cells, NODES.size)
+    nodes = nodes_of(cell_grid.left, cell_grid.right)
+    values = values_at(many, at, nodes.ravel(), size, what).reshape(size, cell_grid.cells, NODES.size)
     mean, near = values @ MEAN_WEIGHTS, landmarks(cell_grid)
-    lower, upper = between_nodes(values)
+    lower, upper = shape.between(values, nodes, what)
     for y, k in zip(near.tolist(), cell_grid.locate(near).tolist(), strict=True):
         seen = at(y)[:, None]
         lower[:, k], upper[:, k] = np.minimum(lower[:, k], seen), np.maximum(upper[:, k], seen)
@@ -164,6 +158,14 @@ def at_once(many: Callable[[Array], Any], one: Callable[[Any], Array], points: A
         return None
     some = (0, points.size // 3, points.size // 2, points.size - 1)
     return values if all(np.array_equal(values[:, i], one(float(points[i]))) for i in some) else None
+
+
+def values_at(
+    many: Callable[[Array], Any] | None, one: Callable[[Any], Array], points: Array, size: int, what: str
+) -> Array:
+    """Values of a function at points, a row a coordinate: at once if it takes arrays, else one by one."""
+    values = at_once(many, one, points, size) if many is not None else None
+    return vectors(one, points.tolist(), size, what).T if values is None else values
 
 
 class ExplicitCellPayoff(CellPayoff):

@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from orcast.contexts import Context
 from orcast.payoffs.base import CellGrid, CellPayoff, Part, Payoff
+from orcast.payoffs.calibration import increasing
 from orcast.payoffs.cell_payoffs import (
     AnswerCellPayoff,
     ExplicitCellPayoff,
     Witness,
     witness_on,
 )
+from orcast.payoffs.functions import Shape, jumps_inside, lipschitz_of, numbers_in, scan
 from orcast.spaces import FiniteSpace, Interval, OrderedSpace, Space
 from orcast.validation import number, short
 
@@ -29,7 +31,14 @@ SHARPNESS = 50.0
 class _WithUtility(Payoff):
     """Actions and their utility, given the outcome and optionally the features."""
 
-    def _decide(self, actions: Iterable[Hashable], utility: Callable[..., float], utility_range: float | None) -> None:
+    def _decide(
+        self,
+        actions: Iterable[Hashable],
+        utility: Callable[..., float],
+        utility_range: float | None,
+        jumps: Iterable[float] | None,
+        lipschitz: float | None,
+    ) -> None:
         if isinstance(actions, str):
             raise TypeError(f"expected a sequence of actions, got {short(actions)}")
         try:
@@ -45,6 +54,18 @@ class _WithUtility(Payoff):
         self.utility = utility
         self.utility_range = None if utility_range is None else number(utility_range, "utility_range", 1e-300, 1e300)
         self._takes_features = takes_features(utility)
+        self.jumps = None if jumps is None else increasing(jumps, "finite jumps", -np.inf, np.inf)
+        self.lipschitz = lipschitz_of(lipschitz)
+
+    def _shape_on(self, space: Space, unit: float) -> tuple[Array, Shape]:
+        """Return jumps of the utilities in units of their range, and their shape between them."""
+        if self.jumps is not None or self.lipschitz > 0.0 or self._takes_features:
+            return jumps_inside(self.jumps, space), Shape(self.lipschitz / unit)
+
+        def many(ys: Array) -> Array:
+            return np.array([self._called_at(action, ys, None) for action in self.actions], np.float64) / unit
+
+        return scan(lambda y: self._worth(y, None) / unit, many, space, 1.0, self.utility, "utility")
 
     def _called(self, action: Hashable, y: Any, x: Any) -> Any:
         return self.utility(action, y, x) if self._takes_features else self.utility(action, y)
@@ -73,12 +94,13 @@ class _WithUtility(Payoff):
         if isinstance(space, FiniteSpace):
             values = [space.value(k) for k in range(space.cells)]
         else:
-            values = np.linspace(space.low, space.high, 513).tolist()
+            numbers = [value for value in numbers_in(self.utility) if space.low <= value <= space.high]
+            values = [*np.linspace(space.low, space.high, 513).tolist(), *numbers]
         table = np.array([self._worth(y, None) for y in values])
         # 5% more, because a kink between the sampled points may exceed them
         return 1.05 * max(float((table.max(axis=0) - table.min(axis=0)).max()), 1e-300)
 
-    def _witness(self, cell_grid: CellGrid, unit: float) -> Witness:
+    def _witness(self, cell_grid: CellGrid, unit: float, shape: Shape) -> Witness:
         centre, half = self.limits(cell_grid.space, cell_grid.forecast(cell_grid.expert), cell_grid.features, unit)
 
         def worth(y: Any) -> Array:
@@ -88,8 +110,9 @@ class _WithUtility(Payoff):
             rows = np.array([self._called_at(action, ys, cell_grid.features) for action in self.actions], np.float64)
             return np.clip(rows.T - centre, -half, half).T / unit
 
-        witness = witness_on(cell_grid, worth, len(self.actions), "utility", worths)
-        spread = float((witness.high.max(axis=1) - witness.low.min(axis=1)).max())
+        witness = witness_on(cell_grid, worth, len(self.actions), "utility", worths, shape)
+        high, low = (witness.high, witness.low) if shape.plain else (witness.mean, witness.mean)
+        spread = float((high.max(axis=1) - low.min(axis=1)).max())
         if spread > 1.0 + 1e-6 and np.isinf(half):
             raise ValueError(
                 f"expected utilities of an action within a range of {unit:g}, got {spread * unit:g}: "
@@ -116,7 +139,9 @@ class _WithUtility(Payoff):
         return self._worth(expert.median(), x), 0.5 * unit
 
     def _plain(self) -> dict[str, Any]:
-        return {"actions": [str(action) for action in self.actions], "utility_range": self.utility_range}
+        plain = {"actions": [str(action) for action in self.actions], "utility_range": self.utility_range}
+        plain |= {} if self.jumps is None else {"jumps": self.jumps.tolist()}
+        return plain | ({"lipschitz": self.lipschitz} if self.lipschitz else {})
 
 
 class DecisionCalibration(_WithUtility):
@@ -130,6 +155,8 @@ class DecisionCalibration(_WithUtility):
         Function (action, y) or (action, y, x) of one outcome at a time.
     utility_range
         Largest minus smallest utility of an action; measured if the space is bounded and there are no features.
+    jumps, lipschitz
+        Outcomes at which a utility jumps or turns, and a bound on its change per unit of y between them; see `Recipe`.
     context, weight
         Groups that are calibrated separately, and the weight in a sum; see `Payoff`.
 
@@ -158,22 +185,23 @@ class DecisionCalibration(_WithUtility):
         utility: Callable[..., float],
         *,
         utility_range: float | None = None,
+        jumps: Iterable[float] | None = None,
+        lipschitz: float | None = None,
         context: Context | None = None,
         weight: float = 1.0,
     ) -> None:
-        self._decide(actions, utility, utility_range)
+        self._decide(actions, utility, utility_range, jumps, lipschitz)
         self._settings(context, weight)
 
     def on(self, space: Space, experts: int = 1) -> Part:
         unit = self.range_on(space)
         size = len(self.actions)
-        return Part(
-            self,
-            size,
-            float(size),
-            "explicit",
-            lambda cell_grid, state: ExplicitCellPayoff(self._witness(cell_grid, unit)),
-        )
+        jumps, shape = self._shape_on(space, unit)
+
+        def cell_payoff(cell_grid: CellGrid, state: dict[str, Array]) -> CellPayoff:
+            return ExplicitCellPayoff(self._witness(cell_grid, unit, shape))
+
+        return Part(self, size, float(size), "explicit", cell_payoff, jumps)
 
     def summary(self, mean: Array) -> float:
         """Largest error of a mean utility, in units of their range."""
@@ -193,6 +221,8 @@ class SwapRegret(_WithUtility):
         Largest minus smallest utility of an action; measured if the space is bounded and there are no features.
     sharpness
         Inverse temperature of the softmax that replaces the indicator of the best action.
+    jumps, lipschitz
+        Outcomes at which a utility jumps or turns, and a bound on its change per unit of y between them; see `Recipe`.
     context, weight
         Groups that are calibrated separately, and the weight in a sum; see `Payoff`.
 
@@ -220,24 +250,27 @@ class SwapRegret(_WithUtility):
         utility: Callable[..., float],
         *,
         utility_range: float | None = None,
+        jumps: Iterable[float] | None = None,
+        lipschitz: float | None = None,
         sharpness: float = SHARPNESS,
         context: Context | None = None,
         weight: float = 1.0,
     ) -> None:
-        self._decide(actions, utility, utility_range)
+        self._decide(actions, utility, utility_range, jumps, lipschitz)
         self.sharpness = number(sharpness, "sharpness", 1.0, 1e4)
         self._settings(context, weight)
 
     def on(self, space: Space, experts: int = 1) -> Part:
         unit = self.range_on(space)
         size = len(self.actions)
+        jumps, shape = self._shape_on(space, unit)
 
         def cell_payoff(cell_grid: CellGrid, state: dict[str, Array]) -> CellPayoff:
-            witness = self._witness(cell_grid, unit)
+            witness = self._witness(cell_grid, unit, shape)
             centre, _ = self.limits(space, cell_grid.forecast(cell_grid.expert), cell_grid.features, unit)
             return AnswerCellPayoff(witness, self.sharpness * (witness.mean + centre[:, None] / unit))
 
-        return Part(self, size * size, float(size), "general", cell_payoff)
+        return Part(self, size * size, float(size), "general", cell_payoff, jumps)
 
     def _plain(self) -> dict[str, Any]:
         return {**super()._plain(), "sharpness": self.sharpness}

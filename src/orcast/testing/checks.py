@@ -18,7 +18,8 @@ from orcast.engine.dense.solver import LogitSolver
 from orcast.engine.oracles import LEARNING, prior_for
 from orcast.forecaster import Forecaster
 from orcast.ledger import Account, CertificateField
-from orcast.payoffs import CellPayoff, Part, Payoff
+from orcast.payoffs import CellGrid, CellPayoff, Part, Payoff
+from orcast.payoffs.functions import peak_at
 from orcast.serialise import plain_features
 from orcast.spaces import OrderedSpace, Space
 from orcast.testing.adversaries import Adversary, Greedy, Turn, run_rounds
@@ -27,6 +28,9 @@ from orcast.testing.consequences import worst_outcome
 Array = NDArray[np.float64]
 
 ROUNDING = 1e-9
+# Outcomes within cells that are evaluated in each round of a check, and the largest accepted excess, in roots of the
+# bound: a kink that moves with the forecast is not declared.
+WITHIN, WITHIN_PEAK = 200, 0.1
 
 
 class PayoffError(ValueError):
@@ -77,7 +81,8 @@ def check_payoff(payoff: Payoff, space: Space, *, x: Any = None, trials: int = 1
     """
     rng = np.random.default_rng(seed)
     for _ in range(max(trials // 4, 1)):
-        for part, cell_payoff, count in cell_payoffs_of(payoff, space, rng, x):
+        for part, cell_payoff, cell_grid in cell_payoffs_of(payoff, space, rng, x):
+            count = cell_grid.cells
             for turn in range(4):
                 p, other = random_masses(count, rng), random_masses(count, rng)
                 if turn == 2:
@@ -90,6 +95,7 @@ def check_payoff(payoff: Payoff, space: Space, *, x: Any = None, trials: int = 1
                 # all mass in one cell tests the resolution of a function within it
                 _check_consistent(part, cell_payoff, p, 2e-2 if turn == 2 else 1e-3)
                 _check_continuous(part, cell_payoff, p, other)
+            _check_between(part, cell_payoff, cell_grid, rng)
 
 
 def check_guarantee(
@@ -217,13 +223,14 @@ def dense_engine(bound_payoff: BoundPayoff, oracle: Equilibrium | None = None) -
 
 def cell_payoffs_of(
     payoff: Payoff, space: Space, rng: np.random.Generator, x: Any
-) -> list[tuple[Part, CellPayoff, int]]:
+) -> list[tuple[Part, CellPayoff, CellGrid]]:
     """Parts of a payoff on the cells of a random round, and the number of cells."""
     features = features_of(x, rng)
     engine = dense_engine(BoundPayoff(space, payoff, ("expert",), None))
-    record, mix = engine.prior.open(expert_row(some_expert(space, rng), space)[0][None, :], 0.0)
+    record, _ = engine.prior.open(expert_row(some_expert(space, rng), space)[0][None, :], 0.0)
     cell_payoffs = engine.cell_payoffs(record, features)
-    return [(part, each, mix.size) for part, each in zip(engine.bound_payoff.parts, cell_payoffs, strict=True)]
+    cell_grid = engine.prior.cell_grid(record, features)
+    return [(part, each, cell_grid) for part, each in zip(engine.bound_payoff.parts, cell_payoffs, strict=True)]
 
 
 def _check_bounded(part: Part, cell_payoff: CellPayoff, p: Array) -> None:
@@ -233,6 +240,21 @@ def _check_bounded(part: Part, cell_payoff: CellPayoff, p: Array) -> None:
         raise PayoffError(
             f"expected a bounded payoff (a squared norm of at most {part.bound:g}), got {square:.6g} of {part.payoff!r}"
         )
+
+
+def _check_between(part: Part, cell_payoff: CellPayoff, cell_grid: CellGrid, rng: np.random.Generator) -> None:
+    """Evaluate the payoff at random outcomes within cells, where it may not leave its bounds by a peak."""
+    wide = np.flatnonzero(cell_grid.right > cell_grid.left)
+    if part.kind not in ("explicit", "general") or not wide.size:
+        return
+    p = random_masses(cell_grid.cells, rng)
+    low, high = (each.reshape(*each.shape[:2], -1) for each in cell_payoff.spans(p))
+    for k in rng.choice(wide, WITHIN).tolist():
+        y = float(cell_grid.left[k] + (1.0 - rng.random()) * (cell_grid.right[k] - cell_grid.left[k]))
+        value = cell_payoff.realised(p, k, y)
+        beyond = float(np.maximum(value - high[:, k].max(axis=1), low[:, k].min(axis=1) - value).max())
+        if beyond > WITHIN_PEAK * np.sqrt(part.bound):
+            raise PayoffError(str(peak_at(y, beyond, f"{part.payoff!r}")))
 
 
 def _check_consistent(part: Part, cell_payoff: CellPayoff, p: Array, tolerance: float) -> None:
