@@ -532,28 +532,6 @@ class Narrowed:
         return np.asarray(middle[:, None] + factor[:, None] * (q - middle[:, None]))
 
 
-@dataclass(frozen=True)
-class BatchLogistic:
-    """scikit-learn's logistic regression, refitted after `every` rows to all outcomes in sight."""
-
-    package: ClassVar[str] = "sklearn"
-    every: int = 100
-    lags: int = 0
-    least: int = 20
-
-    def __call__(self, task: Task) -> Array:
-        """Probabilities."""
-        regression = optional("sklearn.linear_model").LogisticRegression
-        x, y, out = lag_features(task, self.lags), task.outcome, np.empty(task.target.size)
-        for rows, known in refits(task, self.every, self.least):
-            if known.size < self.least or np.unique(y[known]).size < 2:
-                out[rows] = (y[known].sum() + 0.5) / (known.size + 1.0)
-            else:
-                model = regression(C=10.0, max_iter=300).fit(x[known], y[known])
-                out[rows] = model.predict_proba(x[rows])[:, 1]
-        return out
-
-
 # --- streams of the paper's experiments ---
 
 LEARNERS: dict[str, Callable[[int], Learner] | None] = {

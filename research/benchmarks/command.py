@@ -16,7 +16,6 @@ SECTIONS = {
     "quality": "accuracy and coverage against the base forecast, references and the best rival; harm to good forecasts",
     "drawn": "drawn probabilities and actions: errors under attack, price, regret for any proper score",
     "frames": "many series in one frame, and a file through the command line",
-    "spark": "a table and a stream of Spark as ratios to the same frame calls, in CPU time",
     "monitor": "false alarms and delays of monitors beside other detectors; many series; speed",
 }
 YARDSTICK = "ORCAST_YARDSTICK"

@@ -25,10 +25,7 @@ EXAMPLES = """examples:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    parser.description = (
-        "Run orcast, with default settings, and its rivals on many streams: on the base forecasts, and on tracked\n"
-        "forecasts, which have the same memory of recent errors."
-    )
+    parser.description = "Run orcast, with default settings, and its rivals on the base forecasts of many streams."
     parser.epilog, parser.formatter_class = EXAMPLES, argparse.RawDescriptionHelpFormatter
     parser.add_argument("--quick", action="store_true", help="few and short streams")
     kinds = f"only streams of this kind, may be repeated: {', '.join(KINDS)}"

@@ -6,16 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from research.comparison import tracked
 from research.comparison.catalogue import Entry
-from research.comparison.methods import TRACKED, Method, load
+from research.comparison.methods import Method, load
 from research.comparison.scores import Score, chance_gap, score
 from research.jobs import Progress, WorkerPool, silent
 from research.output import Row
 
 ROUNDS = 60_000  # rounds of a job, about: a long stream is several jobs
-ON = ("base", "tracked")
-"""Base forecasts on which methods run: as given by the experts, or tracked."""
 NOT_SUPPORTED = "not supported"
 
 
@@ -23,7 +20,6 @@ class Wanted(NamedTuple):
     """Identity of a result."""
 
     stream: str
-    on: str
     method: str
 
 
@@ -40,13 +36,8 @@ def is_failure(row: Row) -> bool:
 
 
 def wanted(entries: Sequence[Entry], methods: Mapping[str, Method]) -> list[Wanted]:
-    """Every result; methods that are the same on both base forecasts run once."""
-    found = []
-    for entry in entries:
-        found += [Wanted(entry.name, "base", name) for name in methods]
-        found.append(Wanted(entry.name, "tracked", TRACKED))
-        found += [Wanted(entry.name, "tracked", name) for name, method in methods.items() if not method.own]
-    return found
+    """Every result."""
+    return [Wanted(entry.name, name) for entry in entries for name in methods]
 
 
 def run(
@@ -60,7 +51,7 @@ def run(
     with WorkerPool(min(workers, max(len(jobs), 1)), len(jobs), progress) as pool:
         given = {i: (by_name[job[0].stream], job, methods) for i, job in enumerate(jobs)}
         found = pool.run(run_job, given, lambda i: jobs[i][0].stream)
-    rows = {Wanted(row["stream"], row["on"], row["method"]): row for part in found.values() for row in part}
+    rows = {Wanted(row["stream"], row["method"]): row for part in found.values() for row in part}
     return Comparison([rows[each] for each in every], table)
 
 
@@ -79,18 +70,13 @@ def _jobs(every: Sequence[Wanted], entries: Mapping[str, Entry]) -> list[list[Wa
 def run_job(entry: Entry, job: Sequence[Wanted], methods: str | Path | None) -> list[Row]:
     """Run some methods on a stream; a method that fails has a row with its error."""
     stream, table = entry.make(), load(methods)
-    chance, on_tracked = chance_gap(stream), None
+    chance = chance_gap(stream)
     about = {"kind": stream.kind, "rows": stream.rows, "groups": len(stream.groups())}
     rows = []
     for each in job:
         row = {**each._asdict(), **about, "error": "", **dict.fromkeys(Score._fields, float("nan"))}
         try:
-            if each.on == "base":
-                found = table[each.method].run(stream)
-            else:
-                on_tracked = on_tracked or tracked.tracked(stream)
-                own = each.method == TRACKED
-                found = on_tracked.run if own else tracked.run_on_tracked(table[each.method], stream, on_tracked)
+            found = table[each.method].run(stream)
             row |= {"error": NOT_SUPPORTED} if found is None else score(stream, found, chance)._asdict()
         except Exception as error:  # a failing method does not end the comparison; it is reported
             row["error"] = f"{type(error).__name__}: {error}"

@@ -22,7 +22,7 @@ from research.comparison.stream import Array, Stream
 
 Factory = Callable[[Stream, Group], Any]
 
-ORCAST, BASE, LAST, TRACKED = "orcast", "base forecast", "last outcome", "tracked forecast"
+ORCAST, BASE, LAST = "orcast", "base forecast", "last outcome"
 # information of a method beside the base forecast of the row
 OWN = "known outcomes of its own series and horizon"
 POOLED = "known outcomes of its own series and horizon, and of the others of a panel"
@@ -43,7 +43,6 @@ class Method:
     several, members : the method takes all experts by name, or the members of an ensemble.  Others get the first
         expert.
     only : the one kind of stream that it is for.
-    own : it is the same on the tracked forecast, because it ignores the base forecast or is orcast itself.
     whole : runs a whole panel, or returns None.
     """
 
@@ -55,7 +54,6 @@ class Method:
     several: bool = False
     members: bool = False
     only: str = ""
-    own: bool = False
     information: str = OWN
     whole: Callable[[Stream], Run | None] | None = None
 
@@ -169,11 +167,11 @@ _KULESHOV = "Kuleshov, Fenner and Ermon 2018"
 _EXPERTS: dict[str, Any] = {"several": True, "only": "several experts", "information": SEVERAL}
 _ENSEMBLES: dict[str, Any] = {"members": True, "only": "ensembles", "information": MEMBERS}
 _TABLE = (
-    Method(ORCAST, "this library, default settings", recalibrator, events=True, several=True, own=True,
+    Method(ORCAST, "this library, default settings", recalibrator, events=True, several=True,
            information=POOLED, whole=frame),
-    Method(BASE, "", lambda stream, group: Echo(), events=True, own=True, information="nothing"),
+    Method(BASE, "", lambda stream, group: Echo(), events=True, information="nothing"),
     Method(LAST, "random walk with the spread of its changes; events: frequency over about 50 rounds", _last,
-           events=True, own=True, information=LAST_ONLY),
+           events=True, information=LAST_ONLY),
     Method("ACI", "Gibbs and Candes 2021", quantity(rivals.ACI)),
     Method("DtACI", "Gibbs and Candes 2024", quantity(rivals.DtACI)),
     Method("quantile tracker", f"{_ANGELOPOULOS} (P)", quantity(rivals.ConformalPID, integral=0.0)),
@@ -185,7 +183,7 @@ _TABLE = (
     Method("NexCP", "Barber, Candes, Ramdas and Tibshirani 2023", quantity(rivals.NexCP)),
     Method("AgACI", "Zaffran et al. 2022", quantity(rivals.AgACI)),
     Method("AcMCP", "Wang and Hyndman 2024", quantity(rivals.AcMCP)),
-    Method("laplace", f"{_COTTON}: outcomes alone", percents(rivals.Laplace), own=True, information=OUTCOMES_ONLY),
+    Method("laplace", f"{_COTTON}: outcomes alone", percents(rivals.Laplace), information=OUTCOMES_ONLY),
     Method("laplace correction", f"{_COTTON}: of the base forecast", percents(rivals.LaplaceCorrection)),
     Method("laplace portfolio", f"{_COTTON}: of both", percents(rivals.LaplacePortfolio)),
     Method("gradient equilibrium", "Angelopoulos, Jordan and Tibshirani 2025; steps of 5% of the first range",
@@ -216,7 +214,7 @@ def load(path: str | Path | None) -> dict[str, Method]:
         raise ValueError(f"expected METHODS = {{name: factory}} in {path}, got no such file")
     table = dict(METHODS)
     for name, factory in runpy.run_path(str(path))["METHODS"].items():
-        if name in table or name == TRACKED:
+        if name in table:
             raise ValueError(f"expected a new name in {path}, got {name!r}, which is in the table")
         table[name] = Method(name, Path(path).name, factory, events=True)
     return table

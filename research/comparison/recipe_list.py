@@ -11,7 +11,6 @@ from research.comparison.stream import Array
 from research.learners import (
     Analogs,
     BaseRate,
-    BatchLogistic,
     BoostedQuantiles,
     Bootstrap,
     Climatology,
@@ -130,8 +129,6 @@ RECIPES: tuple[Recipe, ...] = (
     _one("solar", "a day ago", Naive(empirical=True), 96, 190, TWENTIETHS),
     _one("yahoo", "a day ago", Naive(), 120, 800),
     _one("elec-equip", "wrong season", Naive(period=6), 40, 200, TENTHS),
-    _one("diabetes", "regression", Regression(lags=0), 40, 400),
-    _one("food", "regression", Regression(lags=0), 30, 200),
     _one("approval", "regression", Regression(lags=3, forgetting=0.99), 60, 900),
     _one("sp500", "climatology", Climatology(window=250), 250, 1000),
     # one step ahead, short
@@ -177,16 +174,8 @@ RECIPES: tuple[Recipe, ...] = (
     _event(HAUTE, "above its 90%, by rate", BaseRate(), 400, 1200, event=0.9),
     _event("sp500", "above the median", OnlineClassifier(rate=0.1), 60, 1000, event=0.5),
     _event("phishing", "logistic", OnlineClassifier(), 30, 1200),
-    _event("bananas", "tree", OnlineClassifier("tree"), 30, 1500),
     _event("shuttle", "naive Bayes", OnlineClassifier("bayes"), 50, 1500),
     _event("flares", "logistic, coarse", OnlineClassifier(rate=0.3), 40, 1000),
-    _event("breast-cancer", "naive Bayes", OnlineClassifier("bayes"), 40, 500),
-    _event("digits", "refitted rarely", BatchLogistic(every=400), 100, 1200),
-    _event("wine", "refitted", BatchLogistic(every=20), 20, 150),
-    _event("affairs", "refitted", BatchLogistic(every=300), 60, 1500),
-    _event("vote", "logistic", OnlineClassifier(rate=0.02), 40, 900),
-    _event("doctor", "tree", OnlineClassifier("tree"), 60, 1500),
-    _event("grades", "logistic", OnlineClassifier(rate=0.3), 6, 26),
     # ensembles
     _ensemble("humidity", "analogs", Analogs(members=30), 600, 1200, levels=HUB),
     _ensemble(HAUTE, "analogs, day ahead", Analogs(members=20, lags=6), 1200, 1920, plan="day-ahead"),

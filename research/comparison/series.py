@@ -141,17 +141,17 @@ def columns(*names: str, growth: bool = False) -> Reader:
     return read
 
 
-def pairs(outcome: str, *left: str, separator: str = ",", above: float | None = None, shuffle: bool = False) -> Reader:
+def pairs(outcome: str, *left: str, separator: str = ",", above: float | None = None) -> Reader:
     """Read a column with all others but `left` as features; with `above`, 1 where it is above that number.
 
-    Of text, there is a feature for each word but the last.  With `shuffle` rows are in a random order.
+    Of text, there is a feature for each word but the last.
     """
 
     def read(path: Path) -> tuple[Array, Array]:
         table = _table(path, separator)
         y, x = _numbers(table[outcome]), _features(table, {outcome, *left})
         y = y if above is None else (y > above).astype(np.float64)
-        return _shuffled(y, x) if shuffle else (y, x)
+        return y, x
 
     return read
 
@@ -167,33 +167,6 @@ def _features(table: Table, left: set[str]) -> Array:
             words = sorted(set(texts))
             found += [np.array([text == word for text in texts]) * 1.0 for word in words[:-1]]
     return np.stack(found, axis=1)
-
-
-def _shuffled(y: Array, x: Array) -> tuple[Array, Array]:
-    order = np.random.default_rng(0).permutation(y.size)
-    return y[order], x[order]
-
-
-def labelled(skip: int, event: Callable[[Array], Array], shuffle: bool = False) -> Reader:
-    """Read a file of numbers whose last column is a label."""
-
-    def read(path: Path) -> tuple[Array, Array]:
-        rows = np.loadtxt(io.StringIO(_text(path)), delimiter=",", skiprows=skip)
-        y, x = event(rows[:, -1]) * 1.0, rows[:, :-1]
-        return _shuffled(y, x) if shuffle else (y, x)
-
-    return read
-
-
-def _diabetes(path: Path) -> tuple[Array, Array]:
-    target = np.loadtxt(io.StringIO(_text(path.with_name("diabetes_target.csv.gz"))))
-    return target, np.loadtxt(io.StringIO(_text(path)))
-
-
-def _bananas(path: Path) -> tuple[Array, Array]:
-    """Read lines such as `-1 1:0.5 2:-0.9`."""
-    rows = np.array([[float(part.rpartition(":")[2]) for part in line.split()] for line in _text(path).splitlines()])
-    return (rows[:, 0] > 0).astype(np.float64), rows[:, 1:]
 
 
 def _elnino(path: Path) -> tuple[Array, None]:
@@ -266,26 +239,6 @@ SHIPPED: dict[str, Shipped] = {
         "statsmodels", _SM.format("fertility"), _fertility, "Births a woman by country, yearly", 1, 0.0
     ),
     "investment": Shipped("statsmodels", _SM.format("grunfeld"), _firms, "Investment of 11 firms, yearly", 1, 0.0),
-    "food": Shipped(
-        "statsmodels", _SM.format("engel"), pairs("foodexp", shuffle=True),
-        "Engel's expenses for food, shuffled", 1, 0.0,
-    ),
-    "affairs": Shipped(
-        "statsmodels", _SM.format("fair"), pairs("affairs", above=0.0, shuffle=True),
-        "Fair's survey of affairs, shuffled",
-    ),
-    "vote": Shipped(
-        "statsmodels", _SM.format("anes96"), pairs("vote", "popul", separator="\t", above=0.0, shuffle=True),
-        "Vote in the USA in 1996, shuffled",
-    ),
-    "doctor": Shipped(
-        "statsmodels", _SM.format("randhie"), pairs("mdvis", above=0.0),
-        "Any visit to a doctor, RAND, file order",
-    ),
-    "grades": Shipped(
-        "statsmodels", _SM.format("spector"), pairs("GRADE", "OBS", separator=" ", above=0.0),
-        "A better grade in economics, file order",
-    ),
     # river
     "water-flow": Shipped(
         "river", _RIVER.format("water-flow.csv"), column(1), "Flow of water in a district, hourly, l/s", 24, 0.0
@@ -318,7 +271,6 @@ SHIPPED: dict[str, Shipped] = {
         "river", _RIVER.format("phishing.csv.gz"), pairs("is_phishing"),
         "Phishing pages, file order",
     ),
-    "bananas": Shipped("river", _RIVER.format("banana.zip"), _bananas, "Two banana shapes, file order"),
     "shuttle": Shipped(
         "river", _RIVER.format("shuttle.csv.gz"), pairs("anomaly"),
         "Anomalies of a space shuttle, file order",
@@ -343,23 +295,6 @@ SHIPPED: dict[str, Shipped] = {
     "yahoo": Shipped("sktime", _SKT.format("yahoo"), column("data"), "Traffic of a server (Yahoo), hourly", 24),
     "seatbelts": Shipped(
         "sktime", _SKT.format("seatbelts"), column("KSI"), "Killed or hurt on British roads, monthly", 12, 0.0
-    ),
-    # scikit-learn
-    "diabetes": Shipped(
-        "sklearn", "datasets/data/diabetes_data_raw.csv.gz", _diabetes,
-        "Progression of diabetes in a year, file order", 1, 0.0,
-    ),
-    "breast-cancer": Shipped(
-        "sklearn", "datasets/data/breast_cancer.csv", labelled(1, lambda label: label == 0),
-        "Malignant tumours, file order",
-    ),
-    "wine": Shipped(
-        "sklearn", "datasets/data/wine_data.csv", labelled(1, lambda label: label == 1, shuffle=True),
-        "Wine of the second of three growers, shuffled",
-    ),
-    "digits": Shipped(
-        "sklearn", "datasets/data/digits.csv.gz", labelled(0, lambda label: label % 2 == 1),
-        "Odd digits, written by hand, file order",
     ),
     # matplotlib
     "stocks": Shipped(

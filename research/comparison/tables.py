@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from research.comparison.jobs import ON, Comparison, is_failure
+from research.comparison.jobs import Comparison, is_failure
 from research.comparison.methods import LAST, ORCAST, Method
 from research.comparison.scores import MOST, Rank, joint_ranks
 from research.comparison.stream import KINDS
@@ -16,15 +16,14 @@ from research.output import Cell, Row, Table, geometric_mean, mean
 
 NEARLY = 0.8  # a method has a rank if it ran on this share of the streams of a kind
 ROUNDING = 1e-9
-ON_NAMES = {"base": "the base forecast", "tracked": "the tracked forecast"}
 SIGNIFICANT = "rank above noise"  # joint rank if gaps below that of a calibrated forecaster are ties
 SHORT = ("loss", "gap", "worst", "microseconds")
 
 
 # columns of the summary in a page: two tables
 SUMMARY = (
-    ("kind, forecast", "streams", "rank of orcast", "loss / base", "best rival", "rival's loss / base"),
-    ("kind, forecast", "gap", "rival's gap", "gap by chance", "worst series / base", "rival's worst series"),
+    ("kind", "streams", "rank of orcast", "loss / base", "best rival", "rival's loss / base"),
+    ("kind", "gap", "rival's gap", "gap by chance", "worst series / base", "rival's worst series"),
 )
 SERIES = "Calibration, and the worst series"
 
@@ -69,22 +68,21 @@ class Line(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """Methods on one kind of stream and one base forecast, the best joint rank first."""
+    """Methods on one kind of stream, the best joint rank first."""
 
     kind: str
-    on: str
     lines: list[Line]
     streams: int
 
     @property
     def title(self) -> str:
-        """Kind, base forecast and number of streams."""
-        return f"{self.kind}, on {ON_NAMES[self.on]} ({_count(self.streams, 'stream')})"
+        """Kind and number of streams."""
+        return f"{self.kind} ({_count(self.streams, 'stream')})"
 
     @property
     def name(self) -> str:
         """Name of the CSV file."""
-        return f"{self.kind.replace(' ', '_')}_{self.on}"
+        return self.kind.replace(" ", "_")
 
     @property
     def ranked(self) -> list[Line]:
@@ -129,21 +127,13 @@ class Ranking(NamedTuple):
 
 
 def rankings(comparison: Comparison) -> list[Ranking]:
-    """Rankings of each kind of stream, on both base forecasts; methods that ignore the base forecast are in both."""
-    own = {name for name, method in comparison.methods.items() if method.own}
-    found = []
-    for kind in KINDS:
-        for on in ON:
-            rows = [
-                row for row in comparison.rows
-                if not row["error"] and row["kind"] == kind and (row["on"] == on or row["method"] in own)
-            ]  # fmt: skip
-            if rows:
-                found.append(_ranking(kind, on, rows))
-    return found
+    """Rankings of each kind of stream."""
+    good = [row for row in comparison.rows if not row["error"]]
+    of_kind = {kind: [row for row in good if row["kind"] == kind] for kind in KINDS}
+    return [_ranking(kind, rows) for kind, rows in of_kind.items() if rows]
 
 
-def _ranking(kind: str, on: str, rows: list[Row]) -> Ranking:
+def _ranking(kind: str, rows: list[Row]) -> Ranking:
     pairs: dict[str, dict[str, tuple[float, float]]] = {}
     above_noise: dict[str, dict[str, tuple[float, float]]] = {}
     for row in rows:
@@ -158,7 +148,7 @@ def _ranking(kind: str, on: str, rows: list[Row]) -> Ranking:
             values[column.field] = column.summary(there) if there else float("nan")
         lines.append(Line(method, rank, significant[method], values))
     lines.sort(key=lambda line: (line.rank.streams < NEARLY * len(pairs), line.rank.mean, line.method != ORCAST))
-    return Ranking(kind, on, lines, len(pairs))
+    return Ranking(kind, lines, len(pairs))
 
 
 def summary(found: Sequence[Ranking]) -> Table:
@@ -171,7 +161,7 @@ def summary(found: Sequence[Ranking]) -> Table:
             continue
         rows.append(
             (
-                f"{ranking.kind}, {ranking.on}",
+                ranking.kind,
                 ranking.streams,
                 f"{ranking.place()} of {len(ranking.ranked)}",
                 str(ranking.place("significant")),
@@ -182,7 +172,7 @@ def summary(found: Sequence[Ranking]) -> Table:
                 "" if last is None else _three(last)[0],
             )
         )
-    heads = ("kind, forecast", "streams", "rank of orcast", SIGNIFICANT, "loss / base", "gap", "worst series / base",
+    heads = ("kind", "streams", "rank of orcast", SIGNIFICANT, "loss / base", "gap", "worst series / base",
              "gap by chance", "best rival", "rival's loss / base", "rival's gap", "rival's worst series",
              "last outcome's loss / base")  # fmt: skip
     return Table("summary", "All kinds of streams", heads, rows, page=SUMMARY[0])
@@ -197,7 +187,7 @@ def _three(line: Line) -> tuple[str, str, str]:
 
 def stream_table(rows: Sequence[Row]) -> Table:
     """All scores of each stream and method."""
-    names = ("stream", "kind", "on", "method", "rows", "groups", *(column.field for column in COLUMNS), "error")
+    names = ("stream", "kind", "method", "rows", "groups", *(column.field for column in COLUMNS), "error")
     cells = [tuple(None if isinstance(row[n], float) and np.isnan(row[n]) else row[n] for n in names) for row in rows]
     return Table("streams", "All streams", names, cells)
 
@@ -248,9 +238,8 @@ def markdown(comparison: Comparison, folder: str = "tables/") -> str:
 
 def first_places(found: Sequence[Ranking]) -> str:
     """Number of kinds on which orcast ranks first, in a sentence."""
-    counts = {on: [each.place() for each in found if each.on == on and each.place()] for on in ON}
-    shares = [f"on {ON_NAMES[on]} for {places.count(1)} of {len(places)} kinds" for on, places in counts.items()]
-    return f"orcast ranks first {' and '.join(shares)} of streams."
+    places = [each.place() for each in found if each.place()]
+    return f"orcast ranks first for {places.count(1)} of {len(places)} kinds of streams."
 
 
 def information(methods: Mapping[str, Method]) -> str:
@@ -261,6 +250,5 @@ def information(methods: Mapping[str, Method]) -> str:
     parts = " ".join(f"{'; '.join(names)}: {known}." for known, names in groups.items())
     return (
         f"Information of each method beside the base forecast of the row. {parts} With several experts orcast has all "
-        "of them too, and the others have the first, which is the base forecast. On the tracked forecast rivals also "
-        "have, through it, what orcast has learnt."
+        "of them too, and the others have the first, which is the base forecast."
     )

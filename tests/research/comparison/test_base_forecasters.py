@@ -12,7 +12,6 @@ from research.comparison.series import load
 from research.learners import (
     Analogs,
     BaseRate,
-    BatchLogistic,
     BoostedQuantiles,
     Bootstrap,
     Climatology,
@@ -38,9 +37,9 @@ QUANTITIES = [
 ]  # fmt: skip
 EVENTS = [
     BaseRate(), OnlineClassifier(lags=3), OnlineClassifier("bayes", lags=3), OnlineClassifier("tree", lags=3),
-    BatchLogistic(every=60, lags=3, least=10), Regression(lags=3), Naive(),
+    Regression(lags=3), Naive(),
 ]  # fmt: skip
-FEATURES = [Regression(lags=0), OnlineClassifier(), BatchLogistic(every=20, least=10)]
+FEATURES = [Regression(lags=0), OnlineClassifier()]
 PLANS = {
     "one step": one_step(150, 60),
     "one step, late": one_step(150, 72, late=24),

@@ -11,7 +11,7 @@ pytest.importorskip("rich", reason="rich is not installed")
 
 from research.__main__ import main
 from research.comparison import command, jobs, tables
-from research.comparison.methods import BASE, METHODS, ORCAST, TRACKED
+from research.comparison.methods import BASE, METHODS, ORCAST
 from result_pages import MARK, read, strangers
 
 
@@ -25,11 +25,8 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, jobs.Compa
 
 def test_every_stream_and_method_has_a_row(compared: tuple[Path, jobs.Comparison]) -> None:
     rows = compared[1].rows
-    assert len(rows) == 4 * (2 * len(METHODS) - 4 + 1)
+    assert len(rows) == 4 * len(METHODS)
     assert not [row["error"] for row in rows if jobs.is_failure(row)]
-    there = {(row["stream"], row["method"]) for row in rows if row["on"] == "tracked" and not row["error"]}
-    assert {("hills", TRACKED), ("rain", TRACKED), ("adversary", "MultiQT"), ("weeks", "isotonic")} <= there
-    assert ("hills", ORCAST) not in there
 
 
 def test_a_failing_method_has_a_row_with_its_error(tmp_path: Path) -> None:
@@ -43,12 +40,10 @@ def test_a_failing_method_has_a_row_with_its_error(tmp_path: Path) -> None:
 
 def test_rankings(compared: tuple[Path, jobs.Comparison]) -> None:
     found = tables.rankings(compared[1])
-    kinds = ("one-step", "weekly-late", "binary", "adversarial")
-    assert [(each.kind, each.on) for each in found] == [(kind, on) for kind in kinds for on in jobs.ON]
+    assert [each.kind for each in found] == ["one-step", "weekly-late", "binary", "adversarial"]
     for ranking in found:
         names = [line.method for line in ranking.lines]
         assert {ORCAST, BASE, "last outcome"} <= set(names)
-        assert (TRACKED in names) == (ranking.on == "tracked")
         ranks = [line.rank.mean for line in ranking.lines]
         assert ranks == sorted(ranks)
         assert sum(ranks) == pytest.approx(len(ranks) * (len(ranks) + 1) / 2)
@@ -86,9 +81,7 @@ def test_command_with_kinds_a_page_and_a_failing_method(tmp_path: Path, capsys: 
     assert "All kinds of streams" in shown.out
     assert "failed: broken on humidity at noon, above its 60%: IndexError: list index out of range" in shown.out
     assert shown.err.splitlines()[-1] == "compare: 100% done (humidity at noon, above its 60%)"
-    assert "- binary, on the tracked forecast (1 stream): [binary_tracked.csv](out/tables/" in page.read_text(
-        encoding="utf-8"
-    )
+    assert "- binary (1 stream): [binary.csv](out/tables/" in page.read_text(encoding="utf-8")
     assert {path.name for path in out.iterdir()} == {"streams.csv", "tables", "tables.md"}
 
 

@@ -1,4 +1,4 @@
-"""Runs: no early outcomes, tracked forecasts, adversaries, and the frame against round by round."""
+"""Runs: no early outcomes, adversaries, and the frame against round by round."""
 
 from dataclasses import replace
 from typing import Any
@@ -11,7 +11,6 @@ import orcast as oc
 from research.comparison.methods import METHODS, ORCAST, Method, frame, space_of
 from research.comparison.runner import Group, Model, run_stream
 from research.comparison.stream import Stream
-from research.comparison.tracked import run_on_tracked, tracked
 
 
 def model(factory: Any) -> Any:
@@ -142,20 +141,6 @@ def test_frame_uses_no_early_outcome() -> None:
     assert (before.issued[~early] != after.issued[~early]).any()
 
 
-def test_tracked_forecast_is_that_of_a_default_recalibrator() -> None:
-    stream, recal = one_step(80, late=2), oc.Recalibrator()
-    found = tracked(stream).stream.base
-    for row, predicts in stream.timeline():
-        given = oc.Quantiles(LEVELS, stream.base[row])
-        if predicts:
-            assert (found[row] == recal.corrected(given).quantile(LEVELS)).all()
-            recal.predict(given, id=row)
-        else:
-            recal.update(stream.y[row], id=row)
-    errors = [np.abs(stream.y - base[:, 3])[40:].mean() for base in (found, stream.base)]
-    assert errors[0] < errors[1]  # the base forecast is too low
-
-
 def test_adversary_chooses_outcomes_from_issued_forecasts() -> None:
     stream, calls = adversarial(), []
     run = run_stream(stream, model(spies(calls)))
@@ -163,5 +148,5 @@ def test_adversary_chooses_outcomes_from_issued_forecasts() -> None:
     assert [y for what, _, y in calls if what == "update"] == run.y.tolist()
     assert not (run.y == stream.y).all()
     assert ((run.y >= 0.0) & (run.y <= 1.0)).all()
-    others = METHODS[ORCAST].run(stream), run_on_tracked(METHODS["MultiQT"], stream, tracked(stream))
+    others = METHODS[ORCAST].run(stream), METHODS["MultiQT"].run(stream)
     assert all(other is not None and not (other.y == run.y).all() for other in others)
