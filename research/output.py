@@ -12,15 +12,12 @@ from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from orcast import __version__
 from research.jobs import Progress
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 Cell = str | float | int | None
 Row = dict[str, Any]  # by column
@@ -68,7 +65,7 @@ def optional(module: str) -> Any:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under columns, for the terminal, Markdown and CSV; `digits` has the format of numbers by column.
+    """Rows under columns, for Markdown and CSV; `digits` has the format of numbers by column.
 
     A page shows the columns `page` (None: all, empty: only a link to the CSV file).
 
@@ -136,19 +133,6 @@ class Table:
             writer.writerow(self.columns)
             writer.writerows([["" if value is None else value for value in row] for row in self.rows])
         return path
-
-    def print(self, console: Console) -> None:
-        """Print to the terminal."""
-        from rich import box
-        from rich.table import Table as RichTable
-
-        table = RichTable(title=self.title, title_justify="left", caption=self.caption or None,
-                          caption_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)  # fmt: skip
-        for column, number in zip(self.columns, self.numeric, strict=True):
-            table.add_column(column, justify="right" if number else "left", overflow="fold")
-        for row in self.shown():
-            table.add_row(*row)
-        console.print(table, crop=False)
 
 
 @dataclass(frozen=True)

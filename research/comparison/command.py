@@ -6,15 +6,11 @@ import argparse
 import os
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from research.comparison import jobs, tables
 from research.comparison.catalogue import catalogue, left_out
 from research.comparison.stream import KINDS
 from research.output import progress_lines, relative_folder, require, write_page
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 EXAMPLES = """examples:
   python -m research compare --quick                        a few short streams
@@ -40,42 +36,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run the comparison and show its results; return 1 if a method failed."""
-    require("polars", "rich")
-    from rich.console import Console
-
-    console, begin = Console(), time.perf_counter()
+    require("polars")
+    begin = time.perf_counter()
     for note in [] if options.quick else left_out(options.data):
-        console.print(note, highlight=False, soft_wrap=True, markup=False)
+        print(note)
     kinds = options.kind or KINDS
     entries = [e for e in catalogue(options.data, options.stored, quick=options.quick) if e.kind in kinds]
     if not entries:
         raise ValueError(f"expected streams of the kinds {', '.join(kinds)}, got none")
     progress = progress_lines("compare")
     comparison = jobs.run(entries, methods=options.method, workers=options.workers, progress=progress)
-    show(console, comparison)
+    show(comparison)
     paths = write(Path(options.out), comparison)
     if options.page:
         seconds = time.perf_counter() - begin
         folder = relative_folder(options.page, str(Path(options.out) / "tables"))
         write_page(Path(options.page), [tables.markdown(comparison, folder)], seconds, "python -m research compare")
         paths.append(Path(options.page))
-    console.print(f"written: {', '.join(map(str, paths))}", soft_wrap=True, highlight=False)
-    console.print(f"{time.perf_counter() - begin:.0f} s", highlight=False)
+    print(f"written: {', '.join(map(str, paths))}")
+    print(f"{time.perf_counter() - begin:.0f} s")
     return int(any(map(jobs.is_failure, comparison.rows)))
 
 
-def show(console: Console, comparison: jobs.Comparison) -> None:
-    """Print the rankings, the places of orcast, where it is worse than the base forecast, and failures."""
-    found = tables.rankings(comparison)
-    for ranking in found:
-        ranking.table(tables.SHORT).print(console)
-    tables.summary(found).print(console)
-    console.print("[bold]Streams on which orcast is worse than the base forecast[/bold]")
-    worse = tables.worse_than_base(comparison.rows)
-    for line in [*(worse or ["none"]), *tables.failures(comparison.rows)]:
-        style = None if line == "none" else "red"
-        console.print(line, style=style, highlight=False, soft_wrap=True, markup=False)
-    console.print()
+def show(comparison: jobs.Comparison) -> None:
+    """Print the summary, the streams on which orcast is worse than the base forecast, and failures."""
+    print(tables.summary(tables.rankings(comparison)).section())
+    print("\nStreams on which orcast is worse than the base forecast:")
+    print("\n".join([*(tables.worse_than_base(comparison.rows) or ["none"]), *tables.failures(comparison.rows)]))
 
 
 def write(folder: Path, comparison: jobs.Comparison) -> list[Path]:

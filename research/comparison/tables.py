@@ -17,7 +17,6 @@ from research.output import Cell, Row, Table, geometric_mean, mean
 NEARLY = 0.8  # a method has a rank if it ran on this share of the streams of a kind
 ROUNDING = 1e-9
 SIGNIFICANT = "rank above noise"  # joint rank if gaps below that of a calibrated forecaster are ties
-SHORT = ("loss", "gap", "worst", "microseconds")
 
 
 # columns of the summary in a page: two tables
@@ -110,9 +109,9 @@ class Ranking(NamedTuple):
             if name and any(np.isfinite(line.values[column.field]) for line in self.lines)
         ]
 
-    def table(self, fields: Sequence[str] | None = None) -> Table:
-        """Table of all columns, or of some."""
-        columns = [(c, name) for c, name in self.columns() if fields is None or c.field in fields]
+    def table(self) -> Table:
+        """Table of all columns."""
+        columns = self.columns()
         most = max(line.rank.streams for line in self.lines)
         rows: list[tuple[Cell, ...]] = []
         for line in self.lines:

@@ -29,33 +29,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run experiments: print tables, write files and a page."""
-    require("rich", "river", "sklearn")
-    from rich.console import Console
-
-    console, out = Console(), Path(arguments.out)
+    require("river", "sklearn")
+    out = Path(arguments.out)
     chosen = EXPERIMENTS if arguments.experiment == "all" else (arguments.experiment,)
     begin, folder = time.perf_counter(), relative_folder(arguments.page, arguments.out)
     parts: list[str] = []
     claims: list[Claim] = []
     for name in chosen:
         result = _run(name, arguments, progress_lines(name))
-        console.print(f"[bold]{result.title}[/bold]")
-        console.print("\n".join(result.notes), highlight=False)
-        for table in result.tables:
-            table.print(console)
-        paths = result.write(out)
-        console.print(f"written: {', '.join(map(str, paths))}\n", soft_wrap=True, highlight=False)
         parts.append(result.markdown(folder))
+        print(parts[-1])
+        print(f"written: {', '.join(map(str, result.write(out)))}\n")
         claims += result.claims
     table = claims_table(claims)
-    table.print(console)
-    console.print(f"written: {table.write(out)}", soft_wrap=True, highlight=False)
+    print(table.section())
+    print(f"written: {table.write(out)}")
     seconds = time.perf_counter() - begin
     if arguments.page:
         made = f"python -m research reproduce {arguments.experiment}"
         write_page(Path(arguments.page), [f"## Claims\n\n{table.section(folder)}\n", *parts], seconds, made)
-        console.print(f"page: {arguments.page}", highlight=False)
-    console.print(f"{seconds:.0f} s", highlight=False)
+        print(f"page: {arguments.page}")
+    print(f"{seconds:.0f} s")
     return 0
 
 

@@ -7,7 +7,6 @@ import pytest
 from small_streams import entries
 
 pytest.importorskip("polars", reason="polars is not installed")
-pytest.importorskip("rich", reason="rich is not installed")
 
 from research.__main__ import main
 from research.comparison import command, jobs, tables

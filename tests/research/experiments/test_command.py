@@ -10,7 +10,7 @@ from research import __main__ as research
 from research.experiments import adversarial
 from result_pages import read, strangers
 
-for name in ("matplotlib", "rich", "river", "sklearn"):
+for name in ("matplotlib", "river", "sklearn"):
     pytest.importorskip(name)
 
 
