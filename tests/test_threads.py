@@ -197,7 +197,7 @@ def test_a_session_answers_lines_of_several_threads() -> None:
 
     together(*map(send, range(4)))
     assert json.loads(session.answer(b'{"series": "all", "id": "0/0", "y": 0}'))["y"] == 0
-    assert session._recent["all"].rounds.issued == 400
+    assert session.store.series("all").guarantee.rounds == 400
 
 
 def test_a_line_without_an_id_is_of_its_series_whichever_thread_brings_it() -> None:
@@ -214,7 +214,7 @@ def test_a_line_without_an_id_is_of_its_series_whichever_thread_brings_it() -> N
         done.set()
 
     together(begin, end)
-    assert session._recent[None].rounds.issued == 1
+    assert session.store.series(None).guarantee.rounds == 1
 
 
 def test_lock_held_by_a_thread_is_free_in_a_forked_child() -> None:

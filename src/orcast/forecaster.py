@@ -28,7 +28,7 @@ from orcast.ledger import Guarantee
 from orcast.locks import StateLock, locked
 from orcast.payoffs import Payoff, default_payoff
 from orcast.rounds import Rounds
-from orcast.serialise import plain_features
+from orcast.serialise import SettledIds, plain_features
 from orcast.spaces import Line, OrderedSpace, Space
 from orcast.spaces.base import whole
 from orcast.validation import number, short, warn_user
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from orcast.pool import Pool
 
 Array = NDArray[np.float64]
+
+# Files whose content a recalibrator remembers, to tell whether another process saved them.
+MOST_FILES = 100
 
 
 class RunResult(NamedTuple):
@@ -172,6 +175,7 @@ class Forecaster:
         if pool is not None and not hasattr(pool, "admit"):
             raise TypeError(f"expected a Pool() as pool, got {short(pool)}")
         self.lock = StateLock()
+        self.settled, self.files = SettledIds(), dict[str, bytes]()
         self.pool = pool
         self.seasons = _checked_seasons(seasons)
         self.space: Space = Line() if space is None else space
@@ -236,6 +240,7 @@ class Forecaster:
         experts: Mapping[str, object] | None = None,
         x: Any = None,
         id: Hashable = None,
+        reuse: bool = False,
     ) -> Any:
         """Issue a calibrated forecast of the next outcome.
 
@@ -251,6 +256,8 @@ class Forecaster:
             Features that contexts and utilities use.
         id
             Identifier of the round, for outcomes that arrive late.
+        reuse
+            Accept an id whose round was settled; about the last 10,000 are known.
 
         Returns
         -------
@@ -260,7 +267,7 @@ class Forecaster:
         Raises
         ------
         ValueError
-            If `id` is pending, or an expert was not named in the first round.
+            If `id` is pending or was settled, or an expert was not named in the first round.
 
         Examples
         --------
@@ -269,7 +276,7 @@ class Forecaster:
         >>> p = recal.predict(experts={"tree": oc.Normal(4, 1), "net": None}, x={"day": "M"}); recal.update(5)
         """
         with self.lock:
-            return self._predict(forecast, experts, x, id)
+            return self._predict(forecast, experts, x, id, reuse)
 
     @locked
     def read(
@@ -289,10 +296,14 @@ class Forecaster:
         if self.expert_required and forecast is None and experts is None:
             raise TypeError("expected a forecast, got None: use Forecaster to run without one")
 
-    def _predict(self, forecast: object, experts: Mapping[str, object] | None, x: Any, id: Hashable) -> Any:
+    def _predict(
+        self, forecast: object, experts: Mapping[str, object] | None, x: Any, id: Hashable, reuse: bool
+    ) -> Any:
         self._check_expert(forecast, experts)
         if id is not None:
             self.rounds.check_new(id)
+            if not reuse and id in self.settled:
+                raise ValueError(f"expected a new id, got {short(id)}, which was settled: reuse=True allows it again")
         features = None if x is None else self._features(x)
         was = self.rounds, self._experts
         rows = self._rows(forecast, experts)
@@ -426,6 +437,8 @@ class Forecaster:
         """
         with self.lock:
             self.rounds.settle(self.space.outcome(y, self.outside), id=id)
+            if id is not None:
+                self.settled.add(id)
 
     @locked
     def drop(self, id: Hashable = None) -> None:
@@ -676,7 +689,8 @@ class Forecaster:
         memory = {name: array.copy() for name, array in self.engine.arrays().items()}
         copies = {name: array.copy() for name, array in arrays.items()}
         rounds = (header, copies, memory, getattr(self.engine, "sizes", None))
-        return {name: value for name, value in self.__dict__.items() if name != "lock"} | {"rounds": rounds}
+        own = {"rounds": rounds, "settled": self.settled.copy(), "files": dict(self.files)}
+        return {name: value for name, value in self.__dict__.items() if name != "lock"} | own
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         rest = dict(state)
@@ -688,11 +702,36 @@ class Forecaster:
         self.rounds.resume(header, arrays)
 
     # --- state
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the state to a file, without pickle; a crash never leaves a partial file."""
+    @locked
+    def save(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> None:
+        """Write the state to a file, without pickle; a crash never leaves a partial file.
+
+        Parameters
+        ----------
+        path
+            Place of the file.
+        overwrite
+            Replace a file even if another process saved it since this recalibrator loaded or saved it.
+
+        Raises
+        ------
+        ValueError
+            If another process saved the file since.
+        """
         from orcast import persistence
 
-        persistence.write(path, *persistence.state_of(self, self.kind))
+        data = persistence.encode(*persistence.state_of(self, self.kind))
+        persistence.write_over(path, data, None if overwrite else self.files.get(os.path.realpath(path)))
+        self._remember_file(path, data)
+
+    def _remember_file(self, path: str | os.PathLike[str], data: bytes) -> None:
+        """Remember the content of a file by its checksum, for the last files."""
+        from orcast import persistence
+
+        self.files.pop(os.path.realpath(path), None)
+        self.files[os.path.realpath(path)] = data[: persistence.START]
+        if len(self.files) > MOST_FILES:
+            del self.files[next(iter(self.files))]
 
     @classmethod
     def load(
@@ -723,7 +762,10 @@ class Forecaster:
         from orcast import persistence
 
         given: dict[str, Any] = {"payoff": payoff, "space": space, "oracle": oracle, "pool": pool}
-        return persistence.recal_from(*persistence.read(path), cls.kind, cls=cls, path=path, **given)
+        header, arrays, data = persistence.read_all(path)
+        recal = persistence.recal_from(header, arrays, cls.kind, cls=cls, path=path, **given)
+        recal._remember_file(path, data)
+        return recal
 
 
 def _checked_seasons(seasons: Any) -> tuple[int, ...]:

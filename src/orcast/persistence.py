@@ -24,7 +24,9 @@ from numpy.typing import NDArray
 
 from orcast import __version__, limits
 from orcast.engine import Committee, Equilibrium, Oracle
+from orcast.locks import file_lock
 from orcast.payoffs import Payoff, payoff_from_plain
+from orcast.serialise import SettledIds
 from orcast.spaces import Space, space_from_plain
 from orcast.validation import short
 
@@ -74,7 +76,25 @@ def encode(header: Header, arrays: Arrays) -> bytes:
 
 def write(path: str | os.PathLike[str], header: Header, arrays: Arrays) -> None:
     """Write a state file; a reader sees the old file or the new one, never a partial one."""
-    data = encode(header, arrays)
+    _write_bytes(path, encode(header, arrays))
+
+
+def write_over(path: str | os.PathLike[str], data: bytes, known: bytes | None) -> None:
+    """Write a state file in place of one that begins with `known`; refuse if another process saved it since."""
+    if not Path(path).resolve().parent.is_dir() or Path(path).is_dir():
+        _write_bytes(path, data)  # says so
+    with file_lock(path):
+        if known is not None and Path(path).is_file():
+            with open(path, "rb") as file:
+                if file.read(START) != known:
+                    raise ValueError(
+                        "expected the state file as this recalibrator loaded or saved it, got one that another "
+                        f"process saved since: {path} (load it again, or overwrite=True)"
+                    )
+        _write_bytes(path, data)
+
+
+def _write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
     target = Path(path).resolve()
     if target.exists() and not target.is_file():
         raise ValueError(f"expected the path of a state file, got something else: {path}")
@@ -128,14 +148,20 @@ def naming(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 def read(path: str | os.PathLike[str]) -> tuple[Header, Arrays]:
-    """Read the header and the arrays of a state file; raises ValueError for any other content."""
+    """Read the header and the arrays of a state file; raises ValueError for every other content."""
+    header, arrays, _ = read_all(path)
+    return header, arrays
+
+
+def read_all(path: str | os.PathLike[str]) -> tuple[Header, Arrays, bytes]:
+    """Header, arrays and bytes of a state file."""
     if Path(path).exists() and not Path(path).is_file():
         raise ValueError(f"expected an orcast state file, got something else: {path}")
     try:
         with naming(path):
             limits.check("file_bytes", Path(path).stat().st_size)
             data = Path(path).read_bytes()
-        return decode(data)
+        return *decode(data), data
     except ValueError as reason:
         raise ValueError(f"{reason}: {path}") from reason
 
@@ -230,6 +256,7 @@ def state_of(recal: Forecaster, owner: str) -> tuple[Header, Arrays]:
         rounds, pending = recal.rounds.to_plain()
         arrays = {f"memory/{name}": array.copy() for name, array in recal.engine.arrays().items()}
         arrays |= {f"pending/{name}": array.copy() for name, array in pending.items()}
+        arrays["settled"] = recal.settled.hashes()
         header = {
             **configuration(recal, owner),
             "crossing_reported": recal.crossing_reported,
@@ -308,6 +335,9 @@ def restore(recal: Forecaster, header: Header, arrays: Arrays) -> None:
         raise ValueError(f"{text} {recal.pool!r}")
     recal.rounds.from_plain(header["rounds"], inside(arrays, "pending/"))
     recal.crossing_reported = bool(header["crossing_reported"])
+    if arrays["settled"].dtype != np.int64 or arrays["settled"].ndim != 1:
+        raise ValueError("the settled ids are not whole numbers")
+    recal.settled = SettledIds(arrays["settled"])
 
 
 def inside(arrays: Arrays, prefix: str) -> Arrays:

@@ -121,7 +121,7 @@ def test_a_start_far_from_the_prior_is_not_refused(tilt: float, tmp_path: Path) 
 
     recal = load(change, tmp_path, "interval")
     for _ in range(20):
-        assert recal.predict(oc.Normal(50, 10), id="next").certificate.holds
+        assert recal.predict(oc.Normal(50, 10), id="next", reuse=True).certificate.holds
         recal.update(52.0, id="next")
 
 

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from orcast.cli import check, recalibrate, stream
+from orcast.cli import check, log, recalibrate, stream
 from orcast.cli.common import Examples, say
 from orcast.validation import command_words
 
@@ -17,6 +17,7 @@ EXAMPLES = """examples:
   orcast recalibrate forecasts.csv --report report.html    calibrated forecasts, and how much better they are
   orcast check forecasts.parquet                           how well calibrated are these forecasts?
   orcast stream --low 0 --state wind.orcast                JSON lines in, JSON lines out
+  orcast log wind.orcast --as-of 2026-03-03                what was forecast, and known, at a time
   orcast demo                                              recalibrate a real stream: verdict and report
 
 exit codes:
@@ -41,7 +42,7 @@ def parser() -> argparse.ArgumentParser:
     )
     command.add_argument("--version", action="version", version=f"orcast {__version__}")
     parts = command.add_subparsers(dest="part", required=True, metavar="command")
-    for part in (recalibrate, check, stream):
+    for part in (recalibrate, check, stream, log):
         part.add(parts)
     parts.add_parser("demo", help="recalibrate a real stream: verdict and report", add_help=False)
     return command

@@ -42,7 +42,7 @@ def add(parts: Parts) -> None:
     recalibrate.add_argument("file", metavar="FILE", help=FILE)
     recalibrate.add_argument("-o", "--output", metavar="FILE", help="file of the result; - is CSV to stdout")
     recalibrate.add_argument("--report", metavar="HTML", help="write a report with pictures, before and after")
-    recalibrate.add_argument("--state", metavar="FILE", help="go on from this state, and keep it for the next file")
+    recalibrate.add_argument("--state", metavar="FILE", help="file or store to continue from, and to keep the state in")
     recalibrate.add_argument("--levels", metavar="A,B,...", help="quantiles wanted beside those that were found")
     recalibrate.add_argument("-q", "--quiet", action="store_true", help="print only what needs attention")
     add_columns(recalibrate)

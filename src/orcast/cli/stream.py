@@ -35,7 +35,8 @@ A line that cannot be used is answered with {"error": "expected ..., got ...", "
 nothing, and the filter goes on.  End of input, Ctrl-C, SIGTERM and a closed output end it cleanly."""
 
 STATE = """\
-With --state each line is one transaction of FILE, a SQLite database, before it is answered.  After a
+With --state each line is one transaction of FILE, a SQLite database or postgresql://HOST/DATABASE,
+before it is answered; several processes may share it, and `orcast log` prints it.  After a
 kill at any moment, start it again and send the lines that were not answered: nothing is lost,
 nothing counts twice.  A line that comes again (same series and id,
 same content) gets the same answer; another y for a settled round is refused.  Settled rounds are

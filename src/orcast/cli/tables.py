@@ -172,7 +172,7 @@ def check_places(inputs: dict[str, str | None], outputs: dict[str, str | None]) 
     """Check, before hours of work, that outputs can be written and that none is written over another file."""
     seen: dict[Path, str] = {}
     for option, path in (inputs | outputs).items():
-        if not path or path == PIPE:
+        if not path or path == PIPE or "://" in path:
             continue
         target = Path(path)
         if option in outputs and (target.is_dir() or not target.absolute().parent.is_dir()):

@@ -106,7 +106,7 @@ def recalibrate(
         Levels of additional quantiles.
     payoff : Payoff, optional
         Notion of calibration; its features are columns.
-    state : FrameState or path, optional
+    state : FrameState, path, or URL of a store, optional
         State to continue from, written at the end.  Rows without an outcome stay pending.
     replace : bool
         Write the forecasts into the detected columns.

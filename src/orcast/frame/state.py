@@ -234,15 +234,23 @@ class FrameState:
 
 @contextmanager
 def open_state(state: FrameState | str | os.PathLike[str] | None) -> Iterator[FrameState | None]:
-    """Yield the state that is given, or that of a file, which is written at the end unless an error is raised.
+    """Yield the state that is given, or that of a file or store, which is written at the end if nothing is raised.
 
-    Other calls on the same file wait, in all processes.
+    Other calls on the same file or store wait, in all processes.
     """
     if state is None or isinstance(state, FrameState):
         yield state
         return
     if not isinstance(state, (str, os.PathLike)):
-        raise TypeError(f"expected a path or a FrameState as state, got {short(state)}")
+        raise TypeError(f"expected a path, the URL of a store or a FrameState as state, got {short(state)}")
+    if "://" in str(state):
+        from orcast.store import Store
+
+        with Store(state) as store, store.value("frame") as held:
+            panel = FrameState() if held[0] is None else FrameState.from_bytes(held[0])
+            yield panel
+            held[0] = panel.to_bytes()
+        return
     path = Path(state)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"expected a folder that exists for the state, got {path.parent}")

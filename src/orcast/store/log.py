@@ -37,8 +37,15 @@ def frame(store: Store, names: Any, as_of: Any, start: Any, end: Any, levels: An
     columns: dict[str, Any] = {}
     for column in dict.fromkeys(column for row in rows for column in row) or ("series", "id", *TIMES, "status", "y"):
         values = [row.get(column) for row in rows]
-        columns[column] = _as_times(values) if column in TIMES else values
+        columns[column] = _as_times(values) if column in TIMES else _alike(values)
     return nw.from_dict(columns, backend=backend).to_native()  # type: ignore[arg-type]
+
+
+def _alike(values: list[Any]) -> list[Any]:
+    """Values as text if some are."""
+    if not any(isinstance(each, str) for each in values):
+        return values
+    return [None if each is None else str(each) for each in values]
 
 
 def _as_times(values: list[int | None]) -> Any:

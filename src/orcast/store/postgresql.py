@@ -43,6 +43,8 @@ CREATE TABLE snapshots (
 """
 # Transactions that are repeated.
 AGAIN = (errors.SerializationFailure, errors.DeadlockDetected, errors.UniqueViolation)
+# What a server that is being started does not say.
+FINAL = ("does not exist", "authentication failed", "could not translate host name", "no password supplied")
 UNWRITABLE = (errors.DiskFull, errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction)
 
 
@@ -77,8 +79,7 @@ class PostgreSQL(Database):
                 self._server = psycopg.connect(**options, autocommit=True, connect_timeout=int(PATIENCE))
                 return
             except psycopg.OperationalError as reason:
-                starting = "starting up" in str(reason) or "refused" in str(reason) or "shutting down" in str(reason)
-                if (self._server is None and not starting) or time.monotonic() > end:
+                if any(text in str(reason) for text in FINAL) or time.monotonic() > end:
                     raise OSError(f"expected a server that answers, got {_told(reason)}: {self.name}") from None
                 time.sleep(PAUSE)
 

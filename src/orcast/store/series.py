@@ -227,7 +227,7 @@ class StoredSeries:
         space, y = self._opened.recal(self.store)[0].space, row.y
         if row.revisions:
             y = self.store.tables.revisions(self.number, row.opened)[-1][0]
-        return row.stored(self.name, space, y, **more)
+        return StoredRound(self.name, space, row, y, **more)
 
     def _changed(self, state: SeriesState, recal: Recalibrator) -> None:
         """Take over the rounds of the recalibrator as the next version."""
@@ -278,7 +278,7 @@ class StoredSeries:
         tables.add_round(row, encode_record(entry, self.number))
         state.options = options
         self._changed(state, recal)
-        return row.stored(self.name, recal.space, None, evicted=evicted)
+        return StoredRound(self.name, recal.space, row, evicted=evicted)
 
     def _repeats(self, known: RoundRow, row: RoundRow, id: Hashable) -> bool:
         """True for a call that came before; refuses another forecast under the id of a round."""
@@ -316,7 +316,7 @@ class StoredSeries:
         row.closed = state.version + 1
         self.store.tables.put_outcome(self.number, row)
         self._changed(state, recal)
-        return row.stored(self.name, recal.space, y)
+        return StoredRound(self.name, recal.space, row, y)
 
     def _check_same(self, row: RoundRow, id: Hashable, y: str | None, recal: Recalibrator) -> None:
         """Refuse another outcome of a round that is over."""

@@ -33,7 +33,7 @@ SERIES_BYTES, ROUND_BYTES = 1000, 1500
 
 def seal(header: object, numbers: Array, series: int = 0) -> bytes:
     """Plain data and numbers as bytes, with a checksum that is another for each series."""
-    text = b"" if header is None else json.dumps(header, allow_nan=False).encode()
+    text = b"" if header is None else json.dumps(header).encode()
     body = b"".join((len(text).to_bytes(4, "little"), text, np.ascontiguousarray(numbers, "<f8").tobytes()))
     return zlib.crc32(body, series).to_bytes(4, "little") + body
 

@@ -321,17 +321,16 @@ class Store:
 
     # --- states of frames
     @contextmanager
-    def exclusive(self, name: str) -> Iterator[bytes | None]:
-        """Yield a value of the whole store while no other process has it."""
+    def value(self, name: str) -> Iterator[list[bytes | None]]:
+        """Yield a value of the whole store in a list, and write what is in the list at the end; others wait."""
         with self.database.exclusive(name):
             found = self.transact(lambda: self.tables.about(name))
-            yield None if found is None else found[1]
+            held = [None if found is None else found[1]]
+            yield held
+            self.transact(lambda: self._put_value(name, held[0] or b"", 0 if found is None else found[0]))
 
-    def put_about(self, name: str, value: bytes) -> None:
-        """Write a value of the whole store."""
-
-        def work() -> None:
-            found = self.tables.about(name)
-            self.tables.put_about(name, 1 if found is None else found[0] + 1, value)
-
-        self.transact(work)
+    def _put_value(self, name: str, value: bytes, version: int) -> None:
+        found = self.tables.about(name)
+        if found is not None and found[0] not in (version, version + 1):
+            raise ValueError(f"expected the {name} of the store as it was read, got a later one: {self.database.name}")
+        self.tables.put_about(name, version + 1, value)

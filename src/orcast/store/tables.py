@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
 from typing import Any
 
@@ -37,40 +37,6 @@ def key(id: Any) -> str:
 def from_key(text: str) -> Hashable:
     """The inverse of `key`."""
     return id_from_plain(json.loads(text))
-
-
-@dataclass(frozen=True)
-class StoredRound:
-    """A round of a series as it is stored.
-
-    Parameters
-    ----------
-    series, id, horizon : names that the caller gave
-    issued, target, known : times in UTC: of the forecast, of what it is about, and when its outcome was known
-    status : "pending", "settled" or "dropped"
-    base : quantiles at the levels of the space, or masses of the cells, a row for each expert
-    forecast : the forecast that was published, with its certificate
-    y : outcome, after the last revision
-    guarantee : rounds, miscalibration, promised, held and excess after the outcome
-    revisions : number of revisions
-    evicted : ids of the rounds that were dropped because too many were pending
-    repeated : whether this call came before, and changed nothing
-    """
-
-    series: Any
-    id: Any
-    horizon: Any
-    issued: datetime
-    target: datetime
-    status: str
-    base: Any
-    forecast: Any
-    y: Any = None
-    known: datetime | None = None
-    guarantee: dict[str, Any] = field(default_factory=dict)
-    revisions: int = 0
-    evicted: tuple[Any, ...] = ()
-    repeated: bool = False
 
 
 @dataclass(slots=True)
@@ -119,24 +85,49 @@ class RoundRow:
             raise ValueError(f"expected an intact round, got one with another checksum: {self.id}")
         return self
 
-    def stored(self, name: Any, space: Space, y: str | None, **more: Any) -> StoredRound:
-        """The round for users; `y` is its last outcome."""
-        forecast = forecast_from(space, unseal(self.forecast)[1], self.certificate)
-        return StoredRound(
-            series=name,
-            id=None if self.id is None else from_key(self.id),
-            horizon=None if self.horizon is None else json.loads(self.horizon),
-            issued=as_datetime(self.issued),  # type: ignore[arg-type]
-            target=as_datetime(self.target),  # type: ignore[arg-type]
-            status=self.status,
-            base=rows_from(self.base),
-            forecast=forecast,
-            y=None if y is None else shown(space, outcome_from(y)),
-            known=as_datetime(self.known),
-            guarantee={} if self.guarantee is None else json.loads(self.guarantee),
-            revisions=self.revisions,
-            **more,
-        )
+
+class StoredRound:
+    """A round of a series as it is stored.
+
+    Attributes
+    ----------
+    series, id, horizon : names that the caller gave
+    issued, target, known : times in UTC: of the forecast, of what it is about, and when its outcome was known
+    status : "pending", "settled" or "dropped"
+    base : quantiles at the levels of the space, or masses of the cells, a row for each expert
+    forecast : the forecast that was published, with its certificate
+    y : outcome, after the last revision
+    guarantee : rounds, miscalibration, promised, held and excess after the outcome
+    revisions : number of revisions
+    evicted : ids of the rounds that were dropped because too many were pending
+    repeated : whether this call came before, and changed nothing
+    """
+
+    def __init__(
+        self,
+        name: Any,
+        space: Space,
+        row: RoundRow,
+        y: str | None = None,
+        *,
+        evicted: tuple[Any, ...] = (),
+        repeated: bool = False,
+    ) -> None:
+        self._space, self._row, self._y = space, row, y
+        self.series, self.status, self.revisions = name, row.status, row.revisions
+        self.evicted, self.repeated = evicted, repeated
+        self.issued, self.target, self.known = map(as_datetime, (row.issued, row.target, row.known))
+
+    id = cached_property(lambda self: None if self._row.id is None else from_key(self._row.id))
+    horizon = cached_property(lambda self: None if self._row.horizon is None else from_key(self._row.horizon))
+    base = cached_property(lambda self: rows_from(self._row.base))
+    y = cached_property(lambda self: None if self._y is None else shown(self._space, outcome_from(self._y)))
+    guarantee = cached_property(lambda self: json.loads(self._row.guarantee or "{}"))
+
+    @cached_property
+    def forecast(self) -> Any:
+        """The published forecast."""
+        return forecast_from(self._space, unseal(self._row.forecast)[1], self._row.certificate)
 
 
 def outcome_text(canonical: Any) -> str:
