@@ -27,6 +27,7 @@ GROUPS = {
     "gluonts": "`orcast[gluonts]`",
     "spark": "`orcast[spark]`",
     "scale": "`orcast[scale]`: Ray and Dask",
+    "postgresql": "`orcast[postgresql]`: a store in PostgreSQL",
     "test": "`orcast[test]`: to test orcast",
     "docs": "`orcast[docs]`: to build these pages",
     "dev": "`orcast[dev]`: to work on orcast",

@@ -254,7 +254,7 @@ def state_of(recal: Forecaster, owner: str) -> tuple[Header, Arrays]:
     """Copy a recalibrator's state into a header of plain data and named arrays, under the name of its class."""
     with recal.lock:
         rounds, pending = recal.rounds.to_plain()
-        arrays = {f"memory/{name}": array.copy() for name, array in recal.engine.arrays().items()}
+        arrays: Arrays = {f"memory/{name}": array.copy() for name, array in recal.engine.arrays().items()}
         arrays |= {f"pending/{name}": array.copy() for name, array in pending.items()}
         arrays["settled"] = recal.settled.hashes()
         header = {
