@@ -319,18 +319,3 @@ def test_a_function_with_signs_keeps_its_promise() -> None:
         forecaster.update(worst_outcome(forecaster)[0])
         assert forecaster.guarantee.miscalibration <= forecaster.guarantee.promised
     assert forecaster.guarantee.held == 1.0
-
-
-def test_two_truths_behind_one_word_are_told_apart() -> None:
-    rng = np.random.default_rng(0)
-    context = oc.by("hour", values=range(2))
-    forecaster = oc.Recalibrator(oc.Binary(), oc.BinaryCalibration(grid=11, context=context))
-    said: dict[int, list[float]] = {0: [], 1: []}
-    for t in range(600):
-        hour = int(rng.integers(2))
-        p = forecaster.predict(0.5, x={"hour": hour})
-        if t >= 400:
-            said[hour].append(p.mean())
-        forecaster.update(hour)
-    assert np.mean(said[0]) < 0.2
-    assert np.mean(said[1]) > 0.8

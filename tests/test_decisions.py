@@ -259,30 +259,6 @@ def test_a_quadrature_that_misses_a_step_does_not_break_the_bound() -> None:
         assert (check.exceeded, check.allowed) == (0, 0.0)
 
 
-def test_recalibrated_forecasts_keep_the_bound_and_the_raw_ones_do_not() -> None:
-    # costs with a heavy tail, and an expert who sees the small ones only
-    rng = np.random.default_rng(3)
-    raw, kept = ValueCheck(lambda y: y, 2), ValueCheck(lambda y: y, 2)
-    recal, expert = oc.Recalibrator(oc.HalfLine(0)), oc.Normal(1.0, 0.3)
-    before = oc.Forecaster(oc.HalfLine(0), oc.QuantileCalibration()).predict(expert)
-    worst = 0.0
-    for t in range(1200):
-        y = 1.5 + 0.5 * math.sin(t / 40) + rng.pareto(2.5) + rng.random()
-        p = recal.predict(expert)
-        raw.update(before, y)
-        kept.update(p, y)
-        recal.update(y)
-        if t >= 200:
-            worst = max(worst, kept.share)
-        assert raw.share <= raw.allowed
-        assert kept.share <= kept.allowed
-    assert raw.share > 0.6 > raw.bound
-    assert not raw.holds
-    assert kept.holds
-    assert worst <= kept.bound
-    assert abs(kept.calibration_error) < 0.05 < 0.3 < raw.calibration_error
-
-
 # --- values that depend on the action and the features ---
 
 

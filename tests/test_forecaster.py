@@ -544,25 +544,6 @@ def test_features_are_those_of_the_forecast_not_of_the_update() -> None:
     assert forecaster.guarantee.rounds == 1
 
 
-def test_a_run_whose_function_keeps_failing_leaves_nothing_behind() -> None:
-    fails = {"after": 10**9, "calls": 0}
-
-    def witness(y: float) -> list[float]:
-        fails["calls"] += 1
-        if fails["calls"] > fails["after"]:
-            raise RuntimeError("no more")
-        return [0.5 if y > 0.5 else 0.0]
-
-    forecaster = oc.Recalibrator(oc.Interval(0, 1), oc.Recipe(witness, bound=1.0, jumps=[0.5]))
-    before = {name: array.copy() for name, array in forecaster.engine.arrays().items()}
-    fails["after"] = fails["calls"] + 1500
-    with pytest.raises(RuntimeError, match="no more"):
-        forecaster.run([oc.Normal(0.5, 0.1)] * 50, [0.5] * 50)
-    after = forecaster.engine.arrays()
-    assert all(np.array_equal(before[name], after[name]) for name in before)
-    assert forecaster.guarantee.rounds == 0
-
-
 @pytest.mark.parametrize("space", [oc.Interval(0, 1), oc.Line(), oc.Binary(), oc.Labels(list("abc"))], ids=repr)
 def test_a_peek_is_the_next_forecast_and_leaves_nothing(space: Any, tmp_path: Path) -> None:
     forecaster = oc.Recalibrator(space)

@@ -39,16 +39,6 @@ def everything(rounds: Rounds) -> str:
     return json.dumps([header, {name: array.tobytes().hex() for name, array in arrays.items()}, memory])
 
 
-def test_a_peek_keeps_nothing_and_is_what_would_be_issued() -> None:
-    rounds = result()
-    rounds.issue(row(5), id="a")
-    before = everything(rounds)
-    record = rounds.peek(row(6))
-    assert everything(rounds) == before
-    kept = rounds.issue(row(6), id="b").record
-    assert all(np.array_equal(record.arrays()[name], array, equal_nan=True) for name, array in kept.arrays().items())
-
-
 def test_a_peek_that_is_kept_is_a_round_that_was_issued() -> None:
     one, other = result(), result()
     one.issue(row(5), id="a")

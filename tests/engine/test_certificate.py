@@ -268,30 +268,6 @@ def test_a_layout_says_where_things_are() -> None:
 # --- in a game ---
 
 
-def overdrafts(recal: oc.Recalibrator) -> float:
-    return sum(float(w.record.read("certificate", "overdraft")) for w in recal.rounds.pending.values())
-
-
-def test_waiting_rounds_reserve_their_slack_and_give_it_back() -> None:
-    recal = oc.Recalibrator(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Equilibrium(temperature=1000))
-    rng = np.random.default_rng(0)
-    for _ in range(100):
-        recal.predict(oc.Normal(0.5, 0.2))
-        recal.update(float(np.clip(rng.normal(0.5, 0.2), 0, 1)))
-    seen = 0.0
-    for t in range(12):
-        recal.predict(oc.Normal(0.5, 0.2), id=t)
-        assert recal.rounds.reserved == pytest.approx(overdrafts(recal))
-        seen = max(seen, recal.rounds.reserved)
-    assert seen > 0.0
-    recal.drop(3)
-    recal.update(0.9, id=7)
-    assert recal.rounds.reserved == pytest.approx(overdrafts(recal))
-    for t in recal.pending:
-        recal.drop(t)
-    assert recal.rounds.reserved == 0.0
-
-
 def test_reserved_slack_lowers_what_is_allowed() -> None:
     """With half of the slack reserved by others the same forecast is allowed so much less."""
     recal = oc.Recalibrator(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Equilibrium(temperature=1000))
@@ -299,32 +275,6 @@ def test_reserved_slack_lowers_what_is_allowed() -> None:
     free, taken = engine.predict(None), engine.predict(None, reserved=0.5)
     gap = free.read("certificate", "allowed") - taken.read("certificate", "allowed")
     assert gap == pytest.approx(0.5 + free.read("certificate", "bound") - taken.read("certificate", "bound"))
-
-
-def test_the_promise_is_the_sum_of_the_bounds_issued() -> None:
-    recal = oc.Recalibrator(oc.Interval(0, 1))
-    credit = engine_of(recal).ledger.account[ledger.Account.BUDGET]
-    assert credit == ledger.CREDIT * engine_of(recal).rules.bound
-    rng, bounds = np.random.default_rng(0), 0.0
-    for t in range(1, 60):
-        p = recal.predict(oc.Normal(0.5, 0.1))
-        assert p.certificate is not None
-        bounds += p.certificate.bound
-        recal.update(rng.beta(4, 4))
-        assert recal.guarantee.rounds == t
-        assert recal.guarantee.promised == pytest.approx(np.sqrt(credit + bounds) / t)
-        assert recal.guarantee.held == 1.0
-
-
-def test_the_promise_follows_the_rate_of_the_theorem() -> None:
-    """At most sqrt(B (T + credit)) / T with B = 1 for each normalised part."""
-    recal = oc.Recalibrator(oc.Interval(0, 1), oc.QuantileCalibration() + oc.MomentMatching(2))
-    assert engine_of(recal).rules.bound == pytest.approx(2.0)
-    rng = np.random.default_rng(0)
-    for t in range(1, 200):
-        recal.predict(oc.Normal(0.5, 0.1))
-        recal.update(rng.random())
-        assert recal.guarantee.promised <= np.sqrt(2.0 * (t + ledger.CREDIT)) / t + 1e-12
 
 
 def test_parts_are_in_their_own_units() -> None:

@@ -210,26 +210,6 @@ def test_the_residual_is_small_at_the_usual_temperature(space: Any) -> None:
     assert np.mean(np.array(errors) <= 0.1) >= 0.95
 
 
-def test_newton_is_quick() -> None:
-    """A dozen steps do where the field is smooth."""
-    for seed in range(20):
-        rng = np.random.default_rng(seed)
-        space = oc.Labels(range(5))
-        payoff = oc.payoffs.SwapRegret(["a", "b"], lambda a, y: float(y == 1) if a == "a" else 0.3, sharpness=5.0)
-        ((_, cell_payoff, _),) = cell_payoffs_of(payoff, space, rng, None)
-        s = rng.normal(size=cell_payoff.size)
-        log_prior = np.log(random_masses(5, rng))
-        _, error = fixed_point.solve(
-            log_prior,
-            lambda p, s=s, c=cell_payoff: c.field(s, p),
-            lambda p, s=s, c=cell_payoff: c.jacobian(s, p),
-            log_prior,
-            1e-9,
-            12,
-        )
-        assert error <= 1e-9
-
-
 @pytest.mark.parametrize("step", ["cell_grid", "near", "learn"])
 @pytest.mark.parametrize("space", [oc.Labels(["a", "b", "c"]), SPACE], ids=["finite", "ordered"])
 def test_an_outcome_that_ends_the_memory_changes_nothing(

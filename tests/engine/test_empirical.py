@@ -90,17 +90,6 @@ def test_without_the_draw_nothing_can_be_promised() -> None:
     assert empirical.errors["qce"] > bound
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("rounds", [250, 1000, 5000])
-def test_twenty_of_twenty_runs(rounds: int) -> None:
-    for seed in range(20):
-        empirical = empirical_of(run_rounds(rounds, seed, randomised=True, payoff=oc.QuantileCalibration())[0])
-        assert empirical.bounds.get("qce") is not None
-        assert empirical.errors["qce"] <= empirical.bounds["qce"]
-    empirical = empirical_of(run_rounds(rounds, 0, randomised=False, payoff=oc.QuantileCalibration())[0])
-    assert empirical.errors["qce"] > 1.0
-
-
 # --- the bound ---
 
 

@@ -63,16 +63,6 @@ def test_regret_against_each_is_kept_under_attack(scores: tuple[Any, ...]) -> No
     assert g.held > 0.98
 
 
-def test_the_forecasts_are_as_good_as_the_better_one() -> None:
-    recal = oc.Recalibrator(SPACE)
-    for t in range(300):
-        recal.predict(experts={"good": tree(t), "bad": oc.Normal(0.2, 0.05)})
-        recal.update(outcome(t))
-    parts = recal.guarantee.parts
-    assert parts["regret crps against good"] < 0.002
-    assert parts["regret crps against bad"] < -0.05
-
-
 @pytest.mark.parametrize("space", [oc.Line(), LABELS, oc.Binary()], ids=str)
 def test_the_pool_changes_its_mind(space: Any) -> None:
     """Two experts who swap places: soon after, the one who knows is heard again."""

@@ -100,16 +100,3 @@ def test_a_change_in_the_world_is_forgotten() -> None:
 def test_a_bad_memory_is_refused(memory: Any) -> None:
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
         oc.Recalibrator(SPACE, memory=memory)
-
-
-def test_a_memory_is_saved(tmp_path: Any) -> None:
-    recal = oc.Recalibrator(SPACE, memory=30.0)
-    recal.predict(oc.Normal(0.5, 0.1))
-    recal.update(0.9)
-    recal.save(tmp_path / "state")
-    twin = oc.Recalibrator.load(tmp_path / "state")
-    for each in (recal, twin):
-        each.predict(oc.Normal(0.5, 0.1))
-        each.update(0.2)
-    assert twin.guarantee == recal.guarantee
-    assert engine_of(twin).ledger.discount == pytest.approx(1 - 1 / 30)

@@ -265,26 +265,3 @@ def test_excess_is_reported_apart_and_stated_before_the_outcome() -> None:
 @pytest.mark.parametrize("expert", EXPERTS)
 def test_two_regrets_at_once_keep_a_true_promise_too(expert: str) -> None:
     attack(Game(SPACE, full_payoff()), EXPERTS[expert], Greedy(), 150)
-
-
-# --- long ---
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("expert", EXPERTS)
-@pytest.mark.parametrize("payoff", PAYOFFS)
-@pytest.mark.parametrize("oracle", ORACLES)
-def test_5000_rounds_of_attack(oracle: str, payoff: str, expert: str) -> None:
-    recal = Game(SPACE, PAYOFFS[payoff](), oracle=ORACLES[oracle])
-    held = attack(recal, EXPERTS[expert], Greedy(), 5000)
-    if oracle == "committee" or payoff == "quantile":
-        assert held == 1.0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("expert", EXPERTS)
-@pytest.mark.parametrize("payoff", PAYOFFS)
-def test_5000_rounds_of_late_attack(payoff: str, expert: str) -> None:
-    recal = Game(SPACE, PAYOFFS[payoff]())
-    attack_late(recal, EXPERTS[expert], Greedy(), 5000, queue=20)
-    assert recal.guarantee.held == 1.0

@@ -8,7 +8,6 @@ from scipy.stats import norm
 
 import orcast as oc
 from orcast.engine.dense import axes
-from orcast.evaluate.metrics import pinball
 
 LEVELS = np.arange(1, 100) / 100
 
@@ -61,43 +60,6 @@ def test_moving_keeps_all_the_mass(space: Any) -> None:
             assert table.min() >= 0.0
             assert table.sum(axis=1) == pytest.approx(1.0)
         assert axes.transfer(space, axis, edges.mean(), 0.0, 1.0) == pytest.approx(np.eye(edges.size - 1))
-
-
-def test_an_expert_that_is_biased_by_the_hour_is_corrected_by_the_hour() -> None:
-    rng = np.random.default_rng(4)
-    hours = np.arange(1200) % 6
-    y = np.clip(50.0 + rng.normal(0.0, 3.0, hours.size), 0.0, 100.0)
-    experts = [oc.Normal(50.0 + 3.0 * (h - 2.5), 3.0) for h in hours]
-    x = [{"hour": int(h)} for h in hours]
-    by_hour = oc.QuantileCalibration(context=oc.by("hour", values=range(6)))
-    result = oc.Recalibrator(oc.Interval(0, 100), by_hour).run(experts, y, x=x)
-    plain = oc.Recalibrator(oc.Interval(0, 100), oc.QuantileCalibration()).run(experts, y)
-    perfect = np.tile(oc.Normal(50.0, 3.0).quantile(LEVELS), (y.size, 1))
-    late = slice(600, None)
-    loss = [float(pinball(q[late], y[late]).mean()) for q in (result, plain, perfect)]
-    # hours that repeat are a season, which the committee finds by itself
-    assert max(loss[:2]) < 1.05 * loss[2], loss
-
-
-def test_a_history_of_several_experts_is_the_loop() -> None:
-    rng = np.random.default_rng(5)
-    y = rng.normal(5.0, 1.0, 60)
-    experts = {
-        "good": [oc.Normal(5.0, 1.0)] * 60,
-        "rare": [oc.Normal(4.0, 0.5) if t % 3 == 0 else None for t in range(60)],
-    }
-    whole, loop = oc.Recalibrator(), oc.Recalibrator()
-    result = whole.run(experts=experts, outcomes=y)
-    for t in range(60):
-        p = loop.predict(experts={name: each[t] for name, each in experts.items()})
-        assert result[t] == pytest.approx(p.quantile(LEVELS), abs=1e-9)
-        loop.update(y[t])
-    assert whole.guarantee == loop.guarantee
-    with pytest.raises(ValueError, match="expected at least one expert in each round, got none in row 1"):
-        whole.run(experts={"good": [oc.Normal(5, 1), None], "rare": [None, None]}, outcomes=[5.0, 5.0])
-    with pytest.raises(ValueError, match="expected as many forecasts of each expert"):
-        whole.run(experts={"good": [oc.Normal(5, 1)], "rare": []}, outcomes=[5.0])
-    assert whole.guarantee == loop.guarantee
 
 
 # --- branches that fold

@@ -136,6 +136,14 @@ def test_run_equals_single_rounds(kind: str) -> None:
             loop.predict(experts={name: each[t] for name, each in by_name.items()}, x=features(t))
             loop.update(y[t])
         assert arrays(whole) == arrays(loop)
+    a = forecast_for(whole, rng)
+    for experts, match in (
+        ({"tree": [a, None], "net": [None, None]}, "at least one expert in each round, got none in row 1"),
+        ({"tree": [a], "net": []}, "expected as many forecasts of each expert"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            whole.run(experts=experts, outcomes=y[: len(experts["tree"])], x=[features(0)] * len(experts["tree"]))
+    assert arrays(whole) == arrays(loop)
 
 
 @pytest.mark.parametrize("kind", ["ordered", "binary", "labels", "dense"])

@@ -277,16 +277,3 @@ def test_the_unit_is_saved_and_the_default_looks_as_before(tmp_path: Path) -> No
     assert again.guarantee == recal.guarantee
     assert again.payoff.unit == 0.5  # type: ignore[attr-defined]
     assert "unit" not in oc.NoRegret(oc.Brier()).to_plain()
-
-
-def test_orca_plays_fixed_units() -> None:
-    payoff = oc.QuantileCalibration([0.5]) + oc.NoRegret(oc.CRPS(), unit=1.0)
-    recal = oc.Recalibrator(oc.Interval(0, 1), payoff, oracle=oc.Orca(steps=30, cells=12))
-    for t in range(12):
-        p = recal.predict(oc.Normal(0.3 + 0.4 * (t % 2), 0.1))
-        y = worst_outcome(recal)[0]
-        recal.update(y)
-        assert p.certificate.half_space is not None
-    g = recal.guarantee
-    assert g.miscalibration <= g.promised + g.excess
-    assert g.parts["regret crps"] <= g.bounds["regret crps"]

@@ -47,19 +47,6 @@ def test_quantile_is_the_smallest_point_that_reaches_the_level(p: oc.Forecast, l
         assert p.cdf(q - 1e-9) <= level + 1e-12
 
 
-def test_an_atom_is_a_jump() -> None:
-    p = oc.Forecast([0, 1, 1, 3], [1, 1, 3, 3], [0.2, 0.5, 0.2, 0.1])
-    assert p.cdf(np.nextafter(1, 0)) == pytest.approx(0.2)
-    assert p.cdf(1.0) == pytest.approx(0.7)
-    assert p.quantile([0.2, 0.2001, 0.5, 0.7]).tolist() == pytest.approx([1, 1, 1, 1])
-    assert p.quantile([0.8, 0.9, 0.95, 1.0]).tolist() == pytest.approx([2, 3, 3, 3])
-    assert p.pit(1.0) == pytest.approx((0.2, 0.7))
-    assert p.pit(3.0) == pytest.approx((0.9, 1.0))
-    assert p.pit(2.0) == pytest.approx((0.8, 0.8))
-    assert p.pit(-1.0) == (0.0, 0.0)
-    assert p.pit(9.0) == (1.0, 1.0)
-
-
 @given(forecasts(), spots)
 def test_pit_are_the_ends_of_the_jump(p: oc.Forecast, y: float) -> None:
     low, high = p.pit(y)
@@ -103,15 +90,6 @@ def slow_crps(p: oc.Forecast, y: float) -> float:
 def test_crps_is_its_integral(p: oc.Forecast, y: float) -> None:
     assert p.crps(y) == pytest.approx(slow_crps(p, y), abs=1e-12)
     assert oc.CRPS()(p, y) == p.crps(y)
-
-
-@given(st.lists(units, min_size=1, max_size=9), spots)
-def test_crps_of_atoms_is_that_of_an_ensemble(members: list[float], y: float) -> None:
-    import scoringrules  # compiles for seconds, in one process only
-
-    at = np.sort(members)
-    p = oc.Forecast(at, at, np.full(at.size, 1 / at.size))
-    assert p.crps(y) == pytest.approx(scoringrules.crps_ensemble(y, at, estimator="nrg"), abs=1e-12)
 
 
 # --- draws ---

@@ -233,19 +233,6 @@ def test_levels_that_are_asked_for_come_in_the_form_that_was_found() -> None:
     assert "M0_orcast_q0.1" in normal.columns
 
 
-def test_a_point_forecast_becomes_a_distribution() -> None:
-    rng = np.random.default_rng(0)
-    n = 400
-    frame = pd.DataFrame({"unique_id": "a", "ds": range(n), "M": rng.normal(50.0, 20.0, n)})
-    frame["y"] = frame["M"] + rng.normal(0.0, 4.0, n)
-    out = recalibrate(frame)
-    late = out[100:]
-    covered = (late["y"] > late["M_orcast-lo-80"]) & (late["y"] < late["M_orcast-hi-80"])
-    assert covered.mean() == pytest.approx(0.8, abs=0.05)
-    width = (late["M_orcast-hi-80"] - late["M_orcast-lo-80"]).mean()
-    assert width == pytest.approx(2 * 1.2816 * 4.0, rel=0.15)
-
-
 def test_binary_and_labels_take_what_outcomes_people_write() -> None:
     frame = panel(Plan(1, "binary", steps=8))
     whole = recalibrate(frame)

@@ -45,17 +45,6 @@ def test_without_a_pool_each_series_is_by_itself() -> None:
     assert not result(frame).equals(alone)
 
 
-def test_a_series_that_comes_late_begins_with_what_the_others_corrected() -> None:
-    frame = biased(steps=60)
-    frame = frame[(frame.unique_id != "s5") | (frame.ds >= 40)].reset_index(drop=True)
-    late = (frame.unique_id == "s5") & (frame.ds < 50)
-    errors = {}
-    for pool in (True, False):
-        out = oc.recalibrate(frame, pool=pool)
-        errors[pool] = (out.y - out.M0_orcast_mean).abs()[late].mean()
-    assert errors[True] < 0.95 * errors[False]
-
-
 # --- a state
 
 

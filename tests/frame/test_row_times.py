@@ -185,15 +185,6 @@ def test_one_step_of_times_that_are_no_counts_is_what_it_says() -> None:
     assert reads(frame, 20, horizon="h")[0] == 24
 
 
-def test_a_later_frame_of_a_state_may_hold_one_horizon_only() -> None:
-    frame = pd.concat([numbered(np.arange(40), h=h) for h in (1, 2)], ignore_index=True)
-    state = oc.FrameState()
-    first = answers(frame[frame.ds < 30], horizon="h", state=state)
-    rest = frame[(frame.ds >= 30) & (frame.h == 1)]
-    assert len(answers(rest, horizon="h", state=state)) == 10
-    assert len(first) == 60
-
-
 @pytest.mark.parametrize("lag", ["2.3h", "4.1h", "0.29h", datetime.timedelta(hours=2.3), np.timedelta64(138, "m")])
 def test_a_lag_is_never_cut_short(lag: Any) -> None:
     t = pd.date_range("2024-01-01", periods=120, freq="6min")

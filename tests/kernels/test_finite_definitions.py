@@ -181,38 +181,3 @@ def test_regret_of_the_mix_stays_within_the_bound(name: str) -> None:
         eta = min(0.5, np.sqrt(0.7 / square)) if square else 0.5
         worst = max(worst, behind + np.log(0.7) / eta - eta * square)
     assert worst <= 0.0
-
-
-def test_a_missing_expert_costs_nothing() -> None:
-    """Rounds without an expert leave its weights and members as they are."""
-    rng, recal = np.random.default_rng(2), oc.Recalibrator(oc.Binary())
-    for t in range(40):
-        recal.predict(experts={"one": float(rng.random()), "other": float(rng.random()) if t < 20 else None})
-        engine: Any = recal.engine
-        before = {name: engine.arrays()[name].copy() for name in ("regret", "square", "errors")}
-        theta = engine.arrays()["theta"][2:].copy()
-        recal.update(int(rng.random() < 0.5))
-        if t >= 20:
-            assert all((engine.arrays()[name][1] == array[1]).all() for name, array in before.items())
-            assert (engine.arrays()["theta"][2:] == theta).all()
-
-
-def test_experts_are_corrected_before_they_are_aggregated() -> None:
-    """The better expert as given is the worse one once both are corrected."""
-    rng = np.random.default_rng(0)
-    z = 2.0 * rng.normal(size=1500)
-    y = rng.random(1500) < expit(z)
-    given = {"vague": expit(0.6 * (z + 2.0 * rng.normal(size=1500))), "biased": expit(z + 3.0)}
-
-    def losses(names: list[str]) -> Array:
-        recal, p = oc.Recalibrator(oc.Binary()), np.empty(1500)
-        for t in range(1500):
-            p[t] = recal.predict(experts={name: float(given[name][t]) for name in names}).mean()
-            recal.update(int(y[t]))
-        return -np.log(np.where(y, p, 1.0 - p))
-
-    raw = {name: -np.log(np.where(y, x, 1.0 - x)).mean() for name, x in given.items()}
-    vague, biased, both = losses(["vague"]), losses(["biased"]), losses(["vague", "biased"])
-    assert raw["vague"] < 0.7 * raw["biased"]
-    assert biased.mean() < 0.9 * vague.mean()
-    assert both.mean() < 1.01 * biased.mean()

@@ -190,13 +190,6 @@ def test_guarantee_holds_against_the_worst_outcome(name: str) -> None:
     assert check_guarantee(payoff, space, oracle=oracle, rounds=rounds, held=1.0) == 1.0
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case[3]])
-def test_guarantee_holds_for_long(name: str) -> None:
-    space, payoff, oracle, rounds = CASES[name]
-    check_guarantee(payoff, space, oracle=oracle, rounds=2 * rounds, held=1.0, seed=1)
-
-
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("way", WAYS)
 def test_state_continues_bit_for_bit(name: str, way: str, tmp_path: Path) -> None:

@@ -95,33 +95,6 @@ def test_the_solver_wins_where_many_systems_are_singular(cumulative: Vector, tar
 # --- the oracle ---
 
 
-def ledgers(vertices: int, labels: int, rng: np.random.Generator, count: int) -> list[Vector]:
-    """Random ones of all sizes, and the ones in which systems are singular."""
-    found = []
-    for i in range(count):
-        s = rng.normal(size=(vertices, labels)) * 10.0 ** rng.uniform(-6, 6)
-        match i % 9:
-            case 1:
-                s[rng.random(vertices) < 0.7] = 0.0
-            case 2:
-                s *= 0.0
-                s[rng.integers(vertices), rng.integers(labels)] = rng.normal()
-            case 3:
-                s[:] = rng.normal(size=labels)
-            case 4:
-                s *= 10.0 ** rng.uniform(-8, 8, size=(vertices, 1))
-            case 5:
-                s[:, rng.integers(labels)] = 0.0
-            case 6:
-                s = rng.integers(-1, 2, size=s.shape).astype(float)
-            case 7:
-                s[:] = float(rng.normal()) * (i % 2)
-            case _:
-                pass
-        found.append(s)
-    return found
-
-
 def test_groups_share_the_triangulation() -> None:
     payoff = SimplexCalibration(3) + SimplexCalibration(3, context=oc.by("hour", values=range(2)))
     hour = lambda rng: {"hour": int(rng.integers(2))}  # noqa: E731

@@ -169,13 +169,6 @@ def test_loaded_recal_continues_as_the_original(name: str, where: str) -> None:
     check_state(entry.make(), SPACES[where], x=entry.x, rounds=2 if name == "custom" else 6)
 
 
-@pytest.mark.slow
-@fits
-def test_an_adversary_cannot_break_it_for_long(name: str, where: str) -> None:
-    entry = PAYOFFS[name]
-    check_guarantee(entry.make(), SPACES[where], x=entry.x, rounds=20 * entry.rounds, seed=1)
-
-
 @pytest.mark.parametrize(("name", "where"), FOREIGN, ids=lambda v: v)
 def test_payoff_rejects_spaces_it_is_not_defined_on(name: str, where: str) -> None:
     payoff, space = PAYOFFS[name].make(), SPACES[where]

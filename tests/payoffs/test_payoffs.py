@@ -123,22 +123,6 @@ def test_the_kernel_is_the_sum_of_its_parts(payoff: Payoff, data: st.DataObject,
         assert fast_payoff(engine, record, y)[ok] == pytest.approx(slow_payoff(engine, record, y)[ok], abs=1e-9)
 
 
-@pytest.mark.parametrize("payoff", SUMS, ids=str)
-def test_a_round_books_the_payoff_of_its_parts(payoff: Payoff) -> None:
-    space = oc.Interval(-2, 7)
-    for oracle in (oc.Committee(), oc.Equilibrium()):
-        forecaster = oc.Recalibrator(space, payoff, oracle=oracle)
-        engine = forecaster.engine
-        rng = np.random.default_rng(0)
-        for t in range(30):
-            forecaster.predict(oc.Normal(2 + np.sin(t), 0.5))
-            y = float(np.clip(2 + np.sin(t) + rng.standard_t(2), -2, 7))
-            record = forecaster.rounds.pending[None].record
-            expected = engine.ledger.total + slow_payoff(engine, record, y)
-            forecaster.update(y)
-            assert engine.ledger.total == pytest.approx(expected, abs=1e-9)
-
-
 def test_a_level_on_the_edge_of_an_empty_cell_counts_as_reached() -> None:
     """The payoff is averaged over (F_{k-1}, F_k]; when that is empty, levels at or above F count as 1."""
     out = np.empty(3)
@@ -178,29 +162,6 @@ def test_the_order_of_a_sum_does_not_change_the_forecaster() -> None:
 def test_the_order_of_scores_does_not_matter() -> None:
     one, other = oc.NoRegret(oc.CRPS(), oc.MSE()), oc.NoRegret(oc.MSE(), oc.CRPS())
     assert [s.name for s in one.scores] == [s.name for s in other.scores] == ["crps", "mse"]
-
-
-def test_weights_count() -> None:
-    p = oc.Forecast([0.0, 0.5], [0.5, 1.0], [0.5, 0.5])
-    plain, heavy = (engine_for(SPACE, oc.QuantileCalibration(weight=w) + oc.MomentMatching()) for w in (1.0, 5.0))
-    expert = p.mass
-    a = fast_payoff(plain, page_with(plain, p, expert), 0.2)
-    b = fast_payoff(heavy, page_with(heavy, p, expert), 0.2)
-    count = plain.levels.size
-    assert np.abs(a[:count]).max() > 0.05 < np.abs(a[count:]).max()
-    assert b[:count] == pytest.approx(5.0 * a[:count])
-    assert b[count:] == pytest.approx(a[count:])
-
-
-def test_each_part_is_normalised_by_the_root_of_its_bound() -> None:
-    engine = engine_for(SPACE, oc.QuantileCalibration() + oc.MomentMatching(2))
-    worst = 0.0
-    point = oc.Forecast([0.0, 1.0], [1.0, 1.0], [0.0, 1.0])
-    record = page_with(engine, point, point.mass)
-    for y in np.linspace(0.01, 1, 50):
-        value = fast_payoff(engine, record, y)
-        worst = max(worst, float(value @ value))
-    assert 1.9 < worst <= 2.0 + 1e-12
 
 
 # --- what is refused ---

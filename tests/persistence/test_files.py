@@ -38,7 +38,9 @@ def result(recal: Game, first: int, last: int) -> Game:
 
 GAMES: dict[str, Callable[[], Game]] = {
     "default": lambda: oc.Recalibrator(SPACE),
-    "equilibrium": lambda: oc.Recalibrator(SPACE, oracle=oc.Equilibrium(temperature=3), outside="clip", max_pending=7),
+    "equilibrium": lambda: oc.Recalibrator(
+        SPACE, oracle=oc.Equilibrium(temperature=3), outside="clip", max_pending=7, memory=30.0
+    ),
     "forecaster": lambda: oc.Forecaster(SPACE, oc.QuantileCalibration([0.1, 0.9], weight=2.0)),
     "full": lambda: oc.Recalibrator(
         SPACE, oc.NoRegret(oc.CRPS(), oc.MSE(), weight=0.5) + oc.MomentMatching(3) + oc.QuantileCalibration()

@@ -17,22 +17,6 @@ def model(factory: Any) -> Any:
     return lambda stream, group: Model(factory(stream, group))
 
 
-def test_late_outcomes_by_hand() -> None:
-    q, y = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), np.array([1.5, 3.5, 9.0])
-    issued, known = np.array([0, 1, 2]), np.array([2, 5, 3])
-    stream = Stream("three", "one-step", np.array([0.25, 0.75]), {"e": q}, y, issued, known)
-    calls: Calls = []
-    run = run_stream(stream, model(spies(calls)))
-    assert run is not None
-    # the first outcome is known when the third row is issued, the third one before the second
-    assert [(what, row) for what, row, _ in calls] == [
-        ("predict", 0), ("predict", 1), ("update", 0), ("predict", 2), ("update", 2), ("update", 1),
-    ]  # fmt: skip
-    assert [y for what, _, y in calls if what == "update"] == [1.5, 9.0, 3.5]
-    assert (run.issued == q).all()
-    assert (run.y == y).all()
-
-
 @pytest.mark.parametrize("stream", [one_step(late=3), panel(), events()], ids=lambda s: s.name)
 def test_outcomes_are_observed_once_and_not_early(stream: Stream) -> None:
     calls: Calls = []

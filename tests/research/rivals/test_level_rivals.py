@@ -88,21 +88,3 @@ def test_dtaci_and_aci_against_their_slow_twin(rates: list[float], late: int) ->
         aci = ACI(0, 1, levels=[0.05, 0.4, 0.9], rate=rates[0])
         forecast_all(aci, experts, outcomes, late=late)
         np.testing.assert_allclose(aci.alpha, slow, atol=1e-9)
-
-
-@pytest.mark.parametrize("rate", [0.005, 0.1, 2.0])
-@pytest.mark.parametrize("level", [0, 2])
-@pytest.mark.parametrize("step", [-1e-5, 1e-5])
-def test_aci_keeps_its_bound_under_attack(rate: float, level: int, step: float) -> None:
-    """Each outcome is just below or above the quantile of one level."""
-    levels, rng, hits = np.array([0.05, 0.5, 0.95]), np.random.default_rng(6), np.zeros(3)
-    aci = ACI(0, 10, levels=levels, rate=rate)
-    for t in range(1, 251):
-        before = aci.alpha
-        q = aci.predict(oc.Normal(rng.uniform(2, 8), 1)).quantile(levels)
-        assert (np.diff(q) >= 0).all()
-        aci.update(float(np.clip(q[level] + step, 0, 10)))
-        hits += (levels - (aci.alpha - before) / rate).round(9)
-        assert (-rate <= aci.alpha).all()
-        assert (aci.alpha <= 1 + rate).all()
-        assert (np.abs(hits / t - levels) <= (np.maximum(levels, 1 - levels) + rate) / (rate * t) + 1e-9).all()

@@ -122,59 +122,6 @@ def test_outcomes_on_a_bound_do_not_drive_the_state_away(make: Any) -> None:
         assert wet[-1][49] == pytest.approx(32, abs=4)
 
 
-@pytest.mark.parametrize("name", ["CalibratedRegression", "ACI, 0.02", "DtACI"])
-def test_outcomes_on_an_atom_count_with_its_mass(name: str) -> None:
-    rng = np.random.default_rng(10)
-    y = np.where(rng.random(1000) < 0.6, 0.0, rng.exponential(10, size=1000)).clip(0, 100)
-    make = QUANTITIES[name.split(",")[0]]
-    method = make(0, 100, rate=0.02) if "," in name else make(0, 100)
-    q = forecast_all(method, dry_experts(1000), y)
-    assert oc.metrics.qce(q[200:], y[200:], low=0, high=100) < 0.06
-    assert (q[200:] == 0).mean() == pytest.approx((y[200:] == 0).mean(), abs=0.06)
-
-
-ADAPTIVE: dict[str, dict[str, float]] = {
-    **{name: {} for name in ("CalibratedRegression", "DtACI", "ConformalPID", "DecayingOCP")},
-    **{name: {} for name in ("AcMCP", "NexCP", "AgACI", "LaplaceCorrection", "LaplacePortfolio")},
-    "UPOCP": {},
-    "CQR": {},
-    "COP": {"rate": 0.05},
-    "ACI": {"rate": 0.02},
-    "GradientEquilibrium": {"rate": 0.005},
-}
-SLOW = ("CalibratedRegression", "CQR")
-MOST_LOSS = {"ConformalPID": 1.1, "AcMCP": 1.1, "NexCP": 1.05, "COP": 1.05}
-
-
-@pytest.mark.parametrize("shift", [False, True], ids=["iid", "shift"])
-@pytest.mark.parametrize("name", ADAPTIVE)
-def test_coverage_of_a_biased_narrow_base_forecast(name: str, shift: bool) -> None:
-    rng, rounds = np.random.default_rng(8), 1000
-    centres = 50 + 5 * np.sin(np.arange(rounds) / 50)
-    y = rng.normal(centres, 4)
-    wrong = np.arange(rounds) >= (rounds // 2 if shift else 0)
-    experts = [oc.Normal(c - 2 * w, 4 - w) for c, w in zip(centres, wrong, strict=True)]
-    q = forecast_all(QUANTITIES[name](0, 100, **ADAPTIVE[name]), experts, y)[-250:]
-    base = np.array([e.quantile(PERCENTS) for e in experts[-250:]])
-    gaps = [np.abs((rows >= y[-250:, None]).mean(axis=0) - PERCENTS).max() for rows in (base, q)]
-    assert gaps[0] > 0.2
-    if name in SLOW and shift:
-        assert gaps[1] < gaps[0]  # most of what they fit is from before
-    else:
-        assert gaps[1] < (0.1 if name in (*SLOW, "UPOCP") else 0.065)
-    assert oc.metrics.pinball(q, y[-250:]).mean() < 0.99 * oc.metrics.pinball(base, y[-250:]).mean()
-
-
-@pytest.mark.parametrize("name", ADAPTIVE)
-def test_loss_on_a_calibrated_base_forecast(name: str) -> None:
-    rng = np.random.default_rng(9)
-    centres = rng.uniform(40, 60, size=600)
-    y, experts = rng.normal(centres, 3), [oc.Normal(c, 3) for c in centres]
-    q = forecast_all(QUANTITIES[name](0, 100, **ADAPTIVE[name]), experts, y)
-    base = np.array([e.quantile(PERCENTS) for e in experts])
-    assert 1.0 < oc.metrics.pinball(q, y).mean() / oc.metrics.pinball(base, y).mean() < MOST_LOSS.get(name, 1.03)
-
-
 @pytest.mark.parametrize("name", [name for name in EVENTS if "," not in name])
 def test_events_become_calibrated(name: str) -> None:
     rng = np.random.default_rng(15)
