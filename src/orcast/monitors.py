@@ -203,7 +203,8 @@ class Alarm:
         if self.given == PIT and self.kind in ("too low", "too high"):
             return f" by {abs(self.shift):.1f} standard deviations"
         if self.given == PIT and self.kind in ("too narrow", "too wide") and self.scale > 0.0:
-            return f" by {_share(1.0 - 1.0 / self.scale if self.kind == 'too narrow' else 1.0 / self.scale - 1.0)}"
+            part = 1.0 - 1.0 / self.scale if self.kind == "too narrow" else 1.0 / self.scale - 1.0
+            return f" by {_share(part)}" if part >= 0.01 else ""
         return ""
 
 
@@ -497,6 +498,9 @@ class Monitor:
         count = max(float(sums[records.COUNT]), 1.0)
         shift, square, inside = (float(sums[k]) / count for k in (records.SCORE, records.SQUARE, records.INSIDE))
         kind = KINDS[self.given][int(found.kind)] if self.given != COVERED else KINDS[COVERED][int(shift > 0.0)]
+        scale = math.sqrt(max(square - shift * shift, 0.0))
+        if self.given == PIT and kind == "too narrow" and abs(shift) > scale:
+            kind = "too low" if shift > 0.0 else "too high"  # all outcomes lie beyond one end
         until = int(found.until)
         since = max(until - round(count) + 1, 1)
         around = BLUR + math.ceil(math.log(FACTOR) * count / max(math.log(max(grown, 1.0)), 1.0))
@@ -514,7 +518,7 @@ class Monitor:
             level=self.level,
             coverage=self.level + shift if self.given == COVERED else inside,
             shift=shift * (self.score_range or 1.0) if self.given == SCORES else shift,
-            scale=math.sqrt(max(square - shift * shift, 0.0)),
+            scale=scale,
             given=self.given,
             group=None if place == 0 else self.groups[place - 1],
             ended=ended,

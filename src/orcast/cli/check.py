@@ -20,7 +20,7 @@ EXAMPLES = """\
   orcast check wind.csv --y power --low 0 --high 36000
   zcat old.csv.gz | orcast check -
   orcast check cv.csv --json                   the verdict and its numbers, for programs
-  orcast check cv.csv --fail                   for a schedule: exits with 1 if a model is miscalibrated
+  orcast check cv.csv --fail                   for a schedule: exits with 1 if a model or a series is miscalibrated
 """
 
 
@@ -31,7 +31,7 @@ def add(parts: Parts) -> None:
     check.add_argument("file", metavar="FILE", help=FILE)
     check.add_argument("--report", metavar="HTML", help="write a report with pictures")
     check.add_argument("--json", action="store_true", help="print the verdict and its numbers as JSON")
-    check.add_argument("--fail", action="store_true", help="exit with 1 if a model is significantly miscalibrated")
+    check.add_argument("--fail", action="store_true", help="exit with 1 if a model or a series is miscalibrated")
     check.add_argument("-q", "--quiet", action="store_true", help="print the first sentence of each verdict alone")
     add_columns(check)
     check.set_defaults(run=run)

@@ -41,6 +41,8 @@ class Watched:
         Alarms of the series by itself, of the horizon with the most evidence.
     times : array or None
         Times of the rows of that horizon.
+    monitor, low, high : Monitor, array
+        Monitor of that horizon, and its PIT intervals.
     """
 
     name: str
@@ -50,18 +52,41 @@ class Watched:
     miscalibrated: Alarm | None
     changed: Alarm | None
     times: NDArray[Any] | None
+    monitor: Monitor
+    low: Vector
+    high: Vector
 
     def when(self, round: int) -> str:
         """Time of a round, as text."""
         if self.times is None:
             return f"round {round:,}"
         at = self.times[round - 1]
-        return str(at).removesuffix(".000000000").removesuffix("T00:00:00") if at.dtype.kind == "M" else f"{at:g}"
+        return f"{at:g}" if at.dtype.kind in "fiu" else str(at).removesuffix(".000000000").removesuffix("T00:00:00")
+
+    @property
+    def path(self) -> NDArray[np.float64]:
+        """Evidence of both tests after each row, shape (rows, 2)."""
+        return Monitor(horizon=self.monitor.horizon).trace(np.stack([self.low, self.high], axis=1))
+
+    def to_plain(self) -> dict[str, Any]:
+        """Alarms as plain data."""
+        found: dict[str, Any] = {"series": self.name, "alarm": self.alarm, "evidence": self.evidence, "text": self.text}
+        for name, alarm in (("miscalibrated", self.miscalibrated), ("changed", self.changed)):
+            if alarm is not None:
+                times = {part: self.when(getattr(alarm, part)) for part in ("since", "earliest", "latest", "round")}
+                found[name] = {"kind": alarm.kind, **times, "coverage": alarm.coverage}
+        return found
+
+    @property
+    def first(self) -> str:
+        """The alarm of the e-process in words."""
+        found = self.miscalibrated or self.changed
+        return f"evidence {self.evidence:.3g}" if found is None else found.text(self.when)
 
     @property
     def text(self) -> str:
         """The alarms of the series in words."""
-        found = [] if self.miscalibrated is None else [self.miscalibrated.text(self.when)]
+        found = [] if self.miscalibrated is None else [self.first]
         if self.changed is not None:
             found.append(f"changed: {self.changed.text(self.when)}")
         return "; ".join(found)
@@ -235,6 +260,9 @@ def watch(
                 own.miscalibrated,
                 None if late is None else late[0].changed,
                 None if times is None else times[rows],
+                own,
+                low[rows],
+                high[rows],
             )
         )
     return result

@@ -8,10 +8,11 @@ from orcast.evaluate import calibration
 from orcast.evaluate.calibration import ends_of, level_name, main_share, place_of
 from orcast.evaluate.evaluation import Evaluation
 from orcast.evaluate.losses import loss_name
+from orcast.evaluate.monitoring import ALPHA, alarms
 from orcast.evaluate.svg import Mark, Picture, around, name_axis, number_axis, shortened
 from orcast.evaluate.tables import by_horizon, by_series
 
-__all__ = ["Picture", "fan", "horizons", "reliability"]
+__all__ = ["Picture", "evidence", "fan", "horizons", "reliability"]
 
 SIDES = {"before": "base forecast", "after": "recalibrated"}
 ENDS = np.array([0.0, 1.0])
@@ -101,6 +102,38 @@ def reliability(evaluation: Evaluation) -> Picture:
     outside = " → ".join(str(each.outside) for each in found.values())
     title = f"Reliability: {outside} of {last.low.size} points outside the chance band"
     return Picture(title, x, y, tuple(marks), height=340)
+
+
+def evidence(evaluation: Evaluation) -> Picture:
+    """Evidence against calibration over the rows of the series with the most, and the threshold of an alarm.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Forecasts with their outcomes.
+
+    Returns
+    -------
+    Picture
+        SVG; notebooks show it, `save` writes it.
+
+    Examples
+    --------
+    >>> evidence(_example()).title
+    'Evidence against calibration (threshold 20, valid at any time)'
+    """
+    worst = alarms(evaluation, evaluation.sides[-1])[0]
+    threshold = float(np.log10(1.0 / ALPHA))
+    ends, marks, shown = np.array([1.0, float(worst.low.size)]), [], [np.array([0.0, threshold])]
+    marks.append(Mark("line", "target", ends, np.full(2, threshold), label="threshold"))
+    for side in evaluation.sides:
+        own = next(each for each in alarms(evaluation, side) if each.code == worst.code)
+        at = np.unique(np.linspace(0.0, own.low.size - 1.0, 400).astype(np.intp))
+        shown.append(np.log10(np.maximum(own.path[at, 0], 1e-3)))
+        marks.append(Mark("line", side, at + 1.0, shown[-1], label=SIDES[side]))
+    name = f" of {shortened(worst.name, 30)}" if worst.name else ""
+    title = f"Evidence against calibration{name} (threshold {1.0 / ALPHA:g}, valid at any time)"
+    return Picture(title, number_axis("row", *ends), around("log10 of the e-process", *shown), tuple(marks))
 
 
 def fan(evaluation: Evaluation, *, last: int = 120) -> Picture:

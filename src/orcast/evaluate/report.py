@@ -270,6 +270,7 @@ def _pictures(evaluation: Evaluation) -> Iterator[Picture]:
     if evaluation.horizon is not None and evaluation.after is not None:
         yield plots.horizons(evaluation)
     yield plots.reliability(evaluation)
+    yield plots.evidence(evaluation)
     if evaluation.kind == "quantiles":
         yield plots.fan(evaluation)
 

@@ -23,6 +23,7 @@ from orcast.evaluate.calibration import (
 from orcast.evaluate.dependence import TIMES, design_effect, frequencies, shared_times
 from orcast.evaluate.evaluation import Evaluation, outcomes_of
 from orcast.evaluate.losses import Difference, difference, loss, loss_name
+from orcast.evaluate.monitoring import ALPHA, alarms
 from orcast.evaluate.references import best_reference
 from orcast.evaluate.tables import by_horizon
 from orcast.validation import option
@@ -36,6 +37,8 @@ CLEAR, SIGMAS = 0.99, 2.576
 UNCHANGED = 0.02
 # Rounding allowed in a guarantee.
 ROUNDING = 1e-9
+# Series that are named in a sentence.
+MOST_NAMED = 5
 
 
 def verdict(evaluation: Evaluation) -> list[str]:
@@ -59,7 +62,7 @@ def verdict(evaluation: Evaluation) -> list[str]:
     >>> verdict(Evaluation.of(narrow, y, after=right, levels=[0.05, 0.5, 0.95], timed=True))[1]
     'The 90% interval covered 68.4% of 1,000 outcomes, after recalibration 91.4% (88.1% to 91.8% by chance).'
     """
-    reasons = (_coverage, _calibration, _sample_size, _accuracy, _reference, _horizons, _guarantee)
+    reasons = (_coverage, _calibration, _alarms, _sample_size, _accuracy, _reference, _horizons, _guarantee)
     found = [reason(evaluation) for reason in reasons] if evaluation.rows else []
     return list(filter(None, (headline(evaluation), *found, _left_out(evaluation), *evaluation.notes)))
 
@@ -110,6 +113,7 @@ def summary(evaluation: Evaluation) -> dict[str, Any]:
     ('do not use', {'before': ['the 50% interval is too wide']}, 1.0)
     """
     share, change, table = main_share(evaluation), difference(evaluation), by_horizon(evaluation)
+    sides = evaluation.sides
     found: dict[str, Any] = {
         "model": evaluation.model,
         "action": action(evaluation),
@@ -120,6 +124,7 @@ def summary(evaluation: Evaluation) -> dict[str, Any]:
         "issue_times_known": evaluation.timed,
         "left_out": {name: getattr(evaluation, name) for name in ("outside", "missing", "pending")},
         "faults": {side: faults(evaluation, side) for side in evaluation.sides},
+        "alarms": {side: [each.to_plain() for each in alarms(evaluation, side) if each.text] for side in sides},
         "calibration_error": {side: error(evaluation, side) for side in evaluation.sides},
         "loss": {"name": loss_name(evaluation)} | {side: _mean(loss(evaluation, side)) for side in evaluation.sides},
     }
@@ -286,6 +291,7 @@ def faults(evaluation: Evaluation, side: str = "before") -> list[str]:
         return []
     quantiles = evaluation.kind == "quantiles"
     found = _quantile_faults(evaluation, side) if quantiles else _probability_faults(evaluation, side)
+    found = found or _series_faults(evaluation, side)
     if found:
         return found
     negligible = NEGLIGIBLE**2 * evaluation.levels.size if quantiles else NEGLIGIBLE
@@ -293,6 +299,32 @@ def faults(evaluation: Evaluation, side: str = "before") -> list[str]:
     if error(evaluation, side) <= max(limit_of(evaluation, judged, CLEAR), negligible):
         return []
     return ["the quantiles are off" if quantiles else "the probabilities are off"]
+
+
+def _series_faults(evaluation: Evaluation, side: str) -> list[str]:
+    """Series that are miscalibrated at any time, of several, by name."""
+    named = [each.name for each in alarms(evaluation, side) if each.alarm]
+    if len(evaluation.names) < 2 or not named:
+        return []
+    are = "series is" if len(named) == 1 else "series are"
+    return [f"{len(named):,} of {len(evaluation.names):,} {are} miscalibrated ({_few(named)})"]
+
+
+def _alarms(evaluation: Evaluation) -> str:
+    """Alarms of the monitors on the last side, the worst first."""
+    named = [each for each in alarms(evaluation, evaluation.sides[-1]) if each.alarm]
+    if not named:
+        return ""
+    several = len(evaluation.names) > 1
+    which = f" ({len(named):,} of {len(evaluation.names):,} series, {ALPHA:.0%} false)" if several else ""
+    texts = [f"{each.name}: {each.first}" if several else each.first for each in named]
+    return f"Alarm{'s' if len(named) > 1 else ''}{which}: {_few(texts, '. ')}."
+
+
+def _few(texts: list[str], join: str = ", ") -> str:
+    """The first texts, and how many more there are."""
+    more = len(texts) - min(len(texts), MOST_NAMED)
+    return join.join([*texts[:MOST_NAMED], *([f"and {more:,} more"] if more else [])])
 
 
 def _quantile_faults(evaluation: Evaluation, side: str) -> list[str]:
