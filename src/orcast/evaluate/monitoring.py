@@ -276,6 +276,22 @@ def _change_round(found: tuple[Monitor, Places]) -> int:
 def alarms(evaluation: Evaluation, side: str = "before", alpha: float = ALPHA) -> list[Watched]:
     """Monitors of the series of an evaluation, the most evidence first.
 
+    Parameters
+    ----------
+    evaluation : Evaluation
+        Forecasts with their outcomes.
+    side : str
+        "before" or "after".
+    alpha : float
+        Expected share of false alarms among the series that are named.
+
+    Returns
+    -------
+    list
+        Name, `alarm`, `evidence`, `miscalibrated`, `changed` and `text` of each series.
+
+    Examples
+    --------
     >>> y = np.random.default_rng(0).normal(size=300)
     >>> narrow = Evaluation.of(np.tile([-0.5, 0.0, 0.5], (300, 1)), y, levels=[0.05, 0.5, 0.95])
     >>> alarms(narrow)[0].miscalibrated.kind

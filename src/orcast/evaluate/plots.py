@@ -130,7 +130,7 @@ def evidence(evaluation: Evaluation) -> Picture:
         own = next(each for each in alarms(evaluation, side) if each.code == worst.code)
         at = np.unique(np.linspace(0.0, own.low.size - 1.0, 400).astype(np.intp))
         shown.append(np.log10(np.maximum(own.path[at, 0], 1e-3)))
-        marks.append(Mark("line", side, at + 1.0, shown[-1], label=SIDES[side]))
+        marks.append(Mark("line", side, np.asarray(at + 1.0), shown[-1], label=SIDES[side]))
     name = f" of {shortened(worst.name, 30)}" if worst.name else ""
     title = f"Evidence against calibration{name} (threshold {1.0 / ALPHA:g}, valid at any time)"
     return Picture(title, number_axis("row", *ends), around("log10 of the e-process", *shown), tuple(marks))
