@@ -1,9 +1,9 @@
-"""Fuzzing of states and lines: damage them, and check the results.
+"""Fuzzing of states: damage them, and check the results.
 
 A state is damaged in its bytes, which checksums find; or in its header or its numbers, under right
 checksums.  Whatever is refused must be refused in one sentence; whatever is accepted must give valid forecasts.
 
-`python tests/mutations.py states 200 --seed 3` tries some in this process and prints the results as JSON.
+`python tests/mutations.py 200 --seed 3` tries some in this process and prints the results as JSON.
 """
 
 from __future__ import annotations
@@ -327,78 +327,6 @@ def _numbers(data: Any) -> Iterator[Any]:
         yield data
 
 
-# --- lines
-
-
-def _good_lines(rng: np.random.Generator) -> dict[str, Any]:
-    """A line that may be answered, of one of several series."""
-    id, middle = int(rng.integers(40)), float(rng.normal(50, 10))
-    forecast = {
-        "q": {"0.1": middle - 5, "0.5": middle, "0.9": middle + 5},
-        "n": {"mean": middle, "sd": 4.0},
-        "m": {"members": [middle - 1, middle, middle + 2]},
-        "b": {"p": float(rng.uniform())},
-        "l": {"probabilities": {"home": 0.5, "draw": 0.2, "away": 0.3}},
-    }
-    series = str(rng.choice(list(forecast)))
-    if rng.integers(2):
-        return {"series": series, "id": id, "forecast": forecast[series]}
-    return {"series": series, "id": id, "y": {"b": 1, "l": "home"}.get(series, middle)}
-
-
-def _big_line(rng: np.random.Generator) -> bytes:
-    """A line that asks for too much."""
-    n = int(rng.choice([5_000, 50_000, 200_000]))
-    series = f"s{rng.integers(10**9)}"
-    label = {f"label {i}": 1.0 / n for i in range(n)}
-    makers: list[Callable[[], Any]] = [
-        lambda: {"series": series, "forecast": {"probabilities": label}},
-        lambda: {"series": series, "labels": list(label), "forecast": {"probabilities": label}},
-        lambda: {"series": series, "forecast": {"members": list(range(n))}},
-        lambda: {"series": series, "forecast": {f"{(i + 1) / (n + 1):.9f}": i for i in range(n)}},
-        lambda: {"series": series, "id": "x" * n, "forecast": {"p": 0.5}},
-        lambda: {"series": "x" * n, "forecast": {"p": 0.5}},
-        lambda: {"series": series, "forecast": {"p": 0.5}, "x": {str(i): i for i in range(n)}},
-    ]
-    texts: list[Callable[[], bytes]] = [
-        lambda: b'{"series": "n", "y": ' + b"9" * n + b"}",
-        lambda: b'{"series": "n", "id": ' + b"9" * n + b"}",
-        lambda: b'{"series": "n", "y": 0.' + b"9" * n + b"}",
-        lambda: b'{"series": "n", "y": 1e' + b"9" * n + b"}",
-        lambda: b'{"series": "n", "forecast": {"0.' + b"1" * n + b'": 1, "0.5": 2}}',
-        lambda: b'{"x": ' * n + b"1" + b"}" * n,
-        lambda: b"[" * n,
-        lambda: b'{"x": {' + b", ".join(b'"%d": 1' % (i % (n - 1)) for i in range(n)) + b"}}",
-        lambda: b'{"x": [' + b",".join([b"1" * 1000] * (n // 100)) + b"]}",
-        lambda: b"\x00" * n,
-    ]
-    which = int(rng.integers(len(makers) + len(texts)))
-    return json.dumps(makers[which]()).encode() if which < len(makers) else texts[which - len(makers)]()
-
-
-def lines(rng: np.random.Generator, count: int) -> Iterator[tuple[str, Callable[[], str]]]:
-    """Lines of one session: good ones, damaged ones, and some that ask for too much."""
-    from orcast.stream.session import Session
-
-    session = Session()
-    for number in range(count):
-        line = _good_lines(rng)
-        how, text = "good", b""
-        if number % 40 == 39:
-            how, text = "large", _big_line(rng)
-        elif number % 4:
-            how = "damaged"
-            if rng.integers(3):
-                _change_header(rng, line)
-                text = json.dumps(line).encode()
-            else:
-                raw = bytearray(json.dumps(line).encode())
-                for _ in range(int(rng.integers(1, 4))):
-                    raw[int(rng.integers(len(raw)))] = int(rng.integers(256))
-                text = bytes(raw)
-        yield f"{how} line", partial(answer_line, session, text or json.dumps(line).encode())
-
-
 # --- trying many
 
 
@@ -417,13 +345,13 @@ def _tried_alone(case: Saved, data: bytes) -> str:
         return try_with(case, data, Path(folder))
 
 
-def tried(kind: str, count: int, seed: int) -> dict[str, Any]:
+def tried(count: int, seed: int) -> dict[str, Any]:
     """Counts by outcome, the slowest, the largest memory, and what was bad."""
     rng = np.random.default_rng(seed)
     outcomes: Counter[str] = Counter()
     bad: list[str] = []
     slowest, which = 0.0, ""
-    for number, (name, run) in enumerate(KINDS[kind](rng, count)):
+    for number, (name, run) in enumerate(states(rng, count)):
         begin = time.process_time()  # not what others on the machine take
         try:
             with warnings.catch_warnings():
@@ -455,15 +383,8 @@ def peak_memory() -> int:
     return next(1024 * int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmHWM"))
 
 
-KINDS: dict[str, Callable[[np.random.Generator, int], Iterator[tuple[str, Callable[[], str]]]]] = {
-    "states": states,
-    "lines": lines,
-}
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("kind", choices=KINDS)
     parser.add_argument("count", type=int)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
@@ -472,7 +393,7 @@ def main() -> None:
         raise TimeoutError("it takes more than 30 s")
 
     signal.signal(signal.SIGALRM, too_slow)
-    print(json.dumps(tried(options.kind, options.count, options.seed)))
+    print(json.dumps(tried(options.count, options.seed)))
 
 
 if __name__ == "__main__":

@@ -251,21 +251,6 @@ def test_promised_before_and_added_after() -> None:
     assert book.held == pytest.approx(2 / 3)
 
 
-def test_the_excess_is_stated_before_the_outcome() -> None:
-    """A certificate that does not hold says how far beyond its promise the worst outcome leads, and no further."""
-    book = Ledger(ledger_layout([PartShape([0], 1, False, 1.0, 1.0)]), credit=0.0)
-    one = np.ones(1)
-    for payoff in (1.0, 3.0, 0.5):
-        certificate = ledger.certificate_of(
-            note := certify(book, one, linear=2.0 * book.total[0] * payoff + payoff**2, bound=1.0)
-        )
-        book.book(np.array([payoff]), one, note)
-        # what was known before is what it came to
-        assert (certificate.promised, certificate.excess) == pytest.approx((book.promised, book.excess))
-        assert certificate.holds == (payoff == 1.0)
-    assert book.miscalibration == pytest.approx(book.promised + book.excess)
-
-
 @given(recals(), st.floats(-5, 9), st.floats(1e-6, 4))
 def test_promised_and_excess_bound_whatever_comes(recal: Game, linear: float, bound: float) -> None:
     book = recal.book
@@ -327,18 +312,6 @@ def test_no_group_can_spend_the_slack_of_another() -> None:
     assert plenty[ledger.CertificateField.ALLOWED] - 1.0 == pytest.approx(42.0)
 
 
-def test_a_part_without_groups_lends_as_much_as_the_rarest_group_had_rounds() -> None:
-    """Nine rounds, one of them in this group: a fifth, (1 + 1) / (9 + 1), of what the part for all has left."""
-    book = Ledger(ledger_layout([PartShape([0], 2, False, 1.0, 1.0), PartShape([1], 1, False, 1.0, 1.0)]), credit=0.0)
-    book.account[ledger.Account.BUDGET], book.account[ledger.Account.ROUNDS] = 1000.0, 9.0
-    book.groups[:, ledger.GroupAccount.BUDGET] = 3.0, 30.0, 20.0
-    book.groups[:, ledger.GroupAccount.COUNT] = 1.0, 8.0, 9.0
-    certificate = certify(book, np.array([1.0, 0.0, 1.0]), linear=1e9, bound=1.0)
-    assert certificate[ledger.CertificateField.ALLOWED] - 1.0 == pytest.approx(3.0 + 0.2 * 20.0)
-    certificate = certify(book, np.array([1.0, 0.0, 1.0]), linear=1e9, bound=1.0, reserved=10.0)
-    assert certificate[ledger.CertificateField.ALLOWED] - 1.0 == pytest.approx(3.0 + 0.2 * 20.0 - 0.2 * 10.0)
-
-
 def test_the_accounts_of_groups_are_told() -> None:
     book = Ledger(ledger_layout([PartShape([0, 1], 2, False, 0.5, 1.0)]), credit=4.0)
     first, second = np.array([1.0, 0.0]), np.array([0.0, 1.0])
@@ -354,22 +327,6 @@ def test_the_accounts_of_groups_are_told() -> None:
 
 
 # --- forgetting ---
-
-
-def test_forgetting_discounts_sums_counts_and_budget_alike() -> None:
-    g = 0.5
-    book = Ledger(ledger_layout([PartShape([0], 1, False, 1.0, 1.0)]), credit=0.0, discount=g)
-    one = np.ones(1)
-    for _ in range(3):
-        book.book(np.array([1.0]), one, certify(book, one, linear=9e9, bound=1.0))
-    assert book.total[0] == pytest.approx(1 + g + g**2)
-    assert book.account[ledger.Account.WEIGHT] == pytest.approx(1 + g + g**2)
-    assert book.rounds == 3
-    assert book.miscalibration == pytest.approx(1.0)
-    # the first round was as large as its bound, what the others went beyond was forgotten as the budget was
-    assert book.promised == pytest.approx(np.sqrt(1 + g**2 + g**4) / (1 + g + g**2))
-    assert book.promised + book.excess == pytest.approx(1.0)
-    assert book.account[ledger.Account.EXCESS] == pytest.approx((1 + g + g**2) ** 2 - (1 + g**2 + g**4))
 
 
 @given(st.floats(0.05, 0.99), st.integers(1, 60))

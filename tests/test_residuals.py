@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import hypothesis.strategies as st
 import numpy as np
 import pandas as pd
 import pytest
@@ -60,6 +59,3 @@ def test_frames_and_evidence_have_the_same_spread(bounds: dict[str, float], spac
     for error in ERRORS:
         sd.add(error)
     np.testing.assert_allclose(evaluation.before[-1], 10.0 + sd.scale(10.0, space) * ndtri(evaluation.levels))
-
-
-errors = st.lists(st.floats(-100.0, 100.0), min_size=1, max_size=12)

@@ -1,10 +1,8 @@
 """`orcast recalibrate`: a file in, the same file and more out, and what is said of it."""
 
 import io
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -177,44 +175,6 @@ def test_through_a_pipe(forecasts: Path) -> None:
         process.stdin.close()
         assert process.wait() == 0
         assert process.stderr.read() == b""
-
-
-@pytest.mark.slow
-def test_ctrl_c_while_all_cores_work(tmp_path: Path) -> None:
-    small(3000, tuple(f"s{i}" for i in range(100))).with_columns(
-        (pl.int_range(pl.len()).over("unique_id")).alias("ds")
-    ).write_csv(tmp_path / "a.csv")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "orcast", *command(tmp_path / "a.csv", "--state", tmp_path / "s")],
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
-    time.sleep(5.0)
-    process.send_signal(signal.SIGINT)
-    assert process.wait(10) == 130
-    assert process.stderr is not None
-    assert process.stderr.read() == b"orcast: stopped\n"
-    process.stderr.close()
-    assert names(tmp_path) == ["a.csv"]
-
-
-@pytest.mark.slow
-def test_memory_is_that_of_the_frame(tmp_path: Path) -> None:
-    peaks = []
-    for series in (100, 1000):
-        frame = small(1000, tuple(f"s{i}" for i in range(series)))
-        frame = frame.with_columns(pl.int_range(pl.len()).over("unique_id").alias("ds"))
-        frame.write_csv(tmp_path / "a.csv")
-        code = (
-            "import resource, sys; from orcast.cli import main; code = main(sys.argv[1:]); "
-            "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss); sys.exit(code)"
-        )
-        options = command(tmp_path / "a.csv", "--report", tmp_path / "r.html")
-        done = subprocess.run([sys.executable, "-c", code, *options], capture_output=True, text=True, check=True)
-        peaks.append(1024 * int(done.stdout))
-    row = (peaks[1] - peaks[0]) / 900_000
-    # a row of the result has 6 numbers, 3 texts and a bool more or less: 100 bytes, and a copy or two of its numbers
-    assert row < 600
 
 
 def test_times_are_those_of_the_library(tmp_path: Path) -> None:

@@ -185,16 +185,6 @@ def test_in_a_sum_each_part_has_its_own_bound(unit: Any, weight: float) -> None:
     attack(recal, oc.Brier(), size, weight, NATURE["certificate"], 60)
 
 
-def test_quantiles_moments_and_plain_regret_together() -> None:
-    payoff = oc.QuantileCalibration([0.1, 0.5, 0.9]) + oc.MomentMatching(2) + oc.NoRegret(oc.CRPS(), unit="score")
-    recal = oc.Recalibrator(SPACE, payoff)
-    recal.predict(experts=said(SPACE, 0))
-    recal.drop()
-    g = attack(recal, oc.CRPS(), 8.0, 1.0, NATURE["certificate"], 50)
-    assert g.held == 1.0
-    assert set(g.bounds) == set(g.parts)
-
-
 # --- where it is said ---
 
 

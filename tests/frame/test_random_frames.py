@@ -140,9 +140,3 @@ def _polars(frame: pd.DataFrame) -> pl.DataFrame:
 @pytest.mark.parametrize("seed", range(60))
 def test_random_frames(seed: int) -> None:
     Case(seed).check(polars=seed % 2 == 1)
-
-
-@pytest.mark.slow
-def test_five_hundred_random_frames() -> None:
-    for seed in range(1000, 1500):
-        Case(seed).check(polars=seed % 2 == 1)

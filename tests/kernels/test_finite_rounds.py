@@ -131,16 +131,3 @@ def test_certificates_hold_against_adversaries(name: str, adversary: str) -> Non
         forecaster.update(turn.y, id=turn.id)
     assert forecaster.guarantee.held == 1.0
     assert forecaster.guarantee.miscalibration <= forecaster.guarantee.promised
-
-
-def test_a_whole_history_is_its_rounds_one_by_one() -> None:
-    space = oc.Labels(["a", "b", "c"])
-    rng = np.random.default_rng(2)
-    rows, outcomes = rng.dirichlet(np.ones(3), size=25), rng.choice(["a", "b", "c"], size=25).tolist()
-    whole, single = oc.Recalibrator(space), oc.Recalibrator(space)
-    result = whole.run(rows.tolist(), outcomes)
-    for row, y, masses in zip(rows, outcomes, result, strict=True):
-        assert single.predict(row.tolist()).mass.tolist() == masses.tolist()
-        single.update(y)
-    assert whole.guarantee == single.guarantee
-    assert whole.engine.ledger.rounds == 25

@@ -447,27 +447,6 @@ def test_a_missing_expert_does_not_pull() -> None:
     assert np.array_equal(*found)
 
 
-def test_late_outcomes_in_any_order() -> None:
-    rng = np.random.default_rng(0)
-    recal = oc.Forecaster(INTERVAL, PAYOFFS["default"].make(), oracle=oc.Orca(steps=5, cells=CELLS, start="last"))
-    waiting: list[int] = []
-    for t in range(40):
-        recal.predict(some_expert(INTERVAL, rng), id=t)
-        waiting.append(t)
-        while len(waiting) > 4:
-            late = waiting.pop(int(rng.integers(len(waiting))))
-            y, _ = worst_outcome(recal, late)
-            mass = recal.engine.forecast(recal.rounds.pending[late].record).mass
-            recal.update(y, id=late)
-            check_kept(recal.guarantee)
-            # the next search starts at what was settled last
-            engine: Any = recal.engine
-            assert np.array_equal(engine._last[1:], mass)
-    recal.drop(waiting[0])
-    assert recal.guarantee.delay > 0.0
-    assert len(recal.pending) == 3
-
-
 # --- state ---
 
 
@@ -512,11 +491,6 @@ def on_unit(cells: int) -> CellGrid:
     return CellGrid(UNIT, cells, edges[:-1], edges[1:], 0.0, 1.0)
 
 
-def normal_masses(mean: float, sd: float, cells: int) -> Vector:
-    inside = np.diff(ndtr((np.linspace(0.0, 1.0, cells + 1) - mean) / sd))
-    return np.asarray(inside / inside.sum())
-
-
 @given(st.floats(0.0, 1.0), st.floats(-6.0, 1.0), st.floats(-5.0, 5.0), st.integers(1, 60))
 def test_a_mixture_is_a_forecast(mean: float, size: float, weight: float, cells: int) -> None:
     cell_grid = on_unit(cells)
@@ -526,19 +500,6 @@ def test_a_mixture_is_a_forecast(mean: float, size: float, weight: float, cells:
     alone = oc.paper.GaussianMixture(1).masses(cell_grid, np.array([mean, size, weight]))
     wanted = np.diff(ndtr((np.linspace(0, 1, cells + 1) - mean) / (1e-4 + math.exp(size))))
     assert alone == pytest.approx(wanted / wanted.sum(), abs=2 * LEAST)
-
-
-@pytest.mark.parametrize("n", [1, *(n for n in (2, 3, 5)), 20, 100])
-def test_a_mixture_starts_near_the_expert(n: int) -> None:
-    rng = np.random.default_rng(0)
-    family, cell_grid = oc.paper.GaussianMixture(n), on_unit(50)
-    apart = []
-    for _ in range(100):
-        expert = normal_masses(rng.uniform(0.1, 0.9), 10.0 ** rng.uniform(-2.0, 0.0), 50)
-        start = family.masses(cell_grid, family.start(cell_grid, expert))
-        assert start.sum() == pytest.approx(1.0)
-        apart.append(0.5 * np.abs(start - expert).sum())
-    assert max(apart) < 0.2
 
 
 def test_a_family_of_ones_own_is_result() -> None:

@@ -382,20 +382,6 @@ def test_smoothed_payoff_is_exact_at_a_jump() -> None:
         assert engine_of(recal).ledger.part(0)[0, 0] == pytest.approx(total, abs=1e-9)
 
 
-@pytest.mark.parametrize("space", [SPACE, oc.HalfLine(0, cells=16, tail_cells=2)], ids=str)
-def test_marginal_calibration_is_exact_at_its_thresholds(space: Any) -> None:
-    thresholds = [0.0, 0.25, 0.6] if space.low == 0.0 else [0.25, 0.6]
-    recal = oc.Recalibrator(space, oc.payoffs.MarginalCalibration(thresholds))
-    rng, total = np.random.default_rng(0), np.zeros(len(thresholds))
-    for t in range(40):
-        p = recal.predict(oc.Normal(0.4 + 0.1 * np.sin(t), 0.2))
-        y = thresholds[t % 3] if t % 4 == 0 else float(rng.random())
-        total += np.array([p.cdf(z) for z in thresholds]) - (y <= np.array(thresholds))
-        recal.update(y)
-        assert engine_of(recal).ledger.part(0)[0] == pytest.approx(total, abs=1e-9)
-    assert recal.guarantee.parts["marginal"] == pytest.approx(np.abs(total / 40).max(), abs=1e-9)
-
-
 # --- users' functions see what they should ---
 
 

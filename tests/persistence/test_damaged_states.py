@@ -40,13 +40,12 @@ def limited(*arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[
     )
 
 
-@pytest.mark.parametrize(("kind", "count"), [("states", 300), ("lines", 160)])
-def test_damage_is_refused_in_a_sentence_or_plays_on(kind: str, count: int) -> None:
-    done = limited(str(TESTS / "mutations.py"), kind, str(count), "--seed", "11")
+def test_damage_is_refused_in_a_sentence_or_plays_on() -> None:
+    done = limited(str(TESTS / "mutations.py"), "300", "--seed", "11")
     assert done.returncode == 0, done.stderr.decode()[-1000:]
     found = json.loads(done.stdout)
     assert found["bad"] == []
-    assert sum(found["outcomes"].values()) == count
+    assert sum(found["outcomes"].values()) == 300
     assert len(found["outcomes"]) == 2  # some are refused, some are not
     assert found["peak"] < 10**9
     assert found["slowest"] < 5.0, found["which"]

@@ -65,14 +65,6 @@ def test_stream_predicts_then_updates(monkeypatch: pytest.MonkeyPatch) -> None:
         assert s.sd[k] == pytest.approx(np.sqrt(np.mean(last**2)), rel=1e-9)
 
 
-@pytest.mark.parametrize(("constant", "bound"), [(1e6, 10.0), (-1e6, -10.0)])
-def test_forecasts_stay_on_the_interval(constant: float, bound: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(learners.LEARNERS, "spy", lambda seed: Spy(constant))
-    s = learners.stream(series(np.random.default_rng(2).normal(size=100)), "spy", steps=10, warmup=60)
-    assert (s.mu == bound).all()
-    assert (s.sd < 25.0).all(), "residuals are those of the clipped forecasts"
-
-
 @pytest.mark.parametrize("learner", ALL)
 def test_learners_do_not_look_ahead(learner: str) -> None:
     """Another future leaves the forecasts up to its first round as they are, and changes later ones."""

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from research.comparison.recipe_list import RECIPES
-from research.comparison.recipes import FIVE, HUB, Plan, ahead, day_ahead, one_step
+from research.comparison.recipes import FIVE, Plan, ahead, day_ahead, one_step
 from research.comparison.series import load
 from research.learners import (
     Analogs,
@@ -103,31 +103,6 @@ def test_past_errors_by_hand() -> None:
     np.testing.assert_allclose(past_spread(task, mu, 100), np.sqrt(squares))
     np.testing.assert_allclose(past_spread(task, mu, 1)[-1], np.sqrt((16.0 + 2.0) / 3.0))
     assert past_quantiles(task, mu, 100)[:, 0].tolist() == [0.0] * 4
-
-
-def test_late_outcomes_give_no_errors() -> None:
-    task = task_of(np.arange(12.0) ** 2, one_step(12, 4, late=4))
-    mu = Naive().points(task)
-    assert mu.tolist() == [9.0] * 4 + [49.0] * 4
-    spread = past_spread(task, mu, 100)
-    assert len(set(spread[:4])) == len(set(spread[4:])) == 1
-
-
-def test_seasons_trends_and_analogs_are_exact_on_their_own_series() -> None:
-    y, plan = np.tile([1.0, 5.0, 2.0, 8.0], 30), ahead(120, 40)
-    task = task_of(y, plan, period=4)
-    for expert in (Naive(), Smoothing()):
-        np.testing.assert_allclose(expert.points(task), y[plan.target], atol=1e-9)
-    np.testing.assert_allclose(Drift().points(task._replace(y=np.arange(120.0))), plan.target)
-    one = task_of(y, one_step(120, 60), period=4)
-    np.testing.assert_allclose(Analogs(members=5, lags=2)(one), one.outcome[:, None] * np.ones(5))
-
-
-def test_regression_on_features_converges() -> None:
-    x = np.random.default_rng(0).normal(size=(400, 2))
-    y, plan = 3.0 + 2.0 * x[:, 0] - x[:, 1], one_step(400, 20)
-    errors = np.abs(Regression(lags=0).points(task_of(y, plan, levels=HUB, x=x)) - y[plan.target])
-    assert errors[-50:].max() < 0.05 < errors[:5].max()
 
 
 def test_refits_use_outcomes_known_at_their_first_row() -> None:

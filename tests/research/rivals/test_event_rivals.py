@@ -85,23 +85,6 @@ def test_venn_abers_against_its_definition(past: Pairs, p: float, window: int) -
     assert float(method.predict(p)) == pytest.approx(p1 / (1 - p0 + p1), abs=1e-9)
 
 
-def test_long_pasts_stay_exact() -> None:
-    """The search for the edge ends on the slope of the hull after thousands of rounds."""
-    past = drawn(3000, 2)
-    isotonic = IsotonicCalibration()
-    probabilities(isotonic, past)
-    ordered = sorted(past, key=lambda pair: (pair[0], -pair[1]))
-    blocks: list[list[float]] = []  # pool adjacent violators: sum, count
-    for _, y in ordered:
-        blocks.append([y, 1])
-        while len(blocks) > 1 and blocks[-2][0] * blocks[-1][1] >= blocks[-1][0] * blocks[-2][1]:
-            up, count = blocks.pop()
-            blocks[-1] = [blocks[-1][0] + up, blocks[-1][1] + count]
-    fitted = np.concatenate([np.full(int(count), up / count) for up, count in blocks])
-    for k in range(0, 3000, 111):
-        assert float(isotonic.predict(ordered[k][0])) == pytest.approx(fitted[k], abs=1e-12)
-
-
 # --- Platt scaling and binning ---
 
 

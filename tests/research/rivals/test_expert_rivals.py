@@ -91,20 +91,6 @@ def test_boa_against_its_slow_twin(late: int, absent: float) -> None:
     np.testing.assert_allclose(found, slow_boa(rounds, y, late), atol=1e-7)
 
 
-def test_an_expert_joins_with_its_first_update() -> None:
-    rounds, y = three_experts(300, 4)
-    boa = BOA(0, 100, levels=LEVELS)
-    combined(boa, [{"good": e["good"], "high": e["high"]} for e in rounds], y)
-    before = boa.weights
-    p = boa.predict(experts={"wide": oc.Normal(50, 12), "good": None})  # alone, it has all of the weight
-    np.testing.assert_allclose(p.quantile(LEVELS), oc.Normal(50, 12).quantile(LEVELS), atol=1e-9)
-    assert list(boa.weights) == ["good", "high"]
-    boa.update(50)
-    after = boa.weights
-    np.testing.assert_allclose(after["good"] / (after["good"] + after["high"]), before["good"], rtol=0.3)
-    assert (after["wide"] < 0.8).all()
-
-
 def test_mean_of_quantiles_of_present_experts() -> None:
     rounds, y = three_experts(30, 5, absent=0.4)
     expected = [np.mean([e.quantile(LEVELS) for e in experts.values()], axis=0) for experts in rounds]

@@ -12,13 +12,11 @@ import pytest
 import scipy.stats
 from hypothesis import given, settings
 from rival_cases import EVENTS, PERCENTS, QUANTITIES, forecast_all
-from scipy.special import expit, logit
 from scipy.stats import norm
 from scoringrules import crps_normal
 
 import orcast as oc
 from helpers import SENTENCE, units
-from orcast.adapters import binary_probability
 from research.rivals.base import EventRival
 
 TAILS = np.array([1e-9, 1e-4, 0.005])
@@ -120,20 +118,6 @@ def test_outcomes_on_a_bound_do_not_drive_the_state_away(make: Any) -> None:
     wet = forecast_all(method, [oc.Normal(30, 5)] * 150, np.full(150, 32.0))
     if getattr(method, "window", 0) is not None:  # a regression on all of the past never forgets
         assert wet[-1][49] == pytest.approx(32, abs=4)
-
-
-@pytest.mark.parametrize("name", [name for name in EVENTS if "," not in name])
-def test_events_become_calibrated(name: str) -> None:
-    rng = np.random.default_rng(15)
-    method, before, after, came = EVENTS[name](), [], [], []
-    for p in rng.beta(1, 1, size=3000).tolist():
-        y = bool(rng.random() < expit(0.5 * logit(p) - 1))
-        before.append(p)
-        after.append(binary_probability(method.predict(p)))
-        came.append(y)
-        method.update(y)
-    assert oc.metrics.ece(before, came) > 0.1
-    assert oc.metrics.ece(after, came) < 0.07
 
 
 @everything
