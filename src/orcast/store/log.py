@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from orcast.forecasts import as_levels
-from orcast.spaces import Binary, Labels, OrderedSpace, Space
+from orcast.spaces import Binary, Labels, OrderedSpace, Space, normal_scores
 from orcast.store import times
 from orcast.store.states import forecast_from, rows_from, unseal
 from orcast.store.tables import RoundRow, from_key, key, outcome_from, shown
@@ -109,12 +109,8 @@ def _outcome(store: Store, number: int, row: RoundRow, last: int) -> tuple[str |
 
 
 def _at(base: Any, space: OrderedSpace, levels: Any) -> Any:
-    """Quantiles of the first base forecast, by linear interpolation in the normal score of the level."""
-    if base is None:
-        return None
-    from orcast.adapters import Quantiles
-
-    return Quantiles(space.levels, base[0]).quantile(levels) if not np.isnan(base[0]).any() else None
+    """Quantiles of the first base forecast, linear in the normal score of the level."""
+    return None if base is None else np.interp(normal_scores(levels), space.scores, base[0])
 
 
 def _event(base: Any) -> float | None:
