@@ -255,7 +255,7 @@ def test_commands_name_the_best_reference_and_its_loss(tmp_path: Path, capsys: C
     y = 10 * np.sin(np.arange(hours.size) * np.pi / 12) + 0.1 * rng.normal(size=hours.size)
     levels = {f"q{a}": np.full(y.size, 12.0 * a - 6.0) for a in (0.05, 0.25, 0.5, 0.75, 0.95)}
     pl.DataFrame({"ds": hours, "y": y} | levels).write_csv(tmp_path / "load.csv")
-    named = r"the same hour yesterday \(\d\d% of the rows, else another\)"
+    named = r"the last outcome of the same hour of the day \(\d\d% of the rows, else another\)"
     for command in ("check", "recalibrate"):
         report = tmp_path / f"{command}.html"
         assert cli.main([command, str(tmp_path / "load.csv"), "--issued-every", "1", "--report", str(report)]) == 0
@@ -267,5 +267,6 @@ def test_commands_name_the_best_reference_and_its_loss(tmp_path: Path, capsys: C
         assert "Loss against" in report.read_text(encoding="utf-8")
     assert cli.main(["check", str(tmp_path / "load.csv"), "--issued-every", "1"]) == 0
     assert re.match(
-        "Do not use these forecasts: the best reference, the same hour yesterday, with", capsys.readouterr().out
+        "Do not use these forecasts: the best reference, the last outcome of the same hour of the day, with",
+        capsys.readouterr().out,
     )

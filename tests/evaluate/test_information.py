@@ -37,8 +37,8 @@ def cross_validation(cutoffs: int = 60, ahead: int = 4, seed: int = 3) -> pl.Dat
 def last_known(evaluation: Evaluation) -> NDArray[np.float64]:
     """Last known outcome of each row."""
     assert evaluation.known is not None
-    table, rows = evaluation.known
-    return np.asarray(np.where(table.last >= 0, table.outcome[table.last], np.nan)[rows])
+    known, rows = evaluation.known
+    return np.asarray(np.where(known.last >= 0, known.y[known.last], np.nan)[rows])
 
 
 def test_check_finds_horizons() -> None:

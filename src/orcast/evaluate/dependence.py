@@ -64,8 +64,8 @@ def shared_times(evaluation: Evaluation) -> tuple[Places, int]:
     """Rank of the time of each row, or of its issue time if those are fewer, and their number."""
     steps, size = steps_of(evaluation), times_of(evaluation)
     if evaluation.known is not None:
-        table, rows = evaluation.known
-        issued, ranks = np.unique(table.information.issued[rows], return_inverse=True)
+        known, rows = evaluation.known
+        issued, ranks = np.unique(known.issued[rows], return_inverse=True)
         if issued.size < size:
             return ranks, int(issued.size)
     return steps, size

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from orcast.validation import short
 
 if TYPE_CHECKING:
-    from orcast.evaluate.information import OutcomeTable
+    from orcast.evaluate.information import Information
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -53,7 +53,7 @@ class Evaluation:
         Rows without an outcome, without a forecast, outside the bounds; rows of `before` whose quantiles crossed.
     overlap, timed, notes : int, bool, tuple of str
         Earlier times whose outcome was unknown when a forecast was issued; True if the issue times are known; remarks.
-    known : tuple of OutcomeTable and rows, or None
+    known : tuple of Information and rows, or None
         Outcomes known to each row, and the rows of the evaluation among those; None if issued one step ahead.
 
     Raises
@@ -91,7 +91,7 @@ class Evaluation:
     overlap: int = 0
     timed: bool = False
     notes: tuple[str, ...] = ()
-    known: tuple[OutcomeTable, Any] | None = None
+    known: tuple[Information, Any] | None = None
     crossed: int = 0
     computed: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 

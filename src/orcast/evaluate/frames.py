@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from orcast.evaluate.evaluation import Evaluation, Matrix, Places, Vector, sample_quantiles
-from orcast.evaluate.information import Information, OutcomeTable
+from orcast.evaluate.information import Information
 from orcast.evaluate.metrics import LEVELS
 
 if TYPE_CHECKING:
@@ -117,7 +117,9 @@ def read_rows(
     stamps = None if times.kind == "places" else _stamps(times.times)[order]
     issued, known = (None, None) if times.at_once else (times.cutoff[order], times.known[order])
     ahead = None if ahead is None else ahead[order]
-    information = Information.of(codes[order], times.time[order], issued, known, ahead, stamps)
+    information = Information.of(
+        codes[order], times.time[order], np.full(order.size, np.nan), issued, known, ahead, stamps
+    )
     parts = (key if isinstance(key, tuple) else () if key is None else (key,) for key in keys)
     labels = tuple(" / ".join(map(str, each)) for each in parts)
     when = None if times.at_once else _known_when(layout, timing, times)
@@ -141,14 +143,14 @@ class FrameRows:
     high: Vector
     when: str | None
     timed: bool  # issue times are known
-    tables: dict[tuple[str, ...] | None, OutcomeTable] = field(default_factory=dict)
+    by_labels: dict[tuple[str, ...] | None, Information] = field(default_factory=dict)
 
     def evaluation(self, form: Form, recalibrated: bool) -> Evaluation:
         """Evaluation of one model."""
-        table = self.outcomes(form)
-        y = table.y
+        information = self.outcomes(form)
+        y = information.y
         kind = form.kind if form.kind in ("binary", "labels") else "quantiles"
-        levels, before, after = self.sides(form, y, recalibrated)
+        levels, before, after = self.sides(form, information, recalibrated)
         whole = np.ones(y.size, dtype=np.bool_)
         for rows in (before, after):
             if rows is not None:
@@ -183,10 +185,10 @@ class FrameRows:
             pending=int(np.count_nonzero(forecast & ~known)),
             missing=int(np.count_nonzero(~forecast)),
             outside=int(np.count_nonzero(whole & beyond)),
-            overlap=table.overlap(),
+            overlap=information.overlap(),
             timed=self.timed,
             notes=self.notes(form, after is not None),
-            known=(table, keep),
+            known=(information, keep),
             **certificate,
         )
 
@@ -211,19 +213,19 @@ class FrameRows:
         """Columns side by side."""
         return np.stack([self.numbers(column) for column in columns], axis=1)
 
-    def outcomes(self, form: Form) -> OutcomeTable:
+    def outcomes(self, form: Form) -> Information:
         """Outcomes of a model's forecasts, nan where there is none yet; models with the same labels share them."""
         from orcast.frame.reader import label_places
 
-        if form.labels not in self.tables:
+        if form.labels not in self.by_labels:
             y = np.full(self.order.size, np.nan)
             if self.layout.y is not None and form.labels is None:
                 y = self.numbers(self.layout.y)
             elif self.layout.y is not None and form.labels is not None:
                 places = label_places(self.table.column(self.layout.y), form.labels)[self.order]
                 y[places >= 0] = places[places >= 0]
-            self.tables[form.labels] = OutcomeTable.of(self.information, y)
-        return self.tables[form.labels]
+            self.by_labels[form.labels] = dataclasses.replace(self.information, y=y)
+        return self.by_labels[form.labels]
 
     def beyond(self, form: Form, y: Vector, recalibrated: bool) -> NDArray[np.bool_]:
         """Mask of outcomes outside the bounds."""
@@ -236,7 +238,7 @@ class FrameRows:
         return np.asarray(found)
 
     # --- forecasts before and after
-    def sides(self, form: Form, y: Vector, recalibrated: bool) -> tuple[Vector, Matrix, Matrix | None]:
+    def sides(self, form: Form, known: Information, recalibrated: bool) -> tuple[Vector, Matrix, Matrix | None]:
         """Levels, and the forecasts at them before and after."""
         from orcast.frame.names import written_levels
 
@@ -255,11 +257,11 @@ class FrameRows:
             return form.levels[[k for k, _ in pairs]], self.matrix(before), self.matrix(after)
         if len(written) > 1:
             levels = np.array(list(written))
-            return levels, self.read(form, form.columns, levels, y), self.matrix(list(written.values()))
+            return levels, self.read(form, form.columns, levels, known), self.matrix(list(written.values()))
         levels = self.levels(form)
         after_too = whole and form.kind != "point"
-        before_rows = self.read(form, form.columns, levels, y)
-        return levels, before_rows, self.read(form, names, levels, y) if after_too else None
+        before_rows = self.read(form, form.columns, levels, known)
+        return levels, before_rows, self.read(form, names, levels, known) if after_too else None
 
     def levels(self, form: Form) -> Vector:
         """Levels at which a distribution is read."""
@@ -270,12 +272,12 @@ class FrameRows:
         places = np.arange(count) if count <= most else np.unique(np.linspace(0, count - 1, most).round())
         return np.asarray((places + 0.5) / count)
 
-    def read(self, form: Form, columns: Sequence[Any], levels: Vector, y: Vector) -> Matrix:
+    def read(self, form: Form, columns: Sequence[Any], levels: Vector, known: Information) -> Matrix:
         """Quantiles at levels of a normal distribution, of members, or of a point and its past errors."""
         rows = self.matrix(columns)
         if form.kind == "members":
             return sample_quantiles(rows, levels)
-        spread = rows[:, 1] if form.kind == "normal" else self.information.past_spread(y - rows[:, 0])
+        spread = rows[:, 1] if form.kind == "normal" else known.past_spread(known.y - rows[:, 0])
         return np.asarray(rows[:, :1] + np.where(spread >= 0.0, spread, np.nan)[:, None] * ndtri(levels))
 
 

@@ -13,18 +13,16 @@ from numpy.typing import NDArray
 from orcast.constants import PER_ABSOLUTE
 from orcast.evaluate.evaluation import Matrix, Places, Vector, chunks
 
-# Later than every time.
-NEVER = np.iinfo(np.int64).max // 4
 # Fewest and most past values of a window.
 FEWEST, WINDOW = 5, 256
 
 
 @dataclass(frozen=True, eq=False)
 class Information:
-    """Ranks of the issue time and of the time at which the outcome was known: i knew j if known[j] <= issued[i].
+    """Outcomes and the ranks of issue time and publication: row i knew the outcome of row j if known[j] <= issued[i].
 
     `time` is a rank too, its place in `times`; `horizon` counts steps ahead from 1.  Rows are in the order of series
-    and time.
+    and time; `y` is nan where there is no outcome yet.
     """
 
     series: Places
@@ -33,12 +31,14 @@ class Information:
     known: Places
     horizon: Vector
     times: NDArray[Any]
+    y: Vector
 
     @classmethod
     def of(
         cls,
         series: Places,
         time: NDArray[Any],
+        y: Vector,
         issued: NDArray[Any] | None = None,
         known: NDArray[Any] | None = None,
         horizon: Vector | None = None,
@@ -63,7 +63,7 @@ class Information:
             horizon = np.empty(time.size)
             horizon[order] = np.arange(1, time.size + 1) - np.searchsorted(group, group, side="left")
         times = times if stamps is None else stamps[at]
-        return cls(series, when, since, ranks[: time.size], horizon, times)
+        return cls(series, when, since, ranks[: time.size], horizon, times, y)
 
     @cached_property
     def size(self) -> int:
@@ -71,14 +71,44 @@ class Information:
         return int(max(self.known.max(initial=0), self.issued.max(initial=0), self.time.max(initial=0))) + 2
 
     @cached_property
-    def _past(self) -> tuple[Places, Places, Places]:
-        """Rows by series, horizon and publication, and the slice of them that each row knew: start and end."""
+    def stream(self) -> Places:
+        """Group of each row: its series and horizon."""
         step = np.unique(self.horizon, return_inverse=True)[1]
-        stream = (self.series * (int(step.max(initial=0)) + 1) + step) * self.size
-        order = np.lexsort((self.known, stream))
-        keys = (stream + self.known)[order]
-        start = np.searchsorted(keys, stream)
-        return order, start, np.maximum(start, np.searchsorted(keys, stream + self.issued, side="right"))
+        return np.asarray(self.series * (int(step.max(initial=0)) + 1) + step)
+
+    def known_in(self, group: Places) -> tuple[Places, Places, Places]:
+        """Rows with an outcome by group and publication, and the slice of them that each row knew: start and end."""
+        here = np.flatnonzero(np.isfinite(self.y))
+        order = here[np.lexsort((self.known[here], group[here]))]
+        keys, own = group[order] * self.size + self.known[order], group * self.size
+        start = np.searchsorted(keys, own)
+        return order, start, np.maximum(start, np.searchsorted(keys, own + self.issued, side="right"))
+
+    def newest(self, group: Places) -> Places:
+        """Newest row of its group whose outcome was known to each row; -1 if there is none, or it is not earlier."""
+        order, start, end = self.known_in(group)
+        count, found = self.y.size, np.full(self.y.size, -1, dtype=np.intp)
+        rows = np.flatnonzero(end > start)
+        found[rows] = np.maximum.accumulate(group[order] * count + order)[end[rows] - 1] % count
+        found[self.time[found] >= self.time] = -1
+        return found
+
+    @cached_property
+    def last(self) -> Places:
+        """Newest row of its series whose outcome was known to each row, or -1."""
+        return self.newest(self.series)
+
+    def overlap(self) -> int:
+        """Number of times before its own whose outcome was unknown when a forecast was issued (99% quantile)."""
+        there = np.isfinite(self.y)
+        rows, key = np.flatnonzero((self.last >= 0) & there), self.series * self.size + self.time
+        known = np.unique(key[there])
+        steps = key[rows] - known[np.searchsorted(known, key[self.last[rows]], side="right")]
+        return int(np.quantile(steps, 0.99, method="higher")) if steps.size else 0
+
+    @cached_property
+    def _past(self) -> tuple[Places, Places, Places]:
+        return self.known_in(self.stream)
 
     def past_spread(self, errors: Vector) -> Vector:
         """Spread of the errors of the same series and horizon known at each forecast; nan if there are none."""
@@ -121,80 +151,3 @@ class Information:
                 window[back > sizes[at, None]] = np.nan
                 table[at] = summary(window)
         return table, place
-
-
-@dataclass(frozen=True, eq=False)
-class OutcomeTable:
-    """One entry per series and time: the outcome and the rank at which it was known.
-
-    `place` is the entry of each row, `y` its outcome.
-    """
-
-    information: Information
-    y: Vector
-    place: Places
-    series: Places
-    time: Places
-    outcome: Vector
-    known: Places
-
-    @classmethod
-    def of(cls, information: Information, y: Vector) -> OutcomeTable:
-        """Make the table from rows in the order of series and time."""
-        series, when = information.series, information.time
-        new = np.ones(y.size, dtype=np.bool_)
-        new[1:] = (series[1:] != series[:-1]) | (when[1:] != when[:-1])
-        place = np.cumsum(new) - 1
-        count = int(place[-1]) + 1 if y.size else 0
-        outcome = np.full(count, np.nan)
-        known = np.full(count, NEVER, dtype=np.int64)
-        there = np.flatnonzero(np.isfinite(y))[::-1]
-        outcome[place[there]] = y[there]
-        known[place[there]] = information.known[there]
-        return cls(information, y, place, series[new], when[new], outcome, known)
-
-    def known_in(self, group: Places) -> tuple[Places, Places, Places]:
-        """Entries by group and publication, and the slice of them that each row knew: start and end.
-
-        `group` is the group of each entry.
-        """
-        size = self.information.size
-        here = np.flatnonzero(self.known < NEVER)
-        order = here[np.lexsort((self.known[here], group[here]))]
-        keys, own = group[order] * size + self.known[order], group[self.place] * size
-        start = np.searchsorted(keys, own)
-        return order, start, np.maximum(start, np.searchsorted(keys, own + self.information.issued, side="right"))
-
-    def newest(self, group: Places) -> Places:
-        """Newest entry of its group that was known to each row, never its own or a later one; -1 if there is none."""
-        order, start, end = self.known_in(group)
-        count, found = self.known.size, np.full(self.place.size, -1, dtype=np.intp)
-        rows = np.flatnonzero(end > start)
-        found[rows] = np.maximum.accumulate(group[order] * count + order)[end[rows] - 1] % count
-        # a nowcast: later times may be known, only the entry before its own counts
-        rows = np.flatnonzero(found >= self.place)
-        if rows.size:
-            order = np.argsort(group, kind="stable")
-            before = np.empty(count, dtype=np.intp)
-            before[order] = np.where(np.diff(group[order], prepend=-1) == 0, np.roll(order, 1), -1)
-            entry = before[self.place[rows]]
-            found[rows] = np.where(self.known[entry] <= self.information.issued[rows], entry, -1)
-        return found
-
-    @cached_property
-    def last(self) -> Places:
-        """Newest entry of its series that was known to each row, or -1."""
-        return self.newest(self.series)
-
-    def overlap(self) -> int:
-        """Number of times before its own whose outcome was unknown when a forecast was issued (99% quantile)."""
-        if not self.place.size:
-            return 0
-        there = np.isfinite(self.outcome)
-        empirical = np.cumsum(there)
-        rows = np.flatnonzero((self.last >= 0) & there[self.place])
-        last, own = self.last[rows], self.place[rows]
-        pending = empirical[own] - 1 - empirical[last]
-        following = np.flatnonzero(there)[np.minimum(empirical[last], empirical[-1] - 1)]
-        steps = np.where(pending > 0, self.time[own] - self.time[following], 0)
-        return int(np.quantile(steps, 0.99, method="higher")) if steps.size else 0

@@ -13,15 +13,14 @@ from scipy.special import ndtri
 from orcast.constants import PER_ABSOLUTE
 from orcast.evaluate.dependence import steps_of
 from orcast.evaluate.evaluation import Evaluation, Matrix, Places, Vector, chunks, computed_once, sample_quantiles
-from orcast.evaluate.information import Information, OutcomeTable
+from orcast.evaluate.information import Information
 from orcast.evaluate.losses import Difference, compare, loss, score
 
 HOUR, DAY = 3600 * 10**9, 24 * 3600 * 10**9
+# Least spacing of the times by its name.
 UNITS = {"month": 27 * DAY, "week": 7 * DAY, "day": DAY, "hour": HOUR, "time": 0}
 # Seasons tried where times are plain numbers, in steps.
 STEPS = (7, 12, 24, 52)
-# Outcomes of the recent frequency.
-RECENT = 30
 # Quantiles of errors: weight of the normal distribution in errors, and standard errors of its mean that are noise.
 PRIOR, NOISE = 64, 2
 
@@ -61,7 +60,7 @@ class ReferenceScore:
 def best_reference(evaluation: Evaluation) -> ReferenceScore | None:
     """Best reference so far at the information of each row; None without enough outcomes.
 
-    A seasonal reference is the last known outcome where no season before is known.
+    A seasonal reference is the last known outcome where none of its season is known.
 
     Parameters
     ----------
@@ -81,8 +80,8 @@ def best_reference(evaluation: Evaluation) -> ReferenceScore | None:
     """
     if not evaluation.rows or (evaluation.known is None and evaluation.horizon is not None):
         return None
-    table, rows = evaluation.known or _one_step(evaluation)
-    name, best = _best(table, rows, dict(_losses(evaluation, table, rows)))
+    known, rows = evaluation.known or _one_step(evaluation)
+    name, best = _best(known, rows, dict(_losses(evaluation, known, rows)))
     there = np.flatnonzero(np.isfinite(best))
     if not there.size:
         return None
@@ -90,14 +89,14 @@ def best_reference(evaluation: Evaluation) -> ReferenceScore | None:
     return ReferenceScore(name, best, sides)
 
 
-def _best(table: OutcomeTable, rows: Any, losses: dict[str, Vector]) -> tuple[str, Vector]:
+def _best(known: Information, rows: Any, losses: dict[str, Vector]) -> tuple[str, Vector]:
     """Name and losses of the candidate that led when each row was issued."""
     names, columns = list(losses), list(losses.values())
-    gaps = np.full(table.y.size, np.nan)
+    gaps = np.full(known.y.size, np.nan)
     ranked = []
     for column in columns:
         gaps[rows] = column - columns[0]
-        sums, place = table.information.past_windows(gaps, _clear_gap)
+        sums, place = known.past_windows(gaps, _clear_gap)
         ranked.append(sums[:, 0])
     leader = np.append(np.argmin(ranked, axis=0), 0)[place][rows]
     best = np.choose(leader, columns)
@@ -113,21 +112,21 @@ def _clear_gap(gaps: Matrix) -> Matrix:
     return np.asarray(np.nansum(gaps, axis=1) + np.sqrt(np.nansum(gaps**2, axis=1)))[:, None]
 
 
-def _one_step(evaluation: Evaluation) -> tuple[OutcomeTable, Places]:
+def _one_step(evaluation: Evaluation) -> tuple[Information, Places]:
     """Outcomes of rows issued one step ahead, after those of all earlier times of their series."""
     time = steps_of(evaluation)
     order = np.lexsort((time, evaluation.series))
     stamps = None if evaluation.time is None else evaluation.time[order]
-    information = Information.of(evaluation.series[order], time[order], stamps=stamps)
-    return OutcomeTable.of(information, evaluation.y[order]), np.argsort(order, kind="stable")
+    known = Information.of(evaluation.series[order], time[order], evaluation.y[order], stamps=stamps)
+    return known, np.argsort(order, kind="stable")
 
 
-def _losses(evaluation: Evaluation, table: OutcomeTable, rows: Any) -> Iterator[tuple[str, Vector]]:
+def _losses(evaluation: Evaluation, known: Information, rows: Any) -> Iterator[tuple[str, Vector]]:
     """Losses of the candidates; the first one stands in where another has no forecast."""
     quantiles = evaluation.kind == "quantiles"
-    of_row = np.arange(table.y.size)[rows]
+    of_row = np.arange(known.y.size)[rows]
     first = None
-    for name, there, forecast in _centres(evaluation, table) if quantiles else _frequencies(evaluation, table):
+    for name, there, forecast in _centres(evaluation, known) if quantiles else _frequencies(evaluation, known):
         losses = np.full(evaluation.rows, np.nan) if first is None else first.copy()
         mine = np.flatnonzero(there[of_row] & (True if first is None else np.isfinite(first)))
         for chunk in chunks(mine.size):
@@ -140,20 +139,15 @@ def _losses(evaluation: Evaluation, table: OutcomeTable, rows: Any) -> Iterator[
         yield name, losses
 
 
-def _centres(evaluation: Evaluation, table: OutcomeTable) -> Iterator[Candidate]:
+def _centres(evaluation: Evaluation, known: Information) -> Iterator[Candidate]:
     """Outcomes known before, each with the quantiles of its past errors."""
-    found = {"the last known outcome": table.last}
-    for season in seasons(table.information.times):
-        entry = table.newest(season.group(table))
-        back = (season.cycle[table.information.time] - season.cycle[table.time[entry]])[entry >= 0]
-        if back.size:
-            found[season.before(int(np.median(back)))] = entry
-    for name, entry in found.items():
-        centre = np.where(entry >= 0, table.outcome[entry], np.nan)
-        errors, place = table.information.past_windows(
-            table.y - centre, lambda window: _error_quantiles(window, evaluation.levels)
-        )
-        there = (place >= 0) & (entry >= 0)
+    found = {"the last known outcome": known.last}
+    for season, phase in seasons(known.times).items():
+        found[f"the last outcome {season}"] = known.newest(_groups(known.series, phase[known.time]))
+    for name, row in found.items():
+        centre = np.where(row >= 0, known.y[row], np.nan)
+        errors, place = known.past_windows(known.y - centre, lambda window: _error_quantiles(window, evaluation.levels))
+        there = (place >= 0) & (row >= 0)
         yield name, there, lambda rows, c=centre, e=errors, at=place: c[rows, None] + e[at[rows]]  # type: ignore[misc]
 
 
@@ -170,83 +164,56 @@ def _error_quantiles(errors: Matrix, levels: Vector) -> Matrix:
     return np.asarray((count * sample_quantiles(errors, levels) + PRIOR * normal) / (count + PRIOR))
 
 
-def _frequencies(evaluation: Evaluation, table: OutcomeTable) -> Iterator[Candidate]:
-    """Frequencies of the labels among the outcomes known: all, the last ones, those of the same season."""
+def _frequencies(evaluation: Evaluation, known: Information) -> Iterator[Candidate]:
+    """Frequencies of the labels among the outcomes known: all, and those of the same season."""
     kinds = np.arange(len(evaluation.labels)) + (evaluation.kind == "binary")
-    came = (table.outcome[:, None] == kinds).astype(np.float64)
-    there = table.known[table.place] > table.information.issued
+    came = (known.y[:, None] == kinds).astype(np.float64)
+    there = known.known > known.issued
 
-    def frequency(group: Places, prior: Matrix, last: int = table.y.size) -> Matrix:
-        order, start, end = table.known_in(group)
+    def frequency(group: Places, prior: Matrix) -> Matrix:
+        order, start, end = known.known_in(group)
         total = np.concatenate((np.zeros((1, kinds.size)), np.cumsum(came[order], axis=0)))
-        start = np.maximum(start, end - last)
         return np.asarray((total[end] - total[start] + prior) / (end - start + 1.0)[:, None])
 
-    whole = frequency(table.series, np.full((1, kinds.size), 1.0 / max(kinds.size, 2)))
+    whole = frequency(known.stream, np.full((1, kinds.size), 1.0 / max(kinds.size, 2)))
     found = {"the frequency so far": whole}
-    found[f"the frequency of the last {RECENT} outcomes"] = frequency(table.series, whole, RECENT)
-    for season in seasons(table.information.times):
-        found[season.frequency] = frequency(season.group(table), whole)
+    for season, phase in seasons(known.times).items():
+        found[f"the frequency {season}"] = frequency(_groups(known.stream, phase[known.time]), whole)
     for name, p in found.items():
         yield name, there, lambda rows, p=p: p[rows]  # type: ignore[misc]
 
 
-@dataclass(frozen=True, eq=False)
-class Season:
-    """Phase and cycle of each time: a cycle is one `name`, or so `many` steps; `step` names the spacing."""
-
-    step: str
-    name: str
-    phase: Places
-    cycle: Places
-    many: int = 1
-
-    def group(self, table: OutcomeTable) -> Places:
-        """Group of each entry: its series and phase."""
-        return np.asarray(table.series * (int(self.phase.max()) + 1) + self.phase[table.time])
-
-    def before(self, cycles: int) -> str:
-        """Name of the outcome some cycles before."""
-        if self.name == "steps":
-            return f"the outcome {cycles * self.many} steps before"
-        when = {"day": "yesterday"}.get(self.name, f"a {self.name} before")
-        return f"the same {self.step} {when if cycles == 1 else f'{cycles} {self.name}s before'}"
-
-    @property
-    def frequency(self) -> str:
-        """Name of the frequency in the same season."""
-        if self.name == "steps":
-            return f"the frequency every {self.many} steps"
-        return f"the frequency for the same {self.step} of the {self.name}"
+def _groups(first: Places, second: Places) -> Places:
+    return np.asarray(first * (int(second.max(initial=0)) + 1) + second)
 
 
-def seasons(times: NDArray[Any]) -> list[Season]:
-    """Seasons that fit the spacing of sorted times: day, week, year; 7, 12, 24 and 52 steps of plain numbers.
+def seasons(times: NDArray[Any]) -> dict[str, Places]:
+    """Phase of each time in the seasons that fit the spacing: day, week, year; 7, 12, 24 and 52 steps of numbers.
 
     Times at most one a month are counted in months, so that a year is 12 of them; a year of days is 52 weeks.
 
     >>> hours = np.arange("2024-01-01", "2024-01-08", dtype="datetime64[h]")
-    >>> [season.before(1) for season in seasons(hours)]
-    ['the same hour yesterday', 'the same hour a week before', 'the same hour a year before']
-    >>> seasons(np.array(["2024-01-31", "2024-02-29", "2024-03-31"], dtype="datetime64[D]"))[0].before(1)
-    'the same month a year before'
+    >>> list(seasons(hours))
+    ['of the same hour of the day', 'of the same hour of the week', 'of the same hour of the year']
+    >>> list(seasons(np.array(["2024-01-31", "2024-02-29", "2024-03-31"], dtype="datetime64[D]")))
+    ['of the same month of the year']
     """
     kind = times.dtype.kind
-    if kind not in "iufmM" or times.size < 2:
-        return []
-    if kind in "iuf":
-        empirical = np.rint((times - times[0]) * (1000.0 / np.median(np.diff(times)))).astype(np.int64)
-        return [Season("", "steps", *_phases(empirical, 1000 * many), many) for many in STEPS]
-    empirical = times.astype(f"{kind}8[ns]").astype(np.int64)
-    step = float(np.median(np.diff(empirical)))
-    months = times.astype("datetime64[M]").astype(np.int64) if kind == "M" else empirical
-    if kind == "M" and step >= 27 * DAY and np.unique(months).size == times.size:
-        return [Season("month", "year", *_phases(months, 12))]
+    if kind not in "iufM" or times.size < 2:
+        return {}
+    if kind != "M":
+        steps = np.rint((times - times[0]) * (1000.0 / np.median(np.diff(times)))).astype(np.int64)
+        return {f"at multiples of {many} steps": _phase(steps, 1000 * many) for many in STEPS}
+    stamps = times.astype("datetime64[ns]").astype(np.int64)
+    step = float(np.median(np.diff(stamps)))
+    months = times.astype("datetime64[M]").astype(np.int64)
+    if step >= 27 * DAY and np.unique(months).size == times.size:
+        return {"of the same month of the year": _phase(months, 12)}
     unit = next(name for name, least in UNITS.items() if step >= least)
     lags = {"day": DAY, "week": 7 * DAY, "year": 364 * DAY}
-    return [Season(unit, name, *_phases(empirical, lag)) for name, lag in lags.items() if 2 * step <= lag]
+    return {f"of the same {unit} of the {name}": _phase(stamps, lag) for name, lag in lags.items() if 2 * step <= lag}
 
 
-def _phases(empirical: NDArray[np.int64], lag: int) -> tuple[Places, Places]:
-    """Phase of each time, numbered from 0, and the number of its cycle."""
-    return np.unique(empirical % lag, return_inverse=True)[1], empirical // lag
+def _phase(stamps: NDArray[np.int64], lag: int) -> Places:
+    """Phase of each time, numbered from 0."""
+    return np.unique(stamps % lag, return_inverse=True)[1]
