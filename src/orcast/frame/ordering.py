@@ -14,10 +14,11 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.frame.names import ColumnLayout, of_series
+from orcast.frame.names import ColumnLayout, of_series, rows_text
 from orcast.frame.reader import Codes, Frame
 from orcast.frame.times import (
     DAY,
@@ -91,7 +92,7 @@ def arrange(
     state, where events may share a time, since none of them has to be found again.
     """
     if alone and layout.time is not None and not any(form.ordered for form in layout.forms):
-        rows = _with_events(rows, codes)
+        rows = _with_events(frame, rows, layout, codes)
     time, cutoff, stamps = rows.time, rows.cutoff, rows.time if rows.events is None else rows.events
     steps: list[Step] = []
     if layout.horizon is not None:
@@ -116,7 +117,7 @@ def arrange(
     )
 
 
-def _with_events(rows: RowTimes, codes: Codes) -> RowTimes:
+def _with_events(frame: Frame, rows: RowTimes, layout: ColumnLayout, codes: Codes) -> RowTimes:
     """Times of events (0 or 1, or a label), of which a series may have several at one time and cutoff, in their order.
 
     All of them are forecast before an outcome of that time is used.
@@ -125,6 +126,11 @@ def _with_events(rows: RowTimes, codes: Codes) -> RowTimes:
     new = changes(order, codes, rows.cutoff, rows.time)
     if new.all():
         return rows
+    taken = {*layout.taken, *(column for form in layout.forms for column in form.columns)}
+    columns = [name for name, kind in frame.reading.schema.items() if kind in (nw.String, nw.Categorical, nw.Enum)]
+    equal = np.flatnonzero(frame.reading.select({*taken, *columns}).is_duplicated().to_numpy())
+    if len(equal) and not taken.issuperset(columns):
+        raise ValueError(f"expected events that differ in some column, got {rows_text(equal)} that are equal: drop one")
     first = np.flatnonzero(new)
     place = np.empty(len(order), dtype=np.int64)
     place[order] = np.arange(len(order)) - np.repeat(first, np.diff(np.append(first, len(order))))
