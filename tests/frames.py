@@ -109,7 +109,7 @@ def twin(frame: pd.DataFrame, form: str, m: str, *, low: float | None = None, hi
     for _, stream in frame.assign(h=ranks).groupby(["unique_id", "h"]):
         recal = oc.Recalibrator(_space(form, low, high), outside="raise")
         waiting: dict[Any, Any] = {}
-        residuals = Residuals()
+        residuals = Residuals(10**9)
         over = 0  # the newest round that is over
         order = ["cutoff", "ds"] if "cutoff" in frame else ["ds"]
         for label, row in stream.sort_values(order).iterrows():

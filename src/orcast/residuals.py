@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import deque
-from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -12,11 +11,12 @@ from numpy.typing import NDArray
 from orcast.adapters import Normal
 from orcast.constants import PER_ABSOLUTE
 from orcast.spaces import Interval, OrderedSpace
-from orcast.spaces.base import whole
 from orcast.validation import number
 
 # Scale before any error is known: a share of the interval, or of the forecast itself.
 FIRST_SPREAD = 0.1
+# Errors that the spread of a point comes from.
+WINDOW = 100
 
 
 def first_spread(points: NDArray[np.float64], space: OrderedSpace) -> NDArray[np.float64]:
@@ -28,7 +28,7 @@ def first_spread(points: NDArray[np.float64], space: OrderedSpace) -> NDArray[np
 
 
 class Residuals:
-    """Gaussian forecasts around points, with the scale of the last `window` residuals, or of all (None).
+    """Gaussian forecasts around points, with the scale of the last `window` residuals.
 
         mean = the point, within the bounds,    sd = sqrt(pi / 2) * mean of |outcome - mean|
 
@@ -40,12 +40,8 @@ class Residuals:
     1.88
     """
 
-    __slots__ = ("count", "last", "total")
-
-    def __init__(self, window: int | None = None) -> None:
-        own = None if window is None else whole(window, "residuals as window", 1, 10**9)
-        self.last: deque[float] | None = None if own is None else deque(maxlen=own)
-        self.total, self.count = 0.0, 0
+    def __init__(self, window: int = WINDOW) -> None:
+        self.last: deque[float] = deque(maxlen=window)
 
     def around(self, point: Any, space: OrderedSpace, spread: float | None = None) -> Normal:
         """Forecast around a point; a given scale is kept."""
@@ -56,24 +52,10 @@ class Residuals:
 
     def scale(self, point: float, space: OrderedSpace) -> float:
         """Scale of the next forecast."""
-        if self.count == 0:
+        if not self.last:
             return float(first_spread(np.array([point]), space)[0])
-        # the sum of a window is recomputed, so that rounding errors do not accumulate
-        total = self.total if self.last is None else sum(self.last)
-        return PER_ABSOLUTE * total / self.count
+        return PER_ABSOLUTE * sum(self.last) / len(self.last)
 
     def add(self, residual: float) -> None:
         """Add an error."""
-        if self.last is None:
-            self.total += abs(residual)
-            self.count += 1
-        else:
-            self.last.append(abs(residual))
-            self.count = len(self.last)
-
-    def copy(self) -> Residuals:
-        """A copy."""
-        return deepcopy(self)
-
-    def __len__(self) -> int:
-        return self.count
+        self.last.append(abs(residual))

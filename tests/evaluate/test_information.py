@@ -44,7 +44,7 @@ def last_known(evaluation: Evaluation) -> NDArray[np.float64]:
 def test_check_finds_horizons() -> None:
     frame = cross_validation()
     (evaluation,) = check(frame.sample(fraction=1.0, shuffle=True, seed=1))
-    assert evaluation.notes == ("References use only outcomes known at the cutoff of each forecast.",)
+    assert evaluation.notes == ("References use only outcomes known when each forecast was issued.",)
     assert evaluation.timed
     assert evaluation.overlap == 3
     assert evaluation.horizon is not None
@@ -83,18 +83,18 @@ def test_issue_times_are_used() -> None:
     shuffled = frame.sample(fraction=1.0, shuffle=True, seed=1)
     (late,) = check(shuffled, lag=4)
     known = "References use only outcomes known "
-    assert late.notes[0] == f"{known}at the time of each forecast; outcomes are known 4 after their time."
+    assert late.notes[0] == f"{known}when each forecast was issued; outcomes are known 4 after their time."
     np.testing.assert_array_equal(last_known(late)[50:], y[46:-4])
     assert late.overlap == 3
     assert late.horizon is None
     (blocks,) = check(shuffled, issued_every=24)
-    assert blocks.notes[0] == f"{known}when each forecast was issued (24 rows at a time)."
+    assert blocks.notes[0] == f"{known}when each forecast was issued."
     np.testing.assert_array_equal(last_known(blocks)[-24:], np.full(24, y[215]))
     assert blocks.overlap == 23
     assert blocks.horizon is not None
     assert blocks.horizon.tolist() == list(range(1, 25)) * 10
     (single,) = check(shuffled, issued_every=1)
-    assert single.notes[0] == f"{known}when each forecast was issued (row by row)."
+    assert single.timed
     column = shuffled.with_columns((pl.col("ds") + 4).alias("published"))
     (named,) = check(column, known="published")
     np.testing.assert_array_equal(last_known(named), last_known(late))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import bdtrik, betainc, gammaincinv
 
-from orcast.evaluate.dependence import design_effect, frequencies, indicator_sums
+from orcast.evaluate.dependence import design_effect, frequencies
 from orcast.evaluate.evaluation import Evaluation, Vector, chunks, computed_once, outcomes_of
 
 # Bins of the reliability of probabilities, as in `metrics.ece`.
@@ -97,9 +97,8 @@ def coverage(evaluation: Evaluation, share: float, side: str = "before") -> floa
     >>> coverage(Evaluation.of([[0.0, 1.0]] * 4, [0.5, 1.0, 1.5, 0.1], levels=[0.25, 0.75]), 0.5)
     0.75
     """
-    lower, upper = ends_of(evaluation, share)
-    below, upto = indicator_sums(evaluation, side)[0].sum(axis=0) / max(evaluation.rows, 1)
-    return float(upto[upper] - below[lower]) if evaluation.rows else float("nan")
+    within = inside(evaluation, share, side)
+    return float(within.mean()) if evaluation.rows else float("nan")
 
 
 @computed_once

@@ -183,19 +183,20 @@ def _signals(evaluation: Evaluation, side: str) -> list[Vector]:
 
 
 @computed_once
-def indicator_sums(evaluation: Evaluation, side: str) -> tuple[Vector, Matrix | None]:
-    """Sums of the indicators of y < q and of y <= q, series x 2 x levels, and their means by block."""
+def indicator_sums(evaluation: Evaluation, side: str) -> tuple[Matrix, Matrix | None]:
+    """Frequencies of y < q and of y <= q, 2 x levels, and the sums of their means by block."""
     levels = evaluation.levels.size
-    series = np.zeros((len(evaluation.names), 2 * levels))
+    sums = np.zeros(2 * levels)
     blocks = calibration_blocks(evaluation, side)
     parts = None if blocks is None else np.zeros((blocks.count, 2 * levels))
     for chunk in chunks(evaluation.rows):
         q, y = evaluation.side(side)[chunk], evaluation.y[chunk, None]
         hits = np.concatenate((y < q, y <= q), axis=1).astype(np.float64)
-        series += sums_by_group(hits, evaluation.series[chunk], series.shape[0])
+        sums += hits.sum(axis=0)
         if blocks is not None and parts is not None:
             parts += sums_by_group(hits, blocks.of_row[chunk], blocks.count)
-    return series.reshape(-1, 2, levels), None if parts is None else (parts[:, :levels] + parts[:, levels:]) / 2.0
+    shares = sums.reshape(2, levels) / max(evaluation.rows, 1)
+    return shares, None if parts is None else (parts[:, :levels] + parts[:, levels:]) / 2.0
 
 
 def frequencies(evaluation: Evaluation, side: str) -> Vector:
@@ -203,7 +204,7 @@ def frequencies(evaluation: Evaluation, side: str) -> Vector:
 
     A quantile q of level a is right if P(y < q) <= a <= P(y <= q).
     """
-    below, upto = indicator_sums(evaluation, side)[0].sum(axis=0) / max(evaluation.rows, 1)
+    below, upto = indicator_sums(evaluation, side)[0]
     return np.clip(evaluation.levels, below, upto)
 
 

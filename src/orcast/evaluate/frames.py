@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from orcast.evaluate.metrics import LEVELS
 if TYPE_CHECKING:
     from orcast.frame.names import ColumnLayout, Form
     from orcast.frame.reader import Frame, Times
-    from orcast.frame.times import RowTimes, Timing
+    from orcast.frame.times import Timing
 
 # With more rows than this a distribution is read at 19 levels instead of 99.
 MANY = 200_000
@@ -122,7 +122,7 @@ def read_rows(
     )
     parts = (key if isinstance(key, tuple) else () if key is None else (key,) for key in keys)
     labels = tuple(" / ".join(map(str, each)) for each in parts)
-    when = None if times.at_once else _known_when(layout, timing, times)
+    when = None if times.at_once else _known_when(layout, timing)
     limits = lowest[order], highest[order]
     # when outcomes are known says nothing of when forecasts were issued
     timed = timing.issued_every is not None or layout.cutoff is not None or layout.horizon is not None
@@ -281,21 +281,14 @@ class FrameRows:
         return np.asarray(rows[:, :1] + np.where(spread >= 0.0, spread, np.nan)[:, None] * ndtri(levels))
 
 
-def _known_when(layout: ColumnLayout, timing: Timing, times: RowTimes) -> str:
+def _known_when(layout: ColumnLayout, timing: Timing) -> str:
     """Outcomes that count as known, in words."""
-    when, every = "at the time of each forecast", timing.issued_every
-    if every is not None:
-        how = f"{every:,} rows at a time" if isinstance(every, int) else f"every {every}"
-        when = f"when each forecast was issued ({'row by row' if every == 1 else how})"
-    elif times.ranked or layout.cutoff is not None or layout.horizon is not None:
-        when = "at the cutoff of each forecast"
     late = ""
     if layout.known is not None:
         late = f"; outcomes are known at {str(layout.known)!r}"
     elif timing.lag is not None:
-        after = "the lag of their series" if isinstance(timing.lag, Mapping) else timing.lag
-        late = f"; outcomes are known {after} after their time"
-    return f"only outcomes known {when}{late}"
+        late = f"; outcomes are known {timing.lag} after their time"
+    return f"only outcomes known when each forecast was issued{late}"
 
 
 def _steps_ahead(table: Frame, horizon: Any) -> Vector:

@@ -17,9 +17,6 @@ from orcast.recalibrator import Recalibrator
 from orcast.serialise import plain_features
 from orcast.spaces import Binary, Labels, Space, between
 
-# Errors that the spread of a point comes from.
-WINDOW = 100
-
 
 def recalibrator_for(options: Any, space: Space | None = None, *, max_pending: int = 1000) -> Recalibrator:
     """Recalibrator with the options of a wrapper, by default of a quantity within its bounds."""

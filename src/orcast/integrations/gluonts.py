@@ -34,8 +34,6 @@ ROLES: dict[str, Any] = {"series": "item_id", "time": "time", "cutoff": "cutoff"
 ABOUT = ["item_id", "time"]
 MEAN, POINT = "mean", "point"
 RECENT = 1000  # outcomes before the start of a forecast that may settle earlier ones
-# Features for contexts of payoffs, of the time that a step is about.
-CALENDAR = ("year", "quarter", "month", "day", "dayofweek", "hour", "minute")
 
 
 def recalibrate(
@@ -65,7 +63,7 @@ def recalibrate(
         Periods between the last outcome that a forecast knew and its first step, as in GluonTS.
     **options
         Options of :func:`orcast.recalibrate`, such as ``low``, ``high`` and ``pool``.  Contexts of a ``payoff`` read
-        the time of a step: year, quarter, month, day, dayofweek, hour, minute.
+        ``hour`` and ``dayofweek`` of a step's time.
 
     Returns
     -------
@@ -100,7 +98,7 @@ def recalibrate(
     others = outcomes[~pd.MultiIndex.from_frame(outcomes[ABOUT]).isin(pd.MultiIndex.from_frame(rows[ABOUT]))]
     frame = pd.concat([rows.merge(outcomes[[*ABOUT, "y"]], how="left"), others], ignore_index=True)
     if options.get("payoff") is not None:
-        frame = frame.assign(**{name: getattr(frame["time"].dt, name) for name in CALENDAR})
+        frame = frame.assign(hour=frame["time"].dt.hour, dayofweek=frame["time"].dt.dayofweek)
     levels = None if quantiles is None else increasing_levels(quantiles)
     model = POINT if columns == [POINT] else None
     after = recalibrate_frame(frame, model=model, levels=levels, state=state, **ROLES, **options)

@@ -12,7 +12,7 @@ import numpy as np
 from orcast.adapters import Normal, expert_row
 from orcast.features import FeatureReader
 from orcast.forecasts import Forecast
-from orcast.integrations.common import WINDOW, has_parameter, label_space, recalibrator_for
+from orcast.integrations.common import has_parameter, label_space, recalibrator_for
 from orcast.integrations.optional import needs
 from orcast.ledger import Guarantee
 from orcast.monitors import Monitor
@@ -37,7 +37,7 @@ class PendingRows:
     """
 
     def __init__(self, recalibrator: Recalibrator) -> None:
-        self.recalibrator, self.residuals = recalibrator, Residuals(WINDOW)
+        self.recalibrator, self.residuals = recalibrator, Residuals()
         self.known = 0  # outcomes so far
         self._issued = 0
         self._features = FeatureReader(recalibrator.payoff)

@@ -19,7 +19,6 @@ from orcast.features import FeatureReader
 from orcast.forecasts import Forecast, as_levels
 from orcast.forecasts.base import as_share
 from orcast.integrations.common import (
-    WINDOW,
     has_parameter,
     increasing_levels,
     label_space,
@@ -315,7 +314,7 @@ class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
 
     def _begin(self, y: Array) -> None:
         self.recalibrator_ = recalibrator_for(self)
-        self.residuals_ = Residuals(WINDOW)
+        self.residuals_ = Residuals()
 
     def _fitted(self, X: Any, y: Array) -> Any:
         base = self._base()

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from orcast.forecasts import PERCENTS, Forecast
 from orcast.frame import FrameState
 from orcast.frame import recalibrate as recalibrate_frame
-from orcast.frame.names import CERTIFICATE
 from orcast.integrations.common import quantile_columns
 from orcast.integrations.optional import needs
 from orcast.integrations.skpro import LEVELS, ForecastDistribution
@@ -129,26 +128,6 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         self.clone_tags(forecaster, [tag for tag in LIKE_IT if tag in forecaster.get_tags()])
         if payoff is not None:
             self.set_tags(**{"capability:exogenous": True})
-
-    def certificates(self, fh: Any = None, X: Any = None) -> Any:
-        """Certificates of forecasts by time: whether each holds, and the promised bound on the miscalibration.
-
-        Parameters
-        ----------
-        fh : ForecastingHorizon, optional
-            Steps ahead (default: those of ``fit``).
-        X : data frame, optional
-            Features of these steps.
-
-        Returns
-        -------
-        DataFrame
-            Columns ``holds`` and ``promised``.
-        """
-        self.check_is_fitted()
-        index, after = self._after(self._check_fh(fh), X)
-        frame = after.iloc[:, -len(CERTIFICATE) :].set_axis(CERTIFICATE, axis=1)
-        return frame[["holds", "promised"]].set_axis(index)
 
     # --- fit
     def _fit(self, y: Any, X: Any, fh: Any) -> RecalibratedForecaster:
