@@ -307,10 +307,9 @@ def alarms(evaluation: Evaluation, side: str = "before", alpha: float = ALPHA) -
         low, high = pit_among(rows, y.astype(np.intp))
     keep: Any = slice(None)
     if evaluation.known is not None:
-        table, keep = evaluation.known
-        information = table.information
+        information, keep = evaluation.known
     else:
-        information = Information.of(evaluation.series, np.arange(y.size))
+        information = Information.of(evaluation.series, np.arange(y.size), y)
     level = main_share(evaluation) if evaluation.kind == "quantiles" else None
     return watch(information, keep, low, high, evaluation.time, evaluation.names, alpha, RUN_LENGTH, level or 0.9,
                  evaluation.kind != "quantiles")  # fmt: skip
