@@ -18,6 +18,7 @@ PAGE = ROOT / "docs" / "licences.md"
 # What users of the extra get; those of the others are for work on orcast itself.
 GROUPS = {
     "cli": "`orcast[cli]`: the command on tables",
+    "serve": "`orcast[serve]`: the HTTP service",
     "demo": "`orcast[demo]`: the demo and pictures",
     "research": "`orcast[research]`: the comparison, the paper's experiments, benchmarks",
     "river": "`orcast[river]`",

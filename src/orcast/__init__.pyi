@@ -11,6 +11,7 @@ from orcast import testing as testing
 from orcast.adapters import Ensemble as Ensemble
 from orcast.adapters import Normal as Normal
 from orcast.adapters import Quantiles as Quantiles
+from orcast.client import Client as Client
 from orcast.contexts import by as by
 from orcast.contexts import by_expert as by_expert
 from orcast.contexts import by_last_error as by_last_error

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from orcast.cli import check, log, recalibrate, stream
+from orcast.cli import check, log, recalibrate, serve, stream
 from orcast.cli.common import Examples, say
 from orcast.validation import command_words
 
@@ -18,6 +18,7 @@ EXAMPLES = """examples:
   orcast check forecasts.parquet                           how well calibrated are these forecasts?
   orcast stream --low 0 --state wind.orcast                JSON lines in, JSON lines out
   orcast log wind.orcast --as-of 2026-03-03                what was forecast, and known, at a time
+  orcast serve --store sqlite:///wind.db                   HTTP service, with a page at http://127.0.0.1:8000
   orcast demo                                              recalibrate a real stream: verdict and report
 
 exit codes:
@@ -42,7 +43,7 @@ def parser() -> argparse.ArgumentParser:
     )
     command.add_argument("--version", action="version", version=f"orcast {__version__}")
     parts = command.add_subparsers(dest="part", required=True, metavar="command")
-    for part in (recalibrate, check, stream, log):
+    for part in (recalibrate, check, stream, log, serve):
         part.add(parts)
     parts.add_parser("demo", help="recalibrate a real stream: verdict and report", add_help=False)
     return command

@@ -119,23 +119,27 @@ def html(evaluations: Sequence[Evaluation], *, title: str = TITLE, source: str =
     models = list(evaluations)
     if not all(isinstance(each, Evaluation) for each in models):
         raise TypeError("expected a sequence of Evaluation, got something else in it")
-    where = f'<p class="soft">Source: {_name(source, limit=120)}</p>' if source else ""
-    head = f"<header><h1>{plain(title) or TITLE}</h1>{where}</header>"
+    where = f'<p class="soft">Source: {name_html(source, limit=120)}</p>' if source else ""
     several = len(models) > 1
     body = "".join(_overview(each, k) for k, each in enumerate(models)) if several else ""
     for k, each in enumerate(models[:MOST_MODELS]):
-        called = f'<h2 id="model-{k + 1}">{_name(each.model or "forecast")}</h2>' if several else ""
-        body += called + _model(each)
+        called = f'<h2 id="model-{k + 1}">{name_html(each.model or "forecast")}</h2>' if several else ""
+        body += called + model_html(each)
     if len(models) > MOST_MODELS:
         body += f'<p class="soft">Details of the first {MOST_MODELS} of {len(models):,} models are shown.</p>'
+    return page(title or TITLE, where, body or "<p>No forecasts.</p>", f"<p>{FOOT}</p>")
+
+
+def page(title: str, under: str, body: str, foot: str = "") -> str:
+    """Make a page of parts in HTML, without scripts or requests; only the title is escaped here."""
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{plain(POLICY)}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark"><meta name="referrer" content="no-referrer">'
-        f'<link rel="icon" href="data:,"><title>{plain(shortened(title, 120)) or TITLE}</title>'
-        f"<style>{STYLE}{SHEET}</style></head>\n<body>{head}<main>{body or '<p>No forecasts.</p>'}</main>"
-        f"<footer><p>{FOOT}</p></footer></body></html>\n"
+        f'<link rel="icon" href="data:,"><title>{plain(shortened(title, 120))}</title>'
+        f"<style>{STYLE}{SHEET}</style></head>\n<body><header><h1>{plain(title)}</h1>{under}</header>"
+        f"<main>{body}</main><footer>{foot}</footer></body></html>\n"
     )
 
 
@@ -162,7 +166,7 @@ def write(path: str | os.PathLike[str], evaluations: Sequence[Evaluation], **opt
     Path(path).write_text(html(evaluations, **options), encoding="utf-8")
 
 
-def _name(text: object, *, limit: int = 48) -> str:
+def name_html(text: object, *, limit: int = 48) -> str:
     """User's name, escaped, shortened and isolated from the text direction around it."""
     own = clean(text)
     if not own:
@@ -178,12 +182,13 @@ def _sentence(text: str) -> str:
 
 def _overview(evaluation: Evaluation, k: int) -> str:
     """Line of one of several models."""
-    called = _name(evaluation.model or "forecast")
+    called = name_html(evaluation.model or "forecast")
     called = f'<a href="#model-{k + 1}">{called}</a>' if k < MOST_MODELS else called
     return f"<p>{called}: {plain(headline(evaluation))}</p>"
 
 
-def _model(evaluation: Evaluation) -> str:
+def model_html(evaluation: Evaluation) -> str:
+    """Verdict, tiles, pictures and tables of one model."""
     first, *reasons = verdict(evaluation)
     body = f'<p class="headline {CLASSES[action(evaluation)]}">{_sentence(first)}</p>'
     listed = f"<ul>{''.join(f'<li>{_sentence(reason)}</li>' for reason in reasons)}</ul>" if reasons else ""
@@ -279,7 +284,7 @@ def _arrow(show: Callable[[float], str], values: Iterable[float]) -> str:
     return " →\N{NO-BREAK SPACE}".join(show(float(value)) for value in values)
 
 
-def _table(columns: dict[str, list[str]], label: str) -> str:
+def table_html(columns: dict[str, list[str]], label: str) -> str:
     """Table in a box that scrolls; cells are HTML, the first of a row names it."""
     head = "".join(f'<th scope="col">{plain(heading)}</th>' for heading in columns)
     body = "".join(
@@ -303,7 +308,7 @@ def _intervals(evaluation: Evaluation) -> str:
         "By chance": [" to ".join(map(percent, interval_band(evaluation, share))) for share in shares],
         "Mean width": [_arrow(number, (width(evaluation, share, side) for side in sides)) for share in shares],
     }
-    return f"<h3>Intervals</h3>{_table(columns, 'Intervals')}"
+    return f"<h3>Intervals</h3>{table_html(columns, 'Intervals')}"
 
 
 def _columns(found: Table, names: list[str]) -> dict[str, list[str]]:
@@ -325,7 +330,7 @@ def _horizons(evaluation: Evaluation) -> str:
     if evaluation.horizon is None:
         return ""
     found = by_horizon(evaluation)
-    return f"<h3>By horizon</h3>{_table(_columns(found, list(found.labels)), 'By horizon')}"
+    return f"<h3>By horizon</h3>{table_html(_columns(found, list(found.labels)), 'By horizon')}"
 
 
 def _series(evaluation: Evaluation) -> str:
@@ -333,8 +338,8 @@ def _series(evaluation: Evaluation) -> str:
     if len(evaluation.names) < 2:
         return ""
     found = by_series(evaluation)
-    columns = _columns(found, [_name(each, limit=40) for each in found.labels])
+    columns = _columns(found, [name_html(each, limit=40) for each in found.labels])
     shown = {heading: cells[:MOST_SERIES] for heading, cells in columns.items()}
     total = len(found.labels)
     title = f"Series, the worst {'first' if total <= MOST_SERIES else f'{MOST_SERIES} of {total:,}'}"
-    return f"<details><summary>{title}</summary>{_table(shown, 'Series')}</details>"
+    return f"<details><summary>{title}</summary>{table_html(shown, 'Series')}</details>"

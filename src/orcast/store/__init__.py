@@ -26,7 +26,7 @@ Signatures:
     StoredSeries.update(y, *, id=, known=), drop(id=), revise(y, *, id=, known=) -> None
     StoredSeries.issue(...), settle(...), withdraw(...), amend(...)   # the same four, with a StoredRound as result
     StoredSeries.round(id) -> StoredRound | None
-    StoredSeries.history(limit, before=None) -> list of StoredRound, the newest first
+    StoredSeries.history(limit, before=None, event=0) -> list of StoredRound, the newest first
 
 A `StoredRound` has plain data for answers: series, id, horizon, issued, target, forecast, base, certificate, status
 ("pending", "settled", "dropped"), y, known, guarantee, revisions, and evicted: ids dropped since too many were pending.

@@ -87,11 +87,11 @@ def _columns(
     }
     base, p = rows_from(row.base), forecast_from(space, unseal(row.forecast)[1], "")
     if isinstance(space, OrderedSpace):
-        for prefix, values in (("base", _at(base, space, levels)), ("orcast", p.quantile(levels))):
+        for prefix, values in (("base", base_quantiles(base, space, levels)), ("orcast", p.quantile(levels))):
             if values is not None:
                 plain |= {f"{prefix}_q{level:g}": value for level, value in zip(levels, values.tolist(), strict=True)}
     elif isinstance(space, Binary):
-        plain |= {"base_p": _event(base), "orcast_p": p.probability()}
+        plain |= {"base_p": base_probability(base), "orcast_p": p.probability()}
     elif isinstance(space, Labels):
         plain |= {f"orcast_p_{space.value(k)}": mass for k, mass in enumerate(p.mass.tolist())}
     return plain
@@ -108,12 +108,13 @@ def _outcome(store: Store, number: int, row: RoundRow, last: int) -> tuple[str |
     return y, known
 
 
-def _at(base: Any, space: OrderedSpace, levels: Any) -> Any:
+def base_quantiles(base: Any, space: OrderedSpace, levels: Any) -> Any:
     """Quantiles of the first base forecast, linear in the normal score of the level."""
     return None if base is None else np.interp(normal_scores(levels), space.scores, base[0])
 
 
-def _event(base: Any) -> float | None:
+def base_probability(base: Any) -> float | None:
+    """Probability of the event in the first base forecast."""
     return None if base is None else float(base if np.ndim(base) == 0 else np.ravel(base)[-1])
 
 

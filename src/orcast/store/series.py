@@ -210,11 +210,11 @@ class StoredSeries:
 
         return self.store.transact(work)
 
-    def history(self, limit: int = 100, *, before: Any = None) -> list[StoredRound]:
-        """Last rounds about times before a time, the newest first."""
+    def history(self, limit: int = 100, *, before: Any = None, event: int = 0) -> list[StoredRound]:
+        """Last rounds about times before a time, or about it and issued before an event, the newest first."""
         end = times.LAST if before is None else times.microseconds(before, "before")
         rows = self.store.tables.newest
-        return self.store.transact(lambda: [self._stored(row) for row in rows(self.number, end, limit)])
+        return self.store.transact(lambda: [self._stored(row) for row in rows(self.number, end, event, limit)])
 
     # --- within a transaction
     def _loaded(self, state: SeriesState) -> Recalibrator:
@@ -278,7 +278,9 @@ class StoredSeries:
         tables.add_round(row, encode_record(entry, self.number))
         state.options = options
         self._changed(state, recal)
-        return StoredRound(self.name, recal.space, row, evicted=evicted)
+        found = StoredRound(self.name, recal.space, row, evicted=evicted)
+        found.forecast = p  # as it is read from the row
+        return found
 
     def _repeats(self, known: RoundRow, row: RoundRow, id: Hashable) -> bool:
         """True for a call that came before; refuses another forecast under the id of a round."""

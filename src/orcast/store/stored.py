@@ -167,9 +167,15 @@ class Store:
         return self._options[number].given(**given)
 
     @locked
-    def names(self) -> list[Any]:
-        """Names of the series, in the order of their creation."""
-        return [from_key(name) for _, name, _ in self.tables.names()]
+    def names(self, after: str | int | None = None, limit: int | None = None) -> list[Any]:
+        """Names of the series, in the order of their creation; those after a name, at most `limit`."""
+        found = self.tables.names("" if after is None else key(after), limit)
+        return [from_key(name) for _, name, _ in found]
+
+    @locked
+    def recent(self, limit: int) -> list[Any]:
+        """Names of the series whose rounds are about the latest times."""
+        return [from_key(name) for name in self.tables.recent(limit)]
 
     def __contains__(self, name: object) -> bool:
         with self.lock:

@@ -23,6 +23,7 @@ COLUMNS = (
 )
 ADD_ROUND = f"INSERT INTO rounds ({COLUMNS}, record) VALUES ({', '.join('?' * (COLUMNS.count(',') + 2))})"
 UNNAMED = "null"
+LARGE = 2**53
 
 
 def key(id: Any) -> str:
@@ -101,6 +102,7 @@ class StoredRound:
     revisions : number of revisions
     evicted : ids of the rounds that were dropped because too many were pending
     repeated : whether this call came before, and changed nothing
+    event : number of the event of the series that issued the forecast
     """
 
     def __init__(
@@ -115,7 +117,7 @@ class StoredRound:
     ) -> None:
         self._space, self._row, self._y = space, row, y
         self.series, self.status, self.revisions = name, row.status, row.revisions
-        self.evicted, self.repeated = evicted, repeated
+        self.evicted, self.repeated, self.event = evicted, repeated, row.opened
         self.issued, self.target, self.known = map(as_datetime, (row.issued, row.target, row.known))
 
     id = cached_property(lambda self: None if self._row.id is None else from_key(self._row.id))
@@ -171,9 +173,20 @@ class Tables:
         """Number of series, none of which is ever deleted."""
         return self.database.row("SELECT max(number) FROM series")[0] or 0  # type: ignore[index]
 
-    def names(self) -> list[tuple[int, str, int]]:
-        """Number, name and options of all series."""
-        return self.database.rows("SELECT number, name, options FROM series ORDER BY number")
+    def names(self, after: str = "", limit: int | None = None) -> list[tuple[int, str, int]]:
+        """Number, name and options of all series, or of those after a name."""
+        found = self.find_series(after)
+        query = "SELECT number, name, options FROM series WHERE number > ? ORDER BY number LIMIT ?"
+        return self.database.rows(query, (0 if found is None else found[0], LARGE if limit is None else limit))
+
+    def recent(self, limit: int) -> list[str]:
+        """Names of the series of the rounds about the latest times."""
+        query = (
+            "SELECT name FROM series WHERE number IN "
+            "(SELECT series FROM (SELECT series FROM rounds ORDER BY target DESC LIMIT ?) AS latest) "
+            "ORDER BY number LIMIT ?"
+        )
+        return [name for (name,) in self.database.rows(query, (50 * limit, limit))]
 
     def find_series(self, name: str) -> tuple[int, int] | None:
         """Number and options of a series."""
@@ -258,10 +271,13 @@ class Tables:
         query = "SELECT id FROM rounds WHERE series = ? AND closed = ? AND id IS NOT NULL"
         return [id for (id,) in self.database.rows(query, (series, event))]
 
-    def newest(self, series: int, before: int, limit: int) -> list[RoundRow]:
-        """Last rounds about a time before another, the newest first."""
-        query = f"SELECT {COLUMNS} FROM rounds WHERE series = ? AND target < ? ORDER BY target DESC LIMIT ?"
-        return [RoundRow.checked(row) for row in self.database.rows(query, (series, before, limit))]
+    def newest(self, series: int, before: int, event: int, limit: int) -> list[RoundRow]:
+        """Last rounds about a time before another, or about it and issued before an event, the newest first."""
+        query = (
+            f"SELECT {COLUMNS} FROM rounds WHERE series = ? AND target <= ? AND (target < ? OR opened < ?) "
+            "ORDER BY target DESC, opened DESC LIMIT ?"
+        )
+        return [RoundRow.checked(row) for row in self.database.rows(query, (series, before, before, event, limit))]
 
     def since(self, series: int, event: int) -> list[RoundRow]:
         """Rounds that were open after an event."""

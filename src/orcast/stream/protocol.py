@@ -81,7 +81,7 @@ def read(text: bytes) -> StreamLine:
             raise ValueError(f"expected a finite number as {key}, got {short(value)}")
     series, id, x, drop = found.get("series"), found.get("id"), found.get("x"), bool(found.get("drop"))
     forecast, y = found.get("forecast"), found.get("y")
-    known = None if forecast is None else _parsed_forecast(forecast)
+    known = None if forecast is None else read_forecast(forecast)
     settings = {key: found[key] for key in SETTINGS if found.get(key) is not None and found[key] is not False}
     if forecast is None and y is None and not drop and not settings:
         raise ValueError("expected a forecast, an outcome y, drop or bounds in a line, got none of them")
@@ -110,7 +110,8 @@ def _parsed(text: bytes) -> dict[str, Any]:
 # --- forecasts, in ---
 
 
-def _parsed_forecast(forecast: Any) -> LineForecast:
+def read_forecast(forecast: Any) -> LineForecast:
+    """Read a forecast in one of its forms."""
     if not isinstance(forecast, dict) or not forecast:
         raise TypeError(f"expected a forecast such as {FORMS}, got {short(forecast)}")
     for name, form in _NAMED.items():

@@ -1,0 +1,2 @@
+from orcast.serve.app import app as app
+from orcast.serve.guard import Caps as Caps

@@ -1,0 +1,423 @@
+"""The ASGI application: each call is one transaction of the store, made in a thread beside the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+from urllib.parse import unquote
+
+from msgspec import UNSET, Struct
+from starlette.datastructures import QueryParams
+from starlette.responses import Response
+from starlette.routing import Router
+
+import orcast
+from orcast import limits
+from orcast.adapters import Quantiles
+from orcast.forecasts import Forecast
+from orcast.serve import pages
+from orcast.serve.guard import Bodies, Caps, Guard, Handler, Metrics, Receive, Refused, Scope, Send, Tokens
+from orcast.serve.messages import (
+    ENDPOINTS,
+    BatchAnswer,
+    BatchRequest,
+    Certificate,
+    DropRequest,
+    ForecastRequest,
+    Line,
+    OutcomeRequest,
+    RoundAnswer,
+    RoundList,
+    SeriesAnswer,
+    SeriesList,
+    SeriesRequest,
+    decoded,
+    encoded,
+    one_call,
+    openapi,
+    whole_number,
+)
+from orcast.spaces import Binary, OrderedSpace
+from orcast.store import Store, StoredRound, StoredSeries
+from orcast.stream import protocol
+from orcast.stream.series import stated_space
+from orcast.validation import quietly, short
+
+Body = TypeVar("Body", bound=Struct)
+Result = TypeVar("Result")
+LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
+SETTINGS = ("low", "high", "labels")
+OPTIONS = ("memory", "max_pending", "outside", "pool")
+MOST_NAMES = 10_000  # series that are found without a query
+UNREACHABLE = ("", ".", "..")  # names that clients remove from a path
+
+
+def app(store: Store | str | os.PathLike[str], *, tokens: Iterable[str] = (), caps: Caps | None = None) -> Handler:
+    """Make the service as an ASGI application.
+
+    Parameters
+    ----------
+    store
+        Open store, or its URL, as of `orcast.open`; it is closed when the application ends.
+    tokens
+        Tokens, one of which every request needs; without any, only requests from this machine are answered.
+    caps
+        Caps on the size of requests and answers.
+
+    Returns
+    -------
+    application
+        ASGI application, for uvicorn or another server, as one process; several processes may share a store.
+    """
+    return Service(store, tokens=Tokens(tokens), caps=caps or Caps()).guarded
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a request says: the series of its path, its query and its body."""
+
+    series: str
+    query: QueryParams
+    body: bytes
+
+    def read(self, kind: type[Body]) -> Body:
+        """Body as a structure."""
+        try:
+            return decoded(self.body, kind)
+        except ValueError as reason:
+            raise Refused(400, str(reason)) from None
+
+    def limit(self, most: int) -> int:
+        """Length of a page of the answer."""
+        return whole_number(self.query.get("limit"), "limit", min(100, most), most)
+
+
+class Service:
+    """Endpoints of the service; those of `ENDPOINTS` run in the thread of the store."""
+
+    def __init__(self, store: Store | str | os.PathLike[str], *, tokens: Tokens, caps: Caps) -> None:
+        self.store = store if isinstance(store, Store) else Store(store)
+        self.caps, self.metrics, self._bodies = caps, Metrics(), Bodies(caps)
+        self._waiting, self._series = 0, dict[str, StoredSeries]()
+        # one thread: the transactions of a store follow each other anyway
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="orcast-store")
+        self._drawing = ThreadPoolExecutor(1, thread_name_prefix="orcast-page")
+        self._description = encoded(openapi(orcast.__version__))
+        self._routes: dict[tuple[str, ...], dict[str, Callable[[Call], Any]]] = {}
+        for each in ENDPOINTS:
+            self._route(each.method, each.path, getattr(self, each.name))
+        for path, page in (("/", self.index_page), ("/series/{series}", self.series_page), ("/readyz", self.readyz)):
+            self._route("GET", path, page)
+        for path, text in (
+            ("/healthz", lambda: Response("ok\n", media_type="text/plain")),
+            ("/metrics", lambda: Response(self.metrics.text(), media_type="text/plain; version=0.0.4")),
+            ("/openapi.json", lambda: Response(self._description, media_type="application/json")),
+        ):
+            self._route("GET", path, text)
+        inner = Router(default=self._answer, lifespan=self._lifespan)
+        self.guarded = Guard(inner, tokens, self.metrics)
+
+    def _route(self, method: str, path: str, answer: Callable[..., Any]) -> None:
+        self._routes.setdefault(tuple(path.split("/")[1:]), {})[method] = answer
+
+    @asynccontextmanager
+    async def _lifespan(self, _: Any) -> AsyncIterator[None]:
+        yield
+        await asyncio.get_running_loop().run_in_executor(None, self._thread.shutdown)
+        self._drawing.shutdown(cancel_futures=True)
+        self.store.close()
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer by the route of a request; names of series may contain any character, also a slash."""
+        parts, series = _segments(scope)
+        found = self._routes.get(parts)
+        if found is None:
+            raise Refused(404, f"expected a path of /openapi.json, got {short(scope['path'])}")
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        path = scope["route_path"] = "/" + "/".join(parts)
+        if method not in found:
+            allowed = ", ".join(found)
+            text = f"expected {allowed} at {path}, got {short(scope['method'])}"
+            raise Refused(405, text, (b"allow", allowed.encode()))
+        with _span(method, path):
+            if path in ("/healthz", "/metrics", "/openapi.json"):
+                await found[method]()(scope, receive, send)  # type: ignore[call-arg]
+                return
+            async with self._bodies.read(scope, receive, wanted=method != "GET") as body:
+                call = Call(series, QueryParams(scope["query_string"]), body)
+                answer = await self._in_thread(self._thread, lambda: _finished(found[method], call))
+            if not isinstance(answer, bytes):
+                answer = await self._in_thread(self._drawing, answer)
+                await Response(answer, media_type="text/html", headers=pages.HEADERS)(scope, receive, send)
+                return
+            await Response(answer, media_type="application/json")(scope, receive, send)
+
+    async def _in_thread(self, thread: ThreadPoolExecutor, work: Callable[[], Result]) -> Result:
+        """Result of work in a thread; work that has begun ends even if its request times out."""
+        if self._waiting >= self.caps.waiting:
+            raise Refused(503, f"expected at most {self.caps.waiting} waiting requests, got more; send it again later")
+        self._waiting += 1
+        future = thread.submit(_mapped, work)
+        running = asyncio.wrap_future(future)
+        running.add_done_callback(self._ended)
+        try:
+            async with asyncio.timeout(self.caps.seconds):
+                return await asyncio.shield(running)
+        except TimeoutError:
+            future.cancel()
+            text = f"expected an answer within {self.caps.seconds:g} s, got none; send the request again"
+            raise Refused(503, text) from None
+
+    def _ended(self, running: asyncio.Future[Any]) -> None:
+        self._waiting -= 1
+        if not running.cancelled():
+            running.exception()  # else asyncio reports an exception that was never retrieved
+
+    def _known(self, name: str) -> StoredSeries:
+        """Series that exists."""
+        found = self._series.get(name)
+        if found is None:
+            if name not in self.store:
+                raise Refused(404, f"expected a series that was opened (PUT /v1/series/NAME), got {short(name)}")
+            if len(self._series) >= MOST_NAMES:
+                self._series.clear()
+            found = self._series[name] = self.store.series(name)
+        return found
+
+    # --- series
+    def list_series(self, call: Call) -> SeriesList:
+        """Answer with names of series, by pages."""
+        limit = call.limit(self.caps.rounds)
+        names = list(map(str, self.store.names(call.query.get("after"), limit + 1)))
+        return SeriesList(names[:limit], names[limit - 1] if len(names) > limit else None)
+
+    def open_series(self, call: Call) -> SeriesAnswer:
+        """Open a series, or find it with the same settings."""
+        body = call.read(SeriesRequest)
+        if call.series in UNREACHABLE:
+            raise Refused(422, f"expected a name that a path can hold, got {short(call.series)}")
+        settings = {name: value for name in SETTINGS if (value := getattr(body, name)) is not None}
+        space = stated_space(settings | ({"binary": True} if body.binary else {}))
+        options = {name: value for name in OPTIONS if (value := getattr(body, name)) is not None}
+        return _series(self.store.series(call.series, space=space, **options))
+
+    def read_series(self, call: Call) -> SeriesAnswer:
+        """Answer with the guarantee and the alarms of a series."""
+        return _series(self._known(call.series))
+
+    def history(self, call: Call) -> RoundList:
+        """Answer with the last rounds of a series, by pages."""
+        limit, levels = call.limit(self.caps.rounds), _levels(call.query.get("levels"))
+        before, _, event = call.query.get("before", "").partition(",")
+        since = whole_number(event or None, "event", 0, 2**53)
+        found = self._known(call.series).history(limit + 1, before=before or None, event=since)
+        rounds = [_round(each, levels=levels) for each in found[:limit]]
+        last = found[limit - 1] if len(found) > limit else None
+        return RoundList(rounds, None if last is None else f"{_time(last.target)},{last.event}")
+
+    # --- rounds
+    def predict(self, call: Call) -> RoundAnswer:
+        """Issue a forecast."""
+        body = call.read(ForecastRequest)
+        return self._done("predict", lambda: _predict(self._known(call.series), body))
+
+    def update(self, call: Call) -> RoundAnswer:
+        """Settle a round with its outcome."""
+        body = call.read(OutcomeRequest)
+        when = {"id": body.id, "known": body.known}
+        return self._done("update", lambda: _round(self._known(call.series).settle(body.y, **when)))
+
+    def revise(self, call: Call) -> RoundAnswer:
+        """Correct the outcome of a settled round."""
+        body = call.read(OutcomeRequest)
+        when = {"id": body.id, "known": body.known}
+        return self._done("revise", lambda: _round(self._known(call.series).amend(body.y, **when)))
+
+    def drop(self, call: Call) -> RoundAnswer:
+        """Drop a round whose outcome will never come."""
+        body = call.read(DropRequest)
+        return self._done("drop", lambda: _round(self._known(call.series).withdraw(body.id)))
+
+    def _done(self, verb: str, work: Callable[[], RoundAnswer]) -> RoundAnswer:
+        answer = self.store.transact(work)
+        self._count(verb, answer)
+        return answer
+
+    def _count(self, verb: str, answer: RoundAnswer) -> None:
+        if not answer.repeated:
+            self.metrics.rounds.labels(verb).inc()
+            if verb == "predict" and not answer.certificate.holds:
+                self.metrics.uncertified.inc()
+
+    def batch(self, call: Call) -> BatchAnswer:
+        """Make many calls in one transaction."""
+        lines = call.read(BatchRequest).lines
+        if len(lines) > self.caps.lines:
+            raise Refused(413, f"expected at most {self.caps.lines} lines in a batch, got {len(lines)}")
+        found = self.store.transact(lambda: [self._line(line, at) for at, line in enumerate(lines, start=1)])
+        for verb, answer in found:
+            self._count(verb, answer)
+        return BatchAnswer([answer for _, answer in found])
+
+    def _line(self, line: Line, number: int) -> tuple[str, RoundAnswer]:
+        verb = one_call(line, number)
+        try:
+            series = self._known(line.series)
+            if verb == "predict":
+                return verb, _predict(series, line)
+            if verb == "drop":
+                return verb, _round(series.withdraw(line.id))
+            y, settle = (line.y, series.settle) if line.y is not UNSET else (line.revise, series.amend)
+            return verb, _round(settle(y, id=line.id, known=line.known))
+        except (ValueError, TypeError) as reason:
+            raise ValueError(f"{reason} (line {number}; nothing of the batch was done)") from None
+        except Refused as reason:
+            raise Refused(reason.status, f"{reason} (line {number}; nothing of the batch was done)") from None
+
+    # --- operations
+    def readyz(self, call: Call) -> bytes:
+        """Answer if the store can be used."""
+        self.store.transact(lambda: len(self.store))
+        return b'"ready"\n'
+
+    def index_page(self, call: Call) -> Callable[[], str]:
+        """Show alarms and the worst series first."""
+        return self.store.transact(lambda: pages.index(self.store))
+
+    def series_page(self, call: Call) -> Callable[[], str]:
+        """Show one series."""
+        return self.store.transact(lambda: pages.series(self._known(call.series)))
+
+
+def _finished(answer: Callable[[Call], Any], call: Call) -> Any:
+    """Answer as JSON, or the function that draws a page."""
+    found = answer(call)
+    return encoded(found) if isinstance(found, Struct) else found
+
+
+def _mapped(work: Callable[[], Result]) -> Result:
+    """Result of work, with errors as what a request is answered."""
+    try:
+        with quietly():  # warnings are for the process, not for who sends a request
+            return work()
+    except TimeoutError as reason:
+        raise Refused(503, _sentence(reason)) from None
+    except OSError as reason:
+        raise Refused(507, _sentence(reason)) from None
+    except (ValueError, TypeError) as reason:
+        if not str(reason).startswith("expected "):
+            raise  # a fault of ours
+        raise Refused(422, _sentence(reason)) from None
+
+
+def _sentence(reason: Exception) -> str:
+    return " ".join(str(reason).split())
+
+
+# --- answers
+
+
+def _predict(series: StoredSeries, body: ForecastRequest) -> RoundAnswer:
+    given = protocol.read_forecast(body.forecast)
+    names = ("id", "x", "horizon", "issued", "target")
+    found = series.issue(given.expert, **{name: getattr(body, name) for name in names})
+    limits.check("levels", len(body.levels or ()))
+    fields = protocol.forecast_fields(given, found.forecast, [str(level) for level in body.levels or ()])
+    return _round(found, cells=body.cells, **fields)
+
+
+def _round(found: StoredRound, *, levels: tuple[float, ...] = (), cells: bool = False, **fields: Any) -> RoundAnswer:
+    """Answer about a round; `fields` has its forecast in the form of the base forecast."""
+    p = found.forecast
+    certificate = p.certificate
+    fields = {name: value for name, value in fields.items() if name in RoundAnswer.__struct_fields__}
+    if "forecast" not in fields:
+        fields["forecast"] = _described(p, levels or LEVELS)
+    if cells and isinstance(p, Forecast):
+        fields["cells"] = {"left": p.left.tolist(), "right": p.right.tolist(), "mass": p.mass.tolist()}
+    return RoundAnswer(
+        series=str(found.series),
+        id=found.id,
+        status=found.status,
+        issued=_time(found.issued),
+        target=_time(found.target),
+        certificate=Certificate(*(getattr(certificate, name) for name in Certificate.__struct_fields__)),
+        horizon=found.horizon,
+        y=found.y,
+        known=None if found.known is None else _time(found.known),
+        guarantee=found.guarantee or None,
+        revisions=found.revisions,
+        repeated=found.repeated,
+        evicted=list(found.evicted),
+        **fields,
+    )
+
+
+def _described(p: Any, levels: tuple[float, ...]) -> dict[str, Any]:
+    """A published forecast: quantiles by level, a probability, or probabilities by label."""
+    if isinstance(p, Forecast):
+        return {f"{level:g}": value for level, value in zip(levels, p.quantile(levels).tolist(), strict=True)}
+    return {"p": p.probability()} if isinstance(p.space, Binary) else {"probabilities": p.to_dict()}
+
+
+def _series(series: StoredSeries) -> SeriesAnswer:
+    found = series.guarantee
+    names = ("rounds", "miscalibration", "promised", "held", "excess", "parts", "bounds", "delay", "vacuous")
+    guarantee = {name: getattr(found, name) for name in names}
+    return SeriesAnswer(str(series.name), _space(series.space), guarantee, len(series.pending))
+
+
+def _space(space: Any) -> dict[str, Any]:
+    if isinstance(space, OrderedSpace):
+        return {"low": space.low, "high": space.high}  # an infinite bound becomes null
+    return {"binary": True} if isinstance(space, Binary) else {"labels": list(space.labels)}
+
+
+def _time(time: datetime | None) -> str:
+    assert time is not None
+    return time.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
+
+
+def _levels(text: str | None) -> tuple[float, ...]:
+    if text is None:
+        return ()
+    try:
+        levels = [float(each) for each in text.split(",")]
+        return tuple(Quantiles(levels, [0.0] * len(levels)).levels.tolist())
+    except (TypeError, ValueError):
+        raise Refused(400, f"expected levels such as 0.05,0.5,0.95, got {short(text)}") from None
+
+
+def _segments(scope: Scope) -> tuple[tuple[str, ...], str]:
+    """Segments of a path with the name of a series as {series}, and that name."""
+    try:
+        parts = [unquote(part, errors="strict") for part in scope["raw_path"].decode("ascii").split("/")]
+    except UnicodeDecodeError:
+        raise Refused(400, "expected a path in UTF-8 with other bytes as %XX, got another") from None
+    parts = parts[1:]
+    at = 2 if parts[:1] == ["v1"] else 1
+    if parts[at - 1 : at] != ["series"] or len(parts) <= at:
+        return tuple(parts), ""
+    return (*parts[:at], "{series}", *parts[at + 1 :]), parts[at]
+
+
+def _tracer() -> Any:
+    try:
+        from opentelemetry import trace
+    except ImportError:
+        return None
+    return trace.get_tracer("orcast")
+
+
+TRACER = _tracer()
+
+
+def _span(method: str, path: str) -> Any:
+    """Span of OpenTelemetry, named after the route; nothing where it is not installed."""
+    return nullcontext() if TRACER is None else TRACER.start_as_current_span(f"{method} {path}")

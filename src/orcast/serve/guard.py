@@ -1,0 +1,289 @@
+"""Checks before every request: tokens, caps on bodies and times; afterwards metrics and one line of log."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hmac
+import ipaddress
+import json
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+
+from orcast.limits import LIMITS
+from orcast.serve.messages import Error, encoded
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Handler = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+log = logging.getLogger("orcast.serve")
+# Answered without a token: they tell nothing about the series.
+OPEN = ("/healthz", "/readyz")
+LOCAL = ("localhost", "127.0.0.1", "[::1]")
+FORWARDED = (b"forwarded", b"x-forwarded-for", b"x-real-ip")
+BUCKETS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0, 30.0)
+HEADERS = (
+    (
+        b"content-security-policy",
+        b"default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+        b"form-action 'none'; frame-ancestors 'none'",
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-store"),
+)
+
+
+@dataclass(frozen=True)
+class Caps:
+    """Caps on what a request may ask for.
+
+    Parameters
+    ----------
+    body_bytes
+        Bytes of a body.
+    all_bytes
+        Bytes of the bodies of all requests that are not answered yet.
+    lines
+        Lines of a batch.
+    rounds
+        Rounds, or names of series, of one answer.
+    seconds
+        Time for reading a body, and time for an answer.
+    waiting
+        Requests that may wait for the store.
+    """
+
+    body_bytes: int = 8 * 2**20
+    all_bytes: int = 64 * 2**20
+    lines: int = 10_000
+    rounds: int = 1_000
+    seconds: float = 30.0
+    waiting: int = 1_000
+
+
+class Refused(Exception):
+    """A request that is answered with a status and a message."""
+
+    def __init__(self, status: int, text: str, *headers: tuple[bytes, bytes]) -> None:
+        super().__init__(text)
+        self.status, self.headers = status, headers
+
+
+class Metrics:
+    """Metrics of one application; labels are routes, methods and statuses, never names of series or ids."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        names = ("route", "method", "status")
+        self.requests = Counter("orcast_requests", "Requests by route and status.", names, registry=self.registry)
+        self.seconds = Histogram(
+            "orcast_request_seconds", "Time to answer.", ("route",), registry=self.registry, buckets=BUCKETS
+        )
+        self.rounds = Counter("orcast_rounds", "Calls that changed a series.", ("call",), registry=self.registry)
+        self.uncertified = Counter(
+            "orcast_forecasts_uncertified", "Forecasts whose certificate did not hold.", registry=self.registry
+        )
+        self.alarms = Counter(
+            "orcast_alarms", "Alarms that were raised, by monitored forecast.", ("side",), registry=self.registry
+        )
+
+    def text(self) -> bytes:
+        """Metrics in the format of Prometheus."""
+        return generate_latest(self.registry)
+
+
+class Tokens:
+    """Tokens that may use the service; without any, only this machine may."""
+
+    def __init__(self, tokens: Iterable[str]) -> None:
+        given = [token.strip() for token in tokens]
+        for token in given:
+            if not 16 <= len(token) <= 1_000 or not token.isascii() or not token.isprintable() or " " in token:
+                raise ValueError("expected tokens of 16 to 1000 printable ASCII characters, got another one")
+        # of equal length, so that the comparison takes as long for every guess
+        self._digests = [sha256(token.encode()).digest() for token in given]
+
+    def check(self, scope: Scope) -> None:
+        """Refuse a request without a token, or from elsewhere if there are none."""
+        headers = dict(scope["headers"])
+        if not self._digests:
+            self._check_local(scope.get("client"), headers)
+            return
+        digest = sha256(_token(headers.get(b"authorization", b""))).digest()
+        # all are compared, so that the time does not tell which one was near
+        if not sum(hmac.compare_digest(digest, each) for each in self._digests):
+            text = "expected an Authorization header with a token of this service (Bearer, or Basic with any user name)"
+            raise Refused(401, text, (b"www-authenticate", b'Basic realm="orcast", charset="UTF-8"'))
+
+    @staticmethod
+    def _check_local(client: Any, headers: dict[bytes, bytes]) -> None:
+        host = headers.get(b"host", b"").decode("latin-1").lower()
+        name = host if host.endswith("]") else host.rsplit(":", 1)[0]
+        # a page of another site can reach this machine under a name of its own; a proxy on it brings others
+        proxied = any(header in headers for header in FORWARDED)
+        if client is None or not _is_loopback(client[0]) or name not in LOCAL or proxied:
+            raise Refused(403, "expected a request from this machine to localhost, since the service has no tokens")
+
+
+def _token(header: bytes) -> bytes:
+    scheme, _, rest = header.partition(b" ")
+    if scheme.lower() == b"bearer":
+        return rest.strip()
+    if scheme.lower() != b"basic":
+        return b""
+    try:
+        return base64.b64decode(rest, validate=True).partition(b":")[2]
+    except binascii.Error:
+        return b""
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return False
+
+
+class Bodies:
+    """Bodies of requests, with caps on each and on all that are in memory."""
+
+    def __init__(self, caps: Caps) -> None:
+        self.caps, self.held = caps, 0
+
+    @asynccontextmanager
+    async def read(self, scope: Scope, receive: Receive, *, wanted: bool) -> AsyncIterator[bytes]:
+        """Yield the whole body of a request; it counts until the block ends."""
+        parts: list[bytes] = []
+        try:
+            if wanted:
+                self._check_headers(dict(scope["headers"]))
+                await self._receive(receive, parts)
+            yield b"".join(parts)
+        finally:
+            self.held -= sum(map(len, parts))
+
+    def _check_headers(self, headers: dict[bytes, bytes]) -> None:
+        kind = headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
+        if kind != b"application/json":
+            raise Refused(415, "expected a body of content type application/json, got another")
+        length, most = headers.get(b"content-length", b"0"), self.caps.body_bytes
+        if len(length) > 18 or not length.isdigit() or int(length) > most:
+            raise Refused(413, f"expected a body of at most {most} bytes, got one of {length[:18].decode('latin-1')}")
+
+    async def _receive(self, receive: Receive, parts: list[bytes]) -> None:
+        size, more = 0, True
+        try:
+            async with asyncio.timeout(self.caps.seconds):
+                while more:
+                    message = await receive()
+                    if message["type"] == "http.disconnect":
+                        raise Refused(400, "expected a whole body, got a part of one")
+                    more, part = message.get("more_body", False), message.get("body", b"")
+                    size += len(part)
+                    if size > self.caps.body_bytes:
+                        raise Refused(413, f"expected a body of at most {self.caps.body_bytes} bytes, got a longer one")
+                    if self.held + len(part) > self.caps.all_bytes:
+                        raise Refused(503, "expected fewer large bodies at the same time; send it again later")
+                    self.held += len(part)
+                    parts.append(part)
+        except TimeoutError:
+            raise Refused(408, f"expected the whole body within {self.caps.seconds:g} s, got a part") from None
+
+
+class Guard:
+    """ASGI middleware that checks tokens, turns refusals into answers, and notes every request."""
+
+    def __init__(self, inner: Handler, tokens: Tokens, metrics: Metrics) -> None:
+        self.inner, self.tokens, self.metrics = inner, tokens, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or refuse it with a message."""
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        if scope["type"] != "http":
+            await self.inner(scope, receive, send)
+            return
+        start, status, begun = time.perf_counter(), 500, False
+
+        async def noted(message: MutableMapping[str, Any]) -> None:
+            nonlocal status, begun
+            if message["type"] == "http.response.start":
+                status, begun = message["status"], True
+                message["headers"] = [*message.get("headers", ()), *HEADERS]
+            await send(message)
+
+        try:
+            if scope["path"] not in OPEN:
+                self.tokens.check(scope)
+            await self.inner(scope, receive, noted)
+        except Refused as reason:
+            await refuse(noted, reason)
+        except Exception:
+            log.exception("a request failed")
+            if begun:
+                raise
+            await refuse(noted, Refused(500, "the request failed by a fault of the service; its log has the reason"))
+        finally:
+            self._note(scope, status, time.perf_counter() - start)
+
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        route = scope.get("route_path", "other")  # a path of ours, so that labels are few
+        method = scope["method"] if scope["method"] in ("GET", "HEAD", "POST", "PUT") else "other"
+        self.metrics.requests.labels(route, method, str(status)).inc()
+        self.metrics.seconds.labels(route).observe(seconds)
+        if log.isEnabledFor(logging.INFO):
+            fields = {"method": method, "path": scope["path"][:200], "status": status, "ms": round(1e3 * seconds, 3)}
+            log.info("request", extra={"fields": fields})
+
+
+class JsonFormatter(logging.Formatter):
+    """One line of JSON for each record; control characters of paths and messages are escaped."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Record as JSON."""
+        line = {"time": round(record.created, 3), "level": record.levelname, "logger": record.name}
+        line |= {"message": record.getMessage(), **getattr(record, "fields", {})}
+        if record.exc_info:
+            line["trace"] = self.formatException(record.exc_info)
+        return json.dumps(line)
+
+
+async def refuse(send: Send, reason: Refused) -> None:
+    """Answer with a status and a message."""
+    body = encoded(Error(str(reason)))
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *reason.headers]
+    await send({"type": "http.response.start", "status": reason.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def check_host(host: str, tokens: Iterable[str]) -> None:
+    """Refuse a host that other machines reach without tokens."""
+    if not [*tokens] and host != "localhost" and not _is_loopback(host):
+        raise ValueError(
+            f"expected tokens for --host {host} (--tokens FILE, or ORCAST_TOKENS), got none; without tokens the "
+            "service answers on 127.0.0.1 alone"
+        )
+
+
+def read_tokens(path: str | None, environment: str | None) -> list[str]:
+    """Tokens of a file, a line each, or of an environment variable, separated by commas."""
+    if path is not None:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            text = file.read(LIMITS.line_bytes)
+        found = [line.strip() for line in text.splitlines() if line.strip() and not line.startswith("#")]
+        if not found:
+            raise ValueError(f"expected at least one token in {path}, got none")
+        return found
+    return [each for each in (environment or "").split(",") if each.strip()]

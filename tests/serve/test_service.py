@@ -1,0 +1,314 @@
+"""The HTTP service answers as recalibrators do, checks tokens and sizes, and stops without losing a request."""
+
+import base64
+import http.client
+import json
+import os
+import re
+import resource
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+from serving import Served
+
+import orcast as oc
+from orcast.serve.guard import Tokens, check_host, read_tokens
+from pages import NASTY
+
+TOKEN = "0123456789abcdef-one"
+QUANTILES = {"0.1": 20, "0.5": 50, "0.9": 80}
+_names = count()
+
+
+@pytest.fixture
+def name() -> str:
+    return f"series {next(_names)}"
+
+
+CASES: dict[str, tuple[dict[str, Any], Any, Callable[[int], Any], Callable[[int], Any]]] = {
+    "quantiles": ({"low": 0, "high": 100}, oc.Interval(0, 100), lambda t: {0.1: 20 + t, 0.5: 50, 0.9: 80},
+                  lambda t: 40 + t),
+    "normal": ({}, oc.Line(), lambda t: oc.Normal(t, 1 + t % 3), lambda t: 1.5 * t),
+    "members": ({"low": 0}, oc.HalfLine(0), lambda t: oc.Ensemble([t, t + 4, t + 1]), lambda t: t + 2),
+    "event": ({"binary": True}, oc.Binary(), lambda t: 0.2 + t / 50, lambda t: t % 2),
+    "labels": ({"labels": ["a", "b"]}, oc.Labels(["a", "b"]), lambda t: {"a": 0.4, "b": 0.6}, lambda t: "ab"[t % 2]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_client_answers_as_a_recalibrator(served: Served, case: str) -> None:
+    settings, space, forecast, outcome = CASES[case]
+    recal = oc.Recalibrator(space)
+    with oc.Client(served.url) as client:
+        series = client.series(case, **settings)
+        for t in range(20):
+            p, q = series.predict(forecast(t), id=t, horizon=1), recal.predict(forecast(t), id=t)
+            if isinstance(q, oc.Forecast):
+                assert all(np.array_equal(getattr(p, part), getattr(q, part)) for part in ("left", "right", "mass"))
+                assert p.certificate == q.certificate
+            else:
+                assert p == (q.probability() if case == "event" else q.to_dict())
+            if t % 5 == 4:
+                series.drop(t)
+                recal.drop(t)
+            elif t % 3:
+                series.update(outcome(t), id=t)
+                recal.update(outcome(t), id=t)
+        found, own = series.guarantee, recal.guarantee
+        assert (found.rounds, found.miscalibration, found.parts) == (own.rounds, own.miscalibration, own.parts)
+        assert str(found) == str(own)
+        series.revise(outcome(8), id=1)
+        rounds = list(series.rounds(15))
+        assert [each["id"] for each in rounds] == [*range(19, 4, -1)]
+        assert next(each for each in series.rounds() if each["id"] == 1)["revisions"] == 1
+
+
+def test_repeated_calls_change_nothing(served: Served, name: str) -> None:
+    path = f"/v1/series/{name.replace(' ', '%20')}"
+    assert served.ask("PUT", path, {"low": 0, "high": 100})[1] == served.ask("PUT", path, {"low": 0, "high": 100})[1]
+    first = served.ask("POST", f"{path}/forecasts", {"id": 1, "forecast": QUANTILES})
+    again = served.ask("POST", f"{path}/forecasts", {"id": 1, "forecast": QUANTILES})
+    assert again[0] == 200
+    assert again[1] == first[1] | {"repeated": True}
+    status, told, _ = served.ask("POST", f"{path}/forecasts", {"id": 1, "forecast": QUANTILES | {"0.1": 21}})
+    assert (status, "another forecast for 1" in told["error"]) == (422, True)
+    settled = [served.ask("POST", f"{path}/outcomes", {"id": 1, "y": 44})[1] for _ in range(2)]
+    assert settled[1] == settled[0] | {"repeated": True}
+    assert served.ask("POST", f"{path}/outcomes", {"id": 1, "y": 45})[0] == 422
+    assert served.ask("GET", path)[1]["guarantee"]["rounds"] == 1
+    assert served.ask("PUT", path, {"low": 0, "high": 99})[0] == 422
+
+
+def test_batch_happens_as_a_whole_or_not_at_all(served: Served, name: str) -> None:
+    with oc.Client(served.url) as client:
+        series = client.series(name, low=0, high=100)
+        lines = [{"series": name, "id": t, "forecast": {"mean": 50, "sd": 5 + t}} for t in range(30)]
+        bad = {"series": name, "id": 99, "y": 3}
+        with pytest.raises(ValueError, match=r"line 31; nothing of the batch was done"):
+            client.batch([*lines, bad])
+        assert not list(series.rounds())
+        answers = client.batch([*lines, {"series": name, "id": 3, "y": 51}, {"series": name, "id": 4, "drop": True}])
+        assert [each["status"] for each in answers[-2:]] == ["settled", "dropped"]
+        assert client.batch(lines[:1])[0]["repeated"]
+        with pytest.raises(ValueError, match=r"exactly|one of forecast"):
+            client.batch([{"series": name, "id": 5, "y": 1, "drop": True}])
+        # a repeated line is answered as the first time
+        assert client.batch(lines)[5]["forecast"] == answers[5]["forecast"]
+
+
+def test_pages_of_rounds_with_equal_times_are_complete(served: Served, name: str) -> None:
+    with oc.Client(served.url) as client:
+        series = client.series(name, binary=True)
+        client.batch({"series": name, "id": t, "forecast": {"p": 0.5}, "target": "2026-03-03"} for t in range(230))
+        assert [each["id"] for each in series.rounds(1000)] == [*range(229, -1, -1)]
+
+
+@pytest.mark.parametrize("nasty", [each for each in NASTY if each and "\ud800" not in each and len(each) < 2000])
+def test_names_of_any_characters_are_kept(served: Served, nasty: str) -> None:
+    with oc.Client(served.url) as client:
+        name = nasty + '/ü?#%2F\n{"status": 1}'
+        series = client.series(name, low=0, high=1)
+        series.predict(oc.Normal(0.5, 0.1), id=nasty)
+        series.update(0.4, id=nasty)
+        assert next(series.rounds())["id"] == nasty
+        found, last = [], ""
+        while last is not None:
+            answer = client.request("GET", f"/v1/series?limit=2&after={quote(last, safe='')}")
+            found, last = found + answer["series"], answer["next"]
+        assert name in found
+        assert len(found) == len(set(found))
+    time.sleep(0.05)
+    assert all(json.loads(line) for line in served.log[1:])  # one JSON object a line
+    assert nasty.strip() in (" ", "", "nan") or nasty not in served.ask("GET", "/metrics")[1]
+
+
+@pytest.mark.parametrize(
+    ("request_", "status"),
+    [
+        (("GET", "/nowhere", None), 404),
+        (("DELETE", "/v1/series", None), 405),
+        (("OPTIONS", "*", None), 404),
+        (("GET", "/v1/series/%ff", None), 400),
+        (("GET", "/v1/series/" + "x" * 3000, None), 422),
+        (("PUT", "/v1/series/", {}), 422),
+        (("GET", "/v1/series?limit=-1", None), 422),
+        (("POST", "/v1/batch", b"[" * 100_000), 400),
+        (("POST", "/v1/batch", b'{"lines": NaN}'), 400),
+        (("POST", "/v1/batch", b"\xff"), 400),
+        (("POST", "/v1/batch", b" " * (8 * 2**20 + 1)), 413),
+        (("POST", "/v1/batch", {"lines": [{"series": "x"}] * 10_001}), 413),
+        (("POST", "/v1/series/absent/outcomes", {"y": 1}), 404),
+    ],
+)
+def test_wrong_requests_get_one_sentence(served: Served, request_: tuple[Any, ...], status: int) -> None:
+    found, told, headers = served.ask(*request_)
+    assert found == status
+    assert told["error"].startswith("expected ")
+    assert headers["content-security-policy"].startswith("default-src 'none'")
+
+
+def test_other_content_types_and_hosts_are_refused(served: Served) -> None:
+    # what a page of another site can send without asking
+    assert served.ask("POST", "/v1/batch", {"lines": []}, **{"Content-Type": "text/plain"})[0] == 415
+    assert served.ask("GET", "/v1/series", Host="evil.example")[0] == 403
+    assert served.ask("GET", "/v1/series", X_Forwarded_For="8.8.8.8")[0] == 403
+    assert served.ask("GET", "/healthz", Host="evil.example")[0] == 200
+
+
+def test_head_and_chunked_bodies(served: Served, name: str) -> None:
+    assert served.ask("HEAD", "/v1/series")[:2] == (200, "")
+    connection = http.client.HTTPConnection("127.0.0.1", served.port)
+    path, parts = f"/v1/series/{quote(name, safe='')}", (b'{"bin', b'ary": true}')
+    connection.request("PUT", path, iter(parts), {"Content-Type": "application/json"}, encode_chunked=True)
+    assert json.loads(connection.getresponse().read())["space"] == {"binary": True}
+    connection.request("PUT", path, (b" " * 2**20 for _ in range(9)), {"Content-Type": "application/json"},
+                       encode_chunked=True)  # fmt: skip
+    assert connection.getresponse().status == 413
+    connection.close()
+
+
+def test_body_that_does_not_come_is_given_up(tmp_path: Path) -> None:
+    served = Served(f"sqlite:///{tmp_path}/s.db", "--seconds", "0.5")
+    head = (
+        b"PUT /v1/series/a HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
+    )
+    try:
+        with socket.create_connection(("127.0.0.1", served.port)) as connection:
+            connection.sendall(head)
+            assert b" 408 " in connection.recv(2**16)
+        with socket.create_connection(("127.0.0.1", served.port)) as connection:
+            connection.sendall(head)
+        time.sleep(0.2)
+        assert served.ask("GET", "/readyz")[0] == 200
+    finally:
+        served.kill()
+    assert not [line for line in served.log if "trace" in line]
+
+
+# --- tokens
+
+
+def test_tokens_are_needed_by_every_call(tmp_path: Path) -> None:
+    tokens = tmp_path / "tokens.txt"
+    tokens.write_text(f"# forecasters\n{TOKEN}\n0123456789abcdef-two\n")
+    served = Served(f"sqlite:///{tmp_path}/s.db", "--host", "0.0.0.0", "--tokens", str(tokens))
+    try:
+        for path in ("/", "/metrics", "/openapi.json", "/v1/series", "/nowhere"):
+            status, _, headers = served.ask("GET", path)
+            assert (status, headers["www-authenticate"][:5]) == (401, "Basic")
+        assert served.ask("GET", "/", Authorization=f"Bearer {TOKEN[:-1]}")[0] == 401
+        assert served.ask("GET", "/", Authorization=f"bearer {TOKEN}", Host="forecasts.example")[0] == 200
+        basic = base64.b64encode(f"anyone:{TOKEN}".encode()).decode()
+        assert served.ask("GET", "/", Authorization=f"Basic {basic}")[0] == 200
+        assert served.ask("GET", "/", Authorization="Basic %%%")[0] == 401
+        assert served.ask("GET", "/healthz")[0] == 200
+        with oc.Client(served.url, token=TOKEN) as client:
+            assert client.series("wind").predict(oc.Normal(3, 1)).certificate.holds
+    finally:
+        served.kill()
+    assert TOKEN not in "".join(served.log)
+
+
+def test_service_without_tokens_listens_to_this_machine_alone(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="expected tokens for --host 0"):
+        check_host("0.0.0.0", [])
+    check_host("127.0.0.1", [])
+    with pytest.raises(ValueError, match="16 to 1000 printable"):
+        Tokens(["short"])
+    (tmp_path / "none").write_text("\n# nothing\n")
+    with pytest.raises(ValueError, match="at least one token"):
+        read_tokens(str(tmp_path / "none"), TOKEN)
+    assert read_tokens(None, f"{TOKEN}, {TOKEN}") == [TOKEN, f" {TOKEN}"]
+
+
+# --- operation
+
+
+def test_sigterm_finishes_requests_that_have_begun(tmp_path: Path) -> None:
+    served = Served(f"sqlite:///{tmp_path}/s.db")
+    with oc.Client(served.url) as client:
+        client.series("wind", low=0, high=100)
+    body = json.dumps({"lines": [{"series": "wind", "id": t, "forecast": {"mean": 50, "sd": 5}} for t in range(300)]})
+    head = "POST /v1/batch HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    with socket.create_connection(("127.0.0.1", served.port)) as connection:
+        connection.sendall(f"{head}Content-Length: {len(body)}\r\nExpect: 100-continue\r\n\r\n".encode())
+        assert b"100 Continue" in connection.recv(2**12)  # the service waits for the body
+        served.process.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        connection.sendall(body.encode())
+        answer = b"".join(iter(lambda: connection.recv(2**16), b""))
+    served.kill()
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert len(json.loads(answer.partition(b"\r\n\r\n")[2])["answers"]) == 300
+    with oc.open(tmp_path / "s.db") as store:
+        assert len(store.series("wind").pending) == 300
+
+
+def test_full_disk_names_the_file_and_the_service_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    limit = 600_000  # of a file, as a full disk would be
+    served = Served(f"sqlite:///{path}", file_bytes=limit)
+    try:
+        with oc.Client(served.url) as client:
+            series, done = client.series("wind", low=0, high=100), list[float]()
+            means = (series.predict(oc.Normal(50, 5), id=t).mean() for t in range(2000))
+            with pytest.raises(ValueError, match="can be written") as found:
+                done.extend(means)
+            assert str(path) in str(found.value)
+            assert served.ask("GET", "/healthz")[0] == 200
+            resource.prlimit(served.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+            assert series.predict(oc.Normal(50, 5), id=0).mean() == done[0]
+            assert series.predict(oc.Normal(50, 5), id=len(done)).certificate.holds
+            assert len(list(series.rounds(10_000))) == len(done) + 1
+    finally:
+        served.kill()
+
+
+def test_openapi_describes_every_call(served: Served) -> None:
+    described = served.ask("GET", "/openapi.json")[1]
+    assert described["openapi"].startswith("3.1")
+    calls = {(path, method) for path, found in described["paths"].items() for method in found}
+    assert ("/v1/series/{series}/forecasts", "post") in calls
+    assert len(calls) == 9
+    text = json.dumps(described)
+    references = {part.split('"')[0] for part in text.split('"#/components/schemas/')[1:]}
+    assert references <= set(described["components"]["schemas"])
+
+
+def test_command_tells_of_a_store_that_cannot_be_opened(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "orcast", "serve", "--store", f"sqlite:///{tmp_path}/absent/s.db"]
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ)
+    assert (done.returncode, done.stderr.startswith("orcast: expected a file in an existing folder")) == (2, True)
+
+
+def test_how_to_page_runs_as_it_stands(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "howto" / "service.md").read_text()
+    calls, *blocks = re.findall(r"```(?:sh\ncurl|py\n)(.+?)```", page, re.DOTALL)
+    served = Served(f"sqlite:///{tmp_path}/wind.db")
+    try:
+        if shutil.which("curl"):
+            command = f"set -e; curl -sSf {calls}".replace("\ncurl", "\ncurl -sSf").replace(
+                "127.0.0.1:8000", served.url[7:]
+            )
+            told = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True).stdout
+            assert '"rounds":1,' in told
+        for block in blocks:
+            code = block.replace("http://127.0.0.1:8000", served.url)
+            subprocess.run([sys.executable, "-c", code], env=os.environ, check=True, capture_output=True)
+        assert served.ask("GET", "/")[1].count("/series/farm") == 20
+        assert [
+            name for name in re.findall(r"`(orcast_\w+)`", page) if name not in served.ask("GET", "/metrics")[1]
+        ] == []
+    finally:
+        served.kill()
