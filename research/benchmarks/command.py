@@ -17,6 +17,7 @@ SECTIONS = {
     "drawn": "drawn probabilities and actions: errors under attack, price, regret for any proper score",
     "frames": "many series in one frame, and a file through the command line",
     "monitor": "false alarms and delays of monitors beside other detectors; many series; speed",
+    "serve": "the HTTP service: requests a second, a batch, 100,000 series, a restart",
 }
 YARDSTICK = "ORCAST_YARDSTICK"
 

@@ -8,9 +8,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
+import orcast as oc
 from orcast.evaluate import report
 from pages import NASTY, binary, labels, one_series, panel
 
@@ -225,3 +227,30 @@ def test_pages_of_the_site_are_light_and_dark_and_fit_a_phone(browser: Any, site
         assert browser.execute_script("return document.documentElement.scrollWidth") <= PHONE
         seen.append(browser.execute_script("return getComputedStyle(document.body).backgroundColor"))
     assert seen[0] != seen[1]
+
+
+def test_no_script_of_a_hostile_name_runs_on_the_pages_of_the_service(browser: Any, tmp_path: Path) -> None:
+    for module in ("msgspec", "prometheus_client", "starlette", "uvicorn"):
+        pytest.importorskip(module, reason=f"{module} is not installed")
+    from serving import Served
+
+    served = Served(f"sqlite:///{tmp_path}/store.db")
+    try:
+        names = [name for name in NASTY if name.strip() and "\ud800" not in name and len(name) < 2000]
+        with oc.Client(served.url) as client:
+            for name in names:
+                series = client.series(name, low=0, high=1)
+                for t in range(40):
+                    series.predict(oc.Normal(0.5, 0.1), id=f"{name}{t}", horizon=t % 3 if t % 2 else name)
+                    series.update(t / 40, id=f"{name}{t}")
+        for page in ("", *(f"series/{quote(name, safe='')}" for name in names)):
+            forget(browser)
+            for width in (PHONE, DESK):
+                size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+                browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+                browser.get(f"{served.url}/{page}")
+                assert browser.execute_script("return document.scripts.length + document.images.length") == 0
+                assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+            assert browser.get_log("browser") == []
+    finally:
+        served.kill()
