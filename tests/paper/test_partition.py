@@ -187,7 +187,7 @@ class Nature:
                 after.append(np.abs(rows + np.array(hat) * error).sum())
             k = int(np.argmax(after))
         else:  # the forecaster of the cell, by itself
-            recal = twin.recal._cells[twin.recal._pending.find(None)].recal
+            recal = twin.recal._cells[twin.recal._pending.key].recal
             k = int(recal.space.outcome(worst_outcome(recal)[0]))
         return options[k]
 
@@ -260,23 +260,6 @@ def test_bounds_hold_for_all_sequences(name: str, rounds: int) -> None:
             recal.predict(forecast)
             recal.update(y)
             check_bounds(recal)
-
-
-def test_bounds_hold_when_outcomes_are_late() -> None:
-    rng = np.random.default_rng(3)
-    recal = PartitionedRecalibrator(oc.Binary(), cells=3, grid=6, scores=[BRIER, LOG])
-    for t in range(300):
-        recal.predict(float(rng.random()), id=t)
-        if t % 20 == 19:
-            for s in rng.permutation(np.arange(t - 19, t + 1)):
-                if s % 7 == 0:
-                    recal.drop(int(s))
-                else:
-                    recal.update(int(rng.random() < 0.8), id=int(s))
-                    check_bounds(recal)
-    assert recal.pending == ()
-    assert recal.guarantee.delay > 1.0
-    assert recal.rounds == sum(t % 7 != 0 for t in range(300))
 
 
 # --- the lemmas
@@ -407,41 +390,16 @@ def test_report_of_the_cells() -> None:
     assert match.cells.total == 6
 
 
-# --- waiting rounds
-
-
 @pytest.mark.parametrize("name", GAMES)
-def test_rounds_wait_by_name(name: str) -> None:
+def test_a_forecast_replaces_the_pending_one(name: str) -> None:
     rng = np.random.default_rng(9)
-    recal = GAMES[name](max_pending=3)
-    y = OUTCOMES[name][0]
+    recal = GAMES[name]()
     for _ in range(5):
-        recal.predict(expert_of(name, 0, rng))  # each replaces the one before, in whichever cell
-    assert recal.pending == (None,)
+        recal.predict(expert_of(name, 0, rng))  # in whichever cell
     assert len(recal._cells) == 1
-    recal.predict(expert_of(name, 0, rng), id="a")
-    recal.predict(expert_of(name, 0, rng), id=("b", 1))
-    assert recal.pending == (None, "a", ("b", 1))
-    with pytest.warns(RuntimeWarning, match=r"dropped the oldest pending round, None"):
-        recal.predict(expert_of(name, 0, rng), id="c")
-    assert recal.pending == ("a", ("b", 1), "c")
-    recal.update(y, id=("b", 1))
-    recal.drop("a")
-    assert recal.pending == ("c",)
+    recal.update(OUTCOMES[name][0])
     assert recal.rounds == 1
-    recal.drop("c")
-    assert len(recal._cells) == 1
     check_bounds(recal)
-
-
-def test_predicting_changes_nothing_that_lasts() -> None:
-    for name in GAMES:
-        rng = np.random.default_rng(10)
-        recal = GAMES[name]()
-        before = state(recal)
-        recal.predict(expert_of(name, 0, rng))
-        recal.drop()
-        assert state(recal) == before
 
 
 # --- state
@@ -461,26 +419,21 @@ def state(recal: PartitionedRecalibrator) -> Any:
         key: [each.tobytes() for each in (cell.weights, cell.known, *cell.recal.engine.arrays().values())]
         for key, cell in recal._cells.items()
     }
-    return cells, recal._sums.tobytes(), recal._excess.tobytes(), recal.guarantee, recal.pending
+    return cells, recal._sums.tobytes(), recal._excess.tobytes(), recal.guarantee, str(recal._pending)
 
 
 @pytest.mark.parametrize("name", GAMES)
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda recal: pickle.loads(pickle.dumps(recal))])
 def test_a_copy_goes_on_bit_for_bit(name: str, again: Any) -> None:
     rng = np.random.default_rng(11)
-    recal = some_rounds(name, GAMES[name](max_pending=50), 12)
-    for id in ("a", 7, ("b", 2)):
-        recal.predict(expert_of(name, 0, rng), id=id)
+    recal = some_rounds(name, GAMES[name](), 12)
     recal.predict(expert_of(name, 0, rng))
     twin = again(recal)
     assert twin is not recal
-    assert twin.pending == recal.pending == ("a", 7, ("b", 2), None)
     assert (twin.guarantee, twin.cells) == (recal.guarantee, recal.cells)
     assert twin.regret_bound(LOG) == recal.regret_bound(LOG)
     for one in (recal, twin):
-        one.update(OUTCOMES[name][1], id=7)
         one.update(OUTCOMES[name][0])
-        one.drop("a")
         some_rounds(name, one, 13)
     assert state(recal) == state(twin)
     forecast = expert_of(name, 0, rng)
@@ -505,28 +458,22 @@ def test_a_copy_goes_on_bit_for_bit(name: str, again: Any) -> None:
 def test_a_refused_forecast_leaves_no_cell(name: str, bad: Any, begun: bool) -> None:
     recal = some_rounds(name, GAMES[name](), 15, 3 if begun else 0)
     before = state(recal)
-    for id in (None, "named"):
-        with pytest.raises((TypeError, ValueError), match=SENTENCE):
-            recal.predict(bad, id=id)
+    with pytest.raises((TypeError, ValueError), match=SENTENCE):
+        recal.predict(bad)
     assert state(recal) == before
 
 
 @pytest.mark.parametrize("name", GAMES)
-def test_refused_outcomes_and_ids_change_nothing(name: str) -> None:
+def test_refused_outcomes_change_nothing(name: str) -> None:
     rng = np.random.default_rng(16)
     recal = some_rounds(name, GAMES[name](), 17, 3)
-    forecast, y = expert_of(name, 0, rng), OUTCOMES[name][0]
-    recal.predict(forecast, id="a")
+    with pytest.raises(ValueError, match=SENTENCE):
+        recal.update(OUTCOMES[name][0])
+    recal.predict(expert_of(name, 0, rng))
     before = state(recal)
     for call in (
-        lambda: recal.update("nonsense", id="a"),
-        lambda: recal.update(math.nan, id="a"),
-        lambda: recal.update(y),
-        lambda: recal.update(y, id="b"),
-        lambda: recal.update(y, id=[1]),  # type: ignore[arg-type]
-        lambda: recal.drop("b"),
-        lambda: recal.predict(forecast, id="a"),
-        lambda: recal.predict(forecast, id=object()),
+        lambda: recal.update("nonsense"),
+        lambda: recal.update(math.nan),
         lambda: recal.regret(oc.MSE()),
         lambda: recal.regret_bound(oc.scores.LogScore(0.3)),
     ):

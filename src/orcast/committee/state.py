@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from orcast.constants import LONGEST_SEASON
+from orcast.kernels.records import struct_members
 
 NAN, INF = float("nan"), float("inf")
 # No bound is larger than this; a number that stands for none.
@@ -66,7 +67,8 @@ CONSTANTS = {
     "offset_own": 0.2,
     "memory_lag": 1.0,
 }
-CONSTANT_NAMES = tuple(CONSTANTS)
+STRUCTS = struct_members("committee/state")
+CONSTANT_NAMES = STRUCTS["Constants"]
 # Information at the time of a forecast, in the working scale; nan if unknown. unit: of errors; lag: rounds until an
 # outcome is known; evidence: outcomes over lag; reach: largest distance of a centre from the median; active: 1 in a
 # pool of several streams; last: newest outcome, or the median; trust: factor of features that compare outcomes with
@@ -75,87 +77,19 @@ CONSTANT_NAMES = tuple(CONSTANTS)
 # medians one step nearer and further, issued together; before: base median for the same time, issued one step before;
 # error_0, error_1: newest errors of the base median, error_short: newest one of the shortest horizon; common: newest
 # mean error of the pool and of the pool of the shortest horizon, in units.
-KNOWN = (
-    "serial",
-    "time",
-    "median",
-    "spread",
-    "unit",
-    "lag",
-    "evidence",
-    "reach",
-    "active",
-    "last",
-    "trust",
-    "y_0",
-    "y_1",
-    "y_2",
-    "mean",
-    "season",
-    "season_now",
-    "long_season",
-    "long_now",
-    "below",
-    "above",
-    "before",
-    "error_0",
-    "error_1",
-    "error_short",
-    "error_season",
-    "error_long",
-    "common",
-    "common_short",
-)
+KNOWN = STRUCTS["Known"]
 # outcomes; scale: running size of the base median's error; loss: running loss of the base forecast; lag: mean rounds
 # until an outcome is known; issued: forecasts; newest: time of the newest error; median, target: of the last forecast,
 # and of the one before; mix_scale: running size of the mix's error, in spreads of the base forecast;
 # move: running distance of the base median from the newest outcome; at_low, at_high: outcomes at the
 # bounds; gap_low, gap_high: smallest distance of another one from them; error_sum, error_count: of point forecasts.
-STREAM = (
-    "outcomes",
-    "scale",
-    "loss",
-    "lag",
-    "issued",
-    "newest",
-    "error_0",
-    "error_1",
-    "error_2",
-    "low",
-    "high",
-    "root",
-    "median",
-    "target",
-    "median_before",
-    "target_before",
-    "mix_scale",
-    "move",
-    "at_low",
-    "gap_low",
-    "at_high",
-    "gap_high",
-    "error_sum",
-    "error_count",
-)
+STREAM = STRUCTS["Stream"]
 # outcomes; mean, size: running mean and mean distance from it; power: discounted sum of squared steps; newest: time of
 # the newest outcome; y_0, y_1, y_2: newest outcomes; short_season, long_season: in use (0: none); presumed ones stay.
-SERIES = (
-    "outcomes",
-    "mean",
-    "size",
-    "power",
-    "newest",
-    "y_0",
-    "y_1",
-    "y_2",
-    "short_season",
-    "long_season",
-    "presumed_short",
-    "presumed_long",
-)
+SERIES = STRUCTS["Series"]
 # steps: time steps so far; streams: with an outcome; lag: of the last outcome; error: newest mean error of the base
 # medians, in units; count, error_sum: of the time step that is not closed.
-POOL = ("steps", "streams", "lag", "error", "count", "error_sum")
+POOL = STRUCTS["Pool"]
 
 if not cython.compiled:
     as_known, as_stream, as_series, as_pool = map(struct, (KNOWN, STREAM, SERIES, POOL))

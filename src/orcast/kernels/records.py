@@ -1,70 +1,64 @@
-"""Names of the numbers in each kind of record; the structs in `state.pxd` have the same members in the same order."""
+"""Names of the numbers in each kind of record: the members of the structs in the `.pxd` files."""
+
+import re
+from pathlib import Path
+
+STRUCT = re.compile(r"^cdef struct (\w+):\n((?:    .+\n)+)", re.MULTILINE)
+
+
+def struct_members(module: str) -> dict[str, tuple[str, ...]]:
+    """Members of each struct of a module, such as "kernels/state", in their order."""
+    text = (Path(__file__).parents[1] / f"{module}.pxd").read_text("utf-8")
+    return {name: tuple(re.findall(r"(\w+)(?:,|$)", body, re.MULTILINE)) for name, body in STRUCT.findall(text)}
+
+
+STRUCTS = struct_members("kernels/state") | struct_members("kernels/finite_state")
 
 # --- ledger
 # budget: credit, B_1 + ... + B_T, allowances for delay and the excess of rounds that did not hold; rounds: outcomes
 # settled; held: of these, rounds whose certificate held; excess: what of the budget was added because a certificate
 # did not hold; roots: sum of the sizes that the settled payoffs may have; delay: sum over the settled rounds of the
 # outcomes settled between forecast and outcome; weight: rounds, discounted as the payoffs are.
-ACCOUNT = ("budget", "rounds", "held", "excess", "roots", "delay", "weight")
+ACCOUNT = STRUCTS["Account"]
 # count: discounted sum of the contexts; excess: what was added because the group exceeded its budget.
-GROUP_ACCOUNT = ("budget", "count", "excess")
+GROUP_ACCOUNT = STRUCTS["GroupAccount"]
 # Part of a layout (whole numbers): start in the cumulative payoff, coordinates, groups, start of its places in the core
 # payoff, start of its context, whether it is one-sided.
-PART = ("start", "size", "groups", "places", "context", "one_sided")
-CERTIFICATE = (
-    "worst",
-    "overdraft",
-    "bound",
-    "allowed",
-    "holds",
-    "root",
-    "roots_then",
-    "rounds_then",
-    "promised",
-    "excess",
-)
+PART = STRUCTS["Part"]
+CERTIFICATE = STRUCTS["Certificate"]
 # Log of a round that is run in a batch: mean and sd are those of the nearest normal.
-ROUND_LOG = ("holds", "promised", "miscalibration", "mean", "sd", "excess")
+ROUND_LOG = STRUCTS["RoundLog"]
 # Counters of a stream beside its memory: rounds so far, usual lag (nan before any), slack reserved by the pending
 # rounds, sum and number of the absolute errors of point forecasts.
-COUNTERS = ("issued", "lag", "reserved", "error_sum", "error_count")
+COUNTERS = STRUCTS["Counters"]
 # Kinds of events; the entry of a skip is a number of steps of the calendar without a round.
 PREDICT, SETTLE, DROP, SKIP = 0, 1, 2, 3
 # Rate at which the usual lag is learnt.
 LAG_RATE = 0.05
 # Empirical indicators, after the sums by level: variance of the randomisation, weight, rounds without randomisation.
-COUNTS = ("spread", "weight", "without")
+COUNTS = STRUCTS["Counts"]
 
 # --- rounds on ordered spaces
 # cells: their number; pending: outcomes outstanding at the forecast; low, high: window to which outcomes are clipped;
 # coin: number in (0, 1) if quantiles are randomised, else 0.
-INFO = ("cells", "pending", "has_expert", "temperature", "low", "high", "draw")
+INFO = STRUCTS["Info"]
 # crps, squared_error: discounted sums, count: their weight; excesses: sums of our score minus the expert's in `rounds`.
-RIVAL = ("crps", "squared_error", "count", "crps_excess", "mse_excess", "rounds")
+RIVAL = STRUCTS["Rival"]
 # outcomes: of rounds with an expert; loss_sum, loss_count: discounted CRPS of the expert; robust_loss: its robust mean;
 # last_error: of the forecast's median; level_mean, level_variance: of the outcomes; squares: sum of squared payoffs.
-STATISTICS = (
-    "outcomes",
-    "loss_sum",
-    "loss_count",
-    "robust_loss",
-    "last_error",
-    "level_mean",
-    "level_variance",
-    "squares",
-)
+STATISTICS = STRUCTS["Statistics"]
 
 # --- finite spaces
 # pending: outcomes outstanding at the forecast; odds: log odds of the prior, on two cells; draw: number in (0, 1) by
 # which the forecast is drawn, 0 if none; variance: of the masses by that draw, summed over the cells.
-FINITE_INFO = ("pending", "temperature", "has_expert", "odds", "draw", "variance")
+FINITE_INFO = STRUCTS["FiniteInfo"]
 # brier: discounted sum, count: its weight; excess: sum of our Brier score minus the expert's over `rounds`.
-FINITE_RIVAL = ("brier", "count", "excess", "rounds")
+FINITE_RIVAL = STRUCTS["FiniteRival"]
 # Memory of a member, how many of the features it uses, and whether it shifts log masses of more than two cells.
-FINITE_MEMBER = ("discount", "features", "shifts")
+FINITE_MEMBER = STRUCTS["FiniteMember"]
 # Features of a cell: log mass of the expert; 1 and log 4 x_0 x_1 in the second of two cells, else 0; the last outcome
 # and the one before, minus the mean; the expert's last error; log mean outcome - log mass; the expert's mean error.
-CELL_FEATURES = ("log_mass", "one", "skew", "outcome", "before", "error", "mean", "mean_error")
+CELL_FEATURES = STRUCTS["CellFeatures"]
 
 # --- monitors: places in the row of a stream, of what its lanes share
 # round of the first alarm (0: none), evidence of both tests, rounds that found no lane

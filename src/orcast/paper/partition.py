@@ -11,10 +11,10 @@ so regret is a calibration error weighted by g. docs/theory.md derives its bound
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,6 @@ from orcast.payoffs import BinaryCalibration, CellGrid, LabelCalibration
 from orcast.payoffs.calibration import GRID, checked_grid
 from orcast.payoffs.cell_payoffs import hat_weights
 from orcast.payoffs.regret import finite_score
-from orcast.rounds import PendingById
 from orcast.scores import CRPS, MSE, Brier, LogScore, Score
 from orcast.spaces import Binary, Labels
 from orcast.spaces.base import whole
@@ -173,10 +172,10 @@ class _Cell:
     known: Array
 
 
-@dataclass(slots=True)
-class _CellRound:
-    """Data of a pending round of a cell: probabilities of the expert and of the forecast; `known` as in `_Cell`."""
+class _CellRound(NamedTuple):
+    """Pending round: its cell, probabilities of the expert and of the forecast; `known` as in `_Cell`."""
 
+    key: Key
     expert: Array
     result: Array
     known: Array
@@ -204,7 +203,8 @@ class PartitionedRecalibrator(Locked):
     with w_v the hats, T_j the rounds of cell j, x the expert, P_j the bound of F_j on the Euclidean norm of its mean
     payoff, and R_j = sqrt(grid) P_j on its l1 norm.  `calibration_error`, `calibration_bound`, `regret` and
     `regret_bound` are these four; the bounds use all that was known before each outcome.  docs/theory.md has the
-    constants.  `Recalibrator` is usually the better choice: it keeps one ledger and learns from every round.
+    constants.  Each outcome is settled before the next forecast.  `Recalibrator` is usually the better choice: it keeps
+    one ledger, learns from every round, and takes late outcomes.
 
     Parameters
     ----------
@@ -220,8 +220,6 @@ class PartitionedRecalibrator(Locked):
         is measured only.
     oracle
         Oracle of the forecasters, `Equilibrium` by default.
-    max_pending
-        As for `Recalibrator`.
 
     Examples
     --------
@@ -243,7 +241,6 @@ class PartitionedRecalibrator(Locked):
         grid: int | None = None,
         scores: Score | Iterable[Score] | None = None,
         oracle: Oracle | None = None,
-        max_pending: int = 1000,
     ) -> None:
         if not isinstance(space, (Binary, Labels)):
             raise TypeError(f"expected Binary() or Labels([...]), got {space!r}")
@@ -255,7 +252,6 @@ class PartitionedRecalibrator(Locked):
         self._binary = isinstance(space, Binary)
         self._payoff = BinaryCalibration(self.grid) if self._binary else LabelCalibration(self.grid)
         self.oracle: Oracle = Equilibrium(temperature=TEMPERATURE) if oracle is None else oracle
-        self.max_pending = max_pending
         asked = (Brier(), LogScore()) if scores is None else (scores,) if isinstance(scores, Score) else scores
         self._scores = [self._checked(score) for score in asked]
         self._partition: ProbabilityBins | Compositions
@@ -267,10 +263,9 @@ class PartitionedRecalibrator(Locked):
         self._count = 1 if self._binary else space.cells
         self._root = math.sqrt(self._payoff.on(Binary() if self._binary else Labels([0, 1])).bound)
         # Forecaster checks the other options
-        Forecaster(space, self._payoff, oracle=oracle, max_pending=max_pending)
+        Forecaster(space, self._payoff, oracle=oracle)
         self._cells: dict[Key, _Cell] = {}
-        # cell of each pending round; the round itself is pending in the forecaster of its cell
-        self._pending = PendingById[Key](max_pending)
+        self._pending: _CellRound | None = None
         self._rounds = 0
         self._excess = np.zeros(len(self._scores))
         self._sums = np.zeros((self.grid, self._count))
@@ -282,8 +277,7 @@ class PartitionedRecalibrator(Locked):
         return score
 
     def _new_cell(self) -> _Cell:
-        # this class drops rounds itself, so a forecaster always has room for one more
-        recal = Forecaster(self.space, self._payoff, oracle=self.oracle, max_pending=self.max_pending + 1)
+        recal = Forecaster(self.space, self._payoff, oracle=self.oracle)
         return _Cell(recal, np.zeros((self.grid, self._count)), np.zeros(1 + 2 * len(self._scores)))
 
     def _errors(self, mass: Array) -> Array:
@@ -293,37 +287,33 @@ class PartitionedRecalibrator(Locked):
 
     # --- the loop
     @locked
-    def predict(self, forecast: object, *, id: Hashable = None) -> Any:
-        """Recalibrate one forecast; its round is then pending.
+    def predict(self, forecast: object) -> Any:
+        """Recalibrate one forecast; its round is then pending, in place of the one before.
 
         Parameters
         ----------
         forecast
             Base forecast, in any form that `Recalibrator` accepts.
-        id
-            Identifier of the round, for outcomes that arrive late.
         """
-        self._pending.check_new(id)
         if forecast is None:
             raise TypeError("expected a forecast, got None: use Forecaster to run without one")
         expert, _ = expert_row(forecast, self.space)
-        leaving = self._pending.evicted_by(id)
         key = self._partition.cell(expert)
         cell = self._cells.get(key) or self._new_cell()
-        if leaving and leaving != [id]:
-            self._pending.warn_dropped(leaving[0])
-        inner = cell.recal.predict(self._partition.start(key), id=id)
+        inner = cell.recal.predict(self._partition.start(key))
         result = np.array(inner.mass)
         known = self._known(key, expert, result)
-        cell.recal.rounds.pending[id].attached = asdict(_CellRound(expert, result, known))
-        for other in leaving:
-            if other == id and self._pending.pending[other] == key:
-                del self._pending.pending[other]  # its forecaster has replaced it
-            else:
-                self._forget(other)
-        self._cells[key] = cell
-        self._pending.pending[id] = key
+        if self._pending is not None and self._pending.key != key:
+            self._drop(self._pending.key)
+        self._cells[key], self._pending = cell, _CellRound(key, expert, result, known)
         return inner
+
+    def _drop(self, key: Key) -> None:
+        """Drop the pending round of a cell, and the cell if it has no other."""
+        recal = self._cells[key].recal
+        recal.drop()
+        if not recal.guarantee.rounds:
+            del self._cells[key]
 
     def _known(self, key: Key, expert: Array, result: Array) -> Array:
         """Bounds of a round before its outcome; see `_Cell`."""
@@ -349,23 +339,21 @@ class PartitionedRecalibrator(Locked):
         return np.array([number(score(p, space.value(k)), f"value of {score!r}") for k in range(space.cells)])
 
     @locked
-    def update(self, y: Any, *, id: Hashable = None) -> None:
-        """Settle a pending round with its outcome.
+    def update(self, y: Any) -> None:
+        """Settle the pending round with its outcome.
 
         Parameters
         ----------
         y
             Outcome.
-        id
-            Identifier of the round; by default the unnamed one.
         """
-        value = self.space.outcome(y)
-        cell = self._cells[self._pending.find(id)]
-        own = _CellRound(**cell.recal.rounds.find(id).attached)
-        k = self.space.cell(value)
+        value, own = self.space.outcome(y), self._pending
+        if own is None:
+            raise ValueError("expected a pending round, got none: call predict before update")
+        cell, k = self._cells[own.key], self.space.cell(value)
         excess = [float((self._losses(s, own.result) - self._losses(s, own.expert))[k]) for s in self._scores]
-        cell.recal.rounds.settle(value, id=id)
-        del self._pending.pending[id]
+        cell.recal.rounds.settle(value)
+        self._pending = None
         p, errors = own.result[-self._count :], self._errors(own.result)[k]
         columns = np.arange(p.size)
         left, share = hat_weights(self.grid, p)
@@ -375,25 +363,6 @@ class PartitionedRecalibrator(Locked):
         cell.known += own.known
         self._excess += excess
         self._rounds += 1
-
-    @locked
-    def drop(self, id: Hashable = None) -> None:
-        """Drop a pending round that will get no outcome."""
-        self._pending.find(id)
-        self._forget(id)
-
-    def _forget(self, id: Hashable) -> None:
-        key = self._pending.pending.pop(id)
-        cell = self._cells[key]
-        cell.recal.rounds.drop(id)
-        if not cell.recal.pending and not cell.recal.guarantee.rounds:
-            del self._cells[key]
-
-    @property
-    @locked
-    def pending(self) -> tuple[Hashable, ...]:
-        """Ids of the pending rounds, oldest first; None is the unnamed one."""
-        return self._pending.ids
 
     # --- the guarantee
     @property
@@ -465,7 +434,6 @@ class PartitionedRecalibrator(Locked):
             self.calibration_bound,
             sum(own.held * own.rounds for own in recals) / rounds if self._rounds else 1.0,
             {"calibration": self.calibration_error, **parts},
-            sum(own.delay * own.rounds for own in recals) / rounds,
         )
 
     @property

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.kernels.hats import STEEPNESS, event_assess, event_field, event_jacobian
+from orcast.kernels.hats import STEEPNESS
 from orcast.payoffs.base import NOTHING, CellGrid, CellPayoff
 from orcast.payoffs.functions import Shape
 from orcast.spaces import frozen
@@ -253,7 +253,6 @@ class EventCellPayoff(WideCellPayoff):
         self.events = witness.mean.shape[0]
         self.size = grid * self.events
         self._columns = np.arange(self.events)
-        self._means = np.ascontiguousarray(witness.mean, dtype=np.float64).reshape(-1)
 
     def wide(self, p: Array, values: Array) -> Array:
         """Values of the events at the two vertices around each probability, zero elsewhere."""
@@ -264,19 +263,36 @@ class EventCellPayoff(WideCellPayoff):
         out[left + 1, self._columns] = share.reshape(-1, *tail) * values
         return out.reshape(self.size, *values.shape[1:])
 
+    def _ends(self, s: Array, left: NDArray[np.intp]) -> tuple[Array, Array]:
+        """Ledger entries of the events at the two vertices around each probability."""
+        rows = s.reshape(self.grid, self.events)
+        return rows[left, self._columns], rows[left + 1, self._columns]
+
     def field(self, s: Array, p: Array) -> Array:
-        """Field sum_j s_j(q_j) (q_j - w_jk)."""
-        return event_field(np.ascontiguousarray(s), self.grid, self._means, np.ascontiguousarray(p))
+        """Field sum_j s_j(q_j) (q_j - w_jk), with the ledger s_j interpolated by the hats."""
+        q = self.witness.mean @ p
+        left, share = hat_weights(self.grid, q)
+        below, above = self._ends(s, left)
+        return (below + share * (above - below)) @ (q[:, None] - self.witness.mean)
 
     def jacobian(self, s: Array, p: Array, exact: bool = False) -> Array:
         """Derivative through the interpolated ledger."""
-        return event_jacobian(np.ascontiguousarray(s), self.grid, self._means, np.ascontiguousarray(p))
+        q = self.witness.mean @ p
+        left, _ = hat_weights(self.grid, q)
+        below, above = self._ends(s, left)
+        slopes = (above - below) * hat_slopes(self.grid, q)
+        return (slopes[:, None] * (q[:, None] - self.witness.mean)).T @ self.witness.mean
 
     def assess(self, s: Array, factor: float, p: Array) -> tuple[Array, Array]:
         """Exact for events that are constant in each cell: two hats are positive for each event."""
         if not self.witness.flat:
             return super().assess(s, factor, p)
-        return event_assess(np.ascontiguousarray(s), self.grid, factor, self._means, np.ascontiguousarray(p))
+        q = self.witness.mean @ p
+        left, share = hat_weights(self.grid, q)
+        below, above = self._ends(s, left)
+        errors = q[:, None] - self.witness.mean
+        square = factor * (((1.0 - share) ** 2 + share**2) @ (errors * errors))
+        return 2.0 * ((below + share * (above - below)) @ errors) + square, square
 
 
 class GivenCellPayoff(WideCellPayoff):
