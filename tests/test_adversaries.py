@@ -46,7 +46,7 @@ def adversary_on(where: str, name: str) -> Adversary:
 class Raw:
     """An oracle that plays what the expert said."""
 
-    temperature, remembers = 1.0, False
+    temperature = 1.0
 
     def bind(self, bound_payoff: BoundPayoff, sizes: Any = None) -> DenseEngine:
         return DenseEngine(bound_payoff, prior_for(bound_payoff, 1.0, NO_LEARNING), self, sizes)

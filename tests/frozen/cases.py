@@ -313,12 +313,8 @@ def orca() -> Answers:
     quantiles = oc.QuantileCalibration(LEVELS)
     interval = _forecaster(_small(), quantiles, oc.Orca(steps=40, cells=10, soft=0.1), numbers(15, 24))
     label = _forecaster(oc.Labels(LABELS), oc.LabelCalibration(5), oc.Orca(steps=40, soft=0.1), matches(15, 25))
-    alone = _forecaster(
-        _small(),
-        oc.MomentMatching(2),
-        oc.Orca(steps=40, cells=10, soft=0.1, start="last"),
-        [(None, y) for _, y in numbers(15, 26)],
-    )
+    outcomes = [(None, y) for _, y in numbers(15, 26)]
+    alone = _forecaster(_small(), oc.MomentMatching(2), oc.Orca(steps=40, cells=10, soft=0.1), outcomes)
     parts = {"interval": interval, "labels": label, "alone": alone}
     return {f"{part} {name}": value for part, answers in parts.items() for name, value in answers.items()}
 

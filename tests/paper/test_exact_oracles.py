@@ -46,7 +46,7 @@ CASES: dict[str, tuple[Any, Any, Any, int]] = {
     "orca": (
         INTERVAL,
         oc.QuantileCalibration([0.2, 0.8]) + oc.NoRegret(oc.CRPS()),
-        oc.Orca(steps=20, cells=10, start="last", optimizer=oc.paper.Adam(rate=0.1)),
+        oc.Orca(steps=20, cells=10, optimizer=oc.paper.Adam(rate=0.1)),
         0,
     ),
     "orca of mixtures": (INTERVAL, oc.MomentMatching(2), oc.Orca(steps=9, family=oc.paper.GaussianMixture(2)), 0),

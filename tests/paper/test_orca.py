@@ -20,7 +20,6 @@ from orcast import ledger
 from orcast.adapters import expert_row
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine, DenseRecord
-from orcast.paper import orca as module
 from orcast.paper.families import LEAST
 from orcast.paper.slopes import slopes, smooth_slopes
 from orcast.payoffs import CellGrid, CellPayoff, Payoff
@@ -74,8 +73,6 @@ def opened(
     if positive_only:
         total[:] = np.abs(total)
     engine.ledger.account[[ledger.Account.ROUNDS, ledger.Account.WEIGHT]] = rounds
-    if engine._last.size:
-        engine._last[:] = np.append(1.0, rng.dirichlet(np.full(engine._last.size - 1, 2.0)))
     return engine, engine.predict(rows, x)
 
 
@@ -262,7 +259,7 @@ def test_what_adversary_reaches_is_her_linear_program_over_the_definitions(name:
     """The mean over each cell, by brute force."""
     rng = np.random.default_rng(0)
     for seed in range(1 if name in ("decision", "swap regret") else 2):
-        oracle = oc.Orca(steps=3, cells=8, family=family, start="even", jitter=0.3)
+        oracle = oc.Orca(steps=3, cells=8, family=family, jitter=0.3)
         engine, record = opened(INTERVAL, EXACT[name], oracle, seed)
         cell_grid = engine.prior.cell_grid(record.round, None)
         spread = cell_grid.left[:, None] + NODES * (cell_grid.right - cell_grid.left)[:, None]
@@ -283,7 +280,7 @@ JUDGED = [n for n in EXACT if n not in ("crps", "mse", "log", "default")]
 def test_more_steps_are_never_worse(name: str) -> None:
     better = 0
     for seed in range(3):
-        oracle = oc.Orca(cells=CELLS, start=module.STARTS[seed])
+        oracle = oc.Orca(cells=CELLS)
         values = [
             said(opened(INTERVAL, EXACT[name], with_(oracle, steps=1, optimizer=oc.paper.Adam(rate=1e-12)), seed)[1])[0]
         ]
@@ -318,13 +315,12 @@ class Watched:
         return {"kind": "Watched"}
 
 
-@pytest.mark.parametrize("start", ["expert", "even"])
-def test_it_stops_where_adversary_can_reach_nothing(start: str) -> None:
+def test_it_stops_where_adversary_can_reach_nothing() -> None:
     """Short of all its steps it only stops at a half-space value of at most zero."""
     stopped = 0
     for seed in range(30):
         watched = Watched([], [])
-        oracle = oc.Orca(steps=50, family=watched, cells=CELLS, start=start)
+        oracle = oc.Orca(steps=50, family=watched, cells=CELLS)
         _, record = opened(UNIT, FEW, oracle, seed)
         if len(watched.seen) < 50:
             stopped += 1
@@ -376,8 +372,8 @@ def test_the_truth_is_within_what_is_said(name: str, where: str) -> None:
 
 OPTIONS = [
     oc.Orca(steps=4, cells=CELLS),
-    oc.Orca(steps=4, cells=CELLS, start="last", smooth=False),
-    oc.Orca(steps=4, cells=CELLS, start="even", soft=0.1, jitter=0.1),
+    oc.Orca(steps=4, cells=CELLS, smooth=False),
+    oc.Orca(steps=4, cells=CELLS, soft=0.1, jitter=0.1),
     oc.Orca(steps=2, cells=7, family=oc.paper.GaussianMixture(1)),
 ]
 
@@ -471,7 +467,7 @@ def test_where_no_level_is_near_the_gradient_is_zero_unless_it_is_smoothed() -> 
     """The worst cell's share of [0, 1] holds no level: its payoff is constant there."""
     moved, values = {}, {}
     for smooth in (False, True):
-        oracle = oc.Orca(cells=11, start="even", smooth=smooth)
+        oracle = oc.Orca(cells=11, smooth=smooth)
         engine: Any = oracle.bind(BoundPayoff(UNIT, oc.QuantileCalibration([0.5]), ("expert",), None))
         start = result(engine, engine.predict(None))
         engine.ledger.total[:] = 5.0
@@ -525,7 +521,6 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "too many cells": lambda: oc.Orca(cells=10**4),
     "family": lambda: oc.Orca(family="softmax"),
     "optimizer": lambda: oc.Orca(optimizer="adam"),
-    "start": lambda: oc.Orca(start="warm"),
     "soft": lambda: oc.Orca(soft=-1.0),
     "jitter": lambda: oc.Orca(jitter=math.nan),
     "rate": lambda: oc.paper.Adam(rate=0.0),

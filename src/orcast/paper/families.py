@@ -88,8 +88,7 @@ class GaussianMixture:
 
         p_k  ~  sum_i w_i (Phi((right_k - m_i) / s_i) - Phi((left_k - m_i) / s_i))
 
-    It has fewer parameters than a histogram, so it can satisfy fewer ledgers. With `start="last"` it may drift far from
-    the expert.
+    It has fewer parameters than a histogram, so it can satisfy fewer ledgers.
 
     Examples
     --------

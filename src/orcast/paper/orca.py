@@ -26,7 +26,6 @@ from orcast.validation import number, short
 
 Array = NDArray[np.float64]
 
-STARTS = ("expert", "last", "even")
 # Values that differ by this share of their range are tied.
 TIED = 1e-9
 
@@ -90,8 +89,8 @@ class Orca:
     cells, atoms
         Even cells; without bounds they divide the round's window.  `atoms=True` adds an atom at each bound, for
         outcomes that sit on it.
-    start, jitter, seed
-        Start at the `"expert"`, the `"last"` settled forecast or `"even"` masses, with that much noise added.
+    jitter, seed
+        Noise added to the start, which is the expert's forecast.
     soft
         Temperature of a softmax in place of the maximum, in units of the norm of the ledger; 0 for none.
     smooth
@@ -108,7 +107,6 @@ class Orca:
     family: Family = option(default_factory=Softmax)
     optimizer: Adam = option(default_factory=Adam)
     cells: int = 50
-    start: str = "expert"
     soft: float = 0.0
     smooth: bool = True
     atoms: bool = False
@@ -121,8 +119,6 @@ class Orca:
             raise TypeError(f"expected a family such as Softmax() or GaussianMixture(3), got {short(self.family)}")
         if not isinstance(self.optimizer, Adam):
             raise TypeError(f"expected Adam(...) as optimizer, got {short(self.optimizer)}")
-        if not isinstance(self.start, str) or self.start not in STARTS:
-            raise ValueError(f"expected start='expert', 'last' or 'even', got {short(self.start)}")
         for name in ("smooth", "atoms"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise TypeError(f"expected {name}=True or False, got {short(getattr(self, name))}")
@@ -169,17 +165,11 @@ class OrcaSolver:
 
     def __init__(self, options: Orca) -> None:
         self.options = options
-        self.remembers = options.start == "last"
 
     def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
         """Search; the ledger's slack rule judges what was found."""
         options, cell_grid = self.options, setup.cell_grid
-        first = setup.prior
-        if options.start == "last" and setup.last.size:
-            first = setup.last[: cell_grid.cells]
-        elif options.start == "even":
-            first = np.full(cell_grid.cells, 1.0 / cell_grid.cells)
-        parameters = options.family.start(cell_grid, first)
+        parameters = options.family.start(cell_grid, setup.prior)
         if options.jitter > 0.0:
             rng = np.random.default_rng([options.seed, setup.rounds])
             parameters = parameters + options.jitter * rng.standard_normal(parameters.size)

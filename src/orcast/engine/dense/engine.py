@@ -102,8 +102,6 @@ class DenseEngine:
         self.bound_payoff, self.space = bound_payoff, bound_payoff.space
         self.prior: Any = prior
         self.solver = solver
-        # masses of the last settled round, and 1 if there was one
-        self._last = np.zeros(prior.cells + 1 if solver.remembers else 0)
         self.states = [part.state() for part in bound_payoff.parts]
         levels = bound_payoff.empirical_levels
         self._empirical = np.zeros(levels.size + len(records.COUNTS) if levels.size else 0)
@@ -220,8 +218,7 @@ class DenseEngine:
         )
         cell_grid = self.prior.cell_grid(record.round, record.features)
         warm = self.prior.warm_start(record.round, np.log(np.maximum(mix, 1e-300)))
-        last = self._last[1:] if self._last.size and self._last[0] > 0.0 else np.empty(0)
-        self.solver.solve(search, DenseRound(cell_grid, mix, warm, last, pending, ledger.rounds))
+        self.solver.solve(search, DenseRound(cell_grid, mix, warm, pending, ledger.rounds))
         p = masses_of(search.best)
         for cell_payoff in record.cell_payoffs:
             if isinstance(cell_payoff, CustomCellPayoff):
@@ -264,9 +261,6 @@ class DenseEngine:
                 _learn_losses(cell_payoff, state, p, k, y)
             if part.learn is not None:
                 part.learn(cell_grid, state)
-        if self._last.size:
-            self._last[0] = 1.0
-            self._last[1 : p.size + 1] = p
         if self._empirical.size:
             self._count(record.round, y)
         if self.actions.payoff:
@@ -342,8 +336,6 @@ class DenseEngine:
             found.update({f"part/{i}/{name}": array for name, array in state.items()})
         if self._ledger is not None:
             found.update({f"ledger/{name}": array for name, array in self._ledger.arrays().items()})
-        if self._last.size:
-            found["last"] = self._last
         if self._empirical.size:
             found["empirical"] = self._empirical
         return found | self.actions.arrays()
@@ -358,11 +350,6 @@ class DenseEngine:
             theirs = {name: arrays[f"ledger/{name}"] for name in mine}
             admissible.Fields(mine, admissible.LEDGER).copy_into(mine, theirs)
             admissible.Accounts(self._ledger).check(self._ledger)
-        if self._last.size:
-            last = {"last": self._last}
-            admissible.Fields(last, {"last": admissible.MASS}).copy_into(last, arrays)
-            if self._last[0]:
-                admissible.check_masses("last", self._last[1:])
         if self._empirical.size:
             empirical = {"empirical": self._empirical}
             admissible.Fields(empirical, {"empirical": admissible.ANY}).copy_into(empirical, arrays)

@@ -55,7 +55,6 @@ class DenseRound(NamedTuple):
     cell_grid: CellGrid
     prior: Array  # masses expected on the cells
     warm: Array  # log masses to start at
-    last: Array  # masses of the last settled round, or empty
     pending: float  # outcomes outstanding
     rounds: int  # outcomes settled
 

@@ -38,7 +38,6 @@ class Solver(Protocol):
     """Finds forecasts for a round; the search judges them and keeps the best."""
 
     temperature: float  # the default one, or 1 without one
-    remembers: bool  # True if it needs the masses of the last settled round
 
     def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
         """Propose one or more forecasts to the search."""
@@ -104,8 +103,6 @@ CANDIDATES = (
 
 class LogitSolver:
     """Equilibrium around the prior, as close to it as the slack rule allows; the compiled version is in kernels."""
-
-    remembers = False
 
     def __init__(self, temperature: float, effort: int = USUAL_EFFORT) -> None:
         self.temperature, self.effort = temperature, effort

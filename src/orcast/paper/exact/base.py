@@ -27,7 +27,6 @@ class ExactSolver:
     """Propose one forecast per round, without a temperature or a warm start."""
 
     temperature = 1.0
-    remembers = False
 
 
 def run_rounds(search: CandidateSearch, masses: Array, value: float | None = None, approximation: float = 0.0) -> None:
