@@ -12,14 +12,14 @@ from orcast.engine import Oracle
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.ordered import EXPERT, LEFT, PLAYED, RIGHT, OrderedEngine
 from orcast.kernels import cells as cell_kernels
-from orcast.kernels import records
+from orcast.kernels import records, rounds
 from orcast.kernels.equilibrium import payoff_arrays
 from orcast.kernels.judging import certify_arrays
 from orcast.kernels.ledger import available_slack_arrays, write_certificate_arrays
 from orcast.kernels.state import Layout, Round
 from orcast.ledger import CERTIFICATE_SIZE, Ledger
-from orcast.payoffs import Payoff
-from orcast.spaces import TAIL_MASS, OrderedSpace, Space
+from orcast.payoffs import Payoff, Sum
+from orcast.spaces import OrderedSpace, Space
 
 Vector = NDArray[np.float64]
 
@@ -96,13 +96,15 @@ def cells_around(
     space: OrderedSpace, q: Vector, usual: float = 0.0, jumps: Iterable[float] = ()
 ) -> tuple[Vector, Vector, Vector, NDArray[np.int64]]:
     """Cells at an expert's quantiles, given its usual loss: left and right ends, masses, slots."""
-    edges = np.array(list(jumps), dtype=np.float64)
-    left, right, mass = np.empty((3, space.cells + edges.size))
-    slots = np.empty(space.cells, dtype=np.int64)
-    tails = int(space.tail_cells), TAIL_MASS
-    n = cell_kernels.build_cells_arrays(q, space.low, space.high, *tails, usual, left, right, mass, slots)
-    n = cell_kernels.cut_cells_arrays(edges, n, left, right, mass, slots)
-    return left[:n].copy(), right[:n].copy(), mass[:n].copy(), slots
+    engine = bound_to(space, Sum(()))
+    engine.cut_at(np.array(list(jumps), dtype=np.float64))
+    for name, value in (("loss_sum", usual), ("loss_count", 1.0)):
+        engine.memory.view("statistics")[records.STATISTICS.index(name)] = value
+    row, none = np.array(q, dtype=np.float64), np.empty(0)
+    mix = np.empty(engine.capacity)
+    round = rounds.prepare(engine.rules, engine.memory, row[None, :], row, False, 0.0, none, mix)
+    left, right = round.cell_rows()[:2].copy()
+    return left, right, mix[: left.size].copy(), round.whole
 
 
 # --- slow twins ---

@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 
 from orcast.kernels.ledger import (
     combine_arrays,
-    mean_size_arrays,
     settle_arrays,
     squared_norm_arrays,
 )
@@ -383,7 +382,7 @@ class Ledger:
     @property
     def miscalibration(self) -> float:
         """||S_T||_+ / T, zero before any outcome."""
-        return float(mean_size_arrays(self.square, self.account))
+        return math.sqrt(self.square) / max(float(self.account[Account.WEIGHT]), 1.0)
 
     @property
     def promised(self) -> float:

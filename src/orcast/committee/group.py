@@ -270,18 +270,11 @@ class GroupRun:
         if base.shape != (rows, k) or prior.shape != (rows, k):
             raise ValueError(f"expected base and prior of shape {(rows, k)}, got {base.shape} and {prior.shape}")
         self.stream_, self.time_ = whole_of(self.whole[0]), whole_of(self.whole[1])
-        self.value_, self.points_, self.spreads_, self.reach_ = (
-            numbers_of(self.numbers[0]),
-            numbers_of(self.numbers[1]),
-            numbers_of(self.numbers[2]),
-            numbers_of(self.numbers[3]),
-        )
+        self.value_, self.points_ = numbers_of(self.numbers[0]), numbers_of(self.numbers[1])
+        self.spreads_, self.reach_ = numbers_of(self.numbers[2]), numbers_of(self.numbers[3])
         self.base_, self.prior_ = numbers_of(base.reshape(-1)), numbers_of(prior.reshape(-1))
-        self.memos_, self.place_, self.free_ = (
-            numbers_of(self.memo_rows.reshape(-1)),
-            whole_of(self.place),
-            whole_of(self.free),
-        )
+        self.memos_ = numbers_of(self.memo_rows.reshape(-1))
+        self.place_, self.free_ = whole_of(self.place), whole_of(self.free)
 
     def resume(self, memos):
         """Let the first rows be pending, with their memos."""

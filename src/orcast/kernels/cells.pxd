@@ -1,7 +1,7 @@
 cimport cython
 from libc.math cimport fabs, log
 from orcast.kernels.rows cimport (
-    Row, WholeRow, Workspace, mark, numbers_of, power, readable_of, real_power, release, take, whole_of, workspace
+    Row, WholeRow, Workspace, mark, numbers_of, power, readable_of, real_power, release, take
 )
 
 cdef double ATOM, TAIL_SPREAD, TAIL_LOSS, TAIL_LEAST, NO_SPREAD, TAIL_FALL, TAIL_POWER, TAIL_FLOOR
@@ -25,14 +25,7 @@ cdef double mean_of(Py_ssize_t n, Row left, Row right, Row mass) noexcept nogil
 cdef double power_mean(double a, double b, Py_ssize_t order) noexcept nogil
 cdef void log_masses(Py_ssize_t n, Row mass, Row out) noexcept nogil
 
-cpdef Py_ssize_t build_cells_arrays(
-    object q, double low, double high, Py_ssize_t tail_cells, double tail_mass, double usual, object left, object right,
-    object mass, object slots
-) except -1
 cpdef Py_ssize_t locate_arrays(double y, object left, object right, Py_ssize_t n) except -1
-cpdef Py_ssize_t cut_cells_arrays(
-    object places, Py_ssize_t n, object left, object right, object mass, object slots
-) except -1
 cpdef object rebin_arrays(
     Py_ssize_t n_from, object left_from, object right_from, object mass_from, Py_ssize_t n, object left, object right,
     object out

@@ -5,8 +5,6 @@ spread evenly over it; a cell of zero width is an atom. An outcome on an edge be
 there is an atom at the edge.
 """
 
-import cython
-
 from orcast.constants import TAIL_FALL
 
 # Widths below this share of the interval are atoms: the quantiles coincide.
@@ -251,32 +249,9 @@ def log_masses(n, mass, out):
 # --- entries from Python: the same on numpy arrays
 
 
-def build_cells_arrays(q, low, high, tail_cells, tail_mass, usual, left, right, mass, slots):
-    """Build cells at quantiles; return their number."""
-    w, quantiles, count = workspace(), readable_of(q), len(q)
-    lefts, rights, masses, cells = numbers_of(left), numbers_of(right), numbers_of(mass), whole_of(slots)
-    with cython.nogil:
-        n = build_cells(quantiles, count, low, high, tail_cells, tail_mass, usual, lefts, rights, masses, cells, w)
-    return n
-
-
 def locate_arrays(y, left, right, n):
     """Index of the cell of an outcome."""
     return locate(y, readable_of(left), readable_of(right), n)
-
-
-def cut_cells_arrays(places, n, left, right, mass, slots):
-    """Cut the cells at given places; return the new number of cells."""
-    return cut_cells(
-        readable_of(places),
-        len(places),
-        n,
-        numbers_of(left),
-        numbers_of(right),
-        numbers_of(mass),
-        whole_of(slots),
-        len(slots),
-    )
 
 
 def rebin_arrays(n_from, left_from, right_from, mass_from, n, left, right, out):

@@ -49,21 +49,12 @@ class Stream:
         )
         self.kept_whole = tuple(np.ascontiguousarray(array, dtype=np.int64) for array in (widths, level_set))
         self.has_draws = len(self.kept[5]) > 0
-        self.values_, self.experts_, self.priors_ = (
-            numbers_of(self.kept[0]),
-            numbers_of(self.kept[1]),
-            numbers_of(self.kept[2]),
-        )
-        self.contexts_, self.levels_, self.draws_ = (
-            numbers_of(self.kept[3]),
-            numbers_of(self.kept[4]),
-            numbers_of(self.kept[5]),
-        )
+        self.values_, self.experts_ = numbers_of(self.kept[0]), numbers_of(self.kept[1])
+        self.priors_, self.contexts_ = numbers_of(self.kept[2]), numbers_of(self.kept[3])
+        self.levels_, self.draws_ = numbers_of(self.kept[4]), numbers_of(self.kept[5])
         self.widths_, self.level_set_ = whole_of(self.kept_whole[0]), whole_of(self.kept_whole[1])
-        self.quantiles_, self.round_log_ = (
-            numbers_of(self.quantiles.reshape(-1)),
-            numbers_of(self.round_log.reshape(-1)),
-        )
+        self.quantiles_ = numbers_of(self.quantiles.reshape(-1))
+        self.round_log_ = numbers_of(self.round_log.reshape(-1))
         self.settled_, self.issued_ = numbers_of(self.settled), numbers_of(self.issued)
         self.counters_ = as_counters(numbers_of(self.counters))
         self.records_, self.slots_ = numbers_of(self.records.reshape(-1)), whole_of(self.slots.reshape(-1))

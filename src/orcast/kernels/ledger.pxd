@@ -44,4 +44,3 @@ cpdef object settle_arrays(
     Layout layout, object account, object groups, object total, object context, double discount, double reserved,
     object payoff, object certificate
 )
-cpdef double mean_size_arrays(double square, object account) except? -1.0

@@ -230,8 +230,3 @@ def settle_arrays(layout, account, groups, total, context, discount, reserved, p
     sums, contexts, added = numbers_of(total), readable_of(context), readable_of(payoff)
     found = as_certificate(readable_of(certificate))
     settle(layout, accounts, rows, sums, contexts, discount, reserved, added, found)
-
-
-def mean_size_arrays(square, account):
-    """Miscalibration ||S_T||_+ / T from its square."""
-    return mean_size(square, as_account(readable_of(account)))

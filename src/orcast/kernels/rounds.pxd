@@ -5,6 +5,7 @@ from orcast.committee.state cimport Plan
 from orcast.kernels.cells cimport build_cells, crps, cut_cells, expected_crps, locate, mean_of, rebin
 from orcast.kernels.equilibrium cimport crps_difference, payoff
 from orcast.kernels.groups cimport correct_groups, learn_groups
+from orcast.kernels.judging cimport put_witnesses
 from orcast.kernels.last_layer cimport run_rounds
 from orcast.kernels.ledger cimport mean_size, settle, squared_norm, squared_payoff
 from orcast.kernels.reading cimport count, nearest_normal, read_quantiles, read_randomised

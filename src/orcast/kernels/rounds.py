@@ -442,13 +442,9 @@ def finish(rules, memory, mix, reserved, thorough, round, witness):
     w = workspace()
     flat = witness.reshape(-1)
     prior, values = numbers_of(mix), numbers_of(flat)
-    size = rules.witnesses * rules.capacity
     with cython.nogil:
         used = mark(w)
-        take_witnesses(rules, w)
-        copy(values, size, w.witness_mean)
-        copy(cut(values, size, size), size, w.witness_least)
-        copy(cut(values, 2 * size, size), size, w.witness_largest)
+        put_witnesses(rules, values, w)
         run_rounds(rules, memory, prior, reserved, thorough, round, w)
         release(w, used)
 
