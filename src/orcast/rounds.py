@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 Arrays = dict[str, NDArray[Any]]
-Entry = TypeVar("Entry")
 
 # Larger whole numbers are not exact as floats.
 LARGEST_COUNT = 2**53
@@ -34,64 +33,6 @@ LARGEST_COUNT = 2**53
 def running_lag(usual: float | None, lag: float) -> float:
     """Update the usual lag with another one; None means none so far."""
     return lag if usual is None else usual + LAG_RATE * (lag - usual)
-
-
-class PendingById(Generic[Entry]):
-    """Pending entries by id, oldest first; None is the id of the unnamed one.
-
-    At most `max_pending` are pending: beyond that the oldest is evicted. A new unnamed one replaces the unnamed one.
-
-    >>> rounds = PendingById[str](max_pending=2)
-    >>> rounds.pending.update(monday="a", tuesday="b")
-    >>> rounds.find("monday"), rounds.evicted_by("wednesday")
-    ('a', ['monday'])
-    """
-
-    def __init__(self, max_pending: int) -> None:
-        self.max_pending = max_pending
-        self.pending: dict[Hashable, Entry] = {}
-
-    def __len__(self) -> int:
-        return len(self.pending)
-
-    def __contains__(self, id: Hashable) -> bool:
-        return id in self.pending
-
-    @property
-    def ids(self) -> tuple[Hashable, ...]:
-        """Ids, the oldest first."""
-        return tuple(self.pending)
-
-    def check_new(self, id: Hashable) -> None:
-        """Refuse an id that cannot be saved, or is pending."""
-        if id is not None:
-            plain_id(id)
-            if id in self.pending:
-                raise ValueError(f"expected a new id, got {short(id)}, which is pending already")
-
-    def find(self, id: Hashable) -> Entry:
-        """Entry of an id."""
-        try:
-            return self.pending[id]
-        except TypeError:
-            raise TypeError(f"expected a hashable id, got {short(id)}") from None
-        except KeyError:
-            if id is not None:
-                raise ValueError(f"expected the id of a pending round, got {short(id)}") from None
-            named = f": {len(self.pending)} named ones are pending, pass id=" if self.pending else ""
-            raise ValueError(f"expected an unnamed pending round, got none{named}") from None
-
-    def evicted_by(self, id: Hashable) -> list[Hashable]:
-        """Return the id that a new entry evicts, if any."""
-        if id is None and None in self.pending:
-            return [None]
-        return [next(iter(self.pending))] if len(self.pending) >= self.max_pending else []
-
-    def warn_dropped(self, id: Hashable) -> None:
-        """Warn that the oldest is dropped."""
-        warn_user(
-            f"dropped the oldest pending round, {short(id)}: max_pending={self.max_pending} are pending", RuntimeWarning
-        )
 
 
 @dataclass(slots=True)
@@ -128,16 +69,63 @@ def check_counters(issued: Any, lag: Any, reserved: Any, pending: Sequence[Any])
         raise ValueError("expected counters from 0 and pending rounds issued before, got others in the state")
 
 
-class Rounds(PendingById[PendingRound]):
-    """Rounds of one recalibrator: the pending ones, and the usual lag of outcomes."""
+class Rounds:
+    """Rounds of one recalibrator: the pending ones by id, oldest first, and the usual lag of outcomes.
+
+    None is the id of the unnamed round, which a new unnamed one replaces. At most `max_pending` are pending: beyond
+    that the oldest is evicted.
+    """
 
     def __init__(self, engine: Engine, max_pending: int, pool: Pool | None = None, *, seed: int | None = None) -> None:
-        super().__init__(max_pending)
+        self.max_pending = max_pending
+        self.pending: dict[Hashable, PendingRound] = {}
         self.engine, self.pool = engine, pool
         self.seed = seed  # of the random draws; None without randomisation
         self.issued = 0
         self.reserved = 0.0
         self.usual_lag: float | None = None
+
+    def __len__(self) -> int:
+        return len(self.pending)
+
+    def __contains__(self, id: Hashable) -> bool:
+        return id in self.pending
+
+    @property
+    def ids(self) -> tuple[Hashable, ...]:
+        """Ids, the oldest first."""
+        return tuple(self.pending)
+
+    def check_new(self, id: Hashable) -> None:
+        """Refuse an id that cannot be saved, or is pending."""
+        if id is not None:
+            plain_id(id)
+            if id in self.pending:
+                raise ValueError(f"expected a new id, got {short(id)}, which is pending already")
+
+    def find(self, id: Hashable) -> PendingRound:
+        """Round of an id."""
+        try:
+            return self.pending[id]
+        except TypeError:
+            raise TypeError(f"expected a hashable id, got {short(id)}") from None
+        except KeyError:
+            if id is not None:
+                raise ValueError(f"expected the id of a pending round, got {short(id)}") from None
+            named = f": {len(self.pending)} named ones are pending, pass id=" if self.pending else ""
+            raise ValueError(f"expected an unnamed pending round, got none{named}") from None
+
+    def evicted_by(self, id: Hashable) -> list[Hashable]:
+        """Return the id that a new round evicts, if any."""
+        if id is None and None in self.pending:
+            return [None]
+        return [next(iter(self.pending))] if len(self.pending) >= self.max_pending else []
+
+    def warn_dropped(self, id: Hashable) -> None:
+        """Warn that the oldest is dropped."""
+        warn_user(
+            f"dropped the oldest pending round, {short(id)}: max_pending={self.max_pending} are pending", RuntimeWarning
+        )
 
     def _predict(self, rows: Any, features: Any, outstanding: float, reserved: float, number: int) -> Any:
         if self.pool is None:
