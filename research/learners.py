@@ -140,16 +140,6 @@ class Naive(Point):
 
 
 @dataclass(frozen=True)
-class Drift(Point):
-    """Last value plus the mean change so far for each step."""
-
-    def points(self, task: Task) -> Array:
-        """Points on the line from the first value to the last."""
-        last = task.y[task.seen - 1]
-        return np.asarray(last + task.lead * (last - task.y[0]) / np.maximum(task.seen - 1, 1))
-
-
-@dataclass(frozen=True)
 class Smoothing(Point):
     """Additive exponential smoothing with a damped trend and a season, fitted once to the values in sight at first.
 
@@ -216,7 +206,6 @@ class Analogs:
 
     members: int = 30
     lags: int = 6
-    factor: float = 1.0
 
     def __call__(self, task: Task) -> Array:
         """Members."""
@@ -232,7 +221,7 @@ class Analogs:
             if task.period > 1:
                 apart += self.lags * (1.0 - np.cos(season[ends] - season[seen - 1]))
             near = ends[np.argsort(apart, kind="stable")[: self.members]]
-            found = y[seen - 1] + self.factor * (y[np.minimum(near + lead, seen - 1)] - y[near])
+            found = y[seen - 1] + y[np.minimum(near + lead, seen - 1)] - y[near]
             out[row] = np.resize(found, self.members)
         return np.sort(out, axis=1)
 

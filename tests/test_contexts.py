@@ -158,11 +158,9 @@ def test_plain_data_and_back(name: str) -> None:
     [
         lambda: oc.by("hour"),
         lambda: oc.by("hour", values=[1], edges=[1]),
-        lambda: oc.by("hour", values=[1], size=2),
         lambda: oc.by(7, values=[1]),
         lambda: oc.by(len),
         lambda: oc.by(len, size=0),
-        lambda: oc.by(len, size=10**9),
         lambda: oc.by(len, size=2, bound=0.0),
         lambda: oc.by("hour", values=[]),
         lambda: oc.by("hour", values=[1, 1]),

@@ -92,7 +92,6 @@ def test_best_action_on_finite_spaces(kind: str) -> None:
         lambda: best_action(UNIT, [], lambda a, y: 1.0),
         lambda: best_action(UNIT, ["a"], "profit"),  # type: ignore[arg-type]
         lambda: best_action(UNIT, ["a"], lambda a, y: math.nan),
-        lambda: best_action(UNIT, ["a"], lambda a, y: "much"),
         lambda: best_action(oc.forecasts.BinaryForecast(0.5), ["a"], lambda a, y: None),
         lambda: commitment(oc.forecasts.BinaryForecast(0.5), 1, 1),  # type: ignore[arg-type]
         lambda: commitment(UNIT, -1, 1),

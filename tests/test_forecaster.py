@@ -346,6 +346,10 @@ TOLD: dict[str, tuple[Callable[[oc.Recalibrator], object], str]] = {
     ),
     "one bound": (lambda forecaster: oc.Interval(0), "expected two bounds as in Interval(0, 100), got fewer"),
     "text as bounds": (lambda forecaster: oc.Interval("0", "1"), "expected two numbers as bounds, got '0' and '1'"),  # type: ignore[arg-type]
+    "text to score": (
+        lambda forecaster: forecaster.peek(expert(0)).crps("a"),
+        "expected a finite number as outcome, got 'a'",
+    ),  # type: ignore[arg-type]
     "text as a value": (
         lambda forecaster: forecaster.peek(expert(0)).cdf("a"),
         "expected numbers as values of the quantity, got 'a'",

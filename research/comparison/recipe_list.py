@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from orcast.testing import adversaries
-from research.comparison.recipes import EVENT, FIVE, HUB, TENTHS, TWENTIETHS, Recipe, at_noon, last_years, weekly
+from research.comparison.recipes import EVENT, FIVE, HUB, TWENTIETHS, Recipe, at_noon, last_years, weekly
 from research.comparison.stream import Array
 from research.learners import (
     Analogs,
@@ -14,7 +14,6 @@ from research.learners import (
     BoostedQuantiles,
     Bootstrap,
     Climatology,
-    Drift,
     Expert,
     Naive,
     Narrowed,
@@ -118,25 +117,12 @@ RECIPES: tuple[Recipe, ...] = (
     # one step ahead, of 100 to 1,000
     _one("sunspots-yearly", "regression", Regression(lags=11), 50, 250),
     _one("elnino", "a year ago", Naive(), 60, 600),
-    _one("us-inflation", "regression", Regression(lags=4), 40, 160, TWENTIETHS),
-    _one("us-unemployment", "last, too narrow", Naive(period=1, factor=0.5), 40, 160),
     _one("flights", "smoothing", Smoothing(), 48, 400),
     _one("bitcoin", "last", LAST, 50, 700),
-    _one("office", "smoothing", Smoothing(), 60, 400, TWENTIETHS),
-    _one("running", "regression", Regression(lags=3), 60, 300),
-    _one("scripts", "climatology", Climatology(window=60, period=1), 36, 150),
-    _one("seatbelts", "smoothing", Smoothing(), 48, 140),
     _one("solar", "a day ago", Naive(empirical=True), 96, 190, TWENTIETHS),
     _one("yahoo", "a day ago", Naive(), 120, 800),
-    _one("elec-equip", "wrong season", Naive(period=6), 40, 200, TENTHS),
     _one("approval", "regression", Regression(lags=3, forgetting=0.99), 60, 900),
     _one("sp500", "climatology", Climatology(window=250), 250, 1000),
-    # one step ahead, short
-    _one("nile", "smoothing", Smoothing(), 20, 80),
-    _one("lynx", "regression", Regression(lags=3), 30, 84),
-    _one("shampoo", "smoothing", Smoothing(), 10, 26, FIVE),
-    _one("coal", "smoothing", Smoothing(), 20, 85, TWENTIETHS),
-    _one("german-inflation", "a year ago", Naive(), 16, 90),
     # outcomes in late batches
     _one("humidity", "regression, outcomes daily", Regression(lags=6), 480, 1440, late=24),
     _one(ZURICH, "regression, outcomes yearly", Regression(lags=12), 300, 1200, late=12),
@@ -154,16 +140,11 @@ RECIPES: tuple[Recipe, ...] = (
     # short panels and series, one to four steps ahead
     _late(HAUTE, "climatology", Climatology(), 12, 1100, called="by week", through=weekly),
     _late("wind", "smoothing", Smoothing(), 12, 1100, called="by week", through=weekly),
-    _late("fertility", "drift", Drift(), 15, 1500),
-    _late("investment", "last", LAST, 7, 400, FIVE),
-    _late("chicks", "drift", Drift(), 4, 900, FIVE),
     _late("us-growth", "regression", Regression(lags=2), 40, 1500),
     _late("us-change", "climatology", Climatology(window=40), 40, 1200, TWENTIETHS),
     _late("stocks", "climatology", Climatology(window=60), 60, 1500),
     _late("elnino", "a year ago", Naive(), 36, 280, through=last_years),
     _late("airline", "smoothing", Smoothing(), 30, 320, through=last_years),
-    _late("elec-equip", "smoothing, too narrow", Smoothing(factor=0.5), 36, 280, TWENTIETHS, through=last_years),
-    _late("seatbelts", "a year ago", Naive(), 36, 280, through=last_years),
     # overconfident, one to twelve steps ahead
     _multi("humidity", "LightGBM", LIGHT, 1500, 600),
     _multi(HAUTE, "LightGBM", LIGHT, 1500, 600),
@@ -183,8 +164,6 @@ RECIPES: tuple[Recipe, ...] = (
     _ensemble("elnino", "errors drawn, too narrow", Bootstrap(Naive(), members=20, factor=0.7), 60, 600),
     _ensemble("water-flow", "errors drawn", Bootstrap(Smoothing(), members=40), 168, 1000),
     _ensemble("wind", "analogs", Analogs(members=30), 600, 1200, levels=HUB),
-    _ensemble("lynx", "analogs", Analogs(members=20, lags=2), 40, 74, levels=FIVE),
-    _ensemble("fertility", "errors drawn, 1 to 4 ahead", Bootstrap(LAST, members=20), 15, 1500, plan="ahead"),
     # several experts
     _several(
         "humidity", "four experts",

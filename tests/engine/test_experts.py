@@ -132,12 +132,3 @@ def test_the_order_in_which_they_come_does_not_matter() -> None:
         one.update(outcome(t))
         other.update(outcome(t))
     assert arrays(one) == arrays(other)
-
-
-def test_two_that_agree_are_one() -> None:
-    two, one = oc.Recalibrator(SPACE, oc.QuantileCalibration()), oc.Recalibrator(SPACE, oc.QuantileCalibration())
-    for t in range(20):
-        p, q = two.predict(experts={"a": tree(t), "b": tree(t)}), one.predict(tree(t))
-        assert p.quantile([0.1, 0.5, 0.9]) == pytest.approx(q.quantile([0.1, 0.5, 0.9]), abs=1e-9)
-        two.update(outcome(t))
-        one.update(outcome(t))

@@ -157,7 +157,6 @@ def test_copies_keep_masses_and_certificate(name: str, twin_of) -> None:  # type
     "mass",
     [
         [0.5, 0.5],
-        [0.5, 0.5, 0.5],
         [1.5, -0.5, 0.0],
         [0.5, 0.5, float("nan")],
         ["a", "b", "c"],

@@ -15,7 +15,6 @@ from research.learners import (
     BoostedQuantiles,
     Bootstrap,
     Climatology,
-    Drift,
     Naive,
     Narrowed,
     OnlineClassifier,
@@ -29,7 +28,7 @@ from research.learners import (
 )
 
 QUANTITIES = [
-    Naive(), Naive(period=1, empirical=True, window=30), Naive(period=7, factor=0.5), Drift(), Smoothing(),
+    Naive(), Naive(period=1, empirical=True, window=30), Naive(period=7, factor=0.5), Smoothing(),
     Smoothing(period=1), Regression(lags=5), Regression(lags=3, forgetting=0.97), RiverTree("hat", lags=3),
     RiverTree("sgt", lags=3), BoostedQuantiles(every=70, trees=3, least=15), Climatology(),
     BoostedQuantiles("lightgbm", every=70, trees=3, least=15), Narrowed(Naive()),

@@ -13,7 +13,6 @@ import scipy.stats
 from hypothesis import given, settings
 from rival_cases import EVENTS, PERCENTS, QUANTITIES, forecast_all
 from scipy.stats import norm
-from scoringrules import crps_normal
 
 import orcast as oc
 from helpers import SENTENCE, units
@@ -59,15 +58,6 @@ def test_base_forecast_is_issued_before_any_outcome(make: Any, expert: object, q
     np.testing.assert_allclose(p.quantile(PERCENTS), np.clip(quantile(PERCENTS), 0.0, 10.0), rtol=0, atol=1e-9)
     assert p.certificate is None
     assert p.support() == (0.0, 10.0)
-
-
-@quantities
-def test_generous_bounds_do_not_move_the_forecast(make: Any) -> None:
-    p = make(0, 1000).predict(oc.Normal(500, 10))
-    assert p.mean() == pytest.approx(500, abs=1e-3)
-    assert p.std() == pytest.approx(10, rel=0.01)
-    np.testing.assert_allclose(p.quantile([1e-4, 0.9999]), norm(500, 10).ppf([1e-4, 0.9999]), atol=0.01)
-    assert p.crps(503) == pytest.approx(crps_normal(503, 500, 10), rel=0.01)
 
 
 drawn = st.one_of(
