@@ -21,7 +21,7 @@ from orcast.testing.consequences import as_given
 
 
 def check_table(payoff: Payoff, space: Space, *, x: Any = None, trials: int = 12, seed: int = 0) -> None:
-    """The booked payoff is the one that its definition says, and lies within the ends of its cell."""
+    """The smoothed payoff follows its definition, and lies within the ends of its cell."""
     rng = np.random.default_rng(seed)
     for _ in range(trials):
         features = features_of(x, rng)

@@ -1,4 +1,4 @@
-"""Panels for the tests: random frames of every form, and the slow twin that plays them row by row."""
+"""Panels for the tests: random frames of every form, and the slow twin that recalibrates them row by row."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def outputs(frame: Any, m: str = "M0") -> list[str]:
 def twin(frame: pd.DataFrame, form: str, m: str, *, low: float | None = None, high: float | None = None) -> Any:
     """What comes out for a model, row by row with a `Recalibrator` for each series and horizon.
 
-    A dict from the label of a row to its answers, whether the certificate holds, and whether its outcome was booked.
+    A dict from the label of a row to its answers, whether the certificate holds, and whether its outcome was used.
     """
     told: dict[Any, tuple[list[float], bool]] = {}
     ranks = frame.groupby(["unique_id", "cutoff"])["ds"].rank() if "cutoff" in frame else pd.Series(1, frame.index)

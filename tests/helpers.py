@@ -26,7 +26,7 @@ Vector = NDArray[np.float64]
 # Rows of a table of witnesses.
 MEAN, LEAST, LARGEST = range(3)
 
-# Every message of the public interface: one sentence, with what was expected and what was found.
+# Every message of the public interface: expected, found, and no more than a line.
 SENTENCE = r"\Aexpected [^\n]*\bgot [^\n]*\Z"
 
 # Nodes and weights on [0, 1] that integrate polynomials up to degree 11 exactly; none sits on an edge.
@@ -261,7 +261,7 @@ def positive_square(total: Vector, sides: Vector) -> float:
     return float(np.sum(positive(total, sides) ** 2))
 
 
-# --- players ---
+# --- runs ---
 
 
 def engine_of(recal: oc.Forecaster | oc.Recalibrator) -> OrderedEngine:

@@ -1,7 +1,7 @@
 """Fuzzing of states: damage them, and check the results.
 
 A state is damaged in its bytes, which checksums find; or in its header or its numbers, under right
-checksums.  Whatever is refused must be refused in one sentence; whatever is accepted must give valid forecasts.
+checksums.  Whatever is refused must be refused with one message; whatever is accepted must give valid forecasts.
 
 `python tests/mutations.py 200 --seed 3` tries some in this process and prints the results as JSON.
 """

@@ -74,7 +74,7 @@ def talk(state: Path, lines: list[bytes], deadline: float | None, at_most: int |
 
 
 def without_number(answer: bytes) -> bytes:
-    """Lines are counted anew in each process."""
+    """Lines are counted from 0 in each process."""
     plain = json.loads(answer)
     plain.pop("line", None)
     return json.dumps(plain).encode() if "error" in plain else answer

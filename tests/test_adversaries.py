@@ -44,7 +44,7 @@ def adversary_on(where: str, name: str) -> Adversary:
 
 
 class Raw:
-    """An oracle that plays what the expert said."""
+    """An oracle that returns the expert's forecast."""
 
     temperature = 1.0
 
@@ -67,7 +67,7 @@ def expert_on(space: Space) -> Callable[[int], Any]:
 
 
 def payoff_on(space: Space, **options: Any) -> Any:
-    """One that looks at everything: quantiles, or how often each value comes."""
+    """Payoff on all quantiles, or on the frequency of each value."""
     if isinstance(space, OrderedSpace):
         return oc.QuantileCalibration(**options)
     return oc.Recipe(lambda y: np.eye(space.cells)[space.cell(space.outcome(y))], bound=2.0, **options)
@@ -85,7 +85,7 @@ def result(space: Space, adversary: Adversary, rounds: int, oracle: Any, **optio
 
 @pytest.mark.parametrize(("where", "name"), [case for case in CASES if case[1] != "by group"])
 def test_each_is_much_worse_than_chance(where: str, name: str) -> None:
-    """Against an expert that is played as it is."""
+    """Against an unchanged expert."""
     space = SPACES[where]
     rounds = 25 if name == "look-ahead" else 60
     foul = result(space, adversary_on(where, name), rounds, Raw()).guarantee

@@ -285,7 +285,7 @@ def test_each_disjoint_group_keeps_its_own_promise(name: str, oracle: Any) -> No
     book = engine_of(forecaster).ledger
     budgets = book.groups[:, ledger.GroupAccount.BUDGET] - book.groups[:, ledger.GroupAccount.EXCESS]
     bounds = np.repeat(book.layout.bound_list, len(book.groups) // book.layout.count)
-    # what was promised to a group is B times its own rounds, and the credit
+    # the bound of a group is B times its own rounds, and the credit
     assert budgets == pytest.approx(bounds * (book.groups[:, ledger.GroupAccount.COUNT] + ledger.CREDIT))
 
 

@@ -25,7 +25,7 @@ def test_before_any_outcome_it_is_the_expert() -> None:
 
 
 def test_corrected_forecast_is_the_limit_of_high_temperatures() -> None:
-    # the last layer bends its prior by what is owed over the temperature
+    # the last layer tilts its prior by the cumulative payoff over the temperature
     recal = result(oc.Recalibrator(oc.Interval(0, 1), oracle=oc.Committee(temperature=1e9)))
     given = oc.Normal(0.5, 0.05)
     corrected, gentle = recal.corrected(given), recal.predict(given)
@@ -59,7 +59,7 @@ def test_several_experts_contexts_and_pools() -> None:
         for forecaster in forecasters[:2]:
             forecaster.predict(oc.Normal(0.4, 0.05))
             forecaster.update(0.6)
-    # one that is new has heard of the others
+    # a new one knows the outcomes of the others
     assert forecasters[2].corrected(oc.Normal(0.4, 0.05)).median() > 0.41
 
 

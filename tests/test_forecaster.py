@@ -21,7 +21,7 @@ Game = oc.Forecaster | oc.Recalibrator
 
 
 class Alone(oc.Forecaster):
-    """A game that has no expert, whatever it is told."""
+    """A forecaster without an expert, for any arguments."""
 
     def predict(self, forecast: object = None, *, id: Hashable = None, reuse: bool = False) -> oc.Forecast:
         return super().predict(id=id, reuse=reuse)
@@ -138,7 +138,7 @@ def test_named_rounds_are_settled_late_in_any_order_or_never(make: Callable[...,
 BAD_IDS: dict[str, Callable[[Game], object]] = {
     "update before predict": lambda forecaster: forecaster.update(0.5),
     "drop before predict": lambda forecaster: forecaster.drop(),
-    "unknown": lambda forecaster: forecaster.update(0.5, id="nobody"),
+    "unknown": lambda forecaster: forecaster.update(0.5, id="unknown"),
     "settled": lambda forecaster: forecaster.update(0.5, id="settled"),
     "repeated": lambda forecaster: forecaster.predict(expert(3), id="waiting"),
     "no key": lambda forecaster: forecaster.predict(expert(3), id=["list"]),  # type: ignore[arg-type]
@@ -311,7 +311,7 @@ def test_copies_go_on_as_the_original_does(
     assert state(forecaster, tmp_path) == before
 
 
-# --- what is told ---
+# --- reported numbers ---
 
 TOLD: dict[str, tuple[Callable[[oc.Recalibrator], object], str]] = {
     "true as an outcome": (lambda forecaster: forecaster.update(True), "expected a finite number as outcome, got True"),
@@ -507,7 +507,7 @@ def test_a_run_with_a_failing_feature_changes_nothing(name: str, bad: object, fi
         forecaster.run(experts, outcomes, x=x)
     assert state(forecaster, tmp_path) == before
     assert forecaster.pending == ()
-    # and it plays on as one that never failed
+    # and it goes on as one that never failed
     twin = oc.Recalibrator(space, payoff)  # type: ignore[arg-type]
     good = [{"hour": t % 3} for t in range(10)]
     if not first:

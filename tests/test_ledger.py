@@ -130,7 +130,7 @@ def test_combine_is_its_definition(recal: Game) -> None:
 
 @given(recals())
 def test_combined_sums_determine_inner_products_and_norms(recal: Game) -> None:
-    """<g S_+, payoff> = <owed, core> and ||payoff||^2 = sum of factors core^2."""
+    """<g S_+, payoff> = <core payoff, core> and ||payoff||^2 = sum of factors core^2."""
     layout, total = recal.book.layout, recal.book.total
     cumulative, factors = slow_combine(recal)
     payoff = whole(layout, recal.cell_payoff, recal.context)

@@ -239,7 +239,7 @@ def given(**inputs: Any) -> dict[str, Any]:
         given(forecast=3.0),
         given(score_a=1.0, score_b=0.0),
         given(covered=0.5),
-        given(pit=0.5, group="nobody"),
+        given(pit=0.5, group="unknown"),
         given(probability=0.2, event=1),
     ],
 )

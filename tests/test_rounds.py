@@ -172,11 +172,11 @@ def test_a_round_is_settled_beside_what_the_others_reserve(monkeypatch: pytest.M
         rounds.issue(row(t), id=t)
     update, told = rounds.engine.update, []
 
-    def listen(record: Any, y: float, *, reserved: float, late: float) -> None:
+    def observe(record: Any, y: float, *, reserved: float, late: float) -> None:
         told.append(reserved)
         update(record, y, reserved=reserved, late=late)
 
-    monkeypatch.setattr(rounds.engine, "update", listen)
+    monkeypatch.setattr(rounds.engine, "update", observe)
     assert min(each.overdraft for each in rounds.pending.values()) > 0.01
     for t in (2, 0, 3, 1):
         others = sum(each.overdraft for id, each in rounds.pending.items() if id != t)

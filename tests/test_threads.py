@@ -87,7 +87,7 @@ def fingerprint(recal: oc.Forecaster) -> bytes:
 
 @pytest.mark.parametrize("space", [oc.Binary(), oc.Interval(0, 1)], ids=["binary", "interval"])
 def test_state_saved_during_concurrent_calls_is_consistent(space: oc.Space, tmp_path: Path) -> None:
-    """The game is played again by one thread in the order of the calls: each file is one of the states on its way."""
+    """One thread repeats the rounds in the order of the calls: each file is one of the states on its way."""
     rounds = ROUNDS
     recal, saved, over = Watched(space, max_pending=10 * THREADS), [], threading.Event()
     playing = threading.Semaphore(0)

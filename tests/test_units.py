@@ -65,7 +65,7 @@ def test_unit_changes_groups_and_late_outcomes_by_rounding_alone(name: str, powe
 @pytest.mark.parametrize("late", [0, 4])
 @pytest.mark.parametrize("name", ["half line", "upper half line", "line"])
 def test_without_an_expert_the_outcomes_give_the_unit(name: str, late: int) -> None:
-    """Before the first outcome nothing has a unit; what is played then is around zero, some ones wide.
+    """Before the first outcome nothing has a unit; the forecast is then around zero, with a width of about one.
 
     So an outcome far from one lies far outside, or in the middle, which the ledger remembers; nothing else does.
     """

@@ -34,7 +34,7 @@ def test_the_examples_of_the_help_are_understood(capsys: Capture) -> None:
 
 
 def refused(arguments: list[str], capsys: Capture) -> str:
-    """What a command says that exits with 2: one sentence."""
+    """Message of a command that exits with 2: one line."""
     assert cli.main(arguments) == 2
     said = capsys.readouterr()
     assert said.out.strip() == ""

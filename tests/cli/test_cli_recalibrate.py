@@ -1,4 +1,4 @@
-"""`orcast recalibrate`: a file in, the same file and more out, and what is said of it."""
+"""`orcast recalibrate`: a file in, the same file with more columns out, and the messages."""
 
 import io
 import subprocess
@@ -37,8 +37,8 @@ def test_it_writes_beside_the_file_what_the_library_says(forecasts: Path, capsys
     assert told.out == ""
     lines = told.err.splitlines()
     assert lines[0] == f"{forecasts}: 122 rows, 2 series"
-    assert lines[5].startswith("Not enough data to decide, the issue times are missing")
-    assert lines[5].endswith("issued together (--issued-every, 1 if that is so).")
+    assert lines[5].startswith("Cannot decide without issue times")
+    assert lines[5].endswith("issued together (--issued-every).")
     assert lines[6].startswith("The 80% interval covered ")
     assert ", after recalibration " in lines[6]
     assert lines[-1] == f"written: {forecasts.with_name('cv.orcast.csv')}"
@@ -163,7 +163,7 @@ def test_through_a_pipe(forecasts: Path) -> None:
     assert made.equals(recalibrate(small()))
     assert done.stderr.startswith(b"stdin: 122 rows, 2 series\n")
     assert b"written" not in done.stderr
-    # nobody reads on
+    # the reader has gone
     with subprocess.Popen(
         [*orcast_, *command("-", "--quiet")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:

@@ -82,7 +82,7 @@ def said(process: subprocess.Popen[bytes]) -> str:
 
 @pytest.mark.skipif(os.name != "posix", reason="there are no such signals here")
 def test_it_ends_without_a_word(start: Any) -> None:
-    # Ctrl-C; the end of the input, in the middle of a line; nobody reads
+    # Ctrl-C; the end of the input, in the middle of a line; the reader has gone
     process = start()
     tell(process, b'{"forecast": {"p": 0.5}}')
     process.send_signal(signal.SIGINT)

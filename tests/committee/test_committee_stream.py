@@ -170,7 +170,7 @@ def test_a_missing_expert_costs_nothing(absent: int) -> None:
     kept = [e for e in range(3) if e != absent]
     missing = base.copy()
     missing[:, absent] = np.nan
-    nobody = np.isnan(missing[:, :, 0]).all(axis=1)
-    assert_close(run(alone(3), missing[~nobody], y[~nobody]), run(alone(2), base[~nobody][:, kept], y[~nobody]))
+    empty = np.isnan(missing[:, :, 0]).all(axis=1)
+    assert_close(run(alone(3), missing[~empty], y[~empty]), run(alone(2), base[~empty][:, kept], y[~empty]))
     alone_base = np.where(np.arange(3)[:, None] == 0, base[:, :1], np.nan)
     assert run(alone(3), alone_base, y).tobytes() == run(alone(), base[:, :1], y).tobytes()

@@ -55,7 +55,7 @@ def owing(space: Any, payoff: Payoff, seed: int, reach: float = 0.0) -> oc.Forec
 
 
 def half_space_value(recal: oc.Forecaster, id: str) -> float:
-    """The largest <owed, payoff>, on average over each cell."""
+    """The largest <cumulative payoff, payoff>, on average over each cell."""
     record, ledger = recal.rounds.pending[id].record, recal.engine.ledger
     search = CandidateSearch(ledger, ledger.layout, record.cell_payoffs, record.context, 0.0, 8.0)
     p = recal.engine.prior.result(record.round)
@@ -143,7 +143,7 @@ def test_a_peak_at_the_expert_is_seen_in_a_wide_cell() -> None:
 
 
 def test_groups_that_pull_against_each_other_see_the_same_outcome() -> None:
-    """What is owed in one group is what is due in the other: it does not matter where in its cell an outcome lies."""
+    """The cumulative payoffs of two groups cancel: it does not matter where in its cell an outcome lies."""
     grid = CellGrid(oc.Interval(0, 10), 2, np.array([0.0, 5.0]), np.array([5.0, 10.0]), 0.0, 10.0)
     witness = witness_on(grid, smooth_and_jump, 2, "witness")
     cell_payoff = ContextCellPayoff(witness, lambda p: np.array([0.5, 0.5]), 2)

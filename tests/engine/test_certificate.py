@@ -169,7 +169,7 @@ def test_no_regret_counts_more_than_one() -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_the_certificate_of_a_probability_is_exact(seed: int) -> None:
-    """There are two outcomes only; what is owed is anything, and two experts are followed."""
+    """Two outcomes, any cumulative payoff, and two experts."""
     rng = np.random.default_rng(seed)
     parts = oc.BinaryCalibration(5) + oc.payoffs.Calibeating(4, weight=0.5) + oc.NoRegret(oc.Brier(), weight=2.0)
     recal = oc.Recalibrator(oc.Binary(), parts)
@@ -222,7 +222,7 @@ def test_delay_is_paid_for_by_the_cross_term() -> None:
 
 @given(st.integers(0, 2**32 - 1), st.integers(0, 6), st.integers(1, 3))
 def test_bound_holds_with_outcomes_in_any_order(seed: int, queue: int, size: int) -> None:
-    """Unit payoffs against an adversary, booked in any order: certificates that hold need no excess."""
+    """Unit payoffs against an adversary, added in any order: certificates that hold need no excess."""
     rng = np.random.default_rng(seed)
     book = plain_ledger(size, one_sided=size - 1, credit=1.0)
     sides = book.layout.side_list
@@ -386,7 +386,7 @@ SUM_SPACES = {
 @pytest.mark.parametrize("where", SUM_SPACES)
 @pytest.mark.parametrize("name", SUMS)
 def test_the_certificate_is_the_maximum_of_the_sum(name: str, where: str) -> None:
-    """Whatever is owed; with two experts, in one group of two."""
+    """Any cumulative payoff; with two experts, in one group of two."""
     rng = np.random.default_rng(sum(map(ord, name + where)))
     recal = oc.Recalibrator(SUM_SPACES[where], SUMS[name], oracle=oc.Equilibrium())
     x = {"day": "a"}
@@ -416,6 +416,6 @@ def test_coordinates_that_pull_against_each_other_are_added_at_one_point(at: flo
     record = record_of(recal)
     check_exact(engine, record)
     assert p.certificate is not None
-    # what was said of it is the exact one, unless the sum of the maxima is within the slack
+    # its bound is the exact one, unless the sum of the maxima is within the slack
     if p.certificate.worst_next > p.certificate.allowed:
         assert p.certificate.worst_next <= refined(engine, record)[2] * (1 + 1e-9) + 1e-6

@@ -53,7 +53,7 @@ def brier(p: float, y: int) -> float:
 
 
 def reached(p: float, cumulative: list[float], experts: list[float]) -> float:
-    """The largest <owed, regrets> over both outcomes."""
+    """The largest <cumulative payoff, regrets> over both outcomes."""
     return max(sum(s * (brier(p, y) - brier(x, y)) for s, x in zip(cumulative, experts, strict=True)) for y in (0, 1))
 
 

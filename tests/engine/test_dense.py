@@ -84,7 +84,7 @@ def test_dense_engine_is_used_on_circles_and_boxes(space: Any) -> None:
 
 
 def a_round(space: Any, payoff: Payoff, seed: int) -> tuple[OrderedEngine, Round, DenseEngine, DenseRecord, Any]:
-    """The same masses on the same cells, with the same debts, in both engines."""
+    """The same masses on the same cells, with the same cumulative payoffs, in both engines."""
     rng = np.random.default_rng(seed)
     bound_payoff = BoundPayoff(space, payoff, ("expert",), None)
     fast = bound_to(space, payoff)
@@ -164,7 +164,7 @@ def test_both_engines_have_the_same_field(name: str) -> None:
 
 
 def random_problem(seed: int, cells: int, size: float) -> tuple[Vector, Any, Any]:
-    """The field of calibrated labels with a random debt: it bends and has kinks."""
+    """The field of calibrated labels with a random cumulative payoff: it bends and has kinks."""
     rng = np.random.default_rng(seed)
     space = oc.Labels(range(cells))
     ((_, cell_payoff, _),) = cell_payoffs_of(oc.LabelCalibration(grid=11), space, rng, None)

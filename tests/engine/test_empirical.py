@@ -1,4 +1,4 @@
-"""What people count: hard indicators against a Nature that sees the forecast, with the coin and without."""
+"""Empirical indicators against an adversary that sees the forecast, with the random draw and without."""
 
 import math
 from pathlib import Path
@@ -31,7 +31,7 @@ def empirical_of(recal: oc.Forecaster) -> Empirical:
 
 
 class HardGreedy:
-    """She sees the cells and the plain quantiles, not the coin, and picks the point that makes the count worst.
+    """It sees the cells and the plain quantiles, not the draw, and picks the point that makes the count worst.
 
     Between two neighbouring quantiles the hard payoff is the same, so she looks at each quantile and just beyond it;
     among equals she picks at random, so that no cell is spared.
@@ -82,7 +82,7 @@ def test_without_the_draw_nothing_can_be_promised() -> None:
     empirical = empirical_of(recal)
     assert empirical.errors["qce"] == pytest.approx(((sums / 250) ** 2).sum(), rel=1e-9)
     assert empirical.bounds.get("qce") is None
-    # the booked one is kept all the same, and the counted one breaks what the coin would have promised
+    # the smoothed bound holds all the same, and the empirical error exceeds the bound of the random draw
     assert recal.guarantee.miscalibration <= recal.guarantee.promised
     with_draw, _ = run_rounds(250, 0, randomised=True, payoff=oc.QuantileCalibration())
     bound = empirical_of(with_draw).bounds.get("qce")
@@ -94,7 +94,7 @@ def test_without_the_draw_nothing_can_be_promised() -> None:
 
 
 def test_the_bound_is_its_formula() -> None:
-    """The booked bound in the units of the QCE, and the martingale term; the sum of them squared."""
+    """The smoothed bound in the units of the QCE, and the martingale term; the sum of them squared."""
     recal = oc.Recalibrator(SPACE, default_payoff(), randomised=5)
     rng = np.random.default_rng(0)
     recal.run([expert(t) for t in range(60)], rng.random(60))
@@ -104,7 +104,7 @@ def test_the_bound_is_its_formula() -> None:
     term = math.sqrt((spread + MIXTURE) * (2 * math.log(20) + math.log((spread + MIXTURE) / MIXTURE)))
     assert empirical.bounds["qce"] == pytest.approx((root * (g.promised + g.excess) + term / 60) ** 2)
     assert 0.0 < spread < 60 * 3.0
-    # booked is bounded by what was promised alone
+    # the smoothed part is bounded by `promised` alone
     assert g.parts["quantile"] <= root * g.promised
 
 
@@ -132,11 +132,11 @@ def test_weights_and_groups_are_minded() -> None:
     assert overall_norm(oc.by("h", values="ab") | oc.by(lambda x: [0.5], size=1)) == pytest.approx(math.sqrt(2))
 
 
-# --- games with coins ---
+# --- recalibrators with random draws ---
 
 
 def test_draws_come_from_the_seed_and_the_number_of_the_round(tmp_path: Path) -> None:
-    """One by one, in one go, late, after a load, with experts that join: the same coins."""
+    """One by one, in one go, late, after a load, with experts that join: the same draws."""
     outcomes = np.random.default_rng(0).random(8)
     one, other = (oc.Recalibrator(SPACE, randomised=11) for _ in range(2))
     rows = []
@@ -220,7 +220,7 @@ def test_forgetting_discounts_the_count() -> None:
 
 
 def test_the_dense_engine_counts_too(tmp_path: Path) -> None:
-    """A payoff that no compiled engine plays, on the same coins."""
+    """A payoff that no compiled engine plays, on the same draws."""
     payoff = oc.QuantileCalibration([0.1, 0.5, 0.9]) + oc.Recipe(
         witness=lambda y: [y > 0.7], context=lambda x, p: [p.cdf(0.5)], bound=1.0
     )

@@ -1,4 +1,4 @@
-"""The equilibrium that is played, against the payoffs of outcomes in every cell."""
+"""The equilibrium, against the payoffs of outcomes in every cell."""
 
 import hypothesis.strategies as st
 import numpy as np

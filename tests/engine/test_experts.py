@@ -1,4 +1,4 @@
-"""Several experts: no regret against each, whoever is there."""
+"""Several experts: no regret against each that is there."""
 
 from pathlib import Path
 from typing import Any
@@ -65,7 +65,7 @@ def test_regret_against_each_is_kept_under_attack(scores: tuple[Any, ...]) -> No
 
 @pytest.mark.parametrize("space", [oc.Line(), LABELS, oc.Binary()], ids=str)
 def test_the_pool_changes_its_mind(space: Any) -> None:
-    """Two experts who swap places: soon after, the one who knows is heard again."""
+    """Two experts who swap places: soon after, the better one gets its weight back."""
     rng = np.random.default_rng(0)
     loss = np.empty((900, 2))
     both_of_them, alone = oc.Recalibrator(space), oc.Recalibrator(space)

@@ -67,7 +67,7 @@ def test_the_stated_bound_holds_against_a_greedy_adversary(name: str, memory: fl
 )
 def test_discounted_bound_holds_on_other_spaces(space: Space, payoff: Any) -> None:
     check_guarantee(payoff, space, rounds=100, memory=15.0)
-    # without an expert Nature may chase the window of a line to the largest numbers there are
+    # without an expert an adversary may chase the window of a line to the largest numbers there are
     recal = oc.Forecaster(space, payoff, memory=15.0, outside="clip")
     for t in range(1, 101):
         recal.predict()
@@ -92,7 +92,7 @@ def shares_below(memory: float | None) -> float:
 
 
 def test_a_change_in_the_world_is_forgotten() -> None:
-    """Without forgetting an old debt is paid off in the new world, at the cost of its calibration."""
+    """Without forgetting an old cumulative payoff is reduced after a change, at the cost of calibration."""
     assert abs(shares_below(20.0) - 0.5) < 0.12
 
 

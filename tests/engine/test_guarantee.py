@@ -42,7 +42,7 @@ EXPERTS: dict[str, Expert] = {
     "wide": lambda t: oc.Normal(0.5, 3.0),
 }
 
-# Cells around these may be too coarse for the moments of outcomes far away; then the promise may grow, and says so.
+# Cells around these may be too coarse for the moments of outcomes far away; then `promised` may grow.
 COARSE = {"elsewhere", "heavy zero"}
 
 
@@ -184,7 +184,7 @@ def attack_late(recal: Game, expert: Expert, adversary: Adversary, rounds: int, 
         if t >= queue:
             first = t - queue
             bound = record_of(recal, first).read("certificate", "bound")
-            # outcomes booked since its forecast, each of size sqrt(B) at most
+            # outcomes added since its forecast, each of size sqrt(B) at most
             book_budget += bound + 2.0 * min(first, queue) * max(bound, general)
             recal.update(adversary.outcome(recal, shown.pop(first), rng, RoundInputs(first)), id=first)
             g = recal.guarantee
@@ -224,7 +224,7 @@ def test_outcomes_in_any_order_or_never(payoff: str) -> None:
 
 
 def test_excess_is_reported_apart_and_stated_before_the_outcome() -> None:
-    """An oracle that never corrects anything: the expert is played as it is, with an honest certificate."""
+    """An oracle that never corrects anything: the expert's forecast is issued unchanged, with a true certificate."""
     recal = Game(SPACE, default_payoff())
     engine, book = engine_of(recal), Book(recal)
     account = engine.ledger.account

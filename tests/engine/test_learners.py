@@ -67,7 +67,7 @@ def test_moving_keeps_all_the_mass(space: Any) -> None:
 
 @pytest.mark.parametrize("several", [False, True])
 def test_rounding_does_not_decide_what_an_outcome_on_an_atom_teaches(several: bool) -> None:
-    """Some outcomes are on the upper bound, as much of what is said is; and the same, rounded otherwise."""
+    """Some outcomes are on the upper bound, as some of the forecast mass is; and the same, rounded otherwise."""
     rng = np.random.default_rng(4)
     mean = 95.0 + 4.0 * np.sin(np.arange(300) / 7.0)
     y = np.minimum(np.round(mean + 3.0 * rng.standard_normal(300), 1), 100.0)

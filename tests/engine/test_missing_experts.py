@@ -187,7 +187,7 @@ def test_names_are_open_until_a_round_is_pending_or_settled() -> None:
     recal.predict(experts=two)
     assert recal.experts == ("tree", "net")
     with pytest.raises(ValueError, match="expected at least one expert"):
-        recal.predict(experts=dict.fromkeys(two), id="nobody")
+        recal.predict(experts=dict.fromkeys(two), id="none")
 
 
 # --- weights of experts ---

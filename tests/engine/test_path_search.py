@@ -123,7 +123,7 @@ def test_the_resolution_is_what_a_point_adds_to_its_cell(payoff: Payoff, data: s
 @pytest.mark.parametrize("at", [0.3, 0.55, 0.9])
 @pytest.mark.parametrize("size", [250.0, 300.0, 3000.0])
 def test_a_promise_grows_by_the_resolution_where_cells_are_too_coarse(at: float, size: float) -> None:
-    """What is owed is answered by a point mass alone, and there is none: B_t grows by what it needs, and no more."""
+    """Only a point mass answers the cumulative payoff, and there is none: B_t grows by as much as needed, and no more."""
     recal = oc.Forecaster(SMALL, oc.MomentMatching(2), oracle=oc.Equilibrium())
     engine = engine_of(recal)
     account = engine.ledger.account
@@ -159,7 +159,7 @@ class Paths(NamedTuple):
 
 
 def all_paths(points: int, cells: int) -> Iterator[tuple[int, ...]]:
-    """Every way from the first point to the last in so many steps, none of them back."""
+    """Every way from the first point to the last in a given number of steps, none of them back."""
     for middle in itertools.combinations_with_replacement(range(points), cells - 1):
         yield (0, *middle, points - 1)
 
@@ -225,7 +225,7 @@ def test_the_best_path_against_all_paths(pull: float, seed: int, share: float, b
 @pytest.mark.parametrize("thorough", [False, True])
 @pytest.mark.parametrize("s", [[2.0, 0, -2], [1.0, 0, -1], [1.0, 0, 0, 1, 0, -2, -1, 1]])
 def test_a_zero_on_a_level_is_result(s: list[float], thorough: bool) -> None:
-    """H falls to zero at a level, nothing is left of the budget, and rounding is small beside what is owed."""
+    """H falls to zero at a level, nothing is left of the budget, and rounding is small beside the cumulative payoff."""
     levels = np.arange(1, len(s) + 1) / (len(s) + 1)
     engine, round = injected(oc.QuantileCalibration(levels), 1e7 * np.array(s))
     given = opened(without_slack(engine), round)

@@ -196,7 +196,7 @@ def test_every_part_but_a_weighted_regret_has_a_bound() -> None:
     g = recal.guarantee
     assert set(g.bounds) == {"quantile", "moment"}
     assert all(g.parts[name] <= bound for name, bound in g.bounds.items())
-    # proposition 3: the root of the part's own bound, times what is promised of the whole
+    # proposition 3: the root of the part's own bound, times the bound of the whole
     assert g.bounds["moment"] == pytest.approx(math.sqrt(2) * g.promised)
 
 

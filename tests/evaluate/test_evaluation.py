@@ -310,8 +310,8 @@ def test_decision_on_recalibrated_forecasts() -> None:
 def test_without_issue_times_there_is_only_an_upper_bound() -> None:
     q, y = normal(1000)
     text = said(Evaluation.of(q / 3, y, after=q, levels=LEVELS))
-    assert text.startswith("Not enough data to decide, the issue times are missing: the pinball loss is up to ")
-    assert "Add a column of cutoffs (cutoff=) or the rows issued together (issued_every=" in text
+    assert text.startswith("Cannot decide without issue times: the pinball loss is up to ")
+    assert "If so, pass issued_every=1. If not, name the column of issue times (cutoff=)" in text
     assert "95% interval -" not in text
 
 
@@ -514,7 +514,7 @@ def test_check_reads_members() -> None:
 
 
 def test_check_reads_points() -> None:
-    """A point forecast has the spread of its own past errors, so many steps ahead, that were known by the cutoff."""
+    """A point forecast has the spread of its own past errors at that horizon that were known by the cutoff."""
     rng = np.random.default_rng(9)
     rows = [(s, c, c + h) for s in ("a", "b") for c in range(12) for h in (1, 2, 3)]
     frame = pl.DataFrame(

@@ -387,7 +387,7 @@ def test_no_share(bad: object) -> None:
 
 @pytest.mark.parametrize("space", [oc.Line(), oc.HalfLine(-100.0), oc.Interval(-1000.0, 1000.0)])
 def test_a_normal_forecast_comes_back_as_the_normal_it_was(space: Any) -> None:
-    """Tails that are made for surprises do not count in what is told as mean and deviation."""
+    """Tails that are made for surprises do not count in the reported mean and deviation."""
     p = oc.Recalibrator(space).predict(oc.Normal(4.0, 1.0))
     assert p.to_normal() == pytest.approx((4.0, 1.0), abs=0.02)
     assert p.std() > 1.02

@@ -53,7 +53,7 @@ def outcomes(p: oc.Forecast) -> list[float]:
 
 
 def draws_to_try(p: oc.Forecast) -> tuple[Vector, Vector]:
-    """A coin between any two places where something changes, and the probability of each stretch."""
+    """A draw between any two places where something changes, and the probability of each stretch."""
     mass = np.diff(p.below)
     steps = [(a - p.below[:-1][mass > 0]) / mass[mass > 0] for a in LEVELS]
     places = np.unique(np.clip(np.concatenate(([0.0, 1.0], *steps)), 0.0, 1.0))
@@ -77,7 +77,7 @@ def with_draw(p: oc.Forecast, draw: float) -> oc.Forecast:
 
 @pytest.mark.parametrize("name", PLAYED)
 def test_the_chance_is_what_is_smoothed(name: str) -> None:
-    """By brute force over the coin: for every cell, and outcomes inside it, on its edges and beside them."""
+    """By brute force over the draw: for every cell, and outcomes inside it, on its edges and beside them."""
     p = PLAYED[name]
     draws, chances = draws_to_try(p)
     reported = np.array([with_draw(p, draw).quantile(LEVELS) for draw in draws])
@@ -89,7 +89,7 @@ def test_the_chance_is_what_is_smoothed(name: str) -> None:
 
 @pytest.mark.parametrize("name", PLAYED)
 def test_what_is_empirical_is_what_is_reported(name: str) -> None:
-    """With a coin and without: the kernel that counts by the mass below agrees with the quantiles as they are read."""
+    """With a random draw and without: the kernel that counts by the mass below agrees with the quantiles as they are read."""
     p = PLAYED[name]
     draws = [0.0, *draws_to_try(p)[0]]
     for draw in draws:
@@ -100,7 +100,7 @@ def test_what_is_empirical_is_what_is_reported(name: str) -> None:
             if not p.left[0] <= y <= p.right[-1]:
                 continue
             sums, counts = empirical(p, y, draw)
-            np.testing.assert_array_equal(sums + LEVELS > 0.5, y <= reported, f"y = {y!r}, coin {draw}")
+            np.testing.assert_array_equal(sums + LEVELS > 0.5, y <= reported, f"y = {y!r}, draw {draw}")
             assert (counts["weight"], counts["without"]) == (1.0, float(draw == 0.0))
 
 

@@ -1,4 +1,4 @@
-"""The compiled loop of a stream's events against the loop in Python, and what is promised of a round among others."""
+"""The compiled loop of a stream's events against the loop in Python, and the bound of a round among others."""
 
 from __future__ import annotations
 

@@ -259,7 +259,7 @@ def test_bounds_may_be_given_in_every_way() -> None:
         (np.int64(0), np.float64(100)),
     ]:
         same(want, recalibrate(frame, low=low, high=high))
-    # a column is played on the share of the way from one bound to the other, which is the same but for rounding
+    # a column is recalibrated as the share of the way from one bound to the other, which is the same but for rounding
     names = [n for n in outputs(want) if not n.endswith(("holds", "status"))]
     for low, high in [("floor", "cap"), (0, "cap"), ("floor", 100), ({"s0": 0, "s1": 0}, "cap")]:
         out = recalibrate(frame, low=low, high=high)
@@ -275,7 +275,7 @@ def test_each_series_has_its_own_bounds() -> None:
 
 
 def test_bounds_that_move_are_followed() -> None:
-    """A plant that grows: shares of its size are played, and nothing leaves the bounds of its row."""
+    """A plant that grows: shares of its size are recalibrated, and nothing leaves the bounds of its row."""
     rng = np.random.default_rng(2)
     n = 200
     cap = np.linspace(10.0, 1000.0, n)
@@ -462,7 +462,7 @@ def test_what_is_refused_is_said_in_one_sentence() -> None:
         (binary, {"low": 0}, "expected no bounds for probabilities, got 0"),
         (binary.assign(M0_p=1.5), {}, "a probability from 0 to 1 in 'M0_p', got 1.5 in row 0"),
         (labels.assign(M0_p_home=0.9), {}, "probabilities with a sum of 1"),
-        (labels.assign(y="nobody"), {}, "got 'nobody' in row 0"),
+        (labels.assign(y="unknown"), {}, "got 'unknown' in row 0"),
         (normal.assign(M0_std=[1.0, -2.0, *[1.0] * (len(normal) - 2)]), {}, "at least 0 in 'M0_std', got -2 in row 1"),
         (
             pd.concat((quantiles, quantiles)),

@@ -1,4 +1,4 @@
-"""Panels are played as each series would be by itself: forms, order, what was known when."""
+"""Panels equal their series recalibrated one by one: forms, order, known outcomes."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_each_series_is_result_as_by_itself(plan: Plan) -> None:
             else:
                 assert row[f"{m}_orcast_status"] == "ok"
                 if not plan.holes:
-                    # no later outcome was booked before its own
+                    # no later outcome was used before its own
                     assert row[f"{m}_orcast_miscalibration"] <= row[f"{m}_orcast_promised"] * (1.0 + 1e-9)
 
 
@@ -113,7 +113,7 @@ def test_the_order_of_rows_does_not_matter(plan: Plan, seed: int) -> None:
 
 @given(plans, st.integers(0, 9), st.integers(0, 2**32 - 1))
 def test_no_forecast_knows_what_came_after_it(plan: Plan, now: int, seed: int) -> None:
-    """Change every outcome after some time: what was said before is the same to the last bit."""
+    """Change every outcome after some time: the forecasts before it are the same to the last bit."""
     frame = panel(plan)
     later = frame.copy()
     other = panel(Plan(**{**plan.__dict__, "seed": seed}))

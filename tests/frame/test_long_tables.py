@@ -18,7 +18,7 @@ WEEKS = [str(day) for day in np.arange("2024-01-06", "2024-06-01", 7, dtype="dat
 
 
 def hub(horizons: tuple[int, ...] = (1, 2), models: tuple[str, ...] = ("",), seed: int = 0) -> tuple[Any, Any]:
-    """A model output and the target data of a hub: two locations, weekly, so many weeks ahead."""
+    """A model output and the target data of a hub: two locations, weekly, at several horizons."""
     rng = np.random.default_rng(seed)
     week = {day: i for i, day in enumerate(WEEKS)}
     seen = {(place, day): float(rng.poisson(50)) for place in ("01", "US") for day in WEEKS}

@@ -1,4 +1,4 @@
-"""Random frames as files may be: a right answer for every row, or one clear sentence; never a silent loss of rows."""
+"""Random frames as files may be: a right answer for every row, or one clear message; never a silent loss of rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _forecasts(frame: pd.DataFrame) -> list[str]:
 
 
 class Case:
-    """A random frame: ``told`` are the right answers by row, ``refused`` the sentence if it has a fault."""
+    """A random frame: ``told`` are the right answers by row, ``refused`` the message if it is invalid."""
 
     def __init__(self, seed: int) -> None:
         rng = self.rng = np.random.default_rng(seed)

@@ -1,4 +1,4 @@
-"""Seasons of the calendar: the numbers of a loop that is told them, for any cut; a gain if right, no harm if not."""
+"""Seasons of the calendar: the numbers of a loop that receives them, for any cut; a gain if right, no harm if not."""
 
 from pathlib import Path
 from typing import Any

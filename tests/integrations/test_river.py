@@ -49,16 +49,16 @@ def logistic() -> Any:
 
 
 class Echo(base.Regressor):
-    """Says the feature "says", learns nothing, and remembers what it was taught."""
+    """Says the feature "says", learns nothing, and remembers its updates."""
 
     def __init__(self) -> None:
-        self.taught: list[Any] = []
+        self.learnt: list[Any] = []
 
     def predict_one(self, x: Any) -> Any:
         return x.get("says", 0.0)
 
     def learn_one(self, x: Any, y: Any) -> None:
-        self.taught.append((dict(x), y))
+        self.learnt.append((dict(x), y))
 
 
 class Spread(Echo):
@@ -426,14 +426,14 @@ def test_behind_a_scaler_names_help() -> None:
 def test_kwargs_reach_the_model() -> None:
     class Weighted(Echo):
         def learn_one(self, x: Any, y: Any, w: float = 1.0) -> None:
-            self.taught.append(w)
+            self.learnt.append(w)
 
         def predict_one(self, x: Any, shift: float = 0.0) -> float:
             return x["says"] + shift
 
     model = RiverRegressor(Weighted(), 0, 100)
     model.learn_one({"says": 1.0}, 2.0, w=3.0)
-    assert model.model.taught == [3.0]
+    assert model.model.learnt == [3.0]
     assert model.predict_one({"says": 50.0}, shift=20.0) > model.predict_one({"says": 50.0}, shift=0.0) + 5.0
 
 

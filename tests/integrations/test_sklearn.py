@@ -92,12 +92,12 @@ class Echo(RegressorMixin, BaseEstimator):
 
 
 class Learns(Echo):
-    """Can be taught."""
+    """Has partial_fit."""
 
     def partial_fit(self, X: Any, y: Any) -> Any:
         rows = [int(row) for row in X[:, 1]]
         self.rows_ = getattr(self, "rows_", set()) | set(rows)
-        Echo.log.append(("teach", rows))
+        Echo.log.append(("update", rows))
         return self
 
 
@@ -167,20 +167,20 @@ def test_a_frozen_model_is_scored_on_all_rows() -> None:
     model.partial_fit(X, y)
     assert model.recalibrator_.guarantee.rounds == 80
     np.testing.assert_array_equal(model.estimator_.coef_, [1.0, 0.0])
-    taught = SGDRegressor(random_state=0).partial_fit(X / 100, y)
-    before = taught.coef_.copy()
-    RecalibratedRegressor(FrozenEstimator(taught)).fit(X / 100, y).partial_fit(X / 100, y)
-    np.testing.assert_array_equal(taught.coef_, before)
+    fitted_model = SGDRegressor(random_state=0).partial_fit(X / 100, y)
+    before = fitted_model.coef_.copy()
+    RecalibratedRegressor(FrozenEstimator(fitted_model)).fit(X / 100, y).partial_fit(X / 100, y)
+    np.testing.assert_array_equal(fitted_model.coef_, before)
 
 
-def test_rows_are_forecast_before_they_are_taught() -> None:
+def test_rows_are_forecast_before_they_are_used() -> None:
     X, y = echoes(50)
     model = RecalibratedRegressor(Learns(), low=0, high=100, folds=1)
     model.partial_fit(X[:10], y[:10])
     assert model.recalibrator_.guarantee.rounds == 5
     Echo.log.clear()
     model.partial_fit(X[10:30], y[10:30])
-    assert Echo.log == [("predict", list(range(10, 30))), ("teach", list(range(10, 30)))]
+    assert Echo.log == [("predict", list(range(10, 30))), ("update", list(range(10, 30)))]
     model.predict(X[30:])
     assert model.recalibrator_.guarantee.rounds == 25
 
@@ -256,7 +256,7 @@ def test_row_by_row_it_is_the_recalibrator_bit_for_bit(streamed: bool) -> None:
 
 
 def test_what_is_scored_is_what_was_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also in batches of any length: the game is told the masses that the user saw."""
+    """Also in batches of any length: the recalibrator receives the masses that the user saw."""
     X, y = echoes(200)
     model = frozen(batch=7).fit(X[:50], y[:50])
     engine = type(model.recalibrator_.engine)

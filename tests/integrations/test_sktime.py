@@ -40,7 +40,7 @@ ALPHA = [0.05, 0.5, 0.95]
 
 
 class Last(BaseForecaster):
-    """Says the last value, and a little more for each step ahead; remembers when it was asked, taught and fitted."""
+    """Says the last value, and a little more for each step ahead; remembers when it was asked, updated and fitted."""
 
     _tags = {  # noqa: RUF012
         "requires-fh-in-fit": False,
@@ -202,8 +202,8 @@ def test_a_revised_row_reaches_the_next_fit() -> None:
     revised = y.copy()
     revised[38] = 0.0
     model.update(revised[38:41])
-    anew = TrendForecaster().fit(revised[:41], fh=[1])
-    np.testing.assert_allclose(model.forecaster_.predict(), anew.predict())
+    again = TrendForecaster().fit(revised[:41], fh=[1])
+    np.testing.assert_allclose(model.forecaster_.predict(), again.predict())
 
 
 def test_a_long_history_is_replayed_in_its_last_rows() -> None:
@@ -367,8 +367,8 @@ def test_a_forecaster_without_an_update_is_fitted_anew(make: Any, remember: bool
     model = wrapped(make(remember), initial_window=37).fit(y[:40], fh=[1, 2])
     for rows in (y[40:41], y[41:50]):
         model.update(rows)
-        anew = make(remember).fit(y[: rows.index[-1] + 1], fh=[1, 2])
-        np.testing.assert_allclose(model.forecaster_.predict(), anew.predict(), rtol=1e-9)
+        again = make(remember).fit(y[: rows.index[-1] + 1], fh=[1, 2])
+        np.testing.assert_allclose(model.forecaster_.predict(), again.predict(), rtol=1e-9)
 
 
 # --- missing values, bounds and refusals

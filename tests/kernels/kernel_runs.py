@@ -66,7 +66,7 @@ def recals() -> Iterator[tuple[str, Callable[[], Array]]]:
     def normal(t: int) -> Any:
         return oc.Normal(x[t], 2.0)
 
-    def nobody(t: int) -> None:
+    def no_expert(t: int) -> None:
         return None
 
     def quantiles(p: Any) -> Any:
@@ -88,7 +88,7 @@ def recals() -> Iterator[tuple[str, Callable[[], Array]]]:
     yield (
         "experts",
         lambda: result(
-            oc.Recalibrator(space, everything), nobody, y, quantiles, experts=two, x=lambda t: {"hour": t % 3}
+            oc.Recalibrator(space, everything), no_expert, y, quantiles, experts=two, x=lambda t: {"hour": t % 3}
         ),
     )
     yield "line", lambda: result(oc.Recalibrator(), normal, y * np.where(np.arange(ROUNDS) == 5, 50.0, 1.0), quantiles)
@@ -199,7 +199,7 @@ def recals() -> Iterator[tuple[str, Callable[[], Array]]]:
     yield "at the edge", at_the_edge
     yield "randomised", randomised
     yield "run", whole
-    yield "no expert", lambda: result(oc.Forecaster(space), nobody, y, quantiles)
+    yield "no expert", lambda: result(oc.Forecaster(space), no_expert, y, quantiles)
 
     rng = np.random.default_rng(1)
     chance = rng.random(ROUNDS)
@@ -230,7 +230,7 @@ def recals() -> Iterator[tuple[str, Callable[[], Array]]]:
     yield "binary", lambda: result(oc.Recalibrator(oc.Binary()), lambda t: float(chance[t]), happened, probability)
     yield (
         "binary, late",
-        lambda: result(oc.Recalibrator(oc.Binary()), nobody, happened, probability, late=3, experts=both),
+        lambda: result(oc.Recalibrator(oc.Binary()), no_expert, happened, probability, late=3, experts=both),
     )
 
     def against() -> Array:
@@ -251,7 +251,7 @@ def recals() -> Iterator[tuple[str, Callable[[], Array]]]:
     by_chance = oc.BinaryCalibration(context=oc.by_expert("level", edges=[0.5]))
     yield (
         "binary, contexts",
-        lambda: result(oc.Recalibrator(oc.Binary(), by_chance), nobody, happened, probability, experts=both),
+        lambda: result(oc.Recalibrator(oc.Binary(), by_chance), no_expert, happened, probability, experts=both),
     )
     yield "binary, against", against
     yield "binary, run", binary_run
@@ -379,11 +379,11 @@ def recals() -> Iterator[tuple[str, Callable[[], Array]]]:
     on_labels = oc.Labels(["a", "b", "c"]), [[0.5, 0.3, 0.2]] * ROUNDS, ["abc"[k] for k in labels]
     yield "reloaded labels", reloaded(*on_labels)
     yield "general labels", reloaded(*on_labels, oc.payoffs.TopLabelCalibration())
-    yield "explicit", lambda: result(oc.Recalibrator(space, witnesses), nobody, y, quantiles, experts=two)
+    yield "explicit", lambda: result(oc.Recalibrator(space, witnesses), no_expert, y, quantiles, experts=two)
     by_level = oc.QuantileCalibration(context=oc.by_expert("level", edges=[48.0, 52.0]))
     yield (
         "forgetting",
-        lambda: result(oc.Recalibrator(space, by_level, memory=10), nobody, y, quantiles, experts=two),
+        lambda: result(oc.Recalibrator(space, by_level, memory=10), no_expert, y, quantiles, experts=two),
     )
 
 

@@ -30,7 +30,7 @@ def state_of(aci: ConformalLevel) -> dict[str, Any]:
 
 
 def possible(level: float) -> list[bool]:
-    """What Nature can do at a level."""
+    """Choices of the adversary at a level."""
     return [e for e in (False, True) if (level > 0 or not e) and (level < 1 or e)]
 
 
@@ -41,7 +41,7 @@ def after(aci: ConformalLevel, covered: bool) -> ConformalLevel:
 
 
 def realised(aci: ConformalLevel, covered: bool) -> Vector:
-    """The payoff that is really booked."""
+    """The payoff that is added to the ledger."""
     return np.array(after(aci, covered)._sums) - np.array(aci._sums)
 
 

@@ -40,7 +40,7 @@ SWAP = oc.payoffs.SwapRegret(range(4), worth)
 
 
 def recals(count: int, seed: int) -> Iterator[tuple[Vector, Vector]]:
-    """Utilities and what is owed on them: random, ordered with kinks, squared, of two values; sparse, equal, uneven."""
+    """Utilities and their cumulative payoffs: random, ordered with kinks, squared, of two values; sparse, equal, uneven."""
     rng = np.random.default_rng(seed)
     for i in range(count):
         actions, cells = int(rng.integers(1, 7)), int(rng.choice([2, 3, 8, 20, 65]))
@@ -87,7 +87,7 @@ def test_without_sharing_the_indicator_there_may_be_no_forecast() -> None:
 
 
 def on_path(prices: Prices) -> tuple[Vector, int]:
-    """The forecast at its end, and how often it had to be begun anew."""
+    """The forecast at its end, and the number of restarts."""
     for turn, stride in enumerate(STRIDES):
         found = trace(prices.set_apart(np.full(prices.fixed.size, 1.0 / prices.fixed.size), turn), stride)
         if found is not None:
@@ -113,7 +113,7 @@ def check_path(count: int, seed: int) -> None:
         assert p.min() >= 0.0
         assert p.sum() == pytest.approx(1.0)
         # as written: prices of the answer to p, and none is below the mean
-        n = fixed + sum(softmax(stretched @ p) @ debts for stretched, debts in deciders)
+        n = fixed + sum(softmax(stretched @ p) @ payoffs for stretched, payoffs in deciders)
         assert float(n @ p - n.min()) <= 2.0 * prices.tolerance
         assert (p > 0.0).sum() <= 1 + sum(len(stretched) - 1 for stretched, _ in deciders)
     assert np.mean(np.array(turns) > 0) < 0.02

@@ -20,7 +20,7 @@ Vector = NDArray[np.float64]
 
 SPACE = oc.Interval(-2, 10)
 SMALL = oc.Interval(-2, 10, cells=24, tail_cells=3)
-# Of the largest debt: what rounding may cost.
+# Tolerance for rounding, as a share of the largest cumulative payoff.
 ROUNDING = 1e-9
 
 

@@ -66,7 +66,7 @@ def test_the_mass_is_a_downward_zero(drawn: tuple[Vector, Vector]) -> None:
 
 
 def test_a_zero_on_a_level_is_not_passed() -> None:
-    """H touches zero at 1/8 and rises: an outcome between the ends must still be booked as below that level.
+    """H touches zero at 1/8 and rises: an outcome between the ends must still count as below that level.
 
     Masses come from logarithms, and those of 1/8 and 7/8 come back a digit too large.
     """
@@ -85,7 +85,7 @@ def test_a_zero_on_a_level_is_not_passed() -> None:
 
 
 def test_between_the_ends_indicators_are_hard() -> None:
-    """What is booked is what people plot: 1{y <= q_a} - a."""
+    """The payoff is the indicator that people plot: 1{y <= q_a} - a."""
     engine = bind(oc.QuantileCalibration([0.2, 0.5, 0.8]))
     rng = np.random.default_rng(3)
     seen = 0

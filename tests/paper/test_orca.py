@@ -34,7 +34,7 @@ INTERVAL, LINE = SPACES["interval"], SPACES["line"]
 CELLS = 12
 
 
-# --- rounds with any debts ---
+# --- rounds with any cumulative payoffs ---
 
 
 def features_of(name: str, rng: np.random.Generator) -> Any:
@@ -87,7 +87,7 @@ def mean_payoff(engine: DenseEngine) -> Vector:
 
 
 def reached(engine: DenseEngine, record: DenseRecord, ys: Sequence[Any]) -> Vector:
-    """<mean payoff, payoff(p, y)> for each outcome, by what would be booked."""
+    """<mean payoff, payoff(p, y)> for each outcome, by the payoff that would be added."""
     mean, layout = mean_payoff(engine), engine.ledger.layout
     return np.array([mean @ whole(layout, engine.payoff(record, y), record.context) for y in ys])
 
@@ -271,7 +271,7 @@ def test_what_adversary_reaches_is_her_linear_program_over_the_definitions(name:
         assert (mix @ gains <= said(record)[0] + tolerance).all()
 
 
-# --- the best iterate, and what is said of it ---
+# --- the best iterate, and its certificate ---
 
 JUDGED = [n for n in EXACT if n not in ("crps", "mse", "log", "default")]
 
@@ -381,7 +381,7 @@ OPTIONS = [
 @pytest.mark.parametrize("number", range(len(OPTIONS)))
 @pytest.mark.parametrize("name", ["quantile", "default", "threshold"])
 def test_what_was_promised_is_true_whatever_it_does(name: str, number: int) -> None:
-    """A Nature that sees each forecast; what rounds that did not hold went beyond the promise is told apart."""
+    """An adversary that sees each forecast; the excess of rounds that did not hold is reported separately."""
     rng = np.random.default_rng(number)
     recal = oc.Forecaster(INTERVAL, PAYOFFS[name].make(), oracle=OPTIONS[number])
     held, grown = [], 0
@@ -430,7 +430,7 @@ def test_every_payoff_is_result_on_every_space(name: str, where: str) -> None:
 
 
 def test_a_missing_expert_does_not_pull() -> None:
-    """With debts to an expert that is not there, the round is as without them."""
+    """With a cumulative payoff of an expert that is not there, the round is as without them."""
     oracle = oc.Orca(steps=20, cells=CELLS)
     bound_payoff = BoundPayoff(INTERVAL, oc.NoRegret(oc.CRPS()), ("a", "b"), None)
     rows = np.array([expert_row(oc.Normal(m, 1.0), INTERVAL)[0] for m in (2.0, 6.0)])

@@ -1,4 +1,4 @@
-"""The partition of appendix D: its bounds hold after every round against whoever picks the outcomes, and its lemmas."""
+"""The partition of appendix D: its bounds hold after every round against any outcomes, and its lemmas."""
 
 import copy
 import itertools
@@ -65,7 +65,7 @@ class Twin:
         return mass[1:] if self.name == "binary" else mass
 
     def calibration_error(self, which: int = 1) -> float:
-        """C_T of what was played, or of the expert (which = 0)."""
+        """C_T of the forecasts, or of the expert (which = 0)."""
         payoffs = [
             hats(self.recal.grid, self.events(row[which])) * self.events(row[which] - np.eye(row[which].size)[k])
             for *row, k in self.rows
@@ -451,7 +451,7 @@ def test_a_copy_goes_on_bit_for_bit(name: str, again: Any) -> None:
         ("binary", 1.2),
         ("binary", None),
         ("labels", [0.5, 0.5]),
-        ("labels", {"home": 0.5, "nobody": 0.5}),
+        ("labels", {"home": 0.5, "unknown": 0.5}),
     ],
 )
 @pytest.mark.parametrize("begun", [False, True])

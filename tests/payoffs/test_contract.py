@@ -1,4 +1,4 @@
-"""Every payoff on every space: what `orcast.testing` checks, and one sentence where a payoff makes no sense."""
+"""Every payoff on every space: what `orcast.testing` checks, and one message where a payoff makes no sense."""
 
 import functools
 import json

@@ -190,7 +190,7 @@ def test_a_plain_recipe_that_exceeds_its_bound_is_refused_at_once() -> None:
 
 
 class Fails:
-    """A function that is right until it is told to go wrong."""
+    """A function that is right until `wrong` is set."""
 
     def __init__(self, right: Callable[..., Any], wrong: Any) -> None:
         self.right, self.wrong, self.now = right, wrong, False

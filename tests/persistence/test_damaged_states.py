@@ -1,4 +1,4 @@
-"""Whatever a state file says: it is refused in a sentence, or it plays; and no file makes the process grow."""
+"""Any state file is refused with a message or works, and none makes the process grow."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ CHANGES = {
     "negative budget": ("interval", "memory/account", (0,), -1.0),
     "half a round": ("interval", "memory/account", (1,), 2.5),
     "more held than rounds": ("interval", "memory/account", (2,), 1e9),
-    "more owed than the budget": ("interval", "memory/total", (0,), 1e9),
+    "payoff above the budget": ("interval", "memory/total", (0,), 1e9),
     "no rounds until an outcome": ("interval", "memory/committee_streams", (0, 3), 0.0),
     "a season longer than a year": ("interval", "memory/committee_series", (0, 8), 1e4),
     "a time beyond all times": ("interval", "memory/committee_series", (0, 4), 1e20),

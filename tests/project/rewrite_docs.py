@@ -1,4 +1,4 @@
-"""Write the printed outputs of pages anew: `python tests/project/rewrite_docs.py [PAGE ...]`, by default of all."""
+"""Rewrite the printed outputs of pages: `python tests/project/rewrite_docs.py [PAGE ...]`, by default of all."""
 
 import os
 import sys

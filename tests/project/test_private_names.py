@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2] / "src" / "orcast"
 
-# Where the rounds of a game are played and kept.
+# Modules that run and keep the rounds of a recalibrator.
 FREE = {"game.py", "rounds.py"}
 # Private names that are part of a library's contract.
 CONTRACTS = {

@@ -29,7 +29,7 @@ EXAMPLES = """\
   orcast recalibrate cv.parquet --report cv.html            with a report to open in a browser
   orcast recalibrate wind.csv --low 0 --high 36000 --levels 0.05,0.95
   orcast recalibrate load.csv --issued-every daily --lag 14h   issued at 10 o'clock for the next day
-  orcast recalibrate today.csv --state wind.state           goes on where yesterday's file ended
+  orcast recalibrate today.csv --state wind.state           continues where yesterday's file ended
   orcast recalibrate model-output.csv --target target.csv   a hub's table, and its outcomes
   cat cv.csv | orcast recalibrate - | head
 """

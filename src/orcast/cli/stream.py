@@ -21,7 +21,7 @@ Its outcome is answered with the guarantee so far:
 Other forecasts are {"mean": 4, "sd": 1}, {"members": [3, 4, 6]}, {"p": 0.7} with outcomes 0 and 1, and
 {"probabilities": {"home": 0.5, "draw": 0.3, "away": 0.2}} with labels as outcomes.
 
-  "series"  text or a whole number: which game; made when it is first seen.  Left out: one series.
+  "series"  text or a whole number: name of the series; created when it is first seen.  Left out: one series.
   "id"      text or a number: which round.  Left out: the series has one round at a time, and a new
             forecast takes the place of one that is still pending.
   "drop"    true: the outcome of this round will never come.
@@ -88,7 +88,7 @@ def add(parts: Parts) -> None:
     answers = stream.add_argument_group("answers")
     answers.add_argument("--levels", metavar="A,B,...", help="quantiles to answer with (default: the forecast's)")
     state = stream.add_argument_group("state", description=STATE)
-    state.add_argument("--state", metavar="FILE", help="keep the state in FILE and go on from there")
+    state.add_argument("--state", metavar="FILE", help="keep the state in FILE and continue from it")
     state.add_argument("--sync", action="store_true", help="be safe against loss of power too")
     state.add_argument("--remember", type=int, metavar="N", help="settled rounds to remember (default: 10000)")
     stream.set_defaults(run=run)

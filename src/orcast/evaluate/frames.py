@@ -32,6 +32,7 @@ def check(
     frame: Any,
     layout: ColumnLayout | None = None,
     *,
+    target: Any = None,
     low: Any = None,
     high: Any = None,
     recalibrated: bool = True,
@@ -48,6 +49,8 @@ def check(
         Forecasts and outcomes, as for `orcast.recalibrate` or as it returns them.
     layout : ColumnLayout, optional
         Columns, if they are detected already.
+    target : data frame, optional
+        Outcomes, if they are not beside the forecasts.
     low, high : number, str or mapping, optional
         Bounds of the outcomes, as in `orcast.recalibrate`.
     lag, issued_every, nowcast
@@ -77,6 +80,10 @@ def check(
     >>> evaluation.rows, evaluation.pending, coverage(evaluation, 0.8)
     (2, 1, 0.5)
     """
+    if target is not None:
+        from orcast.frame.reader import Frame
+
+        frame = Frame(frame, target, y=names.get("y"), time=names.get("time"))
     given = {"low": low, "high": high, "lag": lag, "issued_every": issued_every, "nowcast": nowcast}
     rows = read_rows(frame, layout, **given, **names)
     return [rows.evaluation(form, recalibrated) for form in rows.layout.forms]

@@ -96,8 +96,9 @@ class Difference:
 
     @property
     def clear(self) -> bool:
-        """True if the interval excludes 0."""
-        return bool(self.low > 0.0 or self.high < 0.0)
+        """True if the relative interval excludes 0, or the absolute one where the loss before is 0."""
+        low, high = (self.relative_low, self.relative_high) if self.before > 0.0 else (self.low, self.high)
+        return bool(low > 0.0 or high < 0.0)
 
 
 @computed_once

@@ -45,7 +45,10 @@ def _binary_rounds(p: ArrayLike, y: ArrayLike) -> tuple[Vector, Vector]:
     """Check probabilities and outcomes 0 or 1 of one length."""
     prob, outcomes = _numbers(p, "probabilities"), _numbers(y, "outcomes")
     if prob.ndim != 1 or prob.shape != outcomes.shape:
-        raise ValueError(f"expected one probability for each outcome, got shapes {prob.shape} and {outcomes.shape}")
+        raise ValueError(
+            f"expected one probability for each outcome, got shapes {prob.shape} and {outcomes.shape}: "
+            "of labels, pass the column of one and y == label"
+        )
     if not ((prob >= 0.0) & (prob <= 1.0)).all():
         raise ValueError(f"expected probabilities between 0 and 1, got {float(prob[(prob < 0) | (prob > 1)][0])!r}")
     if not ((outcomes == 0.0) | (outcomes == 1.0)).all():

@@ -26,7 +26,7 @@ from orcast.evaluate.losses import Difference, difference, loss, loss_name
 from orcast.evaluate.monitoring import ALPHA, alarms
 from orcast.evaluate.references import best_reference
 from orcast.evaluate.tables import by_horizon
-from orcast.validation import option
+from orcast.validation import option, spelled
 
 USE, AVOID, UNDECIDED = "use", "do not use", "not enough data"
 # A smaller deviation of a frequency is not reported, however many outcomes there are.
@@ -170,9 +170,10 @@ def _decide(evaluation: Evaluation) -> tuple[str, str]:
         return _decide_base(evaluation)
     if not evaluation.timed:
         return UNDECIDED, (
-            f"Not enough data to decide, the issue times are missing: the {loss_name(evaluation)} is {_up_to(found)} "
-            f"if each outcome was known before the next forecast was issued. Add a column of cutoffs "
-            f"({option('cutoff')}) or the rows issued together ({option('issued_every')}, 1 if that is so)."
+            f"Cannot decide without issue times: the {loss_name(evaluation)} is {_up_to(found)} "
+            f"if each outcome was known before the next forecast was issued. "
+            f"If so, pass {spelled('issued_every=1', '--issued-every 1')}. If not, name the column of issue times "
+            f"({option('cutoff')}) or the rows issued together ({option('issued_every')})."
         )
     if np.isnan(found.low):
         return UNDECIDED, f"Not enough data: {_outcomes(evaluation.rows)} are too few to compare losses."
@@ -439,9 +440,11 @@ def _horizons(evaluation: Evaluation) -> str:
     if harm:
         return f"The recalibrated forecasts are {', '.join(harm)}."
     k = int(np.argmax(change.worse / np.maximum(change.series, 1)))
-    where = f" (horizon {by_horizon(evaluation).labels[k]})" if several else ""
-    most = "at most " if several else ""
-    return f"Recalibration made the forecasts worse in {most}{change.worse[k]:,} of {change.series[k]:,} series{where}."
+    where = f" at the worst horizon, {by_horizon(evaluation).labels[k]}" if several else ""
+    if not change.worse[k]:
+        where = " at any horizon" if several else ""
+        return f"Recalibration made the forecasts worse in none of {change.series[k]:,} series{where}."
+    return f"Recalibration made the forecasts worse in {change.worse[k]:,} of {change.series[k]:,} series{where}."
 
 
 def _guarantee(evaluation: Evaluation) -> str:

@@ -90,7 +90,9 @@ def _side(given: Any, name: str, frame: Frame, keys: Sequence[Hashable]) -> Arra
     found = np.full(len(keys), nothing)
     for i, key in enumerate(keys):
         if key not in given:
-            raise ValueError(f"expected {name} for every series, got none for {key!r} in {short(dict(given))}")
+            raise ValueError(
+                f"expected {name} for every series, got none for {key!r} in {short(dict(given))}: None states no bound"
+            )
         if given[key] is not None and not (isinstance(given[key], float) and given[key] == nothing):
             found[i] = number(given[key], f"{name} bound", -LARGEST, LARGEST)
     return found

@@ -67,13 +67,13 @@ def test_bound_holds_under_attack(method: str, parts: int, adversary: str) -> No
 
 def test_qce_is_that_of_the_metric() -> None:
     trace = ad.run_method("isotonic", "even", 50, run=3, seed=2)
-    player, adversary, rng = ad.METHODS["isotonic"](0), CellGreedy(ad.even_cells), np.random.default_rng([2, 3])
+    forecaster, adversary, rng = ad.METHODS["isotonic"](0), CellGreedy(ad.even_cells), np.random.default_rng([2, 3])
     rows, ys = [], []
     for _ in range(50):
-        p = player.predict()
-        ys.append(adversary.outcome(player.method, p, rng))
+        p = forecaster.predict()
+        ys.append(adversary.outcome(forecaster.method, p, rng))
         rows.append(p.quantile(LEVELS))
-        player.method.update(ys[-1])
+        forecaster.method.update(ys[-1])
     for i, t in enumerate(trace.times):
         assert trace.qce[i] == pytest.approx(qce(rows[:t], ys[:t], low=0.0, high=1.0), abs=1e-12)
     assert math.isnan(trace.held)
