@@ -57,7 +57,7 @@ SPREAD_STARTS = 0.1  # weight of starts after the first round
 # Lanes of a recalibrator, whose outcomes may come late: the weight of the first, and most lanes.
 FIRST_LANE, MOST_LANES = 0.8, 16
 BLOCK = 1024
-# Begins that lose this factor of the evidence are plausible, and so many rounds more: small bets blur them.
+# Begins that lose this factor of the evidence are plausible, and as many rounds more: small bets blur them.
 FACTOR, BLUR = 20.0, 8
 
 
@@ -258,7 +258,7 @@ class Monitor:
     -----
     The e-process averages products of densities tilted towards a shift, another spread, skew and other tails, from the
     first round and, with small weights, from each later one.  The detector multiplies the same densities at the ranks
-    of the PITs among those before, and starts anew where a product is below 1 (Vovk et al. 2021; Shin, Ramdas and
+    of the PITs among those before, and restarts where a product is below 1 (Vovk et al. 2021; Shin, Ramdas and
     Rinaldo 2023).  An evidence of 10^7 stays, whatever comes later.
 
     Examples

@@ -123,7 +123,7 @@ def test_the_resolution_is_what_a_point_adds_to_its_cell(payoff: Payoff, data: s
 @pytest.mark.parametrize("at", [0.3, 0.55, 0.9])
 @pytest.mark.parametrize("size", [250.0, 300.0, 3000.0])
 def test_a_promise_grows_by_the_resolution_where_cells_are_too_coarse(at: float, size: float) -> None:
-    """Only a point mass answers the cumulative payoff, and there is none: B_t grows by as much as needed, and no more."""
+    """Only a point mass answers the cumulative payoff, and there is none: B_t grows only as much as needed."""
     recal = oc.Forecaster(SMALL, oc.MomentMatching(2), oracle=oc.Equilibrium())
     engine = engine_of(recal)
     account = engine.ledger.account

@@ -1,5 +1,6 @@
 """Evaluations: every number against a slow twin, chance bands by simulation, and the verdict."""
 
+import dataclasses
 import re
 from typing import Any
 
@@ -199,6 +200,17 @@ def test_difference_of_losses() -> None:
     assert few is not None
     assert np.isnan(few.low)
     assert not few.clear
+    # the interval that the verdict shows decides, not the one of the absolute change
+    assert not dataclasses.replace(found, relative_high=0.01).clear
+    assert dataclasses.replace(found, high=0.01).clear
+
+
+def test_check_takes_outcomes_from_another_table() -> None:
+    forecasts = pd.DataFrame({"time": range(30), "q0.1": -1.0, "q0.9": 1.0})
+    target = pd.DataFrame({"time": range(30), "y": np.linspace(-2, 2, 30)})
+    apart, beside = check(forecasts, target=target), check(forecasts.merge(target))
+    assert [each.rows for each in apart] == [30]
+    assert verdict(apart[0]) == verdict(beside[0])
 
 
 def test_whole_series_are_resampled_in_panels() -> None:

@@ -89,7 +89,7 @@ def test_the_chance_is_what_is_smoothed(name: str) -> None:
 
 @pytest.mark.parametrize("name", PLAYED)
 def test_what_is_empirical_is_what_is_reported(name: str) -> None:
-    """With a random draw and without: the kernel that counts by the mass below agrees with the quantiles as they are read."""
+    """With and without a draw the kernel that counts by the mass below agrees with the quantiles as they are read."""
     p = PLAYED[name]
     draws = [0.0, *draws_to_try(p)[0]]
     for draw in draws:

@@ -40,7 +40,7 @@ SWAP = oc.payoffs.SwapRegret(range(4), worth)
 
 
 def recals(count: int, seed: int) -> Iterator[tuple[Vector, Vector]]:
-    """Utilities and their cumulative payoffs: random, ordered with kinks, squared, of two values; sparse, equal, uneven."""
+    """Utilities and cumulative payoffs: random, ordered with kinks, squared, of two values; sparse, equal, uneven."""
     rng = np.random.default_rng(seed)
     for i in range(count):
         actions, cells = int(rng.integers(1, 7)), int(rng.choice([2, 3, 8, 20, 65]))

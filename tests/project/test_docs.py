@@ -1,4 +1,4 @@
-"""Every python block of README.md and docs runs, those of one page one after the other, and prints the quoted output."""
+"""Every python block of README.md and docs runs, in the order of its page, and prints the quoted output."""
 
 import re
 import subprocess

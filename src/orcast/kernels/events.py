@@ -18,7 +18,7 @@ class Stream:
     experts, priors : base quantiles of the new forecasts, and those that the committee corrected, flat
     contexts : contexts of the new forecasts, flat
     levels, widths, level_set : sets of levels to be read (flat, `set_width` each), their sizes, set of each forecast
-    coins : random numbers of the forecasts to come, in the order of issue; empty for none
+    draws : random numbers of the forecasts to come, in the order of issue; empty for none
     counters : COUNTERS
     capacity : largest number of rounds that are pending at once
     """

@@ -24,7 +24,7 @@ cdef void newton(Py_ssize_t used, Row curvature, Row gradient, Workspace w) noex
 cdef void step(
     FiniteRules rules, FiniteState state, Py_ssize_t at, Row features, double weight, Py_ssize_t y, Workspace w
 ) noexcept nogil
-cdef void teach(FiniteRules rules, FiniteState state, FiniteRound round, Py_ssize_t y, Workspace w) noexcept nogil
+cdef void update_members(FiniteRules rules, FiniteState state, FiniteRound round, Py_ssize_t y, Workspace w) noexcept nogil
 
 cpdef object start(FiniteState state)
 @cython.locals(rules=FiniteRules, w=Workspace, weights=Row)

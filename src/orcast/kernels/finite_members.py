@@ -225,7 +225,7 @@ def step(rules, state, at, features, weight, y, w):
     release(w, m)
 
 
-def teach(rules, state, round, y, w):
+def update_members(rules, state, round, y, w):
     """Update the weights, the members and the statistics with an outcome in cell y."""
     n, rows, weight = rules.cells, rules.rows, 1.0 / sqrt(1.0 + round.info.pending)
     for e in range(rules.rivals):
@@ -282,4 +282,4 @@ def committee_round(state, round):
 
 def teach_round(state, round, y):
     """Update the members with an outcome in cell y."""
-    teach(state.rules, state, round, y, workspace())
+    update_members(state.rules, state, round, y, workspace())

@@ -1,6 +1,6 @@
 cimport cython
 from libc.math cimport ceil, floor, isnan, sqrt
-from orcast.kernels.finite_members cimport committee, teach
+from orcast.kernels.finite_members cimport committee, update_members
 from orcast.kernels.finite_solver cimport interpolate, regret_scale, solve, squares_ahead, variance_of
 from orcast.kernels.finite_state cimport (
     FiniteGame, FiniteRival, FiniteRound, FiniteRules, FiniteState, finite_recal, finite_rival_at

@@ -247,7 +247,7 @@ def update(rules, state, round, reserved, y, w):
     if round.info.has_expert == 0.0:
         return
     learn_rivals(rules, state.rivals, round, y)
-    teach(rules, state, round, y, w)
+    update_members(rules, state, round, y, w)
 
 
 def run_rounds(rules, state, experts, contexts, outcomes, draws, rounds, round, result, logs, recal, w):

@@ -27,7 +27,7 @@ from orcast.constants import (
 MOST_PLAYED, LEAST_MASS = 30.0, 1e-300
 HALVINGS, REFINEMENTS = 40, 2
 TOLERANCE, STEPS, NEWTON_STEPS, TRIES = 1e-10, 60, 12, 6
-# Passes of a bisection that take the units of the regrets anew, and the change at which they have settled.
+# Passes of a bisection that update the units of the regrets, and the change at which they have settled.
 UNIT_PASSES, SETTLED = 4, 1e-6
 # The ledger allows for rounding; a forecast must not count on all of it.
 SURE = 0.1 * ROUNDING

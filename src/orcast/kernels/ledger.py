@@ -24,9 +24,9 @@ def squared_norm(layout, total):
 
 
 def combine(layout, total, context, discount, cumulative, factors, size):
-    """Cumulative payoff as a round sees it: owed = sum of scale c^T S_+ in the core, and the factors of its squares.
+    """Cumulative payoff of a round: C = sum of scale c^T S_+ in the core, and the factors of its squares.
 
-    For a core payoff d the whole payoff has <S_+, payoff> = <owed, d> and ||payoff||^2 = sum of factors d^2.
+    For a core payoff d the whole payoff has <S_+, payoff> = <C, d> and ||payoff||^2 = sum of factors d^2.
     """
     for i in range(size):
         cumulative[i] = 0.0

@@ -2,7 +2,7 @@
 
 A bet is a density on [0, 1], linear between knots, of mean 1. Under calibration the product of the bets at the PITs is
 a martingale (the wealth of a lane). The detector bets on the ranks of the PITs among those before, and
-starts anew where its product is below 1: an e-detector. A PIT may be an interval [low, high], as at an atom or between
+restarts where its product is below 1: an e-detector. A PIT may be an interval [low, high], as at an atom or between
 two quantiles: the bet is then its mean there. Rounds whose forecasts overlap go to different lanes, so that each lane
 has one outstanding round.
 """
@@ -160,7 +160,7 @@ def share_inside(bets, low, high):
 def follow(bets, starts, g, scores, inside):
     """Multiply the evidence of each group since its start by the bets `g`; return the sum over the groups.
 
-    A group whose evidence is below its prior weight starts anew.
+    A group whose evidence is below its prior weight restarts.
     """
     found = 0.0
     last = 0

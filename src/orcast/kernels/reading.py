@@ -104,7 +104,7 @@ def lies_below(level, before, mass, draw):
 def read_randomised(n, left, right, mass, open_low, open_high, draw, levels, count, out, w):
     """Quantiles, each moved to an end of its cell by a random number between 0 and 1 that all levels share.
 
-    With mass F before the cell and p in it, the quantile at a level a is the upper end if F + coin p < a, else the
+    With mass F before the cell and p in it, the quantile at a level a is the upper end if F + draw p < a, else the
     lower end. Then for any outcome y, P(y <= quantile) is the smoothed indicator of the cell of y.
     """
     start = mark(w)
@@ -194,9 +194,9 @@ def count(rules, memory, round, y, w):
 def count_on(levels, width, y, n, left, right, mass, open_low, open_high, draw, discount, empirical, counts, w):
     """Add 1{y <= reported quantile} - a to the sum of each level a; `levels` increase, a `draw` of 0 is none.
 
-    With a coin only the levels whose quantile shares the cell of y are random. With shares s of that cell below them,
-    the empirical minus the smoothed indicator is 1{coin < s} - s. The sum of its squares is convex in the number of
-    levels that the coin leaves below it, so the largest is at one of the two ends.
+    With a draw only the levels whose quantile shares the cell of y are random. With shares s of that cell below them,
+    the empirical minus the smoothed indicator is 1{draw < s} - s. The sum of its squares is convex in the number of
+    levels that the draw leaves below it, so the largest is at one of the two ends.
     """
     start = mark(w)
     below = take(w, n + 1)

@@ -40,7 +40,7 @@ COUNTS = STRUCTS["Counts"]
 
 # --- rounds on ordered spaces
 # cells: their number; pending: outcomes outstanding at the forecast; low, high: window to which outcomes are clipped;
-# coin: number in (0, 1) if quantiles are randomised, else 0.
+# draw: number in (0, 1) if quantiles are randomised, else 0.
 INFO = STRUCTS["Info"]
 # crps, squared_error: discounted sums, count: their weight; excesses: sums of our score minus the expert's in `rounds`.
 RIVAL = STRUCTS["Rival"]

@@ -20,7 +20,7 @@ class Conflict(Exception):
 
 
 class Database(ABC):
-    """A connection.  Queries have a `?` for each parameter; errors are one sentence with the `name` of the database."""
+    """A connection.  Queries have a `?` for each parameter; errors are one line with the `name` of the database."""
 
     name: str
     for_update = ""  # ends a query whose rows this transaction will change

@@ -56,7 +56,7 @@ def _parts(data: bytes) -> list[bytes]:
 def replay(store: Store, number: int, state: SeriesState, recal: Recalibrator, fresh: bytes, revised: RoundRow) -> None:
     """Load the state into the recalibrator that the series would have with the outcomes as they are now.
 
-    Snapshots after the revised outcome, and the numbers of pending rounds, are written anew.
+    Snapshots after the revised outcome, and the numbers of pending rounds, are rewritten.
     """
     tables = store.tables
     events = tables.snapshots(number)

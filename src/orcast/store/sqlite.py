@@ -125,7 +125,7 @@ class SQLite(Database):
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Raise errors of SQLite as one sentence with the path."""
+        """Raise errors of SQLite as one line with the path."""
         try:
             yield
         except sqlite3.DatabaseError as reason:

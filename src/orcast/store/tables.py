@@ -305,7 +305,7 @@ class Tables:
         self.database.execute("DELETE FROM snapshots WHERE series = ? AND event < ?", given)
 
     def kept_from(self, series: int, remember: int) -> int:
-        """Event of the last round that is over and older than so many others; 0 if there are none."""
+        """Event of the last round that is over and older than that many others; 0 if there are none."""
         query = "SELECT closed FROM rounds WHERE series = ? AND closed > 0 ORDER BY closed DESC LIMIT 1 OFFSET ?"
         found = self.database.row(query, (series, remember))
         return 0 if found is None else found[0]
