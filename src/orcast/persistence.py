@@ -82,7 +82,7 @@ def write(path: str | os.PathLike[str], header: Header, arrays: Arrays) -> None:
 def write_over(path: str | os.PathLike[str], data: bytes, known: bytes | None) -> None:
     """Write a state file in place of one that begins with `known`; refuse if another process saved it since."""
     if not Path(path).resolve().parent.is_dir() or Path(path).is_dir():
-        _write_bytes(path, data)  # says so
+        _write_bytes(path, data)  # raises the error with the path
     with file_lock(path):
         if known is not None and Path(path).is_file():
             with open(path, "rb") as file:
