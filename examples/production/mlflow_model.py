@@ -1,6 +1,6 @@
 """A frozen recalibrator as an MLflow model: `pip install mlflow-skinny orcast`.
 
-The model recalibrates by the state at the time of logging and learns nothing; log it anew when outcomes have come.
+The model recalibrates by the state at the time of logging and learns nothing; log it again when outcomes have come.
 """
 
 import mlflow.pyfunc
