@@ -36,7 +36,7 @@ class Load:
             self.failure = repr(reason)
 
     def play(self, t: int) -> None:
-        """Play one round, and compare with a recalibrator that nobody kills."""
+        """Run one round, and compare with a recalibrator that is never killed."""
         low, y = self.rng.uniform(10, 40), self.rng.uniform(5, 95)
         forecast = {"0.1": low, "0.5": low + 20, "0.9": low + 45}
         issued = self.ask("forecasts", {"id": t, "forecast": forecast, "cells": True})
@@ -74,7 +74,7 @@ class Load:
 
 
 def killed_service(store: str, kills: int, seed: int) -> dict[str, int]:
-    """Kill the service again and again; returns what was counted, or raises AssertionError."""
+    """Kill the service again and again; returns the counts, or raises AssertionError."""
     rng, served = random.Random(seed), Served(store)
     for name in ("north", "south"):
         served.ask("PUT", f"/v1/series/{name}", {"low": 0, "high": 100})
