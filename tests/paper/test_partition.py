@@ -234,22 +234,6 @@ def test_bounds_hold_after_every_round(name: str, kind: str) -> None:
     )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", GAMES)
-@pytest.mark.parametrize("kind", ["calibration", "cell", "regret"])
-def test_bounds_hold_for_long(name: str, kind: str) -> None:
-    for seed in range(3):
-        rng = np.random.default_rng(seed)
-        recal = GAMES[name]()
-        twin, adversary = Twin(name, recal), Nature(kind, name, rng)
-        for t in range(5 * ROUNDS[name]):
-            forecast = expert_of(name, t, rng)
-            p = recal.predict(forecast)
-            recal.update(adversary(twin, forecast, p, t))
-            check_bounds(recal)
-        assert recal.guarantee.held >= 0.99
-
-
 @pytest.mark.parametrize(("name", "rounds"), [("binary", 7), ("labels", 4)])
 def test_bounds_hold_for_all_sequences(name: str, rounds: int) -> None:
     rng = np.random.default_rng(1)

@@ -5,7 +5,6 @@ import json
 import random
 from typing import Any
 
-SERIES = "wind"
 CALLS: tuple[tuple[str, str, Any], ...] = (
     ("PUT", "/v1/series/wind", {"low": 0, "high": 100}),
     ("PUT", "/v1/series/lab", {"labels": ["a", "b"]}),
