@@ -11,6 +11,7 @@ import numpy as np
 from serving import Served
 
 import orcast as oc
+from orcast.client import ServiceError
 
 SAME = ("id", "forecast", "certificate", "cells", "issued", "target")
 
@@ -67,8 +68,8 @@ class Load:
             try:
                 with oc.Client(self.url()) as client:
                     return client.request("POST", f"/v1/series/{self.name}/{verb}", body)
-            except ConnectionError:
-                if time.monotonic() > end:
+            except (ConnectionError, ServiceError) as reason:
+                if time.monotonic() > end or getattr(reason, "status", 500) < 500:
                     raise
                 time.sleep(0.02)
 

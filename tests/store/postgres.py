@@ -1,5 +1,6 @@
 """A PostgreSQL server for the tests."""
 
+import contextlib
 import itertools
 import shutil
 import tempfile
@@ -35,3 +36,16 @@ def database(started: Any) -> str:
     with psycopg.connect(started.get_uri(), autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name}")
     return started.get_uri(name)  # type: ignore[no-any-return]
+
+
+def restart(started: Any) -> None:
+    """Kill a server and start it again."""
+    import psutil
+
+    process = psutil.Process(int((started.pgdata / "postmaster.pid").read_text().split()[0]))
+    killed = [process, *process.children(recursive=True)]
+    for each in killed:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            each.kill()
+    psutil.wait_procs(killed, timeout=30)
+    started.ensure_postgres_running()

@@ -1,6 +1,5 @@
 """A store answers as recalibrators do, whichever process calls, and keeps what was forecast and known."""
 
-import contextlib
 import random
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from postgres import database, server
+from postgres import database, restart, server
 from writers import SERIES, forecast_of, outcome_of, space_of
 
 import orcast as oc
@@ -255,19 +254,6 @@ def test_server_that_is_killed_under_load_loses_nothing(restarts: int, opened: O
             restart(started)
         writers.join()
         check_writers(opened, address, texts, 25 * restarts)
-
-
-def restart(started: Any) -> None:
-    """Kill a server and start it again."""
-    import psutil
-
-    process = psutil.Process(int((started.pgdata / "postmaster.pid").read_text().split()[0]))
-    killed = [process, *process.children(recursive=True)]
-    for each in killed:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            each.kill()
-    psutil.wait_procs(killed, timeout=30)
-    started.ensure_postgres_running()
 
 
 # --- revisions and the log
