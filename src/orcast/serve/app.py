@@ -208,7 +208,7 @@ class Service:
         return _series(self.store.series(call.series, space=space, **options))
 
     def read_series(self, call: Call) -> SeriesAnswer:
-        """Answer with the guarantee and the alarms of a series."""
+        """Answer with the guarantee of a series."""
         return _series(self._known(call.series))
 
     def history(self, call: Call) -> RoundList:
@@ -254,6 +254,8 @@ class Service:
             self.metrics.rounds.labels(verb).inc()
             if verb == "predict" and not answer.certificate.holds:
                 self.metrics.uncertified.inc()
+            if (told := answer.guarantee) and told["miscalibration"] > told["promised"] + told["excess"]:
+                self.metrics.exceeded.inc()
 
     def batch(self, call: Call) -> BatchAnswer:
         """Make many calls in one transaction."""
@@ -287,7 +289,7 @@ class Service:
         return b'"ready"\n'
 
     def index_page(self, call: Call) -> Callable[[], str]:
-        """Show alarms and the worst series first."""
+        """Show the series that use most of their bound first."""
         return self.store.transact(lambda: pages.index(self.store))
 
     def series_page(self, call: Call) -> Callable[[], str]:
@@ -306,18 +308,13 @@ def _mapped(work: Callable[[], Result]) -> Result:
     try:
         with quietly():  # warnings are for the process, not for who sends a request
             return work()
-    except TimeoutError as reason:
-        raise Refused(503, _sentence(reason)) from None
-    except OSError as reason:
-        raise Refused(507, _sentence(reason)) from None
-    except (ValueError, TypeError) as reason:
-        if not str(reason).startswith("expected "):
+    except (OSError, ValueError, TypeError) as reason:
+        text = " ".join(str(reason).split())
+        if isinstance(reason, OSError):
+            raise Refused(503 if isinstance(reason, TimeoutError) else 507, text) from None
+        if not text.startswith("expected "):
             raise  # a fault of ours
-        raise Refused(422, _sentence(reason)) from None
-
-
-def _sentence(reason: Exception) -> str:
-    return " ".join(str(reason).split())
+        raise Refused(422, text) from None
 
 
 # --- answers

@@ -94,8 +94,8 @@ class Metrics:
         self.uncertified = Counter(
             "orcast_forecasts_uncertified", "Forecasts whose certificate did not hold.", registry=self.registry
         )
-        self.alarms = Counter(
-            "orcast_alarms", "Alarms that were raised, by monitored forecast.", ("side",), registry=self.registry
+        self.exceeded = Counter(
+            "orcast_bound_exceeded", "Outcomes after which a series exceeded its bound.", registry=self.registry
         )
 
     def text(self) -> bytes:

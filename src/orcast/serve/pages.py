@@ -10,7 +10,7 @@ import numpy as np
 
 from orcast.evaluate import report
 from orcast.evaluate.evaluation import Evaluation
-from orcast.evaluate.svg import number, percent, plain, shortened
+from orcast.evaluate.svg import percent, plain, shortened
 from orcast.forecasts import Forecast
 from orcast.spaces import Binary
 from orcast.store import Store, StoredSeries
@@ -19,7 +19,7 @@ from orcast.store.log import base_probability, base_quantiles
 # Series that the first page shows, and rounds that the page of a series evaluates.
 MOST_SERIES, ROUNDS = 100, 1_000
 EMPTY = "No series yet: PUT /v1/series/NAME opens one."
-HEADINGS = ("Series", "Rounds", "Pending", "Miscalibration", "Bound", "Held")
+HEADINGS = ("Series", "Rounds", "Pending", "Share of bound", "Held")
 # Seconds after which a page is loaded again.
 HEADERS = {"Refresh": "30"}
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
@@ -45,15 +45,15 @@ def _index(rows: list[tuple[float, list[str]]], total: int) -> str:
 def _summary(series: StoredSeries) -> tuple[float, list[str]]:
     """Share of its bound that a series uses, and its cells."""
     found = series.guarantee
+    used = found.miscalibration / max(found.promised + found.excess, 1e-300)
     cells = [
         f'<a href="/series/{plain(quote(str(series.name), safe=""))}">{report.name_html(series.name)}</a>',
         f"{found.rounds:,}",
         f"{len(series.pending):,}",
-        number(found.miscalibration),
-        number(found.promised),
+        percent(used),
         percent(found.held),
     ]
-    return (found.miscalibration / found.promised if found.promised else 0.0), cells
+    return used, cells
 
 
 def series(found: StoredSeries) -> Callable[[], str]:
