@@ -14,7 +14,6 @@ import numpy as np
 from orcast.adapters import Ensemble, Normal, Quantiles
 from orcast.forecasts import Forecast
 from orcast.ledger import Certificate, Guarantee
-from orcast.limits import LIMITS
 from orcast.validation import short
 
 # Seconds for an answer.
@@ -123,7 +122,7 @@ class Client:
             try:
                 self._connection.request(method, self._prefix + path, data, self._headers)
                 response = self._connection.getresponse()
-                return response, response.read(LIMITS.header_bytes)
+                return response, response.read()  # without a size: raises if a part is missing
             except (OSError, http.client.HTTPException) as reason:
                 self._connection.close()
                 if last:

@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from itertools import count
@@ -312,3 +313,19 @@ def test_how_to_page_runs_as_it_stands(tmp_path: Path) -> None:
         ] == []
     finally:
         served.kill()
+
+
+def test_client_does_not_take_a_part_for_an_answer() -> None:
+    def answer_in_part() -> None:
+        for _ in range(2):
+            connection, _address = listener.accept()
+            with connection:
+                connection.recv(2**16)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=answer_in_part)
+        thread.start()
+        with oc.Client(f"http://127.0.0.1:{listener.getsockname()[1]}") as client, pytest.raises(ConnectionError):
+            client.request("GET", "/v1/series")
+        thread.join()
