@@ -83,7 +83,7 @@ class Case:
         if fault == "twice" and "ds" in frame:
             self.refused = "expected one row of series"
             if self.form in ("binary", "labels"):
-                frame, self.refused = frame.assign(event=[f"e{i}" for i in range(len(frame))]), "that are equal: drop"
+                frame, self.refused = frame.assign(recal=np.arange(len(frame))), "equal in all: drop all but one"
             return pd.concat((frame, frame[row : row + 1]), ignore_index=True)
         if fault == "mixed zones" and "ds" in frame and isinstance(frame.ds[0], str) and len(frame) > 1:
             self.refused = "expected dates with a zone or without in 'ds', got both"

@@ -37,22 +37,23 @@ def chances(frame: Any, **options: Any) -> Any:
 
 
 @pytest.mark.parametrize("labels", [False, True])
-@pytest.mark.parametrize("timing", ["none", "cutoff", "lag", "numbers", "whole numbers"])
+@pytest.mark.parametrize("timing", ["none", "cutoff", "lag"])
 def test_events_of_one_time_do_not_know_each_other(labels: bool, timing: str) -> None:
     frame = forecasters(labels=labels)
     options: dict[str, Any] = {"lag": "12h"} if timing == "lag" else {}
     frame = frame.assign(cutoff=frame.date - DAY) if timing == "cutoff" else frame
-    if timing.endswith("numbers"):
-        frame["date"] = (frame.date - frame.date[0]).dt.days * (0.25 if timing == "numbers" else 1)
     before = chances(frame, **options)
     other = {"home": "away", "away": "home"} if labels else {0.0: 1.0, 1.0: 0.0}
     after = chances(frame.assign(y=frame.y.where(frame.index != 4, frame.y.map(other))), **options)
     changed = np.flatnonzero(before != after)
     assert changed.min() == 6
+    shuffled = frame.sample(frac=1.0, random_state=1)
+    np.testing.assert_array_equal(chances(shuffled, **options), before[shuffled.index])
 
 
 def test_events_of_one_time_are_the_loop_that_predicts_all_of_them_first() -> None:
     frame = forecasters(each=4)
+    frame["p"] = frame.groupby("date")["p"].transform("first")  # equal forecasts stay in their order
     recal, expected = oc.Recalibrator(oc.Binary()), []
     for _, day in frame.groupby("date"):
         expected += [recal.predict(p, id=row).mean() for row, p in day.p.items()]
@@ -61,10 +62,39 @@ def test_events_of_one_time_are_the_loop_that_predicts_all_of_them_first() -> No
     np.testing.assert_allclose(chances(frame), expected, rtol=0, atol=1e-12)
 
 
-def test_quantities_and_states_need_one_row_for_each_time() -> None:
+@pytest.mark.parametrize("cutoffs", [False, True])
+@pytest.mark.parametrize("kind", ["dates", "whole numbers", "numbers"])
+def test_events_of_one_time_wait_in_a_state(cutoffs: bool, kind: str) -> None:
+    frame = forecasters(days=10)
+    if kind != "dates":
+        frame["date"] = (frame.date - frame.date[0]).dt.days * (0.25 if kind == "numbers" else 1)
+        frame["cutoff"] = frame.date - (0.25 if kind == "numbers" else 1)
+    else:
+        frame["cutoff"] = frame.date - DAY
+    frame = frame if cutoffs else frame.drop(columns="cutoff")
+    whole, state, parts = oc.recalibrate(frame), oc.FrameState(), []
+    for day in range(10):
+        part = frame[max(3 * day - 3, 0) : 3 * day + 3]
+        parts.append(oc.recalibrate(part.assign(y=part.y.where(part.index < 3 * day)), state=state))
+    found = pd.concat([part[-3:] for part in parts])
+    np.testing.assert_array_equal(found["orcast_p"], whole["orcast_p"])
+    assert (parts[-1]["orcast_status"][:3] == "ok").all()
+    # rows of a day may come one by one, in any order
+    for row in (28, 27, 29):
+        again = oc.recalibrate(frame[row : row + 1], state=state)
+        assert again["orcast_p"].item() == whole["orcast_p"][row]
+        assert again["orcast_status"].item() == "ok"
+
+
+def test_equal_rows_are_no_events_and_quantities_have_one_row_for_each_time() -> None:
     frame = forecasters().assign(teams=[f"{i}" for i in range(36)])
+    assert len(chances(frame)) == len(chances(frame.assign(note=[[1]] * 36))) == 36
+    with pytest.raises(ValueError, match="got 2 rows: 4, 36 that are equal in all: drop all but one"):
+        oc.recalibrate(pd.concat((frame, frame[4:5]), ignore_index=True))
+    state = oc.FrameState()
+    oc.recalibrate(forecasters(each=1).assign(cutoff=lambda f: f.date - DAY), state=state)
     with pytest.raises(ValueError, match="expected one row for each time and cutoff"):
-        oc.recalibrate(frame, state=oc.FrameState())
+        oc.recalibrate(forecasters().assign(cutoff=lambda f: f.date - DAY), state=state)
     amounts = frame.drop(columns="p").assign(mean=1.0, sd=1.0)
     with pytest.raises(ValueError, match=r"rows 0 and 1 for 2024-01-01 .*tells them apart by series= or cutoff="):
         oc.recalibrate(amounts)
@@ -220,6 +250,29 @@ def test_days_are_those_of_the_local_clock(zone: str) -> None:
     text = frame.assign(ds=[each.isoformat() for each in time])
     assert daily.tolist() == midnight.tolist()
     assert daily.tolist() == oc.recalibrate(text, issued_every="daily")["orcast_mean"].tolist()
+
+
+@pytest.mark.parametrize("names", [{"game": list("ABCD")}, {"home": list("aabb"), "away": list("cdcd")}])
+def test_a_column_tells_events_of_one_time_apart(names: dict[str, list[str]]) -> None:
+    """Equal probabilities, last digits that a file changed, and another order of the rows."""
+    frame = pd.DataFrame({"date": "2025-01-01", **names, "p": [0.5, 0.5, 0.4, 0.6], "y": np.nan})
+    state = oc.FrameState()
+    oc.recalibrate(frame, state=state)
+    some = oc.recalibrate(frame.assign(y=[0.0, np.nan, np.nan, 1.0]), state=state)
+    assert some["orcast_status"].tolist() == ["ok", "pending", "pending", "ok"]
+    with pytest.warns(UserWarning, match="forecasts changed since they were answered"):
+        rest = oc.recalibrate(frame.assign(y=[0.0, 1.0, 1.0, 1.0], p=frame.p + 1e-12)[::-1], state=state)
+    assert rest["orcast_status"].tolist() == ["already answered", "ok", "ok", "already answered"]
+    with pytest.raises(ValueError, match="tell events apart"):
+        oc.recalibrate(frame.drop(columns=[*names]), state=state)
+
+
+def test_last_digits_of_probabilities_do_not_change_the_order_of_events() -> None:
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.05, 0.95, 400)
+    frame = pd.DataFrame({"ds": np.arange(50).repeat(8), "y": 1.0 * (rng.random(400) < 0.3 + 0.4 * p), "p": p})
+    moved = oc.recalibrate(frame.assign(p=np.nextafter(p, 1.0)))["orcast_p"]
+    assert np.abs(moved - oc.recalibrate(frame)["orcast_p"]).max() < 1e-9
 
 
 def test_outcomes_of_a_table_settle_pending_rows_beside_columns_that_tell_nothing() -> None:

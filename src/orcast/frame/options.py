@@ -85,11 +85,12 @@ class FrameFacts(NamedTuple):
     empirical: bool  # horizons are counted from the cutoff on
     known: bool  # a column says when outcomes were known
     by_row: bool  # bounds are those of rows
+    events: list[str] | None = None  # columns that tell events of one time apart, None without such events
 
     def check(self, now: FrameFacts) -> None:
         """Refuse a frame that is read in another way than the first one."""
         texts = ("times", "cutoffs", "horizons counted from cutoffs", "column known=", "bounds by row")
-        for what, *pair in zip(texts, self, now, strict=True):
+        for what, *pair in zip(texts, self, now, strict=False):
             if pair[0] != pair[1]:
                 then, got = (each if isinstance(each, str) else f"{'' if each else 'no '}{what}" for each in pair)
                 raise ValueError(f"expected {what} as the state has them, {then}, got {got}")
@@ -97,7 +98,9 @@ class FrameFacts(NamedTuple):
     @classmethod
     def from_plain(cls, plain: list[Any]) -> FrameFacts:
         """Facts of a file, or a reason why they are none."""
-        if [type(each) for each in plain] != [str, bool, bool, bool, bool]:
+        *facts, events = plain
+        names = [] if events is None else events
+        if [type(each) for each in (*facts, *names)] != [str, bool, bool, bool, bool] + [str] * len(names):
             raise TypeError(f"{short(plain)} do not describe a frame")
         return cls(*plain)
 

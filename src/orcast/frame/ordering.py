@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import heapq
+import zlib
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.frame.names import ColumnLayout, of_series, rows_text
+from orcast.frame.names import NEVER, ColumnLayout, listed, of_series, owner_of, rows_text
 from orcast.frame.reader import Codes, Frame
 from orcast.frame.times import (
     DAY,
@@ -37,6 +38,10 @@ from orcast.kernels.records import DROP, PREDICT, SETTLE
 from orcast.rounds import running_lag
 from orcast.validation import option, row_name
 
+# Types of columns whose values may not be compared.
+NOT_COMPARED = (nw.Object, nw.List, nw.Array, nw.Struct)
+# Numbers that tell events of one time apart.
+MARKS = 2**20
 Array = NDArray[np.float64]
 Events = NDArray[np.int64]  # kind and entry of each
 
@@ -84,15 +89,14 @@ def arrange(
     before: Mapping[Hashable, Step] | None = None,
     *,
     pooled: bool = False,
-    alone: bool = True,
+    events: Sequence[str] | bool | None = None,
 ) -> Streams:
     """Put the rows in the order of play; ``before`` are the steps of series that were seen before.
 
-    ``pooled``: all series learn together, so a short one may count in the steps of the others.  ``alone``: without a
-    state, where events may share a time, since none of them has to be found again.
+    ``pooled``: all series learn together, so a short one may count in the steps of the others.  ``events``: columns
+    that tell events of one time apart in a state, False if it has one row for each time.
     """
-    if alone and layout.time is not None and not any(form.ordered for form in layout.forms):
-        rows = _with_events(frame, rows, layout, codes)
+    rows = _with_events(frame, rows, layout, codes, keys, events)
     time, cutoff, stamps = rows.time, rows.cutoff, rows.time if rows.events is None else rows.events
     steps: list[Step] = []
     if layout.horizon is not None:
@@ -117,29 +121,94 @@ def arrange(
     )
 
 
-def _with_events(frame: Frame, rows: RowTimes, layout: ColumnLayout, codes: Codes) -> RowTimes:
-    """Times of events (0 or 1, or a label), of which a series may have several at one time and cutoff, in their order.
+# --- several events at one time
+
+
+def _with_events(
+    frame: Frame,
+    rows: RowTimes,
+    layout: ColumnLayout,
+    codes: Codes,
+    keys: Sequence[Hashable],
+    events: Sequence[str] | bool | None,
+) -> RowTimes:
+    """Times of events (0 or 1, or a label), of which a series may have several at one time and cutoff.
 
     All of them are forecast before an outcome of that time is used.
     """
+    if layout.time is None or layout.forms[0].ordered or any(form.ordered for form in layout.forms):
+        return rows
     order = np.lexsort((rows.time, rows.cutoff, codes))
     new = changes(order, codes, rows.cutoff, rows.time)
-    if new.all():
+    tied = not new.all()
+    if events is False or (events is None and not (tied or rows.at_once)):
+        if tied:
+            _refuse_twice((codes, rows.cutoff, rows.time), keys, rows)
         return rows
+    if tied:
+        _refuse_equal(frame, layout)
+    group = np.empty(len(order), dtype=np.int64)
+    group[order] = np.cumsum(new)
+    columns = _event_columns(frame, layout, group, tied) if events is None or events is True else tuple(events)
+    marks = _marks(frame, layout, columns)
+    # events with equal marks are numbered
+    order = np.lexsort((marks, group))
+    base, place = group[order] * MARKS * 2, np.arange(len(order))
+    marks[order] = np.maximum.accumulate(base + marks[order] - place) + place - base
+    known = just_after(rows.time) if tied and rows.at_once else rows.known
+    stamps = _marked(rows.kind, rows.time, marks)
+    return dataclasses.replace(rows, events=stamps, event_columns=columns, tied=tied, known=known)
+
+
+def _event_columns(frame: Frame, layout: ColumnLayout, group: Codes, tied: bool) -> tuple[str, ...]:
+    """Columns that tell events of one time apart: the first that does, or all of text; none if forecasts have to."""
     taken = {*layout.taken, *(column for form in layout.forms for column in form.columns)}
-    columns = [name for name, kind in frame.reading.schema.items() if kind in (nw.String, nw.Categorical, nw.Enum)]
-    equal = np.flatnonzero(frame.reading.select({*taken, *columns}).is_duplicated().to_numpy())
-    if len(equal) and not taken.issuperset(columns):
-        raise ValueError(f"expected events that differ in some column, got {rows_text(equal)} that are equal: drop one")
-    first = np.flatnonzero(new)
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order)) - np.repeat(first, np.diff(np.append(first, len(order))))
-    if rows.time.dtype.kind == "f":
-        stamps = rows.time + place * np.spacing(np.abs(rows.time))
-    else:
-        apart = rows.kind == "whole numbers" and bool((np.abs(rows.time) < 2**40).all())
-        stamps = rows.time * len(order) + place if apart else rows.time + place
-    return dataclasses.replace(rows, events=stamps, known=just_after(rows.time) if rows.at_once else rows.known)
+    free = {name: kind for name, kind in frame.reading.schema.items() if name not in taken and owner_of(name) is None}
+    text = tuple(name for name, kind in free.items() if kind in (nw.String, nw.Categorical, nw.Enum))
+    single = [(name,) for name, kind in free.items() if name in text or kind.is_integer()]
+    for columns in [*single, *([text] if len(text) > 1 else [])]:
+        if not any(frame.missing(name).any() for name in columns):
+            which, names = frame.keys(list(columns))
+            apart = len(np.unique(group * len(names) + which)) if tied else len(names)
+            if apart == len(group):
+                return columns
+    return ()
+
+
+def _marks(frame: Frame, layout: ColumnLayout, columns: tuple[str, ...]) -> NDArray[np.int64]:
+    """Number below `MARKS` for each row, equal where some columns are; without columns, where forecasts are."""
+    if missing := set(columns) - set(frame.reading.columns):
+        raise ValueError(f"expected {listed(sorted(missing))}, which tell events apart in the state, got none")
+    if columns:
+        which, names = frame.keys(list(columns))
+        return np.array([zlib.crc32(repr(name).encode()) % MARKS for name in names], dtype=np.int64)[which]
+    found = np.zeros(frame.rows, dtype=np.uint64)
+    for column in (column for form in layout.forms for column in form.columns):
+        # a file may change the last digits
+        found = (found ^ (frame.numbers(column).round(9) + 0.0).view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+        found ^= found >> np.uint64(29)
+    return (found >> np.uint64(45)).astype(np.int64)
+
+
+def _marked(kind: str, time: Stamps, marks: Codes) -> Stamps:
+    """Stamps in the order of time, then of the marks."""
+    if time.dtype.kind == "f":
+        return np.asarray(time + (marks + 1) * np.spacing(np.abs(time)))
+    return time * MARKS + marks if kind == "whole numbers" and (np.abs(time) < 2**40).all() else time + marks
+
+
+def _refuse_equal(frame: Frame, layout: ColumnLayout) -> None:
+    """Rows that are equal in every column are no events of their own, if a column could tell them apart."""
+    taken = {*layout.taken, *(column for form in layout.forms for column in form.columns)}
+    columns = [c for c in frame.reading.columns if owner_of(str(c)) is None and str(c).lower() not in NEVER - {"y"}]
+    if taken.issuperset(columns) or any(kind in NOT_COMPARED for kind in frame.reading.schema.values()):
+        return
+    equal = np.flatnonzero(frame.reading.is_duplicated().to_numpy())
+    if len(equal):
+        raise ValueError(
+            f"expected events that differ in some column, got {rows_text(equal)} that are equal in all: drop all but "
+            "one of them"
+        )
 
 
 def horizons_of(

@@ -233,13 +233,14 @@ class FrameRun:
         layout, content, before, place = self.layout, self.content, self.content.facts, (self.codes, self.keys)
         empirical = np.array([content.empirical.get(key, 0) for key in self.keys], dtype=np.int64)
         at_once = None if before is None else not before.cutoffs
+        events = None if before is None else False if before.events is None else before.events
         times = read_row_times(self.frame, layout, *place, self.timing, empirical, content.calendar, at_once)
         known = layout.known is not None
         self.facts = FrameFacts(times.kind, not times.at_once, times.ranked, known, self.bounds.by_row)
         if before is not None:
             before.check(self.facts)
         dates, pooled = (content.calendar, content.steps), self.options.pool
-        return arrange(self.frame, times, layout, *place, *dates, pooled=pooled, alone=self.panel is None)
+        return arrange(self.frame, times, layout, *place, *dates, pooled=pooled, events=events)
 
     def _add_streams(self) -> None:
         """Add other streams of the state: of the frame's series, and of others with an outcome to be used."""
@@ -288,7 +289,7 @@ class FrameRun:
     def _outcome_table(self) -> Callable[[Hashable, Stamps], Array] | None:
         """Outcomes of a series at some times in the table of outcomes, which may settle rows of earlier frames."""
         table, series, times = self.frame.outcomes, self.layout.series, self.streams.times
-        if self.panel is None or table is None or not set(table.keys) <= set(series):
+        if self.panel is None or table is None or times.events is not None or not set(table.keys) <= set(series):
             return None
         places = [series.index(name) for name in table.keys]
 
@@ -304,7 +305,7 @@ class FrameRun:
     def filling(self, y: Array, due: Stamps, known: Codes) -> Filling | None:
         """Outcomes of pending rows from other rows of their series and time, and from the table of outcomes."""
         times, find = self.streams.times, self._outcome_table()
-        shares = self.panel is not None and not times.at_once
+        shares = self.panel is not None and not times.at_once and times.events is None
         if find is None and not shares:
             return None
         starts = np.searchsorted(self.codes[known], np.arange(len(self.keys) + 1))
@@ -395,7 +396,9 @@ class FrameRun:
                 f"not used: give the delay by {option('lag')}"
             )
         if table is not None and len(table.values) and np.isnan(table.values).all() and not self.settling:
-            yield f"no row of {option('target')} matches a row of the frame or a pending row"
+            events = self.streams.times.events is not None and self.panel is not None
+            hint = ": give outcomes of events in a column beside their forecasts" if events else ""
+            yield f"no row of {option('target')} matches a row of the frame or a pending row{hint}"
 
     def _about_rows(self) -> Iterator[str]:
         """Warnings about forecasts, then about statuses."""
@@ -486,7 +489,7 @@ class FrameRun:
         streams, times, content = self.streams, self.streams.times, panel.content
         if content.options is None:
             content.options = self.options.kept()
-            content.facts = self.facts
+            content.facts = self.facts._replace(events=None if times.events is None else list(times.event_columns))
         content.bounds.update(self.series_bounds)
         for model in self.models:
             kept = content.models.setdefault(model.form.model, ModelStreams(str(model.shape), len(model.outputs)))

@@ -106,7 +106,7 @@ class ModelRun:
         n, streams, times = run.frame.rows, run.streams, run.streams.times
         self.payoff, self.seed, self.features = run.options.payoff, run.options.randomised, run.features
         self.clip, self.remember = run.options.outside == "clip", 0 if run.panel is None else run.panel.remember
-        self.at_once, self.dated = times.at_once and times.events is None, times.kind.startswith("dates")
+        self.at_once, self.dated = times.at_once and not times.tied, times.kind.startswith("dates")
         y, due, known = fill_outcomes(streams, run.codes, run.keys, run.outcomes(form), form.labels or ())
         check_known(times, due, y)
         self.given = [run.frame.numbers(column) for column in form.columns]

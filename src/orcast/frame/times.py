@@ -75,8 +75,8 @@ class RowTimes:
 
     `at_once`: each outcome is known before the next time, since nothing says more.  `ranked`: horizons are counted from
     the cutoff on, since no column says them.  `together`: cutoffs lie just before the first of the times that were
-    issued together.  `events` are stamps that tell events of one time apart, None where a series has one row for each
-    time.
+    issued together.  `events` are stamps that tell events of one time apart by `event_columns`, None where a series has
+    one row for each time; `tied`: some events have the same time.
     """
 
     kind: str
@@ -87,6 +87,8 @@ class RowTimes:
     ranked: bool
     together: bool = False
     events: Stamps | None = None
+    event_columns: tuple[str, ...] = ()
+    tied: bool = False
 
     @property
     def times(self) -> Times:
