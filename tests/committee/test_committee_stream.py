@@ -70,8 +70,8 @@ def test_stream_matches_its_definition(name: str) -> None:
             q, memos[t] = experts.predict(t, base[t])
         else:
             q, memos[t] = stream.predict(stream.known(t, base[t, 0]), base[t, 0])
-        # at first the spread of the degenerate one is 1e-9 of its values, near rounding
-        assert_close(found[t], q, 1e-6 if name == "degenerate" else 1e-9)
+        # at first the spread of the degenerate one is 1e-9 of its values, where processors round differently
+        assert_close(found[t], q, 1e-5 if name == "degenerate" else 1e-9)
         for s in np.flatnonzero(np.arange(ROUNDS) + late == t):
             (experts if len(streams) > 1 else stream).update(memos.pop(s), y[s], t - s)
             if len(streams) == 1:
