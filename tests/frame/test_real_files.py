@@ -11,7 +11,7 @@ import pytest
 
 import orcast as oc
 from helpers import SENTENCE
-from orcast.frame.reader import Frame, doubts, find_in
+from orcast.frame.reader import Frame, doubts, find_in, repeated_rows
 
 DAY = pd.Timedelta(days=1)
 
@@ -214,12 +214,16 @@ def noise(**columns: Any) -> pl.DataFrame:
 
 def said(table: pl.DataFrame) -> list[str]:
     frame = Frame(table)
-    return doubts(frame, find_in(frame))
+    layout = find_in(frame)
+    return [*doubts(frame, layout), *repeated_rows(frame, layout)]
 
 
 def test_doubts() -> None:
     days = pd.date_range("2024-01-01", periods=40)
     assert said(noise()) == said(noise(ds=days[::-1])) == []
+    (sentence,) = said(noise(ds=np.repeat(days[:10], 4)))
+    assert sentence.startswith("30 of 40 rows repeat a series and time, so chance bands are too narrow: name a column")
+    assert said(noise(ds=np.repeat(days[:10], 4), unique_id=[f"shop{i % 4}" for i in range(40)])) == []
     (sentence,) = said(noise(y=1e6 + np.arange(40)))
     assert "more than 100 spreads from their forecasts: check the units" in sentence
     # a few that are far away are outliers

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from orcast.frame.hub import OutcomeTable, issued_before, outcomes_beside, spread
 from orcast.frame.names import ColumnLayout, Look, find, listed, of_model, rows_text
 from orcast.serialise import plain_id
-from orcast.validation import row_name, short
+from orcast.validation import option, row_name, short
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
@@ -448,3 +448,17 @@ def doubts(frame: Frame, layout: ColumnLayout) -> list[str]:
                 "check the units"
             )
     return found
+
+
+def repeated_rows(frame: Frame, layout: ColumnLayout) -> list[str]:
+    """Sentence on several quantities of a series at one time, where no column tells them apart."""
+    if layout.time is None or not layout.forms[0].ordered or (layout.cutoff, layout.horizon) != (None, None):
+        return []
+    codes, times = frame.keys(layout.series)[0], frame.times(layout.time).values
+    count = len(times) - len(np.unique(np.column_stack((codes, times)), axis=0))
+    if not count:
+        return []
+    return [
+        f"{count:,} of {len(times):,} rows repeat a series and time, so chance bands are too narrow: name a column of "
+        f"issue times by {option('cutoff')}, or of series by {option('series')}"
+    ]
