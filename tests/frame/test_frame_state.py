@@ -407,7 +407,7 @@ def test_a_file_that_is_no_state_of_a_frame_is_refused(folder: Path) -> None:
         recalibrate(frame, state=path)
     with pytest.raises(FileNotFoundError, match="expected a folder that exists"):
         recalibrate(frame, state=folder / "none" / "state.orcast")
-    with pytest.raises(TypeError, match="expected a path or a FrameState"):
+    with pytest.raises(TypeError, match="expected a path, the URL of a store or a FrameState"):
         recalibrate(frame, state=3)  # type: ignore[arg-type]
 
 

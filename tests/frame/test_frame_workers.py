@@ -89,12 +89,12 @@ def test_many_series_share_few_runners(monkeypatch: pytest.MonkeyPatch) -> None:
 
     made = []
 
-    class Empirical(runner.Runner):
-        def __init__(self, *given: Any) -> None:
+    class Noted(runner.Runner):
+        def __init__(self, *given: Any, **options: Any) -> None:
             made.append(given)
-            super().__init__(*given)
+            super().__init__(*given, **options)
 
-    monkeypatch.setattr(runner, "Runner", Empirical)
+    monkeypatch.setattr(runner, "Runner", Noted)
     monkeypatch.setattr(runner, "_kept", threading.local())
     frame = panel(Plan(3, series=12, steps=4))
     want = recalibrate(frame, low=0, pool=False)
