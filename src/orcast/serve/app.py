@@ -80,7 +80,7 @@ def app(store: Store | str | os.PathLike[str], *, tokens: Iterable[str] = (), ca
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a request says: the series of its path, its query and its body."""
+    """Series, query and body of a request."""
 
     series: str
     query: QueryParams
