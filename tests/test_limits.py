@@ -58,6 +58,6 @@ def test_cap_may_be_raised(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_cap_is_in_the_table_of_the_documentation() -> None:
-    page = (Path(__file__).parents[1] / "docs" / "scale.md").read_text()
+    page = (Path(__file__).parents[1] / "docs" / "reference" / "limits.md").read_text()
     rows = dict(re.findall(r"^\| `(\w+)` \| ([\d,]+)", page, flags=re.MULTILINE))
     assert {name: int(most.replace(",", "")) for name, most in rows.items()} == asdict(limits.Limits())

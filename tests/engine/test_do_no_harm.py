@@ -22,7 +22,7 @@ def result_crps(recal: oc.Recalibrator, mean: Vector, spread: Vector | float, y:
     """The CRPS of what a game plays around normals; each outcome comes `late` rounds after the next forecast."""
     found = np.empty(y.size)
     for t, (m, s) in enumerate(zip(mean, np.broadcast_to(spread, y.shape), strict=True)):
-        found[t] = recal.predict(oc.Normal(m, s), id=t).crps(y[t])
+        found[t] = recal.predict(oc.Normal(m, s), id=t, reuse=True).crps(y[t])
         if t >= late:
             recal.update(y[t - late], id=t - late)
     return found

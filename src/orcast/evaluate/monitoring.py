@@ -214,6 +214,16 @@ def frame_pits(rows: FrameRows, form: Form, columns: Sequence[Any], y: Vector) -
     return ends[below], ends[np.maximum(upto, below) + 1], count == len(columns)
 
 
+def _by_row(evaluation: Evaluation) -> tuple[Any, ...]:
+    """Series, times, outcomes and issue times by the order of rows, with `overlap` outstanding outcomes."""
+    series = evaluation.series
+    order = np.argsort(series, kind="stable")
+    starts = np.flatnonzero(np.diff(series[order], prepend=-1))
+    rank = np.empty(order.size, dtype=np.int64)
+    rank[order] = np.arange(order.size) - np.repeat(starts, np.diff([*starts, order.size]))
+    return series, 2 * rank + 1, evaluation.y, 2 * (rank - evaluation.overlap)
+
+
 def watch(
     information: Information,
     keep: Any,
@@ -309,7 +319,7 @@ def alarms(evaluation: Evaluation, side: str = "before", alpha: float = ALPHA) -
     if evaluation.known is not None:
         information, keep = evaluation.known
     else:
-        information = Information.of(evaluation.series, np.arange(y.size), y)
+        information = Information.of(*_by_row(evaluation))
     level = main_share(evaluation) if evaluation.kind == "quantiles" else None
     return watch(information, keep, low, high, evaluation.time, evaluation.names, alpha, RUN_LENGTH, level or 0.9,
                  evaluation.kind != "quantiles")  # fmt: skip

@@ -80,10 +80,10 @@ def test_default_is_one_recalibrator_with_pending_rounds(found: dict[str, Vector
     recal = oc.Recalibrator(oc.Interval(0, 100))
     for day in range(3):
         for hour in range(HOURS):
-            p = recal.predict(oc.Normal(days.mu[day, hour], days.sd[day, hour]), id=hour)
+            p = recal.predict(oc.Normal(days.mu[day, hour], days.sd[day, hour]), id=(day, hour))
             np.testing.assert_allclose(p.quantile(LEVELS), found[wf.DEFAULT][day, hour], rtol=1e-12)
         for hour in range(HOURS):
-            recal.update(days.y[day, hour], id=hour)
+            recal.update(days.y[day, hour], id=(day, hour))
 
 
 def test_orca_calibrates_decisions() -> None:
