@@ -2,12 +2,8 @@ cimport cython
 from orcast.committee.state cimport Known, Member, Plan
 from orcast.kernels.rows cimport Row, Workspace, copy
 
-cdef void predict(
-    Plan plan, Row options, Known *known, Row base, Row state, Row shared, Row memo, Row out, Workspace w
-) noexcept nogil
-cdef void update(
-    Plan plan, Row options, Known *known, Row base, Row state, Row shared, Row memo, double y, double lag
-) noexcept nogil
-cdef void close(Plan plan, Row options, Row shared, double weight, double lag) noexcept nogil
+cdef void predict(Plan, Row, Known *, Row, Row, Row, Row, Row, Workspace) noexcept nogil
+cdef void update(Plan, Row, Known *, Row, Row, Row, Row, double, double) noexcept nogil
+cdef void close(Plan, Row, Row, double, double) noexcept nogil
 @cython.locals(found=Member)
 cpdef Member member()

@@ -25,20 +25,18 @@ cdef class Group:
     @cython.locals(n=Py_ssize_t)
     cpdef object point(self)
 
-cdef Row stream_row(Plan plan, Group group, Py_ssize_t s) noexcept nogil
-cdef Row series_row(Plan plan, Group group, Py_ssize_t s) noexcept nogil
-cdef Row pool_row(Plan plan, Group group, Py_ssize_t s) noexcept nogil
-cdef void close_pools(Plan plan, Group group) noexcept nogil
+cdef Row stream_row(Plan, Group, Py_ssize_t) noexcept nogil
+cdef Row series_row(Plan, Group, Py_ssize_t) noexcept nogil
+cdef Row pool_row(Plan, Group, Py_ssize_t) noexcept nogil
+cdef void close_pools(Plan, Group) noexcept nogil
 @cython.locals(target=Row)
-cdef void predict_experts(
-    Plan plan, Group group, Row experts, double time, Row memo, Row out, Workspace w
-) noexcept nogil
-cdef void mix_experts(Plan plan, Group group, Row memo, Row out, Workspace w) noexcept nogil
-cdef void leave_out_missing(Plan plan, Group group, Row memo, Row weights) noexcept nogil
-cdef void update_experts(Plan plan, Group group, Row memo, double y, double late, Workspace w) noexcept nogil
-cdef void learn_mixing(Plan plan, Group group, Row memo, double y, Workspace w) noexcept nogil
-cpdef tuple predict(Group group, object experts, double time)
-cpdef object update(Group group, object memo, double y, double late)
+cdef void predict_experts(Plan, Group, Row, double, Row, Row, Workspace) noexcept nogil
+cdef void mix_experts(Plan, Group, Row, Row, Workspace) noexcept nogil
+cdef void leave_out_missing(Plan, Group, Row, Row) noexcept nogil
+cdef void update_experts(Plan, Group, Row, double, double, Workspace) noexcept nogil
+cdef void learn_mixing(Plan, Group, Row, double, Workspace) noexcept nogil
+cpdef tuple predict(Group, object, double)
+cpdef object update(Group, object, double, double)
 
 cdef class GroupRun:
     cdef readonly Group group
@@ -49,12 +47,10 @@ cdef class GroupRun:
     cdef Row value_, points_, spreads_, reach_, base_, prior_, memos_
     cdef WholeRow place_, free_
 
-cdef void run_events(
-    Plan plan, Group group, GroupRun run, WholeRow events, Py_ssize_t count, Workspace w
-) noexcept nogil
-cdef void free_place(GroupRun run, Py_ssize_t row) noexcept nogil
-cdef void open_row(Plan plan, Group group, GroupRun run, Py_ssize_t row) noexcept nogil
-cdef double median_for(Plan plan, Group group, Py_ssize_t s, double target) noexcept nogil
-cdef double median_before_for(Plan plan, Group group, Py_ssize_t s, double target) noexcept nogil
-cdef void issue_row(Plan plan, Group group, GroupRun run, Py_ssize_t row, Workspace w) noexcept nogil
-cdef void settle_row(Plan plan, Group group, GroupRun run, Py_ssize_t row, Workspace w) noexcept nogil
+cdef void run_events(Plan, Group, GroupRun, WholeRow, Py_ssize_t, Workspace) noexcept nogil
+cdef void free_place(GroupRun, Py_ssize_t) noexcept nogil
+cdef void open_row(Plan, Group, GroupRun, Py_ssize_t) noexcept nogil
+cdef double median_for(Plan, Group, Py_ssize_t, double) noexcept nogil
+cdef double median_before_for(Plan, Group, Py_ssize_t, double) noexcept nogil
+cdef void issue_row(Plan, Group, GroupRun, Py_ssize_t, Workspace) noexcept nogil
+cdef void settle_row(Plan, Group, GroupRun, Py_ssize_t, Workspace) noexcept nogil

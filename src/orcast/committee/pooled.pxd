@@ -6,14 +6,10 @@ from orcast.kernels.rows cimport Row, Workspace, copy, cut, real_power
 
 cdef Py_ssize_t SQUARES, EQUATIONS_SIZE, REGRESSION_SIZE, X_AT
 
-cdef Row regression_of(Plan plan, Row shared) noexcept nogil
+cdef Row regression_of(Plan, Row) noexcept nogil
 
-cdef void predict(
-    Plan plan, Row options, Known *known, Row base, Row state, Row shared, Row memo, Row out, Workspace w
-) noexcept nogil
-cdef void update(
-    Plan plan, Row options, Known *known, Row base, Row state, Row shared, Row memo, double y, double lag
-) noexcept nogil
-cdef void close(Plan plan, Row options, Row shared, double weight, double lag) noexcept nogil
+cdef void predict(Plan, Row, Known *, Row, Row, Row, Row, Row, Workspace) noexcept nogil
+cdef void update(Plan, Row, Known *, Row, Row, Row, Row, double, double) noexcept nogil
+cdef void close(Plan, Row, Row, double, double) noexcept nogil
 @cython.locals(found=Member)
-cpdef Member member(double forget)
+cpdef Member member(double)

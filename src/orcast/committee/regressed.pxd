@@ -9,15 +9,11 @@ from orcast.kernels.rows cimport Row, Workspace, cut
 
 cdef Py_ssize_t X_AT
 
-cdef Py_ssize_t spread_at(Py_ssize_t size) noexcept nogil
+cdef Py_ssize_t spread_at(Py_ssize_t) noexcept nogil
 @cython.locals(size=Py_ssize_t)
-cdef void predict(
-    Plan plan, Row options, Known *known, Row base, Row state, Row shared, Row memo, Row out, Workspace w
-) noexcept nogil
+cdef void predict(Plan, Row, Known *, Row, Row, Row, Row, Row, Workspace) noexcept nogil
 @cython.locals(size=Py_ssize_t)
-cdef void update(
-    Plan plan, Row options, Known *known, Row base, Row state, Row shared, Row memo, double y, double lag
-) noexcept nogil
-cdef void close(Plan plan, Row options, Row shared, double weight, double lag) noexcept nogil
+cdef void update(Plan, Row, Known *, Row, Row, Row, Row, double, double) noexcept nogil
+cdef void close(Plan, Row, Row, double, double) noexcept nogil
 @cython.locals(found=Member)
-cpdef Member member(object name, double forget, bint outcomes_only, double share)
+cpdef Member member(object, double, bint, double)

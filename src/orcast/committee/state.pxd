@@ -23,23 +23,14 @@ cdef struct Series:
 cdef struct Pool:
     double steps, streams, lag, error, count, error_sum
 
-cdef inline Constants *as_constants(Row row) noexcept nogil:
-    return <Constants *> row
-cdef inline Known *as_known(Row row) noexcept nogil:
-    return <Known *> row
-cdef inline Stream *as_stream(Row row) noexcept nogil:
-    return <Stream *> row
-cdef inline Series *as_series(Row row) noexcept nogil:
-    return <Series *> row
-cdef inline Pool *as_pool(Row row) noexcept nogil:
-    return <Pool *> row
+cdef inline Constants *as_constants(Row row) noexcept nogil: return <Constants *> row
+cdef inline Known *as_known(Row row) noexcept nogil: return <Known *> row
+cdef inline Stream *as_stream(Row row) noexcept nogil: return <Stream *> row
+cdef inline Series *as_series(Row row) noexcept nogil: return <Series *> row
+cdef inline Pool *as_pool(Row row) noexcept nogil: return <Pool *> row
 
-ctypedef void (*predict_t)(
-    Plan plan, Row options, Known *known, Row base, Row state, Row shared, Row memo, Row out, Workspace w
-) noexcept nogil
-ctypedef void (*update_t)(
-    Plan plan, Row options, Known *known, Row base, Row state, Row shared, Row memo, double y, double lag
-) noexcept nogil
+ctypedef void (*predict_t)(Plan, Row, Known *, Row, Row, Row, Row, Row, Workspace) noexcept nogil
+ctypedef void (*update_t)(Plan, Row, Known *, Row, Row, Row, Row, double, double) noexcept nogil
 ctypedef void (*close_t)(Plan plan, Row options, Row shared, double weight, double lag) noexcept nogil
 
 cdef class Member:
@@ -66,8 +57,8 @@ cdef class Plan:
     @cython.locals(member=Member)
     cdef object attach(self)
 
-cpdef double root_of(double low, double high) noexcept nogil
+cpdef double root_of(double, double) noexcept nogil
 @cython.locals(stream="Stream *")
-cdef void new_stream(Plan plan, Row row, double low, double high) noexcept nogil
+cdef void new_stream(Plan, Row, double, double) noexcept nogil
 @cython.locals(series="Series *")
-cdef void new_series(Plan plan, Row row, double short_, double long_) noexcept nogil
+cdef void new_series(Plan, Row, double, double) noexcept nogil

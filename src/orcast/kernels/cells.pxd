@@ -6,27 +6,19 @@ from orcast.kernels.rows cimport (
 
 cdef double ATOM, TAIL_SPREAD, TAIL_LOSS, TAIL_LEAST, NO_SPREAD, TAIL_FALL, TAIL_POWER, TAIL_FLOOR
 
-cdef double tail_edges(double distance, double first, Row out, Py_ssize_t m) noexcept nogil
-cdef double tail_fall(double distance, double first, double atom, Row tail, Py_ssize_t m) noexcept nogil
+cdef double tail_edges(double, double, Row, Py_ssize_t) noexcept nogil
+cdef double tail_fall(double, double, double, Row, Py_ssize_t) noexcept nogil
 cdef Py_ssize_t build_cells(
-    Row q, Py_ssize_t count, double low, double high, Py_ssize_t tail_cells, double tail_mass, double usual, Row left,
-    Row right, Row mass, WholeRow slots, Workspace w
+    Row, Py_ssize_t, double, double, Py_ssize_t, double, double, Row, Row, Row, WholeRow, Workspace
 ) noexcept nogil
-cdef Py_ssize_t locate(double y, Row left, Row right, Py_ssize_t n) noexcept nogil
-cdef Py_ssize_t cut_cells(
-    Row places, Py_ssize_t count, Py_ssize_t n, Row left, Row right, Row mass, WholeRow slots, Py_ssize_t slot_count
-) noexcept nogil
-cdef void rebin(
-    Py_ssize_t n_from, Row left_from, Row right_from, Row mass_from, Py_ssize_t n, Row left, Row right, Row out
-) noexcept nogil
-cdef double crps(double y, Py_ssize_t k, Py_ssize_t n, Row left, Row right, Row mass) noexcept nogil
-cdef double expected_crps(Py_ssize_t n, Row left, Row right, Row mass) noexcept nogil
-cdef double mean_of(Py_ssize_t n, Row left, Row right, Row mass) noexcept nogil
-cdef double power_mean(double a, double b, Py_ssize_t order) noexcept nogil
-cdef void log_masses(Py_ssize_t n, Row mass, Row out) noexcept nogil
+cdef Py_ssize_t locate(double, Row, Row, Py_ssize_t) noexcept nogil
+cdef Py_ssize_t cut_cells(Row, Py_ssize_t, Py_ssize_t, Row, Row, Row, WholeRow, Py_ssize_t) noexcept nogil
+cdef void rebin(Py_ssize_t, Row, Row, Row, Py_ssize_t, Row, Row, Row) noexcept nogil
+cdef double crps(double, Py_ssize_t, Py_ssize_t, Row, Row, Row) noexcept nogil
+cdef double expected_crps(Py_ssize_t, Row, Row, Row) noexcept nogil
+cdef double mean_of(Py_ssize_t, Row, Row, Row) noexcept nogil
+cdef double power_mean(double, double, Py_ssize_t) noexcept nogil
+cdef void log_masses(Py_ssize_t, Row, Row) noexcept nogil
 
-cpdef Py_ssize_t locate_arrays(double y, object left, object right, Py_ssize_t n) except -1
-cpdef object rebin_arrays(
-    Py_ssize_t n_from, object left_from, object right_from, object mass_from, Py_ssize_t n, object left, object right,
-    object out
-)
+cpdef Py_ssize_t locate_arrays(double, object, object, Py_ssize_t) except -1
+cpdef object rebin_arrays(Py_ssize_t, object, object, object, Py_ssize_t, object, object, object)

@@ -26,17 +26,13 @@ cdef class Stream:
     cdef WholeRow widths_, level_set_, slots_, place_, queue_, free_
     cpdef object run(self, Memory memory, object events)
 
-cdef Certificate *certificate_of(Rules rules, Stream stream, Py_ssize_t place) noexcept nogil
-cdef double promised_bound(
-    Account *account, Row growth, Py_ssize_t count, double root, double bound, double promised
-) noexcept nogil
-cdef double promised_with(Rules rules, Memory memory, Stream stream, Round round, Workspace w) noexcept nogil
-cpdef double promised(object account, object certificates, object certificate) except? -1.0
-cdef void reserve_place(Rules rules, Stream stream, Py_ssize_t entry) noexcept nogil
-cdef void bind(Rules rules, Stream stream, Py_ssize_t place) noexcept nogil
-cdef void remove_entry(Stream stream, Py_ssize_t entry, double overdraft) noexcept nogil
-cdef void learn_lag(Stream stream, Py_ssize_t entry) noexcept nogil
-cdef void predict_entry(Rules rules, Memory memory, Stream stream, Py_ssize_t entry, Workspace w) noexcept nogil
-cdef void run_event(
-    Rules rules, Memory memory, Stream stream, Py_ssize_t kind, Py_ssize_t entry, Workspace w
-) noexcept nogil
+cdef Certificate * certificate_of(Rules, Stream, Py_ssize_t) noexcept nogil
+cdef double promised_bound(Account *, Row, Py_ssize_t, double, double, double) noexcept nogil
+cdef double promised_with(Rules, Memory, Stream, Round, Workspace) noexcept nogil
+cpdef double promised(object, object, object) except? -1.0
+cdef void reserve_place(Rules, Stream, Py_ssize_t) noexcept nogil
+cdef void bind(Rules, Stream, Py_ssize_t) noexcept nogil
+cdef void remove_entry(Stream, Py_ssize_t, double) noexcept nogil
+cdef void learn_lag(Stream, Py_ssize_t) noexcept nogil
+cdef void predict_entry(Rules, Memory, Stream, Py_ssize_t, Workspace) noexcept nogil
+cdef void run_event(Rules, Memory, Stream, Py_ssize_t, Py_ssize_t, Workspace) noexcept nogil

@@ -14,45 +14,35 @@ from orcast.kernels.state cimport ROUND_LOG_SIZE, as_log
 
 cdef double LOSS_DISCOUNT, OWN_EXPECTATION_WEIGHT, SETTLING, REGRET_PART, LEAST_UNIT, NAN
 
-cdef void place_experts(
-    FiniteRules rules, FiniteState state, Row experts, Py_ssize_t count, FiniteRound round, Workspace w
-) noexcept nogil
-cdef void set_units(FiniteRules rules, FiniteState state, FiniteRound round) noexcept nogil
-cdef void new_recal(FiniteRules rules, Row total, FiniteRound round, FiniteGame recal, Workspace w) noexcept nogil
+cdef void place_experts(FiniteRules, FiniteState, Row, Py_ssize_t, FiniteRound, Workspace) noexcept nogil
+cdef void set_units(FiniteRules, FiniteState, FiniteRound) noexcept nogil
+cdef void new_recal(FiniteRules, Row, FiniteRound, FiniteGame, Workspace) noexcept nogil
 cdef void predict(
-    FiniteRules rules, FiniteState state, Row experts, Py_ssize_t count, double pending, double reserved,
-    FiniteRound round, FiniteGame recal, Workspace w
+    FiniteRules, FiniteState, Row, Py_ssize_t, double, double, FiniteRound, FiniteGame, Workspace
 ) noexcept nogil
-cdef double excess(FiniteRules rules, FiniteRound round, Py_ssize_t e, Py_ssize_t y) noexcept nogil
-cdef void payoff(FiniteRules rules, FiniteRound round, Py_ssize_t y, Row out) noexcept nogil
+cdef double excess(FiniteRules, FiniteRound, Py_ssize_t, Py_ssize_t) noexcept nogil
+cdef void payoff(FiniteRules, FiniteRound, Py_ssize_t, Row) noexcept nogil
 @cython.locals(up=Py_ssize_t)
-cdef void publish(FiniteRules rules, FiniteRound round, Row out) noexcept nogil
+cdef void publish(FiniteRules, FiniteRound, Row) noexcept nogil
 @cython.locals(drawn=bint, k=Py_ssize_t)
-cdef void count(FiniteRules rules, FiniteState state, FiniteRound round, Py_ssize_t y, Workspace w) noexcept nogil
-cdef void learn_rivals(FiniteRules rules, FiniteRival *rivals, FiniteRound round, Py_ssize_t y) noexcept nogil
-cdef void update(
-    FiniteRules rules, FiniteState state, FiniteRound round, double reserved, Py_ssize_t y, Workspace w
-) noexcept nogil
+cdef void count(FiniteRules, FiniteState, FiniteRound, Py_ssize_t, Workspace) noexcept nogil
+cdef void learn_rivals(FiniteRules, FiniteRival *, FiniteRound, Py_ssize_t) noexcept nogil
+cdef void update(FiniteRules, FiniteState, FiniteRound, double, Py_ssize_t, Workspace) noexcept nogil
 
 @cython.locals(w=Workspace, recal=FiniteGame, rules=FiniteRules, round=FiniteRound, masses=Row, count=Py_ssize_t)
-cpdef FiniteRound predict_finite(FiniteState state, object experts, double pending, double reserved, object context)
+cpdef FiniteRound predict_finite(FiniteState, object, double, double, object)
 @cython.locals(w=Workspace, recal=FiniteGame, rules=FiniteRules, round=FiniteRound)
-cpdef FiniteRound predict_probability(
-    FiniteState state, double probability, double pending, double reserved, object context
-)
+cpdef FiniteRound predict_probability(FiniteState, double, double, double, object)
 @cython.locals(w=Workspace)
-cpdef object update_finite(FiniteState state, FiniteRound round, double reserved, Py_ssize_t y)
-cpdef object payoff_finite(FiniteRound round, Py_ssize_t y)
+cpdef object update_finite(FiniteState, FiniteRound, double, Py_ssize_t)
+cpdef object payoff_finite(FiniteRound, Py_ssize_t)
 @cython.locals(w=Workspace, recal=FiniteGame, rules=FiniteRules, round=FiniteRound)
-cpdef object run(
-    FiniteState state, object experts, object contexts, object outcomes, object draws, object result, object round_log
-)
+cpdef object run(FiniteState, object, object, object, object, object, object)
 @cython.locals(rules=FiniteRules)
-cpdef double published_event(FiniteRound round)
-cpdef object published(FiniteRound round)
-cdef int check_cell(FiniteRound round, Py_ssize_t y) except -1
-cdef int set_context(FiniteRound round, object context) except -1
+cpdef double published_event(FiniteRound)
+cpdef object published(FiniteRound)
+cdef int check_cell(FiniteRound, Py_ssize_t) except -1
+cdef int set_context(FiniteRound, object) except -1
 cdef void run_rounds(
-    FiniteRules rules, FiniteState state, Row experts, Row contexts, WholeRow outcomes, Row draws, Py_ssize_t rounds,
-    FiniteRound round, Row result, Row logs, FiniteGame recal, Workspace w
+    FiniteRules, FiniteState, Row, Row, WholeRow, Row, Py_ssize_t, FiniteRound, Row, Row, FiniteGame, Workspace
 ) noexcept nogil

@@ -9,58 +9,41 @@ cdef double BINARY_DELAY_TEMPERATURE, DELAY_TEMPERATURE, MAX_STEP, MIN_SLOPE, SH
 cdef double MOST_PLAYED, LEAST_MASS, TOLERANCE, SETTLED, SURE, INF
 cdef Py_ssize_t STRICT_STEPS, HALVINGS, REFINEMENTS, STEPS, NEWTON_STEPS, TRIES, UNIT_PASSES
 
-cdef double sigmoid(double z) noexcept nogil
-cdef double squares_ahead(Row p, Py_ssize_t cells, Row x) noexcept nogil
-cdef double regret_scale(Row p, Py_ssize_t cells, Row x, double unit, double brier, double variance) noexcept nogil
-cdef void regret_pulls(FiniteGame recal, Row p, double eager, Row pulls) noexcept nogil
-cdef double interpolate(Row table, Py_ssize_t vertices, Py_ssize_t events, Py_ssize_t j, double at) noexcept nogil
-cdef (Py_ssize_t, double) hat_at(FiniteGame recal, double at) noexcept nogil
-cdef double sum_at(FiniteGame recal, Py_ssize_t j, double at) noexcept nogil
-cdef double vertex(FiniteGame recal, Py_ssize_t k) noexcept nogil
+cdef double sigmoid(double) noexcept nogil
+cdef double squares_ahead(Row, Py_ssize_t, Row) noexcept nogil
+cdef double regret_scale(Row, Py_ssize_t, Row, double, double, double) noexcept nogil
+cdef void regret_pulls(FiniteGame, Row, double, Row) noexcept nogil
+cdef double interpolate(Row, Py_ssize_t, Py_ssize_t, Py_ssize_t, double) noexcept nogil
+cdef (Py_ssize_t, double) hat_at(FiniteGame, double) noexcept nogil
+cdef double sum_at(FiniteGame, Py_ssize_t, double) noexcept nogil
+cdef double vertex(FiniteGame, Py_ssize_t) noexcept nogil
 @cython.locals(k=Py_ssize_t)
-cdef Py_ssize_t next_vertex(FiniteGame recal, double at, bint up) noexcept nogil
-cdef double variance_of(FiniteGame recal, Row p) noexcept nogil
-cdef void lift(FiniteGame recal, Row p) noexcept nogil
-cdef double cell_field(FiniteGame recal, Row pulls, Py_ssize_t c, double at) noexcept nogil
-cdef double cell_slope(FiniteGame recal, Row pulls, Py_ssize_t c, double at) noexcept nogil
+cdef Py_ssize_t next_vertex(FiniteGame, double, bint) noexcept nogil
+cdef double variance_of(FiniteGame, Row) noexcept nogil
+cdef void lift(FiniteGame, Row) noexcept nogil
+cdef double cell_field(FiniteGame, Row, Py_ssize_t, double) noexcept nogil
+cdef double cell_slope(FiniteGame, Row, Py_ssize_t, double) noexcept nogil
 
-cdef double advantage(FiniteGame recal, double q, double eager, Row p, Row pulls) noexcept nogil
-cdef (
-    double, double) bracket(FiniteGame recal, double towards, double kappa, double eager, Row p, Row pulls
-) noexcept nogil
-cdef double root(FiniteGame recal, double kappa, double eager, Row p, Row pulls) noexcept nogil
-cdef double strict_root(FiniteGame recal, Row p, Row pulls) noexcept nogil
+cdef double advantage(FiniteGame, double, double, Row, Row) noexcept nogil
+cdef (double, double) bracket(FiniteGame, double, double, double, Row, Row) noexcept nogil
+cdef double root(FiniteGame, double, double, Row, Row) noexcept nogil
+cdef double strict_root(FiniteGame, Row, Row) noexcept nogil
 
-cdef double residual(
-    FiniteGame recal, double kappa, double eager, Row log_prior, Row lp, Row p, Row pulls, Row r
-) noexcept nogil
-cdef double newton(
-    FiniteGame recal, double kappa, double eager, Row log_prior, Row p, Row pulls, Workspace w
-) noexcept nogil
-cdef double level_of(FiniteGame recal, double kappa, Row pulls, Py_ssize_t c, double at) noexcept nogil
+cdef double residual(FiniteGame, double, double, Row, Row, Row, Row, Row) noexcept nogil
+cdef double newton(FiniteGame, double, double, Row, Row, Row, Workspace) noexcept nogil
+cdef double level_of(FiniteGame, double, Row, Py_ssize_t, double) noexcept nogil
 @cython.locals(up=bint)
-cdef double mass_at(FiniteGame recal, double kappa, Row pulls, Py_ssize_t c, double level) noexcept nogil
-cdef double masses_at(
-    FiniteGame recal, double kappa, Row pulls, double level, Py_ssize_t given, double mass, Row p
-) noexcept nogil
-cdef void balance(FiniteGame recal, double kappa, Row pulls, Row p, Workspace w) noexcept nogil
-cdef void equilibrium(FiniteGame recal, double kappa, double eager, Row p, Row pulls, Workspace w) noexcept nogil
-cdef void equilibrium_of_several(
-    FiniteGame recal, double kappa, double eager, Row p, Row pulls, Workspace w
-) noexcept nogil
+cdef double mass_at(FiniteGame, double, Row, Py_ssize_t, double) noexcept nogil
+cdef double masses_at(FiniteGame, double, Row, double, Py_ssize_t, double, Row) noexcept nogil
+cdef void balance(FiniteGame, double, Row, Row, Workspace) noexcept nogil
+cdef void equilibrium(FiniteGame, double, double, Row, Row, Workspace) noexcept nogil
+cdef void equilibrium_of_several(FiniteGame, double, double, Row, Row, Workspace) noexcept nogil
 
-cdef (double, double, double) certify(FiniteGame recal, Row p, Workspace w) noexcept nogil
-cdef double floor_term(FiniteGame recal, Row p, Row values) noexcept nogil
-cdef bint allows(double linear, double bound, double free, double budget) noexcept nogil
-cdef (
-    double, double, double) solve(FiniteGame recal, double kappa, double pending, double free, double budget, Row p,
-    Workspace w
-) noexcept nogil
-cdef (
-    double, double, double, double) cooled(FiniteGame recal, double warm, double free, double budget, Row p, Row pulls,
-    Workspace w
-) noexcept nogil
-cdef (
-    double, double, double) refined(FiniteGame recal, double warm, double cool, double free, double budget,
-    double linear, double bound, Row p, Row pulls, Workspace w
+cdef (double, double, double) certify(FiniteGame, Row, Workspace) noexcept nogil
+cdef double floor_term(FiniteGame, Row, Row) noexcept nogil
+cdef bint allows(double, double, double, double) noexcept nogil
+cdef (double, double, double) solve(FiniteGame, double, double, double, double, Row, Workspace) noexcept nogil
+cdef (double, double, double, double) cooled(FiniteGame, double, double, double, Row, Row, Workspace) noexcept nogil
+cdef (double, double, double) refined(
+    FiniteGame, double, double, double, double, double, double, Row, Row, Workspace
 ) noexcept nogil

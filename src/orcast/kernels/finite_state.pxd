@@ -15,25 +15,19 @@ cdef struct FiniteMember:
 cdef struct CellFeatures:
     double log_mass, one, skew, outcome, before, error, mean, mean_error
 
-cdef inline FiniteInfo *as_finite_info(Row row) noexcept nogil:
-    return <FiniteInfo *> row
-cdef inline FiniteRival *as_finite_rivals(Row row) noexcept nogil:
-    return <FiniteRival *> row
-cdef inline FiniteRival *finite_rival_at(FiniteRival *items, Py_ssize_t i) noexcept nogil:
-    return items + i
-cdef inline FiniteMember *as_finite_members(Row row) noexcept nogil:
-    return <FiniteMember *> row
-cdef inline FiniteMember *finite_member_at(FiniteMember *items, Py_ssize_t i) noexcept nogil:
-    return items + i
-cdef inline CellFeatures *as_cell_features(Row row) noexcept nogil:
-    return <CellFeatures *> row
+cdef inline FiniteInfo *as_finite_info(Row row) noexcept nogil: return <FiniteInfo *> row
+cdef inline FiniteRival *as_finite_rivals(Row row) noexcept nogil: return <FiniteRival *> row
+cdef inline FiniteRival *finite_rival_at(FiniteRival *items, Py_ssize_t i) noexcept nogil: return items + i
+cdef inline FiniteMember *as_finite_members(Row row) noexcept nogil: return <FiniteMember *> row
+cdef inline FiniteMember *finite_member_at(FiniteMember *items, Py_ssize_t i) noexcept nogil: return items + i
+cdef inline CellFeatures *as_cell_features(Row row) noexcept nogil: return <CellFeatures *> row
 
 cdef extern from "Python.h":
     char *PyByteArray_AsString(object memory) except NULL
 
 cdef inline Row pointer_to(object memory) except NULL:
     return <double *> PyByteArray_AsString(memory)
-cdef Row numbers_in(object memory) except NULL
+cdef Row numbers_in(object) except NULL
 
 cdef class FiniteRules:
     cdef readonly Layout layout
@@ -71,7 +65,7 @@ cdef class FiniteRound:
     cpdef object set_draw(self, double draw)
     cpdef double probability(self, Py_ssize_t k)
 
-cpdef FiniteRound restored_finite_round(FiniteRules rules, object row)
+cpdef FiniteRound restored_finite_round(FiniteRules, object)
 
 cdef class FiniteGame:
     cdef Workspace w

@@ -6,9 +6,9 @@ from orcast.kernels.state cimport Memory, Round, Rules
 cdef double LOSS_DISCOUNT, START, RATE, MOST, ODDS, WEIGHT_RATE, MOST_BEHIND
 cdef Py_ssize_t SIZE
 
-cdef Py_ssize_t largest_group(Rules rules, Row context) noexcept nogil
-cdef double mean_distance(Row q, Py_ssize_t count) noexcept nogil
-cdef void move(Row q, Py_ssize_t count, double spread, Row group, double share, Row out) noexcept nogil
-cdef void correct_groups(Rules rules, Memory memory, Round round, Row q) noexcept nogil
-cdef double pinball(Rules rules, Row q, double y) noexcept nogil
-cdef void learn_groups(Rules rules, Memory memory, Round round, double y, double usual, Workspace w) noexcept nogil
+cdef Py_ssize_t largest_group(Rules, Row) noexcept nogil
+cdef double mean_distance(Row, Py_ssize_t) noexcept nogil
+cdef void move(Row, Py_ssize_t, double, Row, double, Row) noexcept nogil
+cdef void correct_groups(Rules, Memory, Round, Row) noexcept nogil
+cdef double pinball(Rules, Row, double) noexcept nogil
+cdef void learn_groups(Rules, Memory, Round, double, double, Workspace) noexcept nogil

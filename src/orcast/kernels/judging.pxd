@@ -9,21 +9,19 @@ from orcast.kernels.state cimport Memory, Round, Rules, cell_count
 
 cdef double INF, MAX_TILT, OWN_EXPECTATION_WEIGHT
 
-cdef void level_ledger(Rules rules, Row cumulative, double scale, Row out) noexcept nogil
-cdef void take_rows(Rules rules, Py_ssize_t n, Workspace w) noexcept nogil
-cdef void take_newton_rows(Py_ssize_t count, Py_ssize_t n, Workspace w) noexcept nogil
-cdef void new_workspace(Rules rules, Memory memory, Round round, double reserved, Workspace w) noexcept nogil
-cdef double crps_unit(Rules rules, Memory memory, Py_ssize_t n, Round round, Row p, Py_ssize_t e) noexcept nogil
-cdef double mse_unit(Rules rules, Memory memory, Py_ssize_t n, Round round, Row p, Py_ssize_t e) noexcept nogil
-cdef void regret_units(Rules rules, Memory memory, Py_ssize_t n, Round round, Row p) noexcept nogil
-cdef double judge(Rules rules, Memory memory, Round round, Row p, Workspace w) noexcept nogil
-cdef void allow_resolution(Rules rules, Memory memory, Py_ssize_t n, Round round, Row p, Workspace w) noexcept nogil
-cdef void keep(Row lp, double temperature, Round round, Workspace w) noexcept nogil
-cdef void keep_if_better(double missing, Row lp, double temperature, Round round, Workspace w) noexcept nogil
-cdef void put_witnesses(Rules rules, Row table, Workspace w) noexcept nogil
-cdef Py_ssize_t open_workspace(
-    Rules rules, Memory memory, Round round, object witness, object free, Workspace w
-) except -1
-cpdef object regret_units_arrays(Rules rules, Memory memory, Round round, object p)
+cdef void level_ledger(Rules, Row, double, Row) noexcept nogil
+cdef void take_rows(Rules, Py_ssize_t, Workspace) noexcept nogil
+cdef void take_newton_rows(Py_ssize_t, Py_ssize_t, Workspace) noexcept nogil
+cdef void new_workspace(Rules, Memory, Round, double, Workspace) noexcept nogil
+cdef double crps_unit(Rules, Memory, Py_ssize_t, Round, Row, Py_ssize_t) noexcept nogil
+cdef double mse_unit(Rules, Memory, Py_ssize_t, Round, Row, Py_ssize_t) noexcept nogil
+cdef void regret_units(Rules, Memory, Py_ssize_t, Round, Row) noexcept nogil
+cdef double judge(Rules, Memory, Round, Row, Workspace) noexcept nogil
+cdef void allow_resolution(Rules, Memory, Py_ssize_t, Round, Row, Workspace) noexcept nogil
+cdef void keep(Row, double, Round, Workspace) noexcept nogil
+cdef void keep_if_better(double, Row, double, Round, Workspace) noexcept nogil
+cdef void put_witnesses(Rules, Row, Workspace) noexcept nogil
+cdef Py_ssize_t open_workspace(Rules, Memory, Round, object, object, Workspace) except -1
+cpdef object regret_units_arrays(Rules, Memory, Round, object)
 @cython.locals(n=Py_ssize_t)
-cpdef object certify_arrays(Rules rules, Memory memory, Round round, object witness, object free)
+cpdef object certify_arrays(Rules, Memory, Round, object, object)

@@ -13,26 +13,18 @@ cdef double CHANCE, FAULT, FEW, CLEAR_FAULT, LEAST_FIRM, FIRM, LEAST_SOFT, CLOSE
 cdef double STRICT, TRUSTED
 cdef Py_ssize_t CONTINUATION, EASY_STEPS, STRICT_STEPS
 
-cdef void pull_crps(double pull, Py_ssize_t n, Round round, Row expert, Workspace w) noexcept nogil
-cdef void pull_mse(double pull, Py_ssize_t n, Round round, Row expert, Workspace w) noexcept nogil
-cdef void prepare(Rules rules, double temperature, double eager, Round round, Workspace w) noexcept nogil
-cdef double equilibrium(
-    Rules rules, double temperature, double eager, Round round, Row lp, double tolerance, Py_ssize_t steps, Workspace w
-) noexcept nogil
-cdef double solve_strictly(Rules rules, double temperature, Round round, Row start, Row lp, Workspace w) noexcept nogil
-cdef void descend(Rules rules, Memory memory, double temperature, Round round, Row start, Workspace w) noexcept nogil
-cdef void approach(
-    Rules rules, Memory memory, double lower, double higher, Round round, Row start, Workspace w
-) noexcept nogil
-cdef double expert_fault(Rules rules, Row misses) noexcept nogil
-cdef double gain_of(Rules rules, Memory memory) noexcept nogil
-cdef double chance_softness(
-    Statistics *statistics, double pending, double square, double fault, double gain
-) noexcept nogil
-cdef double used_share(Layout layout, Memory memory, Row context, double square) noexcept nogil
-cdef void first_solution(Rules rules, Memory memory, Round round, Row lp, Workspace w) noexcept nogil
-cdef void try_experts(Rules rules, Memory memory, Round round, Workspace w) noexcept nogil
-cdef void search(Rules rules, Memory memory, Row mix, bint thorough, Round round, Row lp, Workspace w) noexcept nogil
-cdef void run_rounds(
-    Rules rules, Memory memory, Row mix, double reserved, bint thorough, Round round, Workspace w
-) noexcept nogil
+cdef void pull_crps(double, Py_ssize_t, Round, Row, Workspace) noexcept nogil
+cdef void pull_mse(double, Py_ssize_t, Round, Row, Workspace) noexcept nogil
+cdef void prepare(Rules, double, double, Round, Workspace) noexcept nogil
+cdef double equilibrium(Rules, double, double, Round, Row, double, Py_ssize_t, Workspace) noexcept nogil
+cdef double solve_strictly(Rules, double, Round, Row, Row, Workspace) noexcept nogil
+cdef void descend(Rules, Memory, double, Round, Row, Workspace) noexcept nogil
+cdef void approach(Rules, Memory, double, double, Round, Row, Workspace) noexcept nogil
+cdef double expert_fault(Rules, Row) noexcept nogil
+cdef double gain_of(Rules, Memory) noexcept nogil
+cdef double chance_softness(Statistics *, double, double, double, double) noexcept nogil
+cdef double used_share(Layout, Memory, Row, double) noexcept nogil
+cdef void first_solution(Rules, Memory, Round, Row, Workspace) noexcept nogil
+cdef void try_experts(Rules, Memory, Round, Workspace) noexcept nogil
+cdef void search(Rules, Memory, Row, bint, Round, Row, Workspace) noexcept nogil
+cdef void run_rounds(Rules, Memory, Row, double, bint, Round, Workspace) noexcept nogil

@@ -30,13 +30,13 @@ cdef extern from *:
     void close_scratch(double *row, Py_ssize_t size) noexcept nogil
 
 @cython.locals(numbers="double[::1]")
-cdef Row numbers_of(object row) except NULL
+cdef Row numbers_of(object) except NULL
 @cython.locals(constants="const double[::1]")
-cdef Row readable_of(object row) except NULL
+cdef Row readable_of(object) except NULL
 @cython.locals(numbers="long long[::1]")
-cdef WholeRow whole_of(object row) except NULL
-cdef Row cut(Row row, Py_ssize_t at, Py_ssize_t size) noexcept nogil
-cdef WholeRow cut_whole(WholeRow row, Py_ssize_t at, Py_ssize_t size) noexcept nogil
+cdef WholeRow whole_of(object) except NULL
+cdef Row cut(Row, Py_ssize_t, Py_ssize_t) noexcept nogil
+cdef WholeRow cut_whole(WholeRow, Py_ssize_t, Py_ssize_t) noexcept nogil
 
 cdef class Workspace:
     cdef Row blocks[24]
@@ -70,17 +70,16 @@ cdef inline Row new_block(Py_ssize_t size) noexcept nogil:
         abort()
     return block
 
-cdef inline WholeRow as_whole(Row row) noexcept nogil:
-    return <WholeRow> row
+cdef inline WholeRow as_whole(Row row) noexcept nogil: return <WholeRow> row
 
-cdef void grow(Workspace w, Py_ssize_t block, Py_ssize_t size) noexcept nogil
-cdef Py_ssize_t mark(Workspace w) noexcept nogil
-cdef void release(Workspace w, Py_ssize_t mark) noexcept nogil
-cdef void close_since(Workspace w, Py_ssize_t block, Py_ssize_t used) noexcept nogil
-cdef Row take(Workspace w, Py_ssize_t size) noexcept nogil
-cdef WholeRow take_whole(Workspace w, Py_ssize_t size) noexcept nogil
+cdef void grow(Workspace, Py_ssize_t, Py_ssize_t) noexcept nogil
+cdef Py_ssize_t mark(Workspace) noexcept nogil
+cdef void release(Workspace, Py_ssize_t) noexcept nogil
+cdef void close_since(Workspace, Py_ssize_t, Py_ssize_t) noexcept nogil
+cdef Row take(Workspace, Py_ssize_t) noexcept nogil
+cdef WholeRow take_whole(Workspace, Py_ssize_t) noexcept nogil
 cpdef Workspace workspace()
-cdef void copy(Row source, Py_ssize_t size, Row target) noexcept nogil
-cdef double power(double x, Py_ssize_t n) noexcept nogil
-cdef double real_power(double x, double exponent) noexcept nogil
-cdef Py_ssize_t search_left(Row row, Py_ssize_t size, double value) noexcept nogil
+cdef void copy(Row, Py_ssize_t, Row) noexcept nogil
+cdef double power(double, Py_ssize_t) noexcept nogil
+cdef double real_power(double, double) noexcept nogil
+cdef Py_ssize_t search_left(Row, Py_ssize_t, double) noexcept nogil

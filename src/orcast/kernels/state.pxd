@@ -26,32 +26,19 @@ cdef struct RoundLog:
 cdef struct Part:
     int64_t start, size, groups, places, context, one_sided
 
-cdef inline Account *as_account(Row row) noexcept nogil:
-    return <Account *> row
-cdef inline GroupAccount *as_group_accounts(Row row) noexcept nogil:
-    return <GroupAccount *> row
-cdef inline GroupAccount *group_account_at(GroupAccount *items, Py_ssize_t i) noexcept nogil:
-    return items + i
-cdef inline Certificate *as_certificate(Row row) noexcept nogil:
-    return <Certificate *> row
-cdef inline Counts *as_counts(Row row) noexcept nogil:
-    return <Counts *> row
-cdef inline Info *as_info(Row row) noexcept nogil:
-    return <Info *> row
-cdef inline Rival *as_rivals(Row row) noexcept nogil:
-    return <Rival *> row
-cdef inline Rival *rival_at(Rival *items, Py_ssize_t i) noexcept nogil:
-    return items + i
-cdef inline Statistics *as_statistics(Row row) noexcept nogil:
-    return <Statistics *> row
-cdef inline Counters *as_counters(Row row) noexcept nogil:
-    return <Counters *> row
-cdef inline RoundLog *as_log(Row row) noexcept nogil:
-    return <RoundLog *> row
-cdef inline Part *as_parts(WholeRow row) noexcept nogil:
-    return <Part *> row
-cdef inline Part *part_at(Part *items, Py_ssize_t i) noexcept nogil:
-    return items + i
+cdef inline Account *as_account(Row row) noexcept nogil: return <Account *> row
+cdef inline GroupAccount *as_group_accounts(Row row) noexcept nogil: return <GroupAccount *> row
+cdef inline GroupAccount *group_account_at(GroupAccount *items, Py_ssize_t i) noexcept nogil: return items + i
+cdef inline Certificate *as_certificate(Row row) noexcept nogil: return <Certificate *> row
+cdef inline Counts *as_counts(Row row) noexcept nogil: return <Counts *> row
+cdef inline Info *as_info(Row row) noexcept nogil: return <Info *> row
+cdef inline Rival *as_rivals(Row row) noexcept nogil: return <Rival *> row
+cdef inline Rival *rival_at(Rival *items, Py_ssize_t i) noexcept nogil: return items + i
+cdef inline Statistics *as_statistics(Row row) noexcept nogil: return <Statistics *> row
+cdef inline Counters *as_counters(Row row) noexcept nogil: return <Counters *> row
+cdef inline RoundLog *as_log(Row row) noexcept nogil: return <RoundLog *> row
+cdef inline Part *as_parts(WholeRow row) noexcept nogil: return <Part *> row
+cdef inline Part *part_at(Part *items, Py_ssize_t i) noexcept nogil: return items + i
 
 cdef class Layout:
     cdef readonly object part_table, place_list, scales, bound_list, side_list, whole, row
@@ -101,7 +88,6 @@ cdef class Round:
     cpdef double draw(self)
     cpdef object set_draw(self, double draw)
 
-cpdef Round restored_round(Rules rules, object row, object whole, object memo)
-cdef void attach(Rules rules, Round round, Row row, WholeRow slots) noexcept nogil
-cdef inline Py_ssize_t cell_count(Round round) noexcept nogil:
-    return <Py_ssize_t> round.info.cells
+cpdef Round restored_round(Rules, object, object, object)
+cdef void attach(Rules, Round, Row, WholeRow) noexcept nogil
+cdef inline Py_ssize_t cell_count(Round round) noexcept nogil: return <Py_ssize_t> round.info.cells
