@@ -13,7 +13,7 @@ from helpers import SENTENCE
 from orcast import cli
 from orcast.cli import check, tables
 
-PARTS = ("recalibrate", "check", "stream")
+PARTS = ("recalibrate", "check", "watch", "stream")
 Capture = pytest.CaptureFixture[str]
 
 

@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from orcast.cli import check, log, recalibrate, serve, stream
+from orcast.cli import check, log, recalibrate, serve, stream, watch
 from orcast.cli.common import Examples, say
 from orcast.validation import command_words
 
@@ -16,6 +16,7 @@ __all__ = ["main", "parser"]
 EXAMPLES = """examples:
   orcast recalibrate forecasts.csv --report report.html    calibrated forecasts, and how much better they are
   orcast check forecasts.parquet                           how well calibrated are these forecasts?
+  orcast watch forecasts.csv                               alarms as they come
   orcast stream --low 0 --state wind.orcast                JSON lines in, JSON lines out
   orcast log wind.orcast --as-of 2026-03-03                what was forecast, and known, at a time
   orcast serve --store sqlite:///wind.db                   HTTP service, with a page at http://127.0.0.1:8000
@@ -43,7 +44,7 @@ def parser() -> argparse.ArgumentParser:
     )
     command.add_argument("--version", action="version", version=f"orcast {__version__}")
     parts = command.add_subparsers(dest="part", required=True, metavar="command")
-    for part in (recalibrate, check, stream, log, serve):
+    for part in (recalibrate, check, watch, stream, log, serve):
         part.add(parts)
     parts.add_parser("demo", help="recalibrate a real stream: verdict and report", add_help=False)
     return command

@@ -29,7 +29,12 @@ def part(parts: Parts, name: str, *, help: str, description: str, examples: str)
 
 def say(text: str) -> None:
     """Print a sentence on stderr."""
-    print(f"orcast: {text}", file=sys.stderr, flush=True)
+    print(f"orcast: {printable(text)}", file=sys.stderr, flush=True)
+
+
+def printable(text: str) -> str:
+    """Text on one line, without characters that a terminal would take as commands."""
+    return "".join(each if each.isprintable() else " " for each in text)
 
 
 def need(extra: str, *modules: str) -> None:

@@ -75,11 +75,22 @@ def format_of(path: str) -> Format:
     raise ValueError(f"expected a file that ends in .csv, .csv.gz, .tsv or .parquet, got {path}")
 
 
+def is_table(path: Path) -> bool:
+    """True for a file that can be read by its name."""
+    try:
+        return not path.name.startswith(".") and bool(format_of(path.name)) and path.is_file()
+    except ValueError:
+        return False
+
+
 # --- reading ---
 
 
-def read(path: str, *, names: Collection[str] = ()) -> TableFile:
-    """Read a table from a file, or from stdin if it is called "-"; columns with these names are text."""
+def read(path: str, *, names: Collection[str] = (), growing: bool = False) -> TableFile:
+    """Read a table from a file, or from stdin if it is called "-"; columns with these names are text.
+
+    The last line of a `growing` table is left out until it has an end.
+    """
     need("cli", "polars")
     if path == PIPE:
         if sys.stdin.isatty():
@@ -98,6 +109,7 @@ def read(path: str, *, names: Collection[str] = ()) -> TableFile:
         except (EOFError, gzip.BadGzipFile) as reason:
             raise ValueError(f"expected a file zipped by gzip, got one that is not whole ({reason}): {path}") from None
     if format.kind == "csv":
+        content = content[: content.rfind(b"\n") + 1] if growing else content
         return _csv(content, format, name, names)
     import polars as pl
 
@@ -143,10 +155,12 @@ def _first(reason: BaseException) -> str:
     return text if len(text) <= 100 else f"{text[:97]}..."
 
 
-def open_frame(options: argparse.Namespace, names: Collection[str], **reading: Any) -> tuple[TableFile, Frame]:
+def open_frame(
+    options: argparse.Namespace, names: Collection[str], *, growing: bool = False, **reading: Any
+) -> tuple[TableFile, Frame]:
     """Read the table of a command and its outcomes, as a frame; `reading` are options of `Frame`."""
-    table = read(options.file, names=names)
-    target = None if options.target is None else read(options.target, names=names).frame
+    table = read(options.file, names=names, growing=growing)
+    target = None if options.target is None else read(options.target, names=names, growing=growing).frame
     from orcast.frame.reader import Frame
 
     with table.located():

@@ -144,7 +144,8 @@ def monitor(
     rows = read_rows(frame, layout, **given, **names)
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     for form in rows.layout.forms:
-        for model, found in _models(rows, form, alpha, run_length):
+        for side, found in watched_sides(rows, form, alpha, run_length).items():
+            model = form.base if side == "output" else form.model
             for each in found:
                 ever, change = each.miscalibrated, each.changed
                 since, changed = ("" if alarm is None else each.when(alarm.since) for alarm in (ever, change))
@@ -158,21 +159,20 @@ def monitor(
 COLUMNS = ("model", "series", "alarm", "evidence", "since", "kind", "changed", "text")
 
 
-def _models(rows: FrameRows, form: Form, alpha: float, run_length: float) -> list[tuple[str, list[Watched]]]:
-    """Series of a form, and of its recalibrated forecasts if the frame has them."""
+def watched_sides(rows: FrameRows, form: Form, alpha: float, run_length: float) -> dict[str, list[Watched]]:
+    """Series of a form by side: "input", and "output" if the frame has its recalibrated forecasts."""
     y = rows.outcomes(form).y
     known = np.isfinite(y) & ~rows.beyond(form, y, True)
-    found = []
-    for model, columns in ((form.model, form.columns), (form.base, tuple(out.name for out in form.outputs()))):
+    found = {}
+    for side, columns in (("input", form.columns), ("output", tuple(out.name for out in form.outputs()))):
         if form.kind == "point" or not set(columns) <= set(rows.table.reading.columns):
             continue
         low, high, whole = frame_pits(rows, form, columns, y)
         keep = known & whole
         level = 0.9 if form.levels is None else _band(form.levels)
         times = None if rows.time is None else rows.time[keep]
-        streams = watch(rows.information, keep, low[keep], high[keep], times, rows.names, alpha, run_length, level,
-                        form.kind in ("binary", "labels"))  # fmt: skip
-        found.append((model, streams))
+        found[side] = watch(rows.information, keep, low[keep], high[keep], times, rows.names, alpha, run_length, level,
+                            form.kind in ("binary", "labels"))  # fmt: skip
     if not found:
         raise ValueError(f"expected forecasts with a distribution to monitor, got point forecasts ({form.model!r})")
     return found
