@@ -20,7 +20,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.dummy import DummyRegressor
 from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.frozen import FrozenEstimator
-from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.linear_model import (
     BayesianRidge,
     LinearRegression,
@@ -35,7 +34,6 @@ from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from orcast.integrations.sklearn import RecalibratedClassifier, RecalibratedRegressor, has_spread
@@ -143,7 +141,7 @@ def frozen(**options: Any) -> RecalibratedRegressor:
 # --- what is fitted to, and what is scored
 
 
-@pytest.mark.parametrize(("rows", "folds"), [(60, 5), (61, 5), (7, 3), (20, 1), (3, 10)])
+@pytest.mark.parametrize(("rows", "folds"), [(61, 5), (20, 1), (3, 10)])
 def test_no_row_is_scored_by_a_model_that_has_seen_it(rows: int, folds: int) -> None:
     X, y = echoes(rows)
     Echo.log.clear()
@@ -280,9 +278,10 @@ def test_what_is_scored_is_what_was_predicted(monkeypatch: pytest.MonkeyPatch) -
     assert start == 200
 
 
-def test_all_ways_to_ask_agree() -> None:
-    X, y = echoes(80)
-    model = frozen().fit(X, y)
+def test_all_ways_to_ask_agree_and_change_nothing() -> None:
+    X, y = echoes(60)
+    model = frozen(payoff=oc.QuantileCalibration() + oc.NoRegret(oc.CRPS())).fit(X, y)
+    before = pickle.dumps(model)
     forecasts = model.predict_distribution(X[:5])
     mean, sd = model.predict(X[:5], return_std=True)
     np.testing.assert_array_equal(mean, [p.mean() for p in forecasts])
@@ -291,19 +290,9 @@ def test_all_ways_to_ask_agree() -> None:
     np.testing.assert_array_equal(model.predict_quantiles(X[:5], 0.5)[:, 0], [p.median() for p in forecasts])
     assert model.predict_quantiles(X[:5], LEVELS).shape == (5, 3)
     for bad in (1.5, "much"):
-        with pytest.raises((TypeError, ValueError), match=SENTENCE):
-            model.predict_interval(X, bad)
-        with pytest.raises((TypeError, ValueError), match=SENTENCE):
-            model.predict_quantiles(X, [bad])
-
-
-def test_predicting_changes_nothing() -> None:
-    X, y = echoes(60)
-    model = frozen(payoff=oc.QuantileCalibration() + oc.NoRegret(oc.CRPS())).fit(X, y)
-    before = pickle.dumps(model)
-    for ask in (model.predict, model.predict_interval, model.predict_distribution, lambda X: model.predict(X, True)):
-        ask(X)
-    assert pickle.dumps(model) == before
+        for ask in (lambda bad=bad: model.predict_interval(X, bad), lambda bad=bad: model.predict_quantiles(X, [bad])):
+            with pytest.raises((TypeError, ValueError), match=SENTENCE):
+                ask()
     alone = [model.predict(X[t : t + 1])[0] for t in range(20)]
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(lambda t: model.predict(X[t : t + 1])[0], range(20))) == alone
@@ -313,8 +302,8 @@ def test_predicting_changes_nothing() -> None:
 # --- attacks
 
 
-@pytest.mark.parametrize("size", [1, 5, 40])
-def test_the_promise_holds_against_an_adversary_that_sees_the_forecasts(size: int) -> None:
+def test_the_bound_holds_against_an_adversary_that_sees_the_forecasts() -> None:
+    size = 5
     X, y = echoes(10)
     model = frozen().fit(X, y)
     for t in range(200 // size):
@@ -366,9 +355,7 @@ def test_a_spread_of_its_own_is_used() -> None:
 @pytest.mark.parametrize(
     ("base", "spread"),
     [
-        (GaussianProcessRegressor(), True),
-        (make_pipeline(StandardScaler(), BayesianRidge()), True),
-        (RecalibratedRegressor(LinearRegression(), folds=2), True),
+        (make_pipeline(StandardScaler(), RecalibratedRegressor(folds=2)), True),
         (make_pipeline(StandardScaler(), LinearRegression()), False),
         (DummyRegressor(), True),
     ],
@@ -421,22 +408,12 @@ def test_one_estimator_for_each_level(base: Any) -> None:
 # --- input
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"folds": 0},
-        {"folds": True},
-        {"batch": 0},
-        {"batch": 1.5},
-        {"batch": None},
-        {"high": 3},
-        {"outside": "x"},
-    ],
-)
-def test_options_that_make_no_sense(options: dict[str, Any]) -> None:
+@pytest.mark.parametrize("name", ["folds", "batch", "high", "outside"])
+def test_options_that_make_no_sense(name: str) -> None:
     X, y = humid(30)
-    with pytest.raises(ValueError, match=SENTENCE):
-        RecalibratedRegressor(LinearRegression(), **options).fit(X, y)
+    for value in ("much", 0, 1.5):
+        with pytest.raises((TypeError, ValueError), match=SENTENCE):
+            RecalibratedRegressor(LinearRegression(), **{"low": 3, name: value}).fit(X, y)
 
 
 def test_an_outcome_that_is_refused_changes_nothing() -> None:
@@ -482,9 +459,8 @@ def test_sparse_rows_and_lists() -> None:
     base = Ridge()
     scaled = X / 100
     dense = RecalibratedRegressor(base, low=0, high=100).fit(scaled, y)
-    for kind in (sparse.csr_array, sparse.coo_array):
-        model = RecalibratedRegressor(base, low=0, high=100).fit(kind(scaled), y)
-        np.testing.assert_allclose(model.predict(kind(scaled)), dense.predict(scaled))
+    model = RecalibratedRegressor(base, low=0, high=100).fit(sparse.coo_array(scaled), y)
+    np.testing.assert_allclose(model.predict(sparse.coo_array(scaled)), dense.predict(scaled))
     model = RecalibratedRegressor(base, low=0, high=100).fit(scaled.tolist(), y.tolist())
     np.testing.assert_array_equal(model.predict(scaled.tolist()), dense.predict(scaled))
 
@@ -525,14 +501,12 @@ def test_classes_that_come_late_are_not_scored_before() -> None:
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
 
 
-@pytest.mark.parametrize("base", [RidgeClassifier(), SVC(), SVC(decision_function_shape="ovo")])
-@pytest.mark.parametrize("k", [2, 4])
-def test_classifiers_without_probabilities(base: Any, k: int) -> None:
+def test_a_classifier_without_probabilities_has_its_predictions() -> None:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(160, 2))
-    y = np.minimum(np.digitize(X[:, 0], [-0.5, 0.0, 0.5]), k - 1)
-    model = RecalibratedClassifier(base, folds=2).fit(X, y)
+    y = np.digitize(X[:, 0], [-0.5, 0.0, 0.5])
+    model = RecalibratedClassifier(RidgeClassifier(), folds=2).fit(X, y)
     p = model.predict_proba(X)
-    assert p.shape == (160, k)
+    assert p.shape == (160, 4)
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
     assert (model.predict(X) == y).mean() > 0.6

@@ -26,76 +26,7 @@ from orcast.validation import number, short
 with needs("river", "river"):
     from river import base, compose, conf, linear_model, proba
 
-__all__ = ["RiverClassifier", "RiverDistribution", "RiverMonitor", "RiverRegressor"]
-
-
-class PendingRows:
-    """Forecasts of a recalibrator that wait for their outcomes, by any key, and the errors of those that are points.
-
-    Only the newest count as outstanding and reserve slack, as many as outcomes are usually late: a forecast that is
-    never settled changes nothing.  Of more than `max_pending` the oldest is dropped.
-    """
-
-    def __init__(self, recalibrator: Recalibrator) -> None:
-        self.recalibrator, self.residuals = recalibrator, Residuals()
-        self.known = 0  # outcomes so far
-        self._issued = 0
-        self._features = FeatureReader(recalibrator.payoff)
-
-    def __len__(self) -> int:
-        return len(self.recalibrator.rounds)
-
-    def __contains__(self, key: Hashable) -> bool:
-        return key in self.recalibrator.rounds
-
-    def around(self, point: Any) -> Normal:
-        """Point as a forecast, with the spread of its past errors."""
-        space: Any = self.recalibrator.space
-        return self.residuals.around(point, space)
-
-    def issue(self, key: Hashable, forecast: object, x: Any) -> Any:
-        """Issue a forecast for features, in place of an older one of the same key."""
-        rounds = self.recalibrator.rounds
-        row, _ = expert_row(forecast, self.recalibrator.space)
-        features = self._features.of(x)
-        outstanding, reserved = self._outstanding(key)
-        record = rounds.peek(
-            row[None, :],
-            None if features is None else plain_features(features),
-            outstanding=outstanding,
-            reserved=reserved,
-            number=self.known + 1 + int(outstanding),
-        )
-        if key in rounds:
-            _, number, _ = rounds.drop(key).attached
-            self._issued -= number == self._issued
-        elif len(rounds) == rounds.max_pending:
-            rounds.drop(next(iter(rounds.pending)))
-        self._issued += 1
-        entry = rounds.keep(record, id=key)
-        entry.attached = (self.known, self._issued, forecast.mean if isinstance(forecast, Normal) else None)
-        return rounds.forecast(entry)
-
-    def settle(self, key: Hashable, outcome: Any) -> None:
-        """Record an outcome in its canonical form."""
-        rounds = self.recalibrator.rounds
-        entry = rounds.find(key)
-        known, number, point = entry.attached
-        lag = self.known - known if known else self._issued - number
-        _, reserved = self._outstanding(key)
-        rounds.settle_unkept(entry.record, outcome, lag=float(lag), reserved=reserved)
-        rounds.drop(key)
-        self.known += 1
-        if point is not None:
-            self.residuals.add(outcome - point)
-
-    def _outstanding(self, key: Hashable) -> tuple[float, float]:
-        """Number of outcomes still to come beside that of a key, and the slack that their rounds reserve."""
-        rounds = self.recalibrator.rounds
-        usual, others = rounds.usual_lag, len(rounds) - (key in rounds)
-        late = others if usual is None else min(others, round(usual))
-        newest = (entry for id, entry in reversed(rounds.pending.items()) if id != key)
-        return float(late), sum(entry.overdraft for entry in islice(newest, late))
+__all__ = ["RiverClassifier", "RiverMonitor", "RiverRegressor"]
 
 
 def row_key(x: Any, name: Hashable) -> Hashable:
@@ -116,24 +47,7 @@ def checked_model(model: Any, *methods: str, kind: str) -> Any:
 
 
 class RiverDistribution(proba.base.ContinuousDistribution):
-    """Forecast as a distribution of River, with ``cdf``, ``ppf``, ``mode``, ``mu`` and ``sigma``; called, the density.
-
-    Parameters
-    ----------
-    forecast : Forecast
-        Distribution.
-    n_samples : int
-        Number of outcomes that it was calibrated on.
-    seed : int, optional
-        Seed of ``sample``.
-
-    Examples
-    --------
-    >>> import orcast as oc
-    >>> p = RiverDistribution(oc.Forecast([0, 1], [1, 3], [0.5, 0.5]), seed=1)
-    >>> p(0.5), p.cdf(1), p.mu, p.mode, 0 < p.sample() < 3
-    (0.5, 0.5, 1.25, 0.5, True)
-    """
+    """Forecast as a distribution of River; ``n_samples`` counts the outcomes that it was calibrated on."""
 
     n_samples = 0
 
@@ -202,22 +116,22 @@ def as_forecast(distribution: Any) -> object:
     return Normal(mu, sigma)
 
 
-def as_answer(p: Forecast, rounds: int, level: float, with_dist: bool, with_interval: bool) -> Any:
-    """A forecast as a distribution, an interval or its mean."""
-    if with_dist and with_interval:
-        raise ValueError("expected with_dist or with_interval, got both")
-    if with_dist:
-        return RiverDistribution(p, rounds)
-    return conf.Interval(*p.interval(level)) if with_interval else p.mean()
-
-
 class RowModel:
-    """Settling of rows by features or name."""
+    """Forecasts that wait for the outcome of their features or name, and the errors of those that are points.
+
+    Only the newest count as outstanding and reserve slack, as many as outcomes are usually late: a forecast that is
+    never settled changes nothing.  Of more than `max_pending` the oldest is dropped.
+    """
 
     model: Any
-    _rows: PendingRows | None
+    recalibrator: Recalibrator | None = None
     _read: Any  # method: the model's forecast for features
     _outcome: Any  # method: an outcome in its canonical form
+
+    def _start(self, recalibrator: Recalibrator) -> None:
+        self.recalibrator, self._residuals = recalibrator, Residuals()
+        self._features = FeatureReader(recalibrator.payoff)
+        self._known = self._issued = 0  # outcomes, and forecasts, so far
 
     @property
     def _wrapped_model(self) -> Any:
@@ -226,47 +140,78 @@ class RowModel:
     @property
     def guarantee(self) -> Guarantee:
         """Guarantee over the settled rounds, of labels since the last new one."""
-        if self._rows is None:
+        if self.recalibrator is None:
             raise ValueError("expected two labels or more, got fewer so far")
-        return self._rows.recalibrator.guarantee
+        return self.recalibrator.guarantee
 
     @property
     def pending(self) -> int:
         """Number of pending forecasts."""
-        return 0 if self._rows is None else len(self._rows)
+        return 0 if self.recalibrator is None else len(self.recalibrator.rounds)
 
     def learn_one(self, x: Any, y: Any, *, id: Hashable = None, **kwargs: Any) -> None:
-        """Settle the forecast that was issued for ``x``, and update the model.
+        """Settle the last forecast for ``x``, or issue one if there is none, and update the model.
 
         Parameters
         ----------
         x : dict
             Features.
         y : number or label
-            Outcome.
+            Outcome; if it is refused, nothing changes.
         id : hashable, optional
             Name of the round, where features repeat or change.
         **kwargs
             Options of the model.
-
-        Raises
-        ------
-        TypeError, ValueError
-            The outcome is not a valid number or label; nothing changes.
         """
-        outcome, key = self._outcome(y), row_key(x, id)
-        rows = self._rows
-        if rows is not None and key not in rows:
-            rows.issue(key, self._read(x), x)
+        outcome, key, recal = self._outcome(y), row_key(x, id), self.recalibrator
+        if recal is not None and key not in recal.rounds:
+            self._issue(recal, key, self._read(x), x)
         self.model.learn_one(x, y, **kwargs)
-        if rows is not None:
-            rows.settle(key, outcome)
+        if recal is not None:
+            self._settle(recal, key, outcome)
+
+    def _issue(self, recal: Recalibrator, key: Hashable, forecast: object, x: Any) -> Any:
+        """Issue a forecast for features, in place of an older one of the same key."""
+        rounds, features = recal.rounds, self._features.of(x)
+        outstanding, reserved = self._outstanding(recal, key)
+        record = rounds.peek(
+            expert_row(forecast, recal.space)[0][None, :],
+            None if features is None else plain_features(features),
+            outstanding=outstanding,
+            reserved=reserved,
+            number=self._known + 1 + int(outstanding),
+        )
+        if key in rounds:
+            self._issued -= rounds.drop(key).attached[1] == self._issued
+        elif len(rounds) == rounds.max_pending:
+            rounds.drop(next(iter(rounds.pending)))
+        self._issued += 1
+        entry = rounds.keep(record, id=key)
+        entry.attached = (self._known, self._issued, forecast.mean if isinstance(forecast, Normal) else None)
+        return rounds.forecast(entry)
+
+    def _settle(self, recal: Recalibrator, key: Hashable, outcome: Any) -> None:
+        entry = recal.rounds.find(key)
+        known, number, point = entry.attached
+        lag = self._known - known if known else self._issued - number
+        _, reserved = self._outstanding(recal, key)
+        recal.rounds.settle_unkept(entry.record, outcome, lag=float(lag), reserved=reserved)
+        recal.rounds.drop(key)
+        self._known += 1
+        if point is not None:
+            self._residuals.add(outcome - point)
+
+    def _outstanding(self, recal: Recalibrator, key: Hashable) -> tuple[float, float]:
+        """Number of outcomes still to come beside that of a key, and the slack that their rounds reserve."""
+        rounds = recal.rounds
+        usual, others = rounds.usual_lag, len(rounds) - (key in rounds)
+        late = others if usual is None else min(others, round(usual))
+        newest = (entry for id, entry in reversed(rounds.pending.items()) if id != key)
+        return float(late), sum(entry.overdraft for entry in islice(newest, late))
 
 
 class RiverRegressor(RowModel, base.Wrapper[base.Regressor], base.Regressor):
     """Calibrated regressor around any regressor of River.
-
-    ``learn_one(x, y)`` settles the last forecast for the same ``x`` (or ``id=``), and issues one if there is none.
 
     Parameters
     ----------
@@ -293,6 +238,8 @@ class RiverRegressor(RowModel, base.Wrapper[base.Regressor], base.Regressor):
     (True, 1001, 0)
     """
 
+    recalibrator: Recalibrator
+
     def __init__(
         self,
         model: base.Regressor,
@@ -310,7 +257,7 @@ class RiverRegressor(RowModel, base.Wrapper[base.Regressor], base.Regressor):
         self.payoff, self.memory, self.outside = payoff, memory, outside
         self.confidence_level = number(confidence_level, "confidence_level", 0.0, 1.0)
         self.max_pending = max_pending
-        self._rows: PendingRows = PendingRows(recalibrator_for(self, max_pending=max_pending))
+        self._start(recalibrator_for(self, max_pending=max_pending))
         self._has_distributions = has_distributions(model)
 
     @classmethod
@@ -332,35 +279,28 @@ class RiverRegressor(RowModel, base.Wrapper[base.Regressor], base.Regressor):
         ----------
         x : dict
             Features.
-        with_dist : bool
-            Return a `RiverDistribution`.
-        with_interval : bool
-            Return an interval.
+        with_dist, with_interval : bool
+            Return a distribution, or an interval, of River.
         id : hashable, optional
             Name of the round, where features repeat or change.
         **kwargs
             Options of the model.
-
-        Returns
-        -------
-        float, RiverDistribution or Interval
-            Calibrated forecast.
-
-        Raises
-        ------
-        TypeError, ValueError
-            The prediction of the model is not a number.
         """
-        p = self._rows.issue(row_key(x, id), self._read(x, **kwargs), x)
-        return as_answer(p, self._rows.known, self.confidence_level, with_dist, with_interval)
+        if with_dist and with_interval:
+            raise ValueError("expected with_dist or with_interval, got both")
+        p = self._issue(self.recalibrator, row_key(x, id), self._read(x, **kwargs), x)
+        if with_dist:
+            return RiverDistribution(p, self._known)
+        return conf.Interval(*p.interval(self.confidence_level)) if with_interval else p.mean()
 
     def _outcome(self, y: Any) -> Any:
-        return self._rows.recalibrator.space.outcome(y, self.outside)
+        return self.recalibrator.space.outcome(y, self.outside)
 
     def _read(self, x: Any, **kwargs: Any) -> object:
         if self._has_distributions:
             return as_forecast(self.model.predict_one(x, with_dist=True, **kwargs))
-        return self._rows.around(self.model.predict_one(x, **kwargs))
+        space: Any = self.recalibrator.space
+        return self._residuals.around(self.model.predict_one(x, **kwargs), space)
 
 
 class RiverClassifier(RowModel, base.Wrapper[base.Classifier], base.Classifier):
@@ -400,15 +340,14 @@ class RiverClassifier(RowModel, base.Wrapper[base.Classifier], base.Classifier):
         self.model = checked_model(model, "learn_one", "predict_one", kind="classifier")
         self.labels = labels
         self.payoff, self.memory, self.max_pending = payoff, memory, max_pending
-        self._rows: PendingRows | None = None
         self._grows = labels is None and self._multiclass
         self._begin(() if self._grows else (False, True) if labels is None else Labels(labels).labels)
 
     def _begin(self, labels: tuple[Any, ...]) -> None:
         """Start a recalibrator of these labels; with fewer than two there is nothing to forecast."""
-        self._known = labels
+        self._labels = labels
         if len(labels) > 1:
-            self._rows = PendingRows(recalibrator_for(self, label_space(labels), max_pending=self.max_pending))
+            self._start(recalibrator_for(self, label_space(labels), max_pending=self.max_pending))
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -425,31 +364,22 @@ class RiverClassifier(RowModel, base.Wrapper[base.Classifier], base.Classifier):
 
         Parameters
         ----------
-        x : dict
-            Features.
-        id : hashable, optional
-            Name of the round, where features repeat or change.
-        **kwargs
-            Options of the model.
-
-        Returns
-        -------
-        dict
-            Probability of each label.
+        x, id, **kwargs
+            As in ``learn_one``.
         """
-        if self._rows is None:
-            return dict.fromkeys(self._known, 1.0)
-        p = self._rows.issue(row_key(x, id), self._read(x, **kwargs), x)
-        return dict(zip(self._known, p.mass.tolist(), strict=True))
+        if self.recalibrator is None:
+            return dict.fromkeys(self._labels, 1.0)
+        p = self._issue(self.recalibrator, row_key(x, id), self._read(x, **kwargs), x)
+        return dict(zip(self._labels, p.mass.tolist(), strict=True))
 
     def _outcome(self, y: Any) -> int:
         """Return the index of a label; a new one starts a new recalibrator."""
         label = y.item() if isinstance(y, np.generic) else y
-        if label not in self._known:
+        if label not in self._labels:
             if not self._grows:
-                raise ValueError(f"expected one of the labels {short(list(self._known))}, got {short(label)}")
-            self._begin((*self._known, label))
-        return self._known.index(label)
+                raise ValueError(f"expected one of the labels {short(list(self._labels))}, got {short(label)}")
+            self._begin((*self._labels, label))
+        return self._labels.index(label)
 
     def _read(self, x: Any, **kwargs: Any) -> object:
         """Return the probability of the second of two labels, or one for each."""
@@ -457,7 +387,7 @@ class RiverClassifier(RowModel, base.Wrapper[base.Classifier], base.Classifier):
             found = self.model.predict_proba_one(x, **kwargs)
         except NotImplementedError:
             found = {self.model.predict_one(x, **kwargs): 1.0}
-        masses = [found.get(label, 0.0) for label in self._known]
+        masses = [found.get(label, 0.0) for label in self._labels]
         total = sum(masses)
         shares = [mass / total if total > 0.0 else 1.0 / len(masses) for mass in masses]
         return shares[1] if len(shares) == 2 else shares
@@ -491,13 +421,7 @@ class RiverMonitor(base.DriftDetector):
         self.monitor = Monitor(run_length=run_length, seed=seed)
 
     def update(self, x: float) -> None:
-        """Update with a PIT, F(y), from 0 to 1.
-
-        Parameters
-        ----------
-        x : float
-            PIT.
-        """
+        """Update with a PIT, F(y), from 0 to 1."""
         before = self.monitor.changed
         self.monitor.update(pit=float(x))
         after = self.monitor.changed

@@ -85,32 +85,11 @@ class RowEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             Rows in the order of time.
         y : array
             Outcomes.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            Rows or outcomes are invalid.
         """
-        return self.fit_checked(*self._checked(X, y))
+        return self._fit_checked(*self._checked(X, y))
 
-    def fit_checked(self, X: Any, y: NDArray[Any]) -> Self:
-        """``fit``, with rows and outcomes that need no check.
-
-        Parameters
-        ----------
-        X : array or data frame
-            Rows in the order of time.
-        y : array
-            Outcomes.
-
-        Returns
-        -------
-        self
-        """
+    def _fit_checked(self, X: Any, y: NDArray[Any]) -> Self:
+        """Fit rows and outcomes that need no check."""
         parts = _parts(len(y), as_count(self.folds, "at least 1 fold"), self._base())
         batch = as_count(self.batch, "a batch of at least 1 row")
         fitted = self._fitted(X, y)
@@ -123,8 +102,20 @@ class RowEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         self.estimator_ = fitted
         return self
 
-    def _settle_and_update(self, X: Any, y: NDArray[Any]) -> Self:
-        """Score rows against the forecasts of the estimator as it is, then update it; all of it or nothing."""
+    def partial_fit(self, X: Any, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
+        """Score the outcomes against the forecasts for these rows, then update the estimator; the first call fits.
+
+        Parameters
+        ----------
+        X, y : array or data frame, array
+            Rows in the order of time, and their outcomes.
+        classes : array, optional
+            All classes of a classifier, for its first call.
+        """
+        if not hasattr(self, "estimator_"):
+            return self._first_fit(X, y, classes)
+        y = self._outcomes(X, y)
+        self._outcome_list(y)
         with self.recalibrator_.lock:
             predictions, updated = self._predictions(self.estimator_, X), self._updated(X, y)
             self._settle(predictions, X, y)
@@ -138,6 +129,9 @@ class RowEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             return self.estimator_
         updated = [deepcopy(estimator).partial_fit(X, y) for estimator in each]
         return updated if isinstance(self.estimator_, list) else updated[0]
+
+    def _first_fit(self, X: Any, y: ArrayLike, classes: ArrayLike | None) -> Self:
+        return self.fit(X, y)
 
     def _base(self) -> Any:
         return self.default_estimator() if self.estimator is None else self.estimator
@@ -234,38 +228,13 @@ class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
         self.payoff, self.memory, self.outside = payoff, memory, outside
         self.folds, self.batch = folds, batch
 
-    def partial_fit(self, X: Any, y: ArrayLike) -> Self:
-        """Score the outcomes against the forecasts for these rows, then update the estimator; the first call fits.
-
-        Parameters
-        ----------
-        X : array or data frame
-            Rows in the order of time.
-        y : array
-            Outcomes.
-
-        Returns
-        -------
-        self
-        """
-        if not hasattr(self, "estimator_"):
-            return self.fit(X, y)
-        return self._settle_and_update(X, self._outcomes(X, y))
-
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Means of the calibrated forecasts, and with ``return_std`` their standard deviations.
 
         Parameters
         ----------
-        X : array or data frame
-            Rows.
-        return_std : bool
-            Also return standard deviations.
-
-        Returns
-        -------
-        array or tuple of arrays
-            Means, and standard deviations.
+        X, return_std
+            Rows; True also returns standard deviations.
         """
         moments = [(p.mean(), p.std() if return_std else 0.0) for p in self.predict_distribution(X)]
         means, deviations = np.array(moments).reshape(-1, 2).T
@@ -276,15 +245,8 @@ class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array or data frame
-            Rows.
-        levels : array
-            Levels of the quantiles.
-
-        Returns
-        -------
-        array of shape (rows, levels)
-            Quantiles.
+        X, levels
+            Rows, and levels of the quantiles.
         """
         wanted = np.atleast_1d(as_levels(levels))
         rows = [p.quantile(wanted) for p in self.predict_distribution(X)]
@@ -295,15 +257,8 @@ class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : array or data frame
-            Rows.
-        confidence : float
-            Nominal coverage.
-
-        Returns
-        -------
-        array of shape (rows, 2)
-            Ends of the intervals.
+        X, confidence
+            Rows, and nominal coverage.
         """
         share = as_share(confidence)
         return self.predict_quantiles(X, [0.5 - share / 2.0, 0.5 + share / 2.0])
@@ -363,8 +318,7 @@ class RecalibratedClassifier(ClassifierMixin, RowEstimator):  # type: ignore[mis
     Parameters
     ----------
     estimator
-        ``LogisticRegression`` if None.  Asked for ``predict_proba``; if it has none, its ``decision_function`` goes
-        through a sigmoid or softmax, else its predictions have probability 1.
+        ``LogisticRegression`` if None.  Asked for ``predict_proba``; without it its predictions have probability 1.
     payoff, memory, folds, batch
         As in :class:`RecalibratedRegressor`.  Rows before the second class are not scored.
 
@@ -395,31 +349,7 @@ class RecalibratedClassifier(ClassifierMixin, RowEstimator):  # type: ignore[mis
         self.payoff, self.memory = payoff, memory
         self.folds, self.batch = folds, batch
 
-    def partial_fit(self, X: Any, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
-        """Score the outcomes against the probabilities of these rows, then update the estimator.
-
-        Parameters
-        ----------
-        X : array or data frame
-            Rows in the order of time.
-        y : array
-            Outcomes.
-        classes : array, optional
-            All classes; needed in the first call.
-
-        Returns
-        -------
-        self
-
-        Raises
-        ------
-        ValueError
-            An outcome is not one of the classes.
-        """
-        if hasattr(self, "estimator_"):
-            y = self._outcomes(X, y)
-            self._places(y)
-            return self._settle_and_update(X, y)
+    def _first_fit(self, X: Any, y: ArrayLike, classes: ArrayLike | None) -> Self:
         if not learns(self._base()):
             return self.fit(X, y)
         X, y = self._checked(X, y)
@@ -456,12 +386,12 @@ class RecalibratedClassifier(ClassifierMixin, RowEstimator):  # type: ignore[mis
         return places
 
     def _predictions(self, estimator: Any, X: Any) -> Array:
-        """The estimator's probabilities, a column for each class."""
+        """The estimator's probabilities, a column for each class; 1 for its prediction if it has none."""
         known = estimator.classes_
         if hasattr(estimator, "predict_proba"):
             masses = np.asarray(estimator.predict_proba(X), dtype=np.float64)
         else:
-            masses = _by_margin(estimator, X, len(known))
+            masses = np.asarray(estimator.predict(X)[:, None] == known, dtype=np.float64)
         table = np.zeros((len(masses), len(self.classes_)))
         table[:, self._places(known)] = masses
         total = table.sum(axis=1, keepdims=True)
@@ -520,16 +450,3 @@ def has_spread(estimator: Any) -> bool:
     while isinstance(estimator, (Pipeline, FrozenEstimator)):
         estimator = estimator[-1] if isinstance(estimator, Pipeline) else estimator.estimator
     return has_parameter(estimator.predict, "return_std")
-
-
-def _by_margin(estimator: Any, X: Any, classes: int) -> Array:
-    """Probabilities of a classifier that has none: from its margins, or from what it predicts."""
-    from scipy.special import expit, softmax
-
-    if hasattr(estimator, "decision_function"):
-        margin = np.asarray(estimator.decision_function(X), dtype=np.float64)
-        if margin.ndim == 1:
-            return np.column_stack((expit(-margin), expit(margin)))
-        if margin.shape[1] == classes:
-            return np.asarray(softmax(margin, axis=1))
-    return np.asarray(estimator.predict(X)[:, None] == estimator.classes_, dtype=np.float64)

@@ -148,6 +148,10 @@ class _Rows(RecalibratedRegressor):
 
     names: list[Any]  # of the outcomes
 
+    def fit_rows(self, X: Any, y: Array) -> Self:
+        """Fit rows that skpro has checked; it takes names of columns that scikit-learn does not."""
+        return self._fit_checked(X, y)
+
     def _base(self) -> Any:
         return self.default_estimator()  # with tags of scikit-learn's
 
@@ -231,8 +235,7 @@ class RecalibratedProbaRegressor(BaseProbaRegressor):  # type: ignore[misc]
         options = self.get_params(deep=False)
         model = _Rows(options.pop("regressor"), **options)
         model.names = list(y.columns)
-        # skpro has checked the rows, and takes names of columns that scikit-learn does not
-        self._model = model.fit_checked(X, _outcomes(y))
+        self._model = model.fit_rows(X, _outcomes(y))
         return self
 
     def _update(self, X: Any, y: Any) -> Self:
