@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import wraps
-from inspect import signature
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
@@ -32,6 +31,7 @@ class Evaluation:
     """Forecasts of one model before and after recalibration, with their outcomes; one row per forecast.
 
     Quantiles that cross are sorted.  `Evaluation.of` makes one from arrays, `orcast.check` one per model of a frame.
+    Shapes that differ, and numbers out of their range, raise a ValueError.
 
     Parameters
     ----------
@@ -56,11 +56,6 @@ class Evaluation:
     known : tuple of Information and rows, or None
         Outcomes known to each row, and the rows of the evaluation among those; None if issued one step ahead.
 
-    Raises
-    ------
-    ValueError
-        Shapes differ, or a number is out of its range.
-
     Examples
     --------
     >>> from orcast.evaluate import coverage
@@ -78,9 +73,9 @@ class Evaluation:
     y: Vector
     series: Places
     names: tuple[str, ...]
-    time: NDArray[Any] | None
     low: Vector
     high: Vector
+    time: NDArray[Any] | None = None
     horizon: Vector | None = None
     holds: Vector | None = None
     promised: Vector | None = None
@@ -145,49 +140,18 @@ class Evaluation:
         before: ArrayLike,
         y: ArrayLike,
         *,
-        after: ArrayLike | None = None,
         levels: ArrayLike | None = None,
         labels: tuple[str, ...] = (),
-        model: str = "",
         series: ArrayLike | None = None,
-        time: ArrayLike | None = None,
-        low: ArrayLike = -np.inf,
-        high: ArrayLike = np.inf,
-        **rest: Any,
+        **fields: Any,
     ) -> Evaluation:
         """Make an evaluation from arrays: quantiles at `levels`, probabilities of `labels`, or one probability per row.
 
         Parameters
         ----------
-        before, after : array
-            Forecasts before and after recalibration, one row per forecast.
-        y : array
-            Outcomes; indices of labels, or 0 and 1.
-        levels : array, optional
-            Levels of the quantiles.
-        labels : tuple of str
-            Names of the labels.
-        model : str
-            Name of the model.
-        series : array, optional
-            Name of the series of each row.
-        time : array, optional
-            Time of each row.
-        low, high : float or array
-            Bounds of the outcomes.
-        **rest
-            Other fields of the class; `timed=True` states that each row was issued after the outcome of the row before
-            was known.
-
-        Returns
-        -------
-        Evaluation
-            The arrays, checked.
-
-        Raises
-        ------
-        ValueError
-            Shapes differ, or a number is out of its range.
+        before, y, levels, labels, series, **fields
+            Fields of the class; `series` names the series of each row.  `timed=True` states that each row was issued
+            after the outcome of the row before was known.
 
         Examples
         --------
@@ -195,29 +159,32 @@ class Evaluation:
         'binary'
         """
         outcomes = np.asarray(y, dtype=np.float64)
-        first = np.asarray(before, dtype=np.float64)
-        then = None if after is None else np.asarray(after, dtype=np.float64)
         kind = "quantiles" if levels is not None else "labels" if labels else "binary"
+        sides = {"before": before, "after": fields.pop("after", None)}
+        rows = {side: None if each is None else np.asarray(each, dtype=np.float64) for side, each in sides.items()}
         if kind == "binary":
-            first, then, labels = first.reshape(-1, 1), None if then is None else then.reshape(-1, 1), ("1",)
+            rows = {side: None if each is None else each.reshape(-1, 1) for side, each in rows.items()}
+            labels = ("1",)
         names, codes = np.unique(np.zeros(outcomes.size) if series is None else np.asarray(series), return_inverse=True)
-        for name in (*CERTIFICATE, "horizon"):
-            if rest.get(name) is not None:
-                rest[name] = np.asarray(rest[name])
+        columns = {name: fields[name] for name in ("time", "horizon", *CERTIFICATE) if fields.get(name) is not None}
+        bounds = {name: fields.get(name, end) for name, end in (("low", -np.inf), ("high", np.inf))}
+        found: dict[str, Any] = {
+            "model": "",
+            **fields,
+            **rows,
+            **{name: np.asarray(column) for name, column in columns.items()},
+            **{
+                name: np.broadcast_to(np.asarray(end, dtype=np.float64), outcomes.shape) for name, end in bounds.items()
+            },
+        }
         return cls(
-            model=model,
             kind=kind,
             levels=np.empty(0) if levels is None else np.asarray(levels, dtype=np.float64),
             labels=tuple(labels),
-            before=first,
-            after=then,
             y=outcomes,
             series=codes,
             names=("",) if series is None else tuple(map(str, names)),
-            time=None if time is None else np.asarray(time),
-            low=np.broadcast_to(np.asarray(low, dtype=np.float64), outcomes.shape),
-            high=np.broadcast_to(np.asarray(high, dtype=np.float64), outcomes.shape),
-            **rest,
+            **found,
         )
 
     @property
@@ -242,16 +209,12 @@ class Evaluation:
 
 def computed_once(function: Function) -> Function:
     """Cache a function of an evaluation by its other arguments."""
-    parameters = signature(function)
 
     @wraps(function)
-    def once(*args: Any, **kwargs: Any) -> Any:
-        given = parameters.bind(*args, **kwargs)
-        given.apply_defaults()
-        evaluation, *rest = given.arguments.values()
-        key = function.__qualname__, *rest
+    def once(evaluation: Evaluation, *rest: Any, **named: Any) -> Any:
+        key = function.__qualname__, *rest, *sorted(named.items())
         if key not in evaluation.computed:
-            evaluation.computed[key] = function(*args, **kwargs)
+            evaluation.computed[key] = function(evaluation, *rest, **named)
         return evaluation.computed[key]
 
     return cast(Function, once)

@@ -1,4 +1,7 @@
-"""Metrics of a sequence of forecasts, over arrays; a scoring rule of one forecast is in `orcast.scores`."""
+"""Metrics of a sequence of forecasts, over arrays; a scoring rule of one forecast is in `orcast.scores`.
+
+They raise a ValueError if shapes do not fit or a number is out of its range.
+"""
 
 from __future__ import annotations
 
@@ -91,24 +94,12 @@ def fair_indicators(
 
     Parameters
     ----------
-    q : array of shape (..., levels)
-        Quantiles.
-    y : array of shape (...)
-        Outcomes.
+    q, y : array of shape (..., levels), array of shape (...)
+        Quantiles and outcomes.
     levels : array
         Increasing levels.
     low, high : float
         Bounds of the outcomes.
-
-    Returns
-    -------
-    array of shape (..., levels)
-        Indicators from 0 to 1.
-
-    Raises
-    ------
-    ValueError
-        Shapes do not fit, or a number is out of its range.
 
     Examples
     --------
@@ -139,26 +130,14 @@ def qce(
 
     Parameters
     ----------
-    quantiles : array of shape (rounds, levels)
-        Quantiles.
-    y : array of shape (rounds,)
-        Outcomes.
+    quantiles, y : array of shape (rounds, levels), array of shape (rounds,)
+        Quantiles and outcomes.
     levels : array
         Increasing levels.
     low, high : float
         Bounds of the outcomes.
     window : int, optional
-        Return the largest error over this number of consecutive rounds.
-
-    Returns
-    -------
-    float
-        Error; nan with fewer rounds than `window`.
-
-    Raises
-    ------
-    ValueError
-        Shapes do not fit, or a number is out of its range.
+        Return the largest error over this number of consecutive rounds; nan with fewer rounds.
 
     Examples
     --------
@@ -187,22 +166,8 @@ def pinball(q: ArrayLike, y: ArrayLike, levels: ArrayLike = LEVELS) -> Vector:
 
     Parameters
     ----------
-    q : array of shape (..., levels)
-        Quantiles.
-    y : array of shape (...)
-        Outcomes.
-    levels : array
-        Increasing levels.
-
-    Returns
-    -------
-    array of shape (...)
-        Loss of each outcome.
-
-    Raises
-    ------
-    ValueError
-        Shapes do not fit, or a number is out of its range.
+    q, y, levels : array of shape (..., levels), array of shape (...), array
+        Quantiles, outcomes and increasing levels.
 
     Examples
     --------
@@ -232,16 +197,6 @@ def ece(p: ArrayLike, y: ArrayLike, bins: int = 15) -> float:
     bins : int
         Number of bins.
 
-    Returns
-    -------
-    float
-        Error; nan without outcomes.
-
-    Raises
-    ------
-    ValueError
-        Shapes do not fit, or a number is out of its range.
-
     Examples
     --------
     >>> ece([0.25, 0.25, 0.75, 0.75], [0, 1, 1, 1], bins=2)
@@ -265,20 +220,8 @@ def brier(p: ArrayLike, y: ArrayLike) -> Vector:
 
     Parameters
     ----------
-    p : array
-        Probabilities of 1, or rows of probabilities of labels.
-    y : array
-        Outcomes 0 or 1, or indices of labels.
-
-    Returns
-    -------
-    array
-        Score of each outcome.
-
-    Raises
-    ------
-    ValueError
-        Shapes do not fit, or a number is out of its range.
+    p, y : array
+        Probabilities of 1 and outcomes 0 or 1, or rows of probabilities of labels and their indices.
 
     Examples
     --------

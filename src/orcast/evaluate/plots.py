@@ -33,16 +33,6 @@ def horizons(evaluation: Evaluation) -> Picture:
     evaluation : Evaluation
         Forecasts with their outcomes.
 
-    Returns
-    -------
-    Picture
-        SVG; notebooks show it, `save` writes it.
-
-    Raises
-    ------
-    ValueError
-        There are no recalibrated forecasts.
-
     Examples
     --------
     >>> horizons(_example()).title
@@ -76,11 +66,6 @@ def reliability(evaluation: Evaluation) -> Picture:
     evaluation : Evaluation
         Forecasts with their outcomes.
 
-    Returns
-    -------
-    Picture
-        SVG; notebooks show it, `save` writes it.
-
     Examples
     --------
     >>> reliability(_example()).title
@@ -112,11 +97,6 @@ def evidence(evaluation: Evaluation) -> Picture:
     evaluation : Evaluation
         Forecasts with their outcomes.
 
-    Returns
-    -------
-    Picture
-        SVG; notebooks show it, `save` writes it.
-
     Examples
     --------
     >>> evidence(_example()).title
@@ -145,16 +125,6 @@ def fan(evaluation: Evaluation, *, last: int = 120) -> Picture:
         Forecasts with their outcomes.
     last : int
         Number of forecasts.
-
-    Returns
-    -------
-    Picture
-        SVG; notebooks show it, `save` writes it.
-
-    Raises
-    ------
-    ValueError
-        The evaluation is not of quantiles.
 
     Examples
     --------
