@@ -30,13 +30,12 @@ def paper_payoff() -> Payoff:
     return oc.QuantileCalibration() + oc.MomentMatching(2) + oc.NoRegret(oc.CRPS(), oc.MSE())
 
 
-def paper_oracle(*, rate: float | None = None, steps: int = 400, seed: int = 0) -> oc.Orca:
+def paper_oracle(*, rate: float = 0.03, steps: int = 400, seed: int = 0) -> oc.Orca:
     """ORCA as in section 6.1: 50 even cells for forecaster and adversary, 400 steps of Adam from the base forecast.
 
     The start is jittered by 1e-6, differently for each seed, so that several runs show the spread of the results.
     """
-    adam = oc.paper.Adam() if rate is None else oc.paper.Adam(rate=rate)
-    return oc.Orca(steps=steps, cells=50, optimizer=adam, jitter=1e-6, seed=seed)
+    return oc.Orca(steps=steps, rate=rate, cells=50, jitter=1e-6, seed=seed)
 
 
 def orca(low: float, high: float, *, rate: float, seed: int = 0) -> oc.Recalibrator:

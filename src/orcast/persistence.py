@@ -51,7 +51,7 @@ UNREADABLE = (
 MOST_REASON = 300
 # Arguments of `load`: objects with functions, which are not saved and have to be passed again.
 GIVEN = ("payoff", "space", "oracle", "pool")
-PAPER_ORACLES = ("BinaryRoot", "DecisionGame", "MomentHull", "SimplexGrid", "TwoCells")
+PAPER_ORACLES = ("BinaryRoot", "DecisionGame", "MomentHull", "Orca", "SimplexGrid", "TwoCells")
 
 
 # --- files
@@ -351,8 +351,6 @@ def oracle_from_plain(data: dict[str, Any]) -> Oracle:
 
     options = dict(data)
     kind = str(options.pop("kind", None))
-    if kind == "Orca":
-        return orcast.paper.Orca.from_plain(options)
     ours: dict[str, Callable[..., Oracle]] = {"Committee": Committee, "Equilibrium": Equilibrium}
     if kind not in ours and kind not in PAPER_ORACLES:
         raise ValueError(f"expected a known oracle in the state, got {kind!r}")

@@ -46,10 +46,9 @@ CASES: dict[str, tuple[Any, Any, Any, int]] = {
     "orca": (
         INTERVAL,
         oc.QuantileCalibration([0.2, 0.8]) + oc.NoRegret(oc.CRPS()),
-        oc.Orca(steps=20, cells=10, optimizer=oc.paper.Adam(rate=0.1)),
+        oc.Orca(steps=20, cells=10, rate=0.1),
         0,
     ),
-    "orca of mixtures": (INTERVAL, oc.MomentMatching(2), oc.Orca(steps=9, family=oc.paper.GaussianMixture(2)), 0),
     "decisions": (
         INTERVAL,
         oc.payoffs.SwapRegret(ACTIONS, worth) + oc.payoffs.DecisionCalibration(ACTIONS, worth),

@@ -35,7 +35,6 @@ BUILDING_BLOCKS = {
     *(f"payoffs.{name}" for name in ("CellGrid", "CellPayoff", "Part", "Payoff", "Sum", "default_payoff")),
     *(f"payoffs.{name}" for name in ("part_names", "payoff_from_plain")),
     *(f"scores.{name}" for name in ("Score", "score_from_plain")),
-    "paper.Family",
     # results of functions whose examples show them
     *(f"evaluate.{name}" for name in ("Change", "Difference")),
     *(f"evaluate.{name}" for name in ("ReferenceScore", "Table")),

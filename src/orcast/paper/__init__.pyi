@@ -4,10 +4,6 @@ from orcast.paper.exact import DecisionGame as DecisionGame
 from orcast.paper.exact import MomentHull as MomentHull
 from orcast.paper.exact import SimplexGrid as SimplexGrid
 from orcast.paper.exact import TwoCells as TwoCells
-from orcast.paper.families import Family as Family
-from orcast.paper.families import GaussianMixture as GaussianMixture
-from orcast.paper.families import Softmax as Softmax
-from orcast.paper.orca import Adam as Adam
 from orcast.paper.orca import Orca as Orca
 from orcast.paper.partition import PartitionedRecalibrator as PartitionedRecalibrator
 from orcast.paper.value_bounds import ValueCheck as ValueCheck

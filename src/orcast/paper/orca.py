@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from dataclasses import field as option
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,8 @@ from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.priors import GridPrior
 from orcast.engine.dense.search import CandidateSearch, DenseRound, HalfSpaceClaim, log_masses
 from orcast.paper.exact.base import expert_alone
-from orcast.paper.families import Family, GaussianMixture, Softmax
-from orcast.paper.slopes import slopes, smooth_slopes
-from orcast.payoffs import CellGrid
+from orcast.paper.slopes import slopes
+from orcast.payoffs.cell_payoffs import softmax
 from orcast.payoffs.regret import RegretCellPayoff
 from orcast.spaces import FiniteSpace, OrderedSpace
 from orcast.spaces.base import whole
@@ -28,74 +26,40 @@ Array = NDArray[np.float64]
 
 # Values that differ by this share of their range are tied.
 TIED = 1e-9
-
-
-def _check(options: object, check: Callable[..., Any], **limits: tuple[Any, Any]) -> None:
-    """Check options of a frozen data class against their limits."""
-    for name, (least, most) in limits.items():
-        object.__setattr__(options, name, check(getattr(options, name), name, least, most))
-
-
-@dataclass(frozen=True)
-class Adam:
-    """Adam, the optimiser of ORCA's search.
-
-    Parameters
-    ----------
-    rate
-        Size of a step in each parameter.
-    first, second
-        Discounts of the mean gradient and of its square.
-
-    Notes
-    -----
-    With g the gradient, after n steps,
-
-        m <- first m + (1 - first) g,    v <- second v + (1 - second) g^2,    step = -rate m' / sqrt(v')
-
-    where m' = m / (1 - first^n) and v' = v / (1 - second^n). Kingma and Ba (2015), "Adam: a method for stochastic
-    optimization", ICLR; the paper uses it in section 5.
-
-    Examples
-    --------
-    >>> Adam(rate=0.1)
-    Adam(rate=0.1, first=0.9, second=0.999)
-    """
-
-    rate: float = 0.03
-    first: float = 0.9
-    second: float = 0.999
-
-    def __post_init__(self) -> None:
-        _check(self, number, rate=(1e-12, 1e3), first=(0.0, 1.0 - 1e-12), second=(0.0, 1.0 - 1e-12))
+# No cell starts with less than this share of an even mass.
+LEAST = 1e-4
+# Adam's discounts of the mean gradient and of its square.
+FIRST, SECOND = 0.9, 0.999
 
 
 @dataclass(frozen=True)
 class Orca:
-    """ORCA (paper, section 5, algorithm 2): Adam on the worst case of a parametrised forecast, the best iterate kept.
-
-        minimise over the parameters   max_k  E_{y ~ q_k} <S, payoff(p, y)>,    q_k uniform on cell k
-
-    The search ends when the worst case is at most zero, or after `steps`.  There is no guarantee that it becomes zero:
-    `certificate.holds` is the slack rule, exact over all outcomes, `certificate.half_space` the worst case over the
-    cells, over the rounds, and `certificate.approximation` by how much the true maximum may exceed that.
+    """ORCA (paper, section 5, algorithm 2): Adam on the worst case of a forecast, the best iterate kept.
 
     Parameters
     ----------
-    steps, optimizer
-        Steps of the search, and `Adam`.
-    family
-        Forecasts on the cells: `Softmax`, `GaussianMixture`, or your own.
+    steps, rate
+        Steps of Adam (Kingma and Ba 2015), and the size of a step in each log mass.
     cells, atoms
-        Even cells; without bounds they divide the round's window.  `atoms=True` adds an atom at each bound, for
-        outcomes that sit on it.
-    jitter, seed
-        Noise added to the start, which is the expert's forecast.
+        Even cells; without bounds they divide the round's window. `atoms=True` adds an atom at each bound, for outcomes
+        that sit on it.
     soft
         Temperature of a softmax in place of the maximum, in units of the norm of the ledger; 0 for none.
-    smooth
-        Smooth the levels of quantiles in gradients, which vanish between levels.
+    jitter, seed
+        Noise added to the start, which is the expert's forecast.
 
+    Notes
+    -----
+    The forecast is a histogram, p = softmax(a), and the search minimises over a
+
+        max_k  E_{y ~ q_k} <S, payoff(p, y)>,    q_k uniform on cell k
+
+    It ends when this is at most zero, or after `steps`; there is no guarantee that it becomes zero. `certificate.holds`
+    is the slack rule, exact over all outcomes, `certificate.half_space` the worst case over the cells, over the rounds,
+    and `certificate.approximation` by how much the true maximum may exceed that.
+
+    Examples
+    --------
     >>> import orcast as oc
     >>> recal = oc.Forecaster(oc.Interval(0, 1), oc.QuantileCalibration(), oracle=oc.Orca(steps=400))
     >>> p = recal.predict(); recal.update(0.3)
@@ -104,32 +68,24 @@ class Orca:
     """
 
     steps: int = 400
-    family: Family = option(default_factory=Softmax)
-    optimizer: Adam = option(default_factory=Adam)
+    rate: float = 0.03
     cells: int = 50
     soft: float = 0.0
-    smooth: bool = True
     atoms: bool = False
     jitter: float = 0.0
     seed: int = 0
 
     def __post_init__(self) -> None:
-        _check(self, whole, steps=(1, 10**6), cells=(1, 1000), seed=(0, 10**9))
-        if isinstance(self.family, type) or not isinstance(self.family, Family):
-            raise TypeError(f"expected a family such as Softmax() or GaussianMixture(3), got {short(self.family)}")
-        if not isinstance(self.optimizer, Adam):
-            raise TypeError(f"expected Adam(...) as optimizer, got {short(self.optimizer)}")
-        for name in ("smooth", "atoms"):
-            if not isinstance(getattr(self, name), (bool, np.bool_)):
-                raise TypeError(f"expected {name}=True or False, got {short(getattr(self, name))}")
-            object.__setattr__(self, name, bool(getattr(self, name)))
-        _check(self, number, soft=(0.0, 1e6), jitter=(0.0, 10.0))
+        if not isinstance(self.atoms, bool):
+            raise TypeError(f"expected atoms=True or False, got {short(self.atoms)}")
+        for name, most in (("steps", 10**6), ("cells", 1000), ("seed", 10**9)):
+            object.__setattr__(self, name, whole(getattr(self, name), name, int(name != "seed"), most))
+        for name, least, largest in (("rate", 1e-12, 1e3), ("soft", 0.0, 1e6), ("jitter", 0.0, 10.0)):
+            object.__setattr__(self, name, number(getattr(self, name), name, least, largest))
 
     def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> DenseEngine:
         """Engine with an empty ledger."""
         if isinstance(bound_payoff.space, FiniteSpace):
-            if isinstance(self.family, GaussianMixture):
-                raise TypeError(f"expected an ordered space for GaussianMixture, got {bound_payoff.space!r}")
             return DenseEngine(bound_payoff, expert_alone(bound_payoff), OrcaSolver(self), sizes)
         space = bound_payoff.space
         assert isinstance(space, OrderedSpace)
@@ -141,21 +97,8 @@ class Orca:
         return DenseEngine(bound_payoff, GridPrior(bound_payoff, self.cells, edges), OrcaSolver(self), sizes)
 
     def to_plain(self) -> dict[str, Any]:
-        """Plain data; a user-defined family must be passed again."""
-        adam = {"kind": "Adam", **vars(self.optimizer)}
-        return {"kind": "Orca", **vars(self), "family": self.family.to_plain(), "optimizer": adam}
-
-    @classmethod
-    def from_plain(cls, data: dict[str, Any]) -> Orca:
-        """Rebuild the oracle from its plain form."""
-        options = {name: value for name, value in data.items() if name != "kind"}
-        family, adam = dict(options.pop("family")), dict(options.pop("optimizer"))
-        adam.pop("kind")
-        known = {"Softmax": Softmax, "GaussianMixture": GaussianMixture}
-        kind = family.pop("kind")
-        if kind not in known:
-            raise ValueError(f"expected the oracle again as oracle= (the family {kind} is not saved), got none")
-        return cls(family=known[kind](**family), optimizer=Adam(**adam), **options)
+        """Plain data."""
+        return {"kind": "Orca", **vars(self)}
 
 
 class OrcaSolver:
@@ -168,13 +111,13 @@ class OrcaSolver:
 
     def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
         """Search; the ledger's slack rule judges what was found."""
-        options, cell_grid = self.options, setup.cell_grid
-        parameters = options.family.start(cell_grid, setup.prior)
+        options = self.options
+        parameters = np.log((1.0 - LEAST) * setup.prior + LEAST / setup.prior.size)
         if options.jitter > 0.0:
             rng = np.random.default_rng([options.seed, setup.rounds])
             parameters = parameters + options.jitter * rng.standard_normal(parameters.size)
         soft = options.soft * math.sqrt(sum(float(s @ s) for s in search.cumulative))
-        p = self._search(search, cell_grid, parameters, soft)
+        p = self._search(search, parameters, soft)
         search.consider(log_masses(p), 0.0)
         search.claim = self._claim(search, p)
 
@@ -200,40 +143,29 @@ class OrcaSolver:
                 v += cell_payoff.field(s, p) if regret else s @ cell_payoff.table(p)
         return v
 
-    def _masses(self, cell_grid: CellGrid, parameters: Array) -> Array:
-        """Checked masses of the family."""
-        p = np.asarray(self.options.family.masses(cell_grid, parameters), dtype=np.float64)
-        if p.shape != (cell_grid.cells,) or not (p >= 0.0).all() or abs(p.sum() - 1.0) > 1e-6:
-            raise ValueError(
-                f"expected masses on {cell_grid.cells} cells that add up to 1 from the family, got {short(p.tolist())}"
-            )
-        return p
-
-    def _search(self, search: CandidateSearch, cell_grid: CellGrid, parameters: Array, soft: float) -> Array:
+    def _search(self, search: CandidateSearch, parameters: Array, soft: float) -> Array:
         """Best masses of a gradient descent on the worst case."""
-        family, adam = self.options.family, self.options.optimizer
         first, second = np.zeros(parameters.size), np.zeros(parameters.size)
         best, found = parameters, math.inf
         pairs = [
             (cell_payoff, s) for cell_payoff, s in zip(search.cell_payoffs, search.cumulative, strict=True) if s.any()
         ]
-        for step in range(self.options.steps + 1):
-            p = self._masses(cell_grid, parameters)
+        for step in range(1, self.options.steps + 2):
+            p = softmax(parameters)
             search.rescale(p)
             reach = self._field(search, p)
             if reach.max() < found:
                 best, found = parameters, float(reach.max())
-            if found <= 0.0 or step == self.options.steps:
+            if found <= 0.0 or step > self.options.steps:
                 break
             weights = choose(reach, soft)
-            slopes_of = smooth_slopes if self.options.smooth else slopes
-            found_slopes = [slopes_of(cell_payoff, s, p, weights) for cell_payoff, s in pairs]
-            gradient = family.pull(cell_grid, parameters, np.sum(found_slopes, axis=0))
-            first = adam.first * first + (1.0 - adam.first) * gradient
-            second = adam.second * second + (1.0 - adam.second) * gradient**2
-            size = np.sqrt(second / (1.0 - adam.second ** (step + 1))) + 1e-12
-            parameters = parameters - adam.rate * (first / (1.0 - adam.first ** (step + 1))) / size
-        return self._masses(cell_grid, best)
+            slope = np.sum([slopes(cell_payoff, s, p, weights) for cell_payoff, s in pairs], axis=0)
+            gradient = p * (slope - p @ slope)
+            first = FIRST * first + (1.0 - FIRST) * gradient
+            second = SECOND * second + (1.0 - SECOND) * gradient**2
+            size = np.sqrt(second / (1.0 - SECOND**step)) + 1e-12
+            parameters = parameters - self.options.rate * (first / (1.0 - FIRST**step)) / size
+        return softmax(best)
 
 
 def choose(values: Array, temperature: float) -> Array:

@@ -21,8 +21,14 @@ def slopes(cell_payoff: CellPayoff, s: Array, p: Array, weights: Array) -> Array
 
     `jacobian` omits a constant for each mass. It follows from sum_k p_k <s, payoff(p, k)> = 0 (consistency), or for
     regrets from proper scores, which are smallest at the true distribution. Unknown derivatives are replaced by
-    differences.
+    differences. Quantile levels are smoothed, because the true derivative vanishes between them.
     """
+    if isinstance(cell_payoff, StackedCellPayoff):
+        return np.asarray(sum(slopes(part, own, p, weights) for part, own in cell_payoff.pairs(s)))
+    if isinstance(cell_payoff, IntervalCellPayoff):
+        return _smooth_quantiles(cell_payoff.quantiles, cell_payoff.on_levels(s), p, weights)
+    if isinstance(cell_payoff, QuantileCellPayoff):
+        return _smooth_quantiles(cell_payoff, s, p, weights)
     if cell_payoff.explicit:
         return -(s @ cell_payoff.table(p))
     jacobian = cell_payoff.jacobian(s, p, exact=True)
@@ -30,18 +36,6 @@ def slopes(cell_payoff: CellPayoff, s: Array, p: Array, weights: Array) -> Array
         return _differences(cell_payoff, s, p, weights)
     moved: Array = (weights - p) @ jacobian
     return moved if isinstance(cell_payoff, RegretCellPayoff) else moved - s @ cell_payoff.table(p)
-
-
-def smooth_slopes(cell_payoff: CellPayoff, s: Array, p: Array, weights: Array) -> Array:
-    """Same as `slopes` with smoothed quantile levels, because the true derivative vanishes between them."""
-    if isinstance(cell_payoff, StackedCellPayoff):
-        parts = [smooth_slopes(part, own, p, weights) for part, own in cell_payoff.pairs(s)]
-        return np.asarray(np.sum(parts, axis=0))
-    if isinstance(cell_payoff, IntervalCellPayoff):
-        return _smooth_quantiles(cell_payoff.quantiles, cell_payoff.on_levels(s), p, weights)
-    if isinstance(cell_payoff, QuantileCellPayoff):
-        return _smooth_quantiles(cell_payoff, s, p, weights)
-    return slopes(cell_payoff, s, p, weights)
 
 
 def _smooth_quantiles(quantiles: QuantileCellPayoff, s: Array, p: Array, weights: Array) -> Array:

@@ -115,7 +115,7 @@ def test_orca_has_the_settings_of_the_paper() -> None:
     recal = methods.orca(0.0, 10.0, rate=0.03, seed=4)
     oracle = recal.oracle
     assert isinstance(oracle, oc.Orca)
-    assert (oracle.steps, oracle.cells, oracle.optimizer.rate) == (400, 50, 0.03)
+    assert (oracle.steps, oracle.cells, oracle.rate) == (400, 50, 0.03)
     assert (oracle.jitter, oracle.seed) == (1e-6, 4)
     p = recal.predict(oc.Normal(5, 1))
     assert p.left == pytest.approx(np.arange(50) / 5)
