@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
 
 import numpy as np
 
-from orcast.locks import Locked, StateLock, locked
 from orcast.spaces.base import whole
 from orcast.validation import number, short
 
 # The largest grid.
-FINEST = 100_000
+FINEST = 1000
 
 
-class ConformalLevel(Locked):
+class ConformalLevel:
     """The level at which to ask a quantile function, so that outcomes fall below it with frequency `beta`.
 
     In each round ask a quantile function Q_t at the level a_t of `predict`, and pass to `update` whether the outcome
@@ -54,7 +53,6 @@ class ConformalLevel(Locked):
     """
 
     def __init__(self, beta: float, *, grid: int = 20, head_start: float = 0.3) -> None:
-        self.lock = StateLock()
         self.beta = number(beta, "beta")
         if not 0.0 < self.beta < 1.0:
             raise ValueError(f"expected a share strictly between 0 and 1 as beta, got {short(beta)}")
@@ -75,12 +73,10 @@ class ConformalLevel(Locked):
         return [below] * cell + [-larger * share, larger * (1.0 - share)] + [above] * (self.grid - cell - 1)
 
     # --- the loop
-    @locked
     def predict(self) -> float:
         """Level for the next round; changes nothing."""
         return self._asked(*self._place())
 
-    @locked
     def update(self, covered: bool) -> None:
         """Record whether the outcome was at most the quantile at the level of `predict`."""
         cell, share = self._place()
@@ -88,7 +84,8 @@ class ConformalLevel(Locked):
         error = _hit(covered, level) - self.beta
         # the errors that are possible at this level
         errors = [e - self.beta for e in (0.0, 1.0) if (level > 0.0 or e == 0.0) and (level < 1.0 or e == 1.0)]
-        cumulative = (1.0 - share) * self._entry(cell) + share * self._entry(cell + 1)
+        below, above = (self._sums[v] + self._head[v] for v in (cell, cell + 1))
+        cumulative = (1.0 - share) * below + share * above
         # the second term is zero but for rounding
         size = (1.0 - share) ** 2 + share**2
         self._budget += size * max(e * e for e in errors) + max(0.0, 2.0 * max(cumulative * e for e in errors))
@@ -97,31 +94,27 @@ class ConformalLevel(Locked):
         self._covered += error > 0.0
         self.rounds += 1
 
-    def _entry(self, vertex: int) -> float:
-        return self._sums[vertex] + self._head[vertex]
-
     def _place(self) -> tuple[int, float]:
         """Cell of the root, and the position in it."""
-        return root_near(self._entry, self.grid, *self._start) if self.rounds else self._start
+        if not self.rounds:
+            return self._start
+        return root_near([a + b for a, b in zip(self._sums, self._head, strict=True)], *self._start)
 
     def _asked(self, cell: int, share: float) -> float:
         return (cell + share) / self.grid if self.rounds else self.beta
 
     # --- the guarantee
     @property
-    @locked
     def coverage(self) -> float:
         """Share of covered outcomes; nan before the first."""
         return self._covered / self.rounds if self.rounds else math.nan
 
     @property
-    @locked
     def miscalibration(self) -> float:
         """Norm of the mean payoff; zero before any outcome."""
         return math.hypot(*self._sums) / max(self.rounds, 1)
 
     @property
-    @locked
     def promised(self) -> float:
         """Bound on the miscalibration: (h + sqrt(h^2 + B_1 + ... + B_T)) / T, h the norm of the head start used.
 
@@ -132,7 +125,6 @@ class ConformalLevel(Locked):
         return _at_least(bound, self.miscalibration)
 
     @property
-    @locked
     def coverage_bound(self) -> float:
         """Bound on abs(coverage - beta) on any sequence, about sqrt(n) standard errors; infinite before any outcome.
 
@@ -151,46 +143,27 @@ class ConformalLevel(Locked):
         head = [start for start, s in zip(self._head, self._sums, strict=True) if s != 0.0]
         return len(head), math.hypot(*head)
 
-    def __repr__(self) -> str:
-        kept = f"coverage {self.coverage:.3g} of {self.rounds} rounds" if self.rounds else "no rounds yet"
-        return f"ConformalLevel({self.beta:g}, grid={self.grid}, {kept})"
 
+def root_near(s: Sequence[float], cell: int, share: float) -> tuple[int, float]:
+    """Sign change from - to + of interpolated entries, the first in their direction from a point: cell and position.
 
-def root_near(entry: Callable[[int], float], grid: int, cell: int, share: float) -> tuple[int, float]:
-    """Sign change from - to + of interpolated entries nearest to a point: cell and position in it.
+    Beyond the ends the entries are -infinity and infinity.
 
-    Beyond the ends the entries are -infinity and infinity. A zero is returned unchanged. The search goes down from
-    positive entries, up from negative ones, in doubling steps, then by bisection: O(log grid) entries.
-
-    >>> root_near([-1.0, -3.0, 1.0, 2.0].__getitem__, 3, 2, 0.5)
+    >>> root_near([-1.0, -3.0, 1.0, 2.0], 2, 0.5)
     (1, 0.75)
     """
-    here = (1.0 - share) * entry(cell) + share * entry(cell + 1)
+    here = (1.0 - share) * s[cell] + share * s[cell + 1]
     if here == 0.0:
         return cell, share
-    step = 1
     if here > 0.0:
-        high = low = cell if entry(cell) > 0.0 else cell + 1
-        while entry(low) > 0.0:
-            if low == 0:
-                return 0, 0.0
-            high, low, step = low, max(low - step, 0), 2 * step
+        low = next((k for k in range(cell, -1, -1) if s[k] <= 0.0), -1)
     else:
-        low = high = cell + 1 if entry(cell + 1) < 0.0 else cell
-        while entry(high) < 0.0:
-            if high == grid:
-                return grid - 1, 1.0
-            low, high, step = high, min(high + step, grid), 2 * step
-    while high - low > 1:
-        middle = (low + high) // 2
-        value = entry(middle)
-        # of entries at zero the nearest
-        if value > 0.0 or (value == 0.0 and here < 0.0):
-            high = middle
-        else:
-            low = middle
-    below, above = entry(low), entry(high)
-    return low, below / (below - above)
+        low = next((k for k in range(cell + 1, len(s)) if s[k] >= 0.0), len(s)) - 1
+    if low < 0:
+        return 0, 0.0
+    if low == len(s) - 1:
+        return low - 1, 1.0
+    return low, s[low] / (s[low] - s[low + 1])
 
 
 def _at_least(bound: float, value: float) -> float:
