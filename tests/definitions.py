@@ -167,18 +167,6 @@ def _(payoff: probabilities.TopLabelCalibration, space: Any, forecast: Any, y: A
 
 
 @evaluate.register
-def _(payoff: probabilities.DistributionCalibration, space: Any, forecast: Any, y: Any, *rest: Any) -> Array:
-    anchors = payoff._rows(space, payoff.anchors)  # type: ignore[arg-type]
-    if isinstance(space, oc.Interval):
-        mine, below = at_thresholds(payoff._points(space), forecast, y)
-        squares = ((anchors - mine) ** 2).mean(axis=1)
-    else:
-        mine, below = forecast.mass, happened(space, y)
-        squares = 0.5 * ((anchors - mine) ** 2).sum(axis=1)
-    return np.outer(softmax(-squares / payoff.width**2), mine - below).ravel()
-
-
-@evaluate.register
 def _(payoff: triangulated.SimplexCalibration, space: Any, forecast: Any, y: Any, *rest: Any) -> Array:
     edges = payoff.inner_edges(space)
     if edges is None:

@@ -49,7 +49,7 @@ def circle_distance(a: float, y: float) -> float:
 
 
 CIRCLE, BOX = oc.Circle(360, cells=36), oc.Box([(0, 1), (0, 2)], cells=4)
-NET, WORDS = oc.Points([[0, 0], [0, 1], [1, 0]]), oc.Points(["a", "bbb"], distance=lambda a, b: abs(len(a) - len(b)))
+NET = oc.Points([[0, 0], [0, 1], [1, 0]])
 FINITE: dict[str, tuple[Any, list[Any], Callable[[Any, Any], float]]] = {
     "binary": (oc.forecasts.BinaryForecast(0.3), ["take", "leave"], lambda a, y: -0.2 if a == "take" else -1.0 * y),
     "labels": (
@@ -68,7 +68,6 @@ FINITE: dict[str, tuple[Any, list[Any], Callable[[Any, Any], float]]] = {
         lambda a, y: -float(np.abs(np.array(a) - y).sum()),
     ),
     "points": (oc.forecasts.PointsForecast(NET, [0.2, 0.5, 0.3]), [0, 1], lambda a, y: float(y[a])),
-    "words": (oc.forecasts.PointsForecast(WORDS, [0.75, 0.25]), ["a", "b"], lambda a, y: float(a in y)),
 }
 
 

@@ -18,7 +18,6 @@ LABELS = Labels(["home", "draw", "away"])
 CIRCLE = Circle(360, cells=36)
 BOX = Box([(0, 1), (-5, 5)], cells=(4, 10))
 POINTS = Points([[0, 0], [0, 1], [1, 0], [1, 1]])
-WORDS = Points(("a", "bbb", "cccccc"), distance=lambda a, b: abs(len(a) - len(b)))
 
 
 class Series:
@@ -271,7 +270,6 @@ def test_masses_of_points_and_points_empirical() -> None:
     expected = (np.array([1, 0, 2, 0]) + 0.25) / 4
     for forecast in (Ensemble(members), members, np.array(members), [np.array(m) for m in members]):
         assert masses(forecast, POINTS) == pytest.approx(expected.tolist())
-    assert masses(["a", "bb", "ccccccc"], WORDS) == pytest.approx(((np.array([2, 0, 1]) + 1 / 3) / 4).tolist())
     line = Points([0.0, 1.0, 2.0])
     assert masses(Ensemble([0.1, 1.9, 2.0]), line) == pytest.approx(((np.array([1, 0, 2]) + 1 / 3) / 4).tolist())
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from orcast.forecasts import Forecast
 from orcast.forecasts.ordered import cell_of
-from orcast.spaces import Binary, FiniteSpace, OrderedSpace, Points, Space
+from orcast.spaces import Binary, FiniteSpace, OrderedSpace, Space
 from orcast.validation import number
 
 Array = NDArray[np.float64]
@@ -79,14 +79,6 @@ class CRPS(Score):
             return forecast.crps(y)
         away = forecast.space.distances @ forecast.mass
         return float(away[_cell(forecast, y)] - 0.5 * forecast.mass @ away)
-
-    def check(self, space: Space) -> None:
-        """Refuse distances that are not of negative type, for which the score is not proper."""
-        if isinstance(space, Points):
-            d = space.distances
-            centred = d - d.mean(axis=0) - d.mean(axis=1)[:, None] + d.mean()
-            if float(np.linalg.eigvalsh(centred).max()) > 1e-8 * max(float(d.max()), 1e-300) * len(d):
-                raise ValueError("expected distances of negative type for CRPS (an energy score), got others")
 
     def bound(self, space: Space) -> float:
         """Score with all mass at one end and the outcome at the other."""

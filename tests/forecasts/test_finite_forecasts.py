@@ -27,10 +27,6 @@ from orcast.spaces import Binary, Box, Circle, FiniteSpace, Labels, Points
 Vector = NDArray[np.float64]
 
 
-def by_length(a: str, b: str) -> float:
-    return abs(len(a) - len(b))
-
-
 SPACES: dict[str, Callable[[], FiniteSpace]] = {
     "binary": Binary,
     "labels": lambda: Labels(["home", "draw", "away"]),
@@ -38,7 +34,6 @@ SPACES: dict[str, Callable[[], FiniteSpace]] = {
     "circle": lambda: Circle(24, cells=5),
     "box": lambda: Box([(0, 1), (-5, 5)], cells=(3, 4)),
     "points": lambda: Points([[0, 0], [0, 1], [3, 0.1]]),
-    "words": lambda: Points(("a", "bbb", "cccccc"), distance=by_length),
 }
 CLASSES = {
     "binary": BinaryForecast,
@@ -47,7 +42,6 @@ CLASSES = {
     "circle": CircleForecast,
     "box": BoxForecast,
     "points": PointsForecast,
-    "words": PointsForecast,
 }
 every = pytest.mark.parametrize("name", SPACES)
 
@@ -120,10 +114,6 @@ def test_draws_follow_the_masses_and_the_generator(name: str) -> None:
 def test_plain_data_and_back(name: str) -> None:
     p = some(name)
     data = json.loads(json.dumps(p.to_plain(), allow_nan=False))
-    if name == "words":
-        with pytest.raises(ValueError, match=SENTENCE):
-            PointsForecast(**data)
-        data["space"] = p.space
     twin = CLASSES[name](**data)
     assert twin.space == p.space
     assert twin.to_plain() == p.to_plain()
@@ -306,19 +296,3 @@ def test_the_mass_of_a_box_inside(p: BoxForecast, ends: list[float]) -> None:
         expected += p.mass[k] * share
     assert p.probability(bounds) == pytest.approx(expected, abs=1e-12)
     assert p.probability([(-np.inf, np.inf)] * 2) == pytest.approx(1.0)
-
-
-# --- Points ---
-
-
-def test_points_of_any_kind() -> None:
-    space = Points(("a", "bbb", "cccccc"), distance=by_length)
-    p = PointsForecast(space, [0.25, 0.5, 0.25])
-    assert p.mode() == "bbb"
-    assert p.probability("xx") == 0.25  # the first of the nearest
-    assert p.expect(len) == 3.25
-    assert set(p.sample(40, rng=np.random.default_rng(0))) == set(space.points)
-    with pytest.raises(TypeError, match=SENTENCE):
-        p.mean()
-    with pytest.raises(ValueError, match=SENTENCE):
-        p.probability("x" * 99)

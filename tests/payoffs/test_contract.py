@@ -28,7 +28,6 @@ FINITE: dict[str, Space] = {
     "circle": oc.Circle(24, cells=12),
     "box": oc.Box([(0, 1), (-5, 5)], cells=(4, 5)),
     "points": oc.Points([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0], [3.0, 3.0], [1.0, 1.5]]),
-    "words": oc.Points(["cat", "cats", "dog", "bird"], distance=lambda a, b: abs(len(a) - len(b)) + (a[0] != b[0])),
 }
 SPACES = {**ORDERED, **FINITE}
 
@@ -82,7 +81,7 @@ class Entry:
 
 
 everywhere, ordered, finite = set(SPACES), set(ORDERED), set(FINITE)
-labels, numbers = {"4 labels", "10 labels"}, set(SPACES) - {"4 labels", "10 labels", "words"}
+labels, numbers = {"4 labels", "10 labels"}, set(SPACES) - {"4 labels", "10 labels"}
 
 PAYOFFS = {
     "quantile": Entry(oc.QuantileCalibration, ordered | {"box"}),
@@ -104,9 +103,7 @@ PAYOFFS = {
     "calibeating": Entry(lambda: oc.payoffs.Calibeating(grid=6), labels | {"binary"}),
     "distribution": Entry(lambda: oc.payoffs.DistributionCalibration(3, thresholds=5), finite | {"interval"}),
     "moments given moments": Entry(lambda: oc.payoffs.MomentBasedCalibration(4), {"interval"}, rounds=25),
-    "simplex": Entry(
-        lambda: oc.payoffs.SimplexCalibration(2), {"binary", "points", "words", "interval"} | labels, rounds=25
-    ),
+    "simplex": Entry(lambda: oc.payoffs.SimplexCalibration(2), {"binary", "points", "interval"} | labels, rounds=25),
     "simplex of bins": Entry(lambda: oc.payoffs.SimplexCalibration(3, bins=3), {"interval"}, rounds=25),
     "recipe": Entry(lambda: oc.Recipe(lambda y: [bounded(y)], bound=1.0), everywhere, plain=False, rounds=20),
     "recipe of p": Entry(
@@ -238,11 +235,3 @@ def test_the_range_of_a_utility_is_measured_or_asked_for() -> None:
             payoff.on(space)
     with pytest.raises(ValueError, match=SENTENCE):
         oc.payoffs.SwapRegret(["a"], lambda a, y, x: y).on(oc.Interval(0, 1))
-
-
-def test_distances_must_be_of_negative_type_for_an_energy_score() -> None:
-    """Five points of K_{2,3} with its path metric: not of negative type."""
-    graph = {0: {2, 3, 4}, 1: {2, 3, 4}, 2: {0, 1}, 3: {0, 1}, 4: {0, 1}}
-    space = oc.Points(list(range(5)), distance=lambda a, b: 0.0 if a == b else (1.0 if b in graph[a] else 2.0))
-    with pytest.raises(ValueError, match=SENTENCE):
-        oc.Recalibrator(space, oc.NoRegret(oc.CRPS()))

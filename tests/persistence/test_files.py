@@ -257,10 +257,6 @@ def worth(action: str, y: float) -> float:
     return y if action == "go" else 0.0
 
 
-def gap(a: str, b: str) -> float:
-    return float(a != b) * (1.0 + 0.1 * abs(len(a) - len(b)))
-
-
 # A payoff with functions, and one that is configured otherwise.
 WITH_FUNCTIONS: dict[str, tuple[Callable[[], Any], Any]] = {
     "recipe": (lambda: oc.Recipe(rise, bound=4.0), oc.Recipe(rise, bound=3.0)),
@@ -275,10 +271,6 @@ WITH_FUNCTIONS: dict[str, tuple[Callable[[], Any], Any]] = {
     "context": (
         lambda: oc.QuantileCalibration([0.5], context=oc.by(lambda x: [0.5, x["hour"] / 48], size=2)),
         oc.QuantileCalibration([0.5], context=oc.by(lambda x: [0.5, 0.0, 0.0], size=3)),
-    ),
-    "anchors": (
-        lambda: oc.payoffs.DistributionCalibration([oc.Normal(0, 1), oc.Normal(2, 1)]),
-        oc.payoffs.DistributionCalibration([oc.Normal(0, 1)]),
     ),
 }
 
@@ -310,21 +302,6 @@ def test_functions_are_given_again(name: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=SENTENCE) as caught:
         oc.Recalibrator.load(path, payoff=another)
     assert "the same payoff" in str(caught.value)
-
-
-def test_a_space_with_a_distance_is_given_again(tmp_path: Path) -> None:
-    space = oc.Points(["cat", "dog", "bird"], distance=gap)
-    recal = oc.Recalibrator(space, oc.payoffs.DistributionCalibration(2))
-    recal.predict([0.2, 0.3, 0.5])
-    recal.update("dog")
-    recal.save(tmp_path / "state")
-    with pytest.raises(ValueError, match=SENTENCE) as caught:
-        oc.Recalibrator.load(tmp_path / "state")
-    assert "space=" in str(caught.value)
-    with pytest.raises(ValueError, match=SENTENCE):
-        oc.Recalibrator.load(tmp_path / "state", space=oc.Points(["cat", "dog"], distance=gap))
-    twin = oc.Recalibrator.load(tmp_path / "state", space=oc.Points(["cat", "dog", "bird"], distance=gap))
-    assert twin.predict([0.2, 0.3, 0.5]).mass.tolist() == recal.predict([0.2, 0.3, 0.5]).mass.tolist()
 
 
 FEATURES = [

@@ -523,9 +523,7 @@ class PointsForecast(FiniteForecast):
         self._made_by_hand(own, mass, certificate)
 
     def mean(self) -> Array:
-        """Mean vector, for points given as an array."""
-        if not isinstance(self.space.points, np.ndarray):
-            raise TypeError("expected points given as an array for mean, got other objects: use mode() or expect()")
+        """Mean vector."""
         return np.asarray(self.mass @ self.space.points)
 
     def __repr__(self) -> str:

@@ -80,8 +80,8 @@ def payoff_from_plain(data: dict[str, Any]) -> Payoff:
     kind = options.pop("kind", None)
     if kind == "Sum":
         return Sum(tuple(payoff_from_plain(part) for part in options["parts"]))
-    if kind in _WITH_FUNCTIONS or isinstance(options.get("anchors"), str):
-        raise ValueError(f"expected payoff= for a {kind}, whose functions or anchors are not saved, got none")
+    if kind in _WITH_FUNCTIONS:
+        raise ValueError(f"expected payoff= for a {kind}, whose functions are not saved, got none")
     if kind not in _READERS and kind != "NoRegret":
         raise ValueError(f"expected a known payoff in the state, got {kind!r}")
     options["context"] = context_from_plain(options["context"])

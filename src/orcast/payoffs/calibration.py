@@ -318,7 +318,7 @@ class MomentMatching(Payoff):
             angles = 2.0 * math.pi * np.asarray(space.points) / space.period
             steps = np.arange(1, self.order + 1)[:, None]
             return np.vstack((np.cos(steps * angles), np.sin(steps * angles)))
-        if isinstance(space, Box) or (isinstance(space, Points) and isinstance(space.points, np.ndarray)):
+        if isinstance(space, (Box, Points)):
             points = np.asarray(space.points, dtype=np.float64)
             points = points.reshape(len(points), -1)
             low = np.array([a for a, _ in space.bounds]) if isinstance(space, Box) else points.min(axis=0)

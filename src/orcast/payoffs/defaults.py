@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from orcast.contexts import Context
 from orcast.payoffs.base import Payoff
 from orcast.payoffs.calibration import MomentMatching, QuantileCalibration
-from orcast.payoffs.probabilities import BinaryCalibration, Calibeating, DistributionCalibration, LabelCalibration
+from orcast.payoffs.probabilities import BinaryCalibration, Calibeating, LabelCalibration
 from orcast.payoffs.regret import NoRegret
 from orcast.scores import CRPS, Brier
-from orcast.spaces import Binary, Labels, OrderedSpace, Points, Space
+from orcast.spaces import Binary, Labels, OrderedSpace, Space
 
 
 def default_payoff(space: Space, context: Context | None = None) -> Payoff:
@@ -26,8 +24,8 @@ def default_payoff(space: Space, context: Context | None = None) -> Payoff:
     Notes
     -----
     Quantities: quantiles, two moments, no regret in CRPS. Binary outcomes and labels: calibrated probabilities (on
-    `Binary` also given the expert's forecast), no regret in Brier score. Other spaces: two moments (distribution
-    calibration where there are none) and no regret in energy score.
+    `Binary` also given the expert's forecast), no regret in Brier score. Other spaces: two moments and no
+    regret in energy score.
 
     Examples
     --------
@@ -42,6 +40,4 @@ def default_payoff(space: Space, context: Context | None = None) -> Payoff:
         return probabilities + MomentMatching(1, weight=0.25) + NoRegret(Brier())
     if isinstance(space, Labels):
         return LabelCalibration(context=context) + NoRegret(Brier())
-    if isinstance(space, Points) and not isinstance(space.points, np.ndarray):
-        return DistributionCalibration(context=context) + NoRegret(Brier())
     return MomentMatching(2, context=context) + NoRegret(CRPS())

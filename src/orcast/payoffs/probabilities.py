@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from orcast.payoffs.cell_payoffs import (
 )
 from orcast.spaces import Binary, FiniteSpace, Interval, Labels, Space
 from orcast.spaces.base import whole
-from orcast.validation import number, short
+from orcast.validation import number
 
 Array = NDArray[np.float64]
 
@@ -280,7 +279,7 @@ class DistributionCalibration(Payoff):
     Parameters
     ----------
     anchors
-        Forecasts q, or the number to learn: each forecast of the expert further than `width` from all before it.
+        Number of distributions q to learn: each forecast of the expert further than `width` from all before it.
     width
         Smallest distance between anchors; 0.1 by default.
     thresholds
@@ -300,8 +299,7 @@ class DistributionCalibration(Payoff):
     Examples
     --------
     >>> import orcast as oc
-    >>> payoff = DistributionCalibration([oc.Normal(0.3, 0.1), oc.Normal(0.7, 0.1)])
-    >>> payoff.on(oc.Interval(0, 1)).size
+    >>> DistributionCalibration(anchors=2).on(oc.Interval(0, 1)).size
     38
     """
 
@@ -309,71 +307,40 @@ class DistributionCalibration(Payoff):
 
     def __init__(
         self,
-        anchors: int | Iterable[Any] = 8,
+        anchors: int = 8,
         *,
         width: float = 0.1,
         thresholds: int = 19,
         context: Context | None = None,
         weight: float = 1.0,
     ) -> None:
-        self.anchors: int | tuple[Any, ...]
-        if isinstance(anchors, (int, np.integer)) and not isinstance(anchors, bool):
-            self.anchors = whole(anchors, "anchors", 1, 256)
-        else:
-            try:
-                self.anchors = tuple(anchors)  # type: ignore[arg-type]
-            except TypeError:
-                raise TypeError(f"expected forecasts as anchors, or their number, got {short(anchors)}") from None
-            whole(len(self.anchors), "anchors", 1, 256)
+        self.anchors = whole(anchors, "anchors", 1, 256)
         self.width = number(width, "width", 1e-3, 1e3)
         self.thresholds = whole(thresholds, "thresholds", 1, 200)
         self._settings(context, weight)
 
-    @property
-    def count(self) -> int:
-        """Number of anchors."""
-        return self.anchors if isinstance(self.anchors, int) else len(self.anchors)
-
-    def _points(self, space: Interval) -> Array:
-        return np.linspace(space.low, space.high, self.thresholds + 2)[1:-1]
-
-    def _rows(self, space: Space, forecasts: Sequence[Any]) -> Array:
-        """Mean of the witness under each forecast."""
-        from orcast.adapters import expert_row, quantiles_at
-
-        if not isinstance(space, Interval):
-            return np.array([expert_row(forecast, space)[0] for forecast in forecasts])
-        levels = np.linspace(0.0005, 0.9995, 1000)
-        return np.array(
-            [np.searchsorted(quantiles_at(f, levels), self._points(space), side="right") / 1000.0 for f in forecasts]
-        )
-
     def on(self, space: Space, experts: int = 1) -> Part:
-        if not isinstance(space, (Interval, FiniteSpace)):
-            raise wrong_space(self, "an Interval or a finite space", space)
-        fixed = None if isinstance(self.anchors, int) else self._rows(space, self.anchors)
+        count, points, labels = self.anchors, np.empty(0), None
         if isinstance(space, Interval):
-            points = self._points(space)
+            points = np.linspace(space.low, space.high, self.thresholds + 2)[1:-1]
             size, bound, unit = self.thresholds, float(self.thresholds), 1.0 / self.thresholds
-
-            def witness_of(cell_grid: CellGrid) -> Witness:
-                return Witness.below(cell_grid, points)
+        elif isinstance(space, FiniteSpace):
+            labels, size, bound, unit = Witness.constant(np.eye(space.cells)), space.cells, 2.0, 0.5
         else:
-            points, labels = np.empty(0), Witness.constant(np.eye(space.cells))
-            size, bound, unit = space.cells, 2.0, 0.5
+            raise wrong_space(self, "an Interval or a finite space", space)
 
-            def witness_of(cell_grid: CellGrid) -> Witness:
-                return labels
+        def witness_of(cell_grid: CellGrid) -> Witness:
+            return Witness.below(cell_grid, points) if labels is None else labels
 
         def cell_payoff(cell_grid: CellGrid, state: dict[str, Array]) -> CellPayoff:
             witness = witness_of(cell_grid)
-            rows = state["anchors"][: int(state["known"][0])] if fixed is None else fixed
-            anchors = Anchors(rows, witness.mean, self.count, unit / self.width**2)
-            return ContextCellPayoff(witness, anchors.weights, self.count, anchors.slopes)
+            rows = state["anchors"][: int(state["known"][0])]
+            anchors = Anchors(rows, witness.mean, count, unit / self.width**2)
+            return ContextCellPayoff(witness, anchors.weights, count, anchors.slopes)
 
         def learn(cell_grid: CellGrid, state: dict[str, Array]) -> None:
             known = int(state["known"][0])
-            if known >= self.count or not cell_grid.expert.size:
+            if known >= count or not cell_grid.expert.size:
                 return
             row = witness_of(cell_grid).mean @ cell_grid.expert
             away = state["anchors"][:known] - row
@@ -381,17 +348,10 @@ class DistributionCalibration(Payoff):
                 state["anchors"][known] = row
                 state["known"][0] += 1.0
 
-        if fixed is not None:
-            return Part(self, self.count * size, bound, "general", cell_payoff, points)
-
         def nothing_known() -> dict[str, Array]:
-            return {"anchors": np.zeros((self.count, size)), "known": np.zeros(1)}
+            return {"anchors": np.zeros((count, size)), "known": np.zeros(1)}
 
-        return Part(self, self.count * size, bound, "general", cell_payoff, points, nothing_known, learn)
+        return Part(self, count * size, bound, "general", cell_payoff, points, nothing_known, learn)
 
     def _plain(self) -> dict[str, Any]:
-        return {
-            "anchors": self.anchors if isinstance(self.anchors, int) else f"given: {list(self.anchors)!r}",
-            "width": self.width,
-            "thresholds": self.thresholds,
-        }
+        return {"anchors": self.anchors, "width": self.width, "thresholds": self.thresholds}

@@ -38,7 +38,7 @@ _READERS: dict[str, Callable[..., Space]] = {
     "Labels": Labels,
     "Circle": Circle,
     "Box": Box,
-    "Points": Points.from_net,
+    "Points": Points,
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -327,98 +327,68 @@ def _euclidean(points: Array) -> Array:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Points(FiniteSpace):
-    """Points of any compact metric space (paper, section 2); the guarantee holds up to a `radius`.
+    """Points of a compact set of vectors (paper, section 2); the guarantee holds up to a `radius`.
 
     Parameters
     ----------
     points
-        Array with one row per point, or a sequence of objects with a `distance`.
-    distance
-        Function (a, b) of two points; Euclidean by default.
-    cells
-        Largest number of points of the net; 256 by default.
+        Array with one row per point.
 
     Notes
     -----
-    Of more than `cells` points a net of that size is kept, chosen farthest first, in the order of the points. Every
-    outcome is assigned to the nearest point of the net. The radius is also at least half the largest distance between
-    neighbours in the net:
+    Every outcome is assigned to the nearest point. Distances are Euclidean, and the radius is half the largest distance
+    between neighbours:
 
-        radius >= max_{given a} min_{b in the net} d(a, b)
+        radius = max_a min_{b != a} d(a, b) / 2
 
     Examples
     --------
     >>> space = Points([[0, 0], [0, 1], [1, 0], [1, 1]])
     >>> space.outcome([0.9, 0.2]), space.value(2).tolist(), space.radius
     (2, [1.0, 0.0], 0.5)
-    >>> words = Points(["ab", "abcd", "abcdefgh"], distance=lambda a, b: abs(len(a) - len(b)))
-    >>> words.value(words.outcome("xyz")), words.radius
-    ('ab', 2.0)
     """
 
-    points: Any
-    distance: Callable[[Any, Any], float] | None
-    radius: float
+    points: Array
 
-    def __init__(
-        self,
-        points: ArrayLike | Sequence[Any],
-        distance: Callable[[Any, Any], float] | None = None,
-        cells: int = 256,
-    ) -> None:
-        capacity = whole(cells, "cells", 2, LIMITS.cells)
-        if distance is not None and not callable(distance):
-            raise TypeError(f"expected a function distance(a, b) or None, got {short(distance)}")
-        given = _objects(points) if distance is not None else _rows(points)
-        if len(given) < 2:
-            raise ValueError(f"expected at least 2 points, got {len(given)}")
-        net, reach = (list(range(len(given))), 0.0)
-        if len(given) > capacity:
-            net, reach = _farthest_first(given, distance, capacity)
-        chosen = given[net] if isinstance(given, np.ndarray) else tuple(given[i] for i in net)
-        if isinstance(chosen, np.ndarray):
-            frozen(chosen)
-        object.__setattr__(self, "points", chosen)
-        object.__setattr__(self, "distance", distance)
-        if len(net) < 2:
-            raise ValueError("expected at least 2 different points, got one")
-        gaps = self.distances + np.diag(np.full(len(net), np.inf))
-        if gaps.min() <= 0.0:
-            i, j = np.unravel_index(int(gaps.argmin()), gaps.shape)
-            raise ValueError(f"expected different points, got points {int(i)} and {int(j)} at a distance of 0")
-        object.__setattr__(self, "radius", max(reach, 0.5 * float(gaps.min(axis=1).max())))
-
-    @classmethod
-    def from_net(cls, points: Any = None, radius: Any = None, distance: object = None) -> Points:
-        """Rebuild the points from their plain form, which has no distance function.
-
-        Parameters
-        ----------
-        points
-            Points of the net.
-        radius
-            Saved radius.
-        distance
-            Refused unless None.
-        """
-        if distance is not None:
-            raise ValueError("expected space= for Points with a distance function, which is not saved, got none")
-        rows = _rows(points)
-        if len(rows) > LIMITS.cells:
-            raise ValueError(f"expected at most {LIMITS.cells} points, got {len(rows)}")
-        self = cls(rows, cells=LIMITS.cells)
-        object.__setattr__(self, "radius", max(self.radius, single(radius, "radius")))
-        return self
+    def __init__(self, points: ArrayLike) -> None:
+        try:
+            rows = np.array(points, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            raise TypeError(f"expected an array with one row per point, got {short(points)}") from None
+        if rows.ndim == 1:
+            rows = rows[:, None]
+        if rows.ndim != 2 or rows.shape[1] == 0 or len(rows) < 2:
+            raise ValueError(f"expected an array with one row per point, at least 2, got shape {rows.shape}")
+        limits.check("dims", rows.shape[1])
+        limits.check("cells", len(rows))
+        if not (np.abs(rows) <= LARGEST).all():
+            raise ValueError("expected finite numbers as points, got others")
+        object.__setattr__(self, "points", frozen(rows))
+        if self._gaps.min() <= 0.0:
+            i = int(self._gaps.argmin())
+            j = int(np.flatnonzero(self.distances[i] == 0.0)[-1])
+            raise ValueError(f"expected different points, got points {i} and {j} at a distance of 0")
 
     @property
     def cells(self) -> int:  # type: ignore[override]
         return len(self.points)
 
+    @cached_property
+    def distances(self) -> Array:
+        return frozen(_euclidean(self.points))
+
+    @cached_property
+    def _gaps(self) -> Array:
+        """Distance of each point from its neighbour."""
+        return np.asarray((self.distances + np.diag(np.full(self.cells, np.inf))).min(axis=1))
+
+    @property
+    def radius(self) -> float:
+        """Largest distance at which an outcome is taken for a point."""
+        return 0.5 * float(self._gaps.max())
+
     def outcome(self, y: object, outside: str = "raise") -> int:
-        if self.distance is None:
-            away = _away(self.points, _vector(y, self.points.shape[1]))
-        else:
-            away = np.array([_measured(self.distance, point, y) for point in self.points])
+        away = np.sqrt(((self.points - _vector(y, self.points.shape[1])) ** 2).sum(axis=1))
         k = int(away.argmin())
         if outside != "clip" and away[k] > self.radius * (1.0 + ROUNDING):
             raise ValueError(
@@ -427,89 +397,14 @@ class Points(FiniteSpace):
             )
         return k
 
-    @cached_property
-    def distances(self) -> Array:
-        if self.distance is None:
-            return frozen(_euclidean(self.points))
-        table = np.zeros((self.cells, self.cells))
-        for i in range(self.cells):
-            for j in range(i):
-                table[i, j] = table[j, i] = _measured(self.distance, self.points[i], self.points[j])
-        return frozen(table)
-
     def to_plain(self) -> dict[str, Any]:
-        """Plain data; with a distance function only a marker, and the space must be passed again."""
-        if self.distance is not None:
-            return {"kind": "Points", "distance": "function", "radius": self.radius}
-        return {"kind": "Points", "points": self.points.tolist(), "radius": self.radius}
+        return {"kind": "Points", "points": self.points.tolist()}
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Points):
-            return NotImplemented
-        if (self.radius, self.distance, self.cells) != (other.radius, other.distance, other.cells):
-            return False
-        if isinstance(self.points, np.ndarray) or isinstance(other.points, np.ndarray):
-            return np.array_equal(self.points, other.points)
-        return all(bool(np.all(a == b)) for a, b in zip(self.points, other.points, strict=True))
+        return isinstance(other, Points) and np.array_equal(self.points, other.points)
 
     def __hash__(self) -> int:
-        # points need not be hashable
-        return hash((self.cells, self.radius, self.distance))
+        return hash(self.points.tobytes())
 
     def __repr__(self) -> str:
         return f"Points({self.cells} points, radius={self.radius:g})"
-
-
-def _rows(points: object) -> Array:
-    try:
-        rows = np.array(points, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise TypeError(
-            f"expected an array with one row per point, or distance= for other objects, got {short(points)}"
-        ) from None
-    if rows.ndim == 1:
-        rows = rows[:, None]
-    if rows.ndim != 2 or rows.shape[1] == 0:
-        raise ValueError(f"expected an array with one row per point, got shape {rows.shape}")
-    limits.check("dims", rows.shape[1])
-    if not (np.abs(rows) <= LARGEST).all():
-        raise ValueError("expected finite numbers as points, got others")
-    return rows
-
-
-def _objects(points: object) -> Any:
-    if isinstance(points, np.ndarray) and points.ndim > 0:
-        return points.copy()
-    if isinstance(points, (str, bytes, Set)) or not isinstance(points, Iterable):
-        raise TypeError(f"expected a sequence of points, got {short(points)}")
-    return tuple(points)
-
-
-def _measured(distance: Callable[[Any, Any], float], a: object, b: object) -> float:
-    try:
-        value = float(distance(a, b))
-    except (TypeError, ValueError, OverflowError) as reason:
-        raise TypeError(f"expected distance(a, b) to return a number, got {reason}") from reason
-    if not 0.0 <= value < math.inf:
-        raise ValueError(f"expected distance(a, b) to return a finite number of at least 0, got {value!r}")
-    return value
-
-
-def _away(points: Array, y: Array) -> Array:
-    return np.asarray(np.sqrt(((points - y) ** 2).sum(axis=1)))
-
-
-def _farthest_first(points: Any, distance: Callable[[Any, Any], float] | None, count: int) -> tuple[list[int], float]:
-    """Indices of a net of points (Gonzalez 1985), in increasing order, and the largest distance from it."""
-
-    def away(i: int) -> Array:
-        if distance is None:
-            return _away(points, points[i])
-        return np.array([_measured(distance, point, points[i]) for point in points])
-
-    net = [0]
-    nearest = away(0)
-    while len(net) < count and nearest.max() > 0.0:
-        net.append(int(nearest.argmax()))
-        nearest = np.minimum(nearest, away(net[-1]))
-    return sorted(net), float(nearest.max())
