@@ -15,6 +15,30 @@ SCHEMA = 1
 PATIENCE = 30.0
 
 
+# An unnamed round that a later one follows has no id.  Times are microseconds since 1970, in UTC.
+TABLES = """
+CREATE TABLE about (name TEXT PRIMARY KEY, version INTEGER NOT NULL, value BLOB NOT NULL);
+CREATE TABLE options (number INTEGER PRIMARY KEY, digest TEXT NOT NULL UNIQUE, options TEXT NOT NULL);
+CREATE TABLE series (
+    number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, options INTEGER NOT NULL,
+    version INTEGER NOT NULL, trimmed INTEGER NOT NULL, state BLOB NOT NULL);
+CREATE TABLE rounds (
+    series INTEGER NOT NULL, id TEXT, opened INTEGER NOT NULL, closed INTEGER NOT NULL, horizon TEXT,
+    issued INTEGER NOT NULL, target INTEGER NOT NULL, x TEXT, base BLOB NOT NULL, forecast BLOB NOT NULL,
+    record BLOB, y TEXT, known INTEGER, guarantee TEXT, revisions INTEGER NOT NULL,
+    checksum INTEGER NOT NULL, outcome_checksum INTEGER NOT NULL);
+CREATE UNIQUE INDEX round_id ON rounds (series, id);
+CREATE INDEX round_event ON rounds (series, closed);
+CREATE INDEX round_target ON rounds (series, target);
+CREATE INDEX round_time ON rounds (target);
+CREATE TABLE revisions (
+    series INTEGER NOT NULL, opened INTEGER NOT NULL, event INTEGER NOT NULL, y TEXT NOT NULL, known INTEGER NOT NULL,
+    PRIMARY KEY (series, opened, event));
+CREATE TABLE snapshots (
+    series INTEGER NOT NULL, event INTEGER NOT NULL, state BLOB NOT NULL, PRIMARY KEY (series, event))
+""".strip().split(";\n")
+
+
 class Conflict(Exception):
     """Another process changed the same rows first, or the connection broke: the transaction can be repeated."""
 

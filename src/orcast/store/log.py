@@ -85,7 +85,7 @@ def _columns(
         "status": status,
         "y": None if y is None else _text(shown(space, outcome_from(y))),
     }
-    base, p = rows_from(row.base), forecast_from(space, unseal(row.forecast)[1], "")
+    base, p = rows_from(row.base), forecast_from(space, unseal(row.forecast)[1])
     if isinstance(space, OrderedSpace):
         for prefix, values in (("base", base_quantiles(base, space, levels)), ("orcast", p.quantile(levels))):
             if values is not None:

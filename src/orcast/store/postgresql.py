@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from orcast.locks import PAUSE
-from orcast.store.database import PATIENCE, SCHEMA, Conflict, Database
+from orcast.store.database import PATIENCE, SCHEMA, TABLES, Conflict, Database
 
 try:
     import psycopg
@@ -18,29 +18,12 @@ try:
 except ImportError as reason:  # pragma: no cover
     raise ImportError("expected psycopg for postgresql://, got none: pip install 'orcast[postgresql]'") from reason
 
-TABLES = """
-CREATE SCHEMA IF NOT EXISTS orcast;
-CREATE TABLE about (name TEXT PRIMARY KEY, version BIGINT NOT NULL, value BYTEA NOT NULL);
-CREATE TABLE options (
-    number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, digest TEXT NOT NULL UNIQUE, options TEXT NOT NULL);
-CREATE TABLE series (
-    number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name TEXT NOT NULL UNIQUE, options BIGINT NOT NULL,
-    version BIGINT NOT NULL, trimmed BIGINT NOT NULL, state BYTEA NOT NULL);
-CREATE TABLE rounds (
-    series BIGINT NOT NULL, id TEXT, opened BIGINT NOT NULL, closed BIGINT NOT NULL, horizon TEXT,
-    issued BIGINT NOT NULL, target BIGINT NOT NULL, x TEXT, base BYTEA NOT NULL, forecast BYTEA NOT NULL,
-    certificate TEXT NOT NULL, record BYTEA, y TEXT, known BIGINT, guarantee TEXT, revisions BIGINT NOT NULL,
-    checksum BIGINT NOT NULL, outcome_checksum BIGINT NOT NULL);
-CREATE UNIQUE INDEX round_id ON rounds (series, id);
-CREATE INDEX round_event ON rounds (series, closed);
-CREATE INDEX round_target ON rounds (series, target);
-CREATE INDEX round_time ON rounds (target);
-CREATE TABLE revisions (
-    series BIGINT NOT NULL, opened BIGINT NOT NULL, event BIGINT NOT NULL, y TEXT NOT NULL, known BIGINT NOT NULL,
-    PRIMARY KEY (series, opened, event));
-CREATE TABLE snapshots (
-    series BIGINT NOT NULL, event BIGINT NOT NULL, state BYTEA NOT NULL, PRIMARY KEY (series, event))
-"""
+# Types of the columns.
+TYPES = (
+    ("INTEGER PRIMARY KEY", "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY"),
+    ("INTEGER", "BIGINT"),
+    ("BLOB", "BYTEA"),
+)
 # Transactions that are repeated.
 AGAIN = (errors.SerializationFailure, errors.DeadlockDetected, errors.UniqueViolation)
 # What a server that is being started does not say.
@@ -65,8 +48,8 @@ class PostgreSQL(Database):
         with self.transaction():
             self.execute("SELECT pg_advisory_xact_lock(?)", (_number("tables"),))
             if self.row("SELECT to_regclass('orcast.about')") == (None,):
-                for statement in TABLES.strip().split(";\n"):
-                    self.execute(statement)
+                for statement in ("CREATE SCHEMA IF NOT EXISTS orcast", *TABLES):
+                    self.execute(_typed(statement))
                 self.execute("INSERT INTO about VALUES ('schema', ?, '')", (SCHEMA,))
         found = self.row("SELECT version FROM about WHERE name = 'schema'")
         self.check_schema(None if found is None else found[0])
@@ -136,6 +119,13 @@ class PostgreSQL(Database):
 def _placed(query: str) -> Any:
     """Query with the placeholders of psycopg."""
     return query.replace("?", "%s")
+
+
+def _typed(statement: str) -> str:
+    """Statement with the types of PostgreSQL."""
+    for plain, own in TYPES:
+        statement = statement.replace(plain, own)
+    return statement
 
 
 def _number(what: str) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from orcast.recalibrator import Recalibrator
 from orcast.serialise import features_from_json
-from orcast.store.states import SeriesState, decode_record, encode_record, encode_state, load_state, rows_from
+from orcast.store.states import SeriesState, State, decode_record, encode_record, rows_from
 from orcast.store.tables import RoundRow, Tables, from_key, outcome_from
 from orcast.validation import quietly, short
 
@@ -24,7 +24,7 @@ def keep_snapshot(tables: Tables, state: SeriesState) -> None:
     """Write a snapshot every `EVERY` events; older ones get rarer, so that their number grows as a logarithm."""
     if state.version % EVERY:
         return
-    tables.put_snapshot(state.number, state.version, _encoded(state.data, state.pending.values(), state.number))
+    tables.put_snapshot(state.number, state.version, _encoded(state.encode(), state.pending.values(), state.number))
     for event in tables.snapshots(state.number):
         spacing = EVERY
         while event % (2 * spacing) == 0:
@@ -33,8 +33,9 @@ def keep_snapshot(tables: Tables, state: SeriesState) -> None:
             tables.drop_snapshot(state.number, event)
 
 
-def _now(recal: Recalibrator, number: int) -> bytes:
-    return _encoded(encode_state(recal, number), recal.rounds.pending.values(), number)
+def _now(recal: Recalibrator, event: int, number: int) -> bytes:
+    pending = recal.rounds.pending.values()
+    return _encoded(State.of(recal).encode(len(pending), event, number), pending, number)
 
 
 def _encoded(data: bytes, pending: Any, number: int) -> bytes:
@@ -53,7 +54,7 @@ def _parts(data: bytes) -> list[bytes]:
     return parts
 
 
-def replay(store: Store, number: int, state: SeriesState, recal: Recalibrator, fresh: bytes, revised: RoundRow) -> None:
+def replay(store: Store, number: int, state: SeriesState, recal: Recalibrator, fresh: State, revised: RoundRow) -> None:
     """Load the state into the recalibrator that the series would have with the outcomes as they are now.
 
     Snapshots after the revised outcome, and the numbers of pending rounds, are rewritten.
@@ -76,22 +77,22 @@ def replay(store: Store, number: int, state: SeriesState, recal: Recalibrator, f
     with quietly():
         for event, opens, each in sorted(steps, key=lambda step: step[:2]):
             while stale and stale[0] < event:
-                tables.put_snapshot(number, stale.pop(0), _now(recal, number))
+                tables.put_snapshot(number, stale[0], _now(recal, stale.pop(0), number))
             _step(tables, number, recal, each, opens=bool(opens))
     for event in stale:
-        tables.put_snapshot(number, event, _now(recal, number))
+        tables.put_snapshot(number, event, _now(recal, event, number))
     keys = {each.opened: each.id for each in rounds if not each.closed}
     for entry in recal.rounds.pending.values():
         tables.put_record(number, keys[entry.attached] or "", encode_record(entry, number))
 
 
-def _begin(tables: Tables, number: int, recal: Recalibrator, fresh: bytes, rounds: list[RoundRow], start: int) -> None:
+def _begin(tables: Tables, number: int, recal: Recalibrator, fresh: State, rounds: list[RoundRow], start: int) -> None:
     """Load the state at the start."""
     if not start:
-        load_state(recal, fresh, 0, trusted=True)
+        fresh.load_into(recal)
         return
     data, *records = _parts(tables.snapshot(number, start))
-    load_state(recal, data, number, trusted=False)
+    State.decode(recal, data, number)
     open_then = [each for each in rounds if each.opened <= start]
     pending = [
         decode_record(recal, record, _features(each), each.opened, number)

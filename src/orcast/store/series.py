@@ -16,10 +16,9 @@ from orcast.serialise import features_to_json, plain_features
 from orcast.store import replay, times
 from orcast.store.states import (
     SeriesState,
+    State,
     encode_record,
-    encode_state,
     forecast_numbers,
-    load_state,
     rows_numbers,
     seal,
 )
@@ -78,7 +77,7 @@ class Options:
             self.header, cls=Recalibrator, payoff=self.payoff, space=self.space, oracle=self.oracle, pool=pool
         )
 
-    def recal(self, store: Store) -> tuple[Recalibrator, bytes]:
+    def recal(self, store: Store) -> tuple[Recalibrator, State]:
         """The recalibrator that series with these options share, and the state of a new one."""
         pool = store.pool() if self.header["pool"] else None
         same = self.number, id(self.space), id(self.payoff), id(self.oracle)
@@ -118,11 +117,11 @@ class StoredSeries:
         """Outcome space."""
         return self.store.transact(lambda: self._opened.recal(self.store)[0].space)
 
-    def options_of(self, state: SeriesState) -> Options:
+    def options_of(self, number: int) -> Options:
         """Options of a state: those with which it was opened, unless its experts were named since."""
-        if state.options != self._opened.number:
+        if number != self._opened.number:
             given = {name: getattr(self._opened, name) for name in ("space", "payoff", "oracle")}
-            self._opened = self.store.options(state.options, **given)
+            self._opened = self.store.options(number, **given)
         return self._opened
 
     # --- the verbs of a recalibrator
@@ -184,7 +183,7 @@ class StoredSeries:
         at = now if issued is None else times.microseconds(issued, "issued")
         about = at if target is None else times.microseconds(target, "target")
         horizon = given.pop("horizon", None)
-        row = RoundRow(key(id), 0, 0, None if horizon is None else key(horizon), at, about, None, b"", b"", "")
+        row = RoundRow(key(id), 0, 0, None if horizon is None else key(horizon), at, about, None, b"", b"")
         return self.store.transact(lambda: self._issue(replace(row), forecast, id, **given))
 
     def settle(self, y: Any, *, id: Hashable = None, known: Any = None) -> StoredRound:
@@ -219,8 +218,8 @@ class StoredSeries:
     # --- within a transaction
     def _loaded(self, state: SeriesState) -> Recalibrator:
         """The recalibrator with the rounds of this series."""
-        recal, fresh = self.options_of(state).recal(self.store)
-        self.store.recalibrators.load(recal, fresh, state)
+        recal, _ = self.options_of(state.options).recal(self.store)
+        self.store.recalibrators.load(recal, state)
         return recal
 
     def _stored(self, row: RoundRow, **more: Any) -> StoredRound:
@@ -229,11 +228,10 @@ class StoredSeries:
             y = self.store.tables.revisions(self.number, row.opened)[-1][0]
         return StoredRound(self.name, space, row, y, **more)
 
-    def _changed(self, state: SeriesState, recal: Recalibrator) -> None:
-        """Take over the rounds of the recalibrator as the next version."""
+    def _changed(self, state: SeriesState, recal: Recalibrator, *, issued: bool = False) -> None:
+        """Take over the rounds of the recalibrator as the next version; `issued`: one was issued, nothing else."""
         self.store.changed(state)
-        state.version += 1
-        state.pending, state.data = dict(recal.rounds.pending), encode_state(recal, self.number)
+        state.take(recal, issued=issued)
         if recal.pool is not None:
             self.store.pool_changed()
         replay.keep_snapshot(self.store.tables, state)
@@ -249,7 +247,7 @@ class StoredSeries:
         options = self.store.options(self.store.tables.add_options(text), **given)
         recal, fresh = options.recal(self.store)
         self.store.recalibrators.forget()
-        load_state(recal, fresh, 0, trusted=True)
+        fresh.load_into(recal)
         return recal, options.number
 
     def _issue(self, row: RoundRow, forecast: object, id: Hashable, experts: Any = None, x: Any = None) -> StoredRound:
@@ -269,15 +267,16 @@ class StoredSeries:
         row.series, row.opened = self.number, state.version + 1
         entry.attached = row.opened
         row.forecast = seal(None, forecast_numbers(p))
-        row.certificate = json.dumps(vars(p.certificate))
         if known is not None:
             self._close(known, row.opened)
             tables.forget_unnamed(self.number)
         for other in evicted:
             self._close(tables.round(self.number, key(other)), row.opened)
         tables.add_round(row, encode_record(entry, self.number))
+        # the first one may name experts and sizes
+        plain = known is None and not evicted and state.version > 0
         state.options = options
-        self._changed(state, recal)
+        self._changed(state, recal, issued=plain)
         found = StoredRound(self.name, recal.space, row, evicted=evicted)
         found.forecast = p  # as it is read from the row
         return found

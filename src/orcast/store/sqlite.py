@@ -11,32 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from orcast.locks import PAUSE, file_lock
-from orcast.store.database import PATIENCE, SCHEMA, Conflict, Database, no_lock
+from orcast.store.database import PATIENCE, SCHEMA, TABLES, Conflict, Database, no_lock
 from orcast.validation import short
 
 APPLICATION = int.from_bytes(b"orca", "big")
-# An unnamed round that a later one follows has no id.  Times are microseconds since 1970, in UTC.
-TABLES = """
-CREATE TABLE about (name TEXT PRIMARY KEY, version INTEGER NOT NULL, value BLOB NOT NULL);
-CREATE TABLE options (number INTEGER PRIMARY KEY, digest TEXT NOT NULL UNIQUE, options TEXT NOT NULL);
-CREATE TABLE series (
-    number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, options INTEGER NOT NULL,
-    version INTEGER NOT NULL, trimmed INTEGER NOT NULL, state BLOB NOT NULL);
-CREATE TABLE rounds (
-    series INTEGER NOT NULL, id TEXT, opened INTEGER NOT NULL, closed INTEGER NOT NULL, horizon TEXT,
-    issued INTEGER NOT NULL, target INTEGER NOT NULL, x TEXT, base BLOB NOT NULL, forecast BLOB NOT NULL,
-    certificate TEXT NOT NULL, record BLOB, y TEXT, known INTEGER, guarantee TEXT, revisions INTEGER NOT NULL,
-    checksum INTEGER NOT NULL, outcome_checksum INTEGER NOT NULL);
-CREATE UNIQUE INDEX round_id ON rounds (series, id);
-CREATE INDEX round_event ON rounds (series, closed);
-CREATE INDEX round_target ON rounds (series, target);
-CREATE INDEX round_time ON rounds (target);
-CREATE TABLE revisions (
-    series INTEGER NOT NULL, opened INTEGER NOT NULL, event INTEGER NOT NULL, y TEXT NOT NULL, known INTEGER NOT NULL,
-    PRIMARY KEY (series, opened, event));
-CREATE TABLE snapshots (
-    series INTEGER NOT NULL, event INTEGER NOT NULL, state BLOB NOT NULL, PRIMARY KEY (series, event));
-"""
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 UNWRITABLE = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
 # A file up to this size is checked when it is opened.
@@ -69,7 +47,7 @@ class SQLite(Database):
         self._file.execute(f"PRAGMA synchronous = {sync}")
         with self.transaction():
             if self._file.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
-                for statement in TABLES.strip().split(";\n"):
+                for statement in TABLES:
                     self._file.execute(statement)
                 self._file.execute(f"PRAGMA application_id = {APPLICATION}")
                 self._file.execute(f"PRAGMA user_version = {SCHEMA}")

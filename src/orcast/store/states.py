@@ -8,7 +8,7 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,8 @@ from orcast.spaces import Binary, OrderedSpace, Space
 Array = NDArray[np.float64]
 Shapes = dict[str, tuple[Any, tuple[int, ...]]]
 
-COUNTERS = 4  # issued, reserved slack, usual lag (nan before any), pending rounds
+COUNTERS = 5  # issued, reserved slack, usual lag (nan before any), pending rounds, event of the series
+CERTIFICATE = tuple(Certificate.__dataclass_fields__)
 # Recalibrators that are kept, one for each set of options.
 MOST_RECALIBRATORS = 1000
 # Bytes of a series in memory beside its numbers, and of a pending round.
@@ -52,18 +53,19 @@ def unseal(data: bytes, series: int = 0) -> tuple[Any, Array]:
 
 
 def forecast_numbers(p: Any) -> Array:
-    """A forecast as numbers: draw, left and right ends and masses of its cells; on finite spaces the masses."""
+    """A forecast as numbers: its certificate, then draw, left and right ends and masses, or the masses alone."""
+    certificate = [math.nan if each is None else each for each in map(vars(p.certificate).get, CERTIFICATE)]
     if isinstance(p, BinaryForecast):
-        return np.array([p.probability()])
+        return np.array([*certificate, p.probability()])
     if not isinstance(p, Forecast):
-        mass: Array = p.mass
-        return mass
-    return np.concatenate(([math.nan if p.draw is None else p.draw], p.left, p.right, p.mass))
+        return np.concatenate((certificate, p.mass))
+    return np.concatenate(([*certificate, math.nan if p.draw is None else p.draw], p.left, p.right, p.mass))
 
 
-def forecast_from(space: Space, numbers: Array, certificate: str) -> Any:
+def forecast_from(space: Space, numbers: Array) -> Any:
     """The forecast of `forecast_numbers`, bit for bit."""
-    stated = Certificate(**json.loads(certificate)) if certificate else None
+    stated = certificate_from(numbers[: len(CERTIFICATE)].tolist())
+    numbers = numbers[len(CERTIFICATE) :]
     if isinstance(space, Binary):
         return BinaryForecast.trusted(space, numbers.item(0), stated)
     if not isinstance(space, OrderedSpace):
@@ -71,6 +73,13 @@ def forecast_from(space: Space, numbers: Array, certificate: str) -> Any:
     draw = numbers.item(0)
     left, right, mass = numbers[1:].reshape(3, -1)
     return Forecast.trusted(left, right, mass, stated, None if draw != draw else draw)
+
+
+def certificate_from(numbers: list[float]) -> Certificate:
+    """Certificate from its numbers."""
+    stated: dict[str, Any] = dict(zip(CERTIFICATE, numbers, strict=True))
+    unstated = {name: None for name in ("half_space", "approximation") if stated[name] != stated[name]}
+    return Certificate(**{**stated, **unstated, "holds": stated["holds"] > 0.0})
 
 
 def rows_numbers(rows: Array | float | None) -> bytes:
@@ -90,11 +99,70 @@ def rows_from(data: bytes) -> Array | float | None:
 # --- states
 
 
+class State(NamedTuple):
+    """State of a recalibrator without its pending rounds: sizes of its parts, counters, and numbers of its engine."""
+
+    sizes: Any
+    issued: int
+    reserved: float
+    lag: float
+    numbers: Array
+
+    @classmethod
+    def of(cls, recal: Recalibrator, numbers: Array | None = None) -> Self:
+        """State of a recalibrator, whose engine may be known to have these numbers."""
+        rounds = recal.rounds
+        lag = math.nan if rounds.usual_lag is None else rounds.usual_lag
+        if numbers is None:
+            numbers = pack_row(recal.engine.arrays().values())
+        return cls(_sizes(recal), rounds.issued, rounds.reserved, lag, numbers)
+
+    def load_into(self, recal: Recalibrator) -> None:
+        """Make it the state of a recalibrator."""
+        if _sizes(recal) != self.sizes:
+            recal.begin(recal.experts, self.sizes)
+        at = 0
+        for array in recal.engine.arrays().values():
+            array[...] = self.numbers[at : at + array.size].reshape(array.shape)
+            at += array.size
+        self._count(recal)
+
+    def _count(self, recal: Recalibrator) -> None:
+        rounds = recal.rounds
+        rounds.pending, rounds.issued, rounds.reserved = {}, self.issued, self.reserved
+        rounds.usual_lag = None if self.lag != self.lag else self.lag
+
+    def encode(self, pending: int, event: int, series: int) -> bytes:
+        """State after an event, with so many pending rounds, as bytes."""
+        counters = (self.issued, self.reserved, self.lag, pending, event)
+        return seal(self.sizes, np.concatenate((counters, self.numbers)), series)
+
+    @classmethod
+    def decode(cls, recal: Recalibrator, data: bytes, series: int) -> tuple[Self, int, int]:
+        """The inverse of `encode`, checked and loaded into a recalibrator, or a reason why not."""
+        sizes, numbers = unseal(data, series)
+        if _sizes(recal) != sizes:
+            recal.begin(recal.experts, sizes)
+        arrays = recal.engine.arrays()
+        issued, reserved, lag, pending, event = numbers[:COUNTERS].tolist()
+        shapes: Shapes = {name: (array.dtype, array.shape) for name, array in arrays.items()}
+        recal.engine.restore(unpack_row(numbers[COUNTERS:], shapes))
+        check_counters(issued, None if lag != lag else lag, reserved, ())
+        found = cls(sizes, int(issued), reserved, lag, numbers[COUNTERS:])
+        found._count(recal)
+        return found, int(pending), int(event)
+
+
+def _sizes(recal: Recalibrator) -> Any:
+    return getattr(recal.engine, "sizes", None)
+
+
 @dataclass(slots=True)
 class SeriesState:
     """State of a series in memory: its version, its numbers, and its pending rounds by id, the oldest first.
 
-    The event of its issue is attached to each pending round.
+    The event of its issue is attached to each pending round.  An issue changes no numbers of the engine: the database
+    has those of the last other event, and the rounds that were issued since.
     """
 
     number: int
@@ -102,47 +170,28 @@ class SeriesState:
     options: int
     version: int
     trimmed: int
-    data: bytes
+    held: State
     pending: dict[Hashable, PendingRound] = field(default_factory=dict)
     written: int = 0  # version in the database
+    issued_only: bool = True  # since then
 
     @property
     def size(self) -> int:
         """Bytes in memory."""
         record = next(iter(self.pending.values())).record.arrays().values() if self.pending else ()
         each: int = ROUND_BYTES + sum(array.nbytes for array in record)
-        return SERIES_BYTES + len(self.data) + len(self.pending) * each
+        return SERIES_BYTES + self.held.numbers.nbytes + len(self.pending) * each
 
+    def encode(self) -> bytes:
+        """Numbers as bytes."""
+        return self.held.encode(len(self.pending), self.version, self.number)
 
-def encode_state(recal: Recalibrator, series: int) -> bytes:
-    """State of a recalibrator without its pending rounds."""
-    rounds = recal.rounds
-    lag = math.nan if rounds.usual_lag is None else rounds.usual_lag
-    counters = np.array([rounds.issued, rounds.reserved, lag, len(rounds.pending)])
-    numbers = pack_row((counters, *recal.engine.arrays().values()))
-    return seal(getattr(recal.engine, "sizes", None), numbers, series)
-
-
-def load_state(recal: Recalibrator, data: bytes, series: int, *, trusted: bool) -> int:
-    """Take over a state, whose numbers are checked if they are not `trusted`; returns its number of pending rounds."""
-    sizes, numbers = unseal(data, series)
-    if getattr(recal.engine, "sizes", None) != sizes:
-        recal.begin(recal.experts, sizes)
-    issued, reserved, lag, pending = numbers[:COUNTERS].tolist()
-    arrays = recal.engine.arrays()
-    if trusted:
-        at = COUNTERS
-        for array in arrays.values():
-            array[...] = numbers[at : at + array.size].reshape(array.shape)
-            at += array.size
-    else:
-        shapes: Shapes = {name: (array.dtype, array.shape) for name, array in arrays.items()}
-        recal.engine.restore(unpack_row(numbers[COUNTERS:], shapes))
-        check_counters(issued, None if lag != lag else lag, reserved, ())
-    rounds = recal.rounds
-    rounds.pending, rounds.issued, rounds.reserved = {}, int(issued), reserved
-    rounds.usual_lag = None if lag != lag else lag
-    return int(pending)
+    def take(self, recal: Recalibrator, *, issued: bool) -> None:
+        """Take over the rounds of a recalibrator as the next version; `issued`: one was issued, nothing else."""
+        self.version += 1
+        self.pending = dict(recal.rounds.pending)
+        self.held = State.of(recal, self.held.numbers if issued else None)
+        self.issued_only &= issued
 
 
 def encode_record(entry: PendingRound, series: int) -> bytes:
@@ -168,26 +217,26 @@ class Recalibrators:
     """
 
     def __init__(self) -> None:
-        self._recals: OrderedDict[Hashable, tuple[Recalibrator, bytes]] = OrderedDict()
+        self._recals: OrderedDict[Hashable, tuple[Recalibrator, State]] = OrderedDict()
         self._loaded: dict[int, SeriesState] = {}  # by the identity of the recalibrator
 
-    def find(self, key: Hashable, make: Any) -> tuple[Recalibrator, bytes]:
+    def find(self, key: Hashable, make: Any) -> tuple[Recalibrator, State]:
         """Recalibrator of some options, and the state of a new series."""
         found = self._recals.get(key)
         if found is None:
             recal = make()
-            found = self._recals[key] = recal, encode_state(recal, 0)
+            found = self._recals[key] = recal, State.of(recal)
             if len(self._recals) > MOST_RECALIBRATORS:
                 _, (oldest, _) = self._recals.popitem(last=False)
                 self._loaded.pop(id(oldest), None)
         self._recals.move_to_end(key)
         return found
 
-    def load(self, recal: Recalibrator, fresh: bytes, state: SeriesState) -> None:
+    def load(self, recal: Recalibrator, state: SeriesState) -> None:
         """Load a series into its recalibrator, unless it is there."""
         if self._loaded.get(id(recal)) is not state:
             self._loaded.pop(id(recal), None)
-            load_state(recal, state.data or fresh, state.number if state.data else 0, trusted=True)
+            state.held.load_into(recal)
             recal.rounds.pending = dict(state.pending)
             self._loaded[id(recal)] = state
             recal.crossing_reported = False

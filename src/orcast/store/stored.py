@@ -21,7 +21,7 @@ from orcast.spaces.base import whole
 from orcast.store import log
 from orcast.store.database import PATIENCE, Conflict, connect
 from orcast.store.series import Options, StoredSeries
-from orcast.store.states import Cache, Recalibrators, SeriesState, decode_record, load_state
+from orcast.store.states import Cache, Recalibrators, SeriesState, State, decode_record
 from orcast.store.tables import Tables, from_key, key
 from orcast.validation import short
 
@@ -219,7 +219,7 @@ class Store:
                 result = work()
                 self._write()
             for state in self._changed.values():
-                state.written = state.version
+                state.written, state.issued_only = state.version, True
                 self._cache.put(state)
             self._changed.clear()
             self._pool_changed = False
@@ -245,10 +245,8 @@ class Store:
                 until = self.tables.kept_from(state.number, self.remember)
                 if until > state.trimmed:
                     self.tables.trim(state.number, until)
-                    state.trimmed = until
-            if not self.tables.put_state(
-                state.number, state.written, state.options, state.version, state.trimmed, state.data
-            ):
+                    state.trimmed, state.issued_only = until, False
+            if not self.tables.put_state(state):
                 raise Conflict(f"another version of series {short(state.name)}")
         if self._pool_changed and self._pool is not None:
             self._pool_version += 1
@@ -277,15 +275,19 @@ class Store:
 
     def _read(self, series: StoredSeries) -> SeriesState:
         options, version, trimmed, data = self.tables.state(series.number)
-        state = SeriesState(series.number, series.name, options, version, trimmed, data, written=version)
-        recal, _ = series.options_of(state).recal(self)
+        recal, fresh = series.options_of(options).recal(self)
         self.recalibrators.forget()
-        count = load_state(recal, data, series.number, trusted=False) if data else 0
+        fresh.load_into(recal)
+        held, count, event = State.decode(recal, data, series.number) if data else (fresh, 0, 0)
+        state = SeriesState(series.number, series.name, options, version, trimmed, held, written=version)
         for id, opened, x, record in self.tables.pending(series.number):
             features = None if x is None else features_from_json(json.loads(x))
-            state.pending[from_key(id)] = decode_record(recal, record, features, opened, series.number)
-        if len(state.pending) != count:
-            raise ValueError(f"{len(state.pending)} rounds are pending, not {count}")
+            recal.rounds.issued += opened > event
+            entry = state.pending[from_key(id)] = decode_record(recal, record, features, opened, series.number)
+            recal.rounds.reserved += entry.overdraft if opened > event else 0.0
+        if len(state.pending) != count + version - event:
+            raise ValueError(f"{len(state.pending)} rounds are pending, not {count + version - event}")
+        state.held = State.of(recal, held.numbers)
         return state
 
     @locked

@@ -14,11 +14,11 @@ from orcast import limits
 from orcast.serialise import features_from_json, features_to_json, id_from_plain, plain_id
 from orcast.spaces import FiniteSpace, Space
 from orcast.store.database import Database, Row
-from orcast.store.states import forecast_from, rows_from, unseal
+from orcast.store.states import SeriesState, forecast_from, rows_from, unseal
 from orcast.store.times import as_datetime
 
 COLUMNS = (
-    "id, opened, closed, horizon, issued, target, x, base, forecast, certificate, "
+    "id, opened, closed, horizon, issued, target, x, base, forecast, "
     "y, known, guarantee, revisions, series, checksum, outcome_checksum"
 )
 ADD_ROUND = f"INSERT INTO rounds ({COLUMNS}, record) VALUES ({', '.join('?' * (COLUMNS.count(',') + 2))})"
@@ -53,7 +53,6 @@ class RoundRow:
     x: str | None
     base: bytes
     forecast: bytes
-    certificate: str
     y: str | None = None
     known: int | None = None
     guarantee: str | None = None
@@ -63,15 +62,13 @@ class RoundRow:
     @property
     def checksum(self) -> int:
         """Checksum of what does not change."""
-        plain = [self.series, self.opened, self.horizon, self.issued, self.target, self.x, self.certificate]
-        return zlib.crc32(self.forecast, zlib.crc32(self.base, zlib.crc32(json.dumps(plain).encode())))
+        plain = (self.series, self.opened, self.horizon, self.issued, self.target, self.x)
+        return zlib.crc32(self.forecast, zlib.crc32(self.base, _checksum(plain)))
 
     @property
     def outcome_checksum(self) -> int:
         """Checksum of the outcome."""
-        return zlib.crc32(
-            json.dumps([self.opened, self.closed, self.y, self.known, self.guarantee, self.revisions]).encode()
-        )
+        return _checksum((self.opened, self.closed, self.y, self.known, self.guarantee, self.revisions))
 
     @property
     def status(self) -> str:
@@ -85,6 +82,10 @@ class RoundRow:
         if (self.checksum, self.outcome_checksum) != row[-2:]:
             raise ValueError(f"expected an intact round, got one with another checksum: {self.id}")
         return self
+
+
+def _checksum(values: tuple[int | str | None, ...]) -> int:
+    return zlib.crc32(repr(values).encode())
 
 
 class StoredRound:
@@ -129,7 +130,7 @@ class StoredRound:
     @cached_property
     def forecast(self) -> Any:
         """The published forecast."""
-        return forecast_from(self._space, unseal(self._row.forecast)[1], self._row.certificate)
+        return forecast_from(self._space, unseal(self._row.forecast)[1])
 
 
 def outcome_text(canonical: Any) -> str:
@@ -207,10 +208,15 @@ class Tables:
         query = "SELECT options, version, trimmed, state FROM series WHERE number = ?"
         return self.database.row(query, (number,))  # type: ignore[return-value]
 
-    def put_state(self, number: int, before: int, options: int, version: int, trimmed: int, state: bytes) -> bool:
+    def put_state(self, state: SeriesState) -> bool:
         """Write a state if its version is the one before; returns whether it was."""
-        query = "UPDATE series SET options = ?, version = ?, trimmed = ?, state = ? WHERE number = ? AND version = ?"
-        return self.database.execute(query, (options, version, trimmed, state, number, before)).rowcount == 1  # type: ignore[no-any-return]
+        given: list[Any]
+        query, given = "UPDATE series SET version = ?", [state.version]
+        if not state.issued_only:
+            query += ", options = ?, trimmed = ?, state = ?"
+            given += [state.options, state.trimmed, state.encode()]
+        query += " WHERE number = ? AND version = ?"
+        return self.database.execute(query, (*given, state.number, state.written)).rowcount == 1  # type: ignore[no-any-return]
 
     def options(self, number: int) -> str:
         """Options by their number."""
