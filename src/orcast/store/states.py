@@ -133,7 +133,7 @@ class State(NamedTuple):
         rounds.usual_lag = None if self.lag != self.lag else self.lag
 
     def encode(self, pending: int, event: int, series: int) -> bytes:
-        """State after an event, with so many pending rounds, as bytes."""
+        """State after an event, and the number of pending rounds, as bytes."""
         counters = (self.issued, self.reserved, self.lag, pending, event)
         return seal(self.sizes, np.concatenate((counters, self.numbers)), series)
 
