@@ -84,12 +84,12 @@ def test_the_interval_of_a_change_holds_what_changed(ahead: int, times: int, ser
     pinball = np.maximum(LEVELS * gaps, (LEVELS - 1) * gaps).mean(axis=1)
     moved = grid[:, None] - q - shift
     after = np.maximum(LEVELS * moved, (LEVELS - 1) * moved).mean(axis=1)
-    truth = float((weights * (after - pinball)).sum() / weights.sum())
+    truth = float((weights * after).sum() / (weights * pinball).sum() - 1.0)
     for _ in range(TRIALS):
         e = errors(rng, times, series, ahead)
         found = difference(forecasts_of(e, ahead=ahead, after=np.full(e.shape, shift)))
         assert found is not None
-        held += found.low <= truth <= found.high
+        held += found.relative_low <= truth <= found.relative_high
     assert 0.9 <= held / TRIALS <= 0.995
 
 
@@ -110,7 +110,7 @@ def test_one_date_is_one_observation(by: str) -> None:
             assert (f"{y.size:,} outcomes of {many} distinct times, a verdict needs 8." in text) != decided
             assert effective_size(evaluation) < (0.2 * y.size if decided else many + 1)
             found = difference(evaluation)
-            assert found is None or np.isnan(found.low) != decided
+            assert found is None or np.isnan(found.relative_low) != decided
 
 
 def test_real_faults_are_still_found() -> None:
@@ -118,7 +118,7 @@ def test_real_faults_are_still_found() -> None:
     found = [faults(forecasts_of(1.6 * errors(rng, times=600))) for _ in range(40)]
     assert sum("too narrow" in " ".join(each) for each in found) >= 38
     better = [difference(forecasts_of(e + 1.5, after=np.full(e.shape, 1.5))) for e in [errors(rng)] * 20]
-    assert all(each is not None and each.clear and each.change < 0 for each in better)
+    assert all(each is not None and each.clear and each.relative < 0 for each in better)
 
 
 def test_errors_that_last_widen_the_band_of_one_series() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.constants import PER_ABSOLUTE
-from orcast.evaluate.evaluation import Matrix, Places, Vector, chunks
+from orcast.evaluate.evaluation import Matrix, Places, Vector, chunks, sample_quantiles
 
 # Fewest and most past values of a window.
 FEWEST, WINDOW = 5, 256
@@ -121,11 +120,11 @@ class Information:
             mean = np.maximum(sizes[end] - sizes[start], 0.0) / (counts[end] - counts[start])
         return np.asarray(PER_ABSOLUTE * mean)
 
-    def past_windows(self, values: Vector, summary: Callable[[Matrix], Matrix]) -> tuple[Matrix, Places]:
-        """Summaries of the last values of the same series and horizon that each row knew, and the place of each row's.
+    def past_quantiles(self, values: Vector, levels: Vector) -> tuple[Matrix, Places]:
+        """Quantiles of the last values of the same series and horizon that each row knew, and the place of each row's.
 
-        `summary` takes windows, one a row, of at most `WINDOW` values with nan in front.  A window is renewed whenever
-        there are an eighth more values, or 32.  The place is -1 with fewer than `FEWEST` values.
+        They are of at most `WINDOW` values, and renewed whenever there are an eighth more, or 32.  The place is -1
+        with fewer than `FEWEST` values.
         """
         order, start, end = self._past
         there = np.isfinite(values[order])
@@ -139,7 +138,7 @@ class Information:
         place = np.where(enough, np.cumsum(sizes > 0)[ends] - 1, -1)
         ends = np.flatnonzero(sizes)
         sizes = sizes[ends]
-        table = np.empty((ends.size, summary(np.zeros((1, FEWEST))).shape[1]))
+        table = np.empty((ends.size, levels.size))
         # windows of about one size together, or most of the memory would be filled with nan
         kinds = np.frexp(sizes)[1]
         for kind in np.unique(kinds):
@@ -149,5 +148,5 @@ class Information:
                 at = alike[chunk]
                 window = past[np.maximum(ends[at, None] - back, 0)]
                 window[back > sizes[at, None]] = np.nan
-                table[at] = summary(window)
+                table[at] = sample_quantiles(window, levels)
         return table, place

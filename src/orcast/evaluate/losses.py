@@ -37,16 +37,6 @@ def loss(evaluation: Evaluation, side: str = "before") -> Vector:
     side : {"before", "after"}
         Base or recalibrated forecasts.
 
-    Returns
-    -------
-    array
-        Loss of each row.
-
-    Raises
-    ------
-    ValueError
-        There are no forecasts of this side.
-
     Examples
     --------
     >>> loss(Evaluation.of([[1.0, 3.0]], [2.0], levels=[0.25, 0.75]))
@@ -72,22 +62,15 @@ def loss_name(evaluation: Evaluation) -> str:
 
 @dataclass(frozen=True)
 class Difference:
-    """Change of the mean loss, absolute and relative, with 95% intervals.
+    """Mean losses before and after, and their relative change with its 95% interval.
 
     The ends are nan where there are too few blocks of time.
     """
 
     before: float
     after: float
-    low: float
-    high: float
     relative_low: float
     relative_high: float
-
-    @property
-    def change(self) -> float:
-        """Mean loss after minus before."""
-        return self.after - self.before
 
     @property
     def relative(self) -> float:
@@ -96,9 +79,8 @@ class Difference:
 
     @property
     def clear(self) -> bool:
-        """True if the relative interval excludes 0, or the absolute one where the loss before is 0."""
-        low, high = (self.relative_low, self.relative_high) if self.before > 0.0 else (self.low, self.high)
-        return bool(low > 0.0 or high < 0.0)
+        """True if the interval excludes 0."""
+        return bool(self.relative_low > 0.0 or self.relative_high < 0.0)
 
 
 @computed_once
@@ -114,16 +96,11 @@ def difference(evaluation: Evaluation) -> Difference | None:
     evaluation : Evaluation
         Forecasts with their outcomes.
 
-    Returns
-    -------
-    Difference or None
-        Mean losses and intervals.
-
     Examples
     --------
     >>> found = difference(Evaluation.of([[0.0]] * 100, np.ones(100), after=[[0.5]] * 100, levels=[0.5]))
-    >>> found.change, found.high, found.relative
-    (-0.25, -0.25, -0.5)
+    >>> found.relative, found.relative_high
+    (-0.5, -0.5)
     """
     if evaluation.after is None:
         return None
@@ -134,7 +111,7 @@ def compare(evaluation: Evaluation, before: Vector, after: Vector, rows: Places 
     """Difference of two losses of the same rows."""
     rows = np.arange(evaluation.rows) if rows is None else rows
     if rows.size == 0:
-        return Difference(*np.full(6, np.nan).tolist())
+        return Difference(*np.full(4, np.nan).tolist())
     codes = np.full(evaluation.rows, -1, dtype=np.intp)
     codes[rows] = 0
     units = [loss_blocks(evaluation)]
@@ -143,8 +120,7 @@ def compare(evaluation: Evaluation, before: Vector, after: Vector, rows: Places 
         units.append(Blocks(places, int(there.size), False))
     found = [intervals(loss_sums(blocks, before, after, codes, 1), blocks.alike) for blocks in units]
     ends = max(found, key=lambda each: np.nan_to_num(each.high[0] - each.low[0], nan=np.inf))
-    numbers = (each[0] for each in (ends.low, ends.high, ends.relative_low, ends.relative_high))
-    return Difference(float(before[rows].mean()), float(after[rows].mean()), *map(float, numbers))
+    return Difference(float(before[rows].mean()), float(after[rows].mean()), float(ends.low[0]), float(ends.high[0]))
 
 
 # --- blocks of time
@@ -173,31 +149,25 @@ def loss_sums(blocks: Blocks, before: Vector, after: Vector, codes: Places, grou
 
 
 class Ends(NamedTuple):
-    """Ends of the 95% intervals of a change and of a relative one, and the standard error of that, for each group."""
+    """Ends of the 95% interval of a relative change, its standard error and the number of blocks, for each group."""
 
     low: Vector
     high: Vector
-    relative_low: Vector
-    relative_high: Vector
     deviation: Vector
     blocks: Places
 
 
 def intervals(sums: Vector, alike: bool) -> Ends:
-    """Student intervals from block sums (blocks x 3 x groups), by linearisation for ratios; nan with too few blocks."""
+    """Student intervals of ratios from block sums (blocks x 3 x groups), by linearisation; nan with too few blocks."""
     count, _, groups = sums.shape
-    before, after, rows = sums.sum(axis=0)
+    before, after, _ = sums.sum(axis=0)
     there = np.maximum((sums[:, 2] > 0.0).sum(axis=0), 2)
     if count < LEAST:
         nothing = np.full(groups, np.nan)
-        return Ends(nothing, nothing, nothing, nothing, nothing, there)
+        return Ends(nothing, nothing, nothing, there)
     few = np.sqrt(there / (there - 1.0) * (count - 1.0) / count)
     wide = np.array([student_quantile(int(many), SURE) for many in there])
     with np.errstate(invalid="ignore", divide="ignore"):
-        change, relative = (after - before) / rows, np.where(before > 0.0, after / before - 1.0, np.nan)
-        gaps = sums[:, 1] - sums[:, 0] - sums[:, 2] * change
-        ratios = sums[:, 1] - sums[:, 0] * (1.0 + relative)
-        half = wide * few * np.sqrt(variance_of_sums(gaps, alike)) / rows
-        deviation = few * np.sqrt(variance_of_sums(ratios, alike)) / before
-    apart = wide * deviation
-    return Ends(change - half, change + half, relative - apart, relative + apart, deviation, there)
+        ratio = np.where(before > 0.0, after / before, np.nan)
+        deviation = few * np.sqrt(variance_of_sums(sums[:, 1] - sums[:, 0] * ratio, alike)) / before
+    return Ends(ratio - 1.0 - wide * deviation, ratio - 1.0 + wide * deviation, deviation, there)

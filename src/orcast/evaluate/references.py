@@ -1,4 +1,7 @@
-"""Last known and seasonal outcomes with the quantiles of their past errors, or frequencies, as references."""
+"""References: last known and seasonal outcomes with the quantiles of their past errors, recent outcomes, frequencies.
+
+Each uses only outcomes that were known when the forecast beside it was issued.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
-from orcast.constants import PER_ABSOLUTE
 from orcast.evaluate.dependence import steps_of
-from orcast.evaluate.evaluation import Evaluation, Matrix, Places, Vector, chunks, computed_once, sample_quantiles
-from orcast.evaluate.information import Information
+from orcast.evaluate.evaluation import Evaluation, Matrix, Places, Vector, chunks, computed_once
+from orcast.evaluate.information import WINDOW, Information
 from orcast.evaluate.losses import Difference, compare, loss, score
 
 HOUR, DAY = 3600 * 10**9, 24 * 3600 * 10**9
@@ -21,9 +22,6 @@ HOUR, DAY = 3600 * 10**9, 24 * 3600 * 10**9
 UNITS = {"month": 27 * DAY, "week": 7 * DAY, "day": DAY, "hour": HOUR, "time": 0}
 # Seasons tried where times are plain numbers, in steps.
 STEPS = (7, 12, 24, 52)
-# Quantiles of errors: weight of the normal distribution in errors, and standard errors of its mean that are noise.
-PRIOR, NOISE = 64, 2
-
 # Name of a simple forecast, mask of the rows that have one, and the forecasts of such rows.
 Candidate = tuple[str, NDArray[np.bool_], Callable[[Places], Matrix]]
 
@@ -42,11 +40,6 @@ class ReferenceScore:
         return float(np.nanmean(self.losses))
 
     @property
-    def short_name(self) -> str:
-        """Name without the share of the rows."""
-        return self.name.partition(" (")[0]
-
-    @property
     def rows(self) -> int:
         """Number of rows with a reference."""
         return int(np.isfinite(self.losses).sum())
@@ -58,19 +51,14 @@ class ReferenceScore:
 
 @computed_once
 def best_reference(evaluation: Evaluation) -> ReferenceScore | None:
-    """Best reference so far at the information of each row; None without enough outcomes.
+    """Reference with the least loss over all rows; None without enough outcomes.
 
-    A seasonal reference is the last known outcome where none of its season is known.
+    Where none of its season is known, a seasonal reference is the last known outcome.
 
     Parameters
     ----------
     evaluation : Evaluation
         Forecasts with their outcomes.
-
-    Returns
-    -------
-    ReferenceScore or None
-        Its loss in each row, and the change to each side.
 
     Examples
     --------
@@ -81,35 +69,13 @@ def best_reference(evaluation: Evaluation) -> ReferenceScore | None:
     if not evaluation.rows or (evaluation.known is None and evaluation.horizon is not None):
         return None
     known, rows = evaluation.known or _one_step(evaluation)
-    name, best = _best(known, rows, dict(_losses(evaluation, known, rows)))
+    losses = dict(_losses(evaluation, known, rows))
+    name, best = min(losses.items(), key=lambda each: np.nan_to_num(each[1]).sum())
     there = np.flatnonzero(np.isfinite(best))
     if not there.size:
         return None
     sides = {side: compare(evaluation, best, loss(evaluation, side), there) for side in evaluation.sides}
     return ReferenceScore(name, best, sides)
-
-
-def _best(known: Information, rows: Any, losses: dict[str, Vector]) -> tuple[str, Vector]:
-    """Name and losses of the candidate that led when each row was issued."""
-    names, columns = list(losses), list(losses.values())
-    gaps = np.full(known.y.size, np.nan)
-    ranked = []
-    for column in columns:
-        gaps[rows] = column - columns[0]
-        sums, place = known.past_windows(gaps, _clear_gap)
-        ranked.append(sums[:, 0])
-    leader = np.append(np.argmin(ranked, axis=0), 0)[place][rows]
-    best = np.choose(leader, columns)
-    chosen = np.bincount(leader[np.isfinite(best)], minlength=len(names))
-    name = names[int(chosen.argmax())]
-    if np.count_nonzero(chosen) > 1:
-        name = f"{name} ({min(chosen.max() / chosen.sum(), 0.99):.0%} of the rows, else another)"
-    return name, best
-
-
-def _clear_gap(gaps: Matrix) -> Matrix:
-    """Sum of each row and one standard error, so that a lead by chance is none."""
-    return np.asarray(np.nansum(gaps, axis=1) + np.sqrt(np.nansum(gaps**2, axis=1)))[:, None]
 
 
 def _one_step(evaluation: Evaluation) -> tuple[Information, Places]:
@@ -140,28 +106,15 @@ def _losses(evaluation: Evaluation, known: Information, rows: Any) -> Iterator[t
 
 
 def _centres(evaluation: Evaluation, known: Information) -> Iterator[Candidate]:
-    """Outcomes known before, each with the quantiles of its past errors."""
+    """Outcomes known before, each with the quantiles of its past errors; and the quantiles of recent outcomes."""
     found = {"the last known outcome": known.last}
     for season, phase in seasons(known.times).items():
         found[f"the last outcome {season}"] = known.newest(_groups(known.series, phase[known.time]))
-    for name, row in found.items():
-        centre = np.where(row >= 0, known.y[row], np.nan)
-        errors, place = known.past_windows(known.y - centre, lambda window: _error_quantiles(window, evaluation.levels))
-        there = (place >= 0) & (row >= 0)
-        yield name, there, lambda rows, c=centre, e=errors, at=place: c[rows, None] + e[at[rows]]  # type: ignore[misc]
-
-
-def _error_quantiles(errors: Matrix, levels: Vector) -> Matrix:
-    """Quantiles of rows of errors, drawn to those of a normal distribution by as much as `PRIOR` errors would.
-
-    Its mean is that of the errors, drawn to 0 as far as sampling noise explains it (James and Stein).
-    """
-    count = np.isfinite(errors).sum(axis=1)[:, None]
-    mean = np.nansum(errors, axis=1)[:, None] / count
-    spread = PER_ABSOLUTE * np.nansum(np.abs(errors - mean), axis=1)[:, None] / count
-    noise = np.minimum(NOISE * spread / np.sqrt(count), np.abs(mean)) / np.maximum(np.abs(mean), 1e-300)
-    normal = mean * (1.0 - noise**2) + spread * ndtri(levels)
-    return np.asarray((count * sample_quantiles(errors, levels) + PRIOR * normal) / (count + PRIOR))
+    centres = {name: np.where(row >= 0, known.y[row], np.nan) for name, row in found.items()}
+    for name, centre in {**centres, f"the last {WINDOW} outcomes": np.zeros(known.y.size)}.items():
+        table, place = known.past_quantiles(known.y - centre, evaluation.levels)
+        there = (place >= 0) & np.isfinite(centre)
+        yield name, there, lambda rows, c=centre, t=table, at=place: c[rows, None] + t[at[rows]]  # type: ignore[misc]
 
 
 def _frequencies(evaluation: Evaluation, known: Information) -> Iterator[Candidate]:

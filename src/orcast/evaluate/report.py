@@ -39,7 +39,7 @@ FOOT = (
     "Chance bands contain a calibrated forecaster in 95% of cases, by the effective sample size. QCE: squared gaps "
     "between frequency and level, summed over the levels. ECE: mean gap between frequency and probability in bins. "
     "References use only outcomes known when each forecast was issued, with the quantiles of their past errors. "
-    "The best reference is the one with the least loss over the last rounds known then."
+    "The best reference is the one with the least loss over all rows."
 )
 Tile = tuple[str, str, str]
 
@@ -250,7 +250,7 @@ def _reference_tile(evaluation: Evaluation) -> Tile:
     best = best_reference(evaluation)
     if best is None:
         return label, number(None), "no reference is available"
-    remark = f"{best.short_name}: {loss_name(evaluation)} {number(best.loss)}"
+    remark = f"{best.name}: {loss_name(evaluation)} {number(best.loss)}"
     return label, _gain(evaluation, best.gain(evaluation.sides[-1])), remark
 
 

@@ -67,11 +67,6 @@ def by_series(evaluation: Evaluation) -> Table:
     evaluation : Evaluation
         Forecasts with their outcomes.
 
-    Returns
-    -------
-    Table
-        One group per series.
-
     Examples
     --------
     >>> found = by_series(Evaluation.of([[-1, 1]] * 4, [0, 1, 2, 0], levels=[0.25, 0.75], series=list("aabb")))
@@ -100,11 +95,6 @@ def by_horizon(evaluation: Evaluation) -> Table:
     ----------
     evaluation : Evaluation
         Forecasts with their outcomes.
-
-    Returns
-    -------
-    Table
-        One group per horizon.
 
     Examples
     --------
@@ -147,4 +137,4 @@ def _changes(evaluation: Evaluation, codes: Places, count: int) -> Change:
         clear = np.where(np.abs(relative) > limit, np.sign(relative), 0.0)
     parts = loss_sums(Blocks(evaluation.series, len(evaluation.names), False), *losses, codes, count)
     worse, there = (parts[:, 1] > parts[:, 0] * (1.0 + TIE)).sum(axis=0), (parts[:, 2] > 0.0).sum(axis=0)
-    return Change(relative, ends.relative_low, ends.relative_high, clear, worse, there)
+    return Change(relative, ends.low, ends.high, clear, worse, there)

@@ -49,11 +49,6 @@ def verdict(evaluation: Evaluation) -> list[str]:
     evaluation : Evaluation
         Forecasts with their outcomes.
 
-    Returns
-    -------
-    list of str
-        Sentences.
-
     Examples
     --------
     >>> rng = np.random.default_rng(0)
@@ -74,11 +69,6 @@ def headline(evaluation: Evaluation) -> str:
     ----------
     evaluation : Evaluation
         Forecasts with their outcomes.
-
-    Returns
-    -------
-    str
-        First sentence of the verdict.
 
     Examples
     --------
@@ -101,19 +91,13 @@ def summary(evaluation: Evaluation) -> dict[str, Any]:
     evaluation : Evaluation
         Forecasts with their outcomes.
 
-    Returns
-    -------
-    dict
-        Plain data for JSON.
-
     Examples
     --------
     >>> found = summary(Evaluation.of([[-1.0, 1.0]] * 40, np.zeros(40), levels=[0.25, 0.75]))
     >>> found["action"], found["faults"], found["coverage"]["before"]
     ('do not use', {'before': ['the 50% interval is too wide']}, 1.0)
     """
-    share, change, table = main_share(evaluation), difference(evaluation), by_horizon(evaluation)
-    sides = evaluation.sides
+    sides, change, table = evaluation.sides, difference(evaluation), by_horizon(evaluation)
     found: dict[str, Any] = {
         "model": evaluation.model,
         "action": action(evaluation),
@@ -123,25 +107,23 @@ def summary(evaluation: Evaluation) -> dict[str, Any]:
         "effective_size": effective_size(evaluation),
         "issue_times_known": evaluation.timed,
         "left_out": {name: getattr(evaluation, name) for name in ("outside", "missing", "pending")},
-        "faults": {side: faults(evaluation, side) for side in evaluation.sides},
+        "faults": {side: faults(evaluation, side) for side in sides},
         "alarms": {side: [each.to_plain() for each in alarms(evaluation, side) if each.text] for side in sides},
-        "calibration_error": {side: error(evaluation, side) for side in evaluation.sides},
-        "loss": {"name": loss_name(evaluation)} | {side: _mean(loss(evaluation, side)) for side in evaluation.sides},
+        "calibration_error": {side: error(evaluation, side) for side in sides},
+        "loss": {"name": loss_name(evaluation)} | {side: _mean(loss(evaluation, side)) for side in sides},
     }
-    if share is not None:
-        covered = {side: coverage(evaluation, share, side) for side in evaluation.sides}
+    if (share := main_share(evaluation)) is not None:
+        covered = {side: coverage(evaluation, share, side) for side in sides}
         found["coverage"] = {"nominal": share} | covered | {"chance": interval_band(evaluation, share)}
     if change is not None:
         ends = [change.relative_low, change.relative_high]
         found["change"] = {"relative": change.relative, "interval": ends, "significant": change.clear}
-    best = best_reference(evaluation)
-    if best is not None:
-        losses = {side: best.changes[side].after for side in evaluation.sides}
+    if (best := best_reference(evaluation)) is not None:
+        losses = {side: best.changes[side].after for side in sides}
         found["reference"] = {"name": best.name, "loss": best.loss, "rows": best.rows} | losses
     if table.change is not None:
         names = ("relative", "low", "high", "worse", "series", "harmed")
-        columns = (getattr(table.change, name).tolist() for name in names)
-        rows = zip(table.labels, *columns, strict=True)
+        rows = zip(table.labels, *(getattr(table.change, name).tolist() for name in names), strict=True)
         found["horizons"] = [dict(zip(("horizon", *names), row, strict=True)) for row in rows]
     return {name: _plain(value) for name, value in found.items()}
 
@@ -175,7 +157,7 @@ def _decide(evaluation: Evaluation) -> tuple[str, str]:
             f"If so, pass {spelled('issued_every=1', '--issued-every 1')}. If not, name the column of issue times "
             f"({option('cutoff')}) or the rows issued together ({option('issued_every')})."
         )
-    if np.isnan(found.low):
+    if np.isnan(found.relative_low):
         return UNDECIDED, f"Not enough data: {_outcomes(evaluation.rows)} are too few to compare losses."
     return _decide_change(evaluation, found)
 
@@ -198,20 +180,20 @@ def _decide_change(evaluation: Evaluation, found: Difference) -> tuple[str, str]
     """Decision on recalibrated forecasts whose issue times are known."""
     best, moved = best_reference(evaluation), f"{loss_name(evaluation)} {_relative(found)}"
     if best is not None:
-        moved += f", {_lower(best.gain('after'))} than the best reference, {best.short_name}"
+        moved += f", {_lower(best.gain('after'))} than the best reference, {best.name}"
     beaten = _beaten(evaluation)
     if beaten:
         return AVOID, f"Do not use these forecasts: {beaten}."
-    if found.clear and found.change > 0.0:
-        return AVOID, f"Do not use the recalibrated forecasts: {moved}."
-    harm = _harm(evaluation)
+    harm, table = _harm(evaluation), by_horizon(evaluation)
     shown = _and([*harm[:3], *([f"at {len(harm) - 3} more horizons"] if len(harm) > 3 else [])])
-    table = by_horizon(evaluation)
-    if harm and 2 * len(harm) > len(table.labels):
-        return AVOID, f"Do not use the recalibrated forecasts: {shown}."
+    if (found.clear and found.relative > 0.0) or (harm and 2 * len(harm) > len(table.labels)):
+        return (
+            AVOID,
+            f"Do not use the recalibrated forecasts: {moved if found.clear and found.relative > 0.0 else shown}.",
+        )
     assert table.change is not None
     worse, pairs = int(table.change.worse.sum()), int(table.change.series.sum())
-    if 2 * worse > pairs > 2 and not found.change > 0.0:
+    if 2 * worse > pairs > 2 and not found.relative > 0.0:
         what = "series" if evaluation.horizon is None else "series and horizons"
         return UNDECIDED, f"Not enough data: {moved} on the whole, but the loss rose in {worse:,} of {pairs:,} {what}."
     use = "Use the recalibrated forecasts" + (f", except where they are {shown}" if harm else "")
@@ -235,7 +217,7 @@ def _beaten(evaluation: Evaluation) -> str:
     gain = 1.0 - best.loss / best.changes[side].after
     whose = "theirs" if side == "before" else "theirs after recalibration"
     how = ", with the quantiles of its own errors," if evaluation.kind == "quantiles" else ","
-    return f"the best reference, {best.short_name}{how} has a {loss_name(evaluation)} {gain:.1%} lower than {whose}"
+    return f"the best reference, {best.name}{how} has a {loss_name(evaluation)} {gain:.1%} lower than {whose}"
 
 
 def _harm(evaluation: Evaluation) -> list[str]:
@@ -395,23 +377,20 @@ def _sample_size(evaluation: Evaluation) -> str:
 def _accuracy(evaluation: Evaluation) -> str:
     """Mean losses of the forecasts."""
     name, found = loss_name(evaluation), difference(evaluation)
-    after = ""
-    if found is not None:
-        change = _relative(found) if evaluation.timed else _up_to(found)
-        after = f", recalibrated {found.after:.4g}: {change}"
-    return f"{name[0].upper()}{name[1:]}: base forecasts {_mean(loss(evaluation)):.4g}{after}."
+    text = f"{name[0].upper()}{name[1:]}: base forecasts {_mean(loss(evaluation)):.4g}"
+    if found is None:
+        return f"{text}."
+    return f"{text}, recalibrated {found.after:.4g}: {_relative(found) if evaluation.timed else _up_to(found)}."
 
 
 def _reference(evaluation: Evaluation) -> str:
-    """Mean loss of the best reference, beside those of the forecasts in the same rows."""
+    """Mean loss of the best reference."""
     best = best_reference(evaluation)
     if best is None:
         return ""
-    names = {"before": "base forecasts", "after": "recalibrated"}
-    others = ", ".join(f"{names[side]} {best.changes[side].after:.4g}" for side in evaluation.sides)
     known = "" if evaluation.timed else ", if each outcome is known before the next forecast"
-    rows = "the same rows" if best.rows == evaluation.rows else f"the {best.rows:,} rows that have one"
-    return f"Best reference: {best.name} {best.loss:.4g}{known}; in {rows}: {others}."
+    rows = "" if best.rows == evaluation.rows else f" (in the {best.rows:,} rows that have one)"
+    return f"Best reference: {best.name}, {loss_name(evaluation)} {best.loss:.4g}{rows}{known}."
 
 
 def _up_to(found: Difference) -> str:
@@ -436,15 +415,16 @@ def _horizons(evaluation: Evaluation) -> str:
     change, several = by_horizon(evaluation).change, evaluation.horizon is not None
     if change is None or (not several and len(evaluation.names) == 1):
         return ""
-    harm = _harm(evaluation)
+    harm, k = _harm(evaluation), int(np.argmax(change.worse / np.maximum(change.series, 1)))
     if harm:
         return f"The recalibrated forecasts are {', '.join(harm)}."
-    k = int(np.argmax(change.worse / np.maximum(change.series, 1)))
-    where = f" at the worst horizon, {by_horizon(evaluation).labels[k]}" if several else ""
-    if not change.worse[k]:
-        where = " at any horizon" if several else ""
-        return f"Recalibration made the forecasts worse in none of {change.series[k]:,} series{where}."
-    return f"Recalibration made the forecasts worse in {change.worse[k]:,} of {change.series[k]:,} series{where}."
+    worse, many = change.worse[k], change.series[k]
+    where = (
+        (f" at the worst horizon, {by_horizon(evaluation).labels[k]}" if worse else " at any horizon")
+        if several
+        else ""
+    )
+    return f"Recalibration made the forecasts worse in {f'{worse:,}' if worse else 'none'} of {many:,} series{where}."
 
 
 def _guarantee(evaluation: Evaluation) -> str:
