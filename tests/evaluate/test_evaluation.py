@@ -455,8 +455,8 @@ def nixtla(rows: int = 60, seed: int = 0) -> dict[str, Any]:
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, lambda d: pd.DataFrame(d).set_index(["unique_id", "ds"])])
 def test_check_reads_both_sides(make: Any) -> None:
     data = nixtla()
-    frame = make(data)
-    (evaluation,) = check(frame, find_in(frame), low=-10, high={"a": 10.0, "b": 20.0})
+    frame = make(data | {"cap": np.where(data["unique_id"] == "a", 10.0, 20.0)})
+    (evaluation,) = check(frame, find_in(frame), low=-10, high="cap")
     assert (evaluation.model, evaluation.kind, evaluation.names) == ("M", "quantiles", ("a", "b"))
     assert evaluation.levels.tolist() == [0.05, 0.5, 0.95]
     assert (evaluation.rows, evaluation.pending, evaluation.missing, evaluation.outside) == (56, 2, 1, 1)

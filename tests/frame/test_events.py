@@ -36,7 +36,7 @@ def runs() -> Any:
     assert isinstance(run, CompiledRun)
     yield runner, run
     runner.resume(None, inputs, None, events)
-    yield runner, PythonRun(runner, NEW, inputs, None, events, None)
+    yield runner, PythonRun(runner, NEW, inputs, None, events)
 
 
 def numbers(state: RunState) -> list[Any]:

@@ -17,7 +17,6 @@ from test_frame_run import bounds, quietly, same
 import orcast as oc
 from frames import FORMS, Plan, outputs, panel
 from helpers import SENTENCE
-from orcast.draws import derived_seed
 from orcast.frame import FrameState, recalibrate
 
 
@@ -253,25 +252,12 @@ def test_binary_and_labels_take_what_outcomes_people_write() -> None:
 def test_bounds_may_be_given_in_every_way() -> None:
     frame = panel(Plan(1, "normal", series=2, steps=8)).assign(cap=100.0, floor=0.0)
     want = recalibrate(frame, low=0, high=100)
-    for low, high in [
-        ({"s0": 0, "s1": 0.0}, 100.0),
-        (0, pd.Series({"s0": 100, "s1": 100})),
-        (np.int64(0), np.float64(100)),
-    ]:
-        same(want, recalibrate(frame, low=low, high=high))
+    same(want, recalibrate(frame, low=np.int64(0), high=np.float64(100)))
     # a column is recalibrated as the share of the way from one bound to the other, which is the same but for rounding
     names = [n for n in outputs(want) if not n.endswith(("holds", "status"))]
-    for low, high in [("floor", "cap"), (0, "cap"), ("floor", 100), ({"s0": 0, "s1": 0}, "cap")]:
+    for low, high in [("floor", "cap"), (0, "cap"), ("floor", 100)]:
         out = recalibrate(frame, low=low, high=high)
         np.testing.assert_allclose(out[names].to_numpy(), want[names].to_numpy(), rtol=1e-7, atol=1e-9)
-
-
-def test_each_series_has_its_own_bounds() -> None:
-    frame = panel(Plan(1, "normal", series=3, steps=8))
-    out = recalibrate(frame, low={"s0": 0, "s1": None, "s2": -5}, high={"s0": 100, "s1": None, "s2": None}, pool=False)
-    for name, given in {"s0": {"low": 0, "high": 100}, "s1": {}, "s2": {"low": -5}}.items():
-        own = frame[frame.unique_id == name]
-        same(out.loc[own.index], recalibrate(own, **given))
 
 
 def test_bounds_that_move_are_followed() -> None:
@@ -447,9 +433,9 @@ def test_what_is_refused_is_said_in_one_sentence() -> None:
         (quantiles, {"outside": "ignore"}, "expected outside='report' or 'clip'"),
         (quantiles, {"workers": 0}, "1 to 1024 workers"),
         (quantiles, {"payoff": 3}, "expected a payoff"),
-        (quantiles, {"low": "none"}, "a number, a column of the frame, or numbers by series as low, got 'none'"),
+        (quantiles, {"low": "none"}, "a number or a column of the frame as low, got 'none'"),
         (quantiles, {"low": 5, "high": 5}, "low < high, got 5 and 5"),
-        (quantiles, {"low": {"s0": 0}}, "expected low for every series, got none for 's1'"),
+        (quantiles, {"low": {"s0": 0}}, "expected a finite number as low bound"),
         (quantiles, {"high": "unique_id"}, "expected numbers in column 'unique_id', got text 's0' in row 0"),
         (
             quantiles.assign(cap=quantiles.ds.where(quantiles.ds > 1)),
@@ -513,47 +499,6 @@ def test_horizons_may_stand_in_a_column() -> None:
     out = recalibrate(named, horizon="h", pool=False)
     assert out["M0_orcast"].notna().all()
     assert out[step == 1]["M0_orcast"].tolist() != whole[step == 1]["M0_orcast"].tolist()
-
-
-# --- the edge by itself
-
-
-def test_randomised_quantiles_are_those_of_a_forecaster_with_the_seed_of_the_series(tmp_path: Path) -> None:
-    """The same at any number of workers, in any order of the series, in one frame or two with a state."""
-    rng = np.random.default_rng(0)
-    parts = [pd.DataFrame({"unique_id": key, "ds": range(12), "y": rng.random(12), "M": 0.5}) for key in "ab"]
-    frame = pd.concat([part.assign(**{"M-lo-80": 0.3, "M-hi-80": 0.7}) for part in parts], ignore_index=True)
-    names = ["M_orcast-lo-80", "M_orcast", "M_orcast-hi-80"]
-    options: dict[str, Any] = {"low": 0, "high": 1, "pool": False, "randomised": 5}
-    out = oc.recalibrate(frame, **options)
-    for key, own in out.groupby("unique_id"):
-        forecaster = oc.Recalibrator(oc.Interval(0, 1), randomised=derived_seed(5, "M", key, None))
-        for row, y in zip(own[names].to_numpy(), own["y"], strict=True):
-            p = forecaster.predict({0.1: 0.3, 0.5: 0.5, 0.9: 0.7})
-            np.testing.assert_array_equal(p.quantile([0.1, 0.5, 0.9]), row)
-            forecaster.update(y)
-    turned = oc.recalibrate(frame.iloc[::-1], workers=2, **options).sort_index()
-    np.testing.assert_array_equal(turned[names], out[names])
-    path = tmp_path / "panel.orcast"
-    first = oc.recalibrate(frame[frame["ds"] < 6], state=path, **options)
-    rest = oc.recalibrate(frame[frame["ds"] >= 6], state=path, pool=False)
-    np.testing.assert_array_equal(pd.concat([first, rest]).sort_index()[names], out[names])
-    with pytest.raises(ValueError, match="expected randomised= as in the state, 5, got 6"):
-        oc.recalibrate(frame, state=path, pool=False, randomised=6)
-
-
-def test_drawn_probabilities_are_those_of_a_recalibrator(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    chances = pd.DataFrame({"ds": range(20), "y": rng.integers(2, size=20), "p": rng.random(20).round(2)})
-    out = oc.recalibrate(chances, randomised=1)
-    recal = oc.Recalibrator(oc.Binary(), randomised=derived_seed(1, "", None, None))
-    np.testing.assert_array_equal(out["orcast_p"], recal.run(chances["p"].tolist(), chances["y"].tolist()))
-    path = tmp_path / "panel.orcast"
-    first = oc.recalibrate(chances[:9], state=path, randomised=1)
-    rest = oc.recalibrate(chances[9:], state=path)
-    np.testing.assert_array_equal(pd.concat([first, rest])["orcast_p"], out["orcast_p"])
-    with pytest.raises(ValueError, match="expected randomised= for calibrated probabilities, got it for Moment"):
-        oc.recalibrate(chances, randomised=1, payoff=oc.MomentMatching(1))
 
 
 def test_three_rows_pass_through_few_functions() -> None:

@@ -207,7 +207,7 @@ def test_what_is_refused_leaves_the_state_as_it_was(folder: Path) -> None:
     state = FrameState()
     recalibrate(frame[frame.ds < 4], state=state, low=0, levels=[0.25])
     rest = frame[frame.ds >= 4]
-    refused(folder, state, rest, "bounds of the state of series 's0', 0 to inf, got 1 to inf", low=1)
+    refused(folder, state, rest, "low= as in the state, 0.0, got 1.0", low=1)
     refused(folder, state, rest, "levels= as in the state", levels=[0.3])
     refused(folder, state, rest, "the default payoff, as in the state", payoff=oc.QuantileCalibration())
     refused(folder, state, rest.assign(cutoff=rest.ds - 1), "as the state has them, no cutoffs, got cutoffs")
@@ -323,14 +323,12 @@ def test_rows_within_a_cutoff_go_on_from_frame_to_frame() -> None:
 
 def test_what_is_left_out_is_as_the_state_has_it() -> None:
     frame = panel(Plan(1, steps=8))
-    given_: Any = {"low": {"s0": 0, "s1": -10}, "high": {"s0": 100, "s1": None}, "levels": [0.25, 0.75]}
+    given_: Any = {"low": 0, "high": 100, "levels": [0.25, 0.75]}
     whole = recalibrate(frame, **given_)
     state = FrameState()
     recalibrate(frame[frame.ds < 4], state=state, **given_)
     rest = frame[frame.ds >= 4]
     same(recalibrate(rest, state=state), whole.loc[rest.index])
-    with pytest.raises(ValueError, match="expected low for every series, got none for 'new'"):
-        recalibrate(rest[rest.unique_id == "s0"].assign(unique_id="new"), state=state)
 
 
 def test_a_frame_of_forecasts_alone_will_do_once_a_state_has_begun() -> None:

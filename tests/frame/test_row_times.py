@@ -118,7 +118,6 @@ def test_a_state_knows_the_timing_it_began_with(tmp_path: Any) -> None:
 
 REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"cutoff": "same"}, {}, "issued before their time, got one for 2026-01-01 issued at 2026-01-01"),
-    ({"cutoff": "same"}, {"nowcast": True}, "expected known= or lag= beside nowcasts"),
     ({"cutoff": "before"}, {"issued_every": 24}, "expected cutoffs or issued_every=, got both"),
     ({}, {"lag": "3M"}, "such as '4D', '36h' or '30min'"),
     ({}, {"lag": 3}, "such as '4D', '36h' or '30min'"),
@@ -127,7 +126,7 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({}, {"known": "count"}, "expected times of one kind in"),
     ({}, {"issued_every": "sometimes"}, "expected issued_every= as a number of rows"),
     ({}, {"issued_every": 0}, "rows that are issued together"),
-    ({"cutoff": "same"}, {"nowcast": True, "known": "again"}, "not known when their forecasts were issued"),
+    ({"cutoff": "before"}, {"known": "early"}, "not known when their forecasts were issued"),
     ({}, {"known": "some"}, "expected a time at which each outcome was known, got none in 2 rows: 3, 4"),
 ]
 
@@ -137,23 +136,13 @@ def test_what_is_refused(columns: dict[str, Any], options: dict[str, Any], sente
     frame = hourly(1)
     frame["later"] = frame.ds + DAY
     frame["some"] = frame.later.where(~frame.index.isin([3, 4]))
-    frame["again"], frame["count"] = frame.ds, np.arange(24)
+    frame["early"], frame["count"] = frame.ds - DAY, np.arange(24)
     made = {"same": frame.ds, "before": frame.ds - DAY}
     for name, which in columns.items():
         frame[name] = made[which]
     with pytest.raises(ValueError, match=SENTENCE) as found:
         answers(frame, **options)
     assert sentence in str(found.value)
-
-
-def test_a_nowcast_with_its_publication_time_is_result() -> None:
-    frame = hourly(4)
-    frame["cutoff"] = frame.ds + pd.Timedelta(hours=2)
-    found = answers(frame, nowcast=True, lag="6h")
-    changed = frame.assign(y=frame.y.where(frame.index != 20, 0.0))
-    other = answers(changed, nowcast=True, lag="6h")
-    # issued two hours after its time, the fourth after it is the first one that knows it
-    assert np.flatnonzero((found != other)["orcast_mean"])[0] == 24
 
 
 def test_times_that_are_numbers_and_rows_without_times() -> None:
@@ -227,7 +216,6 @@ ODD: list[dict[str, Any]] = [
     *({"lag": np.timedelta64(*each)} for each in ((213504, "D"), (1, "M"), ("NaT",))),
     *({"lag": each} for each in (np.array(["2D", "3D"]), pd.array([1, 2]), True)),
     {"issued_every": np.timedelta64(5, "ns")},
-    {"nowcast": "no"},
 ]
 
 

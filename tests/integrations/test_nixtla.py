@@ -330,13 +330,13 @@ def test_pools_are_those_of_recalibrate(pool: bool) -> None:
 # --- frames that do not fit
 
 
-@pytest.mark.parametrize("name", ["bounds by series", "contexts"])
-def test_days_one_by_one_with_bounds_by_series_and_with_contexts(name: str) -> None:
+@pytest.mark.parametrize("name", ["bounds", "contexts"])
+def test_days_one_by_one_with_bounds_and_with_contexts(name: str) -> None:
     frame = panel(days=24).assign(weekday="M")
     frame["hour"] = frame["ds"].dt.day_of_week
     payoff = oc.QuantileCalibration(context=oc.by("hour", values=range(7)) * oc.by("weekday", values="MT"))
-    bounds = {"low": {"A": 0, "B": -10}, "high": {"A": 100, "B": 120}}
-    options: dict[str, Any] = {"model": "ETS", **(bounds if name == "bounds by series" else {"payoff": payoff})}
+    bounds = {"low": -10, "high": 120}
+    options: dict[str, Any] = {"model": "ETS", **(bounds if name == "bounds" else {"payoff": payoff})}
     expected = recalibrate(frame, **options)
     days = sorted(frame["cutoff"].unique())
     state = oc.FrameState()

@@ -80,7 +80,7 @@ def test_options_travel_to_the_tasks(spark: Any) -> None:
     frame["floor"], frame["roof"], frame["hour"] = -1.0 - frame["ds"], 120, frame["ds"] % 3
     df = spark.createDataFrame(frame)
     check(df, low="floor", high="roof")
-    check(df, low={f"s{i}": -float(i) for i in range(4)}, high=100, outside="clip")
+    check(df, low=-3, high=100, outside="clip")
     check(df, payoff=oc.QuantileCalibration(context=oc.by("hour", values=range(3))), **BOUNDS)
     # a function of no module travels by itself, as one of a notebook does
     first = eval("lambda x: [float(x['hour'] == 1)]", {"__name__": "nowhere"})
@@ -231,8 +231,8 @@ def test_other_options_than_at_the_first_start_are_refused(step: StreamStep) -> 
     assert len(pa.ipc.open_stream(answers["rows"][0]).read_all()) == 10
     with pytest.raises(ValueError, match="expected partitions=200, with which the query was started, got 9"):
         list(replace(step, partitions=9)((7,), iter([frame]), state))
-    other = replace(step, plan=replace(step.plan, options={**step.plan.options, "randomised": 3}))
-    with pytest.raises(ValueError, match=r"partition 7 of 200: expected .*randomised"):
+    other = replace(step, plan=replace(step.plan, options={**step.plan.options, "levels": [0.3]}))
+    with pytest.raises(ValueError, match=r"partition 7 of 200: expected .*levels"):
         list(other((7,), iter([frame]), state))
 
 

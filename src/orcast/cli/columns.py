@@ -38,7 +38,6 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--known", metavar="COLUMN", help="time when the outcome was known (default: its own time)")
     group.add_argument("--lag", metavar="T", help="time from an outcome to its publication: 4D, 36h or a number")
     group.add_argument("--issued-every", metavar="N", help="forecasts are issued N rows at a time, or daily, 12h")
-    group.add_argument("--nowcast", action="store_true", help="forecasts may be issued after their time")
     group.add_argument("--low", metavar="X", help="lower bound of the outcomes: a number or a column (default: none)")
     group.add_argument("--high", metavar="X", help="upper bound of the outcomes: a number or a column (default: none)")
 
@@ -53,7 +52,7 @@ def timing_of(options: argparse.Namespace) -> Timing:
     """Issue times that were named."""
     from orcast.frame.times import Timing
 
-    return Timing(options.lag, options.issued_every, options.nowcast)
+    return Timing(options.lag, options.issued_every)
 
 
 def _models(given: list[str] | None) -> Any:

@@ -38,7 +38,6 @@ def check(
     recalibrated: bool = True,
     lag: Any = None,
     issued_every: Any = None,
-    nowcast: bool = False,
     **names: Any,
 ) -> list[Evaluation]:
     """Evaluate each model in a frame, before and after recalibration if the frame holds both.
@@ -51,9 +50,9 @@ def check(
         Columns, if they are detected already.
     target : data frame, optional
         Outcomes, if they are not beside the forecasts.
-    low, high : number, str or mapping, optional
+    low, high : number or str, optional
         Bounds of the outcomes, as in `orcast.recalibrate`.
-    lag, issued_every, nowcast
+    lag, issued_every
         Publication and issue times, as in `orcast.recalibrate`.
     **names
         Names of columns, as in `orcast.recalibrate`.
@@ -84,7 +83,7 @@ def check(
         from orcast.frame.reader import Frame
 
         frame = Frame(frame, target, y=names.get("y"), time=names.get("time"))
-    given = {"low": low, "high": high, "lag": lag, "issued_every": issued_every, "nowcast": nowcast}
+    given = {"low": low, "high": high, "lag": lag, "issued_every": issued_every}
     rows = read_rows(frame, layout, **given, **names)
     return [rows.evaluation(form, recalibrated) for form in rows.layout.forms]
 
@@ -97,7 +96,6 @@ def read_rows(
     high: Any,
     lag: Any,
     issued_every: Any,
-    nowcast: bool,
     **names: Any,
 ) -> FrameRows:
     """Read the columns and times of a frame, with the arguments of `check`."""
@@ -106,7 +104,7 @@ def read_rows(
     from orcast.frame.reader import INDEX, Frame, find_in
     from orcast.frame.times import Timing, read_row_times
 
-    timing = Timing(lag, issued_every, nowcast)
+    timing = Timing(lag, issued_every)
     if layout is not None and names:
         raise TypeError(f"expected a layout or {', '.join(f'{name}=' for name in names)}, got both")
     layout = find_in(frame, **names) if layout is None else layout
@@ -117,7 +115,7 @@ def read_rows(
     timing = timing.checked()
     times = read_row_times(table, layout, codes, keys, timing, np.zeros(len(keys), dtype=np.int64), {})
     order = np.lexsort((times.cutoff, times.time, codes))
-    lowest, highest = read_bounds(low, high, table, codes, keys).of_rows(codes)
+    bounds = read_bounds(low, high, table)
     ahead = None if layout.horizon is None else _steps_ahead(table, layout.horizon)
     if times.ranked:
         ahead = horizons_of(times, codes, keys, {}, {}, pooled=True)[0].astype(np.float64)
@@ -130,7 +128,7 @@ def read_rows(
     parts = (key if isinstance(key, tuple) else () if key is None else (key,) for key in keys)
     labels = tuple(" / ".join(map(str, each)) for each in parts)
     when = None if times.at_once else _known_when(layout, timing)
-    limits = lowest[order], highest[order]
+    limits = bounds.low[order], bounds.high[order]
     # when outcomes are known says nothing of when forecasts were issued
     timed = timing.issued_every is not None or layout.cutoff is not None or layout.horizon is not None
     return FrameRows(table, layout, order, labels, stamps, information, *limits, when, timed and when is not None)

@@ -102,7 +102,6 @@ def monitor(
     high: Any = None,
     lag: Any = None,
     issued_every: Any = None,
-    nowcast: bool = False,
     **names: Any,
 ) -> Any:
     """Find the series of a frame whose forecasts are, or were, not calibrated, or have changed.
@@ -115,7 +114,7 @@ def monitor(
         Expected share of false alarms among the series that are named, and probability of ever an alarm on one series.
     run_length : float
         Mean number of rounds to a false alarm of a change.
-    layout, low, high, lag, issued_every, nowcast, **names
+    layout, low, high, lag, issued_every, **names
         Columns, bounds, issue times and publication, as in `orcast.recalibrate`.
 
     Returns
@@ -140,7 +139,7 @@ def monitor(
     """
     from orcast.evaluate.frames import read_rows
 
-    given = {"low": low, "high": high, "lag": lag, "issued_every": issued_every, "nowcast": nowcast}
+    given = {"low": low, "high": high, "lag": lag, "issued_every": issued_every}
     rows = read_rows(frame, layout, **given, **names)
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     for form in rows.layout.forms:

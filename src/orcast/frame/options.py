@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from orcast.draws import seed_of
 from orcast.features import plain_payoff
+from orcast.frame.bounds import plain_bound
 from orcast.frame.times import Timing
 from orcast.payoffs import Payoff, payoff_from_plain
 from orcast.persistence import as_saved
 from orcast.validation import option, short
-
-# Stands for bounds that were given for each series.
-BY_SERIES = {"by": "series"}
 
 
 class FrameOptions(NamedTuple):
@@ -28,7 +24,6 @@ class FrameOptions(NamedTuple):
     outside: str = "report"
     timing: Timing = Timing()
     pool: bool = True
-    randomised: Any = None
 
     def checked(self) -> FrameOptions:
         """These options in plain form, or an error."""
@@ -42,33 +37,30 @@ class FrameOptions(NamedTuple):
             raise TypeError(f"expected levels strictly between 0 and 1, got {short(self.levels)}") from None
         if not isinstance(self.pool, (bool, np.bool_)):
             raise TypeError(f"expected pool=True or False, got {short(self.pool)}")
-        timing, seed = self.timing.checked(), seed_of(self.randomised)
-        return self._replace(levels=levels, timing=timing, pool=bool(self.pool), randomised=seed)
+        return self._replace(levels=levels, timing=self.timing.checked(), pool=bool(self.pool))
 
-    def continued(self, before: FrameOptions, bounds: Mapping[Hashable, tuple[float, float]]) -> FrameOptions:
+    def continued(self, before: FrameOptions) -> FrameOptions:
         """These options, completed by those that a state began with; others than those are refused."""
         usual = FrameOptions()
-        for name in ("levels", "pool", "randomised"):
+        for name in ("levels", "pool"):
             now, then = getattr(self, name), getattr(before, name)
             if now not in (getattr(usual, name), then):
                 raise ValueError(f"expected {option(name)} as in the state, {then!r}, got {short(now)}")
         if before.payoff is None and self.payoff is not None:
             raise ValueError(f"expected the default payoff, as in the state, got {short(self.payoff)}")
-        payoff, low, high = self.payoff, self.low, self.high
+        for name in ("low", "high"):
+            now, then = plain_bound(getattr(self, name)), getattr(before, name)
+            if (self.low, self.high) != (None, None) and now != then:
+                raise ValueError(f"expected {option(name)} as in the state, {then!r}, got {short(now)}")
+        payoff = self.payoff
         if before.payoff is not None:
             payoff = as_saved(payoff, before.payoff, payoff_from_plain, "payoff")
-        if low is None and high is None:
-            low, high = (
-                {key: pair[side] for key, pair in bounds.items()} if given == BY_SERIES else given
-                for side, given in enumerate((before.low, before.high))
-            )
-        timing = self.timing.completed(*before.timing)
-        return before._replace(low=low, high=high, payoff=payoff, outside=self.outside, timing=timing)
+        return before._replace(payoff=payoff, outside=self.outside, timing=self.timing.completed(*before.timing))
 
     def kept(self) -> FrameOptions:
         """These options as a state keeps them: plain data."""
         payoff = None if self.payoff is None else plain_payoff(self.payoff)
-        return self._replace(low=_plain_bound(self.low), high=_plain_bound(self.high), payoff=payoff, outside="report")
+        return self._replace(low=plain_bound(self.low), high=plain_bound(self.high), payoff=payoff, outside="report")
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> FrameOptions:
@@ -84,12 +76,11 @@ class FrameFacts(NamedTuple):
     cutoffs: bool  # False if each outcome is known before the next forecast
     empirical: bool  # horizons are counted from the cutoff on
     known: bool  # a column says when outcomes were known
-    by_row: bool  # bounds are those of rows
     events: list[str] | None = None  # columns that tell events of one time apart, None without such events
 
     def check(self, now: FrameFacts) -> None:
         """Refuse a frame that is read in another way than the first one."""
-        texts = ("times", "cutoffs", "horizons counted from cutoffs", "column known=", "bounds by row")
+        texts = ("times", "cutoffs", "horizons counted from cutoffs", "column known=")
         for what, *pair in zip(texts, self, now, strict=False):
             if pair[0] != pair[1]:
                 then, got = (each if isinstance(each, str) else f"{'' if each else 'no '}{what}" for each in pair)
@@ -100,12 +91,6 @@ class FrameFacts(NamedTuple):
         """Facts of a file, or a reason why they are none."""
         *facts, events = plain
         names = [] if events is None else events
-        if [type(each) for each in (*facts, *names)] != [str, bool, bool, bool, bool] + [str] * len(names):
+        if [type(each) for each in (*facts, *names)] != [str, bool, bool, bool] + [str] * len(names):
             raise TypeError(f"{short(plain)} do not describe a frame")
         return cls(*plain)
-
-
-def _plain_bound(side: Any) -> Any:
-    if side is None or isinstance(side, str):
-        return side
-    return BY_SERIES if isinstance(side, Mapping) or hasattr(side, "to_dict") else float(side)

@@ -10,7 +10,6 @@ Results do not depend on the order of rows, nor on how a frame is cut in time in
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -25,7 +24,6 @@ from orcast.committee.group import Group, GroupRun
 from orcast.committee.members import plan_for
 from orcast.committee.state import KNOWN, SERIES, STREAM, Plan
 from orcast.engine import admissible
-from orcast.frame.bounds import scale_between, space_between
 from orcast.frame.stream import NOTHING, OpenRows, PendingColumn, Stream, StreamRun
 from orcast.frame.times import Clock, Stamps, new_clock, seasons_of
 from orcast.frame.workers import NEVER, Stop
@@ -112,6 +110,7 @@ class GroupPass:
 
     def __init__(self, plan: Plan, before: GroupState, runs: Sequence[StreamRun]) -> None:
         self.model, self.plan, self.before = runs[0].model, plan, before
+        self.space: Any = self.model.space
         moving = {run.key[0] for run in runs if not run.idle}
         self.runs = sorted((run for run in runs if run.key[0] in moving), key=lambda run: tuple(map(name_of, run.key)))
         counts = [len(run.open_rows) for run in self.runs]
@@ -142,18 +141,17 @@ class GroupPass:
 
     def _resume(self) -> None:
         """Set up the committee with the numbers of the state."""
-        plan, before, by_row, runs = self.plan, self.before, self.model.by_row, self.runs
+        plan, before, runs, space = self.plan, self.before, self.runs, self.space
         self.series = {key: i for i, key in enumerate(self.clocks)}
         self.horizons = {key: i for i, key in enumerate(sorted({run.key[1] for run in runs}, key=name_of))}
         seasons = np.zeros((len(self.series), 2))
         for i, clock in enumerate(self.clocks.values()):
             lags = seasons_of(clock.step)
             seasons[i, : len(lags)] = lags
-        spaces = {pair: space_between(*pair, by_row) for pair in {run.between for run in runs}}
-        self.reach = np.array([reach_of(spaces[run.between]) for run in runs])
-        edges = np.array([(spaces[run.between].low, spaces[run.between].high) for run in runs])
+        self.reach = np.array([reach_of(space)] * len(runs))
+        edges = np.array([(space.low, space.high)] * len(runs))
         for i, run in enumerate(runs):
-            if isinstance(spaces[run.between], Interval) and edges[i, 0] == 0.0 != run.between[0]:
+            if isinstance(space, Interval) and run.count and space.low == 0.0 != run.low[0]:
                 edges[i, 0] = NOT_ZERO
             if run.before is not None:
                 sides = run.before.committee[BOUNDS]
@@ -276,21 +274,13 @@ class GroupPass:
         """Fill in the base quantiles of new rows, or the first spreads of points."""
         if not len(rows):
             return
-        shape, by_row, low, high = self.model.shape, self.model.by_row, self.rows.low[rows], self.rows.high[rows]
-        given = self.model.forecasts(self.rows.row[rows])
-        shift, scale = scale_between(low, high, by_row)
-        pairs = np.column_stack((np.isfinite(low), np.isfinite(high)) if by_row else (low, high))
-        kinds, which = np.unique(pairs, axis=0, return_inverse=True)
-        which = which.ravel()
-        for number in range(len(kinds)):
-            own: Any = slice(None) if len(kinds) == 1 else np.flatnonzero(which == number)
-            first = 0 if len(kinds) == 1 else int(own[0])
-            space = space_between(float(low[first]), float(high[first]), by_row)
-            if shape.kind == "point":
-                found = first_spread(given[own, 0], space)
-                out[own] = found if isinstance(space, Interval) else found / np.abs(scale[own])
-            else:
-                out[own] = shape.expert_rows(space, given[own], shift[own], scale[own])
+        shape, given = self.model.shape, self.model.forecasts(self.rows.row[rows])
+        shift, scale = self.model.units(self.rows.low[rows], self.rows.high[rows])
+        if shape.kind == "point":
+            found = first_spread(given[:, 0], self.space)
+            out[:] = found if isinstance(self.space, Interval) else found / np.abs(scale)
+        else:
+            out[:] = shape.expert_rows(self.space, given, shift, scale)
 
     def _after(self, open_: Integers, memos: Array) -> GroupState:
         """Hand the results to the runs, and collect the state."""
@@ -336,9 +326,6 @@ def _check_pending(plan: Plan, stream: Stream) -> None:
 
 # --- pools of a frame
 
-# True for series with an upper bound only, whose outcomes are distances below it.
-PoolKey = bool
-
 
 class Pools:
     """Pools of a frame's series, and their state after it; without a pool each series is a group of its own."""
@@ -346,31 +333,22 @@ class Pools:
     def __init__(self, run: FrameRun, pool: bool) -> None:
         self.run = run
         self.pooled = pool and bool(run.layout.series)
-        self.keys: dict[Hashable, PoolKey] = {}
-        if self.pooled:
-            bounds = run.series_bounds.items()
-            self.keys = {key: not math.isfinite(low) and math.isfinite(high) for key, (low, high) in bounds}
-        self.after: dict[tuple[str, PoolKey], GroupState] = {}
+        self.after: dict[str, GroupState] = {}
 
     def run_rounds(self, runs: Sequence[StreamRun], stop: Stop) -> None:
         """Run the committees of streams of one model, if it has any."""
-        if not runs:
+        if all(each.idle for each in runs):
             return
         model, content = runs[0].model, self.run.content
-        corrects = model.runner(*runs[0].between).corrected
+        corrects = model.runner().corrected
         if not (corrects or model.shape.kind == "point"):
             return
         space = Line()  # all ordered spaces have the same levels
         name, plan = model.form.model, plan_for(space.levels, space.scores, pooled=self.pooled, corrects=corrects)
-        parts: dict[PoolKey, list[StreamRun]] = {}
-        for each in runs:
-            parts.setdefault(self.keys.get(each.key[0], False), []).append(each)
-        for key, own in parts.items():
-            if not all(each.idle for each in own):
-                found = GroupPass(plan, content.pools.get((name, key), GroupState()), own).run_rounds(stop)
-                self.after.setdefault((name, key), GroupState()).add(found)
+        found = GroupPass(plan, content.pools.get(name, GroupState()), runs).run_rounds(stop)
+        self.after.setdefault(name, GroupState()).add(found)
 
     def commit(self, content: PanelContent) -> None:
         """Put the groups into a state."""
-        for place, found in self.after.items():
-            content.pools.setdefault(place, GroupState()).add(found)
+        for model, found in self.after.items():
+            content.pools.setdefault(model, GroupState()).add(found)

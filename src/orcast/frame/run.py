@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import partial
@@ -13,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from orcast.features import feature_names, has_functions
-from orcast.frame.bounds import Bounds, read_bounds
+from orcast.frame.bounds import read_bounds
 from orcast.frame.experts import too_narrow
 from orcast.frame.names import ColumnLayout, Form, of_model, of_series, rows_text
 from orcast.frame.options import FrameFacts, FrameOptions
@@ -51,7 +50,6 @@ def recalibrate(
     known: Any = None,
     lag: Any = None,
     issued_every: Any = None,
-    nowcast: bool = False,
     low: Any = None,
     high: Any = None,
     levels: ArrayLike | None = None,
@@ -61,7 +59,6 @@ def recalibrate(
     workers: int | None = None,
     outside: str = "report",
     pool: bool = True,
-    randomised: Any = None,
 ) -> AnyFrame:
     """Recalibrate the forecasts in a data frame, of one series or of thousands.
 
@@ -98,10 +95,8 @@ def recalibrate(
     issued_every : int or str, optional
         Rows issued together, just before the first of them: a number of rows, or ``"daily"``, ``"weekly"``, ``"12h"``
         by the local clock of the column's time zone.
-    nowcast : bool
-        Allow issue times after the row's time; needs ``known`` or ``lag``.
-    low, high : number, str or mapping, optional
-        Bounds of the outcomes: a number, a column, or numbers by series.
+    low, high : number or str, optional
+        Bounds of the outcomes: a number or a column.
     levels : sequence of float, optional
         Levels of additional quantiles.
     payoff : Payoff, optional
@@ -116,9 +111,6 @@ def recalibrate(
         Ignore outcomes outside the bounds with a warning, or move them to the bound.
     pool : bool
         Let all series share information.
-    randomised : int, optional
-        Seed; quantiles are randomised by one draw per row (`Forecast.randomised`), and probabilities are drawn from a
-        grid.
 
     Returns
     -------
@@ -153,8 +145,8 @@ def recalibrate(
     >>> after["ETS_orcast_status"].tolist()
     ['ok', 'ok', 'pending']
     """
-    timing = Timing(lag, issued_every, nowcast)
-    options = FrameOptions(low, high, levels, payoff, outside, timing, pool, randomised)
+    timing = Timing(lag, issued_every)
+    options = FrameOptions(low, high, levels, payoff, outside, timing, pool)
     names = {"y": y, "model": model, "series": series, "time": time}
     names |= {"cutoff": cutoff, "horizon": horizon, "known": known}
     with open_state(state) as panel:
@@ -217,10 +209,13 @@ class FrameRun:
         self.settling = 0  # pending rows whose outcome is in the table of outcomes
         self.content = PanelContent() if panel is None else panel.content
         if self.content.options is not None:
-            options = options.continued(self.content.options, self.content.bounds)
+            options = options.continued(self.content.options)
         self.options, self.payoff, self.timing = options, options.payoff, options.timing
         self.codes, self.keys = frame.keys(layout.series)
-        self.bounds = self._bounds()
+        low, high = options.low, options.high
+        if (low is not None or high is not None) and all(not form.ordered for form in layout.forms):
+            raise ValueError(f"expected no bounds for probabilities, got {short(low if high is None else high)}")
+        self.bounds = read_bounds(low, high, frame)
         self.streams = self._streams()
         if self.content.options is not None:
             self._add_streams()
@@ -236,7 +231,7 @@ class FrameRun:
         events = None if before is None else False if before.events is None else before.events
         times = read_row_times(self.frame, layout, *place, self.timing, empirical, content.calendar, at_once)
         known = layout.known is not None
-        self.facts = FrameFacts(times.kind, not times.at_once, times.ranked, known, self.bounds.by_row)
+        self.facts = FrameFacts(times.kind, not times.at_once, times.ranked, known)
         if before is not None:
             before.check(self.facts)
         dates, pooled = (content.calendar, content.steps), self.options.pool
@@ -254,37 +249,10 @@ class FrameRun:
             settles = find is not None and not np.isnan(find(key, stream.pending_times)).all()
             if settles or (pooled and stream.waiting):
                 place[key] = len(place)
-                self.series_bounds[key] = content.bounds[key]
-        more = np.array([content.bounds[key] for key in list(place)[len(self.keys) :]]).reshape(-1, 2)
-        if not self.bounds.by_row:
-            sides = (np.append(side, more[:, i]) for i, side in enumerate((self.bounds.low, self.bounds.high)))
-            self.bounds = Bounds(False, *sides)
         self.keys = list(place)
         here = set(zip(self.streams.series.tolist(), self.streams.horizons, strict=True))
         found = {(place[key], horizon) for (key, horizon), _ in streams if key in place} - here
         self.streams = self.streams.and_empty(sorted(found, key=lambda each: (each[0], str(each[1]))))
-
-    def _bounds(self) -> Bounds:
-        low, high = self.options.low, self.options.high
-        if (low is not None or high is not None) and all(not form.ordered for form in self.layout.forms):
-            raise ValueError(f"expected no bounds for probabilities, got {short(low if high is None else high)}")
-        bounds = read_bounds(low, high, self.frame, self.codes, self.keys)
-        lows, highs = bounds.low, bounds.high
-        if bounds.by_row:
-            # where they change from row to row, 0 and 1 stand for them
-            first = np.zeros(len(self.keys), dtype=np.intp)
-            first[self.codes[::-1]] = np.arange(len(self.codes))[::-1]
-            lows = np.where(np.isfinite(lows[first]), 0.0, -math.inf) if len(lows) else np.empty(0)
-            highs = np.where(np.isfinite(highs[first]), 1.0, math.inf) if len(highs) else np.empty(0)
-        self.series_bounds = dict(zip(self.keys, zip(lows.tolist(), highs.tolist(), strict=True), strict=True))
-        for key, now in self.series_bounds.items():
-            then = self.content.bounds.get(key, now)
-            if then != now:
-                raise ValueError(
-                    f"expected the bounds of the state{of_series(key)}, {then[0]:g} to {then[1]:g}, "
-                    f"got {now[0]:g} to {now[1]:g}"
-                )
-        return bounds
 
     def _outcome_table(self) -> Callable[[Hashable, Stamps], Array] | None:
         """Outcomes of a series at some times in the table of outcomes, which may settle rows of earlier frames."""
@@ -427,16 +395,17 @@ class FrameRun:
             (key, _), time, y, low, high = unused[0]
             yield (
                 f"ignored outcomes outside the bounds for {len(unused):,} pending row{'s' * (len(unused) > 1)} of "
-                f"earlier frames: expected {_possible(key, low, high, y)}, got {y:g} at {self.streams.times.show(time)}"
+                f"earlier frames: expected {_possible(low, high, y)}{of_series(key)}, "
+                f"got {y:g} at {self.streams.times.show(time)}"
             )
 
     def _expected(self, row: int) -> str:
         """Range of the outcomes in a row, and the outcome found."""
         model = next(model for model in self.models if model.status[row] == Status.OUTSIDE)
-        sides = self.bounds.of_rows(self.codes) if model.shape.ordered else np.zeros((2, len(self.codes)))
-        low, high = (float(side[row]) for side in sides)
-        y = float(model.y[model.rows == row][0])
-        return f": expected {_possible(self.keys[int(self.codes[row])], low, high, y)}, got {y:g} in {row_name(row)}"
+        at = int(np.flatnonzero(model.rows == row)[0])
+        low, high, y = (float(each[at]) for each in (model.low, model.high, model.y))
+        key = self.keys[int(self.codes[row])]
+        return f": expected {_possible(low, high, y)}{of_series(key)}, got {y:g} in {row_name(row)}"
 
     def _odd_forecasts(self, model: ModelRun) -> Iterator[tuple[str, NDArray[np.bool_]]]:
         """Warnings about the forecasts of a model, and True for their rows."""
@@ -451,8 +420,7 @@ class FrameRun:
             count = f"{missing.sum():,} quantile{'s' if missing.sum() > 1 else ''}"
             yield count + "{whose} missing or not finite, interpolated from the others in {rows}", missing > 0
         if kind in ("quantiles", "members"):
-            low, high = self.bounds.of_rows(self.codes)
-            beyond = (np.fmax.reduce(given) < low) | (np.fmin.reduce(given) > high)
+            beyond = (np.fmax.reduce(given) < self.bounds.low) | (np.fmin.reduce(given) > self.bounds.high)
             yield (
                 "forecasts{whose} lie entirely outside the bounds in {rows}: moved to the nearest bound",
                 (there & beyond),
@@ -490,7 +458,7 @@ class FrameRun:
         if content.options is None:
             content.options = self.options.kept()
             content.facts = self.facts._replace(events=None if times.events is None else list(times.event_columns))
-        content.bounds.update(self.series_bounds)
+        content.series.update(dict.fromkeys(self.keys))
         for model in self.models:
             kept = content.models.setdefault(model.form.model, ModelStreams(str(model.shape), len(model.outputs)))
             pairs = zip(model.keys, model.streams, strict=True)
@@ -510,15 +478,11 @@ class FrameRun:
             content.steps.update(zip(self.keys, streams.steps, strict=False))
 
 
-def _possible(key: Hashable, low: float, high: float, y: float) -> str:
-    """Text for the outcomes that a series accepts."""
+def _possible(low: float, high: float, y: float) -> str:
+    """Text for the outcomes that are accepted."""
     if low == high:
-        return f"outcomes 0 or 1{of_series(key)}"
-    if abs(y) > LARGEST:
-        return f"outcomes{of_series(key)} of at most {LARGEST:g} in size"
-    if math.isinf(low) or math.isinf(high):
-        return f"outcomes{of_series(key)} of at " + (f"most {high:g}" if math.isinf(low) else f"least {low:g}")
-    return f"outcomes from {low:g} to {high:g}{of_series(key)}"
+        return "outcomes 0 or 1"
+    return f"outcomes from {max(low, -LARGEST):g} to {min(high, LARGEST):g}"
 
 
 def run_frame(

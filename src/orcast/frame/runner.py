@@ -14,13 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast import ledger as _ledger
-from orcast.draws import uniform_draws
 from orcast.engine import Committee
 from orcast.engine.bound_payoff import BoundPayoff
-from orcast.engine.oracles import draws_anything
 from orcast.engine.ordered import OrderedEngine
-from orcast.frame.bounds import space_between
-from orcast.frame.experts import ForecastShape
 from orcast.frame.ordering import Before
 from orcast.frame.workers import NEVER, Stop
 from orcast.histories import ALONE
@@ -32,7 +28,7 @@ from orcast.payoffs.base import UNKNOWN
 from orcast.persistence import UNREADABLE, unusable
 from orcast.rounds import Rounds, check_counters
 from orcast.serialise import plain_features
-from orcast.spaces import Binary, Labels, OrderedSpace, Space
+from orcast.spaces import Binary, OrderedSpace, Space
 from orcast.spaces.base import LARGEST, SMALLEST
 
 Array = NDArray[np.float64]
@@ -42,7 +38,7 @@ Events = NDArray[np.int64]  # kind and entry of each
 HOLDS, PROMISED, _, MEAN, SD, _ = map(int, _ledger.RoundLog)
 # Events in one call of the compiled loop: between two calls Python can be interrupted.
 AT_ONCE = 4000
-# Runners that are kept, of series with other bounds.
+# Runners that are kept, of frames with other bounds.
 MOST_RUNNERS = 64
 
 
@@ -81,16 +77,14 @@ NEW = PackedRounds(np.array([0.0, np.nan, 0.0]), (), np.empty((0, 0)), np.empty(
 class Runner:
     """A recalibrator of one space and payoff, on which streams run one after the other."""
 
-    def __init__(self, space: Space, payoff: Payoff | None, *, drawn: bool = False) -> None:
-        self.space, self.payoff, self.drawn = space, default_payoff(space) if payoff is None else payoff, drawn
+    def __init__(self, space: Space, payoff: Payoff | None) -> None:
+        self.space, self.payoff = space, default_payoff(space) if payoff is None else payoff
         self.rounds = self._begin(None)
-        if drawn and not draws_anything(self.rounds.engine):
-            raise ValueError(f"expected randomised= for calibrated probabilities, got it for {self.payoff!r}")
         self.grows = UNKNOWN in [part.size for part in self.rounds.engine.bound_payoff.parts]
         self._blank = [array.copy() for array in self.rounds.engine.arrays().values()]
 
     def _begin(self, sizes: tuple[int, ...] | None) -> Rounds:
-        engine = Committee().bind(BoundPayoff(self.space, self.payoff, (ALONE,), None, drawn=self.drawn), sizes)
+        engine = Committee().bind(BoundPayoff(self.space, self.payoff, (ALONE,), None), sizes)
         if isinstance(engine, OrderedEngine):
             engine.group = None  # the corrected quantiles are given
         return Rounds(engine, max_pending=2**31)
@@ -114,14 +108,9 @@ class Runner:
             return np.where((value >= least) & (value <= most), value, np.nan)
 
     def resume(
-        self,
-        state: RunState | None,
-        inputs: Inputs,
-        features: list[Any] | None,
-        events: Events,
-        seed: int | None = None,
+        self, state: RunState | None, inputs: Inputs, features: list[Any] | None, events: Events
     ) -> CompiledRun | PythonRun:
-        """Let a stream go on from its state, or a new one begin; a seed is that of its random draws."""
+        """Let a stream go on from its state, or a new one begin."""
         try:
             if self.grows:
                 self.rounds = self._begin(None if state is None else state.sizes)
@@ -134,7 +123,7 @@ class Runner:
                 engine.restore(unpack_row(state.memory, kinds))
             compiled = isinstance(engine, OrderedEngine) and engine.runs
             run = CompiledRun if compiled else PythonRun
-            return run(self, NEW if state is None else state.rounds, inputs, features, events, seed)
+            return run(self, NEW if state is None else state.rounds, inputs, features, events)
         except UNREADABLE as reason:
             if state is None:
                 raise
@@ -151,28 +140,14 @@ class Runner:
 _kept = threading.local()
 
 
-def runner_for(
-    shape: ForecastShape,
-    payoff: Payoff | None,
-    low: float,
-    high: float,
-    by_row: bool,
-    own: threading.local,
-    drawn: bool = False,
-) -> Runner:
-    """Return this thread's runner for outcomes between two bounds; `own` keeps those of other payoffs."""
-    runners: dict[Any, Runner] = (_kept if payoff is None else own).__dict__.setdefault("runners", {})
-    key: Any = shape.labels or shape.kind, drawn
-    if shape.ordered:
-        # only a lower bound that is the same for all rows is one of the space
-        bounded = math.isfinite(low) and not by_row
-        key = (low, high) if bounded else (math.isfinite(low), math.isfinite(high), by_row)
+def runner_for(space: Space, payoff: Payoff | None, own: threading.local) -> Runner:
+    """Return this thread's runner for a space; `own` keeps that of another payoff."""
+    runners: dict[str, Runner] = (_kept if payoff is None else own).__dict__.setdefault("runners", {})
+    key = repr(space)
     if key not in runners:
         if len(runners) >= MOST_RUNNERS:
             runners.clear()
-        events: Space = Labels(shape.labels) if shape.labels else Binary()
-        space = space_between(low, high, by_row) if shape.ordered else events
-        runners[key] = Runner(space, payoff, drawn=drawn)
+        runners[key] = Runner(space, payoff)
     return runners[key]
 
 
@@ -182,19 +157,14 @@ class CompiledRun:
     `quantiles` and `round_log` have a row for each new forecast, `settled` the miscalibration after each outcome.
     """
 
-    def __init__(
-        self, runner: Runner, packed: PackedRounds, inputs: Inputs, features: Any, events: Events, seed: int | None
-    ) -> None:
+    def __init__(self, runner: Runner, packed: PackedRounds, inputs: Inputs, features: Any, events: Events) -> None:
         self.runner = runner
         engine: Any = runner.rounds.engine
         self.engine = engine
-        old, new = len(packed.issued), len(inputs.level_set)
+        old = len(packed.issued)
         pending = old + np.cumsum(1 - 2 * (events[:, 0] != PREDICT))
-        draws = np.empty(0) if seed is None else uniform_draws(seed, int(packed.counters[0]) + 1, new)
         contexts, most = self._contexts(inputs.experts, features), int(pending.max(initial=max(old, 1)))
-        self.stream = stream = kernels.Stream(
-            engine.rules, *inputs[:3], contexts, *inputs[3:], draws, packed.counters, most
-        )
+        self.stream = stream = kernels.Stream(engine.rules, *inputs[:3], contexts, *inputs[3:], packed.counters, most)
         if old:
             pairs = zip(packed.arrays(), packed.features, strict=True)
             records = [engine.restored_record(*each) for each in pairs]
@@ -245,11 +215,8 @@ class CompiledRun:
 class PythonRun:
     """The events of one stream, run round by round; see `CompiledRun`."""
 
-    def __init__(
-        self, runner: Runner, packed: PackedRounds, inputs: Inputs, features: Any, events: Events, seed: int | None
-    ) -> None:
+    def __init__(self, runner: Runner, packed: PackedRounds, inputs: Inputs, features: Any, events: Events) -> None:
         self.runner, self.rounds, self.inputs, self.features = runner, runner.rounds, inputs, features
-        self.rounds.seed = seed
         self.rounds.from_packed(packed, range(len(packed.issued)))
         entries, m = len(inputs.values), len(inputs.level_set)
         self.old, self.ordered, width = entries - m, isinstance(runner.space, OrderedSpace), inputs.levels.shape[1]

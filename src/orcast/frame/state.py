@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from orcast import persistence
 from orcast.frame.options import FrameFacts, FrameOptions
-from orcast.frame.pools import MOST_STEPS, GroupState, PoolKey, SeriesState
+from orcast.frame.pools import MOST_STEPS, GroupState, SeriesState
 from orcast.frame.runner import RunState
 from orcast.frame.statuses import Status
 from orcast.frame.stream import PENDING_WIDTH, LogColumn, PendingColumn, Stream, StreamKey
@@ -50,11 +50,11 @@ class PanelContent:
     options: FrameOptions | None = None  # of the first frame, as its facts; None before it
     facts: FrameFacts | None = None
     models: dict[str, ModelStreams] = field(default_factory=dict)
-    bounds: dict[Hashable, tuple[float, float]] = field(default_factory=dict)
+    series: dict[Hashable, None] = field(default_factory=dict)
     calendar: Calendar = field(default_factory=dict)  # cutoffs and times, where horizons are counted from them
     steps: dict[Hashable, Step] = field(default_factory=dict)  # what they are counted in; places if it is not said
     empirical: dict[Hashable, int] = field(default_factory=dict)  # rows, where there are no times
-    pools: dict[tuple[str, PoolKey], GroupState] = field(default_factory=dict)  # by model and key
+    pools: dict[str, GroupState] = field(default_factory=dict)  # by model
 
 
 class FrameState:
@@ -130,7 +130,7 @@ class FrameState:
 
     def _plain(self) -> tuple[dict[str, Any], Arrays]:
         content = self.content
-        arrays: Arrays = {"bounds": np.array(list(content.bounds.values()), dtype=np.float64).ravel()}
+        arrays: Arrays = {}
 
         def packed(name: str, states: Iterable[State], *keys: str) -> dict[str, Any]:
             header, own = pack(states, ("key", *keys))
@@ -150,7 +150,7 @@ class FrameState:
                 }
                 for i, (name, model) in enumerate(content.models.items())
             ],
-            "series": [plain_id(key) for key in content.bounds],
+            "series": [plain_id(key) for key in content.series],
             "calendar": packed("calendar", (({"key": plain_id(k)}, {"dates": v}) for k, v in content.calendar.items())),
             "steps": [[plain_id(key), *step] for key, step in content.steps.items()],
             "empirical": [[plain_id(key), count] for key, count in content.empirical.items()],
@@ -212,8 +212,7 @@ class FrameState:
             if header["options"] is not None:
                 content.options = FrameOptions.from_plain(header["options"])
                 content.facts = FrameFacts.from_plain(header["facts"])
-            bounds = arrays["bounds"].reshape(-1, 2).tolist()
-            content.bounds = {id_from_plain(key): (a, b) for key, (a, b) in zip(header["series"], bounds, strict=True)}
+            content.series = {id_from_plain(key): None for key in header["series"]}
             for i, data in enumerate(header["models"]):
                 model = content.models[data["name"]] = ModelStreams(*data["shape"])
                 streams = unpacked(data["streams"], f"models/{i}", "features")
@@ -305,22 +304,22 @@ def _stream(header: dict[str, Any], arrays: Arrays, outputs: int) -> tuple[Strea
 # --- committees
 
 
-def _plain_committees(pools: dict[tuple[str, PoolKey], GroupState]) -> Iterator[State]:
+def _plain_committees(pools: dict[str, GroupState]) -> Iterator[State]:
     """Series, with their clocks, and pools by horizon of all groups."""
-    for place, state in pools.items():
+    for model, state in pools.items():
         for key, series in _sorted(state.series):
             step, times, counts = series.clock
             own = {"row": series.row, "step": np.array([step]), "times": times, "counts": counts}
-            yield {"key": [*place, plain_id(key)]}, own
+            yield {"key": [model, plain_id(key)]}, own
         for horizon, row in _sorted(state.pools):
-            yield {"key": [*place, plain_id(horizon)]}, {"row": row}
+            yield {"key": [model, plain_id(horizon)]}, {"row": row}
 
 
 def _add_committee(content: PanelContent, plain: list[Any], own: Arrays) -> None:
-    model, mirrored, key = *plain[:2], id_from_plain(plain[2])
-    if model not in content.models or not isinstance(mirrored, bool):
+    model, key = plain[0], id_from_plain(plain[1])
+    if model not in content.models:
         raise ValueError(f"there is no model {short(model)} for a group")
-    state = content.pools.setdefault((model, mirrored), GroupState())
+    state = content.pools.setdefault(model, GroupState())
     if "times" in own:
         state.series[key] = SeriesState(own["row"], _clock(key, own))
     else:

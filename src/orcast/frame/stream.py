@@ -6,7 +6,6 @@ still refuse the whole.
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.draws import derived_seed
 from orcast.frame.bounds import scale_between
 from orcast.frame.experts import ForecastShape, marks_of, rows_with_forecast
 from orcast.frame.names import Form, of_model
@@ -25,6 +23,7 @@ from orcast.frame.statuses import STATUS_TEXTS, Status
 from orcast.frame.times import check_known
 from orcast.frame.workers import NEVER, Stop
 from orcast.kernels.records import DROP, SETTLE
+from orcast.spaces import Binary, Labels, Space
 
 if TYPE_CHECKING:
     from orcast.frame.run import FrameRun
@@ -104,7 +103,7 @@ class ModelRun:
         if before is not None and before.shape != str(shape):
             raise ValueError(f"expected the forecasts{of_model(form.model)} of the state, {before.shape}, got {shape}")
         n, streams, times = run.frame.rows, run.streams, run.streams.times
-        self.payoff, self.seed, self.features = run.options.payoff, run.options.randomised, run.features
+        self.payoff, self.features = run.options.payoff, run.features
         self.clip, self.remember = run.options.outside == "clip", 0 if run.panel is None else run.panel.remember
         self.at_once, self.dated = times.at_once and not times.tied, times.kind.startswith("dates")
         y, due, known = fill_outcomes(streams, run.codes, run.keys, run.outcomes(form), form.labels or ())
@@ -126,11 +125,11 @@ class ModelRun:
         self.keys = [(run.keys[i], horizon) for i, horizon in zip(series.tolist(), streams.horizons, strict=True)]
         self.streams: list[Stream | None] = [None if before is None else before.streams.get(key) for key in self.keys]
         self.by_row = run.bounds.by_row and form.ordered
-        self.low = self.high = np.zeros(len(self.keys))
-        if form.ordered:  # in the order of play if by row
-            self.low, self.high = (
-                side[self.rows if self.by_row else series] for side in (run.bounds.low, run.bounds.high)
-            )
+        self.low = self.high = np.broadcast_to(0.0, n)
+        self.space: Space = Labels(shape.labels) if shape.labels else Binary()
+        if form.ordered:
+            self.space, sides = run.bounds.space, (run.bounds.low, run.bounds.high)
+            self.low, self.high = (side[self.rows] if self.by_row else side for side in sides)
         # results; every row with an answer is written
         self.out, self.certificate = [np.empty(n) for _ in shape.outputs], [np.empty(n) for _ in range(3)]
         self.status, self.changed = np.full(n, Status.NO_FORECAST, dtype=np.uint8), np.zeros(n, dtype=bool)
@@ -138,10 +137,9 @@ class ModelRun:
         self.unused: list[tuple[StreamKey, Any, float, float, float]] = []
         self.local = threading.local()
 
-    def runner(self, low: float, high: float) -> Runner:
-        """Return this thread's runner for outcomes between two bounds."""
-        drawn = self.seed is not None
-        return runner_for(self.shape, self.payoff, low, high, self.by_row, self.local, drawn)
+    def runner(self) -> Runner:
+        """Return this thread's runner."""
+        return runner_for(self.space, self.payoff, self.local)
 
     def units(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Shift and scale of rows with bounds: y = shift + scale * played."""
@@ -226,16 +224,7 @@ class StreamRun:
         self.time, self.cutoff, self.due, self.y = (
             each[own] for each in (model.time, model.cutoff, model.due, model.y)
         )
-        if model.by_row:
-            self.low, self.high = model.low[own], model.high[own]
-        else:
-            self.low, self.high = (np.broadcast_to(side[number], self.count) for side in (model.low, model.high))
-        low, high = -math.inf, math.inf
-        if start < stop:
-            low, high = (float(side[start if model.by_row else number]) for side in (model.low, model.high))
-        elif self.before is not None and len(self.before.pending):
-            low, high = self.before.pending[0, [PendingColumn.LOW, PendingColumn.HIGH]].tolist()
-        self.between = low, high
+        self.low, self.high = model.low[own], model.high[own]
         self._match()
         self.new = self.count - self.first_new
         self.committee = self.priors = self.spreads = NOTHING
@@ -243,7 +232,7 @@ class StreamRun:
         self.idle = self._is_idle()
         self.log = np.empty((0, 0)) if self.before is None else self.before.log
         self.begin = len(self.log)
-        self.open_rows, self.events = self._open_rows(model.runner(*self.between)), np.empty((0, 2), dtype=np.int32)
+        self.open_rows, self.events = self._open_rows(model.runner()), np.empty((0, 2), dtype=np.int32)
         if not self.idle:
             self._arrange()
 
@@ -337,18 +326,16 @@ class StreamRun:
     def run_rounds(self, stop: Stop = NEVER) -> None:
         """Run the events."""
         rows, events, model = self.open_rows, self.events.astype(np.int64), self.model
-        runner, new = model.runner(*self.between), self.new_rows
-        given, features, seed = model.forecasts(new), None, None
+        runner, new = model.runner(), self.new_rows
+        given, features = model.forecasts(new), None
         if model.features is not None:
             features = [{name: values[i] for name, values in model.features.items()} for i in new.tolist()]
-        if model.seed is not None:
-            seed = derived_seed(model.seed, model.form.model, *self.key)
         shift, scale = model.units(self.low[self.first_new :], self.high[self.first_new :])
         experts = np.ascontiguousarray(model.shape.expert_rows(runner.space, given, shift, scale, self.spreads))
         priors = self.priors if len(self.priors) else experts
         sets = model.shape.level_sets(given, bool(len(scale) and scale[0] < 0.0))
         inputs = Inputs(np.ascontiguousarray(rows.value), experts, priors, *sets)
-        self.run = runner.resume(None if self.before is None else self.before.recal, inputs, features, events, seed)
+        self.run = runner.resume(None if self.before is None else self.before.recal, inputs, features, events)
         self.run.run_rounds(events, stop)
         self._extend_log(self._answers(inputs, given, shift, scale))
         settled, dropped = (events[events[:, 0] == kind, 1] for kind in (SETTLE, DROP))

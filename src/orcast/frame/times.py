@@ -30,7 +30,7 @@ from orcast.constants import LONGEST_SEASON, SHORTEST_SEASON
 from orcast.frame.names import ColumnLayout, of_series, rows_text
 from orcast.frame.reader import Codes, Frame, Times, show_time
 from orcast.spaces.base import whole
-from orcast.validation import option, short, spelled
+from orcast.validation import option, short
 
 Stamps = NDArray[Any]  # int64, or float64 where times are numbers
 Integers = NDArray[np.int64]
@@ -52,21 +52,18 @@ class Timing(NamedTuple):
 
     lag: Any = None
     issued_every: Any = None
-    nowcast: bool = False
 
     def checked(self) -> Timing:
         """Timing in plain form."""
         together = None if self.issued_every is None else every(self.issued_every)
-        if not isinstance(self.nowcast, (bool, np.bool_)):
-            raise TypeError(f"expected nowcast=True or False, got {short(self.nowcast)}")
-        return Timing(None if self.lag is None else plain_lag(self.lag), together, bool(self.nowcast))
+        return Timing(None if self.lag is None else plain_lag(self.lag), together)
 
-    def completed(self, lag: Any, issued_every: int | str | None, nowcast: bool) -> Timing:
+    def completed(self, lag: Any, issued_every: int | str | None) -> Timing:
         """Timing of a state, which the given one must not contradict."""
         for name, given, then in (("lag", self.lag, lag), ("issued_every", self.issued_every, issued_every)):
             if given not in (None, then):
                 raise ValueError(f"expected {option(name)} as in the state, {then!r}, got {given!r}")
-        return Timing(lag, issued_every, nowcast or self.nowcast)
+        return Timing(lag, issued_every)
 
 
 @dataclass(frozen=True)
@@ -129,7 +126,7 @@ def read_row_times(
         # cutoffs lie just before a time, so that its own outcome is not used; others that are known at it are
         known = np.where(known == farthest(known), known, np.maximum(just_before(known), times.values))
     if cutoff is not None:
-        _check_issued_before(times, cutoff, timing, known is not None)
+        _check_issued_before(times, cutoff)
     else:
         cutoff = times.values if at_once else just_before(times.values)
     known = times.values if known is None else known
@@ -198,20 +195,16 @@ def _cutoff_from_horizon(frame: Frame, horizon: Any, times: Times, at_once: bool
     raise ValueError(f"expected a column of cutoffs beside the horizons in {horizon!r}, got none: {asked}")
 
 
-def _check_issued_before(times: Times, cutoff: Stamps, timing: Timing, known: bool) -> None:
-    """A forecast is issued before the time that it is about, unless it is said to be a nowcast."""
+def _check_issued_before(times: Times, cutoff: Stamps) -> None:
+    """A forecast is issued before the time that it is about."""
     after = np.flatnonzero(times.values <= cutoff)
-    if not len(after) or (timing.nowcast and known):
-        return
-    row = int(after[0])
-    which = f"{times.show(times.values[row])} issued at {times.show(cutoff[row])}, and so in {rows_text(after)}"
-    if timing.nowcast:
-        names = f"{option('known')} or {option('lag')}"
-        raise ValueError(f"expected {names} beside nowcasts, got neither, and a forecast for {which}")
-    raise ValueError(
-        f"expected forecasts issued before their time, got one for {which}: {spelled('nowcast=True', '--nowcast')} "
-        f"allows this, with {option('known')} or {option('lag')}"
-    )
+    if len(after):
+        row = int(after[0])
+        raise ValueError(
+            f"expected forecasts issued before their time, got one for {times.show(times.values[row])} issued at "
+            f"{times.show(cutoff[row])}, and so in {rows_text(after)}: name the column of issue times by "
+            f"{option('cutoff')}"
+        )
 
 
 def _known(frame: Frame, layout: ColumnLayout, times: Times, lag: Any) -> Stamps | None:

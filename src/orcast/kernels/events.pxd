@@ -17,11 +17,9 @@ cdef class Stream:
     cdef readonly Rules rules
     cdef Round round
     cdef readonly Py_ssize_t capacity, entries, new, set_width
-    cdef bint has_draws
-    cdef double first
     cdef readonly object quantiles, round_log, settled, counters, records, slots, place, queue, free, issued
     cdef object kept, kept_whole
-    cdef Row values_, experts_, priors_, contexts_, levels_, draws_, quantiles_, round_log_, settled_, issued_, records_
+    cdef Row values_, experts_, priors_, contexts_, levels_, quantiles_, round_log_, settled_, issued_, records_
     cdef Counters *counters_
     cdef WholeRow widths_, level_set_, slots_, place_, queue_, free_
     cpdef object run(self, Memory memory, object events)

@@ -18,14 +18,11 @@ class Stream:
     experts, priors : base quantiles of the new forecasts, and those that the committee corrected, flat
     contexts : contexts of the new forecasts, flat
     levels, widths, level_set : sets of levels to be read (flat, `set_width` each), their sizes, set of each forecast
-    draws : random numbers of the forecasts to come, in the order of issue; empty for none
     counters : COUNTERS
     capacity : largest number of rounds that are pending at once
     """
 
-    def __init__(
-        self, rules: Rules, values, experts, priors, contexts, levels, widths, level_set, draws, counters, capacity
-    ):
+    def __init__(self, rules: Rules, values, experts, priors, contexts, levels, widths, level_set, counters, capacity):
         entries, new = len(values), len(level_set)
         self.rules, self.capacity, self.entries, self.new = rules, capacity, entries, new
         self.set_width = levels.shape[1]
@@ -41,17 +38,15 @@ class Stream:
         self.free = np.arange(capacity, -1, -1, dtype=np.int64)
         self.free[0] = capacity
         self.issued = np.zeros(entries)
-        self.first = self.counters[0]
         self.round = Round(rules)
         self.kept = tuple(
             np.ascontiguousarray(array, dtype=np.float64).reshape(-1)
-            for array in (values, experts, priors, contexts, levels, draws)
+            for array in (values, experts, priors, contexts, levels)
         )
         self.kept_whole = tuple(np.ascontiguousarray(array, dtype=np.int64) for array in (widths, level_set))
-        self.has_draws = len(self.kept[5]) > 0
         self.values_, self.experts_ = numbers_of(self.kept[0]), numbers_of(self.kept[1])
         self.priors_, self.contexts_ = numbers_of(self.kept[2]), numbers_of(self.kept[3])
-        self.levels_, self.draws_ = numbers_of(self.kept[4]), numbers_of(self.kept[5])
+        self.levels_ = numbers_of(self.kept[4])
         self.widths_, self.level_set_ = whole_of(self.kept_whole[0]), whole_of(self.kept_whole[1])
         self.quantiles_ = numbers_of(self.quantiles.reshape(-1))
         self.round_log_ = numbers_of(self.round_log.reshape(-1))
@@ -179,8 +174,6 @@ def predict_entry(rules, memory, stream, entry, w):
     if not isnan(counters.lag):
         outstanding = min(outstanding, 2.0 * counters.lag + 2.0)
     predict_round(rules, memory, expert, 1, prior, outstanding, counters.reserved, stream.round, w)
-    if stream.has_draws:
-        stream.round.info.draw = stream.draws_[int(counters.issued - stream.first)]
     which = stream.level_set_[new]
     width = stream.widths_[which]
     levels = cut(stream.levels_, which * stream.set_width, width)
