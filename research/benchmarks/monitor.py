@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import bisect
+import math
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from importlib.util import find_spec
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import redirect_stdout
+from io import StringIO
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -14,29 +17,107 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 import orcast as oc
-from research.benchmarks.lines import Line, Lines, Remark
+from research.benchmarks.lines import Line, Lines
 from research.output import optional
 
 TITLE = "monitors: false alarms, delays, many series, speed"
 Array = NDArray[np.float64]
+Alarms = NDArray[np.int64]
 NONE = np.iinfo(np.int64).max
-# Model of the Friedman streams: rounds of training, before the drift and after it (arXiv 2603.13156).
-TRAINING, STABLE, DRIFTED = 10_000, 5_000, 5_000
-SCENARIOS = {"gra": ("abrupt", 0), "gsg": ("gradual", 100), "lea": ("local", 0)}
+# Rounds of training, before the drift and after it, and the share alarmed before it (arXiv 2603.13156).
+TRAINING, STABLE, DRIFTED, EARLY = 10_000, 2_500, 2_500, 0.038
+# By kind of River's stream: name, rounds of the transition, drifts, median delays of PITMonitor and ADWIN in the paper.
+SCENARIOS = {
+    "gra": ("abrupt", 0, (0, 10**6), 77, 27),
+    "gsg": ("gradual", 500, (0, 10**6), 189, 27),
+    "lea": ("local", 0, (0, DRIFTED // 3, 2 * (DRIFTED // 3)), 1919, 115),
+}
+BESIDE = 50  # streams that the other detectors see: the first ones
+# Biases and scales of the errors of forecasts that are wrong from the start.
+FAULTS = [(0.0, 1.5), (0.5, 1.0), (-0.5, 1.0), (0.0, 1 / 1.5)]
+NEAR = [(0.25, 1.0), (0.35, 1.0), (0.7, 1.0), (1.0, 1.0), (0.0, 1.25), (0.0, 2.0), (0.0, 0.8), (0.0, 0.5), (0.35, 1.25)]
+START_TARGETS = {(0.0, 1.5): 60.0, (0.5, 1.0): 30.0}
 
 
-def first_alarm(pit: Array, question: str = "miscalibrated", **options: Any) -> int:
+def first(above: NDArray[np.bool_]) -> int:
     """Round of the first alarm, or NONE."""
+    return int(np.argmax(above)) + 1 if above.any() else NONE
+
+
+def alarm(pit: Array, **options: Any) -> int:
+    """Round of the first alarm of miscalibration, or NONE."""
     monitor = oc.Monitor(**options)
-    for at in range(0, len(pit), 1_000):
-        monitor.update(pit=pit[at : at + 1_000])
-        found = getattr(monitor, question)
-        if found is not None:
-            return int(found.round)
+    monitor.update(pit=pit)
+    return NONE if monitor.miscalibrated is None else monitor.miscalibrated.round
+
+
+def change(pit: Array, seed: int) -> int:
+    """Round of the first alarm of a change, or NONE; before STABLE with a probability of at most EARLY."""
+    monitor = oc.Monitor(run_length=STABLE / EARLY, seed=seed)
+    return first(monitor.trace(pit)[:, 1] >= monitor.run_length)
+
+
+# --- other detectors: on normal scores z of the outcomes
+
+
+def adwin(z: Array) -> int:
+    """River's ADWIN on squared scores."""
+    detector = optional("river.drift").ADWIN()
+    for t, value in enumerate((z * z).tolist()):
+        detector.update(value)
+        if detector.drift_detected:
+            return t + 1
     return NONE
+
+
+def risk_monitoring(z: Array, reference: Array) -> int:
+    """MAPIE's RiskMonitoring on scores beyond the median of a reference, without tolerance."""
+    middle = np.median(np.abs(reference))
+    wrong, truth = ((np.abs(each) > middle).astype(int) for each in (z, reference))
+    right = np.zeros(max(len(z), len(reference)), dtype=int)
+    monitor = optional("mapie.exchangeability_testing").RiskMonitoring(
+        "accuracy", reference_data=(right[: len(truth)], truth), tolerance=0.0, warn=False
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        monitor.update(right[: len(wrong)], wrong)
+    return first(monitor.online_risk_lower_bound_sequence_history > monitor.threshold)
+
+
+def martingales(z: Array) -> tuple[int, int]:
+    """online-cp's SimpleJumper on conformal p-values: Ville's test at 5%, and Shiryaev and Roberts' of a change."""
+    rng, size = np.random.default_rng([5, 2026]), np.abs(z).tolist()
+    jumper = optional("online_cp.martingale").SimpleJumper(store_p_values=False)
+    detector = optional("online_cp.martingale").ShiryaevRobertsWrapper(jumper)
+    past: list[float] = []
+    ville = roberts = NONE
+    for t, error in enumerate(size):
+        above = t - bisect.bisect_right(past, error)
+        bisect.insort(past, error)
+        detector.update(float((above + rng.random()) / (t + 1)))
+        ville = min(ville, t + 1) if jumper.M >= 20.0 else ville
+        if detector.R >= STABLE / EARLY:
+            roberts = t + 1
+            break
+    return ville, roberts
+
+
+def others(streams: Iterable[Array], reference: Array) -> dict[str, Alarms]:
+    """First alarms of the other detectors, by their names."""
+    rows = [(adwin(z), risk_monitoring(z, reference), *martingales(z)) for z in streams]
+    names = ("River ADWIN", "MAPIE RiskMonitoring", "online-cp Ville", "online-cp Shiryaev-Roberts")
+    return dict(zip(names, np.array(rows).T, strict=True))
+
+
+def beside(found: dict[str, Alarms], number: Callable[[Alarms], float], form: str) -> str:
+    """Numbers of the other detectors as text."""
+    return ", ".join(f"{name} {number(at):{form}}" for name, at in found.items())
+
+
+# --- false alarms
 
 
 def calibrated(kind: str, count: int, rounds: int) -> Iterator[tuple[Array, int]]:
@@ -57,122 +138,106 @@ def calibrated(kind: str, count: int, rounds: int) -> Iterator[tuple[Array, int]
 
 def false_alarms(quick: bool) -> Lines:
     """Share of calibrated streams that are ever alarmed."""
-    count, rounds = (200, 2_000) if quick else (1_000, 10_000)
+    count, rounds, few = (200, 2_000, 10) if quick else (1_000, 10_000, BESIDE)
+    reference = np.random.default_rng(1).standard_normal(TRAINING)
+
+    def share(at: Alarms) -> float:
+        return float(np.mean(at < NONE))
+
     for kind in ("independent", "12 steps ahead, overlapping errors", "20 correlated series"):
-        found = [
-            first_alarm(pit, horizon=horizon, seed=k)
-            for k, (pit, horizon) in enumerate(calibrated(kind, count, rounds))
-        ]
-        share = float(np.mean(np.array(found) < NONE))
-        yield Line(kind, f"ever alarmed, {count:,} x {rounds:,}", share, 0.05, form=".3f")
-    yield Line("independent", "River ADWIN on squared scores", adwin_false(count // 10, rounds), form=".3f")
+        pits = calibrated(kind, count, rounds)
+        found = np.array([alarm(pit, horizon=horizon, seed=k) for k, (pit, horizon) in enumerate(pits)])
+        theirs = others((ndtri(pit) for pit, _ in islice(calibrated(kind, count, rounds), few)), reference)
+        note = f"{beside(theirs, share, '.2f')} ({few} streams)"
+        yield Line(kind, f"ever alarmed, {count:,} x {rounds:,}", share(found), 0.05, form=".3f", note=note)
 
 
-def adwin_false(count: int, rounds: int) -> float:
-    """Share of calibrated streams on which ADWIN alarms."""
-    rng = np.random.default_rng(1)
-    return float(np.mean([adwin(rng.standard_normal(rounds) ** 2) < NONE for _ in range(count)]))
+# --- delays
 
 
-def adwin(values: Array) -> int:
-    """First alarm of River's ADWIN."""
-    detector = optional("river.drift").ADWIN()
-    for t, value in enumerate(values.tolist()):
-        detector.update(value)
-        if detector.drift_detected:
-            return t + 1
-    return NONE
-
-
-def mapie(errors: Array) -> int:
-    """First alarm of MAPIE's RiskMonitoring on errors above their median; the reference are the rounds before."""
-    above = (errors > np.median(errors[:STABLE])).astype(int)
-    truth = np.zeros(len(above), dtype=int)
-    half = STABLE // 2  # reference and stable rounds
-    monitor = optional("mapie.exchangeability_testing").RiskMonitoring(
-        "accuracy", reference_data=(truth[:half], above[:half]), tolerance=0.0, warn=False
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        monitor.update(truth[half:], above[half:])
-    beyond = np.flatnonzero(monitor.online_risk_lower_bound_sequence_history > monitor.threshold)
-    return NONE if not beyond.size else int(beyond[0]) + 1 + half
-
-
-def martingale(errors: Array) -> int:
-    """First alarm of online-cp's SimpleJumper on conformal p-values of the errors, at 20."""
-    rng = np.random.default_rng(0)
-    jumper = optional("online_cp.martingale").SimpleJumper(store_p_values=False)
-    past: list[float] = []
-    for t, error in enumerate(errors.tolist()):
-        above = len(past) - bisect.bisect_left(past, error)
-        bisect.insort(past, error)
-        jumper.update(float((above + rng.random()) / (t + 1)))
-        if jumper.M >= 20.0:
-            return t + 1
-    return NONE
-
-
-def friedman(kind: str, seed: int, rounds: int) -> tuple[Array, Array]:
-    """Features and outcomes of River's FriedmanDrift, drifting after the training and the stable rounds."""
-    start = rounds - DRIFTED
-    position = (start, 10**6) if kind != "lea" else (start, 10**6, 10**6 + 1)
-    stream = optional("river.datasets.synth").FriedmanDrift(kind, position, SCENARIOS[kind][1], seed=seed)
-    rows = [(*x.values(), y) for x, y in stream.take(rounds)]
-    table = np.array(rows)
+def friedman(kind: str, seed: int, stable: int, drifted: int) -> tuple[Array, Array]:
+    """Features and outcomes of River's FriedmanDrift; the first drift comes after the stable rounds."""
+    _, transition, drifts, _, _ = SCENARIOS[kind]
+    position = tuple(stable + each for each in drifts)
+    stream = optional("river.datasets.synth").FriedmanDrift(kind, position, transition, seed=seed)
+    table = np.array([(*x.values(), y) for x, y in stream.take(stable + drifted)])
     return table[:, :-1], table[:, -1]
 
 
-def friedman_model() -> Callable[[Array, Array], Array]:
-    """Scores of outcomes under a normal forecast: a network's mean and the spread of its training errors."""
-    x, y = friedman("gra", 42, TRAINING + DRIFTED)
-    x, y = x[:TRAINING], y[:TRAINING]
-    network = optional("sklearn.neural_network").MLPRegressor(
-        hidden_layer_sizes=(64, 64), random_state=0, early_stopping=True, max_iter=300
+def network() -> Callable[[Array, Array], Array]:
+    """Normal scores of outcomes: of a network's mean and the spread of its errors in the training."""
+    x, y = friedman("gra", 42, TRAINING, 0)
+    model = optional("sklearn.neural_network").MLPRegressor(
+        hidden_layer_sizes=(128, 128, 128), random_state=0, early_stopping=True, max_iter=300
     )
-    network.fit(x, y)  # features are between 0 and 1
-    sd = float(np.std(y - network.predict(x)))
-    return lambda x, y: np.asarray((y - network.predict(x)) / sd)
+    sd = float(np.std(y - model.fit(x, y).predict(x)))
+    return lambda x, y: np.asarray((y - model.predict(x)) / sd)
 
 
 def drift(quick: bool) -> Lines:
-    """PITMonitor's benchmark: found after the drift, and not before, and the median delay."""
-    score, trials = friedman_model(), 20 if quick else 200
-    others: dict[str, Callable[[Array], int]] = {"ADWIN": lambda z: adwin(z * z)}
-    for name, module in (("MAPIE", "mapie"), ("online-cp", "online_cp")):
-        if find_spec(module) is None:
-            yield Remark(f"{name} is not installed: left out")
-        else:
-            others[name] = (lambda z: mapie(np.abs(z))) if name == "MAPIE" else (lambda z: martingale(np.abs(z)))
-    for kind, (name, _) in SCENARIOS.items():
-        firsts: dict[str, list[int]] = {"orcast": [], **{other: [] for other in others}}
-        for trial in range(trials):
-            z = score(*friedman(kind, 42 + 1_000 * trial + 1, STABLE + DRIFTED))
-            firsts["orcast"].append(first_alarm(ndtr(z), "changed", seed=trial, run_length=STABLE / 0.038))
-            if trial < 20:
-                for other, alarm in others.items():
-                    firsts[other].append(alarm(z))
-        for other, at in firsts.items():
-            rounds = np.array(at)
-            found = (rounds > STABLE) & (rounds < NONE)
-            delay = float(np.median(rounds[found] - STABLE)) if found.any() else float("nan")
-            target = (0.962, 77.0) if other == "orcast" and kind == "gra" else (None, None)
-            case, early = f"Friedman, {name}: {other}", float(np.mean(rounds <= STABLE))
-            yield Line(case, "found", float(found.mean()), target[0], ">=", ".3f", f"{early:.1%} alarmed before")
-            yield Line(case, "median delay", delay, target[1], "<=", ".0f")
+    """PITMonitor's benchmark: alarms before the drift, found after it and not before, and the median delay."""
+    score, trials, few = network(), *((50, 5) if quick else (1_000, BESIDE))
+    reference = score(*friedman("gra", 43, STABLE, 0))
+
+    def found(at: Alarms) -> float:
+        return float(np.mean((at > STABLE) & (at < NONE)))
+
+    def delay(at: Alarms) -> float:
+        late = at[(at > STABLE) & (at < NONE)] - STABLE
+        return float(np.median(late)) if late.size else math.nan
+
+    for kind, (name, _, _, pit_monitor, paper_adwin) in SCENARIOS.items():
+        streams = [score(*friedman(kind, 42 + 1_000 * trial, STABLE, DRIFTED)) for trial in range(trials)]
+        ours, theirs = (
+            np.array([change(ndtr(z), seed) for seed, z in enumerate(streams)]),
+            others(streams[:few], reference),
+        )
+        case, early, share = f"Friedman, {name}", float(np.mean(ours <= STABLE)), beside(theirs, found, ".2f")
+        late, paper = beside(theirs, delay, ".0f"), f"paper: PITMonitor {pit_monitor}, ADWIN {paper_adwin}"
+        yield Line(case, f"alarmed before, {trials:,} trials", early, EARLY, form=".3f")
+        yield Line(case, "found", found(ours), 0.962, ">=", ".3f", f"{share} ({few} trials); paper: PITMonitor 0.962")
+        yield Line(case, "median delay", delay(ours), float(pit_monitor), form=".0f", note=f"{late}; {paper}")
 
 
 def from_the_start(quick: bool) -> Lines:
     """Median round of the alarm where the forecast is wrong from the first round on."""
-    rng = np.random.default_rng(2)
-    faults: dict[str, tuple[Callable[[Array], Array], float | None]] = {
-        "spread too small by 1.5": (lambda z: 1.5 * z, 60.0),
-        "spread too large by 1.5": (lambda z: z / 1.5, 60.0),
-        "bias of half a standard deviation": (lambda z: z + 0.5, 30.0),
-    }
-    for name, (fault, target) in faults.items():
-        at = [first_alarm(ndtr(fault(rng.standard_normal(1_000)))) for _ in range(400 if quick else 2_000)]
-        yield Line(name, "median round of the alarm", float(np.median(at)), target, form=".0f")
+    count, few = (100, 5) if quick else (1_000, BESIDE)
+    reference = np.random.default_rng(3).standard_normal(TRAINING)
+
+    def wrong(seed: int, bias: float, scale: float) -> Array:
+        return bias + scale * np.random.default_rng(seed).standard_normal((count, 1_000))
+
+    def rounds(z: Array) -> Alarms:
+        return np.array([alarm(ndtr(row), seed=k) for k, row in enumerate(z)])
+
+    def known(z: Array, bias: float, scale: float) -> float:
+        """Median round at which the likelihood ratio to the true errors reaches 20."""
+        ratio = np.cumsum(0.5 * z**2 - 0.5 * ((z - bias) / scale) ** 2 - math.log(scale), axis=1)
+        return float(np.median([first(row >= math.log(20.0)) for row in ratio]))
+
+    def share(at: Alarms) -> float:
+        return float(np.mean(at < NONE))
+
+    for bias, scale in FAULTS:
+        draws = [wrong(seed, bias, scale) for seed in range(10, 15)]
+        at, best = np.array([rounds(z) for z in draws]), known(draws[0], bias, scale)
+        seeds, theirs = np.median(at, axis=1), beside(others(draws[0][:few], reference), share, ".2f")
+        note = f"{seeds.min():.0f} to {seeds.max():.0f} by seed; fault known {best:.0f}"
+        note += f"; found in 1,000 rounds: {theirs} ({few} streams)"
+        target = START_TARGETS.get((abs(bias), scale))
+        yield Line(fault(bias, scale), "median round of the alarm", float(np.median(at)), target, form=".0f", note=note)
+    for bias, scale in NEAR:
+        z = wrong(15, bias, scale)
+        note = f"fault known {known(z, bias, scale):.0f}"
+        yield Line(fault(bias, scale), "median round of the alarm", float(np.median(rounds(z))), form=".0f", note=note)
+
+
+def fault(bias: float, scale: float) -> str:
+    """Name of a fault."""
+    return f"bias {bias:g}, errors x {scale:.3g}"
+
+
+# --- many series, and speed
 
 
 def broken(seed: int, count: int = 200, days: int = 120) -> tuple[pl.DataFrame, set[str]]:
@@ -206,8 +271,9 @@ def many_series(quick: bool) -> Lines:
     with TemporaryDirectory() as folder:
         path = Path(folder, "broken.csv")
         broken(0)[0].write_csv(path)
-        code = main(["check", str(path), "--fail", "--quiet"])
-    yield Line("200 series, 5 broken", "exit code of orcast check --fail", code, 1, ">=", ".0f")
+        with redirect_stdout(StringIO()):
+            code = main(["check", str(path), "--fail", "--quiet"])
+    yield Line("200 series, 5 broken", "orcast check --fail exits with 1", float(code == 1), 1.0, ">=", ".0f")
 
 
 def speed(quick: bool) -> Lines:

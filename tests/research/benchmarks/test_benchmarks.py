@@ -10,7 +10,7 @@ from scipy.stats import norm
 
 import orcast as oc
 from research import __main__ as research
-from research.benchmarks import made, quality, yardstick
+from research.benchmarks import made, monitor, quality, yardstick
 from research.benchmarks.command import YARDSTICK
 from research.benchmarks.lines import Line, Remark
 
@@ -69,3 +69,22 @@ def test_made_up_streams_have_the_properties_of_their_docstrings() -> None:
     assert quality.loss(pair, pair.experts["noisy"]) < quality.loss(pair, pair.experts["biased"])
     assert (load.known - load.issued == 24).all()
     assert quality.loss(load, quality._yesterday(load, 1)) < quality.loss(load, load.base)
+
+
+def test_detectors_beside_find_a_wider_spread_and_no_change_of_a_calibrated_stream() -> None:
+    calm, reference = np.random.default_rng(7).standard_normal((2, 1_200))
+    wide = np.concatenate((calm[:600], 4.0 * calm[600:]))
+    found = monitor.others([calm, wide], reference)
+    assert {at.tolist()[0] for at in found.values()} == {monitor.NONE}
+    assert 600 < found["River ADWIN"][1] < 700
+    assert 600 < found["MAPIE RiskMonitoring"][1] < 1_200
+    assert 600 < found["online-cp Shiryaev-Roberts"][1] < 700
+    assert 600 < monitor.change(norm.cdf(wide), 0) < 620
+    assert monitor.alarm(norm.cdf(calm)) == monitor.NONE
+
+
+@pytest.mark.parametrize("kind", list(monitor.SCENARIOS))
+def test_friedman_streams_drift_after_the_stable_rounds(kind: str) -> None:
+    calm, drifting = (monitor.friedman(kind, 3, stable, 400)[1] for stable in (10_000, 200))
+    np.testing.assert_array_equal(calm[:200], drifting[:200])
+    assert (calm[200:600] != drifting[200:]).any()
