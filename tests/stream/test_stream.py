@@ -93,7 +93,7 @@ def test_every_form_comes_back_as_it_came() -> None:
 
 
 def test_levels_may_be_asked_for() -> None:
-    session = Session(levels=("0.05", "0.95"))
+    session = Session(levels=(0.05, 0.95))
     assert list(ask(session, {"forecast": forecast(0)})["forecast"]) == ["0.05", "0.95"]
     answer = ask(session, {"series": 1, "forecast": {"mean": 0, "sd": 1}})
     assert list(answer["forecast"]) == ["mean", "sd"]
@@ -316,11 +316,9 @@ def test_stream_survives_any_lines(said: list[bytes]) -> None:
     "wrong",
     [
         {"low": 3, "high": 1},
-        {"binary": True, "labels": ("a", "b")},
-        {"binary": True, "low": 0},
-        {"labels": ("a",)},
-        {"levels": ("0.5", "0.50")},
-        {"levels": ("1",)},
+        {"low": 1, "high": 0},
+        {"levels": (0.5, 0.50)},
+        {"levels": (1.0,)},
         {"levels": ("x",)},
         {"memory": 0.5},
         {"max_pending": 0},

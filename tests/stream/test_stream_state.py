@@ -33,7 +33,7 @@ def run_rounds(kept: Session, said: list[bytes]) -> list[bytes]:
 @pytest.mark.parametrize("pool", [False, True])
 def test_a_state_goes_on_bit_for_bit(tmp_path: Path, pool: bool) -> None:
     said = some_lines(5, 240)
-    wanted: dict[str, Any] = {"levels": ("0.05", "0.95"), "pool": pool}
+    wanted: dict[str, Any] = {"levels": (0.05, 0.95), "pool": pool}
     whole = Session(tmp_path / "whole", **wanted)
     expected = run_rounds(whole, said)
     whole.close()
@@ -161,12 +161,12 @@ def test_two_sessions_that_take_turns_answer_as_one(tmp_path: Path, pool: bool) 
 
 
 def test_options_stay_with_the_state(tmp_path: Path) -> None:
-    kept = Session(tmp_path / "state", low=0.0, high=10.0, labels=())
+    kept = Session(tmp_path / "state", low=0.0, high=10.0)
     ask(kept, {"id": 1, "forecast": forecast(0)})
     kept.close()
     with pytest.raises(ValueError, match=r"expected high as in the state file, 10.0, got 12.0"):
         Session(tmp_path / "state", high=12.0)
-    kept = Session(tmp_path / "state", levels=("0.25", "0.75"))
+    kept = Session(tmp_path / "state", levels=(0.25, 0.75))
     assert kept.options.low == 0.0
     assert list(ask(kept, {"id": 2, "forecast": forecast(0)})["forecast"]) == ["0.25", "0.75"]
     kept.close()

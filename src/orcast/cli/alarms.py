@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from orcast.cli import tables
-from orcast.cli.columns import bound, names_of, text_columns, timing_of
+from orcast.cli.columns import bounds_and_times, names_of, text_columns
 from orcast.cli.common import printable, say
 from orcast.evaluate.frames import read_rows
 from orcast.evaluate.monitoring import watched_sides
@@ -97,8 +97,7 @@ class Table:
         found, name = Look(), Path(options.file).name
         with table.located():
             layout = find_in(frame, **names_of(options))
-            told = {"low": bound(options.low), "high": bound(options.high), **timing_of(options)._asdict()}
-            rows = read_rows(frame, layout, **told)
+            rows = read_rows(frame, layout, **bounds_and_times(options))
             for form in layout.forms:
                 sides = watched_sides(rows, form, options.alpha, options.run_length)
                 for side, each in ((side, each) for side, series in sides.items() for each in series):

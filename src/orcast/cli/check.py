@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from orcast.cli.columns import add_columns, bound, describe, names_of, text_columns, timing_of
+from orcast.cli.columns import add_columns, bounds_and_times, describe, names_of, text_columns
 from orcast.cli.common import FILE, Parts, part, say
 
 if TYPE_CHECKING:
@@ -49,8 +49,7 @@ def run(options: argparse.Namespace) -> int:
 
     with table.located():
         layout = find_in(frame, **names_of(options))
-        told = {"low": bound(options.low), "high": bound(options.high), **timing_of(options)._asdict()}
-        found = check(frame, layout, **told)
+        found = check(frame, layout, **bounds_and_times(options))
         unsure = [*doubts(frame, layout), *repeated_rows(frame, layout)]
     if not options.quiet:
         print("\n".join(describe(table, frame, layout, len(found[0].names))), file=sys.stderr)
@@ -62,7 +61,9 @@ def run(options: argparse.Namespace) -> int:
     else:
         print("\n".join(verdicts(found, options.quiet)))
     if options.report:
-        report(options.report, found, table.name)
+        from orcast.evaluate.report import write
+
+        write(options.report, found, source=table.name)
         if not options.quiet:
             print(f"written: {options.report}", file=sys.stderr)
     failed = options.fail and any(faults(evaluation, evaluation.sides[-1]) for evaluation in found)
@@ -78,12 +79,3 @@ def verdicts(found: Sequence[Evaluation], short: bool = False) -> list[str]:
         own = [headline(evaluation)] if short else verdict(evaluation)
         lines += own if len(found) == 1 else [f"{evaluation.model or 'forecast'}:", *(f"  {line}" for line in own)]
     return lines
-
-
-def report(path: str, found: Sequence[Evaluation], source: str) -> None:
-    """Write the report, whole or not at all."""
-    from orcast.evaluate.report import write
-    from orcast.persistence import replacing
-
-    with replacing(path) as temporary:
-        write(temporary, found, source=source)

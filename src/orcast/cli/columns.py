@@ -55,6 +55,11 @@ def timing_of(options: argparse.Namespace) -> Timing:
     return Timing(options.lag, options.issued_every)
 
 
+def bounds_and_times(options: argparse.Namespace) -> dict[str, Any]:
+    """Bounds and issue times that were named, as `evaluate.check` takes them."""
+    return {"low": bound(options.low), "high": bound(options.high), **timing_of(options)._asdict()}
+
+
 def _models(given: list[str] | None) -> Any:
     """Models by name, or with their columns."""
     spelt = [text for text in given or () if ":" in text and set("=,") & set(text.partition(":")[2])]

@@ -7,7 +7,7 @@ import sys
 import warnings
 from typing import TYPE_CHECKING
 
-from orcast.cli.check import report, verdicts
+from orcast.cli.check import verdicts
 from orcast.cli.columns import add_columns, bound, describe, names_of, text_columns, timing_of
 from orcast.cli.common import FILE, Parts, numbers, part, say
 
@@ -114,7 +114,9 @@ def _write(
             lines = [*describe(table, frame, layout, len(found[0].names)), *verdicts(found)]
     tables.write(result, out, format or tables.Format("csv", table.format.separator))
     if options.report:
-        report(options.report, found, table.name)
+        from orcast.evaluate.report import write
+
+        write(options.report, found, source=table.name)
     if state is not None:
         run.commit(state)
     return lines, any(np.isin(model.status, NEEDS_ATTENTION).any() for model in run.models)

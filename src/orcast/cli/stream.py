@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from orcast import limits
-from orcast.cli.common import Parts, part
+from orcast.cli.common import Parts, numbers, part
 
 DESCRIPTION = """\
 Recalibrate forecasts as they come: JSON lines in, JSON lines out, each answer flushed, so that any
@@ -22,27 +22,22 @@ Other forecasts are {"mean": 4, "sd": 1}, {"members": [3, 4, 6]}, {"p": 0.7} wit
 {"probabilities": {"home": 0.5, "draw": 0.3, "away": 0.2}} with labels as outcomes.
 
   "series"  text or a whole number: name of the series; created when it is first seen.  Left out: one series.
-  "id"      text or a number: which round.  Left out: the series has one round at a time, and a new
-            forecast takes the place of one that is still pending.
+  "id"      text or a number: which round.  Left out: one round at a time, the last forecast.
   "drop"    true: the outcome of this round will never come.
   "x"       features such as {"hour": 14}, for --by.
   "low", "high", "binary", "labels"
             in the first line of a series: its bounds or kind, instead of the options below.
 
-An answer has "sorted": true where quantiles crossed.
-
-A line that cannot be used is answered with {"error": "expected ..., got ...", "line": n}, changes
-nothing, and the filter goes on.  End of input, Ctrl-C, SIGTERM and a closed output end it cleanly."""
+An answer has "sorted": true where quantiles crossed.  A line that cannot be used is answered with
+{"error": "expected ..., got ...", "line": n} and changes nothing.  End of input, Ctrl-C, SIGTERM and a
+closed output end the filter cleanly."""
 
 STATE = """\
-With --state each line is one transaction of FILE, a SQLite database or postgresql://HOST/DATABASE,
-before it is answered; several processes may share it, and `orcast log` prints it.  After a
-kill at any moment, start it again and send the lines that were not answered: nothing is lost,
-nothing counts twice.  A line that comes again (same series and id,
-same content) gets the same answer; another y for a settled round is refused.  Settled rounds are
-known until --remember later ones have been settled.  Without --sync this holds when the process
-dies, with --sync also when the machine does; it then waits for the disk at each line.  Options of
-an earlier start are in the state and need not be given again."""
+With --state each line is one transaction of FILE, a SQLite database or postgresql://HOST/DATABASE, which
+several processes may share.  After a kill, start it again and send the lines that were not answered: nothing
+is lost or counts twice, as a line that comes again (same series, id and content) gets the same answer.
+--remember bounds the settled rounds that are known, --sync waits for the disk at each line.  Options of an
+earlier start are in the state and need not be given again."""
 
 EXAMPLES = """\
   orcast stream --low 0 --high 36000 < lines.jsonl > answers.jsonl
@@ -64,8 +59,6 @@ def add(parts: Parts) -> None:
     series = stream.add_argument_group("series")
     series.add_argument("--low", type=float, metavar="X", help="lower bound of the outcomes")
     series.add_argument("--high", type=float, metavar="X", help="upper bound of the outcomes")
-    series.add_argument("--binary", action="store_const", const=True, help="outcomes are 0 or 1, also true or false")
-    series.add_argument("--labels", metavar="A,B,...", help="outcomes are one of these")
     series.add_argument("--by", metavar="NAME=V,...", help="keep each value of a feature calibrated by itself")
     series.add_argument("--memory", type=float, metavar="ROUNDS", help="forget the past at this rate (default: never)")
     series.add_argument(
@@ -113,10 +106,8 @@ def _wanted(options: argparse.Namespace) -> dict[str, Any]:
     """Settings of the series that were given."""
     from orcast.stream.series import StreamSettings
 
-    given = {**vars(options), "by": _by(options.by)}
-    for name in ("labels", "levels"):
-        if given[name] is not None:
-            given[name] = tuple(each.strip() for each in given[name].split(","))
+    levels = numbers(options.levels, "levels")
+    given = {**vars(options), "by": _by(options.by), "levels": None if levels is None else tuple(levels)}
     names = [each.name for each in fields(StreamSettings)]
     return {name: given[name] for name in names if given[name] is not None}
 

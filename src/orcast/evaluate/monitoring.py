@@ -61,7 +61,9 @@ class Watched:
         if self.times is None:
             return f"round {round:,}"
         at = self.times[round - 1]
-        return f"{at:g}" if at.dtype.kind in "fiu" else str(at).removesuffix(".000000000").removesuffix("T00:00:00")
+        if at.dtype.kind != "M":
+            return f"{at:g}" if at.dtype.kind in "fiu" else str(at)
+        return str(np.datetime_as_string(at, unit="auto")).replace("T", " ")
 
     @property
     def path(self) -> NDArray[np.float64]:

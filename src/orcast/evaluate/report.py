@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -26,6 +25,7 @@ from orcast.evaluate.references import best_reference
 from orcast.evaluate.svg import LIGHT, SHEET, Picture, clean, number, percent, plain, shortened
 from orcast.evaluate.tables import Table, by_horizon, by_series
 from orcast.evaluate.verdicts import action, headline, verdict
+from orcast.persistence import replacing
 
 __all__ = ["html", "write"]
 
@@ -158,12 +158,14 @@ def write(path: str | os.PathLike[str], evaluations: Sequence[Evaluation], **opt
     Examples
     --------
     >>> import tempfile
+    >>> from pathlib import Path
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write(Path(folder) / "report.html", [Evaluation.of([0.2, 0.7], [0, 1])])
     ...     len(list(Path(folder).iterdir()))
     1
     """
-    Path(path).write_text(html(evaluations, **options), encoding="utf-8")
+    with replacing(path) as temporary:
+        temporary.write_text(html(evaluations, **options), encoding="utf-8")
 
 
 def name_html(text: object, *, limit: int = 48) -> str:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from orcast import limits
+from orcast.adapters import Quantiles
 from orcast.contexts import by
 from orcast.payoffs import Payoff, default_payoff
 from orcast.recalibrator import Recalibrator
 from orcast.spaces import Binary, Labels, OrderedSpace, Space, between
-from orcast.validation import number, short
+from orcast.validation import short
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,7 @@ class StreamSettings:
     Parameters
     ----------
     low, high : bounds of quantities
-    binary, labels : other outcomes than quantities; by default the form of a series' first forecast decides
-    levels : quantiles to answer with, as text
+    levels : quantiles to answer with
     by : a feature and its values, each of which is calibrated by itself
     outside, memory, max_pending : as in `orcast.Recalibrator`
     remember : settled rounds of each series that are remembered
@@ -32,9 +31,7 @@ class StreamSettings:
 
     low: float | None = None
     high: float | None = None
-    binary: bool = False
-    labels: tuple[str, ...] = ()
-    levels: tuple[str, ...] = ()
+    levels: tuple[float, ...] = ()
     by: tuple[str, tuple[Any, ...]] | None = None
     outside: str = "raise"
     memory: float | None = None
@@ -43,30 +40,21 @@ class StreamSettings:
     pool: bool = False
 
     def __post_init__(self) -> None:
-        limits.check("labels", len(self.labels))
         limits.check("levels", len(self.levels))
-        for level in self.levels:
-            told: object = level
-            with suppress(ValueError):
-                told = float(level)
-            if not 0.0 < number(told, "level", 0.0, 1.0) < 1.0:
-                raise ValueError(f"expected levels strictly between 0 and 1, got {level}")
-        if len(set(map(float, self.levels))) < len(self.levels):
-            raise ValueError(f"expected different levels, got {', '.join(self.levels)}")
+        if self.levels:
+            Quantiles(self.levels, [0.0] * len(self.levels))  # or says what is wrong with them
         if not isinstance(self.pool, bool):
             raise TypeError(f"expected pool=True or False, got {short(self.pool)}")
         if self.remember < 1:
             raise ValueError(f"expected at least 1 settled round to be remembered, got {self.remember}")
-        given = {"low": self.low, "high": self.high, "binary": self.binary or None, "labels": self.labels or None}
-        # says what is wrong with the rest
-        space = stated_space({key: value for key, value in given.items() if value is not None})
+        space = between(self.low, self.high)
         Recalibrator(space, **{name: value for name, value in self.series(space).items() if name != "pool"})
 
     def space(self, kind: str, labels: tuple[str, ...]) -> Space:
         """Space of a series whose first forecast is of a kind."""
-        if self.binary or (kind == "binary" and not self.labels):
-            return Binary()
-        return Labels(self.labels or labels) if self.labels or kind == "labels" else between(self.low, self.high)
+        if kind == "quantity":
+            return between(self.low, self.high)
+        return Binary() if kind == "binary" else Labels(labels)
 
     def series(self, space: Space) -> dict[str, Any]:
         """Options of a series on a space; only quantities are in a pool."""

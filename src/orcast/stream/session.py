@@ -152,7 +152,7 @@ class Session:
             form = "mean and sd" if forecast.form == "normal" else forecast.form
             raise ValueError(f"expected {FORM[kind]} as forecast on {_described(space)}, got {short(form)}")
         round = series.issue(forecast.expert, x=self._features(line), id=line.id)
-        told = protocol.forecast_fields(forecast, round.forecast, self.options.levels)
+        told = protocol.forecast_fields(forecast, round.forecast, [f"{level:g}" for level in self.options.levels])
         told |= {"certificate": _numbers(vars(round.forecast.certificate), CERTIFICATE)}
         return told | ({"evicted": round.evicted[0]} if round.evicted else {})
 
@@ -161,9 +161,8 @@ def _settings(data: bytes) -> StreamSettings:
     """Settings from their bytes."""
     with persistence.reading(data, OPTIONS) as (header, _):
         plain = header["options"]
-        lists = {key: tuple(plain[key]) for key in ("labels", "levels")}
         by = None if plain["by"] is None else (plain["by"][0], tuple(plain["by"][1]))
-        return StreamSettings(**{**plain, **lists, "by": by})
+        return StreamSettings(**{**plain, "levels": tuple(plain["levels"]), "by": by})
 
 
 def _outcome(y: Any, space: Space) -> Any:
