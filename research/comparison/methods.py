@@ -31,8 +31,6 @@ SEVERAL = f"all experts, and {OWN}"
 OUTCOMES_ONLY = f"{OWN}; no base forecast"
 LAST_ONLY = "the last known outcome and the changes before it; no base forecast"
 
-STEP = 0.05  # step of gradient equilibrium, as a share of the range of the first base forecast
-
 
 @dataclass(frozen=True)
 class Method:
@@ -145,14 +143,6 @@ def percents(rival: Callable[..., Any], **options: Any) -> Factory:
     return lambda stream, group: rival(*bounds(stream, group.rows), **options)
 
 
-def _constant_step(stream: Stream, group: Group) -> Any:
-    """Gradient equilibrium with a step in units of the first forecast, as bounds may be far away."""
-    low, high = bounds(stream, group.rows)
-    first = stream.base[group.rows[0]]
-    rate = max(STEP * float(first[-1] - first[0]) / (high - low), 1e-9)
-    return rivals.GradientEquilibrium(low, high, levels=stream.levels, rate=rate)
-
-
 def _last(stream: Stream, group: Group) -> Any:
     return rivals.OutcomeFrequency(memory=50) if stream.binary else rivals.LastOutcome(*bounds(stream, group.rows))
 
@@ -177,7 +167,6 @@ _TABLE = (
     Method("quantile tracker", f"{_ANGELOPOULOS} (P)", quantity(rivals.ConformalPID, integral=0.0)),
     Method("conformal PID", f"{_ANGELOPOULOS} (PI)", quantity(rivals.ConformalPID)),
     Method("MultiQT", "Ding, Gibbs and Tibshirani 2025", quantity(rivals.MultiQT)),
-    Method("UP-OCP", "arXiv:2602.03168", quantity(rivals.UPOCP)),
     Method("COP", "arXiv:2512.07770", quantity(rivals.COP)),
     Method("decaying steps", "Angelopoulos, Barber and Bates 2024", quantity(rivals.DecayingOCP)),
     Method("NexCP", "Barber, Candes, Ramdas and Tibshirani 2023", quantity(rivals.NexCP)),
@@ -186,8 +175,6 @@ _TABLE = (
     Method("laplace", f"{_COTTON}: outcomes alone", percents(rivals.Laplace), information=OUTCOMES_ONLY),
     Method("laplace correction", f"{_COTTON}: of the base forecast", percents(rivals.LaplaceCorrection)),
     Method("laplace portfolio", f"{_COTTON}: of both", percents(rivals.LaplacePortfolio)),
-    Method("gradient equilibrium", "Angelopoulos, Jordan and Tibshirani 2025; steps of 5% of the first range",
-           _constant_step),
     Method("CQR", "Romano, Patterson and Candes 2019, all past", quantity(rivals.CQR)),
     Method("isotonic", f"{_KULESHOV}, all past", percents(rivals.CalibratedRegression)),
     Method("isotonic, last 200", _KULESHOV, percents(rivals.CalibratedRegression, window=200)),

@@ -11,9 +11,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -82,7 +81,7 @@ QUICK = Plan(learners=("network", "marginal"), steps=60, warmup=60, window=30, t
 
 @dataclass(frozen=True)
 class Score:
-    """Measures of a sequence of forecasts; `milliseconds` of processor time a round."""
+    """Measures of a sequence of forecasts."""
 
     qce: float
     worst: float
@@ -91,7 +90,6 @@ class Score:
     holds: float
     width: float
     half_qce: float  # of the first half of the rounds
-    milliseconds: float | None = field(default=None, compare=False)
 
 
 def smape(mean: Vector, y: Vector) -> Vector:
@@ -125,24 +123,18 @@ def measure(q: Vector, y: Vector, *, low: float, high: float, window: int = 200)
     )
 
 
-def run_method(stream: ForecastStream, method: Any) -> tuple[Vector, float]:
-    """Quantiles at the levels `GRID` of a method on a stream, a row for each round, and its milliseconds a round."""
+def run_method(stream: ForecastStream, method: Any) -> Vector:
+    """Quantiles at the levels `GRID` of a method on a stream, a row for each round."""
     q = np.empty((len(stream), GRID.size))
-    seconds = np.empty(len(stream))
     for t, (forecast, y) in enumerate(zip(stream.forecasts(), stream.y.tolist(), strict=True)):
-        start = time.thread_time()
-        p = method.predict(forecast)
-        issued = time.thread_time()
-        q[t] = p.quantile(GRID)
-        read = time.thread_time()
+        q[t] = method.predict(forecast).quantile(GRID)
         method.update(y)
-        seconds[t] = time.thread_time() - read + issued - start
-    return q, 1e3 * float(np.median(seconds))
+    return q
 
 
 def _score(stream: ForecastStream, method: Any, window: int) -> Score:
-    q, milliseconds = run_method(stream, method)
-    return replace(measure(q, stream.y, low=stream.low, high=stream.high, window=window), milliseconds=milliseconds)
+    q = run_method(stream, method)
+    return measure(q, stream.y, low=stream.low, high=stream.high, window=window)
 
 
 class Prepared(NamedTuple):
@@ -313,7 +305,6 @@ def result(settings: Sequence[Setting], plan: Plan, series: Sequence[Series]) ->
             tables.paper_table(settings),
             tables.rule_table(settings),
             tables.full_table(settings, plan),
-            tables.time_table(settings),
         ),
         claims=tables.claims(settings),
     )

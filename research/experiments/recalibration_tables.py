@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-import numpy as np
-
 from research.experiments.methods import EXPERT, LAST, OURS, Claim
 from research.experiments.recalibration import BOUND, ORCA, Chance, Plan, Score, Setting, first_half_qce
 from research.output import Row, Table, deviation, geometric_mean, mean
@@ -126,19 +124,6 @@ def chance_table(perfect: Chance, plan: Plan) -> Table:
         f"worst QCE over {plan.window} rounds, mean": perfect.worst,
     }
     return Table.of("recalibration_chance", "QCE of a perfect forecaster", [row], digits=dict.fromkeys(row, ".4f"))
-
-
-def time_table(settings: Sequence[Setting]) -> Table:
-    """Milliseconds a round of each method."""
-    times: dict[str, list[float]] = {}
-    for setting in settings:
-        for method, runs in all_methods(setting):
-            times.setdefault(method, []).extend(s.milliseconds for s in runs if s.milliseconds is not None)
-    rows: list[Row] = [
-        {"method": method, "ms a round": float(np.median(each))} for method, each in times.items() if each
-    ]
-    title = "Processor time a round, predict and update"
-    return Table.of("recalibration_time", title, rows, digits={"ms a round": ".3f"}, page=())
 
 
 # --- claims ---

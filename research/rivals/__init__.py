@@ -12,11 +12,9 @@ from research.rivals.levels import ACI, CalibratedRegression, DtACI
 from research.rivals.offsets import (
     COP,
     CQR,
-    UPOCP,
     AcMCP,
     ConformalPID,
     DecayingOCP,
-    GradientEquilibrium,
     MultiQT,
     NexCP,
 )
@@ -24,8 +22,8 @@ from research.rivals.plain import LastOutcome, OutcomeFrequency
 from research.rivals.skaters import Laplace, LaplaceCorrection, LaplacePortfolio
 
 __all__ = [
-    "ACI", "BOA", "COP", "CQR", "EMOS", "IDR", "OPS", "TOPS", "UPOCP", "AcMCP", "AgACI", "BetaCalibration",
+    "ACI", "BOA", "COP", "CQR", "EMOS", "IDR", "OPS", "TOPS", "AcMCP", "AgACI", "BetaCalibration",
     "CalibratedRegression", "ConformalPID", "DecayingOCP", "DtACI", "EqualWeights",
-    "GradientEquilibrium", "HistogramBinning", "IsotonicCalibration", "Laplace", "LaplaceCorrection",
+    "HistogramBinning", "IsotonicCalibration", "Laplace", "LaplaceCorrection",
     "LaplacePortfolio", "LastOutcome", "MultiQT", "NexCP", "OutcomeFrequency", "VennAbers",
 ]  # fmt: skip

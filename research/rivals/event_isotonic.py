@@ -1,8 +1,6 @@
 """Isotonic rivals for events.
 
-The past is kept sorted by the base forecast, a yes before a no of the same probability.  An isotonic fit is the slope
-of the lower convex hull of the points (k, number of yes among the first k); its value at one place is the slope of the
-hull's edge there.
+The past is kept sorted by the base forecast, a yes before a no of the same probability, so that ties are pooled.
 """
 
 from __future__ import annotations
@@ -12,8 +10,9 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 
 import numpy as np
+from scipy.optimize import isotonic_regression
 
-from research.rivals.base import Array, EventRival
+from research.rivals.base import EventRival
 
 
 class _SortedPast(EventRival):
@@ -37,12 +36,6 @@ class _SortedPast(EventRival):
             del self._given[k]
             del self._yes[k]
 
-    def _hull(self) -> Array:
-        """Return the number of yes among the first k, for k from 0 on."""
-        counts = np.zeros(len(self._yes) + 1)
-        np.cumsum(np.frombuffer(self._yes, dtype=np.int8), out=counts[1:])
-        return counts
-
 
 class IsotonicCalibration(_SortedPast):
     """Isotonic regression of past outcomes on base forecasts, refitted after each outcome.
@@ -57,16 +50,9 @@ class IsotonicCalibration(_SortedPast):
     """
 
     def _probability(self, p: float) -> float:
-        given = self._given
-        if not given:
+        if not self._given:
             return p
-        hull = self._hull()
-        k = bisect_left(given, p)
-        after = given[min(k, len(given) - 1)]
-        before = after if after <= p or k == 0 else given[k - 1]
-        ends = [edge(hull, bisect_left(given, at), bisect_right(given, at)) for at in sorted({before, after})]
-        share = 0.0 if after <= before else (p - before) / (after - before)
-        return ends[0] + share * (ends[-1] - ends[0])
+        return float(np.interp(p, self._given, isotonic_regression(self._yes).x))
 
 
 class VennAbers(_SortedPast):
@@ -84,32 +70,12 @@ class VennAbers(_SortedPast):
 
     def both(self, p: float) -> tuple[float, float]:
         """Return the two fits p0 and p1 at a probability."""
-        hull = self._hull()
-        i, j = bisect_left(self._given, p), bisect_right(self._given, p)
-        return edge(hull, i, j, 0), edge(hull, i, j, 1)
+        past, places = np.array(self._yes), (bisect_right(self._given, p), bisect_left(self._given, p))
+        no, yes = (isotonic_regression(np.insert(past, k, y)).x[k] for y, k in enumerate(places))
+        return float(no), float(yes)
 
     def _probability(self, p: float) -> float:
         if not self._given:
             return p
         no, yes = self.both(p)
         return yes / (1.0 - no + yes)
-
-
-def edge(hull: Array, i: int, j: int, y: int | None = None) -> float:
-    """Slope of the lower hull of the points (k, hull[k]), k <= i or k >= j, across the gap from i to j.
-
-    With an outcome y in the gap the points from j on are one further to the right, and y higher.  For a line of some
-    slope the lowest points on both sides are found, and their own slope is tried next; if it was excluded before, the
-    interval is halved.
-    """
-    places = np.arange(hull.size, dtype=np.float64)
-    right, up = (0, 0) if y is None else (1, y)
-    low, high, slope = -1.0, 2.0, 0.5
-    while True:
-        below = hull - slope * places
-        a, b = int(below[: i + 1].argmin()), j + int(below[j:].argmin())
-        steepness = (hull.item(b) - hull.item(a) + up) / (b - a + right)
-        if steepness == slope or high - low < 1e-13:
-            return steepness
-        low, high = (slope, high) if steepness > slope else (low, slope)
-        slope = steepness if low < steepness < high else 0.5 * (low + high)

@@ -13,14 +13,13 @@ from collections import deque
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import betaln
+from scipy.optimize import isotonic_regression
 
 from orcast.forecasts import Forecast
 from orcast.forecasts.ordered import PERCENTS
 from research.rivals.base import Array, QuantityRival
 
 _ROUNDING = 1e-9  # (n + 1) a this close to an integer is that integer
-_LARGEST_LOG = 600.0  # logarithm of a double, with room for a factor
 
 
 class OffsetRival(QuantityRival):
@@ -149,37 +148,8 @@ class MultiQT(OffsetRival):
 
 
 def increasing(values: Array) -> Array:
-    """Increasing sequence nearest in squares, by pooling adjacent violators into blocks of (mean, size)."""
-    if (values[1:] >= values[:-1]).all():
-        return values
-    blocks: list[tuple[float, int]] = []
-    for value in values.tolist():
-        mean, size = value, 1
-        while blocks and blocks[-1][0] > mean:
-            before, count = blocks.pop()
-            mean, size = (before * count + mean * size) / (count + size), count + size
-        blocks.append((mean, size))
-    return np.repeat([mean for mean, _ in blocks], [size for _, size in blocks])
-
-
-class GradientEquilibrium(ErrorTracker):
-    """Online gradient descent with a constant step (Angelopoulos, Jordan and Tibshirani, 2025), on the pinball loss.
-
-        offset <- offset + step (a - 1{s <= offset}),    step = rate (high - low)
-
-    from 0 on.  The errors add up to the offset divided by the step, so that
-
-        |frequency of s <= offset  -  a|  <=  (2 B + step) / (step T)         where |s| <= B throughout.
-
-    Reference: "Gradient equilibrium in online learning: theory and applications", arXiv:2501.08330.
-    """
-
-    def __init__(self, low: float, high: float, *, levels: ArrayLike = PERCENTS, rate: float = 0.01) -> None:
-        super().__init__(low, high, levels)
-        self.rate = rate
-
-    def _moved(self, scores: Array, error: Array) -> Array:
-        return self.offset + self.rate * (self.quantity.high - self.quantity.low) * error
+    """Increasing sequence nearest in squares."""
+    return values if (values[1:] >= values[:-1]).all() else np.asarray(isotonic_regression(values).x)
 
 
 class DecayingOCP(ErrorTracker):
@@ -302,44 +272,6 @@ class COP(ErrorTracker):
             return self._track.copy()
         below: Array = np.count_nonzero(recent <= self._track, axis=0) / self.window
         return np.asarray(self._track + self.optimism * step * (self.levels - below))
-
-
-class UPOCP(ErrorTracker):
-    """Online conformal prediction by universal portfolios (Liu, Dobriban and Orabona, 2026); there is no rate.
-
-    The offset is a bet on the errors e = a - 1{s <= offset} with all wealth so far:
-
-        wealth <- wealth + offset e,    offset = wealth (b / (1 - a) - (1 - b) / a),    b in [0, 1]
-
-    b is the share of the wealth in an asset that pays 1 / (1 - a) in rounds with s > offset; the rest is in one that
-    pays 1 / a in the others.  Cover's portfolio has a closed form on these assets: after m misses (s > offset) and k
-    hits, from the prior Beta(u, v) = Beta(1 - a, a) of the share on, which starts with no bet,
-
-        b = (m + u) / (m + k + 1),    wealth = first B(m + u, k + v) / (B(u, v) (1 - a)^m a^k)
-
-    with the beta function B.  `first` is the first |s| above 0 of each level; until then offsets are 0 and rounds are
-    not counted.  With |s| <= B on any sequence |frequency - a| is of order sqrt(log(B t / first) / t).  Late outcomes
-    overlap as bets, and wealth then overshoots; the paper does not treat delays.
-
-    Reference: "Online conformal prediction via universal portfolio algorithms", arXiv:2602.03168, of which only the
-    summary was available: its prior and first wealth may differ.
-    """
-
-    def __init__(self, low: float, high: float, *, levels: ArrayLike = PERCENTS) -> None:
-        super().__init__(low, high, levels)
-        self.misses, self.hits, self.first = np.zeros((3, self.offset.size))
-
-    def _moved(self, scores: Array, error: Array) -> Array:
-        self.first = np.where(self.first > 0.0, self.first, np.abs(scores))
-        self.misses += (error > 0.0) & (self.first > 0.0)
-        self.hits += (error < 0.0) & (self.first > 0.0)
-        a = self.levels
-        u, v = 1.0 - a, a
-        m, k = self.misses + u, self.hits + v
-        log_wealth = betaln(m, k) - betaln(u, v) - self.misses * np.log1p(-a) - self.hits * np.log(a)
-        share = m / (m + k)
-        wealth: Array = self.first * np.exp(np.minimum(log_wealth, _LARGEST_LOG))
-        return np.asarray(wealth * (share / (1.0 - a) - (1.0 - share) / a))
 
 
 class CQR(ErrorTracker):

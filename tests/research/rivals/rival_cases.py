@@ -14,8 +14,8 @@ PERCENTS = np.arange(1, 100) / 100
 
 QUANTITIES: dict[str, Callable[..., Any]] = {
     **{name: getattr(rivals, name) for name in (
-        "ACI", "DtACI", "CalibratedRegression", "ConformalPID", "MultiQT", "GradientEquilibrium", "DecayingOCP",
-        "COP", "UPOCP", "AcMCP", "NexCP", "CQR", "BOA", "AgACI", "EqualWeights", "LastOutcome", "Laplace",
+        "ACI", "DtACI", "CalibratedRegression", "ConformalPID", "MultiQT", "DecayingOCP",
+        "COP", "AcMCP", "NexCP", "CQR", "BOA", "AgACI", "EqualWeights", "LastOutcome", "Laplace",
         "LaplaceCorrection", "LaplacePortfolio",
     )},
     "CalibratedRegression, window": partial(rivals.CalibratedRegression, window=20),
@@ -30,7 +30,6 @@ QUANTITIES: dict[str, Callable[..., Any]] = {
 EVENTS: dict[str, Callable[..., Any]] = {
     **{name: getattr(rivals, name) for name in (
         "OPS", "TOPS", "HistogramBinning", "BetaCalibration", "IsotonicCalibration", "VennAbers", "OutcomeFrequency",
-
     )},
     "IsotonicCalibration, window": partial(rivals.IsotonicCalibration, window=20),
     "VennAbers, window": partial(rivals.VennAbers, window=20),

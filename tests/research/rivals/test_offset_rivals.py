@@ -10,7 +10,7 @@ from rival_cases import Vector, forecast_all, offsets, pooled
 from scipy.stats import norm
 
 import orcast as oc
-from research.rivals import COP, CQR, UPOCP, AcMCP, ConformalPID, DecayingOCP, GradientEquilibrium, MultiQT, NexCP
+from research.rivals import COP, CQR, AcMCP, ConformalPID, DecayingOCP, MultiQT, NexCP
 
 LEVELS = np.array([0.005, 0.25, 0.5, 0.9])  # the lowest lies beyond the percents
 
@@ -23,12 +23,10 @@ class Twin:
 
     def __init__(self, a: float) -> None:
         self.a, self.scores, self.errors, self.offset = a, [], [], 0.0
-        self.hits = self.misses = 0
 
     def settle(self, s: float, q: float) -> float:
         self.scores.append(s)
         self.errors.append(self.a - (s <= q))
-        self.hits, self.misses = self.hits + (s <= q), self.misses + (s > q)
         return self.next(self.errors[-1])
 
     def next(self, e: float) -> float:
@@ -55,12 +53,6 @@ class SlowPID(Twin):
 class SlowTracker(Twin):
     def next(self, e: float) -> float:
         self.offset += 0.2 * self.spread(20) * e
-        return self.offset
-
-
-class SlowEquilibrium(Twin):
-    def next(self, e: float) -> float:
-        self.offset += 0.02 * 100 * e
         return self.offset
 
 
@@ -97,17 +89,6 @@ class SlowCOP(Twin):
         return self.offset + 0.4 * step * (self.a - sum(x <= self.offset for x in self.scores[-20:]) / 20)
 
 
-class SlowUPOCP(Twin):
-    def next(self, e: float) -> float:
-        wealth, missed, hit = abs(self.scores[0]), 1 - self.a, self.a
-        for _ in range(self.misses):
-            wealth, missed = wealth * missed / (missed + hit) / (1 - self.a), missed + 1
-        for _ in range(self.hits):
-            wealth, hit = wealth * hit / (missed + hit) / self.a, hit + 1
-        share = missed / (missed + hit)
-        return wealth * (share / (1 - self.a) - (1 - share) / self.a)
-
-
 class SlowCQR(Twin):
     def next(self, e: float) -> float:
         n = len(self.scores)
@@ -118,10 +99,8 @@ class SlowCQR(Twin):
 TWINS: dict[str, tuple[Callable[..., Any], dict[str, Any], type[Twin]]] = {
     "PID": (ConformalPID, {"rate": 0.2, "integral": 0.5, "saturation": 0.2, "window": 20}, SlowPID),
     "tracker": (ConformalPID, {"rate": 0.2, "integral": 0.0, "window": 20}, SlowTracker),
-    "equilibrium": (GradientEquilibrium, {"rate": 0.02}, SlowEquilibrium),
     "decaying": (DecayingOCP, {"rate": 0.7, "decay": 0.2}, SlowDecaying),
     "COP": (COP, {"rate": 0.3, "optimism": 0.4, "window": 20}, SlowCOP),
-    "UPOCP": (UPOCP, {}, SlowUPOCP),
     "AcMCP": (AcMCP, {"rate": 0.2, "integral": 0.0, "window": 20}, SlowAcMCP),
     "NexCP": (NexCP, {"decay": 0.9, "window": 30}, SlowNexCP),
     "CQR": (CQR, {}, SlowCQR),
