@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from orcast import evaluate as facts
 from orcast.evaluate import Evaluation, plots, report
 from orcast.evaluate.report import STYLE
-from orcast.evaluate.svg import area, line, number, number_axis, percent
+from orcast.evaluate.svg import number_axis, percent
 from pages import NASTY, Page, binary, cells, check_page, horizons, labels, one_series, panel, tags
 
 ALL = {
@@ -50,6 +50,30 @@ def test_page_opens_with_decision_four_tiles_and_picture(kind: str) -> None:
     for sentence in facts.verdict(evaluation):
         assert main.text.count(" ".join(sentence.split())) == 1
     assert main.text.count("effective sample size") <= 1
+    for figure in page.top.all("figure"):
+        assert figure.all("h3")[0].text
+        (svg,) = figure.all("svg", "chart")
+        assert (svg.attrs["role"], svg.inside[0].tag) == ("img", "title")
+        assert svg.inside[0].texts[0] == svg.attrs["aria-label"] != ""
+        assert [mark for mark in svg.all("path") if mark.attrs["d"]]
+    for table in page.top.all("table"):
+        assert all(cell.attrs["scope"] for cell in table.all("th"))
+    ids = [node.attrs["id"] for node in tags(page.top) if "id" in node.attrs]
+    assert len(ids) == len(set(ids))
+
+
+def test_tiles_show_the_numbers_and_upper_bounds_without_issue_times() -> None:
+    evaluation = one_series()
+    tiles = read(evaluation).top.all("dl")[0]
+    found = facts.difference(evaluation)
+    assert found is not None
+    assert percent(found.relative, sign=True) in tiles.inside[0].text
+    covered = [percent(facts.coverage(evaluation, 0.9, side)) for side in ("before", "after")]
+    assert " → ".join(covered) in tiles.inside[1].text
+    assert "the last known outcome" in tiles.inside[2].text
+    tiles = read(dataclasses.replace(evaluation, timed=False)).top.all("dl")[0]
+    assert "up to" in tiles.inside[0].text
+    assert "95% interval" not in tiles.text
 
 
 def test_horizons_come_first_and_harm_is_empirical() -> None:
@@ -68,55 +92,24 @@ def test_horizons_come_first_and_harm_is_empirical() -> None:
     assert 'class="bar worse"' in page.source
 
 
-def test_without_issue_times_gains_are_upper_bounds() -> None:
-    page = read(dataclasses.replace(one_series(), timed=False))
-    tiles = page.top.all("dl")[0]
-    assert "up to" in tiles.inside[0].text
-    assert "95% interval" not in tiles.text
-
-
-def test_tiles_show_the_numbers_of_the_evaluation() -> None:
-    evaluation = one_series()
-    tiles = read(evaluation).top.all("dl")[0]
-    found = facts.difference(evaluation)
-    assert found is not None
-    assert percent(found.relative, sign=True) in tiles.inside[0].text
-    covered = [percent(facts.coverage(evaluation, 0.9, side)) for side in ("before", "after")]
-    assert " → ".join(covered) in tiles.inside[1].text
-    assert "the last known outcome" in tiles.inside[2].text
-
-
-def test_several_models_have_a_line_and_a_section_each() -> None:
+def test_several_models_have_a_line_and_a_section_each(tmp_path: Path) -> None:
     given = [one_series(), panel(), binary()]
     page = read(*given)
     assert [node.text for node in page.top.all("h2")] == ["net", "tree", "rain"]
     targets = [node.attrs["id"] for node in page.top.all("h2")]
     assert [f"#{target}" for target in targets] == [node.attrs["href"] for node in page.top.all("a")]
+    report.write(tmp_path / "report.html", given)
+    assert (tmp_path / "report.html").read_text(encoding="utf-8") == page.source
+    with pytest.raises(TypeError, match="expected a sequence of Evaluation"):
+        report.html([1])  # type: ignore[list-item]
+    empty = Evaluation.of(np.empty((0, 2)), [], levels=[0.1, 0.9], pending=3)
+    nothing = read(empty)
+    assert facts.verdict(empty)[0] in nothing.top.text
+    assert nothing.top.all("figure") == []
+    assert "No forecasts." in read().top.text
 
 
 # --- everyone can read it ---
-
-
-@pytest.mark.parametrize("kind", ALL)
-def test_each_picture_has_a_title(kind: str) -> None:
-    page = read(ALL[kind]())
-    figures = page.top.all("figure")
-    assert figures
-    for figure in figures:
-        assert figure.all("h3")[0].text
-        charts = figure.all("svg", "chart")
-        assert charts
-        for svg in charts:
-            assert svg.attrs["role"] == "img"
-            assert svg.attrs["aria-label"]
-            assert svg.inside[0].tag == "title"
-            assert svg.inside[0].texts[0] == svg.attrs["aria-label"]
-            assert [mark for mark in svg.all("path") if mark.attrs["d"]]
-    for table in page.top.all("table"):
-        assert all(cell.attrs["scope"] for cell in table.all("th"))
-    assert page.top.all("html")[0].attrs["lang"] == "en"
-    ids = [node.attrs["id"] for node in tags(page.top) if "id" in node.attrs]
-    assert len(ids) == len(set(ids))
 
 
 def colours(sheet: str, which: int) -> dict[str, str]:
@@ -192,6 +185,9 @@ def odd_evaluations(draw: st.DrawFn) -> Evaluation:
         series = draw(st.lists(st.sampled_from("ab"), min_size=rows, max_size=rows))
     kinds = [None, np.arange(rows), np.full(rows, 7.0), np.datetime64("2024-01-01") + np.arange(rows) % 5]
     time = draw(st.sampled_from([*kinds, np.array([f"t{i}" for i in range(rows)])]))
+    if draw(st.integers(0, 4)) == 0:
+        p = np.minimum(np.abs(q[:, 0]).round(2), 1.0)
+        return Evaluation.of(p, (y > 0).astype(float), after=p if after is not None else None)
     return Evaluation.of(q, y, after=after, levels=at, series=series, time=time, **promise)
 
 
@@ -202,44 +198,20 @@ def test_any_evaluation_can_be_shown(evaluation: Evaluation) -> None:
     assert not re.search(r"\bnan\b|\binf\b", page.top.all("main")[0].text.lower())
 
 
-@given(hnp.arrays(float, st.integers(0, 8), elements=st.sampled_from([0.0, 1.0, 0.5, 0.1])), st.booleans())
-def test_any_probabilities_can_be_shown(p: np.ndarray, after: bool) -> None:
-    y = (np.arange(p.size) % 2).astype(float)
-    page = read(Evaluation.of(p, y, after=p if after else None))
-    assert not re.search(r"\bnan\b|\binf\b", page.top.all("main")[0].text.lower())
-
-
-def test_nothing_yet() -> None:
-    empty = Evaluation.of(np.empty((0, 2)), [], levels=[0.1, 0.9], pending=3)
-    page = read(empty)
-    assert facts.verdict(empty)[0] in page.top.text
-    assert page.top.all("figure") == []
-    assert "No forecasts." in read().top.text
-    read(empty, one_series())
-
-
 def test_the_page_stays_small() -> None:
     many = panel(tuple(f"series number {i}" for i in range(4000)), 50)
     page = read(many)
     assert len(page.source) < 300_000
     assert "the worst 50 of 4,000" in page.top.text
-    long = one_series(200_000)
+    long = one_series(50_000)
     page = read(long)
     assert len(page.source) < 300_000
     for node in page.top.all("path"):
         assert len(re.findall("[ML]", node.attrs["d"])) <= 410
-    assert "Last 120 of 200,000 outcomes" in page.top.text
+    assert "Last 120 of 50,000 outcomes" in page.top.text
 
 
 # --- writing ---
-
-
-def test_write(tmp_path: Path) -> None:
-    path = tmp_path / "report.html"
-    report.write(path, [one_series()])
-    assert path.read_text(encoding="utf-8") == report.html([one_series()])
-    with pytest.raises(TypeError, match="expected a sequence of Evaluation"):
-        report.html([1])  # type: ignore[list-item]
 
 
 # --- pictures
@@ -255,15 +227,8 @@ def test_pictures_are_files_of_their_own(kind: str, tmp_path: Path) -> None:
     Page(text)
     with pytest.raises(ValueError, match=r"expected a file name that ends in \.html"):
         draw(evaluation).save(tmp_path / "picture.png")
-
-
-def test_pictures_refuse_evaluations_without_their_numbers() -> None:
-    for wrong in (
-        lambda: plots.horizons(one_series(after=False)),
-        lambda: plots.fan(binary()),
-    ):
-        with pytest.raises(ValueError, match=r"\Aexpected "):
-            wrong()
+    with pytest.raises(ValueError, match=r"\Aexpected "):
+        plots.horizons(one_series(after=False))
 
 
 def test_fan_draws_the_series_with_the_worst_coverage() -> None:
@@ -286,20 +251,9 @@ def test_ticks_are_few_and_on_the_axis(low: float, span: float) -> None:
     assert (np.diff(values) > 0).all()
 
 
-@pytest.mark.parametrize("step", ["m", "h", "D", "W"])
-@pytest.mark.parametrize("rows", [1, 2, 30, 1000])
+@pytest.mark.parametrize(("step", "rows"), [("m", 1), ("h", 30), ("D", 1000), ("W", 2)])
 def test_time_ticks_are_few_and_distinct(step: str, rows: int) -> None:
     times = np.datetime64("2020-02-03", step) + np.arange(rows)
     ticks = plots.fan(Evaluation.of([[0.5]] * rows, np.zeros(rows), levels=[0.5], time=times)).x.ticks
     assert min(rows, 4) <= len(ticks) == len({text for _, text in ticks}) <= 5
     assert all(len(text) == (16 if step in "mh" and rows > 1 else 10) for _, text in ticks)
-
-
-def test_numbers_have_four_digits() -> None:
-    shown = [number(value) for value in (12345.678, 0.00123456, -2.5, float("nan"), 3.2e12)]
-    assert shown == ["12,346", "0.001235", "-2.5", "\u2013", "3.2e+12"]
-
-
-def test_lines_have_gaps_where_values_are_missing() -> None:
-    assert line([0.0, 0.5, 1.0], [0.0, np.nan, 1.0]) == "M0 1000M1000 0"
-    assert area([np.nan], [0.0], [1.0]) == ""

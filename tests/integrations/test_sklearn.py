@@ -158,29 +158,30 @@ def test_no_row_is_scored_by_a_model_that_has_seen_it(rows: int, folds: int) -> 
     assert model.n_features_in_ == 2
 
 
-def test_a_frozen_model_is_scored_on_all_rows() -> None:
-    X, y = echoes(40)
-    model = frozen().fit(X, y)
-    assert model.recalibrator_.guarantee.rounds == 40
-    model.partial_fit(X, y)
-    assert model.recalibrator_.guarantee.rounds == 80
-    np.testing.assert_array_equal(model.estimator_.coef_, [1.0, 0.0])
+def test_a_frozen_model_is_scored_on_all_rows_and_another_before_it_learns() -> None:
+    X, y = echoes(50)
     fitted_model = SGDRegressor(random_state=0).partial_fit(X / 100, y)
     before = fitted_model.coef_.copy()
-    RecalibratedRegressor(FrozenEstimator(fitted_model)).fit(X / 100, y).partial_fit(X / 100, y)
+    model = RecalibratedRegressor(FrozenEstimator(fitted_model)).fit(X / 100, y).partial_fit(X / 100, y)
+    assert model.recalibrator_.guarantee.rounds == 100
     np.testing.assert_array_equal(fitted_model.coef_, before)
-
-
-def test_rows_are_forecast_before_they_are_used() -> None:
-    X, y = echoes(50)
-    model = RecalibratedRegressor(Learns(), low=0, high=100, folds=1)
-    model.partial_fit(X[:10], y[:10])
-    assert model.recalibrator_.guarantee.rounds == 5
+    model = RecalibratedRegressor(Learns(), low=0, high=100, folds=1).partial_fit(X[:10], y[:10])
     Echo.log.clear()
     model.partial_fit(X[10:30], y[10:30])
     assert Echo.log == [("predict", list(range(10, 30))), ("update", list(range(10, 30)))]
-    model.predict(X[30:])
     assert model.recalibrator_.guarantee.rounds == 25
+
+
+def test_a_pipeline_has_the_spread_of_its_last_step_and_may_be_searched() -> None:
+    X, y = humid(200)
+    for base, spread in ((RecalibratedRegressor(folds=2), True), (LinearRegression(), False), (DummyRegressor(), True)):
+        assert has_spread(make_pipeline(StandardScaler(), base)) is spread
+        low, high = RecalibratedRegressor(base, low=0, high=100, folds=2).fit(X, y).predict_interval(X[:3]).T
+        assert ((low >= 0) & (low < high) & (high <= 100)).all()  # a spread of zero, as of the dummy, is none
+    model = RecalibratedRegressor(make_pipeline(StandardScaler(), Ridge()), low=0, high=100)
+    search = GridSearchCV(model, {"estimator__ridge__alpha": [1, 10], "folds": [2]}, cv=TimeSeriesSplit(2))
+    search.fit(X[:150], y[:150])
+    assert search.best_estimator_.predict_interval(X[150:], 0.8).shape == (50, 2)
 
 
 class Falls(SGDRegressor):  # type: ignore[misc]
@@ -280,6 +281,9 @@ def test_what_is_scored_is_what_was_predicted(monkeypatch: pytest.MonkeyPatch) -
 
 def test_all_ways_to_ask_agree_and_change_nothing() -> None:
     X, y = echoes(60)
+    labels = np.where(y > 50, "high", "low")
+    classifier = RecalibratedClassifier(LogisticRegression()).fit(X, labels)
+    np.testing.assert_allclose(classifier.predict_proba(X[[5, 3]]), classifier.predict_proba(X)[[5, 3]], rtol=1e-12)
     model = frozen(payoff=oc.QuantileCalibration() + oc.NoRegret(oc.CRPS())).fit(X, y)
     before = pickle.dumps(model)
     forecasts = model.predict_distribution(X[:5])
@@ -315,29 +319,6 @@ def test_the_bound_holds_against_an_adversary_that_sees_the_forecasts() -> None:
     assert guarantee.held > 0.99
 
 
-def test_a_row_is_forecast_by_itself() -> None:
-    X, y = echoes(90)
-    labels = np.where(y > 50, "high", "low")
-    classifier = RecalibratedClassifier(LogisticRegression()).fit(X[:60], labels[:60])
-    for model, ask in ((frozen(batch=1), "predict"), (frozen(batch=20), "predict"), (classifier, "predict_proba")):
-        if model is not classifier:
-            model.fit(X[:60], y[:60])
-        for more in range(2):
-            together = getattr(model, ask)(X[60:])
-            for rows in ([0], [5, 3], list(range(29, -1, -1))):
-                np.testing.assert_allclose(getattr(model, ask)(X[60:][rows]), together[rows], rtol=1e-12)
-            if not more:
-                model.partial_fit(X[60:67], (labels if model is classifier else y)[60:67])
-
-
-def test_around_a_pipeline_and_within_a_search() -> None:
-    X, y = humid(200)
-    model = RecalibratedRegressor(make_pipeline(StandardScaler(), Ridge()), low=0, high=100)
-    search = GridSearchCV(model, {"estimator__ridge__alpha": [1, 10], "folds": [2]}, cv=TimeSeriesSplit(2))
-    search.fit(X[:150], y[:150])
-    assert search.best_estimator_.predict_interval(X[150:], 0.8).shape == (50, 2)
-
-
 # --- what an estimator can say
 
 
@@ -350,23 +331,6 @@ def test_a_spread_of_its_own_is_used() -> None:
     forecasts = [oc.Normal(min(max(m, 0.0), 100.0), s) for m, s in zip(mean, sd, strict=True)]
     recal.run(forecasts, y[100:], at=[0.5])
     assert model.recalibrator_.guarantee == recal.guarantee
-
-
-@pytest.mark.parametrize(
-    ("base", "spread"),
-    [
-        (make_pipeline(StandardScaler(), RecalibratedRegressor(folds=2)), True),
-        (make_pipeline(StandardScaler(), LinearRegression()), False),
-        (DummyRegressor(), True),
-    ],
-)
-def test_who_says_a_spread(base: Any, spread: bool) -> None:
-    X, y = humid(60)
-    assert has_spread(base) is spread
-    model = RecalibratedRegressor(base, low=0, high=100, folds=2).fit(X, y)
-    low, high = model.predict_interval(X[:3]).T
-    # a spread of zero, as of the dummy, is none
-    assert ((low >= 0) & (low < high) & (high <= 100)).all()
 
 
 def test_a_column_for_each_level() -> None:

@@ -105,17 +105,6 @@ def test_a_table_of_forecasts() -> None:
     assert scores.loc["y"].to_numpy().ravel()[1] == pytest.approx(tail.crps(1.0))
 
 
-def test_bad_forecasts_are_one_clear_sentence() -> None:
-    with pytest.raises(TypeError, match=SENTENCE):
-        ForecastDistribution([[3.0]])
-    with pytest.raises(TypeError, match=SENTENCE):
-        ForecastDistribution([FORECASTS[0]])
-    with pytest.raises(ValueError, match=SENTENCE):
-        ForecastDistribution([[FORECASTS[0]]], index=pd.Index([1, 2]), columns=pd.Index([0]))
-    with pytest.raises(ValueError, match=SENTENCE):
-        ForecastDistribution([[FORECASTS[0]]])._iat(0)
-
-
 # --- the regressor
 
 
@@ -157,36 +146,21 @@ def test_all_ways_to_ask_agree_and_change_nothing() -> None:
     assert pickle.dumps(model._model.recalibrator_) == before
 
 
-def test_refused_input_changes_nothing() -> None:
+def test_refused_input_and_no_rows_change_nothing() -> None:
     X, y = diabetes()
     model = RecalibratedProbaRegressor(double(), 0, 400, folds=2).fit(X[:60], y[:60])
     before = pickle.dumps(model._model.recalibrator_)
-    with pytest.raises(ValueError, match=SENTENCE):
-        model.update(X[60:62], y[60:62] + 1000)
-    with pytest.raises(ValueError, match=SENTENCE):
-        model.update(X[60:62], pd.concat([y[60:62], y[60:62].add_prefix("other")], axis=1))
+    for bad in (y[60:62] + 1000, pd.concat([y[60:62], y[60:62].add_prefix("other")], axis=1)):
+        with pytest.raises(ValueError, match=SENTENCE):
+            model.update(X[60:62], bad)
+    assert model.update(X[:0], y[:0]).guarantee.rounds == 40
     assert pickle.dumps(model._model.recalibrator_) == before
     with pytest.raises(TypeError, match=SENTENCE):
         RecalibratedProbaRegressor(LinearRegression())
-    assert model.clone().get_params()["folds"] == 2
-
-
-class Constant(ResidualDouble):  # type: ignore[misc]
-    """Says the same of all rows, also of none."""
-
-    def _predict_quantiles(self, X: Any, alpha: Any) -> Any:
-        names = self._get_columns(method="predict_quantiles", alpha=alpha)
-        return pd.DataFrame(np.tile(np.linspace(50, 350, len(alpha)), (len(X), 1)), index=X.index, columns=names)
-
-
-def test_no_rows_are_no_rounds() -> None:
-    X, y = diabetes()
-    model = RecalibratedProbaRegressor(Constant(LinearRegression()), 0, 400, folds=2).fit(X[:60], y[:60])
-    before = pickle.dumps(model._model.recalibrator_)
-    for each in (model, RecalibratedProbaRegressor(double(), 0, 400, folds=2).fit(X[:60], y[:60])):
-        assert each.update(X[:0], y[:0]).guarantee.rounds == 40
-    assert pickle.dumps(model._model.recalibrator_) == before
-    nothing = model.predict_proba(X[:0])
-    assert nothing.shape == (0, 1)
-    assert nothing.mean().shape == (0, 1)
-    assert model.predict_quantiles(X[:0], alpha=ALPHA).shape == nothing.quantile(ALPHA).shape == (0, 3)
+    for forecasts in ([[3.0]], [FORECASTS[0]]):
+        with pytest.raises(TypeError, match=SENTENCE):
+            ForecastDistribution(forecasts)
+    with pytest.raises(ValueError, match=SENTENCE):
+        ForecastDistribution([[FORECASTS[0]]], index=pd.Index([1, 2]), columns=pd.Index([0]))
+    with pytest.raises(ValueError, match=SENTENCE):
+        ForecastDistribution([[FORECASTS[0]]])._iat(0)
