@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import bdtrik, betainc, gammaincinv
 
 from orcast.evaluate.dependence import design_effect, frequencies
-from orcast.evaluate.evaluation import Evaluation, Vector, chunks, computed_once, outcomes_of
+from orcast.evaluate.evaluation import Evaluation, Vector, computed_once, outcomes_of
 
 # Bins of the reliability of probabilities, as in `metrics.ece`.
 BINS = 15
@@ -76,21 +76,11 @@ def coverage(evaluation: Evaluation, share: float, side: str = "before") -> floa
     Parameters
     ----------
     evaluation : Evaluation
-        Forecasts with their outcomes.
+        Forecasts with their outcomes; those without such an interval or side raise a ValueError.
     share : float
         Nominal coverage, such as 0.9.
     side : {"before", "after"}
         Base or recalibrated forecasts.
-
-    Returns
-    -------
-    float
-        Frequency; nan without rows.
-
-    Raises
-    ------
-    ValueError
-        The forecasts have no such interval or side.
 
     Examples
     --------
@@ -136,11 +126,6 @@ def band(rows: ArrayLike, share: ArrayLike, sure: float = SURE) -> tuple[Vector,
         Number of outcomes and probability.
     sure : float
         Confidence level.
-
-    Returns
-    -------
-    low, high : array
-        Ends of the band.
 
     Examples
     --------
@@ -217,16 +202,6 @@ def error(evaluation: Evaluation, side: str = "before") -> float:
     side : {"before", "after"}
         Base or recalibrated forecasts.
 
-    Returns
-    -------
-    float
-        QCE of quantiles, or mean ECE of the labels.
-
-    Raises
-    ------
-    ValueError
-        There are no forecasts of this side.
-
     Examples
     --------
     >>> error(Evaluation.of([[0.0]] * 4, [-1.0, 1.0, 2.0, 3.0], levels=[0.5]))
@@ -251,15 +226,11 @@ class ReliabilityBins(NamedTuple):
 @computed_once
 def bins_of(evaluation: Evaluation, side: str) -> ReliabilityBins:
     """Sums of probabilities in equal-width bins."""
-    labels = len(evaluation.labels)
-    sums = np.zeros((4, labels * BINS))
-    for chunk in chunks(evaluation.rows):
-        p = evaluation.side(side)[chunk]
-        places = (np.arange(labels) * BINS + np.minimum((p * BINS).astype(np.intp), BINS - 1)).ravel()
-        parts = (outcomes_of(evaluation, chunk) - p, p * (1.0 - p), np.ones_like(p), p)
-        for total, values in zip(sums, parts, strict=True):
-            total += np.bincount(places, values.ravel(), minlength=total.size)
-    return ReliabilityBins(*sums.reshape(4, labels, BINS))
+    p, labels = evaluation.side(side), len(evaluation.labels)
+    places = (np.arange(labels) * BINS + np.minimum((p * BINS).astype(np.intp), BINS - 1)).ravel()
+    parts = (outcomes_of(evaluation) - p, p * (1.0 - p), np.ones_like(p), p)
+    sums = [np.bincount(places, part.ravel(), minlength=labels * BINS).reshape(labels, BINS) for part in parts]
+    return ReliabilityBins(*np.array(sums, dtype=np.float64))
 
 
 def limit_of(evaluation: Evaluation, side: str, sure: float = SURE) -> float:

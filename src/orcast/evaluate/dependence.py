@@ -12,16 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from orcast.evaluate.evaluation import (
-    Evaluation,
-    Matrix,
-    Places,
-    Vector,
-    chunks,
-    computed_once,
-    outcomes_of,
-    sums_by_group,
-)
+from orcast.evaluate.evaluation import Evaluation, Matrix, Places, Vector, computed_once, outcomes_of
 
 # Largest number of blocks, and the fewest that give a variance.
 MOST, LEAST = 1000, 4
@@ -69,11 +60,6 @@ def shared_times(evaluation: Evaluation) -> tuple[Places, int]:
         if issued.size < size:
             return ranks, int(issued.size)
     return steps, size
-
-
-def rows_per_time(evaluation: Evaluation) -> float:
-    """Design effect if all rows of one time count as one: used where there are too few blocks to estimate it."""
-    return max(1.0 + evaluation.overlap, evaluation.rows / max(shared_times(evaluation)[1], 1))
 
 
 def reach(signal: Vector) -> int:
@@ -176,27 +162,25 @@ def _signals(evaluation: Evaluation, side: str) -> list[Vector]:
         came = outcomes_of(evaluation)
         k = int(came.var(axis=0).argmax()) if evaluation.rows else 0
         return [came[:, k] - rows[:, k]]
-    below = np.empty(evaluation.rows)
-    for chunk in chunks(evaluation.rows):
-        below[chunk] = (rows[chunk] < y[chunk, None]).mean(axis=1)
+    below = sum((q < y for q in rows.T), np.zeros(y.size)) / rows.shape[1]
     return [below, np.abs(below - 0.5)]
 
 
 @computed_once
 def indicator_sums(evaluation: Evaluation, side: str) -> tuple[Matrix, Matrix | None]:
     """Frequencies of y < q and of y <= q, 2 x levels, and the sums of their means by block."""
-    levels = evaluation.levels.size
-    sums = np.zeros(2 * levels)
-    blocks = calibration_blocks(evaluation, side)
-    parts = None if blocks is None else np.zeros((blocks.count, 2 * levels))
-    for chunk in chunks(evaluation.rows):
-        q, y = evaluation.side(side)[chunk], evaluation.y[chunk, None]
-        hits = np.concatenate((y < q, y <= q), axis=1).astype(np.float64)
-        sums += hits.sum(axis=0)
-        if blocks is not None and parts is not None:
-            parts += sums_by_group(hits, blocks.of_row[chunk], blocks.count)
-    shares = sums.reshape(2, levels) / max(evaluation.rows, 1)
-    return shares, None if parts is None else (parts[:, :levels] + parts[:, levels:]) / 2.0
+    y, blocks = evaluation.y, calibration_blocks(evaluation, side)
+    shares, parts = np.zeros((2, evaluation.levels.size)), []
+    for k, q in enumerate(evaluation.side(side).T):
+        hits = y < q, y <= q
+        shares[:, k] = [hit.sum() / max(evaluation.rows, 1) for hit in hits]
+        if blocks is not None:
+            parts.append(_by_block(0.5 * hits[0] + 0.5 * hits[1], blocks))
+    return shares, np.stack(parts, axis=1) if parts else None
+
+
+def _by_block(values: Vector, blocks: Blocks) -> Vector:
+    return np.asarray(np.bincount(blocks.of_row, values, minlength=blocks.count), dtype=np.float64)
 
 
 def frequencies(evaluation: Evaluation, side: str) -> Vector:
@@ -217,7 +201,8 @@ def _parts(evaluation: Evaluation, side: str) -> Matrix | None:
     if evaluation.kind == "quantiles":
         sums = indicator_sums(evaluation, side)[1]
     else:
-        sums = sums_by_group(outcomes_of(evaluation) - evaluation.side(side), blocks.of_row, blocks.count)
+        gaps = outcomes_of(evaluation) - evaluation.side(side)
+        sums = np.stack([_by_block(gap, blocks) for gap in gaps.T], axis=1)
     assert sums is not None
     count = np.bincount(blocks.of_row, minlength=blocks.count)[:, None]
     return np.asarray(sums - count * (sums.sum(axis=0) / evaluation.rows))
@@ -233,7 +218,9 @@ def design_effect(evaluation: Evaluation, side: str, *, weights: Matrix | None =
     weights = np.eye(kinds) if weights is None else weights
     parts, blocks = _parts(evaluation, side), calibration_blocks(evaluation, side)
     if parts is None or blocks is None:
-        return np.full(weights.shape[1], 1.0 if blocks is None else rows_per_time(evaluation))
+        # too few blocks: all rows of one time count as one
+        at_once = max(1.0 + evaluation.overlap, evaluation.rows / max(shared_times(evaluation)[1], 1))
+        return np.full(weights.shape[1], 1.0 if blocks is None else at_once)
     if evaluation.kind == "quantiles":
         p = frequencies(evaluation, side) @ weights
         alone = evaluation.rows * p * (1.0 - p)

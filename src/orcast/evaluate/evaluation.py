@@ -240,13 +240,3 @@ def sample_quantiles(rows: Matrix, levels: Vector) -> Matrix:
     left = at.astype(np.intp)
     low, high = (np.take_along_axis(rows, np.minimum(k, most), 1) for k in (left, left + 1))
     return np.asarray(low + (high - low) * (at - left))
-
-
-def sums_by_group(values: Matrix, groups: Places, count: int) -> Matrix:
-    """Sums of rows by group."""
-    if count == 1:
-        return np.asarray(values.sum(axis=0, keepdims=True))
-    width = values.shape[1]
-    places = groups[:, None] * width + np.arange(width)
-    sums = np.bincount(places.ravel(), values.ravel(), minlength=count * width)
-    return np.asarray(sums.reshape(count, width), dtype=np.float64)
