@@ -191,7 +191,7 @@ def test_a_later_fit_is_as_going_on() -> None:
     for row in range(48, 60):
         early.update(y[row : row + 1])
     assert same(early, late)
-    # one without an update of its own is fitted anew, revised rows included
+    # a forecaster that cannot be updated is fitted to all rows again, with their revisions
     revised = walk(45)
     model = wrapped(TrendForecaster(), initial_window=0.8).fit(revised[:40], fh=[1])
     revised[38] = 0.0

@@ -42,6 +42,9 @@ def check(
 ) -> list[Evaluation]:
     """Evaluate each model in a frame, before and after recalibration if the frame holds both.
 
+    Quantiles are compared at the levels of both sides.  A mean and a spread are read as a normal distribution, members
+    as an ensemble, a point as normal with the spread of its errors known by then.
+
     Parameters
     ----------
     frame : data frame
@@ -50,25 +53,10 @@ def check(
         Columns, if they are detected already.
     target : data frame, optional
         Outcomes, if they are not beside the forecasts.
-    low, high : number or str, optional
-        Bounds of the outcomes, as in `orcast.recalibrate`.
-    lag, issued_every
-        Publication and issue times, as in `orcast.recalibrate`.
-    **names
-        Names of columns, as in `orcast.recalibrate`.
+    low, high, lag, issued_every, **names
+        Bounds, publication and issue times, and names of columns, as in `orcast.recalibrate`.
     recalibrated : bool
         False leaves out the recalibrated forecasts.
-
-    Returns
-    -------
-    list of Evaluation
-        One for each model.  Quantiles are compared at the levels of both sides.  A mean and a spread are read as a
-        normal distribution, members as an ensemble, a point as normal with the spread of its errors known by then.
-
-    Raises
-    ------
-    TypeError, ValueError
-        A column is missing or ambiguous, or a value is invalid.
 
     Examples
     --------
@@ -83,20 +71,12 @@ def check(
         from orcast.frame.reader import Frame
 
         frame = Frame(frame, target, y=names.get("y"), time=names.get("time"))
-    given = {"low": low, "high": high, "lag": lag, "issued_every": issued_every}
-    rows = read_rows(frame, layout, **given, **names)
+    rows = read_rows(frame, layout, low=low, high=high, lag=lag, issued_every=issued_every, **names)
     return [rows.evaluation(form, recalibrated) for form in rows.layout.forms]
 
 
 def read_rows(
-    frame: Any,
-    layout: ColumnLayout | None,
-    *,
-    low: Any,
-    high: Any,
-    lag: Any,
-    issued_every: Any,
-    **names: Any,
+    frame: Any, layout: ColumnLayout | None, *, low: Any, high: Any, lag: Any, issued_every: Any, **names: Any
 ) -> FrameRows:
     """Read the columns and times of a frame, with the arguments of `check`."""
     from orcast.frame.bounds import read_bounds
@@ -104,7 +84,7 @@ def read_rows(
     from orcast.frame.reader import INDEX, Frame, find_in
     from orcast.frame.times import Timing, read_row_times
 
-    timing = Timing(lag, issued_every)
+    timing = Timing(lag, issued_every).checked()
     if layout is not None and names:
         raise TypeError(f"expected a layout or {', '.join(f'{name}=' for name in names)}, got both")
     layout = find_in(frame, **names) if layout is None else layout
@@ -112,7 +92,6 @@ def read_rows(
     if layout.time is None and table.dated:
         layout = dataclasses.replace(layout, time=INDEX)
     codes, keys = table.keys(layout.series)
-    timing = timing.checked()
     times = read_row_times(table, layout, codes, keys, timing, np.zeros(len(keys), dtype=np.int64), {})
     order = np.lexsort((times.cutoff, times.time, codes))
     bounds = read_bounds(low, high, table)
