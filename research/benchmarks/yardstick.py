@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import numpy as np
 from research.benchmarks.command import YARDSTICK
 from research.comparison.catalogue import stored_stream
 from research.comparison.stream import Stream
+from research.output import optional
 
 NEW_YEAR = 24 * 20_454  # hours from 1970 to 2026
 
@@ -44,31 +44,27 @@ def multi(file: Path) -> Stream:
 
 def panel(file: Path) -> Stream:
     """Weekly forecasts of many places (CDC FluSight forecast hub); the week before the reference date is known."""
-    with file.open(encoding="utf-8", newline="") as source:
-        rows = list(csv.DictReader(source))
-    names = [name for name in rows[0] if name.startswith("q0")]
-    q = np.sort([[float(row[name]) for name in names] for row in rows], axis=1)
-    day = {
-        name: np.array([row[name] for row in rows], "datetime64[D]").astype(np.int64)
-        for name in ("reference_date", "target_end_date")
-    }
-    _, place = np.unique([row["location"] for row in rows], return_inverse=True)
-    horizon = np.array([int(row["horizon"]) for row in rows]) + 1
-    issued = day["reference_date"] - 4
+    table = optional("pandas").read_csv(file, float_precision="round_trip")
+    names = [name for name in table if name.startswith("q0")]
+    q = np.sort(table[names].to_numpy(), axis=1)
+    reference, target = (
+        table[name].to_numpy("datetime64[D]").astype(np.int64) for name in ("reference_date", "target_end_date")
+    )
+    _, place = np.unique(table["location"].astype(str), return_inverse=True)
+    horizon, issued, y = table["horizon"].to_numpy() + 1, reference - 4, table["actual"].to_numpy(np.float64)
     order = np.lexsort((horizon, place, issued))
     return Stream(
         file.stem, "weekly-late", np.array([float(name[1:]) for name in names]),
-        {"expert": q[order]}, np.array([float(row["actual"]) for row in rows])[order], issued[order],
-        day["target_end_date"][order], 0.0, np.inf, place[order], horizon[order], clock="D",
+        {"expert": q[order]}, y[order], issued[order], target[order], 0.0, np.inf, place[order],
+        horizon[order], clock="D",
     )  # fmt: skip
 
 
 def ensemble(file: Path) -> Stream:
     """Members of a weather ensemble, whose outcome is known before the next row."""
-    with file.open(encoding="utf-8", newline="") as source:
-        rows = list(csv.DictReader(source))
-    names = [name for name in rows[0] if name.startswith("ens")]
-    members = np.sort([[float(row[name]) for name in names] for row in rows], axis=1)
+    table = optional("pandas").read_csv(file, float_precision="round_trip")
+    names = [name for name in table if name.startswith("ens")]
+    members = np.sort(table[names].to_numpy(), axis=1)
     levels = (np.arange(1, len(names) + 1) - 0.5) / len(names)
-    y, t = np.array([float(row["obs"]) for row in rows]), np.arange(len(rows))
+    y, t = table["obs"].to_numpy(np.float64), np.arange(len(table))
     return Stream(file.stem, "ensembles", levels, {"ensemble": members}, y, t, t + 1, 0.0, members=members)

@@ -15,8 +15,7 @@ from research.comparison.recipe_list import RECIPES
 from research.comparison.recipes import Recipe
 from research.comparison.stream import Stream
 
-STORED = "ORCAST_YARDSTICK"
-"""Environment variable of a folder of stored forecasts: `streams/*.npz` and `short/*.npz`."""
+STORED = "ORCAST_YARDSTICK"  # folder of stored forecasts: `streams/*.npz` and `short/*.npz`
 MOST = 2_000  # rows of a stored stream
 
 

@@ -16,8 +16,6 @@ from research.learners import Expert, Task
 HUB = np.array([0.01, 0.025, *np.arange(1, 20) / 20, 0.975, 0.99]).round(3)
 """The 23 levels of the COVID-19 forecast hub."""
 TWENTIETHS = (np.arange(1, 20) / 20).round(2)
-
-
 FIVE = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 EVENT = np.empty(0)
 

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
-import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from orcast import datasets
 from research.comparison.stream import Array
 from research.experiments import data as folder
+from research.output import optional
 
-Table = dict[str, list[str]]
 Reader = Callable[[Path], tuple[Array, Array | None]]
 
 
@@ -92,32 +89,15 @@ def package_folder(package: str) -> Path | None:
 # --- reading ---
 
 
-def _text(path: Path) -> str:
-    if path.suffix == ".gz":
-        return gzip.decompress(path.read_bytes()).decode("utf-8-sig")
-    if path.suffix == ".zip":
-        with zipfile.ZipFile(path) as archive:
-            return archive.read(archive.namelist()[0]).decode("utf-8-sig")
-    return path.read_text(encoding="utf-8-sig")
+def _table(path: Path) -> Any:
+    """Table with a header; a missing number is the last before it, and lines that begin with # are left out."""
+    read = optional("pandas").read_csv
+    table = read(path, comment="#", skipinitialspace=True, float_precision="round_trip").ffill()
+    return table.rename(columns=lambda name: name.strip("'"))
 
 
-def _table(path: Path) -> Table:
-    """Columns of a table with a header; lines that begin with # are left out."""
-    lines = (line for line in io.StringIO(_text(path)) if not line.startswith("#"))
-    names, *rows = csv.reader(lines, skipinitialspace=True)
-    rows = [row for row in rows if row]
-    return {name.strip("'"): [row[k] for row in rows] for k, name in enumerate(names)}
-
-
-def _numbers(texts: list[str]) -> Array:
-    """Numbers; a missing one is the last before it."""
-    values = np.array([float(text) if text.strip() else np.nan for text in texts])
-    there = np.maximum.accumulate(np.where(np.isnan(values), 0, np.arange(values.size)))
-    return values[there]
-
-
-def _matrix(table: Table, columns: list[str]) -> Array:
-    return np.stack([_numbers(table[name]) for name in columns], axis=1)
+def _numbers(values: Any) -> Array:
+    return np.asarray(values, dtype=np.float64)
 
 
 def column(name: str | int, unit: float = 1.0) -> Reader:
@@ -125,7 +105,7 @@ def column(name: str | int, unit: float = 1.0) -> Reader:
 
     def read(path: Path) -> tuple[Array, None]:
         table = _table(path)
-        return _numbers(table[name if isinstance(name, str) else list(table)[name]]) * unit, None
+        return _numbers(table[name] if isinstance(name, str) else table.iloc[:, name]) * unit, None
 
     return read
 
@@ -134,7 +114,7 @@ def columns(*names: str, growth: bool = False) -> Reader:
     """Read a panel of columns, or of their growth in percent a step."""
 
     def read(path: Path) -> tuple[Array, None]:
-        values = _matrix(_table(path), list(names)).T
+        values = _numbers(_table(path)[list(names)]).T
         return 100.0 * np.diff(np.log(values), axis=1) if growth else values, None
 
     return read
@@ -155,30 +135,23 @@ def pairs(outcome: str, *left: str, above: float | None = None) -> Reader:
     return read
 
 
-def _features(table: Table, left: set[str]) -> Array:
+def _features(table: Any, left: set[str]) -> Array:
     found: list[Array] = []
-    for name, texts in table.items():
-        if name in left:
-            continue
-        try:
-            found.append(_numbers(texts))
-        except ValueError:
-            words = sorted(set(texts))
-            found += [np.array([text == word for text in texts]) * 1.0 for word in words[:-1]]
+    for name in table.columns.difference(list(left), sort=False):
+        words = [] if table[name].dtype.kind in "if" else sorted(table[name].unique())[:-1]
+        found += [_numbers(table[name] == word) for word in words] or [_numbers(table[name])]
     return np.stack(found, axis=1)
 
 
 def _elnino(path: Path) -> tuple[Array, None]:
-    table = _table(path)
-    return _matrix(table, list(table)[1:]).ravel(), None
+    return _numbers(_table(path).iloc[:, 1:]).ravel(), None
 
 
 def _stocks(path: Path) -> tuple[Array, None]:
     """Monthly returns in percent of titles listed from the first month on."""
     table = _table(path)
-    first = [day.endswith("-01") for day in table["Date"]]
-    names = [name for name, texts in table.items() if name != "Date" and texts[0]]
-    prices = _matrix(table, names)[first].T
+    table = table[table["Date"].str.endswith("-01")].set_index("Date")
+    prices = _numbers(table.loc[:, table.iloc[0].notna()]).T
     return 100.0 * np.diff(np.log(prices), axis=1), None
 
 

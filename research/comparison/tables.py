@@ -17,8 +17,6 @@ from research.output import Cell, Row, Table, geometric_mean, mean
 NEARLY = 0.8  # a method has a rank if it ran on this share of the streams of a kind
 ROUNDING = 1e-9
 SIGNIFICANT = "rank above noise"  # joint rank if gaps below that of a calibrated forecaster are ties
-
-
 # columns of the summary in a page: two tables
 SUMMARY = (
     ("kind", "streams", "rank of orcast", "loss / base", "best rival", "rival's loss / base"),

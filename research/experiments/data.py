@@ -2,59 +2,32 @@
 
 import csv
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from orcast import datasets
-from orcast.datasets import Series, Vector
+from orcast.datasets import Series
 
 VARIABLE = "ORCAST_DATA"
 """Environment variable that names the data folder."""
 
-STAND_INS = {"wind": "wind-haute-borne", "sunspots": "sunspots-zurich"}
-"""Series with a stand-in among the shipped ones, and the name of the stand-in."""
-
-
-# --- readers ---
-
-
-def _read_csv(path: Path, column: str) -> Vector:
-    with path.open(encoding="utf-8-sig", newline="") as lines:
-        return np.array([float(row[column]) for row in csv.DictReader(lines)])
-
-
-# --- series ---
-
-
-@dataclass(frozen=True)
-class _Folder:
-    """A series in a CSV file of the data folder."""
-
-    file: str
-    column: str
-    low: float
-    high: float
-    period: int
-    unit: str
-    source: str
-    steps: int | None
-
-
-_FOLDER = {
-    "wind": _Folder(
+# File and column of the data folder, and the rest of the series.
+_FOLDER: dict[str, tuple[str, str, tuple[Any, ...]]] = {
+    "wind": (
         "wind_ercot_2022_hourly.csv", "wind_mwh",
-        0.0, 36_000.0, 24, "MW", "ERCOT, Interval Generation by Fuel, 2022, summed by the hour", 3000,
+        (0.0, 36_000.0, 24, "MW", "ERCOT, Interval Generation by Fuel, 2022, summed by the hour", 3000),
     ),
-    "sunspots": _Folder(
+    "sunspots": (
         "sunspot_silso_v2_monthly.csv", "sunspot_number",
-        0.0, 500.0, 132, "monthly mean number", "WDC-SILSO, Royal Observatory of Belgium, Brussels, version 2.0", None,
+        (0.0, 500.0, 132, "monthly mean number", "WDC-SILSO, Royal Observatory of Belgium, Brussels, version 2.0",
+         None),
     ),
 }  # fmt: skip
-
+STAND_INS = {"wind": "wind-haute-borne", "sunspots": "sunspots-zurich"}
 NAMES = (*_FOLDER, "humidity")
-"""Names of the series."""
 
 
 def available(folder: str | Path | None = None) -> tuple[str, ...]:
@@ -71,16 +44,17 @@ def load(name: str, folder: str | Path | None = None) -> Series:
         raise ValueError(f"expected one of {', '.join(NAMES)}, got {name!r}")
     if name not in _FOLDER:
         return datasets.load(name)
-    of, place = _FOLDER[name], _place(folder)
+    (file, column, (low, high, *rest)), place = _FOLDER[name], _place(folder)
     if place is None:
-        raise FileNotFoundError(f"expected a folder with {of.file}, as argument or in {VARIABLE}, got neither")
+        raise FileNotFoundError(f"expected a folder with {file}, as argument or in {VARIABLE}, got neither")
     path = _found(name, place)
     if path is None:
-        raise FileNotFoundError(f"expected {of.file} in the data folder, got {str(place)!r} without it")
-    values = _read_csv(path, of.column)
-    if values.size == 0 or not np.all((values >= of.low) & (values <= of.high)):
-        raise ValueError(f"expected values between {of.low:g} and {of.high:g} in {path.name}, got others or none")
-    return Series(name, values, of.low, of.high, of.period, of.unit, of.source, of.steps)
+        raise FileNotFoundError(f"expected {file} in the data folder, got {str(place)!r} without it")
+    with path.open(encoding="utf-8-sig", newline="") as lines:
+        values = np.array([float(row[column]) for row in csv.DictReader(lines)])
+    if values.size == 0 or not np.all((values >= low) & (values <= high)):
+        raise ValueError(f"expected values between {low:g} and {high:g} in {path.name}, got others or none")
+    return Series(name, values, low, high, *rest)
 
 
 def stand_in(name: str) -> Series:
@@ -90,13 +64,10 @@ def stand_in(name: str) -> Series:
 
 def best(name: str, folder: str | Path | None = None) -> Series:
     """Load the series itself if it is in the data folder, else its stand-in."""
-    if name in STAND_INS:
-        place = _place(folder)
-        if place is not None and not place.is_dir():
-            raise FileNotFoundError(f"expected a folder, as argument or in {VARIABLE}, got {str(place)!r}")
-        if _found(name, place) is None:
-            return stand_in(name)
-    return load(name, folder)
+    place = _place(folder)
+    if name in STAND_INS and place is not None and not place.is_dir():
+        raise FileNotFoundError(f"expected a folder, as argument or in {VARIABLE}, got {str(place)!r}")
+    return stand_in(name) if name in STAND_INS and _found(name, place) is None else load(name, folder)
 
 
 def _place(folder: str | Path | None) -> Path | None:
@@ -105,5 +76,5 @@ def _place(folder: str | Path | None) -> Path | None:
 
 
 def _found(name: str, place: Path | None) -> Path | None:
-    path = None if place is None else place / _FOLDER[name].file
+    path = None if place is None else place / _FOLDER[name][0]
     return path if path is not None and path.is_file() else None
