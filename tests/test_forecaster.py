@@ -15,6 +15,7 @@ import pytest
 
 import orcast as oc
 from helpers import SENTENCE, engine_of
+from orcast.kernels.monitor import Bets
 
 SPACE = oc.Interval(0, 1)
 Game = oc.Forecaster | oc.Recalibrator
@@ -251,12 +252,12 @@ def test_bad_options_are_refused_in_a_sentence(build: Callable[[], object]) -> N
 
 
 def deep_size(forecaster: Game) -> int:
-    """Bytes of a game and of all objects that it refers to."""
+    """Bytes of a game and of all objects that it refers to; the tables of bets belong to all games."""
     seen: dict[int, object] = {}
     todo: list[object] = [forecaster]
     while todo:
         thing = todo.pop()
-        if id(thing) not in seen and not isinstance(thing, (type, ModuleType, FunctionType)):
+        if id(thing) not in seen and not isinstance(thing, (type, ModuleType, FunctionType, Bets)):
             seen[id(thing)] = thing
             todo += [thing.base] if isinstance(thing, np.ndarray) else gc.get_referents(thing)
     return sum(map(sys.getsizeof, seen.values()))
@@ -285,8 +286,10 @@ def test_settled_and_dropped_rounds_free_their_memory(make: Callable[..., Game])
             forecaster.update(0.5, id=t)
         else:
             forecaster.drop(t)
-    # a dict keeps the room it once had, and hashes of the ids stay
-    assert deep_size(forecaster) <= before + 8192
+    # a dict keeps the room it once had, and hashes of the ids and lanes of the monitors stay
+    lanes = sum(row.nbytes for row in forecaster.rounds.monitor_rows())
+    assert deep_size(forecaster) <= before + 8192 + lanes
+    assert lanes < 2 * 9500
 
 
 # --- copies ---

@@ -1,5 +1,6 @@
 """Monitors: e-processes and the detector of changes against slow definitions, and as they are used."""
 
+import copy
 import itertools
 import pickle
 from pathlib import Path
@@ -12,7 +13,8 @@ from scipy.special import ndtr
 
 import orcast as oc
 from helpers import SENTENCE
-from orcast import monitors
+from orcast import monitors, persistence
+from orcast.kernels import monitor as kernel
 from orcast.kernels import records
 from orcast.monitors import SPREAD_STARTS, Monitor, bets_for, false_discovery_alarms, late_lanes
 
@@ -272,11 +274,138 @@ def test_late_outcomes_use_lanes_whose_round_was_known_at_the_issue() -> None:
     """Outcomes in any order: a lane's rounds never overlap, and rounds without a free lane are left out."""
     lanes = late_lanes(3)
     assert sum(late_lanes(50)) <= 1.0
-    watcher = monitors.watcher_for("pit", 0.9, lanes, 0.05, 1e4)
-    row, bets = watcher.state, watcher.bets
-    watcher.take_draws(0, np.full(200, 0.5))
-    clocks = lambda: [row[records.HEAD + bets.starts + i * bets.lane_size] for i in range(3)]  # noqa: E731
+    watcher = monitors.watcher_for("pit", 0.9, lanes, 20.0, 1e4)
+    bets = watcher.bets
+    clocks = lambda: watcher.state[records.HEAD + bets.starts :: bets.lane_size].tolist()  # noqa: E731
+    sizes = []
     for issued, clock in ((0, 4), (1, 4), (2, 4), (3, 4), (4, 5)):
         watcher.put(0.5, 0.5, issued, clock)
+        sizes.append(watcher.state.size)
+    assert sizes == [bets.size(k) for k in (1, 2, 3, 3, 3)]
     assert clocks() == [5.0, 4.0, 4.0]
-    assert row[records.SKIPPED] == 1.0
+    assert watcher.state[records.SKIPPED] == 1.0
+
+
+def test_lanes_that_come_with_need_leave_the_evidence_as_it_is() -> None:
+    rng = np.random.default_rng(1)
+    lazy = monitors.watcher_for("pit", 0.9, late_lanes(5), 20.0, 1e4)
+    row = np.zeros(lazy.bets.size(5))
+    kernel.start_lanes(lazy.bets, row, 0)
+    whole = kernel.Watcher(lazy.bets, row, 20.0, 1e4, 1.0, lazy.start)
+    for t in range(300):
+        u, late = rng.beta(2.0, 1.6), float(rng.integers(0, 4) if t > 100 else 0)
+        for watcher in (lazy, whole):
+            watcher.put(u, u, t, t + 1 + late)
+        for place in (records.EVIDENCE, records.CHANGE_EVIDENCE):
+            assert lazy.state[place] == pytest.approx(whole.state[place], rel=1e-12)
+    assert 1 < lazy.lanes < 5
+
+
+# --- recalibrators
+
+SPACES = [
+    (oc.Line(), lambda rng: (oc.Normal(rng.normal(), 1.0), rng.normal())),
+    (oc.Interval(0, 1), lambda rng: (oc.Normal(rng.random(), 0.3), float(rng.integers(0, 3) / 2))),
+    (oc.HalfLine(0), lambda rng: ({0.1: 0.0, 0.5: 0.0, 0.9: 2.0}, max(rng.normal(), 0.0))),
+    (oc.Binary(), lambda rng: (rng.random(), int(rng.integers(2)))),
+    (oc.Labels(["a", "b", "c"]), lambda rng: (rng.dirichlet([1.0] * 3), "abc"[rng.integers(3)])),
+]
+
+
+@pytest.mark.parametrize(("space", "draw"), SPACES, ids=repr)
+@pytest.mark.parametrize("lag", [0, 3])
+def test_monitors_of_a_recalibrator_get_the_pits_of_its_forecasts(space: Any, draw: Any, lag: int) -> None:
+    """Twin: PITs by definition, put round by round into a kernel of its own, with the clock of the issues."""
+    rng, recal = np.random.default_rng(3), oc.Recalibrator(space)
+    lanes, kind = late_lanes(monitors.MOST_LANES), monitors.kind_on(space)
+    twins = [monitors.watcher_for(kind, 0.9, lanes, 20.0, 1e5, seed=side) for side in range(2)]
+    asked = []
+    for t in range(60):
+        base, y = draw(rng)
+        asked.append((recal.predict(base, id=t), base, y))
+        if t >= lag:
+            p, base, y = asked[t - lag]
+            at = space.outcome(y)
+            pits = recal.engine.pits(recal.rounds.pending[t - lag].record, at).reshape(-1, 2)
+            for watcher, pit, forecast in zip(twins, pits, (p, base), strict=True):
+                plain = forecast.mass if isinstance(forecast, oc.forecasts.FiniteForecast) else forecast
+                assert pit == pytest.approx(monitors.pit_of(plain, at, space), abs=1e-12)
+                watcher.put(*pit.tolist(), t - lag, t + 1)
+            recal.update(y, id=t - lag)
+    for row, twin in zip(recal.rounds.monitor_rows(), twins, strict=True):
+        assert np.array_equal(row, twin.state)
+    assert recal.monitor.rounds == 60 - lag
+
+
+@pytest.mark.parametrize(("space", "draw"), SPACES, ids=repr)
+def test_monitors_are_the_same_after_a_run_a_copy_and_a_file(space: Any, draw: Any, tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    pairs = [draw(rng) for _ in range(40)]
+    recal, other = oc.Recalibrator(space), oc.Recalibrator(space)
+    other.run([base for base, _ in pairs[:-1]], [y for _, y in pairs[:-1]])
+    for base, y in pairs[:-1]:
+        recal.predict(base)
+        recal.update(y)
+    recal.save(tmp_path / "state")
+    before = recal.monitor
+    for each in (
+        recal,
+        other,
+        copy.deepcopy(recal),
+        pickle.loads(pickle.dumps(recal)),
+        oc.Recalibrator.load(tmp_path / "state"),
+    ):
+        each.peek(pairs[-1][0])
+        each.predict(pairs[-1][0])
+        each.update(pairs[-1][1])
+        for mine, theirs in zip(recal.rounds.monitor_rows(), each.rounds.monitor_rows(), strict=True):
+            assert np.array_equal(mine, theirs)
+    assert (before.rounds, recal.monitor.rounds) == (39, 40)
+
+
+def test_monitor_tells_the_input_from_the_output() -> None:
+    rng, recal = np.random.default_rng(5), oc.Recalibrator(oc.Line())
+    truth = rng.normal(size=(3000, 2))
+    for t, (level, error) in enumerate(truth.tolist()):
+        recal.predict(experts={"good": oc.Normal(level, 1.0), "bad": oc.Normal(level, 0.5) if t % 2 else None})
+        recal.update(level + error)
+    found = recal.monitor
+    assert found.inputs["bad"].miscalibrated.kind == "too narrow"
+    assert found.inputs["bad"].rounds == 1500
+    assert found.inputs["good"].miscalibrated is found.output.miscalibrated is None
+    assert found.input is found.inputs["bad"]
+    assert {(alarm.side, alarm.group) for alarm in found.alarms} == {("input", "bad")}
+    assert "input miscalibrated: bad: 90% interval covers" in repr(found)
+
+
+def test_forecasts_without_an_expert_are_monitored_as_output_alone() -> None:
+    recal, rng = oc.Forecaster(oc.Line(), oc.QuantileCalibration()), np.random.default_rng(6)
+    for y in rng.normal(size=30).tolist():
+        recal.predict()
+        recal.update(y)
+    assert (recal.monitor.output.rounds, recal.monitor.input.rounds) == (30, 0)
+
+
+@pytest.mark.parametrize("space", [oc.Circle(8.0), oc.Box([(0, 1), (0, 1)])], ids=repr)
+def test_spaces_without_pits_have_no_monitor(space: Any) -> None:
+    with pytest.raises(TypeError, match="expected a quantity, an event or labels to monitor, got"):
+        _ = oc.Recalibrator(space).monitor
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda arrays: arrays.pop("monitor/1"),
+        lambda arrays: arrays.update({"monitor/1": arrays["monitor/1"][:-1]}),
+        lambda arrays: arrays["monitor/0"].__setitem__(records.PEAK_KIND, 9.0),
+        lambda arrays: arrays["monitor/0"].__setitem__(records.EVIDENCE, np.inf),
+        lambda arrays: arrays.update({"monitor/2": arrays["monitor/1"]}),
+    ],
+)
+def test_damaged_monitors_of_a_recalibrator_are_refused(damage: Any) -> None:
+    recal = oc.Recalibrator(oc.Line())
+    recal.run([oc.Normal(0.0, 1.0)] * 5, [0.1, 0.2, -1.0, 0.5, 2.0])
+    header, arrays = persistence.state_of(recal, "Recalibrator")
+    damage(arrays)
+    with pytest.raises(ValueError, match="expected a state that this version can use"):
+        persistence.recal_from(header, arrays, "Recalibrator", cls=oc.Recalibrator)

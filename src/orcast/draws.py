@@ -66,12 +66,13 @@ def uniform_draw(seed: int, number: int) -> float:
     >>> uniform_draw(7, 3) == uniform_draws(7, 3, 1).item()
     True
     """
-    z = (_start_of(seed) + number * _WHOLE_STEP) & _ALL
+    z = (start_of(seed) + number * _WHOLE_STEP) & _ALL
     return ((_mixed_whole(z) >> 12) + 0.5) / 2.0**52
 
 
 @lru_cache(maxsize=1024)
-def _start_of(seed: int) -> int:
+def start_of(seed: int) -> int:
+    """Whole number at which the draws of a seed begin."""
     return _mixed_whole((seed + _WHOLE_STEP) & _ALL)
 
 

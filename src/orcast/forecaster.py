@@ -27,13 +27,14 @@ from orcast.histories import ALONE, read_history, read_outcomes, sequence_of, wh
 from orcast.ledger import Guarantee
 from orcast.locks import StateLock, locked
 from orcast.payoffs import Payoff, default_payoff
-from orcast.rounds import Rounds
+from orcast.rounds import Rounds, watchable
 from orcast.serialise import SettledIds, plain_features
 from orcast.spaces import Line, OrderedSpace, Space
 from orcast.spaces.base import whole
 from orcast.validation import number, short, warn_user
 
 if TYPE_CHECKING:
+    from orcast.monitors import RecalibratorMonitor
     from orcast.pool import Pool
 
 Array = NDArray[np.float64]
@@ -208,7 +209,8 @@ class Forecaster:
                 f"expected randomised= for quantities, BinaryCalibration, LabelCalibration or SwapRegret, "
                 f"got it for {self.payoff!r} on {self.space!r} with {self.oracle!r}"
             )
-        self.rounds = Rounds(engine, self.max_pending, self.pool, seed=self.randomised)
+        watched = watchable(self.space)
+        self.rounds = Rounds(engine, self.max_pending, self.pool, seed=self.randomised, watched=watched)
         self._experts = experts
         self._takes_floats = isinstance(engine, FiniteEngine) and engine.binary and experts == (ALONE,)
 
@@ -457,6 +459,28 @@ class Forecaster:
         """Guarantee over the settled rounds."""
         return self.engine.guarantee()
 
+    @property
+    @locked
+    def monitor(self) -> RecalibratorMonitor:
+        """Monitors of the base forecasts and of ours, as of now.
+
+        Raises
+        ------
+        TypeError
+            On spaces without PITs: `Circle`, `Box`, `Points` and others.
+
+        Examples
+        --------
+        >>> import orcast as oc
+        >>> recal = oc.Recalibrator(oc.Interval(0, 1))
+        >>> result = recal.run_detailed([oc.Normal(0.3, 0.1)] * 20, [0.6] * 20)
+        >>> [(alarm.side, alarm.kind) for alarm in recal.monitor.alarms]
+        [('input', 'too low')]
+        """
+        from orcast.monitors import RecalibratorMonitor
+
+        return RecalibratorMonitor(self.space, self._experts, self.rounds.monitor_rows())
+
     def _rows(self, forecast: object, experts: Mapping[str, object] | None) -> Array | float | None:
         """Forecasts of the experts, one row each, nan if missing; a single probability may stay a number."""
         if experts is None:
@@ -688,18 +712,20 @@ class Forecaster:
         header, arrays = self.rounds.state()
         memory = {name: array.copy() for name, array in self.engine.arrays().items()}
         copies = {name: array.copy() for name, array in arrays.items()}
-        rounds = (header, copies, memory, getattr(self.engine, "sizes", None))
+        monitors = [row.copy() for row in self.rounds.monitor_rows()]
+        rounds = (header, copies, memory, getattr(self.engine, "sizes", None), monitors)
         own = {"rounds": rounds, "settled": self.settled.copy(), "files": dict(self.files)}
         return {name: value for name, value in self.__dict__.items() if name != "lock"} | own
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         rest = dict(state)
-        header, arrays, memory, sizes = rest.pop("rounds")
+        header, arrays, memory, sizes, monitors = rest.pop("rounds")
         self.__dict__.update(rest)
         self.lock = StateLock()
         self.begin(self._experts, sizes)
         self.engine.restore(memory)
         self.rounds.resume(header, arrays)
+        self.rounds.restore_monitors([row.copy() for row in monitors])
 
     # --- state
     @locked

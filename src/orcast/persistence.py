@@ -256,6 +256,7 @@ def state_of(recal: Forecaster, owner: str) -> tuple[Header, Arrays]:
         rounds, pending = recal.rounds.to_plain()
         arrays: Arrays = {f"memory/{name}": array.copy() for name, array in recal.engine.arrays().items()}
         arrays |= {f"pending/{name}": array.copy() for name, array in pending.items()}
+        arrays |= {f"monitor/{side}": row.copy() for side, row in enumerate(recal.rounds.monitor_rows())}
         arrays["settled"] = recal.settled.hashes()
         header = {
             **configuration(recal, owner),
@@ -334,6 +335,8 @@ def restore(recal: Forecaster, header: Header, arrays: Arrays) -> None:
         text = "expected pool= with the pool of the saved recalibrator, or a later state of it, got"
         raise ValueError(f"{text} {recal.pool!r}")
     recal.rounds.from_plain(header["rounds"], inside(arrays, "pending/"))
+    monitors = inside(arrays, "monitor/")
+    recal.rounds.restore_monitors([monitors[str(side)] for side in range(len(monitors))])
     recal.crossing_reported = bool(header["crossing_reported"])
     if arrays["settled"].dtype != np.int64 or arrays["settled"].ndim != 1:
         raise ValueError("the settled ids are not whole numbers")

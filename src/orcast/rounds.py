@@ -17,10 +17,11 @@ from orcast.engine import Engine
 from orcast.kernels.records import LAG_RATE
 from orcast.packed import PackedRounds, pack_row
 from orcast.serialise import features_from_json, features_to_json, id_from_plain, plain_id
-from orcast.spaces import Binary, OrderedSpace
+from orcast.spaces import Binary, Labels, OrderedSpace, Space
 from orcast.validation import short, warn_user
 
 if TYPE_CHECKING:
+    from orcast.monitors import Watch
     from orcast.pool import Pool
 
 Array = NDArray[np.float64]
@@ -28,6 +29,11 @@ Arrays = dict[str, NDArray[Any]]
 
 # Larger whole numbers are not exact as floats.
 LARGEST_COUNT = 2**53
+
+
+def watchable(space: Space) -> bool:
+    """True if forecasts on a space have PITs, by which they are monitored."""
+    return isinstance(space, (OrderedSpace, Binary, Labels))
 
 
 def running_lag(usual: float | None, lag: float) -> float:
@@ -58,6 +64,7 @@ class Snapshot(NamedTuple):
     usual_lag: float | None
     memory: Arrays
     sizes: Sequence[int] | None
+    monitors: list[Array]
 
 
 def check_counters(issued: Any, lag: Any, reserved: Any, pending: Sequence[Any]) -> None:
@@ -76,11 +83,21 @@ class Rounds:
     that the oldest is evicted.
     """
 
-    def __init__(self, engine: Engine, max_pending: int, pool: Pool | None = None, *, seed: int | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        max_pending: int,
+        pool: Pool | None = None,
+        *,
+        seed: int | None = None,
+        watched: bool = False,
+    ) -> None:
         self.max_pending = max_pending
         self.pending: dict[Hashable, PendingRound] = {}
         self.engine, self.pool = engine, pool
         self.seed = seed  # of the random draws; None without randomisation
+        self.watched = watched  # True if monitors follow the forecasts
+        self.watch: Watch | None = None  # from the first outcome on
         self.issued = 0
         self.reserved = 0.0
         self.usual_lag: float | None = None
@@ -133,13 +150,42 @@ class Rounds:
         with self.pool.lock:
             return self.engine.predict(rows, features, pending=outstanding, reserved=reserved, number=number)
 
-    def _update(self, record: Any, y: Any, reserved: float, late: float) -> None:
+    def _update(self, record: Any, y: Any, reserved: float, late: float, issued: int, lag: float) -> None:
+        """Settle round `issued`, whose outcome came when `lag` others had been issued."""
+        pits = self.engine.pits(record, y) if self.watched else None
         if self.pool is None:
             self.engine.update(record, y, reserved=reserved, late=late)
+        else:
+            with self.pool.lock:
+                self.engine.update(record, y, reserved=reserved, late=late)
+                self.pool.add(y)
+        if pits is not None:
+            self._monitors().put(pits, issued - 1, issued + lag)
+
+    # --- monitors
+    def _monitors(self) -> Watch:
+        """Monitors, which begin with the first outcome."""
+        if self.watch is None:
+            from orcast.monitors import Watch
+
+            self.watch = Watch(self.engine.space, len(self.engine.bound_payoff.experts))
+        return self.watch
+
+    def monitor_rows(self) -> list[Array]:
+        """State of the monitors, which the caller must not change; empty before the first outcome."""
+        return [] if self.watch is None else self.watch.rows()
+
+    def restore_monitors(self, rows: Sequence[Array], *, trusted: bool = False) -> None:
+        """Take over a state of the monitors, which is not copied; refuse an invalid one unless it is `trusted`."""
+        if not rows:
+            self.watch = None
             return
-        with self.pool.lock:
-            self.engine.update(record, y, reserved=reserved, late=late)
-            self.pool.add(y)
+        if not self.watched:
+            raise ValueError("expected no monitors of such a recalibrator, got some in the state")
+        watch = self._monitors()
+        if not trusted:
+            watch.check(rows)
+        watch.take(rows)
 
     @property
     def outstanding(self) -> float:
@@ -221,7 +267,7 @@ class Rounds:
         entry = self.find(id)
         reserved = self._reserved_without(entry) if len(self.pending) > 1 else 0.0
         lag = self.issued - entry.issued
-        self._update(entry.record, y, reserved, lag if late is None else late)
+        self._update(entry.record, y, reserved, lag if late is None else late, entry.issued, lag)
         del self.pending[id]
         self.reserved = reserved
         if lag or self.usual_lag:
@@ -231,7 +277,7 @@ class Rounds:
 
     def settle_unkept(self, record: Any, y: Any, *, lag: float = 0.0, reserved: float = 0.0) -> None:
         """Record the outcome of a round that was computed by `peek`; `lag` others were issued before it came."""
-        self._update(record, y, reserved, lag)
+        self._update(record, y, reserved, lag, self.issued + 1, lag)
         self.issued += 1
         self.usual_lag = running_lag(self.usual_lag, lag)
 
@@ -263,7 +309,13 @@ class Rounds:
         engine: Any = self.engine
         if engine.runs and self.pool is None:
             drawn = {} if self.seed is None else {"draws": uniform_draws(self.seed, self.issued + 1, len(outcomes))}
-            result, round_log = engine.run(rows, features, np.array(outcomes), levels, number=self.issued + 1, **drawn)
+            pits = np.empty((len(outcomes), 2 * rows.shape[1] + 2) if self.watched else (0, 0))
+            number = self.issued + 1
+            result, round_log = engine.run(
+                rows, features, np.array(outcomes), levels, number=number, pits=pits, **drawn
+            )
+            if pits.size:
+                self._monitors().put(pits.ravel(), self.issued, number)
         else:
             result, round_log = self._run_one_by_one(rows, features, outcomes, levels)
         self.count_settled(len(outcomes))
@@ -282,7 +334,7 @@ class Rounds:
                 record = self._predict(rows[t], own, 0.0, 0.0, number)
                 self._set_draw(record, number)
                 result.append(self.read(record, levels, round_log[t]))
-                self._update(record, y, 0.0, 0.0)
+                self._update(record, y, 0.0, 0.0, number, 0.0)
                 round_log[t, _ledger.RoundLog.MISCALIBRATION] = engine.ledger.miscalibration
         except BaseException:
             self.restore(before)
@@ -340,7 +392,8 @@ class Rounds:
         """Copy of the present state."""
         arrays = {name: array.copy() for name, array in self.engine.arrays().items()}
         sizes = getattr(self.engine, "sizes", None)
-        return Snapshot(dict(self.pending), self.issued, self.reserved, self.usual_lag, arrays, sizes)
+        monitors = [row.copy() for row in self.monitor_rows()]
+        return Snapshot(dict(self.pending), self.issued, self.reserved, self.usual_lag, arrays, sizes, monitors)
 
     def restore(self, was: Snapshot) -> None:
         """Restore a snapshot."""
@@ -348,6 +401,7 @@ class Rounds:
         self.issued, self.reserved, self.usual_lag = was.issued, was.reserved, was.usual_lag
         if was.sizes is None and hasattr(self.engine, "forget_sizes"):
             self.engine.forget_sizes()
+        self.restore_monitors([row.copy() for row in was.monitors], trusted=True)
         # copied here, because the engine's `restore` may call user functions
         for name, array in self.engine.arrays().items():
             if name in was.memory:

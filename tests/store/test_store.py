@@ -291,6 +291,9 @@ def test_revised_series_equals_one_that_had_the_outcomes(late: int, settled: int
     for each in (series, twin):
         each.update(44.0, id="pending")
     assert series.guarantee == twin.guarantee
+    found = [[(side.rounds, side.evidence) for side in (m.input, m.output)] for m in (series.monitor, twin.monitor)]
+    assert found[0] == found[1]
+    assert found[0][0][0] == settled + 1
     given = {"forecast": oc.Normal(47, 7), "id": "next"}
     assert same(series.predict(**given), twin.predict(**given))
     assert series.round(3).revisions == 1

@@ -189,6 +189,10 @@ class FiniteEngine:
         """Settle the outcome of a round."""
         kernels.update_finite(self.state, record, reserved, self.space.cell(y))
 
+    def pits(self, record: FiniteRound, y: Any) -> Array:
+        """PITs of an outcome, two numbers each: of the published forecast and of each expert, nan if it is missing."""
+        return kernels.pits_of(record, self.space.cell(y))
+
     def context_of(self, record: FiniteRound) -> Array:
         """Context of a round."""
         return record.view("context")
@@ -207,8 +211,12 @@ class FiniteEngine:
         *,
         number: float = 0.0,
         draws: Array | None = None,
+        pits: Array = NO_NODES,
     ) -> tuple[Array, Array]:
-        """Run many rounds in compiled loops: masses of each forecast (on `Binary` that of 1), and its log."""
+        """Run many rounds in compiled loops: masses of each forecast (on `Binary` that of 1), and its log.
+
+        `pits` takes a row for each round, as `pits` returns it, unless it is empty.
+        """
         count, cells = len(outcomes), self.space.cells
         result, log = np.empty((count, cells)), np.full((count, _ledger.ROUND_LOG_SIZE), np.nan)
         contexts = np.ones((count, self.rules.groups))
@@ -219,7 +227,7 @@ class FiniteEngine:
         draws = np.zeros(count) if draws is None else draws
         for start in range(0, count, AT_ONCE):
             part = slice(start, start + AT_ONCE)
-            rows = [array[part].reshape(-1) for array in (experts, contexts, outcomes, draws, result, log)]
+            rows = [array[part].reshape(-1) for array in (experts, contexts, outcomes, draws, result, log, pits)]
             kernels.run(self.state, *rows)
         if not self.binary:
             return result, log

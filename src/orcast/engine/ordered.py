@@ -21,6 +21,7 @@ from orcast.engine.bound_payoff import BoundPayoff
 from orcast.forecasts import Forecast
 from orcast.kernels import records
 from orcast.kernels import rounds as kernels
+from orcast.kernels.reading import pits_of
 from orcast.kernels.state import Layout, Round, Rules, new_memory, restored_round
 from orcast.ledger import Guarantee, Ledger
 from orcast.payoffs import CellGrid, NoRegret
@@ -299,6 +300,10 @@ class OrderedEngine:
         kernels.update(self.rules, self.memory, record, reserved, y, at)
         self.learn(record, y, late)
 
+    def pits(self, record: Round, y: float) -> Array:
+        """PITs of an outcome, two numbers each: of the forecast and of each expert, nan if it is missing."""
+        return pits_of(record, y)
+
     def learn(self, record: Round, y: float, late: float) -> None:
         """Update the committee with the outcome of a round."""
         memo: Array | None = record.memo
@@ -335,8 +340,12 @@ class OrderedEngine:
         draws: Array | None = None,
         *,
         number: float = 0.0,
+        pits: Array = NOTHING,
     ) -> tuple[Array, Array]:
-        """Run many rounds in compiled loops: the quantiles of each forecast, and its log (`records.ROUND_LOG`)."""
+        """Run many rounds in compiled loops: the quantiles of each forecast, and its log (`records.ROUND_LOG`).
+
+        `pits` takes a row for each round, as `pits` returns it, unless it is empty.
+        """
         rounds = outcomes.size
         if draws is None:
             draws = np.zeros(rounds)
@@ -350,7 +359,7 @@ class OrderedEngine:
         for start in range(0, rounds, AT_ONCE):
             part = slice(start, start + AT_ONCE)
             given = (array[part].reshape(-1) for array in (experts, contexts, outcomes, draws))
-            read = quantiles[part].reshape(-1), log[part].reshape(-1)
+            read = quantiles[part].reshape(-1), log[part].reshape(-1), pits[part].reshape(-1)
             plan = None if self.group is None else self.group.plan
             kernels.run(self.rules, self.memory, plan, self.group, number + start, *given, levels, *read)  # type: ignore[call-arg]
         return quantiles, log

@@ -35,14 +35,18 @@ cpdef FiniteRound predict_finite(FiniteState, object, double, double, object)
 cpdef FiniteRound predict_probability(FiniteState, double, double, double, object)
 @cython.locals(w=Workspace)
 cpdef object update_finite(FiniteState, FiniteRound, double, Py_ssize_t)
+cdef void pit_among(Row, Py_ssize_t, Py_ssize_t, Row) noexcept nogil
+cdef void write_pits(FiniteRules, FiniteRound, Py_ssize_t, Row, Workspace) noexcept nogil
+cpdef object pits_of(FiniteRound, Py_ssize_t)
 cpdef object payoff_finite(FiniteRound, Py_ssize_t)
 @cython.locals(w=Workspace, recal=FiniteGame, rules=FiniteRules, round=FiniteRound)
-cpdef object run(FiniteState, object, object, object, object, object, object)
+cpdef object run(FiniteState, object, object, object, object, object, object, object)
 @cython.locals(rules=FiniteRules)
 cpdef double published_event(FiniteRound)
 cpdef object published(FiniteRound)
 cdef int check_cell(FiniteRound, Py_ssize_t) except -1
 cdef int set_context(FiniteRound, object) except -1
 cdef void run_rounds(
-    FiniteRules, FiniteState, Row, Row, WholeRow, Row, Py_ssize_t, FiniteRound, Row, Row, FiniteGame, Workspace
+    FiniteRules, FiniteState, Row, Row, WholeRow, Row, Py_ssize_t, FiniteRound, Row, Row, Row, Py_ssize_t, FiniteGame,
+    Workspace
 ) noexcept nogil

@@ -250,7 +250,29 @@ def update(rules, state, round, reserved, y, w):
     update_members(rules, state, round, y, w)
 
 
-def run_rounds(rules, state, experts, contexts, outcomes, draws, rounds, round, result, logs, recal, w):
+def pit_among(masses, cells, y, out):
+    """Ends of the PIT of an outcome in cell y; nan if the masses are missing."""
+    whole = below = 0.0
+    for c in range(cells):
+        whole += masses[c]
+        if c < y:
+            below += masses[c]
+    out[0] = below / whole
+    out[1] = min((below + masses[y]) / whole, 1.0)
+
+
+def write_pits(rules, round, y, out, w):
+    """PITs of an outcome in cell y: of the published forecast, then of each expert."""
+    m = mark(w)
+    masses = take(w, rules.cells)
+    publish(rules, round, masses)
+    pit_among(masses, rules.cells, y, out)
+    release(w, m)
+    for e in range(rules.rivals):
+        pit_among(cut(round.experts, e * rules.cells, rules.cells), rules.cells, y, cut(out, 2 * e + 2, 2))
+
+
+def run_rounds(rules, state, experts, contexts, outcomes, draws, rounds, round, result, logs, pits, each, recal, w):
     """Many rounds, each outcome known before the next forecast; writes the forecasts and a log of each round."""
     cells, width = rules.cells, rules.rivals * rules.cells
     for t in range(rounds):
@@ -262,6 +284,8 @@ def run_rounds(rules, state, experts, contexts, outcomes, draws, rounds, round, 
         log.holds = round.certificate.holds
         log.promised = round.certificate.promised
         log.excess = round.certificate.excess
+        if each > 0:
+            write_pits(rules, round, outcomes[t], cut(pits, t * each, each), w)
         update(rules, state, round, 0.0, outcomes[t], w)
         log.miscalibration = mean_size(squared_norm(rules.layout, state.total), state.account)
 
@@ -341,6 +365,14 @@ def published(round):
     return out
 
 
+def pits_of(round, y):
+    """PITs of an outcome in cell y, two numbers each: of the published forecast of a round, and of each expert."""
+    check_cell(round, y)
+    out = np.empty(2 * round.rules.rivals + 2)
+    write_pits(round.rules, round, y, numbers_of(out), workspace())
+    return out
+
+
 def payoff_finite(round, y):
     """Core payoff of an outcome in cell y."""
     check_cell(round, y)
@@ -349,11 +381,11 @@ def payoff_finite(round, y):
     return out
 
 
-def run(state, experts, contexts, outcomes, draws, result, round_log):
+def run(state, experts, contexts, outcomes, draws, result, round_log, pits):
     """Many rounds in one call; all arrays are 1-d, with the numbers of one round together.
 
     `outcomes` are cells (int64), `draws` random numbers in (0, 1), or 0 for none. Fills `result`, the published masses
-    of all cells, and `round_log`.
+    of all cells, and `round_log`; and `pits`, unless it is empty.
     """
     recal, round = finite_recal(), FiniteRound(state.rules)
     rules, w, number = state.rules, recal.w, len(outcomes)
@@ -367,5 +399,6 @@ def run(state, experts, contexts, outcomes, draws, result, round_log):
         raise ValueError(f"expected outcomes in {rules.cells} cells, got others")
     masses, given, cells = readable_of(experts), readable_of(contexts), whole_of(outcomes)
     found, logs, random = numbers_of(result), numbers_of(round_log), readable_of(draws)
+    kept, width = numbers_of(pits), len(pits) // number
     with cython.nogil:
-        run_rounds(state.rules, state, masses, given, cells, random, number, round, found, logs, recal, w)
+        run_rounds(state.rules, state, masses, given, cells, random, number, round, found, logs, kept, width, recal, w)

@@ -1,11 +1,13 @@
 cimport cython
 from libc.math cimport log
+from libc.stdint cimport uint64_t
 from orcast.kernels.rows cimport cut, numbers_of, readable_of
 
 cdef Py_ssize_t ROUNDS, ALARM, EVIDENCE, CHANGE_EVIDENCE, SKIPPED, PEAK, PEAK_END, PEAK_KIND, PEAK_SUMS
 cdef Py_ssize_t CHANGES, CHANGE_AT, CHANGE_KIND, CHANGE_SUMS, HEAD, COUNT, INSIDE, SCORE, SQUARE, SUMS
 cdef Py_ssize_t CLOCK, OWN, RANKED, LANE_HEAD
 cdef double NARROWEST, LOCKED, LOG3, LARGEST, SCALED
+cdef uint64_t ALL, STEP, FIRST_FACTOR, SECOND_FACTOR
 
 cdef class Bets:
     cdef readonly object kept
@@ -17,11 +19,15 @@ cdef class Bets:
     cdef double *groups
     cdef double *bins
     cdef double *lanes
-    cdef readonly Py_ssize_t count, knots, lane_count, width, group_count, bin_count, starts, lane_size, size
+    cdef readonly Py_ssize_t count, knots, lane_count, width, group_count, bin_count, starts, lane_size
     cdef readonly double spread, outside
+    cpdef Py_ssize_t size(self, Py_ssize_t lanes)
+    cpdef Py_ssize_t lanes_in(self, Py_ssize_t size)
 
 @cython.locals(row="double *", lane="double *")
-cpdef object start_stream(Bets bets, object state)
+cpdef object start_lanes(Bets bets, object state, Py_ssize_t first)
+cdef uint64_t mixed(uint64_t z) noexcept nogil
+cdef double draw_of(uint64_t start, uint64_t number) noexcept nogil
 cdef double *lane_of(Bets bets, double *row, Py_ssize_t i) noexcept nogil
 cdef double *detector_of(Bets bets, double *lane) noexcept nogil
 cdef double total(double *row, Py_ssize_t count) noexcept nogil
@@ -42,29 +48,33 @@ cdef void bet(Bets bets, double *lane, double *g) noexcept nogil
 @cython.locals(i=Py_ssize_t, place=Py_ssize_t)
 cdef double rank(Bets bets, double *lane, double u, double draw) noexcept nogil
 cdef double lane_evidence(Bets bets, double *lane, bint pending) noexcept nogil
+cdef double new_evidence(Bets bets, bint pending) noexcept nogil
 cdef double lane_change(Bets bets, double *lane, bint pending) noexcept nogil
-cdef Py_ssize_t free_lane(Bets bets, double *row, double issued) noexcept nogil
-cdef void close_change(Bets bets, double *row, double now) noexcept nogil
-@cython.locals(used=Py_ssize_t, pending=bint, outstanding=bint)
+cdef Py_ssize_t free_lane(Bets bets, double *row, Py_ssize_t lanes, double issued) noexcept nogil
+cdef void close_change(Bets bets, double *row, Py_ssize_t lanes, double now) noexcept nogil
+@cython.locals(used=Py_ssize_t, pending=bint, outstanding=bint, number=Py_ssize_t, rest=Py_ssize_t)
 cdef void update_stream(
-    Bets bets, double *row, double low, double high, double draw, double second, double issued, double clock,
+    Bets bets, double *row, Py_ssize_t lanes, double low, double high, uint64_t start, double issued, double clock,
     double ever, double change, double *scratch
 ) noexcept nogil
 
 cdef class Watcher:
     cdef readonly Bets bets
-    cdef readonly object state, scratch, draws
+    cdef readonly object state, scratch
     cdef double *row
     cdef double *scratch_row
-    cdef double *block
-    cdef readonly double ever, change, delay, first, after
-    cpdef object take_draws(self, double first, object draws)
+    cdef readonly double ever, change, delay
+    cdef readonly uint64_t start
+    cdef readonly Py_ssize_t lanes
+    cpdef object take(self, object state)
     @cython.locals(n=double)
-    cpdef bint step(self, double low, double high)
-    @cython.locals(n=double)
-    cpdef bint put(self, double low, double high, double issued, double clock)
+    cpdef object step(self, double low, double high)
+    @cython.locals(lanes=Py_ssize_t)
+    cpdef object put(self, double low, double high, double issued, double clock)
     @cython.locals(lows="double *", highs="double *", kept="double *", number=Py_ssize_t)
     cpdef object run(self, object low, object high, object trace)
 
-@cython.locals(i=Py_ssize_t, scratch="double *")
+@cython.locals(scratch="double *", row="double *", lanes=Py_ssize_t, start=uint64_t)
 cdef void put_round(Watcher watcher, double low, double high, double issued, double clock) noexcept nogil
+@cython.locals(numbers="double *", count=Py_ssize_t, rounds=Py_ssize_t, watcher=Watcher, low=double, high=double)
+cpdef object watch(list watchers, object pits, double issued, double clock)

@@ -43,6 +43,9 @@ NARROWEST = 1e-6
 LOG3 = 1.0986122886681098
 # Evidence that only serves the description is divided by the second number when it reaches the first.
 LARGEST, SCALED = 1e200, 1e100
+# SplitMix64; see `orcast.draws`.
+ALL, STEP = 0xFFFFFFFFFFFFFFFF, 0x9E3779B97F4A7C15
+FIRST_FACTOR, SECOND_FACTOR = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
 class Bets:
@@ -50,7 +53,8 @@ class Bets:
 
     A stream has a row: HEAD numbers, the starts of the description, then its lanes. Starts are the evidence of each bet
     since the last start of its group, and for each group sums since then (SUMS). A lane has LANE_HEAD
-    numbers, the wealth of each bet, the starts of its detector, and a histogram of its PITs.
+    numbers, the wealth of each bet, the starts of its detector, and a histogram of its PITs.  A row may lack the last
+    lanes, as long as no round needed them.
 
     Parameters
     ----------
@@ -76,20 +80,38 @@ class Bets:
         self.bin_count = int(bins[len(bins) - 1]) + 1
         self.starts = self.count + SUMS * self.group_count
         self.lane_size = LANE_HEAD + self.count + self.starts + self.bin_count
-        self.size = HEAD + self.starts + self.lane_count * self.lane_size
         self.spread, self.outside = spread, outside
 
+    def size(self, lanes):
+        """Numbers of a row with so many lanes."""
+        return HEAD + self.starts + lanes * self.lane_size
 
-def start_stream(bets, state):
-    """Set the numbers of a new stream."""
+    def lanes_in(self, size):
+        """Number of lanes of a row."""
+        return (size - HEAD - self.starts) // self.lane_size
+
+
+def start_lanes(bets, state, first):
+    """Set the numbers of new lanes from one on; a stream without any is new."""
     row = numbers_of(state)
-    for i in range(bets.size):
-        row[i] = 0.0
-    row[EVIDENCE] = 1.0
-    for i in range(bets.lane_count):
+    if first == 0:
+        row[EVIDENCE] = 1.0
+    for i in range(first, bets.lanes_in(len(state))):
         lane = lane_of(bets, row, i)
         for k in range(bets.count):
             lane[LANE_HEAD + k] = bets.prior[k] * (1.0 - bets.spread)
+
+
+def mixed(z):
+    """A whole number of 64 bits, mixed."""
+    z = ((z ^ (z >> 30)) * FIRST_FACTOR) & ALL
+    z = ((z ^ (z >> 27)) * SECOND_FACTOR) & ALL
+    return z ^ (z >> 31)
+
+
+def draw_of(start, number):
+    """Draw between 0 and 1, as of `orcast.draws`; `start` is that of a seed."""
+    return ((mixed((start + number * STEP) & ALL) >> 12) + 0.5) / 4503599627370496.0
 
 
 def lane_of(bets, row, i):
@@ -254,6 +276,14 @@ def lane_evidence(bets, lane, pending):
     return found
 
 
+def new_evidence(bets, pending):
+    """Wealth of a lane without rounds."""
+    found = bets.spread
+    for k in range(bets.count):
+        found += bets.prior[k] * (1.0 - bets.spread) * (bets.least[k] if pending else 1.0)
+    return found
+
+
 def lane_change(bets, lane, pending):
     """Evidence of a lane's detector."""
     starts = detector_of(bets, lane)
@@ -263,19 +293,19 @@ def lane_change(bets, lane, pending):
     return found
 
 
-def free_lane(bets, row, issued):
+def free_lane(bets, row, lanes, issued):
     """First lane whose last outcome came before a round was issued; -1 if there is none."""
-    for i in range(bets.lane_count):
+    for i in range(lanes):
         if lane_of(bets, row, i)[CLOCK] <= issued:
             return i
     return -1
 
 
-def close_change(bets, row, now):
+def close_change(bets, row, lanes, now):
     """Record a change, and begin to look for the next one."""
     most = -1.0
     best = detector_of(bets, lane_of(bets, row, 0))
-    for i in range(bets.lane_count):
+    for i in range(lanes):
         starts = detector_of(bets, lane_of(bets, row, i))
         if total(starts, bets.count) > most:
             most = total(starts, bets.count)
@@ -283,7 +313,7 @@ def close_change(bets, row, now):
     row[CHANGES] += 1.0
     row[CHANGE_AT] = now
     row[CHANGE_KIND] = name_kind(bets, best, cut(row, CHANGE_SUMS, SUMS))
-    for i in range(bets.lane_count):
+    for i in range(lanes):
         lane = lane_of(bets, row, i)
         lane[RANKED] = 0.0
         starts = detector_of(bets, lane)
@@ -291,17 +321,18 @@ def close_change(bets, row, now):
             starts[k] = 0.0
 
 
-def update_stream(bets, row, low, high, draw, second, issued, clock, ever, change, scratch):
+def update_stream(bets, row, lanes, low, high, start, issued, clock, ever, change, scratch):
     """Update a stream with a PIT of round `issued`, known when `clock` rounds were issued.
 
-    Alarms are raised at the evidence `ever`, and at that of a change.
+    Its row has so many `lanes`; draws begin at `start`.  Alarms are raised at the evidence `ever`, and at that of a
+    change.
     """
     row[ROUNDS] += 1.0
     now = row[ROUNDS]
     g, inside = scratch, share_inside(bets, low, high)
     read_bets(bets, low, high, g)
     describe(bets, row, g, inside, now)
-    used = free_lane(bets, row, issued)
+    used = free_lane(bets, row, lanes, issued)
     if used < 0:
         row[SKIPPED] += 1.0
         return
@@ -309,59 +340,63 @@ def update_stream(bets, row, low, high, draw, second, issued, clock, ever, chang
     outstanding = clock > issued + 1.0
     bet(bets, lane, g)
     ranked = cut(scratch, bets.width, bets.width)
-    read_point(bets, rank(bets, lane, low + draw * (high - low), second), ranked)
+    number = int(now - 1.0)
+    u = low + draw_of(start, 2 * number) * (high - low)
+    read_point(bets, rank(bets, lane, u, draw_of(start, 2 * number + 1)), ranked)
     follow(bets, detector_of(bets, lane), ranked, cut(g, bets.count, 2), inside)
     lane[CLOCK] = clock
     evidence = changed = 0.0
-    for i in range(bets.lane_count):
+    for i in range(lanes):
         pending = outstanding and i != used
         lane = lane_of(bets, row, i)
         evidence += bets.lanes[i] * lane_evidence(bets, lane, pending)
         changed += lane_change(bets, lane, pending)
+    if lanes < bets.lane_count:
+        rest = bets.lane_count - lanes
+        evidence += new_evidence(bets, outstanding) * total(cut(bets.lanes, lanes, rest), rest)
     row[EVIDENCE] = evidence
     row[CHANGE_EVIDENCE] = changed
     if evidence >= ever and row[ALARM] == 0.0:
         row[ALARM] = now
     if changed >= change:
-        close_change(bets, row, now)
+        close_change(bets, row, lanes, now)
 
 
 def put_round(watcher, low, high, issued, clock):
-    """Update with a PIT whose round has draws."""
-    i = int(watcher.row[ROUNDS] - watcher.first)
-    draw, second = watcher.block[2 * i], watcher.block[2 * i + 1]
+    """Update with a PIT."""
     ever, change, scratch = watcher.ever, watcher.change, watcher.scratch_row
-    update_stream(watcher.bets, watcher.row, low, high, draw, second, issued, clock, ever, change, scratch)
+    row, lanes, start = watcher.row, watcher.lanes, watcher.start
+    update_stream(watcher.bets, row, lanes, low, high, start, issued, clock, ever, change, scratch)
 
 
 class Watcher:
-    """One stream, updated in place; `state` is its row, `delay` the rounds issued from a forecast to its outcome."""
+    """One stream, updated in place; `state` is its row, `delay` the rounds issued from a forecast to its outcome.
 
-    def __init__(self, bets: Bets, state, ever: float, change: float, delay: float):
-        self.bets, self.state, self.ever, self.change, self.delay = bets, state, ever, change, delay
-        self.scratch, self.draws = np.zeros(2 * bets.width), np.zeros(2)
-        self.row, self.scratch_row = numbers_of(self.state), numbers_of(self.scratch)
-        self.block = readable_of(self.draws)
-        self.first = self.after = 0.0
+    Its random draws begin at `start` (`orcast.draws.start_of`).  A row that has not all lanes grows when it needs one.
+    """
 
-    def take_draws(self, first: float, draws):
-        """Take two draws for each round from `first` on."""
-        self.draws = draws
-        self.block = readable_of(draws)
-        self.first, self.after = first, first + len(draws) // 2
+    def __init__(self, bets: Bets, state, ever: float, change: float, delay: float, start: int):
+        self.bets, self.ever, self.change, self.delay, self.start = bets, ever, change, delay, start
+        self.scratch = np.zeros(2 * bets.width)
+        self.scratch_row = numbers_of(self.scratch)
+        self.take(state)
+
+    def take(self, state):
+        """Go on with another row."""
+        self.state, self.row, self.lanes = state, numbers_of(state), self.bets.lanes_in(len(state))
 
     def step(self, low: float, high: float):
-        """Update with a PIT; False if there is no draw for its round."""
+        """Update with a PIT."""
         n = self.row[ROUNDS]
-        return self.put(low, high, n, n + self.delay)
+        self.put(low, high, n, n + self.delay)
 
     def put(self, low: float, high: float, issued: float, clock: float):
-        """Update with a PIT of round `issued`, known when `clock` were issued; False if there is no draw for it."""
-        n = self.row[ROUNDS]
-        if n < self.first or n >= self.after:
-            return False
+        """Update with a PIT of round `issued`, known when `clock` were issued."""
+        bets, lanes = self.bets, self.lanes
+        if lanes < bets.lane_count and free_lane(bets, self.row, lanes, issued) < 0:
+            self.take(np.concatenate((self.state, np.zeros(bets.lane_size))))
+            start_lanes(bets, self.state, lanes)
         put_round(self, low, high, issued, clock)
-        return True
 
     def run(self, low, high, trace):
         """Update with the PITs of rows; keep both kinds of evidence after each in the rows of `trace`."""
@@ -371,3 +406,18 @@ class Watcher:
                 put_round(self, lows[i], highs[i], self.row[ROUNDS], self.row[ROUNDS] + self.delay)
                 kept[2 * i] = self.row[EVIDENCE]
                 kept[2 * i + 1] = self.row[CHANGE_EVIDENCE]
+
+
+def watch(watchers, pits, issued, clock):
+    """Update streams with the PITs of round `issued`, known when `clock` were issued, or of that and later rounds.
+
+    A round has two numbers for each stream; nan leaves the stream out.
+    """
+    count, numbers = len(watchers), readable_of(pits)
+    rounds = len(pits) // (2 * count)
+    for k in range(count):
+        watcher = watchers[k]
+        for i in range(rounds):
+            low, high = numbers[2 * (i * count + k)], numbers[2 * (i * count + k) + 1]
+            if low == low:
+                watcher.put(low, high, issued + i, clock + i)

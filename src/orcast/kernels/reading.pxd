@@ -1,12 +1,12 @@
 cimport cython
-from libc.math cimport fabs, nextafter
+from libc.math cimport fabs, isnan, nextafter
 from orcast.kernels.cells cimport locate
 from orcast.kernels.rows cimport (
     Row, Workspace, cut, mark, numbers_of, readable_of, real_power, release, search_left, take, workspace
 )
 from orcast.kernels.state cimport Counts, Memory, Round, Rules, as_counts, cell_count
 
-cdef double TINY_MASS, INF, SQUARES
+cdef double TINY_MASS, INF, NAN, SQUARES
 cdef Py_ssize_t PERCENT_COUNT, COUNT_COLUMNS
 cdef Row PERCENTS, SCORES
 
@@ -20,6 +20,11 @@ cdef void read_randomised(Py_ssize_t, Row, Row, Row, bint, bint, double, Row, Py
 cdef (double, double) mean_and_variance(Py_ssize_t, Row, Row, Row, bint, bint) noexcept nogil
 cdef (double, double) nearest_normal(Py_ssize_t, Row, Row, Row, bint, bint, Workspace) noexcept nogil
 
+cdef void pit_on_cells(Py_ssize_t, Row, Row, Row, bint, bint, double, Row) noexcept nogil
+cdef double beyond_edge(double, double) noexcept nogil
+cdef void pit_of_quantiles(Rules, Row, double, Row) noexcept nogil
+@cython.locals(low=bint, high=bint)
+cdef void write_pits(Rules, Round, double, Row) noexcept nogil
 @cython.locals(low=bint, high=bint)
 cdef void count(Rules, Memory, Round, double, Workspace) noexcept nogil
 @cython.locals(hit=bint)
@@ -33,4 +38,5 @@ cpdef object mean_and_variance_arrays(Py_ssize_t, object, object, object, bint, 
 cpdef object nearest_normal_arrays(Py_ssize_t, object, object, object, bint, bint)
 @cython.locals(n=Py_ssize_t)
 cpdef object read_round(Round, bint, bint, double, object)
+cpdef object pits_of(Round, double)
 cpdef object count_arrays(object, double, Py_ssize_t, object, object, object, bint, bint, double, double, object)

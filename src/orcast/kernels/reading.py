@@ -10,7 +10,7 @@ from orcast.constants import TINY_MASS
 from orcast.kernels import records
 from orcast.kernels.state import Round
 
-INF = math.inf
+INF, NAN = math.inf, math.nan
 COUNT_COLUMNS = len(records.COUNTS)
 # Levels 1%, ..., 99%, their normal scores, and the sum of the squared scores.
 PERCENT_ROW = np.arange(1, 100) / 100.0
@@ -167,6 +167,65 @@ def nearest_normal(n, left, right, mass, open_low, open_high, w):
     return mean, spread / SQUARES
 
 
+# --- probability integral transforms
+
+
+def pit_on_cells(n, left, right, mass, open_low, open_high, y, out):
+    """PIT of an outcome: the ends of the jump there, which are equal but at an atom."""
+    whole = 0.0
+    for k in range(n):
+        whole += mass[k]
+    k = 0
+    below = jump = 0.0
+    while k < n and not (open_high and k == n - 1) and right[k] <= y:
+        below += mass[k]
+        if left[k] == y:
+            jump += mass[k]
+        k += 1
+    share = 0.0
+    if open_high and k == n - 1:
+        share = 1.0 - beyond_edge(y - left[k], tail_scale(n, left, right, open_low, open_high))
+    elif open_low and k == 0:
+        share = beyond_edge(right[k] - y, tail_scale(n, left, right, open_low, open_high))
+    elif k < n and y > left[k]:
+        share = (y - left[k]) / (right[k] - left[k])
+    high = (below + share * mass[k] if k < n else below) / whole
+    out[0] = min(max((below - jump) / whole if jump > 0.0 else high, 0.0), 1.0)
+    out[1] = min(max(high, 0.0), 1.0)
+
+
+def beyond_edge(excess, scale):
+    """Share of an open-ended cell's mass farther out than a point."""
+    share = 1.0 / (1.0 + max(excess, 0.0) / scale)
+    return share * share * share
+
+
+def pit_of_quantiles(rules, q, y, out):
+    """Levels between which the PIT of an outcome lies, given the quantiles of an expert; nan if it is missing."""
+    if isnan(q[0]):
+        out[0] = out[1] = q[0]
+        return
+    below = search_left(q, rules.grid_count, y)
+    upto = below
+    while upto < rules.grid_count and q[upto] == y:
+        upto += 1
+    out[0] = rules.grid[below - 1] if below > 0 else 0.0
+    out[1] = rules.grid[upto] if upto < rules.grid_count else 1.0
+
+
+def write_pits(rules, round, y, out):
+    """PITs of an outcome: of the forecast, then of each expert, nan if it is missing."""
+    low, high = rules.low == -INF, rules.high == INF
+    pit_on_cells(cell_count(round), round.left, round.right, round.result, low, high, y, out)
+    for e in range(rules.experts):
+        pit = cut(out, 2 * e + 2, 2)
+        if round.info.has_expert < 1.0:
+            pit[0] = pit[1] = NAN
+        else:
+            row = e if rules.experts == 1 else e + 1
+            pit_of_quantiles(rules, cut(round.experts, row * rules.grid_count, rules.grid_count), y, pit)
+
+
 # --- empirical indicators
 
 
@@ -275,6 +334,13 @@ def read_round(round: Round, open_low, open_high, draw, levels):
         else:
             read_quantiles(n, round.left, round.right, round.result, open_low, open_high, at, count, out, w)
     return found
+
+
+def pits_of(round, y):
+    """PITs of an outcome, two numbers each: of the forecast of a round, and of each expert."""
+    out = np.empty(2 * round.rules.experts + 2)
+    write_pits(round.rules, round, y, numbers_of(out))
+    return out
 
 
 def count_arrays(levels, y, n, left, right, mass, open_low, open_high, draw, discount, empirical):

@@ -8,7 +8,7 @@ from orcast.kernels.groups cimport correct_groups, learn_groups
 from orcast.kernels.judging cimport put_witnesses
 from orcast.kernels.last_layer cimport run_rounds
 from orcast.kernels.ledger cimport mean_size, settle, squared_norm, squared_payoff
-from orcast.kernels.reading cimport count, nearest_normal, read_quantiles, read_randomised
+from orcast.kernels.reading cimport count, nearest_normal, read_quantiles, read_randomised, write_pits
 from orcast.kernels.rows cimport (
     Row, WholeRow, Workspace, copy, cut, mark, numbers_of, readable_of, release, take, take_whole, workspace
 )
@@ -16,7 +16,8 @@ from orcast.kernels.state cimport (
     CELL_ROWS, ROUND_LOG_SIZE, Info, Memory, Round, Rules, Statistics, as_log, cell_count, rival_at
 )
 
-cdef double LOSS_DISCOUNT, MISSES_KEPT, INF, NAN, BOUND_MASS, EVEN_SHARE, WINDOW, USUAL, LEAST, REACH_STEP, LEVEL_STEP
+cdef double LOSS_DISCOUNT, MISSES_KEPT, INF, NAN, OWN_ROWS, BOUND_MASS, EVEN_SHARE, WINDOW, USUAL, LEAST, REACH_STEP
+cdef double LEVEL_STEP
 
 cdef double usual_loss(Statistics *) noexcept nogil
 cdef void mean_expert(Row, Py_ssize_t, Py_ssize_t, Row) noexcept nogil
@@ -57,4 +58,4 @@ cpdef object learn_only(Rules, Memory, Round, double)
 cpdef object payoffs(Rules, Round, object, object)
 cpdef Py_ssize_t cell_of(Round, double) except -1
 @cython.locals(learns=bint)
-cpdef object run(Rules, Memory, Plan, Group, double, object, object, object, object, object, object, object)
+cpdef object run(Rules, Memory, Plan, Group, double, object, object, object, object, object, object, object, object)

@@ -12,6 +12,8 @@ from orcast.constants import LOSS_DISCOUNT
 from orcast.kernels.state import Round
 
 INF, NAN = float("inf"), float("nan")
+# Mark of a round around past outcomes, without an expert; 1 is that of one with an expert.
+OWN_ROWS = 0.5
 # Prior mass of the atom at each bound, without an expert.
 BOUND_MASS = 1e-4
 # Uniform mass mixed in where even cells replace those around the expert.
@@ -393,9 +395,8 @@ def miscalibration(rules, memory):
 
 
 def forget_unit(memory, round):
-    """Learn nothing but the level from a forecast without an expert that has no past: it has no unit."""
-    if memory.account.rounds == 0.0:
-        round.info.has_expert = 0.0
+    """Mark the rows of past outcomes as no expert's; without any past learn nothing but the level: there is no unit."""
+    round.info.has_expert = OWN_ROWS if memory.account.rounds > 0.0 else 0.0
 
 
 def predict(rules, memory, experts, prior, own, pending, reserved, context, draw):
@@ -483,10 +484,11 @@ def cell_of(round, y):
     return locate(y, round.left, round.right, cell_count(round))
 
 
-def run(rules, memory, plan, group, number, experts, contexts, outcomes, draws, levels, quantiles, round_log):
+def run(rules, memory, plan, group, number, experts, contexts, outcomes, draws, levels, quantiles, round_log, pits):
     """Run many rounds, each outcome known before the next forecast; all arrays are flat, a row each round.
 
-    `group` is the committee, or None; `number` that of the first round.
+    `group` is the committee, or None; `number` that of the first round. `pits` takes those of the forecasts and of the
+    experts, unless it is empty.
     """
     round = Round(rules)
     w = workspace()
@@ -496,6 +498,7 @@ def run(rules, memory, plan, group, number, experts, contexts, outcomes, draws, 
     all_quantiles, all_log = numbers_of(quantiles), numbers_of(round_log)
     memos, found = np.empty(1 if group is None else group.memo_size), np.empty(rules.grid_count)
     memo, prior, learns = numbers_of(memos), numbers_of(found), group is not None
+    pit_width, all_pits = len(pits) // rounds, numbers_of(pits)
     with cython.nogil:
         for t in range(rounds):
             copy(cut(all_contexts, t * rules.groups, rules.groups), rules.groups, round.context)
@@ -508,6 +511,8 @@ def run(rules, memory, plan, group, number, experts, contexts, outcomes, draws, 
             predict_round(rules, memory, q, rules.experts, prior, 0.0, 0.0, round, w)
             log_row = cut(all_log, t * ROUND_LOG_SIZE, ROUND_LOG_SIZE)
             log_round(rules, round, at, width, cut(all_quantiles, t * width, width), log_row, w)
+            if pit_width > 0:
+                write_pits(rules, round, all_y[t], cut(all_pits, t * pit_width, pit_width))
             update_round(rules, memory, round, 0.0, all_y[t], all_y, w)
             if learns:
                 update_experts(plan, group, memo, all_y[t], 0.0, w)

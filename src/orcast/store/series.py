@@ -26,6 +26,7 @@ from orcast.store.tables import UNNAMED, RoundRow, StoredRound, from_key, key, o
 from orcast.validation import short
 
 if TYPE_CHECKING:
+    from orcast.monitors import RecalibratorMonitor
     from orcast.store.stored import Store
 
 GUARANTEE = ("rounds", "miscalibration", "promised", "held", "excess")
@@ -174,6 +175,11 @@ class StoredSeries:
     def guarantee(self) -> Guarantee:
         """Guarantee over the settled rounds."""
         return self.store.transact(lambda: self._loaded(self.store.state(self)).guarantee)
+
+    @property
+    def monitor(self) -> RecalibratorMonitor:
+        """Monitors of the base forecasts and of the recalibrated ones, as of `Recalibrator.monitor`."""
+        return self.store.transact(lambda: self._loaded(self.store.state(self)).monitor)
 
     # --- the same with the stored round as result
     def issue(self, forecast: object = None, *, id: Hashable = None, **given: Any) -> StoredRound:

@@ -100,7 +100,7 @@ def rows_from(data: bytes) -> Array | float | None:
 
 
 class State(NamedTuple):
-    """State of a recalibrator without its pending rounds: sizes of its parts, counters, and numbers of its engine."""
+    """State of a recalibrator without its pending rounds: sizes of its parts, counters, engine and monitors."""
 
     sizes: Any
     issued: int
@@ -114,7 +114,9 @@ class State(NamedTuple):
         rounds = recal.rounds
         lag = math.nan if rounds.usual_lag is None else rounds.usual_lag
         if numbers is None:
-            numbers = pack_row(recal.engine.arrays().values())
+            monitors = rounds.monitor_rows()
+            lengths = np.array([row.size for row in monitors])
+            numbers = pack_row((*recal.engine.arrays().values(), lengths, *monitors))
         return cls(_sizes(recal), rounds.issued, rounds.reserved, lag, numbers)
 
     def load_into(self, recal: Recalibrator) -> None:
@@ -125,6 +127,7 @@ class State(NamedTuple):
         for array in recal.engine.arrays().values():
             array[...] = self.numbers[at : at + array.size].reshape(array.shape)
             at += array.size
+        recal.rounds.restore_monitors(monitor_rows(recal, self.numbers[at:]), trusted=True)
         self._count(recal)
 
     def _count(self, recal: Recalibrator) -> None:
@@ -146,7 +149,9 @@ class State(NamedTuple):
         arrays = recal.engine.arrays()
         issued, reserved, lag, pending, event = numbers[:COUNTERS].tolist()
         shapes: Shapes = {name: (array.dtype, array.shape) for name, array in arrays.items()}
-        recal.engine.restore(unpack_row(numbers[COUNTERS:], shapes))
+        end = COUNTERS + sum(array.size for array in arrays.values())
+        recal.engine.restore(unpack_row(numbers[COUNTERS:end], shapes))
+        recal.rounds.restore_monitors(monitor_rows(recal, numbers[end:]))
         check_counters(issued, None if lag != lag else lag, reserved, ())
         found = cls(sizes, int(issued), reserved, lag, numbers[COUNTERS:])
         found._count(recal)
@@ -192,6 +197,16 @@ class SeriesState:
         self.pending = dict(recal.rounds.pending)
         self.held = State.of(recal, self.held.numbers if issued else None)
         self.issued_only &= issued
+
+
+def monitor_rows(recal: Recalibrator, numbers: Array) -> list[Array]:
+    """Copies of the rows of the monitors, which follow their sizes; none before the first outcome."""
+    sides = 1 + len(recal.experts) if numbers.size else 0
+    sizes = numbers[:sides].tolist()
+    if len(sizes) < sides or any(size != size // 1 for size in sizes) or sum(sizes) != numbers.size - sides:
+        raise ValueError("expected monitors of each side, got others")
+    ends = np.cumsum(numbers[:sides]).astype(int) + sides
+    return [numbers[end - int(size) : end].copy() for end, size in zip(ends.tolist(), sizes, strict=True)]
 
 
 def encode_record(entry: PendingRound, series: int) -> bytes:

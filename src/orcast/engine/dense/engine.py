@@ -294,6 +294,10 @@ class DenseEngine:
             self._empirical,
         )
 
+    def pits(self, record: DenseRecord, y: Any) -> Array:
+        """PITs of an outcome, two numbers each: of the forecast and of each expert, nan if it is missing."""
+        return self.prior.engine.pits(record.round, y)
+
     def context_of(self, record: DenseRecord) -> Array:
         """Context of a round."""
         return record.context
