@@ -83,7 +83,7 @@ class Bets:
         self.spread, self.outside = spread, outside
 
     def size(self, lanes):
-        """Numbers of a row with so many lanes."""
+        """Numbers of a row with this number of lanes."""
         return HEAD + self.starts + lanes * self.lane_size
 
     def lanes_in(self, size):
@@ -324,7 +324,7 @@ def close_change(bets, row, lanes, now):
 def update_stream(bets, row, lanes, low, high, start, issued, clock, ever, change, scratch):
     """Update a stream with a PIT of round `issued`, known when `clock` rounds were issued.
 
-    Its row has so many `lanes`; draws begin at `start`.  Alarms are raised at the evidence `ever`, and at that of a
+    Its row has `lanes` lanes; draws begin at `start`.  Alarms are raised at the evidence `ever`, and at that of a
     change.
     """
     row[ROUNDS] += 1.0
