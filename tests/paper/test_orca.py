@@ -98,7 +98,11 @@ def as_written(engine: DenseEngine, record: DenseRecord, y: float) -> float:
         engine.bound_payoff.parts, record.cell_payoffs, engine.ledger.layout.scales, strict=True
     ):
         value = scale * part.payoff.evaluate(engine.space, mine, y, theirs)
-        values.append(value * cell_payoff._units(p).ravel() if isinstance(cell_payoff, RegretCellPayoff) else value)
+        values.append(
+            value * cell_payoff._units(cell_payoff._gaps(p)).ravel()
+            if isinstance(cell_payoff, RegretCellPayoff)
+            else value
+        )
     return float(mean_payoff(engine) @ np.concatenate(values))
 
 

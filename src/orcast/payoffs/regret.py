@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,10 +9,10 @@ from numpy.typing import NDArray
 
 from orcast.constants import OWN_EXPECTATION_WEIGHT
 from orcast.contexts import Context
-from orcast.payoffs.base import CellGrid, CellPayoff, Part, Payoff
+from orcast.payoffs.base import NOTHING, CellGrid, CellPayoff, Part, Payoff
 from orcast.scores import CRPS, MSE, SCORES, LogScore, Score
 from orcast.spaces import Binary, FiniteSpace, OrderedSpace, Space
-from orcast.validation import number, short
+from orcast.validation import short
 
 Array = NDArray[np.float64]
 
@@ -71,36 +69,11 @@ def score_gap(score: Score, cell_grid: CellGrid, p: Array, x: Array) -> tuple[Ar
     return (mean - other) * (mean + other - 2.0 * middle), np.minimum(*ends), np.maximum(*ends)
 
 
-def gap_at(score: Score, cell_grid: CellGrid, p: Array, x: Array, k: int, y: Any) -> float:
-    """Gap score(p, y) - score(x, y) for one outcome."""
-    if not cell_grid.ordered or isinstance(score, LogScore):
-        return float(score_gap(score, cell_grid, p, x)[0][k])
-    at = min(max(float(y), cell_grid.low), cell_grid.high)
-    if isinstance(score, CRPS):
-        means, _, _ = crps_gap(cell_grid, p, x)
-        ahead, change = float(p[:k].sum() - x[:k].sum()), float(p[k] - x[k])
-        width = float(cell_grid.right[k] - cell_grid.left[k])
-        share = (at - float(cell_grid.left[k])) / width if width > 0.0 else 0.0
-        start = float(means[k]) - width * (ahead + change / 3.0)
-        return start + width * share * (2.0 * ahead + share * change)
-    middle = 0.5 * (cell_grid.left + cell_grid.right)
-    mean, other = float(p @ middle), float(x @ middle)
-    return (mean - other) * (mean + other - 2.0 * at)
-
-
 def loss_at(score: Score, cell_grid: CellGrid, x: Array, k: int, y: Any) -> float:
-    """Score of an expert's masses for one outcome."""
+    """Score of masses for one outcome in cell k."""
     if not cell_grid.ordered:
         return float(finite_score(score, cell_grid, x)[k])
-    if isinstance(score, LogScore):
-        kept = np.maximum(x, score.clip)
-        return float(-math.log(kept[k]) + kept.sum() - 1.0)
-    at = min(max(float(y), cell_grid.low), cell_grid.high)
-    if isinstance(score, CRPS):
-        from orcast.forecasts import Forecast
-
-        return Forecast.trusted(cell_grid.left, cell_grid.right, x, None).crps(at)
-    return (float(x @ (0.5 * (cell_grid.left + cell_grid.right))) - at) ** 2
+    return score(cell_grid.forecast(x), min(max(float(y), cell_grid.low), cell_grid.high))
 
 
 def score_jacobian(score: Score, cell_grid: CellGrid, p: Array) -> Array:
@@ -148,94 +121,68 @@ class RegretCellPayoff(CellPayoff):
                 usual = (OWN_EXPECTATION_WEIGHT * own + float(state["loss"][i, e])) / (OWN_EXPECTATION_WEIGHT + seen)
                 self.usual[i, e] = max(usual, 1e-300)
         # on finite spaces the experts' scores do not depend on p
-        self._theirs: list[list[Array]] | None = None
+        self._theirs: list[list[Array]] = []
         if not cell_grid.ordered:
             self._theirs = [[finite_score(score, cell_grid, x) for x in cell_grid.experts] for score in scores]
 
-    def _gaps(self, p: Array) -> list[tuple[Array, Array, Array] | None]:
-        if self._theirs is None:
-            return [
-                score_gap(score, self.cell_grid, p, self.cell_grid.experts[e]) if self.present[e] else None
-                for score in self.scores
-                for e in range(self.experts)
-            ]
-        found: list[tuple[Array, Array, Array] | None] = []
-        for score, theirs in zip(self.scores, self._theirs, strict=True):
-            mine = finite_score(score, self.cell_grid, p)
-            for present, other in zip(self.present, theirs, strict=True):
-                gap = mine - other
-                found.append((gap, gap, gap) if present else None)
-        return found
+    def _gaps(self, p: Array) -> Array:
+        """Mean, smallest and largest gap for each score, expert and cell; 0 for missing experts."""
+        out = np.zeros((3, *self.usual.shape, self.cell_grid.cells))
+        for i, score in enumerate(self.scores):
+            mine = finite_score(score, self.cell_grid, p) if self._theirs else NOTHING
+            for e in np.flatnonzero(self.present):
+                if self._theirs:
+                    out[:, i, e] = mine - self._theirs[i][e]
+                else:
+                    out[:, i, e] = score_gap(score, self.cell_grid, p, self.cell_grid.experts[e])
+        return out
 
     def rescale(self, p: Array) -> None:
         """Set the units for p: the expert's usual score or the largest gap, so that no entry exceeds 1."""
-        self.units = self._units(p)
+        self.units = self._units(self._gaps(p))
 
-    def _units(self, p: Array, gaps: list[tuple[Array, Array, Array] | None] | None = None) -> Array:
+    def _units(self, gaps: Array) -> Array:
         if self.fixed is not None:
             return self.units
-        units = np.zeros(self.size)
-        usual = self.usual.ravel()
-        for i, gap in enumerate(self._gaps(p) if gaps is None else gaps):
-            if gap is not None:
-                most = float(np.abs(gap[1]).max())
-                if gap[2] is not gap[1]:
-                    most = max(most, float(np.abs(gap[2]).max()))
-                units[i] = 1.0 / max(usual[i], most)
-        return units.reshape(self.usual.shape)
+        most = np.maximum(self.usual, np.abs(gaps[1:]).max(axis=(0, 3)))
+        return np.where(self.present, 1.0 / np.maximum(most, 1e-300), 0.0)
 
-    def _scaled(self, p: Array, *columns: int) -> list[Array]:
-        """Means (0), smallest (1) or largest gaps (2), in units."""
+    def _scaled(self, p: Array) -> Array:
+        """Means, smallest and largest gaps in units, one row per score and expert."""
         gaps = self._gaps(p)
-        units = self._units(p, gaps).reshape(-1, 1)
-        none = np.zeros(self.cell_grid.cells)
-        shape = (self.size, self.cell_grid.cells)
-        return [
-            units * np.array([none if gap is None else gap[column] for gap in gaps]).reshape(shape)
-            for column in columns
-        ]
+        return (self._units(gaps)[:, :, None] * gaps).reshape(3, self.size, -1)
 
     def table(self, p: Array) -> Array:
-        return self._scaled(p, 0)[0]
+        return self._scaled(p)[0]
 
     def spans(self, p: Array) -> tuple[Array, Array]:
-        if self._theirs is not None:
-            table = self.table(p)
-            return table, table
-        low, high = self._scaled(p, 1, 2)
-        return low, high
+        table, low, high = self._scaled(p)
+        return (low, high) if self.cell_grid.ordered else (table, table)
 
     def realised(self, p: Array, k: int, y: Any) -> Array:
-        return self._units(p).ravel() * self.excess(p, k, y).ravel()
+        return (self._units(self._gaps(p)) * self.excess(p, k, y)).ravel()
 
     def excess(self, p: Array, k: int, y: Any) -> Array:
         """Score minus that of each expert, in the units of the scores."""
-        out = np.zeros((len(self.scores), self.experts))
-        if self._theirs is not None:
-            flat = [0.0 if gap is None else float(gap[0][k]) for gap in self._gaps(p)]
-            return np.array(flat).reshape(out.shape)
+        out = np.zeros(self.usual.shape)
         for i, score in enumerate(self.scores):
+            mine = loss_at(score, self.cell_grid, p, k, y)
             for e in np.flatnonzero(self.present):
-                out[i, e] = gap_at(score, self.cell_grid, p, self.cell_grid.experts[e], k, y)
+                out[i, e] = mine - loss_at(score, self.cell_grid, self.cell_grid.experts[e], k, y)
         return out
 
     def field(self, s: Array, p: Array) -> Array:
         """Field with the units of `rescale`, which are fixed while the equation is solved."""
         pulls = s * self.units.ravel()
-        value = np.zeros(self.cell_grid.cells)
-        if pulls.any():
-            for pull, gap in zip(pulls, self._gaps(p), strict=True):
-                if gap is not None and pull != 0.0:
-                    value += pull * gap[0]
+        if not pulls.any():
+            return np.zeros(self.cell_grid.cells)
+        value: Array = pulls @ self._gaps(p)[0].reshape(self.size, -1)
         return value
-
-    def pulls(self, s: Array) -> Iterator[tuple[float, Score]]:
-        """Sum of the entries of all experts for each score, in fixed units."""
-        return zip((s.reshape(self.units.shape) * self.units).sum(axis=1), self.scores, strict=True)
 
     def jacobian(self, s: Array, p: Array, exact: bool = False) -> Array | None:
         total: Array | None = np.zeros((p.size, p.size)) if exact else None
-        for pull, score in self.pulls(s):
+        pulls = (s.reshape(self.units.shape) * self.units).sum(axis=1)
+        for pull, score in zip(pulls, self.scores, strict=True):
             if pull != 0.0:
                 part = pull * score_jacobian(score, self.cell_grid, p)
                 total = part if total is None else total + part
@@ -267,8 +214,8 @@ class NoRegret(Payoff):
     scores
         Proper scores such as `CRPS()`.
     unit
-        None scales the regret by the expert's usual score; a number, or "score" for the largest value of the score on
-        the space, gives the plain regret of the paper.
+        None scales the regret by the expert's usual score; "score", the largest value of the score on the space, gives
+        the plain regret of the paper.
     context, weight
         Groups that are calibrated separately, and the weight in a sum; see `Payoff`.
 
@@ -282,8 +229,7 @@ class NoRegret(Payoff):
     larger. It is known before the outcome, so the payoff is semi-consistent (appendix A), with a size of at most 1.
     Squared bound: the number of scores times that of experts. `Guarantee.parts` reports the mean excess score.
 
-    With a `unit`, c = 1 / unit in all rounds. With unit="score", the largest value b, k experts and no other part in
-    the sum:
+    With unit="score" c = 1 / b in all rounds, b the largest value. With k experts and no other part in the sum:
 
         mean of score(p, y) - min over experts of their mean score  <=  sqrt(k) b sqrt(T + 64) / T
 
@@ -302,7 +248,7 @@ class NoRegret(Payoff):
     def __init__(
         self,
         *scores: Score,
-        unit: str | float | None = None,
+        unit: str | None = None,
         context: Context | None = None,
         weight: float = 1.0,
     ) -> None:
@@ -313,7 +259,9 @@ class NoRegret(Payoff):
             raise ValueError(f"expected one or more different scores, got {list(scores)!r}")
         # sorted, because the layout of the ledger must not depend on the order of the arguments
         self.scores: tuple[Score, ...] = tuple(sorted(scores, key=lambda score: score.name))
-        self.unit = unit if unit is None or unit == BOUND_OF_SCORE else _number_of(unit, self.scores)
+        if unit not in (None, BOUND_OF_SCORE):
+            raise ValueError(f"expected None or 'score' as unit, got {short(unit)}")
+        self.unit = unit
         self._settings(context, weight)
 
     def units_on(self, space: Space) -> Array | None:
@@ -321,16 +269,12 @@ class NoRegret(Payoff):
         if self.unit is None:
             return None
         bounds = np.array([score.bound(space) for score in self.scores])
-        for score, bound in zip(self.scores, bounds.tolist(), strict=True):
-            if not math.isfinite(bound):
-                raise TypeError(
-                    f"expected a score that is bounded on {space!r} for unit={self.unit!r}, got {score!r}: omit unit= "
-                    "to scale the regret by the experts' usual score"
-                )
-        if isinstance(self.unit, str):
-            return np.where(bounds > 0.0, bounds, 1.0)
-        largest = float(bounds[0])
-        return np.array([number(self.unit, f"unit of {self.scores[0]!r} on {space!r}", 1e-6 * largest, 1e6 * largest)])
+        if not np.isfinite(bounds).all():
+            raise TypeError(
+                f"expected scores that are bounded on {space!r} for unit='score', got {list(self.scores)!r}: without "
+                "unit= the regret is scaled by the experts' usual score"
+            )
+        return np.where(bounds > 0.0, bounds, 1.0)
 
     def on(self, space: Space, experts: int = 1) -> Part:
         for score in self.scores:
@@ -357,15 +301,3 @@ class NoRegret(Payoff):
     def _plain(self) -> dict[str, Any]:
         plain: dict[str, Any] = {"scores": [score.to_plain() for score in self.scores]}
         return plain if self.unit is None else plain | {"unit": self.unit}
-
-
-def _number_of(unit: object, scores: tuple[Score, ...]) -> float:
-    """Check a numeric unit."""
-    if isinstance(unit, str):
-        raise ValueError(f"expected a positive number or 'score' as unit, got {unit!r}")
-    if len(scores) > 1:
-        raise ValueError(f"expected unit='score' for several scores, got the number {short(unit)} for {list(scores)!r}")
-    value = number(unit, "unit")
-    if value <= 0.0:
-        raise ValueError(f"expected a positive number or 'score' as unit, got {short(unit)}")
-    return value
