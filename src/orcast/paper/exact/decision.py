@@ -41,8 +41,8 @@ class DecisionGame(ExactOracle):
         <S, payoff(p, k)> = n(mu).p - n_k(mu) <= 0    for every k,
 
     if it has mass only on the cheapest cells, given the response mu to p itself. Prices of decision calibration alone
-    do not depend on p; with swap regret a path leads from the expert to such a forecast, and if the path fails, the
-    dense equilibrium is tried. `half_space` is the largest measured value over all cells, and `approximation` the
+    do not depend on p; with swap regret a path leads from the expert to such a forecast, and if it is lost, the dense
+    equilibrium is tried. `half_space` is the largest measured value over all cells, and `approximation` the
     addition by utilities that vary within a cell. The paper (appendix C.2) claims such an oracle; docs/theory.md has
     the proof that it exists.
 
@@ -89,7 +89,6 @@ class DecisionSolver(ExactSolver):
     def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
         """Propose the expert's forecast, the cheapest cells, the end of the path, or the dense equilibrium."""
         prices = prices_of(search.cell_payoffs, search.cumulative, setup.prior)
-        assert prices is not None
         p = setup.prior
         if prices.worst(p) > 0.0:
             p = cheapest(prices.fixed, p) if not prices.deciders else traced(prices, p)
