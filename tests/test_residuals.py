@@ -53,7 +53,7 @@ def test_frames_and_evidence_have_the_same_spread(bounds: dict[str, float], spac
         recal.update(y)
         residuals.add(y - 10.0)
     assert out[["M_orcast-lo-80", "M_orcast", "M_orcast-hi-80"]].to_numpy().tolist() == np.array(rows).tolist()
-    (evaluation,) = check(frame, recalibrated=False, **bounds)
+    (evaluation,) = check(frame[[name for name in frame if "orcast" not in name]], **bounds)
     sd = Residuals()
     for error in ERRORS:
         sd.add(error)

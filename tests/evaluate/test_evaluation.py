@@ -446,10 +446,11 @@ def test_check_reads_both_sides(make: Any) -> None:
     assert evaluation.after[0].tolist() == [-1.645, 0.1, 1.645]
     assert evaluation.holds is not None
     assert evaluation.holds.tolist() == [1.0] * 56
-    (base_only,) = check(frame, find_in(frame), recalibrated=False)
-    assert base_only.after is None
-    assert base_only.promised is None
-    assert (base_only.rows, base_only.outside) == (57, 0)
+    base_only = make({name: values for name, values in data.items() if "orcast" not in name})
+    (evaluation,) = check(base_only, find_in(base_only))
+    assert evaluation.after is None
+    assert evaluation.promised is None
+    assert (evaluation.rows, evaluation.outside) == (57, 0)
     told = make({**data, "M_orcast_status": np.where(data["y"] > 20, "outside", "ok")})
     (evaluation,) = check(told, find_in(told))
     assert (evaluation.rows, evaluation.outside) == (56, 1)

@@ -35,7 +35,6 @@ def check(
     target: Any = None,
     low: Any = None,
     high: Any = None,
-    recalibrated: bool = True,
     lag: Any = None,
     issued_every: Any = None,
     **names: Any,
@@ -55,8 +54,6 @@ def check(
         Outcomes, if they are not beside the forecasts.
     low, high, lag, issued_every, **names
         Bounds, publication and issue times, and names of columns, as in `orcast.recalibrate`.
-    recalibrated : bool
-        False leaves out the recalibrated forecasts.
 
     Examples
     --------
@@ -72,7 +69,7 @@ def check(
 
         frame = Frame(frame, target, y=names.get("y"), time=names.get("time"))
     rows = read_rows(frame, layout, low=low, high=high, lag=lag, issued_every=issued_every, **names)
-    return [rows.evaluation(form, recalibrated) for form in rows.layout.forms]
+    return [rows.evaluation(form) for form in rows.layout.forms]
 
 
 def read_rows(
@@ -129,12 +126,12 @@ class FrameRows:
     timed: bool  # issue times are known
     by_labels: dict[tuple[str, ...] | None, Information] = field(default_factory=dict)
 
-    def evaluation(self, form: Form, recalibrated: bool) -> Evaluation:
+    def evaluation(self, form: Form) -> Evaluation:
         """Evaluation of one model."""
         information = self.outcomes(form)
         y = information.y
         kind = form.kind if form.kind in ("binary", "labels") else "quantiles"
-        levels, before, after = self.sides(form, information, recalibrated)
+        levels, before, after = self.sides(form, information)
         whole = np.ones(y.size, dtype=np.bool_)
         for rows in (before, after):
             if rows is not None:
@@ -142,7 +139,7 @@ class FrameRows:
                 whole &= fine.all(axis=1)
         forecast = np.isfinite(self.matrix(form.columns)).all(axis=1) if form.kind == "point" else whole
         known = np.isfinite(y)
-        beyond = known & self.beyond(form, y, recalibrated)
+        beyond = known & self.beyond(form, y)
         keep: Any = whole & known & ~beyond
         if keep.all():
             keep = slice(None)
@@ -150,7 +147,7 @@ class FrameRows:
         certificate = {
             what: self.numbers(name)[keep]
             for what, name in form.certificate.items()
-            if recalibrated and what != "status" and name in self.table.reading.columns
+            if what != "status" and name in self.table.reading.columns
         }
         return Evaluation(
             model=form.model,
@@ -211,27 +208,27 @@ class FrameRows:
             self.by_labels[form.labels] = dataclasses.replace(self.information, y=y)
         return self.by_labels[form.labels]
 
-    def beyond(self, form: Form, y: Vector, recalibrated: bool) -> NDArray[np.bool_]:
+    def beyond(self, form: Form, y: Vector) -> NDArray[np.bool_]:
         """Mask of outcomes outside the bounds."""
         if form.kind in ("binary", "labels"):
             return np.zeros(y.size, dtype=np.bool_)
         found = (y < self.low) | (y > self.high)
         status = form.certificate["status"]
-        if recalibrated and status in self.table.reading.columns:
+        if status in self.table.reading.columns:
             found |= (self.table.column(status) == "outside").fill_null(False).to_numpy()[self.order].astype(np.bool_)
         return np.asarray(found)
 
     # --- forecasts before and after
-    def sides(self, form: Form, known: Information, recalibrated: bool) -> tuple[Vector, Matrix, Matrix | None]:
+    def sides(self, form: Form, known: Information) -> tuple[Vector, Matrix, Matrix | None]:
         """Levels, and the forecasts at them before and after."""
         from orcast.frame.names import written_levels
 
         there = self.table.reading.columns
         names = [out.name for out in form.outputs()]
-        whole = recalibrated and all(name in there for name in names)
+        whole = all(name in there for name in names)
         if form.kind in ("binary", "labels"):
             return np.empty(0), self.matrix(form.columns), self.matrix(names) if whole else None
-        written = written_levels(form, there) if recalibrated else {}
+        written = written_levels(form, there)
         if form.kind == "quantiles":
             assert form.levels is not None
             pairs = [(k, b) for k, a in enumerate(form.levels) for b in written if abs(a - b) < 1e-9]
@@ -243,9 +240,8 @@ class FrameRows:
             levels = np.array(list(written))
             return levels, self.read(form, form.columns, levels, known), self.matrix(list(written.values()))
         levels = self.levels(form)
-        after_too = whole and form.kind != "point"
         before_rows = self.read(form, form.columns, levels, known)
-        return levels, before_rows, self.read(form, names, levels, known) if after_too else None
+        return levels, before_rows, self.read(form, names, levels, known) if whole and form.kind != "point" else None
 
     def levels(self, form: Form) -> Vector:
         """Levels at which a distribution is read."""

@@ -163,7 +163,7 @@ COLUMNS = ("model", "series", "alarm", "evidence", "since", "kind", "changed", "
 def watched_sides(rows: FrameRows, form: Form, alpha: float, run_length: float) -> dict[str, list[Watched]]:
     """Series of a form by side: "input", and "output" if the frame has its recalibrated forecasts."""
     y = rows.outcomes(form).y
-    known = np.isfinite(y) & ~rows.beyond(form, y, True)
+    known = np.isfinite(y) & ~rows.beyond(form, y)
     found = {}
     for side, columns in (("input", form.columns), ("output", tuple(out.name for out in form.outputs()))):
         if form.kind == "point" or not set(columns) <= set(rows.table.reading.columns):
