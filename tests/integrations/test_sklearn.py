@@ -27,7 +27,6 @@ from sklearn.linear_model import (
     QuantileRegressor,
     Ridge,
     RidgeClassifier,
-    SGDClassifier,
     SGDRegressor,
 )
 from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
@@ -51,20 +50,6 @@ LEVELS = [0.1, 0.5, 0.9]
     ],
 )
 def test_passes_the_checks_of_scikit_learn(estimator: Any, check: Any) -> None:
-    check(estimator)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore")
-@parametrize_with_checks(
-    [
-        RecalibratedRegressor(QuantileRegressor(alpha=0), levels=LEVELS),
-        RecalibratedRegressor(low=-1e6, high=1e6, batch=1),
-        RecalibratedClassifier(),
-        RecalibratedClassifier(SGDClassifier(random_state=0), batch=1),
-    ],
-)
-def test_passes_the_checks_of_scikit_learn_with_options(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
@@ -418,17 +403,6 @@ def test_a_context_finds_its_columns(library: str) -> None:
     assert len(model.predict(frame[:7])) == 7
 
 
-def test_sparse_rows_and_lists() -> None:
-    X, y = humid(60)
-    base = Ridge()
-    scaled = X / 100
-    dense = RecalibratedRegressor(base, low=0, high=100).fit(scaled, y)
-    model = RecalibratedRegressor(base, low=0, high=100).fit(sparse.coo_array(scaled), y)
-    np.testing.assert_allclose(model.predict(sparse.coo_array(scaled)), dense.predict(scaled))
-    model = RecalibratedRegressor(base, low=0, high=100).fit(scaled.tolist(), y.tolist())
-    np.testing.assert_array_equal(model.predict(scaled.tolist()), dense.predict(scaled))
-
-
 # --- classifiers
 
 
@@ -452,20 +426,13 @@ def test_a_classifier_is_the_recalibrator_bit_for_bit(classes: list[Any]) -> Non
     assert model.recalibrator_.guarantee.miscalibration == pytest.approx(recal.guarantee.miscalibration)
 
 
-def test_classes_that_come_late_are_not_scored_before() -> None:
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 2))
-    y = np.where(X[:, 0] > 0, 1, 0)
-    y[:25] = 0
-    y[25], y[59] = 1, 2
-    model = RecalibratedClassifier(LogisticRegression()).fit(X, y)
+def test_a_classifier_without_probabilities_has_its_predictions_and_classes_may_come_late() -> None:
+    X, y = np.random.default_rng(1).normal(size=(60, 2)), np.zeros(60, dtype=int)
+    y[25::2], y[59] = 1, 2
+    model = RecalibratedClassifier(LogisticRegression()).fit(sparse.coo_array(X), y)
     # parts of ten rows: the models of the first two have seen one class only
     assert model.recalibrator_.guarantee.rounds == 30
-    assert model.predict_proba(X).shape == (60, 3)
-    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
-
-
-def test_a_classifier_without_probabilities_has_its_predictions() -> None:
+    assert model.predict_proba(sparse.coo_array(X)).shape == (60, 3)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(160, 2))
     y = np.digitize(X[:, 0], [-0.5, 0.0, 0.5])
