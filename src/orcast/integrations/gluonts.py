@@ -47,6 +47,8 @@ def recalibrate(
 ) -> list[Any]:
     """Recalibrate forecasts, each from the outcomes that were known when it was issued.
 
+    The results are of the same class; sample paths keep their ranks at each step.
+
     Parameters
     ----------
     forecasts
@@ -64,11 +66,6 @@ def recalibrate(
     **options
         Options of :func:`orcast.recalibrate`, such as ``low``, ``high`` and ``pool``.  Contexts of a ``payoff`` read
         ``hour`` and ``dayofweek`` of a step's time.
-
-    Returns
-    -------
-    forecasts
-        Forecasts of the same class; sample paths keep their ranks at each step.
 
     Examples
     --------

@@ -32,6 +32,8 @@ def recalibrate(
 ) -> AnyFrame:
     """Recalibrate a frame of forecasts, given earlier ones and their outcomes, by one call of `orcast.recalibrate`.
 
+    In the result ``MODEL`` is the median, or the mean if there is ``MODEL-median``.
+
     Parameters
     ----------
     forecasts
@@ -48,11 +50,6 @@ def recalibrate(
         Names of columns, as in Nixtla.
     **options
         Options of :func:`orcast.recalibrate`, such as ``low``, ``high`` and ``pool``.
-
-    Returns
-    -------
-    frame
-        Forecasts with calibrated numbers; ``MODEL`` holds the median, or the mean if there is ``MODEL-median``.
 
     Examples
     --------

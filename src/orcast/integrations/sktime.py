@@ -67,15 +67,10 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         Rows before the replay of ``fit``, as a number or a share (by default a third, or all but the last 300), and
         rows between its cutoffs.  At each cutoff a copy is fitted to the rows before it, and asked for the steps.
 
-    Attributes
-    ----------
-    forecaster_, state_
-        Fitted forecaster, and :class:`orcast.FrameState` of the recalibrated steps.
-
     Notes
     -----
     ``update`` scores the forecasts issued before its rows, and refits the forecaster.  If the forecaster wants X,
-    give ``update`` the X of all steps that were asked for.
+    give ``update`` the X of all steps that were asked for.  ``state_`` is an :class:`orcast.FrameState`.
 
     Examples
     --------
@@ -129,8 +124,9 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         if payoff is not None:
             self.set_tags(**{"capability:exogenous": True})
 
-    # --- fit
     def _fit(self, y: Any, X: Any, fh: Any) -> RecalibratedForecaster:
+        # asked for all the steps that it was fitted for, or for none
+        self._all_or_none = bool(self.forecaster.get_tag("requires-fh-in-fit"))
         self._own_levels = list(LEVELS) if self.forecaster.get_tag("capability:pred_int") else []
         self._columns = [f"q{level}" for level in self._own_levels] or [POINT]
         whole(self.step_length, "rows as step_length", 1, 10**9)
@@ -139,7 +135,6 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
         self._origin = self.cutoff
         self.forecaster_ = self._copy().fit(y, X=X, fh=fh)
         self._seen, self._known = (y, X), y.index[-1]
-        self._replays: dict[tuple[int, ...], FrameState] = {}  # of other steps, until the next update
         self._steps = [] if fh is None else self._relative(fh)
         self.state_ = self._replayed(self._steps)
         return self
@@ -187,11 +182,6 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
             return recalibrate_frame(rows, target=target, state=state, **ROLES, **options)
 
     # --- the forecaster's own forecasts
-    @property
-    def _all_or_none(self) -> bool:
-        """Return whether the forecaster can be asked only for the steps that it was fitted for."""
-        return bool(self.forecaster.get_tag("requires-fh-in-fit"))
-
     def _horizon(self, steps: Sequence[int]) -> Any:
         return ForecastingHorizon(list(steps), is_relative=True, freq=self._origin) if steps else None
 
@@ -220,13 +210,10 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
 
     def _after(self, fh: Any, X: Any) -> tuple[Any, Any]:
         """Times of the steps ahead, and their rows of the recalibrated frame."""
-        steps, state = tuple(self._relative(fh)), self.state_
-        if not set(steps) <= set(self._steps):
-            if steps not in self._replays:
-                self._replays[steps] = self._replayed(steps)
-            state = self._replays[steps]
+        steps = self._relative(fh)
+        state = deepcopy(self.state_) if set(steps) <= set(self._steps) else self._replayed(steps)
         index, rows = self._ask(self.forecaster_, steps, X)
-        return index, self._recalibrated(rows, self._seen[0].iloc[:0], deepcopy(state))
+        return index, self._recalibrated(rows, self._seen[0].iloc[:0], state)
 
     def _calibrated(self, fh: Any, X: Any) -> tuple[Any, list[Forecast | None]]:
         """Times of the steps ahead and their calibrated forecasts; None where the forecaster's own is not finite."""
@@ -235,15 +222,12 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
             return index, []
         levels = sorted({*(self._own_levels or [0.5]), *FINE})
         table = after[quantile_columns(after, levels, levels, levels)].to_numpy()
-        return index, [self._forecast(levels, row) if np.isfinite(row).all() else None for row in table]
-
-    def _forecast(self, levels: Sequence[float], values: Array) -> Forecast:
-        """Distribution with some quantiles; beyond them it is open-ended, or ends at the bounds."""
+        # beyond the quantiles it is open-ended, or ends at the bounds
         low, high = (-math.inf if self.low is None else self.low), (math.inf if self.high is None else self.high)
-        edges = np.clip([low, *np.maximum.accumulate(values), high], low, high)
-        return Forecast(edges[:-1], edges[1:], np.diff([0.0, *levels, 1.0]))
+        edges = (np.clip([low, *np.maximum.accumulate(row), high], low, high) for row in table)
+        masses = np.diff([0.0, *levels, 1.0])
+        return index, [Forecast(e[:-1], e[1:], masses) if not np.isnan(e).any() else None for e in edges]
 
-    # --- predict
     def _predict(self, fh: Any, X: Any) -> Any:
         index, forecasts = self._calibrated(fh, X)
         means = [math.nan if each is None else each.mean() for each in forecasts]
@@ -272,7 +256,10 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
             cutoff = self._dated(y.index[-1:])
             new = y[y.index > self._known]
             rows = self._to_score(X) if len(new) else _rows_of([], self._columns)
-            seen = _joined(self._seen, (y, X))
+            all_y, all_X = self._seen
+            if all_X is not None and X is not None:
+                all_X = _newer(all_X, X[X.index.isin(y.index)])
+            seen = _newer(all_y, y), all_X
             forecaster = self._updated(seen, (y, X), update_params and len(new) > 0)
             state = deepcopy(self.state_)
             if len(new):
@@ -281,7 +268,6 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
             self._set_cutoff(self._dated(before))
             self.forecaster_._set_cutoff(before)
             raise
-        self._replays.clear()
         self._set_cutoff(cutoff)
         self.forecaster_, self._seen = forecaster, seen
         self.state_, self._known = state, max(self._known, y.index[-1])
@@ -354,15 +340,8 @@ def _kind(index: Any) -> Any:
     return index.dtype if isinstance(index, pd.PeriodIndex) else index.dtype.kind in "iu"
 
 
-def _joined(seen: tuple[Any, Any], rows: tuple[Any, Any]) -> tuple[Any, Any]:
-    """Outcomes and X that were seen with others; of two of one time the newer one."""
-    (y, X), (new_y, new_X) = seen, rows
-    if X is not None and new_X is not None:
-        X = _newer(X, new_X[new_X.index.isin(new_y.index)])
-    return _newer(y, new_y), X
-
-
 def _newer(seen: Any, rows: Any) -> Any:
+    """Rows that were seen with others; of two of one time the newer one."""
     both = pd.concat([seen, rows])
     both = both[~both.index.duplicated(keep="last")].sort_index()
     if isinstance(both.index, pd.DatetimeIndex) and len(both) > 2:
