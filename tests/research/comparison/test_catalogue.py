@@ -67,21 +67,6 @@ def test_forecasts_do_not_depend_on_later_outcomes(recipe: Recipe) -> None:
             assert any((altered.experts[name][later] != rows[later]).any() for name, rows in stream.experts.items())
 
 
-@pytest.mark.parametrize("recipe", QUICK, ids=[recipe.name for recipe in QUICK])
-def test_timeline_has_no_early_outcome(recipe: Recipe) -> None:
-    stream = recipe.make()
-    issued: set[int] = set()
-    known: set[int] = set()
-    for row, predicts in stream.timeline():
-        if predicts:
-            assert known == set(np.flatnonzero(stream.known <= stream.issued[row]).tolist())
-            issued.add(row)
-        else:
-            assert row in issued
-            known.add(row)
-    assert issued == known == set(range(stream.rows))
-
-
 def test_outcomes_in_late_batches_and_day_ahead() -> None:
     stream = next(recipe for recipe in RECIPES if recipe.name == "humidity, regression, outcomes daily").make()
     assert set(np.unique(stream.known - stream.issued)) == set(range(1, 25))
