@@ -37,3 +37,25 @@ def test_each_result_of_the_readme_is_in_the_file_of_the_benchmark() -> None:
         assert text in readme
     assert "CRPS 1.766, EMOS 1.789" in results
     assert "CRPS 1.789, orcast 1.766" in readme
+
+
+def test_each_number_of_the_monitors_is_in_the_file_of_the_benchmark() -> None:
+    page = (ROOT / "docs" / "howto" / "monitoring.md").read_text(encoding="utf-8").split("## Measured")[1]
+    results = (ROOT / "docs" / "monitor.csv").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([\w ]+?)(?: drift)? \| ([\d.]+) \| (\S+) \| (\S+) \| (\S+) \|$", page, re.MULTILINE)
+    assert len(rows) == 6
+    for case, ours, *others in rows:
+        names = ("River ADWIN", "MAPIE RiskMonitoring", "online-cp Shiryaev-Roberts")
+        beside = [f"{name} {value.replace('never', 'nan')}" for name, value in zip(names, others, strict=True)]
+        assert re.search(f"{case}.*,{ours},ok,.*{beside[0]}, {beside[1]}, .*{beside[2]}", results), case
+    for text, measured in (
+        ("finds 0.997", "found,0.997,"), ("0.003 are alarmed", 'trials",0.003,'), ("of 24 rounds", "alarm,24,"),
+        ("deviation in 29", "alarm,29,"), ("15 and 21", "fault known 15"), ("15 and 21", "fault known 21"),
+    ):  # fmt: skip
+        assert text in page
+        assert measured in results
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert (
+        "alarms on 4% of calibrated streams, and on an abrupt drift after 10 rounds (median), ADWIN after 28" in readme
+    )
+    assert "| abrupt drift | 10 | 28 |" in page
