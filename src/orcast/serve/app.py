@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
@@ -378,7 +378,7 @@ def _space(space: Any) -> dict[str, Any]:
 
 def _time(time: datetime | None) -> str:
     assert time is not None
-    return time.astimezone(UTC).replace(tzinfo=None).isoformat() + "Z"
+    return time.isoformat().removesuffix("+00:00") + "Z"
 
 
 def _levels(text: str | None) -> tuple[float, ...]:

@@ -59,6 +59,10 @@ class Database(ABC):
         """Commit the changes of the block, or none of them if it raises."""
 
     @abstractmethod
+    def foreign(self) -> int:
+        """Number that differs between two transactions if others may have written between them."""
+
+    @abstractmethod
     def execute(self, query: str, parameters: Sequence[Any] = ()) -> Any:
         """Run a statement; returns a cursor."""
 

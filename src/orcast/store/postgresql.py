@@ -44,6 +44,7 @@ class PostgreSQL(Database):
         # without the password
         self.name = "postgresql://{host}/{dbname}".format(**{"host": "", "dbname": "", **self._options})
         self._server: psycopg.Connection[Any] | None = None
+        self._transactions = 0
         self._connect()
         with self.transaction():
             self.execute("SELECT pg_advisory_xact_lock(?)", (_number("tables"),))
@@ -93,6 +94,11 @@ class PostgreSQL(Database):
             raise Conflict(_told(reason)) from reason
         except psycopg.Error as reason:
             raise ValueError(f"expected an intact store, got {_told(reason)}: {self.name}") from reason
+
+    def foreign(self) -> int:
+        """Number of this transaction: others may always have written."""
+        self._transactions += 1
+        return self._transactions
 
     def execute(self, query: str, parameters: Sequence[Any] = ()) -> Any:
         """Run a statement; returns a cursor."""

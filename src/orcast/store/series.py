@@ -189,8 +189,8 @@ class StoredSeries:
         at = now if issued is None else times.microseconds(issued, "issued")
         about = at if target is None else times.microseconds(target, "target")
         horizon = given.pop("horizon", None)
-        row = RoundRow(key(id), 0, 0, None if horizon is None else key(horizon), at, about, None, b"", b"")
-        return self.store.transact(lambda: self._issue(replace(row), forecast, id, **given))
+        plain = key(id), 0, 0, None if horizon is None else key(horizon), at, about, None, b"", b""
+        return self.store.transact(lambda: self._issue(RoundRow(*plain), forecast, id, **given))
 
     def settle(self, y: Any, *, id: Hashable = None, known: Any = None) -> StoredRound:
         """`update`, with the stored round as result."""

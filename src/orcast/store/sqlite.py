@@ -43,6 +43,7 @@ class SQLite(Database):
             "SELECT count(*) FROM sqlite_master"
         ).fetchone() != (0,):
             raise ValueError(f"expected a store, got another database: {self.path}")
+        self._file.execute("PRAGMA page_size = 8192")  # of a new file
         self._write_ahead()
         self._file.execute(f"PRAGMA synchronous = {sync}")
         with self.transaction():
@@ -88,6 +89,10 @@ class SQLite(Database):
             finally:
                 if self._file.in_transaction:
                     self._file.execute("ROLLBACK")
+
+    def foreign(self) -> int:
+        """Number that differs between two transactions if others wrote between them."""
+        return self._pragma("data_version")  # type: ignore[no-any-return]
 
     def execute(self, query: str, parameters: Sequence[Any] = ()) -> Any:
         """Run a statement; returns a cursor."""

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast import limits
+from orcast.engine.ordered import OrderedEngine
 from orcast.forecasts import BinaryForecast, Forecast, forecast_on
 from orcast.ledger import Certificate
 from orcast.packed import pack_row, record_fields, unpack_row
@@ -116,7 +117,7 @@ class State(NamedTuple):
         if numbers is None:
             monitors = rounds.monitor_rows()
             lengths = np.array([row.size for row in monitors])
-            numbers = pack_row((*recal.engine.arrays().values(), lengths, *monitors))
+            numbers = pack_row((*_rows(recal), lengths, *monitors))
         return cls(_sizes(recal), rounds.issued, rounds.reserved, lag, numbers)
 
     def load_into(self, recal: Recalibrator) -> None:
@@ -124,9 +125,9 @@ class State(NamedTuple):
         if _sizes(recal) != self.sizes:
             recal.begin(recal.experts, self.sizes)
         at = 0
-        for array in recal.engine.arrays().values():
-            array[...] = self.numbers[at : at + array.size].reshape(array.shape)
-            at += array.size
+        for row in _rows(recal):
+            row[...] = self.numbers[at : at + row.size].reshape(row.shape)
+            at += row.size
         recal.rounds.restore_monitors(monitor_rows(recal, self.numbers[at:]), trusted=True)
         self._count(recal)
 
@@ -158,6 +159,15 @@ class State(NamedTuple):
         return found, int(pending), int(event)
 
 
+def _rows(recal: Recalibrator) -> list[Array]:
+    """Arrays of the engine; those that lie in one row as that row."""
+    engine: Any = recal.engine
+    if isinstance(engine, OrderedEngine):
+        group = () if engine.group is None else engine.group.arrays().values()
+        return [engine.memory.row, *group]
+    return list(engine.arrays().values())
+
+
 def _sizes(recal: Recalibrator) -> Any:
     return getattr(recal.engine, "sizes", None)
 
@@ -179,6 +189,7 @@ class SeriesState:
     pending: dict[Hashable, PendingRound] = field(default_factory=dict)
     written: int = 0  # version in the database
     issued_only: bool = True  # since then
+    seen: int = -1  # last count of foreign changes at which its version was right
 
     @property
     def size(self) -> int:

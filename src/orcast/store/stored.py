@@ -98,7 +98,7 @@ class Store:
         self._options: dict[Hashable, Options] = {}
         self._pool: Pool | None = None
         self._pool_version, self._pool_changed = -1, False
-        self._within = False
+        self._within, self._foreign = False, -1
 
     def __repr__(self) -> str:
         return f"Store({self.database.name!r})"
@@ -216,6 +216,7 @@ class Store:
         self._within = True
         try:
             with self.database.transaction():
+                self._foreign = self.database.foreign()
                 result = work()
                 self._write()
             for state in self._changed.values():
@@ -262,8 +263,10 @@ class Store:
         found = self._changed.get(series.number)
         if found is not None:
             return found
-        version = self.tables.version(series.number)
         found = self._cache.get(series.number)
+        if found is not None and found.seen == self._foreign:
+            return found
+        version = self.tables.version(series.number)
         if found is None or found.version != version:
             try:
                 found = self._read(series)
@@ -271,6 +274,7 @@ class Store:
                 text = f"expected a state of series {short(series.name)} that can be read, got one that cannot"
                 raise ValueError(f"{text}: {str(reason)[: persistence.MOST_REASON]}") from None
             self._cache.put(found)
+        found.seen = self._foreign
         return found
 
     def _read(self, series: StoredSeries) -> SeriesState:

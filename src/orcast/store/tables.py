@@ -8,6 +8,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
+from operator import attrgetter
 from typing import Any
 
 from orcast import limits
@@ -22,6 +23,7 @@ COLUMNS = (
     "y, known, guarantee, revisions, series, checksum, outcome_checksum"
 )
 ADD_ROUND = f"INSERT INTO rounds ({COLUMNS}, record) VALUES ({', '.join('?' * (COLUMNS.count(',') + 2))})"
+VALUES = attrgetter(*COLUMNS.split(", "))
 UNNAMED = "null"
 LARGE = 2**53
 
@@ -244,8 +246,7 @@ class Tables:
 
     def add_round(self, round: RoundRow, record: bytes) -> None:
         """Add a pending round."""
-        values = (getattr(round, name) for name in COLUMNS.split(", "))
-        self.database.execute(ADD_ROUND, (*values, record))
+        self.database.execute(ADD_ROUND, (*VALUES(round), record))
 
     def put_record(self, series: int, id: str, record: bytes) -> None:
         """Write the numbers of a pending round."""
