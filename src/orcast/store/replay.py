@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from orcast.recalibrator import Recalibrator
-from orcast.serialise import features_from_json
 from orcast.store.states import SeriesState, State, decode_record, encode_record, rows_from
 from orcast.store.tables import RoundRow, Tables, from_key, outcome_from
 from orcast.validation import quietly, short
@@ -24,7 +22,7 @@ def keep_snapshot(tables: Tables, state: SeriesState) -> None:
     """Write a snapshot every `EVERY` events; older ones get rarer, so that their number grows as a logarithm."""
     if state.version % EVERY:
         return
-    tables.put_snapshot(state.number, state.version, _encoded(state.encode(), state.pending.values(), state.number))
+    tables.put_snapshot(state.number, state.version, _encoded(state.held, state.pending.values(), state.number))
     for event in tables.snapshots(state.number):
         spacing = EVERY
         while event % (2 * spacing) == 0:
@@ -34,13 +32,12 @@ def keep_snapshot(tables: Tables, state: SeriesState) -> None:
 
 
 def _now(recal: Recalibrator, event: int, number: int) -> bytes:
-    pending = recal.rounds.pending.values()
-    return _encoded(State.of(recal).encode(len(pending), event, number), pending, number)
+    return _encoded(State.of(recal, event), recal.rounds.pending.values(), number)
 
 
-def _encoded(data: bytes, pending: Any, number: int) -> bytes:
+def _encoded(state: State, pending: Any, number: int) -> bytes:
     """State and pending rounds as one row of bytes."""
-    parts = [data, *(encode_record(entry, number) for entry in pending)]
+    parts = [state.encode(number), *(encode_record(entry, number) for entry in pending)]
     return b"".join(len(part).to_bytes(4, "little") + part for part in parts)
 
 
@@ -95,7 +92,7 @@ def _begin(tables: Tables, number: int, recal: Recalibrator, fresh: State, round
     State.decode(recal, data, number)
     open_then = [each for each in rounds if each.opened <= start]
     pending = [
-        decode_record(recal, record, _features(each), each.opened, number)
+        decode_record(recal, record, each.features, each.opened, number)
         for each, record in zip(open_then, records, strict=True)
     ]
     recal.rounds.pending = {_id(each): entry for each, entry in zip(open_then, pending, strict=True)}
@@ -105,14 +102,10 @@ def _id(row: RoundRow) -> Any:
     return None if row.id is None else from_key(row.id)
 
 
-def _features(row: RoundRow) -> Any:
-    return None if row.x is None else features_from_json(json.loads(row.x))
-
-
 def _step(tables: Tables, number: int, recal: Recalibrator, row: RoundRow, *, opens: bool) -> None:
     """Issue, settle or drop a round."""
     if opens:
-        recal.rounds.issue(rows_from(row.base), _features(row), id=_id(row)).attached = row.opened
+        recal.rounds.issue(rows_from(row.base), row.features, id=_id(row)).attached = row.opened
     elif row.y is None:
         recal.rounds.drop(_id(row))
     else:

@@ -237,7 +237,8 @@ class StoredSeries:
     def _changed(self, state: SeriesState, recal: Recalibrator, *, issued: bool = False) -> None:
         """Take over the rounds of the recalibrator as the next version; `issued`: one was issued, nothing else."""
         self.store.changed(state)
-        state.take(recal, issued=issued)
+        for id, entry in state.take(recal, issued=issued):
+            self.store.tables.put_record(self.number, key(id), encode_record(entry, self.number))
         if recal.pool is not None:
             self.store.pool_changed()
         replay.keep_snapshot(self.store.tables, state)
@@ -278,9 +279,9 @@ class StoredSeries:
             tables.forget_unnamed(self.number)
         for other in evicted:
             self._close(tables.round(self.number, key(other)), row.opened)
-        tables.add_round(row, encode_record(entry, self.number))
-        # the first one may name experts and sizes
-        plain = known is None and not evicted and state.version > 0
+        tables.add_round(row)
+        # the first one may name experts and sizes; the forecasts of a pool depend on other series
+        plain = known is None and not evicted and state.version > 0 and recal.pool is None
         state.options = options
         self._changed(state, recal, issued=plain)
         found = StoredRound(self.name, recal.space, row, evicted=evicted)

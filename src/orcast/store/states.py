@@ -107,18 +107,20 @@ class State(NamedTuple):
     issued: int
     reserved: float
     lag: float
+    pending: int
+    event: int
     numbers: Array
 
     @classmethod
-    def of(cls, recal: Recalibrator, numbers: Array | None = None) -> Self:
-        """State of a recalibrator, whose engine may be known to have these numbers."""
+    def of(cls, recal: Recalibrator, event: int = 0, numbers: Array | None = None) -> Self:
+        """State of a recalibrator after an event; its engine may be known to have these numbers."""
         rounds = recal.rounds
         lag = math.nan if rounds.usual_lag is None else rounds.usual_lag
         if numbers is None:
             monitors = rounds.monitor_rows()
             lengths = np.array([row.size for row in monitors])
             numbers = pack_row((*_rows(recal), lengths, *monitors))
-        return cls(_sizes(recal), rounds.issued, rounds.reserved, lag, numbers)
+        return cls(_sizes(recal), rounds.issued, rounds.reserved, lag, len(rounds.pending), event, numbers)
 
     def load_into(self, recal: Recalibrator) -> None:
         """Make it the state of a recalibrator."""
@@ -136,13 +138,13 @@ class State(NamedTuple):
         rounds.pending, rounds.issued, rounds.reserved = {}, self.issued, self.reserved
         rounds.usual_lag = None if self.lag != self.lag else self.lag
 
-    def encode(self, pending: int, event: int, series: int) -> bytes:
-        """State after an event, and the number of pending rounds, as bytes."""
-        counters = (self.issued, self.reserved, self.lag, pending, event)
+    def encode(self, series: int) -> bytes:
+        """State as bytes."""
+        counters = (self.issued, self.reserved, self.lag, self.pending, self.event)
         return seal(self.sizes, np.concatenate((counters, self.numbers)), series)
 
     @classmethod
-    def decode(cls, recal: Recalibrator, data: bytes, series: int) -> tuple[Self, int, int]:
+    def decode(cls, recal: Recalibrator, data: bytes, series: int) -> Self:
         """The inverse of `encode`, checked and loaded into a recalibrator, or a reason why not."""
         sizes, numbers = unseal(data, series)
         if _sizes(recal) != sizes:
@@ -154,9 +156,9 @@ class State(NamedTuple):
         recal.engine.restore(unpack_row(numbers[COUNTERS:end], shapes))
         recal.rounds.restore_monitors(monitor_rows(recal, numbers[end:]))
         check_counters(issued, None if lag != lag else lag, reserved, ())
-        found = cls(sizes, int(issued), reserved, lag, numbers[COUNTERS:])
+        found = cls(sizes, int(issued), reserved, lag, int(pending), int(event), numbers[COUNTERS:])
         found._count(recal)
-        return found, int(pending), int(event)
+        return found
 
 
 def _rows(recal: Recalibrator) -> list[Array]:
@@ -176,8 +178,9 @@ def _sizes(recal: Recalibrator) -> Any:
 class SeriesState:
     """State of a series in memory: its version, its numbers, and its pending rounds by id, the oldest first.
 
-    The event of its issue is attached to each pending round.  An issue changes no numbers of the engine: the database
-    has those of the last other event, and the rounds that were issued since.
+    The event of its issue is attached to each pending round.  An issue changes no numbers of the engine, so the
+    database has the state `kept` after the last other event, and the numbers of the rounds that were pending then.
+    Those that were issued since are computed again from their base forecasts when another process reads the series.
     """
 
     number: int
@@ -186,9 +189,10 @@ class SeriesState:
     version: int
     trimmed: int
     held: State
+    kept: State
     pending: dict[Hashable, PendingRound] = field(default_factory=dict)
     written: int = 0  # version in the database
-    issued_only: bool = True  # since then
+    rewritten: bool = False  # since then
     seen: int = -1  # last count of foreign changes at which its version was right
 
     @property
@@ -198,16 +202,18 @@ class SeriesState:
         each: int = ROUND_BYTES + sum(array.nbytes for array in record)
         return SERIES_BYTES + self.held.numbers.nbytes + len(self.pending) * each
 
-    def encode(self) -> bytes:
-        """Numbers as bytes."""
-        return self.held.encode(len(self.pending), self.version, self.number)
+    def take(self, recal: Recalibrator, *, issued: bool) -> list[tuple[Hashable, PendingRound]]:
+        """Take over the rounds of a recalibrator as the next version; `issued`: one was issued, nothing else.
 
-    def take(self, recal: Recalibrator, *, issued: bool) -> None:
-        """Take over the rounds of a recalibrator as the next version; `issued`: one was issued, nothing else."""
+        Returns the pending rounds whose numbers have to be written now.
+        """
         self.version += 1
-        self.pending = dict(recal.rounds.pending)
-        self.held = State.of(recal, self.held.numbers if issued else None)
-        self.issued_only &= issued
+        self.pending, before = dict(recal.rounds.pending), self.kept.event
+        self.held = State.of(recal, self.version, self.held.numbers if issued else None)
+        if issued:
+            return []
+        self.kept, self.rewritten = self.held, True
+        return [(id, entry) for id, entry in self.pending.items() if entry.attached > before]
 
 
 def monitor_rows(recal: Recalibrator, numbers: Array) -> list[Array]:

@@ -15,15 +15,23 @@ from orcast.locks import PAUSE, StateLock, locked
 from orcast.payoffs import Payoff
 from orcast.pool import Pool
 from orcast.recalibrator import Recalibrator
-from orcast.serialise import features_from_json
 from orcast.spaces import Space
 from orcast.spaces.base import whole
 from orcast.store import log
 from orcast.store.database import PATIENCE, Conflict, connect
 from orcast.store.series import Options, StoredSeries
-from orcast.store.states import Cache, Recalibrators, SeriesState, State, decode_record
-from orcast.store.tables import Tables, from_key, key
-from orcast.validation import short
+from orcast.store.states import (
+    Cache,
+    Recalibrators,
+    SeriesState,
+    State,
+    decode_record,
+    forecast_numbers,
+    rows_from,
+    seal,
+)
+from orcast.store.tables import UNNAMED, Tables, from_key, key
+from orcast.validation import short, warn_user
 
 Result = TypeVar("Result")
 MEMORY = 64 * 2**20
@@ -220,7 +228,7 @@ class Store:
                 result = work()
                 self._write()
             for state in self._changed.values():
-                state.written, state.issued_only = state.version, True
+                state.written, state.rewritten = state.version, False
                 self._cache.put(state)
             self._changed.clear()
             self._pool_changed = False
@@ -246,7 +254,7 @@ class Store:
                 until = self.tables.kept_from(state.number, self.remember)
                 if until > state.trimmed:
                     self.tables.trim(state.number, until)
-                    state.trimmed, state.issued_only = until, False
+                    state.trimmed = until
             if not self.tables.put_state(state):
                 raise Conflict(f"another version of series {short(state.name)}")
         if self._pool_changed and self._pool is not None:
@@ -282,16 +290,22 @@ class Store:
         recal, fresh = series.options_of(options).recal(self)
         self.recalibrators.forget()
         fresh.load_into(recal)
-        held, count, event = State.decode(recal, data, series.number) if data else (fresh, 0, 0)
-        state = SeriesState(series.number, series.name, options, version, trimmed, held, written=version)
-        for id, opened, x, record in self.tables.pending(series.number):
-            features = None if x is None else features_from_json(json.loads(x))
-            recal.rounds.issued += opened > event
-            entry = state.pending[from_key(id)] = decode_record(recal, record, features, opened, series.number)
-            recal.rounds.reserved += entry.overdraft if opened > event else 0.0
-        if len(state.pending) != count + version - event:
-            raise ValueError(f"{len(state.pending)} rounds are pending, not {count + version - event}")
-        state.held = State.of(recal, held.numbers)
+        kept = State.decode(recal, data, series.number) if data else fresh
+        state = SeriesState(series.number, series.name, options, version, trimmed, kept, kept, written=version)
+        pending = recal.rounds.pending
+        for row, record in self.tables.pending(series.number):
+            id, features = from_key(row.id or UNNAMED), row.features
+            if row.opened <= kept.event:
+                pending[id] = decode_record(recal, record, features, row.opened, series.number)
+            else:
+                entry = recal.rounds.issue(rows_from(row.base), features, id=id)
+                entry.attached = row.opened
+                if seal(None, forecast_numbers(recal.rounds.forecast(entry))) != row.forecast:
+                    text = "was forecast by another version: its outcome counts for the forecast of this one"
+                    warn_user(f"round {short(id)} {text}", RuntimeWarning)
+        if len(pending) != kept.pending + version - kept.event:
+            raise ValueError(f"{len(pending)} rounds are pending, not {kept.pending + version - kept.event}")
+        state.pending, state.held = dict(pending), State.of(recal, version, kept.numbers)
         return state
 
     @locked

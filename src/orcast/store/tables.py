@@ -22,7 +22,7 @@ COLUMNS = (
     "id, opened, closed, horizon, issued, target, x, base, forecast, "
     "y, known, guarantee, revisions, series, checksum, outcome_checksum"
 )
-ADD_ROUND = f"INSERT INTO rounds ({COLUMNS}, record) VALUES ({', '.join('?' * (COLUMNS.count(',') + 2))})"
+ADD_ROUND = f"INSERT INTO rounds ({COLUMNS}) VALUES ({', '.join('?' * (COLUMNS.count(',') + 1))})"
 VALUES = attrgetter(*COLUMNS.split(", "))
 UNNAMED = "null"
 LARGE = 2**53
@@ -76,6 +76,11 @@ class RoundRow:
     def status(self) -> str:
         """State of the round."""
         return "pending" if not self.closed else "dropped" if self.y is None else "settled"
+
+    @property
+    def features(self) -> Any:
+        """Features as plain data."""
+        return None if self.x is None else features_from_json(json.loads(self.x))
 
     @classmethod
     def checked(cls, row: Row) -> RoundRow:
@@ -212,11 +217,10 @@ class Tables:
 
     def put_state(self, state: SeriesState) -> bool:
         """Write a state if its version is the one before; returns whether it was."""
-        given: list[Any]
-        query, given = "UPDATE series SET version = ?", [state.version]
-        if not state.issued_only:
-            query += ", options = ?, trimmed = ?, state = ?"
-            given += [state.options, state.trimmed, state.encode()]
+        query, given = "UPDATE series SET version = ?, trimmed = ?", [state.version, state.trimmed]
+        if state.rewritten:
+            query += ", options = ?, state = ?"
+            given += [state.options, state.kept.encode(state.number)]  # type: ignore[list-item]
         query += " WHERE number = ? AND version = ?"
         return self.database.execute(query, (*given, state.number, state.written)).rowcount == 1  # type: ignore[no-any-return]
 
@@ -239,14 +243,14 @@ class Tables:
         row = self.database.row(f"SELECT {COLUMNS} FROM rounds WHERE series = ? AND id = ?", (series, id))
         return None if row is None else RoundRow.checked(row)
 
-    def pending(self, series: int) -> list[Row]:
-        """Id, event, features and record of the pending rounds, the oldest first."""
-        query = "SELECT id, opened, x, record FROM rounds WHERE series = ? AND closed = 0 ORDER BY opened"
-        return self.database.rows(query, (series,))
+    def pending(self, series: int) -> list[tuple[RoundRow, bytes]]:
+        """Pending rounds and their numbers, the oldest first."""
+        query = f"SELECT {COLUMNS}, record FROM rounds WHERE series = ? AND closed = 0 ORDER BY opened"
+        return [(RoundRow.checked(row[:-1]), row[-1]) for row in self.database.rows(query, (series,))]
 
-    def add_round(self, round: RoundRow, record: bytes) -> None:
+    def add_round(self, round: RoundRow) -> None:
         """Add a pending round."""
-        self.database.execute(ADD_ROUND, (*VALUES(round), record))
+        self.database.execute(ADD_ROUND, VALUES(round))
 
     def put_record(self, series: int, id: str, record: bytes) -> None:
         """Write the numbers of a pending round."""
