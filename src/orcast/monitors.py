@@ -62,6 +62,9 @@ FLOOR = 0.05  # bets that can lose nearly all are mixed with the uniform density
 SPREAD_STARTS = 0.1  # weight of starts after the first round
 # Lanes of a recalibrator, whose outcomes may come late: the weight of the first, and most lanes.
 FIRST_LANE, MOST_LANES = 0.8, 16
+# Question of the e-process, and the sides of a recalibrator in words.
+EVER = "miscalibrated"
+SIDES = {"input": "base forecast", "output": "recalibrated"}
 # Options of the monitors of recalibrators.
 ALPHA, RUN_LENGTH, LEVEL = 0.05, 100_000.0, 0.9
 # Begins that lose this factor of the evidence are plausible, and as many rounds more: small bets blur them.
@@ -210,6 +213,18 @@ class Alarm:
         when = f"from {name(self.since)} to {name(self.until)}" if self.ended else f"since {name(self.since)}"
         return f"{'' if self.group is None else f'{self.group}: '}{self._size(when)}"
 
+    @property
+    def standing(self) -> bool:
+        """True for an alarm of the e-process that has not ended."""
+        return self.question == EVER and not self.ended
+
+    def to_plain(self, name: Callable[[int], str] = "round {:,}".format) -> dict[str, Any]:
+        """Return plain data; `name` turns a round into a time."""
+        names = ("side", "group", "question", "kind", "rounds", "level", "coverage", "shift", "scale", "evidence")
+        plain: dict[str, Any] = {each: getattr(self, each) for each in (*names, "ended")}
+        plain |= {each: name(getattr(self, each)) for each in ("since", "earliest", "latest", "until")}
+        return plain | {"raised": name(self.round), "text": self.text(name)}
+
     def _size(self, when: str) -> str:
         if self.given == SCORES:
             return f"{self.kind} {when}: by {abs(self.shift):.3g} on average"
@@ -317,7 +332,7 @@ class Evidence:
         if not row[records.ALARM]:
             return None
         now = row[records.HEAD : records.HEAD + watcher.bets.count].sum()
-        found = _Found("miscalibrated", row[records.ALARM], row[records.PEAK_KIND], row[records.PEAK_END])
+        found = _Found(EVER, row[records.ALARM], row[records.PEAK_KIND], row[records.PEAK_END])
         sums = row[records.PEAK_SUMS : records.PEAK_SUMS + records.SUMS]
         ended = bool(now < row[records.PEAK] / 1000.0)
         evidence = float(row[records.EVIDENCE])
@@ -822,17 +837,18 @@ def _event_rows(probability: Any, event: Any) -> tuple[Array, Array]:
     return np.where(y > 0.0, 1.0 - p, 0.0), np.where(y > 0.0, 1.0, 1.0 - p)
 
 
-def false_discovery_alarms(evidence: ArrayLike, alpha: float = 0.05) -> NDArray[np.bool_]:
+def false_discovery_alarms(evidence: ArrayLike, alpha: float = 0.05, *, total: int | None = None) -> NDArray[np.bool_]:
     """Alarms among many series by e-BH: the mean share of false ones is at most alpha, however they depend.
 
     Those of the k largest e-values are named for the largest k with  k e_(k) >= K / alpha  (Wang and Ramdas 2022).
+    `total` is the number of series K, if those with an evidence below 1/alpha, which are never named, are left out.
 
     >>> false_discovery_alarms([1e4, 300.0, 2.0, 0.5]).tolist()
     [True, True, False, False]
     """
     values = np.asarray(evidence, dtype=np.float64)
     order = np.argsort(-values, kind="stable")
-    enough = np.arange(1, values.size + 1) * values[order] >= values.size / alpha
+    enough = np.arange(1, values.size + 1) * values[order] >= max(values.size, total or 0) / alpha
     found = np.zeros(values.size, dtype=np.bool_)
     if enough.any():
         found[order[: np.flatnonzero(enough)[-1] + 1]] = True

@@ -14,6 +14,7 @@ from orcast import ledger as _ledger
 from orcast import limits
 from orcast.draws import uniform_draw, uniform_draws
 from orcast.engine import Engine
+from orcast.kernels import records
 from orcast.kernels.records import LAG_RATE
 from orcast.packed import PackedRounds, pack_row
 from orcast.serialise import features_from_json, features_to_json, id_from_plain, plain_id
@@ -174,6 +175,11 @@ class Rounds:
     def monitor_rows(self) -> list[Array]:
         """State of the monitors, which the caller must not change; empty before the first outcome."""
         return [] if self.watch is None else self.watch.rows()
+
+    @property
+    def raised(self) -> list[tuple[float, float]]:
+        """Round of the first alarm, and number of changes, of each monitor; they differ after an alarm."""
+        return [(row.item(records.ALARM), row.item(records.CHANGES)) for row in self.monitor_rows()]
 
     def restore_monitors(self, rows: Sequence[Array], *, trusted: bool = False) -> None:
         """Take over a state of the monitors, which is not copied; refuse an invalid one unless it is `trusted`."""

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import orcast as oc
 from orcast import cli
-from orcast.cli.alarms import Key, Table, named_now
+from orcast.cli.alarms import Key, Table, Watch, named_now
 from pages import NASTY
 
 HEAD = "unique_id,ds,y,mean,sd\n"
@@ -107,6 +108,37 @@ def test_a_table_that_did_not_change_is_not_read_again(tmp_path: Path) -> None:
     assert table.look() is None
     assert table.look() is not None
     assert table.look() is None
+
+
+def test_a_store_is_watched_by_its_monitors(tmp_path: Path, capsys: Capture) -> None:
+    url, rng = str(tmp_path / "wind.db"), np.random.default_rng(2)
+    assert cli.main(["watch", url, "--once", "-q"]) == 2  # it is not there yet
+    with oc.open(url) as store:
+
+        def settle(name: str, rounds: range, shift: float) -> None:
+            for t in rounds:
+                times = {"issued": "2026-03-01", "target": np.datetime64("2026-03-02") + t}
+                store.series(name).predict(oc.Normal(0, 1), id=t, **times)
+                store.series(name).update(rng.normal() + shift, id=t)
+
+        for name in ("calm", "broken \x1b[2J"):
+            store.series(name, space=oc.Line())
+            settle(name, range(40), 0.0)
+        watch = Watch(cli.parser().parse_args(["watch", url, "--json"]))
+        watch.look()
+        assert (watch.streams, watch.standing) == (4, 0)
+        settle("broken \x1b[2J", range(40, 70), 2.0)
+        watch.look()
+        (database,) = watch.sources.values()
+        assert database.look() is None
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    alarm = next(each for each in told if each["event"] == "alarm")
+    assert (alarm["series"], alarm["side"], alarm["kind"]) == ("broken \x1b[2J", "input", "too low")
+    assert abs(np.datetime64(alarm["since"]) - np.datetime64("2026-04-11")).astype(int) <= 4
+    assert cli.main(["watch", f"sqlite:///{url}", "--once"]) == 1
+    said = capsys.readouterr()
+    assert said.out.startswith("alarm    broken  [2J (base forecast): 90% interval covers")
+    assert "4 streams of forecasts" in said.err
 
 
 def test_hostile_names_are_one_printable_line(tmp_path: Path, capsys: Capture) -> None:

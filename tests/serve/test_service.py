@@ -305,9 +305,11 @@ def test_how_to_page_runs_as_it_stands(tmp_path: Path) -> None:
             told = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True).stdout
             assert '"rounds":1,' in told
         for block in blocks:
-            code = block.replace("http://127.0.0.1:8000", served.url)
+            code = block.replace("http://127.0.0.1:8000", served.url).replace("time.sleep(0.5)", "")
             subprocess.run([sys.executable, "-c", code], env=os.environ, check=True, capture_output=True)
-        assert served.ask("GET", "/")[1].count("/series/farm") == 20
+        index = served.ask("GET", "/")[1]
+        assert len(set(re.findall("/series/farm%20\\d+", index))) == 20
+        assert "2 series in alarm, of 21" in index
         assert [
             name for name in re.findall(r"`(orcast_\w+)`", page) if name not in served.ask("GET", "/metrics")[1]
         ] == []
@@ -329,3 +331,57 @@ def test_client_does_not_take_a_part_for_an_answer() -> None:
         with oc.Client(f"http://127.0.0.1:{listener.getsockname()[1]}") as client, pytest.raises(ConnectionError):
             client.request("GET", "/v1/series")
         thread.join()
+
+
+def test_alarms_are_answered_counted_and_shown(tmp_path: Path) -> None:
+    served, rng = Served(f"sqlite:///{tmp_path}/store.db"), np.random.default_rng(3)
+    nasty = "a <b>\x1b[2J\u202e"
+    try:
+        with oc.Client(served.url) as client:
+            client.series(nasty)
+            client.series("calm")
+            lines = []
+            for t in range(120):
+                for name, y in ((nasty, rng.normal(2.0 * (t >= 60))), ("calm", rng.normal())):
+                    lines.append(
+                        {
+                            "series": name,
+                            "id": t,
+                            "forecast": {"mean": 0, "sd": 1},
+                            "target": f"2026-03-03T{t // 60:02d}:{t % 60:02d}Z",
+                        }
+                    )
+                    lines.append({"series": name, "id": t, "y": y})
+            answers = client.batch(lines)
+            again = client.batch(lines)
+        raised = [(answer["id"], alarm) for answer in answers for alarm in answer.get("alarm", ())]
+        assert [answer.get("alarm") for answer in again[1::2]] == [answer.get("alarm") for answer in answers[1::2]]
+        at, alarm = next(each for each in raised if each[1]["question"] == "miscalibrated")
+        assert (alarm["side"], alarm["kind"]) == ("input", "too low")
+        assert 60 <= at < 75
+        assert alarm["since"].startswith(("2026-03-03 00:5", "2026-03-03 01:0"))
+        path = f"/v1/series/{quote(nasty, safe='')}"
+        told = served.ask("GET", path)[1]["alarms"]
+        assert [each["kind"] for each in told if each["side"] == "input"] == ["too low", "too low"]
+        assert served.ask("GET", "/v1/series/calm")[1]["alarms"] == []
+        rounds = served.ask("GET", f"{path}/rounds?limit=100")[1]["rounds"]
+        assert [each["id"] for each in rounds if "alarm" in each] == [*dict.fromkeys(id for id, _ in reversed(raised))]
+        metrics = served.ask("GET", "/metrics")[1]
+        assert 'orcast_series_in_alarm{side="input"} 1.0' in metrics
+        assert 'orcast_alarms_total{question="miscalibrated",side="input"} 1.0' in metrics
+        assert "2J" not in metrics
+        for page, words in (
+            ("/", "1 series in alarm, of 2"),
+            (f"/series/{quote(nasty, safe='')}", "since 2026-03-03 0"),
+        ):
+            html = served.ask("GET", page)[1]
+            assert words in html
+            assert "too low by" in html
+            assert "\x1b" not in html
+        served.kill(signal.SIGTERM)
+        # a service that is started again knows of an alarm when its series is used
+        served = Served(f"sqlite:///{tmp_path}/store.db")
+        served.ask("POST", f"{path}/forecasts", {"id": "next", "forecast": {"mean": 0, "sd": 1}})
+        assert 'orcast_series_in_alarm{side="input"} 1.0' in served.ask("GET", "/metrics")[1]
+    finally:
+        served.kill()

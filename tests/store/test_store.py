@@ -1,6 +1,7 @@
 """A store answers as recalibrators do, whichever process calls, and keeps what was forecast and known."""
 
 import random
+import re
 import subprocess
 import sys
 import threading
@@ -53,13 +54,17 @@ def opened() -> Iterator[Open]:
         each.close()
 
 
+TIME = re.compile(r"\d{4}-\d\d-\d\d [\d:.]+ UTC")  # of alarms
+
+
 def content(store: Store) -> list[Any]:
     """Everything but times."""
     found = []
     for table, order in {"series": "number", "rounds": "series, opened", "snapshots": "series, event"}.items():
         cursor = store.database.execute(f"SELECT * FROM {table} ORDER BY {order}")
         kept = [i for i, column in enumerate(cursor.description) if column[0] not in CLOCK]
-        found.append([tuple(row[i] for i in kept) for row in cursor.fetchall()])
+        rows = [[row[i] for i in kept] for row in cursor.fetchall()]
+        found.append([[TIME.sub("", each) if isinstance(each, str) else each for each in row] for row in rows])
     return found
 
 

@@ -192,6 +192,24 @@ def test_repeated_line_gets_the_same_answer_and_changes_nothing() -> None:
     assert known(session) == before
 
 
+def test_an_outcome_that_raises_an_alarm_is_answered_with_it() -> None:
+    session, raised = Session(), {}
+    for t in range(60):
+        ask(session, {"id": t, "forecast": {"mean": 0, "sd": 1}})
+        line = {"id": t, "y": 2.0 + t % 3}
+        answer = ask(session, line)
+        assert ask(session, line) == answer
+        raised |= {t: answer["alarm"]} if "alarm" in answer else {}
+    (first,) = [
+        alarm
+        for alarms in raised.values()
+        for alarm in alarms
+        if alarm["question"] == "miscalibrated" and alarm["side"] == "input"
+    ]
+    assert first["kind"] == "too low"
+    assert min(raised) < 15
+
+
 def test_something_else_under_a_known_id_is_refused() -> None:
     session = Session()
     ask(session, {"id": "a", "forecast": {"mean": 0, "sd": 1}})

@@ -7,22 +7,20 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from orcast.cli import tables
 from orcast.cli.columns import bounds_and_times, names_of, text_columns
-from orcast.cli.common import printable, say
+from orcast.cli.common import printable, say, stored
 from orcast.evaluate.frames import read_rows
 from orcast.evaluate.monitoring import watched_sides
 from orcast.frame.reader import find_in
-from orcast.monitors import Alarm, false_discovery_alarms
+from orcast.monitors import EVER, SIDES, Alarm, false_discovery_alarms
 from orcast.persistence import UNREADABLE
+from orcast.store import Store
 from orcast.validation import quietly
-
-EVER = "miscalibrated"
-SIDES = {"input": "base forecast", "output": "recalibrated"}
 
 
 class Key(NamedTuple):
@@ -36,19 +34,21 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """An alarm of a stream in words and as plain data; `until` orders the alarms of one question."""
+    """An alarm of a stream, and its plain form."""
 
     key: Key
-    question: str
-    until: int
-    ended: bool
-    text: str
+    alarm: Alarm
     plain: dict[str, Any]
+
+    @property
+    def at(self) -> tuple[Key, str]:
+        """Name of the alarm: there is at most one of each question."""
+        return self.key, self.alarm.question
 
     @property
     def order(self) -> tuple[bool, bool, float]:
         """Order of printing: alarms, the most evidence first, then changes, then what has ended."""
-        return self.ended, self.question != EVER, -self.plain["evidence"]
+        return self.alarm.ended, self.alarm.question != EVER, -self.plain["evidence"]
 
 
 @dataclass(slots=True)
@@ -64,12 +64,8 @@ class Look:
         self.streams += 1
         for alarm in filter(None, alarms):
             self.evidence[key] = evidence
-            text = alarm.text(when)
-            times = {name: when(getattr(alarm, name)) for name in ("since", "earliest", "latest", "until")}
-            names = ("question", "kind", "group", "rounds", "level", "coverage", "shift", "scale", "ended")
-            plain = {**key._asdict(), **{name: getattr(alarm, name) for name in names}, **times}
-            plain |= {"raised": when(alarm.round), "evidence": evidence, "text": text}
-            self.notices.append(Notice(key, alarm.question, alarm.until, alarm.ended, text, plain))
+            plain = {**alarm.to_plain(when), **key._asdict(), "evidence": evidence}
+            self.notices.append(Notice(key, alarm, plain))
 
 
 class Table:
@@ -115,13 +111,53 @@ def _mark(path: str) -> tuple[int, ...] | None:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
+class Database:
+    """A store, of which the series that have changed are read."""
+
+    def __init__(self, url: str) -> None:
+        self.url, self.streams = url, 0
+        self.store: Store | None = None
+        self.versions: dict[Any, int] = {}
+        self.looks: dict[Any, Look] = {}  # of series with alarms
+
+    def look(self) -> Look | None:
+        """Read the monitors of the series that have changed; None if none has."""
+        self.store = store = self.store or stored(self.url)
+        now = store.versions()
+        changed = [name for name, version in now.items() if self.versions.get(name) != version]
+        if not changed:
+            return None
+        for name in changed:
+            look = self._series(store, name)
+            self.streams += 0 if name in self.versions else look.streams
+            self.versions[name] = now[name]
+            if look.notices or name in self.looks:
+                self.looks[name] = look
+        found = Look(self.streams)
+        for each in self.looks.values():
+            found.evidence |= each.evidence
+            found.notices += each.notices
+        return found
+
+    def _series(self, store: Store, name: Any) -> Look:
+        series, found, source = store.series(name), Look(), self.url.rpartition("/")[2]
+        monitor = series.monitor
+        several = len(monitor.inputs) > 1
+        for expert, own in [*monitor.inputs.items(), ("", monitor.output)]:
+            key = Key(source, "" if name is None else str(name), expert if several else "", own.side or "")
+            found.add(key, own.evidence, (own.miscalibrated, own.changed), series.when)
+        return found
+
+
 class Watch:
     """Alarms of all sources, each printed once."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
         self.folder = Path(options.source).is_dir()
-        self.sources: dict[str, Table] = {}
+        self.sources: dict[str, Table | Database] = {}
+        if not self.folder and ("://" in options.source or not tables.is_name(options.source)):
+            self.sources[options.source] = Database(options.source)
         self.looks: dict[str, Look] = {}
         self.errors: dict[str, str] = {}
         self.named: set[Key] = set()
@@ -154,7 +190,8 @@ class Watch:
         paths = [self.options.source]
         if self.folder:
             there = sorted(Path(self.options.source).iterdir())
-            paths = [str(path) for path in there if tables.is_table(path)]
+            shown = [path for path in there if not path.name.startswith(".") and path.is_file()]
+            paths = [str(path) for path in shown if tables.is_name(path.name)]
         self.sources = {path: self.sources.get(path) or Table(self.options, path) for path in paths}
         self.looks = {path: look for path, look in self.looks.items() if path in self.sources}
 
@@ -166,35 +203,36 @@ class Watch:
     @property
     def standing(self) -> int:
         """Number of streams in alarm."""
-        return sum(not each.ended for (_, question), each in self.printed.items() if question == EVER)
+        return sum(notice.alarm.standing for notice in self.printed.values())
 
     def _events(self) -> Iterator[tuple[str, Notice]]:
         """New alarms, the worst first, and alarms that ended."""
         evidence = {key: value for look in self.looks.values() for key, value in look.evidence.items()}
         self.named = named_now(evidence, self.named, self.streams, self.options.alpha)
-        there = {(each.key, each.question): each for look in self.looks.values() for each in look.notices}
+        there = {each.at: each for look in self.looks.values() for each in look.notices}
         for at in [at for at in self.printed if at not in there]:
             gone = self.printed.pop(at)
-            if at[1] == EVER and not gone.ended:
-                yield "ended", replace(gone, text=f"{gone.text} (no longer in the data)", ended=True)
-        for at, notice in sorted(there.items(), key=lambda each: each[1].order):
-            if at[1] == EVER and at[0] not in self.named:
+            if gone.alarm.standing:
+                gone.plain["ended"] = True
+                yield "ended", gone
+        for notice in sorted(there.values(), key=lambda each: each.order):
+            if notice.alarm.question == EVER and notice.key not in self.named:
                 continue
-            event = _event(self.printed.get(at), notice)
+            event = _event(self.printed.get(notice.at), notice.alarm)
             if event:
-                self.printed[at] = notice
+                self.printed[notice.at] = notice
                 yield event, notice
 
     def _print(self, event: str, notice: Notice) -> None:
-        key = notice.key
+        key, plain = notice.key, notice.plain
         if self.options.json:
-            print(json.dumps({"event": event, **notice.plain, "text": notice.text}), flush=True)
+            print(json.dumps({"event": event, **plain}), flush=True)
             return
         about = ", ".join(filter(None, (key.model, SIDES.get(key.side))))
         place = f"{key.source}: " if self.folder and key.series else ""
         name = f"{place}{key.series or key.source}{f' ({about})' if about else ''}"
-        size = f"; evidence {notice.plain['evidence']:.2g}" if event == "alarm" else ""
-        print(printable(f"{event:<8} {name}: {notice.text}{size}"), flush=True)
+        size = f"; evidence {plain['evidence']:.2g}" if event == "alarm" else ""
+        print(printable(f"{event:<8} {name}: {plain['text']}{size}"), flush=True)
 
 
 def named_now(evidence: dict[Key, float], named: set[Key], streams: int, alpha: float) -> set[Key]:
@@ -208,16 +246,15 @@ def named_now(evidence: dict[Key, float], named: set[Key], streams: int, alpha: 
     ({Key(source='wind.csv', series='north', model='', side='')}, True)
     """
     values = [math.inf if key in named else value for key, value in evidence.items()]
-    # the other streams have too little evidence to be named, and count
-    found = false_discovery_alarms(values, alpha * max(len(values), 1) / max(streams, 1))
+    found = false_discovery_alarms(values, alpha, total=streams)
     return {key for key, now in zip(evidence, found, strict=True) if now}
 
 
-def _event(before: Notice | None, notice: Notice) -> str:
+def _event(before: Notice | None, alarm: Alarm) -> str:
     """Name of what is new in an alarm; "" if nothing is."""
-    later = before is None or notice.until > before.until
-    if notice.question != EVER:
+    later = before is None or alarm.until > before.alarm.until
+    if alarm.question != EVER:
         return "changed" if later else ""
-    if notice.ended:
-        return "ended" if before is None or not before.ended else ""
-    return "alarm" if before is None or (before.ended and later) else ""
+    if alarm.ended:
+        return "ended" if before is None or not before.alarm.ended else ""
+    return "alarm" if before is None or (before.alarm.ended and later) else ""

@@ -5,7 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 from importlib.util import find_spec
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from orcast.store import Store
 
 # Type of argparse's list of parts, which is not public.
 Parts = Any
@@ -44,6 +48,15 @@ def need(extra: str, *modules: str) -> None:
         raise ImportError(
             f"expected {', '.join(missing)} to be installed, got none: pip install 'orcast[{extra}]' brings it"
         )
+
+
+def stored(url: str) -> Store:
+    """Open a store that exists."""
+    from orcast.store import Store
+
+    if not url.startswith("postgres") and not Path(url.removeprefix("sqlite:///")).is_file():
+        raise FileNotFoundError(f"expected the file of a store, got none: {url}")
+    return Store(url)
 
 
 def numbers(text: str | None, option: str) -> list[float] | None:

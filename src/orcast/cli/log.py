@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from orcast.cli.common import Parts, need, numbers, part
+from orcast.cli.common import Parts, need, numbers, part, stored
 
 DESCRIPTION = """\
 Print the forecasts of a store, one row each, with their base forecasts and the outcomes that were
@@ -33,17 +33,12 @@ def add(parts: Parts) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write the log."""
     need("cli", "polars")
-    from pathlib import Path
-
     from orcast.cli import tables
-    from orcast.store import Store
     from orcast.store.log import LEVELS
 
     format = tables.Format("csv", ",") if options.output == tables.PIPE else tables.format_of(options.output)
     tables.check_places({"DB": options.store}, {"--output": options.output})
-    if "://" not in options.store and not Path(options.store).is_file():
-        raise FileNotFoundError(f"expected the file of a store, got none: {options.store}")
-    with Store(options.store) as store:
+    with stored(options.store) as store:
         known = {str(name): name for name in store.names()}
         names = [known.get(name, name) for name in options.series or ()]
         given = {name: getattr(options, name) for name in ("as_of", "start", "end")}

@@ -15,7 +15,8 @@ language can use it as a filter.  One line in is one line out; empty lines are s
 
 A forecast is answered with a calibrated one in the same form, and its certificate:
   {"series": "a", "id": "14:00", "forecast": {"0.1": 3, "0.5": 4, "0.9": 6}}
-Its outcome is answered with the guarantee so far:
+Its outcome is answered with the guarantee so far, and with "alarm" if it raises one, on the base
+forecast ("side": "input") or on ours ("output"):
   {"series": "a", "id": "14:00", "y": 3.2}
 
 Other forecasts are {"mean": 4, "sd": 1}, {"members": [3, 4, 6]}, {"p": 0.7} with outcomes 0 and 1, and

@@ -75,10 +75,10 @@ def format_of(path: str) -> Format:
     raise ValueError(f"expected a file that ends in .csv, .csv.gz, .tsv or .parquet, got {path}")
 
 
-def is_table(path: Path) -> bool:
-    """True for a file that can be read by its name."""
+def is_name(name: str) -> bool:
+    """True if a name is that of a table."""
     try:
-        return not path.name.startswith(".") and bool(format_of(path.name)) and path.is_file()
+        return bool(format_of(name))
     except ValueError:
         return False
 

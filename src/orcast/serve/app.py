@@ -188,7 +188,11 @@ class Service:
             if len(self._series) >= MOST_NAMES:
                 self._series.clear()
             found = self._series[name] = self.store.series(name)
+            self._note(found)
         return found
+
+    def _note(self, series: StoredSeries) -> None:
+        self.metrics.note(str(series.name), series.monitor.alarms, len(self.store))
 
     # --- series
     def list_series(self, call: Call) -> SeriesList:
@@ -252,6 +256,10 @@ class Service:
     def _count(self, verb: str, answer: RoundAnswer) -> None:
         if not answer.repeated:
             self.metrics.rounds.labels(verb).inc()
+            for alarm in answer.alarm:
+                self.metrics.alarms.labels(alarm["side"], alarm["question"]).inc()
+            if answer.alarm or any(answer.series in found for found in self.metrics.evidence.values()):
+                self._note(self._known(answer.series))
             if verb == "predict" and not answer.certificate.holds:
                 self.metrics.uncertified.inc()
             if (told := answer.guarantee) and told["miscalibration"] > told["promised"] + told["excess"]:
@@ -289,8 +297,8 @@ class Service:
         return b'"ready"\n'
 
     def index_page(self, call: Call) -> Callable[[], str]:
-        """Show the series that use most of their bound first."""
-        return self.store.transact(lambda: pages.index(self.store))
+        """Show the series in alarm first."""
+        return self.store.transact(lambda: pages.index(self.store, self.metrics.in_alarm()))
 
     def series_page(self, call: Call) -> Callable[[], str]:
         """Show one series."""
@@ -349,6 +357,7 @@ def _round(found: StoredRound, *, levels: tuple[float, ...] = (), cells: bool = 
         y=found.y,
         known=None if found.known is None else _time(found.known),
         guarantee=found.guarantee or None,
+        alarm=found.alarms,
         revisions=found.revisions,
         repeated=found.repeated,
         evicted=list(found.evicted),
@@ -367,7 +376,8 @@ def _series(series: StoredSeries) -> SeriesAnswer:
     found = series.guarantee
     names = ("rounds", "miscalibration", "promised", "held", "excess", "parts", "bounds", "delay", "vacuous")
     guarantee = {name: getattr(found, name) for name in names}
-    return SeriesAnswer(str(series.name), _space(series.space), guarantee, len(series.pending))
+    alarms = [alarm.to_plain(series.when) for alarm in series.monitor.alarms]
+    return SeriesAnswer(str(series.name), _space(series.space), guarantee, len(series.pending), alarms)
 
 
 def _space(space: Any) -> dict[str, Any]:

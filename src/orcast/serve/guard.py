@@ -13,12 +13,14 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from orcast.limits import LIMITS
+from orcast.monitors import SIDES, Alarm, false_discovery_alarms
 from orcast.serve.messages import Error, encoded
 
 Scope = MutableMapping[str, Any]
@@ -97,6 +99,32 @@ class Metrics:
         self.exceeded = Counter(
             "orcast_bound_exceeded", "Outcomes after which a series exceeded its bound.", registry=self.registry
         )
+        what = "Alarms on the base forecast (input) or ours (output): ever miscalibrated, or changed."
+        self.alarms = Counter("orcast_alarms", what, ("side", "question"), registry=self.registry)
+        what = "Series in alarm that have an outcome since the start (e-BH: a share of 5% is false)."
+        standing = Gauge("orcast_series_in_alarm", what, ("side",), registry=self.registry)
+        self.evidence: dict[str, dict[str, float]] = {side: {} for side in SIDES}
+        self._series = 0
+        for side in self.evidence:
+            standing.labels(side).set_function(partial(self._standing, side))
+
+    def in_alarm(self) -> list[str]:
+        """Series with an alarm that has not ended, the most evidence first."""
+        found = [(-value, name) for side in self.evidence.values() for name, value in side.items()]
+        return list(dict.fromkeys(name for _, name in sorted(found)))
+
+    def note(self, series: str, alarms: Iterable[Alarm], total: int) -> None:
+        """Take over the alarms of a series, of so many in total."""
+        self._series = total
+        for found in self.evidence.values():
+            found.pop(series, None)
+        for alarm in alarms:
+            if alarm.standing:
+                found = self.evidence[alarm.side or "input"]
+                found[series] = max(alarm.evidence, found.get(series, 0.0))
+
+    def _standing(self, side: str) -> float:
+        return float(false_discovery_alarms(list(self.evidence[side].values()), total=self._series).sum())
 
     def text(self) -> bytes:
         """Metrics in the format of Prometheus."""

@@ -83,7 +83,7 @@ class Certificate(Struct):
 
 
 class RoundAnswer(Struct, omit_defaults=True):
-    """A round: its published forecast, and its outcome once it is known."""
+    """A round: its published forecast, and its outcome once it is known, with the alarms that this one raised."""
 
     series: str
     id: Any
@@ -101,18 +101,20 @@ class RoundAnswer(Struct, omit_defaults=True):
     y: Any = None
     known: str | None = None
     guarantee: dict[str, Any] | None = None
+    alarm: list[dict[str, Any]] = []
     revisions: int = 0
     repeated: bool = False
     evicted: list[Any] = []
 
 
 class SeriesAnswer(Struct, omit_defaults=True):
-    """A series: its space and its guarantee."""
+    """A series: its space, its guarantee, and the alarms on its forecasts."""
 
     series: str
     space: dict[str, Any]
     guarantee: dict[str, Any]
     pending: int
+    alarms: list[dict[str, Any]]
 
 
 class SeriesList(Struct):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import numpy as np
@@ -12,55 +13,90 @@ from orcast.evaluate import report
 from orcast.evaluate.evaluation import Evaluation
 from orcast.evaluate.svg import percent, plain, shortened
 from orcast.forecasts import Forecast
+from orcast.monitors import SIDES, Alarm, false_discovery_alarms
 from orcast.spaces import Binary
 from orcast.store import Store, StoredSeries
 from orcast.store.log import base_probability, base_quantiles
 
-# Series that the first page shows, and rounds that the page of a series evaluates.
-MOST_SERIES, ROUNDS = 100, 1_000
+# Series and alarms that the first page shows, and rounds that the page of a series evaluates.
+MOST_SERIES, MOST_LISTED, ROUNDS = 100, 20, 1_000
 EMPTY = "No series yet: PUT /v1/series/NAME opens one."
-HEADINGS = ("Series", "Rounds", "Pending", "Share of bound", "Held")
 # Seconds after which a page is loaded again.
 HEADERS = {"Refresh": "30"}
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 
 
-def index(store: Store) -> Callable[[], str]:
-    """Read all series; returns a function that draws the page: the largest share of the bound first."""
-    names = store.recent(MOST_SERIES)
-    rows = sorted((_summary(store.series(name)) for name in names), key=lambda row: -row[0])
-    total = len(store)
-    return lambda: _index(rows, total)
+class Row(NamedTuple):
+    """A series on the first page: its standing alarms, and the share of its bound that it uses."""
+
+    series: StoredSeries
+    alarms: list[Alarm]
+    used: float
+    rounds: int
+    pending: int
+
+    @property
+    def order(self) -> tuple[float, float]:
+        """The most evidence first, then the largest share of the bound."""
+        return -max((alarm.evidence for alarm in self.alarms), default=0.0), -self.used
 
 
-def _index(rows: list[tuple[float, list[str]]], total: int) -> str:
-    columns = {heading: [cells[k] for _, cells in rows] for k, heading in enumerate(HEADINGS)}
-    over = sum(used > 1.0 for used, _ in rows)
-    text = f"{over or 'No'} series above {'its' if over == 1 else 'their'} bound, of {len(rows):,}" if rows else EMPTY
-    shown = "" if total <= len(rows) else f"The {len(rows)} of {total:,} series that were used last are shown."
-    body = f'<p class="headline {"avoid" if over else "use"}">{plain(text)}</p><p class="soft">{plain(shown)}</p>'
+def index(store: Store, names: Iterable[str] = ()) -> Callable[[], str]:
+    """Read the series with these names and those used last; returns a function that draws the page, the worst first."""
+    found = dict.fromkeys([*islice(names, MOST_SERIES), *store.recent(MOST_SERIES)])
+    rows, total = [_row(store.series(name)) for name in found], len(store)
+    for side in SIDES:
+        own = [(row.alarms, alarm) for row in rows for alarm in row.alarms if alarm.side == side]
+        named = false_discovery_alarms([alarm.evidence for _, alarm in own], total=total)
+        for (alarms, alarm), keep in zip(own, named, strict=True):
+            if not keep:
+                alarms.remove(alarm)
+    rows.sort(key=lambda row: row.order)
+    listed = [(_link(row.series), _words(row.series, row.alarms)[0]) for row in rows if row.alarms]
+    return lambda: _index(rows, listed, total)
+
+
+def _row(series: StoredSeries) -> Row:
+    found, alarms = series.guarantee, [alarm for alarm in series.monitor.alarms if alarm.standing]
+    used = found.miscalibration / max(found.promised + found.excess, 1e-300)
+    return Row(series, alarms, used, found.rounds, len(series.pending))
+
+
+def _words(series: StoredSeries, alarms: Iterable[Alarm]) -> list[str]:
+    """Alarms of a series in words."""
+    return [f"{SIDES[alarm.side or 'input']}: {alarm.text(series.when)}" for alarm in alarms]
+
+
+def _link(series: StoredSeries) -> str:
+    name = str(series.name)
+    return f'<a href="/series/{plain(quote(name, safe=""))}">{report.name_html(name)}</a>'
+
+
+def _index(rows: list[Row], alarms: list[tuple[str, str]], total: int) -> str:
+    over = sum(row.used > 1.0 for row in rows)
+    text = f"{len(alarms) or 'No'} series in alarm, of {total:,}" if rows else EMPTY
+    text += f"; {over} above {'its' if over == 1 else 'their'} bound" if over else ""
+    shown = "" if total <= len(rows) else f"{len(rows)} of {total:,} series are shown: in alarm, or used last."
+    body = f'<p class="headline {"avoid" if alarms or over else "use"}">{plain(text)}</p><p class="soft">{shown}</p>'
+    body += "<ul>" + "".join(f"<li>{link}: {plain(words)}</li>" for link, words in alarms[:MOST_LISTED]) + "</ul>"
+    columns = {
+        "Series": [_link(row.series) for row in rows],
+        "Alarm": [plain(row.alarms[0].kind if row.alarms else "") for row in rows],
+        "Rounds": [f"{row.rounds:,}" for row in rows],
+        "Pending": [f"{row.pending:,}" for row in rows],
+        "Share of bound": [percent(row.used) for row in rows],
+    }
     return report.page("Series", "", body + (report.table_html(columns, "Series") if rows else ""))
 
 
-def _summary(series: StoredSeries) -> tuple[float, list[str]]:
-    """Share of its bound that a series uses, and its cells."""
-    found = series.guarantee
-    used = found.miscalibration / max(found.promised + found.excess, 1e-300)
-    cells = [
-        f'<a href="/series/{plain(quote(str(series.name), safe=""))}">{report.name_html(series.name)}</a>',
-        f"{found.rounds:,}",
-        f"{len(series.pending):,}",
-        percent(used),
-        percent(found.held),
-    ]
-    return used, cells
-
-
 def series(found: StoredSeries) -> Callable[[], str]:
-    """Read one series; returns a function that draws its page: the report of its last rounds."""
+    """Read one series; returns a function that draws its page: its alarms, and the report of its last rounds."""
     rounds = [each for each in reversed(found.history(ROUNDS)) if each.status == "settled" and each.base is not None]
     title, space = shortened(str(found.name), 120) or "(no name)", found.space
-    under = f'<p class="soft">{plain(found.guarantee)}</p><p><a href="/">All series</a></p>'
+    listed = "".join(f"<li>{plain(text)}</li>" for text in _words(found, found.monitor.alarms)) or "<li>none</li>"
+    under = (
+        f'<p class="soft">{plain(found.guarantee)}</p><p><a href="/">All series</a></p><h3>Alarms</h3><ul>{listed}</ul>'
+    )
     if not rounds:
         return lambda: report.page(title, under, "<p>No outcomes yet.</p>")
     model = str(found.name)

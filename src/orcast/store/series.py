@@ -181,6 +181,14 @@ class StoredSeries:
         """Monitors of the base forecasts and of the recalibrated ones, as of `Recalibrator.monitor`."""
         return self.store.transact(lambda: self._loaded(self.store.state(self)).monitor)
 
+    def when(self, round: int) -> str:
+        """Time that a round is about, as text; rounds are counted as they are settled, as of alarms."""
+        return self.store.transact(lambda: self._when(round, self._loaded(self.store.state(self)).monitor.rounds))
+
+    def _when(self, round: int, rounds: int) -> str:
+        found = self.store.tables.settled(self.number, rounds - round) if round <= rounds else None
+        return f"round {round:,}" if found is None else times.shown(found)
+
     # --- the same with the stored round as result
     def issue(self, forecast: object = None, *, id: Hashable = None, **given: Any) -> StoredRound:
         """`predict`, with the stored round as result."""
@@ -316,6 +324,7 @@ class StoredSeries:
         if y is None:
             recal.rounds.drop(id)
         else:
+            before = recal.rounds.raised
             recal.rounds.settle(outcome_from(y), id=id)
             ledger = recal.engine.ledger
             row.guarantee = json.dumps({name: getattr(ledger, name) for name in GUARANTEE})  # type: ignore[union-attr]
@@ -323,8 +332,21 @@ class StoredSeries:
         assert row is not None
         row.closed = state.version + 1
         self.store.tables.put_outcome(self.number, row)
+        if y is not None and recal.rounds.raised != before:
+            self._add_alarms(row, recal, before)
         self._changed(state, recal)
         return StoredRound(self.name, recal.space, row, y)
+
+    def _add_alarms(self, row: RoundRow, recal: Recalibrator, before: list[tuple[float, float]]) -> None:
+        """Write the alarms that an outcome raised beside its guarantee."""
+        monitor, after = recal.monitor, recal.rounds.raised
+        sides = zip([monitor.output, *monitor.inputs.values()], before or [(0.0, 0.0)] * len(after), after, strict=True)
+        changed = [side for side, was, now in sides if was != now]
+        new = [alarm for side in changed for alarm in side.alarms if alarm.round == side.rounds]
+        plain = [alarm.to_plain(lambda round: self._when(round, monitor.rounds)) for alarm in new]
+        if plain:
+            row.guarantee = json.dumps(json.loads(row.guarantee or "{}") | {"alarms": plain})
+            self.store.tables.put_outcome(self.number, row)
 
     def _check_same(self, row: RoundRow, id: Hashable, y: str | None, recal: Recalibrator) -> None:
         """Refuse another outcome of a round that is over."""

@@ -185,6 +185,10 @@ class Store:
         """Names of the series whose rounds are about the latest times."""
         return [from_key(name) for name in self.tables.recent(limit)]
 
+    def versions(self) -> dict[Any, int]:
+        """Version of each series by its name: one that has changed has another."""
+        return self.transact(lambda: {from_key(name): version for name, version in self.tables.versions()})
+
     def __contains__(self, name: object) -> bool:
         with self.lock:
             return self.tables.find_series(key(name)) is not None

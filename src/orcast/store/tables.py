@@ -107,6 +107,7 @@ class StoredRound:
     forecast : the forecast that was published, with its certificate
     y : outcome, after the last revision
     guarantee : rounds, miscalibration, promised, held and excess after the outcome
+    alarms : plain data of the alarms that the outcome raised
     revisions : number of revisions
     evicted : ids of the rounds that were dropped because too many were pending
     repeated : whether this call came before, and changed nothing
@@ -132,7 +133,17 @@ class StoredRound:
     horizon = cached_property(lambda self: None if self._row.horizon is None else from_key(self._row.horizon))
     base = cached_property(lambda self: rows_from(self._row.base))
     y = cached_property(lambda self: None if self._y is None else shown(self._space, outcome_from(self._y)))
-    guarantee = cached_property(lambda self: json.loads(self._row.guarantee or "{}"))
+
+    @cached_property
+    def guarantee(self) -> dict[str, Any]:
+        """Guarantee after the outcome."""
+        found: dict[str, Any] = json.loads(self._row.guarantee or "{}")
+        return {name: value for name, value in found.items() if name != "alarms"}
+
+    @cached_property
+    def alarms(self) -> list[dict[str, Any]]:
+        """Alarms that the outcome raised."""
+        return json.loads(self._row.guarantee or "{}").get("alarms", [])  # type: ignore[no-any-return]
 
     @cached_property
     def forecast(self) -> Any:
@@ -204,6 +215,10 @@ class Tables:
         """Add a series, with an empty state; returns its number."""
         query = "INSERT INTO series (name, options, version, trimmed, state) VALUES (?, ?, 0, 0, ?) RETURNING number"
         return self.database.row(query, (name, options, b""))[0]  # type: ignore[index,no-any-return]
+
+    def versions(self) -> list[tuple[str, int]]:
+        """Name and version of each series."""
+        return self.database.rows("SELECT name, version FROM series ORDER BY number")
 
     def version(self, number: int) -> int:
         """Version of a series, which other transactions do not change from now on."""
@@ -289,6 +304,15 @@ class Tables:
             "ORDER BY target DESC, opened DESC LIMIT ?"
         )
         return [RoundRow.checked(row) for row in self.database.rows(query, (series, before, before, event, limit))]
+
+    def settled(self, series: int, last: int) -> int | None:
+        """Time of the round that was settled so many rounds before the last one."""
+        query = (
+            "SELECT target FROM rounds WHERE series = ? AND closed > 0 AND y IS NOT NULL "
+            "ORDER BY closed DESC LIMIT 1 OFFSET ?"
+        )
+        found = self.database.row(query, (series, last))
+        return None if found is None else found[0]
 
     def since(self, series: int, event: int) -> list[RoundRow]:
         """Rounds that were open after an event."""

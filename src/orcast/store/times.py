@@ -54,3 +54,13 @@ def _parsed(time: Any) -> datetime.date | None:
 def as_datetime(time: int | None) -> datetime.datetime | None:
     """The inverse of `microseconds`."""
     return None if time is None else EPOCH + time * MICROSECOND
+
+
+def shown(time: int) -> str:
+    """A time in words.
+
+    >>> shown(1772546400000000)
+    '2026-03-03 14:00 UTC'
+    """
+    text = str(np.datetime_as_string(np.datetime64(time, "us"), unit="auto"))
+    return f"{text.replace('T', ' ')} UTC" if "T" in text else text

@@ -111,6 +111,7 @@ class Session:
         elif line.y is not None:
             settled = series.settle(_outcome(line.y, series.space), id=line.id)
             fields |= {"y": settled.y, "guarantee": _numbers(settled.guarantee, GUARANTEE)}
+            fields |= {"alarm": settled.alarms} if settled.alarms else {}
         return protocol.to_line({**_name(line.series, line.id), **fields})
 
     def _series(self, line: StreamLine) -> StoredSeries:
