@@ -114,7 +114,7 @@ class Metrics:
         return list(dict.fromkeys(name for _, name in sorted(found)))
 
     def note(self, series: str, alarms: Iterable[Alarm], total: int) -> None:
-        """Take over the alarms of a series, of so many in total."""
+        """Take over the alarms of a series; `total` is the number of series."""
         self._series = total
         for found in self.evidence.values():
             found.pop(series, None)

@@ -305,13 +305,13 @@ class Tables:
         )
         return [RoundRow.checked(row) for row in self.database.rows(query, (series, before, before, event, limit))]
 
-    def settled(self, series: int, last: int) -> int | None:
-        """Time of the round that was settled so many rounds before the last one."""
+    def settled(self, series: int, later: int) -> int | None:
+        """Time of a settled round, by the number of those settled after it."""
         query = (
             "SELECT target FROM rounds WHERE series = ? AND closed > 0 AND y IS NOT NULL "
             "ORDER BY closed DESC LIMIT 1 OFFSET ?"
         )
-        found = self.database.row(query, (series, last))
+        found = self.database.row(query, (series, later))
         return None if found is None else found[0]
 
     def since(self, series: int, event: int) -> list[RoundRow]:
