@@ -122,11 +122,15 @@ def test_real_faults_are_still_found() -> None:
 
 
 def test_errors_that_last_widen_the_band_of_one_series() -> None:
-    """Nobody said that the forecasts overlap: their errors show it."""
-    evaluation = forecasts_of(errors(np.random.default_rng(5), series=1, times=1000), ahead=1)
-    narrow, wide = band(1000, 0.5), interval_band(evaluation, 0.5)
+    """Nobody said that the forecasts overlap: their errors show it; of independent ones nothing is widened."""
+    e = errors(np.random.default_rng(5), series=1, times=1000)
+    lasting, mixed = forecasts_of(e, ahead=1), forecasts_of(np.random.default_rng(0).permutation(e), ahead=1)
+    narrow, wide = band(1000, 0.5), interval_band(lasting, 0.5)
     assert wide[1] - wide[0] > 1.5 * float(narrow[1] - narrow[0])
-    assert effective_size(evaluation) < 600
+    assert effective_size(lasting) < 600
+    assert " ".join(verdict(lasting)).count("effective sample size") == 1
+    assert interval_band(mixed, 0.5) == tuple(map(float, narrow))
+    assert "effective sample size" not in " ".join(verdict(mixed))
 
 
 def test_horizons() -> None:

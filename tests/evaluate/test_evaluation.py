@@ -32,7 +32,7 @@ from orcast.evaluate import (
     verdict,
 )
 from orcast.evaluate.calibration import interval_band, reliability, shares, width
-from orcast.evaluate.verdicts import action, effective_size, faults
+from orcast.evaluate.verdicts import action, faults
 from orcast.frame.reader import find_in
 from pages import horizons
 
@@ -277,19 +277,15 @@ def test_decision_on_recalibrated_forecasts() -> None:
         evaluation = Evaluation.of(before, y, after=after, levels=LEVELS, timed=True)
         assert action(evaluation) == decision, headline(evaluation)
         said(evaluation)
+    text = said(Evaluation.of(q / 3, y, after=q, levels=LEVELS))
+    assert text.startswith("Cannot decide without issue times: the pinball loss is up to ")
+    assert "If so, pass issued_every=1. If not, name the column of issue times (cutoff=)" in text
+    assert "95% interval -" not in text
     few = Evaluation.of(q[:6], y[:6], after=q[:6], levels=LEVELS, timed=True)
     empty = Evaluation.of(q[:0], y[:0], levels=LEVELS)
     for each in (few, empty):
         assert action(each) == "not enough data"
         assert headline(each).startswith("Not enough data")
-
-
-def test_without_issue_times_there_is_only_an_upper_bound() -> None:
-    q, y = normal(1000)
-    text = said(Evaluation.of(q / 3, y, after=q, levels=LEVELS))
-    assert text.startswith("Cannot decide without issue times: the pinball loss is up to ")
-    assert "If so, pass issued_every=1. If not, name the column of issue times (cutoff=)" in text
-    assert "95% interval -" not in text
 
 
 def test_harm_at_one_horizon_is_empirical_and_named_first() -> None:
@@ -342,23 +338,6 @@ def test_reference_that_is_better_is_the_verdict() -> None:
     assert action(Evaluation.of(q, y, levels=LEVELS, timed=True)) == "do not use"
     # without issue times the last outcome may not have been known
     assert "the last known outcome" not in headline(Evaluation.of(q, y, levels=LEVELS))
-
-
-def test_effective_sample_size_is_stated_once() -> None:
-    rng = np.random.default_rng(3)
-    y = np.convolve(rng.normal(size=371), np.ones(12), "valid") / np.sqrt(12)
-    q = np.tile(0.85 * ndtri(LEVELS), (360, 1))
-    alone, overlapping = (
-        Evaluation.of(q, rng.permutation(y), levels=LEVELS),
-        Evaluation.of(q, y, levels=LEVELS, overlap=11),
-    )
-    assert "effective sample size" not in said(alone)
-    assert said(overlapping).count("effective sample size") == 1
-    assert effective_size(overlapping) < 0.5 * 360
-    for share in (0.5, 0.9):
-        narrow, wide = interval_band(alone, share), interval_band(overlapping, share)
-        assert narrow == tuple(map(float, band(360, share)))
-        assert wide[0] < narrow[0] < narrow[1] < wide[1]
 
 
 def test_evaluation_is_checked() -> None:

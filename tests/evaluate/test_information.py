@@ -65,16 +65,6 @@ def test_check_finds_horizons() -> None:
     np.testing.assert_array_equal(last[there], evaluation.before[there, 2])
 
 
-def test_numbers_with_horizons_have_cutoffs() -> None:
-    frame = pl.DataFrame(
-        {"ds": [3, 4, 4, 5], "horizon": [1, 2, 1, 2], "y": [1.0] * 4, "q0.1": [0.0] * 4, "q0.9": [2.0] * 4}
-    )
-    (evaluation,) = check(frame)
-    assert evaluation.horizon is not None
-    assert evaluation.horizon.tolist() == [1, 2, 1, 2]
-    assert evaluation.timed
-
-
 def test_issue_times_are_used() -> None:
     """Known four rows late, issued a day at a time."""
     rng = np.random.default_rng(5)

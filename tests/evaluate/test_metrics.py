@@ -1,7 +1,6 @@
 """Metrics against slow obvious versions and scoringrules."""
 
 from collections.abc import Callable
-from typing import Any
 
 import hypothesis.extra.numpy as hnp
 import hypothesis.strategies as st
@@ -41,15 +40,10 @@ def test_qce_with_a_window_is_that_of_the_worst_window(data: tuple[Vector, Vecto
     q, y = data
     windows = [slice(k, k + window) for k in range(y.size - window + 1)]
     slow = max((metrics.qce(q[w], y[w], TENTHS, low=0, high=8) for w in windows), default=np.nan)
-    found = metrics.qce(q, y, TENTHS, window=window, low=0, high=8)
-    assert found == pytest.approx(slow, abs=1e-12, nan_ok=True)
-
-
-@given(rounds())
-def test_qce_is_the_sum_of_squared_gaps(data: tuple[Vector, Vector]) -> None:
-    q, y = data
     shares = metrics.fair_indicators(q, y, TENTHS, low=0, high=8).mean(axis=0)
     assert metrics.qce(q, y, TENTHS, low=0, high=8) == pytest.approx(((shares - TENTHS) ** 2).sum(), abs=1e-12)
+    found = metrics.qce(q, y, TENTHS, window=window, low=0, high=8)
+    assert found == pytest.approx(slow, abs=1e-12, nan_ok=True)
 
 
 @given(rounds(most=5), st.sampled_from([(0.0, 8.0), (-np.inf, np.inf)]))
@@ -125,28 +119,24 @@ def test_brier_of_labels_is_a_sum_over_labels(said: list[tuple[list[float], int]
 # --- bad arguments
 
 
-def test_no_outcomes() -> None:
-    assert np.isnan(metrics.qce(np.empty((0, 9)), [], TENTHS))
-    assert np.isnan(metrics.ece([], []))
-    assert metrics.brier([], []).size == 0
-
-
-@pytest.mark.parametrize("levels", [[], [0.0, 0.5], [0.5, 1.0], [0.5, 0.4], [[0.5]], [np.nan], ["low"]])
-def test_bad_levels(levels: Any) -> None:
-    with pytest.raises(ValueError, match=r"^expected .*, got "):
-        metrics.qce(np.zeros((1, len(levels))), [0.0], levels)
-
-
 @pytest.mark.parametrize(
     "call",
     [
         lambda: metrics.qce(np.zeros((3, 98)), np.zeros(3)),
         lambda: metrics.qce(np.zeros((3, 99)), np.zeros(3), low=1, high=0),
         lambda: metrics.qce(np.zeros((3, 99)), np.zeros(3), window=0),
+        *(
+            lambda a=a: metrics.qce(np.zeros((1, len(a))), [0.0], a)
+            for a in ([], [0.0, 0.5], [0.5, 0.4], [np.nan], ["a"])
+        ),
+        *(lambda p=p: metrics.ece([p], [1]) for p in (1.5, np.nan, "a")),
+        lambda: metrics.brier([0.5, 0.5], [1]),
+        lambda: metrics.ece(0.5, 1),
+        lambda: metrics.ece([0.5], [2]),
         lambda: metrics.pinball(np.zeros((3, 99)), np.zeros(4)),
         lambda: metrics.pinball(np.zeros((1, 99)), [np.nan]),
         lambda: metrics.pinball(np.zeros((1, 99)), ["warm"]),
-        *(lambda bins=bins: metrics.ece([0.5], [1], bins) for bins in (0, -1, 2.5, True, "ten", None)),
+        *(lambda bins=bins: metrics.ece([0.5], [1], bins) for bins in (0, 2.5, True, "ten")),
         lambda: metrics.brier([[0.5, 0.5]], [2]),
         lambda: metrics.brier([[0.5, 0.5]], [0.5]),
         lambda: metrics.brier([[0.5, 0.5]], [0, 1]),
@@ -154,12 +144,6 @@ def test_bad_levels(levels: Any) -> None:
     ],
 )
 def test_bad_arguments(call: Callable[[], object]) -> None:
+    assert np.isnan([metrics.qce(np.empty((0, 9)), [], TENTHS), metrics.ece([], [])]).all()
     with pytest.raises(ValueError, match=r"^expected .*, got "):
         call()
-
-
-@pytest.mark.parametrize(("p", "y"), [([0.5, 0.5], [1]), ([1.5], [1]), ([0.5], [2]), ([np.nan], [1]), (0.5, 1)])
-def test_bad_probabilities(p: Any, y: Any) -> None:
-    for function in (metrics.ece, metrics.brier):
-        with pytest.raises(ValueError, match=r"^expected .*, got "):
-            function(p, y)
