@@ -186,11 +186,10 @@ def _decide_change(evaluation: Evaluation, found: Difference) -> tuple[str, str]
         return AVOID, f"Do not use these forecasts: {beaten}."
     harm, table = _harm(evaluation), by_horizon(evaluation)
     shown = _and([*harm[:3], *([f"at {len(harm) - 3} more horizons"] if len(harm) > 3 else [])])
-    if (found.clear and found.relative > 0.0) or (harm and 2 * len(harm) > len(table.labels)):
-        return (
-            AVOID,
-            f"Do not use the recalibrated forecasts: {moved if found.clear and found.relative > 0.0 else shown}.",
-        )
+    if found.clear and found.relative > 0.0:
+        return AVOID, f"Do not use the recalibrated forecasts: {moved}."
+    if harm and 2 * len(harm) > len(table.labels):
+        return AVOID, f"Do not use the recalibrated forecasts: {shown}."
     assert table.change is not None
     worse, pairs = int(table.change.worse.sum()), int(table.change.series.sum())
     if 2 * worse > pairs > 2 and not found.relative > 0.0:
@@ -209,15 +208,14 @@ def _decide_change(evaluation: Evaluation, found: Difference) -> tuple[str, str]
 
 
 def _beaten(evaluation: Evaluation) -> str:
-    """Best reference so far if it is significantly more accurate than the last side; needs the issue times."""
+    """Best reference if it is significantly more accurate than the last side; needs the issue times."""
     side = evaluation.sides[-1]
     best = best_reference(evaluation)
     if best is None or not evaluation.timed or not best.changes[side].clear or not best.gain(side) > NEGLIGIBLE:
         return ""
     gain = 1.0 - best.loss / best.changes[side].after
     whose = "theirs" if side == "before" else "theirs after recalibration"
-    how = ", with the quantiles of its own errors," if evaluation.kind == "quantiles" else ","
-    return f"the best reference, {best.name}{how} has a {loss_name(evaluation)} {gain:.1%} lower than {whose}"
+    return f"the best reference, {best.name}, has a {loss_name(evaluation)} {gain:.1%} lower than {whose}"
 
 
 def _harm(evaluation: Evaluation) -> list[str]:
