@@ -86,7 +86,7 @@ def test_horizons_come_first_and_harm_is_empirical() -> None:
     worse, many = change.worse[1], change.series[1]
     assert f"{worse} of {many}" in tile
     assert "at horizon 2" in tile
-    rows = cells(page.top.all("table")[1])
+    rows = cells(page.top.all("table")[0])
     assert [row[0] for row in rows] == ["1", "2", "3"]
     assert rows[1][-1] == f"{worse} of {many}"
     assert 'class="bar worse"' in page.source

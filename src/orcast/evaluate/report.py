@@ -9,16 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 
 from orcast.evaluate import plots
-from orcast.evaluate.calibration import (
-    coverage,
-    error,
-    interval_band,
-    level_name,
-    limit_of,
-    main_share,
-    main_shares,
-    width,
-)
+from orcast.evaluate.calibration import coverage, error, interval_band, level_name, limit_of, main_share
 from orcast.evaluate.evaluation import Evaluation
 from orcast.evaluate.losses import difference, loss, loss_name
 from orcast.evaluate.references import best_reference
@@ -32,8 +23,8 @@ __all__ = ["html", "write"]
 # The page fetches nothing and runs no script, whatever the names in a file contain.
 POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 TITLE = "Forecast report"
-# Largest numbers of models and of series shown.
-MOST_MODELS, MOST_SERIES = 20, 50
+# Largest number of series shown.
+MOST_SERIES = 50
 CLASSES = {"use": "use", "do not use": "avoid", "not enough data": "undecided"}
 FOOT = (
     "Chance bands contain a calibrated forecaster in 95% of cases, by the effective sample size. QCE: squared gaps "
@@ -100,16 +91,6 @@ def html(evaluations: Sequence[Evaluation], *, title: str = TITLE, source: str =
     source : str
         Origin of the forecasts, such as a file name.
 
-    Returns
-    -------
-    str
-        HTML.
-
-    Raises
-    ------
-    TypeError
-        An element is not an Evaluation.
-
     Examples
     --------
     >>> page = html([Evaluation.of([0.2, 0.7], [0, 1])], source="rain.csv")
@@ -122,11 +103,9 @@ def html(evaluations: Sequence[Evaluation], *, title: str = TITLE, source: str =
     where = f'<p class="soft">Source: {name_html(source, limit=120)}</p>' if source else ""
     several = len(models) > 1
     body = "".join(_overview(each, k) for k, each in enumerate(models)) if several else ""
-    for k, each in enumerate(models[:MOST_MODELS]):
+    for k, each in enumerate(models):
         called = f'<h2 id="model-{k + 1}">{name_html(each.model or "forecast")}</h2>' if several else ""
         body += called + model_html(each)
-    if len(models) > MOST_MODELS:
-        body += f'<p class="soft">Details of the first {MOST_MODELS} of {len(models):,} models are shown.</p>'
     return page(title or TITLE, where, body or "<p>No forecasts.</p>", f"<p>{FOOT}</p>")
 
 
@@ -185,8 +164,7 @@ def _sentence(text: str) -> str:
 def _overview(evaluation: Evaluation, k: int) -> str:
     """Line of one of several models."""
     called = name_html(evaluation.model or "forecast")
-    called = f'<a href="#model-{k + 1}">{called}</a>' if k < MOST_MODELS else called
-    return f"<p>{called}: {plain(headline(evaluation))}</p>"
+    return f'<p><a href="#model-{k + 1}">{called}</a>: {plain(headline(evaluation))}</p>'
 
 
 def model_html(evaluation: Evaluation) -> str:
@@ -198,7 +176,7 @@ def model_html(evaluation: Evaluation) -> str:
         return body + listed
     drawn = [f"<figure><h3>{plain(each.title)}</h3>{each.html()}</figure>" for each in _pictures(evaluation)]
     body += _tiles(evaluation) + drawn[0] + f"<h3>Reasons</h3>{listed}" + "".join(drawn[1:])
-    return body + _intervals(evaluation) + _horizons(evaluation) + _series(evaluation)
+    return body + _horizons(evaluation) + _series(evaluation)
 
 
 # --- tiles
@@ -297,20 +275,6 @@ def table_html(columns: dict[str, list[str]], label: str) -> str:
         f'<div class="scroll" role="region" tabindex="0" aria-label="{plain(label)}"><table><thead>'
         f"<tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
-
-
-def _intervals(evaluation: Evaluation) -> str:
-    """Coverage and width of the intervals nearest to 90% and 50%."""
-    shares, sides = main_shares(evaluation), evaluation.sides
-    if not shares:
-        return ""
-    columns = {
-        "Interval": [level_name(share) for share in shares],
-        "Coverage": [_arrow(percent, (coverage(evaluation, share, side) for side in sides)) for share in shares],
-        "By chance": [" to ".join(map(percent, interval_band(evaluation, share))) for share in shares],
-        "Mean width": [_arrow(number, (width(evaluation, share, side) for side in sides)) for share in shares],
-    }
-    return f"<h3>Intervals</h3>{table_html(columns, 'Intervals')}"
 
 
 def _columns(found: Table, names: list[str]) -> dict[str, list[str]]:
