@@ -183,9 +183,6 @@ def test_references_without_issue_times() -> None:
     assert said in " ".join(verdict(evaluation))
     arrays = Evaluation.of(evaluation.before, y, levels=LEVELS)
     np.testing.assert_array_equal(best_in(arrays).losses, best_in(evaluation).losses)
-    shuffled = np.random.default_rng(1).permutation(200)
-    mixed = Evaluation.of(evaluation.before[shuffled], y[shuffled], levels=LEVELS, time=shuffled)
-    np.testing.assert_array_equal(best_in(mixed).losses, best_in(evaluation).losses[shuffled])
     assert best_reference(replace(arrays, horizon=np.arange(200.0))) is None
 
 

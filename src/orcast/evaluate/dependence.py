@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from orcast.evaluate.evaluation import Evaluation, Matrix, Places, Vector, computed_once, outcomes_of
+from orcast.evaluate.information import Information
 
 # Largest number of blocks, and the fewest that give a variance.
 MOST, LEAST = 1000, 4
@@ -42,6 +44,17 @@ def steps_of(evaluation: Evaluation) -> Places:
     steps = np.empty(evaluation.rows, dtype=np.intp)
     steps[order] = np.arange(evaluation.rows) - starts
     return steps
+
+
+def information_of(evaluation: Evaluation) -> tuple[Information, Any]:
+    """Information of the rows; if none is given, outcomes are known at their time, but for `overlap` of them."""
+    if evaluation.known is not None:
+        return evaluation.known
+    steps = steps_of(evaluation)
+    known = Information.of(
+        evaluation.series, steps, evaluation.y, steps - 0.5 - evaluation.overlap, stamps=evaluation.time
+    )
+    return known, slice(None)
 
 
 @computed_once

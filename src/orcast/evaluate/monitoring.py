@@ -12,6 +12,7 @@ from scipy.special import ndtr
 
 from orcast.draws import derived_seed
 from orcast.evaluate.calibration import main_share
+from orcast.evaluate.dependence import information_of
 from orcast.evaluate.evaluation import Evaluation, Places, Vector, computed_once
 from orcast.evaluate.information import Information
 from orcast.monitors import Alarm, Monitor, false_discovery_alarms, pit_among, pit_between
@@ -215,16 +216,6 @@ def frame_pits(rows: FrameRows, form: Form, columns: Sequence[Any], y: Vector) -
     return ends[below], ends[np.maximum(upto, below) + 1], count == len(columns)
 
 
-def _by_row(evaluation: Evaluation) -> tuple[Any, ...]:
-    """Series, times, outcomes and issue times by the order of rows, with `overlap` outstanding outcomes."""
-    series = evaluation.series
-    order = np.argsort(series, kind="stable")
-    starts = np.flatnonzero(np.diff(series[order], prepend=-1))
-    rank = np.empty(order.size, dtype=np.int64)
-    rank[order] = np.arange(order.size) - np.repeat(starts, np.diff([*starts, order.size]))
-    return series, 2 * rank + 1, evaluation.y, 2 * (rank - evaluation.overlap)
-
-
 def watch(
     information: Information,
     keep: Any,
@@ -316,11 +307,7 @@ def alarms(evaluation: Evaluation, side: str = "before", alpha: float = ALPHA) -
         low, high = np.where(y > 0.0, 1.0 - p, 0.0), np.where(y > 0.0, 1.0, 1.0 - p)
     else:
         low, high = pit_among(rows, y.astype(np.intp))
-    keep: Any = slice(None)
-    if evaluation.known is not None:
-        information, keep = evaluation.known
-    else:
-        information = Information.of(*_by_row(evaluation))
+    information, keep = information_of(evaluation)
     level = main_share(evaluation) if evaluation.kind == "quantiles" else None
     return watch(information, keep, low, high, evaluation.time, evaluation.names, alpha, RUN_LENGTH, level or 0.9,
                  evaluation.kind != "quantiles")  # fmt: skip

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.evaluate.dependence import steps_of
+from orcast.evaluate.dependence import information_of
 from orcast.evaluate.evaluation import Evaluation, Matrix, Places, Vector, chunks, computed_once
 from orcast.evaluate.information import WINDOW, Information
 from orcast.evaluate.losses import Difference, compare, loss, score
@@ -68,7 +68,7 @@ def best_reference(evaluation: Evaluation) -> ReferenceScore | None:
     """
     if not evaluation.rows or (evaluation.known is None and evaluation.horizon is not None):
         return None
-    known, rows = evaluation.known or _one_step(evaluation)
+    known, rows = information_of(evaluation)
     losses = dict(_losses(evaluation, known, rows))
     name, best = min(losses.items(), key=lambda each: np.nan_to_num(each[1]).sum())
     there = np.flatnonzero(np.isfinite(best))
@@ -76,15 +76,6 @@ def best_reference(evaluation: Evaluation) -> ReferenceScore | None:
         return None
     sides = {side: compare(evaluation, best, loss(evaluation, side), there) for side in evaluation.sides}
     return ReferenceScore(name, best, sides)
-
-
-def _one_step(evaluation: Evaluation) -> tuple[Information, Places]:
-    """Outcomes of rows issued one step ahead, after those of all earlier times of their series."""
-    time = steps_of(evaluation)
-    order = np.lexsort((time, evaluation.series))
-    stamps = None if evaluation.time is None else evaluation.time[order]
-    known = Information.of(evaluation.series[order], time[order], evaluation.y[order], stamps=stamps)
-    return known, np.argsort(order, kind="stable")
 
 
 def _losses(evaluation: Evaluation, known: Information, rows: Any) -> Iterator[tuple[str, Vector]]:
