@@ -55,15 +55,3 @@ def offsets(method: Any, experts: Any, outcomes: Any, *, late: int = 0) -> Vecto
         if t >= late:
             method.update(outcomes[t - late], id=t - late)
     return np.array([*found, method.offset])
-
-
-def pooled(values: Vector) -> Vector:
-    """Isotonic regression by pooling adjacent violators."""
-    blocks: list[tuple[float, int]] = []
-    for value in values.tolist():
-        mean, size = value, 1
-        while blocks and blocks[-1][0] >= mean:
-            before, count = blocks.pop()
-            mean, size = (before * count + mean * size) / (count + size), count + size
-        blocks.append((mean, size))
-    return np.repeat([mean for mean, _ in blocks], [size for _, size in blocks])

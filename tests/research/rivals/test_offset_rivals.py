@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rival_cases import Vector, forecast_all, offsets, pooled
+from rival_cases import Vector, forecast_all, offsets
+from scipy.optimize import isotonic_regression
 from scipy.stats import norm
 
 import orcast as oc
@@ -138,7 +139,7 @@ def test_multiqt_against_its_slow_twin(late: int, least: float) -> None:
     fast = forecast_all(tracking, [oc.Quantiles(levels, row) for row in rows], y, levels, late=late)
     slow, offset = np.empty_like(rows), np.zeros(levels.size)
     for t in range(120):
-        slow[t] = pooled(rows[t] + offset)
+        slow[t] = isotonic_regression(rows[t] + offset).x
         s = t - late
         if s >= 0:
             recent = slice(max(s - 19, 0), s + 1)
