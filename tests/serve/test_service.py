@@ -309,7 +309,7 @@ def test_how_to_page_runs_as_it_stands(tmp_path: Path) -> None:
             subprocess.run([sys.executable, "-c", code], env=os.environ, check=True, capture_output=True)
         index = served.ask("GET", "/")[1]
         assert len(set(re.findall("/series/farm%20\\d+", index))) == 20
-        assert "2 series in alarm, of 21" in index
+        assert "2 of 21 series are in alarm" in index
         assert [
             name for name in re.findall(r"`(orcast_\w+)`", page) if name not in served.ask("GET", "/metrics")[1]
         ] == []
@@ -371,7 +371,7 @@ def test_alarms_are_answered_counted_and_shown(tmp_path: Path) -> None:
         assert 'orcast_alarms_total{question="miscalibrated",side="input"} 1.0' in metrics
         assert "2J" not in metrics
         for page, words in (
-            ("/", "1 series in alarm, of 2"),
+            ("/", "1 of 2 series is in alarm"),
             (f"/series/{quote(nasty, safe='')}", "since 2026-03-03 0"),
         ):
             html = served.ask("GET", page)[1]

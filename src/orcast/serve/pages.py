@@ -13,7 +13,7 @@ from orcast.evaluate import report
 from orcast.evaluate.evaluation import Evaluation
 from orcast.evaluate.svg import percent, plain, shortened
 from orcast.forecasts import Forecast
-from orcast.monitors import SIDES, Alarm, false_discovery_alarms
+from orcast.monitors import EVER, SIDES, Alarm, false_discovery_alarms
 from orcast.spaces import Binary
 from orcast.store import Store, StoredSeries
 from orcast.store.log import base_probability, base_quantiles
@@ -64,7 +64,8 @@ def _row(series: StoredSeries) -> Row:
 
 def _words(series: StoredSeries, alarms: Iterable[Alarm]) -> list[str]:
     """Alarms of a series in words."""
-    return [f"{SIDES[alarm.side or 'input']}: {alarm.text(series.when)}" for alarm in alarms]
+    found = [(SIDES[alarm.side or "input"], alarm, alarm.text(series.when)) for alarm in alarms]
+    return [f"{side}{'' if alarm.question == EVER else ', changed'}: {text}" for side, alarm, text in found]
 
 
 def _link(series: StoredSeries) -> str:
@@ -74,7 +75,9 @@ def _link(series: StoredSeries) -> str:
 
 def _index(rows: list[Row], alarms: list[tuple[str, str]], total: int) -> str:
     over = sum(row.used > 1.0 for row in rows)
-    text = f"{len(alarms) or 'No'} series in alarm, of {total:,}" if rows else EMPTY
+    text = (
+        f"{len(alarms) or 'None'} of {total:,} series {'is' if len(alarms) == 1 else 'are'} in alarm" if rows else EMPTY
+    )
     text += f"; {over} above {'its' if over == 1 else 'their'} bound" if over else ""
     shown = "" if total <= len(rows) else f"{len(rows)} of {total:,} series are shown: in alarm, or used last."
     body = f'<p class="headline {"avoid" if alarms or over else "use"}">{plain(text)}</p><p class="soft">{shown}</p>'
