@@ -837,16 +837,22 @@ def _event_rows(probability: Any, event: Any) -> tuple[Array, Array]:
     return np.where(y > 0.0, 1.0 - p, 0.0), np.where(y > 0.0, 1.0, 1.0 - p)
 
 
-def false_discovery_alarms(evidence: ArrayLike, alpha: float = 0.05, *, total: int | None = None) -> NDArray[np.bool_]:
+def false_discovery_alarms(
+    evidence: ArrayLike, alpha: float = 0.05, *, total: int | None = None, named: ArrayLike | None = None
+) -> NDArray[np.bool_]:
     """Alarms among many series by e-BH: the mean share of false ones is at most alpha, however they depend.
 
     Those of the k largest e-values are named for the largest k with  k e_(k) >= K / alpha  (Wang and Ramdas 2022).
     `total` is the number of series K, if those with an evidence below 1/alpha, which are never named, are left out.
+    `named` are those of earlier looks, which stay: stopped e-processes.  Then alpha holds for all that were ever named.
 
     >>> false_discovery_alarms([1e4, 300.0, 2.0, 0.5]).tolist()
     [True, True, False, False]
+    >>> false_discovery_alarms([1.0, 50.0], total=4, named=[True, False]).tolist()
+    [True, True]
     """
     values = np.asarray(evidence, dtype=np.float64)
+    values = values if named is None else np.where(named, np.inf, values)
     order = np.argsort(-values, kind="stable")
     enough = np.arange(1, values.size + 1) * values[order] >= max(values.size, total or 0) / alpha
     found = np.zeros(values.size, dtype=np.bool_)

@@ -121,6 +121,7 @@ def test_a_store_is_watched_by_its_monitors(tmp_path: Path, capsys: Capture) -> 
                 store.series(name).predict(oc.Normal(0, 1), id=t, **times)
                 store.series(name).update(rng.normal() + shift, id=t)
 
+        store.series("box", space=oc.Box([(0, 1)] * 2, cells=(3, 3)))  # there is no PIT
         for name in ("calm", "broken \x1b[2J"):
             store.series(name, space=oc.Line())
             settle(name, range(40), 0.0)
@@ -139,6 +140,7 @@ def test_a_store_is_watched_by_its_monitors(tmp_path: Path, capsys: Capture) -> 
     said = capsys.readouterr()
     assert said.out.startswith("alarm    broken  [2J (base forecast): 90% interval covers")
     assert "4 streams of forecasts" in said.err
+    assert said.err.count("series 'box' is not watched: expected") == 1
 
 
 def test_hostile_names_are_one_printable_line(tmp_path: Path, capsys: Capture) -> None:

@@ -217,7 +217,7 @@ def test_no_script_of_a_hostile_name_runs_on_the_pages_of_the_service(browser: A
                 browser.get(f"{served.url}/{page}")
                 assert browser.execute_script("return document.scripts.length + document.images.length") == 0
                 assert browser.execute_script("return document.documentElement.scrollWidth") <= width
-                # the base forecasts are too narrow, and each page says so
+                # the base forecasts are too narrow
                 assert "base forecast: 90% interval covers" in browser.execute_script("return document.body.innerText")
             assert browser.get_log("browser") == []
     finally:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ from orcast.frame.reader import find_in
 from orcast.monitors import EVER, SIDES, Alarm, false_discovery_alarms
 from orcast.persistence import UNREADABLE
 from orcast.store import Store
-from orcast.validation import quietly
+from orcast.validation import quietly, short
 
 
 class Key(NamedTuple):
@@ -32,23 +31,12 @@ class Key(NamedTuple):
     side: str
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
+class Notice(NamedTuple):
     """An alarm of a stream, and its plain form."""
 
     key: Key
     alarm: Alarm
     plain: dict[str, Any]
-
-    @property
-    def at(self) -> tuple[Key, str]:
-        """Name of the alarm: there is at most one of each question."""
-        return self.key, self.alarm.question
-
-    @property
-    def order(self) -> tuple[bool, bool, float]:
-        """Order of printing: alarms, the most evidence first, then changes, then what has ended."""
-        return self.alarm.ended, self.alarm.question != EVER, -self.plain["evidence"]
 
 
 @dataclass(slots=True)
@@ -104,11 +92,8 @@ class Table:
 
 def _mark(path: str) -> tuple[int, ...] | None:
     """Numbers that change when a file does; None if it is missing."""
-    try:
-        found = Path(path).stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    found = Path(path).stat() if Path(path).is_file() else None
+    return None if found is None else (found.st_ino, found.st_size, found.st_mtime_ns)
 
 
 class Database:
@@ -140,11 +125,17 @@ class Database:
         return found
 
     def _series(self, store: Store, name: Any) -> Look:
-        series, found, source = store.series(name), Look(), self.url.rpartition("/")[2]
-        monitor = series.monitor
-        several = len(monitor.inputs) > 1
+        found, source = Look(), self.url.rpartition("/")[2]
+        try:
+            series = store.series(name)
+            monitor = series.monitor
+        except (TypeError, ValueError) as reason:  # a state that cannot be read, or a space without monitors
+            if name not in self.versions:
+                say(f"series {short(name)} is not watched: {reason}")
+            return found
         for expert, own in [*monitor.inputs.items(), ("", monitor.output)]:
-            key = Key(source, "" if name is None else str(name), expert if several else "", own.side or "")
+            model = expert if len(monitor.inputs) > 1 else ""
+            key = Key(source, "" if name is None else str(name), model, own.side or "")
             found.add(key, own.evidence, (own.miscalibrated, own.changed), series.when)
         return found
 
@@ -156,8 +147,10 @@ class Watch:
         self.options = options
         self.folder = Path(options.source).is_dir()
         self.sources: dict[str, Table | Database] = {}
-        if not self.folder and ("://" in options.source or not tables.is_name(options.source)):
-            self.sources[options.source] = Database(options.source)
+        if not self.folder:
+            table = "://" not in options.source and tables.is_name(options.source)
+            found = Table(options, options.source) if table else Database(options.source)
+            self.sources[options.source] = found
         self.looks: dict[str, Look] = {}
         self.errors: dict[str, str] = {}
         self.named: set[Key] = set()
@@ -187,13 +180,11 @@ class Watch:
 
     def _find(self) -> None:
         """Find the tables that are there."""
-        paths = [self.options.source]
         if self.folder:
-            there = sorted(Path(self.options.source).iterdir())
-            shown = [path for path in there if not path.name.startswith(".") and path.is_file()]
-            paths = [str(path) for path in shown if tables.is_name(path.name)]
-        self.sources = {path: self.sources.get(path) or Table(self.options, path) for path in paths}
-        self.looks = {path: look for path, look in self.looks.items() if path in self.sources}
+            there = sorted(path for path in Path(self.options.source).glob("[!.]*") if path.is_file())
+            paths = [str(path) for path in there if tables.is_name(path.name)]
+            self.sources = {path: self.sources.get(path) or Table(self.options, path) for path in paths}
+            self.looks = {path: look for path, look in self.looks.items() if path in self.sources}
 
     @property
     def streams(self) -> int:
@@ -209,18 +200,18 @@ class Watch:
         """New alarms, the worst first, and alarms that ended."""
         evidence = {key: value for look in self.looks.values() for key, value in look.evidence.items()}
         self.named = named_now(evidence, self.named, self.streams, self.options.alpha)
-        there = {each.at: each for look in self.looks.values() for each in look.notices}
-        for at in [at for at in self.printed if at not in there]:
+        notices = [notice for look in self.looks.values() for notice in look.notices]
+        for at in self.printed.keys() - {(notice.key, notice.alarm.question) for notice in notices}:
             gone = self.printed.pop(at)
             if gone.alarm.standing:
-                gone.plain["ended"] = True
                 yield "ended", gone
-        for notice in sorted(there.values(), key=lambda each: each.order):
+        for notice in sorted(notices, key=_order):
+            at = notice.key, notice.alarm.question
             if notice.alarm.question == EVER and notice.key not in self.named:
                 continue
-            event = _event(self.printed.get(notice.at), notice.alarm)
+            event = _event(self.printed.get(at), notice.alarm)
             if event:
-                self.printed[notice.at] = notice
+                self.printed[at] = notice
                 yield event, notice
 
     def _print(self, event: str, notice: Notice) -> None:
@@ -236,18 +227,15 @@ class Watch:
 
 
 def named_now(evidence: dict[Key, float], named: set[Key], streams: int, alpha: float) -> set[Key]:
-    """Streams that e-BH names at a look, with those that were named before.
-
-    The evidence of a stream is that of the look that named it: a stopped e-process.  So of all streams named until any
-    stopping time the expected share of false ones is at most alpha.
-
-    >>> key = Key("wind.csv", "north", "", "")
-    >>> named_now({key: 900.0}, set(), 40, 0.05), named_now({key: 3.0}, {key}, 40, 0.05) == {key}
-    ({Key(source='wind.csv', series='north', model='', side='')}, True)
-    """
-    values = [math.inf if key in named else value for key, value in evidence.items()]
-    found = false_discovery_alarms(values, alpha, total=streams)
+    """Streams that are named at a look, with those that were named before."""
+    before = [key in named for key in evidence]
+    found = false_discovery_alarms(list(evidence.values()), alpha, total=streams, named=before)
     return {key for key, now in zip(evidence, found, strict=True) if now}
+
+
+def _order(notice: Notice) -> tuple[bool, bool, float]:
+    """Order of printing: alarms, the most evidence first, then changes, then what has ended."""
+    return notice.alarm.ended, notice.alarm.question != EVER, -notice.plain["evidence"]
 
 
 def _event(before: Notice | None, alarm: Alarm) -> str:

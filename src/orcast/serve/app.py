@@ -192,7 +192,7 @@ class Service:
         return found
 
     def _note(self, series: StoredSeries) -> None:
-        self.metrics.note(str(series.name), series.monitor.alarms, len(self.store))
+        self.metrics.note(str(series.name), series.alarms, len(self.store))
 
     # --- series
     def list_series(self, call: Call) -> SeriesList:
@@ -376,7 +376,7 @@ def _series(series: StoredSeries) -> SeriesAnswer:
     found = series.guarantee
     names = ("rounds", "miscalibration", "promised", "held", "excess", "parts", "bounds", "delay", "vacuous")
     guarantee = {name: getattr(found, name) for name in names}
-    alarms = [alarm.to_plain(series.when) for alarm in series.monitor.alarms]
+    alarms = [alarm.to_plain(series.when) for alarm in series.alarms]
     return SeriesAnswer(str(series.name), _space(series.space), guarantee, len(series.pending), alarms)
 
 

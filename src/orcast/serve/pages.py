@@ -57,7 +57,7 @@ def index(store: Store, names: Iterable[str] = ()) -> Callable[[], str]:
 
 
 def _row(series: StoredSeries) -> Row:
-    found, alarms = series.guarantee, [alarm for alarm in series.monitor.alarms if alarm.standing]
+    found, alarms = series.guarantee, [alarm for alarm in series.alarms if alarm.standing]
     used = found.miscalibration / max(found.promised + found.excess, 1e-300)
     return Row(series, alarms, used, found.rounds, len(series.pending))
 
@@ -81,7 +81,8 @@ def _index(rows: list[Row], alarms: list[tuple[str, str]], total: int) -> str:
     text += f"; {over} above {'its' if over == 1 else 'their'} bound" if over else ""
     shown = "" if total <= len(rows) else f"{len(rows)} of {total:,} series are shown: in alarm, or used last."
     body = f'<p class="headline {"avoid" if alarms or over else "use"}">{plain(text)}</p><p class="soft">{shown}</p>'
-    body += "<ul>" + "".join(f"<li>{link}: {plain(words)}</li>" for link, words in alarms[:MOST_LISTED]) + "</ul>"
+    listed = "".join(f"<li>{link}: {plain(words)}</li>" for link, words in alarms[:MOST_LISTED])
+    body += f"<ul>{listed}</ul>" if listed else ""
     columns = {
         "Series": [_link(row.series) for row in rows],
         "Alarm": [plain(row.alarms[0].kind if row.alarms else "") for row in rows],
@@ -96,7 +97,7 @@ def series(found: StoredSeries) -> Callable[[], str]:
     """Read one series; returns a function that draws its page: its alarms, and the report of its last rounds."""
     rounds = [each for each in reversed(found.history(ROUNDS)) if each.status == "settled" and each.base is not None]
     title, space = shortened(str(found.name), 120) or "(no name)", found.space
-    listed = "".join(f"<li>{plain(text)}</li>" for text in _words(found, found.monitor.alarms)) or "<li>none</li>"
+    listed = "".join(f"<li>{plain(text)}</li>" for text in _words(found, found.alarms)) or "<li>none</li>"
     under = (
         f'<p class="soft">{plain(found.guarantee)}</p><p><a href="/">All series</a></p><h3>Alarms</h3><ul>{listed}</ul>'
     )

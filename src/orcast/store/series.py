@@ -12,6 +12,7 @@ from orcast import persistence
 from orcast.histories import ALONE
 from orcast.ledger import Guarantee
 from orcast.recalibrator import Recalibrator
+from orcast.rounds import watchable
 from orcast.serialise import features_to_json, plain_features
 from orcast.store import replay, times
 from orcast.store.states import (
@@ -26,7 +27,7 @@ from orcast.store.tables import UNNAMED, RoundRow, StoredRound, from_key, key, o
 from orcast.validation import short
 
 if TYPE_CHECKING:
-    from orcast.monitors import RecalibratorMonitor
+    from orcast.monitors import Alarm, RecalibratorMonitor
     from orcast.store.stored import Store
 
 GUARANTEE = ("rounds", "miscalibration", "promised", "held", "excess")
@@ -180,6 +181,11 @@ class StoredSeries:
     def monitor(self) -> RecalibratorMonitor:
         """Monitors of the base forecasts and of the recalibrated ones, as of `Recalibrator.monitor`."""
         return self.store.transact(lambda: self._loaded(self.store.state(self)).monitor)
+
+    @property
+    def alarms(self) -> list[Alarm]:
+        """Alarms of the monitors; none on spaces without PITs, where there are no monitors."""
+        return self.monitor.alarms if watchable(self.space) else []
 
     def when(self, round: int) -> str:
         """Time that a round is about, as text; rounds are counted as they are settled, as of alarms."""

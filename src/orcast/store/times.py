@@ -57,10 +57,10 @@ def as_datetime(time: int | None) -> datetime.datetime | None:
 
 
 def shown(time: int) -> str:
-    """A time in words.
+    """A time in words, to the second.
 
     >>> shown(1772546400000000)
     '2026-03-03 14:00 UTC'
     """
-    text = str(np.datetime_as_string(np.datetime64(time, "us"), unit="auto"))
+    text = str(np.datetime_as_string(np.datetime64(time // 1_000_000, "s"), unit="auto"))
     return f"{text.replace('T', ' ')} UTC" if "T" in text else text
