@@ -130,19 +130,13 @@ def test_days_one_by_one_are_a_backtest(form: str, lead: int, tmp_path: Path) ->
 @pytest.mark.parametrize("freq", ["15min", "W-SUN", "Q"])
 def test_frequencies(freq: str) -> None:
     start, y, state = pd.Period("2026-01-01", freq), outcomes(), oc.FrameState()
-    for t in range(20, 40):
-        (p,) = recalibrate([quantiles(t, start=start)], [entry(y[:t], start=start)], state=state)
+    for t in range(20, 40):  # an entry, or a series or frame of pandas
+        whole = pd.Series(y[:t], pd.period_range(start, periods=t))
+        known = (entry(y[:t], start=start), whole, whole.to_frame(), whole.sample(frac=1.0, random_state=0))[t % 4]
+        (p,) = recalibrate([quantiles(t, start=start)], [known], state=state)
     forecasts = [quantiles(t, start=start) for t in range(20, 40)]
     assert same(p, recalibrate(forecasts, [entry(y, start=start)] * 20)[-1])
     assert state.pending == 1 + 2 + 3
-
-
-def test_series_of_pandas_are_entries() -> None:
-    y, index = outcomes(), pd.period_range(START, periods=60, freq="h")
-    forecasts, whole = [quantiles(t) for t in range(20, 40)], pd.Series(outcomes(), index)
-    expected = recalibrate(forecasts, [entry(y)] * 20)[-1]
-    for series in (whole, whole.to_frame(), pd.Series(y, index.to_timestamp()), whole.sample(frac=1.0, random_state=0)):
-        assert same(expected, recalibrate(forecasts, [series] * 20)[-1])
 
 
 def test_missing_outcomes_and_steps() -> None:
@@ -234,20 +228,15 @@ def test_a_lead_time_is_that_of_the_predictor() -> None:
 
 
 def refused() -> dict[str, Any]:
-    y = outcomes()
+    y, day = outcomes(), pd.Period("2026-01-01", "D")
     multivariate = SampleForecast(np.zeros((5, 2, 3)), START + 40, "A")
-    one = QuantileForecast(np.zeros((1, 2)), START + 40, ["0.9"], "A")
-    day = pd.Period("2026-01-01", "D")
     return {
         "no forecast": ([oc.Normal(1, 1)], [entry(y)]),
         "several dimensions": ([multivariate], [entry(y)]),
-        "one quantile": ([one], [entry(y)]),
         "two forms": ([quantiles(40), samples(41)], [entry(y)] * 2),
         "a series of another frequency": ([quantiles(40)], [entry(y, start=day)]),
         "an entry without a start": ([quantiles(40)], [{"target": y}]),
-        "text": ([quantiles(40)], [entry(["a", "b"])]),
         "vectors": ([quantiles(40)], [entry(np.zeros((2, 3)))]),
-        "numbers": ([quantiles(40)], [[1.0, 2.0]]),
         "an index of numbers": ([quantiles(40)], [pd.Series(y)]),
         "two series of an item": ([quantiles(40), quantiles(41)], [entry(y), entry(y + 1)]),
         "too few series": ([quantiles(40)], []),

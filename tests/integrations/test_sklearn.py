@@ -307,18 +307,14 @@ def test_the_bound_holds_against_an_adversary_that_sees_the_forecasts() -> None:
 # --- what an estimator can say
 
 
-def test_a_spread_of_its_own_is_used() -> None:
+def test_a_spread_or_a_column_for_each_level_is_used() -> None:
     X, y = humid(200)
     base = BayesianRidge().fit(X[:100], y[:100])
     model = RecalibratedRegressor(FrozenEstimator(base), low=0, high=100, batch=1).fit(X[100:], y[100:])
     recal = oc.Recalibrator(SPACE)
-    mean, sd = base.predict(X[100:], return_std=True)
-    forecasts = [oc.Normal(min(max(m, 0.0), 100.0), s) for m, s in zip(mean, sd, strict=True)]
-    recal.run(forecasts, y[100:], at=[0.5])
+    forecasts = zip(*base.predict(X[100:], return_std=True), strict=True)
+    recal.run([oc.Normal(min(max(m, 0.0), 100.0), s) for m, s in forecasts], y[100:], at=[0.5])
     assert model.recalibrator_.guarantee == recal.guarantee
-
-
-def test_a_column_for_each_level() -> None:
     rng = np.random.default_rng(0)
     X = np.sort(rng.normal(50, 10, (80, 3)), axis=1)
     y = np.clip(rng.normal(X[:, 1], 8), 0, 100)
