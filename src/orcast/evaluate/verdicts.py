@@ -410,19 +410,14 @@ def _relative(found: Difference) -> str:
 
 def _horizons(evaluation: Evaluation) -> str:
     """Horizons and series that became worse, counted."""
-    change, several = by_horizon(evaluation).change, evaluation.horizon is not None
-    if change is None or (not several and len(evaluation.names) == 1):
-        return ""
-    harm, k = _harm(evaluation), int(np.argmax(change.worse / np.maximum(change.series, 1)))
+    table, harm = by_horizon(evaluation), _harm(evaluation)
     if harm:
         return f"The recalibrated forecasts are {', '.join(harm)}."
-    worse, many = change.worse[k], change.series[k]
-    where = (
-        (f" at the worst horizon, {by_horizon(evaluation).labels[k]}" if worse else " at any horizon")
-        if several
-        else ""
-    )
-    return f"Recalibration made the forecasts worse in {f'{worse:,}' if worse else 'none'} of {many:,} series{where}."
+    if table.change is None or len(evaluation.names) == 1:
+        return ""
+    k = int(np.argmax(table.change.worse / np.maximum(table.change.series, 1)))
+    where = f" at horizon {table.labels[k]}, the worst" if evaluation.horizon is not None else ""
+    return f"The loss rose in {table.change.worse[k]:,} of {table.change.series[k]:,} series{where}."
 
 
 def _guarantee(evaluation: Evaluation) -> str:
