@@ -99,10 +99,8 @@ def inside(evaluation: Evaluation, share: float, side: str = "before", ends: boo
     return ((lower <= y) & (y <= upper) if ends else (lower < y) & (y < upper)).astype(np.float64)
 
 
-def tie_excess(evaluation: Evaluation, share: float, side: str | None = None) -> float:
-    """Excess of the coverage over `share` that outcomes on an end explain; the larger of both sides by default."""
-    if side is None:
-        return max(tie_excess(evaluation, share, each) for each in evaluation.sides)
+def tie_excess(evaluation: Evaluation, share: float, side: str) -> float:
+    """Excess of the coverage over `share` that outcomes on an end explain."""
     most, least = (inside(evaluation, share, side, ends).sum() / max(evaluation.rows, 1) for ends in (True, False))
     return float(most - max(min(share, most), least))
 
@@ -149,7 +147,8 @@ def _binomial_quantile(level: float, count: Vector, p: Vector) -> Vector:
 def interval_band(evaluation: Evaluation, share: float) -> tuple[float, float]:
     """Chance band of the coverage of a calibrated interval, by the effective sample size; ties raise its upper end."""
     low, high = band(independent_rows(evaluation, share), share)
-    return float(low), min(float(high) + tie_excess(evaluation, share), 1.0)
+    ties = max(tie_excess(evaluation, share, side) for side in evaluation.sides)
+    return float(low), min(float(high) + ties, 1.0)
 
 
 def independent_rows(evaluation: Evaluation, share: float, sure: float = SURE) -> float:

@@ -102,16 +102,14 @@ class Evaluation:
         self._sort_quantiles()
 
     def _check_numbers(self) -> None:
-        quantiles = self.kind == "quantiles"
-        places = (self.y >= 0.0) & (self.y <= max(len(self.labels) - 1, 1)) & (self.y == np.floor(self.y))
-        what = {"quantiles": "finite outcomes", "binary": "outcomes 0 or 1"}.get(self.kind, "places of labels")
-        checks = [(what, self.y, np.isfinite(self.y) if quantiles else places)]
-        for side in self.sides:
-            rows = self.side(side)
-            good = np.isfinite(rows) if quantiles else (rows >= 0.0) & (rows <= 1.0)
-            what = "finite quantiles" if quantiles else "probabilities between 0 and 1"
-            checks.append((f"{what} {side}", rows, good))
-        for what, values, fine in checks:
+        quantiles, most = self.kind == "quantiles", max(len(self.labels) - 1, 1)
+        outcomes = "finite outcomes" if quantiles else f"whole numbers from 0 to {most} as outcomes"
+        forecasts = "finite quantiles" if quantiles else "probabilities between 0 and 1"
+        for what, values in ((outcomes, self.y), *((f"{forecasts} {side}", self.side(side)) for side in self.sides)):
+            fine = np.isfinite(values)
+            if not quantiles:
+                fine &= (values >= 0.0) & (values <= (most if values is self.y else 1.0))
+                fine &= (values == np.floor(values)) | (values is not self.y)
             if not fine.all():
                 raise ValueError(f"expected {what}, got {float(values[~fine][0])!r}")
         if self.rows and not 0 <= self.series.min() <= self.series.max() < len(self.names):

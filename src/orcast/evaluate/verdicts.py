@@ -436,8 +436,7 @@ def _guarantee(evaluation: Evaluation) -> str:
     if evaluation.holds is not None and np.nanmin(evaluation.holds) < 1.0:
         held += f"; certificates held in {np.nanmean(evaluation.holds):.1%} of the rounds"
     median = " (median of the series)" if len(evaluation.names) > 1 else ""
-    ends = f"miscalibration {np.median(size[last]):.4f}, bound {np.median(bound[last]):.4f}{median}"
-    return f"Guarantee: {ends}, {held}."
+    return f"Guarantee: miscalibration {np.median(size[last]):.4f}, bound {np.median(bound[last]):.4f}{median}, {held}."
 
 
 def _left_out(evaluation: Evaluation) -> str:

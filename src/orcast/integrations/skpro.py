@@ -247,10 +247,6 @@ class RecalibratedProbaRegressor(BaseProbaRegressor):  # type: ignore[misc]
         forecasts = np.array(self._model.predict_distribution(X), dtype=object).reshape(-1, 1)
         return ForecastDistribution(forecasts, index=X.index, columns=pd.Index(self._get_columns(method="predict")))
 
-    def _predict_quantiles(self, X: Any, alpha: list[float]) -> Any:
-        names = self._get_columns(method="predict_quantiles", alpha=alpha)
-        return pd.DataFrame(self._model.predict_quantiles(X, alpha), index=X.index, columns=names)
-
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
         """Examples for skpro's checks."""
