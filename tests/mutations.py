@@ -78,10 +78,10 @@ def _mutated_store(rng: np.random.Generator, data: bytes) -> bytes:
         path = Path(folder) / "state"
         path.write_bytes(data)
         with closing(sqlite3.connect(path)) as file, file:
-            column, table = [("state", "series"), ("record", "rounds"), ("value", "about")][
+            column, table = [("state", "states"), ("record", "rounds"), ("value", "about")][
                 rng.choice(3, p=[0.6, 0.3, 0.1])
             ]
-            series = "0" if table == "about" else "number" if table == "series" else "series"
+            series = "0" if table == "about" else "series"
             query = f"SELECT rowid, {column}, {series} FROM {table} WHERE length({column}) > 0"
             rows = file.execute(query).fetchall()
             number, content, series = rows[rng.integers(len(rows))]

@@ -11,6 +11,7 @@ from postgres import database, restart, server
 def test_killed_service_loses_and_repeats_no_round(tmp_path: Path, kills: int) -> None:
     counted = killed_service(f"sqlite:///{tmp_path}/store.db", kills, seed=kills)
     assert counted["rounds"] > kills
+    assert counted["lost"] == counted["doubled"] == 0
     assert counted["repeats"] > 0
 
 
@@ -19,3 +20,4 @@ def test_killed_database_under_two_services_loses_and_repeats_no_round(kills: in
     with server() as started:
         counted = killed_database(database(started), lambda: restart(started), kills, seed=kills)
     assert counted["rounds"] > kills
+    assert counted["lost"] == counted["doubled"] == 0

@@ -60,7 +60,12 @@ TIME = re.compile(r"\d{4}-\d\d-\d\d [\d:.]+ UTC")  # of alarms
 def content(store: Store) -> list[Any]:
     """Everything but times."""
     found = []
-    for table, order in {"series": "number", "rounds": "series, opened", "snapshots": "series, event"}.items():
+    for table, order in {
+        "series": "number",
+        "states": "series",
+        "rounds": "series, opened",
+        "snapshots": "series, event",
+    }.items():
         cursor = store.database.execute(f"SELECT * FROM {table} ORDER BY {order}")
         kept = [i for i, column in enumerate(cursor.description) if column[0] not in CLOCK]
         rows = [[row[i] for i in kept] for row in cursor.fetchall()]

@@ -352,7 +352,7 @@ def _round(found: StoredRound, *, levels: tuple[float, ...] = (), cells: bool = 
         status=found.status,
         issued=_time(found.issued),
         target=_time(found.target),
-        certificate=Certificate(*(getattr(certificate, name) for name in Certificate.__struct_fields__)),
+        certificate=Certificate(*map(vars(certificate).__getitem__, Certificate.__struct_fields__)),
         horizon=found.horizon,
         y=found.y,
         known=None if found.known is None else _time(found.known),

@@ -220,10 +220,13 @@ def monitor_rows(recal: Recalibrator, numbers: Array) -> list[Array]:
     """Copies of the rows of the monitors, which follow their sizes; none before the first outcome."""
     sides = 1 + len(recal.experts) if numbers.size else 0
     sizes = numbers[:sides].tolist()
-    if len(sizes) < sides or any(size != size // 1 for size in sizes) or sum(sizes) != numbers.size - sides:
+    if len(sizes) < sides or any(size != size // 1 or size < 0 for size in sizes) or sum(sizes) != numbers.size - sides:
         raise ValueError("expected monitors of each side, got others")
-    ends = np.cumsum(numbers[:sides]).astype(int) + sides
-    return [numbers[end - int(size) : end].copy() for end, size in zip(ends.tolist(), sizes, strict=True)]
+    rows, at = [], sides
+    for size in map(int, sizes):
+        rows.append(numbers[at : at + size].copy())
+        at += size
+    return rows
 
 
 def encode_record(entry: PendingRound, series: int) -> bytes:

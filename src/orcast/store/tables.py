@@ -32,7 +32,7 @@ def key(id: Any) -> str:
     """Text of an id or a name, alike for those that are equal."""
     if isinstance(id, bool) or (isinstance(id, float) and id.is_integer()):
         id = int(id)
-    text = json.dumps(plain_id(id))
+    text = str(id) if type(id) is int else json.dumps(plain_id(id))
     limits.check("id_characters", len(text))
     return text
 
@@ -213,8 +213,8 @@ class Tables:
 
     def add_series(self, name: str, options: int) -> int:
         """Add a series, with an empty state; returns its number."""
-        query = "INSERT INTO series (name, options, version, trimmed, state) VALUES (?, ?, 0, 0, ?) RETURNING number"
-        return self.database.row(query, (name, options, b""))[0]  # type: ignore[index,no-any-return]
+        query = "INSERT INTO series (name, options, version, trimmed) VALUES (?, ?, 0, 0) RETURNING number"
+        return self.database.row(query, (name, options))[0]  # type: ignore[index,no-any-return]
 
     def versions(self) -> list[tuple[str, int]]:
         """Name and version of each series."""
@@ -225,19 +225,23 @@ class Tables:
         query = f"SELECT version FROM series WHERE number = ?{self.database.for_update}"
         return self.database.row(query, (number,))[0]  # type: ignore[index,no-any-return]
 
-    def state(self, number: int) -> tuple[int, int, int, bytes]:
-        """Options, version, last event whose rounds were deleted, and state of a series."""
-        query = "SELECT options, version, trimmed, state FROM series WHERE number = ?"
+    def state(self, number: int) -> tuple[int, int, int, bytes | None]:
+        """Options, version, last event whose rounds were deleted, and state, if any, of a series."""
+        query = (
+            "SELECT options, version, trimmed, state FROM series LEFT JOIN states ON series = number WHERE number = ?"
+        )
         return self.database.row(query, (number,))  # type: ignore[return-value]
 
     def put_state(self, state: SeriesState) -> bool:
         """Write a state if its version is the one before; returns whether it was."""
-        query, given = "UPDATE series SET version = ?, trimmed = ?", [state.version, state.trimmed]
+        query = "UPDATE series SET options = ?, version = ?, trimmed = ? WHERE number = ? AND version = ?"
+        given = state.options, state.version, state.trimmed, state.number, state.written
+        if self.database.execute(query, given).rowcount != 1:
+            return False
         if state.rewritten:
-            query += ", options = ?, state = ?"
-            given += [state.options, state.kept.encode(state.number)]  # type: ignore[list-item]
-        query += " WHERE number = ? AND version = ?"
-        return self.database.execute(query, (*given, state.number, state.written)).rowcount == 1  # type: ignore[no-any-return]
+            query = "INSERT INTO states VALUES (?, ?) ON CONFLICT (series) DO UPDATE SET state = excluded.state"
+            self.database.execute(query, (state.number, state.kept.encode(state.number)))
+        return True
 
     def options(self, number: int) -> str:
         """Options by their number."""
