@@ -13,24 +13,6 @@ The interface, for a service or a loop in several processes:
     store.rounds("wind", as_of="2026-03-03")        # a frame of what was forecast and known
     store.close()
 
-Signatures:
-
-    open(url, *, memory=64 MiB, sync=False, remember=None) -> Store
-    Store.series(name, *, space=None, payoff=None, mode="direct", pool=False, **options of Recalibrator) -> StoredSeries
-    Store.names() -> list; name in store; len(store)
-    Store.transact(work) -> result of work()        # several calls as one transaction: a batch; repeated on a conflict
-    Store.rounds(name=None, *, as_of=None, start=None, end=None, levels=..., backend=None) -> data frame
-    Store.close()
-
-    StoredSeries.predict(forecast, *, experts=, x=, id=, horizon=, issued=, target=) -> Forecast
-    StoredSeries.update(y, *, id=, known=), drop(id=), revise(y, *, id=, known=) -> None
-    StoredSeries.issue(...), settle(...), withdraw(...), amend(...)   # the same four, with a StoredRound as result
-    StoredSeries.round(id) -> StoredRound | None
-    StoredSeries.history(limit, before=None, event=0) -> list of StoredRound, the newest first
-
-A `StoredRound` has plain data for answers: series, id, horizon, issued, target, forecast, base, certificate, status
-("pending", "settled", "dropped"), y, known, guarantee, revisions, and evicted: ids dropped since too many were pending.
-
 Each call is one transaction: it happens as a whole or not at all, and processes take turns.  A call that is repeated
 (same id and forecast; same id and outcome) changes nothing and gets the same answer.
 """

@@ -39,14 +39,10 @@ MEMORY = 64 * 2**20
 PLAIN = (str, int, float, tuple, type(None))
 
 
-def open(
-    url: str | os.PathLike[str] | None = None,
-    *,
-    memory: int = MEMORY,
-    sync: bool = False,
-    remember: int | None = None,
-) -> Store:
-    """Open a store of many series, which other processes may use at the same time.
+class Store:
+    """Store of many series, which other processes may use at the same time, and a log of their rounds.
+
+    Threads may share a store; after a fork, open it again.
 
     Parameters
     ----------
@@ -58,34 +54,14 @@ def open(
     Examples
     --------
     >>> import orcast as oc
-    >>> store = oc.open()
-    >>> wind = store.series("wind", space=oc.Interval(0, 36_000))
-    >>> p = wind.predict({0.1: 8_100, 0.5: 9_000, 0.9: 10_400}, id="14:00")
-    >>> again = wind.predict({0.1: 8_100, 0.5: 9_000, 0.9: 10_400}, id="14:00")
-    >>> wind.update(9_240, id="14:00")
-    >>> p.median() == again.median(), wind.guarantee.rounds
-    (True, 1)
-    """
-    return Store(url, memory=memory, sync=sync, remember=remember)
-
-
-class Store:
-    """Recalibrators of many series in a database, and a log of their rounds.
-
-    Threads may share a store; after a fork, open it again.
-
-    Parameters
-    ----------
-    url, memory, sync, remember : as of `orcast.open`
-
-    Examples
-    --------
-    >>> import orcast as oc
     >>> with oc.open() as store:
+    ...     wind = store.series("wind", space=oc.Interval(0, 36_000))
+    ...     p = wind.predict({0.1: 8_100, 0.5: 9_000, 0.9: 10_400}, id="14:00")
+    ...     again = wind.predict({0.1: 8_100, 0.5: 9_000, 0.9: 10_400}, id="14:00")
+    ...     wind.update(9_240, id="14:00")
     ...     rain = store.series("rain", space=oc.Binary())
-    ...     north = store.series("north", space=oc.HalfLine(0))
-    ...     store.names()
-    ['rain', 'north']
+    ...     p.median() == again.median(), wind.guarantee.rounds, store.names()
+    (True, 1, ['wind', 'rain'])
     """
 
     def __init__(
@@ -169,14 +145,26 @@ class Store:
         return StoredSeries(self, name, self.tables.add_series(key(name), known.number), known)
 
     def options(self, number: int, **given: Any) -> Options:
-        """Options by their number, with objects whose functions are not saved."""
+        """Options of series.
+
+        Parameters
+        ----------
+        number : their number
+        given : space, payoff and oracle, if their functions are not saved
+        """
         if number not in self._options:
             self._options[number] = Options(number, json.loads(self.tables.options(number)))
         return self._options[number].given(**given)
 
     @locked
     def names(self, after: str | int | None = None, limit: int | None = None) -> list[Any]:
-        """Names of the series, in the order of their creation; those after a name, at most `limit`."""
+        """Names of the series, in the order of their creation.
+
+        Parameters
+        ----------
+        after : only those after this name
+        limit : largest number of names
+        """
         found = self.tables.names("" if after is None else key(after), limit)
         return [from_key(name) for _, name, _ in found]
 
@@ -364,3 +352,7 @@ class Store:
         if found is not None and found[0] not in (version, version + 1):
             raise ValueError(f"expected the {name} of the store as it was read, got a later one: {self.database.name}")
         self.tables.put_about(name, version + 1, value)
+
+
+open = Store
+"""`Store` under the name of a verb."""

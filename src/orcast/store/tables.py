@@ -277,20 +277,12 @@ class Tables:
 
     def put_outcome(self, series: int, round: RoundRow) -> None:
         """Write the outcome of a round that is over."""
-        self.database.execute(
+        query = (
             "UPDATE rounds SET closed = ?, y = ?, known = ?, guarantee = ?, revisions = ?, outcome_checksum = ?, "
-            "record = NULL WHERE series = ? AND id = ?",
-            (
-                round.closed,
-                round.y,
-                round.known,
-                round.guarantee,
-                round.revisions,
-                round.outcome_checksum,
-                series,
-                round.id,
-            ),
+            "record = NULL WHERE series = ? AND id = ?"
         )
+        given = round.closed, round.y, round.known, round.guarantee, round.revisions, round.outcome_checksum
+        self.database.execute(query, (*given, series, round.id))
 
     def forget_unnamed(self, series: int) -> None:
         """Take the id from the last unnamed round, which another one follows."""
@@ -361,10 +353,8 @@ class Tables:
 
     def snapshots(self, series: int) -> list[int]:
         """Events of the snapshots of a series."""
-        return [
-            event
-            for (event,) in self.database.rows("SELECT event FROM snapshots WHERE series = ? ORDER BY event", (series,))
-        ]
+        query = "SELECT event FROM snapshots WHERE series = ? ORDER BY event"
+        return [event for (event,) in self.database.rows(query, (series,))]
 
     def snapshot(self, series: int, event: int) -> bytes:
         """State of a series after an event."""
