@@ -85,8 +85,8 @@ class Client:
         name
             Name of the series.
         settings
-            ``low``, ``high``, ``binary``, ``labels``, ``memory``, ``max_pending``, ``outside`` and ``pool``, which are
-            fixed when the series is opened the first time.
+            ``low``, ``high``, ``binary``, ``labels``, ``memory``, ``max_pending``, ``outside``, ``pool`` and ``mode``,
+            which are fixed when the series is opened the first time.
         """
         self.request("PUT", f"/v1/series/{quote(name, safe='')}", settings)
         return RemoteSeries(self, name)
@@ -192,7 +192,8 @@ def _forecast(answer: dict[str, Any]) -> Forecast:
         name: math.inf if value is None else value for name, value in answer["certificate"].items()
     }
     left, right, mass = (np.array(each, dtype=np.float64) for each in cells.values())
-    return Forecast.trusted(left, right, mass, Certificate(**stated))
+    published = answer.get("published", "recalibrated")
+    return Forecast.trusted(left, right, mass, Certificate(**stated) if published == "recalibrated" else None)
 
 
 def _plain(forecast: object) -> dict[str, Any]:

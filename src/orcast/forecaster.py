@@ -27,13 +27,14 @@ from orcast.histories import ALONE, read_history, read_outcomes, sequence_of, wh
 from orcast.ledger import Guarantee
 from orcast.locks import StateLock, locked
 from orcast.payoffs import Payoff, default_payoff
-from orcast.rounds import Rounds, watchable
+from orcast.rounds import MODES, Rounds, watchable
 from orcast.serialise import SettledIds, plain_features
 from orcast.spaces import Line, OrderedSpace, Space
 from orcast.spaces.base import whole
 from orcast.validation import number, short, warn_user
 
 if TYPE_CHECKING:
+    from orcast.guard import Guard
     from orcast.monitors import RecalibratorMonitor
     from orcast.pool import Pool
 
@@ -62,6 +63,9 @@ class RunResult(NamedTuple):
         Miscalibration after the outcome.
     excess
         Sum added to the bound, known before the outcome.
+    base
+        True if the round published the base forecast (`mode=`): then `rows`, `mean` and `sd` are those of the base
+        forecast, and the bounds are those of the recalibrated one.
 
     Examples
     --------
@@ -79,9 +83,10 @@ class RunResult(NamedTuple):
     promised: Array
     miscalibration: Array
     excess: Array
+    base: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, rows: Array, round_log: Array) -> RunResult:
+    def of(cls, rows: Array, round_log: Array, base: NDArray[np.bool_]) -> RunResult:
         """Result from the log of the rounds."""
         return cls(
             rows,
@@ -91,6 +96,7 @@ class RunResult(NamedTuple):
             round_log[:, _ledger.RoundLog.PROMISED].copy(),
             round_log[:, _ledger.RoundLog.MISCALIBRATION].copy(),
             round_log[:, _ledger.RoundLog.EXCESS].copy(),
+            base,
         )
 
 
@@ -119,9 +125,15 @@ class Forecaster:
         Seed or generator of random draws, for which `guarantee.empirical` has bounds; by default nothing is drawn.
         Quantiles are those of `Forecast.randomised`; probabilities of events and labels are drawn from a grid, and
         `FiniteForecast.mixture` is their distribution.
+    mode
+        "direct" publishes the recalibrated forecasts. "shadow" publishes the base forecasts and runs beside them.
+        "guarded" publishes the base forecast until an e-process on scores says that the recalibrated one is better, and
+        again once another says that the base forecast is; see `guard`.
 
     Notes
     -----
+    A base forecast that is published has no certificate: `p.certificate` is None.
+
     `predict` issues a forecast, whose round is then pending; `update` settles it with its outcome. Without `id` there
     is one unnamed round, which a second unnamed `predict` replaces. Named rounds may be settled late and in any order,
     or dropped. Each call holds the `lock`. This is procedure 1 and algorithm 1 of the paper:
@@ -163,6 +175,7 @@ class Forecaster:
         pool: Pool | None = None,
         seasons: int | Sequence[int] = (),
         randomised: int | np.random.Generator | None = None,
+        mode: str = "direct",
     ) -> None:
         if space is not None and not isinstance(space, Space):
             raise TypeError(f"expected a space such as Interval(low, high), got {space!r}")
@@ -172,6 +185,9 @@ class Forecaster:
             raise TypeError(f"expected an oracle such as Committee() or Equilibrium(), got {oracle!r}")
         if outside not in ("raise", "clip"):
             raise ValueError(f"expected outside='raise' or 'clip', got {outside!r}")
+        if mode not in MODES:
+            raise ValueError(f"expected mode='direct', 'shadow' or 'guarded', got {short(mode)}")
+        self.mode = mode
         self.max_pending = whole(max_pending, "rounds as max_pending", 1, limits.LIMITS.pending)
         if pool is not None and not hasattr(pool, "admit"):
             raise TypeError(f"expected a Pool() as pool, got {short(pool)}")
@@ -210,7 +226,7 @@ class Forecaster:
                 f"got it for {self.payoff!r} on {self.space!r} with {self.oracle!r}"
             )
         watched = watchable(self.space)
-        self.rounds = Rounds(engine, self.max_pending, self.pool, seed=self.randomised, watched=watched)
+        self.rounds = Rounds(engine, self.max_pending, self.pool, seed=self.randomised, watched=watched, mode=self.mode)
         self._experts = experts
         self._takes_floats = isinstance(engine, FiniteEngine) and engine.binary and experts == (ALONE,)
 
@@ -314,7 +330,7 @@ class Forecaster:
         except BaseException:
             self.rounds, self._experts = was
             raise
-        return self.rounds.engine.forecast(entry.record)
+        return self.rounds.published(entry.record) if self.mode != "direct" else self.engine.forecast(entry.record)
 
     @locked
     def peek(self, forecast: object = None, *, experts: Mapping[str, object] | None = None, x: Any = None) -> Any:
@@ -337,7 +353,7 @@ class Forecaster:
         def preview(rows: Array | float | None, features: Any) -> Any:
             # a payoff may take its size from the first round
             with self.rounds.branch():
-                return self.engine.forecast(self.rounds.peek(rows, features))
+                return self.rounds.published(self.rounds.peek(rows, features))
 
         return self._previewed(preview, forecast, experts, x)
 
@@ -461,8 +477,38 @@ class Forecaster:
 
     @property
     @locked
+    def guard(self) -> Guard | None:
+        """Comparison with the base forecast, and which of the two is published; None in direct mode.
+
+        Examples
+        --------
+        >>> import orcast as oc
+        >>> recal = oc.Recalibrator(oc.Interval(0, 1), mode="guarded")
+        >>> result = recal.run_detailed([oc.Normal(0.5, 0.1)] * 60, [0.6] * 60)
+        >>> recal.guard.publishes, int(result.base.sum()) == recal.guard.since - 1
+        ('recalibrated', True)
+        """
+        if self.mode == "direct":
+            return None
+        from orcast.guard import state_of
+
+        return state_of(self.mode, self.rounds.monitor_rows()).report()
+
+    @locked
+    def recalibrated(self, id: Hashable = None) -> Any:
+        """Recalibrated forecast of a pending round with its certificate, also where the base forecast is published.
+
+        Parameters
+        ----------
+        id
+            Id of the round; by default the unnamed one.
+        """
+        return self.rounds.forecast(self.rounds.find(id))
+
+    @property
+    @locked
     def monitor(self) -> RecalibratorMonitor:
-        """Monitors of the base forecasts and of ours, as of now.
+        """Monitors of the base forecasts and of the recalibrated ones, as of now.
 
         Raises
         ------
@@ -697,11 +743,11 @@ class Forecaster:
             for i, name in enumerate(self._experts):
                 if name in rows:
                     table[:, i] = rows[name]
-            result, round_log = self.rounds.run(table, features, values, np.array(wanted, order="C"))
+            result, round_log, base = self.rounds.run(table, features, values, np.array(wanted, order="C"))
         except BaseException:
             self.rounds, self._experts = was
             raise
-        return RunResult.of(result[:, columns] if result.ndim == 2 else result, round_log)
+        return RunResult.of(result[:, columns] if result.ndim == 2 else result, round_log, base)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.space}, {self.guarantee})"

@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,11 +28,16 @@ from orcast.spaces import Binary, Line, OrderedSpace, Space
 from orcast.spaces.base import FiniteSpace, whole
 from orcast.validation import number, short
 
+if TYPE_CHECKING:
+    from orcast.guard import GuardState
+
 Array = NDArray[np.float64]
 Interval = tuple[float, float]
 
 # --- what a monitor may be given, and the kinds of miscalibration that it names
 PIT, EVENT, LABEL, COVERED, SCORES = "pit", "event", "label", "covered", "scores"
+# Scores of two forecasters, with bets that the second is better only.
+BETTER = "better"
 KINDS = {
     PIT: (
         *("too low", "too high", "too narrow", "too wide"),
@@ -60,6 +65,7 @@ SLOPES = ((0.1, 0.05), (0.3, 0.15), (0.8, 0.8))
 GROUPS = (0, 1, 2, 3, 4, 4, 5, 5)  # of kinds that share their sums
 FLOOR = 0.05  # bets that can lose nearly all are mixed with the uniform density
 SPREAD_STARTS = 0.1  # weight of starts after the first round
+BETTER_SLOPES, BETTER_STARTS = ((0.05, 0.2), (0.2, 0.3), (0.5, 0.3), (0.9, 0.2)), 0.5
 # Lanes of a recalibrator, whose outcomes may come late: the weight of the first, and most lanes.
 FIRST_LANE, MOST_LANES = 0.8, 16
 # Question of the e-process, and the sides of a recalibrator in words.
@@ -89,6 +95,8 @@ def _density(values: Array, least: float = 0.0) -> Array:
 def _bets(kind: str) -> tuple[tuple[Bet, ...], Array]:
     """Bets, and the scores that describe a size."""
     u = np.arange(KNOTS + 1) / KNOTS
+    if kind == BETTER:
+        return tuple(Bet(0, w, 1.0 + size * (2.0 * u - 1.0)) for size, w in BETTER_SLOPES), 2.0 * u - 1.0
     z = ndtri(np.clip(u, 0.25 / KNOTS, 1.0 - 0.25 / KNOTS))
     if kind == SCORES:
         found = [
@@ -121,9 +129,9 @@ def bets_for(kind: str, level: float, lanes: tuple[float, ...]) -> Any:
     bins = np.searchsorted(np.array(EDGES), np.arange(KNOTS), side="right").astype(np.float64)
     numbers = [(bet.weight, bet.density.min(), bet.kind, GROUPS[bet.kind]) for bet in bets]
     prior, least, kinds, groups = (np.array(column, dtype=np.float64) for column in zip(*numbers, strict=True))
-    outside = (1.0 - level) / 2.0
+    outside, starts = (1.0 - level) / 2.0, BETTER_STARTS if kind == BETTER else SPREAD_STARTS
     return kernel.Bets(
-        table.ravel(), areas.ravel(), prior, least, kinds, groups, bins, np.array(lanes), SPREAD_STARTS, outside
+        table.ravel(), areas.ravel(), prior, least, kinds, groups, bins, np.array(lanes), starts, outside
     )
 
 
@@ -137,7 +145,7 @@ def watcher_for(
     return kernel.Watcher(bets, row, ever, change, delay, start_of(seed))
 
 
-def check_rows(kind: str, rows: Array) -> None:
+def check_rows(rows: Array) -> None:
     """Refuse rows with numbers that no stream has."""
     kinds = rows[..., [records.PEAK_KIND, records.CHANGE_KIND]]
     if not (np.isfinite(rows) & (rows >= -1e300) & (rows <= 1e300)).all() or not np.isin(kinds, range(8)).all():
@@ -151,6 +159,17 @@ def late_lanes(count: int) -> tuple[float, ...]:
     [0.8, 0.1, 0.033]
     """
     return (FIRST_LANE, *((1.0 - FIRST_LANE) / (i * (i + 1)) for i in range(1, count)))
+
+
+LATE_LANES = late_lanes(MOST_LANES)
+
+
+def check_row(bets: Any, row: Array) -> None:
+    """Refuse a row that no stream with late outcomes has."""
+    lanes = bets.lanes_in(row.size)
+    if row.shape != (bets.size(lanes),) or not 1 <= lanes <= MOST_LANES or row.dtype != np.float64:
+        raise ValueError(f"expected a row of a monitor, got {row.dtype} of shape {row.shape}")
+    check_rows(row)
 
 
 @dataclass(frozen=True)
@@ -621,7 +640,7 @@ class Monitor(Evidence):
         size = bets_for(given, self.level, self._lanes).size(self.horizon)
         if rows.shape != (1 + len(self.groups), size):
             raise ValueError(f"rows of shape {rows.shape} are not those of a monitor")
-        check_rows(given, rows)
+        check_rows(rows)
         self._begin(given, [np.ascontiguousarray(row) for row in rows])
 
     def __getstate__(self) -> dict[str, Any]:
@@ -647,7 +666,7 @@ def kind_on(space: Space) -> str:
 
 
 class Watch:
-    """Kernels of the monitors of a recalibrator: of its forecasts, and of each expert.
+    """Monitors of a recalibrator: of its forecasts and of each expert, on spaces with PITs; and its guard, if any.
 
     Parameters
     ----------
@@ -655,13 +674,20 @@ class Watch:
         Space of the outcomes.
     count : int
         Number of experts.
+    mode : str
+        Mode of the recalibrator.
     """
 
-    def __init__(self, space: Space, count: int) -> None:
-        self.kind, lanes = kind_on(space), late_lanes(MOST_LANES)
+    def __init__(self, space: Space, count: int, mode: str) -> None:
+        sides = range(1 + count if watchable(space) else 0)
         self.watchers = [
-            watcher_for(self.kind, LEVEL, lanes, 1.0 / ALPHA, RUN_LENGTH, seed=side) for side in range(1 + count)
+            watcher_for(kind_on(space), LEVEL, LATE_LANES, 1.0 / ALPHA, RUN_LENGTH, seed=side) for side in sides
         ]
+        self.guard: GuardState | None = None
+        if mode != "direct":
+            from orcast.guard import GuardState
+
+            self.guard = GuardState(guarded=mode == "guarded")
 
     def put(self, pits: Array, issued: float, clock: float) -> None:
         """Update with the PITs of round `issued`, known when `clock` were issued, or of that and later rounds."""
@@ -669,23 +695,25 @@ class Watch:
 
     def rows(self) -> list[Array]:
         """State, which changes with the next round."""
-        return [watcher.state for watcher in self.watchers]
+        rows = [watcher.state for watcher in self.watchers]
+        return rows if self.guard is None else [*rows, self.guard.row()]
 
     def take(self, rows: Sequence[Array]) -> None:
         """Go on with other rows, which are not copied."""
-        for watcher, row in zip(self.watchers, rows, strict=True):
+        for watcher, row in zip(self.watchers, rows, strict=False):
             watcher.take(row)
+        if self.guard is not None:
+            self.guard.take(rows[-1])
 
     def check(self, rows: Sequence[Array]) -> None:
-        """Refuse rows that are not those of the monitors of such a recalibrator."""
-        bets = self.watchers[0].bets
-        if len(rows) != len(self.watchers):
-            raise ValueError(f"expected {len(self.watchers)} rows of monitors, got {len(rows)}")
-        for row in rows:
-            lanes = bets.lanes_in(row.size)
-            if row.shape != (bets.size(lanes),) or not 1 <= lanes <= MOST_LANES or row.dtype != np.float64:
-                raise ValueError(f"expected a row of a monitor, got {row.dtype} of shape {row.shape}")
-            check_rows(self.kind, row)
+        """Refuse rows that are not those of such a recalibrator."""
+        expected = len(self.watchers) + (self.guard is not None)
+        if len(rows) != expected:
+            raise ValueError(f"expected {expected} rows of monitors, got {len(rows)}")
+        for watcher, row in zip(self.watchers, rows, strict=False):
+            check_row(watcher.bets, row)
+        if self.guard is not None:
+            self.guard.check(rows[-1])
 
 
 class RecalibratorMonitor:
@@ -730,7 +758,7 @@ class RecalibratorMonitor:
     def __init__(self, space: Space, experts: Sequence[str], rows: Sequence[Array]) -> None:
         kind, watchers = kind_on(space), list[list[Any]]([[] for _ in range(1 + len(experts))])
         if rows:
-            watch = Watch(space, len(experts))
+            watch = Watch(space, len(experts), "direct")
             watch.take([row.copy() for row in rows])
             watchers = [[watcher] for watcher in watch.watchers]
         self.output = Evidence(kind, watchers[0], side="output")

@@ -247,6 +247,7 @@ def configuration(recal: Forecaster, owner: str) -> Header:
         "max_pending": recal.max_pending,
         "randomised": recal.randomised,
         "seasons": list(recal.seasons),
+        "mode": recal.mode,
     }
 
 
@@ -322,6 +323,7 @@ def made_from(
         outside=header["outside"],
         max_pending=header["max_pending"],
         randomised=header["randomised"],
+        mode=header["mode"],
         **optional,
     )
     recal.begin(tuple(experts), header["sizes"])

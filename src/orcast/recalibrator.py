@@ -31,6 +31,9 @@ class Recalibrator(Forecaster):
         One or two seasons in rounds, such as (24, 168) for hourly forecasts; by default they are estimated.
     randomised
         Seed or generator of random draws, for which `guarantee.empirical` has bounds.
+    mode
+        "direct" publishes the recalibrated forecasts, "shadow" the base forecasts, "guarded" the base forecasts until
+        an e-process says that the recalibrated ones are better (`guard`).
 
     Notes
     -----

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Arrays = dict[str, NDArray[Any]]
 
+# Which forecasts are published: the recalibrated ones, the base forecasts, or those that a guard chooses.
+MODES = ("direct", "shadow", "guarded")
 # Larger whole numbers are not exact as floats.
 LARGEST_COUNT = 2**53
 
@@ -92,13 +94,15 @@ class Rounds:
         *,
         seed: int | None = None,
         watched: bool = False,
+        mode: str = "direct",
     ) -> None:
         self.max_pending = max_pending
         self.pending: dict[Hashable, PendingRound] = {}
         self.engine, self.pool = engine, pool
         self.seed = seed  # of the random draws; None without randomisation
         self.watched = watched  # True if monitors follow the forecasts
-        self.watch: Watch | None = None  # from the first outcome on
+        self.mode = mode  # "shadow" and "guarded" compare the scores with those of the base forecast
+        self.watch: Watch | None = None  # monitors and guard, from the first outcome on
         self.issued = 0
         self.reserved = 0.0
         self.usual_lag: float | None = None
@@ -154,6 +158,7 @@ class Rounds:
     def _update(self, record: Any, y: Any, reserved: float, late: float, issued: int, lag: float) -> None:
         """Settle round `issued`, whose outcome came when `lag` others had been issued."""
         pits = self.engine.pits(record, y) if self.watched else None
+        scores = None if self.mode == "direct" else self._scores(record, y)
         if self.pool is None:
             self.engine.update(record, y, reserved=reserved, late=late)
         else:
@@ -162,6 +167,14 @@ class Rounds:
                 self.pool.add(y)
         if pits is not None:
             self._monitors().put(pits, issued - 1, issued + lag)
+        if scores is not None:
+            self._monitors().guard.put(scores, issued - 1, issued + lag)  # type: ignore[union-attr]
+
+    def _scores(self, record: Any, y: Any) -> Any:
+        """Scores of the base forecast and of ours."""
+        from orcast.guard import scores_of
+
+        return scores_of(self.engine.space, record, y)
 
     # --- monitors
     def _monitors(self) -> Watch:
@@ -169,8 +182,14 @@ class Rounds:
         if self.watch is None:
             from orcast.monitors import Watch
 
-            self.watch = Watch(self.engine.space, len(self.engine.bound_payoff.experts))
+            self.watch = Watch(self.engine.space, len(self.engine.bound_payoff.experts), self.mode)
         return self.watch
+
+    @property
+    def monitor_count(self) -> int:
+        """Number of rows of the monitors and the guard, once there was an outcome."""
+        sides = 1 + len(self.engine.bound_payoff.experts) if self.watched else 0
+        return sides + (self.mode != "direct")
 
     def monitor_rows(self) -> list[Array]:
         """State of the monitors, which the caller must not change; empty before the first outcome."""
@@ -179,14 +198,15 @@ class Rounds:
     @property
     def raised(self) -> list[tuple[float, float]]:
         """Round of the first alarm, and number of changes, of each monitor; they differ after an alarm."""
-        return [(row.item(records.ALARM), row.item(records.CHANGES)) for row in self.monitor_rows()]
+        rows = [] if self.watch is None else [watcher.state for watcher in self.watch.watchers]
+        return [(row.item(records.ALARM), row.item(records.CHANGES)) for row in rows]
 
     def restore_monitors(self, rows: Sequence[Array], *, trusted: bool = False) -> None:
         """Take over a state of the monitors, which is not copied; refuse an invalid one unless it is `trusted`."""
         if not rows:
             self.watch = None
             return
-        if not self.watched:
+        if not self.watched and self.mode == "direct":
             raise ValueError("expected no monitors of such a recalibrator, got some in the state")
         watch = self._monitors()
         if not trusted:
@@ -301,19 +321,38 @@ class Rounds:
         return max(self.reserved - entry.overdraft, 0.0) if len(self.pending) > 1 else 0.0
 
     def forecast(self, entry: PendingRound) -> Any:
-        """Forecast of a round."""
+        """Recalibrated forecast of a round."""
         return self.engine.forecast(entry.record)
+
+    def base_published(self, record: Any) -> Array | None:
+        """Base forecast of a round, if it is published when the round is issued now."""
+        if self.mode == "direct" or (self.watch is not None and self.watch.guard.ours):  # type: ignore[union-attr]
+            return None
+        from orcast.guard import base_row
+
+        return base_row(record)
+
+    def published(self, record: Any) -> Any:
+        """Forecast that a round publishes if it is issued now: the base forecast has no certificate."""
+        row = self.base_published(record)
+        if row is None:
+            return self.engine.forecast(record)
+        from orcast.guard import base_forecast
+
+        return base_forecast(self.engine.space, row)
 
     # --- a whole history
     def run(
         self, rows: Array, features: Sequence[Any] | None, outcomes: Sequence[Any], levels: Array
-    ) -> tuple[Array, Array]:
-        """Run many rounds, each settled before the next; returns forecasts and the log of each round.
+    ) -> tuple[Array, Array, NDArray[np.bool_]]:
+        """Run many rounds, each settled before the next.
 
-        If an input is refused, nothing has changed.
+        Returns the forecasts, the log of each round, and whether it published the base forecast. If an input is
+        refused, nothing has changed.
         """
         engine: Any = self.engine
-        if engine.runs and self.pool is None:
+        base = np.zeros(len(outcomes), dtype=np.bool_)
+        if engine.runs and self.pool is None and self.mode == "direct":
             drawn = {} if self.seed is None else {"draws": uniform_draws(self.seed, self.issued + 1, len(outcomes))}
             pits = np.empty((len(outcomes), 2 * rows.shape[1] + 2) if self.watched else (0, 0))
             number = self.issued + 1
@@ -323,22 +362,23 @@ class Rounds:
             if pits.size:
                 self._monitors().put(pits.ravel(), self.issued, number)
         else:
-            result, round_log = self._run_one_by_one(rows, features, outcomes, levels)
+            result, round_log, base = self._run_one_by_one(rows, features, outcomes, levels)
         self.count_settled(len(outcomes))
-        return np.asarray(result, dtype=np.float64), round_log
+        return np.asarray(result, dtype=np.float64), round_log, base
 
     def _run_one_by_one(
         self, rows: Array, features: Sequence[Any] | None, outcomes: Sequence[Any], levels: Array
-    ) -> tuple[Array, Array]:
+    ) -> tuple[Array, Array, NDArray[np.bool_]]:
         engine, space = self.engine, self.engine.space
         before, pool = self.snapshot(), None if self.pool is None else self.pool.snapshot()
-        result = []
+        result, base = [], np.zeros(len(outcomes), dtype=np.bool_)
         round_log = np.full((len(outcomes), _ledger.ROUND_LOG_SIZE), np.nan)
         try:
             for t, y in enumerate(outcomes):
                 own, number = None if features is None else features[t], self.issued + t + 1
                 record = self._predict(rows[t], own, 0.0, 0.0, number)
                 self._set_draw(record, number)
+                base[t] = self.base_published(record) is not None
                 result.append(self.read(record, levels, round_log[t]))
                 self._update(record, y, 0.0, 0.0, number, 0.0)
                 round_log[t, _ledger.RoundLog.MISCALIBRATION] = engine.ledger.miscalibration
@@ -348,13 +388,13 @@ class Rounds:
                 self.pool.restore(pool)
             raise
         if isinstance(space, Binary):
-            return np.array(result), round_log
+            return np.array(result), round_log, base
         width = len(levels) if isinstance(space, OrderedSpace) else space.cells
-        return np.array(result).reshape(len(outcomes), width), round_log
+        return np.array(result).reshape(len(outcomes), width), round_log, base
 
     def read(self, record: Any, levels: Array, log_row: Array) -> Any:
         """Quantiles, masses or probability of a round; fills a row of the log."""
-        p: Any = self.engine.forecast(record)
+        p: Any = self.published(record)
         space, certificate = self.engine.space, record.certificate_row
         log_row[_ledger.RoundLog.HOLDS] = certificate[_ledger.CertificateField.HOLDS]
         log_row[_ledger.RoundLog.PROMISED] = certificate[_ledger.CertificateField.PROMISED]

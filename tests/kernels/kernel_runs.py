@@ -30,7 +30,8 @@ def series(seed: int = 0) -> tuple[Array, Array]:
 
 def state(recal: Any) -> Array:
     """Everything that a game carries from round to round."""
-    return np.concatenate([np.asarray(array, dtype=np.float64).ravel() for array in recal.engine.arrays().values()])
+    arrays = [*recal.engine.arrays().values(), *recal.rounds.monitor_rows()]
+    return np.concatenate([np.asarray(array, dtype=np.float64).ravel() for array in arrays])
 
 
 def result(
@@ -200,6 +201,10 @@ def recals() -> Iterator[tuple[str, Callable[[], Array]]]:
     yield "randomised", randomised
     yield "run", whole
     yield "no expert", lambda: result(oc.Forecaster(space), no_expert, y, quantiles)
+    yield (
+        "guarded",
+        lambda: result(oc.Recalibrator(mode="guarded"), lambda t: oc.Normal(10.0, 1.0), y, quantiles, late=2),
+    )
 
     rng = np.random.default_rng(1)
     chance = rng.random(ROUNDS)

@@ -40,6 +40,8 @@ def name() -> str:
 CASES: dict[str, tuple[dict[str, Any], Any, Callable[[int], Any], Callable[[int], Any]]] = {
     "quantiles": ({"low": 0, "high": 100}, oc.Interval(0, 100), lambda t: {0.1: 20 + t, 0.5: 50, 0.9: 80},
                   lambda t: 40 + t),
+    "shadow": ({"low": 0, "high": 100, "mode": "shadow"}, oc.Interval(0, 100), lambda t: oc.Normal(t, 5),
+               lambda t: 40 + t),
     "normal": ({}, oc.Line(), lambda t: oc.Normal(t, 1 + t % 3), lambda t: 1.5 * t),
     "members": ({"low": 0}, oc.HalfLine(0), lambda t: oc.Ensemble([t, t + 4, t + 1]), lambda t: t + 2),
     "event": ({"binary": True}, oc.Binary(), lambda t: 0.2 + t / 50, lambda t: t % 2),
@@ -50,7 +52,7 @@ CASES: dict[str, tuple[dict[str, Any], Any, Callable[[int], Any], Callable[[int]
 @pytest.mark.parametrize("case", CASES)
 def test_client_answers_as_a_recalibrator(served: Served, case: str) -> None:
     settings, space, forecast, outcome = CASES[case]
-    recal = oc.Recalibrator(space)
+    recal = oc.Recalibrator(space, mode=settings.get("mode", "direct"))
     with oc.Client(served.url) as client:
         series = client.series(case, **settings)
         for t in range(20):

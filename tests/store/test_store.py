@@ -309,6 +309,42 @@ def test_revised_series_equals_one_that_had_the_outcomes(late: int, settled: int
     assert series.round(3).revisions == 1
 
 
+def test_guarded_series_publishes_as_its_guard_says(url: Url, opened: Open) -> None:
+    """Switches as a recalibrator does; what was published stays so, repeated, reopened, revised, and in the log."""
+    pytest.importorskip("pandas")
+    address, rng = url(), np.random.default_rng(8)
+    outcomes = rng.normal(3.0, 3.0, 150).tolist()
+    twin, revised = (oc.Recalibrator(oc.Line(), mode="guarded") for _ in range(2))
+    store = opened(address)
+    series = store.series("wind", space=oc.Line(), mode="guarded")
+    told = []
+    for t, y in enumerate(outcomes):
+        told.append(series.predict(oc.Normal(0, 1), id=t, target=day(t)))
+        assert same(told[-1], twin.predict(oc.Normal(0, 1), id=t))
+        series.update(y, id=t, known=day(t, 1))
+        twin.update(y, id=t)
+    assert series.guard == twin.guard
+    since = series.guard.since
+    assert 2 < since < 140
+    assert [p.certificate is None for p in told] == [t + 1 < since for t in range(150)]
+    series = opened(address).series("wind", mode="guarded")
+    series.revise(0.0, id=1, known=day(200))
+    for t, y in enumerate(outcomes):
+        revised.predict(oc.Normal(0, 1))
+        revised.update(0.0 if t == 1 else y)
+    assert series.guard == revised.guard
+    assert repr(series.monitor) == repr(revised.monitor)
+    for t in (0, since - 2, since - 1, 149):
+        assert same(series.predict(oc.Normal(0, 1), id=t), told[t])
+        found = series.round(t)
+        assert (found.published == "base") == (t + 1 < since)
+        assert found.recalibrated.certificate.holds
+    log = store.rounds("wind")
+    assert (log["published"] == "base").sum() == since - 1
+    with pytest.raises(ValueError, match="expected mode='guarded', as series 'wind' began"):
+        store.series("wind", mode="shadow")
+
+
 def test_log_has_what_was_known_at_each_time(url: Url, opened: Open) -> None:
     pytest.importorskip("pandas")
     store = opened(url())

@@ -5,6 +5,8 @@ spread evenly over it; a cell of zero width is an atom. An outcome on an edge be
 there is an atom at the edge.
 """
 
+import numpy as np
+
 from orcast.constants import TAIL_FALL
 
 # Widths below this share of the interval are atoms: the quantiles coincide.
@@ -247,6 +249,17 @@ def log_masses(n, mass, out):
 
 
 # --- entries from Python: the same on numpy arrays
+
+
+def cells_of(quantiles, low, high, tail_cells, tail_mass):
+    """Left and right ends and masses of the cells of quantiles within finite bounds."""
+    w, count = workspace(), len(quantiles)
+    total = count + 2 * tail_cells + 1
+    left, right, mass, slots = np.empty(total), np.empty(total), np.empty(total), np.empty(total, dtype=np.int64)
+    lefts, rights, masses, places = numbers_of(left), numbers_of(right), numbers_of(mass), whole_of(slots)
+    q = readable_of(quantiles)
+    n = build_cells(q, count, low, high, tail_cells, tail_mass, 0.0, lefts, rights, masses, places, w)
+    return left[:n].copy(), right[:n].copy(), mass[:n].copy()
 
 
 def locate_arrays(y, left, right, n):

@@ -53,7 +53,7 @@ Body = TypeVar("Body", bound=Struct)
 Result = TypeVar("Result")
 LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 SETTINGS = ("low", "high", "labels")
-OPTIONS = ("memory", "max_pending", "outside", "pool")
+OPTIONS = ("memory", "max_pending", "outside", "pool", "mode")
 MOST_NAMES = 10_000  # series that are found without a query
 UNREACHABLE = ("", ".", "..")  # names that clients remove from a path
 
@@ -340,7 +340,7 @@ def _predict(series: StoredSeries, body: ForecastRequest) -> RoundAnswer:
 def _round(found: StoredRound, *, levels: tuple[float, ...] = (), cells: bool = False, **fields: Any) -> RoundAnswer:
     """Answer about a round; `fields` has its forecast in the form of the base forecast."""
     p = found.forecast
-    certificate = p.certificate
+    certificate = found.recalibrated.certificate
     fields = {name: value for name, value in fields.items() if name in RoundAnswer.__struct_fields__}
     if "forecast" not in fields:
         fields["forecast"] = _described(p, levels or LEVELS)
@@ -353,6 +353,7 @@ def _round(found: StoredRound, *, levels: tuple[float, ...] = (), cells: bool = 
         issued=_time(found.issued),
         target=_time(found.target),
         certificate=Certificate(*map(vars(certificate).__getitem__, Certificate.__struct_fields__)),
+        published=found.published,
         horizon=found.horizon,
         y=found.y,
         known=None if found.known is None else _time(found.known),

@@ -25,6 +25,7 @@ class SeriesRequest(Struct, forbid_unknown_fields=True):
     max_pending: int | None = None
     outside: str | None = None
     pool: bool | None = None
+    mode: str | None = None
 
 
 class ForecastRequest(Struct, forbid_unknown_fields=True):
@@ -83,7 +84,10 @@ class Certificate(Struct):
 
 
 class RoundAnswer(Struct, omit_defaults=True):
-    """A round: its published forecast, and its outcome once it is known, with the alarms that this one raised."""
+    """A round: its published forecast, and its outcome once it is known, with the alarms that this one raised.
+
+    Where the base forecast is published, the certificate is that of the recalibrated one.
+    """
 
     series: str
     id: Any
@@ -92,6 +96,7 @@ class RoundAnswer(Struct, omit_defaults=True):
     target: str
     forecast: dict[str, Any]
     certificate: Certificate
+    published: str = "recalibrated"
     mean: float | None = None
     sd: float | None = None
     base: dict[str, Any] | None = None

@@ -118,19 +118,19 @@ def _evaluation(model: str, space: Any, rounds: Sequence[Any]) -> Evaluation:
         "horizon": np.array(horizons, dtype=np.float64) if all(_is_number(each) for each in horizons) else None,
         "timed": True,
     }
-    if isinstance(rounds[0].forecast, Forecast):
+    if isinstance(rounds[0].recalibrated, Forecast):
         before = [base_quantiles(each.base, space, LEVELS) for each in rounds]
-        after = [each.forecast.quantile(LEVELS) for each in rounds]
+        after = [each.recalibrated.quantile(LEVELS) for each in rounds]
         y = [float(each.y) for each in rounds]
         bounds = {"low": space.low, "high": space.high}
         return Evaluation.of(before, y, after=after, levels=LEVELS, **bounds, **common)
     y = [space.outcome(each.y) for each in rounds]
     if isinstance(space, Binary):
         before = [base_probability(each.base) for each in rounds]
-        return Evaluation.of(before, y, after=[each.forecast.probability() for each in rounds], **common)
+        return Evaluation.of(before, y, after=[each.recalibrated.probability() for each in rounds], **common)
     before, after = (
         [np.atleast_2d(each.base)[0] for each in rounds],
-        [each.forecast.mass for each in rounds],
+        [each.recalibrated.mass for each in rounds],
     )
     return Evaluation.of(before, y, after=after, labels=tuple(map(str, space.labels)), **common)
 

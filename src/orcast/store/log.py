@@ -12,7 +12,7 @@ from orcast.forecasts import as_levels
 from orcast.spaces import Binary, Labels, OrderedSpace, Space, normal_scores
 from orcast.store import times
 from orcast.store.states import forecast_from, rows_from, unseal
-from orcast.store.tables import RoundRow, from_key, key, outcome_from, shown
+from orcast.store.tables import RoundRow, from_key, key, outcome_from, published_in, shown
 
 if TYPE_CHECKING:
     from orcast.store.stored import Store
@@ -84,6 +84,7 @@ def _columns(
         "known": known,
         "status": status,
         "y": None if y is None else _text(shown(space, outcome_from(y))),
+        "published": published_in(row),
     }
     base, p = rows_from(row.base), forecast_from(space, unseal(row.forecast)[1])
     if isinstance(space, OrderedSpace):

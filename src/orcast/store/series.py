@@ -23,10 +23,11 @@ from orcast.store.states import (
     rows_numbers,
     seal,
 )
-from orcast.store.tables import UNNAMED, RoundRow, StoredRound, from_key, key, outcome_from, outcome_text, shown
+from orcast.store.tables import BASE, UNNAMED, RoundRow, StoredRound, from_key, key, outcome_from, outcome_text, shown
 from orcast.validation import short
 
 if TYPE_CHECKING:
+    from orcast.guard import Guard
     from orcast.monitors import Alarm, RecalibratorMonitor
     from orcast.store.stored import Store
 
@@ -195,6 +196,11 @@ class StoredSeries:
         found = self.store.tables.settled(self.number, rounds - round) if round <= rounds else None
         return f"round {round:,}" if found is None else times.shown(found)
 
+    @property
+    def guard(self) -> Guard | None:
+        """Comparison with the base forecast, as of `Recalibrator.guard`; None in direct mode."""
+        return self.store.transact(lambda: self._loaded(self.store.state(self)).guard)
+
     # --- the same with the stored round as result
     def issue(self, forecast: object = None, *, id: Hashable = None, **given: Any) -> StoredRound:
         """`predict`, with the stored round as result."""
@@ -287,7 +293,8 @@ class StoredSeries:
         p = recal.rounds.forecast(entry)
         row.series, row.opened = self.number, state.version + 1
         entry.attached = row.opened
-        row.forecast = seal(None, forecast_numbers(p))
+        base = None if recal.rounds.base_published(entry.record) is None else BASE
+        row.forecast = seal(base, forecast_numbers(p))
         if known is not None:
             self._close(known, row.opened)
             tables.forget_unnamed(self.number)
@@ -299,7 +306,7 @@ class StoredSeries:
         state.options = options
         self._changed(state, recal, issued=plain)
         found = StoredRound(self.name, recal.space, row, evicted=evicted)
-        found.forecast = p  # as it is read from the row
+        found.recalibrated = p  # as it is read from the row
         return found
 
     def _repeats(self, known: RoundRow, row: RoundRow, id: Hashable) -> bool:

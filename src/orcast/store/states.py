@@ -218,7 +218,7 @@ class SeriesState:
 
 def monitor_rows(recal: Recalibrator, numbers: Array) -> list[Array]:
     """Copies of the rows of the monitors, which follow their sizes; none before the first outcome."""
-    sides = 1 + len(recal.experts) if numbers.size else 0
+    sides = recal.rounds.monitor_count if numbers.size else 0
     sizes = numbers[:sides].tolist()
     if len(sizes) < sides or any(size != size // 1 or size < 0 for size in sizes) or sum(sizes) != numbers.size - sides:
         raise ValueError("expected monitors of each side, got others")

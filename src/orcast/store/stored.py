@@ -29,6 +29,7 @@ from orcast.store.states import (
     forecast_numbers,
     rows_from,
     seal,
+    unseal,
 )
 from orcast.store.tables import UNNAMED, Tables, from_key, key
 from orcast.validation import short, warn_user
@@ -292,7 +293,8 @@ class Store:
             else:
                 entry = recal.rounds.issue(rows_from(row.base), features, id=id)
                 entry.attached = row.opened
-                if seal(None, forecast_numbers(recal.rounds.forecast(entry))) != row.forecast:
+                published, _ = unseal(row.forecast)
+                if seal(published, forecast_numbers(recal.rounds.forecast(entry))) != row.forecast:
                     text = "was forecast by another version: its outcome counts for the forecast of this one"
                     warn_user(f"round {short(id)} {text}", RuntimeWarning)
         if len(pending) != kept.pending + version - kept.event:

@@ -25,6 +25,8 @@ COLUMNS = (
 ADD_ROUND = f"INSERT INTO rounds ({COLUMNS}) VALUES ({', '.join('?' * (COLUMNS.count(',') + 1))})"
 VALUES = attrgetter(*COLUMNS.split(", "))
 UNNAMED = "null"
+# Forecasts that a round may publish; the first is written beside the recalibrated one, which is the default.
+BASE, RECALIBRATED = "base", "recalibrated"
 LARGE = 2**53
 
 
@@ -104,7 +106,9 @@ class StoredRound:
     issued, target, known : times in UTC: of the forecast, of what it is about, and when its outcome was known
     status : "pending", "settled" or "dropped"
     base : quantiles at the levels of the space, or masses of the cells, a row for each expert
-    forecast : the forecast that was published, with its certificate
+    published : "recalibrated", or "base" by the `mode` of the series
+    forecast : the forecast that was published; a base forecast has no certificate
+    recalibrated : the recalibrated forecast, with its certificate
     y : outcome, after the last revision
     guarantee : rounds, miscalibration, promised, held and excess after the outcome
     alarms : plain data of the alarms that the outcome raised
@@ -132,6 +136,7 @@ class StoredRound:
     id = cached_property(lambda self: None if self._row.id is None else from_key(self._row.id))
     horizon = cached_property(lambda self: None if self._row.horizon is None else from_key(self._row.horizon))
     base = cached_property(lambda self: rows_from(self._row.base))
+    published = cached_property(lambda self: published_in(self._row))
     y = cached_property(lambda self: None if self._y is None else shown(self._space, outcome_from(self._y)))
 
     @cached_property
@@ -148,7 +153,23 @@ class StoredRound:
     @cached_property
     def forecast(self) -> Any:
         """The published forecast."""
+        if self.published != BASE:
+            return self.recalibrated
+        from orcast.guard import base_forecast, base_of
+
+        row = base_of(self.base)
+        assert row is not None
+        return base_forecast(self._space, row)
+
+    @cached_property
+    def recalibrated(self) -> Any:
+        """The recalibrated forecast with its certificate."""
         return forecast_from(self._space, unseal(self._row.forecast)[1])
+
+
+def published_in(row: RoundRow) -> str:
+    """Forecast that a round published."""
+    return unseal(row.forecast)[0] or RECALIBRATED
 
 
 def outcome_text(canonical: Any) -> str:

@@ -154,7 +154,7 @@ class Session:
             raise ValueError(f"expected {FORM[kind]} as forecast on {_described(space)}, got {short(form)}")
         round = series.issue(forecast.expert, x=self._features(line), id=line.id)
         told = protocol.forecast_fields(forecast, round.forecast, [f"{level:g}" for level in self.options.levels])
-        told |= {"certificate": _numbers(vars(round.forecast.certificate), CERTIFICATE)}
+        told |= {"certificate": _numbers(vars(round.recalibrated.certificate), CERTIFICATE)}
         return told | ({"evicted": round.evicted[0]} if round.evicted else {})
 
 
