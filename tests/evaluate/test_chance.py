@@ -13,7 +13,6 @@ from scipy.special import ndtri
 from orcast.evaluate import (
     Evaluation,
     band,
-    by_horizon,
     check,
     coverage,
     difference,
@@ -131,34 +130,3 @@ def test_errors_that_last_widen_the_band_of_one_series() -> None:
     assert " ".join(verdict(lasting)).count("effective sample size") == 1
     assert interval_band(mixed, 0.5) == tuple(map(float, narrow))
     assert "effective sample size" not in " ".join(verdict(mixed))
-
-
-def test_horizons() -> None:
-    """Each horizon against its slow twin; the first gains, the second loses, the third stays as it was."""
-    rng = np.random.default_rng(7)
-    y = rng.normal(size=3000)
-    codes = np.tile([0, 1, 2], 1000)
-    q = np.tile(ndtri(LEVELS), (3000, 1))
-    before = np.where((codes == 0)[:, None], q / 3, q)
-    after = np.where((codes == 1)[:, None], q / 3, q)
-    evaluation = Evaluation.of(before, y, after=after, levels=LEVELS, horizon=codes + 1.0)
-    table = by_horizon(evaluation)
-    assert table is by_horizon(evaluation)
-    assert table.labels == ("1", "2", "3")
-    assert table.change is not None
-    for k in range(3):
-        mine = codes == k
-        alone = Evaluation.of(before[mine], y[mine], after=after[mine], levels=LEVELS)
-        found = difference(alone)
-        assert found is not None
-        assert table.rows[k] == 1000
-        assert table.loss["before"][k] == pytest.approx(found.before)
-        assert table.change.relative[k] == pytest.approx(found.relative)
-        assert (table.change.low[k], table.change.high[k]) == pytest.approx(
-            (found.relative_low, found.relative_high), abs=0.03
-        )
-        assert table.coverage["after"][k] == pytest.approx(coverage(alone, 0.9, "after"))
-    assert table.change.clear.tolist() == [-1, 1, 0]
-    base_only = by_horizon(Evaluation.of(before, y, levels=LEVELS, horizon=codes + 1.0))
-    assert base_only.change is None
-    assert list(base_only.loss) == ["before"]

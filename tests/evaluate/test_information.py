@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import product
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from orcast.evaluate import Evaluation, by_horizon, check, loss
+from orcast.evaluate import Evaluation, by_horizon, check, coverage, difference, loss
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 
@@ -57,6 +58,12 @@ def test_check_finds_horizons() -> None:
         alone = frame.filter((pl.col("ds") - pl.col("cutoff")).dt.total_hours() == step)
         (one,) = check(alone)
         assert table.loss["before"][step - 1] == pytest.approx(loss(one).mean())
+        assert table.coverage["before"][step - 1] == pytest.approx(coverage(one, 0.9))
+        both = by_horizon(replace(evaluation, after=0.9 * evaluation.before)).change
+        own = difference(replace(one, after=0.9 * one.before))
+        assert both is not None
+        assert own is not None
+        assert both.relative[step - 1] == pytest.approx(own.relative)
         assert one.horizon is None
     # the forecasts are the last value at the cutoff, so is the reference
     last = last_known(evaluation)

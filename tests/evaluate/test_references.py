@@ -14,7 +14,7 @@ from scipy.special import ndtri
 
 from orcast.evaluate import Evaluation, best_reference, check, headline, loss, metrics, verdict
 from orcast.evaluate.information import FEWEST, WINDOW, Information
-from orcast.evaluate.references import STEPS, ReferenceScore, seasons
+from orcast.evaluate.references import STEPS, ReferenceScore
 from orcast.evaluate.references import _losses as losses_of
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
@@ -207,20 +207,6 @@ def test_without_persistence_recent_outcomes_lead() -> None:
     evaluation = Evaluation.of(np.tile(np.quantile(y, LEVELS), (400, 1)), y, levels=LEVELS, timed=True)
     assert best_in(evaluation).name == "the last 256 outcomes"
     assert -0.05 < best_in(evaluation).gain("before") < 0.01
-
-
-def test_names_follow_the_spacing() -> None:
-    spacings = {"15m": "time", "D": "day", "W": "week", "M": "month"}
-    for spacing, word in spacings.items():
-        start = np.datetime64("2020-01-01", "ns")
-        times = (
-            np.arange("2020-01", "2024-01", dtype="datetime64[M]")
-            if spacing == "M"
-            else start + np.arange(200) * np.timedelta64({"15m": 15, "D": 1440, "W": 10080}[spacing], "m")
-        )
-        assert all(f"of the same {word} of the" in season for season in seasons(times))
-    assert next(iter(seasons(np.arange(9.0)))) == "at multiples of 7 steps"
-    assert seasons(np.array(["a", "b"])) == {}
 
 
 def test_probabilities_are_compared_with_frequencies() -> None:

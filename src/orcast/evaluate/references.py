@@ -141,6 +141,8 @@ def seasons(times: NDArray[Any]) -> dict[str, Places]:
     ['of the same hour of the day', 'of the same hour of the week', 'of the same hour of the year']
     >>> list(seasons(np.array(["2024-01-31", "2024-02-29", "2024-03-31"], dtype="datetime64[D]")))
     ['of the same month of the year']
+    >>> list(seasons(hours[::168])), list(seasons(np.arange(9)))[:1], seasons(np.array(["a", "b"]))
+    ([], ['at multiples of 7 steps'], {})
     """
     kind = times.dtype.kind
     if kind not in "iufM" or times.size < 2:
