@@ -192,7 +192,8 @@ class Service:
         return found
 
     def _note(self, series: StoredSeries) -> None:
-        self.metrics.note(str(series.name), series.alarms, len(self.store))
+        alarms = series.alarms
+        self.metrics.note(str(series.name), alarms, len(self.store) if alarms else 0)
 
     # --- series
     def list_series(self, call: Call) -> SeriesList:

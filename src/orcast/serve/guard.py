@@ -115,7 +115,7 @@ class Metrics:
 
     def note(self, series: str, alarms: Iterable[Alarm], total: int) -> None:
         """Take over the alarms of a series; `total` is the number of series."""
-        self._series = total
+        self._series = max(self._series, total)
         for found in self.evidence.values():
             found.pop(series, None)
         for alarm in alarms:

@@ -12,7 +12,6 @@ from orcast import persistence
 from orcast.histories import ALONE
 from orcast.ledger import Guarantee
 from orcast.recalibrator import Recalibrator
-from orcast.rounds import watchable
 from orcast.serialise import features_to_json, plain_features
 from orcast.store import replay, times
 from orcast.store.states import (
@@ -186,7 +185,10 @@ class StoredSeries:
     @property
     def alarms(self) -> list[Alarm]:
         """Alarms of the monitors; none on spaces without PITs, where there are no monitors."""
-        return self.monitor.alarms if watchable(self.space) else []
+        return self.store.transact(lambda: self._alarms(self._loaded(self.store.state(self))))
+
+    def _alarms(self, recal: Recalibrator) -> list[Alarm]:
+        return recal.monitor.alarms if any(map(any, recal.rounds.raised)) else []
 
     def when(self, round: int) -> str:
         """Time that a round is about, as text; rounds are counted as they are settled, as of alarms."""
