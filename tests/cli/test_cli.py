@@ -49,7 +49,6 @@ def test_wrong_options_are_refused_in_one_sentence(tmp_path: Path, capsys: Captu
         ["--low", "4", "--high", "3"],
         ["--levels", "5"],
         ["--levels", "many"],
-        ["--by", "hour"],
         ["--max-pending", "0"],
         ["--state", str(tmp_path / "no" / "where")],
     ):

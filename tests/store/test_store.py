@@ -1,7 +1,6 @@
 """A store answers as recalibrators do, whichever process calls, and keeps what was forecast and known."""
 
 import random
-import re
 import subprocess
 import sys
 import threading
@@ -54,9 +53,6 @@ def opened() -> Iterator[Open]:
         each.close()
 
 
-TIME = re.compile(r"\d{4}-\d\d-\d\d [\d:.]+ UTC")  # of alarms
-
-
 def content(store: Store) -> list[Any]:
     """Everything but times."""
     found = []
@@ -68,8 +64,7 @@ def content(store: Store) -> list[Any]:
     }.items():
         cursor = store.database.execute(f"SELECT * FROM {table} ORDER BY {order}")
         kept = [i for i, column in enumerate(cursor.description) if column[0] not in CLOCK]
-        rows = [[row[i] for i in kept] for row in cursor.fetchall()]
-        found.append([[TIME.sub("", each) if isinstance(each, str) else each for each in row] for row in rows])
+        found.append([tuple(row[i] for i in kept) for row in cursor.fetchall()])
     return found
 
 

@@ -141,26 +141,6 @@ def test_outcomes_beyond_the_bounds_are_refused_or_clipped() -> None:
     assert ask(clip, {"id": 1, "y": 10})["y"] == 9
 
 
-def test_groups_by_a_feature() -> None:
-    session = Session(by=("hour", (0, 1)))
-    payoff = (
-        oc.QuantileCalibration(context=oc.by("hour", values=[0, 1])) + oc.MomentMatching(2) + oc.NoRegret(oc.CRPS())
-    )
-    recal = oc.Recalibrator(oc.Line(), payoff)
-    for t in range(20):
-        answer = ask(session, {"id": t, "forecast": {"mean": 0, "sd": 1}, "x": {"hour": t % 2, "more": "?"}})
-        p = recal.predict(oc.Normal(0, 1), x={"hour": t % 2}, id=t)
-        assert answer["mean"] == p.to_normal()[0]
-        ask(session, {"id": t, "y": 1 - 2 * (t % 2)})
-        recal.update(1 - 2 * (t % 2), id=t)
-    ask(session, {"id": 20, "forecast": {"mean": 0, "sd": 1}, "x": {"hour": 0}})
-    before = known(session)
-    for x in ({}, {"x": {"hour": 7}}, {"x": {"day": 1}}):
-        with pytest.raises(ValueError, match="expected"):
-            ask(session, {"id": 21, "forecast": {"mean": 0, "sd": 1}, **x})
-    assert known(session) == before
-
-
 def test_the_oldest_pending_round_is_lost_and_reported() -> None:
     session = Session(max_pending=2)
     answers = [ask(session, {"id": t, "forecast": {"mean": t, "sd": 1}}) for t in range(4)]

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import fields
-from typing import Any
 
-from orcast import limits
 from orcast.cli.common import Parts, numbers, part
 
 DESCRIPTION = """\
@@ -25,7 +23,6 @@ Other forecasts are {"mean": 4, "sd": 1}, {"members": [3, 4, 6]}, {"p": 0.7} wit
   "series"  text or a whole number: name of the series; created when it is first seen.  Left out: one series.
   "id"      text or a number: which round.  Left out: one round at a time, the last forecast.
   "drop"    true: the outcome of this round will never come.
-  "x"       features such as {"hour": 14}, for --by.
   "low", "high", "binary", "labels"
             in the first line of a series: its bounds or kind, instead of the options below.
 
@@ -44,7 +41,6 @@ EXAMPLES = """\
   orcast stream --low 0 --high 36000 < lines.jsonl > answers.jsonl
   orcast stream --state wind.orcast --levels 0.05,0.5,0.95
   echo '{"forecast": {"mean": 4, "sd": 1}}' | orcast stream
-  orcast stream --by hour=0..23      # calibrated in each hour by itself: "x": {"hour": 14}
 """
 
 
@@ -60,7 +56,6 @@ def add(parts: Parts) -> None:
     series = stream.add_argument_group("series")
     series.add_argument("--low", type=float, metavar="X", help="lower bound of the outcomes")
     series.add_argument("--high", type=float, metavar="X", help="upper bound of the outcomes")
-    series.add_argument("--by", metavar="NAME=V,...", help="keep each value of a feature calibrated by itself")
     series.add_argument("--memory", type=float, metavar="ROUNDS", help="forget the past at this rate (default: never)")
     series.add_argument(
         "--outside",
@@ -90,42 +85,18 @@ def add(parts: Parts) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Answer stdin on stdout."""
-    wanted = _wanted(options)
     if options.sync and options.state is None:
         raise ValueError("expected --state beside --sync, got none")
+    levels = numbers(options.levels, "levels")
+    from orcast.stream.series import StreamSettings
     from orcast.stream.serve import serve
     from orcast.stream.session import Session
 
+    given = {**vars(options), "levels": None if levels is None else tuple(levels)}
+    names = [each.name for each in fields(StreamSettings)]
+    wanted = {name: given[name] for name in names if given[name] is not None}
     session = Session(options.state, sync=options.sync, **wanted)
     try:
         return serve(session)
     finally:
         session.close()
-
-
-def _wanted(options: argparse.Namespace) -> dict[str, Any]:
-    """Settings of the series that were given."""
-    from orcast.stream.series import StreamSettings
-
-    levels = numbers(options.levels, "levels")
-    given = {**vars(options), "by": _by(options.by), "levels": None if levels is None else tuple(levels)}
-    names = [each.name for each in fields(StreamSettings)]
-    return {name: given[name] for name in names if given[name] is not None}
-
-
-def _by(text: str | None) -> tuple[str, tuple[Any, ...]] | None:
-    """A feature and its values: numbers where they all are, and a range such as 0..23."""
-    if text is None:
-        return None
-    name, equals, values = text.partition("=")
-    if not name or not equals or not values:
-        raise ValueError(f"expected --by as NAME=VALUE,VALUE,... or NAME=0..23, got {text!r}")
-    first, dots, last = values.partition("..")
-    try:
-        if dots:
-            return name, tuple(limits.taken("groups", range(int(first), int(last) + 1)))
-        return name, tuple(map(int, values.split(",")))
-    except ValueError as reason:
-        if limits.MORE in str(reason):
-            raise
-        return name, tuple(each.strip() for each in values.split(","))

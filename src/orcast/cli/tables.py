@@ -9,7 +9,7 @@ import gzip
 import io
 import sys
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,10 +77,9 @@ def format_of(path: str) -> Format:
 
 def is_name(name: str) -> bool:
     """True if a name is that of a table."""
-    try:
+    with suppress(ValueError):
         return bool(format_of(name))
-    except ValueError:
-        return False
+    return False
 
 
 # --- reading ---

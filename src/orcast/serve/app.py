@@ -359,7 +359,7 @@ def _round(found: StoredRound, *, levels: tuple[float, ...] = (), cells: bool = 
         y=found.y,
         known=None if found.known is None else _time(found.known),
         guarantee=found.guarantee or None,
-        alarm=found.alarms,
+        alarm=[each.to_plain(found.when) for each in found.alarms],
         revisions=found.revisions,
         repeated=found.repeated,
         evicted=list(found.evicted),

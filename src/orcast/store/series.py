@@ -192,9 +192,10 @@ class StoredSeries:
 
     def when(self, round: int) -> str:
         """Time that a round is about, as text; rounds are counted as they are settled, as of alarms."""
-        return self.store.transact(lambda: self._when(round, self._loaded(self.store.state(self)).monitor.rounds))
+        return self.store.transact(lambda: self._when(round))
 
-    def _when(self, round: int, rounds: int) -> str:
+    def _when(self, round: int) -> str:
+        rounds = self._loaded(self.store.state(self)).monitor.rounds
         found = self.store.tables.settled(self.number, rounds - round) if round <= rounds else None
         return f"round {round:,}" if found is None else times.shown(found)
 
@@ -254,7 +255,7 @@ class StoredSeries:
         space, y = self._opened.recal(self.store)[0].space, row.y
         if row.revisions:
             y = self.store.tables.revisions(self.number, row.opened)[-1][0]
-        return StoredRound(self.name, space, row, y, **more)
+        return StoredRound(self.name, space, row, y, when=self.when, **more)
 
     def _changed(self, state: SeriesState, recal: Recalibrator, *, issued: bool = False) -> None:
         """Take over the rounds of the recalibrator as the next version; `issued`: one was issued, nothing else."""
@@ -350,7 +351,7 @@ class StoredSeries:
         if y is not None and recal.rounds.raised != before:
             self._add_alarms(row, recal, before)
         self._changed(state, recal)
-        return StoredRound(self.name, recal.space, row, y)
+        return StoredRound(self.name, recal.space, row, y, when=self.when)
 
     def _add_alarms(self, row: RoundRow, recal: Recalibrator, before: list[tuple[float, float]]) -> None:
         """Write the alarms that an outcome raised beside its guarantee."""
@@ -358,9 +359,9 @@ class StoredSeries:
         sides = zip([monitor.output, *monitor.inputs.values()], before or [(0.0, 0.0)] * len(after), after, strict=True)
         changed = [side for side, was, now in sides if was != now]
         new = [alarm for side in changed for alarm in side.alarms if alarm.round == side.rounds]
-        plain = [alarm.to_plain(lambda round: self._when(round, monitor.rounds)) for alarm in new]
-        if plain:
-            row.guarantee = json.dumps(json.loads(row.guarantee or "{}") | {"alarms": plain})
+        if new:
+            told = {"alarms": [vars(alarm) for alarm in new]}
+            row.guarantee = json.dumps(json.loads(row.guarantee or "{}") | told)
             self.store.tables.put_outcome(self.number, row)
 
     def _check_same(self, row: RoundRow, id: Hashable, y: str | None, recal: Recalibrator) -> None:

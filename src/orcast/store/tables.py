@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from orcast import limits
 from orcast.serialise import features_from_json, features_to_json, id_from_plain, plain_id
@@ -17,6 +17,9 @@ from orcast.spaces import FiniteSpace, Space
 from orcast.store.database import Database, Row
 from orcast.store.states import SeriesState, forecast_from, rows_from, unseal
 from orcast.store.times import as_datetime
+
+if TYPE_CHECKING:
+    from orcast.monitors import Alarm
 
 COLUMNS = (
     "id, opened, closed, horizon, issued, target, x, base, forecast, "
@@ -111,7 +114,7 @@ class StoredRound:
     recalibrated : the recalibrated forecast, with its certificate
     y : outcome, after the last revision
     guarantee : rounds, miscalibration, promised, held and excess after the outcome
-    alarms : plain data of the alarms that the outcome raised
+    alarms, when : alarms that the outcome raised, and the function that turns their rounds into times
     revisions : number of revisions
     evicted : ids of the rounds that were dropped because too many were pending
     repeated : whether this call came before, and changed nothing
@@ -125,10 +128,11 @@ class StoredRound:
         row: RoundRow,
         y: str | None = None,
         *,
+        when: Callable[[int], str] = "round {:,}".format,
         evicted: tuple[Any, ...] = (),
         repeated: bool = False,
     ) -> None:
-        self._space, self._row, self._y = space, row, y
+        self._space, self._row, self._y, self.when = space, row, y, when
         self.series, self.status, self.revisions = name, row.status, row.revisions
         self.evicted, self.repeated, self.event = evicted, repeated, row.opened
         self.issued, self.target, self.known = map(as_datetime, (row.issued, row.target, row.known))
@@ -146,9 +150,11 @@ class StoredRound:
         return {name: value for name, value in found.items() if name != "alarms"}
 
     @cached_property
-    def alarms(self) -> list[dict[str, Any]]:
+    def alarms(self) -> list[Alarm]:
         """Alarms that the outcome raised."""
-        return json.loads(self._row.guarantee or "{}").get("alarms", [])  # type: ignore[no-any-return]
+        from orcast.monitors import Alarm
+
+        return [Alarm(**fields) for fields in json.loads(self._row.guarantee or "{}").get("alarms", ())]
 
     @cached_property
     def forecast(self) -> Any:

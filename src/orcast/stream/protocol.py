@@ -17,12 +17,11 @@ from orcast.validation import number, short
 
 Name = str | int | None
 Id = str | int | float | None
-KEYS = ("series", "id", "forecast", "y", "x", "drop", "low", "high", "binary", "labels")
+KEYS = ("series", "id", "forecast", "y", "drop", "low", "high", "binary", "labels")
 SETTINGS = ("low", "high", "binary", "labels")
 TYPES: dict[str, tuple[tuple[type, ...], str]] = {
     "series": ((str, int), "text or a whole number"),
     "id": ((str, int, float), "text or a number"),
-    "x": ((dict,), 'features by name, such as {"hour": 14},'),
     "drop": ((bool,), "true or false"),
 }
 FORMS = (
@@ -52,7 +51,6 @@ class StreamLine:
     id: Id
     forecast: LineForecast | None
     y: Any
-    x: dict[str, Any] | None
     drop: bool
     settings: dict[str, Any]
 
@@ -79,7 +77,7 @@ def read(text: bytes) -> StreamLine:
             limits.check("id_characters", len(value))
         elif isinstance(value, (int, float)) and not abs(value) <= sys.float_info.max:
             raise ValueError(f"expected a finite number as {key}, got {short(value)}")
-    series, id, x, drop = found.get("series"), found.get("id"), found.get("x"), bool(found.get("drop"))
+    series, id, drop = found.get("series"), found.get("id"), bool(found.get("drop"))
     forecast, y = found.get("forecast"), found.get("y")
     known = None if forecast is None else read_forecast(forecast)
     settings = {key: found[key] for key in SETTINGS if found.get(key) is not None and found[key] is not False}
@@ -87,7 +85,7 @@ def read(text: bytes) -> StreamLine:
         raise ValueError("expected a forecast, an outcome y, drop or bounds in a line, got none of them")
     if (forecast is not None) + (y is not None) + drop > 1:
         raise ValueError("expected a forecast, an outcome y or drop in a line of its own, got two of them")
-    return StreamLine(series, id, known, y, x, drop, settings)
+    return StreamLine(series, id, known, y, drop, settings)
 
 
 def _parsed(text: bytes) -> dict[str, Any]:

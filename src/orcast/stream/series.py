@@ -8,8 +8,6 @@ from typing import Any
 
 from orcast import limits
 from orcast.adapters import Quantiles
-from orcast.contexts import by
-from orcast.payoffs import Payoff, default_payoff
 from orcast.recalibrator import Recalibrator
 from orcast.spaces import Binary, Labels, OrderedSpace, Space, between
 from orcast.validation import short
@@ -23,7 +21,6 @@ class StreamSettings:
     ----------
     low, high : bounds of quantities
     levels : quantiles to answer with
-    by : a feature and its values, each of which is calibrated by itself
     outside, memory, max_pending : as in `orcast.Recalibrator`
     remember : settled rounds of each series that are remembered
     pool : whether quantities of all series share an `orcast.Pool`
@@ -32,7 +29,6 @@ class StreamSettings:
     low: float | None = None
     high: float | None = None
     levels: tuple[float, ...] = ()
-    by: tuple[str, tuple[Any, ...]] | None = None
     outside: str = "raise"
     memory: float | None = None
     max_pending: int = 1000
@@ -59,11 +55,7 @@ class StreamSettings:
     def series(self, space: Space) -> dict[str, Any]:
         """Options of a series on a space; only quantities are in a pool."""
         options = {"memory": self.memory, "outside": self.outside, "max_pending": self.max_pending}
-        return {**options, "payoff": self.payoff(space), "pool": self.pool and isinstance(space, OrderedSpace)}
-
-    def payoff(self, space: Space) -> Payoff | None:
-        """Payoff of a series, if it is not the usual one."""
-        return None if self.by is None else default_payoff(space, by(self.by[0], values=self.by[1]))
+        return {**options, "pool": self.pool and isinstance(space, OrderedSpace)}
 
 
 def stated_space(given: Mapping[str, Any]) -> Space:

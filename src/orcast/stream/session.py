@@ -111,7 +111,8 @@ class Session:
         elif line.y is not None:
             settled = series.settle(_outcome(line.y, series.space), id=line.id)
             fields |= {"y": settled.y, "guarantee": _numbers(settled.guarantee, GUARANTEE)}
-            fields |= {"alarm": settled.alarms} if settled.alarms else {}
+            alarms = [alarm.to_plain() for alarm in settled.alarms]
+            fields |= {"alarm": alarms} if alarms else {}
         return protocol.to_line({**_name(line.series, line.id), **fields})
 
     def _series(self, line: StreamLine) -> StoredSeries:
@@ -137,22 +138,13 @@ class Session:
             settings = {key: value for key, value in {**bounds, **settings}.items() if value is not None}
         return stated_space(settings)
 
-    def _features(self, line: StreamLine) -> dict[str, Any] | None:
-        """The features that matter."""
-        if self.options.by is None:
-            return None
-        key = self.options.by[0]
-        if line.x is None or line.x.get(key) is None:
-            raise ValueError(f'expected "x": {{"{key}": ...}} beside a forecast (--by {key}), got none')
-        return {key: line.x[key]}
-
     def _predict(self, forecast: LineForecast, line: StreamLine, series: StoredSeries) -> dict[str, Any]:
         space = series.space
         kind = "binary" if isinstance(space, Binary) else "labels" if isinstance(space, Labels) else "quantity"
         if forecast.space != kind:
             form = "mean and sd" if forecast.form == "normal" else forecast.form
             raise ValueError(f"expected {FORM[kind]} as forecast on {_described(space)}, got {short(form)}")
-        round = series.issue(forecast.expert, x=self._features(line), id=line.id)
+        round = series.issue(forecast.expert, id=line.id)
         told = protocol.forecast_fields(forecast, round.forecast, [f"{level:g}" for level in self.options.levels])
         told |= {"certificate": _numbers(vars(round.recalibrated.certificate), CERTIFICATE)}
         return told | ({"evicted": round.evicted[0]} if round.evicted else {})
@@ -162,8 +154,7 @@ def _settings(data: bytes) -> StreamSettings:
     """Settings from their bytes."""
     with persistence.reading(data, OPTIONS) as (header, _):
         plain = header["options"]
-        by = None if plain["by"] is None else (plain["by"][0], tuple(plain["by"][1]))
-        return StreamSettings(**{**plain, "levels": tuple(plain["levels"]), "by": by})
+        return StreamSettings(**{**plain, "levels": tuple(plain["levels"])})
 
 
 def _outcome(y: Any, space: Space) -> Any:
