@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from orcast.adapters import expert_row
 from orcast.draws import seed_of, start_of
@@ -55,6 +55,13 @@ KINDS = {
     COVERED: ("too narrow", "too wide"),
     SCORES: ("the first is worse", "the second is worse"),
 }
+# Alarms as the kernel codes them.
+ALARM_TEXTS = {
+    given: np.array(["", *kinds, *(f"changed: {kind}" for kind in kinds)], dtype=object)
+    for given, kinds in KINDS.items()
+}
+# Forecasts of which some columns may be missing.
+ANY_COLUMN = ("quantiles", "members")
 # --- bets by kind: (kind, weight, density on scores z of the normal distribution or on [0, 1])
 KNOTS = 256
 EDGES = (1, 4, 13, 38, 77, 128, 179, 218, 243, 252, 255)  # of the histogram, in 1/256
@@ -131,7 +138,8 @@ def bets_for(kind: str, level: float, lanes: tuple[float, ...]) -> Any:
     prior, least, kinds, groups = (np.array(column, dtype=np.float64) for column in zip(*numbers, strict=True))
     outside, starts = (1.0 - level) / 2.0, BETTER_STARTS if kind == BETTER else SPREAD_STARTS
     return kernel.Bets(
-        table.ravel(), areas.ravel(), prior, least, kinds, groups, bins, np.array(lanes), starts, outside
+        *(table.ravel(), areas.ravel(), prior, least, kinds, groups, bins, np.array(lanes), starts, outside),
+        kind == PIT,
     )
 
 
@@ -374,8 +382,6 @@ class Evidence:
         shift, square, inside = (float(sums[k]) / count for k in (records.SCORE, records.SQUARE, records.INSIDE))
         kind = KINDS[self.given][int(found.kind)] if self.given != COVERED else KINDS[COVERED][int(shift > 0.0)]
         scale = math.sqrt(max(square - shift * shift, 0.0))
-        if self.given == PIT and kind == "too narrow" and abs(shift) > scale:
-            kind = "too low" if shift > 0.0 else "too high"  # all outcomes lie beyond one end
         until = int(found.until)
         since = max(until - round(count) + 1, 1)
         around = BLUR + math.ceil(math.log(FACTOR) * count / max(math.log(max(grown, 1.0)), 1.0))
@@ -789,6 +795,28 @@ class RecalibratorMonitor:
         return f"RecalibratorMonitor({self.rounds:,} rounds, {found or calm})"
 
 
+def follow_events(
+    kind: str,
+    seed: int,
+    state: Array,
+    events: NDArray[np.int64],
+    low: Array,
+    high: Array,
+    issued: Array,
+    count: float,
+    codes: Array,
+) -> Array:
+    """Run the events of a stream from a state to the next, with the alarm that stands at each forecast in `codes`.
+
+    An empty state is new; see `orcast.kernels.monitor.Watcher.follow_events`.
+    """
+    watcher = watcher_for(kind, LEVEL, late_lanes(MOST_LANES), 1.0 / ALPHA, RUN_LENGTH, seed=seed)
+    if state.size:
+        watcher.take(state.copy())
+    watcher.follow_events(events.reshape(-1), low, high, issued, count, codes)
+    return np.asarray(watcher.state)
+
+
 # --- PITs
 
 
@@ -815,6 +843,33 @@ def pit_among(masses: Array, places: Array) -> tuple[Array, Array]:
     rows = np.arange(len(places))
     high = ends[rows, places]
     return np.where(places > 0, ends[rows, places - 1], 0.0), high
+
+
+def pit_rows(kind: str, rows: Array, levels: Array | None, y: Array) -> tuple[Array, Array]:
+    """Interval of each outcome's PIT, given forecasts of a kind as in frames, a row each; nan where there is none.
+
+    >>> pit_rows("members", np.array([[1.0, 2.0, np.nan]]), None, np.array([1.5]))
+    (array([0.33333333]), array([0.66666667]))
+    """
+    first, at = rows[:, 0], y[:, None]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        if kind == "normal":
+            low = high = np.where(rows[:, 1] > 0.0, ndtr((y - first) / rows[:, 1]), np.nan)
+        elif kind == "binary":
+            low, high = np.where(y > 0.0, 1.0 - first, 0.0), np.where(y > 0.0, 1.0, 1.0 - first)
+        elif kind == "labels":
+            low, high = pit_among(rows, np.where(np.isfinite(y), y, 0.0).astype(np.intp))
+        elif kind == "members":
+            count = np.isfinite(rows).sum(axis=1) + 1.0
+            low, high = (rows < at).sum(axis=1) / count, ((rows <= at).sum(axis=1) + 1.0) / count
+        else:
+            assert levels is not None
+            low, high = np.where(rows < at, levels, 0.0).max(axis=1), np.where(rows > at, levels, 1.0).min(axis=1)
+            low, high = np.minimum(low, high), np.maximum(low, high)  # quantiles may cross
+        finite = np.isfinite(rows)
+        there = np.isfinite(y) & (finite.any(axis=1) if kind in ANY_COLUMN else finite.all(axis=1))
+        there &= (low >= 0.0) & (high <= 1.0)
+    return np.where(there, low, np.nan), np.where(there, high, np.nan)
 
 
 def pit_of(forecast: object, y: Any, space: Space) -> Interval:

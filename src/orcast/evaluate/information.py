@@ -49,11 +49,11 @@ class Information:
         the times as dates, if they are.
         """
         times, at, when = np.unique(time, return_index=True, return_inverse=True)
-        first = time if known is None else known
-        ranks = np.unique(np.concatenate((first, time if issued is None else issued)), return_inverse=True)[1] + 1
-        since = ranks[time.size :]
-        if issued is None:
-            since = since - 1
+        since, ranks = when, when + 1
+        if known is not None or issued is not None:
+            both = (time if known is None else known, time if issued is None else issued)
+            ranks = np.unique(np.concatenate(both), return_inverse=True)[1] + 1
+            since = ranks[time.size :] - (issued is None)
         if horizon is None and issued is None:
             horizon = np.ones(time.size)
         elif horizon is None:

@@ -8,22 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from orcast.draws import derived_seed
 from orcast.evaluate.calibration import main_share
 from orcast.evaluate.dependence import information_of
 from orcast.evaluate.evaluation import Evaluation, Places, Vector, computed_once
 from orcast.evaluate.information import Information
-from orcast.monitors import Alarm, Monitor, false_discovery_alarms, pit_among, pit_between
+from orcast.monitors import Alarm, Monitor, false_discovery_alarms, pit_among, pit_between, pit_rows
 
 if TYPE_CHECKING:
     from orcast.evaluate.frames import FrameRows
     from orcast.frame.names import Form
 
 ALPHA, RUN_LENGTH = 0.05, 100_000
-# Rows whose forecasts are read at once.
-CHUNK = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,11 +163,11 @@ def watched_sides(rows: FrameRows, form: Form, alpha: float, run_length: float) 
     y = rows.outcomes(form).y
     known = np.isfinite(y) & ~rows.beyond(form, y)
     found = {}
-    for side, columns in (("input", form.columns), ("output", tuple(out.name for out in form.outputs()))):
+    for side, columns in (("input", form.columns), ("output", form.written)):
         if form.kind == "point" or not set(columns) <= set(rows.table.reading.columns):
             continue
-        low, high, whole = frame_pits(rows, form, columns, y)
-        keep = known & whole
+        low, high = pit_rows(form.kind, rows.matrix(columns), form.levels, y)
+        keep = known & np.isfinite(low)
         level = 0.9 if form.levels is None else _band(form.levels)
         times = None if rows.time is None else rows.time[keep]
         found[side] = watch(rows.information, keep, low[keep], high[keep], times, rows.names, alpha, run_length, level,
@@ -184,36 +181,6 @@ def _band(levels: Vector) -> float:
     """Level of the central band nearest to 90%."""
     there = [1.0 - 2.0 * level for level in levels if level < 0.5 and np.abs(levels - 1.0 + level).min() < 1e-9]
     return min(there, key=lambda share: abs(share - 0.9), default=0.9)
-
-
-def frame_pits(rows: FrameRows, form: Form, columns: Sequence[Any], y: Vector) -> tuple[Vector, Vector, Any]:
-    """PIT intervals of the rows, and whether each has a forecast."""
-    first = rows.numbers(columns[0])
-    if form.kind == "normal":
-        sd = rows.numbers(columns[1])
-        with np.errstate(invalid="ignore", divide="ignore"):
-            u = ndtr((y - first) / sd)
-        return u, u, np.isfinite(u) & (sd > 0.0)
-    if form.kind == "binary":
-        fine = (first >= 0.0) & (first <= 1.0)
-        return np.where(y > 0.0, 1.0 - first, 0.0), np.where(y > 0.0, 1.0, 1.0 - first), fine
-    if form.kind == "labels":
-        masses = rows.matrix(columns)
-        fine = np.isfinite(masses).all(axis=1) & (masses >= 0.0).all(axis=1) & (masses.sum(axis=1) > 0.0)
-        low, high = np.zeros(y.size), np.ones(y.size)
-        keep = fine & np.isfinite(y)
-        low[keep], high[keep] = pit_among(masses[keep], y[keep].astype(np.intp))
-        return low, high, fine
-    below, upto, count = np.zeros(y.size, dtype=np.intp), np.zeros(y.size, dtype=np.intp), np.zeros(y.size)
-    for k, column in enumerate(columns):
-        values = first if k == 0 else rows.numbers(column)
-        below += values < y
-        upto += values <= y
-        count += np.isfinite(values)
-    if form.kind == "members":
-        return below / (count + 1.0), (upto + 1.0) / (count + 1.0), count > 0
-    ends = np.concatenate(([0.0], np.asarray(form.levels), [1.0]))
-    return ends[below], ends[np.maximum(upto, below) + 1], count == len(columns)
 
 
 def watch(

@@ -239,6 +239,11 @@ class Form:
             found.sort(key=lambda out: out.level or -1.0)
         return tuple(found)
 
+    @property
+    def written(self) -> tuple[str, ...]:
+        """Names of the columns that replace the forecasts."""
+        return tuple(out.name for out in self.outputs() if out.place is not None)
+
     def _ending(self, level: float) -> str:
         """Ending of a quantile's name."""
         if not self.intervals:

@@ -1,12 +1,13 @@
 cimport cython
 from libc.math cimport log
 from libc.stdint cimport uint64_t
-from orcast.kernels.rows cimport cut, numbers_of, readable_of
+from orcast.kernels.rows cimport WholeRow, cut, numbers_of, readable_of, whole_of
 
 cdef Py_ssize_t ROUNDS, ALARM, EVIDENCE, CHANGE_EVIDENCE, SKIPPED, PEAK, PEAK_END, PEAK_KIND, PEAK_SUMS
 cdef Py_ssize_t CHANGES, CHANGE_AT, CHANGE_KIND, CHANGE_SUMS, HEAD, COUNT, INSIDE, SCORE, SQUARE, SUMS
 cdef Py_ssize_t CLOCK, OWN, RANKED, LANE_HEAD
-cdef double NARROWEST, LOCKED, LOG3, LARGEST, SCALED
+cdef Py_ssize_t KINDS, PREDICT, SETTLE
+cdef double NARROWEST, LOCKED, LOG3, LARGEST, SCALED, ENDED, TOO_LOW, TOO_HIGH, TOO_NARROW
 cdef uint64_t ALL, STEP, FIRST_FACTOR, SECOND_FACTOR
 
 cdef class Bets:
@@ -21,6 +22,7 @@ cdef class Bets:
     cdef double *lanes
     cdef readonly Py_ssize_t count, knots, lane_count, width, group_count, bin_count, starts, lane_size
     cdef readonly double spread, outside
+    cdef readonly bint signed
     cpdef Py_ssize_t size(self, Py_ssize_t lanes)
     cpdef Py_ssize_t lanes_in(self, Py_ssize_t size)
 
@@ -58,6 +60,8 @@ cdef void update_stream(
     double ever, double change, double *scratch
 ) noexcept nogil
 
+cdef double code_of(Bets bets, double *row) noexcept nogil
+
 cdef class Watcher:
     cdef readonly Bets bets
     cdef readonly object state, scratch
@@ -73,6 +77,11 @@ cdef class Watcher:
     cpdef object put(self, double low, double high, double issued, double clock)
     @cython.locals(lows="double *", highs="double *", kept="double *", number=Py_ssize_t)
     cpdef object run(self, object low, object high, object trace)
+    @cython.locals(
+        kinds=WholeRow, lows="double *", highs="double *", since="double *", found="double *", number=Py_ssize_t,
+        at=Py_ssize_t
+    )
+    cpdef object follow_events(self, object events, object low, object high, object issued, double count, object codes)
 
 @cython.locals(scratch="double *", row="double *", lanes=Py_ssize_t, start=uint64_t)
 cdef void put_round(Watcher watcher, double low, double high, double issued, double clock) noexcept nogil

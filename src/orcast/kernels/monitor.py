@@ -28,9 +28,11 @@ from orcast.kernels.records import (
     PEAK_END,
     PEAK_KIND,
     PEAK_SUMS,
+    PREDICT,
     RANKED,
     ROUNDS,
     SCORE,
+    SETTLE,
     SKIPPED,
     SQUARE,
     SUMS,
@@ -43,6 +45,9 @@ NARROWEST = 1e-6
 LOG3 = 1.0986122886681098
 # Evidence that only serves the description is divided by the second number when it reaches the first.
 LARGEST, SCALED = 1e200, 1e100
+# Kinds of miscalibration in a code of an alarm; an alarm ends when the evidence has fallen to this share of its peak.
+KINDS, ENDED = 8, 1e-3
+TOO_LOW, TOO_HIGH, TOO_NARROW = 0.0, 1.0, 2.0
 # SplitMix64; see `orcast.draws`.
 ALL, STEP = 0xFFFFFFFFFFFFFFFF, 0x9E3779B97F4A7C15
 FIRST_FACTOR, SECOND_FACTOR = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
@@ -68,9 +73,13 @@ class Bets:
         Weights of the lanes; their sum is at most 1.
     spread, outside : float
         Weight of starts after the first round; share of the outcomes below the band, and above it.
+    signed : bool
+        Call forecasts too low or too high, not too narrow, if all outcomes lie beyond one end.
     """
 
-    def __init__(self, table, areas, prior, least, kinds, groups, bins, lanes, spread: float, outside: float):
+    def __init__(
+        self, table, areas, prior, least, kinds, groups, bins, lanes, spread: float, outside: float, signed: bool
+    ):
         self.kept = (table, areas, prior, least, kinds, groups, bins, lanes)
         self.table, self.areas = readable_of(table), readable_of(areas)
         self.prior, self.least, self.kinds = readable_of(prior), readable_of(least), readable_of(kinds)
@@ -80,7 +89,7 @@ class Bets:
         self.bin_count = int(bins[len(bins) - 1]) + 1
         self.starts = self.count + SUMS * self.group_count
         self.lane_size = LANE_HEAD + self.count + self.starts + self.bin_count
-        self.spread, self.outside = spread, outside
+        self.spread, self.outside, self.signed = spread, outside, signed
 
     def size(self, lanes):
         """Numbers of a row with this number of lanes."""
@@ -221,6 +230,10 @@ def name_kind(bets, starts, sums):
     group = int(bets.groups[found])
     for i in range(SUMS):
         sums[i] = starts[bets.count + SUMS * group + i]
+    if bets.signed and bets.kinds[found] == TOO_NARROW:
+        shift = sums[SCORE] / sums[COUNT]
+        if 2.0 * shift * shift > sums[SQUARE] / sums[COUNT]:
+            return TOO_LOW if shift > 0.0 else TOO_HIGH
     return bets.kinds[found]
 
 
@@ -362,6 +375,13 @@ def update_stream(bets, row, lanes, low, high, start, issued, clock, ever, chang
         close_change(bets, row, lanes, now)
 
 
+def code_of(bets, row):
+    """Alarm that stands: 0 for none, 1 + kind of miscalibration, and KINDS more for that of a change."""
+    if row[ALARM] > 0.0 and total(cut(row, HEAD, bets.count), bets.count) >= ENDED * row[PEAK]:
+        return 1.0 + row[PEAK_KIND]
+    return 1.0 + KINDS + row[CHANGE_KIND] if row[CHANGES] > 0.0 else 0.0
+
+
 def put_round(watcher, low, high, issued, clock):
     """Update with a PIT."""
     ever, change, scratch = watcher.ever, watcher.change, watcher.scratch_row
@@ -406,6 +426,23 @@ class Watcher:
                 put_round(self, lows[i], highs[i], self.row[ROUNDS], self.row[ROUNDS] + self.delay)
                 kept[2 * i] = self.row[EVIDENCE]
                 kept[2 * i + 1] = self.row[CHANGE_EVIDENCE]
+
+    def follow_events(self, events, low, high, issued, count: float, codes):
+        """Run events (kind, entry), flat; write the alarm that stands at each forecast into `codes`.
+
+        `issued` are the rounds that were issued before each entry (those of new ones are filled in), `count` all so
+        far.  Outcomes whose PIT is nan are left out.
+        """
+        kinds, number = whole_of(events), len(events) // 2
+        lows, highs, since, found = readable_of(low), readable_of(high), numbers_of(issued), numbers_of(codes)
+        for i in range(number):
+            at = kinds[2 * i + 1]
+            if kinds[2 * i] == PREDICT:
+                found[at] = code_of(self.bets, self.row)
+                since[at] = count
+                count += 1.0
+            elif kinds[2 * i] == SETTLE and lows[at] == lows[at]:
+                self.put(lows[at], highs[at], since[at], count)
 
 
 def watch(watchers, pits, issued, clock):
