@@ -14,6 +14,8 @@ from orcast.residuals import Residuals
 LEVELS = (0.1, 0.5, 0.9)
 FORMS = ("quantiles", "normal", "members", "point", "binary", "labels")
 LABELS = ("home", "draw", "away")
+# Endings of the columns that are no forecasts.
+BESIDE = ("holds", "promised", "miscalibration", "status", "alarm")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import pytest
 from test_frame_run import bounds, quietly, same
 
 import orcast as oc
-from frames import FORMS, Plan, outputs, panel
+from frames import BESIDE, FORMS, Plan, outputs, panel
 from helpers import SENTENCE
 from orcast.frame import FrameState, recalibrate
 
@@ -254,7 +254,7 @@ def test_bounds_may_be_given_in_every_way() -> None:
     want = recalibrate(frame, low=0, high=100)
     same(want, recalibrate(frame, low=np.int64(0), high=np.float64(100)))
     # a column is recalibrated as the share of the way from one bound to the other, which is the same but for rounding
-    names = [n for n in outputs(want) if not n.endswith(("holds", "status"))]
+    names = [n for n in outputs(want) if not n.endswith(("holds", "status", "alarm"))]
     for low, high in [("floor", "cap"), (0, "cap"), ("floor", 100)]:
         out = recalibrate(frame, low=low, high=high)
         np.testing.assert_allclose(out[names].to_numpy(), want[names].to_numpy(), rtol=1e-7, atol=1e-9)
@@ -286,7 +286,7 @@ def test_an_upper_bound_alone_is_the_mirror_of_a_lower_one(form: str) -> None:
         flipped[["M0-lo-80", "M0-hi-80"]] = flipped[["M0-hi-80", "M0-lo-80"]].to_numpy()
     low, high = recalibrate(frame, low=-20), recalibrate(flipped, high=20)
     other = {"lo": "hi", "hi": "lo"}
-    for name in [n for n in outputs(low) if not n.endswith(("holds", "status", "promised", "miscalibration"))]:
+    for name in [n for n in outputs(low) if not n.endswith(BESIDE)]:
         mirror = re.sub("lo|hi", lambda m: other[m[0]], name)
         sign = 1.0 if name.endswith("_std") else -1.0
         if form == "members":
@@ -330,7 +330,7 @@ def test_rows_without_a_forecast_pass_through_flagged() -> None:
     frame.loc[[2, 5], ["M0-lo-80", "M0", "M0-hi-80"]] = [[np.nan] * 3, [np.nan, -np.inf, np.inf]]
     out = recalibrate(frame)
     assert out.index[out["M0_orcast_status"] == "no forecast"].tolist() == [2, 5]
-    assert out.loc[[2, 5], outputs(out)[:-1]].isna().all(axis=None)
+    assert out.loc[[2, 5], outputs(out)[:6]].isna().all(axis=None)
     same(out.drop([2, 5]), recalibrate(frame.drop([2, 5])))
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frames import FORMS, Plan, outputs, panel, twin
+from frames import BESIDE, FORMS, Plan, outputs, panel, twin
 from orcast.frame import recalibrate
 
 plans = st.builds(
@@ -54,11 +54,11 @@ def test_each_series_is_result_as_by_itself(plan: Plan) -> None:
     out = quietly(frame, pool=False, **bounds(plan))
     for m in (f"M{i}" for i in range(plan.models)):
         told = twin(frame, plan.form, m, **bounds(plan))
-        names = [n for n in outputs(out, m) if not n.endswith(("holds", "promised", "miscalibration", "status"))]
+        names = [n for n in outputs(out, m) if not n.endswith(BESIDE)]
         for label, row in out.iterrows():
             if label not in told:
                 assert row[f"{m}_orcast_status"] == "no forecast"
-                assert row[outputs(out, m)[:-1]].isna().all()
+                assert row[[n for n in outputs(out, m) if not n.endswith(("status", "alarm"))]].isna().all()
                 continue
             answers, holds = told[label]
             assert row[names].tolist() == answers
@@ -84,7 +84,7 @@ def test_many_rows_may_wait(form: str, horizons: int) -> None:
     frame = panel(plan)
     out = quietly(frame, pool=False, **bounds(plan))
     told = twin(frame, form, "M0", **bounds(plan))
-    names = [n for n in outputs(out) if not n.endswith(("holds", "promised", "miscalibration", "status"))]
+    names = [n for n in outputs(out) if not n.endswith(BESIDE)]
     assert out[names].to_numpy().tolist() == [told[label][0] for label in out.index]
     assert (out["M0_orcast_status"] == "pending").sum() > 10
 

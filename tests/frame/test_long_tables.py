@@ -63,7 +63,7 @@ def test_a_hub_is_read_as_its_wide_form_would_be() -> None:
     assert long[output.columns].equals(output)
     assert long.columns[len(output.columns) :] == [
         *("observation", "orcast_value", "orcast_holds"),
-        *("orcast_promised", "orcast_miscalibration", "orcast_status"),
+        *("orcast_promised", "orcast_miscalibration", "orcast_status", "orcast_alarm", "orcast_base_alarm"),
     ]
     assert len(other) * len(LEVELS) == len(long)
     for i, level in enumerate(LEVELS):

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import orcast as oc
-from frames import FORMS, Plan, inputs, outputs, panel, twin
+from frames import BESIDE, FORMS, Plan, inputs, outputs, panel, twin
 from helpers import SENTENCE
 from orcast.frame.statuses import Status
 
@@ -28,7 +28,7 @@ def quietly(frame: Any) -> Any:
 
 
 def _forecasts(frame: pd.DataFrame) -> list[str]:
-    return [name for name in outputs(frame) if not name.endswith(("holds", "promised", "miscalibration", "status"))]
+    return [name for name in outputs(frame) if not name.endswith(BESIDE)]
 
 
 class Case:

@@ -39,6 +39,17 @@ class ForecastShape:
         extra = f", and levels {', '.join(map(str, asked))}" if asked else ""
         return f"{self.columns} {self.kind}{at and f' at {at}'}{of and f' of {of}'}{means}{extra}"
 
+    def monitored(self, answers: Array, given: Array) -> list[tuple[str, Array, Array | None]]:
+        """Kind, columns and levels of the recalibrated forecasts, and of base forecasts that are distributions."""
+        levels = [level for what, level, _ in self.outputs if what == "quantile"]
+        if self.kind in ("quantiles", "point"):
+            own = [i for i, (what, _, _) in enumerate(self.outputs) if what == "quantile"]
+            found: list[tuple[str, Array, Array | None]] = [("quantiles", answers[:, own], np.array(levels))]
+        else:
+            own = [i for i, (_, _, place) in enumerate(self.outputs) if place is not None]
+            found = [(self.kind, answers[:, own], None)]
+        return found if self.kind == "point" else [*found, (self.kind, given, np.array(self.levels))]
+
     def level_sets(self, given: Array, flip: bool) -> tuple[Array, Integers, Integers]:
         """Sets of levels to be read of forecasts, their sizes, and the set of each: members, then quantiles."""
         counts, which = np.zeros(1, dtype=np.int64), np.zeros(len(given), dtype=np.int64)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.frame.names import (
+    ALARMS,
     CERTIFICATE,
     CUTOFF,
     HORIZON,
@@ -99,20 +100,20 @@ class Spread(NamedTuple):
         for column, sources in self.sources.items():
             for source in set(sources.tolist()) & new.keys():
                 at = sources == source
-                values = out.setdefault(column, _empty(self.rows, new[source].dtype))
+                values = out.setdefault(column, _empty(self.rows, new[source].dtype, column))
                 values[used[at]] = left.pop(source)[self.group[at]]
         if any(level_of(str(name)) is not None for name in left):
             raise ValueError(f"expected levels that the long table has rows for, got {listed(left)} beside them")
         for name, given in left.items():
-            left[name] = _empty(self.rows, given.dtype)
+            left[name] = _empty(self.rows, given.dtype, name)
             left[name][used] = given[self.group]
         return left | {column: out[column] for column in self.sources if column in out}
 
 
-def _empty(rows: int, kind: np.dtype[Any]) -> NDArray[Any]:
+def _empty(rows: int, kind: np.dtype[Any], name: str) -> NDArray[Any]:
     """Column of rows without a forecast."""
     if kind.kind == "O":
-        return np.full(rows, "no forecast", dtype=object)
+        return np.full(rows, "" if name.endswith(ALARMS) else "no forecast", dtype=object)
     return np.full(rows, np.nan if kind.kind == "f" else -1, dtype=kind)
 
 
@@ -140,7 +141,7 @@ def spread(frame: Frame) -> Spread | None:
     if table is None:
         return None
     used, columns = table.used, frame.reading.columns
-    added = [f"{OWN}_{what}" for what in (table.value, *CERTIFICATE)]
+    added = [f"{OWN}_{what}" for what in (table.value, *CERTIFICATE, *ALARMS)]
     keys = [name for name in columns if name not in {*table.own, *added}]
     numbers: dict[Any, int] = {}
     group = np.array([numbers.setdefault(key, len(numbers)) for key in _rows(frame, keys, used)], dtype=np.intp)
@@ -165,7 +166,7 @@ def spread(frame: Frame) -> Spread | None:
                 raise ValueError(
                     f"expected one {column!r} for each {table.kind} of a forecast, got more in {rows_text(again)}"
                 )
-            new[source] = _empty(len(first), values.dtype)
+            new[source] = _empty(len(first), values.dtype, column)
             new[source][group[at]] = values[used[at]]
     wide = extended(frame.picked(used[first], keys), new)
     return Spread(table, wide, len(frame.reading), group, sources, _roles(frame, keys))
@@ -179,7 +180,7 @@ def _rows(frame: Frame, names: Sequence[Any], rows: Codes) -> list[tuple[Any, ..
 
 def _values(frame: Frame, column: str) -> NDArray[Any]:
     """Numbers of a column; text of a status, and 1, 0 or -1 of a certificate."""
-    if column == f"{OWN}_status":
+    if column in {f"{OWN}_{what}" for what in ("status", *ALARMS)}:
         return _texts(map(str, frame.column(column).to_list()))
     values = frame.numbers(column)
     return np.where(np.isnan(values), -1, values).astype(np.int8) if column == f"{OWN}_holds" else values

@@ -51,6 +51,7 @@ KINDS = {
 POINT_LEVELS = (0.025, 0.1, 0.5, 0.9, 0.975)
 # Columns that are added for each model, beside the forecasts.
 CERTIFICATE = ("holds", "promised", "miscalibration", "status")
+ALARMS = ("alarm", "base_alarm")
 OWN = "orcast"
 
 _MODEL = r"(?:(?P<model>.+)[-_])?"
@@ -166,7 +167,7 @@ def owner_of(text: str) -> str | None:
     """Beginning of a column that was added, which is `Form.base` of its model; None for other columns."""
     for m in re.finditer(rf"(?:^|(?<=_)){OWN}(?=$|[-_ ])", text) if OWN in text else ():
         ending = text[m.end() + 1 :]
-        if not ending or ending in CERTIFICATE or "" in (model for model, _ in readings(ending).values()):
+        if not ending or ending in (*CERTIFICATE, *ALARMS) or "" in (model for model, _ in readings(ending).values()):
             return text[: m.end()]
     return None
 
@@ -194,7 +195,8 @@ class Form:
 
     ``columns`` are in the order of ``levels`` (increasing), of the members, of ``labels``, or mean and spread.
     ``mean`` is a column with the mean beside quantiles: no forecast of its own, but a new one is added.  ``ordered``:
-    outcomes are numbers.  ``base`` begins the names of added columns, ``certificate`` has those beside the forecasts.
+    outcomes are numbers.  ``base`` begins the names of added columns, ``certificate`` and ``alarms`` have those beside
+    the forecasts.
     """
 
     model: str
@@ -208,12 +210,15 @@ class Form:
     ordered: bool = field(init=False, repr=False)
     base: str = field(init=False, repr=False)
     certificate: dict[str, str] = field(init=False, repr=False)
+    alarms: list[str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         base = f"{self.model}_{OWN}" if self.model else OWN
         certificate = {what: f"{base}_{what}" for what in CERTIFICATE}
         ordered = self.kind not in ("binary", "labels")
-        self.__dict__.update({"ordered": ordered, "base": base, "certificate": certificate})
+        # a point has no distribution to monitor
+        alarms = [f"{base}_{what}" for what in ALARMS[: 1 if self.kind == "point" else 2]]
+        self.__dict__.update({"ordered": ordered, "base": base, "certificate": certificate, "alarms": alarms})
 
     def outputs(self, levels: ArrayLike | None = None) -> tuple[Output, ...]:
         """Added forecasts, in the form that was found, with quantiles at more levels if asked for.

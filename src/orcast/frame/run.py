@@ -116,8 +116,8 @@ def recalibrate(
     -------
     data frame
         Frame of the same type with the forecasts of each model M as ``M_orcast`` (``orcast_`` before columns without a
-        model) and four more columns: ``_holds`` (the certificate), ``_promised`` (the bound on the miscalibration after
-        this row), ``_miscalibration`` (its value) and ``_status`` (see Notes).
+        model) and more columns: ``_holds`` (the certificate), ``_promised`` (the bound on the miscalibration after this
+        row), ``_miscalibration`` (its value), ``_status``, ``_alarm`` and ``_base_alarm`` (see Notes).
 
     Raises
     ------
@@ -132,6 +132,11 @@ def recalibrate(
     (the outcome came long after later ones); "already answered" (by an earlier call); "corrected" (the outcome
     changed); "late" (the row precedes answered rows); "evicted" (too many rows were pending).
 
+    Alarms, of the recalibrated and of the base forecasts, are empty while there is none, else a kind of miscalibration
+    such as "too narrow", or "changed: too low": by the outcomes of the series and horizon that were known when the row
+    was issued.  A calibrated stream is ever called miscalibrated with a probability of at most 5% (`orcast.Monitor`);
+    `orcast.monitor` compares many series.  A point forecast has no ``_base_alarm``.
+
     Examples
     --------
     >>> import orcast as oc, pandas as pd
@@ -141,7 +146,7 @@ def recalibrate(
     >>> after = oc.recalibrate(frame, low=0)
     >>> list(after.columns[6:])
     ['ETS_orcast-lo-80', 'ETS_orcast', 'ETS_orcast-hi-80', 'ETS_orcast_holds', 'ETS_orcast_promised',
-     'ETS_orcast_miscalibration', 'ETS_orcast_status']
+     'ETS_orcast_miscalibration', 'ETS_orcast_status', 'ETS_orcast_alarm', 'ETS_orcast_base_alarm']
     >>> after["ETS_orcast_status"].tolist()
     ['ok', 'ok', 'pending']
     """

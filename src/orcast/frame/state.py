@@ -21,6 +21,7 @@ from orcast.frame.statuses import Status
 from orcast.frame.stream import PENDING_WIDTH, LogColumn, PendingColumn, Stream, StreamKey
 from orcast.frame.times import Calendar, Clock, Step, seasons_of, step_from_plain
 from orcast.locks import file_lock
+from orcast.monitors import LEVEL, MOST_LANES, PIT, bets_for, check_row, late_lanes
 from orcast.packed import PackedRounds, State, pack, record_fields, unpack
 from orcast.rounds import LARGEST_COUNT
 from orcast.serialise import features_from_json, features_to_json, id_from_plain, plain_id
@@ -274,7 +275,8 @@ def _plain_stream(item: tuple[StreamKey, Stream]) -> State:
     header = {"key": plain_id(key), "features": features, "sizes": recal.sizes, "fields": rounds.fields}
     arrays = {name: getattr(rounds, name) for name in ("counters", "issued", "records")}
     arrays |= {"memory": recal.memory, "rows": np.array([stream.rows])}
-    arrays |= {name: getattr(stream, name) for name in ("pending", "stamps", "log", "committee", "memos")}
+    arrays |= {name: getattr(stream, name) for name in ("pending", "stamps", "log", "committee", "memos", "base")}
+    arrays |= {f"monitor {i}": row for i, row in enumerate(stream.monitors)}
     return header, arrays
 
 
@@ -286,7 +288,9 @@ def _stream(header: dict[str, Any], arrays: Arrays, outputs: int) -> tuple[Strea
     (rows,) = arrays["rows"].tolist()
     count, width = len(pending), LogColumn.ANSWERS + outputs
     sides: dict[str, tuple[int, ...]] = {"stamps": (len(log), 3), "log": (len(log), width)}
+    base, monitors = arrays["base"], [array for name, array in arrays.items() if name.startswith("monitor ")]
     sides |= {"pending": (count, PENDING_WIDTH), "counters": (3,), "issued": (count,)}
+    sides |= {"base": (count, base.shape[-1])}
     if any(arrays[name].shape != side for name, side in sides.items()) or len(records) != count or records.ndim != 2:
         raise ValueError(f"the stream {key!r} has other shapes")
     if not np.isin(pending[:, PendingColumn.SERIAL], log[:, LogColumn.SERIAL]).all():
@@ -298,7 +302,10 @@ def _stream(header: dict[str, Any], arrays: Arrays, outputs: int) -> tuple[Strea
     sizes = None if header["sizes"] is None else tuple(header["sizes"])
     recal = RunState(packed, arrays["memory"], sizes)
     rows = whole(rows, "rows", 0, LARGEST_COUNT)
-    return (series, horizon), Stream(recal, pending, stamps, log, rows, arrays["committee"], arrays["memos"])
+    for row in monitors:
+        check_row(bets_for(PIT, LEVEL, late_lanes(MOST_LANES)), row)
+    own = arrays["committee"], arrays["memos"], base, monitors
+    return (series, horizon), Stream(recal, pending, stamps, log, rows, *own)
 
 
 # --- committees

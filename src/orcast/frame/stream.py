@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from orcast.draws import derived_seed
 from orcast.frame.bounds import scale_between
 from orcast.frame.experts import ForecastShape, marks_of, rows_with_forecast
-from orcast.frame.names import Form, of_model
+from orcast.frame.names import ALARMS, Form, of_model
 from orcast.frame.ordering import Before, Entries, fill_outcomes, run_order
 from orcast.frame.runner import HOLDS, MEAN, PROMISED, SD, Inputs, Runner, RunState, runner_for
 from orcast.frame.statuses import STATUS_TEXTS, Status
 from orcast.frame.times import check_known
 from orcast.frame.workers import NEVER, Stop
 from orcast.kernels.records import DROP, SETTLE
+from orcast.monitors import ALARM_TEXTS, follow_events, kind_on, pit_rows
 from orcast.spaces import Binary, Labels, Space
 
 if TYPE_CHECKING:
@@ -41,9 +43,9 @@ OK, PENDING, OUTSIDE, LATE = int(Status.OK), int(Status.PENDING), int(Status.OUT
 
 
 class LogColumn:
-    """Columns of the remembered rows; MARK tells a forecast from others, the certificate and the answers follow."""
+    """Columns of the remembered rows; MARK tells a forecast from others, certificate, alarms and answers follow."""
 
-    SERIAL, Y, STATUS, MARK, HOLDS, PROMISED, MISCALIBRATION, ANSWERS = range(8)
+    SERIAL, Y, STATUS, MARK, HOLDS, PROMISED, MISCALIBRATION, ALARM, BASE_ALARM, ANSWERS = range(10)
 
 
 class PendingColumn:
@@ -70,6 +72,8 @@ class Stream:
     rows: int  # that were ever played
     committee: Array  # the stream's numbers in its committee; empty if there is none
     memos: Array  # of the pending rows that are not settled by the committee
+    base: Array  # base forecasts of the pending rows
+    monitors: list[Array]  # of the recalibrated and of the base forecasts
 
     @property
     def pending_at(self) -> NDArray[np.intp]:
@@ -132,6 +136,8 @@ class ModelRun:
             self.low, self.high = (side[self.rows] if self.by_row else side for side in sides)
         # results; every row with an answer is written
         self.out, self.certificate = [np.empty(n) for _ in shape.outputs], [np.empty(n) for _ in range(3)]
+        self.alarms = [np.zeros(n, dtype=np.uint8) for _ in ALARMS]
+        self.monitored = kind_on(self.space)
         self.status, self.changed = np.full(n, Status.NO_FORECAST, dtype=np.uint8), np.zeros(n, dtype=bool)
         # outcomes outside the bounds of rows of earlier frames: stream, time, outcome, low and high
         self.unused: list[tuple[StreamKey, Any, float, float, float]] = []
@@ -163,7 +169,10 @@ class ModelRun:
         """The columns beside the forecasts, by name; a certificate is -1 where there is none."""
         holds, promised, miscalibration = self.certificate
         values = (np.where(np.isnan(holds), -1, holds).astype(np.int8), promised, miscalibration)
-        return dict(zip(self.form.certificate.values(), (*values, STATUS_TEXTS[self.status]), strict=True))
+        found: dict[str, NDArray[Any]]
+        found = dict(zip(self.form.certificate.values(), (*values, STATUS_TEXTS[self.status]), strict=True))
+        texts = ALARM_TEXTS[self.monitored]
+        return found | {name: texts[codes] for name, codes in zip(self.form.alarms, self.alarms, strict=False)}
 
 
 def run_streams(runs: list[StreamRun], stop: Stop = NEVER) -> None:
@@ -338,6 +347,7 @@ class StreamRun:
         self.run = runner.resume(None if self.before is None else self.before.recal, inputs, features, events)
         self.run.run_rounds(events, stop)
         self._extend_log(self._answers(inputs, given, shift, scale))
+        self._watch(events, given)
         settled, dropped = (events[events[:, 0] == kind, 1] for kind in (SETTLE, DROP))
         self._settle(settled)
         for entries, status in ((dropped, OUTSIDE), (self.evicted, Status.EVICTED), (self.expired, Status.EXPIRED)):
@@ -370,10 +380,28 @@ class StreamRun:
         if self.model.marks is not None:
             fresh[:, LogColumn.MARK] = self.model.marks[self.new_rows]
         fresh[:, LogColumn.HOLDS : LogColumn.MISCALIBRATION] = self.run.round_log[:, HOLDS : PROMISED + 1]
+        fresh[:, [LogColumn.ALARM, LogColumn.BASE_ALARM]] = 0.0
         fresh[:, LogColumn.ANSWERS :] = answers
         self.log = fresh if self.before is None else np.concatenate((self.before.log, fresh))
         # the status that an outcome had before it changed no longer counts
         self.log[self.came[0], LogColumn.Y], self.log[self.came[0], LogColumn.STATUS] = self.came[1], PENDING
+
+    def _watch(self, events: NDArray[np.int64], given: Array) -> None:
+        """Find the alarms that stood when each new forecast was issued."""
+        model, before, at = self.model, self.before, self.open_rows.at
+        count, since, states = 0.0, np.zeros(len(at)), [NOTHING, NOTHING]
+        self.base, self.monitors = given, []
+        if before is not None:
+            self.base, states = np.concatenate((before.base, given)), before.monitors
+            count, since[: len(before.base)] = before.recal.rounds.counters[0], before.recal.rounds.issued - 1.0
+        log = self.log[at]
+        y, sides = log[:, LogColumn.Y], model.shape.monitored(log[:, LogColumn.ANSWERS :], self.base)
+        seed = derived_seed(0, model.form.model, *self.key)
+        new = at[len(at) - self.new :]
+        for column, forecasts, state in zip((LogColumn.ALARM, LogColumn.BASE_ALARM), sides, states, strict=False):
+            codes, (low, high) = np.zeros(len(at)), pit_rows(*forecasts, y)
+            self.monitors.append(follow_events(model.monitored, seed, state, events, low, high, since, count, codes))
+            self.log[new, column] = codes[len(at) - self.new :]
 
     def _settle(self, entries: NDArray[np.int64]) -> None:
         at = self.open_rows.at[entries]
@@ -403,7 +431,8 @@ class StreamRun:
         answered = (np.arange(self.count) >= self.first_new) | seen
         places = np.where(seen, self.old, len(self.log) - self.count + np.arange(self.count))
         log = self.log[places[answered]]
-        for i, column in enumerate((*model.certificate, *model.out)):
+        columns: list[NDArray[Any]] = [*model.certificate, *model.alarms, *model.out]
+        for i, column in enumerate(columns):
             column[self.rows[answered]] = log[:, LogColumn.HOLDS + i]
         status = np.full(self.count, LATE, dtype=np.uint8)
         status[answered] = log[:, LogColumn.STATUS]
@@ -431,4 +460,5 @@ class StreamRun:
         columns = (rows.point, rows.value, rows.low, rows.high, rows.step, rows.settled)
         pending = np.column_stack((serial, *(column[entries] for column in columns)))
         state = self.run.state()
-        return Stream(state, pending, stamps[keep], self.log[keep], self.result, self.committee, self.memos)
+        kept = stamps[keep], self.log[keep]
+        return Stream(state, pending, *kept, self.result, self.committee, self.memos, self.base[entries], self.monitors)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from orcast.adapters import expert_row
 from orcast.forecaster import Forecaster
 from orcast.forecasts import as_levels
-from orcast.frame.names import CERTIFICATE
+from orcast.frame.names import CERTIFICATE, OWN
 from orcast.recalibrator import Recalibrator
 from orcast.serialise import plain_features
 from orcast.spaces import Binary, Labels, Space, between
@@ -49,7 +49,8 @@ def increasing_levels(levels: ArrayLike) -> list[float]:
 
 def quantile_columns(frame: Any, own: Sequence[float], asked: Sequence[float], wanted: Sequence[float]) -> list[Any]:
     """Columns of a recalibrated frame with quantiles at some levels, of those that it has or was asked for."""
-    every, end = sorted({*own, *asked}), len(frame.columns) - len(CERTIFICATE)
+    every = sorted({*own, *asked})
+    end = next(i for i, name in enumerate(frame.columns) if name.endswith(f"{OWN}_{CERTIFICATE[0]}"))
     columns = frame.columns[end - len(every) : end]  # the last ones before the certificate, by their level
     return [columns[every.index(level)] for level in wanted]
 

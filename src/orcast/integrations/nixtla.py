@@ -11,7 +11,7 @@ import numpy as np
 
 from orcast.frame import FrameState
 from orcast.frame import recalibrate as recalibrate_frame
-from orcast.frame.names import CERTIFICATE
+from orcast.frame.names import ALARMS, CERTIFICATE
 from orcast.validation import number, short
 
 AnyFrame = TypeVar("AnyFrame")
@@ -66,7 +66,7 @@ def recalibrate(
     roles: dict[str, Any] = {"series": id_col, "time": time_col, "y": target_col, "cutoff": CUTOFF}
     rows = _rows(frame, history, roles, state).to_native()
     done: Any = recalibrate_frame(rows, levels=_levels(level), state=state, replace=True, **roles, **options)
-    certificate = tuple(f"_orcast_{name}" for name in CERTIFICATE)
+    certificate = tuple(f"_orcast_{name}" for name in (*CERTIFICATE, *ALARMS))
     new = [name for name in done.columns if name not in (*frame.columns, CUTOFF, target_col)]
     names = {name: name.replace("_orcast", "", 1) for name in new if not name.endswith(certificate)}
     after = _frame(done, "forecasts").head(len(frame)).select(*frame.columns, *names).rename(names)
