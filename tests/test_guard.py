@@ -52,6 +52,7 @@ def test_shadow_publishes_the_base_forecast_and_runs_beside_it(name: str) -> Non
         shadow.update(y, id=t)
         direct.update(y, id=t)
     assert shadow.guarantee == direct.guarantee
+    assert shadow.guard.text().startswith("shadow: publishes the base forecast since round 1; evidence for the recal")
     assert (shadow.guard.publishes, shadow.guard.rounds, direct.guard) == ("base", 30, None)
     if name != "circle":
         assert shadow.monitor.output.evidence == direct.monitor.output.evidence

@@ -99,6 +99,7 @@ def base_forecast(space: Space, row: Array) -> Any:
 def scores_of(space: Space, record: Any, y: Any) -> Scores | None:
     """Scores of both forecasts of a round: mean pinball loss at the levels of the space, or Brier score of the cells.
 
+    Random draws do not count.
     For every outcome pinball losses at a level l differ by at most max(l, 1 - l) times the distance of the quantiles.
     """
     base = base_row(record)
@@ -171,6 +172,19 @@ class Guard:
     switches: int
     last: tuple[Switch, ...]
 
+    def text(self) -> str:
+        """Return a sentence."""
+        other = "recalibrated" if self.publishes == "base" else "base"
+        return (
+            f"{self.mode}: publishes the {self.publishes} forecast since round {self.since:,}; evidence for the "
+            f"{other} one {self.evidence:.3g} of {self.threshold:g}; mean score {self.base:.4g} (base), "
+            f"{self.recalibrated:.4g} (recalibrated) in {self.rounds:,} rounds"
+        )
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain data."""
+        return {**vars(self), "last": [each._asdict() for each in self.last]}
+
 
 class GuardState:
     """Numbers of a guard; see `Guard`.
@@ -238,11 +252,11 @@ class GuardState:
         check_row(self.watcher.bets, row[START:])
         numbers = row[:START]
         fits = np.isfinite(numbers).all() and numbers[OURS] in (0.0, 1.0) and (self.guarded or numbers[OURS] == 0.0)
-        if not fits or (numbers[SINCE:ROUNDS] < 0.0).any() or (numbers[SWITCHES] % 2.0) != numbers[OURS]:
+        if not fits or (numbers[SINCE:BASE_SUM] < 0.0).any() or (numbers[SWITCHES] % 2.0) != numbers[OURS]:
             raise ValueError("expected the numbers of a guard, got others")
 
     def report(self) -> Guard:
-        """What is known."""
+        """Report of the present state."""
         numbers, switches = self.numbers, int(self.numbers[SWITCHES])
         names = ("base", "recalibrated")
         kept = enumerate(numbers[HEAD:].reshape(-1, 2)[:switches].tolist())

@@ -68,6 +68,9 @@ def test_client_answers_as_a_recalibrator(served: Served, case: str) -> None:
             elif t % 3:
                 series.update(outcome(t), id=t)
                 recal.update(outcome(t), id=t)
+        assert client.request("GET", f"/v1/series/{case}").get("guard", {}).get("publishes") == (
+            "base" if case == "shadow" else None
+        )
         found, own = series.guarantee, recal.guarantee
         assert (found.rounds, found.miscalibration, found.parts) == (own.rounds, own.miscalibration, own.parts)
         assert str(found) == str(own)

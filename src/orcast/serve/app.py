@@ -379,7 +379,9 @@ def _series(series: StoredSeries) -> SeriesAnswer:
     names = ("rounds", "miscalibration", "promised", "held", "excess", "parts", "bounds", "delay", "vacuous")
     guarantee = {name: getattr(found, name) for name in names}
     alarms = [alarm.to_plain(series.when) for alarm in series.alarms]
-    return SeriesAnswer(str(series.name), _space(series.space), guarantee, len(series.pending), alarms)
+    guard = series.guard
+    told = None if guard is None else guard.to_plain()
+    return SeriesAnswer(str(series.name), _space(series.space), guarantee, len(series.pending), alarms, told)
 
 
 def _space(space: Any) -> dict[str, Any]:

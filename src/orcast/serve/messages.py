@@ -113,13 +113,14 @@ class RoundAnswer(Struct, omit_defaults=True):
 
 
 class SeriesAnswer(Struct, omit_defaults=True):
-    """A series: its space, its guarantee, and the alarms on its forecasts."""
+    """A series: its space, its guarantee, the alarms on its forecasts, and its guard unless its mode is direct."""
 
     series: str
     space: dict[str, Any]
     guarantee: dict[str, Any]
     pending: int
     alarms: list[dict[str, Any]]
+    guard: dict[str, Any] | None = None
 
 
 class SeriesList(Struct):

@@ -98,9 +98,10 @@ def series(found: StoredSeries) -> Callable[[], str]:
     rounds = [each for each in reversed(found.history(ROUNDS)) if each.status == "settled" and each.base is not None]
     title, space = shortened(str(found.name), 120) or "(no name)", found.space
     listed = "".join(f"<li>{plain(text)}</li>" for text in _words(found, found.alarms)) or "<li>none</li>"
-    under = (
-        f'<p class="soft">{plain(found.guarantee)}</p><p><a href="/">All series</a></p><h3>Alarms</h3><ul>{listed}</ul>'
-    )
+    guard = found.guard
+    published = "" if guard is None else f'<p class="soft">{plain(guard.text())}</p>'
+    under = f'<p class="soft">{plain(found.guarantee)}</p>{published}<p><a href="/">All series</a></p>'
+    under += f"<h3>Alarms</h3><ul>{listed}</ul>"
     if not rounds:
         return lambda: report.page(title, under, "<p>No outcomes yet.</p>")
     model = str(found.name)
