@@ -315,6 +315,7 @@ def test_how_to_page_runs_as_it_stands(tmp_path: Path) -> None:
         index = served.ask("GET", "/")[1]
         assert len(set(re.findall("/series/farm%20\\d+", index))) == 20
         assert "2 of 21 series are in alarm" in index
+        assert 'orcast_series_in_alarm{side="input"} 2.0' in served.ask("GET", "/metrics")[1]
         assert [
             name for name in re.findall(r"`(orcast_\w+)`", page) if name not in served.ask("GET", "/metrics")[1]
         ] == []

@@ -110,7 +110,7 @@ class Metrics:
 
     def in_alarm(self) -> list[str]:
         """Series with an alarm that has not ended, the most evidence first."""
-        found = [(-value, name) for side in self.evidence.values() for name, value in side.items()]
+        found = [(-value, name) for side in self.evidence.values() for name, value in side.items() if value]
         return list(dict.fromkeys(name for _, name in sorted(found)))
 
     def note(self, series: str, alarms: Iterable[Alarm], total: int) -> None:
@@ -119,9 +119,9 @@ class Metrics:
         for found in self.evidence.values():
             found.pop(series, None)
         for alarm in alarms:
-            if alarm.standing:
-                found = self.evidence[alarm.side or "input"]
-                found[series] = max(alarm.evidence, found.get(series, 0.0))
+            # an alarm that has ended may come back
+            found, now = self.evidence[alarm.side or "input"], alarm.evidence if alarm.standing else 0.0
+            found[series] = max(now, found.get(series, 0.0))
 
     def _standing(self, side: str) -> float:
         return float(false_discovery_alarms(list(self.evidence[side].values()), total=self._series).sum())
