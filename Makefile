@@ -12,8 +12,8 @@ DIST   := .venv-dist
 FRAMES := src/orcast/frame tests/frame tests/cli/test_cli_recalibrate.py tests/evaluate
 # a file of tests stays in one process: what its tests share is made once
 CORES  := -n auto --maxprocesses=4 --dist loadfile
-# what needs no library that orcast is at home in
-CORE   := --doctest-ignore-import-errors --ignore=tests/project --ignore=tests/integrations
+# what needs no other library: not the integrations, and not the research with its rivals
+CORE   := --doctest-ignore-import-errors --ignore=tests/project --ignore=tests/integrations --ignore=research --ignore=tests/research
 PLAIN  := ".[cli,demo,test]"
 # from Python 3.12 on lines are counted at little cost; before that it takes a third more time, and has a target of its own
 COUNTER = $(shell $(BIN)/python -c 'import sys; print("sysmon" * hasattr(sys, "monitoring"))')
