@@ -3,8 +3,9 @@
 `Payoff.evaluate(space, forecast, y, expert, x)` is the payoff of one outcome in its own units.
 """
 
+import itertools
 import math
-from functools import singledispatch
+from functools import lru_cache, singledispatch
 from typing import Any
 
 import numpy as np
@@ -166,6 +167,16 @@ def _(payoff: probabilities.TopLabelCalibration, space: Any, forecast: Any, y: A
     return np.asarray((softmax(payoff.sharpness * p) * hats(payoff.grid, p) * (p - happened(space, y))).sum(axis=1))
 
 
+@lru_cache
+def vertices(labels: int, grid: int) -> Array:
+    """All probabilities that are multiples of 1 / grid, in the order of the ledger."""
+    places = np.array([row for row in itertools.product(range(grid + 1), repeat=labels) if sum(row) == grid])
+    tails = np.cumsum(places[:, :0:-1], axis=1)[:, ::-1]
+    out = np.empty((len(places), labels))
+    out[triangulated.simplex_mesh(labels, grid).places(tails)] = places / grid
+    return out
+
+
 @evaluate.register
 def _(payoff: triangulated.SimplexCalibration, space: Any, forecast: Any, y: Any, *rest: Any) -> Array:
     edges = payoff.inner_edges(space)
@@ -175,7 +186,7 @@ def _(payoff: triangulated.SimplexCalibration, space: Any, forecast: Any, y: Any
         mass = np.diff([0.0, *(float(forecast.mass[forecast.right <= edge].sum()) for edge in edges), 1.0])
         came = np.eye(mass.size)[sum(y > edge for edge in edges)]
     out = []
-    for vertex in triangulated.simplex_mesh(mass.size, payoff.grid).points:
+    for vertex in vertices(mass.size, payoff.grid):
         beyond = payoff.grid * np.cumsum((mass - vertex)[::-1])[:-1]
         weight = max(0.0, 1.0 - max(beyond.max(), 0.0) - max(-beyond.min(), 0.0))
         out.append(weight * (mass - came))

@@ -181,9 +181,9 @@ def _forecasters() -> Iterator[Callable[[], Saved]]:
     yield forecaster("orca", INTERVAL, y, q, oc.Orca(steps=20, cells=10, soft=0.1))
     yield forecaster("binary root", oc.Binary(), p, oc.BinaryCalibration(5), oc.paper.BinaryRoot())
     yield forecaster("two cells", INTERVAL, y, q + oc.IntervalCalibration(0.8), oc.paper.TwoCells())
-    yield forecaster("moment hull", INTERVAL, y, oc.payoffs.MomentBasedCalibration(3), oc.paper.MomentHull())
-    yield forecaster("simplex grid", labels, m, oc.payoffs.SimplexCalibration(3), oc.paper.SimplexGrid())
-    yield forecaster("decision game", INTERVAL, y, bets, oc.paper.DecisionGame(), {"payoff": bets})
+    yield forecaster("moment hull", INTERVAL, y, oc.payoffs.MomentBasedCalibration(3), oc.paper.LogitPath())
+    yield forecaster("simplex grid", labels, m, oc.payoffs.SimplexCalibration(3), oc.paper.LogitPath())
+    yield forecaster("decision game", INTERVAL, y, bets, oc.paper.LogitPath(), {"payoff": bets})
 
 
 # --- frames and streams

@@ -51,7 +51,7 @@ UNREADABLE = (
 MOST_REASON = 300
 # Arguments of `load`: objects with functions, which are not saved and have to be passed again.
 GIVEN = ("payoff", "space", "oracle", "pool")
-PAPER_ORACLES = ("BinaryRoot", "DecisionGame", "MomentHull", "Orca", "SimplexGrid", "TwoCells")
+PAPER_ORACLES = ("BinaryRoot", "LogitPath", "Orca", "TwoCells")
 
 
 # --- files

@@ -331,22 +331,22 @@ def exact_two_cells() -> Answers:
 
 
 @case()
-def exact_moment_hull() -> Answers:
+def exact_moments() -> Answers:
     """Moments only: the oracle leaves open which distribution has them."""
-    found = _forecaster(_small(), oc.payoffs.MomentBasedCalibration(3), oc.paper.MomentHull(), numbers(20, 31))
+    found = _forecaster(_small(), oc.payoffs.MomentBasedCalibration(3), oc.paper.LogitPath(), numbers(20, 31))
     return {name: value for name, value in found.items() if name not in ("quantiles", "cdf")}
 
 
 @case()
-def exact_simplex_grid() -> Answers:
-    return _forecaster(oc.Labels(LABELS), oc.payoffs.SimplexCalibration(3), oc.paper.SimplexGrid(), matches(30, 30))
+def exact_simplex() -> Answers:
+    return _forecaster(oc.Labels(LABELS), oc.payoffs.SimplexCalibration(3), oc.paper.LogitPath(), matches(30, 30))
 
 
 @case()
-def exact_decision_game() -> Answers:
+def exact_decisions() -> Answers:
     actions = ["much", "little"]
     payoff = oc.payoffs.DecisionCalibration(actions, _stock) + oc.payoffs.SwapRegret(actions, _stock, sharpness=10)
-    return _forecaster(_small(), payoff, oc.paper.DecisionGame(), numbers(25, 32))
+    return _forecaster(_small(), payoff, oc.paper.LogitPath(), numbers(25, 32))
 
 
 @case()

@@ -40,9 +40,9 @@ CASES: dict[str, tuple[Any, Any, Any, int]] = {
         oc.paper.TwoCells(),
         120,
     ),
-    "moments": (INTERVAL, MomentBasedCalibration(8), oc.paper.MomentHull(), 80),
-    "simplex": (LABELS, SimplexCalibration(), oc.paper.SimplexGrid(), 80),
-    "bins": (INTERVAL, SimplexCalibration(4, bins=[1.0, 6.0]), oc.paper.SimplexGrid(), 60),
+    "moments": (INTERVAL, MomentBasedCalibration(8), oc.paper.LogitPath(), 30),
+    "simplex": (LABELS, SimplexCalibration(), oc.paper.LogitPath(), 40),
+    "bins": (INTERVAL, SimplexCalibration(4, bins=[1.0, 6.0]), oc.paper.LogitPath(), 20),
     "orca": (
         INTERVAL,
         oc.QuantileCalibration([0.2, 0.8]) + oc.NoRegret(oc.CRPS()),
@@ -52,7 +52,7 @@ CASES: dict[str, tuple[Any, Any, Any, int]] = {
     "decisions": (
         INTERVAL,
         oc.payoffs.SwapRegret(ACTIONS, worth) + oc.payoffs.DecisionCalibration(ACTIONS, worth),
-        oc.paper.DecisionGame(),
+        oc.paper.LogitPath(),
         20,
     ),
 }
@@ -114,11 +114,11 @@ SWAPS: list[tuple[Any, Any]] = [
 HALF_SPACES: list[tuple[Any, Any, Any, float]] = [
     *((oc.Binary(), payoff, oc.paper.BinaryRoot(), 1e-10) for payoff in ON_BINARY),
     *((INTERVAL, payoff, oc.paper.TwoCells(), 1e-11) for payoff in ON_LEVELS),
-    *((INTERVAL, MomentBasedCalibration(grid), oc.paper.MomentHull(), 1e-8) for grid in (2, 8, 16)),
-    *((FOUR, SimplexCalibration(grid), oc.paper.SimplexGrid(), 1e-8) for grid in (1, 3)),
-    (oc.Binary(), SimplexCalibration(9), oc.paper.SimplexGrid(), 1e-8),
-    (INTERVAL, SimplexCalibration(2, bins=[-1.5, 0.0, 2.5]), oc.paper.SimplexGrid(), 1e-8),
-    *((space, payoff, oc.paper.DecisionGame(), 2e-7) for space, payoff in SWAPS),
+    *((INTERVAL, MomentBasedCalibration(grid), oc.paper.LogitPath(), 1e-8) for grid in (2, 8, 16)),
+    *((FOUR, SimplexCalibration(grid), oc.paper.LogitPath(), 1e-8) for grid in (1, 3)),
+    (oc.Binary(), SimplexCalibration(9), oc.paper.LogitPath(), 1e-8),
+    (INTERVAL, SimplexCalibration(2, bins=[-1.5, 0.0, 2.5]), oc.paper.LogitPath(), 1e-8),
+    *((space, payoff, oc.paper.LogitPath(), 2e-7) for space, payoff in SWAPS),
 ]
 half_spaces = pytest.mark.parametrize("number", range(len(HALF_SPACES)))
 
@@ -148,7 +148,8 @@ def test_no_outcome_beats_random_ledgers(number: int) -> None:
     recal.predict(x={"hour": 0})
     shapes = {6: lambda s, rng: np.cumsum(s), 7: lambda s, rng: np.sort(s), 8: lambda s, rng: np.sign(s)}
     total = recal.engine.ledger.total
-    for t, s in enumerate(random_ledgers(total.size, 60, number, shapes)):
+    rounds = 20 if isinstance(oracle, oc.paper.LogitPath) else 60
+    for t, s in enumerate(random_ledgers(total.size, rounds, number, shapes)):
         total[:] = s
         check_claim(recal, recal.predict(expert_at(space, rng, t), x={"hour": t % 3}), tolerance)
 
@@ -158,7 +159,7 @@ def test_no_outcome_beats_grown_ledgers(number: int) -> None:
     """The adversary takes the outcome with the largest inner product, or the largest squared sum."""
     space, payoff, oracle, tolerance = HALF_SPACES[number]
     recal, rng = oc.Forecaster(space, payoff, oracle=oracle), np.random.default_rng(number)
-    for t in range(40):
+    for t in range(20 if isinstance(oracle, oc.paper.LogitPath) else 40):
         p = recal.predict(expert_at(space, rng, t), x={"hour": t % 3})
         found, values = check_claim(recal, p, tolerance)
         assert p.certificate.holds

@@ -1,8 +1,6 @@
 from orcast.paper.conformal import ConformalLevel as ConformalLevel
 from orcast.paper.exact import BinaryRoot as BinaryRoot
-from orcast.paper.exact import DecisionGame as DecisionGame
-from orcast.paper.exact import MomentHull as MomentHull
-from orcast.paper.exact import SimplexGrid as SimplexGrid
+from orcast.paper.exact import LogitPath as LogitPath
 from orcast.paper.exact import TwoCells as TwoCells
 from orcast.paper.orca import Orca as Orca
 from orcast.paper.partition import PartitionedRecalibrator as PartitionedRecalibrator

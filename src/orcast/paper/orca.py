@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.priors import GridPrior
-from orcast.engine.dense.search import CandidateSearch, DenseRound, HalfSpaceClaim, log_masses
-from orcast.paper.exact.base import expert_alone
+from orcast.engine.dense.search import CandidateSearch, DenseRound, log_masses
+from orcast.paper.exact.base import expert_alone, measured
 from orcast.paper.slopes import slopes
 from orcast.payoffs.cell_payoffs import softmax
 from orcast.payoffs.regret import RegretCellPayoff
@@ -119,18 +119,7 @@ class OrcaSolver:
         soft = options.soft * math.sqrt(sum(float(s @ s) for s in search.cumulative))
         p = self._search(search, parameters, soft)
         search.consider(log_masses(p), 0.0)
-        search.claim = self._claim(search, p)
-
-    def _claim(self, search: CandidateSearch, p: Array) -> HalfSpaceClaim:
-        """Worst case over the cells, and the amount by which the true one may exceed it."""
-        rounds = search.weight
-        search.rescale(p)
-        value = float(self._field(search, p).max()) / rounds
-        top = sum(
-            cell_payoff.assess(s, 0.0, p)[0]
-            for cell_payoff, s in zip(search.cell_payoffs, search.cumulative, strict=True)
-        )
-        return HalfSpaceClaim(value, max(0.5 * float(np.max(top)) / rounds - value, 0.0))
+        search.claim = measured(search, p)
 
     # --- the search
     @staticmethod

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -126,15 +126,6 @@ class SimplexMesh:
         """Index of each vertex, given its x in the last axis."""
         return self._ways[self._columns, x].sum(axis=-1)
 
-    @cached_property
-    def points(self) -> Array:
-        """All vertices, one row each."""
-        found = [()] if self.labels == 1 else _decreasing(self.labels - 1, self.grid)
-        x = np.array(found, dtype=np.intp).reshape(-1, self.labels - 1)
-        out = np.empty((self.size, self.labels))
-        out[self.places(x)] = probabilities(x, self.grid)
-        return frozen(out)
-
     def locate(self, p: Array) -> Local:
         """Simplex that contains given probabilities."""
         x = self.grid * np.maximum(np.cumsum(p[:0:-1])[::-1], 0.0)
@@ -151,20 +142,6 @@ class SimplexMesh:
         slopes[1:] = self._tails[order]
         slopes[:-1] -= self._tails[order]
         return Local(corners, ends[:-1] - ends[1:], slopes)
-
-
-def _decreasing(length: int, most: int) -> list[tuple[int, ...]]:
-    """All decreasing rows of whole numbers from `most` to 0."""
-    rows: list[tuple[int, ...]] = [()]
-    for _ in range(length):
-        rows = [(*row, x) for row in rows for x in range((row[-1] if row else most) + 1)]
-    return rows
-
-
-def probabilities(x: NDArray[Any], grid: int) -> Array:
-    """Probabilities of tails x, in units of 1/grid."""
-    ends = np.concatenate((np.full((*x.shape[:-1], 1), grid), x, np.zeros((*x.shape[:-1], 1))), axis=-1)
-    return (ends[..., :-1] - ends[..., 1:]) / grid
 
 
 @lru_cache(maxsize=32)

@@ -1,9 +1,7 @@
-"""Half-space oracles, exact up to a stated tolerance, each for one notion of calibration (paper, appendix C)."""
+"""Half-space oracles, exact up to a stated tolerance, for the notions of calibration of the paper's appendix C."""
 
 from orcast.paper.exact.binary import BinaryRoot
-from orcast.paper.exact.decision import DecisionGame
-from orcast.paper.exact.moments import MomentHull
+from orcast.paper.exact.path import LogitPath
 from orcast.paper.exact.quantile import TwoCells
-from orcast.paper.exact.simplex import SimplexGrid
 
-__all__ = ["BinaryRoot", "DecisionGame", "MomentHull", "SimplexGrid", "TwoCells"]
+__all__ = ["BinaryRoot", "LogitPath", "TwoCells"]

@@ -29,12 +29,11 @@ class ExactSolver:
     temperature = 1.0
 
 
-def run_rounds(search: CandidateSearch, masses: Array, value: float | None = None, approximation: float = 0.0) -> None:
-    """Propose masses to the search; `value` is the largest <S, payoff>, by default over the cells."""
+def run_rounds(search: CandidateSearch, masses: Array) -> None:
+    """Propose masses whose largest <S, payoff> over the cells is that over all outcomes."""
     lp = log_masses(masses)
     search.consider(lp, 0.0)
-    worst = worst_value(search, lp) if value is None else value
-    search.claim = HalfSpaceClaim(worst / search.weight, approximation / search.weight)
+    search.claim = HalfSpaceClaim(worst_value(search, lp) / search.weight)
 
 
 def worst_value(search: CandidateSearch, lp: Array) -> float:
@@ -45,6 +44,14 @@ def worst_value(search: CandidateSearch, lp: Array) -> float:
     for cell_payoff, cumulative in zip(search.cell_payoffs, search.cumulative, strict=True):
         value += cumulative @ cell_payoff.table(p)
     return float(value.max())
+
+
+def measured(search: CandidateSearch, p: Array) -> HalfSpaceClaim:
+    """Largest <S, payoff> over the cells, and the amount by which that over all outcomes may exceed it."""
+    value, top = worst_value(search, log_masses(p)), np.zeros(p.size)
+    for cell_payoff, s in zip(search.cell_payoffs, search.cumulative, strict=True):
+        top += 0.5 * cell_payoff.assess(s, 0.0, p)[0]
+    return HalfSpaceClaim(value / search.weight, max(float(top.max()) - value, 0.0) / search.weight)
 
 
 def expert_alone(bound_payoff: BoundPayoff) -> FinitePrior:

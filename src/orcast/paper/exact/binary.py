@@ -78,9 +78,7 @@ class RootSolver(ExactSolver):
         """Propose the better end of the last bracket."""
         ends = nearest_root(gap_of(search), float(setup.cell_grid.expert[1]), self.tolerance)
         found = [np.array([1.0 - q, q]) for q in ends]
-        values = [worst_value(search, log_masses(masses)) for masses in found]
-        best = int(np.argmin(values))
-        run_rounds(search, found[best], values[best])
+        run_rounds(search, min(found, key=lambda masses: worst_value(search, log_masses(masses))))
 
 
 def gap_of(search: CandidateSearch) -> Gap:

@@ -1,4 +1,4 @@
-"""Decision calibration and swap regret as a game: the path of forecasts, and the oracle, by brute force."""
+"""The logit path of decision, moment and simplex calibration: it ends at a solution, by brute force."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 import orcast as oc
 from helpers import SENTENCE
-from orcast.paper.exact import decision
-from orcast.paper.exact.decision import DecisionGame
-from orcast.paper.exact.prices import Prices, cheapest, traced
-from orcast.payoffs.cell_payoffs import softmax
+from orcast.paper.exact import path
+from orcast.paper.exact.path import Game, LogitPath, followed
+from orcast.payoffs import MomentBasedCalibration, SimplexCalibration
+from orcast.payoffs.cell_payoffs import AnswerCellPayoff, ExplicitCellPayoff, Witness, softmax
 from orcast.testing import check_guarantee
 from orcast.testing.consequences import candidates, products
 
@@ -91,54 +91,85 @@ def test_the_path_ends_at_a_forecast_that_wins() -> None:
     rng, lost = np.random.default_rng(2), 0
     for i, (table, cumulative) in enumerate(recals(300, 2)):
         sharpness = (50.0, 50.0, 1.0, 2000.0)[i % 4]
-        deciders = [(sharpness * table, cumulative @ table)]
+        cells = table.shape[1]
+        tables = [(sharpness, table, cumulative)]
         if i % 5 == 0:
-            second = rng.random((3, table.shape[1]))
-            deciders.append((50.0 * second, rng.normal(size=(3, 3)) @ second))
-        fixed = rng.normal(size=table.shape[1]) * float(np.abs(deciders[0][1]).max()) * (i % 3 == 0)
-        prices = Prices(fixed, deciders)
-        if prices.size == 0.0:
+            tables.append((50.0, rng.random((3, cells)), rng.normal(size=(3, 3))))
+        fixed = rng.normal(size=cells) * float(np.abs(cumulative).max()) * (i % 3 == 0)
+        answers = [AnswerCellPayoff(Witness.constant(t), sharp * t) for sharp, t, _ in tables]
+        explicit = ExplicitCellPayoff(Witness.constant(fixed[None, :]))
+        game = Game([*answers, explicit], [*(s.ravel() for *_, s in tables), np.ones(1)])
+        if game.size <= 1.0:
             continue
-        p = traced(prices, np.full(table.shape[1], 1.0 / table.shape[1]))
+        p = followed(game, np.full(cells, 1.0 / cells))
         assert p.min() >= 0.0
         assert p.sum() == pytest.approx(1.0)
-        n = fixed + sum(softmax(stretched @ p) @ payoffs for stretched, payoffs in deciders)
-        lost += float(n @ p - n.min()) > 10.0 * prices.tolerance
-    assert lost <= 3  # all with a sharpness of 2000
+        n = fixed + sum(softmax(sharp * t @ p) @ s @ t for sharp, t, s in tables)
+        assert game.worst(p) == pytest.approx(float(n @ p - n.min()), rel=1e-6, abs=1e-9 * game.size)
+        lost += game.worst(p) > 10.0 * game.tolerance
+    assert lost <= 1
 
 
-# --- decision calibration alone ---
+@pytest.mark.parametrize(
+    ("space", "payoff"),
+    [
+        *((oc.Interval(-2, 10, cells=24, tail_cells=3), MomentBasedCalibration(grid)) for grid in (3, 8)),
+        (oc.Labels(list("abcd")), SimplexCalibration(3)),
+        (oc.Interval(-2, 10, cells=24, tail_cells=3), SimplexCalibration(2, bins=[-1.5, 0.0, 2.5])),
+    ],
+    ids=repr,
+)
+def test_it_passes_the_kinks_of_triangulations(space: Any, payoff: Any) -> None:
+    """Small whole numbers make many systems singular, and the path turns back at edges of the mesh."""
+    recal, rng = oc.Forecaster(space, payoff, oracle=LogitPath()), np.random.default_rng(0)
+    total = recal.engine.ledger.total
+    for _ in range(25):
+        total[:] = rng.integers(-2, 3, size=total.size)
+        assert recal.predict().certificate.half_space <= 1e-7
 
 
-def test_prices_that_do_not_depend_on_the_forecast_are_paid_in_the_cheapest_cells() -> None:
-    prior = np.array([0.1, 0.2, 0.3, 0.4])
-    np.testing.assert_allclose(cheapest(np.array([1.0, 0.0, 2.0, 0.0]), prior), [0.0, 1 / 3, 0.0, 2 / 3])
-    np.testing.assert_allclose(cheapest(np.zeros(4), prior), prior)
-    np.testing.assert_allclose(
-        cheapest(np.array([0.0, 1.0, 1.0, 0.0]), np.array([0.0, 0.5, 0.5, 0.0])), [0.5, 0, 0, 0.5]
-    )
+@pytest.mark.parametrize(
+    ("space", "payoff"),
+    [
+        (LETTERS, SimplexCalibration(2) + SimplexCalibration(2, context=oc.by("hour", values=range(2)))),
+        (SPACE, MomentBasedCalibration(4) + MomentBasedCalibration(3, context=oc.by("hour", values=range(2)))),
+    ],
+    ids=["simplex", "moments"],
+)
+def test_groups_and_sums_of_several_grids(space: Any, payoff: Any) -> None:
+    def hour(rng: np.random.Generator) -> dict[str, int]:
+        return {"hour": int(rng.integers(2))}
+
+    check_guarantee(payoff, space, oracle=LogitPath(), x=hour, rounds=20, held=1.0)
 
 
 # --- the oracle ---
 
 
-def test_without_debts_the_expert_is_result_as_it_is() -> None:
-    recal = oc.Forecaster(LETTERS, oc.payoffs.SwapRegret(range(4), worth), oracle=DecisionGame())
+@pytest.mark.parametrize("payoff", [SWAP, SimplexCalibration(2)], ids=repr)
+def test_without_debts_the_expert_is_result_as_it_is(payoff: Any) -> None:
     expert = [0.1, 0.2, 0.4, 0.2, 0.1]
-    np.testing.assert_allclose(recal.predict(expert).mass, expert, atol=1e-3)
+    p = oc.Forecaster(LETTERS, payoff, oracle=LogitPath()).predict(expert)
+    np.testing.assert_allclose(p.mass, expert, atol=1e-3)
 
 
-# --- when the path is lost ---
+def test_the_fixed_point_of_the_paper_need_not_exist() -> None:
+    """Owed (1, 0, 0) everywhere, c vanishes nowhere; the solutions are the forecasts without the first label."""
+    recal = oc.Forecaster(oc.Labels(range(3)), SimplexCalibration(4), oracle=LogitPath())
+    recal.engine.ledger.total[:] = np.tile([1.0, 0.0, 0.0], (15, 1)).ravel()
+    p = np.asarray(recal.predict([0.2, 0.3, 0.5]).mass)
+    # of these, the one to which the expert draws
+    np.testing.assert_allclose(p, [0.0, 0.375, 0.625], atol=1e-3)
 
 
 def test_dense_equilibrium_takes_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decision, "traced", lambda prices, prior: prior)
-    check_guarantee(SWAP, LETTERS, oracle=DecisionGame(), rounds=40, held=0.95)
+    monkeypatch.setattr(path, "followed", lambda game, prior: prior)
+    check_guarantee(SWAP, LETTERS, oracle=LogitPath(), rounds=40, held=0.95)
 
 
 def test_what_is_said_is_measured_even_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decision, "traced", lambda prices, prior: prior)
-    recal = oc.Forecaster(LETTERS, SWAP, oracle=DecisionGame())
+    monkeypatch.setattr(path, "followed", lambda game, prior: prior)
+    recal = oc.Forecaster(LETTERS, SWAP, oracle=LogitPath())
     recal.engine.ledger.total[:] = 0.5 * np.random.default_rng(0).normal(size=16)
     p = recal.predict()
     values = products(recal, candidates(recal))
@@ -146,14 +177,8 @@ def test_what_is_said_is_measured_even_then(monkeypatch: pytest.MonkeyPatch) -> 
     assert p.certificate.half_space > 1e-3
 
 
-# --- at the edge ---
-
-
-def test_what_it_cannot_run_rounds_is_refused() -> None:
-    for space, payoff in (
-        (LETTERS, oc.LabelCalibration()),
-        (LETTERS, oc.payoffs.SwapRegret(range(4), worth) + oc.NoRegret(oc.Brier())),
-        (SPACE, oc.QuantileCalibration()),
-    ):
+@pytest.mark.parametrize("other", [oc.LabelCalibration(), oc.NoRegret(oc.Brier())], ids=repr)
+def test_other_payoffs_are_refused(other: Any) -> None:
+    for payoff in (other, SWAP + other):
         with pytest.raises(TypeError, match=SENTENCE):
-            oc.Forecaster(space, payoff, oracle=DecisionGame())
+            oc.Forecaster(LETTERS, payoff, oracle=LogitPath())
