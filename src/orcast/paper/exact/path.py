@@ -37,8 +37,8 @@ LEAST = 1e-9
 # Along the path: largest change of a mass and of log(1 / T) in one step, tried in turn; least step; number of steps.
 STRIDES = (0.1, 0.03, 0.01, 0.03, 0.01)
 LONGEST, LEAST_STEP, STEPS = 0.5, 1e-6, 1000
-# Values of log(1 / T), in units of the ledger's size, at which the path starts, and from which on its end is tried.
-START, END = -5.0, 2.0
+# Values of log(1 / T), in units of the ledger's size: the start of the path, from where its end is tried, the last.
+START, END, LAST = -5.0, 2.0, 25.0
 # Newton's method: number of steps, and tolerance of masses.
 NEWTON, EXACT = 12, 1e-11
 # The end is tried in every so many steps, without the cells of less mass than one of these.
@@ -175,16 +175,16 @@ def trace(game: Game, prior: Array, stride: float) -> Array:
         change = p * (ahead[:-1] - p @ ahead[:-1])
         ahead /= max(float(np.abs(change).max()) / stride, abs(float(ahead[-1])) / LONGEST, 1e-300)
         row = np.append(p * ahead[:-1], ahead[-1])
-        found = None
-        while step > LEAST_STEP and found is None:
-            found = _corrected(equations, x + step * ahead, row)
-            if found is not None and np.abs(softmax(found[:-1]) - p).max() >= 2.0 * stride * step + 1e-3:
-                found = None
-            step *= 0.5 if found is None else 1.0
-        # the path may turn back where the payoff has a kink: its direction is that beyond it
-        x, step = (x + LEAST_STEP * ahead, 1e-2) if found is None else (found, min(1.5 * step, 1.0))
-        if x[-1] < START:
-            break  # back at the start: a step led to another part of the path
+        found = _corrected(equations, x + step * ahead, row)
+        if found is not None and np.abs(softmax(found[:-1]) - p).max() < 2.0 * stride * step + 1e-3:
+            x, step = found, min(1.5 * step, 1.0)
+        elif step > LEAST_STEP:
+            step *= 0.3
+            continue
+        else:  # the path may turn back where the payoff has a kink: its direction is that beyond it
+            x, step = x + LEAST_STEP * ahead, 1e-2
+        if not START <= x[-1] <= LAST:
+            break
         p = softmax(x[:-1])
         best = min(best, p, key=game.worst)
         if x[-1] > END and turn % EVERY == 0:
