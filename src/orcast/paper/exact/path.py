@@ -41,7 +41,7 @@ LONGEST, LEAST_STEP, STEPS = 0.5, 1e-6, 1000
 START, END, LAST = -5.0, 2.0, 25.0
 # Newton's method: number of steps, and tolerance of masses.
 NEWTON, EXACT = 12, 1e-11
-# The end is tried in every so many steps, without the cells of less mass than one of these.
+# The end is tried every few steps, without the cells of less mass than one of these shares.
 EVERY, SUPPORTS = 4, (1e-2, 1e-3, 1e-4, 1e-6)
 
 
