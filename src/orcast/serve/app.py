@@ -331,8 +331,8 @@ def _mapped(work: Callable[[], Result]) -> Result:
 
 def _predict(series: StoredSeries, body: ForecastRequest) -> RoundAnswer:
     given = protocol.read_forecast(body.forecast)
-    names = ("id", "x", "horizon", "issued", "target")
-    found = series.issue(given.expert, **{name: getattr(body, name) for name in names})
+    times = {"horizon": body.horizon, "issued": body.issued, "target": body.target}
+    found = series.issue(given.expert, id=body.id, x=body.x, **times)
     limits.check("levels", len(body.levels or ()))
     fields = protocol.forecast_fields(given, found.forecast, [str(level) for level in body.levels or ()])
     return _round(found, cells=body.cells, **fields)

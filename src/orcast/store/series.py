@@ -308,9 +308,7 @@ class StoredSeries:
         plain = known is None and not evicted and state.version > 0 and recal.pool is None
         state.options = options
         self._changed(state, recal, issued=plain)
-        found = StoredRound(self.name, recal.space, row, evicted=evicted)
-        found.recalibrated = p  # as it is read from the row
-        return found
+        return StoredRound(self.name, recal.space, row, recalibrated=p, evicted=evicted)
 
     def _repeats(self, known: RoundRow, row: RoundRow, id: Hashable) -> bool:
         """True for a call that came before; refuses another forecast under the id of a round."""

@@ -222,9 +222,9 @@ def monitor_rows(recal: Recalibrator, numbers: Array) -> list[Array]:
     sizes = numbers[:sides].tolist()
     if len(sizes) < sides or any(size != size // 1 or size < 0 for size in sizes) or sum(sizes) != numbers.size - sides:
         raise ValueError("expected monitors of each side, got others")
-    rows, at = [], sides
+    rows, at, numbers = [], sides, numbers.copy()
     for size in map(int, sizes):
-        rows.append(numbers[at : at + size].copy())
+        rows.append(numbers[at : at + size])
         at += size
     return rows
 

@@ -6,7 +6,6 @@ import json
 import zlib
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from hashlib import blake2b
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -44,7 +43,7 @@ def key(id: Any) -> str:
 
 def from_key(text: str) -> Hashable:
     """The inverse of `key`."""
-    return id_from_plain(json.loads(text))
+    return int(text) if text.isdecimal() else id_from_plain(json.loads(text))
 
 
 @dataclass(slots=True)
@@ -129,34 +128,37 @@ class StoredRound:
         y: str | None = None,
         *,
         when: Callable[[int], str] = "round {:,}".format,
+        recalibrated: Any = None,
         evicted: tuple[Any, ...] = (),
         repeated: bool = False,
     ) -> None:
-        self._space, self._row, self._y, self.when = space, row, y, when
+        self._space, self._row, self._y, self._recalibrated, self.when = space, row, y, recalibrated, when
         self.series, self.status, self.revisions = name, row.status, row.revisions
         self.evicted, self.repeated, self.event = evicted, repeated, row.opened
         self.issued, self.target, self.known = map(as_datetime, (row.issued, row.target, row.known))
 
-    id = cached_property(lambda self: None if self._row.id is None else from_key(self._row.id))
-    horizon = cached_property(lambda self: None if self._row.horizon is None else from_key(self._row.horizon))
-    base = cached_property(lambda self: rows_from(self._row.base))
-    published = cached_property(lambda self: published_in(self._row))
-    y = cached_property(lambda self: None if self._y is None else shown(self._space, outcome_from(self._y)))
+    id = property(lambda self: None if self._row.id is None else from_key(self._row.id))
+    horizon = property(lambda self: None if self._row.horizon is None else from_key(self._row.horizon))
+    base = property(lambda self: rows_from(self._row.base))
+    published = property(lambda self: published_in(self._row))
+    y = property(lambda self: None if self._y is None else shown(self._space, outcome_from(self._y)))
+    _told = property(lambda self: json.loads(self._row.guarantee) if self._row.guarantee else {})
 
-    @cached_property
+    @property
     def guarantee(self) -> dict[str, Any]:
         """Guarantee after the outcome."""
-        found: dict[str, Any] = json.loads(self._row.guarantee or "{}")
-        return {name: value for name, value in found.items() if name != "alarms"}
+        return {name: value for name, value in self._told.items() if name != "alarms"}
 
-    @cached_property
+    @property
     def alarms(self) -> list[Alarm]:
         """Alarms that the outcome raised."""
+        if "alarms" not in self._told:
+            return []
         from orcast.monitors import Alarm
 
-        return [Alarm(**fields) for fields in json.loads(self._row.guarantee or "{}").get("alarms", ())]
+        return [Alarm(**fields) for fields in self._told["alarms"]]
 
-    @cached_property
+    @property
     def forecast(self) -> Any:
         """The published forecast."""
         if self.published != BASE:
@@ -167,10 +169,12 @@ class StoredRound:
         assert row is not None
         return base_forecast(self._space, row)
 
-    @cached_property
+    @property
     def recalibrated(self) -> Any:
         """The recalibrated forecast with its certificate."""
-        return forecast_from(self._space, unseal(self._row.forecast)[1])
+        if self._recalibrated is None:
+            self._recalibrated = forecast_from(self._space, unseal(self._row.forecast)[1])
+        return self._recalibrated
 
 
 def published_in(row: RoundRow) -> str:
