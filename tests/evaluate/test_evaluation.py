@@ -507,7 +507,8 @@ def test_check_reads_points() -> None:
     simple = frame.filter(pl.col("ds") == pl.col("cutoff") + 1).drop("cutoff")
     gaps = simple.with_columns(pl.when(pl.col("ds") == 5).then(None).otherwise(pl.col("Naive")).alias("Naive"))
     (evaluation,) = check(gaps, find_in(gaps))
-    assert (evaluation.missing, evaluation.rows) == (2, simple.height - 4)
+    # the first of each series has no past
+    assert (evaluation.missing, evaluation.rows, evaluation.overlap) == (2, simple.height - 4, 0)
 
 
 def test_check_reads_probabilities() -> None:

@@ -151,20 +151,6 @@ def _on(frame: pd.DataFrame, days: list[Any], number: int) -> tuple[pd.DataFrame
     return early, frame[made == number].drop(columns=["cutoff", "y"]).reset_index(drop=True), known
 
 
-def test_a_cross_validation_of_days_that_were_lived_is_not_news() -> None:
-    """Windows that came without their cutoff are those of cross_validation, which has one."""
-    frame, state = panel(), oc.FrameState()
-    days = sorted(frame["cutoff"].unique())
-    for number in range(30, 33):
-        early, window, known = split(frame, days[number])
-        recalibrate(window, early if number == 30 else known, state=state)
-    early, window, _ = split(frame, days[33])
-    recals = len(state)
-    after = recalibrate(window, early, state=state)  # what is late, or comes twice, would be said
-    pd.testing.assert_frame_equal(after, recalibrate(window, early))
-    assert (len(state), state.pending) == (recals, 2 * (3 + 2 + 1))
-
-
 def test_a_new_series_joins_a_state() -> None:
     frame, state = panel(), oc.FrameState()
     days = sorted(frame["cutoff"].unique())
