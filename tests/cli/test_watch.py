@@ -143,6 +143,24 @@ def test_a_store_is_watched_by_its_monitors(tmp_path: Path, capsys: Capture) -> 
     assert said.err.count("series 'box' is not watched: expected") == 1
 
 
+def test_a_server_that_is_restarted_is_watched_on(capsys: Capture) -> None:
+    from postgres import database, restart, server
+
+    with server() as started:
+        url = database(started)
+        with oc.open(url) as store:
+            series = store.series("wind", space=oc.Line())
+            for t in range(30):
+                series.predict(oc.Normal(0, 1), id=t, target=np.datetime64("2026-03-02") + t)
+                series.update(1.5 + 0.1 * (t % 5), id=t)
+            watch = Watch(cli.parser().parse_args(["watch", url]))
+            watch.look()
+            restart(started)
+            watch.look()
+            assert (watch.streams, watch.errors) == (2, {})
+    assert capsys.readouterr().out.count("alarm    wind (base forecast): ") == 1
+
+
 def test_hostile_names_are_one_printable_line(tmp_path: Path, capsys: Capture) -> None:
     names = [
         "\x1b[2Jgone\u202e\x9b",

@@ -107,7 +107,7 @@ class Database:
 
     def look(self) -> Look | None:
         """Read the monitors of the series that have changed; None if none has."""
-        self.store = store = self.store or stored(self.url)
+        self.store = store = stored(self.url) if self.store is None else self.store
         now = store.versions()
         changed = [name for name, version in now.items() if self.versions.get(name) != version]
         if not changed:

@@ -21,6 +21,7 @@ import orcast
 from orcast import limits
 from orcast.adapters import Quantiles
 from orcast.forecasts import Forecast
+from orcast.monitors import Alarm
 from orcast.serve import pages
 from orcast.serve.guard import Bodies, Caps, Guard, Handler, Metrics, Receive, Refused, Scope, Send, Tokens
 from orcast.serve.messages import (
@@ -192,8 +193,11 @@ class Service:
         return found
 
     def _note(self, series: StoredSeries) -> None:
-        alarms = series.alarms
-        self.metrics.note(str(series.name), alarms, len(self.store) if alarms else 0)
+        def work() -> tuple[list[Alarm], int]:
+            alarms = series.alarms
+            return alarms, len(self.store) if alarms else 0
+
+        self.metrics.note(str(series.name), *self.store.transact(work))
 
     # --- series
     def list_series(self, call: Call) -> SeriesList:
