@@ -132,6 +132,7 @@ def test_a_store_is_watched_by_its_monitors(tmp_path: Path, capsys: Capture) -> 
         watch.look()
         (database,) = watch.sources.values()
         assert database.look() is None
+        watch.close()
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     alarm = next(each for each in told if each["event"] == "alarm")
     assert (alarm["series"], alarm["side"], alarm["kind"]) == ("broken \x1b[2J", "input", "too low")
@@ -157,6 +158,7 @@ def test_a_server_that_is_restarted_is_watched_on(capsys: Capture) -> None:
             watch.look()
             restart(started)
             watch.look()
+            watch.close()
             assert (watch.streams, watch.errors) == (2, {})
     assert capsys.readouterr().out.count("alarm    wind (base forecast): ") == 1
 

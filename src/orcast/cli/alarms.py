@@ -178,6 +178,12 @@ class Watch:
             self._print(event, notice)
         self.seconds = time.monotonic() - start
 
+    def close(self) -> None:
+        """Close the store."""
+        for source in self.sources.values():
+            if isinstance(source, Database) and source.store is not None:
+                source.store.close()
+
     def _find(self) -> None:
         """Find the tables that are there."""
         if self.folder:

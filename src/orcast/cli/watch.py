@@ -66,3 +66,5 @@ def run(options: argparse.Namespace) -> int:
             return 1 if watch.standing else 2 if watch.errors else 0
         except Stopped:
             return 130 if signals.by == signal.SIGINT else 0
+        finally:
+            watch.close()
