@@ -11,7 +11,7 @@ import pytest
 
 import orcast as oc
 from helpers import SENTENCE
-from orcast.frame.reader import Frame, doubts, find_in, repeated_rows
+from orcast.frame.reader import Frame, find_in, repeated_rows
 
 DAY = pd.Timedelta(days=1)
 
@@ -104,11 +104,10 @@ def test_equal_rows_are_no_events_and_quantities_have_one_row_for_each_time() ->
 def test_hours_that_clocks_repeat_are_named() -> None:
     hours = pd.date_range("2024-10-26", periods=72, freq="h", tz="Europe/Berlin")
     frame = pd.DataFrame({"ds": hours.tz_localize(None), "y": np.arange(72.0), "mean": 36.0, "sd": 20.0})
-    match = r"got rows 26 and 27 for 2024-10-27 02:00:00: clocks were put back then, so use times in UTC or with "
-    with pytest.raises(ValueError, match=match):
+    with pytest.raises(ValueError, match="got rows 26 and 27 for 2024-10-27 02:00:00: drop one of them"):
         oc.recalibrate(frame)
     assert len(oc.recalibrate(frame.assign(ds=hours))) == 72
-    with pytest.raises(ValueError, match=r"drop one of them, or name a column"):
+    with pytest.raises(ValueError, match="drop one of them"):
         oc.recalibrate(pd.concat((frame.assign(ds=hours), frame.assign(ds=hours)[5:6]), ignore_index=True))
 
 
@@ -215,7 +214,7 @@ def noise(**columns: Any) -> pl.DataFrame:
 def said(table: pl.DataFrame) -> list[str]:
     frame = Frame(table)
     layout = find_in(frame)
-    return [*doubts(frame, layout), *repeated_rows(frame, layout)]
+    return [*layout.assumed, *repeated_rows(frame, layout)]
 
 
 def test_doubts() -> None:
@@ -224,10 +223,6 @@ def test_doubts() -> None:
     (sentence,) = said(noise(ds=np.repeat(days[:10], 4)))
     assert sentence.startswith("30 of 40 rows repeat a series and time, so chance bands are too narrow: name a column")
     assert said(noise(ds=np.repeat(days[:10], 4), unique_id=[f"shop{i % 4}" for i in range(40)])) == []
-    (sentence,) = said(noise(y=1e6 + np.arange(40)))
-    assert "more than 100 spreads from their forecasts: check the units" in sentence
-    # a few that are far away are outliers
-    assert said(noise(y=np.where(np.arange(40) % 4 == 0, 0.0, 1e6))) == []
 
 
 def test_lazy_frames_and_relations_give_the_same() -> None:

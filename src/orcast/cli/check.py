@@ -45,12 +45,12 @@ def run(options: argparse.Namespace) -> int:
     table, frame = tables.open_frame(options, text_columns(options))
     from orcast.evaluate import check, summary
     from orcast.evaluate.verdicts import faults
-    from orcast.frame.reader import doubts, find_in, repeated_rows
+    from orcast.frame.reader import find_in, repeated_rows
 
     with table.located():
         layout = find_in(frame, **names_of(options))
         found = check(frame, layout, **bounds_and_times(options))
-        unsure = [*doubts(frame, layout), *repeated_rows(frame, layout)]
+        unsure = [*layout.assumed, *repeated_rows(frame, layout)]
     if not options.quiet:
         print("\n".join(describe(table, frame, layout, len(found[0].names))), file=sys.stderr)
         for doubt in unsure:

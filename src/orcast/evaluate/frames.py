@@ -78,7 +78,7 @@ def read_rows(
     """Read the columns and times of a frame, with the arguments of `check`."""
     from orcast.frame.bounds import read_bounds
     from orcast.frame.ordering import horizons_of
-    from orcast.frame.reader import INDEX, Frame, find_in
+    from orcast.frame.reader import Frame, find_in
     from orcast.frame.times import Timing, read_row_times
 
     timing = Timing(lag, issued_every).checked()
@@ -86,8 +86,6 @@ def read_rows(
         raise TypeError(f"expected a layout or {', '.join(f'{name}=' for name in names)}, got both")
     layout = find_in(frame, **names) if layout is None else layout
     table = frame if isinstance(frame, Frame) else Frame(frame)
-    if layout.time is None and table.dated:
-        layout = dataclasses.replace(layout, time=INDEX)
     codes, keys = table.keys(layout.series)
     times = read_row_times(table, layout, codes, keys, timing, np.zeros(len(keys), dtype=np.int64), {})
     order = np.lexsort((times.cutoff, times.time, codes))

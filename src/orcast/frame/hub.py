@@ -118,7 +118,7 @@ def _empty(rows: int, kind: np.dtype[Any], name: str) -> NDArray[Any]:
 
 
 def _long_table(frame: Frame) -> LongTable | None:
-    names = frame.searched.columns
+    names = frame.reading.columns
     value, which, type_, model = (
         _first([each], names) for each in ("value", "output_type_id", "output_type", "model_id")
     )
@@ -262,7 +262,7 @@ def outcomes_beside(
     they agree in the time and in all columns of the same name.  Of an outcome that was published several times
     (``as_of``) the newest counts.
     """
-    there, here = target.searched.columns, frame.searched.columns
+    there, here = target.reading.columns, frame.reading.columns
     y = y if y in there else _outcome_column(target)
     about = time if time in here else frame.roles.get("time") or _time_column(frame)
     time = time if time in there else _time_column(target)
@@ -313,7 +313,7 @@ def _distinct(frame: Frame, name: Any) -> set[str]:
 
 
 def _outcome_column(target: Frame) -> Any:
-    schema = target.searched.schema
+    schema = target.reading.schema
     there = [name for name, kind in schema.items() if str(name).lower() in OUTCOME and kind.is_numeric()]
     there = there or [name for name, kind in schema.items() if kind.is_float()]
     if len(there) != 1:
@@ -326,16 +326,13 @@ def _outcome_column(target: Frame) -> Any:
 
 
 def _time_column(frame: Frame) -> Any:
-    from orcast.frame.reader import INDEX
-
-    found = _first(LONG_TIME, frame.searched.columns)
-    return INDEX if found is None and frame.dated else found
+    return _first(LONG_TIME, frame.reading.columns)
 
 
 def _newest_last(target: Frame, as_of: Any) -> Codes:
     """Rows of a table of outcomes that are about numbers, in the order of publication."""
     rows = np.arange(target.rows)
-    kind = _first(("output_type",), target.searched.columns)
+    kind = _first(("output_type",), target.reading.columns)
     if kind is not None:
         rows = rows[[str(value).lower() in PLAIN_TYPES for value in target.column(kind).to_list()]]
     return rows if as_of is None else rows[np.argsort(target.times(as_of, "date").values[rows], kind="stable")]

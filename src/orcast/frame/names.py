@@ -225,7 +225,7 @@ class Form:
 
         A point forecast gives its median, ``M_orcast``, and the intervals 80 and 95, or the levels asked for instead.
         """
-        asked = [] if levels is None else _asked(levels)
+        asked = [] if levels is None else asked_levels(levels)
         if not self.ordered and asked:
             raise ValueError(f"expected no levels beside {KINDS[self.kind]}, got {short(levels)}")
         asked = asked or list(POINT_LEVELS) if self.kind == "point" else asked
@@ -314,7 +314,8 @@ def written_levels(form: Form, columns: Iterable[Label]) -> dict[float, Label]:
     return dict(sorted(found.items()))
 
 
-def _asked(levels: ArrayLike) -> list[float]:
+def asked_levels(levels: ArrayLike) -> list[float]:
+    """Different levels in increasing order."""
     try:
         values = np.unique(np.asarray(levels, dtype=np.float64).round(10))
     except (TypeError, ValueError):

@@ -8,6 +8,7 @@ import numpy as np
 
 from orcast.features import plain_payoff
 from orcast.frame.bounds import plain_bound
+from orcast.frame.names import asked_levels
 from orcast.frame.times import Timing
 from orcast.payoffs import Payoff, payoff_from_plain
 from orcast.persistence import as_saved
@@ -31,10 +32,7 @@ class FrameOptions(NamedTuple):
             raise ValueError(f"expected outside='report' or 'clip', got {self.outside!r}")
         if self.payoff is not None and not isinstance(self.payoff, Payoff):
             raise TypeError(f"expected a payoff such as QuantileCalibration(), got {short(self.payoff)}")
-        try:
-            levels = None if self.levels is None else np.unique(np.asarray(self.levels, dtype=np.float64)).tolist()
-        except (TypeError, ValueError):
-            raise TypeError(f"expected levels strictly between 0 and 1, got {short(self.levels)}") from None
+        levels = None if self.levels is None else asked_levels(self.levels)
         if not isinstance(self.pool, (bool, np.bool_)):
             raise TypeError(f"expected pool=True or False, got {short(self.pool)}")
         return self._replace(levels=levels, timing=self.timing.checked(), pool=bool(self.pool))

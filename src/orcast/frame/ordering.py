@@ -22,8 +22,6 @@ from numpy.typing import NDArray
 from orcast.frame.names import NEVER, ColumnLayout, listed, of_series, owner_of, rows_text
 from orcast.frame.reader import Codes, Frame
 from orcast.frame.times import (
-    DAY,
-    HOUR,
     NO_STEP,
     Calendar,
     RowTimes,
@@ -254,25 +252,11 @@ def _refuse_twice(
         return
     a, b = sorted(order[same[0] - 1 : same[0] + 1].tolist())
     more = f" (and {len(same) - 1} more such pairs)" if len(same) > 1 else ""
-    if _clocks_put_back(times, order[same]):
-        asked = ": clocks were put back then, so use times in UTC or with their zone"
-    else:
-        names = f"{option('series')} or {option('cutoff')}"
-        asked = f": drop one of them, or name a column that tells them apart by {names}"
     raise ValueError(
         f"expected one row{of_series(keys[int(columns[0][a])])} for each time and cutoff, "
-        f"got {row_name(a, b, join=' and ')} for {times.show(times.time[a])}{more}{asked}"
+        f"got {row_name(a, b, join=' and ')} for {times.show(times.time[a])}{more}: drop one of them, use times "
+        f"with their zone, or name a column that tells them apart by {option('series')} or {option('cutoff')}"
     )
-
-
-def _clocks_put_back(times: RowTimes, rows: Codes) -> bool:
-    """True if times without a zone are repeated only when clocks are put back: on Sundays before 4 o'clock."""
-    if times.kind != "dates" or not (times.time % DAY).any():
-        return False
-    time = times.time[rows]
-    months = time.astype("datetime64[ns]").astype("datetime64[M]").astype(np.int64) % 12 + 1
-    sunday, night = (time // DAY + 3) % 7 == 6, time % DAY < 4 * HOUR
-    return bool((sunday & night & np.isin(months, (3, 4, 9, 10, 11))).all())
 
 
 def changes(order: Codes, *columns: NDArray[Any]) -> NDArray[np.bool_]:

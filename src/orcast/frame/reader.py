@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -14,22 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.frame.hub import OutcomeTable, issued_before, outcomes_beside, spread
-from orcast.frame.names import ColumnLayout, Look, find, listed, of_model, rows_text
+from orcast.frame.names import TIME, ColumnLayout, Look, find, listed, rows_text
 from orcast.serialise import plain_id
 from orcast.validation import option, row_name, short
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
-# The name under which an index of dates without a name is read.
-INDEX = "index"
 EPOCH = datetime.datetime(1970, 1, 1)
 # Microseconds from the epoch that nanoseconds in 64 bits can tell: the years 1678 to 2262.
 FARTHEST = 2**63 // 1000 - 1
-# Spreads between outcomes and forecasts from which other units are likely.
-FAR = 100.0
-# Rows that are looked at for doubts, evenly chosen.
-LOOKED_AT = 10_000
 NUMBERS = (bool, int, float, np.number, np.bool_)
 
 
@@ -59,7 +52,7 @@ def show_time(kind: str, value: Any) -> str:
 
 
 class Frame:
-    """A frame to be read; the levels of a pandas index that have a name count as columns.
+    """A frame to be read; the levels of a pandas index that have a name, or dates, count as columns.
 
     Long tables are spread to a row for each forecast, and the outcomes of ``target``, a frame of their own, are put
     beside the forecasts; ``y`` and ``time`` may name its columns; with ``pending`` they may be those of
@@ -81,14 +74,12 @@ class Frame:
         self.wrapped = isinstance(native, nw.DataFrame | nw.LazyFrame)
         self.rows = len(self.table)
         self.reading: Any = self.table
-        self.dated = False  # True if there is an index of dates without a name
         self.roles: dict[str, Any] = {}
         if self.table.implementation.is_pandas_like():
             self._read_index()
         self.spread = spread(self)
         if self.spread is not None:
-            self.reading, self.rows, self.dated = self.spread.wide, len(self.spread.wide), False
-            self.roles = dict(self.spread.roles)
+            self.reading, self.rows, self.roles = self.spread.wide, len(self.spread.wide), dict(self.spread.roles)
         self.outcomes: OutcomeTable | None = None
         if target is not None:
             brought = target if isinstance(target, Frame) else Frame(target)
@@ -105,18 +96,12 @@ class Frame:
             for place, name in enumerate(index.names)
             if name is not None and name not in known
         }
-        if index.nlevels == 1 and index.names[0] is None and INDEX not in known:
-            self.dated = type(index).__name__ in ("DatetimeIndex", "PeriodIndex")
-            levels |= {INDEX: index} if self.dated else {}
+        if type(index).__name__ in ("DatetimeIndex", "PeriodIndex") and index.name is None:
+            levels |= {} if known & {*TIME} else {"time": index}
         if levels:
             pandas = nw.get_native_namespace(self.table)
             added = [pandas.Series(values, index=index, name=name) for name, values in levels.items()]
             self.reading = self.table.with_columns(nw.from_native(each, series_only=True) for each in added)
-
-    @property
-    def searched(self) -> Any:
-        """Columns by name: an index without a name is not one of them."""
-        return self.reading.drop(INDEX) if self.dated else self.reading
 
     def column(self, name: Any) -> Any:
         """A column as a narwhals series."""
@@ -333,12 +318,9 @@ def _read_date(value: Any) -> tuple[str, int, int]:
 
 
 def find_in(frame: Any, *, model: Any = None, pending: bool = False, **names: Any) -> ColumnLayout:
-    """Find the columns of a data frame by their names and contents (`orcast.frame.names.find`).
-
-    The time may also be a pandas index of dates.
-    """
+    """Find the columns of a data frame by their names and contents (`orcast.frame.names.find`)."""
     table = frame if isinstance(frame, Frame) else Frame(frame)
-    schema = table.searched.schema
+    schema = table.reading.schema
     named = names.get("cutoff") is not None
     if table.roles:
         names |= {role: name for role, name in table.roles.items() if names.get(role) is None}
@@ -360,8 +342,6 @@ def find_in(frame: Any, *, model: Any = None, pending: bool = False, **names: An
         ),
         **names,
     )
-    if layout.time is None and table.dated:
-        layout = dataclasses.replace(layout, time=INDEX)
     return layout if named or layout.horizon is None else issued_before(table, layout)
 
 
@@ -419,35 +399,6 @@ def label_places(column: Any, labels: Sequence[str]) -> NDArray[np.intp]:
                 raise ValueError(f"expected a label {listed(labels, 'or')} as outcome, got {where}")
             known[value] = place
     return np.array([known[value] for value in values], dtype=np.intp)
-
-
-# --- doubts
-
-
-def doubts(frame: Frame, layout: ColumnLayout) -> list[str]:
-    """Sentences on assumptions and on outcomes in other units."""
-    found = list(layout.assumed)
-    for form in layout.forms:
-        if not form.ordered or form.kind == "point" or layout.y is None:
-            continue
-        rows = np.unique(np.linspace(0, frame.rows - 1, min(frame.rows, LOOKED_AT)).astype(np.intp))
-        given = np.column_stack(list(map(frame.numbers, form.columns)))[rows]
-        y = frame.numbers(layout.y)[rows]
-        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            if form.kind == "normal":
-                away, width = np.abs(y - given[:, 0]), given[:, 1]
-            else:
-                low, high = given.min(axis=1), given.max(axis=1)
-                away, width = np.maximum(np.maximum(low - y, y - high), 0.0), high - low
-            # where forecasts of no spread miss, that is another fault
-            ratio = np.where(width > 0.0, away / width, 0.0)
-        known = np.isfinite(y) & np.isfinite(width)
-        if known.any() and float(np.quantile(ratio[known], 0.05)) > FAR:
-            found.append(
-                f"nearly all outcomes are more than {FAR:g} spreads from their forecasts{of_model(form.model)}: "
-                "check the units"
-            )
-    return found
 
 
 def repeated_rows(frame: Frame, layout: ColumnLayout) -> list[str]:

@@ -18,7 +18,7 @@ from orcast.frame.names import ColumnLayout, Form, of_model, of_series, rows_tex
 from orcast.frame.options import FrameFacts, FrameOptions
 from orcast.frame.ordering import Streams, arrange, seen_dates
 from orcast.frame.pools import Pools
-from orcast.frame.reader import Codes, Frame, doubts, find_in, label_places, show_time
+from orcast.frame.reader import Codes, Frame, find_in, label_places, show_time
 from orcast.frame.state import FrameState, ModelStreams, PanelContent, open_state
 from orcast.frame.statuses import Status
 from orcast.frame.stream import MAX_PENDING, Filling, ModelRun, Stamps, StreamRun, run_streams
@@ -162,46 +162,6 @@ def recalibrate(
         if panel is not None:
             run.commit(panel)
     return result
-
-
-def recalibrate_partition(df: AnyFrame, state: bytes | None = None, **options: Any) -> tuple[AnyFrame, bytes]:
-    """Recalibrate a partition, with all rows of its series, from a state to the next: for Spark, Ray and Dask.
-
-    A pure function: it reads and writes no file.
-
-    Parameters
-    ----------
-    df : data frame
-        All rows of some series.
-    state : bytes, optional
-        State that the call before returned.
-    **options
-        Options of `recalibrate`.
-
-    Returns
-    -------
-    df : data frame
-        Frame with the recalibrated forecasts.
-    state : bytes
-        State after it, with a checksum.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As `recalibrate`, or the state is damaged.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> frame = pd.DataFrame({"ds": [1, 2], "y": [5.0, None], "mean": [4.0, 5.0], "sd": [1.0, 1.0]})
-    >>> first, state = recalibrate_partition(frame)
-    >>> again, _ = recalibrate_partition(frame.assign(y=[5.0, 6.0]), state)
-    >>> again["orcast_status"].tolist()
-    ['already answered', 'ok']
-    """
-    panel = FrameState() if state is None else FrameState.from_bytes(state)
-    result = recalibrate(df, state=panel, **options)
-    return result, panel.to_bytes()
 
 
 class FrameRun:
@@ -357,7 +317,7 @@ class FrameRun:
     # --- reporting
     def warn(self) -> None:
         """Warn of rows that need a look, each kind once."""
-        for sentence in (*doubts(self.frame, self.layout), *self._about_outcomes(), *self._about_rows()):
+        for sentence in (*self.layout.assumed, *self._about_outcomes(), *self._about_rows()):
             warn_user(sentence, UserWarning)
 
     def _about_outcomes(self) -> Iterator[str]:
@@ -424,12 +384,6 @@ class FrameRun:
             missing = np.sum([np.isnan(column) for column in given], axis=0) * there
             count = f"{missing.sum():,} quantile{'s' if missing.sum() > 1 else ''}"
             yield count + "{whose} missing or not finite, interpolated from the others in {rows}", missing > 0
-        if kind in ("quantiles", "members"):
-            beyond = (np.fmax.reduce(given) < self.bounds.low) | (np.fmin.reduce(given) > self.bounds.high)
-            yield (
-                "forecasts{whose} lie entirely outside the bounds in {rows}: moved to the nearest bound",
-                (there & beyond),
-            )
         if kind in ("quantiles", "members", "normal"):
             yield (
                 "forecasts{whose} are too narrow for double precision at their size in {rows}: subtract an offset from "

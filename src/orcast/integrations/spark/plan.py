@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_type, to_arrow_schema
 
 import orcast as oc
-from orcast.frame import recalibrate_partition
+from orcast.frame import FrameState
 from orcast.validation import short
 
 # Options of `orcast.recalibrate` that have no meaning in a task.
@@ -43,18 +43,16 @@ class Plan:
     named: tuple[str, ...]
     options: Mapping[str, Any]
 
-    def run_rounds(self, table: pa.Table) -> pa.Table:
+    def run_rounds(self, table: pa.Table, state: FrameState | None = None) -> pa.Table:
         """Recalibrate a table of whole series."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the column of statuses tells
-            return self._checked(oc.recalibrate(table, workers=1, **self.options))
+            return self._checked(oc.recalibrate(table, workers=1, state=state, **self.options))
 
     def step(self, table: pa.Table, state: bytes) -> tuple[pa.Table, bytes]:
         """Recalibrate the next rows of some series from a state to the next."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            result, state = recalibrate_partition(table, state, workers=1, **self.options)
-            return self._checked(result), state
+        after = FrameState.from_bytes(state)
+        return self.run_rounds(table, after), after.to_bytes()
 
     def _checked(self, result: pa.Table) -> pa.Table:
         if tuple(result.column_names) != self.results:
