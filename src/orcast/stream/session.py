@@ -127,8 +127,8 @@ class Session:
             return self.store.series(line.series, space=wanted, **self.options.series(wanted))
         series = self.store.series(line.series)
         if wanted is not None and wanted != series.space:
-            began = f"{_described(series.space)}, as series {short(line.series)} began"
-            raise ValueError(f"expected {began}, got {_described(wanted)}")
+            began, given = (_plain(each) or "no bounds" for each in (series.space, wanted))
+            raise ValueError(f"expected {began}, as series {short(line.series)} began, got {given}")
         return series
 
     def _stated(self, settings: dict[str, Any]) -> Space:
@@ -143,7 +143,7 @@ class Session:
         kind = "binary" if isinstance(space, Binary) else "labels" if isinstance(space, Labels) else "quantity"
         if forecast.space != kind:
             form = "mean and sd" if forecast.form == "normal" else forecast.form
-            raise ValueError(f"expected {FORM[kind]} as forecast on {_described(space)}, got {short(form)}")
+            raise ValueError(f"expected {FORM[kind]} as forecast of series {short(line.series)}, got {short(form)}")
         round = series.issue(forecast.expert, id=line.id)
         told = protocol.forecast_fields(forecast, round.forecast, [f"{level:g}" for level in self.options.levels])
         told |= {"certificate": _numbers(vars(round.recalibrated.certificate), CERTIFICATE)}
@@ -174,15 +174,6 @@ def _plain(space: Space) -> dict[str, Any]:
     assert isinstance(space, OrderedSpace)
     bounds = {"low": space.low, "high": space.high}
     return {key: bound for key, bound in bounds.items() if math.isfinite(bound)}
-
-
-def _described(space: Space) -> str:
-    if isinstance(space, Binary):
-        return "a binary outcome"
-    if isinstance(space, Labels):
-        return f"labels {', '.join(map(str, space.labels))}"
-    bounds = ", ".join(f"{key} {bound:g}" for key, bound in _plain(space).items())
-    return f"a quantity with {bounds}" if bounds else "a quantity without bounds"
 
 
 def _numbers(stated: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
