@@ -108,12 +108,12 @@ def recals() -> Iterator[tuple[str, Callable[[], Array]]]:
         ),
     )
 
-    def broken(payoff: Any = None) -> Array:
-        """A ledger that owes more than it may: all forecasts on a grid are searched, and even cells."""
+    def broken(payoff: Any = None, part: int = 1) -> Array:
+        """A ledger that owes more than it may: other forecasts are searched, and even cells."""
         recal = oc.Recalibrator(space, payoff)
         first = result(recal, normal, y[:5], quantiles)
         engine: Any = recal.engine
-        moments = int(engine.ledger.layout.part_table[1, records.PART.index("start")])
+        moments = int(engine.ledger.layout.part_table[part, records.PART.index("start")])
         engine.ledger.total[moments : moments + 2] = 30.0, -30.0
         engine.ledger.account[budget] = 1.0
         p = recal.predict(oc.Normal(95.0, 0.01))
@@ -195,7 +195,7 @@ def recals() -> Iterator[tuple[str, Callable[[], Array]]]:
     yield "season", seasonal
     yield "broken", broken
     witnesses = oc.MomentMatching(2) + oc.payoffs.MarginalCalibration([45.0, 55.0])
-    yield "broken, explicit", lambda: broken(witnesses)
+    yield "broken, explicit", lambda: broken(witnesses, 0)
     yield "coarse", coarse
     yield "at the edge", at_the_edge
     yield "randomised", randomised

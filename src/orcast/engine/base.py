@@ -9,9 +9,6 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-# Default effort of the search for a forecast whose certificate holds.
-USUAL_EFFORT = 12
-
 
 class Learning(NamedTuple):
     """Corrections of the base forecast before the last layer.

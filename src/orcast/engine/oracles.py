@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from orcast.constants import USUAL_TEMPERATURE
-from orcast.engine.base import NO_LEARNING, USUAL_EFFORT, Learning
+from orcast.engine.base import NO_LEARNING, Learning
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.priors import FinitePrior, OrderedPrior, Prior
@@ -18,7 +18,6 @@ from orcast.engine.finite import FiniteEngine, plays
 from orcast.engine.ordered import OrderedEngine
 from orcast.payoffs import SwapRegret
 from orcast.spaces import OrderedSpace, frozen
-from orcast.spaces.base import whole
 from orcast.validation import number
 
 Engine = OrderedEngine | FiniteEngine | DenseEngine
@@ -33,7 +32,7 @@ def draws_anything(engine: Engine) -> bool:
 
 # Kinds of payoffs that the compiled engine on ordered spaces covers.
 FAST = {"quantile", "interval", "moment", "explicit", "regret"}
-LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE, MOST_EFFORT = 1e-6, 1e12, 1000
+LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 1e-6, 1e12
 # On finite spaces: memory, features used (3: maps of the expert; 8: also the last outcomes and errors), shifts or not.
 FINITE = frozen(np.array([[0.9995, 3.0, 0.0], [0.998, 8.0, 1.0]]))
 LEARNING = Learning(committee=True, finite=FINITE)
@@ -59,8 +58,6 @@ class Equilibrium:
     ----------
     temperature
         Low values correct strongly, high ones stay close to the expert; 10 by default.
-    effort
-        Number of searches for another forecast if the certificate does not hold; 12 by default.
 
     Notes
     -----
@@ -80,20 +77,18 @@ class Equilibrium:
     """
 
     temperature: float = 10.0
-    effort: int = USUAL_EFFORT
 
     def __post_init__(self) -> None:
         value = number(self.temperature, "temperature", LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE)
         object.__setattr__(self, "temperature", value)
-        object.__setattr__(self, "effort", whole(self.effort, "effort", 1, MOST_EFFORT))
 
     def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> Engine:
         """Engine with an empty ledger."""
-        return engine_for(bound_payoff, self.temperature, self.effort, NO_LEARNING, sizes)
+        return engine_for(bound_payoff, self.temperature, NO_LEARNING, sizes)
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data."""
-        return {"kind": type(self).__name__, "temperature": self.temperature, "effort": self.effort}
+        return {"kind": type(self).__name__, "temperature": self.temperature}
 
 
 @dataclass(frozen=True)
@@ -104,8 +99,6 @@ class Committee(Equilibrium):
     ----------
     temperature
         Temperature of the equilibrium, as in `Equilibrium`.
-    effort
-        Number of searches for another forecast if the certificate does not hold; 12 by default.
 
     Notes
     -----
@@ -127,19 +120,19 @@ class Committee(Equilibrium):
 
     def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None, *, pooled: bool = False) -> Engine:
         """Engine with an empty ledger; `pooled` for one whose committee is in a pool."""
-        return engine_for(bound_payoff, self.temperature, self.effort, LEARNING._replace(pooled=pooled), sizes)
+        return engine_for(bound_payoff, self.temperature, LEARNING._replace(pooled=pooled), sizes)
 
 
 def engine_for(
-    bound_payoff: BoundPayoff, temperature: float, effort: int, learning: Learning, sizes: Sequence[int] | None = None
+    bound_payoff: BoundPayoff, temperature: float, learning: Learning, sizes: Sequence[int] | None = None
 ) -> Engine:
     """Fastest engine that covers a payoff on its space."""
     if plays(bound_payoff):
         return FiniteEngine(bound_payoff, temperature=temperature, members=learning.finite)
     if isinstance(bound_payoff.space, OrderedSpace) and all(part.kind in FAST for part in bound_payoff.parts):
-        return OrderedEngine(bound_payoff, temperature=temperature, effort=effort, learning=learning)
+        return OrderedEngine(bound_payoff, temperature=temperature, learning=learning)
     prior = prior_for(bound_payoff, temperature, learning)
-    return DenseEngine(bound_payoff, prior, LogitSolver(temperature, effort), sizes)
+    return DenseEngine(bound_payoff, prior, LogitSolver(temperature), sizes)
 
 
 def prior_for(bound_payoff: BoundPayoff, temperature: float, learning: Learning) -> Prior:

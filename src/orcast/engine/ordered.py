@@ -42,7 +42,7 @@ LEFT, RIGHT, PRIOR, EXPERT, PLAYED, TILT = range(6)
 class OrderedEngine:
     """Rounds of explicit or quantile-like payoffs on an ordered space."""
 
-    def __init__(self, bound_payoff: BoundPayoff, *, temperature: float, effort: int, learning: Learning) -> None:
+    def __init__(self, bound_payoff: BoundPayoff, *, temperature: float, learning: Learning) -> None:
         space = bound_payoff.space
         assert isinstance(space, OrderedSpace)
         self.space, self.bound_payoff = space, bound_payoff
@@ -100,7 +100,6 @@ class OrderedEngine:
             bound=self.ledger.bound,
             discount=bound_payoff.discount,
             temperature=temperature,
-            effort=effort,
             learns=int(learning.committee),
             group_at=group_at,
             group_count=group_count,

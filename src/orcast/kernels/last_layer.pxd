@@ -1,17 +1,16 @@
 cimport cython
-from libc.math cimport exp, sqrt
+from libc.math cimport exp, log, sqrt
 from orcast.kernels.cells cimport log_masses, mean_of
 from orcast.kernels.equilibrium cimport field_tables, solve
 from orcast.kernels.judging cimport (
     allow_resolution, judge, keep, keep_if_better, level_ledger, new_workspace, regret_units
 )
-from orcast.kernels.path_search cimport NEAREST, search_paths
 from orcast.kernels.rows cimport Row, Workspace, copy, cut, mark, real_power, release, take
 from orcast.kernels.state cimport Layout, Memory, Round, Rules, Statistics, cell_count, part_at, rival_at
 
 cdef double CHANCE, FAULT, FEW, CLEAR_FAULT, LEAST_FIRM, FIRM, LEAST_SOFT, CLOSEST_RATIO, DELAY_TEMPERATURE, EASY, LOWEST
-cdef double STRICT, TRUSTED
-cdef Py_ssize_t CONTINUATION, EASY_STEPS, STRICT_STEPS
+cdef double PROXIMAL_FALL, LEAST_PRIOR, BARELY, LEAST_SHARE, STRICT, TRUSTED
+cdef Py_ssize_t PROXIMAL_STEPS, HALVINGS, NEAREST, CONTINUATION, EASY_STEPS, STRICT_STEPS
 
 cdef void pull_crps(double, Py_ssize_t, Round, Row, Workspace) noexcept nogil
 cdef void pull_mse(double, Py_ssize_t, Round, Row, Workspace) noexcept nogil
@@ -26,5 +25,11 @@ cdef double chance_softness(Statistics *, double, double, double, double) noexce
 cdef double used_share(Layout, Memory, Row, double) noexcept nogil
 cdef void first_solution(Rules, Memory, Round, Row, Workspace) noexcept nogil
 cdef void try_experts(Rules, Memory, Round, Workspace) noexcept nogil
+cdef void try_ends(Rules, Memory, Round, Workspace) noexcept nogil
+cdef void other_prior(Py_ssize_t, Py_ssize_t, Round, Row) noexcept nogil
+cdef void try_priors(Rules, Memory, Round, Row, Workspace) noexcept nogil
+cdef void step_by_step(Rules, Memory, Round, Row, Workspace) noexcept nogil
+cdef void move_best(Rules, Memory, Round, Workspace) noexcept nogil
+cdef void mix_in(Rules, Memory, Row, Round, Workspace) noexcept nogil
 cdef void search(Rules, Memory, Row, bint, Round, Row, Workspace) noexcept nogil
 cdef void run_rounds(Rules, Memory, Row, double, bint, Round, Workspace) noexcept nogil

@@ -19,6 +19,16 @@ CHANCE = 6.0
 FAULT, FEW = 2.0, 20.0
 # The temperature falls with that statistic from here on, to at least this share of itself.
 CLEAR_FAULT, LEAST_FIRM = 4.0, 0.5
+# Smallest mass of a cell in a prior that is even by length.
+LEAST_SHARE = 1e-12
+# Steps around other priors, how the temperature falls in each, and the least log mass that a solution has as a prior.
+PROXIMAL_STEPS, PROXIMAL_FALL, LEAST_PRIOR = 60, 0.7, -6.0
+# Lengths that are tried for a step of the best forecast.
+HALVINGS = 5
+# Rounding errors, relative to the gap between two levels.
+BARELY = 1e-11
+# Steps towards the highest temperature that holds, and towards the mix.
+NEAREST = 4
 # The temperature falls once less than this share of the budget is left, to at least this share of itself.
 FIRM, LEAST_SOFT = 0.8, 0.02
 
@@ -231,21 +241,126 @@ def try_experts(rules, memory, round, w):
     release(w, used)
 
 
+def try_ends(rules, memory, round, w):
+    """Judge masses at the two ends, which win for quantiles alone: F is where H falls through 0, just below a level."""
+    n, levels, knots, slopes = cell_count(round), rules.levels, w.cumulative_knots, w.cumulative_slopes
+    zero = 1.0 if slopes[0] > 0.0 else 0.0
+    for i in range(rules.level_count):
+        a = levels[i - 1] if i > 0 else 0.0
+        aside = BARELY * (levels[i] - a)
+        if knots[i] > 0.0 and knots[i + 1] <= 0.0:
+            zero = min(max(a - knots[i] / slopes[i], a + aside), levels[i] - aside)
+            break
+    used = mark(w)
+    lp = take(w, n)
+    for k in range(n):
+        round.result[k] = 0.0
+    round.result[0] += zero
+    round.result[n - 1] += 1.0 - zero
+    log_masses(n, round.result, lp)
+    keep_if_better(judge(rules, memory, round, round.result, w), lp, 0.0, round, w)
+    release(w, used)
+
+
+def other_prior(number, n, round, out):
+    """Log masses that are even by cell (0) or even by length (1)."""
+    span = round.right[n - 1] - round.left[0]
+    for k in range(n):
+        out[k] = log(max((round.right[k] - round.left[k]) / span, LEAST_SHARE)) if number > 0 else 0.0
+
+
+def try_priors(rules, memory, round, lp, w):
+    """Search from other priors, which have mass where the mix has none: lower temperatures first, then small steps."""
+    n = cell_count(round)
+    used = mark(w)
+    log_mix = w.log_mix
+    w.log_mix = take(w, n)
+    for number in range(4):
+        if w.best_missing <= 0.0:
+            break
+        other_prior(number % 2, n, round, w.log_mix)
+        copy(w.log_mix, n, lp)
+        if number < 2:
+            descend(rules, memory, rules.temperature, round, lp, w)
+        else:
+            step_by_step(rules, memory, round, lp, w)
+    w.log_mix = log_mix
+    release(w, used)
+
+
+def step_by_step(rules, memory, round, start, w):
+    """Solve around a prior again and again, each solution being the next prior (the proximal point method).
+
+    A step is longer at a lower temperature, which falls until a solve fails.
+    """
+    n, temperature = cell_count(round), rules.temperature
+    used = mark(w)
+    lp = take(w, n)
+    for _ in range(PROXIMAL_STEPS):
+        if solve_strictly(rules, temperature, round, start, lp, w) > TRUSTED:
+            temperature *= 2.0
+            continue
+        temperature *= PROXIMAL_FALL
+        move_best(rules, memory, round, w)
+        if w.best_missing <= 0.0:
+            break
+        for k in range(n):
+            start[k] = w.log_mix[k] = max(lp[k], LEAST_PRIOR)
+    release(w, used)
+
+
+def move_best(rules, memory, round, w):
+    """Move the best forecast towards the one of the round as far as the certificate fails by less: halving the way."""
+    n, p, before = cell_count(round), round.result, w.best_missing
+    used = mark(w)
+    new, old, lp = take(w, n), take(w, n), take(w, n)
+    copy(p, n, new)
+    copy(w.best_p, n, old)
+    share = 1.0
+    for _ in range(HALVINGS):
+        for k in range(n):
+            p[k] = share * new[k] + (1.0 - share) * old[k]
+        log_masses(n, p, lp)
+        keep_if_better(judge(rules, memory, round, p, w), lp, 0.0, round, w)
+        if w.best_missing < before:
+            break
+        share *= 0.5
+    release(w, used)
+
+
+def mix_in(rules, memory, mix, round, w):
+    """Mix into the best forecast, which holds, as much of the mix as it bears."""
+    p, n = round.result, cell_count(round)
+    used = mark(w)
+    lp, found = take(w, n), take(w, n)
+    copy(w.best_p, n, found)
+    share = 0.0
+    step = 0.5
+    for _ in range(NEAREST):
+        for k in range(n):
+            p[k] = (share + step) * mix[k] + (1.0 - share - step) * found[k]
+        if judge(rules, memory, round, p, w) <= 0.0:
+            share += step
+            log_masses(n, p, lp)
+            keep(lp, round.info.temperature, round, w)
+        step *= 0.5
+    release(w, used)
+
+
 def search(rules, memory, mix, thorough, round, lp, w):
     """Search for a forecast that holds, from an equilibrium lp that does not; the best one becomes the forecast."""
     n = cell_count(round)
     descend(rules, memory, round.info.temperature, round, lp, w)
     if w.best_missing <= 0.0:
         return
-    search_paths(rules, memory, mix, thorough, round, w)
+    try_ends(rules, memory, round, w)
+    try_priors(rules, memory, round, lp, w)
     if w.best_missing <= 0.0:
-        return
-    try_experts(rules, memory, round, w)
-    if w.best_missing <= 0.0:
-        return
+        mix_in(rules, memory, mix, round, w)
+    else:
+        try_experts(rules, memory, round, w)
     copy(w.best_p, n, round.result)
-    judge(rules, memory, round, round.result, w)
-    if thorough:
+    if judge(rules, memory, round, round.result, w) > 0.0 and thorough:
         allow_resolution(rules, memory, n, round, round.result, w)
 
 
@@ -253,8 +368,8 @@ def run_rounds(rules, memory, mix, reserved, thorough, round, w):
     """Fill the forecast of a round and its certificate: the equilibrium around the mix, at a temperature that holds.
 
     If the certificate does not hold at the usual temperature, the temperature is lowered by continuation. A branch of
-    equilibria may end; then all forecasts on a grid are searched, more thoroughly where no other cells will be tried,
-    and last the experts' own forecasts. The forecast that holds, or comes closest, is used.
+    equilibria may end; then those around other priors are tried, and last the experts' own forecasts. The forecast that
+    holds, or comes closest, is used.
 
     The caller takes the rows of the witnesses in `w` from scratch memory and fills the explicit ones.
     """

@@ -58,11 +58,6 @@ cdef class Workspace:
     # growth of ||S||_+^2 within a cell: a polynomial, three coefficients and the standing of each regret, and scratch
     cdef Py_ssize_t poly_size, regret_count
     cdef Row poly, quadratics, squares, part, bernstein, stack, powers, z
-    # paths on a grid of points of F: the fields of pairs of points, tilts by cell, and the predecessors of points
-    cdef Py_ssize_t point_count, passes
-    cdef Row points, fields, tilt_mean, tilt_largest, tilt_bound, cumulated
-    cdef double path_pull, path_weight, path_constant, field_size, field_norm
-    cdef WholeRow steps
 
 cdef inline Row new_block(Py_ssize_t size) noexcept nogil:
     cdef Row block = <Row> malloc(size * sizeof(double))

@@ -55,7 +55,7 @@ cdef class Rules:
     cdef Row grid, scores, jumps, levels
     cdef WholeRow intervals
     cdef readonly Py_ssize_t grid_count, jump_count, level_count, interval_count, learns
-    cdef readonly Py_ssize_t cells, tail_cells, experts, groups, group_at, group_count, orders, witnesses, crps, mse, effort
+    cdef readonly Py_ssize_t cells, tail_cells, experts, groups, group_at, group_count, orders, witnesses, crps, mse
     cdef readonly Py_ssize_t capacity, rival_rows, payoff_size, memory_size, round_size, certificate_at
     cdef readonly double low, high, bound, discount, temperature
 

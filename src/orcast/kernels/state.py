@@ -75,7 +75,7 @@ class Rules:
         self.orders, self.witnesses = options["orders"], options["witnesses"]
         self.crps, self.mse = options["crps"], options["mse"]
         self.bound, self.discount = options["bound"], options["discount"]
-        self.temperature, self.effort = options["temperature"], options["effort"]
+        self.temperature = options["temperature"]
         self.groups = layout.groups
         self.capacity = self.cells + self.jump_count
         self.rival_rows = 1 if self.experts == 1 else 1 + self.experts

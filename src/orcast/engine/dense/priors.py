@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from orcast.constants import MAX_TILT
 from orcast.engine import admissible
-from orcast.engine.base import NO_LEARNING, USUAL_EFFORT, Learning
+from orcast.engine.base import NO_LEARNING, Learning
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense import axes
 from orcast.engine.finite import FiniteEngine
@@ -68,7 +68,7 @@ class OrderedPrior:
     def __init__(self, bound_payoff: BoundPayoff, temperature: float, learning: Learning) -> None:
         bare = BoundPayoff(bound_payoff.space, Sum(()), bound_payoff.experts, None)
         jumps = [part.jumps for part in bound_payoff.parts if part.jumps.size]
-        self.engine = OrderedEngine(bare, temperature=temperature, effort=USUAL_EFFORT, learning=learning)
+        self.engine = OrderedEngine(bare, temperature=temperature, learning=learning)
         if jumps:
             self.engine.cut_at(np.unique(np.concatenate(jumps)))
         self.space = self.engine.space

@@ -20,16 +20,13 @@ from orcast.constants import (
     LOWEST,
     TRUSTED,
 )
-from orcast.engine.base import USUAL_EFFORT
 from orcast.engine.dense import minimax
 from orcast.engine.dense.search import Candidate, CandidateSearch, DenseRound, log_masses
 
 Array = NDArray[np.float64]
 
-# Evaluations of the field, per unit of effort.
-EVALUATIONS = 400.0
-# If no certificate holds, the search is repeated with this multiple of the effort.
-RETRY = 8.0
+# Evaluations of the field in a search, in units of a cheap one; a second search has this multiple of them.
+EVALUATIONS, RETRY = 4800.0, 8.0
 # The highest temperature of a second search, in units of the usual one, and the largest usual one that counts.
 HOT, HOT_USUAL = 1e3, 10.0
 
@@ -104,12 +101,12 @@ CANDIDATES = (
 class LogitSolver:
     """Equilibrium around the prior, as close to it as the slack rule allows; the compiled version is in kernels."""
 
-    def __init__(self, temperature: float, effort: int = USUAL_EFFORT) -> None:
-        self.temperature, self.effort = temperature, effort
+    def __init__(self, temperature: float) -> None:
+        self.temperature = temperature
 
     def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
-        """Run the candidates until a certificate holds or the effort is spent."""
+        """Run the candidates until a certificate holds or the budget is spent."""
         for factor in (1.0, RETRY):
-            search.run(CANDIDATES, setup, factor * EVALUATIONS * self.effort)
+            search.run(CANDIDATES, setup, factor * EVALUATIONS)
             if search.missing <= 0.0 or search.resolved:
                 return
