@@ -104,13 +104,15 @@ def of_series(name: str, lines: list[bytes]) -> list[bool]:
 
 def put(path: Path, table: str, key: Any, value: bytes | None) -> Any:
     """Replace the bytes in a row of a closed store, or delete the row; returns what was there."""
-    column, by = ("state", "name") if table == "series" else ("record", "id")
+    column, by = ("record", "id = ?")
+    if table == "states":
+        column, by = "state", "series = (SELECT number FROM series WHERE name = ?)"
     with closing(sqlite3.connect(path)) as file, file:
-        (was,) = file.execute(f"SELECT {column} FROM {table} WHERE {by} = ?", (key,)).fetchone()
+        (was,) = file.execute(f"SELECT {column} FROM {table} WHERE {by}", (key,)).fetchone()
         if value is None:
-            file.execute(f"DELETE FROM {table} WHERE {by} = ?", (key,))
+            file.execute(f"DELETE FROM {table} WHERE {by}", (key,))
         else:
-            file.execute(f"UPDATE {table} SET {column} = ? WHERE {by} = ?", (value, key))
+            file.execute(f"UPDATE {table} SET {column} = ? WHERE {by}", (value, key))
     return was
 
 
@@ -125,7 +127,7 @@ def test_an_unreadable_series_is_named_and_the_others_go_on(tmp_path: Path) -> N
     for each in (whole, kept):
         answers(each, lines[:120])
     kept.close()
-    intact = put(tmp_path / "kept", "series", '"late"', b"nothing")
+    intact = put(tmp_path / "kept", "states", '"late"', b"nothing")
     kept = Session(tmp_path / "kept")
     middle = lines[120:200]
     told = zip(middle, answers(whole, middle), answers(kept, middle), of_series("late", middle), strict=True)
@@ -135,7 +137,7 @@ def test_an_unreadable_series_is_named_and_the_others_go_on(tmp_path: Path) -> N
         else:
             assert mine == theirs
     kept.close()
-    put(tmp_path / "kept", "series", '"late"', intact)
+    put(tmp_path / "kept", "states", '"late"', intact)
     kept = Session(tmp_path / "kept")  # once it is repaired, nothing is lost
     answers(kept, [line for line, late in zip(middle, of_series("late", middle), strict=True) if late])
     assert answers(kept, lines[200:]) == answers(whole, lines[200:])
@@ -143,14 +145,16 @@ def test_an_unreadable_series_is_named_and_the_others_go_on(tmp_path: Path) -> N
         each.close()
 
 
-@pytest.mark.parametrize("table", ["series", "rounds"])
+@pytest.mark.parametrize("table", ["states", "rounds"])
 @pytest.mark.parametrize("damage", ["changed", "missing", "another's"])
 def test_damage_is_found_when_its_series_is_used(table: str, damage: str, tmp_path: Path) -> None:
     kept = Session(tmp_path / "state")
     for name in ("a", "b"):
+        ask(kept, {"series": name, "id": f"{name} 0", "forecast": forecast(0)})
+        ask(kept, {"series": name, "id": f"{name} 0", "y": 4.0})
         ask(kept, {"series": name, "id": f"{name} 1", "forecast": forecast(0)})
     kept.close()
-    keys = ['"a"', '"b"'] if table == "series" else ['"a 1"', '"b 1"']
+    keys = ['"a"', '"b"'] if table == "states" else ['"a 1"', '"b 1"']
     rows = [put(tmp_path / "state", table, key, b"?") for key in keys]
     put(tmp_path / "state", table, keys[1], rows[1])
     wrong = {"changed": changed(rows[0]), "missing": None, "another's": rows[1]}[damage]
