@@ -27,7 +27,7 @@ def number(value: object, what: str, low: float = -math.inf, high: float = math.
     """Check a finite number from low to high that is not text."""
     try:
         # older versions of numpy convert an array of one number, with a warning
-        if isinstance(value, (str, bytes)) or np.ndim(value):  # type: ignore[arg-type]
+        if type(value) is not float and (isinstance(value, (str, bytes)) or np.ndim(value)):  # type: ignore[arg-type]
             raise TypeError
         result = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):

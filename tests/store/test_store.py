@@ -16,6 +16,7 @@ from writers import SERIES, forecast_of, outcome_of, space_of
 
 import orcast as oc
 from orcast.store import Store
+from orcast.store.states import seal, unseal
 
 Url = Callable[[], str]
 Open = Callable[..., Store]
@@ -365,6 +366,23 @@ def test_log_has_what_was_known_at_each_time(url: Url, opened: Open) -> None:
     everything = store.rounds(backend="polars")
     assert everything["series"].to_list() == ["wind"] * 6 + ["rain"] or everything["series"].n_unique() == 2
     assert "orcast_p_yes" in everything.columns
+
+
+def test_round_that_another_version_forecast_is_named(tmp_path: Path, opened: Open) -> None:
+    """A pending round is computed again by the next process, so that a forecast writes one row."""
+    store = opened(tmp_path / "db")
+    series = store.series("wind", space=oc.Interval(0, 100))
+    play(series, [50.0] * 3, late=0)
+    state = store.database.row("SELECT state FROM states")
+    series.predict(oc.Normal(50, 6), id="pending")
+    assert store.database.row("SELECT state FROM states") == state
+    assert store.database.row("SELECT record FROM rounds WHERE closed = 0") == (None,)
+    row = store.tables.round(series.number, '"pending"')
+    row.forecast = seal(None, 1.01 * unseal(row.forecast)[1])
+    query = "UPDATE rounds SET forecast = ?, checksum = ? WHERE closed = 0"
+    store.transact(lambda: store.database.execute(query, (row.forecast, row.checksum)))
+    with pytest.warns(RuntimeWarning, match="'pending' was forecast by another version"):
+        opened(tmp_path / "db").series("wind").update(50, id="pending")
 
 
 def test_remembered_rounds_are_bounded(tmp_path: Path, opened: Open) -> None:
