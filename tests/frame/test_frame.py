@@ -302,7 +302,7 @@ def test_an_upper_bound_alone_is_the_mirror_of_a_lower_one(form: str) -> None:
 def test_outcomes_beyond_a_bound_are_reported_with_their_rows() -> None:
     frame = panel(Plan(1, series=2, steps=6))
     frame.loc[[2, 7], "y"] = 120.0, np.inf
-    match = r"outside the bounds in 2 rows: 2, 7: expected outcomes from 0 to 100 of series 's0', got 120 in row 2"
+    match = r"outside the bounds \(low 0, high 100\) in 2 rows: 2, 7"
     with pytest.warns(UserWarning, match=match):
         out = recalibrate(frame, low=0, high=100)
     assert out.index[out["M0_orcast_status"] == "outside"].tolist() == [2, 7]

@@ -377,7 +377,7 @@ def test_outcome_outside_the_bounds_of_a_pending_row_of_an_earlier_frame_is_repo
     more["target"]["y"] = 99.0
     if by == "row":  # of another cutoff, without a forecast
         more = {"frame": frame.loc[[2]].assign(cutoff=2, y=99.0, mean=np.nan)}
-    sentence = "for 1 pending row of earlier frames: expected outcomes from 0 to 10 of series 'A', got 99 at 3$"
+    sentence = r"\(low 0.0, high 10.0\) for 1 pending row of earlier frames, got 99$"
     with pytest.warns(UserWarning, match=f"^ignored outcomes outside the bounds {sentence}"):
         recalibrate(more.pop("frame"), state=state, **more)
     assert state.pending == 1

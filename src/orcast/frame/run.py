@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from orcast.features import feature_names, has_functions
 from orcast.frame.bounds import read_bounds
 from orcast.frame.experts import too_narrow
-from orcast.frame.names import ColumnLayout, Form, of_model, of_series, rows_text
+from orcast.frame.names import ColumnLayout, Form, of_model, rows_text
 from orcast.frame.options import FrameFacts, FrameOptions
 from orcast.frame.ordering import Streams, arrange, seen_dates
 from orcast.frame.pools import Pools
@@ -25,8 +25,8 @@ from orcast.frame.stream import MAX_PENDING, Filling, ModelRun, Stamps, StreamRu
 from orcast.frame.times import Timing, read_row_times
 from orcast.frame.workers import Stop, run_all, usable_cores
 from orcast.payoffs import Payoff
-from orcast.spaces.base import LARGEST, whole
-from orcast.validation import option, row_name, short, warn_user
+from orcast.spaces.base import whole
+from orcast.validation import option, short, warn_user
 
 AnyFrame = TypeVar("AnyFrame")
 Array = NDArray[np.float64]
@@ -339,9 +339,11 @@ class FrameRun:
             for sentence, hit in self._odd_forecasts(model):
                 if hit.any():
                     yield sentence.format(whose=of_model(model.form.model), rows=rows_text(np.flatnonzero(hit)))
+        low, high = ("none" if side is None else short(side) for side in (self.options.low, self.options.high))
+        outside = f"ignored outcomes outside the bounds (low {low}, high {high})"
         again = ": run the whole frame without the state to use them"
         sentences = {
-            Status.OUTSIDE: ("ignored outcomes outside the bounds", ""),
+            Status.OUTSIDE: (outside, ""),
             Status.CORRECTED: ("outcomes differ from those that were used", again),
             Status.LATE: ("no answer for rows that precede answered rows of their series", ""),
             Status.EVICTED: (f"dropped the oldest pending rows of series with more than {MAX_PENDING}", ""),
@@ -353,24 +355,10 @@ class FrameRun:
         for status, (sentence, more) in sentences.items():
             rows = np.flatnonzero(np.logical_or.reduce([model.status == status for model in self.models]))
             if len(rows):
-                more = self._expected(int(rows[0])) if status == Status.OUTSIDE else more
                 yield f"{sentence} in {rows_text(rows)}{more}"
-        unused = sorted((each for model in self.models for each in model.unused), key=lambda each: (each[1], str(each)))
-        if unused:
-            (key, _), time, y, low, high = unused[0]
-            yield (
-                f"ignored outcomes outside the bounds for {len(unused):,} pending row{'s' * (len(unused) > 1)} of "
-                f"earlier frames: expected {_possible(low, high, y)}{of_series(key)}, "
-                f"got {y:g} at {self.streams.times.show(time)}"
-            )
-
-    def _expected(self, row: int) -> str:
-        """Range of the outcomes in a row, and the outcome found."""
-        model = next(model for model in self.models if model.status[row] == Status.OUTSIDE)
-        at = int(np.flatnonzero(model.rows == row)[0])
-        low, high, y = (float(each[at]) for each in (model.low, model.high, model.y))
-        key = self.keys[int(self.codes[row])]
-        return f": expected {_possible(low, high, y)}{of_series(key)}, got {y:g} in {row_name(row)}"
+        if unused := [y for model in self.models for y in model.unused]:
+            many = f"{len(unused):,} pending row{'s' * (len(unused) > 1)} of earlier frames"
+            yield f"{outside} for {many}, got {unused[0]:g}"
 
     def _odd_forecasts(self, model: ModelRun) -> Iterator[tuple[str, NDArray[np.bool_]]]:
         """Warnings about the forecasts of a model, and True for their rows."""
@@ -435,13 +423,6 @@ class FrameRun:
                     content.calendar.get(key), times.cutoff[rows], times.time[rows], panel.remember
                 )
             content.steps.update(zip(self.keys, streams.steps, strict=False))
-
-
-def _possible(low: float, high: float, y: float) -> str:
-    """Text for the outcomes that are accepted."""
-    if low == high:
-        return "outcomes 0 or 1"
-    return f"outcomes from {max(low, -LARGEST):g} to {min(high, LARGEST):g}"
 
 
 def run_frame(

@@ -139,8 +139,7 @@ class ModelRun:
         self.alarms = [np.zeros(n, dtype=np.uint8) for _ in ALARMS]
         self.monitored = kind_on(self.space)
         self.status, self.changed = np.full(n, Status.NO_FORECAST, dtype=np.uint8), np.zeros(n, dtype=bool)
-        # outcomes outside the bounds of rows of earlier frames: stream, time, outcome, low and high
-        self.unused: list[tuple[StreamKey, Any, float, float, float]] = []
+        self.unused: list[float] = []  # outcomes outside the bounds of rows of earlier frames
         self.local = threading.local()
 
     def runner(self) -> Runner:
@@ -325,9 +324,7 @@ class StreamRun:
         came = ~np.isnan(y) & (y != was)
         self.came = at[came], y[came]
         value = np.where(came, runner.outcomes(y, *self.model.units(low, high), self.model.clip), value)
-        unused = came & np.isnan(value) & ~np.isin(at, self.old)
-        found = zip(*(each[unused].tolist() for each in (time, y, low, high)), strict=True)
-        self.model.unused += [(self.key, *each) for each in found]
+        self.model.unused += y[came & np.isnan(value) & ~np.isin(at, self.old)].tolist()
         stamps, known, none = (time, cutoff, due), came | ~np.isnan(was), np.full(len(at), -1, dtype=np.int32)
         return OpenRows(at, none, *stamps, value, known, point, low, high, step.astype(np.int64), settled > 0.0)
 
