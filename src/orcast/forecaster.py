@@ -27,7 +27,7 @@ from orcast.histories import ALONE, read_history, read_outcomes, sequence_of, wh
 from orcast.ledger import Guarantee
 from orcast.locks import StateLock, locked
 from orcast.payoffs import Payoff, default_payoff
-from orcast.rounds import MODES, Rounds, watchable
+from orcast.rounds import Rounds, checked_mode, watchable
 from orcast.serialise import SettledIds, plain_features
 from orcast.spaces import Line, OrderedSpace, Space
 from orcast.spaces.base import whole
@@ -185,9 +185,7 @@ class Forecaster:
             raise TypeError(f"expected an oracle such as Committee() or Equilibrium(), got {oracle!r}")
         if outside not in ("raise", "clip"):
             raise ValueError(f"expected outside='raise' or 'clip', got {outside!r}")
-        if mode not in MODES:
-            raise ValueError(f"expected mode='direct', 'shadow' or 'guarded', got {short(mode)}")
-        self.mode = mode
+        self.mode = checked_mode(mode)
         self.max_pending = whole(max_pending, "rounds as max_pending", 1, limits.LIMITS.pending)
         if pool is not None and not hasattr(pool, "admit"):
             raise TypeError(f"expected a Pool() as pool, got {short(pool)}")
@@ -493,6 +491,18 @@ class Forecaster:
         from orcast.guard import state_of
 
         return state_of(self.mode, self.rounds.monitor_rows()).report()
+
+    @locked
+    def change_mode(self, mode: str) -> None:
+        """Publish by another mode from now on; a recalibrator keeps what it learnt in shadow.
+
+        Parameters
+        ----------
+        mode
+            "direct", "shadow" or "guarded".
+        """
+        self.mode = checked_mode(mode)
+        self.rounds.change_mode(mode)
 
     @locked
     def recalibrated(self, id: Hashable = None) -> Any:

@@ -39,6 +39,13 @@ def watchable(space: Space) -> bool:
     return isinstance(space, (OrderedSpace, Binary, Labels))
 
 
+def checked_mode(mode: str) -> str:
+    """Refuse an unknown mode."""
+    if mode not in MODES:
+        raise ValueError(f"expected mode='direct', 'shadow' or 'guarded', got {short(mode)}")
+    return mode
+
+
 def running_lag(usual: float | None, lag: float) -> float:
     """Update the usual lag with another one; None means none so far."""
     return lag if usual is None else usual + LAG_RATE * (lag - usual)
@@ -185,11 +192,23 @@ class Rounds:
             self.watch = Watch(self.engine.space, len(self.engine.bound_payoff.experts), self.mode)
         return self.watch
 
-    @property
-    def monitor_count(self) -> int:
-        """Number of rows of the monitors and the guard, once there was an outcome."""
+    def change_mode(self, mode: str) -> None:
+        """Publish by another mode from now on."""
+        rows = [row.copy() for row in self.monitor_rows()]
+        self.mode, self.watch = mode, None
+        self.restore_monitors(self.adapted(rows), trusted=True)
+
+    def adapted(self, rows: list[Array]) -> list[Array]:
+        """State of the monitors, written in any mode, as one of this mode: the guard is dropped, or begins anew."""
         sides = 1 + len(self.engine.bound_payoff.experts) if self.watched else 0
-        return sides + (self.mode != "direct")
+        if self.mode == "direct" or not rows:
+            return rows[:sides]
+        from orcast.guard import OURS, GuardState
+
+        guard = rows[sides : sides + 1]
+        if guard and (self.mode == "guarded" or guard[0][OURS] == 0.0):
+            return rows
+        return [*rows[:sides], GuardState(guarded=self.mode == "guarded").row()]
 
     def monitor_rows(self) -> list[Array]:
         """State of the monitors, which the caller must not change; empty before the first outcome."""

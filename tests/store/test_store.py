@@ -341,6 +341,28 @@ def test_guarded_series_publishes_as_its_guard_says(url: Url, opened: Open) -> N
         store.series("wind", mode="shadow")
 
 
+def test_series_goes_on_in_another_mode(url: Url, opened: Open) -> None:
+    """From shadow on: in guarded mode with the evidence so far, in direct mode with what was learnt; snapshots stay."""
+    address = url()
+    store, other = opened(address), opened(address)
+    series, twin = store.series("wind", space=oc.Line(), mode="shadow"), oc.Recalibrator(oc.Line(), mode="shadow")
+    there = other.series("wind")
+    steps = {140: "guarded", 160: "direct", 180: "shadow"}
+    for t in range(200):
+        for each in (series, twin) if t in steps else ():
+            each.change_mode(steps[t])
+        assert same(there.predict(oc.Normal(0, 1), id=t), twin.predict(oc.Normal(0, 1), id=t))
+        for each in (series, twin):
+            each.update(3.0 + t % 7, id=t)
+        assert there.guard == twin.guard
+    assert [there.round(t).published for t in (139, 141, 161, 199)] == ["base", "recalibrated", "recalibrated", "base"]
+    assert there.guard.rounds == 20
+    series.revise(2.0, id=150)
+    assert (series.guard.publishes, series.guard.rounds, series.monitor.rounds) == ("base", 200, 200)
+    with pytest.raises(ValueError, match="expected mode="):
+        series.change_mode("live")
+
+
 def test_log_has_what_was_known_at_each_time(url: Url, opened: Open) -> None:
     pytest.importorskip("pandas")
     store = opened(url())

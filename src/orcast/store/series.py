@@ -12,6 +12,7 @@ from orcast import persistence
 from orcast.histories import ALONE
 from orcast.ledger import Guarantee
 from orcast.recalibrator import Recalibrator
+from orcast.rounds import checked_mode
 from orcast.serialise import features_to_json, plain_features
 from orcast.store import replay, times
 from orcast.store.states import (
@@ -167,6 +168,17 @@ class StoredSeries:
         """
         self.amend(y, id=id, known=known)
 
+    def change_mode(self, mode: str) -> None:
+        """Publish by another mode from now on, in all processes.
+
+        Rounds that were published stay as they are.  After a revision the guard is as if this had always been the mode.
+
+        Parameters
+        ----------
+        mode : "direct", "shadow" or "guarded"
+        """
+        self.store.transact(lambda: self._change_mode(checked_mode(mode)))
+
     @property
     def pending(self) -> tuple[Hashable, ...]:
         """Ids of the pending rounds, the oldest first; None is the unnamed one."""
@@ -272,13 +284,23 @@ class StoredSeries:
         names = tuple(map(str, experts)) if isinstance(experts, Mapping) else (ALONE,)
         if not names or recal.rounds.issued or set(names) <= set(recal.experts):
             return recal, state.options
-        text = json.dumps({**self._opened.header, "experts": list(names)}, sort_keys=True)
-        given = {name: getattr(self._opened, name) for name in ("space", "payoff", "oracle")}
-        options = self.store.options(self.store.tables.add_options(text), **given)
-        recal, fresh = options.recal(self.store)
-        self.store.recalibrators.forget()
+        recal, fresh, number = self._with_options({**self._opened.header, "experts": list(names)})
         fresh.load_into(recal)
-        return recal, options.number
+        return recal, number
+
+    def _with_options(self, header: Mapping[str, Any]) -> tuple[Recalibrator, State, int]:
+        """Recalibrator with other options, the state of a new one, and the number of the options."""
+        given = {name: getattr(self._opened, name) for name in ("space", "payoff", "oracle")}
+        options = self.store.options(self.store.tables.add_options(json.dumps(header, sort_keys=True)), **given)
+        self.store.recalibrators.forget()
+        return *options.recal(self.store), options.number
+
+    def _change_mode(self, mode: str) -> None:
+        state = self.store.state(self)
+        recal, _, state.options = self._with_options({**self.options_of(state.options).header, "mode": mode})
+        state.held.load_into(recal)
+        recal.rounds.pending = dict(state.pending)
+        self._changed(state, recal)
 
     def _issue(self, row: RoundRow, forecast: object, id: Hashable, experts: Any = None, x: Any = None) -> StoredRound:
         store, tables = self.store, self.store.tables

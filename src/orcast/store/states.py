@@ -118,7 +118,7 @@ class State(NamedTuple):
         lag = math.nan if rounds.usual_lag is None else rounds.usual_lag
         if numbers is None:
             monitors = rounds.monitor_rows()
-            lengths = np.array([row.size for row in monitors])
+            lengths = np.array([len(monitors), *(row.size for row in monitors)])
             numbers = pack_row((*_rows(recal), lengths, *monitors))
         return cls(_sizes(recal), rounds.issued, rounds.reserved, lag, len(rounds.pending), event, numbers)
 
@@ -217,16 +217,16 @@ class SeriesState:
 
 
 def monitor_rows(recal: Recalibrator, numbers: Array) -> list[Array]:
-    """Copies of the rows of the monitors, which follow their sizes; none before the first outcome."""
-    sides = recal.rounds.monitor_count if numbers.size else 0
-    sizes = numbers[:sides].tolist()
-    if len(sizes) < sides or any(size != size // 1 or size < 0 for size in sizes) or sum(sizes) != numbers.size - sides:
+    """Copies of the rows of the monitors, which follow their number and sizes; none before the first outcome."""
+    wholes = numbers[: 1 + int(numbers[0])].tolist() if numbers.size and 0.0 <= numbers[0] <= numbers.size else []
+    sizes, at = wholes[1:], len(wholes)
+    if not wholes or any(each != each // 1 or each < 0 for each in wholes) or sum(sizes) != numbers.size - at:
         raise ValueError("expected monitors of each side, got others")
-    rows, at, numbers = [], sides, numbers.copy()
+    rows, numbers = [], numbers.copy()
     for size in map(int, sizes):
         rows.append(numbers[at : at + size])
         at += size
-    return rows
+    return recal.rounds.adapted(rows)
 
 
 def encode_record(entry: PendingRound, series: int) -> bytes:
