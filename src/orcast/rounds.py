@@ -199,7 +199,7 @@ class Rounds:
         self.restore_monitors(self.adapted(rows), trusted=True)
 
     def adapted(self, rows: list[Array]) -> list[Array]:
-        """State of the monitors, written in any mode, as one of this mode: the guard is dropped, or begins anew."""
+        """State of the monitors, written in any mode, for this mode: the guard is dropped, or begins again."""
         sides = 1 + len(self.engine.bound_payoff.experts) if self.watched else 0
         if self.mode == "direct" or not rows:
             return rows[:sides]
