@@ -260,7 +260,7 @@ def test_no_arc_that_holds_the_share_is_shorter(p: CircleForecast, share: float)
     assert p.probability(start, stop) >= share - 1e-9
     shorter = stop - start - 0.5
     if shorter > 0.0:
-        held = [p.probability(first, first + shorter) for first in np.arange(0, 360, 0.5)]
+        held = [p.probability(first, first + shorter) for first in np.arange(0, 360, 360 / p.space.cells)]
         assert max(held) <= share + 1e-9
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -366,22 +366,18 @@ class CircleForecast(FiniteForecast):
         return float(min(max(high - low, 0.0), 1.0))
 
     def arc(self, confidence: float) -> tuple[float, float]:
-        """Shortest arc that contains the given share of the mass, from start to stop.
+        """Shortest arc from the start of a cell that contains the given share of the mass, from start to stop.
 
         `start` is in [0, period); `stop - start` is the length, so `stop` may be beyond the period.
         """
-        share = as_share(confidence)
-        if share == 0.0:
-            return self.mode(), self.mode()
         edges, below = self._unrolled()
-        turn = self.space.cells
-        # the length is piecewise linear in the start, so at its minimum the start or the stop is on an edge
-        stops = _reached(np.minimum(below[:turn] + share, 2.0) - HAIR, edges, below, "left")
-        starts = _reached(np.maximum(below[turn:] - share, 0.0) + HAIR, edges, below, "right")
-        starts, stops = np.concatenate((edges[:turn], starts)), np.concatenate((stops, edges[turn:]))
+        starts, turn = edges[: self.space.cells], self.space.cells
+        levels = below[:turn] + as_share(confidence)
+        after = np.searchsorted(below, levels - HAIR).clip(1)
+        rest = (levels - below[after - 1]) / np.maximum(below[after] - below[after - 1], HAIR)
+        stops = edges[after - 1] + np.clip(rest, 0.0, 1.0) * (edges[after] - edges[after - 1])
         best = int((stops - starts <= (stops - starts).min() + HAIR * self.space.period).argmax())
-        first = self.space.outcome(starts[best])
-        return first, first + min(float(stops[best] - starts[best]), self.space.period)
+        return float(starts[best]), float(max(stops[best], starts[best]))
 
     def _unrolled(self) -> tuple[Array, Array]:
         """Edges and cumulative mass of two turns."""
@@ -396,15 +392,6 @@ class CircleForecast(FiniteForecast):
 
     def __repr__(self) -> str:
         return f"CircleForecast(mean={self.mean():.6g}, std={self.std():.6g}, period={self.space.period:g})"
-
-
-def _reached(levels: Array, edges: Array, below: Array, side: Literal["left", "right"]) -> Array:
-    """Points that reach levels: the first (left) or the last (right), on an edge if next to one."""
-    k = np.clip(np.searchsorted(below, levels, side=side), 1, below.size - 1)
-    share = np.clip((levels - below[k - 1]) / np.maximum(below[k] - below[k - 1], 1e-300), 0.0, 1.0)
-    points = edges[k - 1] + share * (edges[k] - edges[k - 1])
-    nearest = edges[k - 1 + (share > 0.5)]
-    return np.where(np.abs(points - nearest) <= 1e3 * HAIR * edges[-1], nearest, points)
 
 
 class BoxForecast(FiniteForecast):

@@ -28,16 +28,51 @@ Array = NDArray[np.float64]
 SHARPNESS = 50.0
 
 
-class _WithUtility(Payoff):
-    """Actions and their utility, given the outcome and optionally the features."""
+class DecisionCalibration(Payoff):
+    """The mean utility of each action is the one that forecasts expect (paper, section 3).
 
-    def _decide(
+    Parameters
+    ----------
+    actions
+        Actions.
+    utility
+        Function (action, y) or (action, y, x) of one outcome at a time.
+    utility_range
+        Largest minus smallest utility of an action; measured if the space is bounded and there are no features.
+    jumps, lipschitz
+        Outcomes at which a utility jumps or turns, and a bound on its change per unit of y between them; see `Recipe`.
+    context, weight
+        Groups that are calibrated separately, and the weight in a sum; see `Payoff`.
+
+    Notes
+    -----
+    In units of `utility_range`:
+
+        payoff_a = E_p[u(a, y', x)] - u(a, y, x)
+
+    On a space without bounds utilities are clipped at half that range from their value at the expert's median. The tilt
+    is explicit. Squared bound: the number of actions.
+
+    Examples
+    --------
+    >>> import orcast as oc
+    >>> umbrella = oc.payoffs.DecisionCalibration(["take", "leave"], lambda a, y: -0.2 if a == "take" else -1.0 * y)
+    >>> umbrella.on(oc.Binary()).bound
+    2.0
+    """
+
+    name = "decision"
+
+    def __init__(
         self,
         actions: Iterable[Hashable],
         utility: Callable[..., float],
-        utility_range: float | None,
-        jumps: Iterable[float] | None,
-        lipschitz: float | None,
+        *,
+        utility_range: float | None = None,
+        jumps: Iterable[float] | None = None,
+        lipschitz: float | None = None,
+        context: Context | None = None,
+        weight: float = 1.0,
     ) -> None:
         if isinstance(actions, str):
             raise TypeError(f"expected a sequence of actions, got {short(actions)}")
@@ -56,6 +91,7 @@ class _WithUtility(Payoff):
         self._takes_features = takes_features(utility)
         self.jumps = None if jumps is None else increasing(jumps, "finite jumps", -np.inf, np.inf)
         self.lipschitz = lipschitz_of(lipschitz)
+        self._settings(context, weight)
 
     def _shape_on(self, space: Space, unit: float) -> tuple[Array, Shape]:
         """Return jumps of the utilities in units of their range, and their shape between them."""
@@ -143,56 +179,6 @@ class _WithUtility(Payoff):
         plain |= {} if self.jumps is None else {"jumps": self.jumps.tolist()}
         return plain | ({"lipschitz": self.lipschitz} if self.lipschitz else {})
 
-
-class DecisionCalibration(_WithUtility):
-    """The mean utility of each action is the one that forecasts expect (paper, section 3).
-
-    Parameters
-    ----------
-    actions
-        Actions.
-    utility
-        Function (action, y) or (action, y, x) of one outcome at a time.
-    utility_range
-        Largest minus smallest utility of an action; measured if the space is bounded and there are no features.
-    jumps, lipschitz
-        Outcomes at which a utility jumps or turns, and a bound on its change per unit of y between them; see `Recipe`.
-    context, weight
-        Groups that are calibrated separately, and the weight in a sum; see `Payoff`.
-
-    Notes
-    -----
-    In units of `utility_range`:
-
-        payoff_a = E_p[u(a, y', x)] - u(a, y, x)
-
-    On a space without bounds utilities are clipped at half that range from their value at the expert's median. The tilt
-    is explicit. Squared bound: the number of actions.
-
-    Examples
-    --------
-    >>> import orcast as oc
-    >>> umbrella = oc.payoffs.DecisionCalibration(["take", "leave"], lambda a, y: -0.2 if a == "take" else -1.0 * y)
-    >>> umbrella.on(oc.Binary()).bound
-    2.0
-    """
-
-    name = "decision"
-
-    def __init__(
-        self,
-        actions: Iterable[Hashable],
-        utility: Callable[..., float],
-        *,
-        utility_range: float | None = None,
-        jumps: Iterable[float] | None = None,
-        lipschitz: float | None = None,
-        context: Context | None = None,
-        weight: float = 1.0,
-    ) -> None:
-        self._decide(actions, utility, utility_range, jumps, lipschitz)
-        self._settings(context, weight)
-
     def on(self, space: Space, experts: int = 1) -> Part:
         unit = self.range_on(space)
         size = len(self.actions)
@@ -208,23 +194,17 @@ class DecisionCalibration(_WithUtility):
         return float(np.abs(mean).max())
 
 
-class SwapRegret(_WithUtility):
+class SwapRegret(DecisionCalibration):
     """In the rounds in which an action was best by forecast, no other was better (paper, section 3, swap regret).
 
     Parameters
     ----------
-    actions
-        Actions.
-    utility
-        Function (action, y) or (action, y, x) of one outcome at a time.
-    utility_range
-        Largest minus smallest utility of an action; measured if the space is bounded and there are no features.
+    actions, utility
+        Actions, and the function (action, y) or (action, y, x).
     sharpness
         Inverse temperature of the softmax that replaces the indicator of the best action.
-    jumps, lipschitz
-        Outcomes at which a utility jumps or turns, and a bound on its change per unit of y between them; see `Recipe`.
-    context, weight
-        Groups that are calibrated separately, and the weight in a sum; see `Payoff`.
+    options
+        Other options of `DecisionCalibration`.
 
     Notes
     -----
@@ -249,16 +229,11 @@ class SwapRegret(_WithUtility):
         actions: Iterable[Hashable],
         utility: Callable[..., float],
         *,
-        utility_range: float | None = None,
-        jumps: Iterable[float] | None = None,
-        lipschitz: float | None = None,
         sharpness: float = SHARPNESS,
-        context: Context | None = None,
-        weight: float = 1.0,
+        **options: Any,
     ) -> None:
-        self._decide(actions, utility, utility_range, jumps, lipschitz)
+        super().__init__(actions, utility, **options)
         self.sharpness = number(sharpness, "sharpness", 1.0, 1e4)
-        self._settings(context, weight)
 
     def on(self, space: Space, experts: int = 1) -> Part:
         unit = self.range_on(space)
@@ -272,6 +247,10 @@ class SwapRegret(_WithUtility):
 
         return Part(self, size * size, float(size), "general", cell_payoff, jumps)
 
+    def summary(self, mean: Array) -> float:
+        """Size of the mean payoff."""
+        return float(np.linalg.norm(mean))
+
     def _plain(self) -> dict[str, Any]:
         return {**super()._plain(), "sharpness": self.sharpness}
 
@@ -281,13 +260,17 @@ def one_number(value: Any, what: str) -> float:
     return number(float(value) if isinstance(value, (bool, np.bool_)) else value, what)
 
 
+def takes(function: Callable[..., Any], count: int) -> bool:
+    """Return True if a function can be called with `count` arguments."""
+    try:
+        inspect.signature(function).bind(*[None] * count)
+    except TypeError:
+        return False
+    except ValueError:
+        return True
+    return True
+
+
 def takes_features(utility: Callable[..., Any]) -> bool:
     """Return True for a utility of (action, outcome, features)."""
-    try:
-        parameters = inspect.signature(utility).parameters.values()
-    except (TypeError, ValueError):
-        return False
-    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    if any(parameter.kind is inspect.Parameter.VAR_POSITIONAL for parameter in parameters):
-        return True
-    return sum(each.kind in kinds and each.default is inspect.Parameter.empty for each in parameters) >= 3
+    return not takes(utility, 2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -24,6 +23,7 @@ from orcast.payoffs.cell_payoffs import (
     vectors,
     witness_on,
 )
+from orcast.payoffs.decisions import takes
 from orcast.payoffs.functions import Shape, jumps_inside, lipschitz_of, numbers_in, refuse_points, scan
 from orcast.spaces import FiniteSpace, Space
 from orcast.validation import number, short, vector
@@ -40,17 +40,6 @@ def check_bound(square: float, bound: float, what: str) -> None:
     """Refuse a squared norm above its bound."""
     if square > bound * (1.0 + 1e-9) + 1e-12:
         raise ValueError(f"expected a {what} with a squared norm of at most bound={bound:g}, got {square:.6g}")
-
-
-def _takes(function: Callable[..., Any], count: int) -> bool:
-    """Return True if a function can be called with `count` arguments."""
-    try:
-        inspect.signature(function).bind(*[None] * count)
-    except TypeError:
-        return False
-    except ValueError:
-        return True
-    return True
 
 
 class Recipe(Payoff):
@@ -108,7 +97,7 @@ class Recipe(Payoff):
     ) -> None:
         if not callable(witness):
             raise TypeError(f"expected a function of the outcome as witness, got {short(witness)}")
-        if context is not None and not isinstance(context, Context) and not _takes(context, 2):
+        if context is not None and not isinstance(context, Context) and not takes(context, 2):
             raise TypeError(f"expected a function of (x, p) as context, or by(...), got {short(context)}")
         self.witness = witness
         self.moment = None if isinstance(context, Context) else context
@@ -116,7 +105,7 @@ class Recipe(Payoff):
         self.jumps = None if jumps is None else increasing(jumps, "finite jumps", -np.inf, np.inf)
         self.lipschitz = lipschitz_of(lipschitz)
         self._declared = self.jumps is not None or self.lipschitz > 0.0
-        self._with_features = not _takes(witness, 1)
+        self._with_features = not takes(witness, 1)
         self._settings(context if isinstance(context, Context) else None, weight)
 
     def _at(self, y: Any, x: Any) -> Array:
