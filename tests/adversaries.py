@@ -1,6 +1,5 @@
-"""Adversaries that only tests use: one that looks two rounds ahead, one that attacks one group, and a fair one."""
+"""Adversaries that only tests use: one that looks two rounds ahead, and a fair one."""
 
-from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 import numpy as np
@@ -47,22 +46,3 @@ class Drawn(Adversary):
         if isinstance(forecast, Forecast):
             return float(forecast.sample(1, rng=rng)[0])
         return forecast.space.value(int(rng.choice(forecast.mass.size, p=forecast.mass / forecast.mass.sum())))
-
-
-class ByGroup(Adversary):
-    """Has an adversary for each group of rounds, by the features; outcomes of other groups are drawn."""
-
-    def __init__(
-        self,
-        group_of: Callable[[Any], Hashable],
-        adversaries: Mapping[Any, Adversary],
-        *,
-        otherwise: Adversary | None = None,
-    ) -> None:
-        self.group_of, self.adversaries = group_of, dict(adversaries)
-        self.otherwise = Drawn() if otherwise is None else otherwise
-
-    def outcome(self, recal: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> Any:
-        """The outcome that the adversary of the group picks."""
-        adversary = self.adversaries.get(self.group_of(round.x), self.otherwise)
-        return adversary.outcome(recal, forecast, rng, round)

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import orcast as oc
-from adversaries import ByGroup, Drawn, LookAhead
+from adversaries import Drawn, LookAhead
 from orcast.engine.base import NO_LEARNING
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.search import CandidateSearch, DenseRound
 from orcast.engine.oracles import prior_for
 from orcast.spaces import OrderedSpace, Space
-from orcast.testing import adversaries, check_guarantee, consequences, worst_outcome
+from orcast.testing import adversaries, consequences, worst_outcome
 from orcast.testing.adversaries import Adversary, Delaying, Greedy, HardGreedy, adversaries_on, run_rounds
 
 SPACES: dict[str, Space] = {
@@ -30,7 +30,6 @@ SPACES: dict[str, Space] = {
 }
 OWN: dict[str, Callable[[], Adversary]] = {
     "look-ahead": LookAhead,
-    "by group": lambda: ByGroup(lambda x: x["day"], {"M": Greedy()}),
 }
 CASES = [(where, name) for where, space in SPACES.items() for name in (*adversaries_on(space), *OWN)]
 
@@ -83,7 +82,7 @@ def result(space: Space, adversary: Adversary, rounds: int, oracle: Any, **optio
 # --- adverse ---
 
 
-@pytest.mark.parametrize(("where", "name"), [case for case in CASES if case[1] != "by group"])
+@pytest.mark.parametrize(("where", "name"), CASES)
 def test_each_is_much_worse_than_chance(where: str, name: str) -> None:
     """Against an unchanged expert."""
     space = SPACES[where]
@@ -95,15 +94,6 @@ def test_each_is_much_worse_than_chance(where: str, name: str) -> None:
 @cache
 def by_chance(where: str, rounds: int) -> float:
     return result(SPACES[where], Drawn(), rounds, Raw()).guarantee.miscalibration
-
-
-@pytest.mark.parametrize("where", SPACES)
-def test_one_group_alone_is_attacked(where: str) -> None:
-    space = SPACES[where]
-    recal = result(space, adversary_on(where, "by group"), 90, Raw(), context=oc.by("day", values="MTW"))
-    (groups,) = recal.guarantee.groups.values()
-    sizes = {name[-1:]: group.miscalibration for name, group in groups.items()}
-    assert sizes.pop("M") > 2.0 * max(sizes.values())
 
 
 def test_hard_indicators_can_be_attacked_smoothed_ones_cannot() -> None:
@@ -186,11 +176,3 @@ def test_the_worst_is_the_worst_of_all_that_were_looked_at(where: str) -> None:
         assert square == pytest.approx(max(squares))
         assert np.array_equal(turn.y, y)
         recal.update(turn.y, id=turn.id)
-
-
-# --- checks ---
-
-
-def test_checks_take_an_adversary() -> None:
-    assert check_guarantee(oc.QuantileCalibration(), SPACES["interval"], rounds=20, adversary=HardGreedy()) == 1.0
-    check_guarantee(oc.BinaryCalibration(), oc.Binary(), rounds=40, adversary=Delaying(Greedy(), most=5, lost=0.2))

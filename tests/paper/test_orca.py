@@ -6,11 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
 from test_contract import ACTIONS, FITS, PAYOFFS, SPACES, bounded, utility
 
 import orcast as oc
-from helpers import NODES, SENTENCE, WEIGHTS, Vector, check_kept, positive, positive_square, whole
+from helpers import SENTENCE, Vector, check_kept, positive, positive_square, whole
 from orcast import ledger
 from orcast.adapters import expert_row
 from orcast.engine.bound_payoff import BoundPayoff
@@ -85,25 +84,6 @@ def reached(engine: DenseEngine, record: DenseRecord, ys: Sequence[Any]) -> Vect
     """<mean payoff, payoff(p, y)> for each outcome, by the payoff that would be added."""
     mean, layout = mean_payoff(engine), engine.ledger.layout
     return np.array([mean @ whole(layout, engine.payoff(record, y), record.context) for y in ys])
-
-
-def as_written(engine: DenseEngine, record: DenseRecord, y: float) -> float:
-    """The same by the definitions, for payoffs without contexts."""
-    cell_grid = engine.prior.cell_grid(record.round, record.features)
-    p = result(engine, record)
-    mine, theirs = cell_grid.forecast(p), cell_grid.forecast(cell_grid.expert)
-    assert record.cell_payoffs is not None
-    values = []
-    for part, cell_payoff, scale in zip(
-        engine.bound_payoff.parts, record.cell_payoffs, engine.ledger.layout.scales, strict=True
-    ):
-        value = scale * part.payoff.evaluate(engine.space, mine, y, theirs)
-        values.append(
-            value * cell_payoff._units(cell_payoff._gaps(p)).ravel()
-            if isinstance(cell_payoff, RegretCellPayoff)
-            else value
-        )
-    return float(mean_payoff(engine) @ np.concatenate(values))
 
 
 def everywhere_in(cell_grid: CellGrid, points: int = 9) -> list[float]:
@@ -203,9 +183,6 @@ def test_smooth_slopes_are_those_of_smeared_levels(levels: list[float]) -> None:
         assert np.abs(near - cell_payoff.table(p)).max() < 1e-4
 
 
-# --- Nature's linear program ---
-
-
 EXACT: dict[str, Payoff] = {
     "quantile": oc.QuantileCalibration(),
     "interval": oc.IntervalCalibration([0.5, 0.9]),
@@ -220,23 +197,6 @@ EXACT: dict[str, Payoff] = {
     "log": oc.NoRegret(oc.scores.LogScore()),
     "default": oc.QuantileCalibration() + oc.MomentMatching(2) + oc.NoRegret(oc.CRPS()),
 }
-
-
-@pytest.mark.parametrize("name", EXACT)
-def test_what_adversary_reaches_is_her_linear_program_over_the_definitions(name: str) -> None:
-    """The mean over each cell, by brute force."""
-    rng = np.random.default_rng(0)
-    for seed in range(1 if name in ("decision", "swap regret") else 2):
-        oracle = oc.Orca(steps=3, cells=8, jitter=0.3)
-        engine, record = opened(INTERVAL, EXACT[name], oracle, seed)
-        cell_grid = engine.prior.cell_grid(record.round, None)
-        spread = cell_grid.left[:, None] + NODES * (cell_grid.right - cell_grid.left)[:, None]
-        gains = np.array([[as_written(engine, record, y) for y in row] for row in spread.tolist()]) @ WEIGHTS
-        solved = linprog(-gains, A_eq=np.ones((1, gains.size)), b_eq=[1.0])
-        tolerance = 1e-4 if name in ("decision", "swap regret", "recipe") else 1e-8
-        assert said(record)[0] == pytest.approx(-solved.fun, abs=tolerance)
-        mix = rng.dirichlet(np.ones(gains.size), size=20)
-        assert (mix @ gains <= said(record)[0] + tolerance).all()
 
 
 # --- the best iterate, and its certificate ---
@@ -341,26 +301,6 @@ def test_what_was_promised_is_true_whatever_it_does(name: str, number: int) -> N
         assert grown > 0  # so few steps do not win
 
 
-@pytest.mark.parametrize(("name", "where"), FITS, ids=lambda v: v)
-def test_every_payoff_is_result_on_every_space(name: str, where: str) -> None:
-    rng = np.random.default_rng(0)
-    oracle = OPTIONS[FITS.index((name, where)) % len(OPTIONS)]
-    recal = oc.Forecaster(SPACES[where], PAYOFFS[name].make(), oracle=oracle)
-    for t in range(2 if name == "custom" else 5):
-        p = recal.predict(None if t == 1 else some_expert(SPACES[where], rng), x=features_of(name, rng))
-        assert p.mass.sum() == pytest.approx(1.0)
-        assert (p.mass >= 0.0).all()
-        certificate = p.certificate
-        y, square = worst_outcome(recal)
-        # the left end of a space is looked at from a billionth of a cell away
-        assert square <= certificate.worst_next * (1.0 + 1e-7) + 1e-9
-        recal.update(y)
-        check_kept(recal.guarantee)
-        assert math.isfinite(certificate.half_space)
-        assert certificate.approximation >= 0.0
-    assert recal.guarantee.rounds == (2 if name == "custom" else 5)
-
-
 # --- around it: experts, delay, contexts, forgetting ---
 
 
@@ -411,18 +351,3 @@ REFUSED: dict[str, Callable[[], Any]] = {
 def test_options_are_refused_in_one_sentence(what: str) -> None:
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
         REFUSED[what]()
-
-
-def test_narrow_peak_of_a_utility_does_not_exceed_the_stated_bound() -> None:
-    """A utility with a peak between the places at which a cell is looked at."""
-
-    def worth(action: int, y: float) -> float:
-        return action * max(0.0, 1.0 - abs(y - 0.4321) / 0.002)
-
-    payoff = oc.payoffs.DecisionCalibration([0, 1], worth, utility_range=1.0)
-    recal = oc.Forecaster(UNIT, payoff, oracle=oc.Orca(steps=5, cells=10))
-    for _ in range(60):
-        recal.predict(oc.Normal(0.5, 0.3))
-        recal.update(0.4321)
-    check_kept(recal.guarantee)
-    assert recal.guarantee.miscalibration > 0.7  # the outcomes do hit the peak
