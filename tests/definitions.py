@@ -208,13 +208,12 @@ def mean_and_value(function: Any, space: Any, forecast: Any, y: Any) -> tuple[Ar
 
 
 @evaluate.register(decisions.DecisionCalibration)
-@evaluate.register(decisions.SwapRegret)
 def _(payoff: Any, space: Any, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
     unit = payoff.range_on(space)
     centre, half = payoff.limits(space, expert, x, unit)
     mean, real = mean_and_value(lambda z: np.clip(payoff._worth(z, x) - centre, -half, half), space, forecast, y)
     errors = (mean - real) / unit
-    if isinstance(payoff, decisions.DecisionCalibration):
+    if not isinstance(payoff, decisions.SwapRegret):
         return np.asarray(errors)
     return np.outer(softmax(payoff.sharpness * (mean + centre) / unit), errors).ravel()
 

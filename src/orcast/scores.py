@@ -24,6 +24,13 @@ class Score:
 
     def __call__(self, forecast: Any, y: Any) -> float:
         """Score of one forecast."""
+        if isinstance(forecast, Forecast):
+            raise TypeError(f"expected a forecast on a finite space for {self!r}, got {forecast!r}")
+        space = forecast.space
+        return float(self.on_cells(space, np.asarray(forecast.mass))[space.cell(space.outcome(y))])
+
+    def on_cells(self, space: Space, mass: Array) -> Array:
+        """Scores of masses on a finite space, for an outcome in each cell."""
         raise AttributeError(f"{type(self).__name__} has no value")
 
     def check(self, space: Space) -> None:
@@ -46,18 +53,6 @@ def _span(space: Space) -> float:
     return float(space.distances.max())
 
 
-def _finite(score: Score, forecast: Any) -> Array:
-    if isinstance(forecast, Forecast):
-        raise TypeError(f"expected a forecast on a finite space for {score!r}, got {forecast!r}")
-    mass: Array = np.asarray(forecast.mass)
-    return mass
-
-
-def _cell(forecast: Any, y: Any) -> int:
-    space = forecast.space
-    return int(space.cell(space.outcome(y)))
-
-
 @dataclass(frozen=True)
 class CRPS(Score):
     """Continuous ranked probability score (Gneiting and Raftery 2007).
@@ -77,8 +72,11 @@ class CRPS(Score):
     def __call__(self, forecast: Any, y: Any) -> float:
         if isinstance(forecast, Forecast):
             return forecast.crps(y)
-        away = forecast.space.distances @ forecast.mass
-        return float(away[_cell(forecast, y)] - 0.5 * forecast.mass @ away)
+        return super().__call__(forecast, y)
+
+    def on_cells(self, space: Space, mass: Array) -> Array:
+        away: Array = space.distances @ mass  # type: ignore[attr-defined]
+        return away - 0.5 * (mass @ away)
 
     def bound(self, space: Space) -> float:
         """Score with all mass at one end and the outcome at the other."""
@@ -100,6 +98,9 @@ class MSE(Score):
 
     def __call__(self, forecast: Any, y: Any) -> float:
         return float((forecast.mean() - y) ** 2)
+
+    def on_cells(self, space: Space, mass: Array) -> Array:
+        return np.array([mass[1] ** 2, (1.0 - mass[1]) ** 2])
 
     def check(self, space: Space) -> None:
         """Refuse spaces without means and differences."""
@@ -124,12 +125,10 @@ class Brier(Score):
 
     name = "brier"
 
-    def __call__(self, forecast: Any, y: Any) -> float:
-        mass = _finite(self, forecast)
-        k = _cell(forecast, y)
-        if mass.size == 2 and isinstance(forecast.space, Binary):
-            return float((mass[1] - k) ** 2)
-        return float(mass @ mass - 2.0 * mass[k] + 1.0)
+    def on_cells(self, space: Space, mass: Array) -> Array:
+        if isinstance(space, Binary):
+            return np.array([mass[1] ** 2, (1.0 - mass[1]) ** 2])
+        return np.asarray(mass @ mass - 2.0 * mass + 1.0)
 
     def check(self, space: Space) -> None:
         """Refuse spaces that are not finite."""
@@ -174,11 +173,12 @@ class LogScore(Score):
 
     def __call__(self, forecast: Any, y: Any) -> float:
         if isinstance(forecast, Forecast):
-            k = cell_of(forecast, y)
-        else:
-            k = _cell(forecast, y)
-        kept = np.maximum(forecast.mass, self.clip)
-        return float(-math.log(kept[k]) + kept.sum() - 1.0)
+            return float(self.on_cells(Binary(), forecast.mass)[cell_of(forecast, y)])
+        return super().__call__(forecast, y)
+
+    def on_cells(self, space: Space, mass: Array) -> Array:
+        kept = np.maximum(mass, self.clip)
+        return np.asarray(-np.log(kept) + kept.sum() - 1.0)
 
     def bound(self, space: Space) -> float:
         """Score with all mass on other cells; inf on ordered spaces, where each round has other cells."""

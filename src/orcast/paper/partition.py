@@ -23,10 +23,9 @@ from orcast.engine import Equilibrium
 from orcast.forecaster import Forecaster
 from orcast.kernels.hats import STEEPNESS
 from orcast.ledger import Guarantee
-from orcast.payoffs import BinaryCalibration, CellGrid, LabelCalibration
+from orcast.payoffs import BinaryCalibration, LabelCalibration
 from orcast.payoffs.calibration import GRID, checked_grid
 from orcast.payoffs.cell_payoffs import hat_weights
-from orcast.payoffs.regret import finite_score
 from orcast.scores import Brier, LogScore, Score
 from orcast.spaces import Binary, Labels
 from orcast.spaces.base import whole
@@ -210,7 +209,7 @@ class PartitionedRecalibrator:
 
     def _losses(self, score: Score, mass: Array) -> Array:
         """Score of probabilities for each event."""
-        return finite_score(score, CellGrid(self.space, self.space.cells), mass)
+        return score.on_cells(self.space, mass)
 
     def _known(self, key: Key, expert: Array, result: Array) -> Array:
         """Bounds of a round before its outcome; see `_Cell`."""

@@ -11,7 +11,7 @@ from orcast.constants import OWN_EXPECTATION_WEIGHT
 from orcast.contexts import Context
 from orcast.payoffs.base import NOTHING, CellGrid, CellPayoff, Part, Payoff
 from orcast.scores import CRPS, MSE, SCORES, LogScore, Score
-from orcast.spaces import Binary, FiniteSpace, OrderedSpace, Space
+from orcast.spaces import Binary, OrderedSpace, Space
 from orcast.validation import short
 
 Array = NDArray[np.float64]
@@ -38,31 +38,13 @@ def crps_gap(cell_grid: CellGrid, p: Array, x: Array) -> tuple[Array, Array, Arr
     return a + width * (F0 - G0 + (p - x) / 3.0), np.minimum(low, vertex), np.maximum(high, vertex)
 
 
-def finite_score(score: Score, cell_grid: CellGrid, p: Array) -> Array:
-    """Score of masses on a finite space for an outcome in each cell."""
-    if isinstance(score, CRPS):
-        assert isinstance(cell_grid.space, FiniteSpace)
-        away: Array = cell_grid.space.distances @ p
-        return away - 0.5 * (p @ away)
-    if isinstance(score, LogScore):
-        kept = np.maximum(p, score.clip)
-        return -np.log(kept) + kept.sum() - 1.0
-    if isinstance(cell_grid.space, Binary):
-        return np.array([p[1] ** 2, (1.0 - p[1]) ** 2])
-    return p @ p - 2.0 * p + 1.0
-
-
 def score_gap(score: Score, cell_grid: CellGrid, p: Array, x: Array) -> tuple[Array, Array, Array]:
     """Gap score(p, y) - score(x, y) in each cell: mean, smallest, largest."""
-    if not cell_grid.ordered:
-        gap = finite_score(score, cell_grid, p) - finite_score(score, cell_grid, x)
+    if not cell_grid.ordered or isinstance(score, LogScore):
+        gap = score.on_cells(cell_grid.space, p) - score.on_cells(cell_grid.space, x)
         return gap, gap, gap
     if isinstance(score, CRPS):
         return crps_gap(cell_grid, p, x)
-    if isinstance(score, LogScore):
-        mine, theirs = np.maximum(p, score.clip), np.maximum(x, score.clip)
-        gap = np.log(theirs / mine) + mine.sum() - theirs.sum()
-        return gap, gap, gap
     middle = 0.5 * (cell_grid.left + cell_grid.right)
     mean, other = float(p @ middle), float(x @ middle)
     ends = [(mean - other) * (mean + other - 2.0 * y) for y in (cell_grid.left, cell_grid.right)]
@@ -72,7 +54,7 @@ def score_gap(score: Score, cell_grid: CellGrid, p: Array, x: Array) -> tuple[Ar
 def loss_at(score: Score, cell_grid: CellGrid, x: Array, k: int, y: Any) -> float:
     """Score of masses for one outcome in cell k."""
     if not cell_grid.ordered:
-        return float(finite_score(score, cell_grid, x)[k])
+        return float(score.on_cells(cell_grid.space, x)[k])
     return score(cell_grid.forecast(x), min(max(float(y), cell_grid.low), cell_grid.high))
 
 
@@ -123,13 +105,13 @@ class RegretCellPayoff(CellPayoff):
         # on finite spaces the experts' scores do not depend on p
         self._theirs: list[list[Array]] = []
         if not cell_grid.ordered:
-            self._theirs = [[finite_score(score, cell_grid, x) for x in cell_grid.experts] for score in scores]
+            self._theirs = [[score.on_cells(cell_grid.space, x) for x in cell_grid.experts] for score in scores]
 
     def _gaps(self, p: Array) -> Array:
         """Mean, smallest and largest gap for each score, expert and cell; 0 for missing experts."""
         out = np.zeros((3, *self.usual.shape, self.cell_grid.cells))
         for i, score in enumerate(self.scores):
-            mine = finite_score(score, self.cell_grid, p) if self._theirs else NOTHING
+            mine = score.on_cells(self.cell_grid.space, p) if self._theirs else NOTHING
             for e in np.flatnonzero(self.present):
                 if self._theirs:
                     out[:, i, e] = mine - self._theirs[i][e]
@@ -191,16 +173,13 @@ class RegretCellPayoff(CellPayoff):
 
 def own_expectation(score: Score, cell_grid: CellGrid, x: Array) -> float:
     """Expected score of a forecast under itself."""
-    if not cell_grid.ordered:
-        return float(x @ finite_score(score, cell_grid, x))
+    if not cell_grid.ordered or isinstance(score, LogScore):
+        return float(x @ score.on_cells(cell_grid.space, x))
     if isinstance(score, CRPS):
         F0 = np.cumsum(x) - x
         F1 = F0 + x
         squares = (F0 * F0 + F0 * F1 + F1 * F1) / 3.0
         return float((cell_grid.right - cell_grid.left) @ (0.5 * (F0 + F1) - squares))
-    if isinstance(score, LogScore):
-        kept = np.maximum(x, score.clip)
-        return float(-(x @ np.log(kept)) + kept.sum() - 1.0)
     middle = 0.5 * (cell_grid.left + cell_grid.right)
     a, b = cell_grid.left, cell_grid.right
     return max(float(x @ (a * a + a * b + b * b)) / 3.0 - float(x @ middle) ** 2, 0.0)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
-from orcast.engine.dense.search import CandidateSearch, DenseRound, log_masses
-from orcast.paper.exact.base import ExactOracle, ExactSolver, expert_alone, run_rounds, worst_value
-from orcast.payoffs import CellPayoff
+from orcast.engine.dense.search import CandidateSearch, DenseRound
+from orcast.paper.exact.base import ExactOracle, ExactSolver, expert_alone, run_rounds
 from orcast.payoffs.regret import RegretCellPayoff
 from orcast.spaces import Binary
 from orcast.validation import number
@@ -41,7 +41,7 @@ class BinaryRoot(ExactOracle):
         v_1 <= (1 - p) d(p),        v_0 <= -p d(p),
 
     so both are at most 0 there. The search goes from the expert's p (1/2 without one) in the direction of d, by steps
-    of 1/32, to the first change of sign, then bisects. It is the scalar case of the paper's appendix C.2
+    of 1/32, to the first change of sign, then by Brent's method. It is the scalar case of the paper's appendix C.2
     (docs/theory.md).
 
     Examples
@@ -75,73 +75,34 @@ class RootSolver(ExactSolver):
         self.tolerance = tolerance
 
     def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
-        """Propose the better end of the last bracket."""
-        ends = nearest_root(gap_of(search), float(setup.cell_grid.expert[1]), self.tolerance)
-        found = [np.array([1.0 - q, q]) for q in ends]
-        run_rounds(search, min(found, key=lambda masses: worst_value(search, log_masses(masses))))
+        """Propose the zero."""
+        q = nearest_root(gap_of(search), float(setup.cell_grid.expert[1]), self.tolerance)
+        run_rounds(search, np.array([1.0 - q, q]))
 
 
 def gap_of(search: CandidateSearch) -> Gap:
-    """Difference d = v_1 - v_0 as a function of the probability; its constant terms are summed once."""
-    fixed = 0.0
-    moving: list[tuple[CellPayoff, Array]] = []
-    half = np.array([0.5, 0.5])
-    for cell_payoff, cumulative in zip(search.cell_payoffs, search.cumulative, strict=True):
-        if not cumulative.any():
-            continue
-        if cell_payoff.explicit:
-            field = cell_payoff.field(cumulative, half)
-            fixed += float(field[1] - field[0])
-        else:
-            moving.append((cell_payoff, cumulative))
+    """Difference d = v_1 - v_0 as a function of the probability."""
+    parts = [(each, s) for each, s in zip(search.cell_payoffs, search.cumulative, strict=True) if s.any()]
 
     def gap(q: float) -> float:
-        p = np.array([1.0 - q, q])
-        value = fixed
-        for cell_payoff, cumulative in moving:
+        p, value = np.array([1.0 - q, q]), 0.0
+        for cell_payoff, s in parts:
             # the units of regrets move with p
-            field = (
-                cumulative @ cell_payoff.table(p)
-                if isinstance(cell_payoff, RegretCellPayoff)
-                else cell_payoff.field(cumulative, p)
-            )
+            regret = isinstance(cell_payoff, RegretCellPayoff)
+            field = s @ cell_payoff.table(p) if regret else cell_payoff.field(s, p)
             value += float(field[1] - field[0])
         return value
 
     return gap
 
 
-def nearest_root(gap: Gap, start: float, tolerance: float) -> tuple[float, ...]:
-    """Bracket around the first zero of d from `start` in the direction of d, or the one point to forecast."""
-    a, at_a = start, gap(start)
-    end = 1.0 if at_a > 0.0 else 0.0
-    sign = 1.0 if at_a > 0.0 else -1.0
-    while True:
-        if at_a == 0.0 or a == end:
-            return (a,)
-        b = min(a + STEP, 1.0) if end else max(a - STEP, 0.0)
-        at_b = gap(b)
-        if sign * at_b < 0.0:
-            return _bisect(gap, a, at_a, b, at_b, tolerance)
-        a, at_a = b, at_b
-
-
-def _bisect(gap: Gap, a: float, at_a: float, b: float, at_b: float, tolerance: float) -> tuple[float, ...]:
-    """Halve the bracket until it or d is small; every other point is the zero of the chord."""
-    small = tolerance * max(abs(at_a), abs(at_b))
-    chord = True
-    while abs(b - a) > tolerance:
-        middle = a - at_a * (b - a) / (at_b - at_a) if chord else 0.5 * (a + b)
-        chord = not chord
-        if not min(a, b) < middle < max(a, b):
-            middle = 0.5 * (a + b)
-            if not min(a, b) < middle < max(a, b):
-                break
-        value = gap(middle)
-        if abs(value) <= small:
-            return (middle,)
-        if (value > 0.0) == (at_a > 0.0):
-            a, at_a = middle, value
-        else:
-            b, at_b = middle, value
-    return a, b
+def nearest_root(gap: Gap, start: float, tolerance: float) -> float:
+    """First zero of d from `start` in the direction of d, or the end of [0, 1] there."""
+    a, sign = start, float(np.sign(gap(start)))
+    while sign != 0.0 and a != max(sign, 0.0):
+        b = min(max(a + sign * STEP, 0.0), 1.0)
+        value = sign * gap(b)
+        if value <= 0.0:
+            return b if value == 0.0 else float(brentq(gap, a, b, xtol=tolerance))
+        a = b
+    return a
