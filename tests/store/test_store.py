@@ -154,6 +154,7 @@ def test_refused_calls_change_nothing(url: Url, opened: Open) -> None:
         r"expected an outcome in \[0, 100\]": lambda: series.update(101, id="c"),
         "expected a settled round to revise, got one that is pending": lambda: series.revise(41, id="c"),
         "expected a time from .* on as known": lambda: series.revise(41, id="b", known="2001-01-01"),
+        "of UTC as target": lambda: series.predict(oc.Normal(50, 6), id="n", target="9999-12-31T23:59-14:00"),
         "expected a time such as": lambda: series.predict(oc.Normal(50, 6), id="n", target="tomorrow"),
         "expected the same space as was saved": lambda: store.series("wind", space=oc.Interval(0, 10)),
         "expected max_pending=2, as series 'wind' began, got 3": lambda: store.series("wind", max_pending=3),

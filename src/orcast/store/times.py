@@ -34,7 +34,10 @@ def microseconds(time: Any, what: str, *, end: bool = False) -> int:
         found = datetime.datetime.combine(found, datetime.time.max if end else datetime.time.min)
     if found.tzinfo is None:
         found = found.replace(tzinfo=UTC)
-    return (found - EPOCH) // MICROSECOND
+    since = (found - EPOCH) // MICROSECOND
+    if not FIRST <= since <= LAST:
+        raise ValueError(f"expected a time in the years 1 to 9999 of UTC as {what}, got {short(time)}")
+    return since
 
 
 def _parsed(time: Any) -> datetime.date | None:
