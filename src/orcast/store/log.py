@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from orcast.forecasts import as_levels
 from orcast.spaces import Binary, Labels, OrderedSpace, Space, normal_scores
 from orcast.store import times
 from orcast.store.states import forecast_from, rows_from, unseal
-from orcast.store.tables import RoundRow, from_key, key, outcome_from, published_in, shown
+from orcast.store.tables import RECALIBRATED, RoundRow, from_key, key, outcome_from, shown
 
 if TYPE_CHECKING:
     from orcast.store.stored import Store
@@ -75,6 +76,7 @@ def _columns(
     """A round as columns and values, with what was known at a time."""
     y, known = _outcome(store, number, row, last)
     status = row.status if row.status != "settled" else "pending" if y is None else "settled"
+    published, numbers = unseal(row.forecast)
     plain = {
         "series": name,
         "id": None if row.id is None else _text(from_key(row.id)),
@@ -84,18 +86,23 @@ def _columns(
         "known": known,
         "status": status,
         "y": None if y is None else _text(shown(space, outcome_from(y))),
-        "published": published_in(row),
+        "published": published or RECALIBRATED,
     }
-    base, p = rows_from(row.base), forecast_from(space, unseal(row.forecast)[1])
+    base, p = rows_from(row.base), forecast_from(space, numbers, certified=False)
     if isinstance(space, OrderedSpace):
         for prefix, values in (("base", base_quantiles(base, space, levels)), ("orcast", p.quantile(levels))):
             if values is not None:
-                plain |= {f"{prefix}_q{level:g}": value for level, value in zip(levels, values.tolist(), strict=True)}
+                plain |= zip(_quantile_names(prefix, tuple(levels)), values.tolist(), strict=True)
     elif isinstance(space, Binary):
         plain |= {"base_p": base_probability(base), "orcast_p": p.probability()}
     elif isinstance(space, Labels):
         plain |= {f"orcast_p_{space.value(k)}": mass for k, mass in enumerate(p.mass.tolist())}
     return plain
+
+
+@cache
+def _quantile_names(prefix: str, levels: tuple[float, ...]) -> list[str]:
+    return [f"{prefix}_q{level:g}" for level in levels]
 
 
 def _outcome(store: Store, number: int, row: RoundRow, last: int) -> tuple[str | None, int | None]:

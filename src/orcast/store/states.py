@@ -63,9 +63,9 @@ def forecast_numbers(p: Any) -> Array:
     return np.concatenate(([*certificate, math.nan if p.draw is None else p.draw], p.left, p.right, p.mass))
 
 
-def forecast_from(space: Space, numbers: Array) -> Any:
-    """The forecast of `forecast_numbers`, bit for bit."""
-    stated = certificate_from(numbers[: len(CERTIFICATE)].tolist())
+def forecast_from(space: Space, numbers: Array, *, certified: bool = True) -> Any:
+    """The forecast of `forecast_numbers`, bit for bit, with or without its certificate."""
+    stated = certificate_from(numbers[: len(CERTIFICATE)].tolist()) if certified else None
     numbers = numbers[len(CERTIFICATE) :]
     if isinstance(space, Binary):
         return BinaryForecast.trusted(space, numbers.item(0), stated)

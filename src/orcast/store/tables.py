@@ -140,7 +140,7 @@ class StoredRound:
     id = property(lambda self: None if self._row.id is None else from_key(self._row.id))
     horizon = property(lambda self: None if self._row.horizon is None else from_key(self._row.horizon))
     base = property(lambda self: rows_from(self._row.base))
-    published = property(lambda self: published_in(self._row))
+    published = property(lambda self: unseal(self._row.forecast)[0] or RECALIBRATED)
     y = property(lambda self: None if self._y is None else shown(self._space, outcome_from(self._y)))
     _told = property(lambda self: json.loads(self._row.guarantee) if self._row.guarantee else {})
 
@@ -175,11 +175,6 @@ class StoredRound:
         if self._recalibrated is None:
             self._recalibrated = forecast_from(self._space, unseal(self._row.forecast)[1])
         return self._recalibrated
-
-
-def published_in(row: RoundRow) -> str:
-    """Forecast that a round published."""
-    return unseal(row.forecast)[0] or RECALIBRATED
 
 
 def outcome_text(canonical: Any) -> str:
