@@ -108,23 +108,23 @@ def recals() -> Iterator[tuple[str, Callable[[], Array]]]:
         ),
     )
 
-    def broken(payoff: Any = None, part: int = 1) -> Array:
+    def broken(payoff: Any = None) -> Array:
         """A ledger that owes more than it may: other forecasts are searched, and even cells."""
         recal = oc.Recalibrator(space, payoff)
         first = result(recal, normal, y[:5], quantiles)
         engine: Any = recal.engine
-        moments = int(engine.ledger.layout.part_table[part, records.PART.index("start")])
+        moments = int(engine.ledger.layout.part_table[1, records.PART.index("start")])
         engine.ledger.total[moments : moments + 2] = 30.0, -30.0
         engine.ledger.account[budget] = 1.0
         p = recal.predict(oc.Normal(95.0, 0.01))
         record = recal.rounds.pending[None].record
         return np.concatenate([first, p.quantile(LEVELS), record.row[np.isfinite(record.row)]])
 
-    def coarse() -> Array:
+    def coarse(payoff: Any) -> Array:
         """A ledger that no forecast on these cells answers: the promise grows by their resolution."""
-        recal = oc.Recalibrator(oc.Interval(0, 1, cells=8, tail_cells=1), oc.MomentMatching(2), oracle=oc.Equilibrium())
+        recal = oc.Recalibrator(oc.Interval(0, 1, cells=8, tail_cells=1), payoff, oracle=oc.Equilibrium())
         engine: Any = recal.engine
-        engine.ledger.total[:] = -2.0 * 0.45 * 300.0, 300.0
+        engine.ledger.total[:2] = -2.0 * 0.45 * 300.0, 300.0
         engine.ledger.account[budget] = float(engine.ledger.total @ engine.ledger.total)
         rows = []
         # around an expert they are coarser still, so that even ones are tried
@@ -195,8 +195,10 @@ def recals() -> Iterator[tuple[str, Callable[[], Array]]]:
     yield "season", seasonal
     yield "broken", broken
     witnesses = oc.MomentMatching(2) + oc.payoffs.MarginalCalibration([45.0, 55.0])
-    yield "broken, explicit", lambda: broken(witnesses, 0)
-    yield "coarse", coarse
+    yield "broken, explicit", lambda: broken(witnesses)
+    yield "coarse", lambda: coarse(oc.MomentMatching(2))
+    with_witness = oc.MomentMatching(2) + oc.payoffs.MarginalCalibration([0.5])
+    yield "coarse, explicit", lambda: coarse(with_witness)
     yield "at the edge", at_the_edge
     yield "randomised", randomised
     yield "run", whole
