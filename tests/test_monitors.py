@@ -312,7 +312,7 @@ SPACES = [
 ]
 
 
-@pytest.mark.parametrize(("space", "draw"), SPACES, ids=repr)
+@pytest.mark.parametrize(("space", "draw"), SPACES, ids=[str(space) for space, _ in SPACES])
 @pytest.mark.parametrize("lag", [0, 3])
 def test_monitors_of_a_recalibrator_get_the_pits_of_its_forecasts(space: Any, draw: Any, lag: int) -> None:
     """Twin: PITs by definition, put round by round into a kernel of its own, with the clock of the issues."""
@@ -337,7 +337,7 @@ def test_monitors_of_a_recalibrator_get_the_pits_of_its_forecasts(space: Any, dr
     assert recal.monitor.rounds == 60 - lag
 
 
-@pytest.mark.parametrize(("space", "draw"), SPACES, ids=repr)
+@pytest.mark.parametrize(("space", "draw"), SPACES, ids=[str(space) for space, _ in SPACES])
 def test_monitors_are_the_same_after_a_run_a_copy_and_a_file(space: Any, draw: Any, tmp_path: Path) -> None:
     rng = np.random.default_rng(4)
     pairs = [draw(rng) for _ in range(40)]
