@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from adversaries import adversaries_on
 from orcast.adapters import expert_row
 from orcast.engine import Committee
 from orcast.engine.bound_payoff import BoundPayoff
@@ -15,7 +16,6 @@ from orcast.payoffs import NoRegret, Payoff
 from orcast.payoffs.regret import RegretCellPayoff
 from orcast.spaces import FiniteSpace, OrderedSpace, Space
 from orcast.testing import check_guarantee, check_payoff
-from orcast.testing.adversaries import adversaries_on
 from orcast.testing.checks import cell_payoffs_of, dense_engine, features_of, random_masses, some_expert
 from orcast.testing.consequences import as_given
 

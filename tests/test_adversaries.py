@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 import orcast as oc
-from adversaries import Drawn, LookAhead
+from adversaries import AtBound, CellGreedy, Delaying, Drawn, HardGreedy, LookAhead, adversaries_on
 from orcast.engine.base import NO_LEARNING
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.search import CandidateSearch, DenseRound
 from orcast.engine.oracles import prior_for
 from orcast.spaces import OrderedSpace, Space
-from orcast.testing import adversaries, consequences, worst_outcome
-from orcast.testing.adversaries import Adversary, Delaying, Greedy, HardGreedy, adversaries_on, run_rounds
+from orcast.testing import consequences, worst_outcome
+from orcast.testing.adversaries import Adversary, Greedy, RoundInputs, run_rounds
 
 SPACES: dict[str, Space] = {
     "interval": oc.Interval(0, 1, cells=24, tail_cells=3),
@@ -122,7 +122,7 @@ def test_outcomes_are_those_of_the_space_and_nothing_else_changes(where: str, na
                 recal,
                 turn.forecast,
                 np.random.default_rng(0),
-                adversaries.RoundInputs(turn.id, None, day(np.random.default_rng(0))),
+                RoundInputs(turn.id, None, day(np.random.default_rng(0))),
             )
             is not None
         )
@@ -151,7 +151,7 @@ def test_late_outcomes_come_the_last_first_and_some_are_lost() -> None:
 def test_nobody_leaves_the_numbers_that_there_are() -> None:
     """Without bounds, draws in the outer cells drive the window apart."""
     p = oc.Forecast([None, -1e100, 0.0], [-1e100, 0.0, 1e100], [0.4, 0.2, 0.4])
-    for adversary in (adversaries.CellGreedy(), adversaries.AtBound("low", reach=1e3), HardGreedy()):
+    for adversary in (CellGreedy(), AtBound("low", reach=1e3), HardGreedy()):
         recal = oc.Forecaster(oc.Line())
         assert abs(adversary.outcome(recal, p, np.random.default_rng(0))) <= 1e100
 

@@ -14,10 +14,10 @@ import orcast as oc
 from orcast.contexts import Context
 from orcast.payoffs import Payoff
 from orcast.spaces import OrderedSpace, Space
-from orcast.testing.adversaries import Adversary, Greedy, RoundInputs, adversaries_on
+from orcast.testing.adversaries import Adversary, Greedy, RoundInputs
 from orcast.testing.checks import random_masses, some_expert
 from orcast.testing.consequences import as_given, candidates, payoffs_of
-from tests.adversaries import LookAhead
+from tests.adversaries import LookAhead, adversaries_on
 
 PERIOD = 24.0
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from orcast.testing import adversaries
 from research.comparison.recipes import EVENT, FIVE, HUB, TWENTIETHS, Recipe, at_noon, last_years, weekly
 from research.comparison.stream import Array
 from research.learners import (
@@ -22,6 +21,7 @@ from research.learners import (
     RiverTree,
     Smoothing,
 )
+from tests import adversaries
 
 HAUTE, ZURICH = "wind-haute-borne", "sunspots-zurich"
 LAST = Naive(period=1)

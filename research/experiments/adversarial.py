@@ -1,6 +1,6 @@
 """Experiment 2: outcomes on [0, 1] that an adversary picks against the forecast (paper, section 6.2).
 
-The adversary is `orcast.testing.adversaries.CellGreedy`, with cells of the forecast, 50 even cells, or cells and point
+The adversary is `tests.adversaries.CellGreedy`, with cells of the forecast, 50 even cells, or cells and point
 masses. Rivals and the default get the uniform distribution as base forecast. `_notes` has the rest.
 """
 
@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 import orcast as oc
 from orcast.evaluate.metrics import LEVELS, fair_indicators
 from orcast.ledger import CREDIT
-from orcast.testing.adversaries import AdversaryCells, CellGreedy, own_cells
 from research.experiments.methods import RATES, Claim, Result, paper_oracle
 from research.jobs import WorkerPool
 from research.output import Row, Table, deviation, mean
 from research.rivals import ACI, CalibratedRegression, ConformalPID, DtACI
+from tests.adversaries import AdversaryCells, CellGreedy, own_cells
 
 Vector = NDArray[np.float64]
 

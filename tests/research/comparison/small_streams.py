@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from orcast.testing.adversaries import BesideQuantile
 from research.comparison.catalogue import Entry
 from research.comparison.runner import Group
 from research.comparison.stream import Stream
+from tests.adversaries import BesideQuantile
 
 LEVELS = np.array([0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99])
 Calls = list[tuple[str, Any, float]]

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 import orcast as oc
 from helpers import forecasts
 from orcast.evaluate.metrics import LEVELS, qce
-from orcast.testing.adversaries import CellGreedy, own_cells
 from research.experiments import adversarial as ad
+from tests.adversaries import CellGreedy, own_cells
 
 Vector = NDArray[np.float64]
 
