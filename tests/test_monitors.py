@@ -274,7 +274,7 @@ def test_late_outcomes_use_lanes_whose_round_was_known_at_the_issue() -> None:
     """Outcomes in any order: a lane's rounds never overlap, and rounds without a free lane are left out."""
     lanes = late_lanes(3)
     assert sum(late_lanes(50)) <= 1.0
-    watcher = monitors.watcher_for("pit", 0.9, lanes, 20.0, 1e4)
+    watcher = monitors.watcher_for("pit", lanes=lanes, change=1e4)
     bets = watcher.bets
     clocks = lambda: watcher.state[records.HEAD + bets.starts :: bets.lane_size].tolist()  # noqa: E731
     sizes = []
@@ -288,7 +288,7 @@ def test_late_outcomes_use_lanes_whose_round_was_known_at_the_issue() -> None:
 
 def test_lanes_that_come_with_need_leave_the_evidence_as_it_is() -> None:
     rng = np.random.default_rng(1)
-    lazy = monitors.watcher_for("pit", 0.9, late_lanes(5), 20.0, 1e4)
+    lazy = monitors.watcher_for("pit", lanes=late_lanes(5), change=1e4)
     row = np.zeros(lazy.bets.size(5))
     kernel.start_lanes(lazy.bets, row, 0)
     whole = kernel.Watcher(lazy.bets, row, 20.0, 1e4, 1.0, lazy.start)
@@ -317,8 +317,7 @@ SPACES = [
 def test_monitors_of_a_recalibrator_get_the_pits_of_its_forecasts(space: Any, draw: Any, lag: int) -> None:
     """Twin: PITs by definition, put round by round into a kernel of its own, with the clock of the issues."""
     rng, recal = np.random.default_rng(3), oc.Recalibrator(space)
-    lanes, kind = late_lanes(monitors.MOST_LANES), monitors.kind_on(space)
-    twins = [monitors.watcher_for(kind, 0.9, lanes, 20.0, 1e5, seed=side) for side in range(2)]
+    twins = [monitors.watcher_for(monitors.kind_on(space), side) for side in range(2)]
     asked = []
     for t in range(60):
         base, y = draw(rng)

@@ -21,7 +21,7 @@ from orcast.kernels import records
 from orcast.kernels.cells import cells_of
 from orcast.kernels.reading import read_round
 from orcast.kernels.state import Round
-from orcast.monitors import ALPHA, BETTER, LATE_LANES, LEVEL, check_row, watcher_for
+from orcast.monitors import ALPHA, BETTER, check_row, watcher_for
 from orcast.spaces import Binary, OrderedSpace, Space, normal_scores
 
 Array = NDArray[np.float64]
@@ -35,10 +35,7 @@ LEVELS = 99
 ROUNDING = 1e-12
 # Numbers before those of the e-process: 1 if the recalibrated forecast is published, the first round that it, or the
 # base forecast, is published in, number of switches, rounds with scores, and the sums of both scores.
-OURS, SINCE, SWITCHES, ROUNDS, BASE_SUM, OUR_SUM, HEAD = range(7)
-# Of the last switches, a pair each: first round and evidence.
-KEPT = 8
-START = HEAD + 2 * KEPT
+OURS, SINCE, SWITCHES, ROUNDS, BASE_SUM, OUR_SUM, START = range(7)
 
 
 class Scores(NamedTuple):
@@ -70,15 +67,7 @@ def base_of(rows: Array | float | None) -> Array | None:
 
 
 def base_forecast(space: Space, row: Array) -> Any:
-    """The base forecast as it was read, without a certificate.
-
-    Parameters
-    ----------
-    space : Space
-        Space of the outcomes.
-    row : array
-        Quantiles at the levels of the space, or masses of its cells.
-    """
+    """The base forecast as it was read, without a certificate: quantiles at the levels of the space, or masses."""
     if isinstance(space, Binary):
         return BinaryForecast.trusted(space, float(row[1]), None)
     if not isinstance(space, OrderedSpace):
@@ -129,14 +118,6 @@ def _pinball(quantiles: Array, levels: Array, y: Array | float) -> float:
     return float(np.maximum(levels * (y - quantiles), (levels - 1.0) * (y - quantiles)).mean())
 
 
-class Switch(NamedTuple):
-    """A switch: the first round with the other forecast, which one is published from then on, and the evidence."""
-
-    round: int
-    publishes: str
-    evidence: float
-
-
 @dataclass(frozen=True)
 class Guard:
     """Comparison of the base forecast with the recalibrated one, as `recal.guard` returns it.
@@ -157,8 +138,6 @@ class Guard:
         Mean scores: pinball loss over the levels, or Brier score of the cells; the smaller the better.
     switches : int
         Number of switches.
-    last : tuple of Switch
-        The last ones, oldest first.
     """
 
     mode: str
@@ -170,7 +149,6 @@ class Guard:
     base: float
     recalibrated: float
     switches: int
-    last: tuple[Switch, ...]
 
     def text(self) -> str:
         """Return a sentence."""
@@ -183,17 +161,11 @@ class Guard:
 
     def to_plain(self) -> dict[str, Any]:
         """Plain data."""
-        return {**vars(self), "last": [each._asdict() for each in self.last]}
+        return dict(vars(self))
 
 
 class GuardState:
-    """Numbers of a guard; see `Guard`.
-
-    Parameters
-    ----------
-    guarded : bool
-        True if evidence switches the published forecast.
-    """
+    """Numbers of a guard, see `Guard`; if it is `guarded`, evidence switches the published forecast."""
 
     def __init__(self, *, guarded: bool) -> None:
         self.guarded = guarded
@@ -202,7 +174,7 @@ class GuardState:
         self._restart()
 
     def _restart(self) -> None:
-        self.watcher = watcher_for(BETTER, LEVEL, LATE_LANES, 1.0 / ALPHA, math.inf)
+        self.watcher = watcher_for(BETTER, change=math.inf)
 
     @property
     def ours(self) -> bool:
@@ -227,16 +199,9 @@ class GuardState:
         u = 0.5 - 0.5 * x if self.ours else 0.5 + 0.5 * x
         self.watcher.put(u, u, issued, clock)
         if self.guarded and self.evidence * ALPHA >= 1.0:
-            self._switch(clock + 1.0)
-
-    def _switch(self, first: float) -> None:
-        numbers = self.numbers
-        numbers[HEAD + 2 :] = numbers[HEAD:-2].copy()
-        numbers[HEAD : HEAD + 2] = first, self.evidence
-        numbers[OURS] = 1.0 - numbers[OURS]
-        numbers[SINCE] = first
-        numbers[SWITCHES] += 1.0
-        self._restart()
+            numbers[OURS], numbers[SINCE] = 1.0 - numbers[OURS], clock + 1.0
+            numbers[SWITCHES] += 1.0
+            self._restart()
 
     def row(self) -> Array:
         """State as a row."""
@@ -257,22 +222,18 @@ class GuardState:
 
     def report(self) -> Guard:
         """Report of the present state."""
-        numbers, switches = self.numbers, int(self.numbers[SWITCHES])
-        names = ("base", "recalibrated")
-        kept = enumerate(numbers[HEAD:].reshape(-1, 2)[:switches].tolist())
-        last = [Switch(int(first), names[(switches - age) % 2], evidence) for age, (first, evidence) in kept]
-        rounds = max(float(numbers[ROUNDS]), 1.0)
+        numbers = self.numbers
+        rounds = max(numbers.item(ROUNDS), 1.0)
         return Guard(
             "guarded" if self.guarded else "shadow",
-            names[int(self.ours)],
+            "recalibrated" if self.ours else "base",
             int(numbers[SINCE]),
             self.evidence,
             1.0 / ALPHA,
             int(numbers[ROUNDS]),
-            float(numbers[BASE_SUM]) / rounds,
-            float(numbers[OUR_SUM]) / rounds,
-            switches,
-            tuple(last[::-1]),
+            numbers.item(BASE_SUM) / rounds,
+            numbers.item(OUR_SUM) / rounds,
+            int(numbers[SWITCHES]),
         )
 
 

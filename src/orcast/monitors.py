@@ -75,8 +75,11 @@ SPREAD_STARTS = 0.1  # weight of starts after the first round
 BETTER_SLOPES, BETTER_STARTS = ((0.05, 0.2), (0.2, 0.3), (0.5, 0.3), (0.9, 0.2)), 0.5
 # Lanes of a recalibrator, whose outcomes may come late: the weight of the first, and most lanes.
 FIRST_LANE, MOST_LANES = 0.8, 16
-# Question of the e-process, and the sides of a recalibrator in words.
-EVER = "miscalibrated"
+# Questions of the e-process and of the detector: round, kind, end and sums of an alarm in a row.
+EVER, CHANGED = "miscalibrated", "changed"
+EVER_PLACES = (records.ALARM, records.PEAK_KIND, records.PEAK_END, records.PEAK_SUMS)
+CHANGE_PLACES = (records.CHANGE_AT, records.CHANGE_KIND, records.CHANGE_AT, records.CHANGE_SUMS)
+# Sides of a recalibrator in words.
 SIDES = {"input": "base forecast", "output": "recalibrated"}
 # Options of the monitors of recalibrators.
 ALPHA, RUN_LENGTH, LEVEL = 0.05, 100_000.0, 0.9
@@ -143,23 +146,6 @@ def bets_for(kind: str, level: float, lanes: tuple[float, ...]) -> Any:
     )
 
 
-def watcher_for(
-    kind: str, level: float, lanes: tuple[float, ...], ever: float, change: float, *, delay: int = 1, seed: int = 0
-) -> Any:
-    """Kernel of a new stream, with alarms at the evidence `ever` and `change`; lanes after the first come with need."""
-    bets = bets_for(kind, level, lanes)
-    row = np.zeros(bets.size(1))
-    kernel.start_lanes(bets, row, 0)
-    return kernel.Watcher(bets, row, ever, change, delay, start_of(seed))
-
-
-def check_rows(rows: Array) -> None:
-    """Refuse rows with numbers that no stream has."""
-    kinds = rows[..., [records.PEAK_KIND, records.CHANGE_KIND]]
-    if not (np.isfinite(rows) & (rows >= -1e300) & (rows <= 1e300)).all() or not np.isin(kinds, range(8)).all():
-        raise ValueError("expected the numbers of a monitor, got others")
-
-
 def late_lanes(count: int) -> tuple[float, ...]:
     """Weights of lanes whose number is not known before; their sum is below 1.
 
@@ -170,6 +156,28 @@ def late_lanes(count: int) -> tuple[float, ...]:
 
 
 LATE_LANES = late_lanes(MOST_LANES)
+
+
+def watcher_for(
+    kind: str,
+    seed: int = 0,
+    *,
+    lanes: tuple[float, ...] = LATE_LANES,
+    ever: float = 1.0 / ALPHA,
+    change: float = RUN_LENGTH,
+) -> Any:
+    """Kernel of a new stream, with alarms at the evidence `ever` and `change`; lanes after the first come with need."""
+    bets = bets_for(kind, LEVEL, lanes)
+    row = np.zeros(bets.size(1))
+    kernel.start_lanes(bets, row, 0)
+    return kernel.Watcher(bets, row, ever, change, 1, start_of(seed))
+
+
+def check_rows(rows: Array) -> None:
+    """Refuse rows with numbers that no stream has."""
+    kinds = rows[..., [records.PEAK_KIND, records.CHANGE_KIND]]
+    if not (np.isfinite(rows) & (rows >= -1e300) & (rows <= 1e300)).all() or not np.isin(kinds, range(8)).all():
+        raise ValueError("expected the numbers of a monitor, got others")
 
 
 def check_row(bets: Any, row: Array) -> None:
@@ -278,32 +286,10 @@ def _share(part: float) -> str:
     return near[best] if abs(best - part) < 0.03 else f"{max(part, 0.0):.0%}"
 
 
-class _Found(NamedTuple):
-    """Alarm as the kernel keeps it."""
-
-    question: str
-    at: float
-    kind: float
-    until: float
-
-
 class Evidence:
     """Evidence of one stream, or of one for each group, and the alarms that it raised.
 
-    Parameters
-    ----------
-    given : str
-        Kind of input; None before the first round.
-    watchers : list
-        Kernels of the streams: of all rounds, then of each group.
-    level : float
-        Level of the central band whose coverage describes an alarm.
-    groups : tuple of str
-        Names of the groups.
-    score_range : float
-        Unit of scores.
-    side, name : str
-        "input" or "output" of a recalibrator, and the name of the expert if there are several.
+    A `Monitor` is one; `RecalibratorMonitor` has one for each side.
     """
 
     def __init__(
@@ -338,57 +324,47 @@ class Evidence:
     @property
     def miscalibrated(self) -> Alarm | None:
         """Alarm of the e-process, the group with the most evidence; None if there was none."""
-        found = [alarm for k in range(len(self._rows)) if (alarm := self._ever(k)) is not None]
+        found = self._alarms(EVER)
         return max(found, key=lambda alarm: (alarm.evidence / alarm.threshold, alarm.group is None), default=None)
 
     @property
     def changed(self) -> Alarm | None:
         """Last alarm of the detector; None if there was none."""
-        found = [alarm for k in range(len(self._rows)) if (alarm := self._change(k)) is not None]
-        return max(found, key=lambda alarm: (alarm.round, alarm.group is None), default=None)
+        return max(self._alarms(CHANGED), key=lambda alarm: (alarm.round, alarm.group is None), default=None)
 
     @property
     def alarms(self) -> list[Alarm]:
         """Alarms of all groups and both tests."""
-        found = (alarm(k) for alarm in (self._ever, self._change) for k in range(len(self._rows)))
+        return self._alarms(EVER) + self._alarms(CHANGED)
+
+    def _alarms(self, question: str) -> list[Alarm]:
+        names = (self.name, *self.groups)
+        found = (self._alarm(question, *each) for each in zip(self._rows, names, strict=False))
         return [alarm for alarm in found if alarm is not None]
 
-    def _ever(self, place: int) -> Alarm | None:
-        watcher = self._rows[place]
-        row = watcher.state
-        if not row[records.ALARM]:
-            return None
-        now = row[records.HEAD : records.HEAD + watcher.bets.count].sum()
-        found = _Found(EVER, row[records.ALARM], row[records.PEAK_KIND], row[records.PEAK_END])
-        sums = row[records.PEAK_SUMS : records.PEAK_SUMS + records.SUMS]
-        ended = bool(now < row[records.PEAK] / 1000.0)
-        evidence = float(row[records.EVIDENCE])
-        return self._alarm(place, found, sums, row[records.PEAK], evidence, watcher.ever, ended)
-
-    def _change(self, place: int) -> Alarm | None:
-        watcher = self._rows[place]
-        row = watcher.state
-        if not row[records.CHANGES]:
-            return None
-        found = _Found("changed", row[records.CHANGE_AT], row[records.CHANGE_KIND], row[records.CHANGE_AT])
-        sums = row[records.CHANGE_SUMS : records.CHANGE_SUMS + records.SUMS]
-        return self._alarm(place, found, sums, watcher.change, watcher.change, watcher.change, False)
-
-    def _alarm(
-        self, place: int, found: _Found, sums: Array, grown: float, evidence: float, threshold: float, ended: bool
-    ) -> Alarm:
+    def _alarm(self, question: str, watcher: Any, group: str | None) -> Alarm | None:
         assert self.given is not None
-        count = max(float(sums[records.COUNT]), 1.0)
-        shift, square, inside = (float(sums[k]) / count for k in (records.SCORE, records.SQUARE, records.INSIDE))
-        kind = KINDS[self.given][int(found.kind)] if self.given != COVERED else KINDS[COVERED][int(shift > 0.0)]
-        scale = math.sqrt(max(square - shift * shift, 0.0))
-        until = int(found.until)
+        row = watcher.state
+        if question == EVER:
+            at, kind, end, first, threshold = *EVER_PLACES, watcher.ever
+            grown, evidence = row.item(records.PEAK), row.item(records.EVIDENCE)
+            now = row[records.HEAD : records.HEAD + watcher.bets.count].sum()
+            ended = bool(now < grown / 1000.0)
+        else:
+            at, kind, end, first, threshold = *CHANGE_PLACES, watcher.change
+            grown, evidence, ended = threshold, threshold, False
+        if not row[at]:
+            return None
+        sums = row[first : first + records.SUMS]
+        count = max(sums.item(records.COUNT), 1.0)
+        shift, square, inside = (sums.item(k) / count for k in (records.SCORE, records.SQUARE, records.INSIDE))
+        bands, until = self.given == COVERED, int(row[end])
         since = max(until - round(count) + 1, 1)
         around = BLUR + math.ceil(math.log(FACTOR) * count / max(math.log(max(grown, 1.0)), 1.0))
         return Alarm(
-            question=found.question,
-            kind=kind,
-            round=int(found.at),
+            question=question,
+            kind=KINDS[self.given][int(shift > 0.0) if bands else int(row[kind])],
+            round=int(row[at]),
             since=since,
             earliest=max(since - around, 1),
             latest=min(since + around, until),
@@ -397,11 +373,11 @@ class Evidence:
             threshold=float(threshold),
             rounds=until - since + 1,
             level=self.level,
-            coverage=self.level + shift if self.given == COVERED else inside,
+            coverage=self.level + shift if bands else inside,
             shift=shift * (self.score_range or 1.0) if self.given == SCORES else shift,
-            scale=scale,
+            scale=math.sqrt(max(square - shift * shift, 0.0)),
             given=self.given,
-            group=self.name if place == 0 else self.groups[place - 1],
+            group=group,
             ended=ended,
             side=self.side,
         )
@@ -560,16 +536,12 @@ class Monitor(Evidence):
         return found[:, 0].copy(), found[:, 1].copy()
 
     def add(self, given: str, low: Array, high: Array, group: str | None = None) -> None:
-        """Add rounds by the ends of their PIT intervals, which are not checked.
+        """Add rounds of a kind of input, by the ends of their PIT intervals, which are not checked.
 
         Parameters
         ----------
-        given : str
-            Kind of input: "pit", "event", "covered" or "scores".
-        low, high : array
-            Ends of the intervals.
-        group : str
-            Name of the group of these rounds.
+        given, low, high, group
+            "pit", "event", "label", "covered" or "scores"; arrays of ends; name of the group.
         """
         if self.given is not None and given != self.given:
             raise TypeError(f"expected {self.given} as in the first update, got {given}")
@@ -581,84 +553,76 @@ class Monitor(Evidence):
         if group is not None:
             self._run(1 + self.groups.index(group), low, high)
 
-    def _begin(self, given: str, states: Iterable[Array] | None = None) -> None:
-        """Begin with this kind of input."""
+    def _begin(self, given: str, states: Iterable[Array | None] | None = None) -> None:
+        """Begin with this kind of input, or continue from the states of all streams."""
         self.given = given
-        bets = bets_for(given, self.level, self._lanes)
-        half = 2.0 if self.groups else 1.0
-        ever = [half / self.alpha] + [2.0 * len(self.groups) / self.alpha] * len(self.groups)
-        change = [half * self.run_length] + [2.0 * len(self.groups) * self.run_length] * len(self.groups)
-        rows = []
-        for each in [None] * len(ever) if states is None else states:
-            row = np.zeros(bets.size(self.horizon)) if each is None else each
-            if each is None:
+        bets, names = bets_for(given, self.level, self._lanes), len(self.groups)
+        parts = [2.0] + [2.0 * names] * names if names else [1.0]
+        start, self._rows = start_of(self.seed), []
+        for part, state in zip(parts, [None] * len(parts) if states is None else states, strict=True):
+            row = np.zeros(bets.size(self.horizon)) if state is None else state
+            if state is None:
                 kernel.start_lanes(bets, row, 0)
-            rows.append(row)
-        start = start_of(self.seed)
-        found = zip(rows, ever, change, strict=True)
-        self._rows = [kernel.Watcher(bets, *each, self.horizon, start) for each in found]
+            ever, change = part / self.alpha, part * self.run_length
+            self._rows.append(kernel.Watcher(bets, row, ever, change, self.horizon, start))
 
-    def _run(self, place: int, low: Array, high: Array, trace: Array | None = None) -> None:
-        """Update a row with many rounds."""
+    def _run(self, place: int, low: Array, high: Array) -> Array:
+        """Update a stream with many rounds; return the evidence of both tests after each."""
+        kept = np.empty(2 * low.size)
         if low.size:
-            self._rows[place].run(low, high, np.empty(2 * low.size) if trace is None else trace)
+            self._rows[place].run(low, high, kept)
+        return kept.reshape(-1, 2)
 
     def trace(self, pit: ArrayLike) -> Array:
         """Update with the PITs of many rounds; return the evidence of both tests after each, shape (rounds, 2)."""
-        low, high = _pit_rows(pit)
-        kept = np.empty(2 * low.size)
         if self.given is None:
             self._begin(PIT)
-        self._run(0, low, high, kept)
-        return kept.reshape(-1, 2)
+        return self._run(0, *_pit_rows(pit))
 
     # --- state
-    def _options(self) -> dict[str, Any]:
+    def _plain(self) -> tuple[dict[str, Any], Array]:
+        """Options with the kind of input, and the rows of all streams."""
         names = ("alpha", "run_length", "horizon", "level", "score_range", "seed", "given")
-        return {name: getattr(self, name) for name in names} | {"groups": list(self.groups)}
+        options = {name: getattr(self, name) for name in names}
+        rows = np.array([watcher.state for watcher in self._rows])
+        plain = {"options": options | {"groups": list(self.groups)}, "space": self.space.to_plain()}
+        return plain, rows.reshape(len(rows), -1)
+
+    @classmethod
+    def _from(cls, plain: dict[str, Any], rows: Array) -> Self:
+        from orcast.spaces import space_from_plain
+
+        options = dict(plain["options"])
+        given = options.pop("given")
+        monitor = cls(space=space_from_plain(plain["space"]), **options)
+        if given is None:
+            return monitor
+        if given not in KINDS:
+            raise ValueError(f"unknown input {short(given)}")
+        size = bets_for(given, monitor.level, monitor._lanes).size(monitor.horizon)
+        if rows.shape != (1 + len(monitor.groups), size):
+            raise ValueError(f"rows of shape {rows.shape} are not those of a monitor")
+        check_rows(rows)
+        monitor._begin(given, [np.ascontiguousarray(row) for row in rows])
+        return monitor
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file."""
         from orcast import persistence
 
-        header = {"class": "Monitor", "options": self._options(), "space": self.space.to_plain()}
-        rows = [watcher.state for watcher in self._rows]
-        persistence.write(path, header, {"rows": np.array(rows).reshape(len(rows), -1)})
+        plain, rows = self._plain()
+        persistence.write(path, {"class": "Monitor", **plain}, {"rows": rows})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Continue from a file; refuses what it cannot read."""
         from orcast import persistence
-        from orcast.spaces import space_from_plain
 
         with persistence.reading(path, "Monitor") as (header, arrays):
-            options = dict(header["options"])
-            given = options.pop("given")
-            monitor = cls(space=space_from_plain(header["space"]), **options)
-            if given is not None:
-                monitor._restore(given, arrays["rows"])
-        return monitor
+            return cls._from(header, arrays["rows"])
 
-    def _restore(self, given: str, rows: Array) -> None:
-        """Take over the rows of a state, after a check."""
-        if given not in KINDS:
-            raise ValueError(f"unknown input {short(given)}")
-        size = bets_for(given, self.level, self._lanes).size(self.horizon)
-        if rows.shape != (1 + len(self.groups), size):
-            raise ValueError(f"rows of shape {rows.shape} are not those of a monitor")
-        check_rows(rows)
-        self._begin(given, [np.ascontiguousarray(row) for row in rows])
-
-    def __getstate__(self) -> dict[str, Any]:
-        rest = {name: value for name, value in self.__dict__.items() if name != "_rows"}
-        return rest | {"states": [watcher.state.copy() for watcher in self._rows]}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        rest = dict(state)
-        states = rest.pop("states")
-        self.__dict__.update(rest, _rows=[])
-        if self.given is not None:
-            self._begin(self.given, states)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self)._from, self._plain()
 
 
 # --- recalibrators
@@ -672,23 +636,11 @@ def kind_on(space: Space) -> str:
 
 
 class Watch:
-    """Monitors of a recalibrator: of its forecasts and of each expert, on spaces with PITs; and its guard, if any.
-
-    Parameters
-    ----------
-    space : Space
-        Space of the outcomes.
-    count : int
-        Number of experts.
-    mode : str
-        Mode of the recalibrator.
-    """
+    """Monitors of a recalibrator: of its forecasts and of each expert, on spaces with PITs; and its guard, if any."""
 
     def __init__(self, space: Space, count: int, mode: str) -> None:
         sides = range(1 + count if watchable(space) else 0)
-        self.watchers = [
-            watcher_for(kind_on(space), LEVEL, LATE_LANES, 1.0 / ALPHA, RUN_LENGTH, seed=side) for side in sides
-        ]
+        self.watchers = [watcher_for(kind_on(space), side) for side in sides]
         self.guard: GuardState | None = None
         if mode != "direct":
             from orcast.guard import GuardState
@@ -725,16 +677,7 @@ class Watch:
 class RecalibratorMonitor:
     """Monitors of a recalibrator: of its base forecasts (the input) and of its own forecasts (the output).
 
-    It is a copy, which later rounds do not change.
-
-    Parameters
-    ----------
-    space : Space
-        Space of the outcomes.
-    experts : sequence of str
-        Names of the experts.
-    rows : sequence of arrays
-        State of the output and of each expert; empty before the first outcome.
+    It is a copy, which later rounds do not change: `recal.monitor` makes it.
 
     Attributes
     ----------
@@ -742,8 +685,6 @@ class RecalibratorMonitor:
         Of the recalibrated forecasts.
     inputs : dict
         Evidence of each expert by name.
-    input : Evidence
-        Of the base forecast; of several experts, that of the one with the largest evidence.
 
     Notes
     -----
@@ -762,16 +703,14 @@ class RecalibratorMonitor:
     """
 
     def __init__(self, space: Space, experts: Sequence[str], rows: Sequence[Array]) -> None:
-        kind, watchers = kind_on(space), list[list[Any]]([[] for _ in range(1 + len(experts))])
-        if rows:
-            watch = Watch(space, len(experts), "direct")
-            watch.take([row.copy() for row in rows])
-            watchers = [[watcher] for watcher in watch.watchers]
-        self.output = Evidence(kind, watchers[0], side="output")
+        kind, watch = kind_on(space), Watch(space, len(experts), "direct")
+        watch.take([row.copy() for row in rows])
+        sides = [[watcher] if rows else [] for watcher in watch.watchers]
         several = len(experts) > 1
+        self.output = Evidence(kind, sides[0], side="output")
         self.inputs = {
             name: Evidence(kind, own, side="input", name=name if several else None)
-            for name, own in zip(experts, watchers[1:], strict=True)
+            for name, own in zip(experts, sides[1:], strict=True)
         }
 
     @property
@@ -795,54 +734,12 @@ class RecalibratorMonitor:
         return f"RecalibratorMonitor({self.rounds:,} rounds, {found or calm})"
 
 
-def follow_events(
-    kind: str,
-    seed: int,
-    state: Array,
-    events: NDArray[np.int64],
-    low: Array,
-    high: Array,
-    issued: Array,
-    count: float,
-    codes: Array,
-) -> Array:
-    """Run the events of a stream from a state to the next, with the alarm that stands at each forecast in `codes`.
-
-    An empty state is new; see `orcast.kernels.monitor.Watcher.follow_events`.
-    """
-    watcher = watcher_for(kind, LEVEL, late_lanes(MOST_LANES), 1.0 / ALPHA, RUN_LENGTH, seed=seed)
-    if state.size:
-        watcher.take(state.copy())
-    watcher.follow_events(events.reshape(-1), low, high, issued, count, codes)
-    return np.asarray(watcher.state)
-
-
 # --- PITs
 
 
-def pit_between(levels: Array, rows: Array, y: Array) -> tuple[Array, Array]:
-    """Levels between which the PIT of each outcome lies, given quantiles (a row for each outcome).
-
-    >>> low, high = pit_between(np.array([0.1, 0.5, 0.9]), np.array([[1.0, 2.0, 3.0]] * 2), np.array([2.5, 9.0]))
-    >>> low.tolist(), high.tolist()
-    ([0.5, 0.9], [0.9, 1.0])
-    """
-    ends = np.concatenate(([0.0], levels, [1.0]))
-    below, upto = (rows < y[:, None]).sum(axis=1), (rows <= y[:, None]).sum(axis=1)
-    return ends[below], ends[upto + 1]
-
-
-def pit_among(masses: Array, places: Array) -> tuple[Array, Array]:
-    """Interval of each outcome's PIT, given the masses of ordered cells (a row for each) and its cell.
-
-    >>> pit_among(np.array([[0.2, 0.3, 0.5]]), np.array([1]))
-    (array([0.2]), array([0.5]))
-    """
-    ends = np.cumsum(masses, axis=1)
-    ends /= ends[:, -1:]
-    rows = np.arange(len(places))
-    high = ends[rows, places]
-    return np.where(places > 0, ends[rows, places - 1], 0.0), high
+def event_pits(p: Array, y: Array) -> tuple[Array, Array]:
+    """PIT intervals of events: [1 - p, 1] if the event occurred, else [0, 1 - p]."""
+    return np.where(y > 0.0, 1.0 - p, 0.0), np.where(y > 0.0, 1.0, 1.0 - p)
 
 
 def pit_rows(kind: str, rows: Array, levels: Array | None, y: Array) -> tuple[Array, Array]:
@@ -850,15 +747,20 @@ def pit_rows(kind: str, rows: Array, levels: Array | None, y: Array) -> tuple[Ar
 
     >>> pit_rows("members", np.array([[1.0, 2.0, np.nan]]), None, np.array([1.5]))
     (array([0.33333333]), array([0.66666667]))
+    >>> pit_rows("labels", np.array([[0.2, 0.3, 0.5]]), None, np.array([1.0]))
+    (array([0.2]), array([0.5]))
     """
     first, at = rows[:, 0], y[:, None]
     with np.errstate(invalid="ignore", divide="ignore"):
         if kind == "normal":
             low = high = np.where(rows[:, 1] > 0.0, ndtr((y - first) / rows[:, 1]), np.nan)
         elif kind == "binary":
-            low, high = np.where(y > 0.0, 1.0 - first, 0.0), np.where(y > 0.0, 1.0, 1.0 - first)
+            low, high = event_pits(first, y)
         elif kind == "labels":
-            low, high = pit_among(rows, np.where(np.isfinite(y), y, 0.0).astype(np.intp))
+            ends = np.cumsum(rows, axis=1)
+            ends /= ends[:, -1:]
+            line, place = np.arange(y.size), np.where(np.isfinite(y), y, 0.0).astype(np.intp)
+            low, high = np.where(place > 0, ends[line, place - 1], 0.0), ends[line, place]
         elif kind == "members":
             count = np.isfinite(rows).sum(axis=1) + 1.0
             low, high = (rows < at).sum(axis=1) / count, ((rows <= at).sum(axis=1) + 1.0) / count
@@ -883,10 +785,10 @@ def pit_of(forecast: object, y: Any, space: Space) -> Interval:
         return forecast.pit(float(y))
     row, _ = expert_row(forecast, space)
     if isinstance(space, OrderedSpace):
-        low, high = pit_between(space.levels, row[None, :], np.array([float(y)]))
+        low, high = pit_rows("quantiles", row[None, :], space.levels, np.array([float(y)]))
     else:
         assert isinstance(space, FiniteSpace)
-        low, high = pit_among(row[None, :], np.array([space.cell(y)]))
+        low, high = pit_rows("labels", row[None, :], None, np.array([float(space.cell(y))]))
     return float(low[0]), float(high[0])
 
 
@@ -909,7 +811,7 @@ def _pit_rows(pit: Any) -> tuple[Array, Array]:
 
 
 def _event_rows(probability: Any, event: Any) -> tuple[Array, Array]:
-    """PIT intervals of events: [1 - p, 1] if the event occurred, else [0, 1 - p]."""
+    """Check probabilities and events; return their PIT intervals."""
     if event is None:
         raise TypeError("expected probability= and event=, got no event")
     p, y = _vector(probability, "probability"), _vector(event, "event")
@@ -917,7 +819,7 @@ def _event_rows(probability: Any, event: Any) -> tuple[Array, Array]:
         raise ValueError(
             f"expected probabilities from 0 to 1 and events 0 or 1, got {short(probability)}, {short(event)}"
         )
-    return np.where(y > 0.0, 1.0 - p, 0.0), np.where(y > 0.0, 1.0, 1.0 - p)
+    return event_pits(p, y)
 
 
 def false_discovery_alarms(

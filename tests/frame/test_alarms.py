@@ -14,7 +14,7 @@ import orcast as oc
 from frames import FORMS, Plan, inputs, panel
 from orcast.draws import derived_seed
 from orcast.kernels import records
-from orcast.monitors import ALARM_TEXTS, ALPHA, LEVEL, MOST_LANES, RUN_LENGTH, late_lanes, pit_rows, watcher_for
+from orcast.monitors import ALARM_TEXTS, pit_rows, watcher_for
 
 NAMES = ["M0_orcast_alarm", "M0_orcast_base_alarm"]
 
@@ -33,8 +33,7 @@ def broken(form: str = "normal", horizons: int = 0, steps: int = 60) -> pd.DataF
 
 def slow_alarms(frame: pd.DataFrame, kind: str, columns: list[str], key: tuple[Any, ...]) -> dict[Any, str]:
     """Alarms of one stream, event by event: the outcomes that are known at a cutoff come before its forecast."""
-    seed = derived_seed(0, "M0", *key)
-    watcher = watcher_for("pit", LEVEL, late_lanes(MOST_LANES), 1.0 / ALPHA, RUN_LENGTH, seed=seed)
+    watcher = watcher_for("pit", derived_seed(0, "M0", *key))
     low, high = pit_rows(kind, frame[columns].to_numpy(float), None, frame["y"].to_numpy(float))
     issued: dict[int, int] = {}
     told, texts = {}, ALARM_TEXTS["pit"]

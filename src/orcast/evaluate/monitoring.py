@@ -14,7 +14,7 @@ from orcast.evaluate.calibration import main_share
 from orcast.evaluate.dependence import information_of
 from orcast.evaluate.evaluation import Evaluation, Places, Vector, computed_once
 from orcast.evaluate.information import Information
-from orcast.monitors import Alarm, Monitor, false_discovery_alarms, pit_among, pit_between, pit_rows
+from orcast.monitors import Alarm, Monitor, false_discovery_alarms, pit_rows
 
 if TYPE_CHECKING:
     from orcast.evaluate.frames import FrameRows
@@ -266,14 +266,7 @@ def alarms(evaluation: Evaluation, side: str = "before", alpha: float = ALPHA) -
     >>> alarms(narrow)[0].miscalibrated.kind
     'too narrow'
     """
-    rows, y = evaluation.side(side), evaluation.y
-    if evaluation.kind == "quantiles":
-        low, high = pit_between(evaluation.levels, rows, y)
-    elif evaluation.kind == "binary":
-        p = rows[:, 0]
-        low, high = np.where(y > 0.0, 1.0 - p, 0.0), np.where(y > 0.0, 1.0, 1.0 - p)
-    else:
-        low, high = pit_among(rows, y.astype(np.intp))
+    low, high = pit_rows(evaluation.kind, evaluation.side(side), evaluation.levels, evaluation.y)
     information, keep = information_of(evaluation)
     level = main_share(evaluation) if evaluation.kind == "quantiles" else None
     return watch(information, keep, low, high, evaluation.time, evaluation.names, alpha, RUN_LENGTH, level or 0.9,

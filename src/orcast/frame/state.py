@@ -21,7 +21,7 @@ from orcast.frame.statuses import Status
 from orcast.frame.stream import PENDING_WIDTH, LogColumn, PendingColumn, Stream, StreamKey
 from orcast.frame.times import Calendar, Clock, Step, seasons_of, step_from_plain
 from orcast.locks import file_lock
-from orcast.monitors import LEVEL, MOST_LANES, PIT, bets_for, check_row, late_lanes
+from orcast.monitors import PIT, check_row, watcher_for
 from orcast.packed import PackedRounds, State, pack, record_fields, unpack
 from orcast.rounds import LARGEST_COUNT
 from orcast.serialise import features_from_json, features_to_json, id_from_plain, plain_id
@@ -303,7 +303,7 @@ def _stream(header: dict[str, Any], arrays: Arrays, outputs: int) -> tuple[Strea
     recal = RunState(packed, arrays["memory"], sizes)
     rows = whole(rows, "rows", 0, LARGEST_COUNT)
     for row in monitors:
-        check_row(bets_for(PIT, LEVEL, late_lanes(MOST_LANES)), row)
+        check_row(watcher_for(PIT).bets, row)
     own = arrays["committee"], arrays["memos"], base, monitors
     return (series, horizon), Stream(recal, pending, stamps, log, rows, *own)
 

@@ -24,7 +24,7 @@ from orcast.frame.statuses import STATUS_TEXTS, Status
 from orcast.frame.times import check_known
 from orcast.frame.workers import NEVER, Stop
 from orcast.kernels.records import DROP, SETTLE
-from orcast.monitors import ALARM_TEXTS, follow_events, kind_on, pit_rows
+from orcast.monitors import ALARM_TEXTS, kind_on, pit_rows, watcher_for
 from orcast.spaces import Binary, Labels, Space
 
 if TYPE_CHECKING:
@@ -397,7 +397,11 @@ class StreamRun:
         new = at[len(at) - self.new :]
         for column, forecasts, state in zip((LogColumn.ALARM, LogColumn.BASE_ALARM), sides, states, strict=False):
             codes, (low, high) = np.zeros(len(at)), pit_rows(*forecasts, y)
-            self.monitors.append(follow_events(model.monitored, seed, state, events, low, high, since, count, codes))
+            watcher = watcher_for(model.monitored, seed)
+            if state.size:
+                watcher.take(state.copy())
+            watcher.follow_events(events.reshape(-1), low, high, since, count, codes)
+            self.monitors.append(watcher.state)
             self.log[new, column] = codes[len(at) - self.new :]
 
     def _settle(self, entries: NDArray[np.int64]) -> None:
