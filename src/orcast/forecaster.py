@@ -530,8 +530,8 @@ class Forecaster:
         >>> import orcast as oc
         >>> recal = oc.Recalibrator(oc.Interval(0, 1))
         >>> result = recal.run_detailed([oc.Normal(0.3, 0.1)] * 20, [0.6] * 20)
-        >>> [(alarm.side, alarm.kind) for alarm in recal.monitor.alarms]
-        [('input', 'too low')]
+        >>> recal.monitor.input.miscalibrated.kind
+        'too low'
         """
         from orcast.monitors import RecalibratorMonitor
 

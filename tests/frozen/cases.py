@@ -26,10 +26,11 @@ LABELS = ["home", "draw", "away"]
 
 @dataclass(frozen=True)
 class Case:
-    """A function that runs the library, and the libraries that it needs."""
+    """A function that runs the library, the libraries that it needs, and the tolerance of its answers."""
 
     function: Callable[[], Answers]
     needs: tuple[str, ...] = ()
+    tolerance: float = 1e-9
 
     def run(self) -> Answers:
         """Run it; warnings are no part of the answers."""
@@ -41,11 +42,11 @@ class Case:
 CASES: dict[str, Case] = {}
 
 
-def case(*needs: str) -> Callable[[Callable[[], Answers]], Callable[[], Answers]]:
+def case(*needs: str, tolerance: float = 1e-9) -> Callable[[Callable[[], Answers]], Callable[[], Answers]]:
     """Register a case under the name of its function."""
 
     def register(function: Callable[[], Answers]) -> Callable[[], Answers]:
-        CASES[function.__name__] = Case(function, needs)
+        CASES[function.__name__] = Case(function, needs, tolerance)
         return function
 
     return register
@@ -330,19 +331,19 @@ def exact_two_cells() -> Answers:
     return _forecaster(_small(), payoff, oc.paper.TwoCells(), numbers(40, 28))
 
 
-@case()
+@case(tolerance=1e-6)  # the path ends within the tolerance of its last step
 def exact_moments() -> Answers:
     """Moments only: the oracle leaves open which distribution has them."""
     found = _forecaster(_small(), oc.payoffs.MomentBasedCalibration(3), oc.paper.LogitPath(), numbers(20, 31))
     return {name: value for name, value in found.items() if name not in ("quantiles", "cdf")}
 
 
-@case()
+@case(tolerance=1e-6)  # the path ends within the tolerance of its last step
 def exact_simplex() -> Answers:
     return _forecaster(oc.Labels(LABELS), oc.payoffs.SimplexCalibration(3), oc.paper.LogitPath(), matches(30, 30))
 
 
-@case()
+@case(tolerance=1e-6)  # the path ends within the tolerance of its last step
 def exact_decisions() -> Answers:
     actions = ["much", "little"]
     payoff = oc.payoffs.DecisionCalibration(actions, _stock) + oc.payoffs.SwapRegret(actions, _stock, sharpness=10)

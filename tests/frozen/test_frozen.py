@@ -19,7 +19,8 @@ def test_answers_equal_the_frozen_ones(case: str) -> None:
         got = found[key]
         assert got.shape == want.shape, key
         if want.dtype.kind == "f":
-            np.testing.assert_allclose(got, want, rtol=1e-9, atol=1e-9, equal_nan=True, err_msg=key)
+            tolerance = CASES[case].tolerance
+            np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance, equal_nan=True, err_msg=key)
         else:
             np.testing.assert_array_equal(got, want, err_msg=key)
 

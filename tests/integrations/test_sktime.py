@@ -300,7 +300,7 @@ def test_missing_outcomes_are_not_scored() -> None:
 def test_outcomes_outside_the_bounds_are_reported_or_clipped() -> None:
     y = walk(45)
     model = wrapped(initial_window=0.8).fit(y[:40], fh=[1, 2])
-    with pytest.warns(UserWarning, match="expected outcomes from 0 to 100, got 101"):
+    with pytest.warns(UserWarning, match="ignored outcomes outside the bounds"):
         model.update(pd.Series([50.0, 101.0], index=[40, 41]))
     assert np.isfinite(model.predict()).all()
     clipped = wrapped(outside="clip", initial_window=0.8).fit(y[:40], fh=[1])

@@ -48,7 +48,7 @@ def test_damage_is_refused_in_a_sentence_or_plays_on() -> None:
     assert sum(found["outcomes"].values()) == 300
     assert len(found["outcomes"]) == 2  # some are refused, some are not
     assert found["peak"] < 10**9
-    assert found["slowest"] < 5.0, found["which"]
+    assert found["slowest"] < 30.0, found["which"]  # CPU; LogitPath may take all the steps of its path
     assert done.stderr == b""  # nor does LAPACK say anything
 
 

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
-from orcast.engine.dense.search import CandidateSearch, DenseRound
-from orcast.paper.exact.base import ExactOracle, ExactSolver, expert_alone, run_rounds
+from orcast.engine.dense.search import CandidateSearch, DenseRound, log_masses
+from orcast.paper.exact.base import ExactOracle, ExactSolver, expert_alone, run_rounds, worst_value
 from orcast.payoffs.regret import RegretCellPayoff
 from orcast.spaces import Binary
 from orcast.validation import number
@@ -41,7 +40,7 @@ class BinaryRoot(ExactOracle):
         v_1 <= (1 - p) d(p),        v_0 <= -p d(p),
 
     so both are at most 0 there. The search goes from the expert's p (1/2 without one) in the direction of d, by steps
-    of 1/32, to the first change of sign, then by Brent's method. It is the scalar case of the paper's appendix C.2
+    of 1/32, to the first change of sign, then bisects. It is the scalar case of the paper's appendix C.2
     (docs/theory.md).
 
     Examples
@@ -75,9 +74,10 @@ class RootSolver(ExactSolver):
         self.tolerance = tolerance
 
     def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
-        """Propose the zero."""
-        q = nearest_root(gap_of(search), float(setup.cell_grid.expert[1]), self.tolerance)
-        run_rounds(search, np.array([1.0 - q, q]))
+        """Propose the better end of the bracket: d may jump, where the unit of a regret vanishes."""
+        ends = nearest_root(gap_of(search), float(setup.cell_grid.expert[1]), self.tolerance)
+        found = [np.array([1.0 - q, q]) for q in ends]
+        run_rounds(search, min(found, key=lambda masses: worst_value(search, log_masses(masses))))
 
 
 def gap_of(search: CandidateSearch) -> Gap:
@@ -96,13 +96,18 @@ def gap_of(search: CandidateSearch) -> Gap:
     return gap
 
 
-def nearest_root(gap: Gap, start: float, tolerance: float) -> float:
-    """First zero of d from `start` in the direction of d, or the end of [0, 1] there."""
+def nearest_root(gap: Gap, start: float, tolerance: float) -> tuple[float, float]:
+    """Bracket of the first zero or jump of d from `start` in its direction, or the end of [0, 1] there, twice."""
     a, sign = start, float(np.sign(gap(start)))
     while sign != 0.0 and a != max(sign, 0.0):
         b = min(max(a + sign * STEP, 0.0), 1.0)
         value = sign * gap(b)
-        if value <= 0.0:
-            return b if value == 0.0 else float(brentq(gap, a, b, xtol=tolerance))
+        if value == 0.0:
+            return b, b
+        if value < 0.0:
+            while abs(b - a) > tolerance:
+                middle = 0.5 * (a + b)
+                a, b = (middle, b) if sign * gap(middle) > 0.0 else (a, middle)
+            return a, b
         a = b
-    return a
+    return a, a
