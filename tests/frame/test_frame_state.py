@@ -314,7 +314,7 @@ def test_rows_within_a_cutoff_go_on_from_frame_to_frame() -> None:
     h = frame.groupby("cutoff")["ds"].rank()
     recalibrate(frame[(frame.cutoff < 3) | (h < 3)], state=state)
     odd = frame.assign(ds=frame.ds**1.5, cutoff=frame.cutoff**1.5)
-    with pytest.raises(ValueError, match=r"expected times of series 's0' in regular steps.* by horizon="):
+    with pytest.raises(ValueError, match=r"expected times in regular steps.* by horizon="):
         recalibrate(odd[frame.cutoff < 3])
     out = recalibrate(frame[(frame.cutoff == 3) & (h >= 3)], state=state)
     whole = recalibrate(frame)

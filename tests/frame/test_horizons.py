@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import orcast as oc
-from orcast.frame.times import DAY, NO_STEP, Step, find_steps, steps_ahead
+from orcast.frame.times import NO_STEP, Step, find_step
 
 LEVELS = np.array([0.1, 0.5, 0.9])
 NAMES = [f"q{level:g}" for level in LEVELS]
@@ -114,12 +114,12 @@ def test_a_state_that_began_with_too_little_is_not_continued_otherwise() -> None
     first = frame["cutoff"] == frame["cutoff"].min()
     state = oc.FrameState()
     oc.recalibrate(frame[first & frame["h"].isin([2, 4])].drop(columns="h"), state=state)
-    with pytest.raises(ValueError, match="expected times of series 's0' in the steps of earlier frames"):
+    with pytest.raises(ValueError, match="expected times in the steps of earlier frames"):
         oc.recalibrate(frame[~first].drop(columns="h"), state=state)
     assert len(state) == 2
     begun = oc.FrameState()
     oc.recalibrate(frame[first & (frame["h"] == 2)].drop(columns="h"), state=begun)
-    with pytest.raises(ValueError, match="expected times of series 's0' in the steps of earlier frames"):
+    with pytest.raises(ValueError, match="expected times in the steps of earlier frames"):
         oc.recalibrate(frame[~first].drop(columns="h"), state=begun)
     # one horizon only is one game, whatever it is called
     alone, whole = frame[frame["h"] == 4].drop(columns="h"), oc.FrameState()
@@ -139,22 +139,18 @@ def test_steps_that_are_none() -> None:
     rng = np.random.default_rng(0)
     times = np.cumsum(rng.integers(1, 10**6, 50)) * 10**9
     codes = np.zeros(50, dtype=np.intp)
-    assert find_steps("dates", codes, ["a"], times, times - 10**9) == [NO_STEP]
-    with pytest.raises(ValueError, match=r"expected times of series 'a' in regular steps.*by horizon="):
-        find_steps("dates", codes, ["a"], times, np.zeros_like(times))
-    assert find_steps("dates", codes[:1], ["a"], times[:1], times[:1] - 1) == [NO_STEP]
+    assert find_step("dates", codes, times, times - 10**9) == NO_STEP
+    with pytest.raises(ValueError, match=r"expected times in regular steps.*by horizon="):
+        find_step("dates", codes, times, np.zeros_like(times))
+    assert find_step("dates", codes[:1], times[:1], times[:1] - 1) == NO_STEP
     four_weeks = np.arange(20) * 28 * 24 * 3600 * 10**9
-    (step,) = find_steps("dates", codes[:20], ["a"], four_weeks, four_weeks - 1)
+    step = find_step("dates", codes[:20], four_weeks, four_weeks - 1)
     assert step == Step("length", 28 * 24 * 3600 * 10**9)
-    ahead = steps_ahead("dates", [step], codes[:2], four_weeks[1:3], four_weeks[:2] - 1, first=False)
-    assert ahead.tolist() == [2, 2]
+    assert step.ahead("dates", four_weeks[1:3], four_weeks[:2] - 1, first=False).tolist() == [2, 2]
 
 
-def test_without_a_pool_no_series_depends_on_the_others() -> None:
-    days = np.array([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 2, 4, 6]) * DAY
-    codes = np.repeat([0, 1], [11, 3])
-    alone = find_steps("dates", codes[11:] - 1, ["b"], days[11:], days[11:] - 2 * DAY)
-    apart = find_steps("dates", codes, ["a", "b"], days, days - 2 * DAY)
-    together = find_steps("dates", codes, ["a", "b"], days, days - 2 * DAY, pooled=True)
-    assert apart[1:] == alone == [Step("length", 2 * DAY)]
-    assert together == [Step("length", DAY)] * 2
+def test_a_short_series_has_the_step_of_the_others() -> None:
+    """One that has every second day alone has the horizons that it would have among others."""
+    frame = panel("D", series=2, cutoffs=11, horizons=2)
+    short = (frame["unique_id"] == "s1") & ((frame["cutoff"] > frame["cutoff"].min()) | (frame["h"] == 1))
+    np.testing.assert_array_equal(answers(frame[~short].drop(columns="h")), answers(frame[~short], horizon="h"))

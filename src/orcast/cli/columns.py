@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from orcast.cli.tables import TableFile
     from orcast.frame.names import ColumnLayout, Form
     from orcast.frame.reader import Frame
-    from orcast.frame.times import Timing
 
 # Names of places are often numbers with zeros before them.
 PLACES = ("location", "station", "site", "fips", "geo")
@@ -48,16 +47,10 @@ def names_of(options: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(options, name) for name in names} | {"model": _models(options.model)}
 
 
-def timing_of(options: argparse.Namespace) -> Timing:
-    """Issue times that were named."""
-    from orcast.frame.times import Timing
-
-    return Timing(options.lag, options.issued_every)
-
-
 def bounds_and_times(options: argparse.Namespace) -> dict[str, Any]:
     """Bounds and issue times that were named, as `evaluate.check` takes them."""
-    return {"low": bound(options.low), "high": bound(options.high), **timing_of(options)._asdict()}
+    times = {"lag": options.lag, "issued_every": options.issued_every}
+    return {"low": bound(options.low), "high": bound(options.high), **times}
 
 
 def _models(given: list[str] | None) -> Any:

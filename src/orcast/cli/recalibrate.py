@@ -8,7 +8,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from orcast.cli.check import verdicts
-from orcast.cli.columns import add_columns, bound, describe, names_of, text_columns, timing_of
+from orcast.cli.columns import add_columns, bounds_and_times, describe, names_of, text_columns
 from orcast.cli.common import FILE, Parts, numbers, part, say
 
 if TYPE_CHECKING:
@@ -97,19 +97,17 @@ def _write(
     from orcast.frame.statuses import NEEDS_ATTENTION
 
     asked = FrameOptions(
-        bound(options.low),
-        bound(options.high),
-        numbers(options.levels, "levels"),
+        levels=numbers(options.levels, "levels"),
         outside=options.outside,
-        timing=timing_of(options),
         pool=not options.no_pool,
+        **bounds_and_times(options),
     )
     lines: list[str] = []
     with table.located():
         run = run_frame(frame, names_of(options), asked, state, options.workers)
         layout, result = run.layout, run.result(False)
         if options.report or not options.quiet:
-            told = {"low": run.options.low, "high": run.options.high, **run.timing._asdict()}
+            told = {name: getattr(run.options, name) for name in ("low", "high", "lag", "issued_every")}
             found = check(result, layout, **told)
             lines = [*describe(table, frame, layout, len(found[0].names)), *verdicts(found)]
     tables.write(result, out, format or tables.Format("csv", table.format.separator))

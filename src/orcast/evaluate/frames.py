@@ -18,7 +18,6 @@ from orcast.evaluate.metrics import LEVELS
 if TYPE_CHECKING:
     from orcast.frame.names import ColumnLayout, Form
     from orcast.frame.reader import Frame, Times
-    from orcast.frame.times import Timing
 
 # With more rows than this a distribution is read at 19 levels instead of 99.
 MANY = 200_000
@@ -77,11 +76,10 @@ def read_rows(
 ) -> FrameRows:
     """Read the columns and times of a frame, with the arguments of `check`."""
     from orcast.frame.bounds import read_bounds
-    from orcast.frame.ordering import horizons_of
     from orcast.frame.reader import Frame, find_in
-    from orcast.frame.times import Timing, read_row_times
+    from orcast.frame.times import checked_timing, count_horizons, read_row_times
 
-    timing = Timing(lag, issued_every).checked()
+    lag, issued_every = timing = checked_timing(lag, issued_every)
     if layout is not None and names:
         raise TypeError(f"expected a layout or {', '.join(f'{name}=' for name in names)}, got both")
     layout = find_in(frame, **names) if layout is None else layout
@@ -92,7 +90,7 @@ def read_rows(
     bounds = read_bounds(low, high, table)
     ahead = None if layout.horizon is None else _steps_ahead(table, layout.horizon)
     if times.ranked:
-        ahead = horizons_of(times, codes, keys, {}, {}, pooled=True)[0].astype(np.float64)
+        ahead = count_horizons(times, codes, keys, {})[0].astype(np.float64)
     stamps = None if times.kind == "places" else _stamps(times.times)[order]
     issued, known = (None, None) if times.at_once else (times.cutoff[order], times.known[order])
     ahead = None if ahead is None else ahead[order]
@@ -101,10 +99,10 @@ def read_rows(
     )
     parts = (key if isinstance(key, tuple) else () if key is None else (key,) for key in keys)
     labels = tuple(" / ".join(map(str, each)) for each in parts)
-    when = None if times.at_once else _known_when(layout, timing)
+    when = None if times.at_once else _known_when(layout, lag)
     limits = bounds.low[order], bounds.high[order]
     # when outcomes are known says nothing of when forecasts were issued
-    timed = timing.issued_every is not None or layout.cutoff is not None or layout.horizon is not None
+    timed = issued_every is not None or layout.cutoff is not None or layout.horizon is not None
     return FrameRows(table, layout, order, labels, stamps, information, *limits, when, timed and when is not None)
 
 
@@ -259,13 +257,13 @@ class FrameRows:
         return np.asarray(rows[:, :1] + np.where(spread >= 0.0, spread, np.nan)[:, None] * ndtri(levels))
 
 
-def _known_when(layout: ColumnLayout, timing: Timing) -> str:
+def _known_when(layout: ColumnLayout, lag: Any) -> str:
     """Outcomes that count as known, in words."""
     late = ""
     if layout.known is not None:
         late = f"; outcomes are known at {str(layout.known)!r}"
-    elif timing.lag is not None:
-        late = f"; outcomes are known {timing.lag} after their time"
+    elif lag is not None:
+        late = f"; outcomes are known {lag} after their time"
     return f"only outcomes known when each forecast was issued{late}"
 
 

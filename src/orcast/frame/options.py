@@ -9,7 +9,7 @@ import numpy as np
 from orcast.features import plain_payoff
 from orcast.frame.bounds import plain_bound
 from orcast.frame.names import asked_levels
-from orcast.frame.times import Timing
+from orcast.frame.times import checked_timing
 from orcast.payoffs import Payoff, payoff_from_plain
 from orcast.persistence import as_saved
 from orcast.validation import option, short
@@ -23,8 +23,14 @@ class FrameOptions(NamedTuple):
     levels: Any = None
     payoff: Any = None  # plain data in a state
     outside: str = "report"
-    timing: Timing = Timing()
+    lag: Any = None
+    issued_every: Any = None
     pool: bool = True
+
+    @property
+    def timing(self) -> tuple[Any, Any]:
+        """Lag and the time or rows between issues."""
+        return self.lag, self.issued_every
 
     def checked(self) -> FrameOptions:
         """These options in plain form, or an error."""
@@ -35,12 +41,13 @@ class FrameOptions(NamedTuple):
         levels = None if self.levels is None else asked_levels(self.levels)
         if not isinstance(self.pool, (bool, np.bool_)):
             raise TypeError(f"expected pool=True or False, got {short(self.pool)}")
-        return self._replace(levels=levels, timing=self.timing.checked(), pool=bool(self.pool))
+        lag, every = checked_timing(*self.timing)
+        return self._replace(levels=levels, lag=lag, issued_every=every, pool=bool(self.pool))
 
     def continued(self, before: FrameOptions) -> FrameOptions:
         """These options, completed by those that a state began with; others than those are refused."""
         usual = FrameOptions()
-        for name in ("levels", "pool"):
+        for name in ("levels", "pool", "lag", "issued_every"):
             now, then = getattr(self, name), getattr(before, name)
             if now not in (getattr(usual, name), then):
                 raise ValueError(f"expected {option(name)} as in the state, {then!r}, got {short(now)}")
@@ -53,7 +60,7 @@ class FrameOptions(NamedTuple):
         payoff = self.payoff
         if before.payoff is not None:
             payoff = as_saved(payoff, before.payoff, payoff_from_plain, "payoff")
-        return before._replace(payoff=payoff, outside=self.outside, timing=self.timing.completed(*before.timing))
+        return before._replace(payoff=payoff, outside=self.outside)
 
     def kept(self) -> FrameOptions:
         """These options as a state keeps them: plain data."""
@@ -63,7 +70,7 @@ class FrameOptions(NamedTuple):
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> FrameOptions:
         """Options of a state from a file, or a reason why they are none; a payoff and bounds are read when used."""
-        self = cls(**{**plain, "timing": Timing(*plain["timing"])})
+        self = cls(**plain)
         return self._replace(payoff=None).checked()._replace(payoff=self.payoff)
 
 

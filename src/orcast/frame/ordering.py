@@ -11,7 +11,7 @@ import dataclasses
 import heapq
 import zlib
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -21,17 +21,7 @@ from numpy.typing import NDArray
 
 from orcast.frame.names import NEVER, ColumnLayout, listed, of_series, owner_of, rows_text
 from orcast.frame.reader import Codes, Frame
-from orcast.frame.times import (
-    NO_STEP,
-    Calendar,
-    RowTimes,
-    Stamps,
-    Step,
-    find_steps,
-    is_alone,
-    just_after,
-    steps_ahead,
-)
+from orcast.frame.times import Calendar, RowTimes, Stamps, Step, count_horizons, just_after
 from orcast.kernels.records import DROP, PREDICT, SETTLE
 from orcast.rounds import running_lag
 from orcast.validation import option, row_name
@@ -49,8 +39,8 @@ class Streams:
     """Rows in the order of play, stream after stream.
 
     ``order`` are the rows of the frame, ``starts`` where each stream begins in it (and its end), ``series`` and
-    ``horizons`` whose they are.  ``times`` are those of the rows of the frame, ``steps`` of each series what horizons
-    are counted in; none where a column says them.
+    ``horizons`` whose they are.  ``times`` are those of the rows of the frame, ``step`` is what horizons are counted
+    in; None where a column says them.
     """
 
     order: Codes
@@ -58,7 +48,7 @@ class Streams:
     series: Codes
     horizons: list[Hashable]
     times: RowTimes
-    steps: Sequence[Step] = ()
+    step: Step | None = None
 
     def __len__(self) -> int:
         return len(self.series)
@@ -84,39 +74,30 @@ def arrange(
     codes: Codes,
     keys: Sequence[Hashable],
     calendar: Calendar,
-    before: Mapping[Hashable, Step] | None = None,
+    before: Step | None = None,
     *,
-    pooled: bool = False,
     events: Sequence[str] | bool | None = None,
 ) -> Streams:
-    """Put the rows in the order of play; ``before`` are the steps of series that were seen before.
+    """Put the rows in the order of play; ``before`` is the step of a state.
 
-    ``pooled``: all series learn together, so a short one may count in the steps of the others.  ``events``: columns
-    that tell events of one time apart in a state, False if it has one row for each time.
+    ``events``: columns that tell events of one time apart in a state, False if it has one row for each time.
     """
     rows = _with_events(frame, rows, layout, codes, keys, events)
-    time, cutoff, stamps = rows.time, rows.cutoff, rows.time if rows.events is None else rows.events
-    steps: list[Step] = []
+    time, cutoff, stamps, step = rows.time, rows.cutoff, rows.time if rows.events is None else rows.events, None
     if layout.horizon is not None:
         which, names = frame.keys([layout.horizon])
     elif not rows.ranked:
         which, names = np.zeros(len(time), dtype=np.intp), [None]
     else:
         _refuse_twice((codes, cutoff, stamps), keys, rows)
-        ahead, steps = horizons_of(rows, codes, keys, calendar, before or {}, pooled=pooled)
+        ahead, step = count_horizons(rows, codes, keys, calendar, before)
         found, which = np.unique(ahead, return_inverse=True)
         names = found.tolist()
     order = np.lexsort((stamps, cutoff, which, codes))
     _refuse_twice((codes, which, cutoff, stamps), keys, rows, order)
     starts = np.flatnonzero(changes(order, codes, which))
-    return Streams(
-        order,
-        np.append(starts, len(order)),
-        codes[order[starts]],
-        [names[i] for i in which[order[starts]].tolist()],
-        rows,
-        steps,
-    )
+    horizons = [names[i] for i in which[order[starts]].tolist()]
+    return Streams(order, np.append(starts, len(order)), codes[order[starts]], horizons, rows, step)
 
 
 # --- several events at one time
@@ -207,39 +188,6 @@ def _refuse_equal(frame: Frame, layout: ColumnLayout) -> None:
             f"expected events that differ in some column, got {rows_text(equal)} that are equal in all: drop all but "
             "one of them"
         )
-
-
-def horizons_of(
-    rows: RowTimes,
-    codes: Codes,
-    keys: Sequence[Hashable],
-    calendar: Calendar,
-    before: Mapping[Hashable, Step],
-    *,
-    pooled: bool = False,
-) -> tuple[Codes, list[Step]]:
-    """Steps ahead of each row, and the step of each series; rows that were seen before keep their horizon."""
-    n, kind, cutoff, time = len(codes), rows.kind, rows.cutoff, rows.time
-    seen = [(i, calendar[key]) for i, key in enumerate(keys) if key in calendar and len(calendar[key])]
-    if seen:
-        codes = np.concatenate([codes, *(np.full(len(each), i) for i, each in seen)])
-        cutoff = np.concatenate([cutoff, *(each[:, 0] for _, each in seen)])
-        time = np.concatenate([time, *(each[:, 1] for _, each in seen)])
-    steps = find_steps(kind, codes, keys, time, cutoff, pooled=pooled)
-    old = list(steps)
-    for i, _ in seen:
-        old[i] = before.get(keys[i], NO_STEP)
-        steps[i] = old[i] if steps[i].whole(old[i]) else steps[i]
-    then, now = (steps_ahead(kind, each, codes, time, cutoff, first=rows.together) for each in (old, steps))
-    for i in np.unique(codes[n:][now[n:] != then[n:]]).tolist():
-        own = codes == i
-        if old[i] != NO_STEP or not is_alone(time[own], cutoff[own]):
-            raise ValueError(
-                f"expected times{of_series(keys[i])} in the steps of earlier frames, got other steps: "
-                f"name a column of horizons by {option('horizon')}"
-            )
-        steps[i], now[own] = NO_STEP, 1
-    return now[:n], steps
 
 
 def _refuse_twice(

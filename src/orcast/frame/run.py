@@ -22,7 +22,7 @@ from orcast.frame.reader import Codes, Frame, find_in, label_places, show_time
 from orcast.frame.state import FrameState, ModelStreams, PanelContent, open_state
 from orcast.frame.statuses import Status
 from orcast.frame.stream import MAX_PENDING, Filling, ModelRun, Stamps, StreamRun, run_streams
-from orcast.frame.times import Timing, read_row_times
+from orcast.frame.times import read_row_times
 from orcast.frame.workers import Stop, run_all, usable_cores
 from orcast.payoffs import Payoff
 from orcast.spaces.base import whole
@@ -150,8 +150,7 @@ def recalibrate(
     >>> after["ETS_orcast_status"].tolist()
     ['ok', 'ok', 'pending']
     """
-    timing = Timing(lag, issued_every)
-    options = FrameOptions(low, high, levels, payoff, outside, timing, pool)
+    options = FrameOptions(low, high, levels, payoff, outside, lag, issued_every, pool)
     names = {"y": y, "model": model, "series": series, "time": time}
     names |= {"cutoff": cutoff, "horizon": horizon, "known": known}
     with open_state(state) as panel:
@@ -175,7 +174,7 @@ class FrameRun:
         self.content = PanelContent() if panel is None else panel.content
         if self.content.options is not None:
             options = options.continued(self.content.options)
-        self.options, self.payoff, self.timing = options, options.payoff, options.timing
+        self.options, self.payoff = options, options.payoff
         self.codes, self.keys = frame.keys(layout.series)
         low, high = options.low, options.high
         if (low is not None or high is not None) and all(not form.ordered for form in layout.forms):
@@ -194,13 +193,12 @@ class FrameRun:
         empirical = np.array([content.empirical.get(key, 0) for key in self.keys], dtype=np.int64)
         at_once = None if before is None else not before.cutoffs
         events = None if before is None else False if before.events is None else before.events
-        times = read_row_times(self.frame, layout, *place, self.timing, empirical, content.calendar, at_once)
+        times = read_row_times(self.frame, layout, *place, self.options.timing, empirical, content.calendar, at_once)
         known = layout.known is not None
         self.facts = FrameFacts(times.kind, not times.at_once, times.ranked, known)
         if before is not None:
             before.check(self.facts)
-        dates, pooled = (content.calendar, content.steps), self.options.pool
-        return arrange(self.frame, times, layout, *place, *dates, pooled=pooled, events=events)
+        return arrange(self.frame, times, layout, *place, content.calendar, content.step, events=events)
 
     def _add_streams(self) -> None:
         """Add other streams of the state: of the frame's series, and of others with an outcome to be used."""
@@ -323,7 +321,7 @@ class FrameRun:
     def _about_outcomes(self) -> Iterator[str]:
         """Warnings about the table of outcomes."""
         table = self.frame.outcomes
-        if table is not None and table.versions and self.timing.lag is None:
+        if table is not None and table.versions and self.options.lag is None:
             yield (
                 "each outcome counts as known at its time, in its newest version; the publication dates (as_of) are "
                 f"not used: give the delay by {option('lag')}"
@@ -414,7 +412,7 @@ class FrameRun:
         if times.kind == "places":
             for key, count in zip(self.keys, np.bincount(self.codes, minlength=len(self.keys)).tolist(), strict=True):
                 content.empirical[key] = content.empirical.get(key, 0) + count
-        if times.ranked or self.timing.issued_every is not None:
+        if times.ranked or self.options.issued_every is not None:
             order = np.argsort(self.codes, kind="stable")
             ends = np.searchsorted(self.codes[order], np.arange(len(self.keys) + 1))
             for i, key in enumerate(self.keys):
@@ -422,7 +420,7 @@ class FrameRun:
                 content.calendar[key] = seen_dates(
                     content.calendar.get(key), times.cutoff[rows], times.time[rows], panel.remember
                 )
-            content.steps.update(zip(self.keys, streams.steps, strict=False))
+            content.step = streams.step
 
 
 def run_frame(

@@ -53,7 +53,7 @@ class PanelContent:
     models: dict[str, ModelStreams] = field(default_factory=dict)
     series: dict[Hashable, None] = field(default_factory=dict)
     calendar: Calendar = field(default_factory=dict)  # cutoffs and times, where horizons are counted from them
-    steps: dict[Hashable, Step] = field(default_factory=dict)  # what they are counted in; places if it is not said
+    step: Step | None = None  # what they are counted in
     empirical: dict[Hashable, int] = field(default_factory=dict)  # rows, where there are no times
     pools: dict[str, GroupState] = field(default_factory=dict)  # by model
 
@@ -153,7 +153,7 @@ class FrameState:
             ],
             "series": [plain_id(key) for key in content.series],
             "calendar": packed("calendar", (({"key": plain_id(k)}, {"dates": v}) for k, v in content.calendar.items())),
-            "steps": [[plain_id(key), *step] for key, step in content.steps.items()],
+            "step": content.step,
             "empirical": [[plain_id(key), count] for key, count in content.empirical.items()],
             "committees": packed("committees", _plain_committees(content.pools)),
         }
@@ -223,7 +223,7 @@ class FrameState:
                 if dates.shape[1] != 2 or len(np.unique(dates, axis=0)) != len(dates):
                     raise ValueError("a time stands twice in the calendar")
                 content.calendar[id_from_plain(plain["key"])] = dates
-            content.steps = {id_from_plain(key): step_from_plain(*step) for key, *step in header["steps"]}
+            content.step = None if header["step"] is None else step_from_plain(*header["step"])
             content.empirical = {
                 id_from_plain(key): whole(count, "rows", 0, LARGEST_COUNT) for key, count in header["empirical"]
             }

@@ -5,9 +5,9 @@ it is the outcome of that time itself.  Issue times come from a column of cutoff
 numbers, or from ``issued_every``; else a forecast is issued at its own time.  An outcome is known at its own time, or
 ``lag`` later, or when a column says.  Where nothing says either, each outcome is known before the next time.
 
-**Horizons** are counted by the clock: from the cutoff to the time, in steps of the series, which are found from its
-times: a number of months, working days, or a length of time; whole numbers are counted as they are.  So a missing row
-does not move others to another horizon.  In a pool of all series, one of few times has the step that most others have.
+**Horizons** are counted by the clock: from the cutoff to the time, in steps, which are found from the times of all
+series: a number of months, working days, or a length of time; whole numbers are counted as they are.  So a missing row
+does not move others to another horizon.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import contextlib
 import datetime
 import math
 import re
-from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -27,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.constants import LONGEST_SEASON, SHORTEST_SEASON
-from orcast.frame.names import ColumnLayout, of_series, rows_text
+from orcast.frame.names import ColumnLayout, rows_text
 from orcast.frame.reader import Codes, Frame, Times, show_time
 from orcast.spaces.base import whole
 from orcast.validation import option, short
@@ -45,25 +44,6 @@ UNITS = {"ns": 1, "us": 1000, "ms": 10**6, "s": SECOND, "min": MINUTE, "h": HOUR
 WORDS = {"hourly": "1h", "daily": "1D", "weekly": "1W"}
 # 1970-01-05: weeks begin on Mondays.
 MONDAY = 4 * DAY
-
-
-class Timing(NamedTuple):
-    """Issue times and publication of outcomes as users give them, where no column says it."""
-
-    lag: Any = None
-    issued_every: Any = None
-
-    def checked(self) -> Timing:
-        """Timing in plain form."""
-        together = None if self.issued_every is None else every(self.issued_every)
-        return Timing(None if self.lag is None else plain_lag(self.lag), together)
-
-    def completed(self, lag: Any, issued_every: int | str | None) -> Timing:
-        """Timing of a state, which the given one must not contradict."""
-        for name, given, then in (("lag", self.lag, lag), ("issued_every", self.issued_every, issued_every)):
-            if given not in (None, then):
-                raise ValueError(f"expected {option(name)} as in the state, {then!r}, got {given!r}")
-        return Timing(lag, issued_every)
 
 
 @dataclass(frozen=True)
@@ -102,25 +82,26 @@ def read_row_times(
     layout: ColumnLayout,
     codes: Codes,
     keys: Sequence[Hashable],
-    timing: Timing,
+    timing: tuple[Any, Any],
     empirical: Stamps,
     calendar: Calendar,
     at_once: bool | None = None,
 ) -> RowTimes:
     """Times of all rows; where there is no column of times, rows are counted on from ``empirical``.
 
-    ``at_once`` is that of earlier frames of a state, if there are any.
+    ``timing`` is that of `checked_timing`; ``at_once`` that of earlier frames of a state, if there are any.
     """
     times, cutoff = _times_and_cutoffs(frame, layout, codes, empirical)
-    together = timing.issued_every is not None
+    lag, every = timing
+    together = every is not None
     if cutoff is not None and together:
         raise ValueError(f"expected cutoffs or {option('issued_every')}, got both: cutoffs are in {layout.cutoff!r}")
     ranked = layout.horizon is None and (cutoff is not None or together)
     if together:
-        cutoff = issued_together(times, codes, keys, timing.issued_every, calendar)
+        cutoff = issued_together(times, codes, keys, every, calendar)
     elif cutoff is None and layout.horizon is not None:
         cutoff = _cutoff_from_horizon(frame, layout.horizon, times, at_once is not False)
-    known = _known(frame, layout, times, timing.lag)
+    known = _known(frame, layout, times, lag)
     at_once = cutoff is None and known is None
     if known is not None and (cutoff is None or together):
         # cutoffs lie just before a time, so that its own outcome is not used; others that are known at it are
@@ -215,19 +196,18 @@ def _known(frame: Frame, layout: ColumnLayout, times: Times, lag: Any) -> Stamps
             raise ValueError(f"expected {names}, got both: {layout.known!r} and {short(lag)}")
         there = ~frame.missing(layout.known)
         found = frame.times(layout.known, "time at which the outcome was known", there)
-        values = found.values
-        if found.kind == "numbers" and times.kind == "whole numbers":
-            values = np.ceil(values)  # known after a whole number is known at the next one
-        elif found.kind != times.kind and (found.kind, times.kind) != ("whole numbers", "numbers") and there.any():
+        if found.kind != times.kind and there.any() and "dates" in found.kind + times.kind:
             raise ValueError(
                 f"expected times of one kind in {layout.time!r} and {layout.known!r}, got {times.kind} and {found.kind}"
             )
+        # known after a whole number is known at the next one
+        values = np.ceil(found.values) if times.kind == "whole numbers" else found.values
         known = np.full_like(times.values, farthest(times.values))
         known[there] = values
         return known
     if lag is None:
         return None
-    by = stamps_of(lag, times.kind, "lag")
+    by = stamps_of(lag, times.kind)
     if times.values.dtype.kind == "f":
         return np.asarray(times.values + by)
     most = farthest(times.values) - 1
@@ -254,15 +234,14 @@ def check_known(times: RowTimes, known: Stamps, y: NDArray[np.float64]) -> None:
 # --- lengths of time
 
 
-def stamps_of(value: Any, kind: str, what: str) -> Any:
-    """Length of time in the stamps of a kind of times."""
+def stamps_of(lag: Any, kind: str) -> Any:
+    """A lag in the stamps of a kind of times."""
     if kind.startswith("dates"):
-        return nanoseconds_of(value, what)
-    fine = isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.timedelta64))
-    if not fine or not 0.0 <= value < 2**62 or (kind != "numbers" and value != int(value)):
-        whole_ = "" if kind == "numbers" else "whole "
-        raise ValueError(f"expected {option(what)} as a {whole_}number, since times are {kind}, got {short(value)}")
-    return float(value) if kind == "numbers" else int(value)
+        return nanoseconds_of(lag, "lag")
+    if isinstance(lag, str) or not 0.0 <= lag < 2**62 or (kind != "numbers" and lag != int(lag)):
+        number = "number" if kind == "numbers" else "whole number"
+        raise ValueError(f"expected {option('lag')} as a {number}, since times are {kind}, got {short(lag)}")
+    return float(lag) if kind == "numbers" else int(lag)
 
 
 def nanoseconds_of(value: Any, what: str) -> int:
@@ -280,37 +259,32 @@ def nanoseconds_of(value: Any, what: str) -> int:
     return int(found)
 
 
-def plain_lag(lag: Any) -> Any:
-    """Lag as states keep it: a number, or text in the largest unit that divides it."""
-    if isinstance(lag, str) and re.fullmatch(r"\s*\d+(\.\d+)?\s*", lag):
-        return float(lag)
-    if isinstance(lag, (int, float, np.number)) and not isinstance(lag, (bool, np.timedelta64)):
-        return lag.item() if isinstance(lag, np.generic) else lag
-    length = nanoseconds_of(lag, "lag")
+def plain_length(value: Any, what: str) -> Any:
+    """A lag, or the time between issues, as states keep it: a number, or text in the largest unit that divides it."""
+    if isinstance(value, str):
+        with contextlib.suppress(ValueError):
+            return float(value) if "." in value else int(value)
+    if isinstance(value, (int, float, np.number)) and not isinstance(value, (bool, np.timedelta64)):
+        return value.item() if isinstance(value, np.generic) else value
+    length = nanoseconds_of(WORDS.get(str(value).lower(), value), what)
     names = {"D": DAY, "h": HOUR, "min": MINUTE, "s": SECOND, "ns": 1}
     name, unit = next((name, unit) for name, unit in names.items() if length % unit == 0)
     return f"{length // unit}{name}"
 
 
+def checked_timing(lag: Any, issued_every: Any) -> tuple[Any, Any]:
+    """Lag and the time or rows between issues in plain form."""
+    lag = None if lag is None else plain_length(lag, "lag")
+    if issued_every is not None:
+        issued_every = plain_length(issued_every, "issued_every")
+        if not isinstance(issued_every, str):
+            issued_every = whole(issued_every, "rows that are issued together", 1, 10**9)
+        elif issued_every.startswith("0"):
+            raise ValueError(f"expected {option('issued_every')} above 0, got {issued_every}")
+    return lag, issued_every
+
+
 # --- forecasts that are issued together
-
-
-def every(value: Any) -> int | str:
-    """Number of rows that are issued together, or a length of time such as '86400s'; as states keep it."""
-    if isinstance(value, str) and value.strip().isdecimal():
-        value = int(value)
-    if isinstance(value, (int, np.integer)) and not isinstance(value, (bool, np.timedelta64)):
-        return whole(value, "rows that are issued together", 1, 10**9)
-    text = WORDS.get(value.strip().lower(), value) if isinstance(value, str) else value
-    length = 0
-    with contextlib.suppress(ValueError):
-        length = nanoseconds_of(text, "issued_every")
-    if length < SECOND or length % SECOND:
-        raise ValueError(
-            f"expected {option('issued_every')} as a number of rows that are issued together, "
-            f"or as 'daily', 'weekly' or '12h', got {short(value)}"
-        )
-    return f"{length // SECOND}s"
 
 
 def issued_together(
@@ -340,20 +314,17 @@ def issued_together(
 
 def _blocks(time: Stamps, together: int, seen: Stamps | None) -> Stamps:
     """The cutoffs of one series: its times in order, a block at a time; times of earlier frames keep theirs."""
-    if seen is None or not len(seen):
-        distinct, places = np.unique(time, return_inverse=True)
-        return np.asarray(just_before(distinct[np.arange(len(distinct)) // together * together])[places])
-    last, begun = seen[-1, 1], seen[-1, 0]
-    room = together - int((seen[:, 0] == begun).sum())
-    out = np.empty_like(time)
-    new = time > last
-    # a time that was never seen and lies before others has the cutoff of those about it; it will be late
-    before = seen[np.maximum(np.searchsorted(seen[:, 1], time[~new], side="right") - 1, 0)]
-    out[~new] = before[:, 0]
+    out, new, room = np.empty_like(time), np.ones(len(time), dtype=bool), 0
+    if seen is not None and len(seen):
+        new, room = time > seen[-1, 1], together - int((seen[:, 0] == seen[-1, 0]).sum())
+        # a time that was never seen and lies before others has the cutoff of those about it; it will be late
+        out[~new] = seen[np.maximum(np.searchsorted(seen[:, 1], time[~new], side="right") - 1, 0), 0]
     distinct, places = np.unique(time[new], return_inverse=True)
-    at = np.arange(len(distinct)) - room
-    starts = just_before(distinct[np.maximum(at // together * together + room, 0)])
-    out[new] = np.where(at < 0, begun, starts)[places] if len(distinct) else starts[places]
+    first = (np.arange(len(distinct)) - room) // together * together + room
+    begun = just_before(distinct[np.maximum(first, 0)])
+    if seen is not None and room:
+        begun[:room] = seen[-1, 0]
+    out[new] = begun[places]
     return out
 
 
@@ -389,25 +360,31 @@ class Step(NamedTuple):
         times = self.size / other.size
         return bool(times >= 1.0 and abs(times - round(times)) < 1e-9)
 
-    def ahead(self, kind: str, time: Stamps, cutoff: Stamps) -> Stamps:
-        """Number of steps from cutoffs to times of a kind; a part of a step counts as one."""
+    def ahead(self, kind: str, time: Stamps, cutoff: Stamps, *, first: bool) -> Integers:
+        """Number of steps from cutoffs to times of a kind; a part of a step counts as one.
+
+        ``first``: cutoffs lie just before the first time of those that were issued together.
+        """
         if self.kind == "none":
             return np.ones(len(time), dtype=np.int64)
+        cutoff = just_after(cutoff) if first else cutoff
         if self.kind == "days":
             since, until = ((each // DAY + 1).astype("datetime64[D]") for each in (cutoff, time))
-            return np.asarray(np.busday_count(since, until, weekmask=WEEKS[self.size]))
-        if self.kind == "months":
+            found = np.busday_count(since, until, weekmask=WEEKS[self.size])
+        elif self.kind == "months":
             since, day, last = _months(cutoff)
             since = since - ((day < self.day) & ~last)
-            return np.asarray(-(-(_months(time)[0] - since) // self.size))
-        if time.dtype.kind == "f":
-            return np.asarray(np.ceil((time - cutoff) / self.size - 0.01), dtype=np.int64)
-        # a day is an hour longer where clocks are put back
-        spare = HOUR if kind == "dates with a zone" and self.size % DAY == 0 else 0
-        return np.asarray(-(-(time - cutoff - spare) // self.size))
+            found = -(-(_months(time)[0] - since) // self.size)
+        elif time.dtype.kind == "f":
+            found = np.ceil((time - cutoff) / self.size - 0.01)
+        else:
+            # a day is an hour longer where clocks are put back
+            spare = HOUR if kind == "dates with a zone" and self.size % DAY == 0 else 0
+            found = -(-(time - cutoff - spare) // self.size)
+        return np.asarray(found, dtype=np.int64) + int(first)
 
 
-# Of series with one time, and of those with irregular times and one of them for each cutoff: all are one step ahead.
+# Of series with one time, and of irregular times with one of them for each cutoff: all are one step ahead.
 NO_STEP = Step("none", 0)
 
 
@@ -419,46 +396,42 @@ def step_from_plain(kind: Any, size: Any, day: Any) -> Step:
     return Step(kind, size, day)
 
 
-def find_steps(
-    kind: str, codes: Codes, keys: Sequence[Hashable], time: Stamps, cutoff: Stamps, *, pooled: bool = False
-) -> list[Step]:
-    """The step of each series from its rows; `pooled`: also from those of the others."""
+def find_step(kind: str, codes: Codes, time: Stamps, cutoff: Stamps) -> Step:
+    """The step of the series of a frame: their usual gap, if that is regular."""
     if kind in ("whole numbers", "places"):
-        return [Step("length", 1)] * len(keys)
-    found: list[Step] = []
-    few: list[bool] = []
-    for key, rows in zip(keys, by_series(codes, len(keys)), strict=True):
-        own = np.unique(time[rows])
-        step = _step(own, time[rows] - cutoff[rows], kind.startswith("dates")) if len(own) > 1 else NO_STEP
-        if step is None and not is_alone(time[rows], cutoff[rows]):
-            raise ValueError(
-                f"expected times{of_series(key)} in regular steps, to count horizons, got irregular ones: "
-                f"name a column of horizons by {option('horizon')}"
-            )
-        found.append(step or NO_STEP)
-        few.append(step is not None and len(own) <= FEW)
-    votes = Counter(step for step in found if step != NO_STEP)
-    if not votes or not pooled:
-        return found
-    common = max(votes, key=lambda step: (votes[step], -float(step.size) if step.kind == "length" else 0.0))
-    return [common if few[i] and step.whole(common) else step for i, step in enumerate(found)]
+        return Step("length", 1)
+    order = np.lexsort((time, codes))
+    then, after = order[:-1], order[1:]
+    pairs = np.flatnonzero((codes[then] == codes[after]) & (time[then] < time[after]))
+    if not len(pairs):
+        return NO_STEP
+    step = _step(time, then[pairs], after[pairs], time - cutoff, kind.startswith("dates"))
+    if step is None and not is_alone(codes, time, cutoff):
+        raise ValueError(
+            "expected times in regular steps, to count horizons, got irregular ones: "
+            f"name a column of horizons by {option('horizon')}"
+        )
+    return step or NO_STEP
 
 
-def is_alone(time: Stamps, cutoff: Stamps) -> bool:
-    """True if there is one time for each cutoff."""
-    return len(np.unique(cutoff)) == len(np.unique(np.column_stack((cutoff, time)), axis=0))
+def is_alone(codes: Codes, time: Stamps, cutoff: Stamps) -> bool:
+    """True if there is one time for each series and cutoff."""
+    order = np.lexsort((cutoff, codes))
+    same = (np.diff(codes[order]) == 0) & (np.diff(cutoff[order]) == 0)
+    return not (same & (np.diff(time[order]) != 0)).any()
 
 
-def _step(times: Stamps, lead: Stamps, dates: bool) -> Step | None:
-    """The step of one series: its usual gap, if that is regular."""
-    gaps = np.diff(times)
-    usual = np.sort(gaps)[(len(gaps) - 1) // 2]
+def _step(time: Stamps, then: Codes, after: Codes, lead: Stamps, dates: bool) -> Step | None:
+    """The step of times, of which some follow one another; None if it is irregular."""
+    gaps = time[after] - time[then]
+    usual = _usual(gaps)
     if dates and usual >= 28 * DAY:
-        month, day, last = _months(times)
+        month, day, last = _months(time)
         over = 31 if last.all() else int(day.max())
+        size = max(int(_usual(month[after] - month[then])), 1)
         if ((day == over) | (last & (day < over))).mean() >= MOST:
-            return Step("months", max(int(np.sort(np.diff(month))[(len(gaps) - 1) // 2]), 1), over)
-    if times.dtype.kind == "f" and not (times % 1.0).any() and not (lead % 1.0).any():
+            return Step("months", size, over)
+    if time.dtype.kind == "f" and not (time % 1.0).any() and not (lead % 1.0).any():
         return Step("length", 1.0)
     # the cutoff of rows that are issued together lies just before the first of them
     first = lead[lead >= SECOND if dates else lead > NEAR * usual].min(initial=usual)
@@ -468,11 +441,15 @@ def _step(times: Stamps, lead: Stamps, dates: bool) -> Step | None:
     if not _regular(gaps, usual, MOST):
         return None
     if dates and usual == DAY:
-        here = set(((times // DAY + 3) % 7).tolist())
+        here = set(((time // DAY + 3) % 7).tolist())
         week = next((w for w, mask in enumerate(WEEKS) if here <= {d for d in range(7) if mask[d] == "1"}), None)
         if week is not None:
             return Step("days", week)
     return Step("length", usual.item())
+
+
+def _usual(gaps: Stamps) -> Any:
+    return np.sort(gaps)[(len(gaps) - 1) // 2]
 
 
 def _regular(gaps: Stamps, step: Any, most: float) -> bool:
@@ -487,26 +464,35 @@ def _months(stamps: Stamps) -> tuple[Stamps, Stamps, NDArray[np.bool_]]:
     days = stamps.astype("datetime64[ns]").astype("datetime64[D]")
     months = days.astype("datetime64[M]")
     day = (days - months.astype("datetime64[D]")).astype(np.int64) + 1
-    length = ((months + 1).astype("datetime64[D]") - months.astype("datetime64[D]")).astype(np.int64)
-    return months.astype(np.int64), day, day == length
+    return months.astype(np.int64), day, (days + 1).astype("datetime64[M]") > months
 
 
-def steps_ahead(
-    kind: str, steps: Sequence[Step], codes: Codes, time: Stamps, cutoff: Stamps, *, first: bool
-) -> Integers:
-    """Number of steps from cutoff to time of each row.
-
-    ``first``: cutoffs lie just before the first time of those that were issued together.
-    """
-    if first:
-        cutoff = just_after(cutoff)
-    ahead = np.zeros(len(codes), dtype=np.int64)
-    number = {step: i for i, step in enumerate(dict.fromkeys(steps))}
-    which = np.array([number[step] for step in steps], dtype=np.intp)[codes]
-    for step, i in number.items():
-        rows = np.flatnonzero(which == i)
-        ahead[rows] = step.ahead(kind, time[rows], cutoff[rows]) + int(first and step != NO_STEP)
-    return ahead
+def count_horizons(
+    rows: RowTimes, codes: Codes, keys: Sequence[Hashable], calendar: Calendar, before: Step | None = None
+) -> tuple[Integers, Step]:
+    """Steps ahead of each row, and the step; rows that were seen before, in the calendar, keep their horizon."""
+    n, cutoff, time = len(codes), rows.cutoff, rows.time
+    if calendar:
+        place = {key: i for i, key in enumerate(dict.fromkeys((*keys, *calendar)))}
+        codes = np.concatenate([codes, *(np.full(len(seen), place[key]) for key, seen in calendar.items())])
+        cutoff, time = (
+            np.concatenate([each, *(seen[:, side] for seen in calendar.values())])
+            for side, each in enumerate((cutoff, time))
+        )
+    step = find_step(rows.kind, codes, time, cutoff)
+    if before is not None and step.whole(before):
+        step = before
+    ahead = step.ahead(rows.kind, time, cutoff, first=rows.together)
+    if before is not None and step != before:
+        was = before.ahead(rows.kind, time[n:], cutoff[n:], first=rows.together)
+        if (ahead[n:] != was).any():
+            if before != NO_STEP or not is_alone(codes, time, cutoff):
+                raise ValueError(
+                    "expected times in the steps of earlier frames, got other steps: "
+                    f"name a column of horizons by {option('horizon')}"
+                )
+            step, ahead = NO_STEP, np.ones_like(ahead)
+    return ahead[:n], step
 
 
 # --- the clock of a series, and the seasons of the calendar
