@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
     from orcast.pool import Pool
 
 Array = NDArray[np.float64]
-
-# Files whose content a recalibrator remembers, to tell whether another process saved them.
-MOST_FILES = 100
 
 
 class RunResult(NamedTuple):
@@ -85,55 +82,19 @@ class RunResult(NamedTuple):
     excess: Array
     base: NDArray[np.bool_]
 
-    @classmethod
-    def of(cls, rows: Array, round_log: Array, base: NDArray[np.bool_]) -> RunResult:
-        """Result from the log of the rounds."""
-        return cls(
-            rows,
-            round_log[:, _ledger.RoundLog.MEAN].copy(),
-            round_log[:, _ledger.RoundLog.SD].copy(),
-            round_log[:, _ledger.RoundLog.HOLDS] > 0.0,
-            round_log[:, _ledger.RoundLog.PROMISED].copy(),
-            round_log[:, _ledger.RoundLog.MISCALIBRATION].copy(),
-            round_log[:, _ledger.RoundLog.EXCESS].copy(),
-            base,
-        )
-
 
 class Forecaster:
     """Calibrated forecasts on any sequence of outcomes, with or without a base forecast.
 
     Parameters
     ----------
-    space
-        Outcome space; by default `Line()`, any number.
-    payoff
-        Payoffs to keep small; by default the payoff of the space (`oc.payoffs.default_payoff`).
+    space, payoff, memory, outside, max_pending, pool, seasons, randomised, mode
+        As in `Recalibrator`.
     oracle
         Method that chooses each forecast; by default `Equilibrium()`.
-    memory
-        Number of rounds of an exponentially discounted mean; by default all rounds count alike.
-    outside
-        "raise" refuses outcomes outside the space; "clip" clips them.
-    max_pending
-        Largest number of pending rounds; beyond it the oldest is dropped with a warning.
-    pool
-        `Pool` whose recalibrators share what they learn; needs `Committee()`.
-    seasons
-        One or two seasons in rounds, such as (24, 168) for hourly forecasts; by default they are estimated.
-    randomised
-        Seed or generator of random draws, for which `guarantee.empirical` has bounds; by default nothing is drawn.
-        Quantiles are those of `Forecast.randomised`; probabilities of events and labels are drawn from a grid, and
-        `FiniteForecast.mixture` is their distribution.
-    mode
-        "direct" publishes the recalibrated forecasts. "shadow" publishes the base forecasts and runs beside them.
-        "guarded" publishes the base forecast until an e-process on scores says that the recalibrated one is better, and
-        again once another says that the base forecast is; see `guard`.
 
     Notes
     -----
-    A base forecast that is published has no certificate: `p.certificate` is None.
-
     `predict` issues a forecast, whose round is then pending; `update` settles it with its outcome. Without `id` there
     is one unnamed round, which a second unnamed `predict` replaces. Named rounds may be settled late and in any order,
     or dropped. Each call holds the `lock`. This is procedure 1 and algorithm 1 of the paper:
@@ -159,9 +120,6 @@ class Forecaster:
     expert_required: ClassVar[bool] = False
     _ordered, _ends = False, (-math.inf, math.inf)  # ends of an ordered space
     _takes_floats = False  # True if the engine takes one probability as a number
-    _outside_reported = False  # True once warned about a forecast outside the space
-    _features_seen = False  # True once features were checked for use
-    _precision_reported = False  # True once warned about lost precision
 
     def __init__(
         self,
@@ -190,7 +148,8 @@ class Forecaster:
         if pool is not None and not hasattr(pool, "admit"):
             raise TypeError(f"expected a Pool() as pool, got {short(pool)}")
         self.lock = StateLock()
-        self.settled, self.files = SettledIds(), dict[str, bytes]()
+        self.settled, self.reported = SettledIds(), set[str]()  # ids, and warnings that were shown
+        self.file: tuple[str, bytes] | None = None  # path and first bytes of the file loaded or saved last
         self.pool = pool
         self.seasons = _checked_seasons(seasons)
         self.space: Space = Line() if space is None else space
@@ -207,7 +166,6 @@ class Forecaster:
             if payoff is None and oracle is not None:
                 raise type(reason)(f"{reason} (the default payoff of the space; pass another as payoff=)") from None
             raise
-        self.crossing_reported = False  # True once warned about crossing quantiles
 
     def begin(self, experts: tuple[str, ...], sizes: Sequence[int] | None = None) -> None:
         """Start without rounds for these experts; `sizes` are the sizes of the parts, if a saved state has them."""
@@ -248,7 +206,7 @@ class Forecaster:
         """Names of the experts, in the order of their rows."""
         return self._experts
 
-    # --- the loop: predict and update take the lock themselves, since a decorator is slower
+    # --- the loop
     def predict(
         self,
         forecast: object = None,
@@ -291,44 +249,27 @@ class Forecaster:
         >>> recal = oc.Recalibrator(oc.Interval(0, 10), oc.QuantileCalibration(context=oc.by("day", values="MT")))
         >>> p = recal.predict(experts={"tree": oc.Normal(4, 1), "net": None}, x={"day": "M"}); recal.update(5)
         """
-        with self.lock:
-            return self._predict(forecast, experts, x, id, reuse)
+        with self.lock:  # a decorator is slower
+            if id is not None:
+                self.rounds.check_new(id)
+                if not reuse and id in self.settled:
+                    text = f"expected a new id, got {short(id)}, which was settled: reuse=True allows it again"
+                    raise ValueError(text)
+            was = self.rounds, self._experts
+            rows, features = self.read(forecast, experts, x)
+            try:
+                entry = self.rounds.issue(rows, features, id=id)
+            except BaseException:
+                self.rounds, self._experts = was
+                raise
+            return self.rounds.published(entry.record) if self.mode != "direct" else self.engine.forecast(entry.record)
 
-    @locked
-    def read(
-        self, forecast: object = None, *, experts: Mapping[str, object] | None = None, x: Any = None
-    ) -> tuple[Array | float | None, Any]:
-        """Read a forecast as `predict` does: rows for `rounds.issue`, and features as plain data.
-
-        Parameters
-        ----------
-        forecast, experts, x : as of `predict`
-        """
-        self._check_expert(forecast, experts)
-        features = None if x is None else self._features(x)
-        return self._rows(forecast, experts), features
-
-    def _check_expert(self, forecast: object, experts: object) -> None:
+    def read(self, forecast: object, experts: Mapping[str, object] | None, x: Any) -> tuple[Array | float | None, Any]:
+        """Read the arguments of `predict`: rows for `rounds.issue`, and features as plain data."""
         if self.expert_required and forecast is None and experts is None:
             raise TypeError("expected a forecast, got None: use Forecaster to run without one")
-
-    def _predict(
-        self, forecast: object, experts: Mapping[str, object] | None, x: Any, id: Hashable, reuse: bool
-    ) -> Any:
-        self._check_expert(forecast, experts)
-        if id is not None:
-            self.rounds.check_new(id)
-            if not reuse and id in self.settled:
-                raise ValueError(f"expected a new id, got {short(id)}, which was settled: reuse=True allows it again")
         features = None if x is None else self._features(x)
-        was = self.rounds, self._experts
-        rows = self._rows(forecast, experts)
-        try:
-            entry = self.rounds.issue(rows, features, id=id)
-        except BaseException:
-            self.rounds, self._experts = was
-            raise
-        return self.rounds.published(entry.record) if self.mode != "direct" else self.engine.forecast(entry.record)
+        return self._rows(forecast, experts), features
 
     @locked
     def peek(self, forecast: object = None, *, experts: Mapping[str, object] | None = None, x: Any = None) -> Any:
@@ -347,46 +288,12 @@ class Forecaster:
         >>> recal.pending, recal.predict(oc.Normal(0.4, 0.1)).mean() == p.mean()
         ((), True)
         """
-
-        def preview(rows: Array | float | None, features: Any) -> Any:
+        was = self.rounds, self._experts
+        try:
+            rows, features = self.read(forecast, experts, x)
             # a payoff may take its size from the first round
             with self.rounds.branch():
                 return self.rounds.published(self.rounds.peek(rows, features))
-
-        return self._previewed(preview, forecast, experts, x)
-
-    @locked
-    def corrected(self, forecast: object = None, *, experts: Mapping[str, object] | None = None, x: Any = None) -> Any:
-        """Return the corrected forecast before the calibrating layer, without starting a round.
-
-        Parameters
-        ----------
-        forecast, experts, x
-            As in `predict`.
-
-        Examples
-        --------
-        >>> import orcast as oc
-        >>> recal = oc.Recalibrator(oc.Interval(0, 1))
-        >>> for _ in range(50):
-        ...     p = recal.predict(oc.Normal(0.5, 0.1)); recal.update(0.6)
-        >>> bool(abs(recal.corrected(oc.Normal(0.5, 0.1)).median() - 0.6) < 0.01), recal.pending
-        (True, ())
-        """
-        return self._previewed(lambda rows, features: self.rounds.corrected(rows, features), forecast, experts, x)
-
-    def _previewed(
-        self,
-        preview: Callable[[Array | float | None, Any], Any],
-        forecast: object,
-        experts: Mapping[str, object] | None,
-        x: Any,
-    ) -> Any:
-        self._check_expert(forecast, experts)
-        features = None if x is None else self._features(x)
-        was = self.rounds, self._experts
-        try:
-            return preview(self._rows(forecast, experts), features)
         finally:
             self.rounds, self._experts = was
 
@@ -545,15 +452,10 @@ class Forecaster:
             if self._takes_floats and type(forecast) is float and 0.0 <= forecast <= 1.0:
                 return forecast
             row, crossed = expert_row(forecast, self.space)
-            if crossed:
-                self._report_crossing(crossed)
-            if self._ordered:
-                # plain numbers, because this runs in every round
-                low, high = row.item(0), row.item(-1)
-                if high - low < FINEST * max(high, -low):
-                    self._report_precision(row)
-                if high < self._ends[0] or low > self._ends[1]:
-                    self._report_outside(row)
+            # plain numbers, because this runs in every round
+            low, high = row.item(0), row.item(-1)
+            if crossed or high - low < FINEST * max(high, -low) or high < self._ends[0] or low > self._ends[1]:
+                self._report_rows(row, crossed)
             if self._experts == (ALONE,):
                 return row[None, :]
             self._check_unnamed()
@@ -570,10 +472,8 @@ class Forecaster:
                     there[name] = expert_row(given, self.space)
         if not there:
             raise ValueError("expected at least one expert in each round, got none")
-        self._report_crossing(any(crossed for _, crossed in there.values()))
-        for row, _ in there.values():
-            self._report_precision(row)
-            self._report_outside(row)
+        for each in there.values():
+            self._report_rows(*each)
         self._admit(tuple(experts))
         rows = {name: row for name, (row, _) in there.items()}
         return self._table(rows, next(iter(rows.values())).size)
@@ -601,32 +501,35 @@ class Forecaster:
                 f"got {short(new[0])}: name all experts in the first round, later ones as None"
             )
 
-    def _report_crossing(self, crossed: bool) -> None:
-        if crossed and not self.crossing_reported:
-            self.crossing_reported = True
-            warn_user("crossing quantiles were sorted (reported once)", UserWarning)
+    def _report_once(self, what: str, text: str) -> None:
+        if what not in self.reported:
+            self.reported.add(what)
+            warn_user(f"{text} (reported once)", UserWarning)
 
-    def _report_outside(self, rows: Array) -> None:
-        """Warn once about forecasts outside the space, unless outcomes are clipped too."""
-        if self.outside == "clip":
+    def _report_rows(self, rows: Array, crossed: bool) -> None:
+        """Warn once about crossing quantiles, lost precision, and forecasts outside the space."""
+        if crossed:
+            self._report_once("crossing", "crossing quantiles were sorted")
+        if not self._ordered or not rows.size:
             return
-        beyond = (rows[..., -1] < self._ends[0]) | (rows[..., 0] > self._ends[1])
-        if not self._outside_reported and beyond.any():
-            self._outside_reported = True
-            warn_user(
-                f"a forecast wholly outside {self.space!r} was moved to its nearest bound (reported once)", UserWarning
+        low, high = rows[..., 0].ravel(), rows[..., -1].ravel()
+        coarse = np.flatnonzero(beyond_doubles(low, high))
+        if coarse.size:
+            a, b = float(low[coarse[0]]), float(high[coarse[0]])
+            self._report_once(
+                "precision",
+                f"a forecast with a 98% range of {b - a:.3g} at {max(abs(a), abs(b)):.3g} exceeds double precision: "
+                "subtract an offset from forecasts and outcomes",
             )
+        if self.outside != "clip" and ((high < self._ends[0]) | (low > self._ends[1])).any():
+            self._report_once("outside", f"a forecast wholly outside {self.space!r} was moved to its nearest bound")
 
     def _features(self, x: Any) -> Any:
         """Features as plain data; warns once if no part of the payoff uses them."""
-        if not self._features_seen:
-            self._features_seen = True
-            if not FeatureReader(self.payoff):
-                warn_user(
-                    "features (x=) are not used: no part of the payoff has a context= or utility that reads them "
-                    "(reported once)",
-                    UserWarning,
-                )
+        if "features" not in self.reported and not FeatureReader(self.payoff):
+            text = "features (x=) are not used: no part of the payoff has a context= or utility that reads them"
+            self._report_once("features", text)
+        self.reported.add("features")
         return plain_features(x)
 
     def _check_unnamed(self) -> None:
@@ -634,21 +537,6 @@ class Forecaster:
         if ALONE not in self._experts and not self._fresh:
             raise TypeError(
                 f"expected experts= with forecasts by name from {short(list(self._experts))}, got an unnamed one"
-            )
-
-    def _report_precision(self, rows: Array) -> None:
-        """Warn once about quantiles that double precision cannot separate."""
-        if self._precision_reported or not isinstance(self.space, OrderedSpace):
-            return
-        low, high = rows[..., 0].ravel(), rows[..., -1].ravel()
-        coarse = np.flatnonzero(beyond_doubles(low, high))
-        if coarse.size:
-            self._precision_reported = True
-            a, b = float(low[coarse[0]]), float(high[coarse[0]])
-            warn_user(
-                f"a forecast with a 98% range of {b - a:.3g} at {max(abs(a), abs(b)):.3g} exceeds double precision: "
-                "subtract an offset from forecasts and outcomes (reported once)",
-                UserWarning,
             )
 
     # --- many rounds at once
@@ -742,10 +630,8 @@ class Forecaster:
         features = None if x is None else [self._features(each) for each in sequence_of(x, "features")]
         if features is not None and len(features) != len(values):
             raise ValueError(f"expected as many features as outcomes, got {len(features)} and {len(values)}")
-        self._report_crossing(crossed)
         for each in rows.values():
-            self._report_precision(each[~np.isnan(each[:, 0])])
-            self._report_outside(each)
+            self._report_rows(each[~np.isnan(each[:, 0])], crossed)
         was = self.rounds, self._experts
         try:
             self._admit(tuple(rows))
@@ -757,7 +643,17 @@ class Forecaster:
         except BaseException:
             self.rounds, self._experts = was
             raise
-        return RunResult.of(result[:, columns] if result.ndim == 2 else result, round_log, base)
+        field = _ledger.RoundLog
+        return RunResult(
+            result[:, columns] if result.ndim == 2 else result,
+            round_log[:, field.MEAN].copy(),
+            round_log[:, field.SD].copy(),
+            round_log[:, field.HOLDS] > 0.0,
+            round_log[:, field.PROMISED].copy(),
+            round_log[:, field.MISCALIBRATION].copy(),
+            round_log[:, field.EXCESS].copy(),
+            base,
+        )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.space}, {self.guarantee})"
@@ -770,7 +666,7 @@ class Forecaster:
         copies = {name: array.copy() for name, array in arrays.items()}
         monitors = [row.copy() for row in self.rounds.monitor_rows()]
         rounds = (header, copies, memory, getattr(self.engine, "sizes", None), monitors)
-        own = {"rounds": rounds, "settled": self.settled.copy(), "files": dict(self.files)}
+        own = {"rounds": rounds, "settled": self.settled.copy(), "reported": set(self.reported)}
         return {name: value for name, value in self.__dict__.items() if name != "lock"} | own
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -793,7 +689,7 @@ class Forecaster:
         path
             Place of the file.
         overwrite
-            Replace a file even if another process saved it since this recalibrator loaded or saved it.
+            Replace the file loaded or saved last even if another process saved it since.
 
         Raises
         ------
@@ -802,18 +698,10 @@ class Forecaster:
         """
         from orcast import persistence
 
-        data = persistence.encode(*persistence.state_of(self, self.kind))
-        persistence.write_over(path, data, None if overwrite else self.files.get(os.path.realpath(path)))
-        self._remember_file(path, data)
-
-    def _remember_file(self, path: str | os.PathLike[str], data: bytes) -> None:
-        """Remember the content of a file by its checksum, for the last files."""
-        from orcast import persistence
-
-        self.files.pop(os.path.realpath(path), None)
-        self.files[os.path.realpath(path)] = data[: persistence.START]
-        if len(self.files) > MOST_FILES:
-            del self.files[next(iter(self.files))]
+        data, place = persistence.encode(*persistence.state_of(self, self.kind)), os.path.realpath(path)
+        known = None if overwrite or self.file is None or self.file[0] != place else self.file[1]
+        persistence.write_over(path, data, known)
+        self.file = place, data[: persistence.START]
 
     @classmethod
     def load(
@@ -846,7 +734,7 @@ class Forecaster:
         given: dict[str, Any] = {"payoff": payoff, "space": space, "oracle": oracle, "pool": pool}
         header, arrays, data = persistence.read_all(path)
         recal = persistence.recal_from(header, arrays, cls.kind, cls=cls, path=path, **given)
-        recal._remember_file(path, data)
+        recal.file = os.path.realpath(path), data[: persistence.START]
         return recal
 
 

@@ -261,7 +261,6 @@ def state_of(recal: Forecaster, owner: str) -> tuple[Header, Arrays]:
         arrays["settled"] = recal.settled.hashes()
         header = {
             **configuration(recal, owner),
-            "crossing_reported": recal.crossing_reported,
             "pooled": recal.pool and recal.pool.told(),
             "rounds": rounds,
         }
@@ -339,7 +338,6 @@ def restore(recal: Forecaster, header: Header, arrays: Arrays) -> None:
     recal.rounds.from_plain(header["rounds"], inside(arrays, "pending/"))
     monitors = inside(arrays, "monitor/")
     recal.rounds.restore_monitors([monitors[str(side)] for side in range(len(monitors))])
-    recal.crossing_reported = bool(header["crossing_reported"])
     if arrays["settled"].dtype != np.int64 or arrays["settled"].ndim != 1:
         raise ValueError("the settled ids are not whole numbers")
     recal.settled = SettledIds(arrays["settled"])

@@ -258,13 +258,6 @@ class Rounds:
         self._set_draw(record, self.issued + 1)
         return record
 
-    def corrected(self, rows: Any, features: Any = None) -> Any:
-        """Corrected forecast of the experts' rows, before the calibrating layer."""
-        corrected = getattr(self.engine, "corrected", None)
-        if corrected is None:
-            raise TypeError(f"expected a quantity, or an event with its default payoffs, got {self.engine.space!r}")
-        return corrected(rows, features, pending=self.outstanding, number=self.issued + 1)
-
     def _set_draw(self, record: Any, number: int) -> None:
         """Set the random draw of a round, from its number."""
         if self.seed is not None:

@@ -53,7 +53,7 @@ NO_EXAMPLE = {
 }
 
 # Methods that engines call, not users.
-INTERNAL_METHODS = {"begin", "bind", "follows", "issued", "on_cells", "trusted"}
+INTERNAL_METHODS = {"begin", "bind", "follows", "issued", "on_cells", "read", "trusted"}
 SECTION = re.compile(r"^(?:Parameters|Attributes)\n-+\n(.*?)(?=^\S[^\n]*\n---|\Z)", re.MULTILINE | re.DOTALL)
 FORMULA = re.compile(r"^ {4,}(?!>>>|\.\.\. |- )\S.*(<=|>=|<-|!=|[=~<>*/^+]| - )", re.MULTILINE)
 SOURCE = re.compile(r"\bpaper\b|\bpaper's\b|docs/\w+\.md|\b(?:1[89]|20)\d\d\b")

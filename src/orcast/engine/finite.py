@@ -175,12 +175,6 @@ class FiniteEngine:
             return kernels.predict_probability(self.state, experts, pending, reserved, context)
         return kernels.predict_finite(self.state, experts, pending, reserved, context)
 
-    def corrected(
-        self, experts: Array | float | None, features: Any = None, *, pending: float = 0.0, number: float = 0.0
-    ) -> FiniteForecast:
-        """Forecast of the committee before the last layer."""
-        return forecast_on(self.space, self.predict(experts, features, pending=pending).view("prior").copy())
-
     def payoff(self, record: FiniteRound, y: Any) -> Array:
         """Core payoff of an outcome."""
         return kernels.payoff_finite(record, self.space.cell(y))

@@ -231,16 +231,6 @@ class OrderedEngine:
             return (rows[0] if len(rows) else NOTHING), None
         return np.nanmean(rows, axis=0), None
 
-    def corrected(
-        self, experts: Array | None, features: Any = None, *, pending: float = 0.0, number: float = 0.0
-    ) -> Forecast:
-        """Forecast of the committee before the last layer."""
-        mix, rows = np.empty(self.capacity), self.experts_or_own(experts)
-        context, (prior, _) = self.context(experts, features), self.committee_quantiles(experts, rows, number)
-        round = kernels.prepare(self.rules, self.memory, rows, prior, experts is None, pending, context, mix)
-        round.view("cells")[PLAYED] = mix
-        return Forecast.issued(round, self._ends)
-
     def _witness_table(self, cell_payoffs: list[ExplicitCellPayoff], n: int) -> Array:
         """Mean, smallest and largest value of each witness in each cell; the kernels add the powers."""
         witness = np.zeros((3, self.rules.witnesses, self.capacity))

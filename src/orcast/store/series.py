@@ -306,7 +306,7 @@ class StoredSeries:
         store, tables = self.store, self.store.tables
         state = store.state(self)
         recal, options = self._with_experts(state, experts)
-        rows, features = recal.read(forecast, experts=experts, x=plain_features(x) if x is not None else None)
+        rows, features = recal.read(forecast, experts, plain_features(x) if x is not None else None)
         row.base = rows_numbers(rows)
         row.x = None if features is None else json.dumps(features_to_json(features), sort_keys=True)
         known = tables.round(self.number, row.id or UNNAMED)

@@ -274,7 +274,7 @@ class Recalibrators:
             state.held.load_into(recal)
             recal.rounds.pending = dict(state.pending)
             self._loaded[id(recal)] = state
-            recal.crossing_reported = False
+            recal.reported.discard("crossing")
 
     def forget(self) -> None:
         """Load every series again when it is next used, as after a failure."""
