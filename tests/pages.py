@@ -8,6 +8,7 @@ import numpy as np
 from scipy.stats import norm
 
 from orcast.evaluate import Evaluation
+from orcast.evaluate.verdicts import decide
 
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 NASTY = (
@@ -109,6 +110,16 @@ def check_page(page: Page) -> None:
             assert not re.search("nan|inf|e", node.attrs.get(name, "")), node.attrs
     assert "url(" not in page.source
     assert "@import" not in page.source
+
+
+def action(evaluation: Evaluation) -> str:
+    """Decision of the verdict."""
+    return decide(evaluation)[0]
+
+
+def headline(evaluation: Evaluation) -> str:
+    """Sentence that says what to do."""
+    return decide(evaluation)[1]
 
 
 def cells(table: Node) -> list[list[str]]:

@@ -33,7 +33,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A report with everything in it, and names that try to break out."""
     many = panel((*NASTY, *(f"store {i:02d} in a street with a long name" for i in range(60))), 30)
     path = tmp_path_factory.mktemp("browser") / "report.html"
-    report.write(path, [one_series(), many, binary(), labels(NASTY[:3])], title=NASTY[0], source=NASTY[5])
+    report.write(path, [one_series(), many, binary(), labels(NASTY[:3])], source=NASTY[0])
     return path
 
 

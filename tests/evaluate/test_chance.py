@@ -20,7 +20,8 @@ from orcast.evaluate import (
     verdict,
 )
 from orcast.evaluate.calibration import interval_band, limit_of, reliability
-from orcast.evaluate.verdicts import action, effective_size, faults
+from orcast.evaluate.verdicts import effective_size, faults
+from pages import action
 
 Vector = NDArray[np.float64]
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])

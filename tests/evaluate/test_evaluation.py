@@ -25,16 +25,15 @@ from orcast.evaluate import (
     dependence,
     difference,
     error,
-    headline,
     loss,
     metrics,
     plots,
     verdict,
 )
 from orcast.evaluate.calibration import interval_band, reliability, shares, width
-from orcast.evaluate.verdicts import action, faults
+from orcast.evaluate.verdicts import faults
 from orcast.frame.reader import find_in
-from pages import horizons
+from pages import action, headline, horizons
 
 Vector = NDArray[np.float64]
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
@@ -147,7 +146,7 @@ def test_probabilities(rounds: list[tuple[int, int]]) -> None:
     rows = np.stack([p / 2, 1 - p, p / 2], axis=1)
     of_labels = Evaluation.of(rows, y, labels=("x", "y", "z"))
     assert error(of_labels) == pytest.approx(np.mean([metrics.ece(rows[:, j], (y == j) * 1.0) for j in range(3)]))
-    np.testing.assert_allclose(loss(of_labels), metrics.brier(rows, y))
+    np.testing.assert_allclose(loss(of_labels), ((rows - (y[:, None] == np.arange(3))) ** 2).sum(axis=1))
 
 
 # --- accuracy

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given, settings
 from scipy.special import ndtri
 
-from orcast.evaluate import Evaluation, best_reference, check, headline, loss, metrics, verdict
+from orcast.evaluate import Evaluation, best_reference, check, loss, metrics, verdict
 from orcast.evaluate.information import FEWEST, WINDOW, Information
 from orcast.evaluate.references import STEPS, ReferenceScore
 from orcast.evaluate.references import _losses as losses_of
+from pages import headline
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 Row = dict[str, Any]

@@ -72,10 +72,10 @@ def run(options: argparse.Namespace) -> int:
 
 def verdicts(found: Sequence[Evaluation], short: bool = False) -> list[str]:
     """Sentences on each model, or the first of them."""
-    from orcast.evaluate import headline, verdict
+    from orcast.evaluate import verdict
 
     lines = []
     for evaluation in found:
-        own = [headline(evaluation)] if short else verdict(evaluation)
+        own = verdict(evaluation)[: 1 if short else None]
         lines += own if len(found) == 1 else [f"{evaluation.model or 'forecast'}:", *(f"  {line}" for line in own)]
     return lines

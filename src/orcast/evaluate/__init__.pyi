@@ -17,6 +17,5 @@ from orcast.evaluate.tables import Change as Change
 from orcast.evaluate.tables import Table as Table
 from orcast.evaluate.tables import by_horizon as by_horizon
 from orcast.evaluate.tables import by_series as by_series
-from orcast.evaluate.verdicts import headline as headline
 from orcast.evaluate.verdicts import summary as summary
 from orcast.evaluate.verdicts import verdict as verdict

@@ -32,15 +32,13 @@ def _numbers(x: ArrayLike, what: str) -> Vector:
     return a
 
 
-def _rounds(q: ArrayLike, y: ArrayLike, levels: ArrayLike, *, sequence: bool = False) -> tuple[Vector, Vector, Vector]:
-    """Check quantiles (..., L), outcomes (...) and levels (L,); `sequence` asks for one axis of outcomes."""
+def _rounds(q: ArrayLike, y: ArrayLike, levels: ArrayLike) -> tuple[Vector, Vector, Vector]:
+    """Check quantiles (..., L), outcomes (...) and levels (L,)."""
     a, quantiles, outcomes = _numbers(levels, "levels"), _numbers(q, "quantiles"), _numbers(y, "outcomes")
     if a.ndim != 1 or a.size == 0 or a[0] <= 0.0 or a[-1] >= 1.0 or np.any(np.diff(a) <= 0.0):
         raise ValueError(f"expected increasing levels strictly between 0 and 1, got {levels!r}")
     if quantiles.shape != (*outcomes.shape, a.size):
         raise ValueError(f"expected quantiles of shape {(*outcomes.shape, a.size)}, got {quantiles.shape}")
-    if sequence and outcomes.ndim != 1:
-        raise ValueError(f"expected a sequence of outcomes, got shape {outcomes.shape}")
     return quantiles, outcomes, a
 
 
@@ -60,23 +58,6 @@ def _binary_rounds(p: ArrayLike, y: ArrayLike) -> tuple[Vector, Vector]:
 
 
 # --- quantiles
-
-
-def _indicators(q: Vector, y: Vector, a: Vector, low: float, high: float) -> Vector:
-    """Indicators 1{y <= q} with ties split, as in `fair_indicators`."""
-    if not low < high:
-        raise ValueError(f"expected low < high, got {low!r} and {high!r}")
-    y_ = y[..., None]
-    out = (q >= y_).astype(np.float64)
-    left, right = np.count_nonzero(q < y_, axis=-1), np.count_nonzero(q <= y_, axis=-1)
-    tied = right > left
-    if np.any(tied):
-        around = np.concatenate(([0.0], a, [1.0]))
-        middle = (around[1:] + around[:-1]) / 2
-        start = np.where(y > low, middle[np.minimum(left, a.size - 1)], 0.0)[tied]
-        stop = np.where(y < high, middle[right], 1.0)[tied]
-        out[tied] = np.clip((a - start[..., None]) / (stop - start)[..., None], 0.0, 1.0)
-    return out
 
 
 def fair_indicators(
@@ -109,7 +90,19 @@ def fair_indicators(
     array([0.4, 0.8, 1. ])
     """
     quantiles, outcomes, a = _rounds(q, y, levels)
-    return _indicators(quantiles, outcomes, a, low, high)
+    if not low < high:
+        raise ValueError(f"expected low < high, got {low!r} and {high!r}")
+    y_ = outcomes[..., None]
+    out = (quantiles >= y_).astype(np.float64)
+    left, right = np.count_nonzero(quantiles < y_, axis=-1), np.count_nonzero(quantiles <= y_, axis=-1)
+    tied = right > left
+    if np.any(tied):
+        around = np.concatenate(([0.0], a, [1.0]))
+        middle = (around[1:] + around[:-1]) / 2
+        start = np.where(outcomes > low, middle[np.minimum(left, a.size - 1)], 0.0)[tied]
+        stop = np.where(outcomes < high, middle[right], 1.0)[tied]
+        out[tied] = np.clip((a - start[..., None]) / (stop - start)[..., None], 0.0, 1.0)
+    return out
 
 
 def qce(
@@ -146,14 +139,15 @@ def qce(
     >>> qce([[0.0], [0.0], [0.0], [0.0]], [-1.0, -1.0, 2.0, 3.0], [0.5], window=2)
     0.25
     """
-    q, outcomes, a = _rounds(quantiles, y, levels, sequence=True)
-    width = max(outcomes.size, 1) if window is None else as_count(window, "a window of at least 1 round")
-    below = _indicators(q, outcomes, a, low, high)
-    if outcomes.size < width:
+    gaps = fair_indicators(quantiles, y, levels, low=low, high=high) - np.asarray(levels)
+    if gaps.ndim != 2:
+        raise ValueError(f"expected a sequence of outcomes, got shape {gaps.shape[:-1]}")
+    width = max(len(gaps), 1) if window is None else as_count(window, "a window of at least 1 round")
+    if len(gaps) < width:
         return float("nan")
     if window is None:
-        return float(((below.mean(axis=0) - a) ** 2).sum())
-    total = np.concatenate((np.zeros((1, a.size)), np.cumsum(below - a, axis=0)))
+        return float((gaps.mean(axis=0) ** 2).sum())
+    total = np.concatenate((np.zeros((1, gaps.shape[1])), np.cumsum(gaps, axis=0)))
     return float((((total[width:] - total[:-width]) / width) ** 2).sum(axis=1).max())
 
 
@@ -211,36 +205,21 @@ def ece(p: ArrayLike, y: ArrayLike, bins: int = 15) -> float:
 
 
 def brier(p: ArrayLike, y: ArrayLike) -> Vector:
-    """Brier score of each outcome, from one probability or from a row of probabilities of labels.
+    """Brier score of each outcome.
 
-        (p - y)^2    and    sum_k (p_k - 1{k = y})^2
+        (p - y)^2
 
-    With rows, y holds the indices of the labels.  Two labels score twice as much as the probability of one of them.
     Brier (1950), "Verification of forecasts expressed in terms of probability", Monthly Weather Review 78.
 
     Parameters
     ----------
     p, y : array
-        Probabilities of 1 and outcomes 0 or 1, or rows of probabilities of labels and their indices.
+        Probabilities of 1, and outcomes 0 or 1.
 
     Examples
     --------
     >>> brier([0.5, 0.75], [0, 1])
     array([0.25  , 0.0625])
-    >>> brier([[0.5, 0.25, 0.25]], [0])
-    array([0.375])
     """
-    prob = _numbers(p, "probabilities")
-    if prob.ndim != 2:
-        prob, outcomes = _binary_rounds(prob, y)
-        return np.asarray((prob - outcomes) ** 2)
-    outcomes = _numbers(y, "outcomes")
-    if outcomes.shape != prob.shape[:1]:
-        raise ValueError(f"expected one row for each outcome, got shapes {prob.shape} and {outcomes.shape}")
-    if not ((prob >= 0.0).all() and (np.abs(prob.sum(axis=1) - 1.0) <= 1e-6).all()):
-        raise ValueError("expected rows of probabilities that are not negative and sum to 1, got others")
-    places = outcomes.astype(np.intp)
-    if not ((places == outcomes) & (places >= 0) & (places < prob.shape[1])).all():
-        raise ValueError(f"expected indices from 0 to {prob.shape[1] - 1} as outcomes, got others")
-    chosen = np.take_along_axis(prob, places[:, None], 1)[:, 0]
-    return np.asarray((prob**2).sum(axis=1) - 2.0 * chosen + 1.0)
+    prob, outcomes = _binary_rounds(p, y)
+    return np.asarray((prob - outcomes) ** 2)

@@ -59,28 +59,7 @@ def verdict(evaluation: Evaluation) -> list[str]:
     """
     reasons = (_coverage, _calibration, _alarms, _sample_size, _accuracy, _reference, _horizons, _guarantee)
     found = [reason(evaluation) for reason in reasons] if evaluation.rows else []
-    return list(filter(None, (headline(evaluation), *found, _left_out(evaluation), *evaluation.notes)))
-
-
-def headline(evaluation: Evaluation) -> str:
-    """Sentence that says what to do.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Forecasts with their outcomes.
-
-    Examples
-    --------
-    >>> headline(Evaluation.of([[-1.0, 1.0]] * 40, np.zeros(40), levels=[0.25, 0.75]))
-    'Do not use these forecasts as they are: the 50% interval is too wide. Recalibrate them.'
-    """
-    return _decide(evaluation)[1]
-
-
-def action(evaluation: Evaluation) -> str:
-    """Decision of the verdict: "use", "do not use" or "not enough data"."""
-    return _decide(evaluation)[0]
+    return list(filter(None, (decide(evaluation)[1], *found, _left_out(evaluation), *evaluation.notes)))
 
 
 def summary(evaluation: Evaluation) -> dict[str, Any]:
@@ -100,7 +79,7 @@ def summary(evaluation: Evaluation) -> dict[str, Any]:
     sides, change, table = evaluation.sides, difference(evaluation), by_horizon(evaluation)
     found: dict[str, Any] = {
         "model": evaluation.model,
-        "action": action(evaluation),
+        "action": decide(evaluation)[0],
         "verdict": verdict(evaluation),
         "outcomes": evaluation.rows,
         "series": len(evaluation.names),
@@ -140,14 +119,17 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
-def _decide(evaluation: Evaluation) -> tuple[str, str]:
+def decide(evaluation: Evaluation) -> tuple[str, str]:
+    """Decision, "use", "do not use" or "not enough data", and the sentence that says what to do."""
     if not evaluation.rows:
         return UNDECIDED, "Not enough data: no forecast has an outcome."
-    times = shared_times(evaluation)[1]
+    times, size = shared_times(evaluation)[1], _outcomes(evaluation.rows)
     if times < TIMES:
         many = f"{times} distinct time{'' if times == 1 else 's'}"
-        return UNDECIDED, f"Not enough data: {_outcomes(evaluation.rows)} of {many}, a verdict needs {TIMES}."
-    found = difference(evaluation)
+        return UNDECIDED, f"Not enough data: {size} of {many}, a verdict needs {TIMES}."
+    beaten, found = _beaten(evaluation), difference(evaluation)
+    if beaten and (found is None or not np.isnan(found.relative_low)):
+        return AVOID, f"Do not use these forecasts: {beaten}."
     if found is None:
         return _decide_base(evaluation)
     if not evaluation.timed:
@@ -158,20 +140,18 @@ def _decide(evaluation: Evaluation) -> tuple[str, str]:
             f"({option('cutoff')}) or the rows issued together ({option('issued_every')})."
         )
     if np.isnan(found.relative_low):
-        return UNDECIDED, f"Not enough data: {_outcomes(evaluation.rows)} are too few to compare losses."
+        return UNDECIDED, f"Not enough data: {size} are too few to compare losses."
     return _decide_change(evaluation, found)
 
 
 def _decide_base(evaluation: Evaluation) -> tuple[str, str]:
     """Decision on forecasts that were not recalibrated."""
-    beaten = _beaten(evaluation)
-    if beaten:
-        return AVOID, f"Do not use these forecasts: {beaten}."
     wrong = faults(evaluation)
     if wrong:
         return AVOID, f"Do not use these forecasts as they are: {_and(wrong)}. Recalibrate them."
     few = f"{_outcomes(evaluation.rows)} show no significant miscalibration"
-    if _is_small(evaluation):
+    low, high = band(effective_size(evaluation), main_share(evaluation) or 0.9)
+    if high - low > 0.2:
         return UNDECIDED, f"Not enough data: {few}, but only a large one would show."
     return USE, f"Use these forecasts: {few}."
 
@@ -181,20 +161,12 @@ def _decide_change(evaluation: Evaluation, found: Difference) -> tuple[str, str]
     best, moved = best_reference(evaluation), f"{loss_name(evaluation)} {_relative(found)}"
     if best is not None:
         moved += f", {_lower(best.gain('after'))} than the best reference, {best.name}"
-    beaten = _beaten(evaluation)
-    if beaten:
-        return AVOID, f"Do not use these forecasts: {beaten}."
-    harm, table = _harm(evaluation), by_horizon(evaluation)
-    shown = _and([*harm[:3], *([f"at {len(harm) - 3} more horizons"] if len(harm) > 3 else [])])
+    harm = _harm(evaluation)
+    shown = _few(harm)
     if found.clear and found.relative > 0.0:
         return AVOID, f"Do not use the recalibrated forecasts: {moved}."
-    if harm and 2 * len(harm) > len(table.labels):
+    if harm and 2 * len(harm) > len(by_horizon(evaluation).labels):
         return AVOID, f"Do not use the recalibrated forecasts: {shown}."
-    assert table.change is not None
-    worse, pairs = int(table.change.worse.sum()), int(table.change.series.sum())
-    if 2 * worse > pairs > 2 and not found.relative > 0.0:
-        what = "series" if evaluation.horizon is None else "series and horizons"
-        return UNDECIDED, f"Not enough data: {moved} on the whole, but the loss rose in {worse:,} of {pairs:,} {what}."
     use = "Use the recalibrated forecasts" + (f", except where they are {shown}" if harm else "")
     before, after = faults(evaluation, "before"), faults(evaluation, "after")
     if found.clear:
@@ -270,25 +242,18 @@ def faults(evaluation: Evaluation, side: str = "before") -> list[str]:
     """Significant faults of the forecasts (99%); empty if there are none."""
     if not evaluation.rows:
         return []
-    quantiles = evaluation.kind == "quantiles"
+    quantiles, several = evaluation.kind == "quantiles", len(evaluation.names) > 1
     found = _quantile_faults(evaluation, side) if quantiles else _probability_faults(evaluation, side)
-    found = found or _series_faults(evaluation, side)
     if found:
         return found
+    if several and (named := [each.name for each in alarms(evaluation, side) if each.alarm]):
+        are = "series is" if len(named) == 1 else "series are"
+        return [f"{len(named):,} of {len(evaluation.names):,} {are} miscalibrated ({_few(named)})"]
     negligible = NEGLIGIBLE**2 * evaluation.levels.size if quantiles else NEGLIGIBLE
     judged = evaluation.sides[-1] if quantiles else side
     if error(evaluation, side) <= max(limit_of(evaluation, judged, CLEAR), negligible):
         return []
     return ["the quantiles are off" if quantiles else "the probabilities are off"]
-
-
-def _series_faults(evaluation: Evaluation, side: str) -> list[str]:
-    """Series that are miscalibrated at any time, of several, by name."""
-    named = [each.name for each in alarms(evaluation, side) if each.alarm]
-    if len(evaluation.names) < 2 or not named:
-        return []
-    are = "series is" if len(named) == 1 else "series are"
-    return [f"{len(named):,} of {len(evaluation.names):,} {are} miscalibrated ({_few(named)})"]
 
 
 def _alarms(evaluation: Evaluation) -> str:
@@ -358,12 +323,6 @@ def effective_size(evaluation: Evaluation) -> float:
     return float((evaluation.rows / design_effect(evaluation, evaluation.sides[-1])).min()) if evaluation.rows else 0.0
 
 
-def _is_small(evaluation: Evaluation) -> bool:
-    """True if sampling noise alone moves the coverage of the main interval by more than 20 points."""
-    low, high = map(float, band(effective_size(evaluation), main_share(evaluation) or 0.9))
-    return high - low > 0.2
-
-
 def _sample_size(evaluation: Evaluation) -> str:
     size = effective_size(evaluation)
     if size > 0.8 * evaluation.rows:
@@ -428,8 +387,7 @@ def _guarantee(evaluation: Evaluation) -> str:
     bound, size, series = evaluation.promised[there], evaluation.miscalibration[there], evaluation.series[there]
     if bound.size == 0:
         return ""
-    # each horizon has a bound of its own: the tightest of a series is its last
-    order = np.lexsort((bound, series)) if evaluation.overlap else np.arange(series.size)[::-1]
+    order = np.lexsort((bound, series))  # the last bound of a series is its tightest
     last = order[np.unique(series[order], return_index=True)[1]]
     broken = int(np.count_nonzero(size > bound * (1.0 + ROUNDING)))
     held = f"broken in {broken:,} rounds" if broken else "held in every round"
