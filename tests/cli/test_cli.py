@@ -243,7 +243,7 @@ def test_issue_times_are_said(tmp_path: Path, capsys: Capture) -> None:
     assert cli.main(["check", str(path), "--lag", "3D", "--report", str(page)]) == 0
     lines = capsys.readouterr().out.splitlines()
     (note,) = (line for line in lines if line.startswith("References use"))
-    assert note.endswith("known when each forecast was issued; outcomes are known 3D after their time.")
+    assert note.endswith("known when each forecast was issued.")
     assert note in page.read_text()
 
 

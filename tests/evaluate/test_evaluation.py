@@ -85,7 +85,7 @@ def test_frequencies_coverage_and_error(evaluation: Evaluation) -> None:
         assert error(evaluation, side) == pytest.approx(((frequencies - evaluation.levels) ** 2).sum())
         q, y = evaluation.side(side), evaluation.y
         np.testing.assert_allclose(loss(evaluation, side), metrics.pinball(q, y, evaluation.levels))
-        for share in shares(evaluation):
+        for share in shares(evaluation.levels):
             lower, upper = (int(np.abs(evaluation.levels - a).argmin()) for a in ((1 - share) / 2, (1 + share) / 2))
             within = (q[:, lower] <= y) & (y <= q[:, upper])
             assert coverage(evaluation, share, side) == pytest.approx(within.mean())

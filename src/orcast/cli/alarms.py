@@ -47,10 +47,10 @@ class Look:
     evidence: dict[Key, float] = field(default_factory=dict)
     notices: list[Notice] = field(default_factory=list)
 
-    def add(self, key: Key, evidence: float, alarms: Iterable[Alarm | None], when: Callable[[int], str]) -> None:
+    def add(self, key: Key, evidence: float, alarms: Iterable[Alarm], when: Callable[[int], str]) -> None:
         """Add a stream and its alarms; `when` is the time of a round."""
         self.streams += 1
-        for alarm in filter(None, alarms):
+        for alarm in alarms:
             self.evidence[key] = evidence
             plain = {**alarm.to_plain(when), **key._asdict(), "evidence": evidence}
             self.notices.append(Notice(key, alarm, plain))
@@ -86,7 +86,7 @@ class Table:
                 sides = watched_sides(rows, form, options.alpha, options.run_length)
                 for side, each in ((side, each) for side, series in sides.items() for each in series):
                     key = Key(name, each.name, form.model, side if len(sides) > 1 else "")
-                    found.add(key, each.evidence, (each.miscalibrated, each.changed), each.when)
+                    found.add(key, each.evidence, each.monitor.alarms, each.when)
         return found
 
 
@@ -136,7 +136,7 @@ class Database:
         for expert, own in [*monitor.inputs.items(), ("", monitor.output)]:
             model = expert if len(monitor.inputs) > 1 else ""
             key = Key(source, "" if name is None else str(name), model, own.side or "")
-            found.add(key, own.evidence, (own.miscalibrated, own.changed), series.when)
+            found.add(key, own.evidence, own.alarms, series.when)
         return found
 
 

@@ -20,54 +20,45 @@ SURE = 0.95
 # --- intervals
 
 
-def shares(evaluation: Evaluation) -> tuple[float, ...]:
-    """Nominal coverages of the central intervals between the levels, increasing."""
-    if evaluation.kind != "quantiles":
-        return ()
-    lower = [a for a in evaluation.levels.tolist() if a < 0.5 and place_of(evaluation, 1.0 - a) is not None]
+def shares(levels: Vector | None) -> tuple[float, ...]:
+    """Nominal coverages of the central intervals between levels, increasing; empty without symmetric levels."""
+    given = np.empty(0) if levels is None else levels
+    lower = [a for a in given.tolist() if a < 0.5 and place_of(given, 1.0 - a) is not None]
     return tuple(sorted(round(1.0 - 2.0 * a, 12) for a in lower))
 
 
-def level_name(share: float) -> str:
-    """Level as a percentage.
-
-    >>> level_name(0.9), level_name(0.975), level_name(10 / 11)
-    ('90%', '97.5%', '90.9%')
-    """
-    percent = round(100.0 * share, 6)
-    if percent == round(percent, 2):
-        return f"{percent:g}%"
-    texts = (f"{percent:.{decimals}f}%" for decimals in range(1, 7))
-    return next(text for text in texts if 0.0 < float(text[:-1]) < 100.0)
-
-
-def place_of(evaluation: Evaluation, level: float) -> int | None:
-    """Index of a level, or None."""
-    gaps = np.abs(evaluation.levels - level)
-    return int(gaps.argmin()) if gaps.size and gaps.min() < 1e-9 else None
-
-
-def ends_of(evaluation: Evaluation, share: float) -> tuple[int, int]:
-    """Indices of the ends of a central interval."""
-    lower, upper = place_of(evaluation, (1.0 - share) / 2), place_of(evaluation, (1.0 + share) / 2)
-    if lower is None or upper is None:
-        known = ", ".join(f"{s:g}" for s in shares(evaluation)) or "none"
-        raise ValueError(f"expected the share of an interval that the forecasts have ({known}), got {share!r}")
-    return lower, upper
-
-
-def main_shares(evaluation: Evaluation) -> tuple[float, ...]:
+def main_shares(levels: Vector | None) -> tuple[float, ...]:
     """Nominal coverages nearest to 90% and, of the others, to 50%; empty without symmetric levels."""
-    there = shares(evaluation)
+    there = shares(levels)
     if len(there) < 2:
         return there
     main = min(there, key=lambda share: (round(abs(share - 0.9), 9), -share))
     return main, min((share for share in there if share != main), key=lambda share: abs(share - 0.5))
 
 
-def main_share(evaluation: Evaluation) -> float | None:
+def main_share(levels: Vector | None) -> float | None:
     """Nominal coverage nearest to 90%, or None without symmetric levels."""
-    return next(iter(main_shares(evaluation)), None)
+    return next(iter(main_shares(levels)), None)
+
+
+def level_name(share: float) -> str:
+    """Level as a percentage."""
+    return f"{round(100.0 * share, 2):g}%"
+
+
+def place_of(levels: Vector, level: float) -> int | None:
+    """Index of a level, or None."""
+    gaps = np.abs(levels - level)
+    return int(gaps.argmin()) if gaps.size and gaps.min() < 1e-9 else None
+
+
+def ends_of(evaluation: Evaluation, share: float) -> tuple[int, int]:
+    """Indices of the ends of a central interval."""
+    lower, upper = (place_of(evaluation.levels, (1.0 + sign * share) / 2) for sign in (-1.0, 1.0))
+    if lower is None or upper is None:
+        known = ", ".join(f"{s:g}" for s in shares(evaluation.levels)) or "none"
+        raise ValueError(f"expected the share of an interval that the forecasts have ({known}), got {share!r}")
+    return lower, upper
 
 
 def coverage(evaluation: Evaluation, share: float, side: str = "before") -> float:

@@ -159,30 +159,23 @@ class Evaluation:
         outcomes = np.asarray(y, dtype=np.float64)
         kind = "quantiles" if levels is not None else "labels" if labels else "binary"
         sides = {"before": before, "after": fields.pop("after", None)}
-        rows = {side: None if each is None else np.asarray(each, dtype=np.float64) for side, each in sides.items()}
-        if kind == "binary":
-            rows = {side: None if each is None else each.reshape(-1, 1) for side, each in rows.items()}
-            labels = ("1",)
+        for side, rows in sides.items():
+            found = None if rows is None else np.asarray(rows, dtype=np.float64)
+            fields[side] = found.reshape(-1, 1) if kind == "binary" and found is not None else found
+        for name in ("time", "horizon", *CERTIFICATE):
+            fields[name] = None if fields.get(name) is None else np.asarray(fields[name])
+        for name, end in (("low", -np.inf), ("high", np.inf)):
+            fields[name] = np.broadcast_to(np.asarray(fields.get(name, end), dtype=np.float64), outcomes.shape)
         names, codes = np.unique(np.zeros(outcomes.size) if series is None else np.asarray(series), return_inverse=True)
-        columns = {name: fields[name] for name in ("time", "horizon", *CERTIFICATE) if fields.get(name) is not None}
-        bounds = {name: fields.get(name, end) for name, end in (("low", -np.inf), ("high", np.inf))}
-        found: dict[str, Any] = {
-            "model": "",
-            **fields,
-            **rows,
-            **{name: np.asarray(column) for name, column in columns.items()},
-            **{
-                name: np.broadcast_to(np.asarray(end, dtype=np.float64), outcomes.shape) for name, end in bounds.items()
-            },
-        }
         return cls(
+            model=fields.pop("model", ""),
             kind=kind,
             levels=np.empty(0) if levels is None else np.asarray(levels, dtype=np.float64),
-            labels=tuple(labels),
+            labels=("1",) if kind == "binary" else tuple(labels),
             y=outcomes,
             series=codes,
             names=("",) if series is None else tuple(map(str, names)),
-            **found,
+            **fields,
         )
 
     @property

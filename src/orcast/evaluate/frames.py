@@ -99,16 +99,16 @@ def read_rows(
     )
     parts = (key if isinstance(key, tuple) else () if key is None else (key,) for key in keys)
     labels = tuple(" / ".join(map(str, each)) for each in parts)
-    when = None if times.at_once else _known_when(layout, lag)
     limits = bounds.low[order], bounds.high[order]
     # when outcomes are known says nothing of when forecasts were issued
     timed = issued_every is not None or layout.cutoff is not None or layout.horizon is not None
-    return FrameRows(table, layout, order, labels, stamps, information, *limits, when, timed and when is not None)
+    late = not times.at_once
+    return FrameRows(table, layout, order, labels, stamps, information, *limits, late, timed and late)
 
 
 @dataclass(frozen=True, eq=False)
 class FrameRows:
-    """Rows of a frame by series and time; `when` says which outcomes are known."""
+    """Rows of a frame by series and time."""
 
     table: Frame
     layout: ColumnLayout
@@ -118,7 +118,7 @@ class FrameRows:
     information: Information
     low: Vector
     high: Vector
-    when: str | None
+    late: bool  # outcomes are known at their times or later
     timed: bool  # issue times are known
     by_labels: dict[tuple[str, ...] | None, Information] = field(default_factory=dict)
 
@@ -174,8 +174,9 @@ class FrameRows:
         from orcast.frame.names import written_levels
 
         found = []
-        if self.when is not None:
-            found.append(f"{'Recalibration and references' if recalibrated else 'References'} use {self.when}.")
+        if self.late:
+            who = "Recalibration and references" if recalibrated else "References"
+            found.append(f"{who} use only outcomes known when each forecast was issued.")
         moments = recalibrated and form.kind == "normal" and len(written_levels(form, self.table.reading.columns)) < 2
         if form.kind == "point" or moments:
             found.append(NOTES[form.kind])
@@ -255,16 +256,6 @@ class FrameRows:
             return sample_quantiles(rows, levels)
         spread = rows[:, 1] if form.kind == "normal" else known.past_spread(known.y - rows[:, 0])
         return np.asarray(rows[:, :1] + np.where(spread >= 0.0, spread, np.nan)[:, None] * ndtri(levels))
-
-
-def _known_when(layout: ColumnLayout, lag: Any) -> str:
-    """Outcomes that count as known, in words."""
-    late = ""
-    if layout.known is not None:
-        late = f"; outcomes are known at {str(layout.known)!r}"
-    elif lag is not None:
-        late = f"; outcomes are known {lag} after their time"
-    return f"only outcomes known when each forecast was issued{late}"
 
 
 def _steps_ahead(table: Frame, horizon: Any) -> Vector:

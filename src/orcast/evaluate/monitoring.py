@@ -14,43 +14,37 @@ from orcast.evaluate.calibration import main_share
 from orcast.evaluate.dependence import information_of
 from orcast.evaluate.evaluation import Evaluation, Places, Vector, computed_once
 from orcast.evaluate.information import Information
-from orcast.monitors import Alarm, Monitor, false_discovery_alarms, pit_rows
+from orcast.monitors import (
+    ALPHA,
+    CHANGED,
+    EVENT,
+    EVER,
+    LEVEL,
+    PIT,
+    RUN_LENGTH,
+    Monitor,
+    false_discovery_alarms,
+    pit_rows,
+)
 
 if TYPE_CHECKING:
     from orcast.evaluate.frames import FrameRows
     from orcast.frame.names import Form
 
-ALPHA, RUN_LENGTH = 0.05, 100_000
-
 
 @dataclass(frozen=True, eq=False)
 class Watched:
-    """Monitor of one series, and the times of its rows.
+    """Monitor of one series, at the horizon with the most evidence, with the times and PIT intervals of its rows.
 
-    Parameters
-    ----------
-    name : str
-        Series.
-    alarm : bool
-        Named among all series: the expected share of false names is at most alpha (e-BH).
-    evidence : float
-        E-process against calibration, averaged over the horizons.
-    miscalibrated, changed : Alarm or None
-        Alarms of the series by itself, of the horizon with the most evidence.
-    times : array or None
-        Times of the rows of that horizon.
-    monitor, low, high : Monitor, array
-        Monitor of that horizon, and its PIT intervals.
+    `alarm` is that of e-BH among all series; `evidence` is the e-process, averaged over the horizons.
     """
 
     name: str
     code: int
     alarm: bool
     evidence: float
-    miscalibrated: Alarm | None
-    changed: Alarm | None
-    times: NDArray[Any] | None
     monitor: Monitor
+    times: NDArray[Any] | None
     low: Vector
     high: Vector
 
@@ -71,25 +65,19 @@ class Watched:
     def to_plain(self) -> dict[str, Any]:
         """Alarms as plain data."""
         found: dict[str, Any] = {"series": self.name, "alarm": self.alarm, "evidence": self.evidence, "text": self.text}
-        for name, alarm in (("miscalibrated", self.miscalibrated), ("changed", self.changed)):
-            if alarm is not None:
-                times = {part: self.when(getattr(alarm, part)) for part in ("since", "earliest", "latest", "round")}
-                found[name] = {"kind": alarm.kind, **times, "coverage": alarm.coverage}
-        return found
+        return found | {each.question: each.to_plain(self.when) for each in self.monitor.alarms}
 
     @property
     def first(self) -> str:
         """The alarm of the e-process in words."""
-        found = self.miscalibrated or self.changed
+        found = next(iter(self.monitor.alarms), None)
         return f"evidence {self.evidence:.3g}" if found is None else found.text(self.when)
 
     @property
     def text(self) -> str:
         """The alarms of the series in words."""
-        found = [] if self.miscalibrated is None else [self.first]
-        if self.changed is not None:
-            found.append(f"changed: {self.changed.text(self.when)}")
-        return "; ".join(found)
+        texts = {each.question: each.text(self.when) for each in self.monitor.alarms}
+        return "; ".join(text if name == EVER else f"{name}: {text}" for name, text in texts.items())
 
 
 def monitor(
@@ -146,9 +134,9 @@ def monitor(
         for side, found in watched_sides(rows, form, alpha, run_length).items():
             model = form.base if side == "output" else form.model
             for each in found:
-                ever, change = each.miscalibrated, each.changed
-                since, changed = ("" if alarm is None else each.when(alarm.since) for alarm in (ever, change))
-                kind = next((alarm.kind for alarm in (ever, change) if alarm is not None), "")
+                begun = {alarm.question: each.when(alarm.since) for alarm in each.monitor.alarms}
+                kind = next((alarm.kind for alarm in each.monitor.alarms), "")
+                since, changed = begun.get(EVER, ""), begun.get(CHANGED, "")
                 row = (model, each.name, each.alarm, each.evidence, since, kind, changed, each.text)
                 for name, value in zip(COLUMNS, row, strict=True):
                     columns[name].append(value)
@@ -168,19 +156,17 @@ def watched_sides(rows: FrameRows, form: Form, alpha: float, run_length: float) 
             continue
         low, high = pit_rows(form.kind, rows.matrix(columns), form.levels, y)
         keep = known & np.isfinite(low)
-        level = 0.9 if form.levels is None else _band(form.levels)
         times = None if rows.time is None else rows.time[keep]
-        found[side] = watch(rows.information, keep, low[keep], high[keep], times, rows.names, alpha, run_length, level,
-                            form.kind in ("binary", "labels"))  # fmt: skip
+        shown = times, rows.names, kind_of(form.kind), main_share(form.levels)
+        found[side] = watch(rows.information, keep, low[keep], high[keep], *shown, alpha, run_length)
     if not found:
         raise ValueError(f"expected forecasts with a distribution to monitor, got point forecasts ({form.model!r})")
     return found
 
 
-def _band(levels: Vector) -> float:
-    """Level of the central band nearest to 90%."""
-    there = [1.0 - 2.0 * level for level in levels if level < 0.5 and np.abs(levels - 1.0 + level).min() < 1e-9]
-    return min(there, key=lambda share: abs(share - 0.9), default=0.9)
+def kind_of(form: str) -> str:
+    """Input of a monitor that forecasts of a kind are."""
+    return EVENT if form in ("binary", "labels") else PIT
 
 
 def watch(
@@ -190,10 +176,10 @@ def watch(
     high: Vector,
     times: NDArray[Any] | None,
     names: Sequence[str],
-    alpha: float,
-    run_length: float,
-    level: float,
-    events: bool,
+    kind: str,
+    level: float | None,
+    alpha: float = ALPHA,
+    run_length: float = RUN_LENGTH,
 ) -> list[Watched]:
     """Run a monitor over each series and horizon; the most evidence first."""
     series, horizon = information.series[keep], information.horizon[keep]
@@ -206,43 +192,23 @@ def watch(
     for start, end in zip(starts, [*starts[1:], order.size], strict=True):
         rows = order[start:end]
         overlap = np.arange(rows.size) - np.searchsorted(np.maximum.accumulate(known[rows]), issued[rows], side="right")
-        code = int(series[rows[0]])
-        steps_ahead = max(int(overlap.max()) + 1, 1)
-        own = Monitor(
-            alpha=alpha, run_length=run_length, horizon=min(steps_ahead, 1000), level=level,
-            seed=derived_seed(0, code, int(steps[rows[0]])),
-        )  # fmt: skip
-        own.add("event" if events else "pit", low[rows], high[rows])
+        code, seed = int(series[rows[0]]), derived_seed(0, int(series[rows[0]]), int(steps[rows[0]]))
+        ahead = min(max(int(overlap.max()) + 1, 1), 1000)
+        own = Monitor(alpha=alpha, run_length=run_length, horizon=ahead, level=level or LEVEL, seed=seed)
+        own.add(kind, low[rows], high[rows])
         found.setdefault(code, []).append((own, rows))
     evidence = {code: float(np.mean([each.evidence for each, _ in own])) for code, own in found.items()}
     named = dict(zip(evidence, false_discovery_alarms(list(evidence.values()), alpha), strict=True))
     result = []
     for code in sorted(found, key=lambda code: -evidence[code]):
         own, rows = max(found[code], key=lambda each: each[0].evidence)
-        late = max((each for each in found[code] if each[0].changed is not None), default=None, key=_change_round)
-        result.append(
-            Watched(
-                names[code],
-                code,
-                bool(named[code]),
-                evidence[code],
-                own.miscalibrated,
-                None if late is None else late[0].changed,
-                None if times is None else times[rows],
-                own,
-                low[rows],
-                high[rows],
-            )
-        )
+        at = None if times is None else times[rows]
+        result.append(Watched(names[code], code, bool(named[code]), evidence[code], own, at, low[rows], high[rows]))
     return result
 
 
-def _change_round(found: tuple[Monitor, Places]) -> int:
-    return 0 if found[0].changed is None else found[0].changed.round
-
-
 @computed_once
-def alarms(evaluation: Evaluation, side: str = "before", alpha: float = ALPHA) -> list[Watched]:
+def alarms(evaluation: Evaluation, side: str = "before") -> list[Watched]:
     """Monitors of the series of an evaluation, the most evidence first.
 
     Parameters
@@ -251,23 +217,22 @@ def alarms(evaluation: Evaluation, side: str = "before", alpha: float = ALPHA) -
         Forecasts with their outcomes.
     side : str
         "before" or "after".
-    alpha : float
-        Expected share of false alarms among the series that are named.
 
     Returns
     -------
     list
-        Name, `alarm`, `evidence`, `miscalibrated`, `changed` and `text` of each series.
+        For each series its name, its `monitor` at the horizon with the most evidence, the `text` of its alarms, and
+        `alarm`: True if it is named by e-BH, at 5%.
 
     Examples
     --------
     >>> y = np.random.default_rng(0).normal(size=300)
     >>> narrow = Evaluation.of(np.tile([-0.5, 0.0, 0.5], (300, 1)), y, levels=[0.05, 0.5, 0.95])
-    >>> alarms(narrow)[0].miscalibrated.kind
+    >>> alarms(narrow)[0].monitor.miscalibrated.kind
     'too narrow'
     """
     low, high = pit_rows(evaluation.kind, evaluation.side(side), evaluation.levels, evaluation.y)
     information, keep = information_of(evaluation)
-    level = main_share(evaluation) if evaluation.kind == "quantiles" else None
-    return watch(information, keep, low, high, evaluation.time, evaluation.names, alpha, RUN_LENGTH, level or 0.9,
-                 evaluation.kind != "quantiles")  # fmt: skip
+    level = main_share(evaluation.levels)
+    times, names, kind = evaluation.time, evaluation.names, kind_of(evaluation.kind)
+    return watch(information, keep, low, high, times, names, kind, level)

@@ -8,9 +8,10 @@ from orcast.evaluate import calibration
 from orcast.evaluate.calibration import ends_of, level_name, main_share, place_of
 from orcast.evaluate.evaluation import Evaluation
 from orcast.evaluate.losses import loss_name
-from orcast.evaluate.monitoring import ALPHA, alarms
+from orcast.evaluate.monitoring import alarms
 from orcast.evaluate.svg import Mark, Picture, around, name_axis, number_axis, shortened
 from orcast.evaluate.tables import by_horizon, by_series
+from orcast.monitors import ALPHA
 
 __all__ = ["Picture", "evidence", "fan", "horizons", "reliability"]
 
@@ -157,7 +158,7 @@ def fan(evaluation: Evaluation, *, last: int = 120) -> Picture:
 
 def _fan_marks(evaluation: Evaluation, mine: np.ndarray, x: np.ndarray) -> list[Mark]:
     """Main interval, or from the lowest level to the highest; the median; the ends of the base forecast's interval."""
-    side, share, median = evaluation.sides[-1], main_share(evaluation), place_of(evaluation, 0.5)
+    side, share, median = evaluation.sides[-1], main_share(evaluation.levels), place_of(evaluation.levels, 0.5)
     lower, upper = (0, evaluation.levels.size - 1) if share is None else ends_of(evaluation, share)
     rows, name = evaluation.side(side)[mine], "quantiles" if share is None else f"{level_name(share)} interval"
     marks = [Mark("area", f"outer {side}", x, rows[:, upper], rows[:, lower], label=f"{name}, {SIDES[side]}")]

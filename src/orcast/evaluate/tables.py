@@ -116,7 +116,7 @@ def _table(evaluation: Evaluation, name: str, codes: Places, count: int) -> Tabl
     def means(values: Vector) -> Vector:
         return np.asarray(np.bincount(codes, values, minlength=count) / rows)
 
-    share = main_share(evaluation)
+    share = main_share(evaluation.levels)
     covered = {} if share is None else {side: means(inside(evaluation, share, side)) for side in evaluation.sides}
     losses = {side: means(loss(evaluation, side)) for side in evaluation.sides}
     return Table(name, (), rows, share, covered, losses)

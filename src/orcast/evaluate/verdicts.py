@@ -23,9 +23,10 @@ from orcast.evaluate.calibration import (
 from orcast.evaluate.dependence import TIMES, design_effect, frequencies, shared_times
 from orcast.evaluate.evaluation import Evaluation, outcomes_of
 from orcast.evaluate.losses import Difference, difference, loss, loss_name
-from orcast.evaluate.monitoring import ALPHA, alarms
+from orcast.evaluate.monitoring import alarms
 from orcast.evaluate.references import best_reference
 from orcast.evaluate.tables import by_horizon
+from orcast.monitors import ALPHA
 from orcast.validation import option, spelled
 
 USE, AVOID, UNDECIDED = "use", "do not use", "not enough data"
@@ -91,7 +92,7 @@ def summary(evaluation: Evaluation) -> dict[str, Any]:
         "calibration_error": {side: error(evaluation, side) for side in sides},
         "loss": {"name": loss_name(evaluation)} | {side: _mean(loss(evaluation, side)) for side in sides},
     }
-    if (share := main_share(evaluation)) is not None:
+    if (share := main_share(evaluation.levels)) is not None:
         covered = {side: coverage(evaluation, share, side) for side in sides}
         found["coverage"] = {"nominal": share} | covered | {"chance": interval_band(evaluation, share)}
     if change is not None:
@@ -150,7 +151,7 @@ def _decide_base(evaluation: Evaluation) -> tuple[str, str]:
     if wrong:
         return AVOID, f"Do not use these forecasts as they are: {_and(wrong)}. Recalibrate them."
     few = f"{_outcomes(evaluation.rows)} show no significant miscalibration"
-    low, high = band(effective_size(evaluation), main_share(evaluation) or 0.9)
+    low, high = band(effective_size(evaluation), main_share(evaluation.levels) or 0.9)
     if high - low > 0.2:
         return UNDECIDED, f"Not enough data: {few}, but only a large one would show."
     return USE, f"Use these forecasts: {few}."
@@ -206,7 +207,7 @@ def _harm(evaluation: Evaluation) -> list[str]:
 
 def _coverage(evaluation: Evaluation) -> str:
     """Coverage of the main interval, or the mean probability furthest from its frequency."""
-    share, rows = main_share(evaluation), evaluation.rows
+    share, rows = main_share(evaluation.levels), evaluation.rows
     if share is not None:
         low, high = (_percent(end, rows) for end in interval_band(evaluation, share))
         seen = [_percent(coverage(evaluation, share, side), rows) for side in evaluation.sides]
@@ -232,7 +233,7 @@ def _calibration(evaluation: Evaluation) -> str:
     if evaluation.after is None:
         return found
     wrong = {side: _and(faults(evaluation, side)) or "no significant fault" for side in evaluation.sides}
-    share = main_share(evaluation)
+    share = main_share(evaluation.levels)
     was, now = (0.0, 0.0) if share is None else (width(evaluation, share, side) for side in evaluation.sides)
     wider = f" The mean width changed by {now / was - 1.0:+.0%}." if was > 0.0 else ""
     return f"Before: {wrong['before']}. After: {wrong['after']}.{wider} {found}"
@@ -277,11 +278,11 @@ def _quantile_faults(evaluation: Evaluation, side: str) -> list[str]:
     """Intervals that are too narrow or too wide, and a median that is too low or too high."""
     found = []
     # both sides are judged by one chance band, that of the last side
-    for share in main_shares(evaluation):
+    for share in main_shares(evaluation.levels):
         covered = coverage(evaluation, share, side) - tie_excess(evaluation, share, side)
         if _is_off(covered, share, independent_rows(evaluation, share, CLEAR)):
             found.append(f"the {level_name(share)} interval is too {'narrow' if covered < share else 'wide'}")
-    middle = place_of(evaluation, 0.5)
+    middle = place_of(evaluation.levels, 0.5)
     if middle is not None:
         below = float(frequencies(evaluation, side)[middle])
         effect = float(design_effect(evaluation, evaluation.sides[-1], sure=CLEAR)[middle])
@@ -317,7 +318,7 @@ def _probability_faults(evaluation: Evaluation, side: str) -> list[str]:
 
 def effective_size(evaluation: Evaluation) -> float:
     """Effective sample size: the number of independent outcomes that say as much of the calibration."""
-    share = main_share(evaluation)
+    share = main_share(evaluation.levels)
     if share is not None:
         return independent_rows(evaluation, share)
     return float((evaluation.rows / design_effect(evaluation, evaluation.sides[-1])).min()) if evaluation.rows else 0.0
