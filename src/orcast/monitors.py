@@ -207,9 +207,9 @@ class Alarm:
         Last round of the period with the largest evidence.
     evidence, threshold : float
         E-process or detector, and the threshold of its alarm.
-    rounds, level, coverage, shift, scale : int, float
-        Rounds of the period, share of the outcomes inside the central band of this level, mean and spread of the normal
-        scores of the PITs (errors in units of the forecast's standard deviation).
+    level, coverage, shift, scale : float
+        Share of the outcomes of the period inside the central band of this level, mean and spread of the normal scores
+        of the PITs (errors in units of the forecast's standard deviation).
     given, group, ended : str, str or None, bool
         Input of the monitor, group of rounds, and whether the evidence has fallen to a thousandth since.
     side : str or None
@@ -221,7 +221,7 @@ class Alarm:
     >>> monitor = Monitor()
     >>> monitor.update(pit=ndtr(1.5 * np.random.default_rng(0).standard_normal(200)))
     >>> monitor.miscalibrated.text()
-    '90% interval covers 68% since round 40: too narrow by a third'
+    '90% interval covers 68% since round 40: too narrow by 33%'
     """
 
     question: str
@@ -233,7 +233,6 @@ class Alarm:
     until: int
     evidence: float
     threshold: float
-    rounds: int
     level: float
     coverage: float
     shift: float
@@ -255,7 +254,7 @@ class Alarm:
 
     def to_plain(self, name: Callable[[int], str] = "round {:,}".format) -> dict[str, Any]:
         """Return plain data; `name` turns a round into a time."""
-        names = ("side", "group", "question", "kind", "rounds", "level", "coverage", "shift", "scale", "evidence")
+        names = ("side", "group", "question", "kind", "level", "coverage", "shift", "scale", "evidence")
         plain: dict[str, Any] = {each: getattr(self, each) for each in (*names, "ended")}
         plain |= {each: name(getattr(self, each)) for each in ("since", "earliest", "latest", "until")}
         return plain | {"raised": name(self.round), "text": self.text(name)}
@@ -275,15 +274,8 @@ class Alarm:
             return f" by {abs(self.shift):.1f} standard deviations"
         if self.given == PIT and self.kind in ("too narrow", "too wide") and self.scale > 0.0:
             part = 1.0 - 1.0 / self.scale if self.kind == "too narrow" else 1.0 / self.scale - 1.0
-            return f" by {_share(part)}" if part >= 0.01 else ""
+            return f" by {part:.0%}" if part >= 0.01 else ""
         return ""
-
-
-def _share(part: float) -> str:
-    """A share in words."""
-    near = {0.25: "a quarter", 1 / 3: "a third", 0.5: "half", 2 / 3: "two thirds", 0.75: "three quarters"}
-    best = min(near, key=lambda each: abs(each - part))
-    return near[best] if abs(best - part) < 0.03 else f"{max(part, 0.0):.0%}"
 
 
 class Evidence:
@@ -371,7 +363,6 @@ class Evidence:
             until=until,
             evidence=evidence,
             threshold=float(threshold),
-            rounds=until - since + 1,
             level=self.level,
             coverage=self.level + shift if bands else inside,
             shift=shift * (self.score_range or 1.0) if self.given == SCORES else shift,

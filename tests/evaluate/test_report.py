@@ -67,7 +67,7 @@ def test_horizons_come_first_and_harm_is_empirical() -> None:
     change = facts.by_horizon(evaluation).change
     assert change is not None
     worse, many = change.worse[1], change.series[1]
-    assert f"worse in {worse} of {many} series at horizon 2" in page.top.all("ul")[0].text
+    assert f"worse in {worse} of {many} series at horizon 2" in page.top.text
     rows = cells(page.top.all("table")[0])
     assert [row[0] for row in rows] == ["1", "2", "3"]
     assert rows[1][-1] == f"{worse} of {many}"

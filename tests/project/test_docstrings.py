@@ -39,6 +39,8 @@ BUILDING_BLOCKS = {
     *(f"evaluate.{name}" for name in ("Change", "Difference")),
     *(f"evaluate.{name}" for name in ("ReferenceScore", "Table")),
 }
+# Parameters that mean the same in all functions of a module, where they are described once.
+SHARED = {"orcast.evaluate": {"evaluation", "side"}}
 # What the wrappers share, which no user calls.
 INTERNAL = {"common", "optional"}
 
@@ -152,7 +154,8 @@ def undescribed(thing: Any, text: str | None = None) -> set[str]:
         names = {name for name in inspect.signature(thing).parameters if not name.startswith("_")} - {"self"}
     except (TypeError, ValueError):
         return set()
-    return names - described(inspect.getdoc(thing) or "" if text is None else text)
+    shared = next((own for place, own in SHARED.items() if _home(thing).startswith(place)), set())
+    return names - shared - described(inspect.getdoc(thing) or "" if text is None else text)
 
 
 def with_methods(name: str, thing: Any) -> dict[str, set[str]]:

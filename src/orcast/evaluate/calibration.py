@@ -66,12 +66,8 @@ def coverage(evaluation: Evaluation, share: float, side: str = "before") -> floa
 
     Parameters
     ----------
-    evaluation : Evaluation
-        Forecasts with their outcomes; those without such an interval or side raise a ValueError.
     share : float
         Nominal coverage, such as 0.9.
-    side : {"before", "after"}
-        Base or recalibrated forecasts.
 
     Examples
     --------
@@ -184,13 +180,6 @@ def reliability(evaluation: Evaluation, side: str = "before") -> Frequencies:
 
 def error(evaluation: Evaluation, side: str = "before") -> float:
     """Calibration error: QCE of quantiles, ECE of probabilities (averaged over labels).
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Forecasts with their outcomes.
-    side : {"before", "after"}
-        Base or recalibrated forecasts.
 
     Examples
     --------

@@ -33,6 +33,8 @@ class Evaluation:
     Quantiles that cross are sorted.  `Evaluation.of` makes one from arrays, `orcast.check` one per model of a frame.
     Shapes that differ, and numbers out of their range, raise a ValueError.
 
+    Functions of an evaluation take it as `evaluation`, and as `side` its forecasts "before" or "after" recalibration.
+
     Parameters
     ----------
     model, kind : str

@@ -30,13 +30,6 @@ LEAST = 5
 def loss(evaluation: Evaluation, side: str = "before") -> Vector:
     """Loss of each forecast: pinball loss averaged over the levels, or Brier score.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Forecasts with their outcomes.
-    side : {"before", "after"}
-        Base or recalibrated forecasts.
-
     Examples
     --------
     >>> loss(Evaluation.of([[1.0, 3.0]], [2.0], levels=[0.25, 0.75]))
@@ -90,11 +83,6 @@ def difference(evaluation: Evaluation) -> Difference | None:
     Blocks have about 2 T^(1/3) consecutive times, and more where forecasts overlap or losses are autocorrelated.  From
     20 series on whole series count as blocks too, and the wider interval is returned.  Künsch (1989), Annals of
     Statistics 17.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Forecasts with their outcomes.
 
     Examples
     --------

@@ -211,13 +211,6 @@ def watch(
 def alarms(evaluation: Evaluation, side: str = "before") -> list[Watched]:
     """Monitors of the series of an evaluation, the most evidence first.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Forecasts with their outcomes.
-    side : str
-        "before" or "after".
-
     Returns
     -------
     list

@@ -29,11 +29,6 @@ def _example() -> Evaluation:
 def horizons(evaluation: Evaluation) -> Picture:
     """Change of the loss at each horizon; horizons with a significant loss are red.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Forecasts with their outcomes.
-
     Examples
     --------
     >>> horizons(_example()).title
@@ -62,11 +57,6 @@ def horizons(evaluation: Evaluation) -> Picture:
 def reliability(evaluation: Evaluation) -> Picture:
     """Observed frequency against the level of the quantile or the probability; the diagonal is calibrated.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Forecasts with their outcomes.
-
     Examples
     --------
     >>> reliability(_example()).title
@@ -93,11 +83,6 @@ def reliability(evaluation: Evaluation) -> Picture:
 def evidence(evaluation: Evaluation) -> Picture:
     """Evidence against calibration over the rows of the series with the most, and the threshold of an alarm.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Forecasts with their outcomes.
-
     Examples
     --------
     >>> evidence(_example()).title
@@ -122,8 +107,6 @@ def fan(evaluation: Evaluation, *, last: int = 120) -> Picture:
 
     Parameters
     ----------
-    evaluation : Evaluation
-        Forecasts with their outcomes.
     last : int
         Number of forecasts.
 

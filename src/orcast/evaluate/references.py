@@ -55,11 +55,6 @@ def best_reference(evaluation: Evaluation) -> ReferenceScore | None:
 
     Where none of its season is known, a seasonal reference is the last known outcome.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Forecasts with their outcomes.
-
     Examples
     --------
     >>> found = best_reference(Evaluation.of([0.5] * 4, [0, 1, 1, 1]))

@@ -62,11 +62,6 @@ class Table:
 def by_series(evaluation: Evaluation) -> Table:
     """Coverage and loss of each series with an outcome; first the coverage furthest from nominal, or the largest loss.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Forecasts with their outcomes.
-
     Examples
     --------
     >>> found = by_series(Evaluation.of([[-1, 1]] * 4, [0, 1, 2, 0], levels=[0.25, 0.75], series=list("aabb")))
@@ -90,11 +85,6 @@ def by_series(evaluation: Evaluation) -> Table:
 @computed_once
 def by_horizon(evaluation: Evaluation) -> Table:
     """Coverage and loss at each horizon, with the number of series made worse; one group if there is one horizon.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Forecasts with their outcomes.
 
     Examples
     --------

@@ -45,11 +45,6 @@ MOST_NAMED = 5
 def verdict(evaluation: Evaluation) -> list[str]:
     """Sentences on the forecasts, the one that says what to do first.
 
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Forecasts with their outcomes.
-
     Examples
     --------
     >>> rng = np.random.default_rng(0)
@@ -65,11 +60,6 @@ def verdict(evaluation: Evaluation) -> list[str]:
 
 def summary(evaluation: Evaluation) -> dict[str, Any]:
     """Verdict and its numbers as plain data; None stands for numbers that cannot be computed.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-        Forecasts with their outcomes.
 
     Examples
     --------
@@ -370,9 +360,7 @@ def _relative(found: Difference) -> str:
 
 def _horizons(evaluation: Evaluation) -> str:
     """Horizons and series that became worse, counted."""
-    table, harm = by_horizon(evaluation), _harm(evaluation)
-    if harm:
-        return f"The recalibrated forecasts are {', '.join(harm)}."
+    table = by_horizon(evaluation)
     if table.change is None or len(evaluation.names) == 1:
         return ""
     k = int(np.argmax(table.change.worse / np.maximum(table.change.series, 1)))
