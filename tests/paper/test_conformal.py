@@ -61,10 +61,10 @@ def check_half_space(aci: ConformalLevel) -> None:
     assert worst <= ROUNDING * max(abs(s[cell]), abs(s[cell + 1]))
 
 
-def planted(beta: float, sums: Sequence[float], head_start: float = 0.0, **options: Any) -> ConformalLevel:
+def planted(beta: float, sums: Sequence[float]) -> ConformalLevel:
     """In the midst of a game with these sums."""
-    aci = ConformalLevel(beta, grid=len(sums) - 1, head_start=head_start, **options)
-    aci._sums, aci.rounds = [float(s) for s in sums], 1
+    aci = ConformalLevel(beta, grid=len(sums) - 1)
+    aci._sums, aci._head, aci.rounds = [float(s) for s in sums], [0.0] * len(sums), 1
     return aci
 
 
@@ -100,7 +100,7 @@ def test_adversarially_grown_ledgers() -> None:
     rng = np.random.default_rng(2)
     for case in range(200):
         beta, grid = float(rng.choice([0.05, 0.5, 0.77, 0.9, 0.99])), int(rng.choice([1, 2, 7, 20, 50]))
-        aci = ConformalLevel(beta, grid=grid, head_start=float(rng.choice([0.0, 0.3])))
+        aci = ConformalLevel(beta, grid=grid)
         adversary = [greedy, stubborn(True), stubborn(False), draw(rng, beta), draw(rng, 0.5)][case % 5]
         for _ in run_rounds(aci, adversary, int(rng.integers(1, 120))):
             pass
@@ -146,21 +146,18 @@ def test_it_is_a_crossing_from_minus_to_plus() -> None:
 def test_it_starts_at_beta() -> None:
     for beta in (0.9, 0.905, 0.29, 0.001, 0.999):
         for grid in (1, 7, 20, 100):
-            for head_start in (0.0, 0.3):
-                aci = ConformalLevel(beta, grid=grid, head_start=head_start)
-                assert aci.predict() == beta
-                assert hats(beta, grid) @ accounts(aci) == pytest.approx(0.0, abs=1e-12)
-                check_half_space(aci)
+            aci = ConformalLevel(beta, grid=grid)
+            assert aci.predict() == beta
+            assert hats(beta, grid) @ accounts(aci) == pytest.approx(0.0, abs=1e-12)
+            check_half_space(aci)
 
 
 # --- the guarantee ---
 
 
-@pytest.mark.parametrize(
-    ("beta", "grid", "head_start"), [(0.9, 20, 0.3), (0.5, 20, 0.0), (0.99, 100, 0.3), (0.05, 1, 0.0)]
-)
-def test_guarantee_against_a_greedy_adversary(beta: float, grid: int, head_start: float) -> None:
-    aci = ConformalLevel(beta, grid=grid, head_start=head_start)
+@pytest.mark.parametrize(("beta", "grid"), [(0.9, 20), (0.5, 20), (0.99, 100), (0.05, 1)])
+def test_guarantee_against_a_greedy_adversary(beta: float, grid: int) -> None:
+    aci = ConformalLevel(beta, grid=grid)
     for rounds, _ in enumerate(run_rounds(aci, greedy, 5000), start=1):
         assert aci.rounds == rounds
         assert aci.miscalibration <= aci.promised
@@ -170,9 +167,9 @@ def test_guarantee_against_a_greedy_adversary(beta: float, grid: int, head_start
     assert aci.miscalibration > 0.1 * aci.promised
 
 
-@given(st.lists(st.booleans(), min_size=1, max_size=200), st.floats(0.01, 0.99), st.integers(1, 30), st.floats(0, 2))
-def test_guarantee_on_any_sequence(wishes: list[bool], beta: float, grid: int, head_start: float) -> None:
-    aci = ConformalLevel(beta, grid=grid, head_start=head_start)
+@given(st.lists(st.booleans(), min_size=1, max_size=200), st.floats(0.01, 0.99), st.integers(1, 30))
+def test_guarantee_on_any_sequence(wishes: list[bool], beta: float, grid: int) -> None:
+    aci = ConformalLevel(beta, grid=grid)
     stream = iter(wishes)
     payoffs = np.zeros(grid + 1)
     budget = 0.0
@@ -184,8 +181,8 @@ def test_guarantee_on_any_sequence(wishes: list[bool], beta: float, grid: int, h
         assert abs(aci.coverage - beta) <= aci.coverage_bound
     assert aci.miscalibration == pytest.approx(float(np.linalg.norm(payoffs)) / aci.rounds, abs=1e-12)
     assert sum(aci._sums) / aci.rounds == pytest.approx(aci.coverage - beta, abs=1e-12)
-    if head_start == 0.0:
-        assert aci.promised == pytest.approx(math.sqrt(budget) / aci.rounds, rel=1e-9)
+    head = float(np.linalg.norm(np.array(aci._head)[np.array(aci._sums) != 0.0]))
+    assert aci.promised == pytest.approx((head + math.sqrt(head**2 + budget)) / aci.rounds, rel=1e-6)
 
 
 # --- input and state ---
@@ -199,7 +196,6 @@ def test_guarantee_on_any_sequence(wishes: list[bool], beta: float, grid: int, h
         lambda: ConformalLevel(0.9, grid=0),
         lambda: ConformalLevel(0.9, grid=2.5),  # type: ignore[arg-type]
         lambda: ConformalLevel(0.9, grid=10**9),
-        lambda: ConformalLevel(0.9, head_start=-1),
     ],
 )
 def test_bad_settings(make: Callable[[], ConformalLevel]) -> None:
@@ -231,7 +227,7 @@ def test_what_cannot_be_is_refused(wish: bool) -> None:
 
 
 def test_the_bound_of_the_coverage_is_not_missed_by_rounding() -> None:
-    aci = ConformalLevel(0.9, grid=100, head_start=0.0)
+    aci = ConformalLevel(0.9, grid=100)
     for _ in range(9):
         aci.update(aci.predict() >= 1.0)
         assert abs(aci.coverage - 0.9) <= aci.coverage_bound

@@ -10,8 +10,8 @@ import numpy as np
 from orcast.spaces.base import whole
 from orcast.validation import number, short
 
-# The largest grid.
-FINEST = 1000
+# Before the first round each vertex below beta counts as missed, and each above it as covered, this many times.
+HEAD_START = 0.3
 
 
 class ConformalLevel:
@@ -27,8 +27,6 @@ class ConformalLevel:
         Frequency of covered outcomes, strictly between 0 and 1.
     grid
         Number of cells between the vertices 0, 1/grid, ..., 1.
-    head_start
-        Before the first round each vertex below beta counts as missed, and each above it as covered, this many times.
 
     Notes
     -----
@@ -52,25 +50,22 @@ class ConformalLevel:
     (0.9, True, True)
     """
 
-    def __init__(self, beta: float, *, grid: int = 20, head_start: float = 0.3) -> None:
+    def __init__(self, beta: float, *, grid: int = 20) -> None:
         self.beta = number(beta, "beta")
         if not 0.0 < self.beta < 1.0:
             raise ValueError(f"expected a share strictly between 0 and 1 as beta, got {short(beta)}")
         self.rounds = 0
         self._covered = 0
-        self.grid = whole(grid, "cells in the grid", 1, FINEST)
-        self.head_start = number(head_start, "head_start", 0.0, 1e6)
+        self.grid = whole(grid, "cells in the grid", 1, 1000)
         self._budget = 0.0
         cell = min(int(self.beta * self.grid), self.grid - 1)
         self._start = (cell, min(self.beta * self.grid - cell, 1.0))
         self._sums = [0.0] * (self.grid + 1)
-        self._head = self._head_start(*self._start)
-
-    def _head_start(self, cell: int, share: float) -> list[float]:
-        """Entries before the first round, whose only root is beta."""
-        below, above = -self.head_start * self.beta, self.head_start * (1.0 - self.beta)
-        larger = max(-below, above)
-        return [below] * cell + [-larger * share, larger * (1.0 - share)] + [above] * (self.grid - cell - 1)
+        # entries before the first round, whose only root is beta
+        below, above = -HEAD_START * self.beta, HEAD_START * (1.0 - self.beta)
+        larger, share = max(-below, above), self._start[1]
+        between = [-larger * share, larger * (1.0 - share)]
+        self._head = [below] * cell + between + [above] * (self.grid - cell - 1)
 
     # --- the loop
     def predict(self) -> float:
@@ -122,7 +117,7 @@ class ConformalLevel:
         """
         _, head = self._used()
         bound = (head + math.sqrt(head * head + self._budget)) / max(self.rounds, 1)
-        return _at_least(bound, self.miscalibration)
+        return at_least(bound, self.miscalibration)
 
     @property
     def coverage_bound(self) -> float:
@@ -137,7 +132,7 @@ class ConformalLevel:
         used, head = self._used()
         b = 0.5 * used * abs(1.0 - 2.0 * self.beta) + math.sqrt(used) * head
         bound = (b + math.sqrt(b * b + used * self.rounds * self.beta * (1.0 - self.beta))) / self.rounds
-        return _at_least(bound, abs(self.coverage - self.beta))
+        return at_least(bound, abs(self.coverage - self.beta))
 
     def _used(self) -> tuple[int, float]:
         head = [start for start, s in zip(self._head, self._sums, strict=True) if s != 0.0]
@@ -166,9 +161,9 @@ def root_near(s: Sequence[float], cell: int, share: float) -> tuple[int, float]:
     return low, s[low] / (s[low] - s[low + 1])
 
 
-def _at_least(bound: float, value: float) -> float:
+def at_least(bound: float, value: float) -> float:
     """Raise a bound to the value if it is smaller by rounding only."""
-    return value if bound < value <= bound * (1.0 + 1e-12) else bound
+    return value if bound < value <= bound + 1e-12 * (1.0 + abs(value)) else bound
 
 
 def _hit(covered: object, level: float) -> bool:

@@ -22,7 +22,7 @@ from orcast.adapters import expert_row
 from orcast.engine import Equilibrium
 from orcast.forecaster import Forecaster
 from orcast.kernels.hats import STEEPNESS
-from orcast.ledger import Guarantee
+from orcast.paper.conformal import at_least
 from orcast.payoffs import BinaryCalibration, LabelCalibration
 from orcast.payoffs.calibration import GRID, checked_grid
 from orcast.payoffs.cell_payoffs import hat_weights
@@ -34,12 +34,9 @@ from orcast.validation import short
 Array = NDArray[np.float64]
 Key = tuple[int, ...]
 
-# The largest number of cells, that of a grid on the simplex whose resolution is not given, and the finest such grid.
-MOST_CELLS, USUAL_CELLS, FINEST = 10_000, 100, 10
+MOST_CELLS = 10_000
 # Temperature of the forecasters, which only observe the outcomes of their cell.
 TEMPERATURE = 2.0
-# Relative tolerance for a bound below its value by rounding.
-ROUNDING = 1e-12
 # Scores with a bound on the regret: sums over the probabilities of the events.
 SCORES: tuple[Score, ...] = (Brier(), LogScore())
 
@@ -69,24 +66,20 @@ def hat_heights(score: Score, binary: bool, grid: int) -> Array:
 
 @dataclass(slots=True)
 class _Cell:
-    """Forecaster of a cell, the sums of its hats, and bounds known before its outcomes.
-
-    `known` sums over its rounds the largest possible errors of the probabilities, and for each score the remainder of
-    (excess) and the largest possible excess.
-    """
+    """Forecaster of a cell, the sums of its hats, and for each score that of the remainders of (excess)."""
 
     recal: Forecaster
     weights: Array
-    known: Array
+    remainders: Array
 
 
 class _CellRound(NamedTuple):
-    """Pending round: its cell, probabilities of the expert and of the forecast; `known` as in `_Cell`."""
+    """Pending round: its cell, probabilities of the expert and of the forecast, largest remainders of (excess)."""
 
     key: Key
     expert: Array
     result: Array
-    known: Array
+    remainders: Array
 
 
 class PartitionedRecalibrator:
@@ -102,8 +95,8 @@ class PartitionedRecalibrator:
     space
         `Binary` or `Labels`.
     cells
-        On `Binary`, equal bins of the probability (10). Else cells are the vectors of K whole numbers with this sum,
-        the finest with at most 100 cells; more than 10,000 are refused.
+        On `Binary`, equal bins of the probability. Else cells are the vectors of K whole numbers with this sum; more
+        than 10,000 of them are refused. 10 by default.
     grid
         Hats of a probability (15).
 
@@ -130,7 +123,7 @@ class PartitionedRecalibrator:
     True
     """
 
-    def __init__(self, space: Binary | Labels, *, cells: int | None = None, grid: int = GRID) -> None:
+    def __init__(self, space: Binary | Labels, *, cells: int = 10, grid: int = GRID) -> None:
         if not isinstance(space, (Binary, Labels)):
             raise TypeError(f"expected Binary() or Labels([...]), got {space!r}")
         self.space, self.grid, self._binary = space, checked_grid(grid), isinstance(space, Binary)
@@ -138,18 +131,12 @@ class PartitionedRecalibrator:
         self._root = math.sqrt(self._payoff.on(space).bound)
         # events with a separate probability
         self._count = 1 if self._binary else space.cells
-
-        def total(n: int) -> int:
-            return n if self._binary else math.comb(n + space.cells - 1, space.cells - 1)
-
-        if cells is None:
-            usual = [n for n in range(1, FINEST + 1) if total(n) <= USUAL_CELLS]
-            cells = max(usual, default=1)
         self.cells = whole(cells, "cells", 1, MOST_CELLS)
-        if total(self.cells) > MOST_CELLS:
+        total = math.comb(self.cells + self._count - 1, self._count - 1)
+        if total > MOST_CELLS:
             raise ValueError(
-                f"expected a grid of at most {MOST_CELLS:,} cells, got {total(self.cells):,} for {space.cells} "
-                f"probabilities at cells={cells}"
+                f"expected a grid of at most {MOST_CELLS:,} cells, got {total:,} for {space.cells} probabilities at "
+                f"cells={cells}"
             )
         self._cells: dict[Key, _Cell] = {}
         self._pending: _CellRound | None = None
@@ -193,13 +180,13 @@ class PartitionedRecalibrator:
         cell = self._cells.get(key)
         if cell is None:
             recal = Forecaster(self.space, self._payoff, oracle=Equilibrium(temperature=TEMPERATURE))
-            cell = _Cell(recal, np.zeros((self.grid, self._count)), np.zeros(1 + 2 * len(SCORES)))
+            cell = _Cell(recal, np.zeros((self.grid, self._count)), np.zeros(len(SCORES)))
         inner = cell.recal.predict(self._start(key))
         result = np.array(inner.mass)
-        known = self._known(key, expert, result)
+        remainders = self._remainders(key, expert, result)
         if self._pending is not None and self._pending.key != key:
             self._cells[self._pending.key].recal.drop()
-        self._cells[key], self._pending = cell, _CellRound(key, expert, result, known)
+        self._cells[key], self._pending = cell, _CellRound(key, expert, result, remainders)
         return inner
 
     def _errors(self, mass: Array) -> Array:
@@ -207,23 +194,18 @@ class PartitionedRecalibrator:
         errors: Array = (mass - np.eye(mass.size))[:, -self._count :]
         return errors
 
-    def _losses(self, score: Score, mass: Array) -> Array:
-        """Score of probabilities for each event."""
-        return score.on_cells(self.space, mass)
-
-    def _known(self, key: Key, expert: Array, result: Array) -> Array:
-        """Bounds of a round before its outcome; see `_Cell`."""
+    def _remainders(self, key: Key, expert: Array, result: Array) -> Array:
+        """Largest remainder of (excess) in a round for each score, known before its outcome."""
         errors = self._errors(result)
         p, x, q = (mass[-self._count :] for mass in (result, expert, self._middle(key)))
         left, share = hat_weights(self.grid, p)
-        bounds = np.zeros((2, len(SCORES)))
-        for i, score in enumerate(SCORES):
+        found = []
+        for score in SCORES:
             heights = hat_heights(score, self._binary, self.grid)
             interpolated = (1.0 - share) * heights[left] + share * heights[left + 1]
             g_p, g_q, g_x = (slope(score, self._binary, each) for each in (p, q, x))
-            excess = self._losses(score, result) - self._losses(score, expert)
-            bounds[:, i] = (errors @ (g_p - interpolated + g_q - g_x)).max(), excess.max()
-        return np.array([np.abs(errors).sum(axis=1).max(), *bounds.ravel()])
+            found.append((errors @ (g_p - interpolated + g_q - g_x)).max())
+        return np.array(found)
 
     def update(self, y: Any) -> None:
         """Settle the pending round with its outcome.
@@ -245,8 +227,8 @@ class PartitionedRecalibrator:
         for at, weight in ((left, 1.0 - share), (left + 1, share)):
             cell.weights[at, columns] += weight
             self._sums[at, columns] += weight * errors
-        cell.known += own.known
-        self._excess += [float((self._losses(s, own.result) - self._losses(s, own.expert))[k]) for s in SCORES]
+        cell.remainders += own.remainders
+        self._excess += [(s.on_cells(self.space, own.result) - s.on_cells(self.space, own.expert))[k] for s in SCORES]
         self.rounds += 1
 
     # --- the guarantee
@@ -257,12 +239,9 @@ class PartitionedRecalibrator:
 
     @property
     def calibration_bound(self) -> float:
-        """Bound on C_T: sum_j (T_j / T) R_j (lemma 3), R_j from the hats that F_j used, or its largest errors."""
-        total = 0.0
-        for cell in self._cells.values():
-            most = math.sqrt(np.count_nonzero(cell.weights)) * self._promised(cell)
-            total += min(most, float(cell.known[0]))
-        return _at_least(total / max(self.rounds, 1), self.calibration_error)
+        """Bound on C_T: sum_j (T_j / T) R_j (lemma 3), R_j from the hats that F_j used."""
+        total = sum(math.sqrt(np.count_nonzero(cell.weights)) * self._promised(cell) for cell in self._cells.values())
+        return at_least(total / max(self.rounds, 1), self.calibration_error)
 
     def _promised(self, cell: _Cell) -> float:
         """Bound of the forecaster of a cell on the norm of its sum of hats times errors."""
@@ -274,38 +253,18 @@ class PartitionedRecalibrator:
         return float(self._excess[_place(score)]) / max(self.rounds, 1)
 
     def regret_bound(self, score: Score = SCORES[0]) -> float:
-        """Bound on that regret (lemma 2), from the hats that each cell used, or from its largest possible excess."""
+        """Bound on that regret (lemma 2), from the hats that each cell used."""
         place = _place(score)
         total = 0.0
         for key, cell in self._cells.items():
             q = self._middle(key)[-self._count :]
             heights = hat_heights(score, self._binary, self.grid)[:, None]
             apart = (heights - slope(score, self._binary, q))[cell.weights > 0.0]
-            bound = float(np.linalg.norm(apart)) * self._promised(cell) + float(cell.known[1 + place])
-            total += min(bound, float(cell.known[1 + len(SCORES) + place]))
-        return _at_least(total / max(self.rounds, 1), self.regret(score))
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """Guarantee in the form of other recalibrators: miscalibration is C_T, promised its bound."""
-        parts = {
-            "calibration": self.calibration_error,
-            **{f"regret {score.name}": self.regret(score) for score in SCORES},
-        }
-        recals = [cell.recal.guarantee for cell in self._cells.values()]
-        held = sum(own.held * own.rounds for own in recals) / self.rounds if self.rounds else 1.0
-        return Guarantee(self.rounds, self.calibration_error, self.calibration_bound, held, parts)
-
-    def __repr__(self) -> str:
-        return f"PartitionedRecalibrator({self.space}, {self.guarantee})"
+            total += float(np.linalg.norm(apart)) * self._promised(cell) + float(cell.remainders[place])
+        return at_least(total / max(self.rounds, 1), self.regret(score))
 
 
 def _place(score: Score) -> int:
     if score not in SCORES:
         raise ValueError(f"expected one of the scores {SCORES}, got {short(score)}")
     return SCORES.index(score)
-
-
-def _at_least(bound: float, value: float) -> float:
-    """Raise a bound to the value if it is smaller by rounding only."""
-    return value if bound < value <= bound + ROUNDING * (1.0 + abs(value)) else bound
