@@ -34,6 +34,11 @@ _nodes, _weights = np.polynomial.legendre.leggauss(6)
 NODES, WEIGHTS = 0.5 * (_nodes + 1.0), 0.5 * _weights
 
 
+def numbers_of(p: oc.Forecast) -> list[list[float]]:
+    """Ends and masses of a forecast's cells."""
+    return [p.left.tolist(), p.right.tolist(), p.mass.tolist()]
+
+
 def shown(value: object) -> str:
     """A name for a case that is the same in every process: no addresses, no order of sets."""
     text = "set" if isinstance(value, set) else re.sub(r" at 0x[0-9a-f]+", "", repr(value))

@@ -150,7 +150,7 @@ def test_late_outcomes_come_the_last_first_and_some_are_lost() -> None:
 
 def test_nobody_leaves_the_numbers_that_there_are() -> None:
     """Without bounds, draws in the outer cells drive the window apart."""
-    p = oc.Forecast([None, -1e100, 0.0], [-1e100, 0.0, 1e100], [0.4, 0.2, 0.4])
+    p = oc.Forecast([-np.inf, -1e100, 0.0], [-1e100, 0.0, 1e100], [0.4, 0.2, 0.4])
     for adversary in (CellGreedy(), AtBound("low", reach=1e3), HardGreedy()):
         recal = oc.Forecaster(oc.Line())
         assert abs(adversary.outcome(recal, p, np.random.default_rng(0))) <= 1e100

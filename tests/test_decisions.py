@@ -15,7 +15,7 @@ from orcast.decisions import best_action, commitment
 from orcast.paper.value_bounds import ValueCheck
 
 UNIT = oc.Forecast([0.0], [1.0], [1.0])
-OPEN = oc.Forecast([None, 0.0, 1.0], [0.0, 1.0, None], [0.1, 0.7, 0.2])
+OPEN = oc.Forecast([-np.inf, 0.0, 1.0], [0.0, 1.0, np.inf], [0.1, 0.7, 0.2])
 
 
 # --- the best action ---

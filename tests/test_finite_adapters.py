@@ -56,8 +56,6 @@ def masses(forecast: object, space: Space) -> list[float]:
         {0: 0.25, 1: 0.75},
         Series({0: 0.25, 1: 0.75}),
         BinaryForecast(0.75),
-        SimpleNamespace(probability=0.75),
-        SimpleNamespace(probability=lambda: 0.75),
     ],
     ids=shown,
 )
@@ -79,8 +77,6 @@ def test_every_way_to_say_a_probability(forecast: object) -> None:
         {2: 0.5},
         {0: 0.5, 1: 0.4},
         object(),
-        SimpleNamespace(probability=2.0),
-        SimpleNamespace(probability=lambda: None),
         LabelForecast(["a", "b"], [0.5, 0.5]),
         Normal(0.5, 0.1),
     ],
@@ -149,7 +145,6 @@ def test_a_direction_and_a_spread_are_a_wrapped_normal(direction: float, spread:
     turns = np.arange(-20, 21)[:, None] * 360
     expected = np.diff(scipy.stats.norm.cdf(edges + turns, direction % 360, spread), axis=1).sum(axis=0)
     assert row == pytest.approx(expected, abs=1e-9)
-    assert masses(Normal(direction, spread), CIRCLE) == row.tolist()
 
 
 @given(st.lists(st.floats(-720, 720), min_size=1, max_size=9))
@@ -182,10 +177,9 @@ def test_no_forecast_of_a_direction(forecast: object) -> None:
 # --- Box ---
 
 
-def test_masses_on_a_grid() -> None:
+def test_masses_of_the_cells() -> None:
     mass = np.arange(40) / np.arange(40).sum()
-    grid = mass.reshape(4, 10)
-    for forecast in (mass, mass.tolist(), grid, grid.tolist(), BoxForecast(BOX, mass)):
+    for forecast in (mass, mass.tolist(), BoxForecast(BOX, mass)):
         assert masses(forecast, BOX) == pytest.approx(mass.tolist(), abs=1e-15)
 
 
@@ -227,8 +221,6 @@ def test_a_density_of_vectors_is_read_at_the_centres() -> None:
     expected = truth.pdf(BOX.points)
     assert row == pytest.approx(expected / expected.sum())
     assert masses(SimpleNamespace(pdf=truth.pdf), BOX) == pytest.approx(row.tolist())
-    kernels = scipy.stats.gaussian_kde(truth.rvs(4000, random_state=1).T)
-    assert masses(kernels, BOX) == pytest.approx(row.tolist(), abs=0.02)
     far = scipy.stats.multivariate_normal([40, 1.0], [[0.05, 0.1], [0.1, 4.0]])
     assert np.isfinite(masses(far, BOX)).all()  # where its density is below any float
     assert masses(scipy.stats.norm(0.5, 0.2), Box([(0, 1)])) == pytest.approx(
@@ -268,7 +260,7 @@ def test_masses_of_points_and_points_empirical() -> None:
         assert masses(forecast, POINTS) == pytest.approx(mass, abs=1e-15)
     members = [[0.1, 0.1], [0.9, 0.1], [5.0, -3.0]]
     expected = (np.array([1, 0, 2, 0]) + 0.25) / 4
-    for forecast in (Ensemble(members), members, np.array(members), [np.array(m) for m in members]):
+    for forecast in (Ensemble(members), Ensemble(np.array(members))):
         assert masses(forecast, POINTS) == pytest.approx(expected.tolist())
     line = Points([0.0, 1.0, 2.0])
     assert masses(Ensemble([0.1, 1.9, 2.0]), line) == pytest.approx(((np.array([1, 0, 2]) + 1 / 3) / 4).tolist())
@@ -362,7 +354,7 @@ def test_magnitudes_are_limited(space: OrderedSpace) -> None:
     assert set(quantiles(Normal(1e300, 1), space)) == {1e100}
     assert set(quantiles(Normal(-1e300, 1), space)) in ({-1e100}, {space.low})
     assert set(quantiles(SimpleNamespace(ppf=lambda a: np.full_like(a, np.inf)), space)) == {1e100}
-    p = Forecast([None, 0, 2], [0, 2, None], [0.25, 0.5, 0.25])
+    p = Forecast([-np.inf, 0, 2], [0, 2, np.inf], [0.25, 0.5, 0.25])
     assert quantiles(p, space) == p.quantile(space.levels).tolist()
 
 

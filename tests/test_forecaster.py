@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import orcast as oc
-from helpers import SENTENCE, engine_of
+from helpers import SENTENCE, engine_of, numbers_of
 from orcast.kernels.monitor import Bets
 
 SPACE = oc.Interval(0, 1)
@@ -71,7 +71,7 @@ def state(forecaster: Game, folder: Path) -> bytes:
 
 
 def same(p: oc.Forecast, q: oc.Forecast) -> bool:
-    return p.to_plain() == q.to_plain() and p.certificate == q.certificate
+    return numbers_of(p) == numbers_of(q) and p.certificate == q.certificate
 
 
 # --- predict ---
@@ -97,11 +97,11 @@ def test_a_forecast_does_not_change_once_it_is_issued(make: Callable[..., Game])
     """Its parts are computed when they are read: after later rounds they are what they were before the outcome."""
     forecaster, twin = result(make(), 0, 10), result(make(), 0, 10)
     late, p = forecaster.predict(expert(10)), twin.predict(expert(10))
-    cells, quantiles = p.to_plain(), p.quantile([0.1, 0.9])
+    cells, quantiles = numbers_of(p), p.quantile([0.1, 0.9])
     forecaster.update(outcome(10))
     result(forecaster, 11, 20)
     assert late.quantile([0.1, 0.9]).tolist() == quantiles.tolist()
-    assert late.to_plain() == cells
+    assert numbers_of(late) == cells
     assert late.certificate == p.certificate
 
 

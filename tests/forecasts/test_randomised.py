@@ -181,7 +181,6 @@ def test_the_rest_is_the_same_distribution() -> None:
     for twin in (copy.deepcopy(q), pickle.loads(pickle.dumps(q))):
         assert twin.draw == q.draw
         np.testing.assert_array_equal(twin.quantile(LEVELS), q.quantile(LEVELS))
-    assert oc.Forecast(**q.to_plain()).draw is None
 
 
 def test_a_generator_is_yours_to_give() -> None:

@@ -117,7 +117,7 @@ def loop(
         features = {} if x is None else {"x": x(t)}
         log.forecast(forecaster.predict(forecast, **features, **names))
         forecaster.update(y)
-    return log.answers(forecaster)
+    return log.answers(forecaster if hasattr(forecaster, "guarantee") else None)
 
 
 def events(rounds: int, seed: int) -> list[tuple[float, int]]:
@@ -360,7 +360,8 @@ def partition() -> Answers:
     }
     for part, (forecaster, pairs) in settings.items():
         found |= {f"{part} {name}": value for name, value in loop(forecaster, pairs).items()}
-    return found | {"regret bound": scored.regret_bound(oc.Brier())}
+        found[f"{part} calibration"] = [forecaster.calibration_error, forecaster.calibration_bound]
+    return found | {"regret": [scored.regret(oc.Brier()), scored.regret_bound(oc.Brier())]}
 
 
 @case()

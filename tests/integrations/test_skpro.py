@@ -47,9 +47,9 @@ def test_passes_the_checks_of_skpro(kind: Any) -> None:
 FORECASTS = [
     oc.Forecast([0, 1], [1, 3], [0.5, 0.5]),
     oc.Forecast([0, 1, 1], [1, 1, 3], [0.25, 0.5, 0.25]),
-    oc.Forecast([None, 0, 1], [0, 1, 2], [0.2, 0.3, 0.5]),
-    oc.Forecast([-1, 0, 4], [0, 1, None], [0.2, 0.3, 0.5]),
-    oc.Forecast([None, 0, 1], [0, 1, None], [0.3, 0.4, 0.3]),
+    oc.Forecast([-np.inf, 0, 1], [0, 1, 2], [0.2, 0.3, 0.5]),
+    oc.Forecast([-1, 0, 4], [0, 1, np.inf], [0.2, 0.3, 0.5]),
+    oc.Forecast([-np.inf, 0, 1], [0, 1, np.inf], [0.3, 0.4, 0.3]),
 ]
 
 

@@ -114,7 +114,7 @@ def test_a_space(record: Any, tmp_path: Path) -> None:
     assert recal.guarantee.miscalibration <= recal.guarantee.promised
     assert p.probability(("cy", "bob", "ann")) == p.mass[5]
     assert set(p.sample(50, rng=np.random.default_rng(0))) <= set(space.points)
-    assert oc.forecasts.PointsForecast(space, p.mass).mode() == p.mode()
+    assert oc.forecasts.FiniteForecast(space, p.mass).mode() == p.mode()
     recal.save(tmp_path / "state")
     again = oc.Forecaster.load(tmp_path / "state", space=space, payoff=record.wins)
     assert again.predict([1 / 6] * 6).mass.tolist() == recal.predict([1 / 6] * 6).mass.tolist()

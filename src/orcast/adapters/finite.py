@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from orcast.adapters.ordered import ACCEPTED, Ensemble, Normal, Quantiles, called, known_kind, risen
 from orcast.forecasts import BinaryForecast, FiniteForecast, LabelForecast, as_masses
-from orcast.spaces import Binary, Box, Circle, FiniteSpace, Labels, Points, Space
+from orcast.spaces import Binary, Box, Circle, FiniteSpace, Points, Space
 from orcast.validation import number, short
 
 Array = NDArray[np.float64]
@@ -22,8 +22,10 @@ def masses_on(forecast: object, space: Space) -> Array:
     if isinstance(space, Binary):
         p = binary_probability(forecast)
         return np.array([1.0 - p, p])
-    if isinstance(forecast, FiniteForecast):
-        return _own_masses(forecast, space)
+    if isinstance(forecast, FiniteForecast) and not isinstance(forecast, LabelForecast):
+        if forecast.space != space:
+            raise ValueError(f"expected a forecast on {short(space)}, got one on {short(forecast.space)}")
+        return as_masses(forecast.mass, forecast.mass.size)
     read: Callable[[object, Any], Array] = _READERS.get(type(space), _value_masses)
     return read(forecast, space)
 
@@ -38,20 +40,17 @@ def binary_probability(forecast: object) -> float:
         return forecast
     if isinstance(forecast, BinaryForecast):
         return float(forecast)
-    if isinstance(forecast, Mapping) or _is_series(forecast):
-        return _binary_mapping(_as_mapping(forecast))
+    if isinstance(forecast, Mapping) or hasattr(forecast, "to_dict"):
+        return _binary_mapping(forecast if isinstance(forecast, Mapping) else forecast.to_dict())
     if isinstance(forecast, (list, tuple)) or (isinstance(forecast, np.ndarray) and forecast.ndim > 0):
         return as_masses(forecast, 2).item(1)
-    value = getattr(forecast, "probability", forecast)
     try:
-        value = value() if callable(value) else value
-        if isinstance(value, (str, bytes)):
+        if isinstance(forecast, (str, bytes)):
             raise TypeError
-        p = float(value)  # type: ignore[arg-type]
+        p = float(forecast)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         raise TypeError(
-            "expected a probability between 0 and 1, a pair [p0, p1], {1: probability}, or an object with "
-            f"probability, got {short(forecast)}"
+            f"expected a probability between 0 and 1, a pair [p0, p1], or {{1: probability}}, got {short(forecast)}"
         ) from None
     if not 0.0 <= p <= 1.0:
         raise ValueError(f"expected a probability between 0 and 1, got {p!r}")
@@ -68,33 +67,13 @@ def _binary_mapping(given: Mapping[Any, Any]) -> float:
     return as_masses([1.0 - yes if no is None else no, yes], 2).item(1)
 
 
-def _is_series(forecast: object) -> bool:
-    return hasattr(forecast, "to_dict") and hasattr(forecast, "index")
-
-
-def _as_mapping(forecast: Any) -> Mapping[Any, Any]:
-    mapping: Mapping[Any, Any] = forecast if isinstance(forecast, Mapping) else forecast.to_dict()
-    return mapping
-
-
-def _own_masses(forecast: FiniteForecast, space: Space) -> Array:
-    """Masses of a forecast of this package on the same space."""
-    if isinstance(forecast, LabelForecast) and isinstance(space, Labels):
-        return _label_masses(forecast.to_dict(), space)
-    if forecast.space != space:
-        raise ValueError(f"expected a forecast on {short(space)}, got one on {short(forecast.space)}")
-    return as_masses(forecast.mass, forecast.mass.size)
-
-
-def _label_masses(forecast: object, space: Labels) -> Array:
-    return _value_masses(forecast, space, "labels", "label")
-
-
-def _value_masses(forecast: object, space: FiniteSpace, all_: str = "cells", one: str = "value") -> Array:
-    if not (isinstance(forecast, Mapping) or _is_series(forecast)):
-        return _plain_masses(forecast, space, f"probabilities in the order of the {all_}, or by {one}")
+def _value_masses(forecast: object, space: FiniteSpace) -> Array:
+    if hasattr(forecast, "to_dict"):
+        forecast = forecast.to_dict()  # a pandas Series, or a `LabelForecast` with the labels in any order
+    if not isinstance(forecast, Mapping):
+        return _plain_masses(forecast, space, "probabilities in the order of the labels or cells, or by label or value")
     masses = [0.0] * space.cells
-    for value, probability in _as_mapping(forecast).items():
+    for value, probability in forecast.items():
         masses[space.cell(space.outcome(value))] += number(probability, "probability")
     return as_masses(masses, space.cells)
 
@@ -152,24 +131,18 @@ def _by_density(forecast: Any, space: FiniteSpace) -> Array:
     name = "logpdf" if callable(getattr(forecast, "logpdf", None)) else "pdf"
     density = getattr(forecast, name)
     try:
-        try:
-            values = np.asarray(density(space.points), dtype=np.float64).reshape(-1)
-        except (TypeError, ValueError):
-            values = np.asarray(density(space.points.T), dtype=np.float64).reshape(-1)  # scipy's gaussian_kde
+        values = np.asarray(density(space.points), dtype=np.float64).reshape(-1)
     except (TypeError, ValueError) as reason:
         text = " ".join(str(reason).split())
         raise TypeError(f"expected {name} to take the centres of the cells, got {text}") from reason
     if values.size != space.cells:
         raise ValueError(f"expected {name} to return a number for each of {space.cells} cells, got {values.size}")
-    if np.isnan(values).any() or values.max() == np.inf:
-        raise ValueError(f"expected {name} to return finite numbers, got nan or inf")
-    if name == "logpdf":
-        if values.max() == -np.inf:
-            raise ValueError("expected a density that is positive on the space, got 0 in every cell")
+    if name == "logpdf" and values.max() > -np.inf:
         values = np.exp(values - values.max())
-    if values.min() < 0.0 or values.max() <= 0.0:
+    if not (values.min() >= 0.0 and 0.0 < values.max() < np.inf):
         raise ValueError(
-            f"expected a nonnegative density with positive values, got {values.min():g} to {values.max():g}"
+            f"expected a nonnegative, finite density that is positive somewhere, got {values.min():g} to "
+            f"{values.max():g} from {name}"
         )
     return _normalised(values / values.max())
 
@@ -181,9 +154,6 @@ def _box_masses(forecast: object, space: Box) -> Array:
         if members.shape[1] != d:
             raise ValueError(f"expected an ensemble of vectors of length {d}, got {members.shape[1]}")
         return _empirical([space.cell(space.outcome(member, "clip")) for member in members], space)
-    grid = _on_grid(forecast, space)
-    if grid is not None:
-        return as_masses(grid, space.cells)
     if isinstance(forecast, (list, tuple)) and len(forecast) == d:
         product = np.ones(1)
         for part, edges in zip(forecast, space.edges, strict=True):
@@ -194,20 +164,8 @@ def _box_masses(forecast: object, space: Box) -> Array:
     return _plain_masses(
         forecast,
         space,
-        f"masses on the grid, {d} forecasts of one component each, an Ensemble of vectors, or an object with pdf",
+        f"masses of the cells, {d} forecasts of one component each, an Ensemble of vectors, or an object with pdf",
     )
-
-
-def _on_grid(forecast: object, space: Box) -> Array | None:
-    """Flattened masses in the shape of the grid; pairs are points with a scale, not masses."""
-    nested = isinstance(forecast, (list, tuple)) and not any(isinstance(part, tuple) for part in forecast)
-    if not (isinstance(forecast, np.ndarray) or nested):
-        return None
-    try:
-        grid = np.asarray(forecast, dtype=np.float64)
-    except (TypeError, ValueError):
-        return None
-    return grid.reshape(-1) if grid.shape == space.shape else None
 
 
 def _empirical(cells: list[int], space: FiniteSpace) -> Array:
@@ -242,17 +200,10 @@ def _side_masses(forecast: object, edges: Array) -> Array:
 def _point_masses(forecast: object, space: Points) -> Array:
     if isinstance(forecast, Ensemble):
         return _empirical([space.outcome(member, "clip") for member in forecast.members], space)
-    if isinstance(forecast, (list, tuple, np.ndarray)) and any(not _is_number(member) for member in forecast):
-        return _empirical([space.outcome(member, "clip") for member in forecast], space)
-    return _plain_masses(forecast, space, f"{space.cells} masses, a sequence of points, or an Ensemble of vectors")
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float, np.number))
+    return _plain_masses(forecast, space, f"{space.cells} masses, or an Ensemble of points")
 
 
 _READERS: dict[type, Callable[[object, Any], Array]] = {
-    Labels: _label_masses,
     Circle: _circle_masses,
     Box: _box_masses,
     Points: _point_masses,

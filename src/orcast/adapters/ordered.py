@@ -351,10 +351,10 @@ def _from_cdf(cdf: Callable[[Any], Any], space: OrderedSpace) -> Array:
 
 
 def known_kind(forecast: object) -> object:
-    """Convert mappings, Series and pairs to the classes of this module; return other forecasts unchanged."""
+    """Convert mappings and pairs to the classes of this module; return other forecasts unchanged."""
     if isinstance(forecast, (Normal, Quantiles, Ensemble, Forecast)):
         return forecast
-    if hasattr(forecast, "to_dict") and hasattr(forecast, "index"):
+    if hasattr(forecast, "to_dict"):
         forecast = forecast.to_dict()  # a pandas Series of quantiles with their levels as index
     if isinstance(forecast, Mapping):
         return _from_mapping(forecast)

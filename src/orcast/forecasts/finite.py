@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from orcast.forecasts.base import IssuedForecast, as_share, generator
 from orcast.forecasts.ordered import Forecast
-from orcast.spaces import Binary, Box, Circle, FiniteSpace, Labels, Points, frozen, space_from_plain
+from orcast.spaces import Binary, Box, Circle, FiniteSpace, Labels, Points, frozen
 from orcast.spaces.base import numbers, whole
 from orcast.validation import number, short
 
@@ -72,13 +72,28 @@ class Mixture(NamedTuple):
 
 
 class FiniteForecast(IssuedForecast):
-    """Masses on the cells of a finite space."""
+    """Masses on the cells of a finite space.
+
+    Parameters
+    ----------
+    space
+        Space of the forecast.
+    mass
+        Mass of each cell.
+    """
 
     __slots__ = ("_mixture", "mass", "space")
 
+    kind: ClassVar[Any] = FiniteSpace
     mass: Array
     space: Any
     _mixture: Mixture | Callable[[], Mixture] | None
+
+    def __init__(self, space: Any, mass: ArrayLike) -> None:
+        if not isinstance(space, self.kind):
+            raise TypeError(f"expected a {self.kind.__name__} space, got {short(space)}")
+        self.space, self.mass = space, frozen(as_masses(mass, space.cells))
+        self._certificate = self._mixture = None
 
     @classmethod
     def trusted(cls, space: FiniteSpace, mass: Array, certificate: Given, mixture: FromMixture = None) -> Self:
@@ -94,14 +109,6 @@ class FiniteForecast(IssuedForecast):
         if callable(self._mixture):
             self._mixture = self._mixture()
         return self._mixture
-
-    def _made_by_hand(self, space: FiniteSpace, mass: ArrayLike, certificate: Certificate | None) -> None:
-        self.space, self.mass = space, frozen(as_masses(mass, space.cells))
-        self._certificate, self._mixture = certificate, None
-
-    def to_plain(self) -> dict[str, Any]:
-        """Plain data, exact; the class rebuilds the forecast from `**data`, or from its space and the masses."""
-        return {"space": self.space.to_plain(), "mass": self.mass.tolist()}
 
     def mode(self) -> Any:
         """Value with the largest mass, the first of several."""
@@ -130,29 +137,22 @@ class FiniteForecast(IssuedForecast):
         rng
             Random generator.
         """
-        return self._drawn(_drawn_cells(self.mass, size, generator(rng)), rng)
+        below = np.cumsum(self.mass)
+        cells = np.searchsorted(below, generator(rng).random(size) * below[-1], side="right")
+        # not beyond the last cell with positive mass, in spite of rounding
+        return self._drawn(np.asarray(np.minimum(cells, int(np.flatnonzero(self.mass)[-1]))), rng)
 
     def _drawn(self, cells: NDArray[np.intp], rng: np.random.Generator) -> Any:
         points = self.space.points
-        return (points if isinstance(points, np.ndarray) else _as_objects(points))[cells]
+        if not isinstance(points, np.ndarray):
+            points = np.fromiter(points, dtype=object, count=len(points))
+        return points[cells]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(mode={short(self.mode())}, probability={float(self.mass.max()):.4g})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (type(self).trusted, (self.space, self.mass, self.certificate, self.mixture))
-
-
-def _drawn_cells(mass: Array, size: int | tuple[int, ...], rng: np.random.Generator) -> NDArray[np.intp]:
-    below = np.cumsum(mass)
-    cells = np.searchsorted(below, rng.random(size) * below[-1], side="right")
-    # not beyond the last cell with positive mass, in spite of rounding
-    return np.asarray(np.minimum(cells, int(np.flatnonzero(mass)[-1])))
-
-
-def _own_space(space: object, kind: type[FiniteSpace]) -> Any:
-    """Check a space, or rebuild it from its plain form."""
-    own = space_from_plain(space) if isinstance(space, Mapping) else space
-    if not isinstance(own, kind):
-        raise TypeError(f"expected a {kind.__name__} space, got {short(space)}")
-    return own
 
 
 class BinaryForecast(FiniteForecast):
@@ -162,8 +162,6 @@ class BinaryForecast(FiniteForecast):
     ----------
     probability
         Probability of the outcome 1.
-    certificate
-        Certificate of the round that issued it.
 
     Examples
     --------
@@ -176,9 +174,9 @@ class BinaryForecast(FiniteForecast):
 
     _mass: Array | float
 
-    def __init__(self, probability: float, certificate: Certificate | None = None) -> None:
+    def __init__(self, probability: float) -> None:
         self._mass = number(probability, "probability", 0.0, 1.0)
-        self._certificate, self._mixture = certificate, None
+        self._certificate = self._mixture = None
 
     @classmethod
     def trusted(cls, space: FiniteSpace, mass: Array | float, certificate: Given, mixture: FromMixture = None) -> Self:
@@ -217,10 +215,6 @@ class BinaryForecast(FiniteForecast):
         """Standard deviation."""
         return math.sqrt(self.var())
 
-    def to_plain(self) -> dict[str, float]:
-        """Plain data, exact; `BinaryForecast(**data)` rebuilds the forecast."""
-        return {"probability": self.__float__()}
-
     def _drawn(self, cells: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.intp]:
         return cells
 
@@ -244,8 +238,6 @@ class LabelForecast(FiniteForecast):
         Labels, or their space.
     mass
         Probability of each label.
-    certificate
-        Certificate of the round that issued it.
 
     Examples
     --------
@@ -258,8 +250,8 @@ class LabelForecast(FiniteForecast):
 
     space: Labels
 
-    def __init__(self, labels: Labels | Iterable[Any], mass: ArrayLike, certificate: Certificate | None = None) -> None:
-        self._made_by_hand(labels if isinstance(labels, Labels) else Labels(labels), mass, certificate)
+    def __init__(self, labels: Labels | Iterable[Any], mass: ArrayLike) -> None:
+        super().__init__(labels if isinstance(labels, Labels) else Labels(labels), mass)
 
     def to_dict(self) -> dict[Any, float]:
         """Probabilities by label."""
@@ -270,24 +262,9 @@ class LabelForecast(FiniteForecast):
         order = np.argsort(-self.mass, kind="stable")[: whole(n, "labels", 1, 10**9)].tolist()
         return [(self.space.labels[k], self.mass.item(k)) for k in order]
 
-    def to_plain(self) -> dict[str, Any]:
-        """Plain data, exact; `LabelForecast(**data)` rebuilds the forecast."""
-        return {"labels": list(self.space.labels), "mass": self.mass.tolist()}
-
     def __repr__(self) -> str:
         more = ", ..." if self.space.cells > 3 else ""
         return f"LabelForecast({', '.join(f'{label!r}: {p:.4g}' for label, p in self.top(3))}{more})"
-
-
-def _as_objects(values: Iterable[Any]) -> NDArray[Any]:
-    """Array of the objects themselves; numpy must not convert them."""
-    own = list(values)
-    if len({type(value) for value in own}) == 1 and isinstance(own[0], (str, bool, int, float)):
-        return np.array(own)
-    array = np.empty(len(own), dtype=object)
-    for k, value in enumerate(own):
-        array[k] = value
-    return array
 
 
 class CircleForecast(FiniteForecast):
@@ -295,29 +272,21 @@ class CircleForecast(FiniteForecast):
 
     Parameters
     ----------
-    space
-        Space of the forecast.
-    mass
-        Mass of each cell.
-    certificate
-        Certificate of the round that issued it.
+    space, mass
+        Space of the forecast, and the mass of each cell.
 
     Examples
     --------
     >>> space = Circle(360, cells=4)
     >>> p = CircleForecast(space, [0.5, 0.0, 0.0, 0.5])
-    >>> p.probability(-45, 45), p.arc(0.5), round(p.resultant(), 4)
-    (0.5, (0.0, 90.0), 0.6366)
+    >>> p.probability(-45, 45), p.arc(0.5), round(p.std())
+    (0.5, (0.0, 90.0), 54)
     """
 
     __slots__ = ()
 
+    kind = Circle
     space: Circle
-
-    def __init__(
-        self, space: Circle | Mapping[str, Any], mass: ArrayLike, certificate: Certificate | None = None
-    ) -> None:
-        self._made_by_hand(_own_space(space, Circle), mass, certificate)
 
     def _vector(self) -> complex:
         """Mean of exp(2 pi i y / period): that of the centres times the factor of a uniform cell."""
@@ -331,13 +300,9 @@ class CircleForecast(FiniteForecast):
             return math.nan
         return self.space.outcome(math.atan2(mean.imag, mean.real) / (2.0 * math.pi) * self.space.period)
 
-    def resultant(self) -> float:
-        """Length of the mean vector: 1 if all mass is in one direction, 0 for a uniform distribution."""
-        return min(abs(self._vector()), 1.0)
-
     def std(self) -> float:
-        """Circular standard deviation: sqrt(-2 log R) / (2 pi) periods, R the resultant length."""
-        length = self.resultant()
+        """Circular standard deviation: sqrt(-2 log R) / (2 pi) periods, R the length of the mean vector."""
+        length = min(abs(self._vector()), 1.0)
         if length < 1e-12:
             return math.inf
         return math.sqrt(-2.0 * math.log(length)) / (2.0 * math.pi) * self.space.period
@@ -399,12 +364,8 @@ class BoxForecast(FiniteForecast):
 
     Parameters
     ----------
-    space
-        Space of the forecast.
-    mass
-        Mass of each cell.
-    certificate
-        Certificate of the round that issued it.
+    space, mass
+        Space of the forecast, and the mass of each cell.
 
     Examples
     --------
@@ -416,10 +377,8 @@ class BoxForecast(FiniteForecast):
 
     __slots__ = ()
 
+    kind = Box
     space: Box
-
-    def __init__(self, space: Box | Mapping[str, Any], mass: ArrayLike, certificate: Certificate | None = None) -> None:
-        self._made_by_hand(_own_space(space, Box), mass, certificate)
 
     def mean(self) -> Array:
         """Mean vector."""
@@ -483,12 +442,8 @@ class PointsForecast(FiniteForecast):
 
     Parameters
     ----------
-    space
-        Space of the forecast.
-    mass
-        Mass of each point.
-    certificate
-        Certificate of the round that issued it.
+    space, mass
+        Space of the forecast, and the mass of each point.
 
     Examples
     --------
@@ -500,21 +455,12 @@ class PointsForecast(FiniteForecast):
 
     __slots__ = ()
 
-    space: FiniteSpace
-
-    def __init__(
-        self, space: FiniteSpace | Mapping[str, Any], mass: ArrayLike, certificate: Certificate | None = None
-    ) -> None:
-        # user-defined spaces have no forecast class
-        own = space if isinstance(space, FiniteSpace) and type(space) not in _CLASSES else _own_space(space, Points)
-        self._made_by_hand(own, mass, certificate)
+    kind = Points
+    space: Points
 
     def mean(self) -> Array:
         """Mean vector."""
         return np.asarray(self.mass @ self.space.points)
-
-    def __repr__(self) -> str:
-        return f"PointsForecast(mode={short(self.mode())}, probability={float(self.mass.max()):.4g})"
 
 
 _CLASSES: dict[type, type[FiniteForecast]] = {
@@ -532,4 +478,4 @@ def forecast_on(space: FiniteSpace, mass: Array, certificate: Given = None) -> F
     >>> forecast_on(Labels(["no", "yes"]), np.array([0.25, 0.75]))
     LabelForecast('yes': 0.75, 'no': 0.25)
     """
-    return _CLASSES.get(type(space), PointsForecast).trusted(space, mass, certificate)
+    return _CLASSES.get(type(space), FiniteForecast).trusted(space, mass, certificate)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,16 +18,15 @@ from orcast.kernels.reading import (
     read_randomised_arrays,
     read_round,
 )
+from orcast.spaces import frozen
 from orcast.validation import floats, number, short
 
 if TYPE_CHECKING:
     from orcast.kernels.state import Round
-    from orcast.ledger import Certificate
 
 Array = NDArray[np.float64]
 
-PERCENTS = np.arange(1, 100) / 100.0
-PERCENTS.flags.writeable = False
+PERCENTS = frozen(np.arange(1, 100) / 100.0)
 
 # Quadrature nodes in a bounded and in an open-ended cell.
 NODES, OPEN_NODES = 5, 40
@@ -93,14 +92,10 @@ class Forecast(IssuedForecast):
 
     Parameters
     ----------
-    left
-        Left ends of the cells; the first may be -inf or None.
-    right
-        Right ends of the cells; the last may be inf or None.
+    left, right
+        Ends of the cells; the first may be -inf, the last inf.
     mass
         Masses of the cells, with a sum of 1.
-    certificate
-        Certificate of the round that issued it.
 
     Notes
     -----
@@ -118,24 +113,14 @@ class Forecast(IssuedForecast):
     >>> p = Forecast([0.0, 1.0, 1.0], [1.0, 1.0, 3.0], [0.25, 0.5, 0.25])     # half the mass on 1
     >>> p.mean(), p.cdf(0.5), p.cdf(1.0), p.quantile([0.5, 0.875]).tolist(), p.interval(0.5)
     (1.125, 0.125, 0.75, [1.0, 2.0], (1.0, 1.0))
-    >>> p = Forecast([0.0, 2.0], [2.0, None], [0.5, 0.5])     # half the mass beyond 2
+    >>> p = Forecast([0.0, 2.0], [2.0, np.inf], [0.5, 0.5])     # half the mass beyond 2
     >>> p.support(), p.cdf(3.0), p.mean()
     ((0.0, inf), 0.9375, 1.75)
     """
 
-    __slots__ = ("_below", "_bounded", "_ends", "_left", "_mass", "_right", "_round", "draw")
+    __slots__ = ("_below", "_bounded", "_ends", "_round", "draw", "left", "mass", "right")
 
-    def __init__(
-        self,
-        left: ArrayLike | Iterable[float | None],
-        right: ArrayLike | Iterable[float | None],
-        mass: ArrayLike,
-        certificate: Certificate | None = None,
-    ) -> None:
-        if isinstance(left, (list, tuple)) and left and left[0] is None:
-            left = [-math.inf, *left[1:]]
-        if isinstance(right, (list, tuple)) and right and right[-1] is None:
-            right = [*right[:-1], math.inf]
+    def __init__(self, left: ArrayLike, right: ArrayLike, mass: ArrayLike) -> None:
         try:
             a, b, m = (np.array(v, dtype=np.float64) for v in (left, right, mass))
         except (TypeError, ValueError):
@@ -157,35 +142,18 @@ class Forecast(IssuedForecast):
             raise ValueError(f"expected masses that are not negative and sum to 1, got a sum of {m.sum()!r}")
         if abs(m.sum() - 1.0) > 1e-12:
             m /= m.sum()
-        self._set(a, b, m, certificate, None)
+        self._set(a, b, m, None, None)
 
-    def _set(
-        self,
-        left: Array,
-        right: Array,
-        mass: Array,
-        certificate: Any,
-        draw: float | None = None,
-    ) -> None:
-        for values in (left, right, mass):
-            values.flags.writeable = False
-        self._left: Array | None = left
-        self._right, self._mass, self._certificate = right, mass, certificate
+    def _set(self, left: Array, right: Array, mass: Array, certificate: Any, draw: float | None) -> None:
+        self.left, self.right, self.mass = frozen(left), frozen(right), frozen(mass)
+        self._certificate, self.draw = certificate, draw
         self._round: Round | None = None
         self._ends = left.item(0) == -math.inf, right.item(-1) == math.inf
-        self.draw = draw
         self._below: Array | None = None
         self._bounded: _Cells | None = None
 
     @classmethod
-    def trusted(
-        cls,
-        left: Array,
-        right: Array,
-        mass: Array,
-        certificate: Any,
-        draw: float | None = None,
-    ) -> Forecast:
+    def trusted(cls, left: Array, right: Array, mass: Array, certificate: Any, draw: float | None = None) -> Forecast:
         """Forecast from arrays of a kernel, without checks or copies."""
         self = cls.__new__(cls)
         self._set(left, right, mass, certificate, draw)
@@ -193,45 +161,25 @@ class Forecast(IssuedForecast):
 
     @classmethod
     def issued(cls, round: Round, ends: tuple[bool, bool], certificate: Any = None) -> Forecast:
-        """Forecast of a round, read from its arrays on demand; `ends` marks open outer cells."""
+        """Forecast of a round; `ends` marks open outer cells."""
         self = cls.__new__(cls)
         self._round, self._ends, self._certificate = round, ends, certificate
         self.draw = round.draw() or None
-        self._left = self._below = self._bounded = None
+        self._below = self._bounded = None
         return self
 
-    def _read(self) -> None:
-        assert self._round is not None
+    def __getattr__(self, name: str) -> Any:
+        """Read the cells of an issued forecast from its round when they are first used."""
+        if name not in ("left", "right", "mass") or self._round is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         cells = self._round.cell_rows()
         left, right, mass = cells[0].copy(), cells[1].copy(), cells[4].copy()
         if self._ends[0]:
             left[0] = -math.inf
         if self._ends[1]:
             right[-1] = math.inf
-        for values in (left, right, mass):
-            values.flags.writeable = False
-        self._right, self._mass, self._left = right, mass, left
-
-    @property
-    def left(self) -> Array:
-        """Left ends of the cells."""
-        if self._left is None:
-            self._read()
-        return self._left  # type: ignore[return-value]
-
-    @property
-    def right(self) -> Array:
-        """Right ends of the cells."""
-        if self._left is None:
-            self._read()
-        return self._right
-
-    @property
-    def mass(self) -> Array:
-        """Masses of the cells."""
-        if self._left is None:
-            self._read()
-        return self._mass
+        self.left, self.right, self.mass = frozen(left), frozen(right), frozen(mass)
+        return {"left": left, "right": right, "mass": mass}[name]
 
     def randomised(self, rng: np.random.Generator) -> Forecast:
         """Randomise the quantiles: each is an end of its cell, chosen by one uniform draw U for all levels.
@@ -264,26 +212,19 @@ class Forecast(IssuedForecast):
         return Forecast.trusted(self.left, self.right, self.mass, self.certificate, draw)
 
     @property
-    def _bare(self) -> Forecast:
-        """Distribution without its random draw."""
-        return self if self.draw is None else Forecast.trusted(self.left, self.right, self.mass, None)
-
-    @property
     def below(self) -> Array:
         """Cumulative mass at the left end of each cell, and 1."""
         if self._below is None:
             below = np.concatenate(([0.0], np.cumsum(self.mass)))
             below /= below[-1]
-            below.flags.writeable = False
-            self._below = below
+            self._below = frozen(below)
         return self._below
 
     @property
     def cells(self) -> _Cells:
         """Cells with finite ends, and the open sides."""
         if self._bounded is None:
-            first, last = self.left.item(0) == -math.inf, self.right.item(-1) == math.inf
-            self._bounded = _open_cells(self) if first or last else _Cells(self.left, self.right, (), 0.0)
+            self._bounded = _open_cells(self) if any(self._ends) else _Cells(self.left, self.right, (), 0.0)
         return self._bounded
 
     # --- moments
@@ -428,7 +369,8 @@ class Forecast(IssuedForecast):
         rng
             Random generator.
         """
-        return self._bare.quantile(generator(rng).random(size))
+        plain = self if self.draw is None else Forecast.trusted(self.left, self.right, self.mass, None)
+        return plain.quantile(generator(rng).random(size))
 
     def crps(self, y: float) -> float:
         """Exact continuous ranked probability score: the integral of (F(z) - 1{z >= y})^2.
@@ -469,22 +411,12 @@ class Forecast(IssuedForecast):
         """
         return nearest_normal_arrays(*self._plain)
 
-    def to_plain(self) -> dict[str, list[Any]]:
-        """Plain data, exact, with None for an open end; `Forecast(**data)` rebuilds it, without a random draw."""
-        left, right = self.left.tolist(), self.right.tolist()
-        if left[0] == -math.inf:
-            left[0] = None
-        if right[-1] == math.inf:
-            right[-1] = None
-        return {"left": left, "right": right, "mass": self.mass.tolist()}
-
     def __repr__(self) -> str:
         low, high = self.interval(0.9)
         return f"Forecast(median={self.median():.6g}, 90%=[{low:.6g}, {high:.6g}])"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        cells = self.left, self.right, self.mass
-        return (Forecast.trusted, (*cells, self.certificate, self.draw))
+        return (Forecast.trusted, (self.left, self.right, self.mass, self.certificate, self.draw))
 
 
 def cell_of(forecast: Forecast, y: float) -> int:

@@ -121,7 +121,7 @@ class ForecastDistribution(BaseDistribution):  # type: ignore[misc]
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
         """Examples for skpro's checks."""
-        low, high = Forecast([0, 1], [1, 3], [0.5, 0.5]), Forecast([None, 2], [2, 3], [0.2, 0.8])
+        low, high = Forecast([0, 1], [1, 3], [0.5, 0.5]), Forecast([-np.inf, 2], [2, 3], [0.2, 0.8])
         atom = Forecast([0, 1, 1], [1, 1, 3], [0.25, 0.5, 0.25])
         rows = {"forecasts": [[low, high], [atom, low], [high, high]], "columns": pd.Index(["a", "b"])}
         return [{**rows, "index": pd.Index([3, 1, 2])}, {"forecasts": low}, {"forecasts": [[atom]]}]
