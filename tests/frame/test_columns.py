@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 
 from helpers import SENTENCE
-from orcast.frame.names import CERTIFICATE, ColumnLayout, Form, Look, find, level_of, readings, written_levels
+from orcast.frame.names import CERTIFICATE, ColumnLayout, Form, find, level_of, readings, written_levels
 from orcast.frame.reader import find_in, label_places, outcomes_in
 
 NIXTLA = ["unique_id", "ds", "cutoff", "y"]
@@ -20,8 +20,8 @@ TEXT = {"unique_id", "ds", "cutoff", "item_id", "timestamp", "series", "label"}
 
 
 def seek(columns: list[Any], outcomes: str | None = None, **rest: Any) -> ColumnLayout:
-    look = None if outcomes is None else Look(lambda _: outcomes)
-    return find(columns, numeric=[column for column in columns if column not in TEXT], look=look, **rest)
+    numeric = [column for column in columns if column not in TEXT]
+    return find(columns, numeric=numeric, outcomes_in=lambda _: outcomes, **rest)
 
 
 def shown(form: Form) -> tuple[Any, ...]:

@@ -174,11 +174,10 @@ def test_what_is_refused_is_said_in_one_sentence() -> None:
             "between 0 and 1 in 'output_type_id', got '2.5'",
         ),
         (output.with_columns(note=pl.int_range(pl.len())), target, {}, "'note'"),
-        (output, target.with_columns(location=pl.lit("99")), {}, "got none that agree"),
         (output, target.drop("target_end_date"), {}, "a column of times of the outcomes"),
         (output, target.with_columns(y=pl.lit(1.0)), {}, "expected one column of numbers as outcomes"),
         (output.with_columns(observation=pl.lit(1.0)), target, {}, "'observation' in both"),
-        (output, target, {"levels": [0.1]}, "expected levels that the long table has rows for"),
+        (output, target, {"levels": [0.1]}, "expected levels of the rows of a long table"),
         (output, None, {}, "expected a column of outcomes"),
     ]
     for frame, outcomes, options, match in wrong:

@@ -11,7 +11,7 @@ import pytest
 
 import orcast as oc
 from helpers import SENTENCE
-from orcast.frame.reader import Frame, find_in, repeated_rows
+from orcast.frame.reader import Frame, find_in
 
 DAY = pd.Timedelta(days=1)
 
@@ -131,11 +131,8 @@ def test_text_among_numbers_is_shown_with_its_row(make: Any, column: str) -> Non
 def test_a_named_column_of_probabilities_is_no_point_forecast() -> None:
     frame = forecasters()
     expected = chances(frame)
-    np.testing.assert_array_equal(chances(frame, model="p"), expected)
-    labels = forecasters(labels=True)
-    np.testing.assert_array_equal(chances(labels, model=["p_away", "p_home"]), chances(labels))
     with pytest.raises(ValueError, match=r"expected model='' for probabilities of labels in 'p_home' and 'p_away'"):
-        oc.recalibrate(labels, model="p_home")
+        oc.recalibrate(forecasters(labels=True), model="p_home")
     tree = frame.rename(columns={"p": "tree"})
     with pytest.raises(ValueError, match=r"expected model=\{'tree': \{'p': 'tree'\}\} for probabilities, or model="):
         oc.recalibrate(tree, model="tree")
@@ -209,20 +206,6 @@ def test_issued_every_and_lag_are_cutoffs_so_much_earlier(hours: int) -> None:
 def noise(**columns: Any) -> pl.DataFrame:
     y = np.random.default_rng(0).normal(size=40)
     return pl.DataFrame({"y": y, "q0.1": -1.3, "q0.5": 0.0, "q0.9": 1.3} | columns)
-
-
-def said(table: pl.DataFrame) -> list[str]:
-    frame = Frame(table)
-    layout = find_in(frame)
-    return [*layout.assumed, *repeated_rows(frame, layout)]
-
-
-def test_doubts() -> None:
-    days = pd.date_range("2024-01-01", periods=40)
-    assert said(noise()) == said(noise(ds=days[::-1])) == []
-    (sentence,) = said(noise(ds=np.repeat(days[:10], 4)))
-    assert sentence.startswith("30 of 40 rows repeat a series and time, so chance bands are too narrow: name a column")
-    assert said(noise(ds=np.repeat(days[:10], 4), unique_id=[f"shop{i % 4}" for i in range(40)])) == []
 
 
 def test_lazy_frames_and_relations_give_the_same() -> None:

@@ -45,15 +45,14 @@ def run(options: argparse.Namespace) -> int:
     table, frame = tables.open_frame(options, text_columns(options))
     from orcast.evaluate import check, summary
     from orcast.evaluate.verdicts import faults
-    from orcast.frame.reader import find_in, repeated_rows
+    from orcast.frame.reader import find_in
 
     with table.located():
         layout = find_in(frame, **names_of(options))
         found = check(frame, layout, **bounds_and_times(options))
-        unsure = [*layout.assumed, *repeated_rows(frame, layout)]
     if not options.quiet:
         print("\n".join(describe(table, frame, layout, len(found[0].names))), file=sys.stderr)
-        for doubt in unsure:
+        for doubt in layout.assumed:
             say(table.placed(doubt))
     if options.json:
         numbers = {"file": table.name, "models": [summary(each) for each in found]}

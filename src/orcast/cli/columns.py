@@ -109,7 +109,7 @@ def describe(table: TableFile, frame: Frame, layout: ColumnLayout, series: int) 
     parts |= {form.model or "forecast": _columns_of(form) for form in layout.forms}
     used = {*layout.taken}
     used |= {column for form in layout.forms for column in (*form.columns, form.mean)}
-    used |= set(layout.earlier(table.frame.columns)) | set(() if long is None else long.table.own)
+    used |= set(layout.earlier(table.frame.columns)) | set(() if long is None else long.own)
     parts["recalibrated"] = _few([str(column) for column in layout.earlier(table.frame.columns)])
     rest = [str(column) for column in table.frame.columns if column not in used]
     parts["not used"] = ", ".join(rest) if len(rest) <= 8 else f"{', '.join(rest[:8])} and {len(rest) - 8} more"

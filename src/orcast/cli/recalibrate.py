@@ -67,8 +67,7 @@ def run(options: argparse.Namespace) -> int:
     format = None if out == tables.PIPE else tables.format_of(out)
     with open_state(options.state) as state, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", UserWarning)
-        begun = state is not None and state.content.options is not None
-        table, frame = tables.open_frame(options, text_columns(options), pending=begun)
+        table, frame = tables.open_frame(options, text_columns(options))
         lines, attention = _write(table, frame, options, state, out, format)
     if not options.quiet:
         written = [path for path in made.values() if path and path != tables.PIPE]

@@ -155,15 +155,15 @@ def _first(reason: BaseException) -> str:
 
 
 def open_frame(
-    options: argparse.Namespace, names: Collection[str], *, growing: bool = False, **reading: Any
+    options: argparse.Namespace, names: Collection[str], *, growing: bool = False
 ) -> tuple[TableFile, Frame]:
-    """Read the table of a command and its outcomes, as a frame; `reading` are options of `Frame`."""
+    """Read the table of a command and its outcomes, as a frame."""
     table = read(options.file, names=names, growing=growing)
     target = None if options.target is None else read(options.target, names=names, growing=growing).frame
     from orcast.frame.reader import Frame
 
     with table.located():
-        frame = Frame(table.frame, target, y=options.y, time=options.time, **reading)
+        frame = Frame(table.frame, target, y=options.y, time=options.time)
     return table if frame.spread is None else dataclasses.replace(table, first=None), frame
 
 

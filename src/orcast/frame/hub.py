@@ -24,7 +24,6 @@ from orcast.frame.names import (
     OWN,
     TIME,
     ColumnLayout,
-    level_of,
     listed,
     owner_of,
     plain,
@@ -63,50 +62,32 @@ def _texts(values: Iterable[Any]) -> NDArray[Any]:
 # --- a row for each quantile or sample
 
 
-class LongTable(NamedTuple):
-    """Columns of a long table, and the rows of its ``kind``, "quantile" or "sample"."""
-
-    value: Any
-    which: Any
-    type: Any
-    model: Any
-    kind: str
-    used: Codes
-
-    @property
-    def own(self) -> tuple[Any, ...]:
-        """Columns that do not tell which forecast a row belongs to."""
-        return tuple(name for name in self[:4] if name is not None)
-
-
 class Spread(NamedTuple):
-    """A long table as a wide one.
+    """A long table, of ``rows`` rows, as a wide one.
 
-    ``group`` are the wide rows of the used rows, ``sources`` their wide columns, by the column of the long table, which
-    has ``rows`` rows.
+    ``used`` are the rows that are read, ``group`` their wide rows and ``sources`` their wide columns, by column of the
+    long table.  ``own`` are the columns that do not tell which forecast a row belongs to.
     """
 
-    table: LongTable
     wide: Any
     rows: int
+    used: Codes
     group: Codes
     sources: dict[str, NDArray[Any]]
     roles: dict[str, Any]
+    own: tuple[Any, ...]
 
     def gathered(self, new: dict[Any, NDArray[Any]]) -> dict[Any, NDArray[Any]]:
         """Wide columns, put beside the rows of the long table."""
-        used, left = self.table.used, dict(new)
         out: dict[Any, NDArray[Any]] = {}
         for column, sources in self.sources.items():
-            for source in set(sources.tolist()) & new.keys():
-                at = sources == source
-                values = out.setdefault(column, _empty(self.rows, new[source].dtype, column))
-                values[used[at]] = left.pop(source)[self.group[at]]
-        if any(level_of(str(name)) is not None for name in left):
-            raise ValueError(f"expected levels that the long table has rows for, got {listed(left)} beside them")
-        for name, given in left.items():
-            left[name] = _empty(self.rows, given.dtype, name)
-            left[name][used] = given[self.group]
+            for source in new.keys() & set(sources.tolist()):
+                at, given = sources == source, new.pop(source)
+                values = out.setdefault(column, _empty(self.rows, given.dtype, column))
+                values[self.used[at]] = given[self.group[at]]
+        left = {name: _empty(self.rows, given.dtype, name) for name, given in new.items()}
+        for name, values in left.items():
+            values[self.used] = new[name][self.group]
         return left | {column: out[column] for column in self.sources if column in out}
 
 
@@ -117,59 +98,62 @@ def _empty(rows: int, kind: np.dtype[Any], name: str) -> NDArray[Any]:
     return np.full(rows, np.nan if kind.kind == "f" else -1, dtype=kind)
 
 
-def _long_table(frame: Frame) -> LongTable | None:
-    names = frame.reading.columns
-    value, which, type_, model = (
-        _first([each], names) for each in ("value", "output_type_id", "output_type", "model_id")
-    )
-    if None in (value, which, type_):
-        return None
-    types = _texts(str(each).lower() for each in frame.column(type_).to_list())
-    for kind in ("quantile", "sample"):
-        if (types == kind).any():
-            return LongTable(value, which, type_, model, kind, np.flatnonzero(types == kind))
-    raise ValueError(
-        f"expected rows with the output_type 'quantile' or 'sample', got {listed(sorted(set(types.tolist())))}"
-    )
-
-
 def spread(frame: Frame) -> Spread | None:
     """Spread a long table to a row for each forecast, a column for each quantile or sample; None if it is wide."""
     from orcast.frame.reader import extended
 
-    table = _long_table(frame)
-    if table is None:
+    columns = frame.reading.columns
+    value, which, type_ = (_first([each], columns) for each in ("value", "output_type_id", "output_type"))
+    if None in (value, which, type_):
         return None
-    used, columns = table.used, frame.reading.columns
-    added = [f"{OWN}_{what}" for what in (table.value, *CERTIFICATE, *ALARMS)]
-    keys = [name for name in columns if name not in {*table.own, *added}]
+    types = _texts(str(each).lower() for each in frame.column(type_).to_list())
+    kind = next((each for each in ("quantile", "sample") if (types == each).any()), None)
+    if kind is None:
+        found = listed(sorted(set(types.tolist())))
+        raise ValueError(f"expected rows with the output_type 'quantile' or 'sample', got {found}")
+    used, model = np.flatnonzero(types == kind), _first(["model_id"], columns)
+    own = (value, which, type_, *([] if model is None else [model]))
+    added = [f"{OWN}_{what}" for what in (value, *CERTIFICATE, *ALARMS)]
+    keys = [name for name in columns if name not in {*own, *added}]
     numbers: dict[Any, int] = {}
     group = np.array([numbers.setdefault(key, len(numbers)) for key in _rows(frame, keys, used)], dtype=np.intp)
     first = np.unique(group, return_index=True)[1]
     if len(used) > 2 and len(first) * 2 > len(used) and len(first) > 1:
         raise ValueError(
-            f"expected several rows that differ in {table.which!r} and {table.value!r} alone for each forecast, got "
+            f"expected several rows that differ in {which!r} and {value!r} alone for each forecast, got "
             f"{len(first)} forecasts in {len(used)} rows: drop the columns among {listed(keys)} that differ too"
         )
-    models = [""] * len(used) if table.model is None else [f"{name}_" for (name,) in _rows(frame, [table.model], used)]
-    endings = _endings(frame, table, group, models)
+    models = [""] * len(used) if model is None else [f"{name}_" for (name,) in _rows(frame, [model], used)]
+    if kind == "sample":
+        # samples may be numbered on from forecast to forecast: their place among those of one is what counts
+        counts: Counter[tuple[int, str]] = Counter()
+        endings = []
+        for key in zip(group.tolist(), models, strict=True):
+            counts[key] += 1
+            endings.append(f"member_{counts[key]}")
+    else:
+        endings = [f"q{plain(level)}" for level in _levels(frame, which, used)]
     sources = {column: _texts(f"{model}{column}" for model in models) for column in added}
     sources[added[0]] = _texts(f"{model}{OWN}_{end}" for model, end in zip(models, endings, strict=True))
-    sources[table.value] = _texts(model + end for model, end in zip(models, endings, strict=True))
+    sources[value] = _texts(model + end for model, end in zip(models, endings, strict=True))
     new: dict[Any, NDArray[Any]] = {}
-    for column in (table.value, *(name for name in added if name in columns)):
+    for column in (value, *(name for name in added if name in columns)):
         values = _values(frame, column)
         for source in dict.fromkeys(sources[column].tolist()):
             at = np.flatnonzero(sources[column] == source)
             again = np.delete(used[at], np.unique(group[at], return_index=True)[1])
-            if len(again) and column == table.value:
+            if len(again) and column == value:
                 raise ValueError(
-                    f"expected one {column!r} for each {table.kind} of a forecast, got more in {rows_text(again)}"
+                    f"expected one {value!r} for each {kind} of a forecast, got more in {rows_text(again)}"
                 )
             new[source] = _empty(len(first), values.dtype, column)
             new[source][group[at]] = values[used[at]]
+    # series are told by all columns without another role that have several values
+    roles = {role: _first(words, keys) for role, words in LONG_ROLES.items()}
+    rest = [frame.column(name) for name in keys if name not in {*roles.values(), "as_of"}]
+    roles["series"] = tuple(each.name for each in rest if not each.dtype.is_float() and each.n_unique() > 1)
     wide = extended(frame.picked(used[first], keys), new)
-    return Spread(table, wide, len(frame.reading), group, sources, _roles(frame, keys))
+    return Spread(wide, len(frame.reading), used, group, sources, roles, own)
 
 
 def _rows(frame: Frame, names: Sequence[Any], rows: Codes) -> list[tuple[Any, ...]]:
@@ -186,33 +170,18 @@ def _values(frame: Frame, column: str) -> NDArray[Any]:
     return np.where(np.isnan(values), -1, values).astype(np.int8) if column == f"{OWN}_holds" else values
 
 
-def _endings(frame: Frame, table: LongTable, group: Codes, models: Sequence[str]) -> list[str]:
-    """Ending of the wide column of each used row."""
-    endings: list[str] = []
-    if table.kind == "sample":
-        # samples may be numbered on from forecast to forecast: their place among those of one is what counts
-        counts: Counter[tuple[int, str]] = Counter()
-        for key in zip(group.tolist(), models, strict=True):
-            counts[key] += 1
-            endings.append(f"member_{counts[key]}")
-        return endings
-    for row, (value,) in zip(table.used.tolist(), _rows(frame, [table.which], table.used), strict=True):
+def _levels(frame: Frame, which: Any, rows: Codes) -> list[float]:
+    """Level of the quantile of each row."""
+    levels: list[float] = []
+    for row, (value,) in zip(rows.tolist(), _rows(frame, [which], rows), strict=True):
         try:
-            level = round(float(value), 10)
+            levels.append(round(float(value), 10))
         except (TypeError, ValueError):
-            level = 0.0
-        if not 0.0 < level < 1.0:
+            levels.append(0.0)
+        if not 0.0 < levels[-1] < 1.0:
             where = f"{value!r} in {row_name(row)}"
-            raise ValueError(f"expected quantile levels between 0 and 1 in {table.which!r}, got {where}")
-        endings.append(f"q{plain(level)}")
-    return endings
-
-
-def _roles(frame: Frame, keys: list[Any]) -> dict[str, Any]:
-    """Roles of the columns of a long table: those with a name for it, and series by all others with several values."""
-    roles = {role: _first(words, keys) for role, words in LONG_ROLES.items()}
-    rest = [frame.column(name) for name in keys if name not in {*roles.values(), "as_of"}]
-    return roles | {"series": tuple(each.name for each in rest if not each.dtype.is_float() and each.n_unique() > 1)}
+            raise ValueError(f"expected quantile levels between 0 and 1 in {which!r}, got {where}")
+    return levels
 
 
 def issued_before(frame: Frame, layout: ColumnLayout) -> ColumnLayout:
@@ -253,10 +222,8 @@ class OutcomeTable(NamedTuple):
         return np.array([self.known.get((time, *own), np.nan) for time in times], dtype=np.float64)
 
 
-def outcomes_beside(
-    frame: Frame, target: Frame, y: Any = None, time: Any = None, *, pending: bool = False
-) -> OutcomeTable:
-    """Outcomes of a frame's rows from another table; none of them needs to agree if earlier rows are pending.
+def outcomes_beside(frame: Frame, target: Frame, y: Any = None, time: Any = None) -> OutcomeTable:
+    """Outcomes of a frame's rows from another table.
 
     ``y`` and ``time`` name the column of outcomes and that of times, if they are not found.  Rows belong together if
     they agree in the time and in all columns of the same name.  Of an outcome that was published several times
@@ -264,8 +231,8 @@ def outcomes_beside(
     """
     there, here = target.reading.columns, frame.reading.columns
     y = y if y in there else _outcome_column(target)
-    about = time if time in here else frame.roles.get("time") or _time_column(frame)
-    time = time if time in there else _time_column(target)
+    about = time if time in here else frame.roles.get("time") or _first(LONG_TIME, here)
+    time = time if time in there else _first(LONG_TIME, there)
     for column, what, names in ((time, "the outcomes", there), (about, "the forecasts", here)):
         if column is None:
             raise ValueError(
@@ -276,40 +243,32 @@ def outcomes_beside(
         for name in there
         if name in here and name not in (y, time, about) and str(name).lower() not in ASIDE
         if not target.column(name).is_null().any() and owner_of(str(name)) is None
+        # a column with one value in both tables, such as the name of the target, tells nothing
+        if len({_text(value) for each in (target, frame) for value in each.column(name).unique().to_list()}) > 1
     ]
-    # a column with one value in both tables, such as the name of the target, tells nothing
-    keys = [name for name in keys if len(_distinct(target, name) | _distinct(frame, name)) > 1]
-    as_of = _first(("as_of",), there)
-    known, wanted, values = _keys(target, time, keys), _keys(frame, about, keys), target.numbers(y)
+    rows, as_of = np.arange(target.rows), _first(("as_of",), there)
+    kind = _first(("output_type",), there)
+    if kind is not None:
+        rows = rows[[str(value).lower() in PLAIN_TYPES for value in target.column(kind).to_list()]]
+    if as_of is not None:
+        rows = rows[np.argsort(target.times(as_of, "date").values[rows], kind="stable")]
+    known, values = _keys(target, time, keys), target.numbers(y)
     found: dict[Any, float] = {}
-    for row in _newest_last(target, as_of).tolist():
+    for row in rows[~np.isnan(values[rows])].tolist():
         key, value = known[row], values[row]
-        if np.isnan(value):
-            continue
         if as_of is None and found.get(key, value) != value:
             raise ValueError(
                 f"expected one outcome for each {listed([*keys, time])} in the table of outcomes, "
                 f"got {found[key]:g} and {value:g} for {key!r}"
             )
         found[key] = value
-    out = np.array([found.get(key, np.nan) for key in wanted], dtype=np.float64)
-    at_one_time = {key[0] for key in wanted} & {key[0] for key in known}
-    if at_one_time and np.isnan(out).all() and not pending:
-        raise ValueError(
-            f"expected outcomes of the forecasts' {listed([*keys, about])}, got none that agree: forecasts have "
-            f"{wanted[0]!r}, outcomes {known[0]!r}"
-        )
     name = y if str(y).lower() not in ("value", "target") else "observation"
-    if name in frame.reading.columns:
+    if name in here:
         raise ValueError(
             f"expected outcomes in the frame or in a table beside it, got {name!r} in both: drop it from one of them"
         )
-    versions = as_of is not None and target.column(as_of).n_unique() > 1
-    return OutcomeTable(name, out, versions, keys, found)
-
-
-def _distinct(frame: Frame, name: Any) -> set[str]:
-    return set(map(_text, frame.column(name).unique().to_list()))
+    out = np.array([found.get(key, np.nan) for key in _keys(frame, about, keys)], dtype=np.float64)
+    return OutcomeTable(name, out, as_of is not None and target.column(as_of).n_unique() > 1, keys, found)
 
 
 def _outcome_column(target: Frame) -> Any:
@@ -323,19 +282,6 @@ def _outcome_column(target: Frame) -> Any:
             "(labels have to stand beside the forecasts)"
         )
     return there[0]
-
-
-def _time_column(frame: Frame) -> Any:
-    return _first(LONG_TIME, frame.reading.columns)
-
-
-def _newest_last(target: Frame, as_of: Any) -> Codes:
-    """Rows of a table of outcomes that are about numbers, in the order of publication."""
-    rows = np.arange(target.rows)
-    kind = _first(("output_type",), target.reading.columns)
-    if kind is not None:
-        rows = rows[[str(value).lower() in PLAIN_TYPES for value in target.column(kind).to_list()]]
-    return rows if as_of is None else rows[np.argsort(target.times(as_of, "date").values[rows], kind="stable")]
 
 
 def _keys(frame: Frame, time: Any, keys: list[Any]) -> list[tuple[str, ...]]:

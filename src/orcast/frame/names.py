@@ -133,29 +133,21 @@ def _check_different(names: Sequence[Label], what: str) -> None:
 # --- one name
 
 
-class Level(NamedTuple):
-    """Quantile in a name; ``interval``: it is the end of an interval."""
-
-    model: str
-    level: float
-    interval: bool
-
-
-def level_of(text: str) -> Level | None:
-    """Read a name as a quantile; None if it is not one."""
+def level_of(text: str) -> tuple[str, float, bool] | None:
+    """Read a name as a quantile: its model, its level, and if it ends an interval; None if it is not one."""
     for kind, pattern in ENDINGS:
         if kind in LEVEL_KINDS and (m := pattern.fullmatch(text)):
             level = round(LEVEL_KINDS[kind](m["which"]), 12)
-            return Level(m["model"] or "", level, kind in ("lo", "hi")) if 0.0 < level < 1.0 else None
+            return (m["model"] or "", level, kind in ("lo", "hi")) if 0.0 < level < 1.0 else None
     return None
 
 
 @lru_cache(maxsize=4096)
 def readings(text: str) -> dict[str, tuple[str, Any]]:
-    """Readings of a name by kind: the model, and the `Level`, the number of the member, or the text that was found."""
+    """Readings of a name by kind: the model, and the text that was found; of a "level" what `level_of` says."""
     found: dict[str, tuple[str, Any]] = {}
     if (level := level_of(text)) is not None:
-        found["level"] = level.model, level
+        found["level"] = level[0], level
     for kind, pattern in ENDINGS:
         if kind not in LEVEL_KINDS and (m := pattern.fullmatch(text)):
             found[kind] = m["model"] or "", m["which"]
@@ -310,7 +302,7 @@ def written_levels(form: Form, columns: Iterable[Label]) -> dict[float, Label]:
         if text in usual:
             found[usual[text] or 0.0] = column
         elif owner_of(text) == form.base and (level := level_of(text[len(form.base) + 1 :])) is not None:
-            found[level.level] = column
+            found[level[1]] = column
     return dict(sorted(found.items()))
 
 
@@ -328,28 +320,22 @@ def asked_levels(levels: ArrayLike) -> list[float]:
 # --- finding
 
 
-class Look(NamedTuple):
-    """Contents of the columns, where a frame is at hand: of the outcomes, of one wrong value, of probabilities."""
-
-    outcomes: Callable[[Label], str | None]
-    wrong: Callable[[Label], str] = lambda _: "another type"
-    chances: Callable[[Label], bool] = lambda _: False
-
-
 def find(
     columns: Sequence[Label],
     *,
     numeric: Collection[Label],
     model: Any = None,
     pending: bool = False,
-    look: Look | None = None,
+    outcomes_in: Callable[[Label], str | None] = lambda _: None,
+    wrong_value: Callable[[Label], str] = lambda _: "another type",
     **names: Any,
 ) -> ColumnLayout:
     """Find the columns of series, time, cutoff, horizon, outcome and of each model, from their names.
 
     ``names`` are those of y, series (or several), time, cutoff, horizon and known, as far as they are given.  ``model``
     is a name, several, or None for all that are found; or it has the columns of each model, see `_explicit`.
-    ``pending`` accepts a frame without outcomes.
+    ``pending`` accepts a frame without outcomes.  ``outcomes_in`` tells the outcomes of a column, "numbers", "0/1",
+    "bool", "labels" or None; ``wrong_value`` what a column has that is no number.
 
     >>> columns = ["unique_id", "ds", "cutoff", "y", "ETS", "ETS-lo-80", "ETS-hi-80"]
     >>> layout = find(columns, numeric=columns[3:])
@@ -357,12 +343,12 @@ def find(
     ('ETS', ('ETS-lo-80', 'ETS', 'ETS-hi-80'), [0.1, 0.5, 0.9])
     """
     roles = _roles(list(columns), names, pending)
-    look = look or Look(lambda y: "numbers or none" if y in numeric else None)
-    candidates = _Candidates(list(columns), set(numeric), roles, look)
+    outcomes = None if roles.y is None else outcomes_in(roles.y)
+    candidates = _Candidates(list(columns), set(numeric), roles, outcomes, wrong_value)
     if isinstance(model, Mapping):
         forms = [_explicit(str(name), parts, candidates) for name, parts in model.items()]
     elif model is not None:
-        forms = _named(_several(model, "model"), candidates)
+        forms = [candidates.best(text) or _named_point(text, candidates) for text in map(str, _several(model, "model"))]
     else:
         forms = _all(candidates) or _points(candidates)
     if not forms:
@@ -436,32 +422,39 @@ def _several(names: Any, what: str) -> list[Label]:
 class _Candidates:
     """Forms by model and kind, as far as the names of the free columns tell; none if two columns have one meaning."""
 
-    def __init__(self, labels: list[Label], numeric: set[Label], roles: ColumnLayout, look: Look) -> None:
-        self.labels, self.numeric, self.roles, self.look = labels, numeric, roles, look
-        self.outcomes = None if roles.y is None else look.outcomes(roles.y)
+    def __init__(
+        self,
+        labels: list[Label],
+        numeric: set[Label],
+        roles: ColumnLayout,
+        outcomes: str | None,
+        wrong_value: Callable[[Label], str],
+    ) -> None:
+        self.labels, self.numeric, self.roles = labels, numeric, roles
+        self.outcomes, self.wrong_value = outcomes, wrong_value
         self.free = {str(label): label for label in labels if label not in roles.taken}
         self.numbers = {text: label for text, label in self.free.items() if label in numeric}
         self.found: dict[str, dict[str, Form]] = {}
         self.ambiguous: dict[str, str] = {}  # errors by model
-        groups: dict[str, dict[str, dict[str, Any]]] = {}
+        self.groups: dict[str, dict[str, dict[str, Any]]] = {kind: {} for kind in ("level", *dict(ENDINGS))}
         for text in self.free:
             for kind, (model, which) in readings(text).items():
                 if text in self.numbers or kind != "label":
-                    groups.setdefault(kind, {}).setdefault(model, {})[text] = which
-        self.means = groups.get("mean", {})
-        for model, levels in groups.get("level", {}).items():
+                    self.groups[kind].setdefault(model, {})[text] = which
+        for model, levels in self.groups["level"].items():
             self._read_quantiles(model, levels)
-        for model, members in groups.get("member", {}).items():
+        for model, members in self.groups["member"].items():
             if len(members) > 1:
                 self._add(model, "members", sorted(members, key=lambda text: int(members[text])))
-        for model, spreads in groups.get("sd", {}).items():
-            means = [*self.means.get(model, ())] or self._means_of(model)
+        for model, spreads in self.groups["sd"].items():
+            # a column with the name of the model is its mean if there is no other
+            means = [*self.groups["mean"].get(model, ())] or self._means_of(model)
             if len(means) == len(spreads) == 1:
                 self._add(model, "normal", (*means, *spreads))
-        for model, labels_ in groups.get("label", {}).items():
+        for model, labels_ in self.groups["label"].items():
             if len(labels_) > 1:
                 self._add(model, "labels", labels_, labels=tuple(labels_.values()))
-        for model, chances in groups.get("p", {}).items():
+        for model, chances in self.groups["p"].items():
             if len(chances) == 1:
                 self._add(model, "binary", chances)
 
@@ -471,19 +464,19 @@ class _Candidates:
 
     def _means_of(self, model: str) -> list[str]:
         """Columns with the mean of a model, that of its own name last."""
-        return [*self.means.get(model, ()), *(text for text in (model,) if text and text in self.free)]
+        return [*self.groups["mean"].get(model, ()), *(text for text in (model,) if text and text in self.free)]
 
-    def _read_quantiles(self, model: str, some: Mapping[str, Level]) -> None:
-        by_level = {level.level: text for text, level in some.items()}
-        intervals, means = any(level.interval for level in some.values()), self._means_of(model)
-        if len(by_level) < len(some):
-            twice = next(level for level in by_level if [each.level for each in some.values()].count(level) > 1)
-            pair = [text for text, each in some.items() if each.level == twice]
-            self.ambiguous[model] = (
-                f"expected one column for each level{of_model(model)}, got {listed(pair)} for {plain(twice)}: "
-                f"drop one of them, or name the columns by {option('model')}"
-            )
-            return
+    def _read_quantiles(self, model: str, some: Mapping[str, tuple[str, float, bool]]) -> None:
+        by_level: dict[float, str] = {}
+        for text, (_, level, _) in some.items():
+            if level in by_level:
+                self.ambiguous[model] = (
+                    f"expected one column for each level{of_model(model)}, got {by_level[level]!r} and {text!r} for "
+                    f"{plain(level)}: drop one of them, or name the columns by {option('model')}"
+                )
+                return
+            by_level[level] = text
+        intervals, means = any(interval for _, _, interval in some.values()), self._means_of(model)
         if intervals and 0.5 not in by_level and model and model in self.free:
             by_level[0.5] = means.pop()
         if len(by_level) > 1:
@@ -511,7 +504,7 @@ class _Candidates:
                 wanted = f"outcomes that name a label ({listed(form.labels, 'or')})"
         if wanted is None:
             return None
-        found = {"bool": "true or false", "labels": self.look.wrong(y)}.get(outcomes or "", "other numbers")
+        found = {"bool": "true or false", "labels": self.wrong_value(y)}.get(outcomes or "", "other numbers")
         return f"expected {wanted} in column {y!r} beside {KINDS[form.kind]}{of_model(form.model)}, got {found}"
 
     def point(self, text: str) -> Form:
@@ -555,34 +548,24 @@ def _points(candidates: _Candidates) -> list[Form]:
     )
 
 
-def _named(names: list[Label], candidates: _Candidates) -> list[Form]:
-    """Models by the names that were given; all columns of probabilities may be named too."""
-    forms: dict[Form, None] = {}
-    events = [form for kinds in candidates.found.values() for form in kinds.values() if not form.ordered]
-    for text in map(str, names):
-        form = candidates.best(text) or next((form for form in events if text in map(str, form.columns)), None)
-        if form is not None and form.model != text and not set(form.columns) <= set(names):
+def _named_point(text: str, candidates: _Candidates) -> Form:
+    """Plain column that is named as a model; or a reason why it is none."""
+    if text in candidates.ambiguous:
+        raise ValueError(candidates.ambiguous[text])
+    for form in candidates.found.get(text, {}).values():
+        raise ValueError(candidates.why_not(form))
+    for form in (form for kinds in candidates.found.values() for form in kinds.values()):
+        if text in map(str, form.columns):
             raise ValueError(
                 f"expected model={form.model!r} for {KINDS[form.kind]}{of_model(form.model)} in "
                 f"{listed(form.columns)}, got one of these columns, {text!r}"
             )
-        forms[form or _named_point(text, candidates)] = None
-    return list(forms)
-
-
-def _named_point(text: str, candidates: _Candidates) -> Form:
-    if text in candidates.ambiguous:
-        raise ValueError(candidates.ambiguous[text])
+    if text in candidates.free and candidates.outcomes == "0/1":
+        point = f" for probabilities, or model={{{text!r}: {text!r}}} for a point forecast"
+        asked = spelled(f"model={{{text!r}: {{'p': {text!r}}}}}{point}", f"--model {text}:p={text} for probabilities")
+        raise ValueError(f"expected {asked}, got {text!r} beside outcomes 0 and 1")
     if text in candidates.free:
-        if candidates.outcomes == "0/1" and candidates.look.chances(candidates.free[text]):
-            point = f" for probabilities, or model={{{text!r}: {text!r}}} for a point forecast"
-            asked = spelled(
-                f"model={{{text!r}: {{'p': {text!r}}}}}{point}", f"--model {text}:p={text} for probabilities"
-            )
-            raise ValueError(f"expected {asked}, got {text!r} with numbers from 0 to 1 beside outcomes 0 and 1")
         return candidates.point(text)
-    for form in candidates.found.get(text, {}).values():
-        raise ValueError(candidates.why_not(form) or "")
     known = [model for model in candidates.found if owner_of(model) != model and candidates.best(model) is not None]
     raise ValueError(
         f"expected a model of the frame ({listed(known)}) or a column of numbers as {option('model')}, got {text!r}"
@@ -633,4 +616,4 @@ def _check(form: Form, candidates: _Candidates) -> None:
         if column in candidates.roles.taken:
             raise ValueError(f"expected a column of forecasts{whose}, got {column!r}, which is y, series or time")
         if column not in candidates.numeric:
-            raise ValueError(f"expected numbers in column {column!r}{whose}, got {candidates.look.wrong(column)}")
+            raise ValueError(f"expected numbers in column {column!r}{whose}, got {candidates.wrong_value(column)}")

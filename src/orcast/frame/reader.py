@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.frame.hub import OutcomeTable, issued_before, outcomes_beside, spread
-from orcast.frame.names import TIME, ColumnLayout, Look, find, listed, rows_text
+from orcast.frame.names import TIME, ColumnLayout, find, listed, rows_text
 from orcast.serialise import plain_id
 from orcast.validation import option, row_name, short
 
@@ -55,13 +55,11 @@ class Frame:
     """A frame to be read; the levels of a pandas index that have a name, or dates, count as columns.
 
     Long tables are spread to a row for each forecast, and the outcomes of ``target``, a frame of their own, are put
-    beside the forecasts; ``y`` and ``time`` may name its columns; with ``pending`` they may be those of
-    earlier forecasts.  ``roles`` are the columns whose role is known from more than their names.
+    beside the forecasts; ``y`` and ``time`` may name its columns.  ``roles`` are the columns whose role is known from
+    more than their names.
     """
 
-    def __init__(
-        self, native: Any, target: Any = None, *, y: Any = None, time: Any = None, pending: bool = False
-    ) -> None:
+    def __init__(self, native: Any, target: Any = None, *, y: Any = None, time: Any = None) -> None:
         try:
             given = nw.from_native(native, pass_through=True)
             self._lazy = isinstance(given, nw.LazyFrame)
@@ -83,7 +81,7 @@ class Frame:
         self.outcomes: OutcomeTable | None = None
         if target is not None:
             brought = target if isinstance(target, Frame) else Frame(target)
-            table = self.outcomes = outcomes_beside(self, brought, y, time, pending=pending)
+            table = self.outcomes = outcomes_beside(self, brought, y, time)
             self.reading = extended(self.reading, {table.name: table.values})
             self.roles["y"] = table.name
 
@@ -335,11 +333,8 @@ def find_in(frame: Any, *, model: Any = None, pending: bool = False, **names: An
         numeric=numeric,
         model=model,
         pending=pending,
-        look=Look(
-            lambda y: outcomes_in(table.column(y)),
-            lambda column: _wrong_value(table.column(column)),
-            lambda column: column in numeric and _holds_chances(table.numbers(column)),
-        ),
+        outcomes_in=lambda y: outcomes_in(table.column(y)),
+        wrong_value=lambda column: _wrong_value(table.column(column)),
         **names,
     )
     return layout if named or layout.horizon is None else issued_before(table, layout)
@@ -371,12 +366,6 @@ def _wrong_value(column: Any) -> str:
     return f"a column of type {column.dtype}"
 
 
-def _holds_chances(values: Array) -> bool:
-    """True if numbers are from 0 to 1, and some lie between."""
-    there = values[~np.isnan(values)]
-    return bool(((there >= 0.0) & (there <= 1.0)).all() and ((there > 0.0) & (there < 1.0)).any())
-
-
 def label_places(column: Any, labels: Sequence[str]) -> NDArray[np.intp]:
     """Place of each outcome among the labels, -1 where there is none yet.
 
@@ -399,17 +388,3 @@ def label_places(column: Any, labels: Sequence[str]) -> NDArray[np.intp]:
                 raise ValueError(f"expected a label {listed(labels, 'or')} as outcome, got {where}")
             known[value] = place
     return np.array([known[value] for value in values], dtype=np.intp)
-
-
-def repeated_rows(frame: Frame, layout: ColumnLayout) -> list[str]:
-    """Sentence on several quantities of a series at one time, where no column tells them apart."""
-    if layout.time is None or not layout.forms[0].ordered or (layout.cutoff, layout.horizon) != (None, None):
-        return []
-    codes, times = frame.keys(layout.series)[0], frame.times(layout.time).values
-    count = len(times) - len(np.unique(np.column_stack((codes, times)), axis=0))
-    if not count:
-        return []
-    return [
-        f"{count:,} of {len(times):,} rows repeat a series and time, so chance bands are too narrow: name a column of "
-        f"issue times by {option('cutoff')}, or of series by {option('series')}"
-    ]

@@ -154,9 +154,7 @@ def recalibrate(
     names = {"y": y, "model": model, "series": series, "time": time}
     names |= {"cutoff": cutoff, "horizon": horizon, "known": known}
     with open_state(state) as panel:
-        begun = panel is not None and panel.content.options is not None
-        frame = Frame(df, target, y=y, time=time, pending=begun)
-        run = run_frame(frame, names, options, panel, workers)
+        run = run_frame(Frame(df, target, y=y, time=time), names, options, panel, workers)
         result: AnyFrame = run.result(bool(replace))
         if panel is not None:
             run.commit(panel)
@@ -174,6 +172,8 @@ class FrameRun:
         self.content = PanelContent() if panel is None else panel.content
         if self.content.options is not None:
             options = options.continued(self.content.options)
+        if options.levels and frame.spread is not None:
+            raise ValueError(f"expected levels of the rows of a long table, got {option('levels')} {options.levels}")
         self.options, self.payoff = options, options.payoff
         self.codes, self.keys = frame.keys(layout.series)
         low, high = options.low, options.high

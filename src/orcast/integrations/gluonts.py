@@ -97,7 +97,7 @@ def recalibrate(
     if options.get("payoff") is not None:
         frame = frame.assign(hour=frame["time"].dt.hour, dayofweek=frame["time"].dt.dayofweek)
     levels = None if quantiles is None else increasing_levels(quantiles)
-    model = POINT if columns == [POINT] else None
+    model = {POINT: POINT} if columns == [POINT] else None
     after = recalibrate_frame(frame, model=model, levels=levels, state=state, **ROLES, **options)
     table = after.loc[: len(rows) - 1, _wanted(after, columns, levels)].to_numpy()
     cuts = np.cumsum([each.prediction_length for each in given])[:-1]

@@ -176,7 +176,7 @@ class RecalibratedForecaster(BaseForecaster):  # type: ignore[misc]
             if not len(rows):
                 return rows
         options: dict[str, Any] = {"payoff": self.payoff, "outside": self.outside, "low": self.low, "high": self.high}
-        options |= {"model": None if self._own_levels else POINT, "levels": FINE, "workers": 1}
+        options |= {"model": None if self._own_levels else {POINT: POINT}, "levels": FINE, "workers": 1}
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "no row of target=")  # as after rows that were left out
             return recalibrate_frame(rows, target=target, state=state, **ROLES, **options)
