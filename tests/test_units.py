@@ -6,7 +6,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.typing import NDArray
 
@@ -92,21 +91,3 @@ def test_a_spread_that_double_precision_cannot_hold_beside_its_offset_is_said_on
         oc.Recalibrator().run([oc.Normal(0, 1), oc.Normal(1e15, 0.5)], [0.0, 1e15])
     with pytest.warns(UserWarning, match="exceeds double precision"):
         oc.Recalibrator().predict(experts={"one": oc.Normal(0, 1), "other": oc.Normal(-1e15, 0.5)})
-
-
-FRAMES: dict[str, dict[str, list[float]]] = {
-    "normal": {"mean": [1e15, 4.0, 1e15], "sd": [0.5, 1.0, 1e4]},
-    "quantiles": {"q0.1": [1e15, 3.0, 1e15], "q0.9": [1e15 + 2.0, 5.0, 1e15 + 1e4]},
-    "one number": {"q0.1": [1e15, 3.0, 1e15], "q0.9": [1e15, 5.0, 1e15 + 1e4]},
-}
-
-
-@pytest.mark.parametrize("kind", FRAMES)
-def test_frame_warns_of_rows_beyond_double_precision(kind: str) -> None:
-    frame = pd.DataFrame({"unique_id": list("abc"), "ds": [1, 1, 1], "y": [1e15, 4.0, 1e15], **FRAMES[kind]})
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        oc.recalibrate(frame)
-    want = [] if kind == "one number" else ["too narrow for double precision at their size in row 0"]
-    assert [text for text in want if text in str(said[0].message)] == want
-    assert len(said) == len(want)

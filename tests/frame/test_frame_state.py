@@ -388,7 +388,7 @@ def test_changed_forecasts_of_answered_rows_are_named() -> None:
     state = FrameState()
     first = recalibrate(frame, state=state)
     frame.loc[[1, 4], "M0-lo-80"] -= 1.0
-    match = "^forecasts of model 'M0' changed since they were answered in 2 rows: 1, 4: the old"
+    match = "^old answers of model 'M0' were kept although their forecasts changed in 2 rows: 1, 4"
     with pytest.warns(UserWarning, match=match):
         again = recalibrate(frame, state=state)
     names = [name for name in outputs(first) if not name.endswith("status")]

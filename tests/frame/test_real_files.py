@@ -242,7 +242,7 @@ def test_a_column_tells_events_of_one_time_apart(names: dict[str, list[str]]) ->
     oc.recalibrate(frame, state=state)
     some = oc.recalibrate(frame.assign(y=[0.0, np.nan, np.nan, 1.0]), state=state)
     assert some["orcast_status"].tolist() == ["ok", "pending", "pending", "ok"]
-    with pytest.warns(UserWarning, match="forecasts changed since they were answered"):
+    with pytest.warns(UserWarning, match="old answers were kept although their forecasts changed"):
         rest = oc.recalibrate(frame.assign(y=[0.0, 1.0, 1.0, 1.0], p=frame.p + 1e-12)[::-1], state=state)
     assert rest["orcast_status"].tolist() == ["already answered", "ok", "ok", "already answered"]
     with pytest.raises(ValueError, match="tell events apart"):

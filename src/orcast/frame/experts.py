@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.adapters import beyond_doubles, quantile_rows, reach_of, within_reach
+from orcast.adapters import quantile_rows, reach_of, within_reach
 from orcast.frame.names import Form, Output
-from orcast.spaces import OrderedSpace, normal_scores
+from orcast.spaces import OrderedSpace
 from orcast.spaces.base import LARGEST
 from orcast.validation import row_name
 
@@ -176,13 +176,3 @@ def marks_of(given: list[Array]) -> Array:
     for column in given:
         marks = 0.6180339887498949 * marks + np.nan_to_num(column, posinf=0.0, neginf=0.0)
     return marks
-
-
-def too_narrow(kind: str, given: list[Array]) -> NDArray[np.bool_]:
-    """True for rows whose forecasts have too few numbers between their outermost quantiles, or members."""
-    # what is refused as too large is nothing to be warned of
-    with np.errstate(over="ignore", invalid="ignore"):
-        if kind == "normal":
-            half = normal_scores(np.array([0.99])) * given[1]
-            return beyond_doubles(given[0] - half, given[0] + half)
-        return beyond_doubles(np.fmin.reduce(given), np.fmax.reduce(given))

@@ -250,16 +250,6 @@ def fill_outcomes(
     return filled, filled_due, known[~np.isnan(y[known])]
 
 
-def seen_dates(calendar: Stamps | None, cutoff: Stamps, time: Stamps, most: int) -> Stamps:
-    """A series' cutoffs and times, with new ones, of at most ``most`` cutoffs."""
-    rows = np.column_stack((cutoff, time))
-    if calendar is not None:
-        rows = np.concatenate((calendar, rows))
-    rows = np.unique(rows, axis=0)
-    cutoffs = np.unique(rows[:, 0])
-    return rows[rows[:, 0] >= cutoffs[-most]] if len(cutoffs) > most else rows
-
-
 class Entries(NamedTuple):
     """The open rows of a stream, a place each: those that are pending from before, then the new ones.
 

@@ -14,28 +14,23 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby, pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from orcast.adapters import reach_of
 from orcast.committee.group import Group, GroupRun
-from orcast.committee.members import plan_for
 from orcast.committee.state import KNOWN, SERIES, STREAM, Plan
 from orcast.engine import admissible
+from orcast.frame.runner import NEVER, Stop
 from orcast.frame.stream import NOTHING, OpenRows, PendingColumn, Stream, StreamRun
 from orcast.frame.times import Clock, Stamps, new_clock, seasons_of
-from orcast.frame.workers import NEVER, Stop
 from orcast.kernels.records import DROP, PREDICT, SETTLE
 from orcast.persistence import UNREADABLE, unusable
 from orcast.residuals import first_spread
 from orcast.serialise import plain_id
-from orcast.spaces import Interval, Line
-
-if TYPE_CHECKING:
-    from orcast.frame.run import FrameRun
-    from orcast.frame.state import PanelContent
+from orcast.spaces import Interval
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -322,33 +317,3 @@ def _check_pending(plan: Plan, stream: Stream) -> None:
         serial = memos[:, KNOWN.index("serial")]
         if not ((serial >= 1.0) & (serial <= stream.committee[STREAM.index("issued")])).all():
             raise ValueError("a stream has a pending row that is not yet issued")
-
-
-# --- pools of a frame
-
-
-class Pools:
-    """Pools of a frame's series, and their state after it; without a pool each series is a group of its own."""
-
-    def __init__(self, run: FrameRun, pool: bool) -> None:
-        self.run = run
-        self.pooled = pool and bool(run.layout.series)
-        self.after: dict[str, GroupState] = {}
-
-    def run_rounds(self, runs: Sequence[StreamRun], stop: Stop) -> None:
-        """Run the committees of streams of one model, if it has any."""
-        if all(each.idle for each in runs):
-            return
-        model, content = runs[0].model, self.run.content
-        corrects = model.runner().corrected
-        if not (corrects or model.shape.kind == "point"):
-            return
-        space = Line()  # all ordered spaces have the same levels
-        name, plan = model.form.model, plan_for(space.levels, space.scores, pooled=self.pooled, corrects=corrects)
-        found = GroupPass(plan, content.pools.get(name, GroupState()), runs).run_rounds(stop)
-        self.after.setdefault(name, GroupState()).add(found)
-
-    def commit(self, content: PanelContent) -> None:
-        """Put the groups into a state."""
-        for model, found in self.after.items():
-            content.pools.setdefault(model, GroupState()).add(found)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from orcast.frame.hub import OutcomeTable, issued_before, outcomes_beside, spread
 from orcast.frame.names import TIME, ColumnLayout, find, listed, rows_text
 from orcast.serialise import plain_id
-from orcast.validation import option, row_name, short
+from orcast.validation import row_name, short
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.intp]

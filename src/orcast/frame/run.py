@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
 from typing import Any, TypeVar
@@ -11,20 +13,21 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from orcast.committee.members import plan_for
 from orcast.features import feature_names, has_functions
 from orcast.frame.bounds import read_bounds
-from orcast.frame.experts import too_narrow
 from orcast.frame.names import ColumnLayout, Form, of_model, rows_text
 from orcast.frame.options import FrameFacts, FrameOptions
-from orcast.frame.ordering import Streams, arrange, seen_dates
-from orcast.frame.pools import Pools
+from orcast.frame.ordering import Streams, arrange
+from orcast.frame.pools import GroupPass, GroupState
 from orcast.frame.reader import Codes, Frame, find_in, label_places, show_time
+from orcast.frame.runner import Stop
 from orcast.frame.state import FrameState, ModelStreams, PanelContent, open_state
 from orcast.frame.statuses import Status
 from orcast.frame.stream import MAX_PENDING, Filling, ModelRun, Stamps, StreamRun, run_streams
-from orcast.frame.times import read_row_times
-from orcast.frame.workers import Stop, run_all, usable_cores
+from orcast.frame.times import by_series, last_cutoffs, read_row_times
 from orcast.payoffs import Payoff
+from orcast.spaces import Line
 from orcast.spaces.base import whole
 from orcast.validation import option, short, warn_user
 
@@ -161,6 +164,11 @@ def recalibrate(
     return result
 
 
+def usable_cores() -> int:
+    """Number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 class FrameRun:
     """Run of one frame: checked against the state if there is one, then run and written."""
 
@@ -183,7 +191,8 @@ class FrameRun:
         self.streams = self._streams()
         if self.content.options is not None:
             self._add_streams()
-        self.pools = Pools(self, options.pool)
+        self.pooled = options.pool and bool(layout.series)
+        self.after: dict[str, GroupState] = {}  # the committees of each model after the frame
         self.features = None if self.payoff is None else self._features(self.payoff)
         self.models = [ModelRun(self, form) for form in layout.forms]
 
@@ -275,32 +284,55 @@ class FrameRun:
 
     # --- run
     def run_rounds(self, workers: int | None = 1) -> None:
-        """Run all streams of all models."""
-        total = self.frame.rows * len(self.models)
+        """Run all streams of all models, in threads: the kernels release the GIL."""
         if workers is None:
-            workers = usable_cores() if total >= SMALL else 1
-        if self.payoff is not None and has_functions(self.payoff):
-            workers = 1
-        run_all(self._tasks(workers), workers, self.stop)
+            workers = usable_cores() if self.frame.rows * len(self.models) >= SMALL else 1
+        if workers == 1 or (self.payoff is not None and has_functions(self.payoff)):
+            for task in self._tasks(1):
+                task()
+            return
+        ready: deque[Future[None]] = deque()
+        with ThreadPoolExecutor(workers) as executor:
+            try:
+                for task in self._tasks(workers):
+                    ready.append(executor.submit(task))
+                    if len(ready) > 2 * workers:
+                        ready.popleft().result()
+                for future in ready:
+                    future.result()
+            finally:
+                self.stop.set()
+                executor.shutdown(wait=False, cancel_futures=True)
 
     def _tasks(self, workers: int) -> Iterator[Callable[[], None]]:
         """Parts of the work.
 
         The committees of a model run before its streams if there is a pool, or so that horizons use threads.
         """
-        together = self.pools.pooled or len(self.keys) < 4 * workers
+        together = self.pooled or len(self.keys) < 4 * workers
         batches = self._batches(workers, together)
         for model in self.models:
             runs = [model.prepared(first, last, self.stop) for first, last in batches] if together else []
-            self.pools.run_rounds([run for batch in runs for run in batch], self.stop)
+            self._run_committees([run for batch in runs for run in batch])
             for first, last in batches:
                 yield partial(self._run_batch, model, first, last, runs.pop(0) if together else None)
 
     def _run_batch(self, model: ModelRun, first: int, last: int, runs: list[StreamRun] | None) -> None:
         if runs is None:
             runs = model.prepared(first, last, self.stop)
-            self.pools.run_rounds(runs, self.stop)
+            self._run_committees(runs)
         run_streams(runs, self.stop)
+
+    def _run_committees(self, runs: list[StreamRun]) -> None:
+        """Run the committees of streams of one model, if it has any."""
+        if all(each.idle for each in runs):
+            return
+        model, space = runs[0].model, Line()  # all ordered spaces have the same levels
+        corrects, name = model.runner().corrected, model.form.model
+        if corrects or model.shape.kind == "point":
+            plan = plan_for(space.levels, space.scores, pooled=self.pooled, corrects=corrects)
+            group = self.content.pools.get(name, GroupState())
+            self.after.setdefault(name, GroupState()).add(GroupPass(plan, group, runs).run_rounds(self.stop))
 
     def _batches(self, workers: int, together: bool) -> list[tuple[int, int]]:
         """First stream and last of each batch; the streams of a series stay together unless their committee is run."""
@@ -334,48 +366,36 @@ class FrameRun:
     def _about_rows(self) -> Iterator[str]:
         """Warnings about forecasts, then about statuses."""
         for model in self.models:
-            for sentence, hit in self._odd_forecasts(model):
-                if hit.any():
-                    yield sentence.format(whose=of_model(model.form.model), rows=rows_text(np.flatnonzero(hit)))
+            whose, there = of_model(model.form.model), np.empty(self.frame.rows, dtype=bool)
+            there[model.rows] = model.there
+            found = {f"old answers{whose} were kept although their forecasts changed": model.changed}
+            if model.shape.kind == "quantiles":
+                crossing = np.any([b < a for a, b in pairwise(model.given)], axis=0)
+                missing = np.any([np.isnan(column) for column in model.given], axis=0)
+                found |= {
+                    f"crossing quantiles{whose} were sorted": there & crossing,
+                    f"missing quantiles{whose} were interpolated from the others": there & missing,
+                }
+            yield from (
+                f"{sentence} in {rows_text(np.flatnonzero(hit))}" for sentence, hit in found.items() if hit.any()
+            )
         low, high = ("none" if side is None else short(side) for side in (self.options.low, self.options.high))
         outside = f"ignored outcomes outside the bounds (low {low}, high {high})"
-        again = ": run the whole frame without the state to use them"
+        again = "" if self.panel is None else ": run the whole frame without the state to use them"
         sentences = {
-            Status.OUTSIDE: (outside, ""),
-            Status.CORRECTED: ("outcomes differ from those that were used", again),
-            Status.LATE: ("no answer for rows that precede answered rows of their series", ""),
-            Status.EVICTED: (f"dropped the oldest pending rows of series with more than {MAX_PENDING}", ""),
-            Status.EXPIRED: (
-                "ignored outcomes that came long after those of later rows",
-                "" if self.panel is None else again,
-            ),
+            Status.OUTSIDE: f"{outside} in {{}}",
+            Status.CORRECTED: f"outcomes differ from those that were used in {{}}{again}",
+            Status.LATE: "no answer for rows that precede answered rows of their series in {}",
+            Status.EVICTED: f"dropped the oldest pending rows of series with more than {MAX_PENDING} in {{}}",
+            Status.EXPIRED: f"ignored outcomes that came long after those of later rows in {{}}{again}",
         }
-        for status, (sentence, more) in sentences.items():
-            rows = np.flatnonzero(np.logical_or.reduce([model.status == status for model in self.models]))
-            if len(rows):
-                yield f"{sentence} in {rows_text(rows)}{more}"
+        for status, sentence in sentences.items():
+            at = np.flatnonzero(np.any([model.status == status for model in self.models], axis=0))
+            if len(at):
+                yield sentence.replace("{}", rows_text(at))
         if unused := [y for model in self.models for y in model.unused]:
             many = f"{len(unused):,} pending row{'s' * (len(unused) > 1)} of earlier frames"
             yield f"{outside} for {many}, got {unused[0]:g}"
-
-    def _odd_forecasts(self, model: ModelRun) -> Iterator[tuple[str, NDArray[np.bool_]]]:
-        """Warnings about the forecasts of a model, and True for their rows."""
-        kind, given = model.shape.kind, model.given
-        there = np.empty(self.frame.rows, dtype=bool)
-        there[model.rows] = model.there
-        yield "forecasts{whose} changed since they were answered in {rows}: the old answers are kept", model.changed
-        if kind == "quantiles":
-            crossing = np.logical_or.reduce([np.zeros(len(there), dtype=bool), *(b < a for a, b in pairwise(given))])
-            yield "crossing quantiles{whose} were sorted in {rows}", there & crossing
-            missing = np.sum([np.isnan(column) for column in given], axis=0) * there
-            count = f"{missing.sum():,} quantile{'s' if missing.sum() > 1 else ''}"
-            yield count + "{whose} missing or not finite, interpolated from the others in {rows}", missing > 0
-        if kind in ("quantiles", "members", "normal"):
-            yield (
-                "forecasts{whose} are too narrow for double precision at their size in {rows}: subtract an offset from "
-                "forecasts and outcomes",
-                too_narrow(kind, given),
-            )
 
     def result(self, replace: bool) -> Any:
         """Frame with the results."""
@@ -408,18 +428,15 @@ class FrameRun:
             kept = content.models.setdefault(model.form.model, ModelStreams(str(model.shape), len(model.outputs)))
             pairs = zip(model.keys, model.streams, strict=True)
             kept.streams.update((key, stream) for key, stream in pairs if stream is not None)
-        self.pools.commit(content)
+        for name, group in self.after.items():
+            content.pools.setdefault(name, GroupState()).add(group)
         if times.kind == "places":
             for key, count in zip(self.keys, np.bincount(self.codes, minlength=len(self.keys)).tolist(), strict=True):
                 content.empirical[key] = content.empirical.get(key, 0) + count
         if times.ranked or self.options.issued_every is not None:
-            order = np.argsort(self.codes, kind="stable")
-            ends = np.searchsorted(self.codes[order], np.arange(len(self.keys) + 1))
-            for i, key in enumerate(self.keys):
-                rows = order[ends[i] : ends[i + 1]]
-                content.calendar[key] = seen_dates(
-                    content.calendar.get(key), times.cutoff[rows], times.time[rows], panel.remember
-                )
+            for key, rows in zip(self.keys, by_series(self.codes, len(self.keys)), strict=True):
+                seen = np.column_stack((times.cutoff[rows], times.time[rows]))
+                content.calendar[key] = last_cutoffs(content.calendar.get(key), seen, panel.remember)
             content.step = streams.step
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import threading
+from concurrent.futures import CancelledError
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,6 @@ from orcast.engine import Committee
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.ordered import OrderedEngine
 from orcast.frame.ordering import Before
-from orcast.frame.workers import NEVER, Stop
 from orcast.histories import ALONE
 from orcast.kernels import events as kernels
 from orcast.kernels.records import PREDICT, SETTLE
@@ -40,6 +40,19 @@ HOLDS, PROMISED, _, MEAN, SD, _ = map(int, _ledger.RoundLog)
 AT_ONCE = 4000
 # Runners that are kept, of frames with other bounds.
 MOST_RUNNERS = 64
+
+
+class Stop(threading.Event):
+    """Request to stop; threads check it between streams, and often within long ones."""
+
+    def check(self) -> None:
+        """Raise an error, which is not shown, if the request was made."""
+        if self.is_set():
+            raise CancelledError
+
+
+# Of runs that are not in threads: an interrupt is raised where they are.
+NEVER: Stop = Stop()
 
 
 class Inputs(NamedTuple):

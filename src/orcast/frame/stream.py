@@ -19,10 +19,9 @@ from orcast.frame.bounds import scale_between
 from orcast.frame.experts import ForecastShape, marks_of, rows_with_forecast
 from orcast.frame.names import ALARMS, Form, of_model
 from orcast.frame.ordering import Before, Entries, fill_outcomes, run_order
-from orcast.frame.runner import HOLDS, MEAN, PROMISED, SD, Inputs, Runner, RunState, runner_for
+from orcast.frame.runner import HOLDS, MEAN, NEVER, PROMISED, SD, Inputs, Runner, RunState, Stop, runner_for
 from orcast.frame.statuses import STATUS_TEXTS, Status
 from orcast.frame.times import check_known
-from orcast.frame.workers import NEVER, Stop
 from orcast.kernels.records import DROP, SETTLE
 from orcast.monitors import ALARM_TEXTS, kind_on, pit_rows, watcher_for
 from orcast.spaces import Binary, Labels, Space

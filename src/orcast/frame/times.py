@@ -135,6 +135,13 @@ def by_series(codes: Codes, count: int) -> list[Codes]:
     return np.split(order, np.searchsorted(codes[order], np.arange(1, count))) if count else []
 
 
+def last_cutoffs(calendar: Stamps | None, rows: Stamps, most: int) -> Stamps:
+    """A series' cutoffs and times, with new ones, of at most ``most`` cutoffs."""
+    rows = np.unique(rows if calendar is None else np.concatenate((calendar, rows)), axis=0)
+    cutoffs = np.unique(rows[:, 0])[-most:]
+    return rows[rows[:, 0] >= cutoffs[0]] if len(cutoffs) else rows
+
+
 # --- columns
 
 
