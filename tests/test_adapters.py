@@ -93,7 +93,7 @@ def test_rounding_is_not_crossing(percents: set[int], values: list[float]) -> No
         assert not expert_quantiles(oc.Quantiles(levels, np.sort(values[: levels.size])), space)[1]
 
 
-def test_crossing_is_said_once_for_each_recalibrator(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_crossing_is_said_once_by_each_recalibrator(tmp_path) -> None:  # type: ignore[no-untyped-def]
     crossing = {0.1: 20.0, 0.5: 10.0, 0.9: 30.0}
     for _ in range(2):
         recal = oc.Recalibrator(SPACE)
@@ -105,7 +105,9 @@ def test_crossing_is_said_once_for_each_recalibrator(tmp_path) -> None:  # type:
             recal.update(12)
             recal.predict(crossing)
             recal.save(tmp_path / "state")
-            oc.Recalibrator.load(tmp_path / "state").predict(crossing)
+        loaded = oc.Recalibrator.load(tmp_path / "state")
+        with pytest.warns(UserWarning, match="crossing quantiles were sorted"):
+            loaded.predict(crossing)
 
 
 # --- Normal, (point, scale) ---

@@ -263,7 +263,6 @@ def test_commands_name_the_best_reference_and_its_loss(tmp_path: Path, capsys: C
         found = re.match(rf"Best reference: {named}, pinball loss ([\d.]+) \(in the \d+ rows", line)
         assert found is not None
         assert f"pinball loss {found[1]}" in report.read_text(encoding="utf-8")
-        assert "Loss against" in report.read_text(encoding="utf-8")
     assert cli.main(["check", str(tmp_path / "load.csv"), "--issued-every", "1"]) == 0
     assert re.match(
         "Do not use these forecasts: the best reference, the last outcome of the same hour of the day, has",

@@ -86,7 +86,7 @@ def test_an_ensemble(tmp_path: Path, capsys: Capture) -> None:
     assert cli.main(["recalibrate", str(tmp_path / "e.csv"), "--report", str(page)]) == 0
     told = capsys.readouterr().err
     assert "11 members (ens1, ens2, ..., ens11)" in told
-    assert "The 90.9% interval covered" in told
-    assert "90.9091" not in told + page.read_text()
+    assert "The 90.91% interval covered" in told
+    assert "90.909" not in told + page.read_text()
     assert cli.main(["check", str(tmp_path / "e.csv"), "--model", "ens:ens1,ens2,ens3"]) == 0
     assert "3 members (ens1, ens2, ens3)" in capsys.readouterr().err

@@ -148,7 +148,7 @@ def spread(frame: Frame) -> Spread | None:
                 )
             new[source] = _empty(len(first), values.dtype, column)
             new[source][group[at]] = values[used[at]]
-    # series are told by all columns without another role that have several values
+    # the columns of the series: all without another role that have several values
     roles = {role: _first(words, keys) for role, words in LONG_ROLES.items()}
     rest = [frame.column(name) for name in keys if name not in {*roles.values(), "as_of"}]
     roles["series"] = tuple(each.name for each in rest if not each.dtype.is_float() and each.n_unique() > 1)
