@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa  # type: ignore[import-untyped]
 from pyspark.sql import DataFrame
 
-from orcast.integrations.spark.plan import PARTITIONS, REFUSALS, Plan, column, numbered, plan_of, refused_rows
+from orcast.integrations.spark.plan import REFUSALS, Plan, column, numbered, plan_of, refused_rows
 from orcast.spaces.base import whole
 
 # Rows that go back to Spark at a time.
@@ -55,15 +55,8 @@ def recalibrate(
         raise ValueError("expected a table, got a stream: use recalibrate_stream")
     plan, after = plan_of(df, series, time, pool, options)
     keys = [column(name) for name in plan.together]
-    parts = df.repartition(count or _default_partitions(df), *keys) if keys else df.repartition(1)
+    parts = df.repartition(*(keys if count is None else [count, *keys])) if keys else df.repartition(1)
     return numbered(parts).mapInArrow(Task(plan), after)
-
-
-def _default_partitions(df: DataFrame) -> int:
-    try:
-        return max(int(df.sparkSession.conf.get("spark.sql.shuffle.partitions") or PARTITIONS), 1)
-    except ValueError:
-        return PARTITIONS
 
 
 @dataclass(frozen=True)

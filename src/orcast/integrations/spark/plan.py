@@ -24,8 +24,6 @@ ELSEWHERE = {
     "state": "a stream keeps it in its checkpoint",
     "workers": "Spark runs the tasks in parallel",
 }
-# Partitions if neither the caller nor the session sets a number.
-PARTITIONS = 200
 # Exceptions of `orcast.recalibrate` about its input.
 REFUSALS = (TypeError, ValueError)
 

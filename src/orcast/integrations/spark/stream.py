@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 
 from orcast.frame import FrameState
 from orcast.frame.statuses import Status
-from orcast.integrations.spark.plan import PARTITIONS, REFUSALS, Plan, column, numbered, plan_of, refused_rows
+from orcast.integrations.spark.plan import REFUSALS, Plan, column, numbered, plan_of, refused_rows
 from orcast.spaces.base import whole
 
 REASON = "orcast_reason"
@@ -30,7 +30,7 @@ def recalibrate_stream(
     series: Any = "unique_id",
     time: Any = "ds",
     pool: bool = False,
-    partitions: int = PARTITIONS,
+    partitions: int = 200,
     remember: int = 20,
     **options: Any,
 ) -> DataFrame:
