@@ -1,6 +1,5 @@
 """The command: what it says of itself, what it refuses, and tables that go in and come out."""
 
-import gzip
 import json
 import re
 from pathlib import Path
@@ -73,16 +72,14 @@ def small(rows: int = 61, series: tuple[str, ...] = ("007", "08")) -> pl.DataFra
     return pl.concat(frames)
 
 
-@pytest.mark.parametrize("ending", ["csv", "csv.gz", "tsv", "parquet", "CSV"])
+@pytest.mark.parametrize("ending", ["csv", "tsv", "parquet", "CSV"])
 def test_a_table_comes_back_as_it_went(ending: str, tmp_path: Path) -> None:
     frame = small().with_columns(pl.lit(None, dtype=pl.Float64).alias("nothing"), pl.lit('ä, "b"').alias("words"))
     path = str(tmp_path / f"table.{ending}")
-    tables.write(frame, path, tables.format_of(path))
+    tables.write(frame, path, tables.separator_of(path))
     table = tables.read(path, names=("unique_id",))
     assert table.frame.equals(frame)
     assert table.first == (None if ending == "parquet" else 2)
-    if ending == "csv.gz":
-        assert gzip.decompress(Path(path).read_bytes()).startswith(b"unique_id,")
     assert [found.name for found in tmp_path.iterdir()] == [f"table.{ending}"]
 
 
@@ -95,7 +92,7 @@ def test_missing_values_separators_and_late_fractions(tmp_path: Path) -> None:
     assert table.frame["y"][300] == 7.5
     assert table.frame["ds"].null_count() == 301
     assert table.frame.row(300) == ("s", 7.5, None, None, None)
-    assert (table.format.separator, table.first) == (";", 2)
+    assert (table.separator, table.first) == (";", 2)
 
 
 BAD_FILES = {
@@ -108,7 +105,6 @@ BAD_FILES = {
     "date.csv": (f"{HEAD}a,01/02/2020,3,1,2,4\n", "got '01/02/2020' in line 2"),
     "nameless.csv": (f"{HEAD},2020-01-01,3,1,2,4\n", "got none in line 2"),
     "broken.parquet": ("PAR1garbage", "expected a Parquet file"),
-    "broken.csv.gz": ("nothing zipped", "expected a file zipped by gzip"),
     "table.xlsx": ("?", "expected a file that ends in"),
 }
 
@@ -165,7 +161,7 @@ def test_a_check_says_what_was_found_and_how_good_it_was(tmp_path: Path, capsys:
         "  outcome   y",
         "  series    unique_id",
         "  time      ds",
-        "  forecast  quantiles 0.1, 0.5, 0.9 (q0.1, q0.5, q0.9)",
+        "  forecast  quantiles (q0.1, q0.5, q0.9)",
     ]
     inside = small().select((pl.col("y") >= pl.col("q0.1")) & (pl.col("y") <= pl.col("q0.9")))["y"].mean()
     first, second = told.out.splitlines()[:2]

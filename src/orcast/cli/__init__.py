@@ -13,16 +13,7 @@ from orcast.validation import command_words
 
 __all__ = ["main", "parser"]
 
-EXAMPLES = """examples:
-  orcast recalibrate forecasts.csv --report report.html    calibrated forecasts, and how much better they are
-  orcast check forecasts.parquet                           how well calibrated are these forecasts?
-  orcast watch forecasts.csv                               alarms as they come
-  orcast stream --low 0 --state wind.orcast                JSON lines in, JSON lines out
-  orcast log wind.orcast --as-of 2026-03-03                what was forecast, and known, at a time
-  orcast serve --store sqlite:///wind.db                   HTTP service, with a page at http://127.0.0.1:8000
-  orcast demo                                              recalibrate a real stream: verdict and report
-
-exit codes:
+EPILOG = """exit codes:
   0  fine
   1  done, but rows or forecasts need attention: stderr says which
   2  the input or the command was not understood: nothing was written
@@ -39,7 +30,7 @@ def parser() -> argparse.ArgumentParser:
     command = argparse.ArgumentParser(
         prog="orcast",
         description="Keeps probabilistic forecasts calibrated on any sequence of outcomes.",
-        epilog=EXAMPLES,
+        epilog=EPILOG,
         formatter_class=Examples,
     )
     command.add_argument("--version", action="version", version=f"orcast {__version__}")
@@ -68,9 +59,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # the reader is gone: avoid an error from the flush at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except MemoryError as reason:
-        say(f"expected input that fits the memory, got more ({str(reason) or 'out of memory'})")
-        return 2
     except (OSError, RuntimeError, ValueError, TypeError, ImportError) as reason:
         # any other message is a fault of ours: its trace is wanted
         if not isinstance(reason, (OSError, ImportError)) and not str(reason).startswith("expected "):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from orcast.cli.tables import TableFile
-    from orcast.frame.names import ColumnLayout, Form
+    from orcast.frame.names import ColumnLayout
     from orcast.frame.reader import Frame
 
 # Names of places are often numbers with zeros before them.
@@ -55,29 +56,22 @@ def bounds_and_times(options: argparse.Namespace) -> dict[str, Any]:
 
 def _models(given: list[str] | None) -> Any:
     """Models by name, or with their columns."""
-    spelt = [text for text in given or () if ":" in text and set("=,") & set(text.partition(":")[2])]
-    if given is None or not spelt:
-        return given
-    if len(spelt) < len(given):
-        plain = next(text for text in given if text not in spelt)
-        raise ValueError(f"expected the columns of all models or of none, got --model {plain} beside others")
-    return {name: _parts(parts) for name, _, parts in (text.partition(":") for text in spelt)}
+    pairs = [text.partition(":") for text in given or ()]
+    spelt = {name: _parts(parts) for name, _, parts in pairs if set("=,") & set(parts)}
+    if spelt and len(spelt) < len(pairs):
+        raise ValueError(f"expected the columns of all models or of none as --model, got {given}")
+    return spelt or given
 
 
 def _parts(text: str) -> dict[Any, str] | list[str]:
     """A model's columns by level or name, or its members."""
+    pairs = [[each.strip() for each in part.split("=", 1)] for part in text.split(",")]
     if "=" not in text:
-        return [part.strip() for part in text.split(",")]
-    found: dict[Any, str] = {}
-    for each in text.split(","):
-        key, equals, column = (part.strip() for part in each.partition("="))
-        if not key or not equals or not column:
-            raise ValueError(f"expected a model's columns as tree:0.1=lower,0.9=upper, got {each!r}")
-        try:
-            found[float(key)] = column
-        except ValueError:
-            found[key] = column
-    return found
+        return [name for (name,) in pairs]
+    for pair in pairs:
+        if len(pair) < 2 or not all(pair):
+            raise ValueError(f"expected a model's columns as tree:0.1=lower,0.9=upper, got {text!r}")
+    return {bound(key): column for key, column in pairs}
 
 
 def text_columns(options: argparse.Namespace) -> tuple[str, ...]:
@@ -99,37 +93,22 @@ def bound(text: str | None) -> float | str | None:
 
 def describe(table: TableFile, frame: Frame, layout: ColumnLayout, series: int) -> list[str]:
     """Rows and columns that were found, in a few lines."""
+    from orcast.frame.names import KINDS
+
     long = frame.spread
-    whose = f", {series:,} series" if layout.series else ""
-    rows = f"{table.frame.height:,} row{'' if table.frame.height == 1 else 's'}"
-    rows += "" if long is None else f" of {frame.rows:,} forecast{'' if frame.rows == 1 else 's'}"
-    lines = [f"{table.name}: {rows}{whose}"]
-    parts = {"outcome": layout.y, "series": ", ".join(map(str, layout.series)), "time": layout.time}
+    rows = f"{table.frame.height:,} rows{'' if long is None else f' of {frame.rows:,} forecasts'}"
+    parts = {"outcome": layout.y, "series": _few(layout.series), "time": layout.time}
     parts |= {"cutoff": layout.cutoff, "horizon": layout.horizon, "known": layout.known}
-    parts |= {form.model or "forecast": _columns_of(form) for form in layout.forms}
-    used = {*layout.taken}
+    parts |= {form.model or "forecast": f"{KINDS[form.kind]} ({_few(form.columns)})" for form in layout.forms}
+    earlier = layout.earlier(table.frame.columns)
+    used = {*layout.taken, *earlier, *(() if long is None else long.own)}
     used |= {column for form in layout.forms for column in (*form.columns, form.mean)}
-    used |= set(layout.earlier(table.frame.columns)) | set(() if long is None else long.own)
-    parts["recalibrated"] = _few([str(column) for column in layout.earlier(table.frame.columns)])
-    rest = [str(column) for column in table.frame.columns if column not in used]
-    parts["not used"] = ", ".join(rest) if len(rest) <= 8 else f"{', '.join(rest[:8])} and {len(rest) - 8} more"
+    parts["recalibrated"] = _few(earlier)
+    parts["not used"] = _few([column for column in table.frame.columns if column not in used])
     wide = max(8, *(len(what) for what, name in parts.items() if name))
-    return lines + [f"  {what:<{wide}}  {name}" for what, name in parts.items() if name]
+    lines = [f"  {what:<{wide}}  {name}" for what, name in parts.items() if name]
+    return [f"{table.name}: {rows}{f', {series:,} series' if layout.series else ''}", *lines]
 
 
-def _columns_of(form: Form) -> str:
-    """A model's columns as a description has them."""
-    levels = [] if form.levels is None else [f"{level:g}" for level in form.levels]
-    kinds = {
-        "quantiles": f"quantiles {_few(levels)}",
-        "normal": "mean and standard deviation",
-        "members": f"{len(form.columns)} members",
-        "point": "a point forecast",
-        "binary": "the probability of 1",
-        "labels": f"probabilities of {', '.join(form.labels or ())}",
-    }
-    return f"{kinds[form.kind]} ({_few(list(map(str, form.columns)))})"
-
-
-def _few(names: list[str]) -> str:
-    return ", ".join(names if len(names) <= 5 else [*names[:2], "...", names[-1]])
+def _few(names: Sequence[Any]) -> str:
+    return ", ".join(map(str, names if len(names) <= 8 else [*names[:2], "...", names[-1]]))

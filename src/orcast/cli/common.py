@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 # Type of argparse's list of parts, which is not public.
 Parts = Any
-FILE = "a table, .csv, .csv.gz, .tsv or .parquet, with a row for each forecast; - is stdin"
+FILE = "a table, .csv, .tsv or .parquet, with a row for each forecast; - is stdin"
 
 
 class Examples(argparse.RawDescriptionHelpFormatter):

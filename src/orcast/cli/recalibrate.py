@@ -12,7 +12,7 @@ from orcast.cli.columns import add_columns, bounds_and_times, describe, names_of
 from orcast.cli.common import FILE, Parts, numbers, part, say
 
 if TYPE_CHECKING:
-    from orcast.cli.tables import Format, TableFile
+    from orcast.cli.tables import TableFile
     from orcast.frame import FrameState
     from orcast.frame.reader import Frame
 
@@ -59,16 +59,15 @@ def run(options: argparse.Namespace) -> int:
     from orcast.cli import tables
     from orcast.frame.state import open_state
 
-    if options.file != tables.PIPE:
-        tables.format_of(options.file)
     out = options.output or (tables.PIPE if options.file == tables.PIPE else tables.beside(options.file))
     made = {"--output": out, "--report": options.report, "--state": options.state}
     tables.check_places({"FILE": options.file, "--target": options.target}, made)
-    format = None if out == tables.PIPE else tables.format_of(out)
+    for path in {options.file, out} - {tables.PIPE}:
+        tables.separator_of(path)
     with open_state(options.state) as state, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", UserWarning)
         table, frame = tables.open_frame(options, text_columns(options))
-        lines, attention = _write(table, frame, options, state, out, format)
+        lines, attention = _write(table, frame, options, state, out)
     if not options.quiet:
         written = [path for path in made.values() if path and path != tables.PIPE]
         print("\n".join([*lines, *([f"written: {', '.join(written)}"] if written else [])]), file=sys.stderr)
@@ -84,7 +83,6 @@ def _write(
     options: argparse.Namespace,
     state: FrameState | None,
     out: str,
-    format: Format | None,
 ) -> tuple[list[str], bool]:
     """Recalibrate, write the result and the report; lines to print, and True if rows need attention."""
     import numpy as np
@@ -109,7 +107,7 @@ def _write(
             told = {name: getattr(run.options, name) for name in ("low", "high", "lag", "issued_every")}
             found = check(result, layout, **told)
             lines = [*describe(table, frame, layout, len(found[0].names)), *verdicts(found)]
-    tables.write(result, out, format or tables.Format("csv", table.format.separator))
+    tables.write(result, out, table.separator if out == tables.PIPE else tables.separator_of(out))
     if options.report:
         from orcast.evaluate.report import write
 

@@ -8,34 +8,23 @@ from dataclasses import fields
 from orcast.cli.common import Parts, numbers, part
 
 DESCRIPTION = """\
-Recalibrate forecasts as they come: JSON lines in, JSON lines out, each answer flushed, so that any
-language can use it as a filter.  One line in is one line out; empty lines are skipped.
-
-A forecast is answered with a calibrated one in the same form, and its certificate:
+Recalibrate forecasts as they come: JSON lines in, JSON lines out, each answer flushed.  One line in is one line
+out; empty lines are skipped.  A forecast is answered with a calibrated one in the same form, and its certificate:
   {"series": "a", "id": "14:00", "forecast": {"0.1": 3, "0.5": 4, "0.9": 6}}
-Its outcome is answered with the guarantee so far, and with "alarm" if it raises one, on the base
-forecast ("side": "input") or on ours ("output"):
+Its outcome is answered with the guarantee so far, and with "alarm" if it raises one:
   {"series": "a", "id": "14:00", "y": 3.2}
 
 Other forecasts are {"mean": 4, "sd": 1}, {"members": [3, 4, 6]}, {"p": 0.7} with outcomes 0 and 1, and
-{"probabilities": {"home": 0.5, "draw": 0.3, "away": 0.2}} with labels as outcomes.
+{"probabilities": {"home": 0.5, "draw": 0.3, "away": 0.2}} with labels as outcomes.  "drop": true says that an
+outcome will never come.  Without "series" there is one, without "id" one round at a time.  The first line of a
+series may have its "low", "high", "binary" or "labels".
 
-  "series"  text or a whole number: name of the series; created when it is first seen.  Left out: one series.
-  "id"      text or a number: which round.  Left out: one round at a time, the last forecast.
-  "drop"    true: the outcome of this round will never come.
-  "low", "high", "binary", "labels"
-            in the first line of a series: its bounds or kind, instead of the options below.
-
-An answer has "sorted": true where quantiles crossed.  A line that cannot be used is answered with
-{"error": "expected ..., got ...", "line": n} and changes nothing.  End of input, Ctrl-C, SIGTERM and a
-closed output end the filter cleanly."""
+A line that cannot be used is answered with {"error": "expected ..., got ...", "line": n} and changes nothing."""
 
 STATE = """\
 With --state each line is one transaction of FILE, a SQLite database or postgresql://HOST/DATABASE, which
-several processes may share.  After a kill, start it again and send the lines that were not answered: nothing
-is lost or counts twice, as a line that comes again (same series, id and content) gets the same answer.
---remember bounds the settled rounds that are known, --sync waits for the disk at each line.  Options of an
-earlier start are in the state and need not be given again."""
+several processes may share.  After a kill, start it again and send the lines that were not answered: a line that
+comes again (same series, id and content) gets the same answer.  The state knows the options of its first start."""
 
 EXAMPLES = """\
   orcast stream --low 0 --high 36000 < lines.jsonl > answers.jsonl
@@ -46,39 +35,23 @@ EXAMPLES = """\
 
 def add(parts: Parts) -> None:
     """Add the part to the command."""
-    stream = part(
-        parts,
-        "stream",
-        help="recalibrate line by line: JSON lines in, JSON lines out",
-        description=DESCRIPTION,
-        examples=EXAMPLES,
-    )
+    told = "recalibrate line by line: JSON lines in, JSON lines out"
+    stream = part(parts, "stream", help=told, description=DESCRIPTION, examples=EXAMPLES)
     series = stream.add_argument_group("series")
     series.add_argument("--low", type=float, metavar="X", help="lower bound of the outcomes")
     series.add_argument("--high", type=float, metavar="X", help="upper bound of the outcomes")
     series.add_argument("--memory", type=float, metavar="ROUNDS", help="forget the past at this rate (default: never)")
-    series.add_argument(
-        "--outside",
-        choices=("raise", "clip"),
-        help="outcomes beyond the bounds are refused (raise, the default) or moved to the bound",
-    )
-    series.add_argument(
-        "--max-pending",
-        type=int,
-        metavar="N",
-        help='rounds of a series that may be pending; then the oldest is "evicted" (default: 1000)',
-    )
-    series.add_argument(
-        "--pool",
-        action="store_const",
-        const=True,
-        help="quantities of all series learn together: send the outcomes of a step before its next forecasts",
-    )
-    answers = stream.add_argument_group("answers")
-    answers.add_argument("--levels", metavar="A,B,...", help="quantiles to answer with (default: the forecast's)")
+    outside = "outcomes beyond the bounds: refused (default), or moved to the bound"
+    series.add_argument("--outside", choices=("raise", "clip"), help=outside)
+    pending = "rounds that may be pending; then the oldest is evicted (default: 1000)"
+    series.add_argument("--max-pending", type=int, metavar="N", help=pending)
+    pool = "all series learn together: send the outcomes of a step before its next forecasts"
+    series.add_argument("--pool", action="store_const", const=True, help=pool)
+    levels = "quantiles to answer with (default: the forecast's)"
+    series.add_argument("--levels", metavar="A,B,...", help=levels)
     state = stream.add_argument_group("state", description=STATE)
     state.add_argument("--state", metavar="FILE", help="keep the state in FILE and continue from it")
-    state.add_argument("--sync", action="store_true", help="be safe against loss of power too")
+    state.add_argument("--sync", action="store_true", help="be safe against loss of power too; slower")
     state.add_argument("--remember", type=int, metavar="N", help="settled rounds to remember (default: 10000)")
     stream.set_defaults(run=run)
 

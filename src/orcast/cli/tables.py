@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import csv
 import dataclasses
-import gzip
-import io
 import sys
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 from orcast.cli.common import need
@@ -26,18 +25,8 @@ if TYPE_CHECKING:
 PIPE = "-"
 # Texts of a missing value.
 MISSING = ["", "NA", "N/A", "NaN", "nan", "null", "NULL", "None"]
-SEPARATORS = {".csv": None, ".tsv": "\t", ".txt": None}
-PARQUET = (".parquet", ".pq")
-MAGIC = b"PAR1"
-
-
-@dataclass(frozen=True)
-class Format:
-    """Format of a table in a file."""
-
-    kind: str  # "csv" or "parquet"
-    separator: str = ","
-    zipped: bool = False
+# Separators by the ending of a name, None for Parquet.
+SEPARATORS = {".csv": ",", ".tsv": "\t", ".parquet": None}
 
 
 @dataclass(frozen=True)
@@ -46,7 +35,7 @@ class TableFile:
 
     frame: pl.DataFrame
     name: str
-    format: Format
+    separator: str | None
     first: int | None
 
     def placed(self, text: str) -> str:
@@ -63,68 +52,53 @@ class TableFile:
             raise type(error)(self.placed(str(error))) from error
 
 
-def format_of(path: str) -> Format:
-    """Format that a file's name says."""
-    suffixes = [part.lower() for part in Path(path).suffixes[-2:]]
-    zipped = suffixes[-1:] == [".gz"]
-    last = (suffixes[:-1] if zipped else suffixes)[-1:]
-    if last and last[0] in SEPARATORS:
-        return Format("csv", SEPARATORS[last[0]] or ",", zipped)
-    if last and last[0] in PARQUET and not zipped:
-        return Format("parquet")
-    raise ValueError(f"expected a file that ends in .csv, .csv.gz, .tsv or .parquet, got {path}")
-
-
-def is_name(name: str) -> bool:
+def is_table(path: str) -> bool:
     """True if a name is that of a table."""
-    with suppress(ValueError):
-        return bool(format_of(name))
-    return False
+    return Path(path).suffix.lower() in SEPARATORS
+
+
+def separator_of(path: str) -> str | None:
+    """Separator of a table of this name; None for Parquet."""
+    if not is_table(path):
+        raise ValueError(f"expected a file that ends in .csv, .tsv or .parquet, got {path}")
+    return SEPARATORS[Path(path).suffix.lower()]
 
 
 # --- reading ---
 
 
 def read(path: str, *, names: Collection[str] = (), growing: bool = False) -> TableFile:
-    """Read a table from a file, or from stdin if it is called "-"; columns with these names are text.
+    """Read a table from a file, or CSV from stdin if it is called "-"; columns with these names are text.
 
     The last line of a `growing` table is left out until it has an end.
     """
     need("cli", "polars")
+    import polars as pl
+
     if path == PIPE:
         if sys.stdin.isatty():
             raise ValueError("expected a table through a pipe for -, got a terminal")
-        content, name = sys.stdin.buffer.read(), "stdin"
-        format = Format("parquet" if content.startswith(MAGIC) else "csv")
-    else:
-        format, name = format_of(path), path
-        if not Path(path).is_file():
-            what = "a folder" if Path(path).is_dir() else "nothing by that name"
-            raise FileNotFoundError(f"expected a file, got {what}: {path}")
+        return _csv(sys.stdin.buffer.read(), ",", "stdin", names)
+    separator = separator_of(path)
+    if not Path(path).is_file():
+        what = "a folder" if Path(path).is_dir() else "nothing by that name"
+        raise FileNotFoundError(f"expected a file, got {what}: {path}")
+    if separator is not None:
         content = Path(path).read_bytes()
-    if format.zipped:
-        try:
-            content = gzip.decompress(content)
-        except (EOFError, gzip.BadGzipFile) as reason:
-            raise ValueError(f"expected a file zipped by gzip, got one that is not whole ({reason}): {path}") from None
-    if format.kind == "csv":
-        content = content[: content.rfind(b"\n") + 1] if growing else content
-        return _csv(content, format, name, names)
-    import polars as pl
-
+        return _csv(content[: content.rfind(b"\n") + 1] if growing else content, separator, path, names)
     try:
-        return TableFile(pl.read_parquet(io.BytesIO(content)), name, format, None)
+        return TableFile(pl.read_parquet(path), path, None, None)
     except (pl.exceptions.PolarsError, OSError) as reason:
-        raise ValueError(f"expected a Parquet file, got one that cannot be read ({_first(reason)}): {name}") from None
+        why = shorten(str(reason), 100, placeholder="...")
+        raise ValueError(f"expected a Parquet file, got one that cannot be read ({why}): {path}") from None
 
 
-def _csv(content: bytes, format: Format, name: str, names: Collection[str]) -> TableFile:
+def _csv(content: bytes, separator: str, name: str, names: Collection[str]) -> TableFile:
     import polars as pl
 
     head = content.partition(b"\n")[0].decode("utf-8-sig", errors="replace").strip()
     if not head:
         raise ValueError(f"expected a table with a line of column names, got an empty file: {name}")
-    separator = format.separator
     if separator == ",":
         separator = max(",;\t|", key=lambda mark: (head.count(mark), mark == ","))
     columns = next(csv.reader([head], delimiter=separator))
@@ -135,23 +109,15 @@ def _csv(content: bytes, format: Format, name: str, names: Collection[str]) -> T
             content, separator=separator, infer_schema_length=None, null_values=MISSING, schema_overrides=text
         )
     except (pl.exceptions.PolarsError, OSError) as reason:
-        raise ValueError(
-            f"expected a CSV file in UTF-8, got one that cannot be read ({_first(reason)}): {name}"
-        ) from None
+        why = shorten(str(reason), 100, placeholder="...")
+        raise ValueError(f"expected a CSV file in UTF-8, got one that cannot be read ({why}): {name}") from None
     if frame.height == 0:
         raise ValueError(f"expected at least one row below the names of the columns, got none: {name}")
     # columns of missing values alone are read as numbers
     empty = [each for each in frame.columns if frame[each].null_count() == frame.height]
     frame = frame.with_columns(pl.col(each).cast(pl.Float64) for each in empty)
     lines = content.count(b"\n") + (not content.endswith(b"\n"))
-    first = 2 if lines == frame.height + 1 else None
-    return TableFile(frame, name, Format("csv", separator, format.zipped), first)
-
-
-def _first(reason: BaseException) -> str:
-    """First line of a long message."""
-    text = (str(reason).strip() or type(reason).__name__).splitlines()[0]
-    return text if len(text) <= 100 else f"{text[:97]}..."
+    return TableFile(frame, name, separator, 2 if lines == frame.height + 1 else None)
 
 
 def open_frame(
@@ -173,12 +139,10 @@ def open_frame(
 def beside(path: str) -> str:
     """Default place of the result of a file.
 
-    >>> beside("data/wind.csv"), beside("wind.csv.gz"), beside("wind.parquet")
-    ('data/wind.orcast.csv', 'wind.orcast.csv.gz', 'wind.orcast.parquet')
+    >>> beside("data/wind.csv")
+    'data/wind.orcast.csv'
     """
-    whole = Path(path)
-    endings = "".join(whole.suffixes[-2:] if whole.suffix.lower() == ".gz" else whole.suffixes[-1:])
-    return str(whole.with_name(f"{whole.name[: len(whole.name) - len(endings)]}.orcast{endings}"))
+    return str(Path(path).with_suffix(f".orcast{Path(path).suffix}"))
 
 
 def check_places(inputs: dict[str, str | None], outputs: dict[str, str | None]) -> None:
@@ -195,21 +159,20 @@ def check_places(inputs: dict[str, str | None], outputs: dict[str, str | None]) 
             raise ValueError(f"expected {other} and {option} in files of their own, got {path} for both")
 
 
-def write(frame: pl.DataFrame, path: str, format: Format) -> None:
+def write(frame: pl.DataFrame, path: str, separator: str | None) -> None:
     """Write a table to a file, whole or not at all, or to stdout if it is called "-"."""
     if path == PIPE:
         sys.stdout.flush()
-        _write_to(frame, sys.stdout.buffer, format)
+        _write_to(frame, sys.stdout.buffer, separator)
         sys.stdout.buffer.flush()
         return
-    opened: Any = gzip.open if format.zipped else open
-    with replacing(path) as temporary, opened(temporary, "wb") as file:
-        _write_to(frame, file, format)
+    with replacing(path) as temporary, open(temporary, "wb") as file:
+        _write_to(frame, file, separator)
 
 
-def _write_to(frame: pl.DataFrame, file: Any, format: Format) -> None:
-    if format.kind == "parquet":
+def _write_to(frame: pl.DataFrame, file: Any, separator: str | None) -> None:
+    if separator is None:
         frame.write_parquet(file)
         return
     for number, part in enumerate(frame.iter_slices(50_000)):  # the whole as text would double the memory
-        file.write(part.write_csv(separator=format.separator, include_header=number == 0).encode())
+        file.write(part.write_csv(separator=separator, include_header=number == 0).encode())
