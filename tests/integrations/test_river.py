@@ -412,3 +412,21 @@ def test_labels_are_the_recalibrator_and_may_come_with_time() -> None:
     said = model.predict_proba_one({"a": 1.0})
     assert set(said) == {"x", "y", "z"}
     assert math.isclose(sum(said.values()), 1.0)
+
+
+def test_monitor_is_a_drift_detector() -> None:
+    """It detects each change once, keeps its options in a clone, and raises no alarm on calibrated forecasts."""
+    from orcast.integrations.river import RiverMonitor
+
+    rng = np.random.default_rng(0)
+    detector = RiverMonitor(run_length=10_000)
+    found = []
+    for t, u in enumerate(np.concatenate([rng.random(400), rng.beta(4, 1, 400), rng.random(400)])):
+        detector.update(u)
+        found += [t] if detector.drift_detected else []
+    assert len(found) == 2
+    assert 400 < found[0] < 440
+    assert 800 < found[1] < 860
+    assert isinstance(detector, base.DriftDetector)
+    assert detector.clone().monitor.run_length == 10_000
+    assert detector.clone().monitor.rounds == 0

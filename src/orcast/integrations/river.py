@@ -15,6 +15,7 @@ from orcast.forecasts import Forecast
 from orcast.integrations.common import has_parameter, label_space, recalibrator_for
 from orcast.integrations.optional import needs
 from orcast.ledger import Guarantee
+from orcast.monitors import Monitor
 from orcast.payoffs import Payoff
 from orcast.recalibrator import Recalibrator
 from orcast.residuals import Residuals
@@ -25,7 +26,7 @@ from orcast.validation import number, short
 with needs("river", "river"):
     from river import base, compose, conf, linear_model, proba
 
-__all__ = ["RiverClassifier", "RiverRegressor"]
+__all__ = ["RiverClassifier", "RiverMonitor", "RiverRegressor"]
 
 
 def row_key(x: Any, name: Hashable) -> Hashable:
@@ -390,3 +391,38 @@ class RiverClassifier(RowModel, base.Wrapper[base.Classifier], base.Classifier):
         total = sum(masses)
         shares = [mass / total if total > 0.0 else 1.0 / len(masses) for mass in masses]
         return shares[1] if len(shares) == 2 else shares
+
+
+class RiverMonitor(base.DriftDetector):
+    """Drift detector on the PITs of forecasts, by an `orcast.Monitor`.
+
+    Parameters
+    ----------
+    run_length : float
+        Mean number of rounds to a false alarm.
+    seed : int
+        Seed of the draws that break ties between ranks.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> detector = RiverMonitor()
+    >>> for t in range(1_000):
+    ...     detector.update(rng.random() ** (1.0 if t < 500 else 2.0))
+    ...     if detector.drift_detected:
+    ...         break
+    >>> 500 < t < 700, detector.monitor.changed.kind
+    (True, 'too high')
+    """
+
+    def __init__(self, run_length: float = 100_000, seed: int = 0) -> None:
+        super().__init__()
+        self.run_length, self.seed = run_length, seed
+        self.monitor = Monitor(run_length=run_length, seed=seed)
+
+    def update(self, x: float) -> None:
+        """Update with a PIT, F(y), from 0 to 1."""
+        before = self.monitor.changed
+        self.monitor.update(pit=float(x))
+        after = self.monitor.changed
+        self._drift_detected = after is not None and (before is None or after.round > before.round)

@@ -86,7 +86,10 @@ class RowEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         y : array
             Outcomes.
         """
-        X, y = self._checked(X, y)
+        return self._fit_checked(*self._checked(X, y))
+
+    def _fit_checked(self, X: Any, y: NDArray[Any]) -> Self:
+        """Fit rows and outcomes that need no check."""
         parts = _parts(len(y), as_count(self.folds, "at least 1 fold"), self._base())
         batch = as_count(self.batch, "a batch of at least 1 row")
         fitted = self._fitted(X, y)

@@ -1,21 +1,35 @@
-"""skpro: calibrated forecasts as its distributions (extra ``orcast[sktime]``)."""
+"""skpro: calibrated forecasts as its distributions, and a regressor that issues them (extra ``orcast[sktime]``).
+
+``fit`` takes rows in the order of time, ``update`` later ones; methods that predict are pure.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from copy import deepcopy
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from orcast.integrations.optional import needs
 
-with needs("sktime", "pandas", "skpro"):
+with needs("sktime", "pandas", "sklearn", "skpro"):
     import pandas as pd  # type: ignore[import-untyped]
     from skpro.distributions.base import BaseDistribution  # type: ignore[import-untyped]
+    from skpro.regression.base import BaseProbaRegressor  # type: ignore[import-untyped]
 
 from orcast.forecasts import Forecast
+from orcast.integrations.sklearn import RecalibratedRegressor
+from orcast.ledger import Guarantee
+from orcast.payoffs import Payoff
 from orcast.validation import short
 
-__all__ = ["ForecastDistribution"]
+__all__ = ["LEVELS", "ForecastDistribution", "RecalibratedProbaRegressor"]
+
+Array = NDArray[np.float64]
+
+# The quantiles that a model is asked for by default; a Gaussian comes through as it is.
+LEVELS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 
 
 class ForecastDistribution(BaseDistribution):  # type: ignore[misc]
@@ -127,3 +141,127 @@ def _spread(p: Forecast) -> float:
     """E|X - Y| = 2 (E|X - x| - crps(x)) of two draws, at an end of a cell as x, where quadrature is exact."""
     x = float(p.right[0] if np.isfinite(p.right[0]) else p.left[0])
     return 2.0 * (p.expect(lambda y: np.abs(y - x)) - p.crps(x))
+
+
+class _Rows(RecalibratedRegressor):
+    """Rows of a regressor of skpro's, of which a column of quantiles is asked for each level."""
+
+    names: list[Any]  # of the outcomes
+
+    def fit_rows(self, X: Any, y: Array) -> Self:
+        """Fit rows that skpro has checked; it takes names of columns that scikit-learn does not."""
+        return self._fit_checked(X, y)
+
+    def _base(self) -> Any:
+        return self.default_estimator()  # with tags of scikit-learn's
+
+    def _fitted(self, X: Any, y: Array) -> Any:
+        return self.estimator.clone().fit(X, self._frame(X, y))
+
+    def _updated(self, X: Any, y: Array) -> Any:
+        if not self.estimator_.get_tag("capability:update"):
+            return self.estimator_
+        return deepcopy(self.estimator_).update(X, self._frame(X, y))
+
+    def _predictions(self, estimator: Any, X: Any) -> Array:
+        return np.sort(np.asarray(estimator.predict_quantiles(X, alpha=self._levels), dtype=np.float64), axis=1)
+
+    def _frame(self, X: Any, y: Array) -> Any:
+        return pd.DataFrame(y[:, None], index=X.index, columns=self.names)
+
+
+class RecalibratedProbaRegressor(BaseProbaRegressor):  # type: ignore[misc]
+    """Calibrated regressor around any regressor of skpro.
+
+    Parameters
+    ----------
+    regressor, levels
+        Regressor, and levels of the quantiles that it is asked for.
+    low, high, payoff, memory, outside, folds, batch
+        As in :class:`orcast.integrations.sklearn.RecalibratedRegressor`, whose ``partial_fit`` is ``update`` here.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from skpro.regression.residual import ResidualDouble
+    >>> from orcast.integrations.skpro import RecalibratedProbaRegressor
+    >>> X, y = load_diabetes(return_X_y=True, as_frame=True)
+    >>> model = RecalibratedProbaRegressor(ResidualDouble(LinearRegression()), low=0, high=400).fit(X[:300], y[:300])
+    >>> model.predict_interval(X[300:], coverage=0.9).shape, model.guarantee.rounds
+    ((142, 2), 250)
+    >>> model.update(X[300:], y[300:]).guarantee.rounds
+    392
+    """
+
+    _tags = {  # noqa: RUF012
+        "capability:survival": False,
+        "capability:multioutput": False,
+        "capability:missing": True,
+        "capability:update": True,
+        "X_inner_mtype": "pd_DataFrame_Table",
+        "y_inner_mtype": "pd_DataFrame_Table",
+    }
+
+    def __init__(
+        self,
+        regressor: Any,
+        low: float | None = None,
+        high: float | None = None,
+        *,
+        levels: ArrayLike = LEVELS,
+        payoff: Payoff | None = None,
+        memory: float | None = None,
+        outside: str = "raise",
+        folds: int = 5,
+        batch: int = 100,
+    ) -> None:
+        self.regressor = regressor
+        self.low, self.high, self.levels = low, high, levels
+        self.payoff, self.memory, self.outside = payoff, memory, outside
+        self.folds, self.batch = folds, batch
+        super().__init__()
+        if not isinstance(regressor, BaseProbaRegressor):
+            raise TypeError(f"expected a regressor of skpro's, got {short(regressor)}")
+        self.clone_tags(regressor, ["capability:missing"])
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """Guarantee over the settled rows."""
+        self.check_is_fitted()
+        return self._model.recalibrator_.guarantee
+
+    def _fit(self, X: Any, y: Any) -> Self:
+        options = self.get_params(deep=False)
+        model = _Rows(options.pop("regressor"), **options)
+        model.names = list(y.columns)
+        self._model = model.fit_rows(X, _outcomes(y))
+        return self
+
+    def _update(self, X: Any, y: Any) -> Self:
+        if len(y):
+            self._model.partial_fit(X, _outcomes(y))
+        return self
+
+    def _predict_proba(self, X: Any) -> ForecastDistribution:
+        forecasts = np.array(self._model.predict_distribution(X), dtype=object).reshape(-1, 1)
+        return ForecastDistribution(forecasts, index=X.index, columns=pd.Index(self._get_columns(method="predict")))
+
+    @classmethod
+    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+        """Examples for skpro's checks."""
+        from sklearn.linear_model import LinearRegression  # type: ignore[import-untyped]
+        from skpro.regression.online import OnlineRefit  # type: ignore[import-untyped]
+        from skpro.regression.residual import ResidualDouble  # type: ignore[import-untyped]
+
+        double = ResidualDouble(LinearRegression())
+        return [
+            {"regressor": double, "folds": 2},
+            {"regressor": OnlineRefit(double), "low": 0, "high": 400, "batch": 1},
+        ]
+
+
+def _outcomes(y: Any) -> Array:
+    if y.shape[1] != 1:
+        raise ValueError(f"expected one column of outcomes, got {y.shape[1]}")
+    return np.asarray(y.iloc[:, 0], dtype=np.float64)

@@ -19,7 +19,7 @@ from orcast.frame import FrameState
 from orcast.frame import recalibrate as recalibrate_frame
 from orcast.integrations.common import quantile_columns
 from orcast.integrations.optional import needs
-from orcast.integrations.skpro import ForecastDistribution
+from orcast.integrations.skpro import LEVELS, ForecastDistribution
 from orcast.payoffs import Payoff
 from orcast.spaces import between
 from orcast.spaces.base import whole
@@ -33,8 +33,6 @@ __all__ = ["ForecastDistribution", "RecalibratedForecaster"]
 
 Array = NDArray[np.float64]
 
-# The quantiles that a forecaster is asked for; a Gaussian comes through as it is.
-LEVELS = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 # Rows of a long history that are replayed by default: for each the forecaster is fitted and asked.
 REPLAYED = 300
 # Levels that a distribution is made of.
