@@ -1,4 +1,4 @@
-"""`orcast watch`: alarms of tables and stores as they come, each once."""
+"""`orcast watch`: alarms of tables and folders as they come, each once."""
 
 import json
 import os
@@ -75,26 +75,30 @@ def test_watch_follows_a_table_that_is_missing_wrong_and_grows(how: signal.Signa
 
 
 def test_once_names_the_worst_first_and_fails(tmp_path: Path, capsys: Capture) -> None:
-    path = tmp_path / "all.csv"
-    path.write_text(HEAD + "".join(rows(f"s{k}", 200, shift={3: 0.8, 17: 1.5}.get(k, 0.0)) for k in range(20)))
-    assert cli.main(["watch", str(path), "--once"]) == 1
+    for k in range(20):
+        (tmp_path / f"{k:02d}.csv").write_text(HEAD + rows(f"s{k}", 200, shift={3: 0.8, 17: 1.5}.get(k, 0.0)))
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1")
+    (tmp_path / ".hidden.csv").write_text("no table")
+    assert cli.main(["watch", str(tmp_path), "--once"]) == 1
     told = capsys.readouterr()
-    assert [line.split()[:2] for line in told.out.splitlines() if line.startswith("alarm")] == [
-        ["alarm", "s17:"],
-        ["alarm", "s3:"],
+    assert [line.split()[:3] for line in told.out.splitlines() if line.startswith("alarm")] == [
+        ["alarm", "17.csv:", "s17:"],
+        ["alarm", "03.csv:", "s3:"],
     ]
     assert "20 streams of forecasts, 2 in alarm" in told.err
-    path.write_text(HEAD + "a,2026-04-30,wrong,0,1\n")
-    assert cli.main(["watch", str(path), "--once", "--quiet"]) == 2
-    path.write_text(HEAD + rows("a", 200))
-    assert cli.main(["watch", str(path), "--once", "--quiet"]) == 0
+    assert "broken.parquet" in told.err
+    for name in ("03.csv", "17.csv"):
+        (tmp_path / name).unlink()
+    assert cli.main(["watch", str(tmp_path), "--once", "--quiet"]) == 2
+    (tmp_path / "broken.parquet").unlink()
+    assert cli.main(["watch", str(tmp_path), "--once", "--quiet"]) == 0
     assert capsys.readouterr().out == ""
 
 
 def test_a_table_that_did_not_change_is_not_read_again(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text(HEAD + rows("a", 30))
-    table = Table(cli.parser().parse_args(["watch", str(path)]))
+    table = Table(cli.parser().parse_args(["watch", str(path)]), str(path))
     assert table.look() is not None
     assert table.look() is None
     path.write_text(path.read_text() + rows("a", 1, first=30))
@@ -122,11 +126,12 @@ def test_a_store_is_watched_by_its_monitors(tmp_path: Path, capsys: Capture) -> 
             settle(name, range(40), 0.0)
         watch = Watch(cli.parser().parse_args(["watch", url, "--json"]))
         watch.look()
-        assert (watch.now.streams, watch.standing) == (4, 0)
+        assert (watch.streams, watch.standing) == (4, 0)
         settle("broken \x1b[2J", range(40, 70), 2.0)
         watch.look()
-        assert watch.source.look() is None
-        watch.source.close()
+        (database,) = watch.sources.values()
+        assert database.look() is None
+        watch.close()
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     alarm = next(each for each in told if each["event"] == "alarm")
     assert (alarm["series"], alarm["side"], alarm["kind"]) == ("broken \x1b[2J", "input", "too low")
@@ -152,8 +157,8 @@ def test_a_server_that_is_restarted_is_watched_on(capsys: Capture) -> None:
             watch.look()
             restart(started)
             watch.look()
-            watch.source.close()
-            assert (watch.now.streams, watch.error) == (2, "")
+            watch.close()
+            assert (watch.streams, watch.errors) == (2, {})
     assert capsys.readouterr().out.count("alarm    wind (base forecast): ") == 1
 
 

@@ -1,4 +1,4 @@
-"""Alarms of a table or store that is watched: what is new at each look."""
+"""Alarms of tables and stores that are watched: what is new at each look."""
 
 from __future__ import annotations
 
@@ -59,13 +59,10 @@ class Look:
 class Table:
     """A table in a file, which is read when it has changed."""
 
-    def __init__(self, options: argparse.Namespace) -> None:
-        self.options = argparse.Namespace(**vars(options), file=options.source)
+    def __init__(self, options: argparse.Namespace, path: str) -> None:
+        self.options = argparse.Namespace(**{**vars(options), "file": path})
         self.mark: list[Any] | None = None
         self.rows, self.shrunk = 0, False
-
-    def close(self) -> None:
-        """Nothing is open."""
 
     def look(self) -> Look | None:
         """Read the table; None if it is as it was."""
@@ -108,11 +105,6 @@ class Database:
         self.versions: dict[Any, int] = {}
         self.looks: dict[Any, Look] = {}  # of series with alarms
 
-    def close(self) -> None:
-        """Close the store."""
-        if self.store is not None:
-            self.store.close()
-
     def look(self) -> Look | None:
         """Read the monitors of the series that have changed; None if none has."""
         self.store = store = stored(self.url) if self.store is None else self.store
@@ -149,13 +141,18 @@ class Database:
 
 
 class Watch:
-    """Alarms of a table or a store, each printed once."""
+    """Alarms of all sources, each printed once."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
-        table = "://" not in options.source and tables.is_table(options.source)
-        self.source = Table(options) if table else Database(options.source)
-        self.now, self.error = Look(), ""
+        self.folder = Path(options.source).is_dir()
+        self.sources: dict[str, Table | Database] = {}
+        if not self.folder:
+            table = "://" not in options.source and tables.is_table(options.source)
+            found = Table(options, options.source) if table else Database(options.source)
+            self.sources[options.source] = found
+        self.looks: dict[str, Look] = {}
+        self.errors: dict[str, str] = {}
         self.named: set[Key] = set()
         self.printed: dict[tuple[Key, str], Notice] = {}
         self.seconds = 0.0
@@ -163,19 +160,42 @@ class Watch:
     def look(self) -> None:
         """Look at what has changed, and print what is new."""
         start = time.monotonic()
-        try:
-            with quietly():
-                found = self.source.look()
+        self._find()
+        for path, source in self.sources.items():
+            try:
+                with quietly():
+                    found = source.look()
+            except (OSError, *UNREADABLE) as reason:
+                text = " ".join(str(reason).split()) or type(reason).__name__
+                if self.errors.get(path) != text:
+                    say(text if path in text else f"{text} ({path})")
+                self.errors[path] = text
+                continue
             if found is not None:
-                self.now, self.error = found, ""
-        except (OSError, *UNREADABLE) as reason:
-            text = " ".join(str(reason).split()) or type(reason).__name__
-            if text != self.error:
-                say(text)
-            self.error = text
+                self.looks[path] = found
+                self.errors.pop(path, None)
         for event, notice in self._events():
             self._print(event, notice)
         self.seconds = time.monotonic() - start
+
+    def close(self) -> None:
+        """Close the store."""
+        for source in self.sources.values():
+            if isinstance(source, Database) and source.store is not None:
+                source.store.close()
+
+    def _find(self) -> None:
+        """Find the tables that are there."""
+        if self.folder:
+            there = sorted(path for path in Path(self.options.source).glob("[!.]*") if path.is_file())
+            paths = [str(path) for path in there if tables.is_table(path.name)]
+            self.sources = {path: self.sources.get(path) or Table(self.options, path) for path in paths}
+            self.looks = {path: look for path, look in self.looks.items() if path in self.sources}
+
+    @property
+    def streams(self) -> int:
+        """Number of streams of forecasts."""
+        return sum(look.streams for look in self.looks.values())
 
     @property
     def standing(self) -> int:
@@ -184,8 +204,9 @@ class Watch:
 
     def _events(self) -> Iterator[tuple[str, Notice]]:
         """New alarms, the worst first, and alarms that ended."""
-        notices = self.now.notices
-        self.named = named_now(self.now.evidence, self.named, self.now.streams, self.options.alpha)
+        evidence = {key: value for look in self.looks.values() for key, value in look.evidence.items()}
+        self.named = named_now(evidence, self.named, self.streams, self.options.alpha)
+        notices = [notice for look in self.looks.values() for notice in look.notices]
         for at in self.printed.keys() - {(notice.key, notice.alarm.question) for notice in notices}:
             gone = self.printed.pop(at)
             if gone.alarm.standing:
@@ -205,7 +226,8 @@ class Watch:
             print(json.dumps({"event": event, **plain}), flush=True)
             return
         about = ", ".join(filter(None, (key.model, SIDES.get(key.side))))
-        name = f"{key.series or key.source}{f' ({about})' if about else ''}"
+        place = f"{key.source}: " if self.folder and key.series else ""
+        name = f"{place}{key.series or key.source}{f' ({about})' if about else ''}"
         size = f"; evidence {plain['evidence']:.2g}" if event == "alarm" else ""
         print(printable(f"{event:<8} {name}: {plain['text']}{size}"), flush=True)
 
