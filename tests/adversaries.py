@@ -1,7 +1,9 @@
-"""Adversaries of the tests, the attack and the comparison, beside `orcast.testing.adversaries.Greedy`."""
+"""Adversaries of the tests, the attack and the comparison, which see each forecast before they choose its outcome."""
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Sequence
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import cycle
 from typing import Any, NamedTuple
 
@@ -13,16 +15,124 @@ from orcast.evaluate.metrics import LEVELS
 from orcast.forecasts import Forecast
 from orcast.spaces import FiniteSpace, OrderedSpace, Space
 from orcast.spaces.base import LARGEST
-from orcast.testing.adversaries import Adversary, Greedy, RoundInputs
-from orcast.testing.consequences import as_given, squares_after, worst_outcome
+from orcast.testing.consequences import as_given, candidates, payoffs_of, squares_after, worst_outcome
 
 Array = NDArray[np.float64]
 Ids = tuple[Hashable, ...]
 
-UNNAMED = RoundInputs()
 EMPTY = 1e-12  # a cell of less mass is empty
 
 NEXT = "the round after"  # id of a round that is only tried
+
+
+def products(recal: Any, outcomes: Sequence[Any], id: Hashable = None) -> Array:
+    """Value of <S_+, payoff> for each outcome, in canonical form."""
+    payoffs = payoffs_of(recal, outcomes, id)
+    context = recal.engine.context_of(recal.rounds.pending[id].record)
+    return np.asarray(recal.engine.ledger.cumulative(context, len(payoffs)) @ payoffs)
+
+
+class RoundInputs(NamedTuple):
+    """Id, base forecast and features of a round."""
+
+    id: Hashable = None
+    expert: Any = None
+    x: Any = None
+
+
+UNNAMED = RoundInputs()
+
+
+class Adversary(ABC):
+    """Choose each outcome after the forecast, and the round in which it is revealed."""
+
+    @abstractmethod
+    def outcome(self, recal: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> Any:
+        """Outcome of a pending round, in the form users pass."""
+
+    def due(self, pending: Sequence[Hashable], rng: Generator) -> tuple[Ids, Ids]:
+        """Ids of the pending rounds to settle now, in this order, and of those to drop."""
+        return tuple(pending), ()
+
+
+class Turn(NamedTuple):
+    """Round to settle, with the CPU seconds of its forecast."""
+
+    id: Hashable
+    forecast: Any
+    y: Any
+    seconds: float
+
+
+def run_rounds(
+    recal: Any,
+    adversary: Adversary,
+    rounds: int,
+    *,
+    rng: Generator,
+    experts: Callable[[int], Any] | None = None,
+    x: Any = None,
+) -> Iterator[Turn]:
+    """Run a recalibrator against an adversary; yields each outcome for the caller to settle.
+
+    `experts` returns the base forecast of a round; `x` has the features, or returns them. Outcomes held back follow
+    after the last round.
+    """
+    told: dict[Hashable, tuple[Any, RoundInputs, float]] = {}
+
+    def reveal(id: Hashable) -> Turn:
+        forecast, round, seconds = told.pop(id)
+        return Turn(id, forecast, adversary.outcome(recal, forecast, rng, round), seconds)
+
+    for t in range(rounds):
+        expert = None if experts is None else experts(t)
+        features = x(rng) if callable(x) else x
+        begin = time.process_time()
+        forecast = recal.predict(expert, x=features, id=t)
+        told[t] = forecast, RoundInputs(t, expert, features), time.process_time() - begin
+        settled, dropped = adversary.due(tuple(told), rng)
+        for id in dropped:
+            recal.drop(id)
+            del told[id]
+        for id in settled:
+            yield reveal(id)
+    for id in tuple(told):
+        yield reveal(id)
+
+
+class Greedy(Adversary):
+    """Choose the outcome that maximises ||S + payoff||_+, or with `product` <S_+, payoff>.
+
+    It tries some `points` of every cell, those `within` a range (low, high), or only the outcomes `among`.
+    """
+
+    def __init__(
+        self,
+        *,
+        points: int = 3,
+        within: tuple[float, float] | None = None,
+        among: Iterable[Any] | None = None,
+        product: bool = False,
+    ) -> None:
+        self.points, self.within, self.product = points, within, product
+        self.among = None if among is None else list(among)
+
+    def outcome(self, recal: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> Any:
+        """Worst of the candidate outcomes."""
+        found = self.choices(recal, round.id)
+        if self.product:
+            return as_given(recal.space, found[int(products(recal, found, round.id).argmax())])
+        return worst_outcome(recal, round.id, among=[as_given(recal.space, y) for y in found])[0]
+
+    def choices(self, recal: Any, id: Hashable = None) -> list[Any]:
+        """Candidate outcomes in canonical form."""
+        if self.among is not None:
+            return [recal.space.outcome(y) for y in self.among]
+        found = candidates(recal, id, self.points)
+        if self.within is None:
+            return found
+        low, high = self.within
+        return [low, *(y for y in found if low < y < high), high]
 
 
 class LookAhead(Adversary):

@@ -117,12 +117,6 @@ def at_thresholds(thresholds: Array, forecast: Any, y: float) -> tuple[Array, Ar
 
 
 @evaluate.register
-def _(payoff: calibration.MarginalCalibration, space: Any, forecast: Any, y: Any, *rest: Any) -> Array:
-    chances, below = at_thresholds(payoff.thresholds, forecast, y)
-    return chances - below
-
-
-@evaluate.register
 def _(payoff: calibration.ThresholdCalibration, space: Any, forecast: Any, y: Any, *rest: Any) -> Array:
     chances, below = at_thresholds(payoff.thresholds, forecast, y)
     return (hats(payoff.grid, chances) * (chances - below)).ravel()

@@ -166,7 +166,12 @@ def _forecasters() -> Iterator[Callable[[], Saved]]:
     yield recal("labels by hour", labels, m, oc.LabelCalibration(5, context=by_hour) + oc.NoRegret(oc.Brier()), x=True)
     own = oc.QuantileCalibration(LEVELS, context=oc.by(_weather, size=2)) + regret
     yield recal("by function", INTERVAL, y, own, x=True, given={"payoff": own})
-    several = q + oc.IntervalCalibration([0.5, 0.9]) + oc.MomentMatching(3) + oc.payoffs.MarginalCalibration([20, 60])
+    several = (
+        q
+        + oc.IntervalCalibration([0.5, 0.9])
+        + oc.MomentMatching(3)
+        + oc.payoffs.ThresholdCalibration([20, 60], grid=1)
+    )
     yield recal("payoffs", INTERVAL, y, several + oc.NoRegret(oc.CRPS(), oc.MSE()))
     yield recal("thresholds", INTERVAL, y, oc.payoffs.ThresholdCalibration([30, 60], grid=5) + q)
     yield recal("distribution", labels, m, oc.payoffs.DistributionCalibration(3, width=0.3))

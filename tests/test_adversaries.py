@@ -8,7 +8,19 @@ import numpy as np
 import pytest
 
 import orcast as oc
-from adversaries import AtBound, CellGreedy, Delaying, Drawn, HardGreedy, LookAhead, adversaries_on
+from adversaries import (
+    Adversary,
+    AtBound,
+    CellGreedy,
+    Delaying,
+    Drawn,
+    Greedy,
+    HardGreedy,
+    LookAhead,
+    RoundInputs,
+    adversaries_on,
+    run_rounds,
+)
 from orcast.engine.base import NO_LEARNING
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
@@ -16,7 +28,6 @@ from orcast.engine.dense.search import CandidateSearch, DenseRound
 from orcast.engine.oracles import prior_for
 from orcast.spaces import OrderedSpace, Space
 from orcast.testing import consequences, worst_outcome
-from orcast.testing.adversaries import Adversary, Greedy, RoundInputs, run_rounds
 
 SPACES: dict[str, Space] = {
     "interval": oc.Interval(0, 1, cells=24, tail_cells=3),

@@ -14,10 +14,9 @@ import orcast as oc
 from orcast.contexts import Context
 from orcast.payoffs import Payoff
 from orcast.spaces import OrderedSpace, Space
-from orcast.testing.adversaries import Adversary, Greedy, RoundInputs
 from orcast.testing.checks import random_masses, some_expert
 from orcast.testing.consequences import as_given, candidates, payoffs_of
-from tests.adversaries import LookAhead, adversaries_on
+from tests.adversaries import Adversary, Greedy, LookAhead, RoundInputs, adversaries_on
 
 PERIOD = 24.0
 
@@ -102,7 +101,7 @@ def payoffs_on(name: str) -> dict[str, Callable[..., Payoff]]:
         found["quantiles"] = lambda **k: oc.QuantileCalibration(**k)
         found["intervals"] = lambda **k: oc.IntervalCalibration([0.5, 0.8, 0.95], **k)
         found["moments"] = lambda **k: oc.MomentMatching(3, **k)
-        found["marginal"] = lambda **k: oc.payoffs.MarginalCalibration(thresholds, **k)
+        found["marginal"] = lambda **k: oc.payoffs.ThresholdCalibration(thresholds, grid=1, **k)
         found["threshold"] = lambda **k: oc.payoffs.ThresholdCalibration(thresholds, **k)
         found["regret CRPS, MSE"] = lambda **k: oc.NoRegret(oc.CRPS(), oc.MSE(), **k)
         found["regret log"] = lambda **k: oc.NoRegret(oc.scores.LogScore(), **k)

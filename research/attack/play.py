@@ -19,9 +19,9 @@ from orcast.payoffs import Part
 from orcast.payoffs.decisions import DecisionCalibration, SwapRegret
 from orcast.payoffs.probabilities import Calibeating
 from orcast.spaces import FiniteSpace, Space
-from orcast.testing.adversaries import Turn, run_rounds
 from orcast.testing.consequences import payoffs_of
 from research.attack.games import Game, features
+from tests.adversaries import Turn, run_rounds
 from tests.definitions import evaluate
 
 Array = NDArray[np.float64]

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import orcast as oc
-from orcast.testing.adversaries import Greedy
 from research.benchmarks.lines import Line, Lines, Remark
 from research.benchmarks.yardstick import folder, one_step
+from tests.adversaries import Greedy
 
 TITLE = "Random draws"
 ROUNDS, SEEDS, PRICE_SEEDS = 1000, 200, 20

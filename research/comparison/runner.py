@@ -13,9 +13,9 @@ import numpy as np
 from orcast.adapters import Ensemble, Quantiles, binary_probability, quantiles_at
 from orcast.forecasts import BinaryForecast
 from orcast.forecasts.base import IssuedForecast
-from orcast.testing.adversaries import RoundInputs
 from research.comparison.stream import Array, Stream, Whole
 from research.rivals.base import Quantity
+from tests.adversaries import RoundInputs
 
 WIDER = 0.5  # bounds are wider than all forecasts and outcomes by this share of their range, where there are none
 

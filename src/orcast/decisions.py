@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orcast.forecasts import FiniteForecast, Forecast
-from orcast.payoffs.decisions import one_number, takes_features
+from orcast.payoffs.decisions import checked_actions, one_number, takes_features
 from orcast.validation import number, short
 
 Array = NDArray[np.float64]
@@ -100,16 +100,7 @@ def best_action(
     """
     if not isinstance(forecast, (Forecast, FiniteForecast)):
         raise TypeError(f"expected a forecast such as predict returns, got {short(forecast)}")
-    if not callable(utility):
-        raise TypeError(f"expected utility(action, outcome) or utility(action, outcome, x), got {short(utility)}")
-    if isinstance(actions, str):
-        raise TypeError(f"expected a sequence of actions, got {short(actions)}")
-    try:
-        several = tuple(actions)
-    except TypeError:
-        raise TypeError(f"expected a sequence of actions, got {short(actions)}") from None
-    if not several:
-        raise ValueError("expected at least one action, got none")
+    several = checked_actions(actions, utility)
     with_features = takes_features(utility)
 
     def worth_of(action: Any) -> float:

@@ -460,7 +460,7 @@ class Forecaster:
                 return row[None, :]
             self._check_unnamed()
             self._admit((ALONE,))
-            return self._table({ALONE: row}, row.size)
+            return self._table({ALONE: row})
         if forecast is not None:
             raise TypeError("expected a forecast or experts=, got both")
         if not isinstance(experts, Mapping) or not all(isinstance(name, str) for name in experts):
@@ -475,16 +475,12 @@ class Forecaster:
         for each in there.values():
             self._report_rows(*each)
         self._admit(tuple(experts))
-        rows = {name: row for name, (row, _) in there.items()}
-        return self._table(rows, next(iter(rows.values())).size)
+        return self._table({name: row for name, (row, _) in there.items()})
 
-    def _table(self, rows: Mapping[str, Array], width: int) -> Array:
-        """Rows in the order of the experts; nan for a missing one."""
-        table = np.full((len(self._experts), width), np.nan)
-        for i, name in enumerate(self._experts):
-            if name in rows:
-                table[i] = rows[name]
-        return table
+    def _table(self, rows: Mapping[str, Array]) -> Array:
+        """Rows of a round, or of many, in the order of the experts; nan for a missing one."""
+        missing = np.full(next(iter(rows.values())).shape, np.nan)
+        return np.stack([rows.get(name, missing) for name in self._experts], axis=-2)
 
     @property
     def _fresh(self) -> bool:
@@ -635,11 +631,7 @@ class Forecaster:
         was = self.rounds, self._experts
         try:
             self._admit(tuple(rows))
-            table = np.full((len(values), len(self._experts), next(iter(rows.values())).shape[1]), np.nan)
-            for i, name in enumerate(self._experts):
-                if name in rows:
-                    table[:, i] = rows[name]
-            result, round_log, base = self.rounds.run(table, features, values, np.array(wanted, order="C"))
+            result, round_log, base = self.rounds.run(self._table(rows), features, values, np.array(wanted, order="C"))
         except BaseException:
             self.rounds, self._experts = was
             raise

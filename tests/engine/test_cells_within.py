@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import orcast as oc
+from adversaries import Greedy, run_rounds
 from helpers import cells_of
 from orcast.engine.dense.search import CandidateSearch
 from orcast.kernels import records
@@ -14,7 +15,6 @@ from orcast.ledger import Account
 from orcast.payoffs import CellGrid, Payoff
 from orcast.payoffs.cell_payoffs import ContextCellPayoff, ExplicitCellPayoff, nodes_of, witness_on
 from orcast.testing import worst_outcome
-from orcast.testing.adversaries import Greedy, run_rounds
 from orcast.testing.checks import some_expert
 
 UNIT = oc.Interval(0, 1)

@@ -51,7 +51,7 @@ PAYOFFS = {
     "everything": oc.QuantileCalibration([0.2, 0.8])
     + oc.IntervalCalibration(0.5, weight=2.0)
     + oc.MomentMatching(1)
-    + oc.payoffs.MarginalCalibration([0.0, 3.0])
+    + oc.payoffs.ThresholdCalibration([0.0, 3.0], grid=1)
     + oc.payoffs.DecisionCalibration(["a", "b"], lambda a, y: abs(y) if a == "a" else y * y * y)
     + oc.NoRegret(oc.CRPS(), oc.MSE()),
 }

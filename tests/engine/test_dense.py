@@ -32,7 +32,7 @@ FAST: dict[str, Payoff] = {
     "quantile": oc.QuantileCalibration(),
     "interval": oc.IntervalCalibration([0.5, 0.9]),
     "moment": oc.MomentMatching(3),
-    "marginal": oc.payoffs.MarginalCalibration([0.0, 3.0]),
+    "marginal": oc.payoffs.ThresholdCalibration([0.0, 3.0], grid=1),
     "decision": oc.payoffs.DecisionCalibration(["go", "stay"], worth, utility_range=4.0),
     "crps": oc.NoRegret(oc.CRPS()),
     "crps and mse": oc.NoRegret(oc.CRPS(), oc.MSE()),
@@ -44,7 +44,7 @@ FAST: dict[str, Payoff] = {
     "everything": oc.QuantileCalibration([0.1, 0.5, 0.9])
     + oc.IntervalCalibration(0.6)
     + oc.MomentMatching(2, weight=2.0)
-    + oc.payoffs.MarginalCalibration([3.0])
+    + oc.payoffs.ThresholdCalibration([3.0], grid=1)
     + oc.payoffs.DecisionCalibration(["go", "stay"], worth, utility_range=4.0)
     + oc.Recipe(lambda y: [np.tanh(y)], bound=4.0)
     + oc.NoRegret(oc.CRPS(), oc.MSE()),

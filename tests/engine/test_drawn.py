@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 
 import orcast as oc
-from adversaries import Delaying
+from adversaries import Delaying, Greedy, run_rounds
 from definitions import hats
 from helpers import engine_of
 from orcast.draws import uniform_draws
 from orcast.kernels.finite_rounds import published
 from orcast.ledger import CertificateField
-from orcast.testing.adversaries import Greedy, run_rounds
 from orcast.testing.consequences import worst_outcome
 
 BINARY, LABELS = oc.Binary(), oc.Labels(["home", "draw", "away"])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import orcast as oc
-from adversaries import AtBound, Periodic, adversaries_on
+from adversaries import Adversary, AtBound, Greedy, Periodic, RoundInputs, adversaries_on
 from helpers import (
     MEAN,
     certified,
@@ -24,7 +24,6 @@ from orcast.engine.ordered import PLAYED, PRIOR
 from orcast.kernels.ledger import write_certificate_arrays
 from orcast.payoffs import Payoff
 from orcast.testing import worst_outcome
-from orcast.testing.adversaries import Adversary, Greedy, RoundInputs
 
 SPACE = oc.Interval(0, 1)
 Game = oc.Recalibrator

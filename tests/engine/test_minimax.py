@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 
 import orcast as oc
+from adversaries import Greedy, run_rounds
 from orcast.engine.dense import minimax
 from orcast.engine.dense.engine import DenseEngine
 from orcast.engine.dense.minimax import lowest_maximum, two_ends
@@ -19,7 +20,6 @@ from orcast.ledger import Account, CertificateField
 from orcast.payoffs import Payoff
 from orcast.payoffs.base import CellPayoff
 from orcast.payoffs.calibration import IntervalCellPayoff, QuantileCellPayoff
-from orcast.testing.adversaries import Greedy, run_rounds
 from orcast.testing.checks import some_expert
 
 Vector = NDArray[np.float64]

@@ -24,7 +24,9 @@ GAMES: dict[str, Any] = {
         SPACE,
         oc.QuantileCalibration([0.1, 0.5, 0.9], context=GROUPS) + oc.NoRegret(oc.CRPS(), oc.MSE(), context=GROUPS),
     ),
-    "explicit": lambda: oc.Recalibrator(SPACE, oc.payoffs.MarginalCalibration([0.3, 0.6]) + oc.NoRegret(oc.CRPS())),
+    "explicit": lambda: oc.Recalibrator(
+        SPACE, oc.payoffs.ThresholdCalibration([0.3, 0.6], grid=1) + oc.NoRegret(oc.CRPS())
+    ),
     "forgetting": lambda: oc.Recalibrator(SPACE, memory=30),
     "dense": lambda: oc.Recalibrator(SPACE, oc.NoRegret(oc.scores.LogScore()) + oc.MomentMatching(1)),
     "binary": lambda: oc.Recalibrator(oc.Binary()),

@@ -188,7 +188,7 @@ def test_every_part_but_a_weighted_regret_has_a_bound() -> None:
 
 
 def test_bounds_are_in_the_units_of_the_parts() -> None:
-    payoff = oc.payoffs.MarginalCalibration([0.5])
+    payoff = oc.payoffs.ThresholdCalibration([0.5], grid=1)
     recal = oc.Recalibrator(oc.Interval(0, 1), payoff)
     for _ in range(40):
         recal.predict(oc.Normal(0.3, 0.2))

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 
 import orcast as oc
+from adversaries import Greedy, run_rounds
 from helpers import (
     Vector,
     bound_to,
@@ -23,7 +24,6 @@ from orcast.kernels import judging
 from orcast.kernels.state import Round
 from orcast.ledger import Account
 from orcast.payoffs import Payoff
-from orcast.testing.adversaries import Greedy, run_rounds
 from orcast.testing.checks import some_expert
 
 SMALL = oc.Interval(0, 1, cells=8, tail_cells=1)

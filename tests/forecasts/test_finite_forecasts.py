@@ -208,41 +208,6 @@ def test_circular_moments_are_integrals(p: CircleForecast) -> None:
         assert p.std() == pytest.approx(np.sqrt(-2 * np.log(abs(mean))) * 180 / np.pi, rel=1e-3)
 
 
-@given(circles(), st.floats(-400, 800), st.floats(0, 360))
-def test_the_mass_of_an_arc_is_an_integral(p: CircleForecast, start: float, length: float) -> None:
-    y = start + length * (np.arange(2000) + 0.5) / 2000
-    expected = density(p, y).mean() * length
-    assert p.probability(start, start + length) == pytest.approx(expected, abs=2e-3)
-    assert p.probability(start, start + length) + p.probability(start + length, start + 360) == pytest.approx(
-        1, abs=1e-9
-    )
-
-
-def test_arcs_go_upwards_and_round() -> None:
-    p = CircleForecast(Circle(360, cells=4), [0.4, 0.3, 0.2, 0.1])
-    assert p.probability(0, 360) == 1.0
-    assert p.probability(10, 10) == 0.0
-    assert p.probability(350, 10) == pytest.approx((0.1 + 0.4) / 9)
-    assert p.probability(-10, 10) == pytest.approx((0.1 + 0.4) / 9)
-    assert p.probability(10, 350) == pytest.approx(1 - (0.1 + 0.4) / 9)
-    assert p.probability(45) == 0.4
-    for bad in ("north", None, float("nan"), [1.0]):
-        with pytest.raises((TypeError, ValueError), match=SENTENCE):
-            p.probability(bad, 3)  # type: ignore[arg-type]
-
-
-@given(circles(), st.sampled_from([0.1, 0.5, 0.9, 1.0]) | st.floats(0.01, 1.0))
-def test_no_arc_that_holds_the_share_is_shorter(p: CircleForecast, share: float) -> None:
-    start, stop = p.arc(share)
-    assert 0.0 <= start < 360.0
-    assert start <= stop <= start + 360.0
-    assert p.probability(start, stop) >= share - 1e-9
-    shorter = stop - start - 0.5
-    if shorter > 0.0:
-        held = [p.probability(first, first + shorter) for first in np.arange(0, 360, 360 / p.space.cells)]
-        assert max(held) <= share + 1e-9
-
-
 # --- Box ---
 
 BOX = Box([(0, 2), (-5, 5)], cells=(3, 4))
@@ -256,22 +221,4 @@ def test_moments_of_vectors_are_those_of_marginals_and_draws(p: BoxForecast) -> 
         assert p.mean()[i] == pytest.approx(side.mean(), abs=1e-9)
         assert p.std()[i] == pytest.approx(side.std(), abs=1e-9)
         assert p.var()[i] == pytest.approx(side.var(), abs=1e-9)
-    draws = p.sample(4000, rng=np.random.default_rng(0))
-    assert p.cov() == pytest.approx(np.cov(draws.T), abs=0.6)
-    assert p.cov() == pytest.approx(p.cov().T)
     assert numbers_of(p.marginal(-1)) == numbers_of(p.marginal(1))
-
-
-@given(boxed, st.lists(st.floats(-6, 6), min_size=4, max_size=4))
-def test_the_mass_of_a_box_inside(p: BoxForecast, ends: list[float]) -> None:
-    a, b, c, d = ends
-    bounds = [(min(a, b), max(a, b)), (min(c, d), max(c, d))]
-    expected = 0.0
-    for k in range(12):
-        share = 1.0
-        for side, place in enumerate(np.unravel_index(k, BOX.shape)):
-            low, high = BOX.edges[side][place], BOX.edges[side][place + 1]
-            share *= max(min(high, bounds[side][1]) - max(low, bounds[side][0]), 0.0) / (high - low)
-        expected += p.mass[k] * share
-    assert p.probability(bounds) == pytest.approx(expected, abs=1e-12)
-    assert p.probability([(-np.inf, np.inf)] * 2) == pytest.approx(1.0)

@@ -168,10 +168,7 @@ def test_one_draw_decides_all_levels(p: oc.Forecast, levels: list[float], draw: 
 
 def test_the_rest_is_the_same_distribution() -> None:
     p = PLAYED["atom inside"]
-    q = p.randomised(np.random.default_rng(3))
-    assert q.draw is not None
-    assert 0.0 < q.draw < 1.0
-    assert p.draw is None
+    q = with_draw(p, 0.3)
     assert (q.mean(), q.std(), q.cdf(1.0), q.crps(0.3)) == (p.mean(), p.std(), p.cdf(1.0), p.crps(0.3))
     sizes = {"size": 5, "rng": np.random.default_rng(1)}, {"size": 5, "rng": np.random.default_rng(1)}
     np.testing.assert_array_equal(q.sample(**sizes[0]), p.sample(**sizes[1]))  # type: ignore[arg-type]
@@ -181,11 +178,3 @@ def test_the_rest_is_the_same_distribution() -> None:
     for twin in (copy.deepcopy(q), pickle.loads(pickle.dumps(q))):
         assert twin.draw == q.draw
         np.testing.assert_array_equal(twin.quantile(LEVELS), q.quantile(LEVELS))
-
-
-def test_a_generator_is_yours_to_give() -> None:
-    p = PLAYED["cells"]
-    first, second = (p.randomised(np.random.default_rng(5)) for _ in range(2))
-    assert first.draw == second.draw
-    with pytest.raises(TypeError, match=r"expected rng=numpy\.random\.default_rng"):
-        p.randomised(7)  # type: ignore[arg-type]

@@ -221,7 +221,7 @@ def payoffs() -> Answers:
         oc.QuantileCalibration(LEVELS)
         + oc.IntervalCalibration([0.5, 0.9])
         + oc.MomentMatching(3)
-        + oc.payoffs.MarginalCalibration([20, 60])
+        + oc.payoffs.ThresholdCalibration([20, 60], grid=1)
         + oc.NoRegret(oc.CRPS(), oc.MSE())
     )
     return loop(oc.Recalibrator(oc.Interval(0, 100), payoff, memory=50), numbers(100, 12))

@@ -194,10 +194,10 @@ def recals() -> Iterator[tuple[str, Callable[[], Array]]]:
     yield "pool", pooled
     yield "season", seasonal
     yield "broken", broken
-    witnesses = oc.MomentMatching(2) + oc.payoffs.MarginalCalibration([45.0, 55.0])
+    witnesses = oc.MomentMatching(2) + oc.payoffs.ThresholdCalibration([45.0, 55.0], grid=1)
     yield "broken, explicit", lambda: broken(witnesses)
     yield "coarse", lambda: coarse(oc.MomentMatching(2))
-    with_witness = oc.MomentMatching(2) + oc.payoffs.MarginalCalibration([0.5])
+    with_witness = oc.MomentMatching(2) + oc.payoffs.ThresholdCalibration([0.5], grid=1)
     yield "coarse, explicit", lambda: coarse(with_witness)
     yield "at the edge", at_the_edge
     yield "randomised", randomised
@@ -290,14 +290,15 @@ def recals() -> Iterator[tuple[str, Callable[[], Array]]]:
 
     def attacked() -> Array:
         """What each outcome that Nature looks at would lead to."""
-        from orcast.testing.adversaries import Greedy, run_rounds
+        from orcast.testing import worst_outcome
         from orcast.testing.consequences import candidates, squares_after
 
         recal = oc.Forecaster(space, everything, oracle=oc.Committee())
         rows = []
-        for turn in run_rounds(recal, Greedy(), 6, experts=normal, x={"hour": 1}, rng=np.random.default_rng(0)):
-            rows.append(squares_after(recal, candidates(recal, turn.id), turn.id))
-            recal.update(turn.y, id=turn.id)
+        for t in range(6):
+            recal.predict(normal(t), x={"hour": 1})
+            rows.append(squares_after(recal, candidates(recal)))
+            recal.update(worst_outcome(recal)[0])
         return np.concatenate([*rows, state(recal)])
 
     yield "attacked", attacked
@@ -305,7 +306,7 @@ def recals() -> Iterator[tuple[str, Callable[[], Array]]]:
     def opened() -> Array:
         """A forecast whose outer cells are open-ended, and with a random draw."""
         p = oc.Forecast([-np.inf, 0.0, 1.0], [0.0, 1.0, np.inf], [0.2, 0.5, 0.3])
-        drawn = p.randomised(np.random.default_rng(0))
+        drawn = oc.Forecast.trusted(p.left, p.right, p.mass, None, np.random.default_rng(0).random())
         return np.array([p.mean(), p.var(), *p.to_normal(), *p.quantile(LEVELS), *drawn.quantile(LEVELS)])
 
     def frame() -> Array:

@@ -7,9 +7,8 @@ import pytest
 from kernel_runs import Array
 
 import orcast as oc
-from adversaries import adversaries_on
+from adversaries import adversaries_on, run_rounds
 from orcast.kernels import records
-from orcast.testing.adversaries import run_rounds
 
 PAYOFFS = {
     "binary": (oc.Binary(), None),

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import orcast as oc
+from adversaries import products
 from contract import some_outcome
 from helpers import random_ledgers
 from orcast.payoffs import default_payoff
@@ -20,7 +21,7 @@ from orcast.persistence import oracle_from_plain
 from orcast.spaces import OrderedSpace
 from orcast.testing import check_guarantee
 from orcast.testing.checks import some_expert
-from orcast.testing.consequences import as_given, candidates, products, squares_after
+from orcast.testing.consequences import as_given, candidates, squares_after
 
 LABELS = oc.Labels(["home", "draw", "away"])
 INTERVAL = oc.Interval(-2, 10, cells=24, tail_cells=3)
@@ -42,7 +43,7 @@ CASES: dict[str, tuple[Any, Any, Any, int]] = {
     ),
     "moments": (INTERVAL, MomentBasedCalibration(8), oc.paper.LogitPath(), 30),
     "simplex": (LABELS, SimplexCalibration(), oc.paper.LogitPath(), 40),
-    "bins": (INTERVAL, SimplexCalibration(4, bins=[1.0, 6.0]), oc.paper.LogitPath(), 20),
+    "bins": (INTERVAL, SimplexCalibration(4, bins=3), oc.paper.LogitPath(), 20),
     "orca": (
         INTERVAL,
         oc.QuantileCalibration([0.2, 0.8]) + oc.NoRegret(oc.CRPS()),
@@ -117,7 +118,7 @@ HALF_SPACES: list[tuple[Any, Any, Any, float]] = [
     *((INTERVAL, MomentBasedCalibration(grid), oc.paper.LogitPath(), 1e-8) for grid in (2, 8, 16)),
     *((FOUR, SimplexCalibration(grid), oc.paper.LogitPath(), 1e-8) for grid in (1, 3)),
     (oc.Binary(), SimplexCalibration(9), oc.paper.LogitPath(), 1e-8),
-    (INTERVAL, SimplexCalibration(2, bins=[-1.5, 0.0, 2.5]), oc.paper.LogitPath(), 1e-8),
+    (INTERVAL, SimplexCalibration(2), oc.paper.LogitPath(), 1e-8),
     *((space, payoff, oc.paper.LogitPath(), 2e-7) for space, payoff in SWAPS),
 ]
 half_spaces = pytest.mark.parametrize("number", range(len(HALF_SPACES)))

@@ -8,13 +8,14 @@ import pytest
 from numpy.typing import NDArray
 
 import orcast as oc
+from adversaries import products
 from helpers import SENTENCE
 from orcast.paper.exact import path
 from orcast.paper.exact.path import Game, LogitPath, followed
 from orcast.payoffs import MomentBasedCalibration, SimplexCalibration
 from orcast.payoffs.cell_payoffs import AnswerCellPayoff, ExplicitCellPayoff, Witness, softmax
 from orcast.testing import check_guarantee
-from orcast.testing.consequences import candidates, products
+from orcast.testing.consequences import candidates
 
 Vector = NDArray[np.float64]
 
@@ -115,7 +116,7 @@ def test_the_path_ends_at_a_forecast_that_wins() -> None:
     [
         *((oc.Interval(-2, 10, cells=24, tail_cells=3), MomentBasedCalibration(grid)) for grid in (3, 8)),
         (oc.Labels(list("abcd")), SimplexCalibration(3)),
-        (oc.Interval(-2, 10, cells=24, tail_cells=3), SimplexCalibration(2, bins=[-1.5, 0.0, 2.5])),
+        (oc.Interval(-2, 10, cells=24, tail_cells=3), SimplexCalibration(2)),
     ],
     ids=repr,
 )

@@ -130,7 +130,7 @@ def test_a_counterexample_in_numbers() -> None:
         (oc.HalfLine(), oc.QuantileCalibration()),
         (oc.Box([(0, 1), (0, 1)]), oc.QuantileCalibration()),
         (SPACE, oc.QuantileCalibration() + oc.MomentMatching(1)),
-        (SPACE, oc.payoffs.MarginalCalibration([0.0])),
+        (SPACE, oc.payoffs.ThresholdCalibration([0.0], grid=1)),
     ],
     ids=str,
 )

@@ -187,7 +187,7 @@ EXACT: dict[str, Payoff] = {
     "quantile": oc.QuantileCalibration(),
     "interval": oc.IntervalCalibration([0.5, 0.9]),
     "moment": oc.MomentMatching(3),
-    "marginal": oc.payoffs.MarginalCalibration([0.0, 3.0]),
+    "marginal": oc.payoffs.ThresholdCalibration([0.0, 3.0], grid=1),
     "threshold": oc.payoffs.ThresholdCalibration([0.0, 3.0], grid=6),
     "decision": oc.payoffs.DecisionCalibration(ACTIONS, utility, utility_range=1.0),
     "swap regret": oc.payoffs.SwapRegret(ACTIONS, utility, utility_range=1.0),

@@ -89,7 +89,7 @@ PAYOFFS = {
     "interval": Entry(lambda: oc.IntervalCalibration([0.5, 0.9]), ordered),
     "moment": Entry(lambda: oc.MomentMatching(2), numbers),
     "third moment": Entry(lambda: oc.MomentMatching(3, weight=2.0), numbers),
-    "marginal": Entry(lambda: oc.payoffs.MarginalCalibration([0.0, 3.0]), ordered),
+    "marginal": Entry(lambda: oc.payoffs.ThresholdCalibration([0.0, 3.0], grid=1), ordered),
     "threshold": Entry(lambda: oc.payoffs.ThresholdCalibration([0.0, 3.0], grid=6), ordered),
     "decision": Entry(
         lambda: oc.payoffs.DecisionCalibration(ACTIONS, utility, utility_range=1.0), everywhere, plain=False, rounds=25
@@ -220,11 +220,10 @@ def test_the_default_payoff_takes_a_context(where: str) -> None:
 # --- thresholds and ranges that do not fit ---
 
 
-@pytest.mark.parametrize("kind", [oc.payoffs.MarginalCalibration, oc.payoffs.ThresholdCalibration])
 @pytest.mark.parametrize("z", [-3.0, 10.0, 11.0])
-def test_thresholds_lie_within_the_space(kind: type, z: float) -> None:
+def test_thresholds_lie_within_the_space(z: float) -> None:
     with pytest.raises(ValueError, match=SENTENCE):
-        kind([0.0, z] if z > 0 else [z, 0.0]).on(SPACES["interval"])
+        oc.payoffs.ThresholdCalibration([0.0, z] if z > 0 else [z, 0.0]).on(SPACES["interval"])
 
 
 def test_the_range_of_a_utility_is_measured_or_asked_for() -> None:

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import orcast as oc
+from adversaries import Greedy
+from contract import check_against
 from helpers import SENTENCE, engine_of
 from orcast.payoffs.functions import find_jumps
 from orcast.testing import PayoffError, check_guarantee, check_payoff
-from orcast.testing.adversaries import Greedy
 
 SPACE = oc.Interval(0, 1, cells=16, tail_cells=2)
 LABELS = oc.Labels(["a", "b", "c"])
@@ -125,7 +126,7 @@ DECLARED: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", DECLARED)
 def test_no_outcome_is_worse_than_certified_for_declared_functions(name: str) -> None:
-    check_guarantee(DECLARED[name], SPACE, rounds=40, held=0.0, adversary=Fine())
+    check_against(Fine(), DECLARED[name], SPACE, rounds=40)
 
 
 def test_a_slope_above_its_declaration_is_refused() -> None:
@@ -290,8 +291,8 @@ def test_a_utility_beyond_its_range_is_refused() -> None:
         lambda: oc.payoffs.DistributionCalibration(thresholds=0),
         lambda: oc.IntervalCalibration(1.0),
         lambda: oc.IntervalCalibration([0.9, 0.5]),
-        lambda: oc.payoffs.MarginalCalibration([2.0, 1.0]),
-        lambda: oc.payoffs.MarginalCalibration([float("inf")]),
+        lambda: oc.payoffs.ThresholdCalibration([2.0, 1.0], grid=1),
+        lambda: oc.payoffs.ThresholdCalibration([float("inf")], grid=1),
         lambda: oc.payoffs.ThresholdCalibration([]),
     ],
 )

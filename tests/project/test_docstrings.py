@@ -25,7 +25,6 @@ MODULES = (
     "payoffs",
     "scores",
     "testing",
-    "testing.adversaries",
 )
 INTEGRATIONS = ROOT / "src" / "orcast" / "integrations"
 # For those who extend the package: docs/architecture.md has recipes that run.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.forecasts.base import IssuedForecast, as_share, generator
+from orcast.forecasts.base import IssuedForecast, generator
 from orcast.forecasts.ordered import Forecast
 from orcast.spaces import Binary, Box, Circle, FiniteSpace, Labels, Points, frozen
 from orcast.spaces.base import numbers, whole
@@ -25,8 +25,6 @@ Array = NDArray[np.float64]
 
 # Masses may miss a sum of 1 by this much, and are then divided by their sum.
 TOLERANCE = 0.01
-# Cumulative masses closer than this are equal up to rounding.
-HAIR = 1e-12
 
 _BINARY = Binary()
 
@@ -277,10 +275,9 @@ class CircleForecast(FiniteForecast):
 
     Examples
     --------
-    >>> space = Circle(360, cells=4)
-    >>> p = CircleForecast(space, [0.5, 0.0, 0.0, 0.5])
-    >>> p.probability(-45, 45), p.arc(0.5), round(p.std())
-    (0.5, (0.0, 90.0), 54)
+    >>> p = CircleForecast(Circle(360, cells=4), [0.5, 0.0, 0.0, 0.5])
+    >>> round(p.mean()) % 360, round(p.std())
+    (0, 54)
     """
 
     __slots__ = ()
@@ -307,50 +304,6 @@ class CircleForecast(FiniteForecast):
             return math.inf
         return math.sqrt(-2.0 * math.log(length)) / (2.0 * math.pi) * self.space.period
 
-    def probability(self, start: float, stop: float | None = None) -> float:
-        """Mass of an arc, or of the cell of a single direction.
-
-        Parameters
-        ----------
-        start
-            Start of the arc, or the direction.
-        stop
-            End of the arc, which runs upwards from `start`.
-        """
-        first = self.space.outcome(start)
-        if stop is None:
-            return float(self.mass[self.space.cell(first)])
-        self.space.outcome(stop)
-        length = float(stop) - float(start)
-        if length < 0.0:
-            length %= self.space.period
-        if length >= self.space.period:
-            return 1.0
-        edges, below = self._unrolled()
-        low, high = np.interp([first, first + length], edges, below)
-        return float(min(max(high - low, 0.0), 1.0))
-
-    def arc(self, confidence: float) -> tuple[float, float]:
-        """Shortest arc from the start of a cell that contains the given share of the mass, from start to stop.
-
-        `start` is in [0, period); `stop - start` is the length, so `stop` may be beyond the period.
-        """
-        edges, below = self._unrolled()
-        starts, turn = edges[: self.space.cells], self.space.cells
-        levels = below[:turn] + as_share(confidence)
-        after = np.searchsorted(below, levels - HAIR).clip(1)
-        rest = (levels - below[after - 1]) / np.maximum(below[after] - below[after - 1], HAIR)
-        stops = edges[after - 1] + np.clip(rest, 0.0, 1.0) * (edges[after] - edges[after - 1])
-        best = int((stops - starts <= (stops - starts).min() + HAIR * self.space.period).argmax())
-        return float(starts[best]), float(max(stops[best], starts[best]))
-
-    def _unrolled(self) -> tuple[Array, Array]:
-        """Edges and cumulative mass of two turns."""
-        below = np.concatenate(([0.0], np.cumsum(self.mass)))
-        below /= below[-1]
-        edges = np.linspace(0.0, 2.0 * self.space.period, 2 * self.space.cells + 1)
-        return edges, np.concatenate((below, 1.0 + below[1:]))
-
     def _drawn(self, cells: NDArray[np.intp], rng: np.random.Generator) -> Array:
         draws = (cells + rng.random(cells.shape)) * (self.space.period / self.space.cells)
         return np.where(draws < self.space.period, draws, 0.0)
@@ -371,8 +324,8 @@ class BoxForecast(FiniteForecast):
     --------
     >>> space = Box([(0, 1), (0, 10)], cells=2)
     >>> p = BoxForecast(space, [0.5, 0.0, 0.0, 0.5])
-    >>> p.mean().tolist(), p.marginal(1).median(), p.probability([(0, 0.5), (0, 2.5)])
-    ([0.5, 5.0], 5.0, 0.25)
+    >>> p.mean().tolist(), p.marginal(1).median()
+    ([0.5, 5.0], 5.0)
     """
 
     __slots__ = ()
@@ -384,16 +337,11 @@ class BoxForecast(FiniteForecast):
         """Mean vector."""
         return np.asarray(self.mass @ self.space.points)
 
-    def cov(self) -> Array:
-        """Covariance matrix."""
-        away = self.space.points - self.mean()
-        low, high = np.array(self.space.bounds).T
-        within = ((high - low) / self.space.shape) ** 2 / 12.0
-        return np.asarray((away * self.mass[:, None]).T @ away + np.diag(within))
-
     def var(self) -> Array:
         """Variance of each component."""
-        return np.diag(self.cov()).copy()
+        low, high = np.array(self.space.bounds).T
+        within = ((high - low) / self.space.shape) ** 2 / 12.0
+        return np.asarray(self.mass @ (self.space.points - self.mean()) ** 2 + within)
 
     def std(self) -> Array:
         """Standard deviation of each component."""
@@ -408,23 +356,6 @@ class BoxForecast(FiniteForecast):
         edges = self.space.edges[side]
         others = tuple(j for j in range(d) if j != side)
         return Forecast(edges[:-1], edges[1:], self.mass.reshape(self.space.shape).sum(axis=others))
-
-    def probability(self, value: ArrayLike) -> float:
-        """Mass of a box, given by its bounds [(low, high), ...], or of the cell of a single vector."""
-        d = len(self.space.shape)
-        try:
-            given = np.array(value, dtype=np.float64)
-        except (TypeError, ValueError, OverflowError):
-            raise TypeError(f"expected a vector or bounds for {d} components, got {short(value)}") from None
-        if given.shape != (d, 2):
-            return float(self.mass[self.space.cell(self.space.outcome(value))])
-        if not (given[:, 0] <= given[:, 1]).all():
-            raise ValueError(f"expected bounds with low <= high, got {short(value)}")
-        held = self.mass.reshape(self.space.shape)
-        for (low, high), edges in zip(reversed(given), reversed(self.space.edges), strict=True):
-            inside = np.minimum(edges[1:], high) - np.maximum(edges[:-1], low)
-            held = held @ (np.maximum(inside, 0.0) / np.diff(edges))
-        return min(float(held), 1.0)
 
     def _drawn(self, cells: NDArray[np.intp], rng: np.random.Generator) -> Array:
         low, high = np.array(self.space.bounds).T

@@ -100,7 +100,13 @@ class Forecast(IssuedForecast):
     Notes
     -----
     It has the methods of a frozen scipy distribution that make sense with atoms (`pdf` is the density off the atoms),
-    and a `certificate` if a recalibrator issued it. Its quantiles may be `randomised`, by a `draw`.
+    and a `certificate` if a recalibrator issued it. One with `randomised=` adds a `draw` U, which moves each quantile
+    to an end of its cell: for a cell of mass p with mass F before it,
+
+        quantile(a) = the upper end if F + U p < a, else the lower end
+
+    so that P(y <= quantile(a)) = (a - F) / p, clipped to [0, 1], for every outcome y in the cell: the smoothed payoff.
+    Just before an atom, and before the first cell, an end is the next smaller floating-point number.
 
     An open-ended cell needs at least one bounded cell beside it. Its tail is a Pareto of index 3 from its edge,
 
@@ -181,36 +187,6 @@ class Forecast(IssuedForecast):
         self.left, self.right, self.mass = frozen(left), frozen(right), frozen(mass)
         return {"left": left, "right": right, "mass": mass}[name]
 
-    def randomised(self, rng: np.random.Generator) -> Forecast:
-        """Randomise the quantiles: each is an end of its cell, chosen by one uniform draw U for all levels.
-
-        Parameters
-        ----------
-        rng
-            Random generator.
-
-        Notes
-        -----
-        For a level a whose quantile is in a cell of mass p with mass F before it,
-
-            quantile(a) = the upper end of the cell if F + U p < a, else its lower end
-
-        so that P(y <= quantile(a)) = (a - F) / p, clipped to [0, 1], for every outcome y in the cell: the smoothed
-        payoff. `cdf`, moments, scores and samples do not change. Just before an atom, and before the first cell, an end
-        is the next smaller floating-point number; the outer end of an open-ended cell is infinite.
-
-        Examples
-        --------
-        >>> p = Forecast([0.0, 1.0, 1.0], [1.0, 1.0, 3.0], [0.25, 0.5, 0.25])  # half the mass on 1
-        >>> q = p.randomised(np.random.default_rng(0))
-        >>> q.draw.__round__(2), q.quantile([0.1, 0.4, 0.6, 0.8]).tolist(), q.mean() == p.mean()
-        (0.64, [-5e-324, 0.9999999999999999, 1.0, 1.0], True)
-        """
-        draw = generator(rng).random()
-        while draw == 0.0:
-            draw = generator(rng).random()
-        return Forecast.trusted(self.left, self.right, self.mass, self.certificate, draw)
-
     @property
     def below(self) -> Array:
         """Cumulative mass at the left end of each cell, and 1."""
@@ -281,7 +257,7 @@ class Forecast(IssuedForecast):
     def quantile(self, levels: ArrayLike) -> Any:
         """Smallest y with P(outcome <= y) >= level, as a float or an array.
 
-        With a `draw` it is an end of the cell that contains it: see `randomised`.
+        With a `draw` it is an end of the cell that contains it.
         """
         if self._round is not None and type(levels) is np.ndarray and levels.dtype == np.float64 and levels.ndim == 1:
             # levels are checked by the kernel, which returns None if one is not between 0 and 1

@@ -7,7 +7,6 @@ from orcast.contexts import context_from_plain
 from orcast.payoffs.base import CellGrid, CellPayoff, Part, Payoff, Sum, part_names
 from orcast.payoffs.calibration import (
     IntervalCalibration,
-    MarginalCalibration,
     MomentMatching,
     QuantileCalibration,
     ThresholdCalibration,
@@ -36,7 +35,6 @@ __all__ = [
     "DistributionCalibration",
     "IntervalCalibration",
     "LabelCalibration",
-    "MarginalCalibration",
     "MomentBasedCalibration",
     "MomentMatching",
     "NoRegret",
@@ -62,7 +60,6 @@ _READERS: dict[str, Callable[..., Payoff]] = {
         DistributionCalibration,
         IntervalCalibration,
         LabelCalibration,
-        MarginalCalibration,
         MomentBasedCalibration,
         MomentMatching,
         QuantileCalibration,

@@ -171,6 +171,7 @@ class Payoff:
     weight: float
     context: Context
     one_sided: bool = False
+    largest: bool = False  # True if `summary` is the largest entry
 
     def _settings(self, context: Context | None, weight: object) -> None:
         self.context = as_context(context)
@@ -194,8 +195,8 @@ class Payoff:
         raise AttributeError(f"{type(self).__name__} cannot be put on a space")
 
     def summary(self, mean: Array) -> float:
-        """Size of a mean payoff in its own units."""
-        return float(np.linalg.norm(mean))
+        """Size of a mean payoff in its own units: its norm, or its largest entry."""
+        return float(np.abs(mean).max() if self.largest else np.linalg.norm(mean))
 
     def summary_bound(self, norm: float) -> float:
         """Largest `summary` of a mean payoff with a norm of at most `norm`."""

@@ -236,6 +236,7 @@ class IntervalCalibration(Payoff):
     """
 
     name = "interval"
+    largest = True
 
     def __init__(
         self, confidence: float | Iterable[float] = 0.9, *, context: Context | None = None, weight: float = 1.0
@@ -267,10 +268,6 @@ class IntervalCalibration(Payoff):
             "interval",
             lambda cell_grid, state: IntervalCellPayoff(QuantileCellPayoff(self.levels), self.ends),
         )
-
-    def summary(self, mean: Array) -> float:
-        """Largest coverage error."""
-        return float(np.abs(mean).max())
 
     def _plain(self) -> dict[str, Any]:
         return {"confidence": self.confidence.tolist()}
@@ -305,6 +302,7 @@ class MomentMatching(Payoff):
     """
 
     name = "moment"
+    largest = True
 
     def __init__(self, order: int = 2, *, context: Context | None = None, weight: float = 1.0) -> None:
         self.order = whole(order, "moments", 1, 100)
@@ -351,81 +349,11 @@ class MomentMatching(Payoff):
 
         return ExplicitCellPayoff(Witness(mean, a**steps, b**steps, point))
 
-    def summary(self, mean: Array) -> float:
-        """Largest error of a mean power."""
-        return float(np.abs(mean).max())
-
     def _plain(self) -> dict[str, Any]:
         return {"order": self.order}
 
 
-class _AtThresholds(Payoff):
-    thresholds: Array
-
-    def _thresholds(self, thresholds: Iterable[float]) -> None:
-        self.thresholds = increasing(thresholds, "finite thresholds", -math.inf, math.inf)
-
-    def _check(self, space: Space) -> None:
-        if not isinstance(space, OrderedSpace):
-            raise wrong_space(self, "an ordered space such as Interval(low, high)", space)
-        inside = (self.thresholds >= space.low) & (self.thresholds < space.high)
-        if not inside.all():
-            raise ValueError(
-                f"expected thresholds in [{space.low:g}, {space.high:g}), got {float(self.thresholds[~inside][0])!r}"
-            )
-
-    def _plain(self) -> dict[str, Any]:
-        return {"thresholds": self.thresholds.tolist()}
-
-
-class MarginalCalibration(_AtThresholds):
-    """The mean forecast distribution function equals the empirical one at given thresholds (Gneiting et al. 2007).
-
-    Parameters
-    ----------
-    thresholds
-        Increasing thresholds, in units of the outcome.
-    context, weight
-        Groups that are calibrated separately, and the weight in a sum; see `Payoff`.
-
-    Notes
-    -----
-    It is the general recipe of the paper's section 3 with the witness {y <= z}:
-
-        payoff_z = F_p(z) - 1{y <= z}
-
-    Thresholds become edges of cells, so it is exact. Squared bound: the number of thresholds.
-
-    Examples
-    --------
-    >>> import orcast as oc
-    >>> MarginalCalibration([10, 20]).on(oc.Interval(0, 30)).bound
-    2.0
-    """
-
-    name = "marginal"
-
-    def __init__(self, thresholds: Iterable[float], *, context: Context | None = None, weight: float = 1.0) -> None:
-        self._thresholds(thresholds)
-        self._settings(context, weight)
-
-    def on(self, space: Space, experts: int = 1) -> Part:
-        self._check(space)
-        return Part(
-            self,
-            self.thresholds.size,
-            float(self.thresholds.size),
-            "explicit",
-            lambda cell_grid, state: ExplicitCellPayoff(Witness.below(cell_grid, self.thresholds)),
-            self.thresholds,
-        )
-
-    def summary(self, mean: Array) -> float:
-        """Largest error of the distribution function."""
-        return float(np.abs(mean).max())
-
-
-class ThresholdCalibration(_AtThresholds):
+class ThresholdCalibration(Payoff):
     """The probability of staying below each threshold is calibrated (Sahoo et al. 2021).
 
     Parameters
@@ -433,7 +361,8 @@ class ThresholdCalibration(_AtThresholds):
     thresholds
         Increasing thresholds, in units of the outcome.
     grid
-        Number of hat functions on [0, 1]; 15 by default.
+        Number of hat functions on [0, 1]; 15 by default. With 1, the mean forecast distribution function equals the
+        empirical one at the thresholds: marginal calibration (Gneiting et al. 2007).
     context, weight
         Groups that are calibrated separately, and the weight in a sum; see `Payoff`.
 
@@ -462,25 +391,32 @@ class ThresholdCalibration(_AtThresholds):
         context: Context | None = None,
         weight: float = 1.0,
     ) -> None:
-        self._thresholds(thresholds)
-        self.grid = checked_grid(grid)
+        self.thresholds = increasing(thresholds, "finite thresholds", -math.inf, math.inf)
+        self.grid = checked_grid(grid, 1)
+        if self.grid == 1:
+            self.name, self.largest = "marginal", True
         self._settings(context, weight)
 
     def on(self, space: Space, experts: int = 1) -> Part:
-        self._check(space)
-        return Part(
-            self,
-            self.grid * self.thresholds.size,
-            float(self.thresholds.size),
-            "general",
-            lambda cell_grid, state: EventCellPayoff(Witness.below(cell_grid, self.thresholds), self.grid),
-            self.thresholds,
-        )
+        if not isinstance(space, OrderedSpace):
+            raise wrong_space(self, "an ordered space such as Interval(low, high)", space)
+        inside = (self.thresholds >= space.low) & (self.thresholds < space.high)
+        if not inside.all():
+            raise ValueError(
+                f"expected thresholds in [{space.low:g}, {space.high:g}), got {float(self.thresholds[~inside][0])!r}"
+            )
+        count = self.thresholds.size
+        kind = "explicit" if self.grid == 1 else "general"
+        return Part(self, self.grid * count, float(count), kind, self._on_cells, self.thresholds)
+
+    def _on_cells(self, cell_grid: CellGrid, state: dict[str, Array]) -> CellPayoff:
+        witness = Witness.below(cell_grid, self.thresholds)
+        return ExplicitCellPayoff(witness) if self.grid == 1 else EventCellPayoff(witness, self.grid)
 
     def _plain(self) -> dict[str, Any]:
-        return {**super()._plain(), "grid": self.grid}
+        return {"thresholds": self.thresholds.tolist(), "grid": self.grid}
 
 
-def checked_grid(grid: object) -> int:
+def checked_grid(grid: object, least: int = 2) -> int:
     """Check a number of hat functions."""
-    return whole(grid, "hat functions", 2, 1001)
+    return whole(grid, "hat functions", least, 1001)

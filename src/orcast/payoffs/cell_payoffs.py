@@ -357,14 +357,14 @@ class ContextCellPayoff(WideCellPayoff):
 
 
 class AnswerCellPayoff(ContextCellPayoff):
-    """Context of action weights: c(p) = softmax(worth @ p)."""
+    """Context of weights, of actions or anchors: c(p) = softmax(worth @ p)."""
 
     def __init__(self, witness: Witness, worth: Array) -> None:
         super().__init__(witness, self.answer, len(worth), self._slopes)
         self.worth = worth
 
     def answer(self, p: Array) -> Array:
-        """Weight of each action."""
+        """The weights."""
         return softmax(self.worth @ p)
 
     def _slopes(self, p: Array) -> Array:

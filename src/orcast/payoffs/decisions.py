@@ -62,6 +62,7 @@ class DecisionCalibration(Payoff):
     """
 
     name = "decision"
+    largest = True
 
     def __init__(
         self,
@@ -74,19 +75,11 @@ class DecisionCalibration(Payoff):
         context: Context | None = None,
         weight: float = 1.0,
     ) -> None:
-        if isinstance(actions, str):
-            raise TypeError(f"expected a sequence of actions, got {short(actions)}")
-        try:
-            self.actions = tuple(actions)
-        except TypeError:
-            raise TypeError(f"expected a sequence of actions, got {short(actions)}") from None
-        if not 1 <= len(self.actions) <= 100:
+        self.actions, self.utility = checked_actions(actions, utility), utility
+        if len(self.actions) > 100:
             raise ValueError(f"expected 1 to 100 actions, got {len(self.actions)}")
         if len(set(self.actions)) < len(self.actions):
             raise ValueError(f"expected different actions, got {short(self.actions)}")
-        if not callable(utility):
-            raise TypeError(f"expected utility(action, outcome) or utility(action, outcome, x), got {short(utility)}")
-        self.utility = utility
         self.utility_range = None if utility_range is None else number(utility_range, "utility_range", 1e-300, 1e300)
         self._takes_features = takes_features(utility)
         self.jumps = None if jumps is None else increasing(jumps, "finite jumps", -np.inf, np.inf)
@@ -101,7 +94,7 @@ class DecisionCalibration(Payoff):
         def many(ys: Array) -> Array:
             return np.array([self._called_at(action, ys, None) for action in self.actions], np.float64) / unit
 
-        return scan(lambda y: self._worth(y, None) / unit, many, space, 1.0, self.utility, "utility")
+        return scan(lambda y: self._worth(y, None) / unit, many, space, 1.0, numbers_in(self.utility), "utility")
 
     def _called(self, action: Hashable, y: Any, x: Any) -> Any:
         return self.utility(action, y, x) if self._takes_features else self.utility(action, y)
@@ -189,10 +182,6 @@ class DecisionCalibration(Payoff):
 
         return Part(self, size, float(size), "explicit", cell_payoff, jumps)
 
-    def summary(self, mean: Array) -> float:
-        """Largest error of a mean utility, in units of their range."""
-        return float(np.abs(mean).max())
-
 
 class SwapRegret(DecisionCalibration):
     """In the rounds in which an action was best by forecast, no other was better (paper, section 3, swap regret).
@@ -223,6 +212,7 @@ class SwapRegret(DecisionCalibration):
     """
 
     name = "swap regret"
+    largest = False
 
     def __init__(
         self,
@@ -247,12 +237,20 @@ class SwapRegret(DecisionCalibration):
 
         return Part(self, size * size, float(size), "general", cell_payoff, jumps)
 
-    def summary(self, mean: Array) -> float:
-        """Size of the mean payoff."""
-        return float(np.linalg.norm(mean))
-
     def _plain(self) -> dict[str, Any]:
         return {**super()._plain(), "sharpness": self.sharpness}
+
+
+def checked_actions(actions: Iterable[Any], utility: object) -> tuple[Any, ...]:
+    """Check one action or more, and a function of them."""
+    if not callable(utility):
+        raise TypeError(f"expected utility(action, outcome) or utility(action, outcome, x), got {short(utility)}")
+    if isinstance(actions, str) or not isinstance(actions, Iterable):
+        raise TypeError(f"expected a sequence of actions, got {short(actions)}")
+    several = tuple(actions)
+    if not several:
+        raise ValueError("expected at least one action, got none")
+    return several
 
 
 def one_number(value: Any, what: str) -> float:

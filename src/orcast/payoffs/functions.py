@@ -7,11 +7,11 @@ a function of a bounded outcome is scanned, and refused if probes between the po
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
-from types import CodeType, FunctionType, MethodType
+from collections.abc import Callable
+from types import FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,8 +27,6 @@ Array = NDArray[np.float64]
 SCAN, PROBES, PEAK = 2049, 4096, 0.02
 # Distance on either side of a number at which a point indicator shows.
 BESIDE = 1e-9
-# Objects that are looked through for numbers.
-MOST = 2000
 
 
 class Shape(NamedTuple):
@@ -105,7 +103,12 @@ def find_jumps(function: Callable[[float], Array], low: float, high: float) -> A
 
 
 def scan(
-    function: Callable[[float], Array], many: Callable[[Array], Array], space: Space, unit: float, known: Any, what: str
+    function: Callable[[float], Array],
+    many: Callable[[Array], Array],
+    space: Space,
+    unit: float,
+    known: list[float],
+    what: str,
 ) -> tuple[Array, Shape]:
     """Return jumps and shape of a function without a declaration; refuse one with a narrow peak."""
     if not isinstance(space, OrderedSpace):
@@ -115,7 +118,7 @@ def scan(
         refuse_points(function, unit, known, low, high, what)
         return NOTHING, Shape()
     jumps, points = find_jumps(function, low, high), np.linspace(low, high, SCAN)
-    probes = np.append(np.random.default_rng(0).uniform(low, high, PROBES), numbers_in(known))
+    probes = np.append(np.random.default_rng(0).uniform(low, high, PROBES), known)
     probes = probes[(probes > low) & (probes <= high)]
     values, found, right = many(points), many(probes), np.searchsorted(points, probes)
     a, b = values[:, right - 1], values[:, right]
@@ -128,10 +131,10 @@ def scan(
 
 
 def refuse_points(
-    function: Callable[[float], Array], unit: float, known: Any, low: float, high: float, what: str
+    function: Callable[[float], Array], unit: float, known: list[float], low: float, high: float, what: str
 ) -> None:
     """Refuse a function that differs at one of its own numbers from the values on both sides of it."""
-    for c in numbers_in(known):
+    for c in known:
         h = BESIDE * max(1.0, abs(c))
         if low < c - h and c + h < high:
             left, at, right = function(c - h), function(c), function(c + h)
@@ -154,42 +157,10 @@ def lipschitz_of(value: float | None) -> float:
 
 
 def numbers_in(function: Any) -> list[float]:
-    """Finite numbers that the code, the defaults and the surroundings of a function contain."""
-    found: set[float] = set()
-    todo: list[Any] = [function]
-    seen: set[int] = set()
-    while todo and len(seen) < MOST:
-        each = todo.pop()
-        if isinstance(each, (int, float, np.number)) and not isinstance(each, bool):
-            found |= {float(each)} if math.isfinite(each) else set()
-        elif id(each) not in seen:
-            seen.add(id(each))
-            todo.extend(_inside(each))
-    return sorted(found)
-
-
-def _inside(each: Any) -> Iterable[Any]:
-    if isinstance(each, (tuple, list, set, frozenset)):
-        return list(each)[:MOST]
-    if isinstance(each, np.ndarray):
-        return each.ravel()[:MOST].tolist() if each.dtype.kind in "iuf" else ()
-    if isinstance(each, Mapping):
-        return (*each.keys(), *each.values())
-    if isinstance(each, CodeType):
-        return each.co_consts
-    if isinstance(each, partial):
-        return (each.func, each.args, each.keywords)
-    if isinstance(each, MethodType):
-        return (each.__func__, getattr(each.__self__, "__dict__", ()))
-    if not isinstance(each, FunctionType):
-        return ()
-    cells = [_content(cell) for cell in each.__closure__ or ()]
-    names = [each.__globals__[name] for name in each.__code__.co_names if name in each.__globals__]
-    return (each.__code__, each.__defaults__, each.__kwdefaults__, *cells, *names)
-
-
-def _content(cell: Any) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # a name that has no value yet
-        return None
+    """Finite numbers in the code, the defaults, the closure and the global names of a function."""
+    if not isinstance(function, FunctionType):
+        return []
+    code, known = function.__code__, inspect.getclosurevars(function)
+    given = (*code.co_consts, *(function.__defaults__ or ()), *known.nonlocals.values(), *known.globals.values())
+    numbers = (each for each in given if isinstance(each, (int, float)) and not isinstance(each, bool))
+    return sorted({float(each) for each in numbers if math.isfinite(each)})

@@ -11,7 +11,7 @@ from orcast.contexts import Context
 from orcast.payoffs.base import CellGrid, CellPayoff, Part, Payoff, wrong_space
 from orcast.payoffs.calibration import GRID, checked_grid
 from orcast.payoffs.cell_payoffs import (
-    ContextCellPayoff,
+    AnswerCellPayoff,
     EventCellPayoff,
     GivenCellPayoff,
     Witness,
@@ -27,6 +27,8 @@ Array = NDArray[np.float64]
 
 # Sharpness of the weights of the top label, softmax(TOP * p).
 TOP = 50.0
+# Distance of an anchor that is not known yet: its weight is 0.
+FAR = 1e12
 
 
 def events_on(space: FiniteSpace) -> Witness:
@@ -246,33 +248,6 @@ class TopLabelCalibration(Payoff):
         return {"grid": self.grid, "sharpness": self.sharpness}
 
 
-class Anchors:
-    """Weights of the known anchors q, out of `count`: the softmax of -scale ||E_q[w] - E_p[w]||^2."""
-
-    def __init__(self, rows: Array, mean: Array, count: int, scale: float) -> None:
-        self.rows, self.mean, self.count, self.scale = rows, mean, count, scale
-
-    def weights(self, p: Array) -> Array:
-        """Weights at a forecast; all on the first place while no anchor is known."""
-        c = np.zeros(self.count)
-        if not len(self.rows):
-            c[0] = 1.0
-            return c
-        away = self.rows - self.mean @ p
-        c[: len(away)] = softmax(-self.scale * np.einsum("ij,ij->i", away, away))
-        return c
-
-    def slopes(self, p: Array) -> Array:
-        """Derivatives of the weights by the masses."""
-        known = len(self.rows)
-        d = np.zeros((self.count, p.size))
-        if known > 1:
-            c = self.weights(p)[:known]
-            slopes = 2.0 * self.scale * ((self.rows - self.mean @ p) @ self.mean)
-            d[:known] = c[:, None] * (slopes - c @ slopes)
-        return d
-
-
 class DistributionCalibration(Payoff):
     """Among forecasts close to a distribution q, outcomes are distributed like q (paper, appendix B).
 
@@ -333,10 +308,11 @@ class DistributionCalibration(Payoff):
             return Witness.below(cell_grid, points) if labels is None else labels
 
         def cell_payoff(cell_grid: CellGrid, state: dict[str, Array]) -> CellPayoff:
-            witness = witness_of(cell_grid)
-            rows = state["anchors"][: int(state["known"][0])]
-            anchors = Anchors(rows, witness.mean, count, unit / self.width**2)
-            return ContextCellPayoff(witness, anchors.weights, count, anchors.slopes)
+            witness, rows = witness_of(cell_grid), state["anchors"]
+            # d(p, q)^2 without |p|^2, which all weights share: linear in p, as the masses sum to one
+            away = unit * (np.einsum("ij,ij->i", rows, rows)[:, None] - 2.0 * rows @ witness.mean)
+            away[max(int(state["known"][0]), 1) :] = FAR
+            return AnswerCellPayoff(witness, -away / self.width**2)
 
         def learn(cell_grid: CellGrid, state: dict[str, Array]) -> None:
             known = int(state["known"][0])

@@ -144,7 +144,7 @@ class Recipe(Payoff):
         def many(ys: Array) -> Array:
             return values_at(self.witness, at, ys, size, "witness")
 
-        return scan(at, many, space, self.limit**0.5, self.witness, "witness")
+        return scan(at, many, space, self.limit**0.5, numbers_in(self.witness), "witness")
 
     def _on_cells(self, cell_grid: CellGrid, shape: Shape) -> CellPayoff:
         probe = cell_grid.space.value(0) if isinstance(cell_grid.space, FiniteSpace) else float(cell_grid.left[0])
@@ -156,7 +156,7 @@ class Recipe(Payoff):
 
         if self._with_features and not self._declared and cell_grid.ordered:
             ends = float(cell_grid.left[0]), float(cell_grid.right[-1])
-            refuse_points(lambda y: self._at(y, *rest), self.limit**0.5, self.witness, *ends, "witness")
+            refuse_points(lambda y: self._at(y, *rest), self.limit**0.5, numbers_in(self.witness), *ends, "witness")
         witness = witness_on(cell_grid, at, size, "witness", at, shape)
         if self.moment is None:
             return BoundedCellPayoff(ExplicitCellPayoff(witness), self.limit, shape)

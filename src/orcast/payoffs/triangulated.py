@@ -10,7 +10,7 @@ The weights are continuous, nonnegative and sum to one; at most dimension + 1 of
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from orcast.contexts import Context
 from orcast.payoffs.base import NOTHING, CellGrid, Part, Payoff, wrong_space
-from orcast.payoffs.calibration import increasing
 from orcast.payoffs.cell_payoffs import WideCellPayoff, Witness
 from orcast.spaces import Binary, Interval, Labels, Points, Space, frozen
 from orcast.spaces.base import whole
@@ -28,8 +27,8 @@ Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 MOST_TICKS, MOST_COORDINATES = 64, 200_000
-# Default and largest number of bins of a quantity.
-BINS, MOST_BINS = 4, 10_000
+# Largest number of bins of a quantity.
+MOST_BINS = 10_000
 # A leading coefficient below this share of the others moves a root by less than rounding.
 NEGLIGIBLE = 1e-12
 
@@ -317,7 +316,7 @@ class SimplexCalibration(_OnMesh):
     grid
         N: the vertices have probabilities that are multiples of 1/N; 4 by default.
     bins
-        Bins of a quantity on an `Interval` (appendix C.2.3): a number of equal ones, 4 by default, or inner edges.
+        Number of equal bins of a quantity on an `Interval` (appendix C.2.3); 4 by default.
     context, weight
         Groups that are calibrated separately, and the weight in a sum; see `Payoff`.
 
@@ -336,7 +335,7 @@ class SimplexCalibration(_OnMesh):
     >>> part = SimplexCalibration(grid=4).on(oc.Labels(["home", "draw", "away"]))
     >>> part.size, part.bound
     (45, 2.0)
-    >>> SimplexCalibration(grid=4, bins=[10, 30]).on(oc.Interval(0, 100)).size
+    >>> SimplexCalibration(grid=4, bins=3).on(oc.Interval(0, 100)).size
     45
     """
 
@@ -346,32 +345,20 @@ class SimplexCalibration(_OnMesh):
         self,
         grid: int = 4,
         *,
-        bins: int | Iterable[float] | None = None,
+        bins: int = 4,
         context: Context | None = None,
         weight: float = 1.0,
     ) -> None:
         self._ticks(grid, 1, context, weight)
-        self.bins: int | tuple[float, ...] | None
-        if bins is None or isinstance(bins, (int, np.integer)):
-            self.bins = None if bins is None else whole(bins, "bins", 2, MOST_BINS)
-        else:
-            self.bins = tuple(increasing(bins, "finite inner edges of bins", -math.inf, math.inf).tolist())
+        self.bins = whole(bins, "bins", 2, MOST_BINS)
 
     def inner_edges(self, space: Space) -> Array | None:
         """Inner edges of the bins of an interval; None on finite spaces."""
-        if not isinstance(space, (Binary, Labels, Points, Interval)):
+        if isinstance(space, Interval):
+            return np.linspace(space.low, space.high, self.bins + 1)[1:-1]
+        if not isinstance(space, (Binary, Labels, Points)):
             raise wrong_space(self, "Labels([...]), Binary(), Points(...) or Interval(low, high)", space)
-        if not isinstance(space, Interval):
-            if self.bins is not None:
-                raise TypeError(f"expected bins= only for a quantity such as Interval(low, high), got {space!r}")
-            return None
-        if self.bins is None or isinstance(self.bins, int):
-            edges = np.linspace(space.low, space.high, (BINS if self.bins is None else self.bins) + 1)[1:-1]
-        else:
-            edges = np.array(self.bins)
-        if not (space.low < edges[0] and edges[-1] < space.high and (np.diff(edges) > 0.0).all()):
-            raise ValueError(f"expected inner edges between {space.low:g} and {space.high:g}, got {edges.tolist()}")
-        return edges
+        return None
 
     def on(self, space: Space, experts: int = 1) -> Part:
         edges = self.inner_edges(space)
@@ -398,7 +385,4 @@ class SimplexCalibration(_OnMesh):
         return Part(self, size, 2.0, "general", on_cells, NOTHING if edges is None else edges)
 
     def _plain(self) -> dict[str, Any]:
-        plain = super()._plain()
-        if self.bins is not None:
-            plain["bins"] = self.bins if isinstance(self.bins, int) else list(self.bins)
-        return plain
+        return {"grid": self.grid, "bins": self.bins}

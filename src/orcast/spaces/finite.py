@@ -157,8 +157,8 @@ class Circle(FiniteSpace):
     Examples
     --------
     >>> space = Circle(360, cells=72)
-    >>> space.outcome(-10), space.cell(350.0), space.value(70), space.radius
-    (350.0, 70, 352.5, 2.5)
+    >>> space.outcome(-10), space.cell(350.0), space.value(70)
+    (350.0, 70, 352.5)
     """
 
     period: float = 360.0
@@ -181,11 +181,6 @@ class Circle(FiniteSpace):
 
     def value(self, k: int) -> float:
         return float(self.points[k])
-
-    @property
-    def radius(self) -> float:
-        """Largest distance of an outcome from the centre of its cell: half a cell."""
-        return 0.5 * self.period / self.cells
 
     @cached_property
     def points(self) -> Array:
@@ -267,11 +262,6 @@ class Box(FiniteSpace):
         for y, edges, count in zip(np.asarray(canonical).tolist(), self._steps, self.shape, strict=True):
             k = k * count + min(max(bisect_left(edges, y) - 1, 0), count - 1)
         return k
-
-    @property
-    def radius(self) -> float:
-        """Largest distance of an outcome from the centre of its cell: half the diagonal of a cell."""
-        return 0.5 * math.sqrt(sum(1.0 / count**2 for count in self.shape))
 
     @cached_property
     def edges(self) -> tuple[Array, ...]:

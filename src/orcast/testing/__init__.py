@@ -1,4 +1,4 @@
-"""Numerical checks of a payoff, and adversaries that attack its guarantee (`orcast.testing.adversaries`)."""
+"""Numerical checks of a payoff and of its guarantee."""
 
 from orcast.testing.checks import PayoffError, check_guarantee, check_payoff
 from orcast.testing.consequences import worst_outcome

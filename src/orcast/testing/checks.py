@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from itertools import pairwise
 from typing import Any
 
@@ -22,7 +22,6 @@ from orcast.payoffs import CellGrid, CellPayoff, Part, Payoff
 from orcast.payoffs.functions import peak_at
 from orcast.serialise import plain_features
 from orcast.spaces import OrderedSpace, Space
-from orcast.testing.adversaries import Adversary, Greedy, Turn, run_rounds
 from orcast.testing.consequences import worst_outcome
 
 Array = NDArray[np.float64]
@@ -109,9 +108,8 @@ def check_guarantee(
     oracle: Oracle | None = None,
     memory: float | None = None,
     seed: int = 0,
-    adversary: Adversary | None = None,
 ) -> float:
-    """Run a payoff against an adversary, check the guarantee after every round, and return the share held.
+    """Check the guarantee of a payoff after every round, against the worst outcome of each; return the share held.
 
     Parameters
     ----------
@@ -133,8 +131,6 @@ def check_guarantee(
         Memory of the forecaster, in rounds.
     seed
         Seed of all random choices.
-    adversary
-        Adversary that sees each forecast; `Greedy()` by default.
 
     Returns
     -------
@@ -154,33 +150,29 @@ def check_guarantee(
     """
     rng = np.random.default_rng(seed)
     recal = Forecaster(space, payoff, oracle=Committee() if oracle is None else oracle, memory=memory)
-    expert = (lambda t: some_expert(space, rng)) if experts is None else experts
-    for turn in run_rounds(
-        recal, adversary or Greedy(), rounds, experts=expert, x=lambda rng: features_of(x, rng), rng=rng
-    ):
-        _check_turn(recal, turn)
+    for t in range(rounds):
+        recal.predict(some_expert(space, rng) if experts is None else experts(t), x=features_of(x, rng))
+        settle_checked(recal, worst_outcome(recal)[0])
     share = recal.guarantee.held
     if share < held:
         raise PayoffError(f"expected certificates that hold in {held:.1%} of the rounds, got {share:.1%}")
     return share
 
 
-def _check_turn(recal: Forecaster, turn: Turn) -> None:
-    """Settle a round and check its certificate and the bound."""
-    certificate = recal.rounds.pending[turn.id].record.certificate_row.copy()
+def settle_checked(recal: Forecaster, outcome: Any, id: Hashable = None) -> None:
+    """Settle a round, and check its certificate and the bound."""
+    certificate = recal.rounds.pending[id].record.certificate_row.copy()
     ledger = recal.engine.ledger
-    y, square = worst_outcome(recal, turn.id)
+    y, square = worst_outcome(recal, id)
     worst, at_once = certificate[CertificateField.WORST], certificate[CertificateField.ROUNDS_THEN] == ledger.rounds
     if at_once and square > worst * (1.0 + ROUNDING) + ROUNDING:
-        raise PayoffError(
-            f"expected no outcome worse than certified ({worst:.6g}), got {square:.6g} by {y!r} in round {turn.id}"
-        )
+        raise PayoffError(f"expected no outcome worse than certified ({worst:.6g}), got {square:.6g} by {y!r}")
     excess = float(ledger.account[Account.EXCESS])
-    recal.update(turn.y, id=turn.id)
+    recal.update(outcome, id=id)
     allowed = float(ledger.account[Account.BUDGET] - ledger.account[Account.EXCESS])
     if certificate[CertificateField.HOLDS] and excess == 0.0 and ledger.square > allowed * (1.0 + ROUNDING) + ROUNDING:
         raise PayoffError(
-            f"expected a squared sum of at most {allowed:.6g} after round {turn.id}, got {ledger.square:.6g}"
+            f"expected a squared sum of at most {allowed:.6g} after {ledger.rounds} rounds, got {ledger.square:.6g}"
         )
 
 

@@ -61,13 +61,6 @@ def squares_after(recal: Forecaster, outcomes: Sequence[Any], id: Hashable = Non
     return squares
 
 
-def products(recal: Forecaster, outcomes: Sequence[Any], id: Hashable = None) -> Array:
-    """Value of <S_+, payoff> for each outcome, in canonical form."""
-    payoffs = payoffs_of(recal, outcomes, id)
-    context = recal.engine.context_of(recal.rounds.pending[id].record)
-    return recal.engine.ledger.cumulative(context, len(payoffs)) @ payoffs
-
-
 def worst_outcome(
     recal: Forecaster, id: Hashable = None, *, points: int = 3, among: Sequence[Any] | None = None
 ) -> tuple[Any, float]:
