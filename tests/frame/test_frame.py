@@ -493,8 +493,6 @@ def test_horizons_may_stand_in_a_column() -> None:
     whole = recalibrate(frame, pool=False)
     step = frame.ds - frame.cutoff
     same(whole[outputs(whole)], recalibrate(frame.assign(h=step), pool=False)[outputs(whole)])
-    # whole numbers say when a forecast was made
-    same(whole[outputs(whole)], recalibrate(frame.assign(h=step).drop(columns="cutoff"), pool=False)[outputs(whole)])
     named = frame.assign(h=step.map({1: "day", 2: "day", 3: "week"}))
     out = recalibrate(named, horizon="h", pool=False)
     assert out["M0_orcast"].notna().all()

@@ -11,7 +11,6 @@ import pytest
 
 import orcast as oc
 from helpers import SENTENCE
-from orcast.frame.reader import Frame, find_in
 
 DAY = pd.Timedelta(days=1)
 
@@ -162,18 +161,13 @@ def test_wide_and_long_tables_of_a_hub_agree_at_horizon_0() -> None:
     wide = wide.assign(**{"0.1": 40.0, "0.5": 50.0, "0.9": 60.0})
     names = ["reference_date", "horizon", "target_end_date", "location", "target", "observation"]
     long = wide.melt(names, var_name="output_type_id").assign(output_type="quantile")
-    with pytest.warns(UserWarning, match="in 'reference_date' or earlier: all count as issued 7 days before it"):
-        one = oc.recalibrate(wide)
-    with pytest.warns(UserWarning, match="in 'reference_date' or earlier: all count as issued 7 days before it"):
-        other = oc.recalibrate(long)
+    one, other = oc.recalibrate(wide), oc.recalibrate(long)
     for i, level in enumerate(("0.1", "0.5", "0.9")):
         rows = other[len(wide) * i : len(wide) * (i + 1)]
         np.testing.assert_array_equal(one[f"orcast_{level}"], rows["orcast_value"])
         assert one["orcast_status"].tolist() == rows["orcast_status"].tolist()
-    for frame in (wide, long):
-        assert find_in(Frame(frame)).back == 7 * DAY.value
-        with pytest.raises(ValueError, match="expected forecasts issued before their time"):
-            oc.recalibrate(frame, cutoff="reference_date")
+    with pytest.raises(ValueError, match="expected forecasts issued before their time"):
+        oc.recalibrate(wide.rename(columns={"reference_date": "issued"}), cutoff="issued")
 
 
 # --- equality of cutoffs and times of knowledge

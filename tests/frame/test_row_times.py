@@ -169,11 +169,6 @@ def numbered(t: Any, **columns: Any) -> pd.DataFrame:
     return pd.DataFrame({"ds": t, "y": rng.normal(size=n), "mean": 0.0, "sd": 1.0, **columns})
 
 
-def test_one_step_of_times_that_are_no_counts_is_what_it_says() -> None:
-    frame = numbered(np.arange(60) / 4, h=1)
-    assert reads(frame, 20, horizon="h")[0] == 24
-
-
 @pytest.mark.parametrize("lag", ["2.3h", "4.1h", "0.29h", datetime.timedelta(hours=2.3), np.timedelta64(138, "m")])
 def test_a_lag_is_never_cut_short(lag: Any) -> None:
     t = pd.date_range("2024-01-01", periods=120, freq="6min")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from orcast.cli.columns import add_columns, bounds_and_times, describe, names_of, text_columns
-from orcast.cli.common import FILE, Parts, part, say
+from orcast.cli.common import FILE, Parts, part
 
 if TYPE_CHECKING:
     from orcast.evaluate import Evaluation
@@ -52,8 +52,6 @@ def run(options: argparse.Namespace) -> int:
         found = check(frame, layout, **bounds_and_times(options))
     if not options.quiet:
         print("\n".join(describe(table, frame, layout, len(found[0].names))), file=sys.stderr)
-        for doubt in layout.assumed:
-            say(table.placed(doubt))
     if options.json:
         numbers = {"file": table.name, "models": [summary(each) for each in found]}
         print(json.dumps(numbers, indent=2, ensure_ascii=False))

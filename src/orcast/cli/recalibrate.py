@@ -62,8 +62,9 @@ def run(options: argparse.Namespace) -> int:
     out = options.output or (tables.PIPE if options.file == tables.PIPE else tables.beside(options.file))
     made = {"--output": out, "--report": options.report, "--state": options.state}
     tables.check_places({"FILE": options.file, "--target": options.target}, made)
-    for path in {options.file, out} - {tables.PIPE}:
-        tables.separator_of(path)
+    for path in (options.file, out):
+        if path != tables.PIPE:
+            tables.separator_of(path)
     with open_state(options.state) as state, warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", UserWarning)
         table, frame = tables.open_frame(options, text_columns(options))

@@ -7,7 +7,6 @@ pass through.  The table is spread to a row for each forecast, and the new one i
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,13 +22,12 @@ from orcast.frame.names import (
     OUTCOME,
     OWN,
     TIME,
-    ColumnLayout,
     listed,
     owner_of,
     plain,
     rows_text,
 )
-from orcast.validation import option, row_name
+from orcast.validation import row_name
 
 if TYPE_CHECKING:
     from orcast.frame.reader import Frame
@@ -40,13 +38,10 @@ Codes = NDArray[np.intp]
 LONG_TIME = ("target_end_date", "target_date", "valid_time", *TIME)
 LONG_OUTCOME = tuple(name for name in OUTCOME if name not in ("value", "target"))
 LONG_ROLES = {"y": LONG_OUTCOME, "time": LONG_TIME, "horizon": HORIZON, "cutoff": (*CUTOFF, "forecast_date")}
-# Cutoffs that hubs date by a day that forecasts may be about.
-HUB_CUTOFF = ("reference_date", "forecast_date", "origin_date")
 # Columns of a table of outcomes that do not tell which forecast one belongs to.
 ASIDE = ("as_of", "output_type", "output_type_id", "model_id")
 # Types of forecasts whose outcome is the number itself.
 PLAIN_TYPES = ("quantile", "sample", "mean", "median", "none", "na", "nan", "")
-DAY = 86_400_000_000_000
 
 
 def _first(words: Iterable[str], names: Iterable[Any]) -> Any:
@@ -182,26 +177,6 @@ def _levels(frame: Frame, which: Any, rows: Codes) -> list[float]:
             where = f"{value!r} in {row_name(row)}"
             raise ValueError(f"expected quantile levels between 0 and 1 in {which!r}, got {where}")
     return levels
-
-
-def issued_before(frame: Frame, layout: ColumnLayout) -> ColumnLayout:
-    """Set issue times back in a hub that dates forecasts by a time that they are about (horizon 0)."""
-    cutoff, time = layout.cutoff, layout.time
-    if time is None or str(cutoff).lower() not in HUB_CUTOFF or not frame.rows:
-        return layout
-    stamps, about = frame.times(cutoff, "cutoff"), frame.times(time)
-    if stamps.kind != about.kind or not about.kind.startswith("dates"):
-        return layout
-    lead = int((about.values - stamps.values).min())
-    if lead > 0:
-        return layout
-    gaps = np.diff(np.unique(about.values))
-    back = (int(gaps.min()) if len(gaps) else DAY) - lead
-    assumed = (
-        f"some forecasts are for the time in {cutoff!r} or earlier: all count as issued {back / DAY:g} days before it; "
-        f"name a column of issue times by {option('cutoff')} to change this"
-    )
-    return dataclasses.replace(layout, back=back, assumed=(assumed,))
 
 
 # --- outcomes in a table of their own

@@ -266,8 +266,7 @@ class Form:
 class ColumnLayout:
     """Roles of the columns of a frame; ``taken`` are all columns with a role, which are no forecasts.
 
-    ``known`` is None unless it is named, ``y`` only in a frame without outcomes.  Forecasts count as issued ``back``
-    nanoseconds before their cutoffs.  ``assumed`` are sentences on assumptions that the names alone do not tell.
+    ``known`` is None unless it is named, ``y`` only in a frame without outcomes.
     """
 
     series: tuple[Label, ...]
@@ -277,8 +276,6 @@ class ColumnLayout:
     y: Label
     forms: tuple[Form, ...]
     known: Label | None = None
-    assumed: tuple[str, ...] = ()
-    back: int = 0
     taken: tuple[Label, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

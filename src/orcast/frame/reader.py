@@ -12,7 +12,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.frame.hub import OutcomeTable, issued_before, outcomes_beside, spread
+from orcast.frame.hub import OutcomeTable, outcomes_beside, spread
 from orcast.frame.names import TIME, ColumnLayout, find, listed, rows_text
 from orcast.serialise import plain_id
 from orcast.validation import row_name, short
@@ -319,7 +319,6 @@ def find_in(frame: Any, *, model: Any = None, pending: bool = False, **names: An
     """Find the columns of a data frame by their names and contents (`orcast.frame.names.find`)."""
     table = frame if isinstance(frame, Frame) else Frame(frame)
     schema = table.reading.schema
-    named = names.get("cutoff") is not None
     if table.roles:
         names |= {role: name for role, name in table.roles.items() if names.get(role) is None}
     loose = (nw.Object, nw.Unknown)
@@ -328,7 +327,7 @@ def find_in(frame: Any, *, model: Any = None, pending: bool = False, **names: An
     about = "target" in schema and not schema["target"].is_numeric() and "target_end_date" in schema
     named_so = {*(names.get("series") or ()), names.get("y")}
     aside = "target" if (about or table.spread is not None) and "target" not in named_so else None
-    layout = find(
+    return find(
         [name for name in schema if name != aside],
         numeric=numeric,
         model=model,
@@ -337,7 +336,6 @@ def find_in(frame: Any, *, model: Any = None, pending: bool = False, **names: An
         wrong_value=lambda column: _wrong_value(table.column(column)),
         **names,
     )
-    return layout if named or layout.horizon is None else issued_before(table, layout)
 
 
 def outcomes_in(column: Any) -> str | None:

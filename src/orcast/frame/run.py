@@ -200,9 +200,8 @@ class FrameRun:
     def _streams(self) -> Streams:
         layout, content, before, place = self.layout, self.content, self.content.facts, (self.codes, self.keys)
         empirical = np.array([content.empirical.get(key, 0) for key in self.keys], dtype=np.int64)
-        at_once = None if before is None else not before.cutoffs
         events = None if before is None else False if before.events is None else before.events
-        times = read_row_times(self.frame, layout, *place, self.options.timing, empirical, content.calendar, at_once)
+        times = read_row_times(self.frame, layout, *place, self.options.timing, empirical, content.calendar)
         known = layout.known is not None
         self.facts = FrameFacts(times.kind, not times.at_once, times.ranked, known)
         if before is not None:
@@ -347,7 +346,7 @@ class FrameRun:
     # --- reporting
     def warn(self) -> None:
         """Warn of rows that need a look, each kind once."""
-        for sentence in (*self.layout.assumed, *self._about_outcomes(), *self._about_rows()):
+        for sentence in (*self._about_outcomes(), *self._about_rows()):
             warn_user(sentence, UserWarning)
 
     def _about_outcomes(self) -> Iterator[str]:

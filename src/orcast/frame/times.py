@@ -1,8 +1,8 @@
 """Times of the rows: when a forecast was issued (cutoff), what it is about, and when its outcome was known.
 
 **Equality**: an outcome that is known at the very time at which a forecast is issued is used (known <= issued), unless
-it is the outcome of that time itself.  Issue times come from a column of cutoffs, from horizons beside times that are
-numbers, or from ``issued_every``; else a forecast is issued at its own time.  An outcome is known at its own time, or
+it is the outcome of that time itself.  Issue times come from a column of cutoffs or from ``issued_every``; else a
+forecast is issued at its own time.  An outcome is known at its own time, or
 ``lag`` later, or when a column says.  Where nothing says either, each outcome is known before the next time.
 
 **Horizons** are counted by the clock: from the cutoff to the time, in steps, which are found from the times of all
@@ -42,6 +42,8 @@ MINUTE, HOUR, DAY = 60 * SECOND, 3600 * SECOND, 86_400 * SECOND
 WEEK, YEAR = 7 * DAY, 3_652_425 * DAY // 10_000
 UNITS = {"ns": 1, "us": 1000, "ms": 10**6, "s": SECOND, "min": MINUTE, "h": HOUR, "d": DAY, "w": WEEK}
 WORDS = {"hourly": "1h", "daily": "1D", "weekly": "1W"}
+# Cutoffs that hubs date by a day that forecasts may be about.
+HUB_CUTOFF = ("reference_date", "forecast_date", "origin_date")
 # 1970-01-05: weeks begin on Mondays.
 MONDAY = 4 * DAY
 
@@ -85,11 +87,10 @@ def read_row_times(
     timing: tuple[Any, Any],
     empirical: Stamps,
     calendar: Calendar,
-    at_once: bool | None = None,
 ) -> RowTimes:
     """Times of all rows; where there is no column of times, rows are counted on from ``empirical``.
 
-    ``timing`` is that of `checked_timing`; ``at_once`` that of earlier frames of a state, if there are any.
+    ``timing`` is that of `checked_timing`.
     """
     times, cutoff = _times_and_cutoffs(frame, layout, codes, empirical)
     lag, every = timing
@@ -99,8 +100,9 @@ def read_row_times(
     ranked = layout.horizon is None and (cutoff is not None or together)
     if together:
         cutoff = issued_together(times, codes, keys, every, calendar)
-    elif cutoff is None and layout.horizon is not None:
-        cutoff = _cutoff_from_horizon(frame, layout.horizon, times, at_once is not False)
+    elif cutoff is None and layout.horizon is not None and frame.keys([layout.horizon])[1] != [1]:
+        asked = f"name it by {option('cutoff')}"
+        raise ValueError(f"expected a column of cutoffs beside the horizons in {layout.horizon!r}, got none: {asked}")
     known = _known(frame, layout, times, lag)
     at_once = cutoff is None and known is None
     if known is not None and (cutoff is None or together):
@@ -166,21 +168,10 @@ def _times_and_cutoffs(
         return Times("numbers", times.values.astype(float)), cutoffs.values.astype(float)
     if cutoffs.kind != times.kind:
         raise ValueError(f"expected times and cutoffs of one kind, got {times.kind} and {cutoffs.kind}")
-    return times, cutoffs.values - layout.back
-
-
-def _cutoff_from_horizon(frame: Frame, horizon: Any, times: Times, at_once: bool) -> Stamps | None:
-    """Issue times from horizons alone, which must be 1, or numbers as the times are.
-
-    One step is the next row only where times are counted, or dates.
-    """
-    empirical = times.kind != "numbers" and (at_once or times.kind != "whole numbers")
-    if empirical and all(name == 1 for name in frame.keys([horizon])[1]):
-        return None
-    if times.kind in ("numbers", "whole numbers") and frame.column(horizon).dtype.is_numeric():
-        return np.asarray(times.values - frame.numbers(horizon))
-    asked = f"name it by {option('cutoff')}"
-    raise ValueError(f"expected a column of cutoffs beside the horizons in {horizon!r}, got none: {asked}")
+    if str(layout.cutoff).lower() in HUB_CUTOFF and times.kind.startswith("dates") and len(times.values):
+        # all go back, so that the first lies just before what it is about
+        return times, cutoffs.values + min(int((times.values - cutoffs.values).min()) - 1, 0)
+    return times, cutoffs.values
 
 
 def _check_issued_before(times: Times, cutoff: Stamps) -> None:
@@ -346,26 +337,19 @@ WEEKS = ("1111100", "1111001", "1111110")
 
 
 class Step(NamedTuple):
-    """Unit of horizons: ``kind`` is "length", "months", "days" (of a week, `WEEKS`) or "none".
+    """Unit of horizons: ``kind`` is "length", "months", "days" (of a week) or "none".
 
-    ``day`` is the one of the month on which a month is over; 31 is its last.
+    ``day`` is the one of the month on which a month is over (31 is its last), or the number of a week in `WEEKS`.
     """
 
     kind: str
     size: Any = 1
     day: int = 0
 
-    def whole(self, other: Step) -> bool:
+    def longer(self, other: Step) -> bool:
         """True if this may be another step of which some are missing."""
-        if self in (other, NO_STEP):
-            return True
-        if {self.kind, other.kind} == {"length", "days"}:
-            # days that are a step apart, but are no working days, include a weekend
-            return bool(self.size % DAY == 0 and self.size > DAY) if other.kind == "days" else other.size == DAY
-        if self.kind != other.kind or self.kind not in ("length", "months"):
-            return False
-        times = self.size / other.size
-        return bool(times >= 1.0 and abs(times - round(times)) < 1e-9)
+        mine, its = (each.size * (YEAR // 12 if each.kind == "months" else 1) for each in (self, other))
+        return self == NO_STEP or mine > its > 0 or (mine == its and self.kind == "days" != other.kind)
 
     def ahead(self, kind: str, time: Stamps, cutoff: Stamps, *, first: bool) -> Integers:
         """Number of steps from cutoffs to times of a kind; a part of a step counts as one.
@@ -377,7 +361,7 @@ class Step(NamedTuple):
         cutoff = just_after(cutoff) if first else cutoff
         if self.kind == "days":
             since, until = ((each // DAY + 1).astype("datetime64[D]") for each in (cutoff, time))
-            found = np.busday_count(since, until, weekmask=WEEKS[self.size])
+            found = np.busday_count(since, until, weekmask=WEEKS[self.day])
         elif self.kind == "months":
             since, day, last = _months(cutoff)
             since = since - ((day < self.day) & ~last)
@@ -397,8 +381,8 @@ NO_STEP = Step("none", 0)
 
 def step_from_plain(kind: Any, size: Any, day: Any) -> Step:
     """A step from a file."""
-    fine = kind in ("length", "months", "days", "none") and isinstance(size, (int, float)) and isinstance(day, int)
-    if not fine or not (size > 0 or kind in ("days", "none")) or (kind == "days" and size not in range(len(WEEKS))):
+    fine = isinstance(size, (int, float)) and isinstance(day, int) and (size > 0) == (kind != "none")
+    if not fine or kind not in ("length", "months", "days", "none") or (kind == "days" and day not in range(3)):
         raise ValueError(f"{kind!r}, {size!r}, {day!r} is no step")
     return Step(kind, size, day)
 
@@ -451,7 +435,7 @@ def _step(time: Stamps, then: Codes, after: Codes, lead: Stamps, dates: bool) ->
         here = set(((time // DAY + 3) % 7).tolist())
         week = next((w for w, mask in enumerate(WEEKS) if here <= {d for d in range(7) if mask[d] == "1"}), None)
         if week is not None:
-            return Step("days", week)
+            return Step("days", DAY, week)
     return Step("length", usual.item())
 
 
@@ -487,18 +471,17 @@ def count_horizons(
             for side, each in enumerate((cutoff, time))
         )
     step = find_step(rows.kind, codes, time, cutoff)
-    if before is not None and step.whole(before):
-        step = before
     ahead = step.ahead(rows.kind, time, cutoff, first=rows.together)
-    if before is not None and step != before:
-        was = before.ahead(rows.kind, time[n:], cutoff[n:], first=rows.together)
-        if (ahead[n:] != was).any():
-            if before != NO_STEP or not is_alone(codes, time, cutoff):
-                raise ValueError(
-                    "expected times in the steps of earlier frames, got other steps: "
-                    f"name a column of horizons by {option('horizon')}"
-                )
-            step, ahead = NO_STEP, np.ones_like(ahead)
+    if before is not None and before != step:
+        was, longer = before.ahead(rows.kind, time, cutoff, first=rows.together), step.longer(before)
+        changes = bool((ahead != was)[n:].any())
+        if changes and not longer and (before != NO_STEP or not is_alone(codes, time, cutoff)):
+            raise ValueError(
+                "expected times in the steps of earlier frames, got other steps: "
+                f"name a column of horizons by {option('horizon')}"
+            )
+        if changes or longer:
+            step, ahead = before, was
     return ahead[:n], step
 
 
