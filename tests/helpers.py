@@ -249,10 +249,8 @@ def certify(
 ) -> NDArray[np.float64]:
     """Certificate of a round by the growth of its worst outcome."""
     row, square = np.zeros(CERTIFICATE_SIZE), book.square
-    free = available_slack_arrays(
-        book.layout, book.account, book.groups, book.total, square, context, book.discount, reserved
-    )
-    write_certificate_arrays(book.account, book.discount, square, free, linear, bound, book.bound, row)
+    free = available_slack_arrays(book.state, square, context, reserved)
+    write_certificate_arrays(book.state, square, free, linear, bound, row)
     return row
 
 

@@ -11,8 +11,8 @@ from hypothesis.extra.numpy import arrays
 
 from helpers import Vector, certify, positive_square, whole
 from orcast import ledger
-from orcast.kernels.ledger import available_slack_arrays, combine_arrays, settle_arrays, squared_norm_arrays
-from orcast.kernels.state import Layout
+from orcast.kernels.ledger import available_slack_arrays, combine_arrays, squared_norm
+from orcast.kernels.state import Layout, LedgerState
 from orcast.ledger import Ledger, PartShape, ledger_layout
 
 numbers = st.floats(-3, 3, allow_subnormal=False) | st.integers(-1, 1).map(float)
@@ -47,7 +47,7 @@ def shapes(draw: st.DrawFn) -> tuple[list[PartShape], int]:
 def recals(draw: st.DrawFn) -> Game:
     found, size = draw(shapes())
     discount = draw(st.sampled_from([1.0, 0.9, 0.5]))
-    book = Ledger(ledger_layout(found), credit=draw(st.sampled_from([0.0, 1.0, 16.0])), discount=discount)
+    book = Ledger(LedgerState(ledger_layout(found, discount)), credit=draw(st.sampled_from([0.0, 1.0, 16.0])))
     book.total[:] = draw(arrays(np.float64, book.total.size, elements=numbers))
     book.account[ledger.Account.ROUNDS] = draw(st.integers(0, 50))
     book.account[ledger.Account.WEIGHT] = book.account[ledger.Account.ROUNDS]
@@ -123,7 +123,7 @@ def test_combine_is_its_definition(recal: Game) -> None:
     book = recal.book
     expected = slow_combine(recal)
     cumulative, factors = np.empty((2, recal.cell_payoff.size))
-    combine_arrays(book.layout, book.total, recal.context, book.discount, cumulative, factors)
+    combine_arrays(book.state, recal.context, cumulative, factors)
     assert cumulative == pytest.approx(expected[0], abs=1e-9)
     assert factors == pytest.approx(expected[1], abs=1e-9)
 
@@ -143,11 +143,9 @@ def test_combined_sums_determine_inner_products_and_norms(recal: Game) -> None:
 def test_room_is_its_definition(recal: Game) -> None:
     book = recal.book
     square = positive_square(book.total, book.layout.side_list)
-    found = available_slack_arrays(
-        book.layout, book.account, book.groups, book.total, square, recal.context, book.discount, recal.reserved
-    )
+    found = available_slack_arrays(book.state, square, recal.context, recal.reserved)
     assert found == pytest.approx(slow_room(recal), abs=1e-9)
-    assert squared_norm_arrays(book.layout, book.total) == pytest.approx(square, abs=1e-9)
+    assert squared_norm(book.state) == pytest.approx(square, abs=1e-9)
 
 
 def slow_settle(recal: Game, certificate: Vector) -> tuple[Vector, Vector, Vector]:
@@ -203,13 +201,14 @@ def test_settle_is_its_definition(recal: Game, linear: float, bound: float) -> N
 @pytest.mark.parametrize("late", [False, True])
 def test_an_outcome_beyond_the_budget(reserved: float, late: bool) -> None:
     """What others have reserved does not cover it, and a certificate that is wrong did not hold, late or not."""
-    layout = ledger.ledger_layout([ledger.PartShape([0], 1, False, 1.0, 1.0)])
-    account, groups, total = np.zeros(ledger.ACCOUNT_SIZE), np.zeros((1, ledger.GROUP_SIZE)), np.array([5.0])
+    book = Ledger(LedgerState(ledger_layout([PartShape([0], 1, False, 1.0, 1.0)])), credit=0.0)
+    account = book.account
+    book.total[0] = 5.0
     account[[ledger.Account.BUDGET, ledger.Account.ROUNDS, ledger.Account.WEIGHT, ledger.Account.HELD]] = 30.0, 7, 7, 7
     certificate = np.zeros(ledger.CERTIFICATE_SIZE)
     certificate[[ledger.CertificateField.BOUND, ledger.CertificateField.HOLDS]] = 1.0, 1.0
     certificate[ledger.CertificateField.ROUNDS_THEN] = 6.0 if late else 7.0  # no root: nothing is allowed for it
-    settle_arrays(layout, account, groups, total, np.ones(1), 1.0, reserved, np.array([1.0]), certificate)
+    book.book(np.array([1.0]), np.ones(1), certificate, reserved=reserved)
     # 5 + 1 squared is 36, the budget 30 + 1
     assert account[ledger.Account.BUDGET] == 36.0 + reserved
     assert account[ledger.Account.EXCESS] == 5.0 + reserved
@@ -219,7 +218,7 @@ def test_an_outcome_beyond_the_budget(reserved: float, late: bool) -> None:
 @pytest.mark.parametrize("late", [False, True])
 def test_rounding_is_no_excess(late: bool) -> None:
     """Where every certificate held the excess is 0.0 to the last bit, and the promise stays true."""
-    book = Ledger(ledger_layout([PartShape([0], 2, False, 1.0, 1.0)]), credit=0.0)
+    book = Ledger(LedgerState(ledger_layout([PartShape([0], 2, False, 1.0, 1.0)])), credit=0.0)
     context = np.array([1.0, 0.0])
     for _ in range(50):
         certificate = certify(book, context, linear=1.0, bound=1.0)
@@ -238,7 +237,7 @@ def test_rounding_is_no_excess(late: bool) -> None:
 
 def test_promised_before_and_added_after() -> None:
     """One round of three goes beyond: the promise is what it was, and the excess is what was added, in its units."""
-    book = Ledger(ledger_layout([PartShape([0], 1, False, 1.0, 1.0)]), credit=0.0)
+    book = Ledger(LedgerState(ledger_layout([PartShape([0], 1, False, 1.0, 1.0)])), credit=0.0)
     one = np.ones(1)
     for payoff, bound in ((1.0, 1.0), (3.0, 2.0), (0.0, 1.0)):
         linear = payoff * (payoff + 2.0 * book.total[0])
@@ -300,7 +299,7 @@ def test_a_certificate_is_its_definition(recal: Game, linear: float, bound: floa
 
 def test_no_group_can_spend_the_slack_of_another() -> None:
     """A group that was never visited leaves its credit alone, and one that is used up has none left."""
-    book = Ledger(ledger_layout([PartShape([0], 2, False, 1.0, 1.0)]), credit=2.0)
+    book = Ledger(LedgerState(ledger_layout([PartShape([0], 2, False, 1.0, 1.0)])), credit=2.0)
     first, second = np.array([1.0, 0.0]), np.array([0.0, 1.0])
     for _ in range(40):
         certificate = certify(book, first, linear=1.0, bound=1.0)
@@ -313,7 +312,7 @@ def test_no_group_can_spend_the_slack_of_another() -> None:
 
 
 def test_the_accounts_of_groups_are_told() -> None:
-    book = Ledger(ledger_layout([PartShape([0, 1], 2, False, 0.5, 1.0)]), credit=4.0)
+    book = Ledger(LedgerState(ledger_layout([PartShape([0, 1], 2, False, 0.5, 1.0)])), credit=4.0)
     first, second = np.array([1.0, 0.0]), np.array([0.0, 1.0])
     for context, cell_payoff in ((first, [1.0, 0.0]), (first, [0.0, 1.0]), (second, [-1.0, 1.0])):
         book.book(np.array(cell_payoff), context, certify(book, context, linear=1.0, bound=1.0))
@@ -332,7 +331,7 @@ def test_the_accounts_of_groups_are_told() -> None:
 @given(st.floats(0.05, 0.99), st.integers(1, 60))
 def test_the_stated_bound_is_the_discounted_budget(g: float, rounds: int) -> None:
     """sum g^(2 (T - t)) / (sum g^(T - t))^2 = (1 - g)(1 + g^T) / ((1 + g)(1 - g^T))."""
-    book = Ledger(ledger_layout([PartShape([0], 1, False, 1.0, 1.0)]), credit=0.0, discount=g)
+    book = Ledger(LedgerState(ledger_layout([PartShape([0], 1, False, 1.0, 1.0)], g)), credit=0.0)
     one = np.ones(1)
     for _ in range(rounds):
         book.book(np.array([0.0]), one, certify(book, one, linear=1.0, bound=1.0))

@@ -26,12 +26,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.kernels.ledger import (
-    combine_arrays,
-    settle_arrays,
-    squared_norm_arrays,
-)
-from orcast.kernels.state import Layout
+from orcast.kernels.ledger import combine_arrays, miscalibration, settle_arrays, squared_norm
+from orcast.kernels.state import Layout, LedgerState
 
 Array = NDArray[np.float64]
 
@@ -110,7 +106,7 @@ class PartShape(NamedTuple):
     reach: float = 1.0  # squared bound of the context
 
 
-def ledger_layout(shapes: Sequence[PartShape]) -> Layout:
+def ledger_layout(shapes: Sequence[PartShape], discount: float = 1.0) -> Layout:
     """Layout of consecutive parts."""
     parts: list[list[int]] = []
     places: list[int] = []
@@ -130,6 +126,7 @@ def ledger_layout(shapes: Sequence[PartShape]) -> Layout:
         np.array([shape.bound for shape in shapes], dtype=np.float64),
         np.array(sides, dtype=np.float64),
         float(sum(shape.bound * shape.reach for shape in shapes)),
+        discount,
     )
 
 
@@ -355,17 +352,17 @@ def added_after(budget: float, excess: float, weight: float, now: float) -> floa
 
 
 class Ledger:
-    """Sum of the payoffs and its accounts; its size is constant."""
+    """Sum of the payoffs and its accounts, at the start of the row of a new `state`; its size is constant."""
 
-    def __init__(self, layout: Layout, *, credit: float = CREDIT, discount: float = 1.0) -> None:
-        self.layout = layout
-        self.discount = discount
-        self.bound = layout.general
-        self.total: Array = np.zeros(layout.size)
-        self.account: Array = np.zeros(ACCOUNT_SIZE)
+    def __init__(self, state: LedgerState, *, credit: float = CREDIT) -> None:
+        self.state, self.layout = state, state.layout
+        layout = self.layout
+        self.discount, self.bound = layout.discount, layout.general
+        self.total: Array = state.view("total")
+        self.account: Array = state.view("account")
+        self.groups: Array = state.view("groups")
         self.account[Account.BUDGET] = credit * self.bound
         counts = layout.part_table[:, PartColumn.GROUPS]
-        self.groups: Array = np.zeros((int(counts.sum()), GROUP_SIZE))
         # numpy.repeat needs 32-bit counts on 32-bit platforms, such as a browser
         self.groups[:, GroupAccount.BUDGET] = credit * np.repeat(layout.bound_list, counts.astype(np.intp))
 
@@ -377,12 +374,12 @@ class Ledger:
     @property
     def square(self) -> float:
         """||S||_+^2."""
-        return float(squared_norm_arrays(self.layout, self.total))
+        return float(squared_norm(self.state))
 
     @property
     def miscalibration(self) -> float:
         """||S_T||_+ / T, zero before any outcome."""
-        return math.sqrt(self.square) / max(float(self.account[Account.WEIGHT]), 1.0)
+        return float(miscalibration(self.state))
 
     @property
     def promised(self) -> float:
@@ -438,14 +435,12 @@ class Ledger:
 
     def book(self, payoff: Array, context: Array, certificate: Array, *, reserved: float = 0.0) -> None:
         """Add the core payoff of a round; `reserved` is the overdraft of the rounds that still wait."""
-        settle_arrays(
-            self.layout, self.account, self.groups, self.total, context, self.discount, reserved, payoff, certificate
-        )
+        settle_arrays(self.state, context, reserved, payoff, certificate)
 
-    def cumulative(self, context: Array, size: int, total: Array | None = None) -> Array:
-        """Cumulative payoff by coordinate of the core, in a context; `total` replaces the present sums."""
+    def cumulative(self, context: Array, size: int) -> Array:
+        """Cumulative payoff by coordinate of the core, in a context."""
         cumulative, factors = np.empty(size), np.empty(size)
-        combine_arrays(self.layout, self.total if total is None else total, context, self.discount, cumulative, factors)
+        combine_arrays(self.state, context, cumulative, factors)
         return cumulative
 
     def arrays(self) -> dict[str, Array]:

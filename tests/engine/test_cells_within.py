@@ -57,7 +57,7 @@ def owing(space: Any, payoff: Payoff, seed: int, reach: float = 0.0) -> oc.Forec
 def half_space_value(recal: oc.Forecaster, id: str) -> float:
     """The largest <cumulative payoff, payoff>, on average over each cell."""
     record, ledger = recal.rounds.pending[id].record, recal.engine.ledger
-    search = CandidateSearch(ledger, ledger.layout, record.cell_payoffs, record.context, 0.0, 8.0)
+    search = CandidateSearch(ledger, record.cell_payoffs, record.context, 0.0, 8.0)
     p = recal.engine.prior.result(record.round)
     parts = zip(search.cell_payoffs, search.cumulative, strict=True)
     return float(np.max(sum(s @ cell_payoff.table(p) for cell_payoff, s in parts)))

@@ -33,7 +33,7 @@ from orcast.constants import TINY_MASS
 from orcast.engine.ordered import PLAYED, OrderedEngine
 from orcast.kernels import records
 from orcast.kernels.judging import regret_units_arrays
-from orcast.kernels.state import Layout, Round
+from orcast.kernels.state import Layout, LedgerState, Round
 from orcast.ledger import Ledger, PartShape, ledger_layout
 from orcast.payoffs import Payoff
 
@@ -200,7 +200,7 @@ def plain_ledger(size: int, one_sided: int | None = None, *, credit: float = 0.0
         PartShape(range(first), 1, False, 1.0, 1.0 if first == size else 0.5),
         PartShape(range(first, size), 1, True, 1.0, 0.0 if first == size else 0.5),
     ]
-    return Ledger(ledger_layout(shapes), credit=credit)
+    return Ledger(LedgerState(ledger_layout(shapes)), credit=credit)
 
 
 ONES = np.ones(2)

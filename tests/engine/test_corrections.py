@@ -11,6 +11,7 @@ import pytest
 from scipy.optimize import linprog
 
 import orcast as oc
+from orcast.kernels.state import LedgerState
 from orcast.ledger import Ledger
 
 
@@ -84,7 +85,7 @@ def test_sums_are_divided_by_roots_of_bounds() -> None:
     assert np.linalg.norm(payoff / np.sqrt(bound)) == pytest.approx(1.0)
     layout = oc_layout()
     assert layout.scales == pytest.approx([1.0 / np.sqrt(0.25), 1.0 / np.sqrt(2.0)])
-    assert Ledger(layout, credit=0.0).bound == pytest.approx(2.0)  # two parts of bound one each
+    assert Ledger(LedgerState(layout), credit=0.0).bound == pytest.approx(2.0)  # two parts of bound one each
 
 
 def oc_layout():

@@ -130,7 +130,7 @@ def test_the_compiled_certificate_is_the_dense_one_or_sharper(name: str, space: 
     for seed in range(2 if name == "everything" else 4):
         fast, record, slow, dense, features = a_round(space, FAST[name], seed)
         worst, _, bound = certified(fast, record, features)
-        search = CandidateSearch(slow.ledger, slow.ledger.layout, dense.cell_payoffs, dense.context, 0.0, 8.0)
+        search = CandidateSearch(slow.ledger, dense.cell_payoffs, dense.context, 0.0, 8.0)
         search.consider(np.log(np.maximum(cells_of(record)[2], 1e-300)), 1.0)
         # the compiled one counts regrets through their positive parts, and may add coordinates at one point of a cell
         assert worst <= search.certificate[ledger.CertificateField.WORST] + 1e-6 * (1.0 + abs(worst))
@@ -151,7 +151,7 @@ def test_both_engines_have_the_same_field(name: str) -> None:
             for node, weight in zip(NODES, MEAN_WEIGHTS, strict=True):
                 y = float(left[k] + node * (right[k] - left[k]))
                 mean[k] += weight * (pull @ fast_payoff(fast, round, y, k, features))
-        search = CandidateSearch(slow.ledger, slow.ledger.layout, dense.cell_payoffs, dense.context, 0.0, 8.0)
+        search = CandidateSearch(slow.ledger, dense.cell_payoffs, dense.context, 0.0, 8.0)
         search.rescale(p)
         field = np.zeros(n)
         for cell_payoff, s in zip(search.cell_payoffs, search.cumulative, strict=True):

@@ -238,7 +238,7 @@ def test_excess_is_reported_apart_and_stated_before_the_outcome() -> None:
         _, linear, bound = certified(engine, record)
         free = max(book.budget - book.square, 0.0)
         certificate = record.certificate_row
-        write_certificate_arrays(account, 1.0, book.square, free, linear, bound, engine.rules.bound, certificate)
+        write_certificate_arrays(engine.memory, book.square, free, linear, bound, certificate)
         holds = record.holds()
         held += holds
         stated = ledger.certificate_of(certificate)

@@ -113,7 +113,7 @@ def a_search(name: str, seed: int) -> tuple[CandidateSearch, Vector]:
     ledger = engine.ledger
     ledger.total[:] = 3.0 * rng.normal(size=ledger.total.size)
     record = recal.rounds.pending[0].record
-    search = CandidateSearch(ledger, ledger.layout, record.cell_payoffs, record.context, 0.0, 1.0)
+    search = CandidateSearch(ledger, record.cell_payoffs, record.context, 0.0, 1.0)
     p = rng.dirichlet(np.ones(engine.prior.result(record.round).size))
     return search, 0.9 * p + 0.1 / p.size
 

@@ -15,6 +15,7 @@ from orcast.frame.experts import normal_rows
 from orcast.frame.runner import NEW, CompiledRun, Inputs, PythonRun, Runner, RunState
 from orcast.kernels.events import promised
 from orcast.kernels.records import DROP, PREDICT, SETTLE
+from orcast.kernels.state import LedgerState
 from orcast.ledger import Account, CertificateField, Ledger, PartShape, ledger_layout
 from orcast.spaces import Interval
 
@@ -79,7 +80,7 @@ def test_looking_ahead_leaves_nothing_behind(which: int) -> None:
 )
 def test_what_is_promised_is_the_worst_over_all_orders(before: int, bounds: list[float], gaps: list[int]) -> None:
     """Whichever of the pending rounds are settled first, in whichever order: no more than that, and as much in one."""
-    book = Ledger(ledger_layout([PartShape([0], 1, False, 1.0, 2.0)]))
+    book = Ledger(LedgerState(ledger_layout([PartShape([0], 1, False, 1.0, 2.0)])))
     one, nothing = np.ones(1), np.zeros(1)
 
     def settle_some(count: int) -> None:

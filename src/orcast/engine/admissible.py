@@ -33,6 +33,8 @@ ANY, COUNTED, VALUES, SQUARES = Range(-1e150, 1e150), Range(0.0, 1e150), Range(-
 MASS, SMALL = Range(0.0, 1.0 + 1e-6), Range(-1e6, 1e6)
 ROUNDING = 1e-6
 
+INFO = Range(np.array([0.0, 0.0, 0.0, 0.0, 0.0, -1e120, -1e120, -1e6, 0.0]), 1e120)
+
 # Range of each field; ANY by default.
 Table = Mapping[str, Range]
 LEDGER: Table = {"account": COUNTED, "groups": COUNTED}
@@ -44,7 +46,7 @@ ORDERED_MEMORY: Table = {
 }
 ORDERED_ROUND: Table = {
     **dict.fromkeys(("slots", "crps_units", "mse_units"), COUNTED),
-    "info": Range(np.array([0.0, 0.0, 0.0, 0.0, -1e120, -1e120, 0.0]), 1e120),
+    "info": INFO,
     "experts": VALUES._replace(missing=True),
     "before": VALUES,
     "rivals": MASS,
@@ -57,7 +59,7 @@ FINITE_STATE: Table = {
     "observed": COUNTED,
 }
 FINITE_ROUND: Table = {
-    "info": Range(np.array([0.0, 0.0, 0.0, -1e6, 0.0, 0.0]), 1e120),
+    "info": INFO,
     "experts": MASS._replace(missing=True),
     **dict.fromkeys(("pool", "prior", "result", "members"), MASS),
     **dict.fromkeys(("context", "features"), SMALL),

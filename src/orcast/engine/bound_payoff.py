@@ -86,7 +86,7 @@ class BoundPayoff:
                 scale = payoff.weight / float(np.sqrt(part.bound * reach))
                 bound = payoff.weight**2 / reach
             shapes.append(PartShape(own, part.context.size, payoff.one_sided, scale, bound, reach))
-        return ledger_layout(shapes)
+        return ledger_layout(shapes, self.discount)
 
     @property
     def empirical_levels(self) -> Array:

@@ -111,9 +111,8 @@ class FiniteEngine:
         regret = int(any(isinstance(p, NoRegret) for p in bound_payoff.payoffs))
         cuts = np.cumsum([0, hats * events, expert_hats * events, bias, regret * count]).tolist()
         places = [range(*cuts[kind : kind + 2]) for kind in map(_kind, bound_payoff.payoffs)]
-        self.ledger = Ledger(bound_payoff.layout(places), discount=bound_payoff.discount)
         self.rules = FiniteRules(
-            self.ledger.layout,
+            bound_payoff.layout(places),
             cells=cells,
             events=events,
             hats=hats,
@@ -122,19 +121,15 @@ class FiniteEngine:
             regret=regret,
             brier=0.5 if self.binary else 1.0,
             rivals=count,
-            bound=self.ledger.bound,
-            discount=bound_payoff.discount,
             temperature=temperature,
             two_cells=int(two_cells),
             members=members,
             moved=moved,
             nodes=nodes,
         )
-        self.state = state = FiniteState(self.rules)
-        finite_members.start(state)
-        for name, array in self.ledger.arrays().items():
-            state.view(name)[...] = array
-        self.ledger.total, self.ledger.account, self.ledger.groups = map(state.view, ("total", "account", "groups"))
+        self.state = FiniteState(self.rules)
+        finite_members.start(self.state)
+        self.ledger = Ledger(self.state)
         self._plain = bound_payoff.plain
         self._drawn_class = BinaryForecast if self.binary else LabelForecast
 

@@ -22,7 +22,7 @@ from orcast.forecasts import Forecast
 from orcast.kernels import records
 from orcast.kernels import rounds as kernels
 from orcast.kernels.reading import pits_of
-from orcast.kernels.state import Layout, Round, Rules, new_memory, restored_round
+from orcast.kernels.state import Layout, Memory, Round, Rules, restored_round
 from orcast.ledger import Guarantee, Ledger
 from orcast.payoffs import CellGrid, NoRegret
 from orcast.payoffs.cell_payoffs import ExplicitCellPayoff
@@ -79,7 +79,7 @@ class OrderedEngine:
                 places.append([at_regret[score.name] + e for score in own for e in range(count)])
         layout = bound_payoff.layout(places)
         jumps = [part.jumps for part in bound_payoff.parts if part.jumps.size]
-        self.ledger, self.levels = Ledger(layout, discount=bound_payoff.discount), levels
+        self.levels = levels
         group_at, group_count = groups_of(layout)
         self.rules = Rules(
             layout,
@@ -97,8 +97,6 @@ class OrderedEngine:
             witnesses=witnesses,
             crps=int("crps" in scores),
             mse=int("mse" in scores),
-            bound=self.ledger.bound,
-            discount=bound_payoff.discount,
             temperature=temperature,
             learns=int(learning.committee),
             group_at=group_at,
@@ -113,14 +111,12 @@ class OrderedEngine:
 
     def _start(self) -> None:
         """Start with an empty memory."""
-        self.memory = memory = new_memory(self.rules)
-        for name, array in self.ledger.arrays().items():
-            memory.view(name)[...] = array
-        self.ledger.total, self.ledger.account, self.ledger.groups = map(memory.view, ("total", "account", "groups"))
+        self.memory = Memory(self.rules)
+        self.ledger = Ledger(self.memory)
 
     def cut_at(self, places: Array) -> None:
         """Add edges of cells, before the first round."""
-        self.rules = self.rules.replaced(jumps=places)
+        self.rules = Rules(self.rules.layout, **{**self.rules.options, "jumps": places})
         self._start()
 
     def _group(self, pool_rows: Array | None) -> Group:

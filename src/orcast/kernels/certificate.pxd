@@ -1,12 +1,12 @@
 from libc.math cimport fabs, isnan
 from orcast.kernels.equilibrium cimport crps_difference, level_share
 from orcast.kernels.rows cimport Row, Workspace, copy, cut, take
-from orcast.kernels.state cimport Layout, Round, Rules, part_at
+from orcast.kernels.state cimport LedgerState, Round, Rules, part_at
 
 cdef double INF, NAN, TINY_MASS, EXACT
 cdef Py_ssize_t MOST_PARTS
 
-cdef void regret_standing(Layout, Row, Row, double, Row, Row, Py_ssize_t) noexcept nogil
+cdef void regret_standing(LedgerState, Row, Row, Row, Py_ssize_t) noexcept nogil
 cdef double gain(double, double, double) noexcept nogil
 cdef void bound_quantiles(Rules, Py_ssize_t, Row, Row, Row, Workspace) noexcept nogil
 cdef void bound_intervals(Rules, Py_ssize_t, double, double, Row, Workspace) noexcept nogil

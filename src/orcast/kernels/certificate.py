@@ -17,16 +17,17 @@ INF, NAN = float("inf"), float("nan")
 MOST_PARTS, EXACT = 64, 1e-9
 
 
-def regret_standing(layout, total, context, discount, standing, reach, size):
+def regret_standing(ledger, context, standing, reach, size):
     """Sum s and factor r of each coordinate of the core payoff that a single group of a single regret uses.
 
     Elsewhere s is nan: there the positive part of a sum is not used.
     """
+    total = ledger.total
     for i in range(size):
         standing[i] = NAN
         reach[i] = 0.0
-    for number in range(layout.count):
-        part = part_at(layout.parts, number)
+    for number in range(ledger.layout.count):
+        part = part_at(ledger.layout.parts, number)
         if part.one_sided == 0:
             continue
         for group in range(part.groups):
@@ -34,10 +35,10 @@ def regret_standing(layout, total, context, discount, standing, reach, size):
             if c == 0.0:
                 continue
             for i in range(part.size):
-                place = layout.places[part.places + i]
+                place = ledger.layout.places[part.places + i]
                 if reach[place] == 0.0:
-                    standing[place] = discount * total[part.start + group * part.size + i]
-                    reach[place] = layout.scale[number] * c
+                    standing[place] = ledger.layout.discount * total[part.start + group * part.size + i]
+                    reach[place] = ledger.layout.scale[number] * c
                 else:
                     standing[place] = NAN
 
@@ -468,6 +469,3 @@ def new_function(orders, regrets, w):
     w.quadratics, w.squares = take(w, 3 * regrets), take(w, regrets)
     w.stack = take(w, 3 * (MOST_PARTS + 2))
     w.powers, w.z = take(w, max(orders, 2) + 1), take(w, max(orders, 2) + 1)
-
-
-# --- for tests

@@ -1,13 +1,14 @@
 cimport cython
 from libc.math cimport isnan, sqrt
 from orcast.committee.spread cimport sort
-from orcast.kernels.rounds cimport log_round, miscalibration, predict_round, update_round
+from orcast.kernels.ledger cimport miscalibration
+from orcast.kernels.rounds cimport log_round, predict_round, update_round
 from orcast.kernels.rows cimport (
     Row, WholeRow, Workspace, copy, cut, cut_whole, mark, numbers_of, release, take, whole_of, workspace
 )
 from orcast.kernels.state cimport (
-    CERTIFICATE_SIZE, ROUND_LOG_SIZE, Account, Certificate, Counters, Memory, Round, Rules, as_account, as_certificate,
-    as_counters, as_log, attach
+    CERTIFICATE_SIZE, INFO_SIZE, ROUND_LOG_SIZE, Account, Certificate, Counters, Memory, Round, Rules, as_account,
+    as_certificate, as_counters, as_log, attach
 )
 
 cdef double LAG_RATE

@@ -79,7 +79,7 @@ class Stream:
 
 def certificate_of(rules, stream, place):
     """Certificate of a pending round."""
-    at = place * rules.round_size + rules.certificate_at
+    at = place * rules.round_size + INFO_SIZE
     return as_certificate(cut(stream.records_, at, CERTIFICATE_SIZE))
 
 
@@ -200,6 +200,6 @@ def run_event(rules, memory, stream, kind, entry, w):
     if kind == SETTLE:
         others = stream.counters_.reserved - overdraft if stream.queue_[0] > 1 else 0.0
         update_round(rules, memory, stream.round, max(others, 0.0), stream.values_[entry], stream.values_, w)
-        stream.settled_[entry] = miscalibration(rules, memory)
+        stream.settled_[entry] = miscalibration(memory)
         learn_lag(stream, entry)
     remove_entry(stream, entry, overdraft)

@@ -6,7 +6,7 @@ from orcast.kernels.finite_state cimport (
     FiniteGame, FiniteRival, FiniteRound, FiniteRules, FiniteState, finite_recal, finite_rival_at
 )
 from orcast.kernels.hats cimport between, hat
-from orcast.kernels.ledger cimport available_slack, combine, mean_size, settle, squared_norm, write_certificate
+from orcast.kernels.ledger cimport available_slack, combine, miscalibration, settle, squared_norm, write_certificate
 from orcast.kernels.rows cimport (
     Row, WholeRow, Workspace, copy, cut, mark, numbers_of, readable_of, release, take, whole_of, workspace
 )
@@ -16,7 +16,7 @@ cdef double LOSS_DISCOUNT, OWN_EXPECTATION_WEIGHT, SETTLING, REGRET_PART, LEAST_
 
 cdef void place_experts(FiniteRules, FiniteState, Row, Py_ssize_t, FiniteRound, Workspace) noexcept nogil
 cdef void set_units(FiniteRules, FiniteState, FiniteRound) noexcept nogil
-cdef void new_recal(FiniteRules, Row, FiniteRound, FiniteGame, Workspace) noexcept nogil
+cdef void new_recal(FiniteRules, FiniteState, FiniteRound, FiniteGame, Workspace) noexcept nogil
 cdef void predict(
     FiniteRules, FiniteState, Row, Py_ssize_t, double, double, FiniteRound, FiniteGame, Workspace
 ) noexcept nogil

@@ -50,11 +50,11 @@ def set_units(rules, state, round):
             round.units[e] = 1.0 / max(usual * REGRET_PART if rules.two_cells else usual, LEAST_UNIT)
 
 
-def new_recal(rules, total, round, recal, w):
+def new_recal(rules, state, round, recal, w):
     """Set the problem of the last layer, in scratch memory that the caller releases."""
     events, first = rules.events, rules.first
     cumulative, squares = take(w, rules.payoff_size), take(w, rules.payoff_size)
-    combine(rules.layout, total, round.context, rules.discount, cumulative, squares, rules.payoff_size)
+    combine(state, round.context, cumulative, squares, rules.payoff_size)
     recal.cells, recal.first, recal.events = rules.cells, first, events
     recal.nodes, recal.drawn = rules.nodes, rules.drawn
     recal.fixed, recal.fixed_size = take(w, events), take(w, events)
@@ -97,17 +97,15 @@ def predict(rules, state, experts, count, pending, reserved, round, recal, w):
         # random fluctuations of the cumulative payoff grow with the root of the rounds
         settled = min(state.account.rounds, 1.0 / max(1.0 - rules.discount, 1e-12))
         kappa *= sqrt(1.0 + settled / SETTLING)
-    square = squared_norm(rules.layout, state.total)
-    free = available_slack(
-        rules.layout, state.account, state.groups, state.total, square, round.context, rules.discount, reserved
-    )
+    square = squared_norm(state)
+    free = available_slack(state, square, round.context, reserved)
     m = mark(w)
-    new_recal(rules, state.total, round, recal, w)
+    new_recal(rules, state, round, recal, w)
     used, linear, bound = solve(recal, kappa, pending, free, state.account.budget, round.result, w)
     round.info.variance = variance_of(recal, round.result)
     release(w, m)
     round.info.temperature = used
-    write_certificate(state.account, rules.discount, square, free, linear, bound, rules.bound, round.certificate)
+    write_certificate(state, square, free, linear, bound, round.certificate)
 
 
 def excess(rules, round, e, y):
@@ -229,17 +227,7 @@ def update(rules, state, round, reserved, y, w):
     m = mark(w)
     coordinates = take(w, rules.payoff_size)
     payoff(rules, round, y, coordinates)
-    settle(
-        rules.layout,
-        state.account,
-        state.groups,
-        state.total,
-        round.context,
-        rules.discount,
-        reserved,
-        coordinates,
-        round.certificate,
-    )
+    settle(state, round.context, reserved, coordinates, round.certificate)
     release(w, m)
     if rules.hats:
         count(rules, state, round, y, w)
@@ -287,7 +275,7 @@ def run_rounds(rules, state, experts, contexts, outcomes, draws, rounds, round, 
         if each > 0:
             write_pits(rules, round, outcomes[t], cut(pits, t * each, each), w)
         update(rules, state, round, 0.0, outcomes[t], w)
-        log.miscalibration = mean_size(squared_norm(rules.layout, state.total), state.account)
+        log.miscalibration = miscalibration(state)
 
 
 # --- entry points

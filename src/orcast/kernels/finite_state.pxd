@@ -1,13 +1,9 @@
 cimport cython
 from orcast.kernels.rows cimport Row, Workspace, cut, numbers_of, workspace
-from orcast.kernels.state cimport (
-    Account, Certificate, Counts, GroupAccount, Layout, as_account, as_certificate, as_counts, as_group_accounts
-)
+from orcast.kernels.state cimport Counts, Layout, LedgerState, Record, as_counts, attach_record, numbers_in
 
-cdef Py_ssize_t FINITE_INFO_SIZE, CERTIFICATE_SIZE, FEATURES
+cdef Py_ssize_t FEATURES
 
-cdef struct FiniteInfo:
-    double pending, temperature, has_expert, odds, draw, variance
 cdef struct FiniteRival:
     double brier, count, excess, rounds
 cdef struct FiniteMember:
@@ -15,54 +11,34 @@ cdef struct FiniteMember:
 cdef struct CellFeatures:
     double log_mass, one, skew, outcome, before, error, mean, mean_error
 
-cdef inline FiniteInfo *as_finite_info(Row row) noexcept nogil: return <FiniteInfo *> row
 cdef inline FiniteRival *as_finite_rivals(Row row) noexcept nogil: return <FiniteRival *> row
 cdef inline FiniteRival *finite_rival_at(FiniteRival *items, Py_ssize_t i) noexcept nogil: return items + i
 cdef inline FiniteMember *as_finite_members(Row row) noexcept nogil: return <FiniteMember *> row
 cdef inline FiniteMember *finite_member_at(FiniteMember *items, Py_ssize_t i) noexcept nogil: return items + i
 cdef inline CellFeatures *as_cell_features(Row row) noexcept nogil: return <CellFeatures *> row
 
-cdef extern from "Python.h":
-    char *PyByteArray_AsString(object memory) except NULL
-
-cdef inline Row pointer_to(object memory) except NULL:
-    return <double *> PyByteArray_AsString(memory)
-cdef Row numbers_in(object) except NULL
-
 cdef class FiniteRules:
     cdef readonly Layout layout
-    cdef readonly dict options, state_places, round_places
+    cdef readonly dict options, round_places
     cdef readonly object row, grid
     cdef Row nodes
     cdef FiniteMember *members
     cdef readonly Py_ssize_t cells, events, hats, expert_hats, bias, regret, rivals, groups, two_cells, moved, drawn
-    cdef readonly Py_ssize_t first, member_count, rows, payoff_size, state_size, round_size
-    cdef readonly double brier, bound, discount, temperature
+    cdef readonly Py_ssize_t first, member_count, rows, payoff_size, round_size
+    cdef readonly double brier, discount, temperature
 
-cdef class FiniteState:
+cdef class FiniteState(LedgerState):
     cdef readonly FiniteRules rules
-    cdef readonly object row
-    cdef Row numbers, total
-    cdef Account *account
-    cdef GroupAccount *groups
     cdef FiniteRival *rivals
     cdef Row last, warm, regret, square, theta, curvature, shift, shift_curvature, errors, outcomes, observed, empirical
     cdef Counts *counts
 
-cdef class FiniteRound:
+cdef class FiniteRound(Record):
     cdef readonly FiniteRules rules
-    cdef object memory, array
-    cdef Row numbers
-    cdef FiniteInfo *info
-    cdef Certificate *certificate
-    cdef Row context, experts, units, pool, prior, result, inputs, members
+    cdef Row experts, units, pool, prior, result, inputs, members
     @cython.locals(at=Py_ssize_t, row=Row, size=Py_ssize_t)
     cdef object attach(self)
     cpdef FiniteRound copied(self)
-    cpdef double overdraft(self)
-    cpdef bint holds(self)
-    cpdef double draw(self)
-    cpdef object set_draw(self, double draw)
     cpdef double probability(self, Py_ssize_t k)
 
 cpdef FiniteRound restored_finite_round(FiniteRules, object)

@@ -3,32 +3,24 @@
 Each object owns one row of numbers (`row`), which is what is saved; see `state`.
 """
 
-import math
 import threading
 
-import cython
 import numpy as np
 
 from orcast.kernels import records
-from orcast.kernels.state import Layout, places, view
+from orcast.kernels.state import (
+    Layout,
+    LedgerState,
+    Record,
+    places,
+    record_shapes,
+    restored_rules,
+    restored_state,
+)
 
-# Sizes of the records of a round.
-FINITE_INFO_SIZE, CERTIFICATE_SIZE = len(records.FINITE_INFO), len(records.CERTIFICATE)
 FEATURES = len(records.CELL_FEATURES)
-# Places of the numbers of the records that Python reads.
-FINITE_FIELDS = {
-    name: {field: i for i, field in enumerate(fields)}
-    for name, fields in (("info", records.FINITE_INFO), ("certificate", records.CERTIFICATE))
-}
 
 THREAD = threading.local()
-
-
-def numbers_in(memory):
-    """Numbers that lie in a bytearray; without numpy, which would take longer than most rounds have time for."""
-    if cython.compiled:
-        return pointer_to(memory)
-    return memoryview(memory).cast("d")
 
 
 class FiniteRules:
@@ -49,8 +41,7 @@ class FiniteRules:
         self.cells, self.events = options["cells"], options["events"]
         self.hats, self.expert_hats = options["hats"], options["expert_hats"]
         self.bias, self.regret, self.brier = options["bias"], options["regret"], options["brier"]
-        self.rivals, self.groups = options["rivals"], layout.groups
-        self.bound, self.discount = options["bound"], options["discount"]
+        self.rivals, self.groups, self.discount = options["rivals"], layout.groups, layout.discount
         self.temperature, self.two_cells, self.moved = options["temperature"], options["two_cells"], options["moved"]
         self.row = np.array(options["members"], dtype=np.float64).ravel()
         self.members = as_finite_members(numbers_of(self.row))
@@ -60,25 +51,16 @@ class FiniteRules:
         self.rows = 1 + self.moved + self.member_count
         self.first = self.cells - self.events
         self.payoff_size = (self.hats + self.expert_hats) * self.events + self.bias + self.regret * self.rivals
-        self.state_places, self.state_size = places(finite_state_shapes(self))
         self.round_places, self.round_size = places(finite_round_shapes(self))
 
     def __reduce__(self):
-        return restored_finite_rules, (self.layout, self.options)
-
-
-def restored_finite_rules(layout, options):
-    """Rules from their options; for pickling."""
-    return FiniteRules(layout, **options)
+        return restored_rules, (type(self), self.layout, self.options)
 
 
 def finite_state_shapes(rules):
-    """Shapes of the arrays of a state."""
+    """Shapes of the arrays of a state after its ledger."""
     members = rules.rivals * rules.member_count
     return {
-        "total": (rules.layout.size,),
-        "account": (len(records.ACCOUNT),),
-        "groups": (rules.groups, len(records.GROUP_ACCOUNT)),
         "rivals": (rules.rivals, len(records.FINITE_RIVAL)),
         "last": (1,),
         "warm": (rules.cells * (1 - rules.two_cells),),
@@ -100,9 +82,7 @@ def finite_round_shapes(rules):
     """Shapes of the arrays of a round."""
     rivals, cells = rules.rivals, rules.cells
     return {
-        "info": (FINITE_INFO_SIZE,),
-        "certificate": (CERTIFICATE_SIZE,),
-        "context": (rules.groups,),
+        **record_shapes(rules),
         "experts": (rivals, cells),
         "units": (rivals,),
         "pool": (cells,),
@@ -113,7 +93,7 @@ def finite_round_shapes(rules):
     }
 
 
-class FiniteState:
+class FiniteState(LedgerState):
     """Numbers that are carried from round to round; their count is constant.
 
     last: last error of the event 1; warm: last forecast against its prior in log masses, where the dense engine starts;
@@ -123,50 +103,20 @@ class FiniteState:
     """
 
     def __init__(self, rules: FiniteRules):
+        LedgerState.__init__(self, rules.layout, finite_state_shapes(rules))
         self.rules = rules
-        self.row = np.zeros(rules.state_size)
-        row = numbers_of(self.row)
-        at = {name: place[0] for name, place in rules.state_places.items()}
-        size = {name: math.prod(place[1]) for name, place in rules.state_places.items()}
-        self.numbers = row
-        self.total = cut(row, at["total"], size["total"])
-        self.account = as_account(cut(row, at["account"], size["account"]))
-        self.groups = as_group_accounts(cut(row, at["groups"], size["groups"]))
-        self.rivals = as_finite_rivals(cut(row, at["rivals"], size["rivals"]))
-        self.last = cut(row, at["last"], size["last"])
-        self.warm = cut(row, at["warm"], size["warm"])
-        self.regret = cut(row, at["regret"], size["regret"])
-        self.square = cut(row, at["square"], size["square"])
-        self.theta = cut(row, at["theta"], size["theta"])
-        self.curvature = cut(row, at["curvature"], size["curvature"])
-        self.shift = cut(row, at["shift"], size["shift"])
-        self.shift_curvature = cut(row, at["shift_curvature"], size["shift_curvature"])
-        self.errors = cut(row, at["errors"], size["errors"])
-        self.outcomes = cut(row, at["outcomes"], size["outcomes"])
-        self.observed = cut(row, at["observed"], size["observed"])
-        self.empirical = cut(row, at["empirical"], size["empirical"])
-        self.counts = as_counts(cut(row, at["counts"], size["counts"]))
-
-    def view(self, name):
-        """Array of the state, as a view of its row."""
-        return view(self.row, *self.rules.state_places[name])
-
-    def views(self):
-        """All arrays of the state by name."""
-        return {name: view(self.row, *place) for name, place in self.rules.state_places.items()}
+        self.rivals, self.counts = as_finite_rivals(self.part("rivals")), as_counts(self.part("counts"))
+        self.last, self.warm, self.empirical = self.part("last"), self.part("warm"), self.part("empirical")
+        self.regret, self.square = self.part("regret"), self.part("square")
+        self.theta, self.curvature = self.part("theta"), self.part("curvature")
+        self.shift, self.shift_curvature = self.part("shift"), self.part("shift_curvature")
+        self.errors, self.outcomes, self.observed = self.part("errors"), self.part("outcomes"), self.part("observed")
 
     def __reduce__(self):
-        return restored_finite_state, (self.rules, self.row)
+        return restored_state, (FiniteState, self.rules, self.row)
 
 
-def restored_finite_state(rules, row):
-    """State from its row; for pickling."""
-    state = FiniteState(rules)
-    state.row[:] = row
-    return state
-
-
-class FiniteRound:
+class FiniteRound(Record):
     """Numbers of a forecast that its outcome will need; a new round has contexts of 1.
 
     experts: masses, a row each, nan where missing; units: of the regrets; pool: mean of the experts; prior: mix of the
@@ -175,29 +125,17 @@ class FiniteRound:
     """
 
     def __init__(self, rules: FiniteRules):
-        self.rules, self.memory, self.array = rules, bytearray(8 * rules.round_size), None
+        self.rules, self.places = rules, rules.round_places
+        self.memory, self.array = bytearray(8 * rules.round_size), None
         self.attach()
         for i in range(rules.groups):
             self.context[i] = 1.0
 
-    @property
-    def row(self):
-        """All numbers of the round as an array."""
-        if self.array is None:
-            self.array = np.frombuffer(self.memory)
-        return self.array
-
     def attach(self):
         """Let the fields lie in the row."""
-        rules = self.rules
-        row = numbers_in(self.memory)
-        cells, rivals, at = rules.cells, rules.rivals, FINITE_INFO_SIZE
-        self.numbers = row
-        self.info = as_finite_info(cut(row, 0, FINITE_INFO_SIZE))
-        self.certificate = as_certificate(cut(row, at, CERTIFICATE_SIZE))
-        at += CERTIFICATE_SIZE
-        self.context = cut(row, at, rules.groups)
-        at += rules.groups
+        rules, row = self.rules, numbers_in(self.memory)
+        cells, rivals = rules.cells, rules.rivals
+        at = attach_record(self, row, rules.groups)
         self.experts = cut(row, at, rivals * cells)
         at += rivals * cells
         self.units = cut(row, at, rivals)
@@ -209,42 +147,9 @@ class FiniteRound:
         self.inputs = cut(row, at, size)
         self.members = cut(row, at + size, rivals * rules.rows * cells)
 
-    def view(self, name):
-        """Array of the round, as a view of its row."""
-        return view(self.row, *self.rules.round_places[name])
-
-    def views(self):
-        """All arrays of the round by name."""
-        return {name: view(self.row, *place) for name, place in self.rules.round_places.items()}
-
-    def read(self, record, name):
-        """Number of a record of the round, such as ("info", "temperature")."""
-        return self.row.item(self.rules.round_places[record][0] + FINITE_FIELDS[record][name])
-
-    def overdraft(self):
-        """Slack that the round reserves."""
-        return self.certificate.overdraft
-
-    def holds(self):
-        """True if the certificate holds."""
-        return self.certificate.holds > 0.0
-
-    def draw(self):
-        """Random number in (0, 1) by which the forecast is drawn; 0 for none."""
-        return self.info.draw
-
-    def set_draw(self, draw):
-        """Give the round a random number in (0, 1)."""
-        self.info.draw = draw
-
     def probability(self, k):
         """Mass of cell k in the forecast."""
         return self.result[k]
-
-    @property
-    def certificate_row(self):
-        """Numbers of the certificate, as a view of the row."""
-        return self.row[FINITE_INFO_SIZE : FINITE_INFO_SIZE + CERTIFICATE_SIZE]
 
     def arrays(self):
         """Numbers of the round."""

@@ -43,12 +43,10 @@ def new_workspace(rules, memory, round, reserved, w):
     low, high = round.info.low, round.info.high
     take_rows(rules, n, w)
     take_newton_rows(rules.level_count, n, w)
-    w.square = squared_norm(rules.layout, memory.total)
-    w.free = available_slack(
-        rules.layout, memory.account, memory.groups, memory.total, w.square, round.context, rules.discount, reserved
-    )
-    combine(rules.layout, memory.total, round.context, rules.discount, w.cumulative, w.factors, rules.payoff_size)
-    regret_standing(rules.layout, memory.total, round.context, rules.discount, w.standing, w.reach, rules.payoff_size)
+    w.square = squared_norm(memory)
+    w.free = available_slack(memory, w.square, round.context, reserved)
+    combine(memory, round.context, w.cumulative, w.factors, rules.payoff_size)
+    regret_standing(memory, round.context, w.standing, w.reach, rules.payoff_size)
     level_ledger(rules, w.cumulative, 1.0, w.s)
     field_tables(w.s, rules.levels, rules.level_count, w.cumulative_knots, w.cumulative_slopes)
     power_table(rules, low, high, n, round.left, round.right, w)
@@ -125,11 +123,11 @@ def judge(rules, memory, round, p, w):
         mass += p[k]
     if not fabs(mass - 1.0) < 1e-6:
         # not a forecast, since a solve diverged
-        write_certificate(memory.account, rules.discount, w.square, w.free, INF, 0.0, rules.bound, certificate)
+        write_certificate(memory, w.square, w.free, INF, 0.0, certificate)
         return INF
     regret_units(rules, memory, n, round, p)
     linear, bound = certify(rules, n, round, p, w)
-    write_certificate(memory.account, rules.discount, w.square, w.free, linear, bound, rules.bound, certificate)
+    write_certificate(memory, w.square, w.free, linear, bound, certificate)
     if certificate.holds > 0.0:
         return 0.0
     return certificate.worst - certificate.allowed
@@ -146,7 +144,7 @@ def allow_resolution(rules, memory, n, round, p, w):
     needed = linear - certificate.bound - w.free
     needed = min(needed, 2.0 * resolution(rules, n, round, p, w))
     bound = certificate.bound + max(needed, 0.0)
-    write_certificate(memory.account, rules.discount, w.square, w.free, linear, bound, rules.bound, certificate)
+    write_certificate(memory, w.square, w.free, linear, bound, certificate)
 
 
 def keep(lp, temperature, round, w):

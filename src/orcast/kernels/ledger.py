@@ -13,27 +13,28 @@ has an account of its own. With a discount g below 1, S <- g S + payoff and the 
 ROUNDING = 1e-9
 
 
-def squared_norm(layout, total):
+def squared_norm(ledger):
     """||S||_+^2; one-sided coordinates count through their positive part."""
     square = 0.0
-    for i in range(layout.size):
-        s = total[i]
-        if layout.sides[i] == 0.0 or s > 0.0:
+    for i in range(ledger.layout.size):
+        s = ledger.total[i]
+        if ledger.layout.sides[i] == 0.0 or s > 0.0:
             square += s * s
     return square
 
 
-def combine(layout, total, context, discount, cumulative, factors, size):
+def combine(ledger, context, cumulative, factors, size):
     """Cumulative payoff of a round: C = sum of scale c^T S_+ in the core, and the factors of its squares.
 
     For a core payoff d the whole payoff has <S_+, payoff> = <C, d> and ||payoff||^2 = sum of factors d^2.
     """
+    total = ledger.total
     for i in range(size):
         cumulative[i] = 0.0
         factors[i] = 0.0
-    for number in range(layout.count):
-        part = part_at(layout.parts, number)
-        scale = layout.scale[number]
+    for number in range(ledger.layout.count):
+        part = part_at(ledger.layout.parts, number)
+        scale = ledger.layout.scale[number]
         norm = 0.0
         for group in range(part.groups):
             c = context[part.context + group]
@@ -44,9 +45,9 @@ def combine(layout, total, context, discount, cumulative, factors, size):
             for i in range(part.size):
                 s = total[first + i]
                 if part.one_sided == 0 or s > 0.0:
-                    cumulative[layout.places[part.places + i]] += discount * scale * c * s
+                    cumulative[ledger.layout.places[part.places + i]] += ledger.layout.discount * scale * c * s
         for i in range(part.size):
-            factors[layout.places[part.places + i]] += scale * scale * norm
+            factors[ledger.layout.places[part.places + i]] += scale * scale * norm
 
 
 def squared_payoff(layout, context, payoff):
@@ -65,13 +66,14 @@ def squared_payoff(layout, context, payoff):
     return square
 
 
-def rarest_group(layout, account, groups, context):
+def rarest_group(ledger, context):
     """Rounds of the rarest group of a round, at most all rounds; -1 if the round is in no group."""
+    groups = ledger.groups
     grouped = False
-    rarest = account.rounds
+    rarest = ledger.account.rounds
     row = 0
-    for number in range(layout.count):
-        part = part_at(layout.parts, number)
+    for number in range(ledger.layout.count):
+        part = part_at(ledger.layout.parts, number)
         for group in range(part.groups):
             if part.groups > 1 and context[part.context + group] != 0.0:
                 grouped = True
@@ -80,20 +82,22 @@ def rarest_group(layout, account, groups, context):
     return max(rarest, 0.0) if grouped else -1.0
 
 
-def available_slack(layout, account, groups, total, square, context, discount, reserved):
+def available_slack(ledger, square, context, reserved):
     """Slack that a round may use beyond its own B_t.
 
     It is the slack of the whole ledger minus the amount `reserved` by pending rounds; with groups, at most the slack of
     the groups of the round. A part without groups lends in proportion to the rounds of the rarest of them.
     """
+    account, groups, total = ledger.account, ledger.groups, ledger.total
+    discount = ledger.layout.discount
     free = discount * discount * (account.budget - square) - reserved
-    rarest = rarest_group(layout, account, groups, context)
+    rarest = rarest_group(ledger, context)
     if rarest >= 0.0 and free > 0.0:
         share = min((rarest + 1.0) / (account.rounds + 1.0), 1.0)
         own = -share * reserved
         row = 0
-        for number in range(layout.count):
-            part = part_at(layout.parts, number)
+        for number in range(ledger.layout.count):
+            part = part_at(ledger.layout.parts, number)
             for group in range(part.groups):
                 if context[part.context + group] != 0.0:
                     left = groups[row].budget
@@ -106,12 +110,13 @@ def available_slack(layout, account, groups, total, square, context, discount, r
     return max(free, 0.0)
 
 
-def write_certificate(account, discount, square, free, linear, bound, general, certificate):
+def write_certificate(ledger, square, free, linear, bound, certificate):
     """Write the certificate of a forecast; `linear` is the largest 2 <S_+, payoff> + ||payoff||^2.
 
-    `bound` is B_t, the largest squared payoff of this round, and `general` the bound B of any round. The overdraft, the
-    part of `linear` beyond B_t, is taken from the slack that is `free`.
+    `bound` is B_t, the largest squared payoff of this round. The overdraft, the part of `linear` beyond B_t, is taken
+    from the slack that is `free`.
     """
+    account, discount = ledger.account, ledger.layout.discount
     overdraft = max(linear - bound, 0.0)
     carried = discount * discount * square
     certificate.worst = carried + linear
@@ -119,7 +124,7 @@ def write_certificate(account, discount, square, free, linear, bound, general, c
     certificate.allowed = carried + free + bound
     certificate.holds = 1.0 if overdraft <= free + ROUNDING * (account.budget + bound) else 0.0
     certificate.overdraft = min(overdraft, free)
-    certificate.root = sqrt(max(bound, general))
+    certificate.root = sqrt(max(bound, ledger.layout.general))
     certificate.roots_then = account.roots
     certificate.rounds_then = account.rounds
     weight = discount * account.weight + 1.0
@@ -132,11 +137,13 @@ def write_certificate(account, discount, square, free, linear, bound, general, c
         certificate.excess = max(sqrt(reach) - sqrt(before), 0.0) / weight
 
 
-def forget(layout, account, groups, total, discount):
+def forget(ledger):
     """Discount the sums and the accounts."""
-    for i in range(layout.size):
+    account, groups, total = ledger.account, ledger.groups, ledger.total
+    discount = ledger.layout.discount
+    for i in range(ledger.layout.size):
         total[i] *= discount
-    for i in range(layout.groups):
+    for i in range(ledger.layout.groups):
         groups[i].budget *= discount * discount
         groups[i].excess *= discount * discount
         groups[i].count *= discount
@@ -145,15 +152,16 @@ def forget(layout, account, groups, total, discount):
     account.weight *= discount
 
 
-def settle(layout, account, groups, total, context, discount, reserved, payoff, certificate):
+def settle(ledger, context, reserved, payoff, certificate):
     """Add the core payoff of a round; `reserved` is the overdraft of the other pending rounds.
 
     With d outcomes settled since its forecast, S has moved by at most d sqrt(B), and the budget grows by the cross term
     of the squares, 2 d B; so the squared bound is at most B (T + C + 2 sum d) / T^2. The excess is the amount beyond
     the budget, if it is more than rounding; a round that adds an excess did not hold.
     """
-    if discount < 1.0:
-        forget(layout, account, groups, total, discount)
+    account, groups, total = ledger.account, ledger.groups, ledger.total
+    if ledger.layout.discount < 1.0:
+        forget(ledger)
     account.budget += certificate.bound + 2.0 * certificate.root * (account.roots - certificate.roots_then)
     account.delay += account.rounds - certificate.rounds_then
     account.roots += certificate.root
@@ -162,22 +170,22 @@ def settle(layout, account, groups, total, context, discount, reserved, payoff, 
     account.held += certificate.holds
     row = 0
     square = 0.0
-    for number in range(layout.count):
-        part = part_at(layout.parts, number)
+    for number in range(ledger.layout.count):
+        part = part_at(ledger.layout.parts, number)
         for group in range(part.groups):
             c = context[part.context + group]
             own = 0.0
             for i in range(part.size):
                 j = part.start + group * part.size + i
                 if c != 0.0:
-                    total[j] += layout.scale[number] * c * payoff[layout.places[part.places + i]]
+                    total[j] += ledger.layout.scale[number] * c * payoff[ledger.layout.places[part.places + i]]
                 if part.one_sided == 0 or total[j] > 0.0:
                     own += total[j] * total[j]
             square += own
             # with d outcomes settled since the forecast, the sum of the group has moved by at most d roots of its bound
             late = account.rounds - 1.0 - certificate.rounds_then
             book = group_account_at(groups, row)
-            book.budget += (c * c + 2.0 * fabs(c) * late) * layout.bounds[number]
+            book.budget += (c * c + 2.0 * fabs(c) * late) * ledger.layout.bounds[number]
             book.count += fabs(c)
             excess = own - book.budget
             if excess > ROUNDING * book.budget:
@@ -192,41 +200,29 @@ def settle(layout, account, groups, total, context, discount, reserved, payoff, 
     account.budget += max(excess, 0.0)
 
 
-def mean_size(square, account):
-    """Miscalibration ||S_T||_+ / T from its square; zero before any outcome."""
-    return sqrt(square) / max(account.weight, 1.0)
+def miscalibration(ledger):
+    """Norm of the mean payoff, ||S_T||_+ / T; zero before any outcome."""
+    return sqrt(squared_norm(ledger)) / max(ledger.account.weight, 1.0)
 
 
-# --- entries from Python: the same on numpy arrays, accounts of groups as an array with a row for each
+# --- entries from Python: the same on numpy arrays
 
 
-def squared_norm_arrays(layout, total):
-    """||S||_+^2."""
-    return squared_norm(layout, readable_of(total))
-
-
-def combine_arrays(layout, total, context, discount, cumulative, factors):
+def combine_arrays(ledger, context, cumulative, factors):
     """Cumulative payoff as a round sees it, and the factors of its squares."""
-    sums, contexts = readable_of(total), readable_of(context)
-    combine(layout, sums, contexts, discount, numbers_of(cumulative), numbers_of(factors), len(cumulative))
+    combine(ledger, readable_of(context), numbers_of(cumulative), numbers_of(factors), len(cumulative))
 
 
-def available_slack_arrays(layout, account, groups, total, square, context, discount, reserved):
+def available_slack_arrays(ledger, square, context, reserved):
     """Slack that a round may use beyond its own B_t."""
-    accounts, rows = as_account(readable_of(account)), as_group_accounts(readable_of(groups.reshape(-1)))
-    sums, contexts = readable_of(total), readable_of(context)
-    return available_slack(layout, accounts, rows, sums, square, contexts, discount, reserved)
+    return available_slack(ledger, square, readable_of(context), reserved)
 
 
-def write_certificate_arrays(account, discount, square, free, linear, bound, general, certificate):
+def write_certificate_arrays(ledger, square, free, linear, bound, certificate):
     """Write the certificate of a forecast."""
-    accounts, found = as_account(readable_of(account)), as_certificate(numbers_of(certificate))
-    write_certificate(accounts, discount, square, free, linear, bound, general, found)
+    write_certificate(ledger, square, free, linear, bound, as_certificate(numbers_of(certificate)))
 
 
-def settle_arrays(layout, account, groups, total, context, discount, reserved, payoff, certificate):
+def settle_arrays(ledger, context, reserved, payoff, certificate):
     """Add the core payoff of a round."""
-    accounts, rows = as_account(numbers_of(account)), as_group_accounts(numbers_of(groups.reshape(-1)))
-    sums, contexts, added = numbers_of(total), readable_of(context), readable_of(payoff)
-    found = as_certificate(readable_of(certificate))
-    settle(layout, accounts, rows, sums, contexts, discount, reserved, added, found)
+    settle(ledger, readable_of(context), reserved, readable_of(payoff), as_certificate(readable_of(certificate)))

@@ -83,7 +83,7 @@ def cell_count(round: Any) -> int:
 
 
 # --- finite spaces
-as_finite_info, as_cell_features = map(struct, (records.FINITE_INFO, records.CELL_FEATURES))
+as_cell_features = struct(records.CELL_FEATURES)
 as_finite_rivals, as_finite_members = map(structs, (records.FINITE_RIVAL, records.FINITE_MEMBER))
 finite_rival_at = finite_member_at = at
 

@@ -31,16 +31,17 @@ ROUND_LOG = STRUCTS["RoundLog"]
 # Counters of a stream beside its memory: rounds so far, usual lag (nan before any), slack reserved by the pending
 # rounds, sum and number of the absolute errors of point forecasts.
 COUNTERS = STRUCTS["Counters"]
-# Kinds of events; the entry of a skip is a number of steps of the calendar without a round.
-PREDICT, SETTLE, DROP, SKIP = 0, 1, 2, 3
+# Kinds of events.
+PREDICT, SETTLE, DROP = 0, 1, 2
 # Rate at which the usual lag is learnt.
 LAG_RATE = 0.05
 # Empirical indicators, after the sums by level: variance of the randomisation, weight, rounds without randomisation.
 COUNTS = STRUCTS["Counts"]
 
-# --- rounds on ordered spaces
-# cells: their number; pending: outcomes outstanding at the forecast; low, high: window to which outcomes are clipped;
-# draw: number in (0, 1) if quantiles are randomised, else 0.
+# --- rounds
+# pending: outcomes outstanding at the forecast; draw: number in (0, 1) if randomised, else 0. On ordered
+# spaces: cells: their number; low, high: window to which outcomes are clipped. On finite spaces: odds: log odds of the
+# prior, on two cells; variance: of the masses by the draw, summed over the cells.
 INFO = STRUCTS["Info"]
 # crps, squared_error: discounted sums, count: their weight; excesses: sums of our score minus the expert's in `rounds`.
 RIVAL = STRUCTS["Rival"]
@@ -49,9 +50,6 @@ RIVAL = STRUCTS["Rival"]
 STATISTICS = STRUCTS["Statistics"]
 
 # --- finite spaces
-# pending: outcomes outstanding at the forecast; odds: log odds of the prior, on two cells; draw: number in (0, 1) by
-# which the forecast is drawn, 0 if none; variance: of the masses by that draw, summed over the cells.
-FINITE_INFO = STRUCTS["FiniteInfo"]
 # brier: discounted sum, count: its weight; excess: sum of our Brier score minus the expert's over `rounds`.
 FINITE_RIVAL = STRUCTS["FiniteRival"]
 # Memory of a member, how many of the features it uses, and whether it shifts log masses of more than two cells.

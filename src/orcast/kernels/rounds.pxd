@@ -7,7 +7,7 @@ from orcast.kernels.equilibrium cimport crps_difference, payoff
 from orcast.kernels.groups cimport correct_groups, learn_groups
 from orcast.kernels.judging cimport put_witnesses
 from orcast.kernels.last_layer cimport run_rounds
-from orcast.kernels.ledger cimport mean_size, settle, squared_norm, squared_payoff
+from orcast.kernels.ledger cimport miscalibration, settle, squared_payoff
 from orcast.kernels.reading cimport count, nearest_normal, read_quantiles, read_randomised, write_pits
 from orcast.kernels.rows cimport (
     Row, WholeRow, Workspace, copy, cut, mark, numbers_of, readable_of, release, take, take_whole, workspace
@@ -46,7 +46,6 @@ cdef void learn(Rules, Memory, Round, double, Workspace) noexcept nogil
 cdef void update_round(Rules, Memory, Round, double, double, Row, Workspace) noexcept nogil
 @cython.locals(low=bint, high=bint)
 cdef void log_round(Rules, Round, Row, Py_ssize_t, Row, Row, Workspace) noexcept nogil
-cdef double miscalibration(Rules, Memory) noexcept nogil
 cdef void forget_unit(Memory, Round) noexcept nogil
 
 cpdef Round predict(Rules, Memory, object, object, bint, double, double, object, double)

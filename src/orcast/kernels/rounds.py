@@ -189,7 +189,7 @@ def recell(rules, memory, round, mix, w):
     n, capacity = cell_count(round), rules.capacity
     rows = CELL_ROWS
     old = take(w, rows * capacity)
-    copy(round.numbers, rows * capacity, old)
+    copy(round.cells, rows * capacity, old)
     left, right = cut(old, 0, capacity), cut(old, capacity, capacity)
     total = rules.cells - 2
     even_cells(round.info.low, round.info.high, total, round)
@@ -198,7 +198,7 @@ def recell(rules, memory, round, mix, w):
     round.slots[rules.cells - 1] = total - 1
     for row in range(2, rows):
         if row != 4 and row != 5:  # not the forecast and its tilt
-            target = cut(round.numbers, row * capacity, capacity)
+            target = cut(round.cells, row * capacity, capacity)
             rebin(n, left, right, cut(old, row * capacity, capacity), total, round.left, round.right, target)
     even_mix = take(w, total)
     rebin(n, left, right, mix, total, round.left, round.right, even_mix)
@@ -258,17 +258,7 @@ def settle_round(rules, memory, round, reserved, y, at, w):
     payoff(rules, round, near, k, at, core)
     squares = rules.discount * rules.discount * memory.statistics.squares
     memory.statistics.squares = squares + squared_payoff(rules.layout, round.context, core)
-    settle(
-        rules.layout,
-        memory.account,
-        memory.groups,
-        memory.total,
-        round.context,
-        rules.discount,
-        reserved,
-        core,
-        round.certificate,
-    )
+    settle(memory, round.context, reserved, core, round.certificate)
     if rules.level_count > 0:
         count(rules, memory, round, y, w)
     release(w, used)
@@ -384,11 +374,6 @@ def log_round(rules, round, levels, width, row, log_row, w):
     log.mean = mean
     log.sd = spread
     log.excess = round.certificate.excess
-
-
-def miscalibration(rules, memory):
-    """Norm of the mean payoff."""
-    return mean_size(squared_norm(rules.layout, memory.total), memory.account)
 
 
 # --- entries for Python
@@ -516,4 +501,4 @@ def run(rules, memory, plan, group, number, experts, contexts, outcomes, draws, 
             update_round(rules, memory, round, 0.0, all_y[t], all_y, w)
             if learns:
                 update_experts(plan, group, memo, all_y[t], 0.0, w)
-            as_log(log_row).miscalibration = miscalibration(rules, memory)
+            as_log(log_row).miscalibration = miscalibration(memory)

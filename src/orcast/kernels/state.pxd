@@ -14,7 +14,7 @@ cdef struct Certificate:
 cdef struct Counts:
     double spread, weight, without
 cdef struct Info:
-    double cells, pending, has_expert, temperature, low, high, draw
+    double pending, has_expert, temperature, draw, cells, low, high, odds, variance
 cdef struct Rival:
     double crps, squared_error, count, crps_excess, mse_excess, rounds
 cdef struct Statistics:
@@ -40,54 +40,69 @@ cdef inline RoundLog *as_log(Row row) noexcept nogil: return <RoundLog *> row
 cdef inline Part *as_parts(WholeRow row) noexcept nogil: return <Part *> row
 cdef inline Part *part_at(Part *items, Py_ssize_t i) noexcept nogil: return items + i
 
+cdef extern from "Python.h":
+    char *PyByteArray_AsString(object memory) except NULL
+
+cdef inline Row pointer_to(object memory) except NULL: return <double *> PyByteArray_AsString(memory)
+cdef Row numbers_in(object) except NULL
+
+cdef class Table:
+    cdef readonly dict places
+
 cdef class Layout:
     cdef readonly object part_table, place_list, scales, bound_list, side_list, whole, row
     cdef readonly Py_ssize_t count, size, groups
-    cdef readonly double general
+    cdef readonly double general, discount
     cdef Part *parts
     cdef WholeRow places
     cdef Row scale, bounds, sides
 
+cdef class LedgerState(Table):
+    cdef readonly Layout layout
+    cdef readonly object row
+    cdef Row numbers, total
+    cdef Account *account
+    cdef GroupAccount *groups
+    cdef Row part(self, str name) except NULL
+
 cdef class Rules:
     cdef readonly Layout layout
-    cdef readonly dict options, memory_places, round_places
+    cdef readonly dict options, round_places
     cdef readonly object row, whole
     cdef Row grid, scores, jumps, levels
     cdef WholeRow intervals
     cdef readonly Py_ssize_t grid_count, jump_count, level_count, interval_count, learns
     cdef readonly Py_ssize_t cells, tail_cells, experts, groups, group_at, group_count, orders, witnesses, crps, mse
-    cdef readonly Py_ssize_t capacity, rival_rows, payoff_size, memory_size, round_size, certificate_at
-    cdef readonly double low, high, bound, discount, temperature
+    cdef readonly Py_ssize_t capacity, rival_rows, payoff_size, round_size
+    cdef readonly double low, high, discount, temperature
 
-cdef class Memory:
+cdef class Memory(LedgerState):
     cdef readonly Rules rules
-    cdef readonly object row
-    cdef Row total
-    cdef Account *account
-    cdef GroupAccount *groups
-    cdef Row empirical
+    cdef Row empirical, warm, misses, by_group
     cdef Counts *counts
     cdef Statistics *statistics
-    cdef Row warm, misses, by_group
     cdef Rival *rivals
-    cdef Row numbers
 
-cdef class Round:
-    cdef readonly Rules rules
-    cdef readonly object row, whole
-    cdef public object features, cell_payoffs, memo
-    cdef WholeRow slots
-    cdef Row numbers, left, right, prior, expert, result, tilt
+cdef class Record(Table):
+    cdef object memory, array
+    cdef Row numbers, context
     cdef Info *info
     cdef Certificate *certificate
-    cdef Row experts, before, rivals, crps_units, mse_units, context, expected
-    cpdef Round copied(self)
     cpdef double overdraft(self)
     cpdef bint holds(self)
-    cpdef Py_ssize_t count(self)
     cpdef double draw(self)
     cpdef object set_draw(self, double draw)
 
+cdef class Round(Record):
+    cdef readonly Rules rules
+    cdef readonly object whole
+    cdef public object features, cell_payoffs, memo
+    cdef WholeRow slots
+    cdef Row cells, left, right, prior, expert, result, tilt, experts, before, rivals, crps_units, mse_units, expected
+    cpdef Py_ssize_t count(self)
+    cpdef Round copied(self)
+
 cpdef Round restored_round(Rules, object, object, object)
+cdef Py_ssize_t attach_record(Record, Row, Py_ssize_t) noexcept nogil
 cdef void attach(Rules, Round, Row, WholeRow) noexcept nogil
 cdef inline Py_ssize_t cell_count(Round round) noexcept nogil: return <Py_ssize_t> round.info.cells

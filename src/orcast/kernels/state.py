@@ -6,6 +6,7 @@ structs (`state.pxd`); uncompiled, they are memoryviews and objects with the sam
 
 import math
 
+import cython
 import numpy as np
 
 from orcast.kernels import records
@@ -20,18 +21,30 @@ def places(shapes):
     return found, at
 
 
-def view(row, at, shape):
-    """View of a part of a row as an array."""
-    return row[at : at + math.prod(shape)].reshape(shape)
+class Table:
+    """Named arrays in a row of numbers: `places` has the start and shape of each."""
+
+    def view(self, name):
+        """Array, as a view of the row."""
+        at, shape = self.places[name]
+        return self.row[at : at + math.prod(shape)].reshape(shape)
+
+    def views(self):
+        """All arrays by name."""
+        return {name: self.view(name) for name in self.places}
+
+    def read(self, record, name):
+        """Number of a record, such as ("statistics", "last_error")."""
+        return self.row.item(self.places[record][0] + FIELDS[record][name])
 
 
 class Layout:
-    """Positions of the parts of a payoff in the ledger, and their places in the core payoff."""
+    """Positions of the parts of a payoff in the ledger, their places in the core payoff, bounds and discount."""
 
-    def __init__(self, parts, places, scale, bounds, sides, general: float):
+    def __init__(self, parts, places, scale, bounds, sides, general: float, discount: float):
         self.part_table, self.place_list = np.reshape(parts, (-1, 6)), np.asarray(places)
         self.scales, self.bound_list, self.side_list = np.asarray(scale), np.asarray(bounds), np.asarray(sides)
-        self.count, self.size, self.general = len(parts), len(sides), general
+        self.count, self.size, self.general, self.discount = len(parts), len(sides), general, discount
         self.groups = int(np.sum(np.reshape(parts, (-1, 6))[:, 2]))
         self.whole = np.concatenate((np.ravel(parts), places)).astype(np.int64)
         self.row = np.concatenate((scale, bounds, sides)).astype(np.float64)
@@ -44,7 +57,33 @@ class Layout:
 
     def __reduce__(self):
         arrays = self.part_table, self.place_list, self.scales, self.bound_list, self.side_list
-        return Layout, (*arrays, self.general)
+        return Layout, (*arrays, self.general, self.discount)
+
+
+class LedgerState(Table):
+    """Sum of the payoffs and its accounts, at the start of a row; `shapes` are those of the arrays after them."""
+
+    def __init__(self, layout: Layout, shapes=None):
+        self.layout = layout
+        own = {
+            "total": (layout.size,),
+            "account": (len(records.ACCOUNT),),
+            "groups": (layout.groups, len(records.GROUP_ACCOUNT)),
+        }
+        self.places, size = places({**own, **(shapes or {})})
+        self.row = np.zeros(size)
+        self.numbers = numbers_of(self.row)
+        self.total = self.part("total")
+        self.account = as_account(self.part("account"))
+        self.groups = as_group_accounts(self.part("groups"))
+
+    def part(self, name):
+        """Numbers of an array."""
+        at, shape = self.places[name]
+        return cut(self.numbers, at, math.prod(shape))
+
+    def __reduce__(self):
+        return restored_state, (type(self), self.layout, self.row)
 
 
 class Rules:
@@ -74,41 +113,38 @@ class Rules:
         self.group_at, self.group_count = options["group_at"], options["group_count"]
         self.orders, self.witnesses = options["orders"], options["witnesses"]
         self.crps, self.mse = options["crps"], options["mse"]
-        self.bound, self.discount = options["bound"], options["discount"]
         self.temperature = options["temperature"]
-        self.groups = layout.groups
+        self.groups, self.discount = layout.groups, layout.discount
         self.capacity = self.cells + self.jump_count
         self.rival_rows = 1 if self.experts == 1 else 1 + self.experts
         self.payoff_size = (
             self.level_count + self.interval_count + self.witnesses + (self.crps + self.mse) * self.experts
         )
-        self.memory_places, self.memory_size = places(memory_shapes(self))
         self.round_places, self.round_size = places(round_shapes(self))
-        self.certificate_at = self.round_places["certificate"][0]
-
-    def replaced(self, **options):
-        """Copy with other options."""
-        return Rules(self.layout, **{**self.options, **options})
 
     def __reduce__(self):
-        return restored_rules, (self.layout, self.options)
+        return restored_rules, (type(self), self.layout, self.options)
 
 
 # Arrays among the options of the rules, in the order of their row.
 RULE_ARRAYS = ("grid", "scores", "jumps", "levels")
 
 
-def restored_rules(layout, options):
+def restored_rules(kind, layout, options):
     """Rules from their options; for pickling."""
-    return Rules(layout, **options)
+    return kind(layout, **options)
+
+
+def restored_state(kind, constants, row):
+    """State from its rules, or the layout of a ledger alone, and its row; for pickling."""
+    state = kind(constants)
+    state.row[:] = row
+    return state
 
 
 def memory_shapes(rules):
-    """Shapes of the arrays of a memory."""
+    """Shapes of the arrays of a memory after its ledger."""
     return {
-        "total": (rules.layout.size,),
-        "account": (len(records.ACCOUNT),),
-        "groups": (rules.groups, len(records.GROUP_ACCOUNT)),
         "empirical": (rules.level_count,),
         "counts": (len(records.COUNTS),),
         "statistics": (len(records.STATISTICS),),
@@ -119,89 +155,51 @@ def memory_shapes(rules):
     }
 
 
+def record_shapes(rules):
+    """Shapes of the arrays that all rounds start with."""
+    return {"info": (INFO_SIZE,), "certificate": (CERTIFICATE_SIZE,), "context": (rules.groups,)}
+
+
 def round_shapes(rules):
     """Shapes of the arrays of a round; its slots are whole numbers and lie apart."""
     capacity, levels = rules.capacity, rules.grid_count
     return {
+        **record_shapes(rules),
         "cells": (CELL_ROWS, capacity),
-        "info": (len(records.INFO),),
-        "certificate": (len(records.CERTIFICATE),),
         "experts": (rules.rival_rows, levels),
         "before": (levels,),
         "rivals": (rules.experts, capacity),
         "crps_units": (rules.experts,),
         "mse_units": (rules.experts,),
-        "context": (rules.groups,),
         "expected": (rules.witnesses,),
     }
 
 
-class Memory:
+class Memory(LedgerState):
     """Numbers that are carried from round to round; their count is constant."""
 
     def __init__(self, rules: Rules):
+        LedgerState.__init__(self, rules.layout, memory_shapes(rules))
         self.rules = rules
-        self.row = np.zeros(rules.memory_size)
-        row = numbers_of(self.row)
-        at = {name: place[0] for name, place in rules.memory_places.items()}
-        size = {name: math.prod(place[1]) for name, place in rules.memory_places.items()}
-        self.numbers = row
-        self.total = cut(row, at["total"], size["total"])
-        self.account = as_account(cut(row, at["account"], size["account"]))
-        self.groups = as_group_accounts(cut(row, at["groups"], size["groups"]))
-        self.empirical = cut(row, at["empirical"], size["empirical"])
-        self.counts = as_counts(cut(row, at["counts"], size["counts"]))
-        self.statistics = as_statistics(cut(row, at["statistics"], size["statistics"]))
-        self.warm = cut(row, at["warm"], size["warm"])
-        self.misses = cut(row, at["misses"], size["misses"])
-        self.by_group = cut(row, at["by_group"], size["by_group"])
-        self.rivals = as_rivals(cut(row, at["rivals"], size["rivals"]))
-
-    def view(self, name):
-        """Array of the memory, as a view of its row."""
-        return view(self.row, *self.rules.memory_places[name])
-
-    def read(self, record, name):
-        """Number of a record of the memory, such as ("statistics", "last_error")."""
-        return self.row.item(self.rules.memory_places[record][0] + FIELDS[record][name])
-
-    def views(self):
-        """All arrays of the memory by name."""
-        return {name: view(self.row, *place) for name, place in self.rules.memory_places.items()}
+        self.empirical, self.counts = self.part("empirical"), as_counts(self.part("counts"))
+        self.statistics = as_statistics(self.part("statistics"))
+        self.warm, self.misses, self.by_group = self.part("warm"), self.part("misses"), self.part("by_group")
+        self.rivals = as_rivals(self.part("rivals"))
+        self.statistics.level_variance = 1.0
 
     def __reduce__(self):
-        return restored_memory, (self.rules, self.row)
+        return restored_state, (Memory, self.rules, self.row)
 
 
-def new_memory(rules):
-    """Memory before any round, without its ledger."""
-    memory = Memory(rules)
-    memory.statistics.level_variance = 1.0
-    return memory
+class Record(Table):
+    """Numbers of a round, in a bytearray: numpy would take longer than most rounds have time for."""
 
-
-def restored_memory(rules, row):
-    """Memory from its row; for pickling."""
-    memory = Memory(rules)
-    memory.row[:] = row
-    return memory
-
-
-class Round:
-    """Numbers of a forecast that its outcome will need; `memo` has those of the committee."""
-
-    def __init__(self, rules: Rules):
-        self.rules, self.features, self.cell_payoffs, self.memo = rules, None, None, None
-        self.row, self.whole = np.zeros(rules.round_size), np.zeros(rules.cells, dtype=np.int64)
-        attach(rules, self, numbers_of(self.row), whole_of(self.whole))
-
-    def view(self, name):
-        """Array of the round, as a view of its row."""
-        return view(self.row, *self.rules.round_places[name])
-
-    def read(self, record, name):
-        """Number of a record of the round, such as ("info", "low")."""
-        return self.row.item(self.rules.round_places[record][0] + FIELDS[record][name])
+    @property
+    def row(self):
+        """All numbers of the round as an array."""
+        if self.array is None:
+            self.array = np.frombuffer(self.memory)
+        return self.array
 
     def overdraft(self):
         """Slack that the round reserves."""
@@ -210,10 +208,6 @@ class Round:
     def holds(self):
         """True if the certificate holds."""
         return self.certificate.holds > 0.0
-
-    def count(self):
-        """Number of cells."""
-        return int(self.info.cells)
 
     def draw(self):
         """Random number of the round; 0 for none."""
@@ -226,20 +220,46 @@ class Round:
     @property
     def certificate_row(self):
         """Numbers of the certificate, as a view of the row."""
-        return self.row[self.rules.certificate_at : self.rules.certificate_at + CERTIFICATE_SIZE]
+        return self.row[INFO_SIZE : INFO_SIZE + CERTIFICATE_SIZE]
+
+
+def numbers_in(memory):
+    """Numbers that lie in a bytearray."""
+    if cython.compiled:
+        return pointer_to(memory)
+    return memoryview(memory).cast("d")
+
+
+def attach_record(record, row, groups):
+    """Let the fields that all rounds have lie in a row; return where it goes on."""
+    record.numbers = row
+    record.info = as_info(cut(row, 0, INFO_SIZE))
+    record.certificate = as_certificate(cut(row, INFO_SIZE, CERTIFICATE_SIZE))
+    record.context = cut(row, INFO_SIZE + CERTIFICATE_SIZE, groups)
+    return INFO_SIZE + CERTIFICATE_SIZE + groups
+
+
+class Round(Record):
+    """Numbers of a forecast that its outcome will need; `memo` has those of the committee."""
+
+    def __init__(self, rules: Rules):
+        self.rules, self.features, self.cell_payoffs, self.memo = rules, None, None, None
+        self.places, self.memory, self.array = rules.round_places, bytearray(8 * rules.round_size), None
+        self.whole = np.zeros(rules.cells, dtype=np.int64)
+        attach(rules, self, numbers_in(self.memory), whole_of(self.whole))
+
+    def count(self):
+        """Number of cells."""
+        return int(self.info.cells)
 
     def cell_rows(self):
         """Left and right ends, prior, expert and forecast on the cells, as a view of the row."""
-        return self.row[: 5 * self.rules.capacity].reshape(5, -1)[:, : int(self.info.cells)]
+        return self.view("cells")[:5, : int(self.info.cells)]
 
     def arrays(self):
         """Numbers of the round, without its features."""
         memo = {} if self.memo is None else {"memo": self.memo}
         return {"row": self.row, "slots": self.whole, **memo}
-
-    def views(self):
-        """All arrays of the round by name."""
-        return {name: view(self.row, *place) for name, place in self.rules.round_places.items()}
 
     def copied(self):
         """Copy in arrays of its own, without features."""
@@ -259,15 +279,12 @@ def restored_round(rules, row, whole, memo):
 def attach(rules, round, row, slots):
     """Let the fields of a round lie in a row of numbers and its slots."""
     capacity, levels, experts = rules.capacity, rules.grid_count, rules.experts
-    round.slots, round.numbers = slots, row
-    round.left, round.right = cut(row, 0, capacity), cut(row, capacity, capacity)
-    round.prior, round.expert = cut(row, 2 * capacity, capacity), cut(row, 3 * capacity, capacity)
-    round.result, round.tilt = cut(row, 4 * capacity, capacity), cut(row, 5 * capacity, capacity)
-    at = CELL_ROWS * capacity
-    round.info = as_info(cut(row, at, INFO_SIZE))
-    at += INFO_SIZE
-    round.certificate = as_certificate(cut(row, at, CERTIFICATE_SIZE))
-    at += CERTIFICATE_SIZE
+    at = attach_record(round, row, rules.groups)
+    round.slots, round.cells = slots, cut(row, at, CELL_ROWS * capacity)
+    at += CELL_ROWS * capacity
+    round.left, round.right = cut(round.cells, 0, capacity), cut(round.cells, capacity, capacity)
+    round.prior, round.expert = cut(round.cells, 2 * capacity, capacity), cut(round.cells, 3 * capacity, capacity)
+    round.result, round.tilt = cut(round.cells, 4 * capacity, capacity), cut(round.cells, 5 * capacity, capacity)
     round.experts = cut(row, at, rules.rival_rows * levels)
     at += rules.rival_rows * levels
     round.before = cut(row, at, levels)
@@ -275,10 +292,7 @@ def attach(rules, round, row, slots):
     round.rivals = cut(row, at, experts * capacity)
     at += experts * capacity
     round.crps_units, round.mse_units = cut(row, at, experts), cut(row, at + experts, experts)
-    at += 2 * experts
-    round.context = cut(row, at, rules.groups)
-    at += rules.groups
-    round.expected = cut(row, at, rules.witnesses)
+    round.expected = cut(row, at + 2 * experts, rules.witnesses)
 
 
 # Sizes of the records of a round.

@@ -23,7 +23,7 @@ from orcast.engine.ordered import LEFT, PLAYED, RIGHT, TILT
 from orcast.kernels import records
 from orcast.kernels.finite_state import FiniteRound
 from orcast.kernels.reading import count_arrays
-from orcast.kernels.state import Round
+from orcast.kernels.state import LedgerState, Round
 from orcast.ledger import Guarantee, Ledger
 from orcast.limits import LIMITS
 from orcast.payoffs import CellPayoff, NoRegret
@@ -124,7 +124,7 @@ class DenseEngine:
         self.sizes = [int(size) for size in sizes]
         self.cuts = np.concatenate(([0], np.cumsum(sizes)))
         places = [range(a, b) for a, b in pairwise(self.cuts)]
-        self._ledger = Ledger(self.bound_payoff.layout(places), discount=self.bound_payoff.discount)
+        self._ledger = Ledger(LedgerState(self.bound_payoff.layout(places)))
 
     @property
     def ledger(self) -> Ledger:
@@ -213,9 +213,7 @@ class DenseEngine:
         """Find a forecast and write it into the record."""
         assert record.cell_payoffs is not None
         ledger = self.ledger
-        search = CandidateSearch(
-            ledger, ledger.layout, record.cell_payoffs, record.context, reserved, self.solver.temperature
-        )
+        search = CandidateSearch(ledger, record.cell_payoffs, record.context, reserved, self.solver.temperature)
         cell_grid = self.prior.cell_grid(record.round, record.features)
         warm = self.prior.warm_start(record.round, np.log(np.maximum(mix, 1e-300)))
         self.solver.solve(search, DenseRound(cell_grid, mix, warm, pending, ledger.rounds))

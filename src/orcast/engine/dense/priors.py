@@ -32,7 +32,7 @@ Array = NDArray[np.float64]
 
 # Columns of the numbers of a round that are written here.
 CELLS = records.INFO.index("cells")
-PENDING, HAS_EXPERT = records.FINITE_INFO.index("pending"), records.FINITE_INFO.index("has_expert")
+PENDING, HAS_EXPERT = records.INFO.index("pending"), records.INFO.index("has_expert")
 # Share of uniform masses in a prior on cells that are not around the expert; as in `kernels.rounds`.
 EVEN_SHARE = 0.01
 

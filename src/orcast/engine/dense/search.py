@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from orcast import ledger as _ledger
 from orcast.engine.dense import fixed_point
 from orcast.kernels.ledger import available_slack_arrays, combine_arrays, write_certificate_arrays
-from orcast.kernels.state import Layout
 from orcast.ledger import Ledger
 from orcast.payoffs import CellGrid, CellPayoff
 from orcast.payoffs.regret import RegretCellPayoff
@@ -77,7 +76,6 @@ class CandidateSearch:
     def __init__(
         self,
         ledger: Ledger,
-        layout: Layout,
         cell_payoffs: Sequence[CellPayoff],
         context: Array,
         reserved: float,
@@ -88,18 +86,9 @@ class CandidateSearch:
         self.cost = sum(cell_payoff.cost for cell_payoff in self.cell_payoffs)
         cuts = np.concatenate(([0], np.cumsum([cell_payoff.size for cell_payoff in cell_payoffs]))).astype(int)
         cumulative, factors = np.empty(cuts[-1]), np.empty(cuts[-1])
-        combine_arrays(layout, ledger.total, context, ledger.discount, cumulative, factors)
+        combine_arrays(ledger.state, context, cumulative, factors)
         self.square = ledger.square
-        self.free = available_slack_arrays(
-            ledger.layout,
-            ledger.account,
-            ledger.groups,
-            ledger.total,
-            self.square,
-            context,
-            ledger.discount,
-            reserved,
-        )
+        self.free = available_slack_arrays(ledger.state, self.square, context, reserved)
         self.cumulative = [cumulative[a:b] for a, b in pairwise(cuts)]
         self.factors = [float(factors[a]) if b > a else 0.0 for a, b in pairwise(cuts)]
         self.certificate = np.zeros(_ledger.CERTIFICATE_SIZE)
@@ -128,11 +117,8 @@ class CandidateSearch:
         lp = fixed_point.normalised(np.maximum(lp, LEAST_LOG))
         linear, norm = self.assess(masses_of(lp))
         certificate = np.zeros(_ledger.CERTIFICATE_SIZE)
-        ledger = self.ledger
         worst, bound = float(linear.max()), float(norm.max())
-        write_certificate_arrays(
-            ledger.account, ledger.discount, self.square, self.free, worst, bound, ledger.bound, certificate
-        )
+        write_certificate_arrays(self.ledger.state, self.square, self.free, worst, bound, certificate)
         missing = (
             0.0
             if certificate[_ledger.CertificateField.HOLDS]
@@ -224,6 +210,4 @@ class CandidateSearch:
         linear = float(self.certificate[field.WORST]) - ledger.discount**2 * self.square
         needed = min(linear - bound - self.free, 2.0 * float(self.resolutions().max()))
         bound += max(needed, 0.0)
-        write_certificate_arrays(
-            ledger.account, ledger.discount, self.square, self.free, linear, bound, ledger.bound, self.certificate
-        )
+        write_certificate_arrays(ledger.state, self.square, self.free, linear, bound, self.certificate)
