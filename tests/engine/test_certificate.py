@@ -358,7 +358,7 @@ def check_exact(engine: OrderedEngine, record: Round, shared: bool = False) -> N
     assert claimed <= exact + 1e-6 * size
     assert norm <= bound * (1 + 1e-9)
     # no round counts more than B, or the rate would not follow
-    assert bound <= engine.rules.bound * (1 + 1e-9)
+    assert bound <= engine.ledger.bound * (1 + 1e-9)
     # what is good enough within the slack is no less
     assert certified(engine, record, free=np.inf)[0] >= claimed - 1e-9 * size
 

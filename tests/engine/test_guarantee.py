@@ -67,7 +67,7 @@ class Book:
         engine = engine_of(recal)
         self.sides = engine.ledger.layout.side_list
         self.total = np.zeros(engine.ledger.total.size)
-        self.budget = ledger.CREDIT * engine.rules.bound
+        self.budget = ledger.CREDIT * engine.ledger.bound
         self.rounds = 0
 
     @property
@@ -175,8 +175,8 @@ def test_without_an_expert(payoff: str) -> None:
 
 def attack_late(recal: Game, expert: Expert, adversary: Adversary, rounds: int, queue: int) -> None:
     """Each outcome comes `queue` rounds after its forecast, chosen against the ledger of that later moment."""
-    book_budget = ledger.CREDIT * engine_of(recal).rules.bound
-    general = engine_of(recal).rules.bound
+    book_budget = ledger.CREDIT * engine_of(recal).ledger.bound
+    general = engine_of(recal).ledger.bound
     rng, shown = np.random.default_rng(0), dict[int, oc.Forecast]()
     for t in range(rounds + queue):
         if t < rounds:
