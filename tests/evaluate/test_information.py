@@ -92,3 +92,6 @@ def test_issue_times_are_used() -> None:
     assert blocks.horizon.tolist() == list(range(1, 25)) * 10
     (single,) = check(shuffled, issued_every=1)
     assert single.timed
+    column = shuffled.with_columns((pl.col("ds") + 4).alias("published"))
+    (named,) = check(column, known="published")
+    np.testing.assert_array_equal(last_known(named), last_known(late))

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 
 from helpers import SENTENCE
-from orcast.frame.names import CERTIFICATE, ColumnLayout, Form, find, readings, written_levels
+from orcast.frame.names import CERTIFICATE, ColumnLayout, Form, find, level_of, readings, written_levels
 from orcast.frame.reader import find_in, label_places, outcomes_in
 
 NIXTLA = ["unique_id", "ds", "cutoff", "y"]
@@ -191,7 +191,8 @@ def test_names_that_mean_nothing() -> None:
         "p_",
         "median_x",
     ]:
-        assert not {"level", "member"} & readings(text).keys()
+        assert level_of(text) is None
+        assert "member" not in readings(text)
     both = seek(nixtla("net_q0.1 net_q0.5 net_q0.9 net_q0.5-lo-90 net_q0.5-hi-90"))
     assert [shown(form)[3] for form in both.forms] == [[0.1, 0.5, 0.9], [0.05, 0.5, 0.95]]
 
@@ -248,6 +249,7 @@ def test_doubts_are_said(columns: str, options: dict[str, Any], words: list[str]
 
 def test_odd_labels_are_refused() -> None:
     refused(["y", "0.1", 0.1], "twice")
+    refused([("y", ""), "q0.1"], "plain names")
 
 
 # --- named and spelt out
@@ -382,8 +384,8 @@ def test_the_outcomes_decide_between_kinds() -> None:
     assert kind(["a", None], **labels) == kind([None, None], **labels) == "labels"
     for y, columns, match in (
         ([0, 2], chance, "0 or 1"),
-        ([0, 1], labels, "expected a label"),
-        ([True, True], low, "expected numbers in column 'y'"),
+        ([0, 1], labels, "name a label"),
+        ([True, True], low, "true or false"),
     ):
         with pytest.raises(ValueError, match=match):
             kind(y, **columns)

@@ -130,7 +130,7 @@ def test_text_among_numbers_is_shown_with_its_row(make: Any, column: str) -> Non
 def test_a_named_column_of_probabilities_is_no_point_forecast() -> None:
     frame = forecasters()
     expected = chances(frame)
-    with pytest.raises(ValueError, match="expected numbers in column 'y' beside a point forecast of model 'p_home'"):
+    with pytest.raises(ValueError, match=r"expected model='' for probabilities of labels in 'p_home' and 'p_away'"):
         oc.recalibrate(forecasters(labels=True), model="p_home")
     tree = frame.rename(columns={"p": "tree"})
     with pytest.raises(ValueError, match=r"expected model=\{'tree': \{'p': 'tree'\}\} for probabilities, or model="):
@@ -186,8 +186,10 @@ def test_issued_every_and_lag_are_cutoffs_so_much_earlier(hours: int) -> None:
     found = mean(frame, issued_every="daily", lag=f"{hours}h")
     cutoff = ds.normalize() - pd.Timedelta(hours=hours)
     np.testing.assert_array_equal(mean(frame.assign(cutoff=cutoff, h=ds.hour + 1)), found)
-    longer = pd.Timedelta(hours=hours) + pd.Timedelta(1, "ns")
-    assert not np.array_equal(mean(frame, lag=longer, issued_every="daily"), found)
+    known = frame.assign(known=ds + pd.Timedelta(hours=hours))
+    np.testing.assert_array_equal(mean(known, known="known", issued_every="daily"), found)
+    known["known"] += pd.Timedelta(1, "ns")
+    assert not np.array_equal(mean(known, known="known", issued_every="daily"), found)
     each = mean(frame, lag=f"{hours}h")
     np.testing.assert_array_equal(mean(frame.assign(cutoff=ds - pd.Timedelta(hours=hours), h=1)), each)
 

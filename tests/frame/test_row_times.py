@@ -69,20 +69,24 @@ def test_a_forecast_uses_what_was_known_when_it_was_issued(options: dict[str, An
 
 
 def test_cutoffs_with_outcomes_known_later_than_the_next_cutoff() -> None:
-    """Weekly forecasts 1 to 4 weeks ahead; outcomes are published 10 days after their week."""
+    """Weekly forecasts 1 to 4 weeks ahead; outcomes are published 10 days after their week, some in bunches."""
     weeks = pd.date_range("2026-01-03", periods=40, freq="W")
     rng = np.random.default_rng(2)
     rows = [(c, c + h * 7 * DAY) for c in weeks for h in range(1, 5)]
     frame = pd.DataFrame(rows, columns=["cutoff", "ds"])
     y = dict(zip(pd.date_range(weeks[0], periods=50, freq="W"), rng.normal(100.0, 10.0, 50), strict=True))
     frame = frame.assign(y=frame.ds.map(y), mean=100.0, sd=5.0)
-    known = frame.ds + 10 * DAY
-    for changed in (10, 61):
-        other = frame.assign(y=frame.y.where(frame.ds != frame.ds[changed], frame.y + 50.0))
-        a, b = (answers(each, lag="10D")["orcast_mean"].to_numpy() for each in (frame, other))
-        first = known[changed]
-        assert not (a != b)[(frame.cutoff < first).to_numpy()].any()
-        assert (a != b)[(frame.cutoff >= first).to_numpy()].any()
+    published = frame.ds + 10 * DAY
+    # every fourth week three weeks are published together
+    month = (published - weeks[0]).dt.days // 28
+    frame["published"] = weeks[0] + (month + 1) * 28 * DAY
+    for options, known in (({"lag": "10D"}, frame.ds + 10 * DAY), ({"known": "published"}, frame.published)):
+        for changed in (10, 61):
+            other = frame.assign(y=frame.y.where(frame.ds != frame.ds[changed], frame.y + 50.0))
+            a, b = (answers(each, **options)["orcast_mean"].to_numpy() for each in (frame, other))
+            first = known[changed]
+            assert not (a != b)[(frame.cutoff < first).to_numpy()].any()
+            assert (a != b)[(frame.cutoff >= first).to_numpy()].any()
 
 
 @settings(max_examples=6)
@@ -107,7 +111,7 @@ def test_a_state_knows_the_timing_it_began_with(tmp_path: Any) -> None:
     first = answers(frame[:48], lag="3h", issued_every=12, state=path)
     second = answers(frame[48:], state=path)
     pd.testing.assert_frame_equal(pd.concat([first, second]), whole)
-    for options in ({"lag": "4h"}, {"issued_every": 24}):
+    for options in ({"lag": "4h"}, {"issued_every": 24}, {"known": "ds"}):
         with pytest.raises(ValueError, match=SENTENCE):
             answers(frame[50:], state=path, **options)
 
@@ -118,14 +122,21 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({}, {"lag": "3M"}, "such as '4D', '36h' or '30min'"),
     ({}, {"lag": 3}, "such as '4D', '36h' or '30min'"),
     ({}, {"lag": "-1h"}, "such as '4D', '36h' or '30min'"),
+    ({}, {"known": "later", "lag": "1h"}, "expected known= or lag=, got both"),
+    ({}, {"known": "count"}, "expected times of one kind in"),
     ({}, {"issued_every": "sometimes"}, "expected issued_every= such as '4D', '36h' or '30min'"),
     ({}, {"issued_every": 0}, "rows that are issued together"),
+    ({"cutoff": "before"}, {"known": "early"}, "not known when their forecasts were issued"),
+    ({}, {"known": "some"}, "expected a time at which each outcome was known, got none in 2 rows: 3, 4"),
 ]
 
 
 @pytest.mark.parametrize(("columns", "options", "sentence"), REFUSED)
 def test_what_is_refused(columns: dict[str, Any], options: dict[str, Any], sentence: str) -> None:
     frame = hourly(1)
+    frame["later"] = frame.ds + DAY
+    frame["some"] = frame.later.where(~frame.index.isin([3, 4]))
+    frame["early"], frame["count"] = frame.ds - DAY, np.arange(24)
     made = {"same": frame.ds, "before": frame.ds - DAY}
     for name, which in columns.items():
         frame[name] = made[which]
@@ -165,6 +176,35 @@ def test_a_lag_is_never_cut_short(lag: Any) -> None:
     seconds = {"2.3h": 8280, "4.1h": 14760, "0.29h": 1044}.get(lag if isinstance(lag, str) else "2.3h", 8280)
     first = next(i for i in range(120) if (t[i] - t[10]).total_seconds() >= seconds)
     assert reads(frame, 10, lag=lag)[0] == first
+
+
+@pytest.mark.filterwarnings("ignore:ignored outcomes that came long after")
+def test_whether_an_outcome_comes_later_is_not_known_before() -> None:
+    frame = numbered(np.arange(40.0))
+    frame["known"] = frame.ds
+    frame.loc[10, "known"] = 35.0
+    gone = frame.assign(y=frame.y.where(frame.index != 10), known=frame.known.where(frame.index != 10))
+    pd.testing.assert_frame_equal(answers(frame, known="known"), answers(gone, known="known"))
+    live = []
+    state = oc.FrameState()
+    for at in range(40):
+        seen = frame[: at + 1]
+        there = (seen.known < at) & (seen.index < at)
+        live.append(
+            answers(seen.assign(y=seen.y.where(there), known=seen.known.where(there)), known="known", state=state)[-1:]
+        )
+    pd.testing.assert_frame_equal(pd.concat(live), answers(frame, known="known"))
+
+
+def test_an_outcome_has_one_time_at_which_it_is_known() -> None:
+    """The row one step ahead says when it was known; the one two steps ahead has no outcome of its own."""
+    t = np.arange(30)
+    one = numbered(t, cutoff=t - 1, h=1, known=t + 6)
+    two = numbered(t, cutoff=t - 2, h=2, known=t).assign(y=np.nan)
+    frame = pd.concat([one, two], ignore_index=True)
+    found = [frame.cutoff[i] for i in reads(frame, 10, known="known", horizon="h")]
+    assert found
+    assert min(found) == 16
 
 
 ODD: list[dict[str, Any]] = [

@@ -35,6 +35,7 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--time", metavar="COLUMN", help="time of the outcome (default: rows are in order)")
     group.add_argument("--cutoff", metavar="COLUMN", help="time when the forecast was issued")
     group.add_argument("--horizon", metavar="COLUMN", help="number of steps ahead")
+    group.add_argument("--known", metavar="COLUMN", help="time when the outcome was known (default: its own time)")
     group.add_argument("--lag", metavar="T", help="time from an outcome to its publication: 4D, 36h or a number")
     group.add_argument("--issued-every", metavar="N", help="forecasts are issued N rows at a time, or daily, 12h")
     group.add_argument("--low", metavar="X", help="lower bound of the outcomes: a number or a column (default: none)")
@@ -43,7 +44,7 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
 
 def names_of(options: argparse.Namespace) -> dict[str, Any]:
     """Columns that were named, as `frame.columns.find_in` takes them."""
-    names = ("y", "series", "time", "cutoff", "horizon")
+    names = ("y", "series", "time", "cutoff", "horizon", "known")
     return {name: getattr(options, name) for name in names} | {"model": _models(options.model)}
 
 
@@ -97,7 +98,7 @@ def describe(table: TableFile, frame: Frame, layout: ColumnLayout, series: int) 
     long = frame.spread
     rows = f"{table.frame.height:,} rows{'' if long is None else f' of {frame.rows:,} forecasts'}"
     parts = {"outcome": layout.y, "series": _few(layout.series), "time": layout.time}
-    parts |= {"cutoff": layout.cutoff, "horizon": layout.horizon}
+    parts |= {"cutoff": layout.cutoff, "horizon": layout.horizon, "known": layout.known}
     parts |= {form.model or "forecast": f"{KINDS[form.kind]} ({_few(form.columns)})" for form in layout.forms}
     earlier = layout.earlier(table.frame.columns)
     used = {*layout.taken, *earlier, *(() if long is None else long.own)}

@@ -133,19 +133,24 @@ def _check_different(names: Sequence[Label], what: str) -> None:
 # --- one name
 
 
+def level_of(text: str) -> tuple[str, float, bool] | None:
+    """Read a name as a quantile: its model, its level, and if it ends an interval; None if it is not one."""
+    for kind, pattern in ENDINGS:
+        if kind in LEVEL_KINDS and (m := pattern.fullmatch(text)):
+            level = round(LEVEL_KINDS[kind](m["which"]), 12)
+            return (m["model"] or "", level, kind in ("lo", "hi")) if 0.0 < level < 1.0 else None
+    return None
+
+
 @lru_cache(maxsize=4096)
 def readings(text: str) -> dict[str, tuple[str, Any]]:
-    """Readings of a name by kind: the model and the text found, or of a "level" that and if it ends an interval."""
+    """Readings of a name by kind: the model, and the text that was found; of a "level" what `level_of` says."""
     found: dict[str, tuple[str, Any]] = {}
+    if (level := level_of(text)) is not None:
+        found["level"] = level[0], level
     for kind, pattern in ENDINGS:
-        if not (m := pattern.fullmatch(text)):
-            continue
-        if kind not in LEVEL_KINDS:
+        if kind not in LEVEL_KINDS and (m := pattern.fullmatch(text)):
             found[kind] = m["model"] or "", m["which"]
-        elif "level" not in found:
-            found["level"] = m["model"] or "", (round(LEVEL_KINDS[kind](m["which"]), 12), kind in ("lo", "hi"))
-    if "level" in found and not 0.0 < found["level"][1][0] < 1.0:
-        del found["level"]
     return found
 
 
@@ -261,7 +266,7 @@ class Form:
 class ColumnLayout:
     """Roles of the columns of a frame; ``taken`` are all columns with a role, which are no forecasts.
 
-    ``y`` is None only in a frame without outcomes.
+    ``known`` is None unless it is named, ``y`` only in a frame without outcomes.
     """
 
     series: tuple[Label, ...]
@@ -270,10 +275,11 @@ class ColumnLayout:
     horizon: Label | None
     y: Label
     forms: tuple[Form, ...]
+    known: Label | None = None
     taken: tuple[Label, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        each = [self.y, self.time, self.cutoff, self.horizon, *self.series]
+        each = [self.y, self.time, self.cutoff, self.horizon, self.known, *self.series]
         self.__dict__["taken"] = tuple(column for column in each if column is not None)
 
     def earlier(self, columns: Iterable[Label]) -> tuple[Label, ...]:
@@ -292,8 +298,8 @@ def written_levels(form: Form, columns: Iterable[Label]) -> dict[float, Label]:
         text = str(column)
         if text in usual:
             found[usual[text] or 0.0] = column
-        elif owner_of(text) == form.base and "level" in (own := readings(text[len(form.base) + 1 :])):
-            found[own["level"][1][0]] = column
+        elif owner_of(text) == form.base and (level := level_of(text[len(form.base) + 1 :])) is not None:
+            found[level[1]] = column
     return dict(sorted(found.items()))
 
 
@@ -323,7 +329,7 @@ def find(
 ) -> ColumnLayout:
     """Find the columns of series, time, cutoff, horizon, outcome and of each model, from their names.
 
-    ``names`` are those of y, series (or several), time, cutoff and horizon, as far as they are given.  ``model``
+    ``names`` are those of y, series (or several), time, cutoff, horizon and known, as far as they are given.  ``model``
     is a name, several, or None for all that are found; or it has the columns of each model, see `_explicit`.
     ``pending`` accepts a frame without outcomes.  ``outcomes_in`` tells the outcomes of a column, "numbers", "0/1",
     "bool", "labels" or None; ``wrong_value`` what a column has that is no number.
@@ -354,8 +360,11 @@ def _roles(labels: list[Label], names: Mapping[str, Any], pending: bool) -> Colu
     """Layout without forms."""
     texts = {str(label): label for label in labels}
     _check_different(list(map(str, labels)), "")
-    if unknown := set(names) - set(ROLES):
-        raise TypeError(f"expected names of y, series, time, cutoff and horizon, got {short(unknown)}")
+    for label in labels:
+        if isinstance(label, tuple):
+            raise ValueError(f"expected columns with plain names, got {label!r}")
+    if unknown := set(names) - {*ROLES, "known"}:
+        raise TypeError(f"expected names of y, series, time, cutoff, horizon and known, got {short(unknown)}")
     found: dict[str, list[Label]] = {}
     for role, name in names.items():
         if name is not None:
@@ -384,7 +393,7 @@ def _roles(labels: list[Label], names: Mapping[str, Any], pending: bool) -> Colu
     series = tuple(found.pop("series"))
     one: dict[str, Any] = {role: next(iter(each), None) for role, each in found.items()}
     layout = ColumnLayout(series, forms=(), **one)
-    _check_different(layout.taken, " for y, series, time, cutoff and horizon")
+    _check_different(layout.taken, " for y, series, time, cutoff, horizon and known")
     return layout
 
 
@@ -454,9 +463,9 @@ class _Candidates:
         """Columns with the mean of a model, that of its own name last."""
         return [*self.groups["mean"].get(model, ()), *(text for text in (model,) if text and text in self.free)]
 
-    def _read_quantiles(self, model: str, some: Mapping[str, tuple[float, bool]]) -> None:
+    def _read_quantiles(self, model: str, some: Mapping[str, tuple[str, float, bool]]) -> None:
         by_level: dict[float, str] = {}
-        for text, (level, _) in some.items():
+        for text, (_, level, _) in some.items():
             if level in by_level:
                 self.ambiguous[model] = (
                     f"expected one column for each level{of_model(model)}, got {by_level[level]!r} and {text!r} for "
@@ -464,7 +473,7 @@ class _Candidates:
                 )
                 return
             by_level[level] = text
-        intervals, means = any(interval for _, interval in some.values()), self._means_of(model)
+        intervals, means = any(interval for _, _, interval in some.values()), self._means_of(model)
         if intervals and 0.5 not in by_level and model and model in self.free:
             by_level[0.5] = means.pop()
         if len(by_level) > 1:
@@ -476,22 +485,24 @@ class _Candidates:
     def best(self, model: str) -> Form | None:
         """The first kind of forecasts that a model has and that the outcomes can be about."""
         forms = self.found.get(model, {})
-        return next((forms[kind] for kind in KINDS if kind in forms and self.fits(forms[kind])), None)
+        return next((forms[kind] for kind in KINDS if kind in forms and self.why_not(forms[kind]) is None), None)
 
-    def fits(self, form: Form) -> bool:
-        """True if the outcomes can be those of a form."""
-        if form.kind != "labels":
-            return self.outcomes in (None, "0/1", "numbers" if form.ordered else "bool")
-        names = set(map(str.lower, form.labels or ()))
-        return self.outcomes in (None, "labels") or names == {"true", "false"} or all(map(str.isdecimal, names))
-
-    def misfit(self, form: Form) -> ValueError:
-        """Error about outcomes that cannot be those of a form."""
-        wanted = {"binary": "0 or 1", "labels": f"a label ({listed(form.labels or (), 'or')})"}.get(
-            form.kind, "numbers"
-        )
-        about, y = f"{KINDS[form.kind]}{of_model(form.model)}", self.roles.y
-        return ValueError(f"expected {wanted} in column {y!r} beside {about}, got {self.wrong_value(y)}")
+    def why_not(self, form: Form) -> str | None:
+        """Error if the outcomes cannot be those of a form."""
+        outcomes, y = self.outcomes, self.roles.y
+        wanted = None
+        if form.ordered and outcomes in ("labels", "bool"):
+            wanted = "numbers"
+        elif form.kind == "binary" and outcomes in ("numbers", "labels"):
+            wanted = "outcomes 0 or 1"
+        elif form.labels and outcomes not in (None, "labels"):
+            names = set(map(str.lower, form.labels))
+            if names != {"true", "false"} and not all(map(str.isdecimal, names)):
+                wanted = f"outcomes that name a label ({listed(form.labels, 'or')})"
+        if wanted is None:
+            return None
+        found = {"bool": "true or false", "labels": self.wrong_value(y)}.get(outcomes or "", "other numbers")
+        return f"expected {wanted} in column {y!r} beside {KINDS[form.kind]}{of_model(form.model)}, got {found}"
 
     def point(self, text: str) -> Form:
         """Plain column as a forecast."""
@@ -520,8 +531,9 @@ def _all(candidates: _Candidates) -> list[Form]:
 def _points(candidates: _Candidates) -> list[Form]:
     """Plain columns of numbers, where nothing better is there."""
     for model, forms in candidates.found.items():
-        for form in forms.values() if owner_of(model) != model else ():
-            raise candidates.misfit(form)
+        why = [candidates.why_not(form) for form in forms.values() if owner_of(model) != model]
+        if any(why):
+            raise ValueError(why[0])
     names = [text for text in candidates.numbers if text.lower() not in NEVER and owner_of(text) is None]
     clear = not any(UNCLEAR.fullmatch(text) for text in names)
     if {"unique_id", "ds"} <= set(map(str, candidates.labels)) and names and clear:
@@ -538,14 +550,20 @@ def _named_point(text: str, candidates: _Candidates) -> Form:
     if text in candidates.ambiguous:
         raise ValueError(candidates.ambiguous[text])
     for form in candidates.found.get(text, {}).values():
-        raise candidates.misfit(form)
+        raise ValueError(candidates.why_not(form))
+    for form in (form for kinds in candidates.found.values() for form in kinds.values()):
+        if text in map(str, form.columns):
+            raise ValueError(
+                f"expected model={form.model!r} for {KINDS[form.kind]}{of_model(form.model)} in "
+                f"{listed(form.columns)}, got one of these columns, {text!r}"
+            )
     if text in candidates.free and candidates.outcomes == "0/1":
         point = f" for probabilities, or model={{{text!r}: {text!r}}} for a point forecast"
         asked = spelled(f"model={{{text!r}: {{'p': {text!r}}}}}{point}", f"--model {text}:p={text} for probabilities")
         raise ValueError(f"expected {asked}, got {text!r} beside outcomes 0 and 1")
     if text in candidates.free:
         return candidates.point(text)
-    known = [model for model in candidates.found if owner_of(model) != model]
+    known = [model for model in candidates.found if owner_of(model) != model and candidates.best(model) is not None]
     raise ValueError(
         f"expected a model of the frame ({listed(known)}) or a column of numbers as {option('model')}, got {text!r}"
     )
@@ -588,8 +606,8 @@ def _explicit(model: str, parts: Any, candidates: _Candidates) -> Form:
 def _check(form: Form, candidates: _Candidates) -> None:
     """Chosen columns must hold numbers and fit the outcomes."""
     whose = of_model(form.model)
-    if not candidates.fits(form):
-        raise candidates.misfit(form)
+    if problem := candidates.why_not(form):
+        raise ValueError(problem)
     _check_different(form.columns, whose)
     for column in form.columns if form.mean is None else (*form.columns, form.mean):
         if column in candidates.roles.taken:

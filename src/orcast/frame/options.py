@@ -80,11 +80,12 @@ class FrameFacts(NamedTuple):
     times: str  # kind of the times
     cutoffs: bool  # False if each outcome is known before the next forecast
     empirical: bool  # horizons are counted from the cutoff on
+    known: bool  # a column says when outcomes were known
     events: list[str] | None = None  # columns that tell events of one time apart, None without such events
 
     def check(self, now: FrameFacts) -> None:
         """Refuse a frame that is read in another way than the first one."""
-        texts = ("times", "cutoffs", "horizons counted from cutoffs")
+        texts = ("times", "cutoffs", "horizons counted from cutoffs", "column known=")
         for what, *pair in zip(texts, self, now, strict=False):
             if pair[0] != pair[1]:
                 then, got = (each if isinstance(each, str) else f"{'' if each else 'no '}{what}" for each in pair)
@@ -95,6 +96,6 @@ class FrameFacts(NamedTuple):
         """Facts of a file, or a reason why they are none."""
         *facts, events = plain
         names = [] if events is None else events
-        if [type(each) for each in (*facts, *names)] != [str, bool, bool] + [str] * len(names):
+        if [type(each) for each in (*facts, *names)] != [str, bool, bool, bool] + [str] * len(names):
             raise TypeError(f"{short(plain)} do not describe a frame")
         return cls(*plain)

@@ -216,15 +216,15 @@ def changes(order: Codes, *columns: NDArray[Any]) -> NDArray[np.bool_]:
 
 def fill_outcomes(
     streams: Streams, codes: Codes, keys: Sequence[Hashable], y: Array, labels: Sequence[str] = ()
-) -> tuple[Array, Codes]:
-    """Each row's outcome, from another row of its series and time where it has none itself.
+) -> tuple[Array, Stamps, Codes]:
+    """Each row's outcome, and when it is known, from another row of its series and time where it has none itself.
 
     And a row for each outcome, in the order of series and time.
     """
     times = streams.times
-    time = times.time
+    time, due = times.time, times.known
     if times.at_once or times.events is not None:
-        return y, np.flatnonzero(~np.isnan(y))
+        return y, due, np.flatnonzero(~np.isnan(y))
     # known outcomes first, then missing ones
     order = np.lexsort((np.isnan(y), time, codes))
     first = changes(order, codes, time)
@@ -238,10 +238,16 @@ def fill_outcomes(
             f"expected one outcome{of_series(keys[int(codes[a])])} at "
             f"{times.show(time[a])}, got {one} in {row_name(a)} and {other} in {row_name(b)}"
         )
-    filled = np.empty(len(y))
+    filled, filled_due = np.empty(len(y)), np.empty_like(due)
     filled[order] = y[leader]
+    # an outcome is known once: at the latest time of the rows that have it
+    group = np.cumsum(first) - 1
+    has = ~np.isnan(y[order])
+    latest = due[order][first]
+    np.maximum.at(latest, group[has], due[order][has])
+    filled_due[order] = latest[group]
     known = order[first]
-    return filled, known[~np.isnan(y[known])]
+    return filled, filled_due, known[~np.isnan(y[known])]
 
 
 class Entries(NamedTuple):

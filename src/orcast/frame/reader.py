@@ -163,9 +163,10 @@ class Frame:
         codes = np.fromiter(map(place.__getitem__, rows), dtype=np.intp, count=len(rows))
         return codes, [_plain(key) for key in order]
 
-    def times(self, name: Any, what: str = "time") -> Times:
-        """A column as times that sort."""
-        return _times(self._complete(name, what), name, what)
+    def times(self, name: Any, what: str = "time", rows: NDArray[np.bool_] | None = None) -> Times:
+        """A column as times that sort; of some rows alone, where others may have none."""
+        column = self._complete(name, what) if rows is None else self.column(name).filter(rows.tolist())
+        return _times(column, name, what)
 
     # --- writing
     def with_columns(self, new: dict[Any, NDArray[Any]], *, without: Iterable[Any] = ()) -> Any:

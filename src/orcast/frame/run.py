@@ -50,6 +50,7 @@ def recalibrate(
     time: Any = None,
     cutoff: Any = None,
     horizon: Any = None,
+    known: Any = None,
     lag: Any = None,
     issued_every: Any = None,
     low: Any = None,
@@ -90,6 +91,8 @@ def recalibrate(
         Column of issue times.
     horizon : str, optional
         Column of steps ahead.
+    known : str, optional
+        Column of times at which outcomes were known (default: the row's time).
     lag : str, timedelta or number, optional
         Time from a row's time to the publication of its outcome, such as ``"4D"`` or ``"36h"``.
     issued_every : int or str, optional
@@ -151,7 +154,8 @@ def recalibrate(
     ['ok', 'ok', 'pending']
     """
     options = FrameOptions(low, high, levels, payoff, outside, lag, issued_every, pool)
-    names = {"y": y, "model": model, "series": series, "time": time, "cutoff": cutoff, "horizon": horizon}
+    names = {"y": y, "model": model, "series": series, "time": time}
+    names |= {"cutoff": cutoff, "horizon": horizon, "known": known}
     with open_state(state) as panel:
         run = run_frame(Frame(df, target, y=y, time=time), names, options, panel, workers)
         result: AnyFrame = run.result(bool(replace))
@@ -198,7 +202,8 @@ class FrameRun:
         empirical = np.array([content.empirical.get(key, 0) for key in self.keys], dtype=np.int64)
         events = None if before is None else False if before.events is None else before.events
         times = read_row_times(self.frame, layout, *place, self.options.timing, empirical, content.calendar)
-        self.facts = FrameFacts(times.kind, not times.at_once, times.ranked)
+        known = layout.known is not None
+        self.facts = FrameFacts(times.kind, not times.at_once, times.ranked, known)
         if before is not None:
             before.check(self.facts)
         return arrange(self.frame, times, layout, *place, content.calendar, content.step, events=events)
@@ -236,7 +241,7 @@ class FrameRun:
 
         return find
 
-    def filling(self, y: Array, known: Codes) -> Filling | None:
+    def filling(self, y: Array, due: Stamps, known: Codes) -> Filling | None:
         """Outcomes of pending rows from other rows of their series and time, and from the table of outcomes."""
         times, find = self.streams.times, self._outcome_table()
         shares = self.panel is not None and not times.at_once and times.events is None
@@ -245,13 +250,13 @@ class FrameRun:
         starts = np.searchsorted(self.codes[known], np.arange(len(self.keys) + 1))
         place = {key: code for code, key in enumerate(self.keys)}
 
-        def fill(key: Hashable, time: Stamps, own: Array) -> Array:
+        def fill(key: Hashable, time: Stamps, own: Array, own_due: Stamps) -> tuple[Array, Stamps]:
             rows = known[starts[place[key]] : starts[place[key] + 1]]
             if shares and len(rows):
                 rows = rows[np.minimum(np.searchsorted(times.time[rows], time), len(rows) - 1)]
                 found = np.isnan(own) & (times.time[rows] == time)
-                own = np.where(found, y[rows], own)
-            return own if find is None else np.where(np.isnan(own), find(key, time), own)
+                own, own_due = np.where(found, y[rows], own), np.where(found, due[rows], own_due)
+            return own if find is None else np.where(np.isnan(own), find(key, time), own), own_due
 
         return fill
 

@@ -21,6 +21,7 @@ from orcast.frame.names import ALARMS, Form, of_model
 from orcast.frame.ordering import Before, Entries, fill_outcomes, run_order
 from orcast.frame.runner import HOLDS, MEAN, NEVER, PROMISED, SD, Inputs, Runner, RunState, Stop, runner_for
 from orcast.frame.statuses import STATUS_TEXTS, Status
+from orcast.frame.times import check_known
 from orcast.kernels.records import DROP, SETTLE
 from orcast.monitors import ALARM_TEXTS, kind_on, pit_rows, watcher_for
 from orcast.spaces import Binary, Labels, Space
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Stamps = NDArray[Any]
 StreamKey = tuple[Hashable, Hashable]  # series and horizon
-# Fills in outcomes of a series at some times.
-Filling = Callable[[Hashable, Stamps, Array], Array]
+# Fills in outcomes of a series at some times, and when they were known.
+Filling = Callable[[Hashable, Stamps, Array, Stamps], tuple[Array, Stamps]]
 
 # Rows of a stream that may be pending.
 MAX_PENDING = 1000
@@ -108,18 +109,19 @@ class ModelRun:
         self.payoff, self.features = run.options.payoff, run.features
         self.clip, self.remember = run.options.outside == "clip", 0 if run.panel is None else run.panel.remember
         self.at_once, self.dated = times.at_once and not times.tied, times.kind.startswith("dates")
-        y, known = fill_outcomes(streams, run.codes, run.keys, run.outcomes(form), form.labels or ())
+        y, due, known = fill_outcomes(streams, run.codes, run.keys, run.outcomes(form), form.labels or ())
+        check_known(times, due, y)
         self.given = [run.frame.numbers(column) for column in form.columns]
         there = rows_with_forecast(form, self.given)
-        self.fill = run.filling(y, known)  # for pending rows
+        self.fill = run.filling(y, due, known)  # for pending rows
         self.marks = None if run.panel is None else marks_of(self.given)
         # in the order of play
         self.rows: NDArray[np.intp] = streams.order
         self.starts: list[int] = streams.starts.tolist()
         in_order = bool((np.diff(self.rows) > 0).all())  # large arrays are not copied if the frame is in order
         shown = times.time if times.events is None else times.events
-        stamps = {id(each): each if in_order else each[self.rows] for each in (shown, times.cutoff, times.known)}
-        self.time, self.cutoff, self.due = (stamps[id(each)] for each in (shown, times.cutoff, times.known))
+        stamps = {id(each): each if in_order else each[self.rows] for each in (shown, times.cutoff, due)}
+        self.time, self.cutoff, self.due = (stamps[id(each)] for each in (shown, times.cutoff, due))
         self.there, self.y = (each if in_order else each[self.rows] for each in (there, y))
         # of streams
         series = streams.series
@@ -316,7 +318,7 @@ class StreamRun:
         y, due = y[at], due[at]
         cutoff, time, _ = before.stamps[at].T
         if self.model.fill is not None:
-            y = self.model.fill(self.key[0], time, y)
+            y, due = self.model.fill(self.key[0], time, y, due)
         was = before.log[at, LogColumn.Y]
         came = ~np.isnan(y) & (y != was)
         self.came = at[came], y[came]

@@ -2,8 +2,8 @@
 
 **Equality**: an outcome that is known at the very time at which a forecast is issued is used (known <= issued), unless
 it is the outcome of that time itself.  Issue times come from a column of cutoffs or from ``issued_every``; else a
-forecast is issued at its own time.  An outcome is known at its own time, or ``lag`` later.  Where nothing says either,
-each outcome is known before the next time.
+forecast is issued at its own time.  An outcome is known at its own time, or
+``lag`` later, or when a column says.  Where nothing says either, each outcome is known before the next time.
 
 **Horizons** are counted by the clock: from the cutoff to the time, in steps, which are found from the times of all
 series: a number of months, working days, or a length of time; whole numbers are counted as they are.  So a missing row
@@ -103,11 +103,11 @@ def read_row_times(
     elif cutoff is None and layout.horizon is not None and frame.keys([layout.horizon])[1] != [1]:
         asked = f"name it by {option('cutoff')}"
         raise ValueError(f"expected a column of cutoffs beside the horizons in {layout.horizon!r}, got none: {asked}")
-    known = _known(times, lag)
+    known = _known(frame, layout, times, lag)
     at_once = cutoff is None and known is None
     if known is not None and (cutoff is None or together):
         # cutoffs lie just before a time, so that its own outcome is not used; others that are known at it are
-        known = np.maximum(just_before(known), times.values)
+        known = np.where(known == farthest(known), known, np.maximum(just_before(known), times.values))
     if cutoff is not None:
         _check_issued_before(times, cutoff)
     else:
@@ -124,6 +124,11 @@ def just_before(stamps: Stamps) -> Stamps:
 def just_after(stamps: Stamps) -> Stamps:
     """The moment after each of some times."""
     return np.nextafter(stamps, math.inf) if stamps.dtype.kind == "f" else stamps + 1
+
+
+def farthest(stamps: Stamps) -> Any:
+    """The stamp of an outcome that has not come: later than all others."""
+    return math.inf if stamps.dtype.kind == "f" else np.iinfo(np.int64).max
 
 
 def by_series(codes: Codes, count: int) -> list[Codes]:
@@ -146,9 +151,11 @@ def _times_and_cutoffs(
     frame: Frame, layout: ColumnLayout, codes: Codes, empirical: Stamps
 ) -> tuple[Times, Stamps | None]:
     if layout.time is None:
-        if layout.cutoff is not None:
-            asked = f"got no column: name it by {option('time')}"
-            raise ValueError(f"expected times beside the cutoffs in {layout.cutoff!r}, {asked}")
+        for name, what in ((layout.cutoff, "cutoffs"), (layout.known, "times of knowledge")):
+            if name is not None:
+                raise ValueError(
+                    f"expected times beside the {what} in {name!r}, got no column: name it by {option('time')}"
+                )
         places = empirical[codes]
         for rows in by_series(codes, len(empirical)):
             places[rows] += np.arange(len(rows))
@@ -179,14 +186,47 @@ def _check_issued_before(times: Times, cutoff: Stamps) -> None:
         )
 
 
-def _known(times: Times, lag: Any) -> Stamps | None:
-    """When each outcome was known; None if nothing says it."""
+def _known(frame: Frame, layout: ColumnLayout, times: Times, lag: Any) -> Stamps | None:
+    """When each outcome was known; None if nothing says it.  Where the column says nothing, it is not known yet."""
+    if layout.known is not None:
+        if lag is not None:
+            names = f"{option('known')} or {option('lag')}"
+            raise ValueError(f"expected {names}, got both: {layout.known!r} and {short(lag)}")
+        there = ~frame.missing(layout.known)
+        found = frame.times(layout.known, "time at which the outcome was known", there)
+        if found.kind != times.kind and there.any() and "dates" in found.kind + times.kind:
+            raise ValueError(
+                f"expected times of one kind in {layout.time!r} and {layout.known!r}, got {times.kind} and {found.kind}"
+            )
+        # known after a whole number is known at the next one
+        values = np.ceil(found.values) if times.kind == "whole numbers" else found.values
+        known = np.full_like(times.values, farthest(times.values))
+        known[there] = values
+        return known
     if lag is None:
         return None
     by = stamps_of(lag, times.kind)
     if times.values.dtype.kind == "f":
         return np.asarray(times.values + by)
-    return np.asarray(np.minimum(times.values, np.iinfo(np.int64).max - by) + by)
+    most = farthest(times.values) - 1
+    return np.asarray(np.minimum(times.values, most - by) + by)
+
+
+def check_known(times: RowTimes, known: Stamps, y: NDArray[np.float64]) -> None:
+    """Outcomes that are there were known at some time, and after their forecasts were issued."""
+    if times.at_once:
+        return
+    there = ~np.isnan(y)
+    never = np.flatnonzero(there & (known == farthest(known)))
+    if len(never):
+        raise ValueError(f"expected a time at which each outcome was known, got none in {rows_text(never)}")
+    before = np.flatnonzero(there & (known <= times.cutoff))
+    if len(before):
+        row, show = int(before[0]), times.show
+        raise ValueError(
+            f"expected outcomes that were not known when their forecasts were issued, got one known at "
+            f"{show(known[row])} whose forecast was issued at {show(times.cutoff[row])}, and so in {rows_text(before)}"
+        )
 
 
 # --- lengths of time
