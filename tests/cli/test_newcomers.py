@@ -14,18 +14,15 @@ LEVELS = (0.025, 0.1, 0.25, 0.5, 0.75, 0.9, 0.975)
 
 
 def hub(folder: Path) -> tuple[Path, Path]:
-    """A model output as a hub has it, with states by number, and its target data with a revision."""
+    """A model output of a hub, pivoted, with states by number, and its target data with a revision."""
     rng = np.random.default_rng(0)
     seen = {(place, day): int(rng.poisson(60)) for place in ("01", "02") for day in WEEKS}
-    output = ["reference_date,target,horizon,target_end_date,location,output_type,output_type_id,value"]
+    output = ["reference_date,target,horizon,target_end_date,location," + ",".join(map(str, LEVELS))]
     for i, reference in enumerate(WEEKS[:-3]):
         for horizon in (0, 1, 2, 3):
             for place in ("01", "02"):
                 about = f"{reference},wk inc flu hosp,{horizon},{WEEKS[i + horizon]},{place}"
-                output += [f"{about},quantile,{level},{60 + 10 * (level - 0.5):.2f}" for level in LEVELS]
-                output.append(
-                    f"{reference},wk flu hosp rate change,{horizon},{WEEKS[i + horizon]},{place},pmf,stable,1"
-                )
+                output.append(",".join([about, *(f"{60 + 10 * (level - 0.5):.2f}" for level in LEVELS)]))
     target = ["as_of,target,target_end_date,location,observation"]
     target += [f"2024-01-06,wk inc flu hosp,{day},{place},{y}" for (place, day), y in seen.items()]
     target += [f"2023-02-01,wk inc flu hosp,{WEEKS[0]},01,1"]
@@ -40,18 +37,16 @@ def test_a_hub(tmp_path: Path, capsys: Capture) -> None:
     page = tmp_path / "hub.html"
     assert cli.main(["recalibrate", str(output), "--target", str(target), "--low", "0", "--report", str(page)]) == 0
     told = capsys.readouterr().err
-    assert "of 392 forecasts, 2 series" in told
+    assert "392 rows, 2 series" in told
     assert "The 95% interval covered" in told
     assert "The 95% interval covered" in page.read_text()
     made = pl.read_csv(tmp_path / "model-output.orcast.csv", schema_overrides={"location": pl.String})
     given = pl.read_csv(output, schema_overrides={"location": pl.String})
     assert made[given.columns].equals(given)
-    answered = made.filter(pl.col("output_type") == "quantile")
-    assert answered["orcast_value"].null_count() == 0
-    assert made.filter(pl.col("output_type") == "pmf")["orcast_value"].null_count() == len(made) - len(answered)
+    assert made["orcast_0.5"].null_count() == 0
     # a forecast is about what was not known: the first outcomes reach those of the second week
-    first = answered.filter(pl.col("reference_date") == WEEKS[0])
-    assert np.allclose(first["orcast_value"].to_numpy(), first["value"].to_numpy(), rtol=0.02)
+    first = made.filter(pl.col("reference_date") == WEEKS[0])
+    assert np.allclose(first["orcast_0.5"].to_numpy(), first["0.5"].to_numpy(), rtol=0.02)
 
 
 def test_a_hub_without_its_outcomes_is_told_where_to_put_them(tmp_path: Path, capsys: Capture) -> None:

@@ -150,26 +150,6 @@ def test_rows_without_a_cutoff_are_refused_together(make: Any) -> None:
         oc.recalibrate(make(frame))
 
 
-def test_wide_and_long_tables_of_a_hub_agree_at_horizon_0() -> None:
-    weeks = pd.date_range("2024-01-06", periods=24, freq="7D")
-    rng = np.random.default_rng(0)
-    keys = [(weeks[i], h, weeks[i + h], place) for i in range(20) for h in range(3) for place in ("01", "US")]
-    wide = pd.DataFrame(keys, columns=["reference_date", "horizon", "target_end_date", "location"])
-    seen = {(w, place): float(rng.poisson(50)) for w in weeks for place in ("01", "US")}
-    wide["observation"] = [seen[w, place] for w, place in zip(wide.target_end_date, wide.location, strict=True)]
-    wide["target"] = "wk inc flu hosp"
-    wide = wide.assign(**{"0.1": 40.0, "0.5": 50.0, "0.9": 60.0})
-    names = ["reference_date", "horizon", "target_end_date", "location", "target", "observation"]
-    long = wide.melt(names, var_name="output_type_id").assign(output_type="quantile")
-    one, other = oc.recalibrate(wide), oc.recalibrate(long)
-    for i, level in enumerate(("0.1", "0.5", "0.9")):
-        rows = other[len(wide) * i : len(wide) * (i + 1)]
-        np.testing.assert_array_equal(one[f"orcast_{level}"], rows["orcast_value"])
-        assert one["orcast_status"].tolist() == rows["orcast_status"].tolist()
-    with pytest.raises(ValueError, match="expected forecasts issued before their time"):
-        oc.recalibrate(wide.rename(columns={"reference_date": "issued"}), cutoff="issued")
-
-
 # --- equality of cutoffs and times of knowledge
 
 

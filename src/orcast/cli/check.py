@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
         layout = find_in(frame, **names_of(options))
         found = check(frame, layout, **bounds_and_times(options))
     if not options.quiet:
-        print("\n".join(describe(table, frame, layout, len(found[0].names))), file=sys.stderr)
+        print("\n".join(describe(table, layout, len(found[0].names))), file=sys.stderr)
     if options.json:
         numbers = {"file": table.name, "models": [summary(each) for each in found]}
         print(json.dumps(numbers, indent=2, ensure_ascii=False))

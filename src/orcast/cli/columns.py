@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from orcast.cli.tables import TableFile
     from orcast.frame.names import ColumnLayout
-    from orcast.frame.reader import Frame
 
 # Names of places are often numbers with zeros before them.
 PLACES = ("location", "station", "site", "fips", "geo")
@@ -18,8 +17,7 @@ COLUMNS = """\
 Columns are found by their names: Nixtla's (unique_id, ds, cutoff, y, MODEL, MODEL-lo-90, MODEL-hi-90,
 MODEL-median), quantiles (q0.1, 0.1, MODEL_q0.1), mean and sd,
 members (member_1, ens1, ...), a probability (p) of outcomes 0 and 1, or one of each label (p_home,
-p_draw, ...); or a row for each quantile, as hubs have it (output_type, output_type_id, value).  Where
-that is not enough:"""
+p_draw, ...).  Where that is not enough:"""
 
 MODEL = """a model, by its name or with its columns, as tree:0.1=lower,0.9=upper or, for members, ens:e1,e2,e3;
 keys are levels, mean and sd, p, or p_LABEL; may be given several times"""
@@ -91,23 +89,22 @@ def bound(text: str | None) -> float | str | None:
         return text
 
 
-def describe(table: TableFile, frame: Frame, layout: ColumnLayout, series: int) -> list[str]:
+def describe(table: TableFile, layout: ColumnLayout, series: int) -> list[str]:
     """Rows and columns that were found, in a few lines."""
     from orcast.frame.names import KINDS
 
-    long = frame.spread
-    rows = f"{table.frame.height:,} rows{'' if long is None else f' of {frame.rows:,} forecasts'}"
     parts = {"outcome": layout.y, "series": _few(layout.series), "time": layout.time}
     parts |= {"cutoff": layout.cutoff, "horizon": layout.horizon, "known": layout.known}
     parts |= {form.model or "forecast": f"{KINDS[form.kind]} ({_few(form.columns)})" for form in layout.forms}
     earlier = layout.earlier(table.frame.columns)
-    used = {*layout.taken, *earlier, *(() if long is None else long.own)}
+    used = {*layout.taken, *earlier}
     used |= {column for form in layout.forms for column in (*form.columns, form.mean)}
     parts["recalibrated"] = _few(earlier)
     parts["not used"] = _few([column for column in table.frame.columns if column not in used])
     wide = max(8, *(len(what) for what, name in parts.items() if name))
     lines = [f"  {what:<{wide}}  {name}" for what, name in parts.items() if name]
-    return [f"{table.name}: {rows}{f', {series:,} series' if layout.series else ''}", *lines]
+    whose = f", {series:,} series" if layout.series else ""
+    return [f"{table.name}: {table.frame.height:,} rows{whose}", *lines]
 
 
 def _few(names: Sequence[Any]) -> str:

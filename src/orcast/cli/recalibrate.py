@@ -30,7 +30,7 @@ EXAMPLES = """\
   orcast recalibrate wind.csv --low 0 --high 36000 --levels 0.05,0.95
   orcast recalibrate load.csv --issued-every daily --lag 14h   issued at 10 o'clock for the next day
   orcast recalibrate today.csv --state wind.state           continues where yesterday's file ended
-  orcast recalibrate model-output.csv --target target.csv   a hub's table, and its outcomes
+  orcast recalibrate model.csv --target outcomes.csv        outcomes in a table of their own
   cat cv.csv | orcast recalibrate - | head
 """
 
@@ -107,7 +107,7 @@ def _write(
         if options.report or not options.quiet:
             told = {name: getattr(run.options, name) for name in ("low", "high", "lag", "issued_every")}
             found = check(result, layout, **told)
-            lines = [*describe(table, frame, layout, len(found[0].names)), *verdicts(found)]
+            lines = [*describe(table, layout, len(found[0].names)), *verdicts(found)]
     tables.write(result, out, table.separator if out == tables.PIPE else tables.separator_of(out))
     if options.report:
         from orcast.evaluate.report import write

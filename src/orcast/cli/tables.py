@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import dataclasses
 import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -129,8 +128,7 @@ def open_frame(
     from orcast.frame.reader import Frame
 
     with table.located():
-        frame = Frame(table.frame, target, y=options.y, time=options.time)
-    return table if frame.spread is None else dataclasses.replace(table, first=None), frame
+        return table, Frame(table.frame, target, y=options.y, time=options.time)
 
 
 # --- writing ---

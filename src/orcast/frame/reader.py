@@ -12,8 +12,8 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.frame.hub import OutcomeTable, outcomes_beside, spread
 from orcast.frame.names import TIME, ColumnLayout, find, listed, rows_text
+from orcast.frame.outcomes import OutcomeTable, outcomes_beside
 from orcast.serialise import plain_id
 from orcast.validation import row_name, short
 
@@ -54,9 +54,8 @@ def show_time(kind: str, value: Any) -> str:
 class Frame:
     """A frame to be read; the levels of a pandas index that have a name, or dates, count as columns.
 
-    Long tables are spread to a row for each forecast, and the outcomes of ``target``, a frame of their own, are put
-    beside the forecasts; ``y`` and ``time`` may name its columns.  ``roles`` are the columns whose role is known from
-    more than their names.
+    The outcomes of ``target``, a frame of their own, are put beside the forecasts; ``y`` and ``time`` may name its
+    columns.
     """
 
     def __init__(self, native: Any, target: Any = None, *, y: Any = None, time: Any = None) -> None:
@@ -72,18 +71,13 @@ class Frame:
         self.wrapped = isinstance(native, nw.DataFrame | nw.LazyFrame)
         self.rows = len(self.table)
         self.reading: Any = self.table
-        self.roles: dict[str, Any] = {}
         if self.table.implementation.is_pandas_like():
             self._read_index()
-        self.spread = spread(self)
-        if self.spread is not None:
-            self.reading, self.rows, self.roles = self.spread.wide, len(self.spread.wide), dict(self.spread.roles)
         self.outcomes: OutcomeTable | None = None
         if target is not None:
             brought = target if isinstance(target, Frame) else Frame(target)
             table = self.outcomes = outcomes_beside(self, brought, y, time)
             self.reading = extended(self.reading, {table.name: table.values})
-            self.roles["y"] = table.name
 
     def _read_index(self) -> None:
         index, known = self.table.to_native().index, set(self.table.columns)
@@ -180,8 +174,6 @@ class Frame:
             table = table.drop(without, strict=False)
         if self.outcomes is not None:
             new = {self.outcomes.name: self.outcomes.values, **new}
-        if self.spread is not None:
-            new = self.spread.gathered(new)
         table = extended(table, new)
         table = table.lazy() if self._lazy and table.implementation.is_polars() else table
         return table if self.wrapped else table.to_native()
@@ -190,13 +182,6 @@ class Frame:
         """Make a new frame of the same type."""
         table = nw.from_dict(columns, backend=self.table.implementation)
         return table if self.wrapped else table.to_native()
-
-    def picked(self, rows: Codes, names: Sequence[Any]) -> Any:
-        """Some rows and columns of what is read, in a frame of its own."""
-        part = self.reading.select(list(names))[rows.tolist()]
-        if part.implementation.is_pandas_like():
-            return nw.from_native(part.to_native().reset_index(drop=True), eager_only=True)
-        return part
 
 
 def extended(table: Any, new: dict[Any, NDArray[Any]]) -> Any:
@@ -319,14 +304,14 @@ def find_in(frame: Any, *, model: Any = None, pending: bool = False, **names: An
     """Find the columns of a data frame by their names and contents (`orcast.frame.names.find`)."""
     table = frame if isinstance(frame, Frame) else Frame(frame)
     schema = table.reading.schema
-    if table.roles:
-        names |= {role: name for role, name in table.roles.items() if names.get(role) is None}
+    if table.outcomes is not None and names.get("y") is None:
+        names["y"] = table.outcomes.name
     loose = (nw.Object, nw.Unknown)
     numeric = [c for c, kind in schema.items() if kind.is_numeric() or (kind in loose and table.holds_numbers(c))]
     # a hub's column of that name tells what is forecast
     about = "target" in schema and not schema["target"].is_numeric() and "target_end_date" in schema
     named_so = {*(names.get("series") or ()), names.get("y")}
-    aside = "target" if (about or table.spread is not None) and "target" not in named_so else None
+    aside = "target" if about and "target" not in named_so else None
     return find(
         [name for name in schema if name != aside],
         numeric=numeric,

@@ -65,8 +65,8 @@ def recalibrate(
 ) -> AnyFrame:
     """Recalibrate the forecasts in a data frame, of one series or of thousands.
 
-    The frame (pandas, polars, or any other of narwhals) has a row for each forecast, or in a long frame for each
-    quantile or sample, with its outcome where that is known.  Columns are detected by their names
+    The frame (pandas, polars, or any other of narwhals) has a row for each forecast, with its outcome where that is
+    known.  Columns are detected by their names
     (`orcast.frame.names`).  Each model and series has a recalibrator and a guarantee of its own.
 
     A forecast uses the outcomes that were known when it was issued.  Without issue times **each outcome counts as known
@@ -180,8 +180,6 @@ class FrameRun:
         self.content = PanelContent() if panel is None else panel.content
         if self.content.options is not None:
             options = options.continued(self.content.options)
-        if options.levels and frame.spread is not None:
-            raise ValueError(f"expected levels of the rows of a long table, got {option('levels')} {options.levels}")
         self.options, self.payoff = options, options.payoff
         self.codes, self.keys = frame.keys(layout.series)
         low, high = options.low, options.high
