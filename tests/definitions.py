@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import orcast as oc
 from orcast.constants import TINY_MASS
-from orcast.kernels.hats import STEEPNESS
+from orcast.kernels.finite_solver import STEEPNESS
 from orcast.payoffs import Payoff, calibration, decisions, probabilities, recipe, triangulated
 from orcast.payoffs.cell_payoffs import MEAN_WEIGHTS, NODES
 from orcast.spaces import FiniteSpace, OrderedSpace

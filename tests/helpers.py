@@ -107,7 +107,7 @@ def cells_around(
         engine.memory.view("statistics")[records.STATISTICS.index(name)] = value
     row, none = np.array(q, dtype=np.float64), np.empty(0)
     mix = np.empty(engine.capacity)
-    round = rounds.prepare(engine.rules, engine.memory, row[None, :], row, False, 0.0, none, mix)
+    round = rounds.predict(engine.rules, engine.memory, row[None, :], row, False, 0.0, 0.0, none, 0.0, mix)
     left, right = round.cell_rows()[:2].copy()
     return left, right, mix[: left.size].copy(), round.whole
 

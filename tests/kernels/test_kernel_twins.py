@@ -15,10 +15,9 @@ import pytest
 import orcast.kernels.rows
 
 GAMES = dict(kernel_runs.recals())
-# Kernels that run only when compiled, those that are there for tests and pickling alone, and the functions of the base
-# forecast, which is copied.
+# Kernels that run only when compiled, and those that are there for tests and pickling alone.
 ELSEWHERE = re.compile(
-    r"rows\.grow|rows\.close_since|_arrays$|\.function_|\.put_|\.open_workspace|\.restored_|committee\.base\.|payoff_finite"
+    r"rows\.grow|rows\.close_since|_arrays$|\.function_|\.put_|\.open_workspace|\.restored_|payoff_finite"
 )
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from orcast.committee import base, pooled, regressed
-from orcast.committee.state import Plan
+from orcast.committee import pooled, regressed
+from orcast.committee.state import Member, Plan
 
 # Member, and whether it takes part without a pool; those that do not come last.
 MEMBERS = (
-    (base.member(), True),
+    (Member("base"), True),  # the base forecast as it is
     (regressed.member("correction", 0.99, False, 1.0), True),
     (regressed.member("house", 0.998, True, 0.4), True),
     (pooled.member(0.99), False),

@@ -203,12 +203,9 @@ class Plan:
         self.pool_sums_at = self.pool_offsets_at + k
         self.pool_members_at = self.pool_sums_at + weights + k
         self.pool_size = (self.pool_members_at + shared) if pooled else 0
-        if cython.compiled:
-            self.attach()
-        else:
-            self.predicts = [m.predict for m in self.members]
-            self.updates = [m.update for m in self.members]
-            self.closes = [m.close for m in self.members]
+        if not cython.compiled:
+            self.predicts, self.updates, self.closes = {}, {}, {}
+        self.attach()
 
     def __reduce__(self):
         from orcast.committee.members import cached_plan
@@ -216,8 +213,8 @@ class Plan:
         return cached_plan, self.source
 
     def attach(self):
-        """Take over the functions of the members."""
-        for i in range(self.member_count):
+        """Take over the functions of the members; the base forecast has none."""
+        for i in range(1, self.member_count):
             member = self.members[i]
             self.predicts[i], self.updates[i], self.closes[i] = member.predict, member.update, member.close
 

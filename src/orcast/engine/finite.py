@@ -18,7 +18,6 @@ from orcast.engine.bound_payoff import CONFIDENCE, BoundPayoff
 from orcast.forecasts import BinaryForecast, FiniteForecast, LabelForecast, Mixture, forecast_on
 from orcast.kernels import finite_members, records
 from orcast.kernels import finite_rounds as kernels
-from orcast.kernels.finite_rounds import BINARY_TEMPERATURE
 from orcast.kernels.finite_state import FiniteRound, FiniteRules, FiniteState, restored_finite_round
 from orcast.ledger import Certificate, Empirical, Guarantee, Ledger
 from orcast.payoffs import BinaryCalibration, Calibeating, LabelCalibration, MomentMatching, NoRegret, Payoff
@@ -27,6 +26,8 @@ from orcast.spaces import Binary, Labels
 
 Array = NDArray[np.float64]
 
+# The usual temperature on two cells.
+BINARY_TEMPERATURE = 6.0
 # Nodes from which probabilities are drawn, for each hat of the calibration payoff: of an event, and of labels.
 NODES_PER_HAT, LABEL_NODES_PER_HAT = 3, 4
 NO_NODES: Array = np.empty(0)
@@ -166,8 +167,6 @@ class FiniteEngine:
         context = None
         if not self._plain:
             context = self.bound_payoff.context(self.known(experts, features, self.bound_payoff))
-        if isinstance(experts, float):
-            return kernels.predict_probability(self.state, experts, pending, reserved, context)
         return kernels.predict_finite(self.state, experts, pending, reserved, context)
 
     def payoff(self, record: FiniteRound, y: Any) -> Array:

@@ -198,16 +198,13 @@ class OrderedEngine:
         memo = None
         if prior is None:
             prior, memo = self.committee_quantiles(experts, rows, number)
-        if not self.explicit:
-            round = kernels.predict(
-                self.rules, self.memory, rows, prior, experts is None, pending, reserved, context, draw
-            )
-            round.memo = memo
-            return round
-        mix = np.empty(self.capacity)
-        round = kernels.prepare(self.rules, self.memory, rows, prior, experts is None, pending, context, mix)
-        round.set_draw(draw)
+        mix = np.empty(self.capacity) if self.explicit else None
+        round = kernels.predict(
+            self.rules, self.memory, rows, prior, experts is None, pending, reserved, context, draw, mix
+        )
         round.memo = memo
+        if mix is None:
+            return round
         round.features, round.cell_payoffs = features, self._run_rounds(round, mix, reserved, not len(rows), features)
         if not round.holds() and len(rows):
             even = round.copied()

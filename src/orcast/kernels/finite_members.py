@@ -265,8 +265,6 @@ def start(state):
 def pooled(state, experts):
     """Pool of the experts, whose masses are the rows of an array."""
     rules, flat, pool, w = state.rules, experts.reshape(-1), np.empty(state.rules.cells), workspace()
-    if len(flat) != rules.rivals * rules.cells:
-        raise ValueError(f"expected {rules.rivals} x {rules.cells} masses, got {len(flat)}")
     m = mark(w)
     weights = take(w, rules.rivals * rules.rows)
     weigh(rules, state, readable_of(flat), weights)

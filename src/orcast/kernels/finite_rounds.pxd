@@ -1,11 +1,10 @@
 cimport cython
 from libc.math cimport ceil, floor, isnan, sqrt
 from orcast.kernels.finite_members cimport committee, update_members
-from orcast.kernels.finite_solver cimport interpolate, regret_scale, solve, squares_ahead, variance_of
-from orcast.kernels.finite_state cimport (
-    FiniteGame, FiniteRival, FiniteRound, FiniteRules, FiniteState, finite_recal, finite_rival_at
+from orcast.kernels.finite_solver cimport (
+    between, hat, interpolate, regret_scale, solve, squares_ahead, variance_of
 )
-from orcast.kernels.hats cimport between, hat
+from orcast.kernels.finite_state cimport FiniteRival, FiniteRound, FiniteRules, FiniteState, finite_rival_at
 from orcast.kernels.ledger cimport available_slack, combine, miscalibration, settle, squared_norm, write_certificate
 from orcast.kernels.rows cimport (
     Row, WholeRow, Workspace, copy, cut, mark, numbers_of, readable_of, release, take, whole_of, workspace
@@ -16,9 +15,9 @@ cdef double LOSS_DISCOUNT, OWN_EXPECTATION_WEIGHT, SETTLING, REGRET_PART, LEAST_
 
 cdef void place_experts(FiniteRules, FiniteState, Row, Py_ssize_t, FiniteRound, Workspace) noexcept nogil
 cdef void set_units(FiniteRules, FiniteState, FiniteRound) noexcept nogil
-cdef void new_recal(FiniteRules, FiniteState, FiniteRound, FiniteGame, Workspace) noexcept nogil
+cdef void set_problem(FiniteRules, FiniteState, FiniteRound, Workspace) noexcept nogil
 cdef void predict(
-    FiniteRules, FiniteState, Row, Py_ssize_t, double, double, FiniteRound, FiniteGame, Workspace
+    FiniteRules, FiniteState, Row, Py_ssize_t, double, double, FiniteRound, Workspace
 ) noexcept nogil
 cdef double excess(FiniteRules, FiniteRound, Py_ssize_t, Py_ssize_t) noexcept nogil
 cdef void payoff(FiniteRules, FiniteRound, Py_ssize_t, Row) noexcept nogil
@@ -29,24 +28,19 @@ cdef void count(FiniteRules, FiniteState, FiniteRound, Py_ssize_t, Workspace) no
 cdef void learn_rivals(FiniteRules, FiniteRival *, FiniteRound, Py_ssize_t) noexcept nogil
 cdef void update(FiniteRules, FiniteState, FiniteRound, double, Py_ssize_t, Workspace) noexcept nogil
 
-@cython.locals(w=Workspace, recal=FiniteGame, rules=FiniteRules, round=FiniteRound, masses=Row, count=Py_ssize_t)
+@cython.locals(w=Workspace, rules=FiniteRules, round=FiniteRound, masses=Row, count=Py_ssize_t, probability=double)
 cpdef FiniteRound predict_finite(FiniteState, object, double, double, object)
-@cython.locals(w=Workspace, recal=FiniteGame, rules=FiniteRules, round=FiniteRound)
-cpdef FiniteRound predict_probability(FiniteState, double, double, double, object)
 @cython.locals(w=Workspace)
 cpdef object update_finite(FiniteState, FiniteRound, double, Py_ssize_t)
 cdef void pit_among(Row, Py_ssize_t, Py_ssize_t, Row) noexcept nogil
 cdef void write_pits(FiniteRules, FiniteRound, Py_ssize_t, Row, Workspace) noexcept nogil
 cpdef object pits_of(FiniteRound, Py_ssize_t)
 cpdef object payoff_finite(FiniteRound, Py_ssize_t)
-@cython.locals(w=Workspace, recal=FiniteGame, rules=FiniteRules, round=FiniteRound)
+@cython.locals(w=Workspace, rules=FiniteRules, round=FiniteRound)
 cpdef object run(FiniteState, object, object, object, object, object, object, object)
 @cython.locals(rules=FiniteRules)
 cpdef double published_event(FiniteRound)
 cpdef object published(FiniteRound)
-cdef int check_cell(FiniteRound, Py_ssize_t) except -1
-cdef int set_context(FiniteRound, object) except -1
 cdef void run_rounds(
-    FiniteRules, FiniteState, Row, Row, WholeRow, Row, Py_ssize_t, FiniteRound, Row, Row, Row, Py_ssize_t, FiniteGame,
-    Workspace
+    FiniteRules, FiniteState, Row, Row, WholeRow, Row, Py_ssize_t, FiniteRound, Row, Row, Row, Py_ssize_t, Workspace
 ) noexcept nogil

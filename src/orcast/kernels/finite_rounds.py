@@ -10,8 +10,8 @@ import numpy as np
 from orcast.constants import LOSS_DISCOUNT, OWN_EXPECTATION_WEIGHT
 from orcast.kernels.finite_state import FiniteRound
 
-# The usual temperature on two cells, and the number of rounds after which it begins to grow there.
-BINARY_TEMPERATURE, SETTLING = 6.0, 500.0
+# Number of rounds after which the temperature on two cells begins to grow.
+SETTLING = 500.0
 # On two cells regret counts in units of this part of the expert's usual loss.
 REGRET_PART = 0.5
 LEAST_UNIT = 1e-6
@@ -50,44 +50,44 @@ def set_units(rules, state, round):
             round.units[e] = 1.0 / max(usual * REGRET_PART if rules.two_cells else usual, LEAST_UNIT)
 
 
-def new_recal(rules, state, round, recal, w):
-    """Set the problem of the last layer, in scratch memory that the caller releases."""
+def set_problem(rules, state, round, w):
+    """Set the problem of the last layer in `w`; the caller releases its rows."""
     events, first = rules.events, rules.first
     cumulative, squares = take(w, rules.payoff_size), take(w, rules.payoff_size)
     combine(state, round.context, cumulative, squares, rules.payoff_size)
-    recal.cells, recal.first, recal.events = rules.cells, first, events
-    recal.nodes, recal.drawn = rules.nodes, rules.drawn
-    recal.fixed, recal.fixed_size = take(w, events), take(w, events)
+    w.cells, w.first, w.events = rules.cells, first, events
+    w.nodes, w.drawn = rules.nodes, rules.drawn
+    w.fixed, w.fixed_size = take(w, events), take(w, events)
     for j in range(events):
-        recal.fixed[j] = 0.0
-        recal.fixed_size[j] = 0.0
+        w.fixed[j] = 0.0
+        w.fixed_size[j] = 0.0
     at = rules.hats * events
     if rules.hats:
-        recal.vertices, recal.cumulative, recal.hat_factor = rules.hats, cut(cumulative, 0, at), squares[0]
+        w.vertices, w.cumulative, w.hat_factor = rules.hats, cut(cumulative, 0, at), squares[0]
     else:
-        recal.vertices, recal.cumulative, recal.hat_factor = 2, take(w, 2 * events), 0.0
+        w.vertices, w.cumulative, w.hat_factor = 2, take(w, 2 * events), 0.0
         for i in range(2 * events):
-            recal.cumulative[i] = 0.0
+            w.cumulative[i] = 0.0
     if rules.expert_hats:
         given = cut(cumulative, at, rules.expert_hats * events)
         for j in range(events):
             x = round.pool[first + j]
             _, share = hat(x, rules.expert_hats)
-            recal.fixed[j] = interpolate(given, rules.expert_hats, events, j, x)
-            recal.fixed_size[j] = squares[at] * (share * share + (1.0 - share) * (1.0 - share))
+            w.fixed[j] = interpolate(given, rules.expert_hats, events, j, x)
+            w.fixed_size[j] = squares[at] * (share * share + (1.0 - share) * (1.0 - share))
         at += rules.expert_hats * events
     if rules.bias:
-        recal.fixed[0] += cumulative[at]
-        recal.fixed_size[0] += squares[at]
+        w.fixed[0] += cumulative[at]
+        w.fixed_size[0] += squares[at]
         at += 1
-    recal.rivals = rules.rivals if rules.regret else 0
-    recal.cumulative_regret = cut(cumulative, at, recal.rivals)
-    recal.regret_factor = squares[at] if recal.rivals > 0 else 0.0
-    recal.experts, recal.units, recal.brier = round.experts, round.units, rules.brier
-    recal.prior, recal.odds = round.prior, round.info.odds
+    w.rivals = rules.rivals if rules.regret else 0
+    w.cumulative_regret = cut(cumulative, at, w.rivals)
+    w.regret_factor = squares[at] if w.rivals > 0 else 0.0
+    w.experts, w.units, w.brier = round.experts, round.units, rules.brier
+    w.prior, w.odds = round.prior, round.info.odds
 
 
-def predict(rules, state, experts, count, pending, reserved, round, recal, w):
+def predict(rules, state, experts, count, pending, reserved, round, w):
     """Fill a round: the prior, the forecast and its certificate. The state is only read."""
     round.info.pending = pending
     round.info.odds = 0.0
@@ -100,9 +100,9 @@ def predict(rules, state, experts, count, pending, reserved, round, recal, w):
     square = squared_norm(state)
     free = available_slack(state, square, round.context, reserved)
     m = mark(w)
-    new_recal(rules, state, round, recal, w)
-    used, linear, bound = solve(recal, kappa, pending, free, state.account.budget, round.result, w)
-    round.info.variance = variance_of(recal, round.result)
+    set_problem(rules, state, round, w)
+    used, linear, bound = solve(kappa, pending, free, state.account.budget, round.result, w)
+    round.info.variance = variance_of(w, round.result)
     release(w, m)
     round.info.temperature = used
     write_certificate(state, square, free, linear, bound, round.certificate)
@@ -260,12 +260,12 @@ def write_pits(rules, round, y, out, w):
         pit_among(cut(round.experts, e * rules.cells, rules.cells), rules.cells, y, cut(out, 2 * e + 2, 2))
 
 
-def run_rounds(rules, state, experts, contexts, outcomes, draws, rounds, round, result, logs, pits, each, recal, w):
+def run_rounds(rules, state, experts, contexts, outcomes, draws, rounds, round, result, logs, pits, each, w):
     """Many rounds, each outcome known before the next forecast; writes the forecasts and a log of each round."""
     cells, width = rules.cells, rules.rivals * rules.cells
     for t in range(rounds):
         copy(cut(contexts, t * rules.groups, rules.groups), rules.groups, round.context)
-        predict(rules, state, cut(experts, t * width, width), rules.rivals, 0.0, 0.0, round, recal, w)
+        predict(rules, state, cut(experts, t * width, width), rules.rivals, 0.0, 0.0, round, w)
         round.info.draw = draws[t]
         publish(rules, round, cut(result, t * cells, cells))
         log = as_log(cut(logs, t * ROUND_LOG_SIZE, ROUND_LOG_SIZE))
@@ -281,57 +281,28 @@ def run_rounds(rules, state, experts, contexts, outcomes, draws, rounds, round, 
 # --- entry points
 
 
-def check_cell(round, y):
-    """Refuse an outcome in no cell."""
-    if not 0 <= y < round.rules.cells:
-        raise ValueError(f"expected an outcome in {round.rules.cells} cells, got cell {y}")
-    return 0
-
-
-def set_context(round, context):
-    """Give a round its contexts."""
-    if len(context) != round.rules.groups:
-        raise ValueError(f"expected a context of {round.rules.groups} numbers, got {len(context)}")
-    copy(readable_of(context), round.rules.groups, round.context)
-    return 0
-
-
 def predict_finite(state, experts, pending, reserved, context):
-    """New round around the masses of all experts, or None; `context` has the contexts of all parts, None: all are 1."""
-    rules, round, recal = state.rules, FiniteRound(state.rules), finite_recal()
-    count, masses, w = 0, round.experts, recal.w
-    if experts is not None:
-        flat = experts.reshape(-1)
-        if len(flat) != rules.rivals * rules.cells:
-            raise ValueError(f"expected {rules.rivals} x {rules.cells} masses, got {len(flat)}")
-        count, masses = rules.rivals, readable_of(flat)
-    if context is not None:
-        set_context(round, context)
-    with cython.nogil:
-        predict(rules, state, masses, count, pending, reserved, round, recal, w)
-    return round
+    """New round around the masses of all experts, or the probability of the second of two cells, or None.
 
-
-def predict_probability(state, probability, pending, reserved, context):
-    """New round on two cells around the probability of the second by a single expert."""
-    rules, round, recal = state.rules, FiniteRound(state.rules), finite_recal()
-    if rules.rivals != 1 or rules.cells != 2:
-        raise ValueError(f"expected an expert on two cells, got {rules.rivals} on {rules.cells}")
-    w, masses = recal.w, round.experts
+    `context` has the contexts of all parts; None: all are 1.
+    """
+    rules, round, w = state.rules, FiniteRound(state.rules), workspace()
+    count, masses = 0, round.experts
+    if isinstance(experts, float):
+        count, probability = 1, experts
+        masses[0] = 1.0 - probability
+        masses[1] = probability
+    elif experts is not None:
+        count, masses = rules.rivals, readable_of(experts.reshape(-1))
     if context is not None:
-        set_context(round, context)
-    masses[0] = 1.0 - probability
-    masses[1] = probability
+        copy(readable_of(context), rules.groups, round.context)
     with cython.nogil:
-        predict(rules, state, masses, 1, pending, reserved, round, recal, w)
+        predict(rules, state, masses, count, pending, reserved, round, w)
     return round
 
 
 def update_finite(state, round, reserved, y):
     """Settle an outcome in cell y and update the committee."""
-    check_cell(round, y)
-    if round.rules.round_size != state.rules.round_size:
-        raise ValueError("expected a round of the same rules, got another")
     w = workspace()
     with cython.nogil:
         update(state.rules, state, round, reserved, y, w)
@@ -355,7 +326,6 @@ def published(round):
 
 def pits_of(round, y):
     """PITs of an outcome in cell y, two numbers each: of the published forecast of a round, and of each expert."""
-    check_cell(round, y)
     out = np.empty(2 * round.rules.rivals + 2)
     write_pits(round.rules, round, y, numbers_of(out), workspace())
     return out
@@ -363,7 +333,6 @@ def pits_of(round, y):
 
 def payoff_finite(round, y):
     """Core payoff of an outcome in cell y."""
-    check_cell(round, y)
     out = np.empty(round.rules.payoff_size)
     payoff(round.rules, round, y, numbers_of(out))
     return out
@@ -375,18 +344,9 @@ def run(state, experts, contexts, outcomes, draws, result, round_log, pits):
     `outcomes` are cells (int64), `draws` random numbers in (0, 1), or 0 for none. Fills `result`, the published masses
     of all cells, and `round_log`; and `pits`, unless it is empty.
     """
-    recal, round = finite_recal(), FiniteRound(state.rules)
-    rules, w, number = state.rules, recal.w, len(outcomes)
-    if number == 0:
-        return
-    widths = rules.rivals * rules.cells, rules.groups, 1, rules.cells, ROUND_LOG_SIZE
-    sizes = tuple([number * width for width in widths])
-    if sizes != (len(experts), len(contexts), len(draws), len(result), len(round_log)):
-        raise ValueError(f"expected {sizes} numbers for {number} rounds, got others")
-    if outcomes.min() < 0 or outcomes.max() >= rules.cells:
-        raise ValueError(f"expected outcomes in {rules.cells} cells, got others")
+    rules, round, w, number = state.rules, FiniteRound(state.rules), workspace(), len(outcomes)
     masses, given, cells = readable_of(experts), readable_of(contexts), whole_of(outcomes)
     found, logs, random = numbers_of(result), numbers_of(round_log), readable_of(draws)
     kept, width = numbers_of(pits), len(pits) // number
     with cython.nogil:
-        run_rounds(state.rules, state, masses, given, cells, random, number, round, found, logs, kept, width, recal, w)
+        run_rounds(rules, state, masses, given, cells, random, number, round, found, logs, kept, width, w)

@@ -32,6 +32,46 @@ UNIT_PASSES, SETTLED = 4, 1e-6
 # The ledger allows for rounding; a forecast must not count on all of it.
 SURE = 0.1 * ROUNDING
 INF = float("inf")
+# Steepness of the transition from one hat function to the next: 1 is linear interpolation between their middles, larger
+# values have flatter tops. (With hats that only touch their middle, the rest of a bin belongs to its neighbours, and
+# the calibration error would not be that of a reliability diagram.)
+STEEPNESS = STEEP = 2.0
+
+
+def hat(at, grid):
+    """Hat that a point of [0, 1] has (partly) left, and the share of the next one.
+
+    Hat v has the middle (v + 1/2) / grid. Hats have flat tops and add up to one: from one middle to the next, the
+    share goes from 0 to 1 over the inner part 1 / STEEPNESS of the way, as at the soft edge of a bin; as
+    3 u^2 - 2 u^3, so that Newton's method meets no kinks.
+    """
+    place = min(max(at, 0.0), 1.0) * grid - 0.5
+    k = int(floor(place))
+    k = min(max(k, 0), grid - 2)
+    u = min(max(0.5 + STEEP * (place - k - 0.5), 0.0), 1.0)
+    return k, u * u * (3.0 - 2.0 * u)
+
+
+def hat_slope(at, grid):
+    """Derivative of that share."""
+    place = min(max(at, 0.0), 1.0) * grid - 0.5
+    k = int(floor(place))
+    k = min(max(k, 0), grid - 2)
+    u = min(max(0.5 + STEEP * (place - k - 0.5), 0.0), 1.0)
+    return 6.0 * u * (1.0 - u) * STEEP * grid
+
+
+def between(nodes, count, at):
+    """Node on the left of a point, and the share of the next one, which is linear from node to node."""
+    left, right = 0, count - 1
+    while right - left > 1:
+        middle = (left + right) // 2
+        if nodes[middle] <= at:
+            left = middle
+        else:
+            right = middle
+    share = (at - nodes[left]) / (nodes[right] - nodes[left])
+    return left, min(max(share, 0.0), 1.0)
 
 
 def sigmoid(z):
@@ -59,18 +99,18 @@ def regret_scale(p, cells, x, unit, brier, variance):
     return 1.0 / most
 
 
-def regret_pulls(recal, p, eager, pulls):
+def regret_pulls(w, p, eager, pulls):
     """Pull of the regret against each expert, with the units that p has; 0 where there is no cumulative regret.
 
     `eager` multiplies it: it points back to the expert and cannot overshoot, so delay need not soften it.
     """
-    variance = variance_of(recal, p)
-    for e in range(recal.rivals):
+    variance = variance_of(w, p)
+    for e in range(w.rivals):
         pulls[e] = 0.0
-        if recal.cumulative_regret[e] > 0.0 and recal.units[e] > 0.0:
-            x = cut(recal.experts, e * recal.cells, recal.cells)
-            scale = regret_scale(p, recal.cells, x, recal.units[e], recal.brier, variance)
-            pulls[e] = 2.0 * recal.brier * eager * recal.cumulative_regret[e] * scale
+        if w.cumulative_regret[e] > 0.0 and w.units[e] > 0.0:
+            x = cut(w.experts, e * w.cells, w.cells)
+            scale = regret_scale(p, w.cells, x, w.units[e], w.brier, variance)
+            pulls[e] = 2.0 * w.brier * eager * w.cumulative_regret[e] * scale
 
 
 def interpolate(table, vertices, events, j, at):
@@ -79,84 +119,84 @@ def interpolate(table, vertices, events, j, at):
     return (1.0 - share) * table[k * events + j] + share * table[(k + 1) * events + j]
 
 
-def hat_at(recal, at):
+def hat_at(w, at):
     """Hat of the forecast that a point has (partly) left, and the share of the next one."""
-    if recal.drawn:
-        return between(recal.nodes, recal.vertices, at)
-    return hat(at, recal.vertices)
+    if w.drawn:
+        return between(w.nodes, w.vertices, at)
+    return hat(at, w.vertices)
 
 
-def sum_at(recal, j, at):
+def sum_at(w, j, at):
     """Cumulative payoff of an event, interpolated by the hats of the forecast."""
-    k, share = hat_at(recal, at)
-    return (1.0 - share) * recal.cumulative[k * recal.events + j] + share * recal.cumulative[(k + 1) * recal.events + j]
+    k, share = hat_at(w, at)
+    return (1.0 - share) * w.cumulative[k * w.events + j] + share * w.cumulative[(k + 1) * w.events + j]
 
 
-def vertex(recal, k):
+def vertex(w, k):
     """Middle of a hat of the forecast."""
-    return recal.nodes[k] if recal.drawn else (k + 0.5) / recal.vertices
+    return w.nodes[k] if w.drawn else (k + 0.5) / w.vertices
 
 
-def next_vertex(recal, at, up):
+def next_vertex(w, at, up):
     """First vertex above a point, or below it; -1 or `vertices` if there is none."""
-    if recal.drawn:
-        k, _ = between(recal.nodes, recal.vertices, at)
+    if w.drawn:
+        k, _ = between(w.nodes, w.vertices, at)
         if up:
-            return k if at < recal.nodes[k] else k + 1 if at < recal.nodes[k + 1] else recal.vertices
-        return k + 1 if at > recal.nodes[k + 1] else k if at > recal.nodes[k] else k - 1
-    k = int(floor(at * recal.vertices - 0.5)) if up else int(ceil(at * recal.vertices - 0.5))
+            return k if at < w.nodes[k] else k + 1 if at < w.nodes[k + 1] else w.vertices
+        return k + 1 if at > w.nodes[k + 1] else k if at > w.nodes[k] else k - 1
+    k = int(floor(at * w.vertices - 0.5)) if up else int(ceil(at * w.vertices - 0.5))
     return k + 1 if up else k - 1
 
 
-def variance_of(recal, p):
+def variance_of(w, p):
     """Variance of the masses of a forecast that is drawn from the two nodes around each of p, summed over the cells."""
-    if not recal.drawn:
+    if not w.drawn:
         return 0.0
     total = 0.0
-    for j in range(recal.events):
-        k, share = between(recal.nodes, recal.vertices, p[recal.first + j])
-        gap = recal.nodes[k + 1] - recal.nodes[k]
+    for j in range(w.events):
+        k, share = between(w.nodes, w.vertices, p[w.first + j])
+        gap = w.nodes[k + 1] - w.nodes[k]
         total += share * (1.0 - share) * gap * gap
     # a single event of two cells moves both
-    return total * recal.cells / recal.events
+    return total * w.cells / w.events
 
 
-def lift(recal, p):
+def lift(w, p):
     """Raise masses below the first node to it, at the expense of the others."""
     above = 0.0
     added = 0.0
-    for c in range(recal.cells):
-        added += max(recal.nodes[0] - p[c], 0.0)
-        above += max(p[c] - recal.nodes[0], 0.0)
+    for c in range(w.cells):
+        added += max(w.nodes[0] - p[c], 0.0)
+        above += max(p[c] - w.nodes[0], 0.0)
     if added > 0.0:
-        for c in range(recal.cells):
-            p[c] = recal.nodes[0] + max(p[c] - recal.nodes[0], 0.0) * (1.0 - added / above)
+        for c in range(w.cells):
+            p[c] = w.nodes[0] + max(p[c] - w.nodes[0], 0.0) * (1.0 - added / above)
 
 
-def cell_field(recal, pulls, c, at):
+def cell_field(w, pulls, c, at):
     """v_c for a mass of the cell, up to a constant."""
     total = 0.0
-    if c >= recal.first:
-        j = c - recal.first
-        total = -(sum_at(recal, j, at) + recal.fixed[j])
-    for e in range(recal.rivals):
+    if c >= w.first:
+        j = c - w.first
+        total = -(sum_at(w, j, at) + w.fixed[j])
+    for e in range(w.rivals):
         if pulls[e] > 0.0:
-            total += pulls[e] * (recal.experts[e * recal.cells + c] - at)
+            total += pulls[e] * (w.experts[e * w.cells + c] - at)
     return total
 
 
-def cell_slope(recal, pulls, c, at):
+def cell_slope(w, pulls, c, at):
     """Derivative of v_c by the mass of the cell, that of the regrets' units left out."""
     total = 0.0
-    if c >= recal.first:
-        k, _ = hat_at(recal, at)
-        j = c - recal.first
-        rise = recal.cumulative[(k + 1) * recal.events + j] - recal.cumulative[k * recal.events + j]
-        if recal.drawn:
-            total = -rise / (recal.nodes[k + 1] - recal.nodes[k])
+    if c >= w.first:
+        k, _ = hat_at(w, at)
+        j = c - w.first
+        rise = w.cumulative[(k + 1) * w.events + j] - w.cumulative[k * w.events + j]
+        if w.drawn:
+            total = -rise / (w.nodes[k + 1] - w.nodes[k])
         else:
-            total = -rise * hat_slope(at, recal.vertices)
-    for e in range(recal.rivals):
+            total = -rise * hat_slope(at, w.vertices)
+    for e in range(w.rivals):
         total -= pulls[e]
     return total
 
@@ -164,26 +204,26 @@ def cell_slope(recal, pulls, c, at):
 # --- two cells: a scalar root
 
 
-def advantage(recal, q, eager, p, pulls):
+def advantage(w, q, eager, p, pulls):
     """v_1 - v_0 where the second cell has the mass q: the pull on the log odds; fills p and the regrets' pulls."""
     p[0] = 1.0 - q
     p[1] = q
-    regret_pulls(recal, p, eager, pulls)
-    return cell_field(recal, pulls, 1, q) - cell_field(recal, pulls, 0, 1.0 - q)
+    regret_pulls(w, p, eager, pulls)
+    return cell_field(w, pulls, 1, q) - cell_field(w, pulls, 0, 1.0 - q)
 
 
-def bracket(recal, towards, kappa, eager, p, pulls):
+def bracket(w, towards, kappa, eager, p, pulls):
     """First interval between vertices, from the prior on in the direction of the pull, that holds a root."""
-    vertices = recal.vertices
-    near = sigmoid(recal.odds)
-    k = next_vertex(recal, near, towards > 0.0)
+    vertices = w.vertices
+    near = sigmoid(w.odds)
+    k = next_vertex(w, near, towards > 0.0)
     while 0 <= k < vertices:
-        far = vertex(recal, k)
+        far = vertex(w, k)
         if not 0.0 < far < 1.0:
             break
-        value = advantage(recal, far, eager, p, pulls)
+        value = advantage(w, far, eager, p, pulls)
         if kappa > 0.0:
-            value -= kappa * (log(far / (1.0 - far)) - recal.odds)
+            value -= kappa * (log(far / (1.0 - far)) - w.odds)
         if value * towards <= 0.0:
             return near, far
         near = far
@@ -191,27 +231,27 @@ def bracket(recal, towards, kappa, eager, p, pulls):
     return near, (1.0 if towards > 0.0 else 0.0)
 
 
-def root(recal, kappa, eager, p, pulls):
+def root(w, kappa, eager, p, pulls):
     """Equilibrium nearest to the prior on two cells, for kappa > 0: the mass of the second."""
-    m = sigmoid(recal.odds)
-    pull = advantage(recal, m, eager, p, pulls)
+    m = sigmoid(w.odds)
+    pull = advantage(w, m, eager, p, pulls)
     if pull == 0.0:
         return m
     towards = 1.0 if pull > 0.0 else -1.0
-    near, far = bracket(recal, towards, kappa, eager, p, pulls)
-    a = recal.odds if near == m else log(near / (1.0 - near))
+    near, far = bracket(w, towards, kappa, eager, p, pulls)
+    a = w.odds if near == m else log(near / (1.0 - near))
     b = log(far / (1.0 - far)) if 0.0 < far < 1.0 else towards * MOST_PLAYED
     if (b - a) * towards <= 0.0:
         return sigmoid(a)
     z = a
     for n in range(STEPS):
         q = sigmoid(z)
-        value = z - recal.odds - advantage(recal, q, eager, p, pulls) / kappa
+        value = z - w.odds - advantage(w, q, eager, p, pulls) / kappa
         if value * towards < 0.0:
             a = z
         else:
             b = z
-        slope = cell_slope(recal, pulls, 1, q) + cell_slope(recal, pulls, 0, 1.0 - q)
+        slope = cell_slope(w, pulls, 1, q) + cell_slope(w, pulls, 0, 1.0 - q)
         rise = 1.0 - slope * q * (1.0 - q) / kappa
         then = z - value / rise if rise > 0.0 else INF
         if fabs(then - z) < TOLERANCE:
@@ -226,19 +266,19 @@ def root(recal, kappa, eager, p, pulls):
     return sigmoid(z)
 
 
-def strict_root(recal, p, pulls):
+def strict_root(w, p, pulls):
     """Limit kappa = 0: the zero of v_1 - v_0 nearest to the prior, or the end of [0, 1] that it points to."""
-    m = sigmoid(recal.odds)
-    pull = advantage(recal, m, 1.0, p, pulls)
+    m = sigmoid(w.odds)
+    pull = advantage(w, m, 1.0, p, pulls)
     if pull == 0.0:
         return m
     towards = 1.0 if pull > 0.0 else -1.0
-    a, b = bracket(recal, towards, 0.0, 1.0, p, pulls)
-    if advantage(recal, b, 1.0, p, pulls) * towards >= 0.0:
+    a, b = bracket(w, towards, 0.0, 1.0, p, pulls)
+    if advantage(w, b, 1.0, p, pulls) * towards >= 0.0:
         return b
     for _ in range(STEPS):
         q = 0.5 * (a + b)
-        if advantage(recal, q, 1.0, p, pulls) * towards > 0.0:
+        if advantage(w, q, 1.0, p, pulls) * towards > 0.0:
             a = q
         else:
             b = q
@@ -248,39 +288,39 @@ def strict_root(recal, p, pulls):
 # --- more cells: Newton, or a bisection on the level that all cells share
 
 
-def residual(recal, kappa, eager, log_prior, lp, p, pulls, r):
+def residual(w, kappa, eager, log_prior, lp, p, pulls, r):
     """Normalise lp; fill masses and the centred residual of the equilibrium; return its largest size."""
     top = lp[0]
-    for c in range(1, recal.cells):
+    for c in range(1, w.cells):
         top = max(top, lp[c])
     total = 0.0
-    for c in range(recal.cells):
+    for c in range(w.cells):
         p[c] = exp(lp[c] - top)
         total += p[c]
     shift = top + log(total)
-    for c in range(recal.cells):
+    for c in range(w.cells):
         lp[c] -= shift
         p[c] /= total
-    regret_pulls(recal, p, eager, pulls)
+    regret_pulls(w, p, eager, pulls)
     mean = 0.0
-    for c in range(recal.cells):
-        r[c] = lp[c] - log_prior[c] - cell_field(recal, pulls, c, p[c]) / kappa
+    for c in range(w.cells):
+        r[c] = lp[c] - log_prior[c] - cell_field(w, pulls, c, p[c]) / kappa
         mean += p[c] * r[c]
     worst = 0.0
-    for c in range(recal.cells):
+    for c in range(w.cells):
         r[c] -= mean
         worst = max(worst, fabs(r[c]))
     return worst
 
 
-def newton(recal, kappa, eager, log_prior, p, pulls, w):
+def newton(kappa, eager, log_prior, p, pulls, w):
     """Equilibrium by damped Newton steps from the masses p, in place; returns the residual."""
-    cells = recal.cells
+    cells = w.cells
     m = mark(w)
     lp, start, r, step = take(w, cells), take(w, cells), take(w, cells), take(w, cells)
     for c in range(cells):
         lp[c] = log(max(p[c], LEAST_MASS))
-    size = residual(recal, kappa, eager, log_prior, lp, p, pulls, r)
+    size = residual(w, kappa, eager, log_prior, lp, p, pulls, r)
     for _ in range(STRICT_STEPS):
         if size <= TOLERANCE:
             break
@@ -288,7 +328,7 @@ def newton(recal, kappa, eager, log_prior, p, pulls, w):
         above = 0.0
         below = 0.0
         for c in range(cells):
-            step[c] = 1.0 / max(1.0 - cell_slope(recal, pulls, c, p[c]) * p[c] / kappa, MIN_SLOPE)
+            step[c] = 1.0 / max(1.0 - cell_slope(w, pulls, c, p[c]) * p[c] / kappa, MIN_SLOPE)
             above += p[c] * r[c] * step[c]
             below += p[c] * step[c]
         for c in range(cells):
@@ -299,7 +339,7 @@ def newton(recal, kappa, eager, log_prior, p, pulls, w):
         for _ in range(TRIES):
             for c in range(cells):
                 lp[c] = start[c] + length * step[c]
-            new = residual(recal, kappa, eager, log_prior, lp, p, pulls, r)
+            new = residual(w, kappa, eager, log_prior, lp, p, pulls, r)
             if new < size:
                 break
             length *= SHRINK
@@ -310,68 +350,68 @@ def newton(recal, kappa, eager, log_prior, p, pulls, w):
     return size
 
 
-def level_of(recal, kappa, pulls, c, at):
+def level_of(w, kappa, pulls, c, at):
     """Value of kappa log(p_c / m_c) - v_c at a mass of the cell; an equilibrium has the same value in all cells."""
-    return kappa * log(max(at, LEAST_MASS) / recal.prior[c]) - cell_field(recal, pulls, c, at)
+    return kappa * log(max(at, LEAST_MASS) / w.prior[c]) - cell_field(w, pulls, c, at)
 
 
-def mass_at(recal, kappa, pulls, c, level):
+def mass_at(w, kappa, pulls, c, level):
     """Mass of a cell at a level, the nearest to the prior; it never falls as the level rises."""
-    vertices = recal.vertices
-    near = recal.prior[c]
-    up = level_of(recal, kappa, pulls, c, near) < level
+    vertices = w.vertices
+    near = w.prior[c]
+    up = level_of(w, kappa, pulls, c, near) < level
     far = 1.0 if up else LEAST_MASS
-    k = next_vertex(recal, near, up)
+    k = next_vertex(w, near, up)
     while 0 <= k < vertices:
-        middle = vertex(recal, k)
-        if (level_of(recal, kappa, pulls, c, middle) < level) != up:
+        middle = vertex(w, k)
+        if (level_of(w, kappa, pulls, c, middle) < level) != up:
             far = middle
             break
         near = middle
         k += 1 if up else -1
-    if (level_of(recal, kappa, pulls, c, far) < level) == up:
+    if (level_of(w, kappa, pulls, c, far) < level) == up:
         return 1.0 if up else 0.0
     a, b = log(near), log(far)
     for _ in range(STEPS):
         middle = 0.5 * (a + b)
-        if (level_of(recal, kappa, pulls, c, exp(middle)) < level) == up:
+        if (level_of(w, kappa, pulls, c, exp(middle)) < level) == up:
             a = middle
         else:
             b = middle
     return exp(b)
 
 
-def masses_at(recal, kappa, pulls, level, given, mass, p):
+def masses_at(w, kappa, pulls, level, given, mass, p):
     """Masses of all cells at a level, but for one cell that has a given mass; their sum."""
     total = 0.0
-    for c in range(recal.cells):
-        p[c] = mass if c == given else mass_at(recal, kappa, pulls, c, level)
+    for c in range(w.cells):
+        p[c] = mass if c == given else mass_at(w, kappa, pulls, c, level)
         total += p[c]
     return total
 
 
-def balance(recal, kappa, pulls, p, w):
+def balance(kappa, pulls, p, w):
     """Equilibrium for fixed units of the regrets: the level at which the masses add up to one.
 
     At a jump of the sum one cell has several masses at that level; between them its own mass is searched for.
     """
-    cells = recal.cells
+    cells = w.cells
     low = INF
     high = -INF
     for c in range(cells):
-        level = level_of(recal, kappa, pulls, c, recal.prior[c])
+        level = level_of(w, kappa, pulls, c, w.prior[c])
         low = min(low, level)
         high = max(high, level)
     for _ in range(STEPS):
         level = 0.5 * (low + high)
-        if masses_at(recal, kappa, pulls, level, -1, 0.0, p) < 1.0:
+        if masses_at(w, kappa, pulls, level, -1, 0.0, p) < 1.0:
             low = level
         else:
             high = level
     m = mark(w)
     below = take(w, cells)
-    masses_at(recal, kappa, pulls, low, -1, 0.0, below)
-    total = masses_at(recal, kappa, pulls, high, -1, 0.0, p)
+    masses_at(w, kappa, pulls, low, -1, 0.0, below)
+    total = masses_at(w, kappa, pulls, high, -1, 0.0, p)
     jump = 0
     for c in range(cells):
         if p[c] - below[c] > p[jump] - below[jump]:
@@ -380,8 +420,8 @@ def balance(recal, kappa, pulls, p, w):
         a, b = below[jump], p[jump]
         for _ in range(STEPS):
             mass = 0.5 * (a + b)
-            level = level_of(recal, kappa, pulls, jump, mass)
-            total = masses_at(recal, kappa, pulls, level, jump, mass, p)
+            level = level_of(w, kappa, pulls, jump, mass)
+            total = masses_at(w, kappa, pulls, level, jump, mass, p)
             if total < 1.0:
                 a = mass
             else:
@@ -391,32 +431,32 @@ def balance(recal, kappa, pulls, p, w):
     release(w, m)
 
 
-def equilibrium(recal, kappa, eager, p, pulls, w):
+def equilibrium(kappa, eager, p, pulls, w):
     """Fill p with the equilibrium at a temperature (0: the strict one of two cells), around the prior."""
-    if recal.cells == 2:
-        q = root(recal, kappa, eager, p, pulls) if kappa > 0.0 else strict_root(recal, p, pulls)
+    if w.cells == 2:
+        q = root(w, kappa, eager, p, pulls) if kappa > 0.0 else strict_root(w, p, pulls)
         p[0] = 1.0 - q
         p[1] = q
     else:
-        equilibrium_of_several(recal, kappa, eager, p, pulls, w)
-    if recal.drawn:
-        lift(recal, p)
+        equilibrium_of_several(kappa, eager, p, pulls, w)
+    if w.drawn:
+        lift(w, p)
 
 
-def equilibrium_of_several(recal, kappa, eager, p, pulls, w):
+def equilibrium_of_several(kappa, eager, p, pulls, w):
     """Fill p with the equilibrium of more than two cells."""
     m = mark(w)
-    log_prior, before = take(w, recal.cells), take(w, recal.rivals)
-    for c in range(recal.cells):
-        p[c] = recal.prior[c]
+    log_prior, before = take(w, w.cells), take(w, w.rivals)
+    for c in range(w.cells):
+        p[c] = w.prior[c]
         log_prior[c] = log(p[c])
-    if not newton(recal, kappa, eager, log_prior, p, pulls, w) <= TRUSTED:
+    if not newton(kappa, eager, log_prior, p, pulls, w) <= TRUSTED:
         for _ in range(UNIT_PASSES):
-            copy(pulls, recal.rivals, before)
-            balance(recal, kappa, pulls, p, w)
-            regret_pulls(recal, p, eager, pulls)
+            copy(pulls, w.rivals, before)
+            balance(kappa, pulls, p, w)
+            regret_pulls(w, p, eager, pulls)
             change = 0.0
-            for e in range(recal.rivals):
+            for e in range(w.rivals):
                 change = max(change, fabs(pulls[e] - before[e]) - SETTLED * before[e])
             if change <= 0.0:
                 break
@@ -426,75 +466,75 @@ def equilibrium_of_several(recal, kappa, eager, p, pulls, w):
 # --- the certificate, and the temperature that it allows
 
 
-def certify(recal, p, w):
+def certify(p, w):
     """Largest 2 <S_+, payoff> + ||payoff||^2 and largest ||payoff||^2 over all outcomes, exact.
 
     If the forecast is drawn, the payoff of a node v has v - 1{event} in place of p - 1{event}, and the third result is
     by how much the mean of <S_+, payoff> under p can exceed 0 for that: the resolution.
     """
-    events, rivals, cells = recal.events, recal.rivals, recal.cells
+    events, rivals, cells = w.events, w.rivals, w.cells
     # an outcome changes its own error: p_c - 1 instead of p_c
     inner = 0.0
     square = 0.0
     resolution = 0.0
-    variance = variance_of(recal, p)
+    variance = variance_of(w, p)
     m = mark(w)
     pulls, sizes, scales, ahead = take(w, events), take(w, events), take(w, rivals), take(w, rivals)
     tilts, values = take(w, events), take(w, cells)
     for j in range(events):
-        at = p[recal.first + j]
-        k, share = hat_at(recal, at)
-        pulls[j] = sum_at(recal, j, at) + recal.fixed[j]
-        sizes[j] = recal.hat_factor * (share * share + (1.0 - share) * (1.0 - share)) + recal.fixed_size[j]
+        at = p[w.first + j]
+        k, share = hat_at(w, at)
+        pulls[j] = sum_at(w, j, at) + w.fixed[j]
+        sizes[j] = w.hat_factor * (share * share + (1.0 - share) * (1.0 - share)) + w.fixed_size[j]
         inner += pulls[j] * at
         square += sizes[j] * at * at
         tilts[j] = 0.0
-        if recal.drawn:
+        if w.drawn:
             # each node is share (1 - share) gap away, in units of its weight
-            away = share * (1.0 - share) * (recal.nodes[k + 1] - recal.nodes[k])
-            resolution += away * (recal.cumulative[(k + 1) * events + j] - recal.cumulative[k * events + j])
-            tilts[j] = 2.0 * recal.hat_factor * away * (2.0 * share - 1.0)
-            square += tilts[j] * at + 2.0 * recal.hat_factor * away * away
+            away = share * (1.0 - share) * (w.nodes[k + 1] - w.nodes[k])
+            resolution += away * (w.cumulative[(k + 1) * events + j] - w.cumulative[k * events + j])
+            tilts[j] = 2.0 * w.hat_factor * away * (2.0 * share - 1.0)
+            square += tilts[j] * at + 2.0 * w.hat_factor * away * away
     inner += resolution
     for e in range(rivals):
         scales[e] = 0.0
         ahead[e] = 0.0
-        if recal.units[e] > 0.0:
-            x = cut(recal.experts, e * cells, cells)
-            scales[e] = recal.brier * regret_scale(p, cells, x, recal.units[e], recal.brier, variance)
+        if w.units[e] > 0.0:
+            x = cut(w.experts, e * cells, cells)
+            scales[e] = w.brier * regret_scale(p, cells, x, w.units[e], w.brier, variance)
             ahead[e] = squares_ahead(p, cells, x) + variance
-            resolution += max(recal.cumulative_regret[e], 0.0) * scales[e] * variance
+            resolution += max(w.cumulative_regret[e], 0.0) * scales[e] * variance
     linear = -INF
     bound = 0.0
     for c in range(cells):
         along = inner
         size = square
-        if c >= recal.first:
-            j = c - recal.first
+        if c >= w.first:
+            j = c - w.first
             along -= pulls[j]
             size += sizes[j] * (1.0 - 2.0 * p[c]) - tilts[j]
         for e in range(rivals):
             if scales[e] > 0.0:
-                regret = scales[e] * (ahead[e] - 2.0 * (p[c] - recal.experts[e * cells + c]))
-                along += max(recal.cumulative_regret[e], 0.0) * regret
-                size += recal.regret_factor * regret * regret
+                regret = scales[e] * (ahead[e] - 2.0 * (p[c] - w.experts[e * cells + c]))
+                along += max(w.cumulative_regret[e], 0.0) * regret
+                size += w.regret_factor * regret * regret
         values[c] = along
         linear = max(linear, 2.0 * along + size)
         bound = max(bound, size)
-    if recal.drawn:
-        resolution += floor_term(recal, p, values)
+    if w.drawn:
+        resolution += floor_term(w, p, values)
     release(w, m)
     return linear, bound, resolution
 
 
-def floor_term(recal, p, values):
+def floor_term(w, p, values):
     """Part of the mean of <S_+, payoff> that cells at the first node take from the others."""
     top = values[0]
-    for c in range(1, recal.cells):
+    for c in range(1, w.cells):
         top = max(top, values[c])
     total = 0.0
-    for c in range(recal.cells):
-        if p[c] <= recal.nodes[0] * (1.0 + SETTLED):
+    for c in range(w.cells):
+        if p[c] <= w.nodes[0] * (1.0 + SETTLED):
             total += p[c] * (top - values[c])
     return total
 
@@ -504,55 +544,55 @@ def allows(linear, bound, free, budget):
     return linear - bound <= free + SURE * (budget + bound)
 
 
-def solve(recal, kappa, pending, free, budget, p, w):
+def solve(kappa, pending, free, budget, p, w):
     """Fill the forecast; return the temperature used (0: strict) and its certificate: `linear` and `bound`.
 
     The equilibrium at the usual temperature, or at a lower one where the slack that is `free` does not allow it. If
     none is allowed, the bound of a drawn forecast grows by what is missing, at most by twice the resolution.
     """
-    soft = real_power(1.0 + pending, BINARY_DELAY_TEMPERATURE if recal.cells == 2 else DELAY_TEMPERATURE)
+    soft = real_power(1.0 + pending, BINARY_DELAY_TEMPERATURE if w.cells == 2 else DELAY_TEMPERATURE)
     m = mark(w)
-    pulls = take(w, recal.rivals)
+    pulls = take(w, w.rivals)
     warm = kappa * soft
-    equilibrium(recal, warm, soft, p, pulls, w)
-    linear, bound, resolution = certify(recal, p, w)
+    equilibrium(warm, soft, p, pulls, w)
+    linear, bound, resolution = certify(p, w)
     if not allows(linear, bound, free, budget):
-        warm, linear, bound, resolution = cooled(recal, warm, free, budget, p, pulls, w)
-        if recal.drawn and not allows(linear, bound, free, budget):
+        warm, linear, bound, resolution = cooled(warm, free, budget, p, pulls, w)
+        if w.drawn and not allows(linear, bound, free, budget):
             bound += min(linear - bound - free, 2.0 * max(resolution, 0.0))
     release(w, m)
     return warm, linear, bound
 
 
-def cooled(recal, warm, free, budget, p, pulls, w):
+def cooled(warm, free, budget, p, pulls, w):
     """As `solve`, for temperatures below one that the slack does not allow."""
     cool = warm
     linear = bound = INF
     resolution = 0.0
     for _ in range(HALVINGS):
         cool *= 0.5
-        equilibrium(recal, cool, 1.0, p, pulls, w)
-        linear, bound, resolution = certify(recal, p, w)
+        equilibrium(cool, 1.0, p, pulls, w)
+        linear, bound, resolution = certify(p, w)
         if allows(linear, bound, free, budget):
-            cool, linear, bound = refined(recal, warm, cool, free, budget, linear, bound, p, pulls, w)
+            cool, linear, bound = refined(warm, cool, free, budget, linear, bound, p, pulls, w)
             return cool, linear, bound, 0.0
         warm = cool
-    if recal.cells == 2:
-        equilibrium(recal, 0.0, 1.0, p, pulls, w)
-        linear, bound, resolution = certify(recal, p, w)
+    if w.cells == 2:
+        equilibrium(0.0, 1.0, p, pulls, w)
+        linear, bound, resolution = certify(p, w)
     return 0.0, linear, bound, resolution
 
 
-def refined(recal, warm, cool, free, budget, linear, bound, p, pulls, w):
+def refined(warm, cool, free, budget, linear, bound, p, pulls, w):
     """As `solve`, for temperatures between `cool`, which the slack allows, and `warm`, which it does not."""
     m = mark(w)
-    trial = take(w, recal.cells)
+    trial = take(w, w.cells)
     for _ in range(REFINEMENTS):
         middle = sqrt(warm * cool)
-        equilibrium(recal, middle, 1.0, trial, pulls, w)
-        high, size, _beyond = certify(recal, trial, w)
+        equilibrium(middle, 1.0, trial, pulls, w)
+        high, size, _beyond = certify(trial, w)
         if allows(high, size, free, budget):
-            copy(trial, recal.cells, p)
+            copy(trial, w.cells, p)
             cool, linear, bound = middle, high, size
         else:
             warm = middle

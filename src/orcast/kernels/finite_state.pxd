@@ -1,5 +1,5 @@
 cimport cython
-from orcast.kernels.rows cimport Row, Workspace, cut, numbers_of, workspace
+from orcast.kernels.rows cimport Row, cut, numbers_of
 from orcast.kernels.state cimport Counts, Layout, LedgerState, Record, as_counts, attach_record, numbers_in
 
 cdef Py_ssize_t FEATURES
@@ -42,11 +42,3 @@ cdef class FiniteRound(Record):
     cpdef double probability(self, Py_ssize_t k)
 
 cpdef FiniteRound restored_finite_round(FiniteRules, object)
-
-cdef class FiniteGame:
-    cdef Workspace w
-    cdef Py_ssize_t cells, first, events, vertices, rivals, drawn
-    cdef Row nodes, cumulative, fixed, fixed_size, cumulative_regret, experts, units, prior
-    cdef double hat_factor, regret_factor, brier, odds
-
-cpdef FiniteGame finite_recal()

@@ -3,8 +3,6 @@
 Each object owns one row of numbers (`row`), which is what is saved; see `state`.
 """
 
-import threading
-
 import numpy as np
 
 from orcast.kernels import records
@@ -19,9 +17,6 @@ from orcast.kernels.state import (
 )
 
 FEATURES = len(records.CELL_FEATURES)
-
-THREAD = threading.local()
-
 
 class FiniteRules:
     """Constants of a recalibrator on a finite space.
@@ -168,26 +163,3 @@ def restored_finite_round(rules, row):
     round = FiniteRound(rules)
     round.row[:] = row
     return round
-
-
-class FiniteGame:
-    """Problem of the last layer: cumulative payoffs, the experts and the prior; its rows are scratch memory.
-
-    cumulative: sums on the hats of the forecast, `events` columns for each of the `vertices`, which are `nodes` if the
-    forecast is `drawn`; first: cell of the first event; fixed: pull on each event that does not depend on p;
-    fixed_size: factor of the squared error of each event, of the payoffs that do not depend on p; hat_factor: squared
-    weight times the squared norm of the context, of the hats of the forecast; cumulative_regret: against each of the
-    `rivals`; odds: log odds of the second cell in the prior. `w` is the scratch memory of the thread.
-    """
-
-    def __init__(self):
-        self.w = workspace()
-
-
-def finite_recal():
-    """Problem of the running thread."""
-    try:
-        return THREAD.recal
-    except AttributeError:
-        THREAD.recal = FiniteGame()
-        return THREAD.recal

@@ -46,10 +46,9 @@ cdef void learn(Rules, Memory, Round, double, Workspace) noexcept nogil
 cdef void update_round(Rules, Memory, Round, double, double, Row, Workspace) noexcept nogil
 @cython.locals(low=bint, high=bint)
 cdef void log_round(Rules, Round, Row, Py_ssize_t, Row, Row, Workspace) noexcept nogil
-cdef void forget_unit(Memory, Round) noexcept nogil
 
-cpdef Round predict(Rules, Memory, object, object, bint, double, double, object, double)
-cpdef Round prepare(Rules, Memory, object, object, bint, double, object, object)
+@cython.locals(prepares=bint)
+cpdef Round predict(Rules, Memory, object, object, bint, double, double, object, double, object)
 cpdef object replace_cells(Rules, Memory, Round, object)
 cpdef object finish(Rules, Memory, object, double, bint, Round, object)
 cpdef object update(Rules, Memory, Round, double, double, object)

@@ -379,39 +379,27 @@ def log_round(rules, round, levels, width, row, log_row, w):
 # --- entries for Python
 
 
-def forget_unit(memory, round):
-    """Mark the rows of past outcomes as no expert's; without any past learn nothing but the level: there is no unit."""
-    round.info.has_expert = OWN_ROWS if memory.account.rounds > 0.0 else 0.0
+def predict(rules, memory, experts, prior, own, pending, reserved, context, draw, mix):
+    """New round around corrected quantiles; `own` if the rows are not an expert's, but those of past outcomes.
 
-
-def predict(rules, memory, experts, prior, own, pending, reserved, context, draw):
-    """New round around corrected quantiles; `own` if the rows are not an expert's, but those of past outcomes."""
+    With an array `mix` the round is only prepared: the prior of the last layer is written there.
+    """
     round = Round(rules)
     w = workspace()
     flat = experts.reshape(-1)
     rows, number, corrected = readable_of(flat), len(experts), readable_of(prior)
-    given = readable_of(context)
+    given, prepares = readable_of(context), mix is not None
+    masses = numbers_of(mix) if prepares else round.prior
     with cython.nogil:
         copy(given, rules.groups, round.context)
-        predict_round(rules, memory, rows, number, corrected, pending, reserved, round, w)
+        if prepares:
+            open_round(rules, memory, rows, number, corrected, pending, round, masses, w)
+        else:
+            predict_round(rules, memory, rows, number, corrected, pending, reserved, round, w)
         round.info.draw = draw
         if own:
-            forget_unit(memory, round)
-    return round
-
-
-def prepare(rules, memory, experts, prior, own, pending, context, mix):
-    """New round up to the prior of the last layer, in `mix`."""
-    round = Round(rules)
-    w = workspace()
-    flat = experts.reshape(-1)
-    rows, number, corrected = readable_of(flat), len(experts), readable_of(prior)
-    given, masses = readable_of(context), numbers_of(mix)
-    with cython.nogil:
-        copy(given, rules.groups, round.context)
-        open_round(rules, memory, rows, number, corrected, pending, round, masses, w)
-        if own:
-            forget_unit(memory, round)
+            # rows of past outcomes are no expert's; without any past only the level is learnt, since there is no unit
+            round.info.has_expert = OWN_ROWS if memory.account.rounds > 0.0 else 0.0
     return round
 
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from orcast.adapters import expert_row
 from orcast.engine import Equilibrium
 from orcast.forecaster import Forecaster
-from orcast.kernels.hats import STEEPNESS
+from orcast.kernels.finite_solver import STEEPNESS
 from orcast.paper.conformal import at_least
 from orcast.payoffs import BinaryCalibration, LabelCalibration
 from orcast.payoffs.calibration import GRID, checked_grid

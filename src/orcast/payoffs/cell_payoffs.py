@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orcast.kernels.hats import STEEPNESS
+from orcast.kernels.finite_solver import STEEPNESS
 from orcast.payoffs.base import NOTHING, CellGrid, CellPayoff
 from orcast.payoffs.functions import Shape
 from orcast.spaces import frozen
@@ -197,7 +197,7 @@ class ExplicitCellPayoff(CellPayoff):
 
 
 def hat_weights(grid: int, q: Array) -> tuple[NDArray[np.intp], Array]:
-    """Left hat of each q in [0, 1], and the share of the next hat (`kernels.hats.hat`)."""
+    """Left hat of each q in [0, 1], and the share of the next hat (`kernels.finite_solver.hat`)."""
     left, u = _between_hats(grid, q)
     return left.astype(np.intp), u * u * (3.0 - 2.0 * u)
 

@@ -80,7 +80,9 @@ class OrderedPrior:
         engine, mix = self.engine, np.empty(self.engine.capacity)
         rows, context = engine.experts_or_own(experts), engine.context(experts, None)
         prior, memo = engine.committee_quantiles(experts, rows, number)
-        round = round_kernels.prepare(engine.rules, engine.memory, rows, prior, experts is None, pending, context, mix)
+        round = round_kernels.predict(
+            engine.rules, engine.memory, rows, prior, experts is None, pending, 0.0, context, 0.0, mix
+        )
         round.memo = memo
         return round, mix[: round.count()].copy()
 
