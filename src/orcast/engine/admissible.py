@@ -75,24 +75,19 @@ DENSE_RECORD: Table = {"context": SMALL, "temperature": COUNTED, "decision": Ran
 PART_STATE: Table = {"count": COUNTED, "excess": SQUARES, "rounds": COUNTED}
 
 
-class Fields:
-    """Fields of a state or a round, as templates, and the range of each."""
+def check_shape(name: str, theirs: NDArray[Any], mine: NDArray[Any]) -> NDArray[Any]:
+    """Refuse an array that has not the shape and type of ours."""
+    if theirs.shape != mine.shape or theirs.dtype != mine.dtype:
+        raise ValueError(f"{name} is {theirs.dtype} of shape {theirs.shape}, not {mine.dtype} of shape {mine.shape}")
+    return theirs
 
-    def __init__(self, arrays: Mapping[str, NDArray[Any]], table: Table) -> None:
-        self._like = {name: (array.shape, array.dtype, table.get(name, ANY)) for name, array in arrays.items()}
 
-    def checked(self, name: str, theirs: NDArray[Any]) -> NDArray[Any]:
-        """Check the shape, type and range of an array."""
-        shape, dtype, range = self._like[name]
-        if theirs.shape != shape or theirs.dtype != dtype:
-            raise ValueError(f"{name} is {theirs.dtype} of shape {theirs.shape}, not {dtype} of shape {shape}")
-        check_range(name, theirs, range)
-        return theirs
-
-    def copy_into(self, mine: Mapping[str, NDArray[Any]], theirs: Mapping[str, NDArray[Any]]) -> None:
-        """Check and copy all fields."""
-        for name, array in mine.items():
-            array[...] = self.checked(name, theirs[name])
+def restore_fields(mine: Mapping[str, NDArray[Any]], theirs: Mapping[str, NDArray[Any]], table: Table) -> None:
+    """Copy all fields, each checked by its range in a table."""
+    for name, array in mine.items():
+        values = check_shape(name, theirs[name], array)
+        check_range(name, values, table.get(name, ANY))
+        array[...] = values
 
 
 def check_range(name: str, values: NDArray[Any], range: Range) -> None:
@@ -104,29 +99,21 @@ def check_range(name: str, values: NDArray[Any], range: Range) -> None:
         raise ValueError(f"{name} has {float(values[~fits][0])!r}, which is out of range")
 
 
-class Accounts:
-    """Checks of a ledger with this layout."""
-
-    def __init__(self, ledger: Ledger) -> None:
-        parts = ledger.layout.part_table
-        starts = [start + group * size for start, size, groups, *_ in parts.tolist() for group in range(groups)]
-        self._starts = np.array(starts, dtype=np.intp)
-
-    def check(self, ledger: Ledger) -> None:
-        """Refuse impossible accounts: budgets must cover the cumulative payoff, and rounds must be counted."""
-        budget, rounds, held, *_, weight = ledger.account.tolist()
-        if not (rounds == math.floor(rounds) and held <= rounds and weight <= rounds * (1.0 + ROUNDING)):
-            raise ValueError("the numbers of rounds in the account are inconsistent")
-        if not self._starts.size:
-            return
-        excess = np.where((ledger.layout.side_list == 0.0) | (ledger.total > 0.0), ledger.total, 0.0)
-        squares = np.add.reduceat(excess * excess, self._starts)
-        budgets = ledger.groups[:, int(GroupAccount.BUDGET)]
-        if (
-            not (squares.sum() <= budget * (1.0 + ROUNDING) + ROUNDING).all()
-            or not (squares <= budgets * (1.0 + ROUNDING) + ROUNDING).all()
-        ):
-            raise ValueError("the cumulative payoff exceeds its budget")
+def check_accounts(ledger: Ledger) -> None:
+    """Refuse impossible accounts: budgets must cover the cumulative payoff, and rounds must be counted."""
+    budget, rounds, held, *_, weight = ledger.account.tolist()
+    if not (rounds == math.floor(rounds) and held <= rounds and weight <= rounds * (1.0 + ROUNDING)):
+        raise ValueError("the numbers of rounds in the account are inconsistent")
+    parts = ledger.layout.part_table[:, :3].tolist()
+    starts = [start + group * size for start, size, groups in parts for group in range(groups)]
+    if not starts:
+        return
+    excess = np.where((ledger.layout.side_list == 0.0) | (ledger.total > 0.0), ledger.total, 0.0)
+    squares = np.add.reduceat(excess * excess, starts)
+    budgets = ledger.groups[:, int(GroupAccount.BUDGET)]
+    within = squares.sum() <= budget * (1.0 + ROUNDING) + ROUNDING
+    if not (within and (squares <= budgets * (1.0 + ROUNDING) + ROUNDING).all()):
+        raise ValueError("the cumulative payoff exceeds its budget")
 
 
 def check_certificate(certificate: Array, ledger: Ledger) -> None:

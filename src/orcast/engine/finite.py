@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -268,23 +268,16 @@ class FiniteEngine:
 
     def restore(self, arrays: dict[str, Array]) -> None:
         """Restore the `arrays` of an equal engine."""
-        fields, accounts = self._admissible
-        fields.copy_into(self.state.views(), arrays)
-        accounts.check(self.ledger)
+        admissible.restore_fields(self.arrays(), arrays, admissible.FINITE_STATE)
+        admissible.check_accounts(self.ledger)
         admissible.check_matrices("curvature", self.state.view("curvature"))
-
-    @cached_property
-    def _admissible(self) -> tuple[admissible.Fields, admissible.Accounts]:
-        return admissible.Fields(self.arrays(), admissible.FINITE_STATE), admissible.Accounts(self.ledger)
 
     def restored_record(self, arrays: dict[str, NDArray[Any]], features: Any) -> FiniteRound:
         """Pending round from its arrays."""
-        row, size = arrays["row"], self.rules.round_size
-        if row.shape != (size,) or row.dtype != np.float64:
-            raise ValueError(f"row is {row.dtype} of shape {row.shape}, not of shape {(size,)}")
-        record = restored_finite_round(self.rules, row)
+        blank = FiniteRound(self.rules)
+        record = restored_finite_round(self.rules, admissible.check_shape("row", arrays["row"], blank.row))
         mine = record.views()
-        admissible.Fields(mine, admissible.FINITE_ROUND).copy_into(mine, mine)
+        admissible.restore_fields(mine, mine, admissible.FINITE_ROUND)
         admissible.check_certificate(record.view("certificate"), self.ledger)
         for name in ("pool", "prior", "result"):
             admissible.check_masses(f"{name} of a pending round", mine[name])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -374,25 +373,20 @@ class OrderedEngine:
 
     def restore(self, arrays: dict[str, Array]) -> None:
         """Restore the `arrays` of an equal engine."""
-        fields, accounts = self._admissible
-        fields.copy_into(self.arrays(), arrays)
-        accounts.check(self.ledger)
+        admissible.restore_fields(self.arrays(), arrays, admissible.ORDERED_MEMORY)
+        admissible.check_accounts(self.ledger)
         if self.group is not None:
             admissible.check_group(self.group)
-
-    @cached_property
-    def _admissible(self) -> tuple[admissible.Fields, admissible.Accounts]:
-        memory = admissible.Fields(self.arrays(), admissible.ORDERED_MEMORY)
-        return memory, admissible.Accounts(self.ledger)
 
     def restored_record(self, arrays: dict[str, NDArray[Any]], features: Any) -> Round:
         """Pending round from its arrays, checked so that no kernel reads outside its arrays."""
         blank = Round(self.rules)
-        row = like("row", arrays["row"], blank.row, missing=True)
-        slots = like("slots", arrays["slots"], blank.whole)
+        row = admissible.check_shape("row", arrays["row"], blank.row)
+        slots = admissible.check_shape("slots", arrays["slots"], blank.whole)
         memo = None
         if self.group is not None and "memo" in arrays:
-            memo = like("memo", arrays["memo"], np.empty(self.group.memo_size), missing=True)
+            memo = admissible.check_shape("memo", arrays["memo"], np.empty(self.group.memo_size))
+            admissible.check_range("memo", memo, admissible.ANY._replace(missing=True))
             plan, count = self.group.plan, self.rules.experts
             admissible.check_memos(plan, memo[: count * plan.memo_size].reshape(count, -1))
         record = restored_round(self.rules, row, slots, memo)
@@ -403,7 +397,7 @@ class OrderedEngine:
     def check_round(self, record: Round) -> None:
         """Refuse a round whose numbers no kernel could have computed."""
         fields = {"slots": record.whole, **record.views()}
-        admissible.Fields(fields, admissible.ORDERED_ROUND).copy_into(fields, fields)
+        admissible.restore_fields(fields, fields, admissible.ORDERED_ROUND)
         admissible.check_round(record)
         admissible.check_certificate(record.view("certificate"), self.ledger)
 
@@ -435,12 +429,3 @@ def cell_grid_of(space: OrderedSpace, round: Round, features: Any) -> CellGrid:
         features,
         round.view("experts")[0] if round.read("info", "has_expert") > 0.0 else NOTHING,
     )
-
-
-def like(name: str, theirs: NDArray[Any], mine: NDArray[Any], *, missing: bool = False) -> NDArray[Any]:
-    """Check that an array has the shape and type of `mine` and is finite (nan marks missing values)."""
-    if theirs.shape != mine.shape or theirs.dtype != mine.dtype:
-        raise ValueError(f"{name} is {theirs.dtype} of shape {theirs.shape}, not {mine.dtype} of shape {mine.shape}")
-    if not (np.isfinite(theirs) | (missing & np.isnan(theirs))).all():
-        raise ValueError(f"{name} is not finite")
-    return theirs

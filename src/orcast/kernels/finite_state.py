@@ -18,6 +18,7 @@ from orcast.kernels.state import (
 
 FEATURES = len(records.CELL_FEATURES)
 
+
 class FiniteRules:
     """Constants of a recalibrator on a finite space.
 

@@ -350,25 +350,20 @@ class DenseEngine:
         if self._ledger is not None:
             mine = self._ledger.arrays()
             theirs = {name: arrays[f"ledger/{name}"] for name in mine}
-            admissible.Fields(mine, admissible.LEDGER).copy_into(mine, theirs)
-            admissible.Accounts(self._ledger).check(self._ledger)
-        if self._empirical.size:
-            empirical = {"empirical": self._empirical}
-            admissible.Fields(empirical, {"empirical": admissible.ANY}).copy_into(empirical, arrays)
-        actions = self.actions.arrays()
-        admissible.Fields(actions, {}).copy_into(actions, arrays)
+            admissible.restore_fields(mine, theirs, admissible.LEDGER)
+            admissible.check_accounts(self._ledger)
+        counted = {"empirical": self._empirical} if self._empirical.size else {}
+        admissible.restore_fields(counted | self.actions.arrays(), arrays, {})
 
     def restored_record(self, arrays: dict[str, NDArray[Any]], features: Any) -> DenseRecord:
         """Pending round from its arrays."""
         round = self.prior.engine.restored_record(
             {name[6:]: a for name, a in arrays.items() if name.startswith("round/")}, None
         )
-        context = np.ones(self.ledger.layout.groups)
-        certificate, temperature, claim = np.zeros(_ledger.CERTIFICATE_SIZE), np.zeros(1), np.zeros(3)
-        decision = np.zeros(2)
+        context, certificate = np.ones(self.ledger.layout.groups), np.zeros(_ledger.CERTIFICATE_SIZE)
+        temperature, claim, decision = np.zeros(1), np.zeros(3), np.zeros(2)
         own = {"context": context, "certificate": certificate, "temperature": temperature, "claim": claim}
-        own["decision"] = decision
-        admissible.Fields(own, admissible.DENSE_RECORD).copy_into(own, arrays)
+        admissible.restore_fields({**own, "decision": decision}, arrays, admissible.DENSE_RECORD)
         admissible.check_certificate(certificate, self.ledger)
         states = [part.state() for part in self.bound_payoff.parts]
         for i, state in enumerate(states):
@@ -381,7 +376,7 @@ class DenseEngine:
 def _restore_part(state: dict[str, Array], arrays: dict[str, NDArray[Any]], number: int) -> None:
     """Restore the state of a part of the payoff."""
     theirs = {name: arrays[f"part/{number}/{name}"] for name in state}
-    admissible.Fields(state, admissible.PART_STATE).copy_into(state, theirs)
+    admissible.restore_fields(state, theirs, admissible.PART_STATE)
 
 
 def _learn_losses(cell_payoff: RegretCellPayoff, state: dict[str, Array], p: Array, k: int, y: Any) -> None:
