@@ -97,7 +97,7 @@ def scores_of(space: Space, record: Any, y: Any) -> Scores | None:
     round = getattr(record, "round", record)
     if isinstance(space, OrderedSpace):
         levels, base = space.levels, np.clip(base, space.low, space.high)
-        ours: Any = read_round(round, space.low == -math.inf, space.high == math.inf, 0.0, levels)
+        ours: Any = read_round(round, 0.0, levels)
         bound = float((np.maximum(levels, 1.0 - levels) * np.abs(base - ours)).mean())
         if bound <= FINEST * np.abs(base).max():
             bound = 0.0  # rounding

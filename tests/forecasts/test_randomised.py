@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+from functools import cache
 
 import hypothesis.strategies as st
 import numpy as np
@@ -10,11 +11,13 @@ import pytest
 from hypothesis import given
 
 import orcast as oc
-from helpers import Vector
+from helpers import LEFT, RIGHT, Vector, engine_of, set_info
+from helpers import PLAYED as FORECAST
 from orcast.kernels import records
 from orcast.kernels.cells import locate_arrays
 from orcast.kernels.equilibrium import level_share
 from orcast.kernels.reading import count_arrays
+from orcast.kernels.state import Round, Rules
 
 LEVELS = np.arange(1, 20) / 20.0
 INF = math.inf
@@ -62,12 +65,21 @@ def draws_to_try(p: oc.Forecast) -> tuple[Vector, Vector]:
     return middles[wide], chances[wide]
 
 
+@cache
+def rules_between(low: float, high: float) -> Rules:
+    """Rules of a recalibrator on an interval or on the whole line."""
+    recal = oc.Recalibrator(oc.Interval(low, high)) if math.isfinite(low) else oc.Recalibrator()
+    return engine_of(recal).rules
+
+
 def empirical(p: oc.Forecast, y: float, draw: float) -> tuple[Vector, dict[str, float]]:
     """Indicators of an outcome at the levels, minus these, and the other numbers that are counted."""
-    ends = math.isinf(p.left[0]), math.isinf(p.right[-1])
     left, right = np.nan_to_num(p.left, neginf=-50.0), np.nan_to_num(p.right, posinf=50.0)
     sums = np.zeros(LEVELS.size + len(records.COUNTS))
-    count_arrays(LEVELS, y, p.mass.size, left, right, p.mass, *ends, float(draw), 1.0, sums)
+    round = Round(rules_between(float(p.left[0]), float(p.right[-1])))
+    set_info(round, cells=p.mass.size, draw=float(draw))
+    round.view("cells")[[LEFT, RIGHT, FORECAST], : p.mass.size] = left, right, p.mass
+    count_arrays(round, y, LEVELS, 1.0, sums)
     return sums[: LEVELS.size], dict(zip(records.COUNTS, sums[LEVELS.size :].tolist(), strict=True))
 
 

@@ -261,13 +261,13 @@ class Forecast(IssuedForecast):
         """
         if self._round is not None and type(levels) is np.ndarray and levels.dtype == np.float64 and levels.ndim == 1:
             # levels are checked by the kernel, which returns None if one is not between 0 and 1
-            found = read_round(self._round, self._ends[0], self._ends[1], self.draw or 0.0, levels)
+            found = read_round(self._round, self.draw or 0.0, levels)
             if found is not None:
                 return found
         a = as_levels(levels)
         flat = np.ascontiguousarray(a).reshape(-1)
         if self._round is not None:
-            out = read_round(self._round, self._ends[0], self._ends[1], self.draw or 0.0, flat)
+            out = read_round(self._round, self.draw or 0.0, flat)
         else:
             out = np.empty(flat.size)
             if self.draw is None:

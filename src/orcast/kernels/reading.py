@@ -122,6 +122,15 @@ def read_randomised(n, left, right, mass, open_low, open_high, draw, levels, cou
     release(w, start)
 
 
+def read_forecast(round, draw, levels, count, out, w):
+    """Quantiles of the forecast of a round, randomised if there is a draw."""
+    n, low, high = cell_count(round), round.rules.low == -INF, round.rules.high == INF
+    if draw > 0.0:
+        read_randomised(n, round.left, round.right, round.result, low, high, draw, levels, count, out, w)
+    else:
+        read_quantiles(n, round.left, round.right, round.result, low, high, levels, count, out, w)
+
+
 def mean_and_variance(n, left, right, mass, open_low, open_high):
     """Mean and variance of a forecast on n cells."""
     scale = tail_scale(n, left, right, open_low, open_high)
@@ -229,38 +238,19 @@ def write_pits(rules, round, y, out):
 # --- empirical indicators
 
 
-def count(rules, memory, round, y, w):
-    """Add the indicators of the outcome of a round."""
-    low, high = rules.low == -INF, rules.high == INF
-    count_on(
-        rules.levels,
-        rules.level_count,
-        y,
-        cell_count(round),
-        round.left,
-        round.right,
-        round.result,
-        low,
-        high,
-        round.info.draw,
-        rules.discount,
-        memory.empirical,
-        memory.counts,
-        w,
-    )
-
-
-def count_on(levels, width, y, n, left, right, mass, open_low, open_high, draw, discount, empirical, counts, w):
-    """Add 1{y <= reported quantile} - a to the sum of each level a; `levels` increase, a `draw` of 0 is none.
+def count(round, y, levels, width, discount, empirical, counts, w):
+    """Add 1{y <= reported quantile} - a to the sum of each level a; `levels` increase.
 
     With a draw only the levels whose quantile shares the cell of y are random. With shares s of that cell below them,
     the empirical minus the smoothed indicator is 1{draw < s} - s. The sum of its squares is convex in the number of
     levels that the draw leaves below it, so the largest is at one of the two ends.
     """
+    n, left, right, draw = cell_count(round), round.left, round.right, round.info.draw
+    low, high = round.rules.low == -INF, round.rules.high == INF
     start = mark(w)
     below = take(w, n + 1)
-    cumulate(n, mass, below)
-    scale = tail_scale(n, left, right, open_low, open_high)
+    cumulate(n, round.result, below)
+    scale = tail_scale(n, left, right, low, high)
     here = locate(min(max(y, left[0]), right[n - 1]), left, right, n)
     inside = below[here + 1] - below[here]
     all_over = 0.0
@@ -279,7 +269,7 @@ def count_on(levels, width, y, n, left, right, mass, open_low, open_high, draw, 
                 k += 1
             hit = k > here
             if k == here or right[k] == y:
-                hit = y <= quantile_in(k, level, n, left, right, below, open_low, open_high, scale)
+                hit = y <= quantile_in(k, level, n, left, right, below, low, high, scale)
         empirical[i] = discount * empirical[i] + (1.0 if hit else 0.0) - level
     counts.spread = discount * discount * counts.spread + max(all_over, none_over)
     counts.weight = discount * counts.weight + 1.0
@@ -318,9 +308,9 @@ def nearest_normal_arrays(n, left, right, mass, open_low, open_high):
     return nearest_normal(n, lefts, rights, masses, open_low, open_high, workspace())
 
 
-def read_round(round: Round, open_low, open_high, draw, levels):
+def read_round(round: Round, draw, levels):
     """Quantiles of the forecast of a round at levels in any order; None if a level is not in [0, 1]."""
-    w, count, n = workspace(), len(levels), cell_count(round)
+    w, count = workspace(), len(levels)
     if levels.strides[0] != 8:
         levels = np.ascontiguousarray(levels)
     found = np.empty(count)
@@ -329,10 +319,7 @@ def read_round(round: Round, open_low, open_high, draw, levels):
         if not 0.0 <= at[i] <= 1.0:
             return None
     with cython.nogil:
-        if draw > 0.0:
-            read_randomised(n, round.left, round.right, round.result, open_low, open_high, draw, at, count, out, w)
-        else:
-            read_quantiles(n, round.left, round.right, round.result, open_low, open_high, at, count, out, w)
+        read_forecast(round, draw, at, count, out, w)
     return found
 
 
@@ -343,10 +330,8 @@ def pits_of(round, y):
     return out
 
 
-def count_arrays(levels, y, n, left, right, mass, open_low, open_high, draw, discount, empirical):
+def count_arrays(round, y, levels, discount, empirical):
     """Add the indicators of an outcome to an array that has the sums by level and then the other counts."""
-    w, width = workspace(), len(levels)
-    sums = numbers_of(empirical)
+    width, sums = len(levels), numbers_of(empirical)
     counts = as_counts(cut(sums, width, COUNT_COLUMNS))
-    a, lefts, rights, masses = readable_of(levels), readable_of(left), readable_of(right), readable_of(mass)
-    count_on(a, width, y, n, lefts, rights, masses, open_low, open_high, draw, discount, sums, counts, w)
+    count(round, y, readable_of(levels), width, discount, sums, counts, workspace())

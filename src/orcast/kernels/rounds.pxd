@@ -8,7 +8,7 @@ from orcast.kernels.groups cimport correct_groups, learn_groups
 from orcast.kernels.judging cimport put_witnesses
 from orcast.kernels.last_layer cimport run_rounds
 from orcast.kernels.ledger cimport miscalibration, settle, squared_payoff
-from orcast.kernels.reading cimport count, nearest_normal, read_quantiles, read_randomised, write_pits
+from orcast.kernels.reading cimport count, nearest_normal, read_forecast, write_pits
 from orcast.kernels.rows cimport (
     Row, WholeRow, Workspace, copy, cut, mark, numbers_of, readable_of, release, take, take_whole, workspace
 )

@@ -260,7 +260,7 @@ def settle_round(rules, memory, round, reserved, y, at, w):
     memory.statistics.squares = squares + squared_payoff(rules.layout, round.context, core)
     settle(memory, round.context, reserved, core, round.certificate)
     if rules.level_count > 0:
-        count(rules, memory, round, y, w)
+        count(round, y, rules.levels, rules.level_count, rules.discount, memory.empirical, memory.counts, w)
     release(w, used)
 
 
@@ -361,12 +361,8 @@ def update_round(rules, memory, round, reserved, y, at, w):
 
 def log_round(rules, round, levels, width, row, log_row, w):
     """Write the quantiles of a round, and what is known of it before the outcome."""
-    n, draw = cell_count(round), round.info.draw
-    low, high = rules.low == -INF, rules.high == INF
-    if draw > 0.0:
-        read_randomised(n, round.left, round.right, round.result, low, high, draw, levels, width, row, w)
-    else:
-        read_quantiles(n, round.left, round.right, round.result, low, high, levels, width, row, w)
+    read_forecast(round, round.info.draw, levels, width, row, w)
+    n, low, high = cell_count(round), rules.low == -INF, rules.high == INF
     mean, spread = nearest_normal(n, round.left, round.right, round.result, low, high, w)
     log = as_log(log_row)
     log.holds = round.certificate.holds

@@ -19,7 +19,7 @@ from orcast.engine.dense.actions import ActionCounts
 from orcast.engine.dense.priors import Prior
 from orcast.engine.dense.search import CandidateSearch, DenseRound, HalfSpaceClaim, masses_of
 from orcast.engine.dense.solver import Solver
-from orcast.engine.ordered import LEFT, PLAYED, RIGHT, TILT
+from orcast.engine.ordered import TILT
 from orcast.kernels import records
 from orcast.kernels.finite_state import FiniteRound
 from orcast.kernels.reading import count_arrays
@@ -30,7 +30,6 @@ from orcast.payoffs import CellPayoff, NoRegret
 from orcast.payoffs.base import UNKNOWN
 from orcast.payoffs.recipe import CustomCellPayoff
 from orcast.payoffs.regret import RegretCellPayoff, loss_at
-from orcast.spaces import OrderedSpace
 from orcast.spaces.base import whole
 from orcast.validation import short
 
@@ -260,7 +259,9 @@ class DenseEngine:
             if part.learn is not None:
                 part.learn(cell_grid, state)
         if self._empirical.size:
-            self._count(record.round, y)
+            # the prior of quantile payoffs has rounds on an ordered space
+            levels, round = self.bound_payoff.empirical_levels, record.round
+            count_arrays(round, float(y), levels, self.ledger.discount, self._empirical)
         if self.actions.payoff:
             swap: Any = cell_payoffs[self.actions.number]
             realised = swap.plain.realised(p, k, self.prior.near(record.round, y))
@@ -273,24 +274,6 @@ class DenseEngine:
             record.cell_payoffs = self.cell_payoffs(record.round, record.features, record.states)
         swap, p = record.cell_payoffs[self.actions.number], self.prior.result(record.round)
         return self.actions.payoff.actions[self.actions.draw(record.decision, swap, p, record.draw(), rng)]
-
-    def _count(self, round: Any, y: float) -> None:
-        """Add the indicators of an outcome to the empirical error."""
-        space, cells = self.space, round.view("cells")
-        assert isinstance(space, OrderedSpace)
-        count_arrays(
-            self.bound_payoff.empirical_levels,
-            float(y),
-            round.count(),
-            cells[LEFT],
-            cells[RIGHT],
-            cells[PLAYED],
-            space.low == -math.inf,
-            space.high == math.inf,
-            round.draw(),
-            self.ledger.discount,
-            self._empirical,
-        )
 
     def pits(self, record: DenseRecord, y: Any) -> Array:
         """PITs of an outcome, two numbers each: of the forecast and of each expert, nan if it is missing."""
