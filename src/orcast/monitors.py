@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import ndtr, ndtri
 
 from orcast.adapters import expert_row
 from orcast.draws import seed_of, start_of
@@ -24,7 +23,7 @@ from orcast.forecasts import Forecast
 from orcast.kernels import monitor as kernel
 from orcast.kernels import records
 from orcast.rounds import watchable
-from orcast.spaces import Binary, Line, OrderedSpace, Space
+from orcast.spaces import Binary, Line, OrderedSpace, Space, normal_scores
 from orcast.spaces.base import FiniteSpace, whole
 from orcast.validation import number, short
 
@@ -107,7 +106,7 @@ def _bets(kind: str) -> tuple[tuple[Bet, ...], Array]:
     u = np.arange(KNOTS + 1) / KNOTS
     if kind == BETTER:
         return tuple(Bet(0, w, 1.0 + size * (2.0 * u - 1.0)) for size, w in BETTER_SLOPES), 2.0 * u - 1.0
-    z = ndtri(np.clip(u, 0.25 / KNOTS, 1.0 - 0.25 / KNOTS))
+    z = normal_scores(np.clip(u, 0.25 / KNOTS, 1.0 - 0.25 / KNOTS))
     if kind == SCORES:
         found = [
             Bet(k, w / 2, 1.0 + s * size * (2.0 * u - 1.0)) for k, s in ((0, 1.0), (1, -1.0)) for size, w in SLOPES
@@ -744,6 +743,8 @@ def pit_rows(kind: str, rows: Array, levels: Array | None, y: Array) -> tuple[Ar
     first, at = rows[:, 0], y[:, None]
     with np.errstate(invalid="ignore", divide="ignore"):
         if kind == "normal":
+            from scipy.special import ndtr  # imported late, because it is slow
+
             low = high = np.where(rows[:, 1] > 0.0, ndtr((y - first) / rows[:, 1]), np.nan)
         elif kind == "binary":
             low, high = event_pits(first, y)

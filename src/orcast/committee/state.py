@@ -6,7 +6,6 @@ of the plan; the working scale is the square root of the distance from a bound (
 
 import cython
 import numpy as np
-from scipy.special import ndtri
 
 from orcast.constants import LONGEST_SEASON
 from orcast.kernels.records import struct_members
@@ -160,8 +159,8 @@ class Plan:
         shares = [member.share for member in self.members]
         prior = log_priors(values["prior_base"], shares)
         prior_alone = log_priors(values["prior_base"], shares[: self.alone_count])
-        shape = 1.25 * ndtri(levels)
-        density = np.maximum(np.exp(-0.5 * ndtri(levels) ** 2) / np.sqrt(2.0 * np.pi) / 1.25, 0.02)
+        shape = 1.25 * np.asarray(scores)
+        density = np.maximum(np.exp(-0.5 * np.asarray(scores) ** 2) / np.sqrt(2.0 * np.pi) / 1.25, 0.02)
         arrays = (levels, scores, share, full, shape, density, prior, [values[name] for name in CONSTANT_NAMES])
         arrays += (np.array([m.options for m in self.members]).ravel(), prior_alone)
         self.row = np.concatenate([np.asarray(array, dtype=np.float64) for array in arrays])

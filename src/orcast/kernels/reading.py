@@ -1,10 +1,10 @@
 """Quantiles, mean and variance of a forecast on cells; the outer cells may be open-ended and then have tails."""
 
 import math
+from statistics import NormalDist
 
 import cython
 import numpy as np
-from scipy.special import ndtri
 
 from orcast.constants import TINY_MASS
 from orcast.kernels import records
@@ -14,7 +14,8 @@ INF, NAN = math.inf, math.nan
 COUNT_COLUMNS = len(records.COUNTS)
 # Levels 1%, ..., 99%, their normal scores, and the sum of the squared scores.
 PERCENT_ROW = np.arange(1, 100) / 100.0
-SCORE_ROW = ndtri(PERCENT_ROW)
+# not by scipy.special, whose import is slow
+SCORE_ROW = np.array([NormalDist().inv_cdf(level) for level in PERCENT_ROW.tolist()])
 PERCENT_COUNT, SQUARES = len(PERCENT_ROW), float(SCORE_ROW @ SCORE_ROW)
 PERCENTS = numbers_of(PERCENT_ROW)
 SCORES = numbers_of(SCORE_ROW)

@@ -7,8 +7,9 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cache
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
@@ -22,7 +23,6 @@ from orcast import limits
 from orcast.adapters import Quantiles
 from orcast.forecasts import Forecast
 from orcast.monitors import Alarm
-from orcast.serve import pages
 from orcast.serve.guard import Bodies, Caps, Guard, Handler, Metrics, Receive, Refused, Scope, Send, Tokens
 from orcast.serve.messages import (
     ENDPOINTS,
@@ -57,6 +57,7 @@ SETTINGS = ("low", "high", "labels")
 OPTIONS = ("memory", "max_pending", "outside", "pool", "mode")
 MOST_NAMES = 10_000  # series that are found without a query
 UNREACHABLE = ("", ".", "..")  # names that clients remove from a path
+REFRESH = {"Refresh": "30"}  # seconds after which a page is loaded again
 
 
 def app(store: Store | str | os.PathLike[str], *, tokens: Iterable[str] = (), caps: Caps | None = None) -> Handler:
@@ -81,11 +82,12 @@ def app(store: Store | str | os.PathLike[str], *, tokens: Iterable[str] = (), ca
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Series, query and body of a request."""
+    """Series, query and body of a request, and the verbs and answers of what was done so far."""
 
     series: str
     query: QueryParams
     body: bytes
+    done: list[tuple[str, RoundAnswer]] = field(default_factory=list)
 
     def read(self, kind: type[Body]) -> Body:
         """Body as a structure."""
@@ -109,7 +111,6 @@ class Service:
         # one thread: the transactions of a store follow each other anyway
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="orcast-store")
         self._drawing = ThreadPoolExecutor(1, thread_name_prefix="orcast-page")
-        self._description = encoded(openapi(orcast.__version__))
         self._routes: dict[tuple[str, ...], dict[str, Callable[[Call], Any]]] = {}
         for each in ENDPOINTS:
             self._route(each.method, each.path, getattr(self, each.name))
@@ -118,7 +119,7 @@ class Service:
         for path, text in (
             ("/healthz", lambda: Response("ok\n", media_type="text/plain")),
             ("/metrics", lambda: Response(self.metrics.text(), media_type="text/plain; version=0.0.4")),
-            ("/openapi.json", lambda: Response(self._description, media_type="application/json")),
+            ("/openapi.json", lambda: Response(_description(), media_type="application/json")),
         ):
             self._route("GET", path, text)
         inner = Router(default=self._answer, lifespan=self._lifespan)
@@ -152,10 +153,10 @@ class Service:
                 return
             async with self._bodies.read(scope, receive, wanted=method != "GET") as body:
                 call = Call(series, QueryParams(scope["query_string"]), body)
-                answer = await self._in_thread(self._thread, lambda: _finished(found[method], call))
+                answer = await self._in_thread(self._thread, lambda: self._made(found[method], call))
             if not isinstance(answer, bytes):
                 answer = await self._in_thread(self._drawing, answer)
-                await Response(answer, media_type="text/html", headers=pages.HEADERS)(scope, receive, send)
+                await Response(answer, media_type="text/html", headers=REFRESH)(scope, receive, send)
                 return
             await Response(answer, media_type="application/json")(scope, receive, send)
 
@@ -193,11 +194,8 @@ class Service:
         return found
 
     def _note(self, series: StoredSeries) -> None:
-        def work() -> tuple[list[Alarm], int]:
-            alarms = series.alarms
-            return alarms, len(self.store) if alarms else 0
-
-        self.metrics.note(str(series.name), *self.store.transact(work))
+        alarms = series.alarms
+        self.metrics.note(str(series.name), alarms, len(self.store) if alarms else 0)
 
     # --- series
     def list_series(self, call: Call) -> SeriesList:
@@ -234,86 +232,87 @@ class Service:
     def predict(self, call: Call) -> RoundAnswer:
         """Issue a forecast."""
         body = call.read(ForecastRequest)
-        return self._done("predict", lambda: _predict(self._known(call.series), body))
+        return self._done(call, "predict", _predict(self._known(call.series), body))
 
     def update(self, call: Call) -> RoundAnswer:
         """Settle a round with its outcome."""
         body = call.read(OutcomeRequest)
-        when = {"id": body.id, "known": body.known}
-        return self._done("update", lambda: _round(self._known(call.series).settle(body.y, **when)))
+        return self._done(call, "update", _settled(self._known(call.series).settle, body.y, body))
 
     def revise(self, call: Call) -> RoundAnswer:
         """Correct the outcome of a settled round."""
         body = call.read(OutcomeRequest)
-        when = {"id": body.id, "known": body.known}
-        return self._done("revise", lambda: _round(self._known(call.series).amend(body.y, **when)))
+        return self._done(call, "revise", _settled(self._known(call.series).amend, body.y, body))
 
     def drop(self, call: Call) -> RoundAnswer:
         """Drop a round whose outcome will never come."""
         body = call.read(DropRequest)
-        return self._done("drop", lambda: _round(self._known(call.series).withdraw(body.id)))
-
-    def _done(self, verb: str, work: Callable[[], RoundAnswer]) -> RoundAnswer:
-        answer = self.store.transact(work)
-        self._count(verb, answer)
-        return answer
-
-    def _count(self, verb: str, answer: RoundAnswer) -> None:
-        if not answer.repeated:
-            self.metrics.rounds.labels(verb).inc()
-            for alarm in answer.alarm:
-                self.metrics.alarms.labels(alarm["side"], alarm["question"]).inc()
-            if answer.alarm or any(answer.series in found for found in self.metrics.evidence.values()):
-                self._note(self._known(answer.series))
-            if verb == "predict" and not answer.certificate.holds:
-                self.metrics.uncertified.inc()
-            if (told := answer.guarantee) and told["miscalibration"] > told["promised"] + told["excess"]:
-                self.metrics.exceeded.inc()
+        return self._done(call, "drop", _round(self._known(call.series).withdraw(body.id)))
 
     def batch(self, call: Call) -> BatchAnswer:
         """Make many calls in one transaction."""
         lines = call.read(BatchRequest).lines
         if len(lines) > self.caps.lines:
             raise Refused(413, f"expected at most {self.caps.lines} lines in a batch, got {len(lines)}")
-        found = self.store.transact(lambda: [self._line(line, at) for at, line in enumerate(lines, start=1)])
-        for verb, answer in found:
-            self._count(verb, answer)
-        return BatchAnswer([answer for _, answer in found])
+        return BatchAnswer([self._line(call, line, at) for at, line in enumerate(lines, start=1)])
 
-    def _line(self, line: Line, number: int) -> tuple[str, RoundAnswer]:
+    def _line(self, call: Call, line: Line, number: int) -> RoundAnswer:
         verb = one_call(line, number)
         try:
             series = self._known(line.series)
             if verb == "predict":
-                return verb, _predict(series, line)
+                return self._done(call, verb, _predict(series, line))
             if verb == "drop":
-                return verb, _round(series.withdraw(line.id))
-            y, settle = (line.y, series.settle) if line.y is not UNSET else (line.revise, series.amend)
-            return verb, _round(settle(y, id=line.id, known=line.known))
+                return self._done(call, verb, _round(series.withdraw(line.id)))
+            y, settle = (line.y, series.settle) if verb == "update" else (line.revise, series.amend)
+            return self._done(call, verb, _settled(settle, y, line))
         except (ValueError, TypeError) as reason:
             raise ValueError(f"{reason} (line {number}; nothing of the batch was done)") from None
         except Refused as reason:
             raise Refused(reason.status, f"{reason} (line {number}; nothing of the batch was done)") from None
 
+    def _done(self, call: Call, verb: str, answer: RoundAnswer) -> RoundAnswer:
+        """Note an answer, to be counted at the end of the transaction, and alarms that an outcome may have changed."""
+        if not answer.repeated:
+            call.done.append((verb, answer))
+            if answer.alarm or (verb != "predict" and self.metrics.noted(answer.series)):
+                self._note(self._known(answer.series))
+        return answer
+
+    def _made(self, answer: Callable[[Call], Any], call: Call) -> Any:
+        """Answer, in one transaction, as JSON or as the function that draws a page."""
+
+        def work() -> Any:
+            call.done.clear()  # of an attempt that another process was in the way of
+            return answer(call)
+
+        found = self.store.transact(work)
+        for verb, each in call.done:
+            self.metrics.count(verb, each)
+        return encoded(found) if isinstance(found, Struct) else found
+
     # --- operations
     def readyz(self, call: Call) -> bytes:
         """Answer if the store can be used."""
-        self.store.transact(lambda: len(self.store))
+        len(self.store)
         return b'"ready"\n'
 
     def index_page(self, call: Call) -> Callable[[], str]:
         """Show the series in alarm first."""
-        return self.store.transact(lambda: pages.index(self.store, self.metrics.in_alarm()))
+        from orcast.serve import pages  # with what draws them, which is slow to import
+
+        return pages.index(self.store, self.metrics.in_alarm())
 
     def series_page(self, call: Call) -> Callable[[], str]:
         """Show one series."""
-        return self.store.transact(lambda: pages.series(self._known(call.series)))
+        from orcast.serve import pages
+
+        return pages.series(self._known(call.series))
 
 
-def _finished(answer: Callable[[Call], Any], call: Call) -> Any:
-    """Answer as JSON, or the function that draws a page."""
-    found = answer(call)
-    return encoded(found) if isinstance(found, Struct) else found
+@cache
+def _description() -> bytes:
+    return encoded(openapi(orcast.__version__))
 
 
 def _mapped(work: Callable[[], Result]) -> Result:
@@ -340,6 +339,10 @@ def _predict(series: StoredSeries, body: ForecastRequest) -> RoundAnswer:
     limits.check("levels", len(body.levels or ()))
     fields = protocol.forecast_fields(given, found.forecast, [str(level) for level in body.levels or ()])
     return _round(found, cells=body.cells, **fields)
+
+
+def _settled(settle: Callable[..., StoredRound], y: Any, body: OutcomeRequest | Line) -> RoundAnswer:
+    return _round(settle(y, id=body.id, known=body.known))
 
 
 def _round(found: StoredRound, *, levels: tuple[float, ...] = (), cells: bool = False, **fields: Any) -> RoundAnswer:

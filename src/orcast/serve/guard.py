@@ -13,7 +13,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from hashlib import sha256
 from typing import Any
 
@@ -21,7 +21,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from orcast.limits import LIMITS
 from orcast.monitors import SIDES, Alarm, false_discovery_alarms
-from orcast.serve.messages import Error, encoded
+from orcast.serve.messages import Error, RoundAnswer, encoded
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -108,6 +108,20 @@ class Metrics:
         for side in self.evidence:
             standing.labels(side).set_function(partial(self._standing, side))
 
+    def count(self, verb: str, answer: RoundAnswer) -> None:
+        """Count a call that changed a series."""
+        self.rounds.labels(verb).inc()
+        for alarm in answer.alarm:
+            self.alarms.labels(alarm["side"], alarm["question"]).inc()
+        if verb == "predict" and not answer.certificate.holds:
+            self.uncertified.inc()
+        if (told := answer.guarantee) and told["miscalibration"] > told["promised"] + told["excess"]:
+            self.exceeded.inc()
+
+    def noted(self, series: str) -> bool:
+        """True if a series has or had an alarm."""
+        return any(series in found for found in self.evidence.values())
+
     def in_alarm(self) -> list[str]:
         """Series with an alarm that has not ended, the most evidence first."""
         found = [(-value, name) for side in self.evidence.values() for name, value in side.items() if value]
@@ -176,6 +190,7 @@ def _token(header: bytes) -> bytes:
         return b""
 
 
+@lru_cache(64)
 def _is_loopback(address: str) -> bool:
     try:
         return ipaddress.ip_address(address).is_loopback

@@ -21,8 +21,6 @@ from orcast.store.log import base_probability, base_quantiles
 # Series and alarms that the first page shows, and rounds that the page of a series evaluates.
 MOST_SERIES, MOST_LISTED, ROUNDS = 100, 20, 1_000
 EMPTY = "No series yet: PUT /v1/series/NAME opens one."
-# Seconds after which a page is loaded again.
-HEADERS = {"Refresh": "30"}
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 
 
@@ -120,7 +118,7 @@ def _evaluation(model: str, space: Any, rounds: Sequence[Any]) -> Evaluation:
         "timed": True,
     }
     if isinstance(rounds[0].recalibrated, Forecast):
-        before = [base_quantiles(each.base, space, LEVELS) for each in rounds]
+        before = base_quantiles(np.array([each.base[0] for each in rounds]), space, LEVELS)
         after = [each.recalibrated.quantile(LEVELS) for each in rounds]
         y = [float(each.y) for each in rounds]
         bounds = {"low": space.low, "high": space.high}

@@ -17,6 +17,8 @@ from orcast.validation import short
 APPLICATION = int.from_bytes(b"orca", "big")
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 UNWRITABLE = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)
+# Pages of the write-ahead log after which a commit merges it into the file: seldom, since that takes long.
+MERGED_PAGES = 4_000
 # A file up to this size is checked when it is opened.
 CHECKED_BYTES = 32 * 2**20
 
@@ -46,6 +48,7 @@ class SQLite(Database):
         self._file.execute("PRAGMA page_size = 8192")  # of a new file
         self._write_ahead()
         self._file.execute(f"PRAGMA synchronous = {sync}")
+        self._file.execute(f"PRAGMA wal_autocheckpoint = {MERGED_PAGES}")
         with self.transaction():
             if self._file.execute("SELECT count(*) FROM sqlite_master").fetchone() == (0,):
                 for statement in TABLES:

@@ -6,7 +6,7 @@ import json
 import math
 import zlib
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from orcast import limits
 from orcast.engine.ordered import OrderedEngine
 from orcast.forecasts import BinaryForecast, Forecast, forecast_on
+from orcast.kernels.reading import read_quantiles_arrays, read_randomised_arrays
 from orcast.ledger import Certificate
 from orcast.packed import pack_row, record_fields, unpack_row
 from orcast.recalibrator import Recalibrator
@@ -33,21 +34,25 @@ MOST_RECALIBRATORS = 1000
 SERIES_BYTES, ROUND_BYTES = 1000, 1500
 
 
-def seal(header: object, numbers: Array, series: int = 0) -> bytes:
+def seal(plain: object, numbers: Array, series: int = 0) -> bytes:
     """Plain data and numbers as bytes, with a checksum that is another for each series."""
-    text = b"" if header is None else json.dumps(header).encode()
+    text = b"" if plain is None else json.dumps(plain).encode()
     body = b"".join((len(text).to_bytes(4, "little"), text, np.ascontiguousarray(numbers, "<f8").tobytes()))
     return zlib.crc32(body, series).to_bytes(4, "little") + body
 
 
 def unseal(data: bytes, series: int = 0) -> tuple[Any, Array]:
     """The inverse of `seal`, or a reason why not."""
-    body = memoryview(data)[4:]
-    if zlib.crc32(body, series).to_bytes(4, "little") != data[:4]:
+    if zlib.crc32(memoryview(data)[4:], series).to_bytes(4, "little") != data[:4]:
         raise ValueError("its checksum is another")
-    end = 4 + int.from_bytes(body[:4], "little")
-    header = limits.parsed_json(bytes(body[4:end]).decode()) if end > 4 else None
-    return header, np.frombuffer(body[end:], "<f8").astype(np.float64)
+    end = 8 + int.from_bytes(data[4:8], "little")
+    return header(data), np.frombuffer(memoryview(data)[end:], "<f8").astype(np.float64)
+
+
+def header(data: bytes) -> Any:
+    """Plain data of `seal` alone."""
+    end = 8 + int.from_bytes(data[4:8], "little")
+    return limits.parsed_json(data[8:end].decode()) if end > 8 else None
 
 
 # --- forecasts
@@ -76,6 +81,24 @@ def forecast_from(space: Space, numbers: Array, *, certified: bool = True) -> An
     return Forecast.trusted(left, right, mass, stated, None if draw != draw else draw)
 
 
+def forecast_rows(sealed: Sequence[bytes]) -> Array:
+    """Numbers of sealed rows of one size, whose checksums are known to be right, a row each."""
+    start = 8 + int.from_bytes(sealed[0][4:8], "little")
+    return np.frombuffer(b"".join([each[start:] for each in sealed]), "<f8").reshape(len(sealed), -1).copy()
+
+
+def quantiles_from(numbers: Array, levels: Array) -> Array:
+    """Quantiles of the forecast of `forecast_numbers` on an ordered space, without the object."""
+    draw = numbers.item(len(CERTIFICATE))
+    left, right, mass = numbers[len(CERTIFICATE) + 1 :].reshape(3, -1)
+    plain, found = (mass.size, left, right, mass, left[0] == -math.inf, right[-1] == math.inf), np.empty(levels.size)
+    if draw != draw:
+        read_quantiles_arrays(*plain, levels, found)
+    else:
+        read_randomised_arrays(*plain, draw, levels, found)
+    return found
+
+
 def certificate_from(numbers: list[float]) -> Certificate:
     """Certificate from its numbers."""
     stated: dict[str, Any] = dict(zip(CERTIFICATE, numbers, strict=True))
@@ -84,17 +107,19 @@ def certificate_from(numbers: list[float]) -> Certificate:
 
 
 def rows_numbers(rows: Array | float | None) -> bytes:
-    """Base forecasts, as `Forecaster.read` returns them, as bytes."""
-    array = np.asarray(math.nan if rows is None else rows, dtype=np.float64)
-    return seal(list(array.shape) or None, array.ravel())
+    """Base forecasts, as `Forecaster.read` returns them, as bytes: the number of rows, then theirs."""
+    if rows is None or isinstance(rows, float):
+        return seal(None, np.array([0.0, math.nan if rows is None else rows]))
+    return seal(None, np.concatenate(([len(rows)], rows.ravel())))
 
 
 def rows_from(data: bytes) -> Array | float | None:
     """The inverse of `rows_numbers`."""
-    shape, numbers = unseal(data)
-    if shape is not None:
-        return numbers.reshape(shape)
-    return None if math.isnan(numbers.item(0)) else numbers.item(0)
+    numbers = unseal(data)[1]
+    count, first = int(numbers[0]), numbers.item(1)
+    if count:
+        return numbers[1:].reshape(count, -1)
+    return None if math.isnan(first) else first
 
 
 # --- states
@@ -110,17 +135,23 @@ class State(NamedTuple):
     pending: int
     event: int
     numbers: Array
+    monitors: list[Array]
 
     @classmethod
-    def of(cls, recal: Recalibrator, event: int = 0, numbers: Array | None = None) -> Self:
-        """State of a recalibrator after an event; its engine may be known to have these numbers."""
+    def of(cls, recal: Recalibrator, event: int = 0, before: State | None = None) -> Self:
+        """State of a recalibrator after an event; its engine and monitors may be known to be those of another."""
         rounds = recal.rounds
         lag = math.nan if rounds.usual_lag is None else rounds.usual_lag
-        if numbers is None:
-            monitors = rounds.monitor_rows()
-            lengths = np.array([len(monitors), *(row.size for row in monitors)])
-            numbers = pack_row((*_rows(recal), lengths, *monitors))
-        return cls(_sizes(recal), rounds.issued, rounds.reserved, lag, len(rounds.pending), event, numbers)
+        if before is None:
+            numbers, monitors = pack_row(_rows(recal)), [row.copy() for row in rounds.monitor_rows()]
+        else:
+            numbers, monitors = before.numbers, before.monitors
+        return cls(_sizes(recal), rounds.issued, rounds.reserved, lag, len(rounds.pending), event, numbers, monitors)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory."""
+        return self.numbers.nbytes + sum(row.nbytes for row in self.monitors)
 
     def load_into(self, recal: Recalibrator) -> None:
         """Make it the state of a recalibrator."""
@@ -130,7 +161,8 @@ class State(NamedTuple):
         for row in _rows(recal):
             row[...] = self.numbers[at : at + row.size].reshape(row.shape)
             at += row.size
-        recal.rounds.restore_monitors(monitor_rows(recal, self.numbers[at:]), trusted=True)
+        rows = recal.rounds.adapted([row.copy() for row in self.monitors])
+        recal.rounds.restore_monitors(rows, trusted=True)
         self._count(recal)
 
     def _count(self, recal: Recalibrator) -> None:
@@ -141,7 +173,8 @@ class State(NamedTuple):
     def encode(self, series: int) -> bytes:
         """State as bytes."""
         counters = (self.issued, self.reserved, self.lag, self.pending, self.event)
-        return seal(self.sizes, np.concatenate((counters, self.numbers)), series)
+        lengths = (len(self.monitors), *(row.size for row in self.monitors))
+        return seal(self.sizes, np.concatenate((counters, self.numbers, lengths, *self.monitors)), series)
 
     @classmethod
     def decode(cls, recal: Recalibrator, data: bytes, series: int) -> Self:
@@ -154,9 +187,10 @@ class State(NamedTuple):
         shapes: Shapes = {name: (array.dtype, array.shape) for name, array in arrays.items()}
         end = COUNTERS + sum(array.size for array in arrays.values())
         recal.engine.restore(unpack_row(numbers[COUNTERS:end], shapes))
-        recal.rounds.restore_monitors(monitor_rows(recal, numbers[end:]))
+        monitors = _monitor_rows(recal, numbers[end:])
+        recal.rounds.restore_monitors([row.copy() for row in monitors])
         check_counters(issued, None if lag != lag else lag, reserved, ())
-        found = cls(sizes, int(issued), reserved, lag, int(pending), int(event), numbers[COUNTERS:])
+        found = cls(sizes, int(issued), reserved, lag, int(pending), int(event), numbers[COUNTERS:end], monitors)
         found._count(recal)
         return found
 
@@ -172,6 +206,19 @@ def _rows(recal: Recalibrator) -> list[Array]:
 
 def _sizes(recal: Recalibrator) -> Any:
     return getattr(recal.engine, "sizes", None)
+
+
+def _monitor_rows(recal: Recalibrator, numbers: Array) -> list[Array]:
+    """Rows of the monitors, which follow their number and sizes; none before the first outcome."""
+    wholes = numbers[: 1 + int(numbers[0])].tolist() if numbers.size and 0.0 <= numbers[0] <= numbers.size else []
+    sizes, at = wholes[1:], len(wholes)
+    if not wholes or any(each != each // 1 or each < 0 for each in wholes) or sum(sizes) != numbers.size - at:
+        raise ValueError("expected monitors of each side, got others")
+    rows = []
+    for size in map(int, sizes):
+        rows.append(numbers[at : at + size])
+        at += size
+    return recal.rounds.adapted(rows)
 
 
 @dataclass(slots=True)
@@ -193,14 +240,15 @@ class SeriesState:
     pending: dict[Hashable, PendingRound] = field(default_factory=dict)
     written: int = 0  # version in the database
     rewritten: bool = False  # since then
+    record: int = 0  # bytes of a pending round
     seen: int = -1  # last count of foreign changes at which its version was right
 
     @property
     def size(self) -> int:
         """Bytes in memory."""
-        record = next(iter(self.pending.values())).record.arrays().values() if self.pending else ()
-        each: int = ROUND_BYTES + sum(array.nbytes for array in record)
-        return SERIES_BYTES + self.held.numbers.nbytes + len(self.pending) * each
+        if self.pending and not self.record:
+            self.record = sum(array.nbytes for array in next(iter(self.pending.values())).record.arrays().values())
+        return SERIES_BYTES + self.held.nbytes + len(self.pending) * (ROUND_BYTES + self.record)
 
     def take(self, recal: Recalibrator, *, issued: bool) -> list[tuple[Hashable, PendingRound]]:
         """Take over the rounds of a recalibrator as the next version; `issued`: one was issued, nothing else.
@@ -209,24 +257,11 @@ class SeriesState:
         """
         self.version += 1
         self.pending, before = dict(recal.rounds.pending), self.kept.event
-        self.held = State.of(recal, self.version, self.held.numbers if issued else None)
+        self.held = State.of(recal, self.version, self.held if issued else None)
         if issued:
             return []
         self.kept, self.rewritten = self.held, True
         return [(id, entry) for id, entry in self.pending.items() if entry.attached > before]
-
-
-def monitor_rows(recal: Recalibrator, numbers: Array) -> list[Array]:
-    """Copies of the rows of the monitors, which follow their number and sizes; none before the first outcome."""
-    wholes = numbers[: 1 + int(numbers[0])].tolist() if numbers.size and 0.0 <= numbers[0] <= numbers.size else []
-    sizes, at = wholes[1:], len(wholes)
-    if not wholes or any(each != each // 1 or each < 0 for each in wholes) or sum(sizes) != numbers.size - at:
-        raise ValueError("expected monitors of each side, got others")
-    rows, numbers = [], numbers.copy()
-    for size in map(int, sizes):
-        rows.append(numbers[at : at + size])
-        at += size
-    return recal.rounds.adapted(rows)
 
 
 def encode_record(entry: PendingRound, series: int) -> bytes:

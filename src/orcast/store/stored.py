@@ -299,7 +299,7 @@ class Store:
                     warn_user(f"round {short(id)} {text}", RuntimeWarning)
         if len(pending) != kept.pending + version - kept.event:
             raise ValueError(f"{len(pending)} rounds are pending, not {kept.pending + version - kept.event}")
-        state.pending, state.held = dict(pending), State.of(recal, version, kept.numbers)
+        state.pending, state.held = dict(pending), State.of(recal, version, kept)
         return state
 
     @locked

@@ -6,6 +6,7 @@ import json
 import zlib
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from orcast import limits
 from orcast.serialise import features_from_json, features_to_json, id_from_plain, plain_id
 from orcast.spaces import FiniteSpace, Space
 from orcast.store.database import Database, Row
-from orcast.store.states import SeriesState, forecast_from, rows_from, unseal
+from orcast.store.states import SeriesState, forecast_from, header, rows_from, unseal
 from orcast.store.times import as_datetime
 
 if TYPE_CHECKING:
@@ -82,6 +83,11 @@ class RoundRow:
         return "pending" if not self.closed else "dropped" if self.y is None else "settled"
 
     @property
+    def published(self) -> str:
+        """Forecast that was published."""
+        return header(self.forecast) or RECALIBRATED
+
+    @property
     def features(self) -> Any:
         """Features as plain data."""
         return None if self.x is None else features_from_json(json.loads(self.x))
@@ -140,9 +146,9 @@ class StoredRound:
     id = property(lambda self: None if self._row.id is None else from_key(self._row.id))
     horizon = property(lambda self: None if self._row.horizon is None else from_key(self._row.horizon))
     base = property(lambda self: rows_from(self._row.base))
-    published = property(lambda self: unseal(self._row.forecast)[0] or RECALIBRATED)
+    published = property(lambda self: self._row.published)
     y = property(lambda self: None if self._y is None else shown(self._space, outcome_from(self._y)))
-    _told = property(lambda self: json.loads(self._row.guarantee) if self._row.guarantee else {})
+    _told = cached_property(lambda self: json.loads(self._row.guarantee) if self._row.guarantee else {})
 
     @property
     def guarantee(self) -> dict[str, Any]:
@@ -342,12 +348,9 @@ class Tables:
         return [RoundRow.checked(row) for row in self.database.rows(query, (series, event))]
 
     def between(self, series: int | None, start: int, end: int, as_of: int) -> Iterable[Row]:
-        """Series and rounds by the time that they are about, if they had been issued."""
+        """Rounds by the time that they are about, if they had been issued, in any order: to sort them here is slow."""
         where, given = ("", ()) if series is None else ("series = ? AND ", (series,))
-        query = (
-            f"SELECT {COLUMNS} FROM rounds WHERE {where}target >= ? AND target <= ? AND issued <= ? "
-            "ORDER BY series, opened"
-        )
+        query = f"SELECT {COLUMNS} FROM rounds WHERE {where}target >= ? AND target <= ? AND issued <= ?"
         return self.database.execute(query, (*given, start, end, as_of))  # type: ignore[no-any-return]
 
     def trim(self, series: int, until: int) -> None:
