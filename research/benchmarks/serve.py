@@ -174,7 +174,11 @@ def malformed_requests(folder: Path, quick: bool) -> Lines:
             told = response.read()
             connection.close()
             refused += 400 <= response.status < 500
-            unclear += response.status >= 500 or (response.status >= 400 and b'{"error":"expected ' not in told)
+            if response.status >= 500 or (response.status >= 400 and b'{"error":"expected ' not in told):
+                unclear += 1
+                yield Remark(
+                    f"unclear: {method} {path[:200]} {(body or b'')[:200]!r}: {response.status} {told[:200]!r}"
+                )
         with oc.Client(url) as client:
             series = client.series("after", low=0, high=100)
             goes_on = series.predict(oc.Normal(50, 10), id=1).certificate.holds

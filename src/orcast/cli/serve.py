@@ -35,6 +35,7 @@ def add(parts: Parts) -> None:
 def run(options: argparse.Namespace) -> int:
     """Serve until a signal comes; requests that have begun are answered first."""
     need("serve", "msgspec", "prometheus_client", "starlette", "uvicorn")
+    import gc
     import logging
 
     import uvicorn
@@ -50,8 +51,10 @@ def run(options: argparse.Namespace) -> int:
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler])
+    service = app(open_store(options.store, sync=options.sync), tokens=tokens, caps=caps)
+    gc.freeze()  # what was imported stays, so that collections are short
     uvicorn.run(
-        app(open_store(options.store, sync=options.sync), tokens=tokens, caps=caps),
+        service,
         host=options.host,
         port=options.port,
         http="h11",  # which caps the head of a request

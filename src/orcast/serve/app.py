@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
-from msgspec import UNSET, Struct
+from msgspec import Struct
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
 from starlette.routing import Router
@@ -22,7 +22,6 @@ import orcast
 from orcast import limits
 from orcast.adapters import Quantiles
 from orcast.forecasts import Forecast
-from orcast.monitors import Alarm
 from orcast.serve.guard import Bodies, Caps, Guard, Handler, Metrics, Receive, Refused, Scope, Send, Tokens
 from orcast.serve.messages import (
     ENDPOINTS,

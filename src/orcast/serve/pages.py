@@ -118,7 +118,7 @@ def _evaluation(model: str, space: Any, rounds: Sequence[Any]) -> Evaluation:
         "timed": True,
     }
     if isinstance(rounds[0].recalibrated, Forecast):
-        before = base_quantiles(np.array([each.base[0] for each in rounds]), space, LEVELS)
+        before: Any = base_quantiles(np.array([each.base[0] for each in rounds]), space, LEVELS)
         after = [each.recalibrated.quantile(LEVELS) for each in rounds]
         y = [float(each.y) for each in rounds]
         bounds = {"low": space.low, "high": space.high}

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from orcast.forecasts import as_levels
 from orcast.spaces import Binary, Labels, OrderedSpace, Space, normal_scores
 from orcast.store import times
-from orcast.store.states import forecast_rows, quantiles_from
+from orcast.store.states import quantiles_from, unsealed_rows
 from orcast.store.tables import RoundRow, from_key, key, outcome_from, shown
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def frame(store: Store, names: Any, as_of: Any, start: Any, end: Any, levels: An
     first = times.FIRST if start is None else times.microseconds(start, "start")
     until = times.LAST if end is None else times.microseconds(end, "end", end=True)
     columns = store.transact(lambda: _columns(store, names, first, until, last, wanted))
-    return nw.from_dict(columns, backend=backend).to_native()
+    return nw.from_dict(columns, backend=backend).to_native()  # type: ignore[arg-type]
 
 
 def _columns(store: Store, names: Any, first: int, until: int, last: int, levels: Any) -> dict[str, Any]:
@@ -61,8 +61,9 @@ def _columns(store: Store, names: Any, first: int, until: int, last: int, levels
     }
     forecasts: dict[str, NDArray[Any]] = {}
     for (options, *_), places in alike.items():
-        blobs = ([rows[place].base for place in places], [rows[place].forecast for place in places])
-        for name, values in _forecasts(spaces[options], *map(forecast_rows, blobs), levels).items():
+        base = unsealed_rows([rows[place].base for place in places])
+        after = unsealed_rows([rows[place].forecast for place in places])
+        for name, values in _forecasts(spaces[options], base, after, levels).items():
             forecasts.setdefault(name, np.full(len(rows), None))[places] = values
     return columns | {name: values.tolist() for name, values in forecasts.items()}
 

@@ -81,7 +81,7 @@ def forecast_from(space: Space, numbers: Array, *, certified: bool = True) -> An
     return Forecast.trusted(left, right, mass, stated, None if draw != draw else draw)
 
 
-def forecast_rows(sealed: Sequence[bytes]) -> Array:
+def unsealed_rows(sealed: Sequence[bytes]) -> Array:
     """Numbers of sealed rows of one size, whose checksums are known to be right, a row each."""
     start = 8 + int.from_bytes(sealed[0][4:8], "little")
     return np.frombuffer(b"".join([each[start:] for each in sealed]), "<f8").reshape(len(sealed), -1).copy()
