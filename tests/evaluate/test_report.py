@@ -60,10 +60,9 @@ def test_page_opens_with_decision_reasons_and_picture(kind: str) -> None:
     assert len(ids) == len(set(ids))
 
 
-def test_horizons_come_first_and_harm_is_empirical() -> None:
+def test_table_of_horizons_counts_the_harmed_series() -> None:
     evaluation = horizons()
     page = read(evaluation)
-    assert page.top.all("figure")[0].all("h3")[0].text.startswith("Change of the pinball loss by horizon")
     change = facts.by_horizon(evaluation).change
     assert change is not None
     worse, many = change.worse[1], change.series[1]
@@ -71,7 +70,6 @@ def test_horizons_come_first_and_harm_is_empirical() -> None:
     rows = cells(page.top.all("table")[0])
     assert [row[0] for row in rows] == ["1", "2", "3"]
     assert rows[1][-1] == f"{worse} of {many}"
-    assert 'class="bar worse"' in page.source
 
 
 def test_several_models_have_a_line_and_a_section_each(tmp_path: Path) -> None:
@@ -209,8 +207,6 @@ def test_pictures_are_files_of_their_own(kind: str, tmp_path: Path) -> None:
     Page(text)
     with pytest.raises(ValueError, match=r"expected a file name that ends in \.html"):
         draw(evaluation).save(tmp_path / "picture.png")
-    with pytest.raises(ValueError, match=r"\Aexpected "):
-        plots.horizons(one_series(after=False))
 
 
 def test_fan_draws_the_series_with_the_worst_coverage() -> None:

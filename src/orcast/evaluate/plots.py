@@ -7,13 +7,12 @@ import numpy as np
 from orcast.evaluate import calibration
 from orcast.evaluate.calibration import ends_of, level_name, main_share, place_of
 from orcast.evaluate.evaluation import Evaluation
-from orcast.evaluate.losses import loss_name
 from orcast.evaluate.monitoring import alarms
 from orcast.evaluate.svg import Mark, Picture, around, name_axis, number_axis, shortened
-from orcast.evaluate.tables import by_horizon, by_series
+from orcast.evaluate.tables import by_series
 from orcast.monitors import ALPHA
 
-__all__ = ["Picture", "evidence", "fan", "horizons", "reliability"]
+__all__ = ["Picture", "evidence", "fan", "reliability"]
 
 SIDES = {"before": "base forecast", "after": "recalibrated"}
 ENDS = np.array([0.0, 1.0])
@@ -24,34 +23,6 @@ def _example() -> Evaluation:
     y = np.random.default_rng(0).normal(size=200)
     narrow, right = np.tile([-1.0, 0.0, 1.0], (200, 1)), np.tile([-1.64, 0.0, 1.64], (200, 1))
     return Evaluation.of(narrow, y, after=right, levels=[0.05, 0.5, 0.95], timed=True)
-
-
-def horizons(evaluation: Evaluation) -> Picture:
-    """Change of the loss at each horizon; horizons with a significant loss are red.
-
-    Examples
-    --------
-    >>> horizons(_example()).title
-    'Change of the pinball loss by horizon: below 0 is better'
-    """
-    found = by_horizon(evaluation)
-    if found.change is None:
-        raise ValueError("expected forecasts before and after recalibration, got an evaluation without those after")
-    change, x = found.change, np.arange(0.5, found.rows.size)
-    marks = [Mark("line", "target", np.array([0.0, float(x.size)]), np.zeros(2), label="no change")]
-    for role, mask, label in (
-        ("after", ~change.harmed, "change of the loss"),
-        ("worse", change.harmed, "significantly worse"),
-    ):
-        if mask.any():
-            left, right, zero = x[mask] - 0.35, x[mask] + 0.35, np.zeros(int(mask.sum()))
-            marks.append(Mark("bar", role, left, change.relative[mask], zero, right, label))
-    there = np.isfinite(change.low) & np.isfinite(change.high)
-    marks.append(Mark("range", "range", x[there], change.high[there], change.low[there], label="95% interval"))
-    y = around("change of the loss", change.low, change.high, change.relative, [0.0], share=True)
-    most = "" if evaluation.timed else " (at most: issue times are missing)"
-    title = f"Change of the {loss_name(evaluation)} by horizon: below 0 is better{most}"
-    return Picture(title, name_axis("horizon", found.labels), y, tuple(marks))
 
 
 def reliability(evaluation: Evaluation) -> Picture:

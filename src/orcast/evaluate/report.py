@@ -172,8 +172,6 @@ def model_html(evaluation: Evaluation) -> str:
 
 
 def _pictures(evaluation: Evaluation) -> Iterator[Picture]:
-    if evaluation.horizon is not None and evaluation.after is not None:
-        yield plots.horizons(evaluation)
     yield plots.reliability(evaluation)
     yield plots.evidence(evaluation)
     if evaluation.kind == "quantiles":

@@ -45,9 +45,9 @@ def number(value: float | None) -> str:
     return f"{value:,.0f}" if 1e3 <= abs(value) < 1e9 else f"{value:.4g}"
 
 
-def percent(share: float, *, decimals: int = 1, sign: bool = False) -> str:
+def percent(share: float, *, sign: bool = False) -> str:
     """Share in percent."""
-    return f"{share:{'+' if sign else ''},.{decimals}%}" if math.isfinite(share) else NOTHING
+    return f"{share:{'+' if sign else ''},.1%}" if math.isfinite(share) else NOTHING
 
 
 # --- axes
@@ -69,9 +69,9 @@ class Axis:
         return np.clip((v - self.low) / span if span > 0.0 else np.full(v.shape, 0.5), 0.0, 1.0)
 
 
-def number_axis(label: str, low: float, high: float, *, most: int = 5, share: bool = False) -> Axis:
-    """Axis with at most `most` + 1 round ticks; `share` writes percentages."""
-    span = high - low
+def number_axis(label: str, low: float, high: float, *, share: bool = False) -> Axis:
+    """Axis with a few round ticks; `share` writes percentages."""
+    span, most = high - low, 5
     if not (math.isfinite(span) and span > 0.0):
         return Axis(label, low, high)
     power = 10.0 ** math.floor(math.log10(span / most))
@@ -83,7 +83,7 @@ def number_axis(label: str, low: float, high: float, *, most: int = 5, share: bo
     return Axis(label, low, high, tuple(zip(values, texts, strict=True)))
 
 
-def around(label: str, *values: ArrayLike, share: bool = False) -> Axis:
+def around(label: str, *values: ArrayLike) -> Axis:
     """Axis that shows all finite values with a margin."""
     every = np.concatenate([np.asarray(v, dtype=np.float64).ravel() for v in values])
     every = every[np.isfinite(every)]
@@ -91,7 +91,7 @@ def around(label: str, *values: ArrayLike, share: bool = False) -> Axis:
     space = 0.05 * (high - low)
     if not high - low > 1e-12 * max(abs(low), abs(high)):
         space = 0.1 * abs(low) or 0.5
-    return number_axis(label, low - space, high + space, share=share)
+    return number_axis(label, low - space, high + space)
 
 
 def name_axis(label: str, names: Sequence[object], most: int = 12) -> Axis:
@@ -104,7 +104,7 @@ def name_axis(label: str, names: Sequence[object], most: int = 12) -> Axis:
 # --- pictures
 
 SIZE = 1000.0
-SWATCHES = {"line": "M0 6H26", "range": "M0 6H26", "dot": "M13 6h0", "area": "M0 1H26V11H0Z", "bar": "M6 1H20V11H6Z"}
+SWATCHES = {"line": "M0 6H26", "dot": "M13 6h0", "area": "M0 1H26V11H0Z"}
 # Orange dashed and blue solid: distinct with any colour vision, and in grey.
 LIGHT = (
     "--paper:#fdfcfa;--ink:#1c2127;--soft:#59626c;--rule:#e2dfd8;--grid:#e9e6df;--chance:#d3cfc4;"
@@ -130,13 +130,10 @@ path.before{stroke:var(--before)}
 path.after{stroke:var(--after)}
 path.line.before{stroke-dasharray:6 3}
 path.line.target{stroke:var(--ink);stroke-width:1;stroke-dasharray:1.5 3}
-path.range{stroke:var(--ink);stroke-width:1.5}
 path.dot.outcome{stroke:var(--ink);stroke-width:4}
-path.bar,path.area{stroke:none}
+path.area{stroke:none}
 path.area.before{fill:var(--before)}
-path.bar.after,path.area.after{fill:var(--after)}
-path.bar.worse{fill:var(--bad)}
-path.bar{fill-opacity:.6}
+path.area.after{fill:var(--after)}
 path.area.outer{fill-opacity:.2}
 path.area.chance{fill:var(--chance);fill-opacity:.75}
 """
@@ -146,8 +143,7 @@ path.area.chance{fill:var(--chance);fill-opacity:.75}
 class Mark:
     """One drawn element; `role` sets the colour and thickness, a `label` appears in the key.
 
-    `shape` is "line", "dot", "area" (between `base` and `y`), "bar" (from `x` to `right`, `base` to `y`) or "range"
-    (vertical, from `base` to `y`).
+    `shape` is "line", "dot" or "area" (between `base` and `y`).
     """
 
     shape: str
@@ -155,7 +151,6 @@ class Mark:
     x: Vector
     y: Vector
     base: Vector | None = None
-    right: Vector | None = None
     label: str = ""
 
 
@@ -170,7 +165,7 @@ class Picture:
     x, y : Axis
         Axes.
     marks : tuple of Mark
-        Lines, areas, dots and bars.
+        Lines, areas and dots.
     height : int
         Height in pixels.
 
@@ -194,7 +189,7 @@ class Picture:
         for mark in self.marks:
             found.setdefault(mark.label, mark)
         # data first, chance and target last
-        last = {"range": 1, "chance": 2, "target": 3}
+        last = {"chance": 1, "target": 2}
         key = "".join(
             f'<span><svg class="swatch" viewBox="0 0 26 12" aria-hidden="true"><path class="{mark.shape} {mark.role}" '
             f'd="{SWATCHES[mark.shape]}"/></svg>{plain(mark.label)}</span>'
@@ -245,18 +240,12 @@ class Picture:
 def _path(mark: Mark, picture: Picture) -> str:
     x, y = picture.x.place(mark.x), picture.y.place(mark.y)
     base = np.zeros_like(y) if mark.base is None else picture.y.place(mark.base)
-    right = x if mark.right is None else picture.x.place(mark.right)
     if mark.shape == "line":
         d = line(x, y)
     elif mark.shape == "area":
         d = area(x, base, y)
-    elif mark.shape == "range":
-        d = "".join(line([a, a], [low, high]) for a, low, high in zip(x, base, y, strict=True))
-    elif mark.shape == "dot":
-        d = "".join(f"{point}h0" for a, b in zip(x, y, strict=True) if (point := line([a], [b])))
     else:
-        bars = zip(x, right, base, y, strict=True)
-        d = "".join(area([a, b], [low, low], [high, high]) for a, b, low, high in bars)
+        d = "".join(f"{point}h0" for a, b in zip(x, y, strict=True) if (point := line([a], [b])))
     return f'<path class="{mark.shape} {mark.role}" d="{d}"/>' if d else ""
 
 
