@@ -120,9 +120,8 @@ class Greedy(Adversary):
     def outcome(self, recal: Any, forecast: Any, rng: Generator, round: RoundInputs = UNNAMED) -> Any:
         """Worst of the candidate outcomes."""
         found = self.choices(recal, round.id)
-        if self.product:
-            return as_given(recal.space, found[int(products(recal, found, round.id).argmax())])
-        return worst_outcome(recal, round.id, among=[as_given(recal.space, y) for y in found])[0]
+        values = products(recal, found, round.id) if self.product else squares_after(recal, found, round.id)
+        return as_given(recal.space, found[int(values.argmax())])
 
     def choices(self, recal: Any, id: Hashable = None) -> list[Any]:
         """Candidate outcomes in canonical form."""

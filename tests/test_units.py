@@ -10,7 +10,6 @@ import pytest
 from numpy.typing import NDArray
 
 import orcast as oc
-from orcast.payoffs import default_payoff
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 ROUNDS = 80
@@ -33,7 +32,8 @@ def run_rounds(
     context = oc.by("side", values=[0, 1]) if groups else None
     forecaster: Any
     if expert:
-        forecaster = oc.Recalibrator(space, default_payoff(space, context))
+        calibration = oc.QuantileCalibration(context=context) + oc.MomentMatching(2)
+        forecaster = oc.Recalibrator(space, calibration + oc.NoRegret(oc.CRPS()))
     else:
         forecaster = oc.Forecaster(space, oc.QuantileCalibration(context=context))
     result = []

@@ -12,7 +12,7 @@ import pytest
 import orcast as oc
 from contract import check_all, check_jacobian, check_state, check_table
 from helpers import SENTENCE
-from orcast.payoffs import Payoff, default_payoff, payoff_from_plain
+from orcast.payoffs import Payoff, payoff_from_plain
 from orcast.spaces import Space
 from orcast.testing import check_guarantee, check_payoff
 
@@ -103,8 +103,9 @@ PAYOFFS = {
     "calibeating": Entry(lambda: oc.payoffs.Calibeating(grid=6), labels | {"binary"}),
     "distribution": Entry(lambda: oc.payoffs.DistributionCalibration(3, thresholds=5), finite | {"interval"}),
     "moments given moments": Entry(lambda: oc.payoffs.MomentBasedCalibration(4), {"interval"}, rounds=25),
-    "simplex": Entry(lambda: oc.payoffs.SimplexCalibration(2), {"binary", "points", "interval"} | labels, rounds=25),
-    "simplex of bins": Entry(lambda: oc.payoffs.SimplexCalibration(3, bins=3), {"interval"}, rounds=25),
+    "simplex": Entry(
+        lambda: oc.payoffs.SimplexCalibration(2, bins=3), {"binary", "points", "interval"} | labels, rounds=25
+    ),
     "recipe": Entry(lambda: oc.Recipe(lambda y: [bounded(y)], bound=1.0), everywhere, plain=False, rounds=20),
     "recipe of p": Entry(
         lambda: oc.Recipe(lambda y: [bounded(y)], lambda x, p: [1.0 - p.mass[0], p.mass[0]], bound=1.0),
@@ -203,18 +204,8 @@ def test_the_default_payoff_of_every_space_is_kept(where: str) -> None:
 def test_an_upper_bound_alone_keeps_the_contract() -> None:
     space = oc.HalfLine(high=-1, cells=24, tail_cells=3)
     check_all(oc.Recalibrator(space).payoff, space, rounds=40)
-    hourly = default_payoff(space, HOURS)
+    hourly = oc.QuantileCalibration(context=HOURS) + oc.NoRegret(oc.CRPS())
     check_guarantee(hourly, space, x=hour, rounds=40)
-
-
-@pytest.mark.parametrize("where", SPACES)
-def test_the_default_payoff_takes_a_context(where: str) -> None:
-    """Its first part, calibration, is given the context; the others are as without one."""
-    first, *rest = default_payoff(SPACES[where], HOURS)
-    plain, *others = default_payoff(SPACES[where])
-    assert first.context is HOURS
-    assert {**first.to_plain(), "context": plain.to_plain()["context"]} == plain.to_plain()
-    assert [part.to_plain() for part in rest] == [part.to_plain() for part in others]
 
 
 # --- thresholds and ranges that do not fit ---

@@ -172,6 +172,7 @@ class Payoff:
     context: Context
     one_sided: bool = False
     largest: bool = False  # True if `summary` is the largest entry
+    options: tuple[str, ...] = ()  # names of the attributes in the plain form
 
     def _settings(self, context: Context | None, weight: object) -> None:
         self.context = as_context(context)
@@ -207,7 +208,8 @@ class Payoff:
         return {"kind": type(self).__name__, "context": self.context.to_plain(), "weight": self.weight, **self._plain()}
 
     def _plain(self) -> dict[str, Any]:
-        return {}
+        given = {name: getattr(self, name) for name in self.options}
+        return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in given.items()}
 
     def __iter__(self) -> Iterator[Payoff]:
         yield self

@@ -148,6 +148,7 @@ class QuantileCalibration(Payoff):
     """
 
     name = "quantile"
+    options = ("levels",)
 
     def __init__(
         self, levels: Iterable[float] = PERCENTS, *, context: Context | None = None, weight: float = 1.0
@@ -178,9 +179,6 @@ class QuantileCalibration(Payoff):
         return Part(
             self, self.levels.size, self.bound, "quantile", lambda cell_grid, state: QuantileCellPayoff(self.levels)
         )
-
-    def _plain(self) -> dict[str, Any]:
-        return {"levels": self.levels.tolist()}
 
 
 class IntervalCellPayoff(CellPayoff):
@@ -236,6 +234,7 @@ class IntervalCalibration(Payoff):
     """
 
     name = "interval"
+    options = ("confidence",)
     largest = True
 
     def __init__(
@@ -269,9 +268,6 @@ class IntervalCalibration(Payoff):
             lambda cell_grid, state: IntervalCellPayoff(QuantileCellPayoff(self.levels), self.ends),
         )
 
-    def _plain(self) -> dict[str, Any]:
-        return {"confidence": self.confidence.tolist()}
-
 
 class MomentMatching(Payoff):
     """Forecasts and outcomes have the same mean powers (paper, section 3).
@@ -302,6 +298,7 @@ class MomentMatching(Payoff):
     """
 
     name = "moment"
+    options = ("order",)
     largest = True
 
     def __init__(self, order: int = 2, *, context: Context | None = None, weight: float = 1.0) -> None:
@@ -349,9 +346,6 @@ class MomentMatching(Payoff):
 
         return ExplicitCellPayoff(Witness(mean, a**steps, b**steps, point))
 
-    def _plain(self) -> dict[str, Any]:
-        return {"order": self.order}
-
 
 class ThresholdCalibration(Payoff):
     """The probability of staying below each threshold is calibrated (Sahoo et al. 2021).
@@ -382,6 +376,7 @@ class ThresholdCalibration(Payoff):
     """
 
     name = "threshold"
+    options = ("thresholds", "grid")
 
     def __init__(
         self,
@@ -412,9 +407,6 @@ class ThresholdCalibration(Payoff):
     def _on_cells(self, cell_grid: CellGrid, state: dict[str, Array]) -> CellPayoff:
         witness = Witness.below(cell_grid, self.thresholds)
         return ExplicitCellPayoff(witness) if self.grid == 1 else EventCellPayoff(witness, self.grid)
-
-    def _plain(self) -> dict[str, Any]:
-        return {"thresholds": self.thresholds.tolist(), "grid": self.grid}
 
 
 def checked_grid(grid: object, least: int = 2) -> int:

@@ -244,7 +244,7 @@ class WideCellPayoff(CellPayoff):
 class EventCellPayoff(WideCellPayoff):
     """Calibrated probabilities: hat_v(q_j) (q_j - 1{event j}) with q_j = P(event j), for hats of equal width.
 
-    The coordinates are grid x events, all events of a vertex together.
+    Events are constant in each cell. The coordinates are grid x events, all events of a vertex together.
     """
 
     def __init__(self, witness: Witness, grid: int) -> None:
@@ -284,9 +284,7 @@ class EventCellPayoff(WideCellPayoff):
         return (slopes[:, None] * (q[:, None] - self.witness.mean)).T @ self.witness.mean
 
     def assess(self, s: Array, factor: float, p: Array) -> tuple[Array, Array]:
-        """Exact for events that are constant in each cell: two hats are positive for each event."""
-        if not self.witness.flat:
-            return super().assess(s, factor, p)
+        """Exact: two hats are positive for each event."""
         q = self.witness.mean @ p
         left, share = hat_weights(self.grid, q)
         below, above = self._ends(s, left)
@@ -326,10 +324,9 @@ class ContextCellPayoff(WideCellPayoff):
         witness: Witness,
         context: Callable[[Array], Array],
         groups: int,
-        derivative: Callable[[Array], Array] | None = None,
     ) -> None:
         super().__init__(witness)
-        self.context, self.groups, self.derivative = context, groups, derivative
+        self.context, self.groups = context, groups
         self.size = groups * self.plain.size
 
     def wide(self, p: Array, errors: Array) -> Array:
@@ -344,12 +341,6 @@ class ContextCellPayoff(WideCellPayoff):
         """Computed as (c(p)^T s) times the errors."""
         return (self.context(p) @ s.reshape(self.groups, self.plain.size)) @ self.plain.table(p)
 
-    def jacobian(self, s: Array, p: Array, exact: bool = False) -> Array | None:
-        if self.derivative is None:
-            return None
-        pulls = s.reshape(self.groups, self.plain.size).T @ self.derivative(p)
-        return self.plain.table(p).T @ pulls
-
     def assess(self, s: Array, factor: float, p: Array) -> tuple[Array, Array]:
         """Assess c(p)^T s, because all groups have the same outcome; squared norms of context and witness multiply."""
         c = self.context(p)
@@ -360,16 +351,18 @@ class AnswerCellPayoff(ContextCellPayoff):
     """Context of weights, of actions or anchors: c(p) = softmax(worth @ p)."""
 
     def __init__(self, witness: Witness, worth: Array) -> None:
-        super().__init__(witness, self.answer, len(worth), self._slopes)
+        super().__init__(witness, self.answer, len(worth))
         self.worth = worth
 
     def answer(self, p: Array) -> Array:
         """The weights."""
         return softmax(self.worth @ p)
 
-    def _slopes(self, p: Array) -> Array:
+    def jacobian(self, s: Array, p: Array, exact: bool = False) -> Array:
+        """Derivative through the weights."""
         c = self.answer(p)
-        return c[:, None] * (self.worth - c @ self.worth)
+        slopes = c[:, None] * (self.worth - c @ self.worth)
+        return self.plain.table(p).T @ (s.reshape(self.groups, self.plain.size).T @ slopes)
 
 
 def softmax(values: Array) -> Array:

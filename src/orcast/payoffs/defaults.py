@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from orcast.contexts import Context
 from orcast.payoffs.base import Payoff
 from orcast.payoffs.calibration import MomentMatching, QuantileCalibration
 from orcast.payoffs.probabilities import BinaryCalibration, Calibeating, LabelCalibration
@@ -11,15 +10,13 @@ from orcast.scores import CRPS, Brier
 from orcast.spaces import Binary, Labels, OrderedSpace, Space
 
 
-def default_payoff(space: Space, context: Context | None = None) -> Payoff:
+def default_payoff(space: Space) -> Payoff:
     """Default payoff of a space.
 
     Parameters
     ----------
     space
         Space of the outcomes.
-    context
-        Context of the first part, calibration.
 
     Notes
     -----
@@ -34,10 +31,10 @@ def default_payoff(space: Space, context: Context | None = None) -> Payoff:
     QuantileCalibration() + MomentMatching(order=2) + NoRegret(scores=[{'kind': 'CRPS'}])
     """
     if isinstance(space, OrderedSpace):
-        return QuantileCalibration(context=context) + MomentMatching(2) + NoRegret(CRPS())
+        return QuantileCalibration() + MomentMatching(2) + NoRegret(CRPS())
     if isinstance(space, Binary):
-        probabilities = BinaryCalibration(context=context) + Calibeating(weight=0.5)
+        probabilities = BinaryCalibration() + Calibeating(weight=0.5)
         return probabilities + MomentMatching(1, weight=0.25) + NoRegret(Brier())
     if isinstance(space, Labels):
-        return LabelCalibration(context=context) + NoRegret(Brier())
-    return MomentMatching(2, context=context) + NoRegret(CRPS())
+        return LabelCalibration() + NoRegret(Brier())
+    return MomentMatching(2) + NoRegret(CRPS())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -39,6 +37,7 @@ def events_on(space: FiniteSpace) -> Witness:
 class _OnEvents(Payoff):
     """Hat functions of a probability times its error, for each event."""
 
+    options = ("grid",)
     spaces: tuple[type[FiniteSpace], ...]
     wanted: str
 
@@ -57,9 +56,6 @@ class _OnEvents(Payoff):
         # all errors p - e_k together: |p - e_k|^2 <= 2, and 1 with a single event
         bound = 1.0 if events == 1 else 2.0
         return Part(self, self.grid * events, bound, "general", lambda cell_grid, state: self._make(cell_grid, witness))
-
-    def _plain(self) -> dict[str, Any]:
-        return {"grid": self.grid}
 
 
 class BinaryCalibration(_OnEvents):
@@ -225,6 +221,7 @@ class TopLabelCalibration(Payoff):
     """
 
     name = "top label"
+    options = ("grid", "sharpness")
 
     def __init__(
         self, grid: int = GRID, *, sharpness: float = TOP, context: Context | None = None, weight: float = 1.0
@@ -243,9 +240,6 @@ class TopLabelCalibration(Payoff):
             "general",
             lambda cell_grid, state: TopLabelCellPayoff(space.cells, self.grid, self.sharpness),
         )
-
-    def _plain(self) -> dict[str, Any]:
-        return {"grid": self.grid, "sharpness": self.sharpness}
 
 
 class DistributionCalibration(Payoff):
@@ -279,6 +273,7 @@ class DistributionCalibration(Payoff):
     """
 
     name = "distribution"
+    options = ("anchors", "width", "thresholds")
 
     def __init__(
         self,
@@ -328,6 +323,3 @@ class DistributionCalibration(Payoff):
             return {"anchors": np.zeros((count, size)), "known": np.zeros(1)}
 
         return Part(self, count * size, bound, "general", cell_payoff, points, nothing_known, learn)
-
-    def _plain(self) -> dict[str, Any]:
-        return {"anchors": self.anchors, "width": self.width, "thresholds": self.thresholds}

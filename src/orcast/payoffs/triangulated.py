@@ -236,35 +236,22 @@ class MomentCellPayoff(MeshCellPayoff):
 
 
 def turning_points(c: Array, scale: float, f: Array) -> list[float]:
-    """Stationary points of 2 <c, f - (t, t^2)> + scale ||f - (t, t^2)||^2: the real roots of a cubic."""
-    lead, slope = 2.0 * scale, scale * (1.0 - 2.0 * float(f[1])) - 2.0 * float(c[1])
-    rest = -(float(c[0]) + scale * float(f[0]))
-    largest = max(lead, abs(slope), abs(rest))
-    if lead <= NEGLIGIBLE * largest:
-        return [-rest / slope] if abs(slope) > NEGLIGIBLE * largest else []
-    p, q = slope / lead, rest / lead
-    inner = 0.25 * q * q + p**3 / 27.0
-    if inner > 0.0:
-        root = math.sqrt(inner)
-        return [math.cbrt(-0.5 * q + root) + math.cbrt(-0.5 * q - root)]
-    if p == 0.0:
-        return [0.0]
-    radius = 2.0 * math.sqrt(-p / 3.0)
-    angle = math.acos(min(max(3.0 * q / (p * radius), -1.0), 1.0)) / 3.0
-    return [radius * math.cos(angle - 2.0 * math.pi * i / 3.0) for i in range(3)]
+    """Points with all stationary ones of 2 <c, f - (t, t^2)> + scale ||f - (t, t^2)||^2 in t: roots of a cubic."""
+    cubic = np.array([2.0 * scale, 0.0, scale * (1.0 - 2.0 * f[1]) - 2.0 * c[1], -(c[0] + scale * f[0])])
+    cubic[np.abs(cubic) <= NEGLIGIBLE * np.abs(cubic).max()] = 0.0
+    found: list[float] = np.roots(cubic).real.tolist()
+    return found
 
 
 class _OnMesh(Payoff):
     """Payoff for each vertex of a triangulation."""
 
+    options = ("grid",)
     grid: int
 
     def _ticks(self, grid: int, least: int, context: Context | None, weight: float) -> None:
         self.grid = whole(grid, "ticks of the grid", least, MOST_TICKS)
         self._settings(context, weight)
-
-    def _plain(self) -> dict[str, Any]:
-        return {"grid": self.grid}
 
 
 class MomentBasedCalibration(_OnMesh):
@@ -340,6 +327,7 @@ class SimplexCalibration(_OnMesh):
     """
 
     name = "simplex"
+    options = ("grid", "bins")
 
     def __init__(
         self,
@@ -383,6 +371,3 @@ class SimplexCalibration(_OnMesh):
             return MeshCellPayoff(Witness.constant(events), mesh.size, mesh.locate)
 
         return Part(self, size, 2.0, "general", on_cells, NOTHING if edges is None else edges)
-
-    def _plain(self) -> dict[str, Any]:
-        return {"grid": self.grid, "bins": self.bins}

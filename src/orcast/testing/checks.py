@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from itertools import pairwise
 from typing import Any
 
@@ -44,7 +44,7 @@ class PayoffError(ValueError):
     """
 
 
-def check_payoff(payoff: Payoff, space: Space, *, x: Any = None, trials: int = 12, seed: int = 0) -> None:
+def check_payoff(payoff: Payoff, space: Space, *, x: Any = None, trials: int = 12) -> None:
     """Check that a payoff is bounded, consistent and continuous.
 
     Parameters
@@ -57,8 +57,6 @@ def check_payoff(payoff: Payoff, space: Space, *, x: Any = None, trials: int = 1
         Features, or a function of a random generator that returns them.
     trials
         Number of random forecasts; 12 by default.
-    seed
-        Seed of the random forecasts.
 
     Raises
     ------
@@ -78,7 +76,7 @@ def check_payoff(payoff: Payoff, space: Space, *, x: Any = None, trials: int = 1
     Traceback (most recent call last):
     orcast.testing.checks.PayoffError: expected a consistent payoff (its mean under ... zero), got a mean of ...
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     for _ in range(max(trials // 4, 1)):
         for part, cell_payoff, cell_grid in cell_payoffs_of(payoff, space, rng, x):
             count = cell_grid.cells
@@ -102,12 +100,10 @@ def check_guarantee(
     space: Space,
     *,
     x: Any = None,
-    experts: Callable[[int], Any] | None = None,
     rounds: int = 200,
     held: float = 0.99,
     oracle: Oracle | None = None,
     memory: float | None = None,
-    seed: int = 0,
 ) -> float:
     """Check the guarantee of a payoff after every round, against the worst outcome of each; return the share held.
 
@@ -119,8 +115,6 @@ def check_guarantee(
         Space of the outcomes.
     x
         Features, or a function of a random generator that returns them.
-    experts
-        Function of the round number that returns the base forecast; by default there is none.
     rounds
         Number of rounds; 200 by default.
     held
@@ -129,8 +123,6 @@ def check_guarantee(
         Oracle of the forecaster.
     memory
         Memory of the forecaster, in rounds.
-    seed
-        Seed of all random choices.
 
     Returns
     -------
@@ -148,10 +140,10 @@ def check_guarantee(
     >>> check_guarantee(oc.BinaryCalibration(grid=5), oc.Binary(), rounds=20)
     1.0
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     recal = Forecaster(space, payoff, oracle=Committee() if oracle is None else oracle, memory=memory)
-    for t in range(rounds):
-        recal.predict(some_expert(space, rng) if experts is None else experts(t), x=features_of(x, rng))
+    for _ in range(rounds):
+        recal.predict(some_expert(space, rng), x=features_of(x, rng))
         settle_checked(recal, worst_outcome(recal)[0])
     share = recal.guarantee.held
     if share < held:

@@ -61,9 +61,7 @@ def squares_after(recal: Forecaster, outcomes: Sequence[Any], id: Hashable = Non
     return squares
 
 
-def worst_outcome(
-    recal: Forecaster, id: Hashable = None, *, points: int = 3, among: Sequence[Any] | None = None
-) -> tuple[Any, float]:
+def worst_outcome(recal: Forecaster, id: Hashable = None, *, points: int = 3) -> tuple[Any, float]:
     """Find the outcome that maximises ||S||_+^2, and this maximum.
 
     Parameters
@@ -74,8 +72,6 @@ def worst_outcome(
         Id of the round; by default the unnamed one.
     points
         Number of candidate points in every cell.
-    among
-        The only candidate outcomes; by default all.
 
     Examples
     --------
@@ -86,7 +82,7 @@ def worst_outcome(
     >>> y, square <= p.certificate.worst_next
     (0, True)
     """
-    found = candidates(recal, id, points) if among is None else [recal.space.outcome(y) for y in among]
+    found = candidates(recal, id, points)
     squares = squares_after(recal, found, id)
     best = int(squares.argmax())
     return as_given(recal.space, found[best]), float(squares[best])
