@@ -65,9 +65,6 @@ def happened(space: Any, y: Any) -> Array:
 
 @evaluate.register
 def _(payoff: oc.QuantileCalibration, space: Any, forecast: Any, y: Any, expert: Any = None, x: Any = None) -> Array:
-    if isinstance(space, oc.Box):
-        sides = range(len(space.shape))
-        return np.concatenate([evaluate(payoff, oc.Interval(0, 1), forecast.marginal(i), y[i]) for i in sides])
     k = cell_of(forecast, y)
     below = forecast.below[k : k + 2].tolist()
     return np.array([share_below(level, *below) for level in payoff.levels.tolist()]) - payoff.levels
@@ -153,12 +150,6 @@ def _(payoff: Any, space: Any, forecast: Any, y: Any, expert: Any = None, x: Any
     given = expert if isinstance(payoff, probabilities.Calibeating) else forecast
     errors = of_events(space, forecast.mass - happened(space, y))
     return (hats(payoff.grid, of_events(space, given.mass)) * errors).ravel()
-
-
-@evaluate.register
-def _(payoff: probabilities.TopLabelCalibration, space: Any, forecast: Any, y: Any, *rest: Any) -> Array:
-    p = forecast.mass
-    return np.asarray((softmax(payoff.sharpness * p) * hats(payoff.grid, p) * (p - happened(space, y))).sum(axis=1))
 
 
 @lru_cache

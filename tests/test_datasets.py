@@ -34,15 +34,15 @@ def test_files_are_small_and_have_a_source() -> None:
 def test_recursive_least_squares_solves_the_weighted_problem() -> None:
     """The recursion against ridge regression on all of the past with geometric weights, at one late step."""
     rng = np.random.default_rng(3)
-    y = 5 + rng.normal(size=90).cumsum()
-    mu, _ = datasets.recursive_least_squares(y, lags=3, forgetting=0.98, prior=10.0, standardise=20)
-    z = (y - y[:20].mean()) / y[:20].std()
-    t = 80
+    y = 5 + rng.normal(size=290).cumsum()
+    mu, _ = datasets.recursive_least_squares(y, lags=3)
+    z = (y - y[:200].mean()) / y[:200].std()
+    t = 280
     rows = np.array([[*z[s - 3 : s], 1.0] for s in range(3, t)])
-    weights = 0.98 ** np.arange(len(rows) - 1, -1, -1)
-    gram = (rows * weights[:, None]).T @ rows + 0.98 ** len(rows) / 10.0 * np.eye(4)
+    weights = 0.999 ** np.arange(len(rows) - 1, -1, -1)
+    gram = (rows * weights[:, None]).T @ rows + 0.999 ** len(rows) / 1000.0 * np.eye(4)
     solution = np.linalg.solve(gram, (rows * weights[:, None]).T @ z[3:t])
-    expected = y[:20].mean() + y[:20].std() * (solution @ [*z[t - 3 : t], 1.0])
+    expected = y[:200].mean() + y[:200].std() * (solution @ [*z[t - 3 : t], 1.0])
     assert mu[t] == pytest.approx(expected, rel=1e-9)
 
 

@@ -110,11 +110,8 @@ def payoffs_on(name: str) -> dict[str, Callable[..., Payoff]]:
         found["regret Brier, MSE, log"] = lambda **k: oc.NoRegret(oc.Brier(), oc.MSE(), oc.scores.LogScore(), **k)
     if name in LABELS:
         found["label"] = lambda **k: oc.LabelCalibration(**k)
-        found["top label"] = lambda **k: oc.payoffs.TopLabelCalibration(**k)
     if name in ("Binary", *LABELS):
         found["calibeating"] = lambda **k: oc.payoffs.Calibeating(**k)
-    if name == "Box":
-        found["quantiles"] = lambda **k: oc.QuantileCalibration(**k)
     if name in ("Binary", "Circle", "Box", "Points"):
         found["moments"] = lambda **k: oc.MomentMatching(2, **k)
     if name not in (*ORDERED, "Binary"):
@@ -156,10 +153,8 @@ def sums_on(name: str) -> list[str]:
     if name == "Binary":
         return ["binary by hour + regret Brier, MSE, log", "binary by site + moments by error + swap regret by wind"]
     if name in LABELS:
-        found = ["label + top label", "label + calibeating", "label by hour + top label + calibeating"]
-        return [*found, "label by site + regret Brier, log + decision by either"]
-    first = "quantiles" if name == "Box" else "moments"
-    return [f"{first} by hour + regret CRPS", f"{first} by site + distribution", "moments + swap regret by wind"]
+        return ["label + calibeating", "label by site + regret Brier, log + decision by either"]
+    return ["moments by hour + regret CRPS", "moments by site + distribution", "moments + swap regret by wind"]
 
 
 def payoff_of(name: str, what: str) -> Payoff:

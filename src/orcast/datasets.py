@@ -35,6 +35,8 @@ __all__ = [
 
 LAGS = 24
 WARMUP = 200
+# Of recursive least squares: discount of the past, and size of the matrix at first.
+FORGETTING, PRIOR = 0.999, 1000.0
 Vector = NDArray[np.float64]
 
 
@@ -188,23 +190,15 @@ def standardised(y: Vector, count: int) -> tuple[Vector, float, float]:
     return (y - centre) / scale, centre, scale
 
 
-def recursive_least_squares(
-    values: ArrayLike,
-    *,
-    lags: int = LAGS,
-    forgetting: float = 0.999,
-    prior: float = 1000.0,
-    standardise: int = 200,
-) -> tuple[Vector, Vector]:
+def recursive_least_squares(values: ArrayLike, *, lags: int = LAGS) -> tuple[Vector, Vector]:
     """Online linear regression on the last `lags` values and an intercept: (mu, sd) for each step.
 
-    With the features x, the weights w and the matrix P (at first `prior` times the identity),
+    With the features x, the weights w and the matrix P, at first 1000 times the identity,
 
         mu = w . x
-        k = P x / (forgetting + x . P x),    w <- w + k (y - mu),    P <- (P - k (P x)^T) / forgetting
+        k = P x / (0.999 + x . P x),    w <- w + k (y - mu),    P <- (P - k (P x)^T) / 0.999
 
-    on values standardised by the mean and deviation of the first `standardise`. The first `lags` entries
-    are nan.
+    on values standardised by the mean and deviation of the first 200. The first `lags` entries are nan.
 
     Reference: Haykin, "Adaptive Filter Theory", chapter on recursive least squares.
 
@@ -215,18 +209,18 @@ def recursive_least_squares(
     True
     """
     y = np.asarray(values, dtype=np.float64)
-    z, centre, scale = standardised(y, standardise)
+    z, centre, scale = standardised(y, WARMUP)
     x, w = np.ones(lags + 1), np.zeros(lags + 1)
-    p = prior * np.eye(lags + 1)
+    p = PRIOR * np.eye(lags + 1)
     mu = np.full(y.size, np.nan)
     for t in range(lags, y.size):
         x[:lags] = z[t - lags : t]
         guess = w @ x
         px = p @ x
-        spare = forgetting + x @ px
+        spare = FORGETTING + x @ px
         w += px * ((z[t] - guess) / spare)
         p -= np.outer(px, px) / spare
-        p /= forgetting
+        p /= FORGETTING
         mu[t] = guess
     mu = centre + scale * mu
     return mu, residual_scale(y, mu)

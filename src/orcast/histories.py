@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from orcast.adapters import expert_row, expert_table
 from orcast.spaces import OrderedSpace, Space
-from orcast.validation import floats, short
+from orcast.validation import short
 
 Array = NDArray[np.float64]
 
@@ -87,16 +87,7 @@ def read_forecasts(space: Space, forecasts: Any, levels: ArrayLike | None) -> tu
     if levels is not None:
         if not isinstance(space, OrderedSpace):
             raise TypeError(f"expected levels= only on ordered spaces, got them on {space!r}")
-        try:
-            table = floats(forecasts)
-        except (TypeError, ValueError):
-            return expert_table(levels, forecasts, space)
-        there = ~np.isnan(table).all(axis=-1) if table.ndim == 2 else np.ones(len(table), dtype=bool)
-        if there.all():
-            return expert_table(levels, table, space)
-        rows = np.full((len(table), width), np.nan)
-        rows[there], crossed = expert_table(levels, table[there], space)
-        return rows, crossed
+        return expert_table(levels, forecasts, space)
     each = sequence_of(forecasts, "forecasts")
     like_a_table = getattr(forecasts, "ndim", 1) == 2 or (each and isinstance(each[0], (list, np.ndarray)))
     if like_a_table and isinstance(space, OrderedSpace):

@@ -12,7 +12,6 @@ may take it again, so a user may hold it over several calls:
 
 from __future__ import annotations
 
-import copy
 import os
 import sys
 import threading
@@ -83,16 +82,6 @@ def locked(method: Method) -> Method:
             return method(self, *args, **kwargs)
 
     return cast(Method, call)
-
-
-class Locked:
-    """Object with a lock, which is held while it is copied or pickled."""
-
-    lock: StateLock
-
-    def __getstate__(self) -> dict[str, Any]:
-        with self.lock:
-            return copy.deepcopy(self.__dict__)
 
 
 # --- files

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from typing import Any
 
@@ -12,7 +13,7 @@ from orcast.committee.members import plan_for
 from orcast.committee.state import POOL
 from orcast.engine import admissible
 from orcast.engine.ordered import OrderedEngine
-from orcast.locks import Locked, StateLock, locked
+from orcast.locks import StateLock, locked
 from orcast.spaces import normal_scores
 
 Array = NDArray[np.float64]
@@ -20,7 +21,7 @@ Array = NDArray[np.float64]
 OWNER = "Pool"
 
 
-class Pool(Locked):
+class Pool:
     """Share what recalibrators of similar series learn: pass it to each as `pool`.
 
     The weights of the members, the scale factors and the level offsets are learnt over all series, and a regression has
@@ -49,6 +50,10 @@ class Pool(Locked):
 
     def __repr__(self) -> str:
         return f"Pool({self.outcomes} outcomes)"
+
+    @locked
+    def __getstate__(self) -> dict[str, Any]:
+        return copy.deepcopy(self.__dict__)
 
     # --- for recalibrators
     @locked

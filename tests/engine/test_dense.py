@@ -219,7 +219,7 @@ def test_an_outcome_that_ends_the_memory_changes_nothing(
     payoff = (
         oc.payoffs.ThresholdCalibration([0.0, 3.0]) + oc.NoRegret(oc.CRPS())
         if numbers
-        else oc.payoffs.TopLabelCalibration()
+        else oc.payoffs.SimplexCalibration()
     )
     outcomes: list[Any] = [1.0, 4.0, 0.5] if numbers else ["a", "c", "a"]
     forecast: Any = oc.Normal(2.0, 1.0) if numbers else [0.5, 0.3, 0.2]

@@ -96,7 +96,7 @@ PAYOFFS: dict[str, tuple[oc.spaces.Space, Payoff]] = {
     "threshold": (oc.Interval(0, 1), oc.payoffs.ThresholdCalibration([0.2, 0.5, 0.8])),
     "distribution": (oc.Interval(0, 1), oc.payoffs.DistributionCalibration(2)),
     "swap regret": (oc.Interval(0, 1), oc.payoffs.SwapRegret([0.2, 0.8], lambda a, y: -((a - y) ** 2))),
-    "top label": (oc.Labels(list("abcd")), oc.payoffs.TopLabelCalibration()),
+    "simplex": (oc.Labels(list("abcd")), oc.payoffs.SimplexCalibration()),
     "log regret": (oc.Labels(list("abcd")), oc.NoRegret(oc.scores.LogScore())),
     "decision": (oc.Labels(list("abcd")), oc.payoffs.DecisionCalibration([0, 1], lambda a, y: float(a) * (y == "a"))),
 }
@@ -105,7 +105,7 @@ PAYOFFS: dict[str, tuple[oc.spaces.Space, Payoff]] = {
 def a_search(name: str, seed: int) -> tuple[CandidateSearch, Vector]:
     """A round with a random ledger, and masses of it."""
     space, payoff = PAYOFFS[name]
-    recal = oc.Forecaster(space, payoff + oc.payoffs.TopLabelCalibration() if name == "decision" else payoff)
+    recal = oc.Forecaster(space, payoff + oc.payoffs.SimplexCalibration() if name == "decision" else payoff)
     rng = np.random.default_rng(seed)
     recal.predict(oc.Normal(0.5, 0.2) if isinstance(space, oc.Interval) else [0.4, 0.3, 0.2, 0.1], id=0)
     engine = recal.engine
@@ -152,7 +152,7 @@ def test_cells_between_two_thresholds_are_alike() -> None:
         own = kinds.of_cell == kind
         assert np.ptp(linear[own]) <= 1e-12 * (1.0 + np.abs(linear).max())
         assert np.ptp(norm[own]) <= 1e-12
-    assert minimax.Kinds(a_search("top label", 0)[0].cell_payoffs, np.full(4, 0.25)).count == 4
+    assert minimax.Kinds(a_search("simplex", 0)[0].cell_payoffs, np.full(4, 0.25)).count == 4
 
 
 @given(seeds, st.booleans())
@@ -166,7 +166,6 @@ def test_mass_at_the_two_ends_wins_for_quantiles_and_intervals(seed: int, both: 
     p = two_ends(parts, cumulative, 6)
     assert p is not None
     assert sum(s @ part.table(p) for part, s in zip(parts, cumulative, strict=True)).max() <= 1e-9
-    assert two_ends([QuantileCellPayoff(quantiles.levels, np.array([0, 0, 1, 1]), 2)], [np.ones(5)], 4) is None
 
 
 # --- the resolution ---

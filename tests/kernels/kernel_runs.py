@@ -386,7 +386,7 @@ def recals() -> Iterator[tuple[str, Callable[[], Array]]]:
     yield "reloaded", reloaded(space, [normal(t) for t in range(ROUNDS)], y)
     on_labels = oc.Labels(["a", "b", "c"]), [[0.5, 0.3, 0.2]] * ROUNDS, ["abc"[k] for k in labels]
     yield "reloaded labels", reloaded(*on_labels)
-    yield "general labels", reloaded(*on_labels, oc.payoffs.TopLabelCalibration())
+    yield "general labels", reloaded(*on_labels, oc.payoffs.SimplexCalibration())
     yield "explicit", lambda: result(oc.Recalibrator(space, witnesses), no_expert, y, quantiles, experts=two)
     by_level = oc.QuantileCalibration(context=oc.by_expert("level", edges=[48.0, 52.0]))
     yield (

@@ -108,7 +108,7 @@ def test_committee_matches_its_definition(name: str, late: int, several: bool) -
     rng = np.random.default_rng(5)
     space = oc.Binary() if name == "binary" else oc.Labels(LABELS)
     cells = space.cells
-    recal: Any = oc.Recalibrator(space, oc.payoffs.TopLabelCalibration() if name == "dense" else None)
+    recal: Any = oc.Recalibrator(space, oc.payoffs.SimplexCalibration() if name == "dense" else None)
     twin = Twin(cells, 2 if several else 1, name == "binary")
     outcomes, rounds = rng.choice(cells, size=60, p=np.arange(1, cells + 1) / (cells * (cells + 1) / 2)), {}
     for t in range(60):

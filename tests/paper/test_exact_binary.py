@@ -12,12 +12,12 @@ import orcast as oc
 from helpers import SENTENCE
 from orcast.engine.bound_payoff import BoundPayoff
 from orcast.engine.dense.engine import DenseEngine
-from orcast.paper.exact.binary import STEP, BinaryRoot, nearest_root
+from orcast.paper.exact.binary import STEP, TOLERANCE, BinaryRoot, nearest_root
 from orcast.payoffs import Payoff
 
 
-def bind(payoff: Payoff, **options: float) -> DenseEngine:
-    engine = BinaryRoot(**options).bind(BoundPayoff(oc.Binary(), payoff, ("expert",), None))
+def bind(payoff: Payoff) -> DenseEngine:
+    engine = BinaryRoot().bind(BoundPayoff(oc.Binary(), payoff, ("expert",), None))
     assert isinstance(engine, DenseEngine)
     engine.predict(np.array([[0.5, 0.5]]), {"hour": 0})  # a size may be known only now
     return engine
@@ -44,9 +44,8 @@ def test_the_root_is_the_first_one_in_the_direction_of_the_cumulative() -> None:
 @given(
     st.lists(st.floats(-5, 5) | st.sampled_from([0.0, 1.0, -1.0]), min_size=2, max_size=12),
     st.floats(0.0, 1.0),
-    st.sampled_from([1e-3, 1e-6, 1e-12]),
 )
-def test_a_root_is_found_by_few_evaluations(heights: list[float], start: float, tolerance: float) -> None:
+def test_a_root_is_found_by_few_evaluations(heights: list[float], start: float) -> None:
     knots = np.linspace(0.0, 1.0, len(heights))
     asked: list[float] = []
 
@@ -54,13 +53,13 @@ def test_a_root_is_found_by_few_evaluations(heights: list[float], start: float, 
         asked.append(q)
         return float(np.interp(q, knots, heights))
 
-    ends = nearest_root(gap, start, tolerance)
-    assert len(asked) <= 1 / STEP + 2 + math.log2(1 / tolerance)
+    ends = nearest_root(gap, start)
+    assert len(asked) <= 1 / STEP + 2 + math.log2(1 / TOLERANCE)
     steepest = float(np.abs(np.diff(heights)).max()) * (len(heights) - 1)
     for q in ends:
         assert 0.0 <= q <= 1.0
         # both bounds of the docstring
-        assert max((1.0 - q) * gap(q), -q * gap(q)) <= steepest * tolerance + 1e-12
+        assert max((1.0 - q) * gap(q), -q * gap(q)) <= steepest * TOLERANCE + 1e-12
         # on the way that d points
         assert (q - start) * gap(start) >= 0.0
 
@@ -72,9 +71,3 @@ def test_a_root_is_found_by_few_evaluations(heights: list[float], start: float, 
 def test_it_is_for_binary_outcomes(space: Any) -> None:
     with pytest.raises(TypeError, match=SENTENCE):
         oc.Forecaster(space, oracle=BinaryRoot())
-
-
-@pytest.mark.parametrize("tolerance", [0.0, -1.0, 1.0, math.nan, "much"])
-def test_bad_tolerances(tolerance: Any) -> None:
-    with pytest.raises((TypeError, ValueError), match=SENTENCE):
-        BinaryRoot(tolerance)

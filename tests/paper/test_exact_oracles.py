@@ -34,7 +34,7 @@ def worth(action: float, y: float) -> float:
 
 # space, payoff, oracle, and the rounds of a check (0: random, or without a guarantee)
 CASES: dict[str, tuple[Any, Any, Any, int]] = {
-    "binary": (oc.Binary(), oc.BinaryCalibration(5) + oc.NoRegret(oc.Brier()), oc.paper.BinaryRoot(1e-10), 200),
+    "binary": (oc.Binary(), oc.BinaryCalibration(5) + oc.NoRegret(oc.Brier()), oc.paper.BinaryRoot(), 200),
     "quantile": (
         INTERVAL,
         oc.QuantileCalibration([0.1, 0.4, 0.8]) + oc.IntervalCalibration(0.8),

@@ -17,7 +17,7 @@ from orcast.engine.dense.engine import DenseEngine, DenseRecord
 from orcast.paper.orca import LEAST
 from orcast.paper.slopes import slopes
 from orcast.payoffs import CellGrid, CellPayoff, Payoff
-from orcast.payoffs.calibration import IntervalCellPayoff, QuantileCellPayoff, StackedCellPayoff
+from orcast.payoffs.calibration import IntervalCellPayoff, QuantileCellPayoff
 from orcast.payoffs.regret import RegretCellPayoff
 from orcast.spaces import Space
 from orcast.testing import worst_outcome
@@ -138,7 +138,7 @@ def test_slopes_are_those_of_differences(name: str, where: str) -> None:
             if isinstance(cell_payoff, RegretCellPayoff):
                 cell_payoff.rescale(p)
             differences = along(lambda q: float(fixed_field(cell_payoff, s, q) @ weights), p, 1e-7)  # noqa: B023
-            smoothed = isinstance(cell_payoff, (QuantileCellPayoff, IntervalCellPayoff, StackedCellPayoff))
+            smoothed = isinstance(cell_payoff, (QuantileCellPayoff, IntervalCellPayoff))
             assert smoothed or close(slopes(cell_payoff, s, p, weights), differences, p)
             # nothing blows up where masses vanish
             edge = np.zeros(cells)

@@ -84,8 +84,8 @@ everywhere, ordered, finite = set(SPACES), set(ORDERED), set(FINITE)
 labels, numbers = {"4 labels", "10 labels"}, set(SPACES) - {"4 labels", "10 labels"}
 
 PAYOFFS = {
-    "quantile": Entry(oc.QuantileCalibration, ordered | {"box"}),
-    "one level": Entry(lambda: oc.QuantileCalibration([0.9]), ordered | {"box"}),
+    "quantile": Entry(oc.QuantileCalibration, ordered),
+    "one level": Entry(lambda: oc.QuantileCalibration([0.9]), ordered),
     "interval": Entry(lambda: oc.IntervalCalibration([0.5, 0.9]), ordered),
     "moment": Entry(lambda: oc.MomentMatching(2), numbers),
     "third moment": Entry(lambda: oc.MomentMatching(3, weight=2.0), numbers),
@@ -99,7 +99,6 @@ PAYOFFS = {
     ),
     "binary": Entry(lambda: oc.BinaryCalibration(grid=11), {"binary"}),
     "label": Entry(lambda: oc.LabelCalibration(grid=6), labels),
-    "top label": Entry(lambda: oc.payoffs.TopLabelCalibration(grid=6), labels),
     "calibeating": Entry(lambda: oc.payoffs.Calibeating(grid=6), labels | {"binary"}),
     "distribution": Entry(lambda: oc.payoffs.DistributionCalibration(3, thresholds=5), finite | {"interval"}),
     "moments given moments": Entry(lambda: oc.payoffs.MomentBasedCalibration(4), {"interval"}, rounds=25),
@@ -120,12 +119,10 @@ PAYOFFS = {
     "brier": Entry(lambda: oc.NoRegret(oc.Brier()), finite),
     "log": Entry(lambda: oc.NoRegret(oc.scores.LogScore()), everywhere),
     "regret in plain units": Entry(lambda: oc.NoRegret(oc.CRPS(), unit="score"), finite | {"interval"}),
-    "quantile by hour": Entry(lambda: oc.QuantileCalibration([0.2, 0.8], context=HOURS), ordered | {"box"}, hour),
+    "quantile by hour": Entry(lambda: oc.QuantileCalibration([0.2, 0.8], context=HOURS), ordered, hour),
     "moment by hour": Entry(lambda: oc.MomentMatching(1, context=HOURS), numbers, hour),
     "regret by hour": Entry(lambda: oc.NoRegret(oc.CRPS(), context=HOURS), everywhere, hour),
-    "default": Entry(
-        lambda: oc.QuantileCalibration() + oc.MomentMatching(2) + oc.NoRegret(oc.CRPS()), ordered | {"box"}
-    ),
+    "default": Entry(lambda: oc.QuantileCalibration() + oc.MomentMatching(2) + oc.NoRegret(oc.CRPS()), ordered),
     "everything binary": Entry(
         lambda: oc.BinaryCalibration() + oc.payoffs.Calibeating(weight=0.5) + oc.NoRegret(oc.Brier()), {"binary"}
     ),

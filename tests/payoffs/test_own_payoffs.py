@@ -285,7 +285,6 @@ def test_a_utility_beyond_its_range_is_refused() -> None:
         lambda: oc.payoffs.SwapRegret(["a"], lambda a, y: 0.0, sharpness=0.0),
         lambda: oc.BinaryCalibration(grid=1),
         lambda: oc.LabelCalibration(grid=2.5),
-        lambda: oc.payoffs.TopLabelCalibration(sharpness="much"),
         lambda: oc.payoffs.DistributionCalibration(0),
         lambda: oc.payoffs.DistributionCalibration(width=0.0),
         lambda: oc.payoffs.DistributionCalibration(thresholds=0),

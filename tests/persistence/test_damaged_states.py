@@ -61,7 +61,7 @@ def load(change: Any, tmp_path: Path, name: str = "labels") -> Any:
         "interval": (oc.Interval(0, 100), oc.Normal(50, 10), 52.0),
         "dense": (oc.Labels(["a", "b", "c"]), [0.5, 0.3, 0.2], "b"),
     }[name]
-    recal = oc.Recalibrator(space, oc.payoffs.TopLabelCalibration() if name == "dense" else None)
+    recal = oc.Recalibrator(space, oc.payoffs.SimplexCalibration() if name == "dense" else None)
     for _ in range(20):
         recal.predict(forecast)
         recal.update(y)

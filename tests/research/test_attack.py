@@ -21,9 +21,9 @@ GAMES = {game.name: game for game in all_games()}
         "Line, quantiles by hour + moments + regret CRPS, MSE, in one group",
         "HalfLine, recipe given p, fine",
         "Binary, binary by site + moments by error + swap regret by wind, greedy",
-        "Ten labels, label by hour + top label + calibeating, greedy",
+        "Ten labels, label + calibeating, greedy",
         "Circle, moments by site + distribution, delaying",
-        "Box, quantiles by hour + regret CRPS, inner product",
+        "Box, moments by hour + regret CRPS, inner product",
     ],
 )
 def test_own_ledger_finds_no_broken_bound(name: str) -> None:

@@ -374,7 +374,7 @@ def quantiles_at(forecast: object, levels: Array) -> Array:
 
 
 def expert_table(levels: ArrayLike, table: ArrayLike, space: OrderedSpace) -> tuple[Array, bool]:
-    """Quantiles at the levels of the space from a table with one row of quantiles per round."""
+    """Quantiles at the levels of the space from a table with one row of quantiles per round; rows of nan stay nan."""
     first = Quantiles(levels, np.zeros(np.size(levels)))
     try:
         rows = floats(table)
@@ -382,16 +382,15 @@ def expert_table(levels: ArrayLike, table: ArrayLike, space: OrderedSpace) -> tu
         raise TypeError(f"expected a table of numbers as forecasts, got {type(table).__name__}") from None
     if rows.ndim != 2 or rows.shape[1] != first.levels.size:
         raise ValueError(f"expected {first.levels.size} quantiles per round, got shape {rows.shape}")
-    bad = ~np.isfinite(rows).all(axis=1)
+    there = ~np.isnan(rows).all(axis=1)
+    bad = there & ~np.isfinite(rows).all(axis=1)
     if bad.any():
         raise ValueError(f"expected finite quantiles, got others in row {int(np.flatnonzero(bad)[0])}")
-    order = np.argsort(np.asarray(levels, dtype=np.float64), kind="stable")
-    if (np.diff(order) != 1).any():
-        rows = rows[:, order]
-    crossed = bool((np.diff(rows, axis=1) < 0.0).any())
-    if crossed:
-        rows = np.sort(rows, axis=1)
-    return quantile_rows(first.levels, rows, space), crossed
+    known = rows[there][:, np.argsort(np.asarray(levels, dtype=np.float64), kind="stable")]
+    crossed = bool((np.diff(known, axis=1) < 0.0).any())
+    out = np.full((len(rows), len(space.levels)), np.nan)
+    out[there] = quantile_rows(first.levels, np.sort(known, axis=1) if crossed else known, space)
+    return out, crossed
 
 
 def quantile_rows(levels: Array, rows: Array, space: OrderedSpace) -> Array:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from orcast.constants import TINY_MASS
 from orcast.payoffs import CellPayoff
-from orcast.payoffs.calibration import IntervalCellPayoff, QuantileCellPayoff, StackedCellPayoff
+from orcast.payoffs.calibration import IntervalCellPayoff, QuantileCellPayoff
 from orcast.payoffs.regret import RegretCellPayoff
 
 Array = NDArray[np.float64]
@@ -23,8 +23,6 @@ def slopes(cell_payoff: CellPayoff, s: Array, p: Array, weights: Array) -> Array
     regrets from proper scores, which are smallest at the true distribution. Unknown derivatives are replaced by
     differences. Quantile levels are smoothed, because the true derivative vanishes between them.
     """
-    if isinstance(cell_payoff, StackedCellPayoff):
-        return np.asarray(sum(slopes(part, own, p, weights) for part, own in cell_payoff.pairs(s)))
     if isinstance(cell_payoff, IntervalCellPayoff):
         return _smooth_quantiles(cell_payoff.quantiles, cell_payoff.on_levels(s), p, weights)
     if isinstance(cell_payoff, QuantileCellPayoff):
@@ -38,12 +36,11 @@ def slopes(cell_payoff: CellPayoff, s: Array, p: Array, weights: Array) -> Array
     return moved if isinstance(cell_payoff, RegretCellPayoff) else moved - s @ cell_payoff.table(p)
 
 
-def _smooth_quantiles(quantiles: QuantileCellPayoff, s: Array, p: Array, weights: Array) -> Array:
+def _smooth_quantiles(quantiles: QuantileCellPayoff, s: Array, mass: Array, weight: Array) -> Array:
     """Derivative with each level spread to its neighbours.
 
     If the worst cell's share of [0, 1] contains no level, the payoff is constant and its derivative vanishes.
     """
-    mass, weight = quantiles.masses(p), quantiles.masses(weights)
     values = np.concatenate((np.cumsum(s[::-1])[::-1], [0.0])) - float(s @ quantiles.levels)
     places = np.concatenate(([0.0], 0.5 * (quantiles.levels[:-1] + quantiles.levels[1:]), [1.0]))
     heights = np.concatenate(([0.0], np.cumsum(0.5 * (values[1:] + values[:-1]) * np.diff(places))))
@@ -58,7 +55,7 @@ def _smooth_quantiles(quantiles: QuantileCellPayoff, s: Array, p: Array, weights
     by_edge[:-1] += (weight * (v - h[:-1]) / safe)[1:]
     by_edge[-1] = 0.0
     value: Array = np.cumsum(by_edge[::-1])[::-1]
-    return value if quantiles.bins is None else value[quantiles.bins]
+    return value
 
 
 def _differences(cell_payoff: CellPayoff, s: Array, p: Array, weights: Array) -> Array:

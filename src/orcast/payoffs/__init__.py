@@ -18,7 +18,6 @@ from orcast.payoffs.probabilities import (
     Calibeating,
     DistributionCalibration,
     LabelCalibration,
-    TopLabelCalibration,
 )
 from orcast.payoffs.recipe import Custom, Recipe
 from orcast.payoffs.regret import NoRegret
@@ -46,7 +45,6 @@ __all__ = [
     "Sum",
     "SwapRegret",
     "ThresholdCalibration",
-    "TopLabelCalibration",
     "default_payoff",
     "part_names",
     "payoff_from_plain",
@@ -65,7 +63,6 @@ _READERS: dict[str, Callable[..., Payoff]] = {
         QuantileCalibration,
         SimplexCalibration,
         ThresholdCalibration,
-        TopLabelCalibration,
     )
 }
 _WITH_FUNCTIONS = ("Custom", "DecisionCalibration", "Recipe", "SwapRegret")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import cached_property
 from itertools import combinations_with_replacement
 from typing import Any
@@ -50,75 +50,34 @@ def shares(levels: Array, before: Array, mass: Array) -> Array:
 
 
 class QuantileCellPayoff(CellPayoff):
-    """Quantile payoffs on consecutive cells; `bins` maps the cells of a product grid to them."""
+    """Quantile payoffs on consecutive cells."""
 
-    def __init__(self, levels: Array, bins: NDArray[np.intp] | None = None, count: int = 0) -> None:
-        self.levels, self.bins, self.count = levels, bins, count
-        self.size = levels.size
-
-    def masses(self, p: Array) -> Array:
-        """Masses of the consecutive cells."""
-        if self.bins is None:
-            return p
-        return np.bincount(self.bins, weights=p, minlength=self.count).astype(np.float64)
-
-    def _table(self, mass: Array) -> Array:
-        before = np.concatenate(([0.0], np.cumsum(mass)[:-1]))
-        return shares(self.levels, before, mass) - self.levels[:, None]
+    def __init__(self, levels: Array) -> None:
+        self.levels, self.size = levels, levels.size
 
     def table(self, p: Array) -> Array:
         """Table clip((a - F_{k-1}) / p_k, 0, 1) - a."""
-        table = self._table(self.masses(p))
-        return table if self.bins is None else table[:, self.bins]
+        before = np.concatenate(([0.0], np.cumsum(p)[:-1]))
+        return shares(self.levels, before, p) - self.levels[:, None]
 
     def realised(self, p: Array, k: int, y: Any) -> Array:
-        mass = self.masses(p)
-        bin_ = k if self.bins is None else int(self.bins[k])
-        before = np.array([mass[:bin_].sum()])
-        return shares(self.levels, before, mass[bin_ : bin_ + 1])[:, 0] - self.levels
+        return shares(self.levels, np.array([p[:k].sum()]), p[k : k + 1])[:, 0] - self.levels
 
     def jacobian(self, s: Array, p: Array, exact: bool = False) -> Array:
         """Derivatives of v_k = (H(F_k) - H(F_{k-1})) / p_k, clipped unless `exact`."""
         most = math.inf if exact else 1.0 - MIN_SLOPE
-        mass = self.masses(p)
-        after = np.cumsum(mass)
         centre = float(s @ self.levels)
         # h right of each edge, as the sum of s over the levels above
         above = np.concatenate((np.cumsum(s[::-1])[::-1], [0.0]))
-        edges = np.searchsorted(self.levels, np.concatenate(([0.0], after)), side="right")
+        edges = np.searchsorted(self.levels, np.concatenate(([0.0], np.cumsum(p))), side="right")
         h = above[edges] - centre
-        v = s @ self._table(mass)
-        safe = np.maximum(mass, TINY_MASS)
+        v = s @ self.table(p)
+        safe = np.maximum(p, TINY_MASS)
         upper = np.minimum(h[1:] - v, most) / safe
         lower = np.maximum(v - h[:-1], -most) / safe
-        n = mass.size
+        n = p.size
         value: Array = np.tril(np.ones((n, n))) * upper[:, None] + np.tril(np.ones((n, n)), -1) * lower[:, None]
-        return value if self.bins is None else value[np.ix_(self.bins, self.bins)]
-
-
-class StackedCellPayoff(CellPayoff):
-    """Several payoffs on cells, concatenated."""
-
-    def __init__(self, cell_payoffs: list[CellPayoff]) -> None:
-        self.cell_payoffs = cell_payoffs
-        self.size = sum(cell_payoff.size for cell_payoff in cell_payoffs)
-        self._cuts = np.cumsum([cell_payoff.size for cell_payoff in cell_payoffs])[:-1]
-
-    def pairs(self, s: Array) -> Iterator[tuple[CellPayoff, Array]]:
-        """Each payoff with its entries of the ledger."""
-        return zip(self.cell_payoffs, np.split(s, self._cuts), strict=True)
-
-    def table(self, p: Array) -> Array:
-        return np.vstack([cell_payoff.table(p) for cell_payoff in self.cell_payoffs])
-
-    def realised(self, p: Array, k: int, y: Any) -> Array:
-        return np.concatenate([cell_payoff.realised(p, k, y) for cell_payoff in self.cell_payoffs])
-
-    def jacobian(self, s: Array, p: Array, exact: bool = False) -> Array | None:
-        """Sum of the known ones."""
-        found = [cell_payoff.jacobian(t, p, exact) for cell_payoff, t in self.pairs(s)]
-        known = [matrix for matrix in found if matrix is not None]
-        return sum(known[1:], known[0]) if known else None
+        return value
 
 
 class QuantileCalibration(Payoff):
@@ -137,8 +96,7 @@ class QuantileCalibration(Payoff):
 
         payoff_a = clip((a - F_{k-1}) / (F_k - F_{k-1}), 0, 1) - a
 
-    Squared bound: the largest sum of (1{j} - a_j)^2; with 99 levels it is sum a^2 = 32.8. On a `Box` each output is
-    calibrated separately, and the bound is multiplied by the number of outputs.
+    Squared bound: the largest sum of (1{j} - a_j)^2; with 99 levels it is sum a^2 = 32.8.
 
     Examples
     --------
@@ -164,18 +122,8 @@ class QuantileCalibration(Payoff):
         return float((below + above).max())
 
     def on(self, space: Space, experts: int = 1) -> Part:
-        if isinstance(space, Box):
-            bins = [np.unravel_index(np.arange(space.cells), space.shape)[i] for i in range(len(space.shape))]
-
-            def stacked(cell_grid: CellGrid, state: dict[str, Array]) -> CellPayoff:
-                return StackedCellPayoff(
-                    [QuantileCellPayoff(self.levels, b, n) for b, n in zip(bins, space.shape, strict=True)]
-                )
-
-            sides = len(space.shape)
-            return Part(self, sides * self.levels.size, sides * self.bound, "general", stacked)
         if not isinstance(space, OrderedSpace):
-            raise wrong_space(self, "an ordered space such as Interval(low, high), or a Box", space)
+            raise wrong_space(self, "an ordered space such as Interval(low, high)", space)
         return Part(
             self, self.levels.size, self.bound, "quantile", lambda cell_grid, state: QuantileCellPayoff(self.levels)
         )

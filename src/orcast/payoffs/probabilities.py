@@ -13,9 +13,6 @@ from orcast.payoffs.cell_payoffs import (
     EventCellPayoff,
     GivenCellPayoff,
     Witness,
-    hat_slopes,
-    hat_weights,
-    softmax,
 )
 from orcast.spaces import Binary, FiniteSpace, Interval, Labels, Space
 from orcast.spaces.base import whole
@@ -23,8 +20,6 @@ from orcast.validation import number
 
 Array = NDArray[np.float64]
 
-# Sharpness of the weights of the top label, softmax(TOP * p).
-TOP = 50.0
 # Distance of an anchor that is not known yet: its weight is 0.
 FAR = 1e12
 
@@ -152,94 +147,6 @@ class Calibeating(_OnEvents):
 
     def _make(self, cell_grid: CellGrid, witness: Witness) -> CellPayoff:
         return GivenCellPayoff(witness, self.grid, cell_grid.expert)
-
-
-class TopLabelCellPayoff(CellPayoff):
-    """Payoff sum_j top_j(p) hat_v(p_j) (p_j - 1{k = j})."""
-
-    def __init__(self, labels: int, grid: int, sharpness: float) -> None:
-        self.labels, self.grid, self.sharpness = labels, grid, sharpness
-        self.size = grid
-
-    def _matrix(self, p: Array) -> Array:
-        """Matrix top_j(p) hat_v(p_j), one row per vertex."""
-        left, share = hat_weights(self.grid, p)
-        top = softmax(self.sharpness * p)
-        out = np.zeros((self.grid, self.labels))
-        columns = np.arange(self.labels)
-        out[left, columns] = (1.0 - share) * top
-        out[left + 1, columns] = share * top
-        return out
-
-    def table(self, p: Array) -> Array:
-        return self._matrix(p) @ (p[:, None] - np.eye(self.labels))
-
-    def field(self, s: Array, p: Array) -> Array:
-        """Field sum_j top_j(p) s(p_j) (p_j - 1{k = j}), with the ledger s interpolated by the hats."""
-        left, share = hat_weights(self.grid, p)
-        pulls = softmax(self.sharpness * p) * (s[left] + share * (s[left + 1] - s[left]))
-        value: Array = pulls @ p - pulls
-        return value
-
-    def jacobian(self, s: Array, p: Array, exact: bool = False) -> Array:
-        """Derivative through the weights of the top label and through the hats."""
-        left, share = hat_weights(self.grid, p)
-        below, above = s[left], s[left + 1]
-        top = softmax(self.sharpness * p)
-        at = below + share * (above - below)
-        pulls = np.diag(top * (above - below) * hat_slopes(self.grid, p))
-        pulls += self.sharpness * (np.diag(at * top) - np.outer(at * top, top))
-        value: Array = p @ pulls - pulls
-        return value
-
-
-class TopLabelCalibration(Payoff):
-    """Among forecasts whose top label has probability about p, it has frequency about p (Gupta et al. 2022).
-
-    Parameters
-    ----------
-    grid
-        Number of hat functions; 15 by default.
-    sharpness
-        Inverse temperature of the softmax that replaces the arg max.
-    context, weight
-        Groups that are calibrated separately, and the weight in a sum; see `Payoff`.
-
-    Notes
-    -----
-    The payoff is continuous in p:
-
-        payoff_v = sum_j top_j(p) hat_v(p_j) (p_j - 1{y = j}),    top = softmax(sharpness p)
-
-    Squared bound: 1.
-
-    Examples
-    --------
-    >>> import orcast as oc
-    >>> TopLabelCalibration().on(oc.Labels(["a", "b", "c"])).bound
-    1.0
-    """
-
-    name = "top label"
-    options = ("grid", "sharpness")
-
-    def __init__(
-        self, grid: int = GRID, *, sharpness: float = TOP, context: Context | None = None, weight: float = 1.0
-    ) -> None:
-        self.grid = checked_grid(grid)
-        self.sharpness = number(sharpness, "sharpness", 1.0, 1e4)
-        self._settings(context, weight)
-
-    def on(self, space: Space, experts: int = 1) -> Part:
-        if not isinstance(space, Labels):
-            raise wrong_space(self, "Labels([...])", space)
-        return Part(
-            self,
-            self.grid,
-            1.0,
-            "general",
-            lambda cell_grid, state: TopLabelCellPayoff(space.cells, self.grid, self.sharpness),
-        )
 
 
 class DistributionCalibration(Payoff):

@@ -30,16 +30,8 @@ __all__ = [
     "space_from_plain",
 ]
 
-_READERS: dict[str, Callable[..., Space]] = {
-    "Interval": Interval,
-    "Line": Line,
-    "HalfLine": HalfLine,
-    "Binary": Binary,
-    "Labels": Labels,
-    "Circle": Circle,
-    "Box": Box,
-    "Points": Points,
-}
+_KINDS = (Interval, Line, HalfLine, Binary, Labels, Circle, Box, Points)
+_READERS: dict[str, Callable[..., Space]] = {kind.__name__: kind for kind in _KINDS}
 
 
 def space_from_plain(data: Mapping[str, Any]) -> Space:

@@ -190,7 +190,7 @@ def two_ends(cell_payoffs: Sequence[CellPayoff], cumulative: Sequence[Array], ce
     levels, pulls = [], []
     for cell_payoff, s in zip(cell_payoffs, cumulative, strict=True):
         quantiles = cell_payoff.quantiles if isinstance(cell_payoff, IntervalCellPayoff) else cell_payoff
-        if isinstance(quantiles, QuantileCellPayoff) and quantiles.bins is None:
+        if isinstance(quantiles, QuantileCellPayoff):
             levels.append(quantiles.levels)
             pulls.append(cell_payoff.on_levels(s) if isinstance(cell_payoff, IntervalCellPayoff) else s)
     if not levels:

@@ -14,23 +14,17 @@ from orcast.engine.dense.search import CandidateSearch, DenseRound, log_masses
 from orcast.paper.exact.base import ExactOracle, ExactSolver, expert_alone, run_rounds, worst_value
 from orcast.payoffs.regret import RegretCellPayoff
 from orcast.spaces import Binary
-from orcast.validation import number
 
 Array = NDArray[np.float64]
 Gap = Callable[[float], float]
 
-# From the expert's probability on, a change of sign is searched in steps of this size.
-STEP = 1.0 / 32.0
+# From the expert's probability on, a change of sign is searched in steps of this size, then bracketed this closely.
+STEP, TOLERANCE = 1.0 / 32.0, 1e-12
 
 
 @dataclass(frozen=True)
 class BinaryRoot(ExactOracle):
     """Half-space oracle on `Binary`, for every payoff.
-
-    Parameters
-    ----------
-    tolerance
-        Width of the final bracket around the probability.
 
     Notes
     -----
@@ -55,27 +49,19 @@ class BinaryRoot(ExactOracle):
     (True, True, 0.0)
     """
 
-    tolerance: float = 1e-12
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "tolerance", number(self.tolerance, "tolerance", 1e-15, 0.01))
-
     def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> DenseEngine:
         """Engine with an empty ledger."""
         if not isinstance(bound_payoff.space, Binary):
             raise TypeError(f"expected Binary() for BinaryRoot, got {bound_payoff.space!r}")
-        return DenseEngine(bound_payoff, expert_alone(bound_payoff), RootSolver(self.tolerance), sizes)
+        return DenseEngine(bound_payoff, expert_alone(bound_payoff), RootSolver(), sizes)
 
 
 class RootSolver(ExactSolver):
     """Forecast the zero of d next to the expert's probability."""
 
-    def __init__(self, tolerance: float) -> None:
-        self.tolerance = tolerance
-
     def solve(self, search: CandidateSearch, setup: DenseRound) -> None:
         """Propose the better end of the bracket: d may jump, where the unit of a regret vanishes."""
-        ends = nearest_root(gap_of(search), float(setup.cell_grid.expert[1]), self.tolerance)
+        ends = nearest_root(gap_of(search), float(setup.cell_grid.expert[1]))
         found = [np.array([1.0 - q, q]) for q in ends]
         run_rounds(search, min(found, key=lambda masses: worst_value(search, log_masses(masses))))
 
@@ -96,7 +82,7 @@ def gap_of(search: CandidateSearch) -> Gap:
     return gap
 
 
-def nearest_root(gap: Gap, start: float, tolerance: float) -> tuple[float, float]:
+def nearest_root(gap: Gap, start: float) -> tuple[float, float]:
     """Bracket of the first zero or jump of d from `start` in its direction, or the end of [0, 1] there, twice."""
     a, sign = start, float(np.sign(gap(start)))
     while sign != 0.0 and a != max(sign, 0.0):
@@ -105,7 +91,7 @@ def nearest_root(gap: Gap, start: float, tolerance: float) -> tuple[float, float
         if value == 0.0:
             return b, b
         if value < 0.0:
-            while abs(b - a) > tolerance:
+            while abs(b - a) > TOLERANCE:
                 middle = 0.5 * (a + b)
                 a, b = (middle, b) if sign * gap(middle) > 0.0 else (a, middle)
             return a, b
