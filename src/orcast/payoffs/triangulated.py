@@ -246,7 +246,7 @@ def turning_points(c: Array, scale: float, f: Array) -> list[float]:
 class _OnMesh(Payoff):
     """Payoff for each vertex of a triangulation."""
 
-    options = ("grid",)
+    options: tuple[str, ...] = ("grid",)
     grid: int
 
     def _ticks(self, grid: int, least: int, context: Context | None, weight: float) -> None:
