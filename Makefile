@@ -81,7 +81,7 @@ $(DIST)/.ready: constraints.txt
 
 demo: $(SHOWN)  ## recalibrate a real stream: verdict and report
 	@ORCAST_BUILD=$(ORCAST_BUILD:compiled=) $(BIN)/python $(BUILD)
-	@$(BIN)/python -m orcast.demo
+	@$(BIN)/python -m orcast demo
 
 build: $(READY)  ## compile the kernels that changed, in place
 	@$(BIN)/python $(BUILD)

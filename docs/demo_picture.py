@@ -7,17 +7,16 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-from orcast import datasets
-from orcast.demo import ROUNDS, TITLES, run
+from orcast.cli.demo import evaluation as evaluation_of
 from orcast.evaluate.calibration import reliability as reliability_of
 
-NAME, SHOWN = "humidity", 150
+TITLE, SHOWN = "Relative humidity at JFK airport, hourly, 2013", 150
 BASE, OURS = "#d55e00", "#0072b2"
 
 
 def main() -> None:
     """Write docs/images/demo.png."""
-    evaluation, _ = run(datasets.stream(datasets.load(NAME), "naive"), rounds=ROUNDS, name=NAME)
+    evaluation = evaluation_of("naive")
     assert evaluation.after is not None
     assert evaluation.promised is not None
     assert evaluation.miscalibration is not None
@@ -36,7 +35,7 @@ def main() -> None:
     fan.plot(last, before[-SHOWN:, [4, 94]], color=BASE, ls="--", lw=1.2, label=["90% interval, base forecast", None])
     fan.plot(last, last_y, ".", color="black", ms=4, label="outcome")
     covered = f"the 90% interval covers {shares[0]:.0%} before, {shares[1]:.0%} after"
-    title = f"{TITLES[NAME]}: {covered}, with {widths[1] / widths[0]:.0%} of the width"
+    title = f"{TITLE}: {covered}, with {widths[1] / widths[0]:.0%} of the width"
     fan.set_title(title, loc="left", fontsize=11)
     fan.set(xlabel="round", ylabel="%", xlim=(last[0], last[-1]))
     figure.legend(*fan.get_legend_handles_labels(), loc="outside upper center", ncols=5, frameon=False, fontsize=9)

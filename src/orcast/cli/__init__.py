@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from orcast.cli import check, log, recalibrate, serve, stream, watch
+from orcast.cli import check, demo, log, recalibrate, serve, stream, watch
 from orcast.cli.common import Examples, say
 from orcast.validation import command_words
 
@@ -35,20 +35,14 @@ def parser() -> argparse.ArgumentParser:
     )
     command.add_argument("--version", action="version", version=f"orcast {__version__}")
     parts = command.add_subparsers(dest="part", required=True, metavar="command")
-    for part in (recalibrate, check, watch, stream, log, serve):
+    for part in (recalibrate, check, watch, stream, log, serve, demo):
         part.add(parts)
-    parts.add_parser("demo", help="recalibrate a real stream: verdict and report", add_help=False)
     return command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; returns its exit code."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    if given[:1] == ["demo"]:
-        from orcast import demo
-
-        return demo.main(given[1:])
-    options = parser().parse_args(given)
+    options = parser().parse_args(arguments)
     try:
         with command_words():
             return int(options.run(options))
