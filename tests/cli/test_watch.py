@@ -189,7 +189,7 @@ def test_share_of_false_names_over_all_looks_is_at_most_alpha() -> None:
         paths = np.exp(np.cumsum(0.5 * z - 0.125, axis=0))
         named: set[Key] = set()
         for now in paths:
-            before, named = named, named_now(dict(zip(keys, now, strict=True)), named, len(keys), alpha)
+            before, named = named, named_now(dict(zip(keys, now, strict=True)), named, alpha)
             assert before <= named
         false = sum(int(key.series) >= broken for key in named)
         (shares if broken else empty).append(false / max(len(named), 1))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,29 +30,20 @@ class Key(NamedTuple):
     side: str
 
 
-class Notice(NamedTuple):
-    """An alarm of a stream, and its plain form."""
+class Stream(NamedTuple):
+    """Evidence of a stream of forecasts, and the plain forms of its alarms by question."""
 
-    key: Key
-    alarm: Alarm
-    plain: dict[str, Any]
+    evidence: float
+    alarms: dict[str, dict[str, Any]]
 
 
-@dataclass(slots=True)
-class Look:
-    """Streams of a source: their number, and of those with alarms the evidence and the alarms."""
+Streams = dict[Key, Stream]
 
-    streams: int = 0
-    evidence: dict[Key, float] = field(default_factory=dict)
-    notices: list[Notice] = field(default_factory=list)
 
-    def add(self, key: Key, evidence: float, alarms: Iterable[Alarm], when: Callable[[int], str]) -> None:
-        """Add a stream and its alarms; `when` is the time of a round."""
-        self.streams += 1
-        for alarm in alarms:
-            self.evidence[key] = evidence
-            plain = {**alarm.to_plain(when), **key._asdict(), "evidence": evidence}
-            self.notices.append(Notice(key, alarm, plain))
+def stream_of(key: Key, evidence: float, alarms: Iterable[Alarm], when: Callable[[int], str]) -> Stream:
+    """Stream with these alarms; `when` is the time of a round."""
+    more = {**key._asdict(), "evidence": evidence}
+    return Stream(evidence, {alarm.question: alarm.to_plain(when) | more for alarm in alarms})
 
 
 class Table:
@@ -64,7 +54,7 @@ class Table:
         self.mark: list[Any] | None = None
         self.rows, self.shrunk = 0, False
 
-    def look(self) -> Look | None:
+    def look(self) -> Streams | None:
         """Read the table; None if it is as it was."""
         options = self.options
         mark = [_mark(path) for path in (options.file, options.target) if path is not None]
@@ -78,7 +68,7 @@ class Table:
         if self.shrunk:
             return None
         self.rows = table.frame.height
-        found, name = Look(), Path(options.file).name
+        found, name = {}, Path(options.file).name
         with table.located():
             layout = find_in(frame, **names_of(options))
             rows = read_rows(frame, layout, **bounds_and_times(options))
@@ -86,7 +76,7 @@ class Table:
                 sides = watched_sides(rows, form, options.alpha, options.run_length)
                 for side, each in ((side, each) for side, series in sides.items() for each in series):
                     key = Key(name, each.name, form.model, side if len(sides) > 1 else "")
-                    found.add(key, each.evidence, each.monitor.alarms, each.when)
+                    found[key] = stream_of(key, each.evidence, each.monitor.alarms, each.when)
         return found
 
 
@@ -100,43 +90,33 @@ class Database:
     """A store, of which the series that have changed are read."""
 
     def __init__(self, url: str) -> None:
-        self.url, self.streams = url, 0
+        self.url = url
         self.store: Store | None = None
         self.versions: dict[Any, int] = {}
-        self.looks: dict[Any, Look] = {}  # of series with alarms
+        self.streams: dict[Any, Streams] = {}
 
-    def look(self) -> Look | None:
+    def look(self) -> Streams | None:
         """Read the monitors of the series that have changed; None if none has."""
         self.store = store = stored(self.url) if self.store is None else self.store
-        now = store.versions()
-        changed = [name for name, version in now.items() if self.versions.get(name) != version]
-        if not changed:
-            return None
+        before, self.versions = self.versions, store.versions()
+        changed = [name for name, version in self.versions.items() if before.get(name) != version]
         for name in changed:
-            look = self._series(store, name)
-            self.streams += 0 if name in self.versions else look.streams
-            self.versions[name] = now[name]
-            if look.notices or name in self.looks:
-                self.looks[name] = look
-        found = Look(self.streams)
-        for each in self.looks.values():
-            found.evidence |= each.evidence
-            found.notices += each.notices
-        return found
+            self.streams[name] = self._series(store, name, new=name not in before)
+        return {key: each for own in self.streams.values() for key, each in own.items()} if changed else None
 
-    def _series(self, store: Store, name: Any) -> Look:
-        found, source = Look(), self.url.rpartition("/")[2]
+    def _series(self, store: Store, name: Any, *, new: bool) -> Streams:
+        found, source = {}, self.url.rpartition("/")[2]
         try:
             series = store.series(name)
             monitor = series.monitor
         except (TypeError, ValueError) as reason:  # a state that cannot be read, or a space without monitors
-            if name not in self.versions:
+            if new:
                 say(f"series {short(name)} is not watched: {reason}")
-            return found
+            return {}
         for expert, own in [*monitor.inputs.items(), ("", monitor.output)]:
             model = expert if len(monitor.inputs) > 1 else ""
             key = Key(source, "" if name is None else str(name), model, own.side or "")
-            found.add(key, own.evidence, own.alarms, series.when)
+            found[key] = stream_of(key, own.evidence, own.alarms, series.when)
         return found
 
 
@@ -151,10 +131,10 @@ class Watch:
             table = "://" not in options.source and tables.is_table(options.source)
             found = Table(options, options.source) if table else Database(options.source)
             self.sources[options.source] = found
-        self.looks: dict[str, Look] = {}
+        self.looks: dict[str, Streams] = {}
         self.errors: dict[str, str] = {}
         self.named: set[Key] = set()
-        self.printed: dict[tuple[Key, str], Notice] = {}
+        self.printed: dict[tuple[Key, str], tuple[str, dict[str, Any]]] = {}
         self.seconds = 0.0
 
     def look(self) -> None:
@@ -174,8 +154,8 @@ class Watch:
             if found is not None:
                 self.looks[path] = found
                 self.errors.pop(path, None)
-        for event, notice in self._events():
-            self._print(event, notice)
+        for event, key, plain in self._news():
+            self._print(event, key, plain)
         self.seconds = time.monotonic() - start
 
     def close(self) -> None:
@@ -195,33 +175,35 @@ class Watch:
     @property
     def streams(self) -> int:
         """Number of streams of forecasts."""
-        return sum(look.streams for look in self.looks.values())
+        return sum(map(len, self.looks.values()))
 
     @property
     def standing(self) -> int:
         """Number of streams in alarm."""
-        return sum(notice.alarm.standing for notice in self.printed.values())
+        return sum(event == "alarm" for event, _ in self.printed.values())
 
-    def _events(self) -> Iterator[tuple[str, Notice]]:
-        """New alarms, the worst first, and alarms that ended."""
-        evidence = {key: value for look in self.looks.values() for key, value in look.evidence.items()}
-        self.named = named_now(evidence, self.named, self.streams, self.options.alpha)
-        notices = [notice for look in self.looks.values() for notice in look.notices]
-        for at in self.printed.keys() - {(notice.key, notice.alarm.question) for notice in notices}:
-            gone = self.printed.pop(at)
-            if gone.alarm.standing:
-                yield "ended", gone
-        for notice in sorted(notices, key=_order):
-            at = notice.key, notice.alarm.question
-            if notice.alarm.question == EVER and notice.key not in self.named:
-                continue
-            event = _event(self.printed.get(at), notice.alarm)
-            if event:
-                self.printed[at] = notice
-                yield event, notice
+    def _news(self) -> list[tuple[str, Key, dict[str, Any]]]:
+        """New alarms, the worst first, then changes, then alarms that ended."""
+        streams = {key: stream for look in self.looks.values() for key, stream in look.items()}
+        evidence = {key: stream.evidence for key, stream in streams.items()}
+        self.named = named_now(evidence, self.named, self.options.alpha)
+        before, self.printed, news = self.printed, {}, []
+        for key in sorted(streams, key=lambda key: -evidence[key]):
+            for question, plain in streams[key].alarms.items():
+                if question == EVER and key not in self.named:
+                    continue
+                was, last = before.pop((key, question), ("", None))
+                later = last is None or plain["until"] != last["until"]
+                # an alarm that has ended comes again only with a later peak of its evidence
+                ended = plain["ended"] or (was == "ended" and not later)
+                event = "changed" if question != EVER else "ended" if ended else "alarm"
+                self.printed[key, question] = event, plain
+                if event != was or (event == "changed" and later):
+                    news.append((event, key, plain))
+        news += [("ended", key, plain) for (key, _), (event, plain) in before.items() if event == "alarm"]
+        return sorted(news, key=lambda each: each[0])
 
-    def _print(self, event: str, notice: Notice) -> None:
-        key, plain = notice.key, notice.plain
+    def _print(self, event: str, key: Key, plain: dict[str, Any]) -> None:
         if self.options.json:
             print(json.dumps({"event": event, **plain}), flush=True)
             return
@@ -232,23 +214,8 @@ class Watch:
         print(printable(f"{event:<8} {name}: {plain['text']}{size}"), flush=True)
 
 
-def named_now(evidence: dict[Key, float], named: set[Key], streams: int, alpha: float) -> set[Key]:
+def named_now(evidence: dict[Key, float], named: set[Key], alpha: float) -> set[Key]:
     """Streams that are named at a look, with those that were named before."""
     before = [key in named for key in evidence]
-    found = false_discovery_alarms(list(evidence.values()), alpha, total=streams, named=before)
+    found = false_discovery_alarms(list(evidence.values()), alpha, named=before)
     return {key for key, now in zip(evidence, found, strict=True) if now}
-
-
-def _order(notice: Notice) -> tuple[bool, bool, float]:
-    """Order of printing: alarms, the most evidence first, then changes, then what has ended."""
-    return notice.alarm.ended, notice.alarm.question != EVER, -notice.plain["evidence"]
-
-
-def _event(before: Notice | None, alarm: Alarm) -> str:
-    """Name of what is new in an alarm; "" if nothing is."""
-    later = before is None or alarm.until > before.alarm.until
-    if alarm.question != EVER:
-        return "changed" if later else ""
-    if alarm.ended:
-        return "ended" if before is None or not before.alarm.ended else ""
-    return "alarm" if before is None or (before.alarm.ended and later) else ""
