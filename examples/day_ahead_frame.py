@@ -27,12 +27,9 @@ print()
 print(*oc.evaluate.verdict(evaluation), sep="\n")
 
 print("\nCoverage of the 90% interval and pinball loss by hours ahead\n")
-table = oc.evaluate.by_horizon(evaluation)
-print(f"{'hours ahead':>12}{'before':>10}{'after':>10}{'before':>10}{'after':>10}")
-for k in (0, 5, 11, 17, 23):
-    numbers = "".join(f"{table.coverage[side][k]:>10.1%}" for side in ("before", "after"))
-    numbers += "".join(f"{table.loss[side][k]:>10.2f}" for side in ("before", "after"))
-    print(f"{table.labels[k]:>12}{numbers}")
+table = pd.DataFrame(oc.evaluate.by_horizon(evaluation))
+COLUMNS = ["horizon", "coverage_before", "coverage_after", "loss_before", "loss_after"]
+print(table.loc[[0, 5, 11, 17, 23], COLUMNS].round(3).to_string(index=False))
 
 oc.evaluate.report.write("day_ahead.html", [evaluation], source="humidity at JFK airport")
 print("\nwrote: day_ahead.html")

@@ -63,9 +63,8 @@ def test_page_opens_with_decision_reasons_and_picture(kind: str) -> None:
 def test_table_of_horizons_counts_the_harmed_series() -> None:
     evaluation = horizons()
     page = read(evaluation)
-    change = facts.by_horizon(evaluation).change
-    assert change is not None
-    worse, many = change.worse[1], change.series[1]
+    table = facts.by_horizon(evaluation)
+    worse, many = table["worse"][1], table["series"][1]
     assert f"worse in {worse} of {many} series at horizon 2" in page.top.text
     rows = cells(page.top.all("table")[0])
     assert [row[0] for row in rows] == ["1", "2", "3"]
@@ -212,7 +211,7 @@ def test_pictures_are_files_of_their_own(kind: str, tmp_path: Path) -> None:
 def test_fan_draws_the_series_with_the_worst_coverage() -> None:
     evaluation = panel()
     picture = plots.fan(evaluation, last=20)
-    worst = facts.by_series(evaluation).labels[0]
+    worst = facts.by_series(evaluation)["series"][0]
     assert picture.title.startswith(f"{worst}: last 20 of")
     rows = np.flatnonzero(evaluation.series == evaluation.names.index(worst))[-20:]
     assert evaluation.after is not None

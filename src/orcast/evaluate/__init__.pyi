@@ -13,8 +13,6 @@ from orcast.evaluate.monitoring import alarms as alarms
 from orcast.evaluate.monitoring import monitor as monitor
 from orcast.evaluate.references import ReferenceScore as ReferenceScore
 from orcast.evaluate.references import best_reference as best_reference
-from orcast.evaluate.tables import Change as Change
-from orcast.evaluate.tables import Table as Table
 from orcast.evaluate.tables import by_horizon as by_horizon
 from orcast.evaluate.tables import by_series as by_series
 from orcast.evaluate.verdicts import summary as summary

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -95,20 +95,20 @@ def difference(evaluation: Evaluation) -> Difference | None:
     return compare(evaluation, loss(evaluation, "before"), loss(evaluation, "after"))
 
 
-def compare(evaluation: Evaluation, before: Vector, after: Vector, rows: Places | None = None) -> Difference:
+def compare(
+    evaluation: Evaluation, before: Vector, after: Vector, rows: Places | None = None, sure: float = SURE
+) -> Difference:
     """Difference of two losses of the same rows."""
     rows = np.arange(evaluation.rows) if rows is None else rows
     if rows.size == 0:
         return Difference(*np.full(4, np.nan).tolist())
-    codes = np.full(evaluation.rows, -1, dtype=np.intp)
-    codes[rows] = 0
-    units = [loss_blocks(evaluation)]
-    there, places = np.unique(evaluation.series, return_inverse=True)
+    before, after, blocks = before[rows], after[rows], loss_blocks(evaluation)
+    found = [_interval(before, after, blocks.of_row[rows], blocks.count, sure, blocks.alike)]
+    there, places = np.unique(evaluation.series[rows], return_inverse=True)
     if there.size >= PANEL:
-        units.append(Blocks(places, int(there.size), False))
-    found = [intervals(loss_sums(blocks, before, after, codes, 1), blocks.alike) for blocks in units]
-    ends = max(found, key=lambda each: np.nan_to_num(each.high[0] - each.low[0], nan=np.inf))
-    return Difference(float(before[rows].mean()), float(after[rows].mean()), float(ends.low[0]), float(ends.high[0]))
+        found.append(_interval(before, after, places, int(there.size), sure))
+    ends = max(found, key=lambda each: np.nan_to_num(each[1] - each[0], nan=np.inf))
+    return Difference(float(before.mean()), float(after.mean()), *ends)
 
 
 # --- blocks of time
@@ -127,35 +127,17 @@ def loss_blocks(evaluation: Evaluation) -> Blocks:
     return blocks_of(evaluation, reach_of(evaluation, [signal]), length)
 
 
-def loss_sums(blocks: Blocks, before: Vector, after: Vector, codes: Places, groups: int) -> Vector:
-    """Sums of two losses and of the rows, blocks x 3 x groups; rows with code -1 are left out."""
-    there = np.flatnonzero(codes >= 0)
-    places = blocks.of_row[there] * groups + codes[there]
-    columns = (before[there], after[there], np.ones(there.size))
-    sums = [np.bincount(places, values, minlength=blocks.count * groups) for values in columns]
-    return np.asarray(sums, dtype=np.float64).reshape(3, blocks.count, groups).transpose(1, 0, 2)
-
-
-class Ends(NamedTuple):
-    """Ends of the 95% interval of a relative change, its standard error and the number of blocks, for each group."""
-
-    low: Vector
-    high: Vector
-    deviation: Vector
-    blocks: Places
-
-
-def intervals(sums: Vector, alike: bool) -> Ends:
-    """Student intervals of ratios from block sums (blocks x 3 x groups), by linearisation; nan with too few blocks."""
-    count, _, groups = sums.shape
-    before, after, _ = sums.sum(axis=0)
-    there = np.maximum((sums[:, 2] > 0.0).sum(axis=0), 2)
+def _interval(
+    before: Vector, after: Vector, of_row: Places, count: int, sure: float, alike: bool = False
+) -> tuple[float, float]:
+    """Student interval of a relative change from sums of blocks, by linearisation; nan with too few blocks."""
     if count < LEAST:
-        nothing = np.full(groups, np.nan)
-        return Ends(nothing, nothing, nothing, there)
-    few = np.sqrt(there / (there - 1.0) * (count - 1.0) / count)
-    wide = np.array([student_quantile(int(many), SURE) for many in there])
+        return math.nan, math.nan
+    sums = np.stack([np.bincount(of_row, values, minlength=count) for values in (before, after)])
+    there = max(int(np.unique(of_row).size), 2)
+    few = math.sqrt(there / (there - 1.0) * (count - 1.0) / count)
     with np.errstate(invalid="ignore", divide="ignore"):
-        ratio = np.where(before > 0.0, after / before, np.nan)
-        deviation = few * np.sqrt(variance_of_sums(sums[:, 1] - sums[:, 0] * ratio, alike)) / before
-    return Ends(ratio - 1.0 - wide * deviation, ratio - 1.0 + wide * deviation, deviation, there)
+        ratio = after.sum() / before.sum() if before.sum() > 0.0 else math.nan
+        deviation = few * np.sqrt(variance_of_sums((sums[1] - sums[0] * ratio)[:, None], alike)[0]) / before.sum()
+    wide = student_quantile(there, sure) * float(deviation)
+    return float(ratio) - 1.0 - wide, float(ratio) - 1.0 + wide

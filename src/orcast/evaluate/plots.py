@@ -88,7 +88,7 @@ def fan(evaluation: Evaluation, *, last: int = 120) -> Picture:
     """
     if evaluation.kind != "quantiles":
         raise ValueError(f"expected an evaluation of quantiles, got kind {evaluation.kind!r}")
-    series = next(iter(by_series(evaluation).labels), "")
+    series = next(iter(by_series(evaluation)["series"]), "")
     mine = np.flatnonzero(evaluation.series == (evaluation.names.index(series) if evaluation.rows else -1))
     total = mine.size
     # of several forecasts of one time the last is shown

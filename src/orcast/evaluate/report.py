@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from orcast.evaluate import plots
-from orcast.evaluate.calibration import level_name
+from orcast.evaluate.calibration import level_name, main_share
 from orcast.evaluate.evaluation import Evaluation
 from orcast.evaluate.svg import LIGHT, SHEET, Picture, clean, number, percent, plain, shortened
-from orcast.evaluate.tables import Table, by_horizon, by_series
+from orcast.evaluate.tables import Columns, by_horizon, by_series
 from orcast.evaluate.verdicts import decide, verdict
 from orcast.persistence import replacing
 
@@ -157,12 +157,13 @@ def model_html(evaluation: Evaluation) -> str:
     body += "".join(drawn)
     if evaluation.horizon is not None:
         table = by_horizon(evaluation)
-        body += f"<h3>By horizon</h3>{table_html(_columns(table, table.labels), 'By horizon')}"
+        steps = [f"{step:.12g}" for step in table["horizon"]]
+        body += f"<h3>By horizon</h3>{table_html(_columns(evaluation, table, 'Horizon', steps), 'By horizon')}"
     if len(evaluation.names) > 1:
         table = by_series(evaluation)
-        columns = _columns(table, [name_html(each, limit=40) for each in table.labels])
+        columns = _columns(evaluation, table, "Series", [name_html(each, limit=40) for each in table["series"]])
         shown = {heading: cells[:MOST_SERIES] for heading, cells in columns.items()}
-        total = len(table.labels)
+        total = len(table["series"])
         title = f"Series, the worst {'first' if total <= MOST_SERIES else f'{MOST_SERIES} of {total:,}'}"
         body += f"<details><summary>{title}</summary>{table_html(shown, 'Series')}</details>"
     return body
@@ -195,16 +196,18 @@ def table_html(columns: dict[str, list[str]], label: str) -> str:
     )
 
 
-def _columns(found: Table, names: Sequence[str]) -> dict[str, list[str]]:
+def _columns(evaluation: Evaluation, found: Columns, name: str, names: Sequence[str]) -> dict[str, list[str]]:
     """Columns of a table of groups, as text."""
-    columns = {found.name.capitalize(): list(names), "Outcomes": [f"{many:,.0f}" for many in found.rows]}
-    if found.share is not None:
-        covered = zip(*found.coverage.values(), strict=True)
-        columns[f"{level_name(found.share)} interval covered"] = [_arrow(percent, each) for each in covered]
-    columns["Loss"] = [_arrow(number, each) for each in zip(*found.loss.values(), strict=True)]
-    if found.change is not None:
-        pairs = zip(found.change.worse, found.change.series, strict=True)
-        columns["Change"] = [percent(float(each), sign=True) for each in found.change.relative]
-        if found.change.series.max(initial=0) > 1:
+    columns = {name: list(names), "Outcomes": [f"{many:,}" for many in found["outcomes"]]}
+    share = main_share(evaluation.levels)
+    covered = "" if share is None else f"{level_name(share)} interval covered"
+    for heading, values, show in ((covered, "coverage", percent), ("Loss", "loss", number)):
+        if heading:
+            rows = zip(*(found[f"{values}_{side}"] for side in evaluation.sides), strict=True)
+            columns[heading] = [_arrow(show, each) for each in rows]
+    if "change" in found:
+        columns["Change"] = [percent(float(each), sign=True) for each in found["change"]]
+        if len(evaluation.names) > 1:
+            pairs = zip(found["worse"], found["series"], strict=True)
             columns["Series worse"] = [f"{worse:,} of {many:,}" for worse, many in pairs]
     return columns

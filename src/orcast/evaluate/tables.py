@@ -2,129 +2,90 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtr
 
 from orcast.evaluate.calibration import SURE, inside, main_share
-from orcast.evaluate.dependence import Blocks, student_quantile
-from orcast.evaluate.evaluation import Evaluation, Places, Vector, computed_once
-from orcast.evaluate.losses import intervals, loss, loss_blocks, loss_sums
+from orcast.evaluate.evaluation import Evaluation, Places, computed_once
+from orcast.evaluate.losses import compare, loss
 
 # A change of the loss by less than this part is a tie.
 TIE = 1e-9
-# Significance of a majority of series made worse.
-MAJORITY = 0.01
-
-
-@dataclass(frozen=True, eq=False)
-class Change:
-    """Change of the loss in each group: relative, with a 95% interval, and counted over the series of the group.
-
-    `clear` is -1 where the loss fell significantly, 1 where it rose, else 0 (Bonferroni over the groups).  The loss
-    rose in `worse` of `series` series.
-    """
-
-    relative: Vector
-    low: Vector
-    high: Vector
-    clear: Vector
-    worse: Places
-    series: Places
-
-    @property
-    def harmed(self) -> NDArray[np.bool_]:
-        """Groups in which the loss rose significantly, on average or in a significant majority of the series."""
-        majority = (self.worse > 0) & (bdtr(np.maximum(self.worse - 1.0, 0.0), self.series, 0.5) > 1.0 - MAJORITY)
-        # without an interval there are too few times: the series may share one error
-        return np.asarray((self.clear > 0) | (majority & np.isfinite(self.low)))
-
-
-@dataclass(frozen=True, eq=False)
-class Table:
-    """Groups of rows; arrays have an entry per group, by "before" and "after".
-
-    `coverage` is that of the interval `share`, `change` that of the loss.
-    """
-
-    name: str
-    labels: tuple[str, ...]
-    rows: Vector
-    share: float | None
-    coverage: dict[str, Vector]
-    loss: dict[str, Vector]
-    change: Change | None = None
+Columns = dict[str, NDArray[Any]]
 
 
 @computed_once
-def by_series(evaluation: Evaluation) -> Table:
+def by_series(evaluation: Evaluation) -> Columns:
     """Coverage and loss of each series with an outcome; first the coverage furthest from nominal, or the largest loss.
+
+    Returns
+    -------
+    dict of str to array
+        Columns of a table: "series", "outcomes", and for each side "coverage_before" (of the interval nearest to 90%,
+        if there is one), "loss_before", "coverage_after", "loss_after".
 
     Examples
     --------
     >>> found = by_series(Evaluation.of([[-1, 1]] * 4, [0, 1, 2, 0], levels=[0.25, 0.75], series=list("aabb")))
-    >>> found.labels, found.coverage["before"]
-    (('a', 'b'), array([1. , 0.5]))
+    >>> found["series"].tolist(), found["coverage_before"].tolist()
+    (['a', 'b'], [1.0, 0.5])
     """
     there, codes = np.unique(evaluation.series, return_inverse=True)
-    found = _table(evaluation, "series", codes, there.size)
-    side = evaluation.sides[-1]
-    worst = found.loss[side] if found.share is None else np.abs(found.coverage[side] - found.share)
+    found = {"series": np.array(evaluation.names, dtype=object)[there]} | _means(evaluation, codes, there.size)
+    last, share = evaluation.sides[-1], main_share(evaluation.levels)
+    worst = found[f"loss_{last}"] if share is None else np.abs(found[f"coverage_{last}"] - share)
     order = np.argsort(-worst, kind="stable")
-    return replace(
-        found,
-        labels=tuple(evaluation.names[i] for i in there[order]),
-        rows=found.rows[order],
-        coverage={side: values[order] for side, values in found.coverage.items()},
-        loss={side: values[order] for side, values in found.loss.items()},
-    )
+    return {name: values[order] for name, values in found.items()}
 
 
 @computed_once
-def by_horizon(evaluation: Evaluation) -> Table:
-    """Coverage and loss at each horizon, with the number of series made worse; one group if there is one horizon.
+def by_horizon(evaluation: Evaluation) -> Columns:
+    """Coverage and loss at each horizon; one row if there is one horizon.
+
+    Returns
+    -------
+    dict of str to array
+        "horizon" and columns as of `by_series`; with recalibrated forecasts also the relative "change" of the loss,
+        intervals "change_low" and "change_high" that hold for all horizons together with 95%, and the number of
+        "series", of which the loss rose in "worse".
 
     Examples
     --------
     >>> found = by_horizon(Evaluation.of([[0.0]] * 4, [1.0, 1.0, 1.0, 1.0], after=[[0.5]] * 2 + [[-1.0]] * 2,
     ...     levels=[0.5], series=list("abab"), horizon=[1.0, 1.0, 2.0, 2.0]))
-    >>> found.labels, found.change.worse.tolist(), found.change.series.tolist()
-    (('1', '2'), [0, 2], [2, 2])
+    >>> found["horizon"].tolist(), found["worse"].tolist(), found["series"].tolist()
+    ([1.0, 2.0], [0, 2], [2, 2])
     """
     horizon = np.ones(evaluation.rows) if evaluation.horizon is None else evaluation.horizon
     steps, codes = np.unique(horizon, return_inverse=True)
-    change = None if evaluation.after is None else _changes(evaluation, codes, steps.size)
-    labels = tuple(f"{step:.12g}" for step in steps)
-    return replace(_table(evaluation, "horizon", codes, steps.size), labels=labels, change=change)
+    found = {"horizon": steps} | _means(evaluation, codes, steps.size)
+    return found if evaluation.after is None else found | _changes(evaluation, codes, steps.size)
 
 
-def _table(evaluation: Evaluation, name: str, codes: Places, count: int) -> Table:
-    rows = np.bincount(codes, minlength=count).astype(np.float64)
-
-    def means(values: Vector) -> Vector:
-        return np.asarray(np.bincount(codes, values, minlength=count) / rows)
-
+def _means(evaluation: Evaluation, codes: Places, count: int) -> Columns:
+    rows = np.bincount(codes, minlength=count)
     share = main_share(evaluation.levels)
-    covered = {} if share is None else {side: means(inside(evaluation, share, side)) for side in evaluation.sides}
-    losses = {side: means(loss(evaluation, side)) for side in evaluation.sides}
-    return Table(name, (), rows, share, covered, losses)
+    found: Columns = {"outcomes": rows}
+    for side in evaluation.sides:
+        values = {"loss": loss(evaluation, side)}
+        if share is not None:
+            values = {"coverage": inside(evaluation, share, side)} | values
+        found |= {f"{name}_{side}": np.bincount(codes, own, minlength=count) / rows for name, own in values.items()}
+    return found
 
 
-def _changes(evaluation: Evaluation, codes: Places, count: int) -> Change:
+def _changes(evaluation: Evaluation, codes: Places, count: int) -> Columns:
     """Change of the loss in each group."""
-    blocks = loss_blocks(evaluation)
     losses = loss(evaluation, "before"), loss(evaluation, "after")
-    sums = loss_sums(blocks, *losses, codes, count)
-    ends = intervals(sums, blocks.alike)
-    before, after, _ = sums.sum(axis=0)
-    # Bonferroni over the groups
-    sure = 1.0 - (1.0 - SURE) / max(count, 1)
-    limit = ends.deviation * [student_quantile(int(many), sure) for many in ends.blocks]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        relative = np.where(before > 0.0, after / before - 1.0, np.nan)
-        clear = np.where(np.abs(relative) > limit, np.sign(relative), 0.0)
-    parts = loss_sums(Blocks(evaluation.series, len(evaluation.names), False), *losses, codes, count)
-    worse, there = (parts[:, 1] > parts[:, 0] * (1.0 + TIE)).sum(axis=0), (parts[:, 2] > 0.0).sum(axis=0)
-    return Change(relative, ends.low, ends.high, clear, worse, there)
+    found: dict[str, list[Any]] = {name: [] for name in ("change", "change_low", "change_high", "worse", "series")}
+    for rows in np.split(np.argsort(codes, kind="stable"), np.cumsum(np.bincount(codes, minlength=count))[:-1]):
+        own = compare(evaluation, *losses, rows, 1.0 - (1.0 - SURE) / count)
+        there, series = np.unique(evaluation.series[rows], return_inverse=True)
+        before, after = (np.bincount(series, each[rows]) for each in losses)
+        worse = int((after > before * (1.0 + TIE)).sum())
+        values = (own.relative, own.relative_low, own.relative_high, worse, there.size)
+        for column, value in zip(found.values(), values, strict=True):
+            column.append(value)
+    return {name: np.array(column) for name, column in found.items()}

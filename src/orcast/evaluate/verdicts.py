@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.special import bdtr
 
 from orcast.evaluate.calibration import (
     band,
@@ -53,7 +54,7 @@ def verdict(evaluation: Evaluation) -> list[str]:
     >>> verdict(Evaluation.of(narrow, y, after=right, levels=[0.05, 0.5, 0.95], timed=True))[1]
     'The 90% interval covered 68.4% of 1,000 outcomes, after recalibration 91.4% (88.1% to 91.8% by chance).'
     """
-    reasons = (_coverage, _calibration, _alarms, _sample_size, _accuracy, _reference, _horizons, _guarantee)
+    reasons = (_coverage, _calibration, _alarms, _sample_size, _accuracy, _reference, _guarantee)
     found = [reason(evaluation) for reason in reasons] if evaluation.rows else []
     return list(filter(None, (decide(evaluation)[1], *found, _left_out(evaluation), *evaluation.notes)))
 
@@ -68,6 +69,7 @@ def summary(evaluation: Evaluation) -> dict[str, Any]:
     ('do not use', {'before': ['the 50% interval is too wide']}, 1.0)
     """
     sides, change, table = evaluation.sides, difference(evaluation), by_horizon(evaluation)
+    rows = zip(*(column.tolist() for column in table.values()), strict=True)
     found: dict[str, Any] = {
         "model": evaluation.model,
         "action": decide(evaluation)[0],
@@ -81,6 +83,7 @@ def summary(evaluation: Evaluation) -> dict[str, Any]:
         "alarms": {side: [each.to_plain() for each in alarms(evaluation, side) if each.text] for side in sides},
         "calibration_error": {side: error(evaluation, side) for side in sides},
         "loss": {"name": loss_name(evaluation)} | {side: _mean(loss(evaluation, side)) for side in sides},
+        "horizons": [dict(zip(table, row, strict=True)) for row in rows],
     }
     if (share := main_share(evaluation.levels)) is not None:
         covered = {side: coverage(evaluation, share, side) for side in sides}
@@ -91,10 +94,6 @@ def summary(evaluation: Evaluation) -> dict[str, Any]:
     if (best := best_reference(evaluation)) is not None:
         losses = {side: best.changes[side].after for side in sides}
         found["reference"] = {"name": best.name, "loss": best.loss, "rows": best.rows} | losses
-    if table.change is not None:
-        names = ("relative", "low", "high", "worse", "series", "harmed")
-        rows = zip(table.labels, *(getattr(table.change, name).tolist() for name in names), strict=True)
-        found["horizons"] = [dict(zip(("horizon", *names), row, strict=True)) for row in rows]
     return {name: _plain(value) for name, value in found.items()}
 
 
@@ -156,7 +155,7 @@ def _decide_change(evaluation: Evaluation, found: Difference) -> tuple[str, str]
     shown = _few(harm)
     if found.clear and found.relative > 0.0:
         return AVOID, f"Do not use the recalibrated forecasts: {moved}."
-    if harm and 2 * len(harm) > len(by_horizon(evaluation).labels):
+    if harm and 2 * len(harm) > len(by_horizon(evaluation)["horizon"]):
         return AVOID, f"Do not use the recalibrated forecasts: {shown}."
     use = "Use the recalibrated forecasts" + (f", except where they are {shown}" if harm else "")
     before, after = faults(evaluation, "before"), faults(evaluation, "after")
@@ -182,16 +181,15 @@ def _beaten(evaluation: Evaluation) -> str:
 
 
 def _harm(evaluation: Evaluation) -> list[str]:
-    """Horizons at which recalibration made the forecasts worse, in words."""
-    table = by_horizon(evaluation)
-    if table.change is None:
-        return []
-    found = []
-    for k in np.flatnonzero(table.change.harmed):
-        where = "" if evaluation.horizon is None else f" at horizon {table.labels[k]}"
-        many = int(table.change.series[k])
-        empirical = f"worse in {table.change.worse[k]:,} of {many:,} series" if many > 1 else "worse"
-        found.append(f"{empirical}{where} ({loss_name(evaluation)} {table.change.relative[k]:+.1%})")
+    """Horizons at which the loss rose significantly, on average or in a majority of the series, in words."""
+    table, found = by_horizon(evaluation), []
+    low, worse, series = table["change_low"], table["worse"], table["series"]
+    majority = (worse > 0) & (bdtr(np.maximum(worse - 1.0, 0.0), series, 0.5) > CLEAR)
+    # without an interval there are too few times: the series may share one error
+    for k in np.flatnonzero((low > 0.0) | (majority & np.isfinite(low))):
+        where = "" if evaluation.horizon is None else f" at horizon {table['horizon'][k]:.12g}"
+        empirical = f"worse in {worse[k]:,} of {series[k]:,} series" if series[k] > 1 else "worse"
+        found.append(f"{empirical}{where} ({loss_name(evaluation)} {table['change'][k]:+.1%})")
     return found
 
 
@@ -356,16 +354,6 @@ def _relative(found: Difference) -> str:
         return f"went from {found.before:.4g} to {found.after:.4g}"
     ends = f" (95% interval {found.relative_low:+.1%} to {found.relative_high:+.1%})"
     return _lower(found.relative) + ("" if np.isnan(found.relative_low) else ends)
-
-
-def _horizons(evaluation: Evaluation) -> str:
-    """Horizons and series that became worse, counted."""
-    table = by_horizon(evaluation)
-    if table.change is None or len(evaluation.names) == 1:
-        return ""
-    k = int(np.argmax(table.change.worse / np.maximum(table.change.series, 1)))
-    where = f" at horizon {table.labels[k]}, the worst" if evaluation.horizon is not None else ""
-    return f"The loss rose in {table.change.worse[k]:,} of {table.change.series[k]:,} series{where}."
 
 
 def _guarantee(evaluation: Evaluation) -> str:
