@@ -65,9 +65,9 @@ def split(data: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 def joined(header: dict[str, Any], arrays: dict[str, np.ndarray], described: Any = None) -> bytes:
     """A state file with a right checksum, whatever its content."""
     if described is None:
-        described = {name: ["i8" if a.dtype.kind == "i" else "f8", list(a.shape)] for name, a in arrays.items()}
+        described = [[name, "<i8" if a.dtype.kind == "i" else "<f8", list(a.shape)] for name, a in arrays.items()]
     text = json.dumps({**header, "arrays": described}).encode()
-    numbers = [array.tobytes() for kind in "fi" for array in arrays.values() if array.dtype.kind == kind]
+    numbers = [array.tobytes() for array in arrays.values()]
     body = b"".join([len(text).to_bytes(4, "little"), text, *numbers])
     return persistence.MAGIC + zlib.crc32(body).to_bytes(4, "little") + body
 

@@ -168,10 +168,13 @@ def test_evidence_is_at_most_one_on_average_where_ours_is_not_better() -> None:
 def test_damaged_guards_are_refused(damage: Any) -> None:
     recal = oc.Recalibrator(oc.Binary(), mode="guarded")
     recal.run([0.3] * 5, [0, 1, 0, 0, 1])
-    header, arrays = persistence.state_of(recal, "Recalibrator")
+    header, arrays = persistence.state_of(recal)
     damage(arrays["monitor/2"])
-    with pytest.raises(ValueError, match="expected a state that this version can use"):
-        persistence.recal_from(header, arrays, "Recalibrator", cls=oc.Recalibrator)
+    with (
+        pytest.raises(ValueError, match="expected a state that this version can use"),
+        persistence.reading(persistence.encode(header, arrays), "Recalibrator") as (header, arrays, _),
+    ):
+        persistence.recal_from(header, arrays, oc.Recalibrator)
 
 
 def test_other_modes_are_refused() -> None:

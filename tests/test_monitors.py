@@ -404,7 +404,10 @@ def test_spaces_without_pits_have_no_monitor(space: Any) -> None:
 def test_damaged_monitors_of_a_recalibrator_are_refused(damage: Any) -> None:
     recal = oc.Recalibrator(oc.Line())
     recal.run([oc.Normal(0.0, 1.0)] * 5, [0.1, 0.2, -1.0, 0.5, 2.0])
-    header, arrays = persistence.state_of(recal, "Recalibrator")
+    header, arrays = persistence.state_of(recal)
     damage(arrays)
-    with pytest.raises(ValueError, match="expected a state that this version can use"):
-        persistence.recal_from(header, arrays, "Recalibrator", cls=oc.Recalibrator)
+    with (
+        pytest.raises(ValueError, match="expected a state that this version can use"),
+        persistence.reading(persistence.encode(header, arrays), "Recalibrator") as (header, arrays, _),
+    ):
+        persistence.recal_from(header, arrays, oc.Recalibrator)

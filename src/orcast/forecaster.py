@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import threading
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -25,7 +26,7 @@ from orcast.features import FeatureReader
 from orcast.forecasts import PERCENTS, as_levels
 from orcast.histories import ALONE, read_history, read_outcomes, sequence_of, where
 from orcast.ledger import Guarantee
-from orcast.locks import StateLock, locked
+from orcast.locks import locked
 from orcast.payoffs import Payoff, default_payoff
 from orcast.rounds import Rounds, checked_mode, watchable
 from orcast.serialise import SettledIds, plain_features
@@ -147,7 +148,7 @@ class Forecaster:
         self.max_pending = whole(max_pending, "rounds as max_pending", 1, limits.LIMITS.pending)
         if pool is not None and not hasattr(pool, "admit"):
             raise TypeError(f"expected a Pool() as pool, got {short(pool)}")
-        self.lock = StateLock()
+        self.lock = threading.RLock()
         self.settled, self.reported = SettledIds(), set[str]()  # ids, and warnings that were shown
         self.file: tuple[str, bytes] | None = None  # path and first bytes of the file loaded or saved last
         self.pool = pool
@@ -231,7 +232,7 @@ class Forecaster:
         id
             Identifier of the round, for outcomes that arrive late.
         reuse
-            Accept an id whose round was settled; about the last 10,000 are known.
+            Accept an id whose round was settled; at least the last 5,000 are known.
 
         Returns
         -------
@@ -653,22 +654,21 @@ class Forecaster:
     @locked
     def __getstate__(self) -> dict[str, Any]:
         # the parts of an engine are closures: it is rebuilt from the payoff and gets the arrays
-        header, arrays = self.rounds.state()
-        memory = {name: array.copy() for name, array in self.engine.arrays().items()}
-        copies = {name: array.copy() for name, array in arrays.items()}
-        monitors = [row.copy() for row in self.rounds.monitor_rows()]
-        rounds = (header, copies, memory, getattr(self.engine, "sizes", None), monitors)
-        own = {"rounds": rounds, "settled": self.settled.copy(), "reported": set(self.reported)}
+        rounds, engine = self.rounds, self.engine
+        memory = {name: array.copy() for name, array in engine.arrays().items()}
+        monitors = [row.copy() for row in rounds.monitor_rows()]
+        state = rounds.to_packed(), rounds.ids, memory, getattr(engine, "sizes", None), monitors
+        own = {"rounds": state, "settled": SettledIds(self.settled.hashes()), "reported": set(self.reported)}
         return {name: value for name, value in self.__dict__.items() if name != "lock"} | own
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         rest = dict(state)
-        header, arrays, memory, sizes, monitors = rest.pop("rounds")
+        packed, ids, memory, sizes, monitors = rest.pop("rounds")
         self.__dict__.update(rest)
-        self.lock = StateLock()
+        self.lock = threading.RLock()
         self.begin(self._experts, sizes)
         self.engine.restore(memory)
-        self.rounds.resume(header, arrays)
+        self.rounds.from_packed(packed, ids)
         self.rounds.restore_monitors([row.copy() for row in monitors])
 
     # --- state
@@ -690,7 +690,7 @@ class Forecaster:
         """
         from orcast import persistence
 
-        data, place = persistence.encode(*persistence.state_of(self, self.kind)), os.path.realpath(path)
+        data, place = persistence.encode(*persistence.state_of(self)), os.path.realpath(path)
         known = None if overwrite or self.file is None or self.file[0] != place else self.file[1]
         persistence.write_over(path, data, known)
         self.file = place, data[: persistence.START]
@@ -724,9 +724,9 @@ class Forecaster:
         from orcast import persistence
 
         given: dict[str, Any] = {"payoff": payoff, "space": space, "oracle": oracle, "pool": pool}
-        header, arrays, data = persistence.read_all(path)
-        recal = persistence.recal_from(header, arrays, cls.kind, cls=cls, path=path, **given)
-        recal.file = os.path.realpath(path), data[: persistence.START]
+        with persistence.reading(path, cls.kind) as (header, arrays, data):
+            recal = persistence.recal_from(header, arrays, cls, **given)
+            recal.file = os.path.realpath(path), data[: persistence.START]
         return recal
 
 

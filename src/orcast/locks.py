@@ -14,61 +14,12 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 import time
-import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
-
-if TYPE_CHECKING:
-    from types import TracebackType
-
-    class _Reentrant:
-        def __enter__(self) -> bool: ...
-        def __exit__(
-            self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-        ) -> None: ...
-        def _is_owned(self) -> bool: ...
-        def _at_fork_reinit(self) -> None: ...
-else:
-    _Reentrant = type(threading.RLock())
-
-
-class StateLock(_Reentrant):
-    """Reentrant lock; copies, pickles and forked children get a free one."""
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        _locks.add(self)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return StateLock, ()
-
-
-_locks: weakref.WeakSet[StateLock] = weakref.WeakSet()
-
-
-# Open files by which this process holds locks of files.
-_files: set[int] = set()
-
-
-def _free_in_child() -> None:
-    """Free the locks that other threads of the parent held."""
-    for lock in list(_locks):
-        if not lock._is_owned():
-            lock._at_fork_reinit()
-    for file in _files:
-        os.close(file)  # the parent keeps its lock
-    _files.clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_free_in_child)
-
+from typing import Any, TypeVar, cast
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -109,11 +60,12 @@ def file_lock(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
         yield
     finally:
-        if file in _files:  # not in a forked child
-            if sys.platform != "win32":
-                beside.unlink(missing_ok=True)
-            _files.discard(file)
-            os.close(file)
+        if sys.platform != "win32":
+            import fcntl
+
+            beside.unlink(missing_ok=True)
+            fcntl.flock(file, fcntl.LOCK_UN)  # closing does not free it while a forked child has the file too
+        os.close(file)
 
 
 def _try_lock(path: Path) -> int | None:
@@ -135,5 +87,4 @@ def _try_lock(path: Path) -> int | None:
     if not held:
         os.close(file)
         return None
-    _files.add(file)
     return file

@@ -608,7 +608,7 @@ class Monitor(Evidence):
         """Continue from a file; refuses what it cannot read."""
         from orcast import persistence
 
-        with persistence.reading(path, "Monitor") as (header, arrays):
+        with persistence.reading(path, "Monitor") as (header, arrays, _):
             return cls._from(header, arrays["rows"])
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -1,8 +1,7 @@
 """State files: plain data and arrays in binary, without pickle.
 
-Format 1 is a mark, a CRC-32 of the rest, the length of the header, the header, and the numbers of all arrays, first
-floats, then integers. The header is JSON: format, version of the writer, class and options of the state, and the name,
-type and shape of each array.
+Format 1 is a mark, a CRC-32 of the rest, the length of the header, the header, and the numbers of all arrays. The
+header is JSON: format, version of the writer, class and options of the state, and name, type and shape of each array.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import json
 import math
 import os
 import secrets
-import sys
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,8 +23,9 @@ from numpy.typing import NDArray
 from orcast import __version__, limits
 from orcast.engine import Committee, Equilibrium, Oracle
 from orcast.locks import file_lock
+from orcast.packed import PackedRounds, record_fields
 from orcast.payoffs import Payoff, payoff_from_plain
-from orcast.serialise import SettledIds
+from orcast.serialise import SettledIds, features_from_json, features_to_json, id_from_plain, plain_id
 from orcast.spaces import Space, space_from_plain
 from orcast.validation import short
 
@@ -41,7 +40,6 @@ Game = TypeVar("Game", bound="Forecaster")
 FORMAT = 1
 MAGIC = b"\x93orcast\n"
 START = len(MAGIC) + 8  # of the header: after the checksum and the length, 4 bytes each
-KINDS = {"f8": np.dtype("<f8"), "i8": np.dtype("<i8")}
 # Exceptions that the content of a file can lead to, once it is parsed.
 UNREADABLE = (
     *(AssertionError, AttributeError, IndexError, KeyError),
@@ -59,17 +57,12 @@ PAPER_ORACLES = ("BinaryRoot", "LogitPath", "Orca", "TwoCells")
 
 def encode(header: Header, arrays: Arrays) -> bytes:
     """Encode a state, with a checksum."""
-    described = {name: ["i8" if array.dtype.kind == "i" else "f8", list(array.shape)] for name, array in arrays.items()}
+    described = [(name, "<i8" if array.dtype.kind == "i" else "<f8", array.shape) for name, array in arrays.items()]
     about = {"format": FORMAT, "writer": __version__, **header, "arrays": described}
     text = json.dumps(about, allow_nan=False).encode()
     limits.check("header_bytes", len(text))
     limits.check("file_bytes", len(text) + sum(8 * array.size for array in arrays.values()))
-    numbers = [
-        np.ascontiguousarray(arrays[name], dtype=dtype).tobytes()
-        for wanted, dtype in KINDS.items()
-        for name, (kind, _) in described.items()
-        if kind == wanted
-    ]
+    numbers = [arrays[name].astype(kind, copy=False).tobytes() for name, kind, _ in described]
     body = b"".join([len(text).to_bytes(4, "little"), text, *numbers])
     return MAGIC + zlib.crc32(body).to_bytes(4, "little") + body
 
@@ -81,11 +74,10 @@ def write(path: str | os.PathLike[str], header: Header, arrays: Arrays) -> None:
 
 def write_over(path: str | os.PathLike[str], data: bytes, known: bytes | None) -> None:
     """Write a state file in place of one that begins with `known`; refuse if another process saved it since."""
-    if not Path(path).resolve().parent.is_dir() or Path(path).is_dir():
-        _write_bytes(path, data)  # raises the error with the path
+    target = _target(path)
     with file_lock(path):
-        if known is not None and Path(path).is_file():
-            with open(path, "rb") as file:
+        if known is not None and target.is_file():
+            with open(target, "rb") as file:
                 if file.read(START) != known:
                     raise ValueError(
                         "expected the state file as this recalibrator loaded or saved it, got one that another "
@@ -94,28 +86,21 @@ def write_over(path: str | os.PathLike[str], data: bytes, known: bytes | None) -
         _write_bytes(path, data)
 
 
-def _write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
+def _target(path: str | os.PathLike[str]) -> Path:
+    """Place of a state file that can be written."""
     target = Path(path).resolve()
     if target.exists() and not target.is_file():
         raise ValueError(f"expected the path of a state file, got something else: {path}")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"expected an existing folder, got {target.parent}")
-    with naming(path):
-        with replacing(target) as beside, open(beside, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        flush_folder(target.parent)
+    return target
 
 
-def flush_folder(path: Path) -> None:
-    """Flush a folder to disk, so that a renamed file survives a loss of power."""
-    if sys.platform != "win32":
-        folder = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+def _write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
+    with naming(path), replacing(_target(path)) as beside, open(beside, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 @contextmanager
@@ -147,23 +132,13 @@ def naming(path: str | os.PathLike[str]) -> Iterator[None]:
         raise OSError(reason.errno, reason.strerror, os.fspath(path)) from reason
 
 
-def read(path: str | os.PathLike[str]) -> tuple[Header, Arrays]:
-    """Read the header and the arrays of a state file; raises ValueError for every other content."""
-    header, arrays, _ = read_all(path)
-    return header, arrays
-
-
-def read_all(path: str | os.PathLike[str]) -> tuple[Header, Arrays, bytes]:
-    """Header, arrays and bytes of a state file."""
+def read(path: str | os.PathLike[str]) -> bytes:
+    """Read a file that may be a state file."""
     if Path(path).exists() and not Path(path).is_file():
-        raise ValueError(f"expected an orcast state file, got something else: {path}")
-    try:
-        with naming(path):
-            limits.check("file_bytes", Path(path).stat().st_size)
-            data = Path(path).read_bytes()
-        return *decode(data), data
-    except ValueError as reason:
-        raise ValueError(f"{reason}: {path}") from reason
+        raise ValueError("expected an orcast state file, got something else")
+    with naming(path):
+        limits.check("file_bytes", Path(path).stat().st_size)
+        return Path(path).read_bytes()
 
 
 def decode(data: bytes) -> tuple[Header, Arrays]:
@@ -178,33 +153,29 @@ def decode(data: bytes) -> tuple[Header, Arrays]:
     try:
         header = limits.parsed_json(data[START:end].decode())
         version, writer = header.pop("format"), header.get("writer")
-    except Exception as reason:
-        raise ValueError(f"expected an intact state file, got a damaged one ({str(reason)[:MOST_REASON]})") from reason
-    if version != FORMAT:
-        raise ValueError(
-            f"expected a state file of format {FORMAT}, got format {short(version)} of orcast {short(writer)}: "
-            "load it with that version"
-        )
-    try:
-        return header, _cut(header.pop("arrays"), data[end:])
+        if version == FORMAT:
+            return header, _arrays(header.pop("arrays"), data, end)
     except UNREADABLE as reason:
-        raise ValueError(f"expected a readable state file, got an unreadable one ({reason})") from reason
+        text = str(reason)[:MOST_REASON]
+        raise ValueError(f"expected a readable state file, got an unreadable one ({text})") from reason
+    raise ValueError(
+        f"expected a state file of format {FORMAT}, got format {short(version)} of orcast {short(writer)}: "
+        "load it with that version"
+    )
 
 
-def _cut(described: dict[str, Any], numbers: bytes) -> Arrays:
-    """Split the numbers of all arrays into arrays by name."""
-    arrays: Arrays = dict.fromkeys(described, np.empty(0))
-    at = 0
-    for wanted, dtype in KINDS.items():
-        for name, (kind, shape) in described.items():
-            if kind not in KINDS or not all(isinstance(side, int) and 0 <= side <= len(numbers) for side in shape):
-                raise ValueError(f"{name} has the kind {short(kind)} and the shape {short(shape)}")
-            if kind == wanted:
-                # raises if numbers are missing
-                own = np.frombuffer(numbers, dtype, math.prod(shape), at) if math.prod(shape) else np.empty(0, dtype)
-                arrays[name] = own.reshape(shape).astype(dtype.newbyteorder("="))
-                at += own.nbytes
-    if at != len(numbers):
+def _arrays(described: list[Any], data: bytes, at: int) -> Arrays:
+    """Arrays by name, whose numbers begin at a place."""
+    arrays: Arrays = {}
+    for name, kind, shape in described:
+        if kind not in ("<f8", "<i8") or not all(isinstance(side, int) and 0 <= side <= len(data) for side in shape):
+            raise ValueError(f"{short(name)} has the kind {short(kind)} and the shape {short(shape)}")
+        size = math.prod(shape)
+        # raises if numbers are missing
+        own = np.frombuffer(data, kind, size, at) if size else np.empty(0, kind)
+        arrays[name] = own.reshape(shape).astype(kind[1:])
+        at += own.nbytes
+    if at != len(data) or len(arrays) < len(described):
         raise ValueError("numbers of no array remain")
     return arrays
 
@@ -217,26 +188,32 @@ def unusable(reason: BaseException, path: object = "") -> ValueError:
 
 
 @contextmanager
-def reading(source: bytes | str | os.PathLike[str], owner: str) -> Iterator[tuple[Header, Arrays]]:
-    """Yield the header and arrays of a file or of bytes of one class; errors of their content name the file."""
-    header, arrays = decode(source) if isinstance(source, bytes) else read(source)
+def reading(source: bytes | str | os.PathLike[str], owner: str) -> Iterator[tuple[Header, Arrays, bytes]]:
+    """Yield header, arrays and bytes of a state of one class, a file or bytes; errors of its content name the file."""
     path = "" if isinstance(source, bytes) else source
-    if header.get("class") != owner:
-        where = f": {path}" if path else ""
-        raise ValueError(f"expected the state of a {owner}, got that of a {header.get('class')}{where}")
+    where = f": {path}" if path else ""
     try:
-        yield header, arrays
+        data = source if isinstance(source, bytes) else read(source)
+        header, arrays = decode(data)
+        if header.get("class") != owner:
+            raise ValueError(f"expected the state of a {owner}, got that of a {header.get('class')}")
+    except ValueError as reason:
+        raise ValueError(f"{reason}{where}") from reason
+    try:
+        yield header, arrays, data
     except UNREADABLE as reason:
+        if _asks_the_user(reason):
+            raise
         raise unusable(reason, path) from reason
 
 
 # --- recalibrators
 
 
-def configuration(recal: Forecaster, owner: str) -> Header:
+def configuration(recal: Forecaster) -> Header:
     """Options of a recalibrator as plain data."""
     return {
-        "class": owner,
+        "class": recal.kind,
         "space": recal.space.to_plain(),
         "payoff": recal.payoff.to_plain(),
         "oracle": recal.oracle.to_plain(),
@@ -251,48 +228,31 @@ def configuration(recal: Forecaster, owner: str) -> Header:
     }
 
 
-def state_of(recal: Forecaster, owner: str) -> tuple[Header, Arrays]:
-    """Copy a recalibrator's state into a header of plain data and named arrays, under the name of its class."""
+def state_of(recal: Forecaster) -> tuple[Header, Arrays]:
+    """Copy a recalibrator's state into a header of plain data and named arrays."""
     with recal.lock:
-        rounds, pending = recal.rounds.to_plain()
+        rounds = recal.rounds.to_packed()
         arrays: Arrays = {f"memory/{name}": array.copy() for name, array in recal.engine.arrays().items()}
-        arrays |= {f"pending/{name}": array.copy() for name, array in pending.items()}
+        arrays |= {name: getattr(rounds, name) for name in ("counters", "records", "issued")}
         arrays |= {f"monitor/{side}": row.copy() for side, row in enumerate(recal.rounds.monitor_rows())}
         arrays["settled"] = recal.settled.hashes()
         header = {
-            **configuration(recal, owner),
+            **configuration(recal),
             "pooled": recal.pool and recal.pool.told(),
-            "rounds": rounds,
+            "ids": [plain_id(id) for id in recal.rounds.ids],
+            "fields": rounds.fields,
+            "features": [features_to_json(x) for x in rounds.features],
         }
     return header, arrays
 
 
-def recal_from(
-    header: Header,
-    arrays: Arrays,
-    owner: str,
-    *,
-    cls: type[Game],
-    path: object = "",
-    payoff: Payoff | None = None,
-    space: Space | None = None,
-    oracle: Oracle | None = None,
-    pool: Pool | None = None,
-) -> Game:
-    """Rebuild the recalibrator of a state; raises ValueError, with the path if known, for an invalid state."""
-    where = f": {path}" if path else ""
-    if header.get("class") != owner:
-        raise ValueError(f"expected the state of a {owner}, got that of a {header.get('class')}{where}")
-    if bool(header.get("pooled")) != (pool is not None):
+def recal_from(header: Header, arrays: Arrays, cls: type[Game], *, pool: Pool | None = None, **given: Any) -> Game:
+    """Rebuild the recalibrator of a state, whose content leads to one of the errors `UNREADABLE` if it is invalid."""
+    if bool(header["pooled"]) != (pool is not None):
         was, got = ("in a pool", "none") if pool is None else ("in no pool", repr(pool))
         raise ValueError(f"expected pool= as the recalibrator was saved, {was}, got {got}")
-    try:
-        recal = made_from(header, cls=cls, payoff=payoff, space=space, oracle=oracle, pool=pool)
-        restore(recal, header, arrays)
-    except UNREADABLE as reason:
-        if _asks_the_user(reason):
-            raise
-        raise unusable(reason, path) from reason
+    recal = made_from(header, cls=cls, pool=pool, **given)
+    restore(recal, header, arrays)
     return recal
 
 
@@ -311,9 +271,6 @@ def made_from(
         raise TypeError(f"experts are names, not {short(experts)}")
     if len(set(experts)) < len(experts) or not experts:
         raise ValueError(f"experts have different names, not {short(experts)}")
-    optional: dict[str, Any] = {"seasons": header["seasons"]} if header["seasons"] else {}
-    if pool is not None:
-        optional["pool"] = pool
     recal = cls(
         as_saved(space, header["space"], space_from_plain, "space"),
         as_saved(payoff, header["payoff"], payoff_from_plain, "payoff"),
@@ -323,7 +280,8 @@ def made_from(
         max_pending=header["max_pending"],
         randomised=header["randomised"],
         mode=header["mode"],
-        **optional,
+        seasons=header["seasons"],
+        pool=pool,
     )
     recal.begin(tuple(experts), header["sizes"])
     return recal
@@ -335,7 +293,9 @@ def restore(recal: Forecaster, header: Header, arrays: Arrays) -> None:
     if recal.pool is not None and not recal.pool.follows(*header["pooled"]):
         text = "expected pool= with the pool of the saved recalibrator, or a later state of it, got"
         raise ValueError(f"{text} {recal.pool!r}")
-    recal.rounds.from_plain(header["rounds"], inside(arrays, "pending/"))
+    fields, features = record_fields(header["fields"]), [features_from_json(x) for x in header["features"]]
+    packed = PackedRounds(arrays["counters"], fields, arrays["records"], arrays["issued"], features)
+    recal.rounds.from_packed(packed, [id_from_plain(id) for id in header["ids"]])
     monitors = inside(arrays, "monitor/")
     recal.rounds.restore_monitors([monitors[str(side)] for side in range(len(monitors))])
     if arrays["settled"].dtype != np.int64 or arrays["settled"].ndim != 1:

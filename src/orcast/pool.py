@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import os
+import threading
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from orcast.committee.members import plan_for
 from orcast.committee.state import POOL
 from orcast.engine import admissible
 from orcast.engine.ordered import OrderedEngine
-from orcast.locks import StateLock, locked
+from orcast.locks import locked
 from orcast.spaces import normal_scores
 
 Array = NDArray[np.float64]
@@ -43,7 +43,7 @@ class Pool:
     """
 
     def __init__(self) -> None:
-        self.lock = StateLock()
+        self.lock = threading.RLock()
         self.outcomes, self.total = 0, 0.0
         self._levels: Array = np.empty(0)
         self.rows: Array = np.empty((0, 0))
@@ -53,7 +53,10 @@ class Pool:
 
     @locked
     def __getstate__(self) -> dict[str, Any]:
-        return copy.deepcopy(self.__dict__)
+        return {**vars(self), "lock": None, "rows": self.rows.copy()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, lock=threading.RLock())
 
     # --- for recalibrators
     @locked
@@ -123,7 +126,7 @@ class Pool:
         from orcast.persistence import reading
 
         self = cls()
-        with reading(source, OWNER) as (_, arrays):
+        with reading(source, OWNER) as (_, arrays, _):
             levels, rows, outcomes = (arrays[name] for name in ("levels", "rows", "outcomes"))
             if not ((levels > 0.0) & (levels < 1.0)).all() or not (np.diff(levels) > 0.0).all():
                 raise ValueError("expected increasing levels strictly between 0 and 1 in the pool, got others")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from orcast.engine import Engine
 from orcast.kernels import records
 from orcast.kernels.records import LAG_RATE
 from orcast.packed import PackedRounds, pack_row
-from orcast.serialise import features_from_json, features_to_json, id_from_plain, plain_id
+from orcast.serialise import plain_id
 from orcast.spaces import Binary, Labels, OrderedSpace, Space
 from orcast.validation import short, warn_user
 
@@ -53,28 +53,16 @@ def running_lag(usual: float | None, lag: float) -> float:
 
 @dataclass(slots=True)
 class PendingRound:
-    """A pending round: its engine's record, its number, and plain data that is saved with it."""
+    """A pending round: its engine's record, its number, and a number of the store's."""
 
     record: Any
     issued: int
-    attached: Any = None
+    attached: int = 0
 
     @property
     def overdraft(self) -> float:
         """Slack that the round reserves."""
         return self.record.overdraft()  # type: ignore[no-any-return]
-
-
-class Snapshot(NamedTuple):
-    """State of rounds and of their engine (`memory`, `sizes`)."""
-
-    pending: dict[Hashable, PendingRound]
-    issued: int
-    reserved: float
-    usual_lag: float | None
-    memory: Arrays
-    sizes: Sequence[int] | None
-    monitors: list[Array]
 
 
 def check_counters(issued: Any, lag: Any, reserved: Any, pending: Sequence[Any]) -> None:
@@ -382,10 +370,9 @@ class Rounds:
         self, rows: Array, features: Sequence[Any] | None, outcomes: Sequence[Any], levels: Array
     ) -> tuple[Array, Array, NDArray[np.bool_]]:
         engine, space = self.engine, self.engine.space
-        before, pool = self.snapshot(), None if self.pool is None else self.pool.snapshot()
         result, base = [], np.zeros(len(outcomes), dtype=np.bool_)
         round_log = np.full((len(outcomes), _ledger.ROUND_LOG_SIZE), np.nan)
-        try:
+        with self.branch(keep=True):
             for t, y in enumerate(outcomes):
                 own, number = None if features is None else features[t], self.issued + t + 1
                 record = self._predict(rows[t], own, 0.0, 0.0, number)
@@ -394,11 +381,6 @@ class Rounds:
                 result.append(self.read(record, levels, round_log[t]))
                 self._update(record, y, 0.0, 0.0, number, 0.0)
                 round_log[t, _ledger.RoundLog.MISCALIBRATION] = engine.ledger.miscalibration
-        except BaseException:
-            self.restore(before)
-            if self.pool is not None and pool is not None:
-                self.pool.restore(pool)
-            raise
         if isinstance(space, Binary):
             return np.array(result), round_log, base
         width = len(levels) if isinstance(space, OrderedSpace) else space.cells
@@ -416,8 +398,9 @@ class Rounds:
             return p.quantile(levels)
         return p.probability() if isinstance(space, Binary) else p.mass
 
+    # --- state
     def to_packed(self) -> PackedRounds:
-        """Pending rounds as a few arrays, without the ids."""
+        """Counters and pending rounds, without the ids."""
         entries = list(self.pending.values())
         arrays = [entry.record.arrays() for entry in entries]
         return PackedRounds(
@@ -428,12 +411,15 @@ class Rounds:
             [getattr(entry.record, "features", None) for entry in entries],
         )
 
-    def from_packed(self, packed: PackedRounds, ids: Iterable[Hashable]) -> None:
+    def from_packed(self, packed: PackedRounds, ids: Sequence[Hashable]) -> None:
         """Restore the result of `to_packed` under these ids."""
         issued, lag, reserved = packed.counters.tolist()
         check_counters(issued, None if lag != lag else lag, reserved, packed.issued.tolist())
+        limits.check("pending", len(ids))
         records = [self.engine.restored_record(*each) for each in zip(packed.arrays(), packed.features, strict=True)]
         pending = [PendingRound(*each) for each in zip(records, packed.issued.astype(int).tolist(), strict=True)]
+        if len(set(ids)) < len(ids):
+            raise ValueError("expected pending rounds with different ids, got others in the state")
         self.pending = dict(zip(ids, pending, strict=True))
         self.issued, self.reserved, self.usual_lag = int(issued), reserved, None if lag != lag else lag
 
@@ -445,76 +431,25 @@ class Rounds:
         for _ in range(count):
             self.usual_lag = running_lag(self.usual_lag, 0.0)
 
-    # --- all of them
-    def snapshot(self) -> Snapshot:
-        """Copy of the present state."""
-        arrays = {name: array.copy() for name, array in self.engine.arrays().items()}
-        sizes = getattr(self.engine, "sizes", None)
-        monitors = [row.copy() for row in self.monitor_rows()]
-        return Snapshot(dict(self.pending), self.issued, self.reserved, self.usual_lag, arrays, sizes, monitors)
-
-    def restore(self, was: Snapshot) -> None:
-        """Restore a snapshot."""
-        self.pending = dict(was.pending)
-        self.issued, self.reserved, self.usual_lag = was.issued, was.reserved, was.usual_lag
-        if was.sizes is None and hasattr(self.engine, "forget_sizes"):
-            self.engine.forget_sizes()
-        self.restore_monitors([row.copy() for row in was.monitors], trusted=True)
-        # copied here, because the engine's `restore` may call user functions
-        for name, array in self.engine.arrays().items():
-            if name in was.memory:
-                array[...] = was.memory[name]
-
     @contextmanager
-    def branch(self) -> Iterator[None]:
-        """Restore the state at the end of the block."""
-        was = self.snapshot()
+    def branch(self, *, keep: bool = False) -> Iterator[None]:
+        """Restore the state at the end of the block; with `keep` only if it raises, then that of the pool too."""
+        engine, pending, counters = self.engine, dict(self.pending), (self.issued, self.reserved, self.usual_lag)
+        memory = {name: array.copy() for name, array in engine.arrays().items()}
+        sizes, monitors = getattr(engine, "sizes", None), [row.copy() for row in self.monitor_rows()]
+        shared, done = self.pool.snapshot() if keep and self.pool is not None else None, False
         try:
             yield
+            done = keep
         finally:
-            self.restore(was)
-
-    # --- plain data
-    def state(self) -> tuple[dict[str, Any], Arrays]:
-        """Counters and pending rounds with ids and features, and named arrays, which the caller must not change."""
-        arrays: Arrays = {}
-        pending = []
-        for number, (id, entry) in enumerate(self.pending.items()):
-            pending.append([id, entry.issued, getattr(entry.record, "features", None), entry.attached])
-            arrays.update({f"{number}/{name}": array for name, array in entry.record.arrays().items()})
-        counters = {"issued": self.issued, "usual_lag": self.usual_lag, "reserved": self.reserved}
-        return {**counters, "pending": pending}, arrays
-
-    def resume(self, header: dict[str, Any], arrays: Arrays) -> None:
-        """Restore the result of `state`."""
-        issued, usual, reserved = header["issued"], header["usual_lag"], header["reserved"]
-        check_counters(issued, usual, reserved, [when for _, when, *_ in header["pending"]])
-        limits.check("pending", len(header["pending"]))
-        own: dict[str, Arrays] = {}
-        for name, array in arrays.items():
-            number, _, field = name.partition("/")
-            own.setdefault(number, {})[field] = array
-        pending: dict[Hashable, PendingRound] = {}
-        for at, (id, when, features, attached) in enumerate(header["pending"]):
-            pending[id] = PendingRound(self.engine.restored_record(own[str(at)], features), int(when), attached)
-        if len(pending) < len(header["pending"]) or not own.keys() <= set(map(str, range(len(pending)))):
-            raise ValueError("expected one set of arrays for each pending round, got others in the state")
-        self.pending, self.issued, self.reserved = pending, int(issued), float(reserved)
-        self.usual_lag = None if usual is None else float(usual)
-
-    def to_plain(self) -> tuple[dict[str, Any], Arrays]:
-        """The result of `state` in JSON types, and named arrays."""
-        header, arrays = self.state()
-        pending = [
-            [plain_id(id), issued, features_to_json(features), features_to_json(attached)]
-            for id, issued, features, attached in header["pending"]
-        ]
-        return {**header, "pending": pending}, arrays
-
-    def from_plain(self, header: dict[str, Any], arrays: Arrays) -> None:
-        """Restore the result of `to_plain`."""
-        pending = [
-            [id_from_plain(id), issued, features_from_json(features), features_from_json(attached)]
-            for id, issued, features, attached in header["pending"]
-        ]
-        self.resume({**header, "pending": pending}, arrays)
+            if not done:
+                self.pending, (self.issued, self.reserved, self.usual_lag) = pending, counters
+                if sizes is None and hasattr(engine, "forget_sizes"):
+                    engine.forget_sizes()
+                self.restore_monitors(monitors, trusted=True)
+                # copied here, because the engine's `restore` may call user functions
+                for name, array in engine.arrays().items():
+                    if name in memory:
+                        array[...] = memory[name]
+                if self.pool is not None and shared is not None:
+                    self.pool.restore(shared)

@@ -11,7 +11,7 @@ from hashlib import blake2b
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from orcast.validation import short
 
@@ -117,7 +117,7 @@ def id_from_plain(data: Any) -> Hashable:
 
 
 class SettledIds:
-    """Hashes of the last ids whose rounds were settled: about 10,000 of them in at most 80 KB.
+    """Hashes of the last ids whose rounds were settled: at least 5,000, at most 10,000 of them.
 
     Examples
     --------
@@ -127,45 +127,33 @@ class SettledIds:
     (True, False, True)
     """
 
-    # Hashes are spread over buckets by their first byte; a full one forgets its oldest.
-    SIZE, EACH = 8, 40
+    HALF = 5000
 
-    def __init__(self, hashes: NDArray[np.int64] | None = None) -> None:
-        self._buckets: dict[int, bytes] = {}
-        data = b"" if hashes is None else hashes.astype("<i8").tobytes()
-        for at in range(0, len(data), self.SIZE):
-            self._keep(data[at : at + self.SIZE])
+    def __init__(self, hashes: ArrayLike = ()) -> None:
+        # in the order in which they came
+        self._old: dict[int, None] = {}
+        self._new: dict[int, None] = dict.fromkeys(np.asarray(hashes, dtype=np.int64).tolist())
 
     def hashes(self) -> NDArray[np.int64]:
-        """All of them, the oldest of each bucket first."""
-        return np.frombuffer(b"".join(self._buckets.values()), "<i8").astype(np.int64)
-
-    def copy(self) -> SettledIds:
-        """A copy."""
-        return SettledIds(self.hashes())
+        """All of them."""
+        return np.array([*self._old, *self._new], dtype=np.int64)
 
     def add(self, id: Hashable) -> None:
         """Remember an id."""
-        self._keep(_digest(id))
-
-    def _keep(self, digest: bytes) -> None:
-        bucket = self._buckets.get(digest[0], b"") + digest
-        self._buckets[digest[0]] = bucket[-self.SIZE * self.EACH :]
+        if len(self._new) >= self.HALF:
+            self._old, self._new = self._new, {}
+        self._new[_digest(id)] = None
 
     def __contains__(self, id: Hashable) -> bool:
         digest = _digest(id)
-        bucket, at = self._buckets.get(digest[0], b""), -1
-        while (at := bucket.find(digest, at + 1)) >= 0:
-            if at % self.SIZE == 0:
-                return True
-        return False
+        return digest in self._new or digest in self._old
 
 
-def _digest(id: Hashable) -> bytes:
+def _digest(id: Hashable) -> int:
     """Hash of an id, the same for ids that are equal."""
     if type(id) is str:
         text = id.encode(errors="surrogatepass")
     else:
         whole = isinstance(id, (int, np.integer)) or (isinstance(id, float) and id.is_integer())
         text = b"\0%d" % int(id) if whole else b"\0" + json.dumps(plain_id(id)).encode()  # type: ignore[call-overload]
-    return blake2b(text, digest_size=SettledIds.SIZE).digest()
+    return int.from_bytes(blake2b(text, digest_size=8).digest(), "little", signed=True)

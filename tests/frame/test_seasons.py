@@ -176,7 +176,7 @@ def test_wrong_seasons_are_refused(wrong: Any) -> None:
 def test_a_file_whose_seasons_lie_beyond_their_arrays_is_refused(column: str, value: float, tmp_path: Path) -> None:
     recal, path = oc.Recalibrator(seasons=(7,)), tmp_path / "game.orcast"
     recal.save(path)
-    header, arrays = persistence.read(path)
+    header, arrays = persistence.decode(path.read_bytes())
     name = "memory/committee_series"
     arrays[name] = arrays[name].copy()
     arrays[name].reshape(-1)[SERIES.index(column)] = value

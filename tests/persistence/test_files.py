@@ -175,7 +175,7 @@ def test_a_state_of_another_class(tmp_path: Path) -> None:
 
 
 def rewritten(path: Path, change: Callable[[dict, dict], None]) -> None:  # type: ignore[type-arg]
-    header, arrays = persistence.read(path)
+    header, arrays = persistence.decode(path.read_bytes())
     change(header, arrays)
     persistence.write(path, header, arrays)
 
@@ -186,13 +186,13 @@ def rewritten(path: Path, change: Callable[[dict, dict], None]) -> None:  # type
         lambda header, arrays: header.pop("payoff"),
         lambda header, arrays: header.update(payoff={"kind": "Luck"}),
         lambda header, arrays: header.update(oracle={"kind": "Committee", "members": 7}),
-        lambda header, arrays: header["rounds"].update(pending=[["late"]]),
-        lambda header, arrays: header["rounds"].update(issued="many"),
+        lambda header, arrays: header.update(ids=[["late"]]),
+        lambda header, arrays: header.update(ids=[]),
         lambda header, arrays: arrays.pop("memory/total"),
-        lambda header, arrays: arrays.pop("pending/0/row"),
-        lambda header, arrays: arrays.update({"pending/0/row": np.full_like(arrays["pending/0/row"], np.inf)}),
-        lambda header, arrays: arrays.update({"pending/0/slots": arrays["pending/0/slots"] + 1000}),
-        lambda header, arrays: header["rounds"].update(reserved=-1.0),
+        lambda header, arrays: arrays.pop("records"),
+        lambda header, arrays: arrays.update(records=np.full_like(arrays["records"], np.inf)),
+        lambda header, arrays: arrays.update(records=arrays["records"] + 1000),
+        lambda header, arrays: arrays.update(counters=np.array([1.0, 0.0, -1.0])),
         lambda header, arrays: header.update(experts=["a", "b"]),
         lambda header, arrays: arrays.update({"memory/total": np.zeros(3)}),
     ],

@@ -94,9 +94,9 @@ def made(act: Any, *given: Any, **options: Any) -> Any:
 
 def check_loads(recal: oc.Recalibrator) -> None:
     assert math.isfinite(recal.guarantee.miscalibration)
-    data = persistence.encode(*persistence.state_of(recal, recal.kind))
-    twin = persistence.recal_from(*persistence.decode(data), recal.kind, cls=oc.Recalibrator)
-    assert persistence.encode(*persistence.state_of(twin, recal.kind)) == data
+    data = persistence.encode(*persistence.state_of(recal))
+    twin = persistence.recal_from(*persistence.decode(data), oc.Recalibrator)
+    assert persistence.encode(*persistence.state_of(twin)) == data
 
 
 def run_rounds(recal: oc.Recalibrator, rounds: list[tuple[Any, Any]]) -> None:

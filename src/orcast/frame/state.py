@@ -203,7 +203,7 @@ class FrameState:
 
     @classmethod
     def _read(cls, source: bytes | str | os.PathLike[str]) -> FrameState:
-        with persistence.reading(source, OWNER) as (header, arrays):
+        with persistence.reading(source, OWNER) as (header, arrays, _):
 
             def unpacked(plain: dict[str, Any], name: str, *keys: str) -> Iterator[State]:
                 return unpack(plain, persistence.inside(arrays, f"{name}/"), ("key", *keys))

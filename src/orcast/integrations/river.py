@@ -132,6 +132,8 @@ class RowModel:
         self.recalibrator, self._residuals = recalibrator, Residuals()
         self._features = FeatureReader(recalibrator.payoff)
         self._known = self._issued = 0  # outcomes, and forecasts, so far
+        # of each pending forecast: both numbers when it was issued, and its point
+        self._about: dict[Hashable, tuple[int, int, float | None]] = {}
 
     @property
     def _wrapped_model(self) -> Any:
@@ -182,21 +184,24 @@ class RowModel:
             number=self._known + 1 + int(outstanding),
         )
         if key in rounds:
-            self._issued -= rounds.drop(key).attached[1] == self._issued
+            self._issued -= self._drop(recal, key)[1] == self._issued
         elif len(rounds) == rounds.max_pending:
-            rounds.drop(next(iter(rounds.pending)))
+            self._drop(recal, next(iter(rounds.pending)))
         self._issued += 1
-        entry = rounds.keep(record, id=key)
-        entry.attached = (self._known, self._issued, forecast.mean if isinstance(forecast, Normal) else None)
-        return rounds.forecast(entry)
+        self._about[key] = self._known, self._issued, forecast.mean if isinstance(forecast, Normal) else None
+        return rounds.forecast(rounds.keep(record, id=key))
+
+    def _drop(self, recal: Recalibrator, key: Hashable) -> tuple[int, int, float | None]:
+        recal.rounds.drop(key)
+        return self._about.pop(key)
 
     def _settle(self, recal: Recalibrator, key: Hashable, outcome: Any) -> None:
         entry = recal.rounds.find(key)
-        known, number, point = entry.attached
+        known, number, point = self._about[key]
         lag = self._known - known if known else self._issued - number
         _, reserved = self._outstanding(recal, key)
         recal.rounds.settle_unkept(entry.record, outcome, lag=float(lag), reserved=reserved)
-        recal.rounds.drop(key)
+        self._drop(recal, key)
         self._known += 1
         if point is not None:
             self._residuals.add(outcome - point)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 import time
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from typing import Any, Self, TypeVar
 
 from orcast import limits, persistence
 from orcast.engine import Oracle
-from orcast.locks import PAUSE, StateLock, locked
+from orcast.locks import PAUSE, locked
 from orcast.payoffs import Payoff
 from orcast.pool import Pool
 from orcast.recalibrator import Recalibrator
@@ -74,7 +75,7 @@ class Store:
         remember: int | None = None,
     ) -> None:
         self.remember = None if remember is None else whole(remember, "rounds to remember", 1, 2**53)
-        self.lock = StateLock()
+        self.lock = threading.RLock()
         self.database = connect(url, sync=sync)
         self.tables = Tables(self.database)
         self.recalibrators = Recalibrators()
@@ -135,7 +136,7 @@ class Store:
         same = (space, pool, *sorted(options.items())) if plain else object()
         if same not in self._options:
             made = Recalibrator(space, payoff, oracle=oracle, pool=self.pool() if pool else None, **options)
-            header = persistence.configuration(made, made.kind) | {"sizes": None, "pool": bool(pool)}
+            header = persistence.configuration(made) | {"sizes": None, "pool": bool(pool)}
             number = self.tables.add_options(json.dumps(header, sort_keys=True))
             if not plain:
                 same = number, made

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 import os
+import threading
 from dataclasses import asdict, fields, replace
 from typing import Any
 
 from orcast import persistence
-from orcast.locks import StateLock, locked
+from orcast.locks import locked
 from orcast.recalibrator import Recalibrator
 from orcast.spaces import Binary, Labels, OrderedSpace, Space, between
 from orcast.store import Store, StoredSeries
@@ -52,7 +53,7 @@ class Session:
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None, *, sync: bool = False, **options: Any) -> None:
-        self.lock = StateLock()
+        self.lock = threading.RLock()
         self.store = Store(path, sync=sync)
         try:
             self.options = self.store.transact(lambda: self._open(options))
@@ -152,7 +153,7 @@ class Session:
 
 def _settings(data: bytes) -> StreamSettings:
     """Settings from their bytes."""
-    with persistence.reading(data, OPTIONS) as (header, _):
+    with persistence.reading(data, OPTIONS) as (header, _, _):
         plain = header["options"]
         return StreamSettings(**{**plain, "levels": tuple(plain["levels"])})
 
