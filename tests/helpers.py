@@ -23,7 +23,7 @@ from orcast.spaces import OrderedSpace, Space
 
 Vector = NDArray[np.float64]
 
-# Rows of a table of witnesses.
+# Rows of a table of powers.
 MEAN, LEAST, LARGEST = range(3)
 
 # Every message of the public interface: expected, found, and no more than a line.
@@ -163,25 +163,20 @@ def page_with(engine: OrderedEngine, p: oc.Forecast, expert: Vector) -> Round:
     round.view("crps_units")[:], round.view("mse_units")[:] = 2.0, 3.0
     round.view("cells")[[LEFT, RIGHT, PLAYED, EXPERT], :n] = p.left, p.right, p.mass, expert
     round.view("rivals")[:, :n] = expert
-    round.view("expected")[:] = witnesses(engine, round)[MEAN, :, :n] @ p.mass
+    round.view("expected")[:] = powers(engine, round)[MEAN, :, :n] @ p.mass
     return round
 
 
-def witnesses(engine: OrderedEngine, round: Round, features: object = None) -> NDArray[np.float64]:
-    """Mean, least and largest value of each witness in each cell: powers first, then those of explicit payoffs."""
+def powers(engine: OrderedEngine, round: Round) -> NDArray[np.float64]:
+    """Mean, least and largest value of each power in each cell."""
     rules, n = engine.rules, round.count()
-    table = np.zeros((3, rules.witnesses, engine.capacity))
+    table = np.zeros((3, rules.orders, engine.capacity))
     low, high = round.read("info", "low"), round.read("info", "high")
     left, right, _ = cells_of(round)
     a, b = (left - low) / (high - low), (right - low) / (high - low)
     for order in range(1, rules.orders + 1):
         unit = sum(a**i * b ** (order - i) for i in range(order + 1)) / (order + 1)
         table[:, order - 1, :n] = unit, a**order, b**order
-    at = rules.orders
-    for cell_payoff in engine._cell_payoffs(round, features):
-        found = cell_payoff.witness
-        table[:, at : at + cell_payoff.size, :n] = found.mean, found.low, found.high
-        at += cell_payoff.size
     return table
 
 
@@ -216,30 +211,22 @@ def slow_payoff(engine: OrderedEngine, round: Round, y: float, features: object 
     return np.concatenate(coordinates)
 
 
-def fast_payoff(engine: OrderedEngine, round: Round, y: float, k: int | None = None, features: object = None) -> Vector:
+def fast_payoff(engine: OrderedEngine, round: Round, y: float, k: int | None = None) -> Vector:
     """Payoff of a round by the kernel; y is taken to be in cell k if that is given."""
     if k is None:
         left, right, mass = cells_of(round)
         k = cell_kernels.locate_arrays(y, left, right, mass.size)
-    at = np.zeros(engine.rules.witnesses)
-    if engine.explicit:
-        at[engine.rules.orders :] = np.concatenate(
-            [c.witness.point(y, k) for c in engine._cell_payoffs(round, features)]
-        )
     cell_payoff = np.empty(engine.rules.payoff_size)
-    payoff_arrays(engine.rules, round, y, k, at, cell_payoff)
+    payoff_arrays(engine.rules, round, y, k, cell_payoff)
     return whole(engine.ledger.layout, cell_payoff, round.view("context"))
 
 
-def certified(
-    engine: OrderedEngine, round: Round, features: object = None, free: float | None = None
-) -> tuple[float, float, float]:
+def certified(engine: OrderedEngine, round: Round, free: float | None = None) -> tuple[float, float, float]:
     """Bounds on ||S + payoff||_+^2, on its growth over ||S||_+^2, and on ||payoff||^2, from the kernel.
 
     Within the slack `free` the kernel may return a bound; without slack the result is exact.
     """
-    table = witnesses(engine, round, features).ravel()
-    linear, bound, _, _ = certify_arrays(engine.rules, engine.memory, round.copied(), table, free)
+    linear, bound, _, _ = certify_arrays(engine.rules, engine.memory, round.copied(), free)
     carried = engine.rules.discount**2 * positive_square(engine.ledger.total, engine.ledger.layout.side_list)
     return carried + linear, linear, bound
 

@@ -22,10 +22,10 @@ from helpers import (
     on_cells,
     page_with,
     positive,
+    powers,
     record_of,
     whole,
     within,
-    witnesses,
 )
 from helpers import positive_square as square
 from orcast import ledger
@@ -51,8 +51,6 @@ PAYOFFS = {
     "everything": oc.QuantileCalibration([0.2, 0.8])
     + oc.IntervalCalibration(0.5, weight=2.0)
     + oc.MomentMatching(1)
-    + oc.payoffs.ThresholdCalibration([0.0, 3.0], grid=1)
-    + oc.payoffs.DecisionCalibration(["a", "b"], lambda a, y: abs(y) if a == "a" else y * y * y)
     + oc.NoRegret(oc.CRPS(), oc.MSE()),
 }
 # What is constant within a cell: there the claim is exact.
@@ -79,7 +77,7 @@ def positions(draw: st.DrawFn, payoff: Payoff) -> tuple[OrderedEngine, Round]:
     sizes = st.floats(-1, 1, allow_subnormal=False) | st.integers(-1, 1).map(float)
     total = draw(arrays(np.float64, engine.ledger.total.size, elements=sizes))
     engine.ledger.total[:] = draw(st.sampled_from([0.0, 0.1, 1.0, 30.0])) * total
-    p, expert = draw(on_cells(SMALL, jumps=engine.rules.options["jumps"]))
+    p, expert = draw(on_cells(SMALL))
     return engine, page_with(engine, p, expert)
 
 
@@ -400,7 +398,7 @@ def test_the_certificate_is_the_maximum_of_the_sum(name: str, where: str) -> Non
         result[:n] = rng.dirichlet(np.ones(n))
         engine.ledger.total[:] = size * rng.normal(size=engine.ledger.total.size)
         regret_units_arrays(engine.rules, engine.memory, record, result)
-        record.view("expected")[:] = witnesses(engine, record)[0, :, :n] @ result[:n]
+        record.view("expected")[:] = powers(engine, record)[0, :, :n] @ result[:n]
         check_exact(engine, record, shared=name == "shared")
         recal.update(float(rng.normal(2, 1)))
 

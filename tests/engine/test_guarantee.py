@@ -16,8 +16,8 @@ from helpers import (
     fast_payoff,
     full_payoff,
     positive_square,
+    powers,
     record_of,
-    witnesses,
 )
 from orcast import ledger
 from orcast.engine.ordered import PLAYED, PRIOR
@@ -234,7 +234,7 @@ def test_excess_is_reported_apart_and_stated_before_the_outcome() -> None:
         record = record_of(recal)
         cells = record.view("cells")
         cells[PLAYED] = cells[PRIOR]
-        record.view("expected")[:] = witnesses(engine, record)[MEAN] @ cells[PLAYED]
+        record.view("expected")[:] = powers(engine, record)[MEAN] @ cells[PLAYED]
         _, linear, bound = certified(engine, record)
         free = max(book.budget - book.square, 0.0)
         certificate = record.certificate_row

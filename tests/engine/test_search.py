@@ -17,7 +17,6 @@ from helpers import (
     page_with,
     positive,
     record_of,
-    witnesses,
 )
 from orcast.engine.ordered import OrderedEngine
 from orcast.kernels import judging
@@ -75,7 +74,7 @@ def test_the_forecast_itself_expects_nothing(payoff: Payoff, proper: bool, data:
 
 def opened(engine: OrderedEngine, round: Round) -> tuple[object, ...]:
     """First arguments of the kernels that search."""
-    return engine.rules, engine.memory, round, witnesses(engine, round).ravel()
+    return engine.rules, engine.memory, round
 
 
 def without_slack(engine: OrderedEngine) -> OrderedEngine:

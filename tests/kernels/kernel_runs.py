@@ -194,11 +194,7 @@ def recals() -> Iterator[tuple[str, Callable[[], Array]]]:
     yield "pool", pooled
     yield "season", seasonal
     yield "broken", broken
-    witnesses = oc.MomentMatching(2) + oc.payoffs.ThresholdCalibration([45.0, 55.0], grid=1)
-    yield "broken, explicit", lambda: broken(witnesses)
     yield "coarse", lambda: coarse(oc.MomentMatching(2))
-    with_witness = oc.MomentMatching(2) + oc.payoffs.ThresholdCalibration([0.5], grid=1)
-    yield "coarse, explicit", lambda: coarse(with_witness)
     yield "at the edge", at_the_edge
     yield "randomised", randomised
     yield "run", whole
@@ -387,7 +383,6 @@ def recals() -> Iterator[tuple[str, Callable[[], Array]]]:
     on_labels = oc.Labels(["a", "b", "c"]), [[0.5, 0.3, 0.2]] * ROUNDS, ["abc"[k] for k in labels]
     yield "reloaded labels", reloaded(*on_labels)
     yield "general labels", reloaded(*on_labels, oc.payoffs.SimplexCalibration())
-    yield "explicit", lambda: result(oc.Recalibrator(space, witnesses), no_expert, y, quantiles, experts=two)
     by_level = oc.QuantileCalibration(context=oc.by_expert("level", edges=[48.0, 52.0]))
     yield (
         "forgetting",

@@ -90,9 +90,6 @@ SUMS = [
     full_payoff(),
     oc.IntervalCalibration([0.5, 0.9]) + oc.QuantileCalibration([0.05, 0.5]),
     oc.MomentMatching(1) + oc.MomentMatching(3) + oc.QuantileCalibration([0.5]) + oc.QuantileCalibration([0.2, 0.5]),
-    oc.payoffs.ThresholdCalibration([0.0, 3.0], grid=1)
-    + oc.MomentMatching(2)
-    + oc.payoffs.ThresholdCalibration([5.0], grid=1, weight=2.0),
 ]
 
 

@@ -31,7 +31,7 @@ def draws_anything(engine: Engine) -> bool:
 
 
 # Kinds of payoffs that the compiled engine on ordered spaces covers.
-FAST = {"quantile", "interval", "moment", "explicit", "regret"}
+FAST = {"quantile", "interval", "moment", "regret"}
 LOWEST_TEMPERATURE, HIGHEST_TEMPERATURE = 1e-6, 1e12
 # On finite spaces: memory, features used (3: maps of the expert; 8: also the last outcomes and errors), shifts or not.
 FINITE = frozen(np.array([[0.9995, 3.0, 0.0], [0.998, 8.0, 1.0]]))

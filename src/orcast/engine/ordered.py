@@ -1,4 +1,4 @@
-"""Engine on ordered spaces: quantiles, intervals, moments, regret and explicit payoffs, by a committee and kernels."""
+"""Engine on ordered spaces: quantiles, intervals, moments and regret, by a committee and kernels."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ from orcast.kernels.reading import pits_of
 from orcast.kernels.state import Layout, Memory, Round, Rules, restored_round
 from orcast.ledger import Guarantee, Ledger
 from orcast.payoffs import CellGrid, NoRegret
-from orcast.payoffs.cell_payoffs import ExplicitCellPayoff
-from orcast.payoffs.recipe import BoundedCellPayoff
 from orcast.spaces import OrderedSpace
 
 Array = NDArray[np.float64]
@@ -39,7 +37,7 @@ LEFT, RIGHT, PRIOR, EXPERT, PLAYED, TILT = range(6)
 
 
 class OrderedEngine:
-    """Rounds of explicit or quantile-like payoffs on an ordered space."""
+    """Rounds of quantiles, intervals, moments and regret on an ordered space."""
 
     def __init__(self, bound_payoff: BoundPayoff, *, temperature: float, learning: Learning) -> None:
         space = bound_payoff.space
@@ -53,15 +51,13 @@ class OrderedEngine:
             at = np.searchsorted(levels, part.payoff.levels)  # type: ignore[attr-defined]
             intervals.extend((int(at[a]), int(at[b])) for a, b in part.payoff.ends)  # type: ignore[attr-defined]
         orders = max((p.size for p in kinds["moment"]), default=0)
-        self.explicit = [p for p in bound_payoff.parts if p.kind == "explicit"]
         regrets = [p.payoff for p in bound_payoff.parts if p.kind == "regret"]
         scores = {score.name for payoff in regrets for score in payoff.scores}  # type: ignore[attr-defined]
         count = len(bound_payoff.experts)
-        witnesses = orders + sum(p.size for p in self.explicit)
-        at_witness = levels.size + len(intervals)
-        at_regret = {"crps": at_witness + witnesses, "mse": at_witness + witnesses + ("crps" in scores) * count}
+        at_power = levels.size + len(intervals)
+        at_regret = {"crps": at_power + orders, "mse": at_power + orders + ("crps" in scores) * count}
         places: list[list[int]] = []
-        next_interval, next_witness = levels.size, at_witness + orders
+        next_interval = levels.size
         for part in bound_payoff.parts:
             if part.kind == "quantile":
                 places.append(np.searchsorted(levels, part.payoff.levels).tolist())  # type: ignore[attr-defined]
@@ -69,15 +65,11 @@ class OrderedEngine:
                 places.append(list(range(next_interval, next_interval + part.size)))
                 next_interval += part.size
             elif part.kind == "moment":
-                places.append(list(range(at_witness, at_witness + part.size)))
-            elif part.kind == "explicit":
-                places.append(list(range(next_witness, next_witness + part.size)))
-                next_witness += part.size
+                places.append(list(range(at_power, at_power + part.size)))
             else:
                 own = part.payoff.scores  # type: ignore[attr-defined]
                 places.append([at_regret[score.name] + e for score in own for e in range(count)])
         layout = bound_payoff.layout(places)
-        jumps = [part.jumps for part in bound_payoff.parts if part.jumps.size]
         self.levels = levels
         group_at, group_count = groups_of(layout)
         self.rules = Rules(
@@ -89,11 +81,10 @@ class OrderedEngine:
             cells=space.cells,
             tail_cells=int(space.tail_cells),
             experts=count,
-            jumps=np.unique(np.concatenate(jumps)) if jumps else NOTHING,
+            jumps=NOTHING,
             levels=levels,
             intervals=np.array(intervals, dtype=np.int64),
             orders=orders,
-            witnesses=witnesses,
             crps=int("crps" in scores),
             mse=int("mse" in scores),
             temperature=temperature,
@@ -197,21 +188,10 @@ class OrderedEngine:
         memo = None
         if prior is None:
             prior, memo = self.committee_quantiles(experts, rows, number)
-        mix = np.empty(self.capacity) if self.explicit else None
         round = kernels.predict(
-            self.rules, self.memory, rows, prior, experts is None, pending, reserved, context, draw, mix
+            self.rules, self.memory, rows, prior, experts is None, pending, reserved, context, draw, None
         )
         round.memo = memo
-        if mix is None:
-            return round
-        round.features, round.cell_payoffs = features, self._run_rounds(round, mix, reserved, not len(rows), features)
-        if not round.holds() and len(rows):
-            even = round.copied()
-            kernels.replace_cells(self.rules, self.memory, even, mix)
-            even.features, even.cell_payoffs = features, self._run_rounds(even, mix, reserved, True, features)
-            even.view("cells")[TILT] = 0.0
-            if even.holds():
-                return even
         return round
 
     def committee_quantiles(self, experts: Array | None, rows: Array, number: float) -> tuple[Array, Array | None]:
@@ -223,38 +203,6 @@ class OrderedEngine:
             return (rows[0] if len(rows) else NOTHING), None
         return np.nanmean(rows, axis=0), None
 
-    def _witness_table(self, cell_payoffs: list[ExplicitCellPayoff], n: int) -> Array:
-        """Mean, smallest and largest value of each witness in each cell; the kernels add the powers."""
-        witness = np.zeros((3, self.rules.witnesses, self.capacity))
-        at = self.rules.orders
-        for cell_payoff in cell_payoffs:
-            for row, values in enumerate((cell_payoff.witness.mean, cell_payoff.witness.low, cell_payoff.witness.high)):
-                witness[row, at : at + cell_payoff.size, :n] = values
-            at += cell_payoff.size
-        return witness
-
-    def _run_rounds(
-        self, round: Round, mix: Array, reserved: float, thorough: bool, features: Any
-    ) -> list[ExplicitCellPayoff]:
-        n = round.count()
-        cell_payoffs = self._cell_payoffs(round, features)
-        witness = self._witness_table(cell_payoffs, n)
-        kernels.finish(self.rules, self.memory, mix, reserved, thorough, round, witness)
-        for cell_payoff in cell_payoffs:
-            if isinstance(cell_payoff, BoundedCellPayoff):
-                cell_payoff.assess(np.zeros(cell_payoff.size), 1.0, round.view("cells")[PLAYED, :n])
-        return cell_payoffs
-
-    def _cell_payoffs(self, round: Round, features: Any) -> list[ExplicitCellPayoff]:
-        cell_grid = cell_grid_of(self.space, round, features)
-        cell_payoffs: list[Any] = [part.cell_payoff(cell_grid, {}) for part in self.explicit]
-        for cell_payoff, part in zip(cell_payoffs, self.explicit, strict=True):
-            if cell_payoff.size != part.size:
-                raise ValueError(
-                    f"expected {part.size} numbers from {part.payoff!r} in every round, got {cell_payoff.size}"
-                )
-        return cell_payoffs
-
     def payoff(self, record: Round, y: float) -> Array:
         """Core payoff of an outcome."""
         return self.payoffs(record, np.array([y]))[0]
@@ -262,23 +210,11 @@ class OrderedEngine:
     def payoffs(self, record: Round, ys: Array) -> Array:
         """Core payoffs of outcomes, one row each."""
         near = np.clip(ys, record.read("info", "low"), record.read("info", "high"))
-        witnesses = NOTHING
-        if self.explicit:
-            witnesses = np.concatenate([self._witnesses(record, y) for y in near.tolist()])
-        return kernels.payoffs(self.rules, record, near, witnesses)
+        return kernels.payoffs(self.rules, record, near)
 
     def update(self, record: Round, y: float, *, reserved: float = 0.0, late: float = 0.0) -> None:
         """Settle the outcome of a round; `late` others were issued before it was known."""
-        at = NOTHING
-        if self.explicit:
-            near = min(max(y, record.read("info", "low")), record.read("info", "high"))
-            at = self._witnesses(record, near)
-            k = kernels.cell_of(record, near)
-            cell_payoffs: list[Any] = record.cell_payoffs or []
-            for cell_payoff in cell_payoffs:
-                if isinstance(cell_payoff, BoundedCellPayoff):
-                    cell_payoff.realised(record.view("cells")[PLAYED, : record.count()], k, near)
-        kernels.update(self.rules, self.memory, record, reserved, y, at)
+        kernels.update(self.rules, self.memory, record, reserved, y)
         self.learn(record, y, late)
 
     def pits(self, record: Round, y: float) -> Array:
@@ -291,14 +227,6 @@ class OrderedEngine:
         if memo is not None:
             committee_kernels.update(self.group, memo, y, late)
 
-    def _witnesses(self, record: Any, near: float) -> Array:
-        """Witnesses of an outcome; the kernels add the powers."""
-        if record.cell_payoffs is None:
-            record.cell_payoffs = self._cell_payoffs(record, record.features)
-        k = kernels.cell_of(record, near)
-        found = [cell_payoff.witness.point(near, k) for cell_payoff in record.cell_payoffs]
-        return np.concatenate([np.zeros(self.rules.orders), *found])
-
     def context_of(self, record: Round) -> Array:
         """Context of a round."""
         return record.view("context")
@@ -306,11 +234,7 @@ class OrderedEngine:
     @property
     def runs(self) -> bool:
         """True if whole histories can be computed in one compiled loop."""
-        return (
-            not self.explicit
-            and not self.bound_payoff.needs_last
-            and not (self.bound_payoff.needs_expert and self.rules.experts > 1)
-        )
+        return not self.bound_payoff.needs_last and not (self.bound_payoff.needs_expert and self.rules.experts > 1)
 
     def run(
         self,
@@ -391,7 +315,6 @@ class OrderedEngine:
             admissible.check_memos(plan, memo[: count * plan.memo_size].reshape(count, -1))
         record = restored_round(self.rules, row, slots, memo)
         self.check_round(record)
-        record.features = features
         return record
 
     def check_round(self, record: Round) -> None:

@@ -12,9 +12,7 @@ cdef void bound_quantiles(Rules, Py_ssize_t, Row, Row, Row, Workspace) noexcept 
 cdef void bound_intervals(Rules, Py_ssize_t, double, double, Row, Workspace) noexcept nogil
 cdef void add_extremes(double, double, double, double, Py_ssize_t, Row, Row) noexcept nogil
 cdef void add_regret(double, double, double, double, double, double, Py_ssize_t, Row, Row) noexcept nogil
-cdef void bound_witnesses(
-    Rules, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, Row, Row, Row, Workspace
-) noexcept nogil
+cdef void bound_moments(Rules, Py_ssize_t, Py_ssize_t, Row, Row, Row, Workspace) noexcept nogil
 cdef void bound_crps_regrets(Rules, Py_ssize_t, Round, Row, Py_ssize_t, Row, Row, Workspace) noexcept nogil
 cdef void bound_mse_regrets(Rules, Py_ssize_t, Round, Row, Py_ssize_t, Row, Row, Workspace) noexcept nogil
 cdef void add_square(Row, Row, Py_ssize_t, double, double) noexcept nogil

@@ -1,8 +1,8 @@
 """Certificate of a forecast: the largest growth of ||S||_+^2 over every outcome in every cell.
 
 Within a cell quantiles and intervals are constant, moments are polynomials in y, regrets in CRPS are quadratic and
-regrets in squared error linear; of the other witnesses the extremes are known. So the growth is, cell by cell, a
-constant, a polynomial, and the square of the positive part of a quadratic for each regret:
+regrets in squared error linear. So the growth is, cell by cell, a constant, a polynomial, and the square of the
+positive part of a quadratic for each regret:
 
     2 <S_+, payoff> + ||payoff||^2,    and for a regret z with the sum s  (s + r z)_+^2 - s_+^2
 
@@ -125,13 +125,13 @@ def add_regret(cumulative, f, s, r, a, b, k, linear, norm):
         norm[k] += f * max(a * a, b * b)
 
 
-def bound_witnesses(rules, first, last, offset, n, expected, linear, norm, w):
-    """Add the extremes of some witnesses in each cell."""
-    for i in range(first, last):
+def bound_moments(rules, offset, n, expected, linear, norm, w):
+    """Add the extremes of the powers in each cell."""
+    for i in range(rules.orders):
         s, f = 2.0 * w.cumulative[offset + i], w.factors[offset + i]
         for k in range(n):
-            least = expected[i] - w.witness_largest[i * rules.capacity + k]
-            most = expected[i] - w.witness_least[i * rules.capacity + k]
+            least = expected[i] - w.power_largest[i * rules.capacity + k]
+            most = expected[i] - w.power_least[i * rules.capacity + k]
             add_extremes(s, f, least, most, k, linear, norm)
 
 
@@ -251,7 +251,7 @@ def cell_function(rules, k, round, p, linear, square, w):
     b = (right[k] - low) / span
     at = rules.level_count + rules.interval_count
     add_moments(rules, at, round.expected, a, b, linear, square, w)
-    at += rules.witnesses
+    at += rules.orders
     if rules.crps:
         width = right[k] - left[k]
         for e in range(rules.experts):
@@ -405,15 +405,14 @@ def bound_cells(rules, n, round, p, w):
     bound_quantiles(rules, n, p, linear, norm, w)
     at = rules.level_count + rules.interval_count
     expected = round.expected
-    for i in range(rules.witnesses):
+    for i in range(rules.orders):
         mean = 0.0
         for k in range(n):
-            mean += p[k] * w.witness_mean[i * rules.capacity + k]
+            mean += p[k] * w.power_means[i * rules.capacity + k]
         expected[i] = mean
-    bound_witnesses(rules, rules.orders, rules.witnesses, at, n, expected, linear, norm, w)
     copy(linear, n, flat)
-    bound_witnesses(rules, 0, rules.orders, at, n, expected, linear, norm, w)
-    at += rules.witnesses
+    bound_moments(rules, at, n, expected, linear, norm, w)
+    at += rules.orders
     if rules.crps:
         bound_crps_regrets(rules, n, round, p, at, linear, norm, w)
         at += rules.experts
@@ -443,19 +442,13 @@ def resolution(rules, n, round, p, w):
 
     The certificate of p must have been computed before.
     """
-    first = rules.level_count + rules.interval_count
     most = 0.0
     for k in range(n):
         cell_function(rules, k, round, p, 1.0, 0.0, w)
         mean = 0.0
         for i in range(w.poly_size):
             mean += w.poly[i] / (i + 1.0)
-        other = 0.0
-        for i in range(rules.orders, rules.witnesses):
-            cumulative, at = w.cumulative[first + i], i * rules.capacity + k
-            least = w.witness_least[at] if cumulative > 0.0 else w.witness_largest[at]
-            other += cumulative * (w.witness_mean[at] - least)
-        most = max(most, cell_maximum(-INF, w) - mean + other)
+        most = max(most, cell_maximum(-INF, w) - mean)
     return most
 
 

@@ -16,10 +16,10 @@ cdef void newton_step(Py_ssize_t, Workspace) noexcept nogil
 cdef double solve(Py_ssize_t, Row, Rules, double, Py_ssize_t, Workspace) noexcept nogil
 cpdef double level_share(double, double, double) noexcept nogil
 cdef void power_table(Rules, double, double, Py_ssize_t, Row, Row, Workspace) noexcept nogil
-cdef void payoff(Rules, Round, double, Py_ssize_t, Row, Row) noexcept nogil
+cdef void payoff(Rules, Round, double, Py_ssize_t, Row) noexcept nogil
 cdef void regret_payoff(Rules, Round, double, Py_ssize_t, Row) noexcept nogil
 cdef (double, double) means_of(Round, Py_ssize_t, Row) noexcept nogil
 cdef double crps_difference(double, Py_ssize_t, Py_ssize_t, Row, Row, Row, Row) noexcept nogil
 
 cpdef object field_tables_arrays(object, object, object, object)
-cpdef object payoff_arrays(Rules, Round, double, Py_ssize_t, object, object)
+cpdef object payoff_arrays(Rules, Round, double, Py_ssize_t, object)

@@ -1,6 +1,6 @@
 """Logit equilibrium on ordered cells by Newton's method in O(cells), and the core payoff of an outcome.
 
-The core payoff has, in this order, a coordinate for each level, interval, witness, CRPS of an expert and squared error
+The core payoff has, in this order, a coordinate for each level, interval, power, CRPS of an expert and squared error
 of an expert. The ledger gives the cumulative payoff `w.cumulative` of each, and the factors `w.factors` of their
 squares (see `ledger.combine`). Symbols follow the theory page: F are the cumulated masses, v is the field
 <cumulative payoff, payoff> over the
@@ -191,20 +191,20 @@ def level_share(a, before, mass):
 
 
 def power_table(rules, low, high, n, left, right, w):
-    """Fill the first witnesses: powers of the outcome in units of the window."""
+    """Mean, least and largest value of each power of the outcome, in units of the window, in each cell."""
     span = high - low
     for order in range(1, rules.orders + 1):
         row = (order - 1) * rules.capacity
         for k in range(n):
             a = (left[k] - low) / span
             b = (right[k] - low) / span
-            w.witness_mean[row + k] = power_mean(a, b, order)
-            w.witness_least[row + k] = power(a, order)
-            w.witness_largest[row + k] = power(b, order)
+            w.power_means[row + k] = power_mean(a, b, order)
+            w.power_least[row + k] = power(a, order)
+            w.power_largest[row + k] = power(b, order)
 
 
-def payoff(rules, round, y, k, at, out):
-    """Fill the core payoff of the forecast for the outcome y in cell k; `at` has the explicit witnesses at y."""
+def payoff(rules, round, y, k, out):
+    """Fill the core payoff of the forecast for the outcome y in cell k."""
     before = 0.0
     for j in range(k):
         before += round.result[j]
@@ -215,8 +215,8 @@ def payoff(rules, round, y, k, at, out):
         out[coordinate] = out[rules.intervals[2 * i + 1]] - out[rules.intervals[2 * i]]
         coordinate += 1
     t = (y - round.info.low) / (round.info.high - round.info.low)
-    for i in range(rules.witnesses):
-        out[coordinate] = round.expected[i] - (power(t, i + 1) if i < rules.orders else at[i])
+    for i in range(rules.orders):
+        out[coordinate] = round.expected[i] - power(t, i + 1)
         coordinate += 1
     regret_payoff(rules, round, y, k, cut(out, coordinate, (rules.crps + rules.mse) * rules.experts))
 
@@ -290,6 +290,6 @@ def field_tables_arrays(s, levels, knots, slopes):
     field_tables(readable_of(s), readable_of(levels), len(levels), numbers_of(knots), numbers_of(slopes))
 
 
-def payoff_arrays(rules, round, y, k, at, out):
+def payoff_arrays(rules, round, y, k, out):
     """Fill the core payoff of the forecast for the outcome y in cell k."""
-    payoff(rules, round, y, k, readable_of(at), numbers_of(out))
+    payoff(rules, round, y, k, numbers_of(out))

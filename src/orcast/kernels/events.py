@@ -199,7 +199,7 @@ def run_event(rules, memory, stream, kind, entry, w):
     overdraft = stream.round.certificate.overdraft
     if kind == SETTLE:
         others = stream.counters_.reserved - overdraft if stream.queue_[0] > 1 else 0.0
-        update_round(rules, memory, stream.round, max(others, 0.0), stream.values_[entry], stream.values_, w)
+        update_round(rules, memory, stream.round, max(others, 0.0), stream.values_[entry], w)
         stream.settled_[entry] = miscalibration(memory)
         learn_lag(stream, entry)
     remove_entry(stream, entry, overdraft)

@@ -20,8 +20,6 @@ cdef double judge(Rules, Memory, Round, Row, Workspace) noexcept nogil
 cdef void allow_resolution(Rules, Memory, Py_ssize_t, Round, Row, Workspace) noexcept nogil
 cdef void keep(Row, double, Round, Workspace) noexcept nogil
 cdef void keep_if_better(double, Row, double, Round, Workspace) noexcept nogil
-cdef void put_witnesses(Rules, Row, Workspace) noexcept nogil
-cdef Py_ssize_t open_workspace(Rules, Memory, Round, object, object, Workspace) except -1
 cpdef object regret_units_arrays(Rules, Memory, Round, object)
-@cython.locals(n=Py_ssize_t)
-cpdef object certify_arrays(Rules, Memory, Round, object, object)
+@cython.locals(n=Py_ssize_t, start=Py_ssize_t)
+cpdef object certify_arrays(Rules, Memory, Round, object)

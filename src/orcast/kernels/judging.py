@@ -20,6 +20,8 @@ def take_rows(rules, n, w):
     size, count, experts = rules.payoff_size, rules.level_count, rules.experts
     w.cumulative, w.factors, w.standing, w.reach = take(w, size), take(w, size), take(w, size), take(w, size)
     w.cumulative_knots, w.cumulative_slopes = take(w, count + 1), take(w, count + 1)
+    w.power_means, w.power_least = take(w, rules.orders * rules.capacity), take(w, rules.orders * rules.capacity)
+    w.power_largest = take(w, rules.orders * rules.capacity)
     w.width, w.middle = take(w, n), take(w, n)
     w.linear, w.norm, w.flat = take(w, n), take(w, n), take(w, n)
     w.gaps, w.regret_means = take(w, experts * rules.capacity), take(w, 2 * experts)
@@ -36,8 +38,7 @@ def take_newton_rows(count, n, w):
 def new_workspace(rules, memory, round, reserved, w):
     """Set up the scratch memory for the cells of a round; pending rounds have `reserved` a part of the slack.
 
-    The caller marks the scratch memory before and releases it after the round. `w.witness_mean`, `w.witness_least` and
-    `w.witness_largest` are taken by the caller and hold the explicit witnesses; this function adds the powers.
+    The caller marks the scratch memory before and releases it after the round.
     """
     n = cell_count(round)
     low, high = round.info.low, round.info.high
@@ -163,29 +164,7 @@ def keep_if_better(missing, lp, temperature, round, w):
         keep(lp, temperature, round, w)
 
 
-# --- entries for Python: the forecast is `round.played`, `witness` a row of means, least and largest values of the
-# witnesses (`capacity` numbers each), and `free` the slack, or None for that of the ledger
-
-
-def put_witnesses(rules, table, w):
-    """Take the rows of the witnesses from scratch memory and fill them from a table."""
-    size = rules.witnesses * rules.capacity
-    w.witness_mean, w.witness_least, w.witness_largest = take(w, size), take(w, size), take(w, size)
-    copy(table, size, w.witness_mean)
-    copy(cut(table, size, size), size, w.witness_least)
-    copy(cut(table, 2 * size, size), size, w.witness_largest)
-
-
-def open_workspace(rules, memory, round, witness, free, w):
-    """Set up the scratch memory for a round; return the mark to release."""
-    if len(witness) != 3 * rules.witnesses * rules.capacity:
-        raise ValueError(f"expected {3 * rules.witnesses * rules.capacity} numbers in witness, got {len(witness)}")
-    table, start = readable_of(witness), mark(w)
-    put_witnesses(rules, table, w)
-    new_workspace(rules, memory, round, 0.0, w)
-    if free is not None:
-        w.free = free
-    return start
+# --- entries for Python: the forecast is `round.played`
 
 
 def regret_units_arrays(rules, memory, round, p):
@@ -193,10 +172,13 @@ def regret_units_arrays(rules, memory, round, p):
     regret_units(rules, memory, cell_count(round), round, readable_of(p))
 
 
-def certify_arrays(rules, memory, round, witness, free):
-    """Largest growth, largest ||payoff||^2, resolution and slack of a forecast."""
+def certify_arrays(rules, memory, round, free):
+    """Largest growth, largest ||payoff||^2, resolution and slack of a forecast; `free` replaces that of the ledger."""
     w = workspace()
-    start = open_workspace(rules, memory, round, witness, free, w)
+    start = mark(w)
+    new_workspace(rules, memory, round, 0.0, w)
+    if free is not None:
+        w.free = free
     n = cell_count(round)
     linear, bound = certify(rules, n, round, round.result, w)
     apart, slack = resolution(rules, n, round, round.result, w), w.free

@@ -65,12 +65,12 @@ def prepare(rules, temperature, eager, round, w):
     field_tables(w.s, rules.levels, rules.level_count, w.knots, w.slopes)
     copy(w.log_mix, n, w.base)
     coordinate = rules.level_count + rules.interval_count
-    for i in range(rules.witnesses):
+    for i in range(rules.orders):
         pull = w.cumulative[coordinate] / temperature
         coordinate += 1
         if pull != 0.0:
             for k in range(n):
-                w.base[k] -= pull * w.witness_mean[i * rules.capacity + k]
+                w.base[k] -= pull * w.power_means[i * rules.capacity + k]
     w.crps_pull = 0.0
     w.mse_pull = 0.0
     if rules.crps:
@@ -370,8 +370,6 @@ def run_rounds(rules, memory, mix, reserved, thorough, round, w):
     If the certificate does not hold at the usual temperature, the temperature is lowered by continuation. A branch of
     equilibria may end; then those around other priors are tried, and last the experts' own forecasts. The forecast that
     holds, or comes closest, is used.
-
-    The caller takes the rows of the witnesses in `w` from scratch memory and fills the explicit ones.
     """
     n = cell_count(round)
     used = mark(w)

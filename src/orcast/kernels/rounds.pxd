@@ -5,7 +5,6 @@ from orcast.committee.state cimport Plan
 from orcast.kernels.cells cimport build_cells, crps, cut_cells, expected_crps, locate, mean_of, rebin
 from orcast.kernels.equilibrium cimport crps_difference, payoff
 from orcast.kernels.groups cimport correct_groups, learn_groups
-from orcast.kernels.judging cimport put_witnesses
 from orcast.kernels.last_layer cimport run_rounds
 from orcast.kernels.ledger cimport miscalibration, settle, squared_payoff
 from orcast.kernels.reading cimport count, nearest_normal, read_forecast, write_pits
@@ -34,26 +33,23 @@ cdef void open_round(Rules, Memory, Row, Py_ssize_t, Row, double, Round, Row, Wo
 cdef void place_rivals(Rules, Memory, Py_ssize_t, Round, Workspace) noexcept nogil
 cdef void recell(Rules, Memory, Round, Row, Workspace) noexcept nogil
 cdef void run_evenly(Rules, Memory, Row, double, Round, Workspace) noexcept nogil
-cdef void take_witnesses(Rules, Workspace) noexcept nogil
 cdef void predict_round(Rules, Memory, Row, Py_ssize_t, Row, double, double, Round, Workspace) noexcept nogil
-cdef void settle_round(Rules, Memory, Round, double, double, Row, Workspace) noexcept nogil
+cdef void settle_round(Rules, Memory, Round, double, double, Workspace) noexcept nogil
 cdef void learn_level(Statistics *, double, double) noexcept nogil
 cdef void learn_loss(Rules, Statistics *, Round, double, double) noexcept nogil
 cdef void learn_rivals(Rules, Memory, Round, Py_ssize_t, double, double) noexcept nogil
 cdef double median_of(Py_ssize_t, Round) noexcept nogil
 cdef void count_misses(Rules, Memory, Round, double) noexcept nogil
 cdef void learn(Rules, Memory, Round, double, Workspace) noexcept nogil
-cdef void update_round(Rules, Memory, Round, double, double, Row, Workspace) noexcept nogil
+cdef void update_round(Rules, Memory, Round, double, double, Workspace) noexcept nogil
 @cython.locals(low=bint, high=bint)
 cdef void log_round(Rules, Round, Row, Py_ssize_t, Row, Row, Workspace) noexcept nogil
 
 @cython.locals(prepares=bint)
 cpdef Round predict(Rules, Memory, object, object, bint, double, double, object, double, object)
-cpdef object replace_cells(Rules, Memory, Round, object)
-cpdef object finish(Rules, Memory, object, double, bint, Round, object)
-cpdef object update(Rules, Memory, Round, double, double, object)
+cpdef object update(Rules, Memory, Round, double, double)
 cpdef object learn_only(Rules, Memory, Round, double)
-cpdef object payoffs(Rules, Round, object, object)
+cpdef object payoffs(Rules, Round, object)
 cpdef Py_ssize_t cell_of(Round, double) except -1
 @cython.locals(learns=bint)
 cpdef object run(Rules, Memory, Plan, Group, double, object, object, object, object, object, object, object, object)

@@ -230,18 +230,10 @@ def run_evenly(rules, memory, mix, reserved, round, w):
     release(w, used)
 
 
-def take_witnesses(rules, w):
-    """Scratch memory for the values of the witnesses in each cell."""
-    w.witness_mean = take(w, rules.witnesses * rules.capacity)
-    w.witness_least = take(w, rules.witnesses * rules.capacity)
-    w.witness_largest = take(w, rules.witnesses * rules.capacity)
-
-
 def predict_round(rules, memory, experts, number, prior, pending, reserved, round, w):
     """Fill the round around corrected quantiles: cells, prior, forecast and certificate; the memory is only read."""
     used = mark(w)
     mix = take(w, rules.capacity)
-    take_witnesses(rules, w)
     open_round(rules, memory, experts, number, prior, pending, round, mix, w)
     run_rounds(rules, memory, mix, reserved, round.info.has_expert == 0.0, round, w)
     if round.info.has_expert > 0.0 and round.certificate.holds == 0.0:
@@ -249,13 +241,13 @@ def predict_round(rules, memory, experts, number, prior, pending, reserved, roun
     release(w, used)
 
 
-def settle_round(rules, memory, round, reserved, y, at, w):
-    """Add the payoff of an outcome to the ledger; `at` holds the witnesses there, powers aside."""
+def settle_round(rules, memory, round, reserved, y, w):
+    """Add the payoff of an outcome to the ledger."""
     used = mark(w)
     near = min(max(y, round.info.low), round.info.high)
     k = locate(near, round.left, round.right, cell_count(round))
     core = take(w, rules.payoff_size)
-    payoff(rules, round, near, k, at, core)
+    payoff(rules, round, near, k, core)
     squares = rules.discount * rules.discount * memory.statistics.squares
     memory.statistics.squares = squares + squared_payoff(rules.layout, round.context, core)
     settle(memory, round.context, reserved, core, round.certificate)
@@ -353,9 +345,9 @@ def learn(rules, memory, round, y, w):
         learn_groups(rules, memory, round, y, usual_loss(statistics), w)
 
 
-def update_round(rules, memory, round, reserved, y, at, w):
+def update_round(rules, memory, round, reserved, y, w):
     """Settle the outcome of a round and learn from it."""
-    settle_round(rules, memory, round, reserved, y, at, w)
+    settle_round(rules, memory, round, reserved, y, w)
     learn(rules, memory, round, y, w)
 
 
@@ -399,32 +391,11 @@ def predict(rules, memory, experts, prior, own, pending, reserved, context, draw
     return round
 
 
-def replace_cells(rules, memory, round, mix):
-    """Even cells for a round and its mix; see `recell`."""
+def update(rules, memory, round, reserved, y):
+    """Settle the outcome of a round."""
     w = workspace()
-    prior = numbers_of(mix)
     with cython.nogil:
-        recell(rules, memory, round, prior, w)
-
-
-def finish(rules, memory, mix, reserved, thorough, round, witness):
-    """Forecast and certificate of a prepared round; `witness` has mean, least and largest value of each by cell."""
-    w = workspace()
-    flat = witness.reshape(-1)
-    prior, values = numbers_of(mix), numbers_of(flat)
-    with cython.nogil:
-        used = mark(w)
-        put_witnesses(rules, values, w)
-        run_rounds(rules, memory, prior, reserved, thorough, round, w)
-        release(w, used)
-
-
-def update(rules, memory, round, reserved, y, at):
-    """Settle the outcome of a round; `at` holds the witnesses there, powers aside."""
-    w = workspace()
-    witnesses = readable_of(at)
-    with cython.nogil:
-        update_round(rules, memory, round, reserved, y, witnesses, w)
+        update_round(rules, memory, round, reserved, y, w)
 
 
 def learn_only(rules, memory, round, y):
@@ -435,16 +406,15 @@ def learn_only(rules, memory, round, y):
         learn(rules, memory, round, y, w)
 
 
-def payoffs(rules, round, places, witnesses):
-    """Core payoffs of outcomes at `places`, a row each; `witnesses` has a row for each of them."""
-    number, width = len(places), len(witnesses) // max(len(places), 1)
+def payoffs(rules, round, places):
+    """Core payoffs of outcomes at `places`, a row each."""
+    number = len(places)
     found = np.empty(number * rules.payoff_size)
-    at, values, out = readable_of(places), readable_of(witnesses), numbers_of(found)
+    at, out = readable_of(places), numbers_of(found)
     with cython.nogil:
         for i in range(number):
             k = locate(at[i], round.left, round.right, cell_count(round))
-            row = cut(out, i * rules.payoff_size, rules.payoff_size)
-            payoff(rules, round, at[i], k, cut(values, i * width, width), row)
+            payoff(rules, round, at[i], k, cut(out, i * rules.payoff_size, rules.payoff_size))
     return found.reshape(number, rules.payoff_size)
 
 
@@ -482,7 +452,7 @@ def run(rules, memory, plan, group, number, experts, contexts, outcomes, draws, 
             log_round(rules, round, at, width, cut(all_quantiles, t * width, width), log_row, w)
             if pit_width > 0:
                 write_pits(rules, round, all_y[t], cut(all_pits, t * pit_width, pit_width))
-            update_round(rules, memory, round, 0.0, all_y[t], all_y, w)
+            update_round(rules, memory, round, 0.0, all_y[t], w)
             if learns:
                 update_experts(plan, group, memo, all_y[t], 0.0, w)
             as_log(log_row).miscalibration = miscalibration(memory)

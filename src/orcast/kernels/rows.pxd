@@ -43,8 +43,8 @@ cdef class Workspace:
     cdef Py_ssize_t sizes[24]
     cdef readonly Py_ssize_t block, used
     # the last layer of a round: cumulative payoff seen by the round, its tables, and the cells
-    cdef Row cumulative, factors, cumulative_knots, cumulative_slopes, standing, reach, witness_mean, witness_least
-    cdef Row witness_largest, width, middle
+    cdef Row cumulative, factors, cumulative_knots, cumulative_slopes, standing, reach, power_means, power_least
+    cdef Row power_largest, width, middle
     cdef double square, free
     # Newton's method: the field, the residual and the linear system
     cdef Row s, knots, slopes, base

@@ -72,7 +72,7 @@ cdef class Rules:
     cdef Row grid, scores, jumps, levels
     cdef WholeRow intervals
     cdef readonly Py_ssize_t grid_count, jump_count, level_count, interval_count, learns
-    cdef readonly Py_ssize_t cells, tail_cells, experts, groups, group_at, group_count, orders, witnesses, crps, mse
+    cdef readonly Py_ssize_t cells, tail_cells, experts, groups, group_at, group_count, orders, crps, mse
     cdef readonly Py_ssize_t capacity, rival_rows, payoff_size, round_size
     cdef readonly double low, high, discount, temperature
 
@@ -96,7 +96,7 @@ cdef class Record(Table):
 cdef class Round(Record):
     cdef readonly Rules rules
     cdef readonly object whole
-    cdef public object features, cell_payoffs, memo
+    cdef public object memo
     cdef WholeRow slots
     cdef Row cells, left, right, prior, expert, result, tilt, experts, before, rivals, crps_units, mse_units, expected
     cpdef Py_ssize_t count(self)

@@ -89,8 +89,8 @@ class LedgerState(Table):
 class Rules:
     """Constants of a recalibrator on an ordered space.
 
-    The core payoff has, in this order, a coordinate for each level, interval, witness (powers first), the CRPS of each
-    expert and the squared error of each expert.
+    The core payoff has, in this order, a coordinate for each level, interval and power, the CRPS of each expert and the
+    squared error of each expert.
     """
 
     def __init__(self, layout: Layout, **options):
@@ -111,15 +111,12 @@ class Rules:
         self.cells, self.tail_cells, self.experts = options["cells"], options["tail_cells"], options["experts"]
         self.learns = options["learns"]
         self.group_at, self.group_count = options["group_at"], options["group_count"]
-        self.orders, self.witnesses = options["orders"], options["witnesses"]
-        self.crps, self.mse = options["crps"], options["mse"]
+        self.orders, self.crps, self.mse = options["orders"], options["crps"], options["mse"]
         self.temperature = options["temperature"]
         self.groups, self.discount = layout.groups, layout.discount
         self.capacity = self.cells + self.jump_count
         self.rival_rows = 1 if self.experts == 1 else 1 + self.experts
-        self.payoff_size = (
-            self.level_count + self.interval_count + self.witnesses + (self.crps + self.mse) * self.experts
-        )
+        self.payoff_size = self.level_count + self.interval_count + self.orders + (self.crps + self.mse) * self.experts
         self.round_places, self.round_size = places(round_shapes(self))
 
     def __reduce__(self):
@@ -171,7 +168,7 @@ def round_shapes(rules):
         "rivals": (rules.experts, capacity),
         "crps_units": (rules.experts,),
         "mse_units": (rules.experts,),
-        "expected": (rules.witnesses,),
+        "expected": (rules.orders,),
     }
 
 
@@ -243,7 +240,7 @@ class Round(Record):
     """Numbers of a forecast that its outcome will need; `memo` has those of the committee."""
 
     def __init__(self, rules: Rules):
-        self.rules, self.features, self.cell_payoffs, self.memo = rules, None, None, None
+        self.rules, self.memo = rules, None
         self.places, self.memory, self.array = rules.round_places, bytearray(8 * rules.round_size), None
         self.whole = np.zeros(rules.cells, dtype=np.int64)
         attach(rules, self, numbers_in(self.memory), whole_of(self.whole))
@@ -257,12 +254,12 @@ class Round(Record):
         return self.view("cells")[:5, : int(self.info.cells)]
 
     def arrays(self):
-        """Numbers of the round, without its features."""
+        """Numbers of the round."""
         memo = {} if self.memo is None else {"memo": self.memo}
         return {"row": self.row, "slots": self.whole, **memo}
 
     def copied(self):
-        """Copy in arrays of its own, without features."""
+        """Copy in arrays of its own."""
         return restored_round(self.rules, self.row, self.whole, self.memo)
 
     def __reduce__(self):
@@ -292,7 +289,7 @@ def attach(rules, round, row, slots):
     round.rivals = cut(row, at, experts * capacity)
     at += experts * capacity
     round.crps_units, round.mse_units = cut(row, at, experts), cut(row, at + experts, experts)
-    round.expected = cut(row, at + 2 * experts, rules.witnesses)
+    round.expected = cut(row, at + 2 * experts, rules.orders)
 
 
 # Sizes of the records of a round.

@@ -133,17 +133,16 @@ def in_cells(values: Array) -> Array:
 class Part:
     """Payoff bound to a space: number of coordinates, squared bound, and the way it is solved.
 
-    `kind` is "quantile", "interval", "moment", "explicit" (the field does not depend on p, so the tilt is explicit),
-    "regret" or "general". The witness jumps at `jumps`, which become edges of cells. `state` creates the part's own
-    state; `learn` updates it after a settled round.
+    The compiled engine covers the kinds "quantile", "interval", "moment" and "regret". The witness jumps at `jumps`,
+    which become edges of cells. `state` creates the part's own state; `learn` updates it after a settled round.
     """
 
     payoff: Payoff
     size: int
     bound: float
-    kind: str
     cell_payoff: Callable[[CellGrid, dict[str, Array]], CellPayoff]
     jumps: Array = field(default_factory=lambda: NOTHING)
+    kind: str = "general"
     state: Callable[[], dict[str, Array]] = dict
     learn: Callable[[CellGrid, dict[str, Array]], None] | None = None
 

@@ -17,7 +17,7 @@ from orcast.contexts import Context
 from orcast.forecasts import PERCENTS
 from orcast.payoffs.base import CellGrid, CellPayoff, Part, Payoff, wrong_space
 from orcast.payoffs.cell_payoffs import EventCellPayoff, ExplicitCellPayoff, Witness
-from orcast.spaces import Binary, Box, Circle, OrderedSpace, Points, Space, frozen
+from orcast.spaces import Binary, Box, Circle, OrderedSpace, Space, frozen
 from orcast.spaces.base import whole
 from orcast.validation import short
 
@@ -125,7 +125,11 @@ class QuantileCalibration(Payoff):
         if not isinstance(space, OrderedSpace):
             raise wrong_space(self, "an ordered space such as Interval(low, high)", space)
         return Part(
-            self, self.levels.size, self.bound, "quantile", lambda cell_grid, state: QuantileCellPayoff(self.levels)
+            self,
+            self.levels.size,
+            self.bound,
+            lambda cell_grid, state: QuantileCellPayoff(self.levels),
+            kind="quantile",
         )
 
 
@@ -212,8 +216,8 @@ class IntervalCalibration(Payoff):
             self,
             self.confidence.size,
             self.bound,
-            "interval",
             lambda cell_grid, state: IntervalCellPayoff(QuantileCellPayoff(self.levels), self.ends),
+            kind="interval",
         )
 
 
@@ -235,8 +239,8 @@ class MomentMatching(Payoff):
 
     Squared bound: the order. On a `Line` or `HalfLine` low and high are the ends of the round's window, to which y is
     clipped. On a `Circle` the moments are cos(j theta) and sin(j theta), with the bound 4 times the order. On a `Box`
-    or `Points` of vectors they are all monomials of that degree in the outputs, each scaled to [0, 1], and the bound is
-    their number. On `Binary` there is one moment, the mean.
+    they are all monomials of that degree in the outputs, each scaled to [0, 1], and the bound is their number. On
+    `Binary` there is one moment, the mean.
 
     Examples
     --------
@@ -261,12 +265,9 @@ class MomentMatching(Payoff):
             angles = 2.0 * math.pi * np.asarray(space.points) / space.period
             steps = np.arange(1, self.order + 1)[:, None]
             return np.vstack((np.cos(steps * angles), np.sin(steps * angles)))
-        if isinstance(space, (Box, Points)):
-            points = np.asarray(space.points, dtype=np.float64)
-            points = points.reshape(len(points), -1)
-            low = np.array([a for a, _ in space.bounds]) if isinstance(space, Box) else points.min(axis=0)
-            high = np.array([b for _, b in space.bounds]) if isinstance(space, Box) else points.max(axis=0)
-            t = (points - low) / np.where(high > low, high - low, 1.0)
+        if isinstance(space, Box):
+            low, high = np.array(space.bounds).T
+            t = (space.points - low) / (high - low)
             sides = range(t.shape[1])
             terms = [c for j in range(1, self.order + 1) for c in combinations_with_replacement(sides, j)]
             if len(terms) > MOST_MONOMIALS:
@@ -276,11 +277,11 @@ class MomentMatching(Payoff):
 
     def on(self, space: Space, experts: int = 1) -> Part:
         if isinstance(space, OrderedSpace):
-            return Part(self, self.order, float(self.order), "moment", self._on_ordered_cells)
+            return Part(self, self.order, float(self.order), self._on_ordered_cells, kind="moment")
         values = self._values(space)
         bound = 4.0 * self.order if isinstance(space, Circle) else float(len(values))
         witness = Witness.constant(values)
-        return Part(self, len(values), bound, "explicit", lambda cell_grid, state: ExplicitCellPayoff(witness))
+        return Part(self, len(values), bound, lambda cell_grid, state: ExplicitCellPayoff(witness))
 
     def _on_ordered_cells(self, cell_grid: CellGrid, state: dict[str, Array]) -> CellPayoff:
         span = cell_grid.high - cell_grid.low
@@ -349,8 +350,7 @@ class ThresholdCalibration(Payoff):
                 f"expected thresholds in [{space.low:g}, {space.high:g}), got {float(self.thresholds[~inside][0])!r}"
             )
         count = self.thresholds.size
-        kind = "explicit" if self.grid == 1 else "general"
-        return Part(self, self.grid * count, float(count), kind, self._on_cells, self.thresholds)
+        return Part(self, self.grid * count, float(count), self._on_cells, self.thresholds)
 
     def _on_cells(self, cell_grid: CellGrid, state: dict[str, Array]) -> CellPayoff:
         witness = Witness.below(cell_grid, self.thresholds)

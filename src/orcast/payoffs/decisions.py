@@ -180,7 +180,7 @@ class DecisionCalibration(Payoff):
         def cell_payoff(cell_grid: CellGrid, state: dict[str, Array]) -> CellPayoff:
             return ExplicitCellPayoff(self._witness(cell_grid, unit, shape))
 
-        return Part(self, size, float(size), "explicit", cell_payoff, jumps)
+        return Part(self, size, float(size), cell_payoff, jumps)
 
 
 class SwapRegret(DecisionCalibration):
@@ -235,7 +235,7 @@ class SwapRegret(DecisionCalibration):
             centre, _ = self.limits(space, cell_grid.forecast(cell_grid.expert), cell_grid.features, unit)
             return AnswerCellPayoff(witness, self.sharpness * (witness.mean + centre[:, None] / unit))
 
-        return Part(self, size * size, float(size), "general", cell_payoff, jumps)
+        return Part(self, size * size, float(size), cell_payoff, jumps)
 
     def _plain(self) -> dict[str, Any]:
         return {**super()._plain(), "sharpness": self.sharpness}

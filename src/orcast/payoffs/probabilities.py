@@ -50,7 +50,7 @@ class _OnEvents(Payoff):
         events = witness.mean.shape[0]
         # all errors p - e_k together: |p - e_k|^2 <= 2, and 1 with a single event
         bound = 1.0 if events == 1 else 2.0
-        return Part(self, self.grid * events, bound, "general", lambda cell_grid, state: self._make(cell_grid, witness))
+        return Part(self, self.grid * events, bound, lambda cell_grid, state: self._make(cell_grid, witness))
 
 
 class BinaryCalibration(_OnEvents):
@@ -229,4 +229,4 @@ class DistributionCalibration(Payoff):
         def nothing_known() -> dict[str, Array]:
             return {"anchors": np.zeros((count, size)), "known": np.zeros(1)}
 
-        return Part(self, count * size, bound, "general", cell_payoff, points, nothing_known, learn)
+        return Part(self, count * size, bound, cell_payoff, points, state=nothing_known, learn=learn)

@@ -130,8 +130,8 @@ class Recipe(Payoff):
             return self._on_cells(cell_grid, shape)
 
         if self.moment is not None or self._with_features:
-            return Part(self, UNKNOWN, self.limit, "general", cell_payoff, jumps)
-        return Part(self, size, self.limit, "explicit", cell_payoff, jumps)
+            size = UNKNOWN
+        return Part(self, size, self.limit, cell_payoff, jumps)
 
     def _shape_on(self, space: Space, size: int) -> tuple[Array, Shape]:
         """Return jumps of the witness on a space, and its shape between them."""
@@ -362,7 +362,7 @@ class Custom(Payoff):
         def cell_payoff(cell_grid: CellGrid, state: dict[str, Array]) -> CellPayoff:
             return CustomCellPayoff(self, cell_grid)
 
-        return Part(self, UNKNOWN, self.limit, "general", cell_payoff, jumps_inside(self.jumps, space))
+        return Part(self, UNKNOWN, self.limit, cell_payoff, jumps_inside(self.jumps, space))
 
     def _plain(self) -> dict[str, Any]:
         slope = {"lipschitz": self.lipschitz} if self.lipschitz else {}

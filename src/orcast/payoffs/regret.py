@@ -267,8 +267,8 @@ class NoRegret(Payoff):
             self,
             count * experts,
             float(experts * (reach @ reach)),
-            "regret" if fast and all(isinstance(score, (CRPS, MSE)) for score in self.scores) else "general",
             lambda cell_grid, state: RegretCellPayoff(cell_grid, self.scores, state, units),
+            kind="regret" if fast and all(isinstance(score, (CRPS, MSE)) for score in self.scores) else "general",
             state=lambda: {
                 "loss": np.zeros((count, experts)),
                 "count": np.zeros(experts),

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from orcast.contexts import Context
 from orcast.payoffs.base import NOTHING, CellGrid, Part, Payoff, wrong_space
 from orcast.payoffs.cell_payoffs import WideCellPayoff, Witness
-from orcast.spaces import Binary, Interval, Labels, Points, Space, frozen
+from orcast.spaces import Binary, Interval, Labels, Space, frozen
 from orcast.spaces.base import whole
 
 Array = NDArray[np.float64]
@@ -290,9 +290,7 @@ class MomentBasedCalibration(_OnMesh):
         if not isinstance(space, Interval):
             raise wrong_space(self, "Interval(low, high)", space)
         mesh = moment_mesh(self.grid)
-        return Part(
-            self, 2 * len(mesh.points), 2.0, "general", lambda cell_grid, state: MomentCellPayoff(cell_grid, mesh)
-        )
+        return Part(self, 2 * len(mesh.points), 2.0, lambda cell_grid, state: MomentCellPayoff(cell_grid, mesh))
 
 
 class SimplexCalibration(_OnMesh):
@@ -344,8 +342,8 @@ class SimplexCalibration(_OnMesh):
         """Inner edges of the bins of an interval; None on finite spaces."""
         if isinstance(space, Interval):
             return np.linspace(space.low, space.high, self.bins + 1)[1:-1]
-        if not isinstance(space, (Binary, Labels, Points)):
-            raise wrong_space(self, "Labels([...]), Binary(), Points(...) or Interval(low, high)", space)
+        if not isinstance(space, (Binary, Labels)):
+            raise wrong_space(self, "Labels([...]), Binary() or Interval(low, high)", space)
         return None
 
     def on(self, space: Space, experts: int = 1) -> Part:
@@ -370,4 +368,4 @@ class SimplexCalibration(_OnMesh):
                 events = events[:, np.searchsorted(edges, cell_grid.right, side="left")]
             return MeshCellPayoff(Witness.constant(events), mesh.size, mesh.locate)
 
-        return Part(self, size, 2.0, "general", on_cells, NOTHING if edges is None else edges)
+        return Part(self, size, 2.0, on_cells, NOTHING if edges is None else edges)

@@ -229,7 +229,7 @@ def _check_bounded(part: Part, cell_payoff: CellPayoff, p: Array) -> None:
 def _check_between(part: Part, cell_payoff: CellPayoff, cell_grid: CellGrid, rng: np.random.Generator) -> None:
     """Evaluate the payoff at random outcomes within cells, where it may not leave its bounds by a peak."""
     wide = np.flatnonzero(cell_grid.right > cell_grid.left)
-    if part.kind not in ("explicit", "general") or not wide.size:
+    if part.kind != "general" or not wide.size:
         return
     p = random_masses(cell_grid.cells, rng)
     low, high = (each.reshape(*each.shape[:2], -1) for each in cell_payoff.spans(p))
