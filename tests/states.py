@@ -134,7 +134,6 @@ def _forecasters() -> Iterator[Callable[[], Saved]]:
     q, regret, labels = oc.QuantileCalibration(LEVELS), oc.NoRegret(oc.CRPS()), oc.Labels(LABELS)
     turns = [((30.0 * t % 360.0, 25.0), 25.0 * t % 360.0) for t in range(count)]
     sides = [([oc.Normal(0.5, 0.15), oc.Normal(1.0, 1.0)], [0.4, 0.1 * t]) for t in range(count)]
-    corners = [([0.2, 0.3, 0.5], [0.0, 1.0])] * count
     by_hour = oc.by("hour", values=[0, 1, 2], other=True)
     by_wind = oc.by("wind", edges=[5, 10], soft=2.0) * oc.by_last_error()
     alone = [(None, each) for _, each in y]
@@ -156,7 +155,6 @@ def _forecasters() -> Iterator[Callable[[], Saved]]:
     yield recal("drawn", labels, m, randomised=7)
     yield recal("circle", oc.Circle(360, cells=8), turns)
     yield recal("box", oc.Box([(0, 1), (-5, 5)], cells=(2, 3)), sides)
-    yield recal("points", oc.Points([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0]]), corners)
     yield recal("experts", INTERVAL, _with_experts(y))
     yield recal("experts of events", oc.Binary(), _with_experts(p))
     yield recal("experts of labels", labels, _with_experts(m))

@@ -37,7 +37,6 @@ SPACES: dict[str, Space] = {
     "labels": oc.Labels(["a", "b", "c"]),
     "circle": oc.Circle(24, cells=8),
     "box": oc.Box([(0, 1), (0, 1)], cells=3),
-    "points": oc.Points([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0], [3.0, 3.0]]),
 }
 OWN: dict[str, Callable[[], Adversary]] = {
     "look-ahead": LookAhead,

@@ -49,7 +49,6 @@ def circle_distance(a: float, y: float) -> float:
 
 
 CIRCLE, BOX = oc.Circle(360, cells=36), oc.Box([(0, 1), (0, 2)], cells=4)
-NET = oc.Points([[0, 0], [0, 1], [1, 0]])
 FINITE: dict[str, tuple[Any, list[Any], Callable[[Any, Any], float]]] = {
     "binary": (oc.forecasts.BinaryForecast(0.3), ["take", "leave"], lambda a, y: -0.2 if a == "take" else -1.0 * y),
     "labels": (
@@ -67,7 +66,6 @@ FINITE: dict[str, tuple[Any, list[Any], Callable[[Any, Any], float]]] = {
         [(0.0, 0.0), (1.0, 2.0)],
         lambda a, y: -float(np.abs(np.array(a) - y).sum()),
     ),
-    "points": (oc.forecasts.PointsForecast(NET, [0.2, 0.5, 0.3]), [0, 1], lambda a, y: float(y[a])),
 }
 
 

@@ -11,13 +11,12 @@ from hypothesis import given
 
 from helpers import SENTENCE, shown
 from orcast.adapters import Ensemble, Normal, Quantiles, binary_probability, expert_quantiles, expert_row
-from orcast.forecasts import BinaryForecast, BoxForecast, CircleForecast, Forecast, LabelForecast, PointsForecast
-from orcast.spaces import Binary, Box, Circle, HalfLine, Labels, Line, OrderedSpace, Points, Space
+from orcast.forecasts import BinaryForecast, BoxForecast, CircleForecast, Forecast, LabelForecast
+from orcast.spaces import Binary, Box, Circle, HalfLine, Labels, Line, OrderedSpace, Space
 
 LABELS = Labels(["home", "draw", "away"])
 CIRCLE = Circle(360, cells=36)
 BOX = Box([(0, 1), (-5, 5)], cells=(4, 10))
-POINTS = Points([[0, 0], [0, 1], [1, 0], [1, 1]])
 
 
 class Series:
@@ -249,40 +248,6 @@ def test_a_density_of_vectors_is_read_at_the_centres() -> None:
 def test_no_forecast_of_a_vector(forecast: object) -> None:
     with pytest.raises((TypeError, ValueError), match=SENTENCE):
         expert_row(forecast, BOX)
-
-
-# --- Points ---
-
-
-def test_masses_of_points_and_points_empirical() -> None:
-    mass = [0.1, 0.2, 0.3, 0.4]
-    for forecast in (mass, tuple(mass), np.array(mass), PointsForecast(POINTS, mass)):
-        assert masses(forecast, POINTS) == pytest.approx(mass, abs=1e-15)
-    members = [[0.1, 0.1], [0.9, 0.1], [5.0, -3.0]]
-    expected = (np.array([1, 0, 2, 0]) + 0.25) / 4
-    for forecast in (Ensemble(members), Ensemble(np.array(members))):
-        assert masses(forecast, POINTS) == pytest.approx(expected.tolist())
-    line = Points([0.0, 1.0, 2.0])
-    assert masses(Ensemble([0.1, 1.9, 2.0]), line) == pytest.approx(((np.array([1, 0, 2]) + 1 / 3) / 4).tolist())
-
-
-@pytest.mark.parametrize(
-    "forecast",
-    [
-        [0.5, 0.5, 0.5, 0.5],
-        [[0.5, 0.5, 0.5]],
-        [[0.5, float("nan")]],
-        Ensemble([[1, 2, 3]]),
-        Normal(0, 1),
-        "points",
-        PointsForecast(Points([[0.0], [1.0]]), [0.5, 0.5]),
-        BinaryForecast(0.5),
-    ],
-    ids=shown,
-)
-def test_no_forecast_of_a_point(forecast: object) -> None:
-    with pytest.raises((TypeError, ValueError), match=SENTENCE):
-        expert_row(forecast, POINTS)
 
 
 # --- Ensemble of vectors on the wrong space ---

@@ -437,7 +437,6 @@ RUNS: dict[str, tuple[Any, ...]] = {
     "labels": (oc.Labels(["a", "b", "c"]), None, None),
     "circle": (oc.Circle(24, cells=12), None, None),
     "box": (oc.Box([(0, 1), (0, 1)], cells=4), None, None),
-    "points": (oc.Points([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]]), None, None),
     "line": (oc.Line(), None, None),
     "by hour": (SPACE, oc.QuantileCalibration(context=HOURS) + oc.NoRegret(oc.CRPS()), "hour"),
     "by level": (SPACE, oc.QuantileCalibration(context=oc.by_expert("level", edges=[0.5])), None),

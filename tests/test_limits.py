@@ -23,7 +23,6 @@ TOO_MUCH: dict[str, Callable[[], Any]] = {
     "cells of a circle": lambda: oc.Circle(360, cells=MANY),
     "cells of a box": lambda: oc.Box([(0, 1)] * 3, cells=4000),
     "sides of a box": lambda: oc.Box(itertools.repeat((0, 1))),
-    "numbers in a point": lambda: oc.Points([[0.0] * 1001, [1.0] * 1001]),
     "levels of a forecast": lambda: oc.Quantiles([(i + 1) / 20_001 for i in range(20_000)], range(20_000)),
     "levels of a payoff": lambda: oc.QuantileCalibration(itertools.count()),
     "values of a context": lambda: oc.by("hour", values=range(MANY)),

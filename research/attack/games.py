@@ -29,7 +29,6 @@ SPACES: dict[str, Callable[[], Space]] = {
     "Ten labels": lambda: oc.Labels(list("abcdefghij")),
     "Circle": lambda: oc.Circle(PERIOD, cells=24),
     "Box": lambda: oc.Box([(0.0, 1.0), (0.0, 1.0)], cells=6),
-    "Points": lambda: oc.Points(np.random.default_rng(0).random((30, 2))),
 }
 ORDERED = ("Interval", "Line", "HalfLine")
 LABELS = ("Labels", "Ten labels")
@@ -112,7 +111,7 @@ def payoffs_on(name: str) -> dict[str, Callable[..., Payoff]]:
         found["label"] = lambda **k: oc.LabelCalibration(**k)
     if name in ("Binary", *LABELS):
         found["calibeating"] = lambda **k: oc.payoffs.Calibeating(**k)
-    if name in ("Binary", "Circle", "Box", "Points"):
+    if name in ("Binary", "Circle", "Box"):
         found["moments"] = lambda **k: oc.MomentMatching(2, **k)
     if name not in (*ORDERED, "Binary"):
         found["regret CRPS"] = lambda **k: oc.NoRegret(oc.CRPS(), **k)

@@ -51,7 +51,6 @@ from orcast.spaces import HalfLine as HalfLine
 from orcast.spaces import Interval as Interval
 from orcast.spaces import Labels as Labels
 from orcast.spaces import Line as Line
-from orcast.spaces import Points as Points
 from orcast.store import open as open
 from orcast.testing import check_payoff as check_payoff
 

@@ -431,7 +431,7 @@ class Forecaster:
         Raises
         ------
         TypeError
-            On spaces without PITs: `Circle`, `Box`, `Points` and others.
+            On spaces without PITs: `Circle`, `Box` and others.
 
         Examples
         --------

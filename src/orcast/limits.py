@@ -26,7 +26,7 @@ class Limits:
 
     cells: int = 4096  # of a finite space: tables of distances and payoffs have cells x cells numbers
     labels: int = 4096
-    dims: int = 1000  # sides of a box, numbers in a point
+    dims: int = 1000  # sides of a box
     levels: int = 10_000
     members: int = 1_000_000
     groups: int = 10_000
@@ -42,7 +42,7 @@ class Limits:
 
 LIMITS = Limits()
 _NAMES = {
-    "dims": "numbers in a point",
+    "dims": "sides of a box",
     "coordinates": "coordinates of a payoff",
     "pending": "pending rounds",
     "id_characters": "characters in an id or name",

@@ -17,11 +17,10 @@ from orcast.forecasts import (
     CircleForecast,
     FiniteForecast,
     LabelForecast,
-    PointsForecast,
     as_masses,
     forecast_on,
 )
-from orcast.spaces import Binary, Box, Circle, FiniteSpace, Labels, Points
+from orcast.spaces import Binary, Box, Circle, FiniteSpace, Labels
 
 Vector = NDArray[np.float64]
 
@@ -32,7 +31,6 @@ SPACES: dict[str, Callable[[], FiniteSpace]] = {
     "mixed": lambda: Labels(["a", 1, 2.5]),
     "circle": lambda: Circle(24, cells=5),
     "box": lambda: Box([(0, 1), (-5, 5)], cells=(3, 4)),
-    "points": lambda: Points([[0, 0], [0, 1], [3, 0.1]]),
 }
 every = pytest.mark.parametrize("name", SPACES)
 
@@ -120,7 +118,6 @@ def test_copies_keep_masses_and_certificate(name: str, twin_of) -> None:  # type
         (lambda mass: LabelForecast(["a", "b", "c"], mass), 3),
         (lambda mass: CircleForecast(Circle(cells=3), mass), 3),
         (lambda mass: BoxForecast(Box([(0, 1)], cells=3), mass), 3),
-        (lambda mass: PointsForecast(Points([[0.0], [1.0], [2.0]]), mass), 3),
         (lambda mass: as_masses(mass, 3), 3),
     ],
 )
@@ -142,7 +139,7 @@ def test_what_are_no_masses(make: Callable[[object], object], takes: int, mass: 
         make(mass)
 
 
-@pytest.mark.parametrize("kind", [CircleForecast, BoxForecast, PointsForecast])
+@pytest.mark.parametrize("kind", [CircleForecast, BoxForecast])
 @pytest.mark.parametrize("space", [Binary(), None, "circle", Labels(["a", "b"]), {}], ids=repr)
 def test_the_wrong_space_is_refused(kind: Callable[..., object], space: object) -> None:
     with pytest.raises((TypeError, ValueError), match=SENTENCE):

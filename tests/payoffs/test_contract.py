@@ -27,7 +27,6 @@ FINITE: dict[str, Space] = {
     "10 labels": oc.Labels(range(10)),
     "circle": oc.Circle(24, cells=12),
     "box": oc.Box([(0, 1), (-5, 5)], cells=(4, 5)),
-    "points": oc.Points([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0], [3.0, 3.0], [1.0, 1.5]]),
 }
 SPACES = {**ORDERED, **FINITE}
 
@@ -102,9 +101,7 @@ PAYOFFS = {
     "calibeating": Entry(lambda: oc.payoffs.Calibeating(grid=6), labels | {"binary"}),
     "distribution": Entry(lambda: oc.payoffs.DistributionCalibration(3, thresholds=5), finite | {"interval"}),
     "moments given moments": Entry(lambda: oc.payoffs.MomentBasedCalibration(4), {"interval"}, rounds=25),
-    "simplex": Entry(
-        lambda: oc.payoffs.SimplexCalibration(2, bins=3), {"binary", "points", "interval"} | labels, rounds=25
-    ),
+    "simplex": Entry(lambda: oc.payoffs.SimplexCalibration(2, bins=3), {"binary", "interval"} | labels, rounds=25),
     "recipe": Entry(lambda: oc.Recipe(lambda y: [bounded(y)], bound=1.0), everywhere, plain=False, rounds=20),
     "recipe of p": Entry(
         lambda: oc.Recipe(lambda y: [bounded(y)], lambda x, p: [1.0 - p.mass[0], p.mass[0]], bound=1.0),

@@ -52,7 +52,6 @@ class Source:
             lambda: oc.Labels(["a", "b", "c"]),
             lambda: oc.Circle(abs(self.number()), cells=8),
             lambda: oc.Box([sorted(self.numbers(2)), sorted(self.numbers(2))], cells=(2, 3)),
-            lambda: oc.Points([self.numbers(2) for _ in range(3)]),
         ]
         return makers[self.rng.integers(len(makers))]()
 

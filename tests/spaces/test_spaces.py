@@ -26,7 +26,6 @@ from orcast.spaces import (
     Labels,
     Line,
     OrderedSpace,
-    Points,
     Space,
     space_from_plain,
 )
@@ -103,12 +102,6 @@ REFUSED: list[Callable[[], object]] = [
     *(lambda cells=cells: Circle(cells=cells) for cells in (1, True, 10**5)),
     *(lambda bounds=bounds: Box(bounds) for bounds in ([], [(0, 1, 2)], [(1, 0)], [(0, np.inf)], None)),
     *(lambda cells=cells: Box([(0, 1), (0, 1)], cells=cells) for cells in (1, [2, 2, 2], [True, 2])),
-    *(
-        lambda points=points: Points(points)
-        for points in ([[1, 2]], [[1, 2], [1]], ["a", "b"], [[1, 2], [1, np.nan]], np.zeros((2, 2, 2)))
-    ),
-    lambda: Points([[1, 2]] * 3),
-    lambda: Points(np.arange(5000)),
 ]
 
 
@@ -130,7 +123,6 @@ SPACES: dict[str, Callable[[], Space]] = {
     "labels": lambda: Labels(["home", "draw", 3, 2.5, False]),
     "circle": lambda: Circle(24, cells=7),
     "box": lambda: Box([(0, 1), (-5, 5)], cells=(3, 4)),
-    "points": lambda: Points([[0, 0], [0, 1], [3, 0.1]]),
 }
 FINITE = {name: make for name, make in SPACES.items() if not make().ordered}
 
@@ -172,8 +164,7 @@ def test_every_space_goes_to_plain_data_and_back(name: str) -> None:
         {"kind": "Binary", "cells": 3},
         {"kind": "Box", "bounds": [[0, 1, 2]], "cells": [3]},
         {"kind": "Box", "bounds": [[0, 1]] * 9, "cells": [2] * 9 + [10**9]},
-        {"kind": "Points", "points": [[0.0], [float("inf")]]},
-        {"kind": "Points"},
+        {"kind": "Points", "points": [[0.0], [1.0]]},
     ],
     ids=str,
 )
@@ -336,30 +327,3 @@ def test_no_vector_of_the_box(y: object) -> None:
     for outside in ("raise", "clip"):
         with pytest.raises((TypeError, ValueError), match=SENTENCE):
             Box([(0, 1), (0, 2)]).outcome(y, outside)  # type: ignore[arg-type]
-
-
-# --- Points ---
-
-
-@given(st.integers(2, 40), st.integers(1, 3), st.integers(0, 10**6))
-def test_an_outcome_is_the_nearest_point_within_the_radius(count: int, d: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    space = Points(rng.random((count, d)))
-    apart = np.linalg.norm(space.points[:, None] - space.points, axis=2)
-    assert space.distances == pytest.approx(apart)
-    assert space.radius == pytest.approx((apart + np.diag(np.full(count, np.inf))).min(axis=1).max() / 2)
-    y = rng.random(d)
-    away = np.linalg.norm(space.points - y, axis=1)
-    assert space.outcome(y, "clip") == away.argmin()
-    if away.min() > space.radius * (1 + 1e-9):
-        with pytest.raises(ValueError, match=SENTENCE):
-            space.outcome(y)
-
-
-@pytest.mark.parametrize(
-    "y", [None, "ab", [0], [0, 1, 2], [0, float("nan")], [0, 1e300], [[0, 0]], [[0], [1, 2]]], ids=str
-)
-def test_no_point(y: object) -> None:
-    for outside in ("raise", "clip"):
-        with pytest.raises((TypeError, ValueError), match=SENTENCE):
-            Points([[0, 0], [0, 2]]).outcome(y, outside)

@@ -1,4 +1,4 @@
-"""Forecasts on finite spaces as masses: probabilities, directions, vectors, points."""
+"""Forecasts on finite spaces as masses: probabilities, directions, vectors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from orcast.adapters.ordered import ACCEPTED, Ensemble, Normal, Quantiles, called, known_kind, risen
 from orcast.forecasts import BinaryForecast, FiniteForecast, LabelForecast, as_masses
-from orcast.spaces import Binary, Box, Circle, FiniteSpace, Points, Space
+from orcast.spaces import Binary, Box, Circle, FiniteSpace, Space
 from orcast.validation import number, short
 
 Array = NDArray[np.float64]
@@ -197,14 +197,7 @@ def _side_masses(forecast: object, edges: Array) -> Array:
     return np.diff(np.concatenate(([0.0], below, [1.0])))
 
 
-def _point_masses(forecast: object, space: Points) -> Array:
-    if isinstance(forecast, Ensemble):
-        return _empirical([space.outcome(member, "clip") for member in forecast.members], space)
-    return _plain_masses(forecast, space, f"{space.cells} masses, or an Ensemble of points")
-
-
 _READERS: dict[type, Callable[[object, Any], Array]] = {
     Circle: _circle_masses,
     Box: _box_masses,
-    Points: _point_masses,
 }

@@ -215,8 +215,7 @@ class Ensemble(_ByScores):
     Parameters
     ----------
     members
-        Numbers, of which the k-th smallest of n is the quantile at (k - 1/2) / n; or vectors as rows, for `Box` or
-        `Points`.
+        Numbers, of which the k-th smallest of n is the quantile at (k - 1/2) / n; or vectors as rows, for `Box`.
 
     Examples
     --------

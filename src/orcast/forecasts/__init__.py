@@ -7,7 +7,6 @@ from orcast.forecasts.finite import (
     FiniteForecast,
     LabelForecast,
     Mixture,
-    PointsForecast,
     as_masses,
     forecast_on,
 )
@@ -22,7 +21,6 @@ __all__ = [
     "Forecast",
     "LabelForecast",
     "Mixture",
-    "PointsForecast",
     "as_levels",
     "as_masses",
     "forecast_on",

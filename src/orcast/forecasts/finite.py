@@ -1,4 +1,4 @@
-"""Forecasts on finite spaces: binary, labels, directions, vectors, points."""
+"""Forecasts on finite spaces: binary, labels, directions, vectors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from orcast.forecasts.base import IssuedForecast, generator
 from orcast.forecasts.ordered import Forecast
-from orcast.spaces import Binary, Box, Circle, FiniteSpace, Labels, Points, frozen
+from orcast.spaces import Binary, Box, Circle, FiniteSpace, Labels, frozen
 from orcast.spaces.base import numbers, whole
 from orcast.validation import number, short
 
@@ -368,38 +368,11 @@ class BoxForecast(FiniteForecast):
         return f"BoxForecast(mean=[{mean}], std=[{std}])"
 
 
-class PointsForecast(FiniteForecast):
-    """Masses on the points of a net; each value is assigned to the nearest of them.
-
-    Parameters
-    ----------
-    space, mass
-        Space of the forecast, and the mass of each point.
-
-    Examples
-    --------
-    >>> space = Points([[0, 0], [0, 1], [1, 0]])
-    >>> p = PointsForecast(space, [0.5, 0.25, 0.25])
-    >>> p.mode().tolist(), p.probability([0.1, 0.9]), p.mean().tolist()
-    ([0.0, 0.0], 0.25, [0.25, 0.25])
-    """
-
-    __slots__ = ()
-
-    kind = Points
-    space: Points
-
-    def mean(self) -> Array:
-        """Mean vector."""
-        return np.asarray(self.mass @ self.space.points)
-
-
 _CLASSES: dict[type, type[FiniteForecast]] = {
     Binary: BinaryForecast,
     Labels: LabelForecast,
     Circle: CircleForecast,
     Box: BoxForecast,
-    Points: PointsForecast,
 }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from orcast.spaces.base import Array, FiniteSpace, OrderedSpace, Space, frozen
-from orcast.spaces.finite import Binary, Box, Circle, Labels, Points
+from orcast.spaces.finite import Binary, Box, Circle, Labels
 from orcast.spaces.ordered import TAIL_MASS, HalfLine, Interval, Line, between, normal_scores
 from orcast.validation import short
 
@@ -22,7 +22,6 @@ __all__ = [
     "Labels",
     "Line",
     "OrderedSpace",
-    "Points",
     "Space",
     "between",
     "frozen",
@@ -30,7 +29,7 @@ __all__ = [
     "space_from_plain",
 ]
 
-_KINDS = (Interval, Line, HalfLine, Binary, Labels, Circle, Box, Points)
+_KINDS = (Interval, Line, HalfLine, Binary, Labels, Circle, Box)
 _READERS: dict[str, Callable[..., Space]] = {kind.__name__: kind for kind in _KINDS}
 
 

@@ -54,12 +54,6 @@ class Space(ABC):
         # without cached values: a table of distances may be large, and would be restored writeable
         return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        for value in state.values():
-            if isinstance(value, np.ndarray):
-                frozen(value)
-        self.__dict__.update(state)
-
 
 class OrderedSpace(Space):
     """Numbers from `low` to `high`, with cells around an expert's quantiles at `levels`."""

@@ -1,4 +1,4 @@
-"""Finite spaces: binary, labels, directions, vectors, points of any compact metric space."""
+"""Finite spaces: binary, labels, directions, vectors."""
 
 from __future__ import annotations
 
@@ -18,9 +18,6 @@ from orcast.spaces.base import LARGEST, Array, FiniteSpace, frozen, numbers, sin
 from orcast.validation import short
 
 Label = str | int | bool | float
-
-# Relative tolerance for distances that exceed a radius by rounding.
-ROUNDING = 1e-9
 
 
 def _discrete(cells: int) -> Array:
@@ -279,7 +276,10 @@ class Box(FiniteSpace):
     @cached_property
     def distances(self) -> Array:
         low, high = self._ends
-        return frozen(_euclidean((self.points - low) / (high - low)))
+        squares = np.zeros((self.cells, self.cells))
+        for side in ((self.points - low) / (high - low)).T:
+            squares += np.subtract.outer(side, side) ** 2
+        return frozen(np.sqrt(squares))
 
     @cached_property
     def _ends(self) -> tuple[Array, Array]:
@@ -306,95 +306,3 @@ def _vector(y: object, size: int) -> Array:
     if not (np.abs(value) <= LARGEST).all():
         raise ValueError(f"expected {size} finite numbers as outcome, got {short(y)}")
     return value
-
-
-def _euclidean(points: Array) -> Array:
-    squares = np.zeros((len(points), len(points)))
-    for side in points.T:
-        squares += np.subtract.outer(side, side) ** 2
-    return np.sqrt(squares)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Points(FiniteSpace):
-    """Points of a compact set of vectors (paper, section 2); the guarantee holds up to a `radius`.
-
-    Parameters
-    ----------
-    points
-        Array with one row per point.
-
-    Notes
-    -----
-    Every outcome is assigned to the nearest point. Distances are Euclidean, and the radius is half the largest distance
-    between neighbours:
-
-        radius = max_a min_{b != a} d(a, b) / 2
-
-    Examples
-    --------
-    >>> space = Points([[0, 0], [0, 1], [1, 0], [1, 1]])
-    >>> space.outcome([0.9, 0.2]), space.value(2).tolist(), space.radius
-    (2, [1.0, 0.0], 0.5)
-    """
-
-    points: Array
-
-    def __init__(self, points: ArrayLike) -> None:
-        try:
-            rows = np.array(points, dtype=np.float64)
-        except (TypeError, ValueError, OverflowError):
-            raise TypeError(f"expected an array with one row per point, got {short(points)}") from None
-        if rows.ndim == 1:
-            rows = rows[:, None]
-        if rows.ndim != 2 or rows.shape[1] == 0 or len(rows) < 2:
-            raise ValueError(f"expected an array with one row per point, at least 2, got shape {rows.shape}")
-        limits.check("dims", rows.shape[1])
-        limits.check("cells", len(rows))
-        if not (np.abs(rows) <= LARGEST).all():
-            raise ValueError("expected finite numbers as points, got others")
-        object.__setattr__(self, "points", frozen(rows))
-        if self._gaps.min() <= 0.0:
-            i = int(self._gaps.argmin())
-            j = int(np.flatnonzero(self.distances[i] == 0.0)[-1])
-            raise ValueError(f"expected different points, got points {i} and {j} at a distance of 0")
-
-    @property
-    def cells(self) -> int:  # type: ignore[override]
-        return len(self.points)
-
-    @cached_property
-    def distances(self) -> Array:
-        return frozen(_euclidean(self.points))
-
-    @cached_property
-    def _gaps(self) -> Array:
-        """Distance of each point from its neighbour."""
-        return np.asarray((self.distances + np.diag(np.full(self.cells, np.inf))).min(axis=1))
-
-    @property
-    def radius(self) -> float:
-        """Largest distance at which an outcome is taken for a point."""
-        return 0.5 * float(self._gaps.max())
-
-    def outcome(self, y: object, outside: str = "raise") -> int:
-        away = np.sqrt(((self.points - _vector(y, self.points.shape[1])) ** 2).sum(axis=1))
-        k = int(away.argmin())
-        if outside != "clip" and away[k] > self.radius * (1.0 + ROUNDING):
-            raise ValueError(
-                f"expected an outcome within {self.radius:g} of a point, got one at a distance of {away[k]:g}: "
-                "outside='clip' takes the nearest point"
-            )
-        return k
-
-    def to_plain(self) -> dict[str, Any]:
-        return {"kind": "Points", "points": self.points.tolist()}
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Points) and np.array_equal(self.points, other.points)
-
-    def __hash__(self) -> int:
-        return hash(self.points.tobytes())
-
-    def __repr__(self) -> str:
-        return f"Points({self.cells} points, radius={self.radius:g})"
