@@ -172,7 +172,6 @@ def _forecasters() -> Iterator[Callable[[], Saved]]:
     )
     yield recal("payoffs", INTERVAL, y, several + oc.NoRegret(oc.CRPS(), oc.MSE()))
     yield recal("thresholds", INTERVAL, y, oc.payoffs.ThresholdCalibration([30, 60], grid=5) + q)
-    yield recal("distribution", labels, m, oc.payoffs.DistributionCalibration(3, width=0.3))
     for name, part in {"recipe": oc.Recipe(_peak, _share, bound=1, jumps=[60.0]),
                        "recipe by features": oc.Recipe(_witness, by_hour, bound=1),
                        "custom": oc.Custom(_gain, bound=1)}.items():  # fmt: skip

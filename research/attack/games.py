@@ -116,8 +116,6 @@ def payoffs_on(name: str) -> dict[str, Callable[..., Payoff]]:
     if name not in (*ORDERED, "Binary"):
         found["regret CRPS"] = lambda **k: oc.NoRegret(oc.CRPS(), **k)
         found["regret Brier, log"] = lambda **k: oc.NoRegret(oc.Brier(), oc.scores.LogScore(), **k)
-    if name not in ("Line", "HalfLine"):
-        found["distribution"] = lambda **k: oc.payoffs.DistributionCalibration(4, **k)
     found["decision"] = lambda **k: oc.payoffs.DecisionCalibration(actions, worth, utility_range=span, **k)
     found["swap regret"] = lambda **k: oc.payoffs.SwapRegret(actions, worth, utility_range=span, **k)
     jumps: dict[str, Any] = {"jumps": [0.625 * UNIT[name]]} if name in ORDERED else {}

@@ -49,7 +49,6 @@ SLOW: dict[str, Payoff] = {
     "marginal": oc.payoffs.ThresholdCalibration([0.0, 3.0], grid=1),
     "decision": oc.payoffs.DecisionCalibration(["go", "stay"], worth, utility_range=4.0),
     "swap regret": oc.payoffs.SwapRegret(["go", "stay"], worth, utility_range=4.0),
-    "distribution": oc.payoffs.DistributionCalibration(2),
     "custom": oc.Custom(lambda x, p, y: [0.0], bound=1.0),
     "recipe of p": oc.Recipe(lambda y: [np.tanh(y)], lambda x, p: [p.mass[0]], bound=4.0),
     "log score": oc.NoRegret(oc.scores.LogScore()),
@@ -188,7 +187,7 @@ def test_the_residual_is_small_on_random_debts(cells: int) -> None:
 @pytest.mark.parametrize("space", [oc.Labels(["a", "b", "c", "d"]), oc.Circle(24, cells=12)], ids=str)
 def test_the_residual_is_small_at_the_usual_temperature(space: Any) -> None:
     """What a game plays is the equilibrium of what it owes, unless the certificate asked for another."""
-    recal = oc.Forecaster(space, oc.payoffs.DistributionCalibration(4))
+    recal = oc.Forecaster(space, oc.payoffs.SimplexCalibration(2))
     engine, rng = recal.engine, np.random.default_rng(0)
     truth = random_masses(space.cells, rng)
     errors = []
@@ -207,7 +206,7 @@ def test_the_residual_is_small_at_the_usual_temperature(space: Any) -> None:
     assert np.mean(np.array(errors) <= 0.1) >= 0.95
 
 
-@pytest.mark.parametrize("step", ["cell_grid", "near", "learn"])
+@pytest.mark.parametrize("step", ["near", "learn"])
 @pytest.mark.parametrize("space", [oc.Labels(["a", "b", "c"]), SPACE], ids=["finite", "ordered"])
 def test_an_outcome_that_ends_the_memory_changes_nothing(
     space: Any, step: str, monkeypatch: pytest.MonkeyPatch

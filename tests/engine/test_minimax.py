@@ -94,7 +94,6 @@ def test_a_walk_may_be_cut_short() -> None:
 
 PAYOFFS: dict[str, tuple[oc.spaces.Space, Payoff]] = {
     "threshold": (oc.Interval(0, 1), oc.payoffs.ThresholdCalibration([0.2, 0.5, 0.8])),
-    "distribution": (oc.Interval(0, 1), oc.payoffs.DistributionCalibration(2)),
     "swap regret": (oc.Interval(0, 1), oc.payoffs.SwapRegret([0.2, 0.8], lambda a, y: -((a - y) ** 2))),
     "simplex": (oc.Labels(list("abcd")), oc.payoffs.SimplexCalibration()),
     "log regret": (oc.Labels(list("abcd")), oc.NoRegret(oc.scores.LogScore())),

@@ -378,7 +378,7 @@ def recals() -> Iterator[tuple[str, Callable[[], Array]]]:
 
     yield "monitors", watched
     yield "resumed frame", resumed
-    yield "resumed frame, general", lambda: resumed(oc.QuantileCalibration() + oc.payoffs.DistributionCalibration(4))
+    yield "resumed frame, general", lambda: resumed(oc.QuantileCalibration() + oc.payoffs.ThresholdCalibration([45.0]))
     yield "reloaded", reloaded(space, [normal(t) for t in range(ROUNDS)], y)
     on_labels = oc.Labels(["a", "b", "c"]), [[0.5, 0.3, 0.2]] * ROUNDS, ["abc"[k] for k in labels]
     yield "reloaded labels", reloaded(*on_labels)

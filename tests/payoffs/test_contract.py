@@ -99,7 +99,6 @@ PAYOFFS = {
     "binary": Entry(lambda: oc.BinaryCalibration(grid=11), {"binary"}),
     "label": Entry(lambda: oc.LabelCalibration(grid=6), labels),
     "calibeating": Entry(lambda: oc.payoffs.Calibeating(grid=6), labels | {"binary"}),
-    "distribution": Entry(lambda: oc.payoffs.DistributionCalibration(3, thresholds=5), finite | {"interval"}),
     "moments given moments": Entry(lambda: oc.payoffs.MomentBasedCalibration(4), {"interval"}, rounds=25),
     "simplex": Entry(lambda: oc.payoffs.SimplexCalibration(2, bins=3), {"binary", "interval"} | labels, rounds=25),
     "recipe": Entry(lambda: oc.Recipe(lambda y: [bounded(y)], bound=1.0), everywhere, plain=False, rounds=20),

@@ -23,7 +23,7 @@ from helpers import (
 )
 from orcast.engine.ordered import OrderedEngine
 from orcast.kernels.equilibrium import level_share
-from orcast.payoffs import CellGrid, Payoff, payoff_from_plain
+from orcast.payoffs import Payoff, payoff_from_plain
 
 SPACE = oc.Interval(0, 1)
 SMALL = oc.Interval(-2, 7, cells=12, tail_cells=2)
@@ -162,23 +162,6 @@ def test_the_order_of_scores_does_not_matter() -> None:
 
 
 # --- what is refused ---
-
-
-def test_distribution_calibration_learns_anchors_and_weighs_them_as_written() -> None:
-    space, payoff = oc.Labels(["a", "b", "c"]), oc.payoffs.DistributionCalibration(3, width=0.3)
-    part, rng = payoff.on(space), np.random.default_rng(0)
-    assert part.learn is not None
-    state = part.state()
-    for expert in ([0.8, 0.1, 0.1], [0.79, 0.11, 0.1], [0.1, 0.8, 0.1]):
-        part.learn(CellGrid(space, 3, expert=np.array(expert)), state)
-    # the second is too close to the first
-    assert state["known"] == [2.0]
-    p = rng.dirichlet(np.ones(3))
-    near = np.exp(-0.5 * ((state["anchors"][:2] - p) ** 2).sum(axis=1) / 0.3**2)
-    weights = np.append(near / near.sum(), 0.0)
-    for k in range(3):
-        written = np.outer(weights, p - np.eye(3)[k]).ravel()
-        assert part.cell_payoff(CellGrid(space, 3), state).realised(p, k, k) == pytest.approx(written)
 
 
 @pytest.mark.parametrize(

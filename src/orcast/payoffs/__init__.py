@@ -13,12 +13,7 @@ from orcast.payoffs.calibration import (
 )
 from orcast.payoffs.decisions import DecisionCalibration, SwapRegret
 from orcast.payoffs.defaults import default_payoff
-from orcast.payoffs.probabilities import (
-    BinaryCalibration,
-    Calibeating,
-    DistributionCalibration,
-    LabelCalibration,
-)
+from orcast.payoffs.probabilities import BinaryCalibration, Calibeating, LabelCalibration
 from orcast.payoffs.recipe import Custom, Recipe
 from orcast.payoffs.regret import NoRegret
 from orcast.payoffs.triangulated import MomentBasedCalibration, SimplexCalibration
@@ -31,7 +26,6 @@ __all__ = [
     "CellPayoff",
     "Custom",
     "DecisionCalibration",
-    "DistributionCalibration",
     "IntervalCalibration",
     "LabelCalibration",
     "MomentBasedCalibration",
@@ -55,7 +49,6 @@ _READERS: dict[str, Callable[..., Payoff]] = {
     for kind in (
         BinaryCalibration,
         Calibeating,
-        DistributionCalibration,
         IntervalCalibration,
         LabelCalibration,
         MomentBasedCalibration,

@@ -134,7 +134,7 @@ class Part:
     """Payoff bound to a space: number of coordinates, squared bound, and the way it is solved.
 
     The compiled engine covers the kinds "quantile", "interval", "moment" and "regret". The witness jumps at `jumps`,
-    which become edges of cells. `state` creates the part's own state; `learn` updates it after a settled round.
+    which become edges of cells. `state` creates the part's own state.
     """
 
     payoff: Payoff
@@ -144,7 +144,6 @@ class Part:
     jumps: Array = field(default_factory=lambda: NOTHING)
     kind: str = "general"
     state: Callable[[], dict[str, Array]] = dict
-    learn: Callable[[CellGrid, dict[str, Array]], None] | None = None
 
     @property
     def context(self) -> Context:

@@ -348,7 +348,7 @@ class ContextCellPayoff(WideCellPayoff):
 
 
 class AnswerCellPayoff(ContextCellPayoff):
-    """Context of weights, of actions or anchors: c(p) = softmax(worth @ p)."""
+    """Context of weights of actions: c(p) = softmax(worth @ p)."""
 
     def __init__(self, witness: Witness, worth: Array) -> None:
         super().__init__(witness, self.answer, len(worth))

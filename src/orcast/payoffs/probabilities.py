@@ -1,4 +1,4 @@
-"""Calibration of probabilities: binary outcomes, labels, whole distributions."""
+"""Calibration of probabilities: binary outcomes and labels."""
 
 from __future__ import annotations
 
@@ -8,20 +8,10 @@ from numpy.typing import NDArray
 from orcast.contexts import Context
 from orcast.payoffs.base import CellGrid, CellPayoff, Part, Payoff, wrong_space
 from orcast.payoffs.calibration import GRID, checked_grid
-from orcast.payoffs.cell_payoffs import (
-    AnswerCellPayoff,
-    EventCellPayoff,
-    GivenCellPayoff,
-    Witness,
-)
-from orcast.spaces import Binary, FiniteSpace, Interval, Labels, Space
-from orcast.spaces.base import whole
-from orcast.validation import number
+from orcast.payoffs.cell_payoffs import EventCellPayoff, GivenCellPayoff, Witness
+from orcast.spaces import Binary, FiniteSpace, Labels, Space
 
 Array = NDArray[np.float64]
-
-# Distance of an anchor that is not known yet: its weight is 0.
-FAR = 1e12
 
 
 def events_on(space: FiniteSpace) -> Witness:
@@ -147,86 +137,3 @@ class Calibeating(_OnEvents):
 
     def _make(self, cell_grid: CellGrid, witness: Witness) -> CellPayoff:
         return GivenCellPayoff(witness, self.grid, cell_grid.expert)
-
-
-class DistributionCalibration(Payoff):
-    """Among forecasts close to a distribution q, outcomes are distributed like q (paper, appendix B).
-
-    Parameters
-    ----------
-    anchors
-        Number of distributions q to learn: each forecast of the expert further than `width` from all before it.
-    width
-        Smallest distance between anchors; 0.1 by default.
-    thresholds
-        Number of equally spaced points z on an `Interval`; 19 by default.
-    context, weight
-        Groups that are calibrated separately, and the weight in a sum; see `Payoff`.
-
-    Notes
-    -----
-    The payoff is weighted by the similarity of p and q:
-
-        payoff_{q,z} = c_q(p) (F_p(z) - 1{y <= z}),    c_q(p) = softmax_q(-d(p, q)^2 / width^2)
-
-    On an `Interval` d^2 is the mean of (F_p - F_q)^2 over the thresholds. On finite spaces the witness is the indicator
-    of each cell and d^2 = sum (p - q)^2 / 2. Squared bound: the number of thresholds, or 2.
-
-    Examples
-    --------
-    >>> import orcast as oc
-    >>> DistributionCalibration(anchors=2).on(oc.Interval(0, 1)).size
-    38
-    """
-
-    name = "distribution"
-    options = ("anchors", "width", "thresholds")
-
-    def __init__(
-        self,
-        anchors: int = 8,
-        *,
-        width: float = 0.1,
-        thresholds: int = 19,
-        context: Context | None = None,
-        weight: float = 1.0,
-    ) -> None:
-        self.anchors = whole(anchors, "anchors", 1, 256)
-        self.width = number(width, "width", 1e-3, 1e3)
-        self.thresholds = whole(thresholds, "thresholds", 1, 200)
-        self._settings(context, weight)
-
-    def on(self, space: Space, experts: int = 1) -> Part:
-        count, points, labels = self.anchors, np.empty(0), None
-        if isinstance(space, Interval):
-            points = np.linspace(space.low, space.high, self.thresholds + 2)[1:-1]
-            size, bound, unit = self.thresholds, float(self.thresholds), 1.0 / self.thresholds
-        elif isinstance(space, FiniteSpace):
-            labels, size, bound, unit = Witness.constant(np.eye(space.cells)), space.cells, 2.0, 0.5
-        else:
-            raise wrong_space(self, "an Interval or a finite space", space)
-
-        def witness_of(cell_grid: CellGrid) -> Witness:
-            return Witness.below(cell_grid, points) if labels is None else labels
-
-        def cell_payoff(cell_grid: CellGrid, state: dict[str, Array]) -> CellPayoff:
-            witness, rows = witness_of(cell_grid), state["anchors"]
-            # d(p, q)^2 without |p|^2, which all weights share: linear in p, as the masses sum to one
-            away = unit * (np.einsum("ij,ij->i", rows, rows)[:, None] - 2.0 * rows @ witness.mean)
-            away[max(int(state["known"][0]), 1) :] = FAR
-            return AnswerCellPayoff(witness, -away / self.width**2)
-
-        def learn(cell_grid: CellGrid, state: dict[str, Array]) -> None:
-            known = int(state["known"][0])
-            if known >= count or not cell_grid.expert.size:
-                return
-            row = witness_of(cell_grid).mean @ cell_grid.expert
-            away = state["anchors"][:known] - row
-            if known == 0 or (np.einsum("ij,ij->i", away, away) * unit).min() > self.width**2:
-                state["anchors"][known] = row
-                state["known"][0] += 1.0
-
-        def nothing_known() -> dict[str, Array]:
-            return {"anchors": np.zeros((count, size)), "known": np.zeros(1)}
-
-        return Part(self, count * size, bound, cell_payoff, points, state=nothing_known, learn=learn)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from orcast.contexts import Context
 from orcast.payoffs.base import NOTHING, CellGrid, Part, Payoff, wrong_space
 from orcast.payoffs.cell_payoffs import WideCellPayoff, Witness
-from orcast.spaces import Binary, Interval, Labels, Space, frozen
+from orcast.spaces import FiniteSpace, Interval, Space, frozen
 from orcast.spaces.base import whole
 
 Array = NDArray[np.float64]
@@ -342,8 +342,8 @@ class SimplexCalibration(_OnMesh):
         """Inner edges of the bins of an interval; None on finite spaces."""
         if isinstance(space, Interval):
             return np.linspace(space.low, space.high, self.bins + 1)[1:-1]
-        if not isinstance(space, (Binary, Labels)):
-            raise wrong_space(self, "Labels([...]), Binary() or Interval(low, high)", space)
+        if not isinstance(space, FiniteSpace):
+            raise wrong_space(self, "a finite space or Interval(low, high)", space)
         return None
 
     def on(self, space: Space, experts: int = 1) -> Part:
@@ -352,7 +352,7 @@ class SimplexCalibration(_OnMesh):
         size = math.comb(self.grid + labels - 1, labels - 1) * labels
         if size > MOST_COORDINATES:
             what, instead = (
-                ("outcomes", "LabelCalibration or DistributionCalibration")
+                ("outcomes", "LabelCalibration")
                 if edges is None
                 else ("bins", "fewer of them, a coarser grid, or ThresholdCalibration")
             )

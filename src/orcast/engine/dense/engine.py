@@ -252,12 +252,9 @@ class DenseEngine:
         assert record.cell_payoffs is not None
         cell_payoffs = record.cell_payoffs
         self.ledger.book(payoff, record.context, record.certificate, reserved=reserved)
-        cell_grid = self.prior.cell_grid(record.round, record.features)
-        for part, cell_payoff, state in zip(self.bound_payoff.parts, cell_payoffs, self.states, strict=True):
+        for cell_payoff, state in zip(cell_payoffs, self.states, strict=True):
             if isinstance(cell_payoff, RegretCellPayoff):
                 _learn_losses(cell_payoff, state, p, k, y)
-            if part.learn is not None:
-                part.learn(cell_grid, state)
         if self._empirical.size:
             # the prior of quantile payoffs has rounds on an ordered space
             levels, round = self.bound_payoff.empirical_levels, record.round
