@@ -12,7 +12,7 @@ from orcast.stream.session import Session
 
 Maker = Iterator[dict[str, Any]]
 # Columns with times, and what depends on them.
-CLOCK = ("issued", "target", "known", "checksum", "outcome_checksum")
+CLOCK = ("issued", "target", "known", "checksum")
 WRONG = [b"nonsense", b'{"series": "late", "forecast": {"0.5": 3}}', b'{"series": "rain", "y": "three"}', b"[1]"]
 
 

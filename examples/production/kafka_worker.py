@@ -6,8 +6,7 @@ message may come twice: the store recognises it by series and id, and answers it
 
 import os
 
-from orcast.stream.protocol import to_line
-from orcast.stream.session import Session
+from orcast.stream.session import Session, to_line
 
 
 def answer_all(messages, session, send, commit):

@@ -216,7 +216,7 @@ def log(folder: Path, quick: bool) -> Lines:
         store.transact(lambda: play(first, 1_000))
         store.transact(lambda: [store.series(k, space=oc.Interval(0, 100)) for k in range(1, count)])
         rows = store.tables.since(first.number, 0)
-        copies = (VALUES(replace(row, series=first.number + k)) for k in range(1, count) for row in rows)
+        copies = (VALUES(replace(row, number=first.number + k)) for k in range(1, count) for row in rows)
         store.transact(lambda: store.database._file.executemany(ADD_ROUND, copies))  # type: ignore[attr-defined]
         case, as_of = f"as_of, {count * 1_000:,} rounds", "2024-02-08T12:00"
         store.rounds(1, as_of=as_of)  # imports pandas

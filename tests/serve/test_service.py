@@ -113,6 +113,19 @@ def test_batch_happens_as_a_whole_or_not_at_all(served: Served, name: str) -> No
         assert client.batch(lines)[5]["forecast"] == answers[5]["forecast"]
 
 
+def test_batch_answers_as_single_calls_bit_for_bit(served: Served, name: str) -> None:
+    calls: list[tuple[str, dict[str, Any]]] = []
+    for t in range(12):
+        calls.append(("forecasts", {"id": t, "forecast": QUANTILES, "cells": True, "issued": "2026-03-03"}))
+        calls += [("outcomes", {"id": t - 2, "y": 41 + t, "known": "2026-03-04"})] if t > 1 else []
+    with oc.Client(served.url) as client:
+        for side in "ab":
+            client.series(f"{name} {side}", low=0, high=100)
+        single = [client.request("POST", f"/v1/series/{quote(f'{name} a')}/{verb}", call) for verb, call in calls]
+        batch = client.batch({"series": f"{name} b", **call} for _, call in calls)
+    assert [{**each, "series": None} for each in batch] == [{**each, "series": None} for each in single]
+
+
 def test_pages_of_rounds_with_equal_times_are_complete(served: Served, name: str) -> None:
     with oc.Client(served.url) as client:
         series = client.series(name, binary=True)
@@ -288,8 +301,16 @@ def test_openapi_describes_every_call(served: Served) -> None:
     assert ("/v1/series/{series}/forecasts", "post") in calls
     assert len(calls) == 9
     text = json.dumps(described)
-    references = {part.split('"')[0] for part in text.split('"#/components/schemas/')[1:]}
-    assert references <= set(described["components"]["schemas"])
+    references, schemas = re.findall('"#/components/schemas/([^"]+)', text), described["components"]["schemas"]
+    assert set(references) <= set(schemas)
+    path = "/v1/series/described"
+    served.ask("PUT", path, {"low": 0, "high": 100, "mode": "shadow"})
+    call = {"id": 1, "forecast": {"mean": 5, "sd": 1}, "levels": [0.5], "cells": True, "horizon": 1}
+    answers = [served.ask("POST", f"{path}/forecasts", call)[1] for _ in range(2)]
+    answers += [served.ask("POST", f"{path}/{verb}", {"id": 1, "y": y})[1] for verb, y in
+                (("outcomes", 4), ("revisions", 5))] + served.ask("GET", f"{path}/rounds")[1]["rounds"]  # fmt: skip
+    assert all(answer.keys() <= schemas["Round"]["properties"].keys() for answer in answers)
+    assert served.ask("GET", path)[1].keys() <= schemas["Series"]["properties"].keys()
 
 
 def test_command_tells_of_a_store_that_cannot_be_opened(tmp_path: Path) -> None:

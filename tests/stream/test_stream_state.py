@@ -5,7 +5,7 @@ import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,7 @@ def test_a_state_goes_on_bit_for_bit(tmp_path: Path, pool: bool) -> None:
     whole.close()
     answers: list[bytes] = []
     for start in range(0, 240, 40):
-        part = Session(tmp_path / "parts", **(wanted if start == 0 else {}))
+        part = Session(tmp_path / "parts", **wanted)
         answers += run_rounds(part, said[start : start + 40])
         part.close()
     assert answers == expected
@@ -160,20 +160,13 @@ def test_two_sessions_that_take_turns_answer_as_one(tmp_path: Path, pool: bool) 
     assert (tmp_path / "link").is_symlink()
 
 
-def test_options_stay_with_the_state(tmp_path: Path) -> None:
-    kept = Session(tmp_path / "state", low=0.0, high=10.0)
-    ask(kept, {"id": 1, "forecast": forecast(0)})
-    kept.close()
-    with pytest.raises(ValueError, match=r"expected high as in the state file, 10.0, got 12.0"):
-        Session(tmp_path / "state", high=12.0)
-    kept = Session(tmp_path / "state", levels=(0.25, 0.75))
-    assert kept.options.low == 0.0
-    assert list(ask(kept, {"id": 2, "forecast": forecast(0)})["forecast"]) == ["0.25", "0.75"]
-    kept.close()
-    kept = Session(tmp_path / "state")
-    assert list(ask(kept, {"id": 2, "forecast": forecast(0)})["forecast"]) == ["0.25", "0.75"]
-    assert list(ask(kept, {"id": 1, "forecast": forecast(0)})["forecast"]) == ["0.25", "0.75"]
-    kept.close()
+def test_series_keeps_the_options_with_which_it_began(tmp_path: Path) -> None:
+    with closing(Session(tmp_path / "state", low=0.0, high=10.0)) as kept:
+        ask(kept, {"series": "a", "id": 1, "forecast": forecast(0)})
+    with closing(Session(tmp_path / "state", high=12.0, levels=(0.25, 0.75))) as kept:
+        assert kept.store.series("a").space == oc.Interval(0, 10)
+        assert list(ask(kept, {"series": "a", "id": 1, "forecast": forecast(0)})["forecast"]) == ["0.25", "0.75"]
+        assert ask(kept, {"series": "b", "low": 3, "forecast": forecast(0)})["space"] == {"low": 3, "high": 12}
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import fields
 
 from orcast.cli.common import Parts, numbers, part
 
@@ -24,7 +23,7 @@ A line that cannot be used is answered with {"error": "expected ..., got ...", "
 STATE = """\
 With --state each line is one transaction of FILE, a SQLite database or postgresql://HOST/DATABASE, which
 several processes may share.  After a kill, start it again and send the lines that were not answered: a line that
-comes again (same series, id and content) gets the same answer.  The state knows the options of its first start."""
+comes again (same series, id and content) gets the same answer.  A series keeps the options with which it began."""
 
 EXAMPLES = """\
   orcast stream --low 0 --high 36000 < lines.jsonl > answers.jsonl
@@ -61,12 +60,11 @@ def run(options: argparse.Namespace) -> int:
     if options.sync and options.state is None:
         raise ValueError("expected --state beside --sync, got none")
     levels = numbers(options.levels, "levels")
-    from orcast.stream.series import StreamSettings
     from orcast.stream.serve import serve
     from orcast.stream.session import Session
 
-    given = {**vars(options), "levels": None if levels is None else tuple(levels)}
-    names = [each.name for each in fields(StreamSettings)]
+    given = {**vars(options), "levels": levels}
+    names = ("low", "high", "levels", "outside", "memory", "max_pending", "remember", "pool")
     wanted = {name: given[name] for name in names if given[name] is not None}
     session = Session(options.state, sync=options.sync, **wanted)
     try:

@@ -4,56 +4,41 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import cache
 from typing import Any, TypeVar
 from urllib.parse import unquote
 
-from msgspec import Struct
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
 from starlette.routing import Router
 
 import orcast
-from orcast import limits
 from orcast.adapters import Quantiles
-from orcast.forecasts import Forecast
 from orcast.serve.guard import Bodies, Caps, Guard, Handler, Metrics, Receive, Refused, Scope, Send, Tokens
-from orcast.serve.messages import (
-    ENDPOINTS,
-    BatchAnswer,
-    BatchRequest,
-    Certificate,
-    DropRequest,
-    ForecastRequest,
-    Line,
-    OutcomeRequest,
-    RoundAnswer,
-    RoundList,
-    SeriesAnswer,
-    SeriesList,
-    SeriesRequest,
-    decoded,
-    encoded,
-    one_call,
-    openapi,
-    whole_number,
+from orcast.serve.messages import ENDPOINTS, decoded, encoded, openapi, whole_number
+from orcast.store import Store, StoredSeries
+from orcast.store.calls import (
+    LEVELS,
+    LINE,
+    OPTIONS,
+    SPACE,
+    TAKES,
+    answer,
+    checked,
+    plain_space,
+    space_of,
+    verb_of,
+    whole_round,
 )
-from orcast.spaces import Binary, OrderedSpace
-from orcast.store import Store, StoredRound, StoredSeries
-from orcast.stream import protocol
-from orcast.stream.series import stated_space
+from orcast.store.times import text_of
 from orcast.validation import quietly, short
 
-Body = TypeVar("Body", bound=Struct)
+Answer = dict[str, Any]
 Result = TypeVar("Result")
-LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
-SETTINGS = ("low", "high", "labels")
-OPTIONS = ("memory", "max_pending", "outside", "pool", "mode")
 MOST_NAMES = 10_000  # series that are found without a query
 UNREACHABLE = ("", ".", "..")  # names that clients remove from a path
 REFRESH = {"Refresh": "30"}  # seconds after which a page is loaded again
@@ -86,12 +71,16 @@ class Call:
     series: str
     query: QueryParams
     body: bytes
-    done: list[tuple[str, RoundAnswer]] = field(default_factory=list)
+    done: list[tuple[str, Answer]] = field(default_factory=list)
 
-    def read(self, kind: type[Body]) -> Body:
-        """Body as a structure."""
+    def read(self, keys: Collection[str], needed: str | None = None) -> Answer:
+        """Body with some keys."""
+        return checked(self.decoded(), keys, needed)
+
+    def decoded(self) -> Any:
+        """Body of any kind."""
         try:
-            return decoded(self.body, kind)
+            return decoded(self.body)
         except ValueError as reason:
             raise Refused(400, str(reason)) from None
 
@@ -152,12 +141,12 @@ class Service:
                 return
             async with self._bodies.read(scope, receive, wanted=method != "GET") as body:
                 call = Call(series, QueryParams(scope["query_string"]), body)
-                answer = await self._in_thread(self._thread, lambda: self._made(found[method], call))
-            if not isinstance(answer, bytes):
-                answer = await self._in_thread(self._drawing, answer)
-                await Response(answer, media_type="text/html", headers=REFRESH)(scope, receive, send)
+                made = await self._in_thread(self._thread, lambda: self._made(found[method], call))
+            if not isinstance(made, bytes):
+                made = await self._in_thread(self._drawing, made)
+                await Response(made, media_type="text/html", headers=REFRESH)(scope, receive, send)
                 return
-            await Response(answer, media_type="application/json")(scope, receive, send)
+            await Response(made, media_type="application/json")(scope, receive, send)
 
     async def _in_thread(self, thread: ThreadPoolExecutor, work: Callable[[], Result]) -> Result:
         """Result of work in a thread; work that has begun ends even if its request times out."""
@@ -197,98 +186,89 @@ class Service:
         self.metrics.note(str(series.name), alarms, len(self.store) if alarms else 0)
 
     # --- series
-    def list_series(self, call: Call) -> SeriesList:
+    def list_series(self, call: Call) -> Answer:
         """Answer with names of series, by pages."""
         limit = call.limit(self.caps.rounds)
         names = list(map(str, self.store.names(call.query.get("after"), limit + 1)))
-        return SeriesList(names[:limit], names[limit - 1] if len(names) > limit else None)
+        return {"series": names[:limit], "next": names[limit - 1] if len(names) > limit else None}
 
-    def open_series(self, call: Call) -> SeriesAnswer:
+    def open_series(self, call: Call) -> Answer:
         """Open a series, or find it with the same settings."""
-        body = call.read(SeriesRequest)
+        given = call.read((*SPACE, *OPTIONS))
         if call.series in UNREACHABLE:
             raise Refused(422, f"expected a name that a path can hold, got {short(call.series)}")
-        settings = {name: value for name in SETTINGS if (value := getattr(body, name)) is not None}
-        space = stated_space(settings | ({"binary": True} if body.binary else {}))
-        options = {name: value for name in OPTIONS if (value := getattr(body, name)) is not None}
-        return _series(self.store.series(call.series, space=space, **options))
+        options = {name: given.pop(name) for name in OPTIONS if name in given}
+        return _series(self.store.series(call.series, space=space_of(given), **options))
 
-    def read_series(self, call: Call) -> SeriesAnswer:
+    def read_series(self, call: Call) -> Answer:
         """Answer with the guarantee of a series."""
         return _series(self._known(call.series))
 
-    def history(self, call: Call) -> RoundList:
+    def history(self, call: Call) -> Answer:
         """Answer with the last rounds of a series, by pages."""
         limit, levels = call.limit(self.caps.rounds), _levels(call.query.get("levels"))
         before, _, event = call.query.get("before", "").partition(",")
         since = whole_number(event or None, "event", 0, 2**53)
         found = self._known(call.series).history(limit + 1, before=before or None, event=since)
-        rounds = [_round(each, levels=levels) for each in found[:limit]]
+        rounds = [whole_round(each, levels) for each in found[:limit]]
         last = found[limit - 1] if len(found) > limit else None
-        return RoundList(rounds, None if last is None else f"{_time(last.target)},{last.event}")
+        return {"rounds": rounds, "next": None if last is None else f"{text_of(last.target_at)},{last.opened}"}
 
     # --- rounds
-    def predict(self, call: Call) -> RoundAnswer:
+    def predict(self, call: Call) -> Answer:
         """Issue a forecast."""
-        body = call.read(ForecastRequest)
-        return self._done(call, "predict", _predict(self._known(call.series), body))
+        return self._do(call, call.series, "predict", call.read(TAKES["predict"], "forecast"))
 
-    def update(self, call: Call) -> RoundAnswer:
+    def update(self, call: Call) -> Answer:
         """Settle a round with its outcome."""
-        body = call.read(OutcomeRequest)
-        return self._done(call, "update", _settled(self._known(call.series).settle, body.y, body))
+        return self._do(call, call.series, "update", call.read(TAKES["update"], "y"))
 
-    def revise(self, call: Call) -> RoundAnswer:
+    def revise(self, call: Call) -> Answer:
         """Correct the outcome of a settled round."""
-        body = call.read(OutcomeRequest)
-        return self._done(call, "revise", _settled(self._known(call.series).amend, body.y, body))
+        return self._do(call, call.series, "revise", call.read(TAKES["update"], "y"))
 
-    def drop(self, call: Call) -> RoundAnswer:
+    def drop(self, call: Call) -> Answer:
         """Drop a round whose outcome will never come."""
-        body = call.read(DropRequest)
-        return self._done(call, "drop", _round(self._known(call.series).withdraw(body.id)))
+        return self._do(call, call.series, "drop", call.read(("id",)))
 
-    def batch(self, call: Call) -> BatchAnswer:
+    def batch(self, call: Call) -> Answer:
         """Make many calls in one transaction."""
-        lines = call.read(BatchRequest).lines
-        if len(lines) > self.caps.lines:
-            raise Refused(413, f"expected at most {self.caps.lines} lines in a batch, got {len(lines)}")
-        return BatchAnswer([self._line(call, line, at) for at, line in enumerate(lines, start=1)])
+        body = call.decoded()
+        if type(body) is not dict or body.keys() != {"lines"} or type(body["lines"]) is not list:
+            raise Refused(400, 'expected a body {"lines": [...]}, got another')
+        if len(body["lines"]) > self.caps.lines:
+            raise Refused(413, f"expected at most {self.caps.lines} lines in a batch, got {len(body['lines'])}")
+        return {"answers": [self._line(call, line, at) for at, line in enumerate(body["lines"], start=1)]}
 
-    def _line(self, call: Call, line: Line, number: int) -> RoundAnswer:
-        verb = one_call(line, number)
+    def _line(self, call: Call, line: Any, number: int) -> Answer:
         try:
-            series = self._known(line.series)
-            if verb == "predict":
-                return self._done(call, verb, _predict(series, line))
-            if verb == "drop":
-                return self._done(call, verb, _round(series.withdraw(line.id)))
-            y, settle = (line.y, series.settle) if verb == "update" else (line.revise, series.amend)
-            return self._done(call, verb, _settled(settle, y, line))
+            given = checked(line, LINE, "series")
+            return self._do(call, str(given["series"]), verb_of(given), given)
         except (ValueError, TypeError) as reason:
             raise ValueError(f"{reason} (line {number}; nothing of the batch was done)") from None
         except Refused as reason:
             raise Refused(reason.status, f"{reason} (line {number}; nothing of the batch was done)") from None
 
-    def _done(self, call: Call, verb: str, answer: RoundAnswer) -> RoundAnswer:
-        """Note an answer, to be counted at the end of the transaction, and alarms that an outcome may have changed."""
-        if not answer.repeated:
-            call.done.append((verb, answer))
-            if answer.alarm or (verb != "predict" and self.metrics.noted(answer.series)):
-                self._note(self._known(answer.series))
-        return answer
+    def _do(self, call: Call, name: str, verb: str, given: Answer) -> Answer:
+        """Make a call, to be counted at the end of the transaction; note alarms that an outcome may have changed."""
+        series = self._known(name)
+        found = answer(series, verb, given)
+        if "repeated" not in found:
+            call.done.append((verb, found))
+            if "alarm" in found or (verb != "predict" and self.metrics.noted(name)):
+                self._note(series)
+        return found
 
-    def _made(self, answer: Callable[[Call], Any], call: Call) -> Any:
+    def _made(self, made: Callable[[Call], Any], call: Call) -> Any:
         """Answer, in one transaction, as JSON or as the function that draws a page."""
 
         def work() -> Any:
             call.done.clear()  # of an attempt that another process was in the way of
-            return answer(call)
+            return made(call)
 
         found = self.store.transact(work)
-        for verb, each in call.done:
-            self.metrics.count(verb, each)
-        return encoded(found) if isinstance(found, Struct) else found
+        self.metrics.count(call.done)
+        return encoded(found) if isinstance(found, dict) else found
 
     # --- operations
     def readyz(self, call: Call) -> bytes:
@@ -331,79 +311,22 @@ def _mapped(work: Callable[[], Result]) -> Result:
 # --- answers
 
 
-def _predict(series: StoredSeries, body: ForecastRequest) -> RoundAnswer:
-    given = protocol.read_forecast(body.forecast)
-    times = {"horizon": body.horizon, "issued": body.issued, "target": body.target}
-    found = series.issue(given.expert, id=body.id, x=body.x, **times)
-    limits.check("levels", len(body.levels or ()))
-    fields = protocol.forecast_fields(given, found.forecast, [str(level) for level in body.levels or ()])
-    return _round(found, cells=body.cells, **fields)
-
-
-def _settled(settle: Callable[..., StoredRound], y: Any, body: OutcomeRequest | Line) -> RoundAnswer:
-    return _round(settle(y, id=body.id, known=body.known))
-
-
-def _round(found: StoredRound, *, levels: tuple[float, ...] = (), cells: bool = False, **fields: Any) -> RoundAnswer:
-    """Answer about a round; `fields` has its forecast in the form of the base forecast."""
-    p = found.forecast
-    certificate = found.recalibrated.certificate
-    fields = {name: value for name, value in fields.items() if name in RoundAnswer.__struct_fields__}
-    if "forecast" not in fields:
-        fields["forecast"] = _described(p, levels or LEVELS)
-    if cells and isinstance(p, Forecast):
-        fields["cells"] = {"left": p.left.tolist(), "right": p.right.tolist(), "mass": p.mass.tolist()}
-    return RoundAnswer(
-        series=str(found.series),
-        id=found.id,
-        status=found.status,
-        issued=_time(found.issued),
-        target=_time(found.target),
-        certificate=Certificate(*map(vars(certificate).__getitem__, Certificate.__struct_fields__)),
-        published=found.published,
-        horizon=found.horizon,
-        y=found.y,
-        known=None if found.known is None else _time(found.known),
-        guarantee=found.guarantee or None,
-        alarm=[each.to_plain(found.when) for each in found.alarms],
-        revisions=found.revisions,
-        repeated=found.repeated,
-        evicted=list(found.evicted),
-        **fields,
-    )
-
-
-def _described(p: Any, levels: tuple[float, ...]) -> dict[str, Any]:
-    """A published forecast: quantiles by level, a probability, or probabilities by label."""
-    if isinstance(p, Forecast):
-        return {f"{level:g}": value for level, value in zip(levels, p.quantile(levels).tolist(), strict=True)}
-    return {"p": p.probability()} if isinstance(p.space, Binary) else {"probabilities": p.to_dict()}
-
-
-def _series(series: StoredSeries) -> SeriesAnswer:
-    found = series.guarantee
+def _series(series: StoredSeries) -> Answer:
+    found, guard = series.guarantee, series.guard
     names = ("rounds", "miscalibration", "promised", "held", "excess", "parts", "bounds", "delay", "vacuous")
-    guarantee = {name: getattr(found, name) for name in names}
-    alarms = [alarm.to_plain(series.when) for alarm in series.alarms]
-    guard = series.guard
-    told = None if guard is None else guard.to_plain()
-    return SeriesAnswer(str(series.name), _space(series.space), guarantee, len(series.pending), alarms, told)
-
-
-def _space(space: Any) -> dict[str, Any]:
-    if isinstance(space, OrderedSpace):
-        return {"low": space.low, "high": space.high}  # an infinite bound becomes null
-    return {"binary": True} if isinstance(space, Binary) else {"labels": list(space.labels)}
-
-
-def _time(time: datetime | None) -> str:
-    assert time is not None
-    return time.isoformat().removesuffix("+00:00") + "Z"
+    told = {
+        "series": str(series.name),
+        "space": plain_space(series.space),
+        "guarantee": {name: getattr(found, name) for name in names},
+        "pending": len(series.pending),
+        "alarms": [alarm.to_plain(series.when) for alarm in series.alarms],
+    }
+    return told if guard is None else told | {"guard": guard.to_plain()}
 
 
 def _levels(text: str | None) -> tuple[float, ...]:
     if text is None:
-        return ()
+        return LEVELS
     try:
         levels = [float(each) for each in text.split(",")]
         return tuple(Quantiles(levels, [0.0] * len(levels)).levels.tolist())

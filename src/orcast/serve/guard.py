@@ -10,7 +10,8 @@ import ipaddress
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
+from collections import Counter as Counted
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -21,7 +22,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from orcast.limits import LIMITS
 from orcast.monitors import SIDES, Alarm, false_discovery_alarms
-from orcast.serve.messages import Error, RoundAnswer, encoded
+from orcast.serve.messages import encoded
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -108,15 +109,19 @@ class Metrics:
         for side in self.evidence:
             standing.labels(side).set_function(partial(self._standing, side))
 
-    def count(self, verb: str, answer: RoundAnswer) -> None:
-        """Count a call that changed a series."""
-        self.rounds.labels(verb).inc()
-        for alarm in answer.alarm:
-            self.alarms.labels(alarm["side"], alarm["question"]).inc()
-        if verb == "predict" and not answer.certificate.holds:
-            self.uncertified.inc()
-        if (told := answer.guarantee) and told["miscalibration"] > told["promised"] + told["excess"]:
-            self.exceeded.inc()
+    def count(self, done: Sequence[tuple[str, dict[str, Any]]]) -> None:
+        """Count calls that changed a series, with their answers."""
+        for verb, times in Counted(verb for verb, _ in done).items():
+            self.rounds.labels(verb).inc(times)
+        for verb, answer in done:
+            for alarm in answer.get("alarm", ()):
+                self.alarms.labels(alarm["side"], alarm["question"]).inc()
+            if verb == "predict" and not answer["certificate"]["holds"]:
+                self.uncertified.inc()
+            if (told := answer.get("guarantee")) and told["miscalibration"] > told["promised"] + told.get(
+                "excess", 0.0
+            ):
+                self.exceeded.inc()
 
     def noted(self, series: str) -> bool:
         """True if a series has or had an alarm."""
@@ -305,7 +310,7 @@ class JsonFormatter(logging.Formatter):
 
 async def refuse(send: Send, reason: Refused) -> None:
     """Answer with a status and a message."""
-    body = encoded(Error(str(reason)))
+    body = encoded({"error": str(reason)})
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode()), *reason.headers]
     await send({"type": "http.response.start", "status": reason.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

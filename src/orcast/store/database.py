@@ -25,9 +25,9 @@ CREATE TABLE series (
 CREATE TABLE states (series INTEGER NOT NULL UNIQUE, state BLOB NOT NULL);
 CREATE TABLE rounds (
     series INTEGER NOT NULL, id TEXT, opened INTEGER NOT NULL, closed INTEGER NOT NULL, horizon TEXT,
-    issued INTEGER NOT NULL, target INTEGER NOT NULL, x TEXT, base BLOB NOT NULL, forecast BLOB NOT NULL,
-    record BLOB, y TEXT, known INTEGER, guarantee TEXT, revisions INTEGER NOT NULL,
-    checksum INTEGER NOT NULL, outcome_checksum INTEGER NOT NULL);
+    issued INTEGER NOT NULL, target INTEGER NOT NULL, x TEXT, published TEXT NOT NULL,
+    base BLOB NOT NULL, forecast BLOB NOT NULL, record BLOB, y TEXT, known INTEGER, guarantee TEXT,
+    revisions INTEGER NOT NULL, checksum INTEGER NOT NULL);
 CREATE UNIQUE INDEX round_id ON rounds (series, id);
 CREATE INDEX round_event ON rounds (series, closed);
 CREATE INDEX round_target ON rounds (series, target);

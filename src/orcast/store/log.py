@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from orcast.forecasts import as_levels
 from orcast.spaces import Binary, Labels, OrderedSpace, Space, normal_scores
 from orcast.store import times
-from orcast.store.states import quantiles_from, unsealed_rows
-from orcast.store.tables import RoundRow, from_key, key, outcome_from, shown
+from orcast.store.states import numbers_from, quantiles_from
+from orcast.store.tables import StoredRound, from_key, key, outcome_from, shown
 
 if TYPE_CHECKING:
     from orcast.store.stored import Store
@@ -49,50 +49,48 @@ def _columns(store: Store, names: Any, first: int, until: int, last: int, levels
     series = {number: (from_key(text), options) for text, (number, options) in known.items()}
     spaces = {options: store.options(options).make(None).space for options in {each for _, each in series.values()}}
     found = [row for number in (series if wanted else (None,)) for row in tables.between(number, first, until, last)]
-    rows = sorted(map(RoundRow.checked, found), key=attrgetter("series", "opened"))
+    rows = sorted(map(StoredRound.checked, found), key=attrgetter("number", "opened"))
     plain, alike = [], dict[Any, list[int]]()
     for place, row in enumerate(rows):
-        name, options = series[row.series]
+        name, options = series[row.number]
         plain.append(_plain(store, name, spaces[options], row, last))
-        alike.setdefault((options, plain[-1][-1], len(row.base), len(row.forecast)), []).append(place)
+        alike.setdefault((options, plain[-1][-1], len(row.base_bytes), len(row.forecast_bytes)), []).append(place)
     columns: dict[str, Any] = {
         name: _as_times(values) if name in TIMES else _alike(values)
         for name, values in zip(PLAIN, list(zip(*plain, strict=True)) or [()] * len(PLAIN), strict=True)
     }
     forecasts: dict[str, NDArray[Any]] = {}
     for (options, *_), places in alike.items():
-        base = unsealed_rows([rows[place].base for place in places])
-        after = unsealed_rows([rows[place].forecast for place in places])
+        base = numbers_from([rows[place].base_bytes for place in places])
+        after = numbers_from([rows[place].forecast_bytes for place in places])
         for name, values in _forecasts(spaces[options], base, after, levels).items():
             forecasts.setdefault(name, np.full(len(rows), None))[places] = values
     return columns | {name: values.tolist() for name, values in forecasts.items()}
 
 
-def _plain(store: Store, name: Any, space: Space, row: RoundRow, last: int) -> tuple[Any, ...]:
+def _plain(store: Store, name: Any, space: Space, row: StoredRound, last: int) -> tuple[Any, ...]:
     """Values of `PLAIN`."""
     y, known = _outcome(store, row, last)
     return (
         name,
-        None if row.id is None else _text(from_key(row.id)),
-        None if row.horizon is None else from_key(row.horizon),
-        row.issued,
-        row.target,
+        None if row.key is None else _text(row.id),
+        row.horizon,
+        row.issued_at,
+        row.target_at,
         known,
-        "pending" if row.y is not None and y is None else row.status,
+        "pending" if row.y_text is not None and y is None else row.status,
         None if y is None else _text(shown(space, outcome_from(y))),
         row.published,
     )
 
 
-def _outcome(store: Store, row: RoundRow, last: int) -> tuple[str | None, int | None]:
+def _outcome(store: Store, row: StoredRound, last: int) -> tuple[str | None, int | None]:
     """The outcome that was known at a time."""
-    if row.known is None or row.known > last:
-        return None, None
-    y, known = row.y, row.known
-    for later, when in store.tables.revisions(row.series, row.opened) if row.revisions else ():
-        if when <= last:
-            y, known = later, when
-    return y, known
+    former = store.tables.former_outcomes(row.number, row.opened) if row.revisions else []
+    for y, known in reversed([*former, (row.y_text, row.known_at)]):
+        if known is not None and known <= last:
+            return y, known
+    return None, None
 
 
 def _forecasts(space: Space, base: Array, forecasts: Array, levels: Array) -> dict[str, Array]:

@@ -6,29 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 from orcast.recalibrator import Recalibrator
 from orcast.store.states import SeriesState, State, decode_record, encode_record, rows_from
-from orcast.store.tables import RoundRow, Tables, from_key, outcome_from
+from orcast.store.tables import StoredRound, Tables, outcome_from
 from orcast.validation import quietly, short
 
 if TYPE_CHECKING:
     from orcast.store.stored import Store
 
 # Events of a series from one snapshot to the next.
-EVERY = 256
-# Snapshots of each spacing: EVERY, 2 EVERY, 4 EVERY, ...
-MOST = 4
+EVERY = 512
 
 
 def keep_snapshot(tables: Tables, state: SeriesState) -> None:
-    """Write a snapshot every `EVERY` events; older ones get rarer, so that their number grows as a logarithm."""
+    """Write a snapshot every `EVERY` events."""
     if state.version % EVERY:
         return
     tables.put_snapshot(state.number, state.version, _encoded(state.held, state.pending.values(), state.number))
-    for event in tables.snapshots(state.number):
-        spacing = EVERY
-        while event % (2 * spacing) == 0:
-            spacing *= 2
-        if event < state.version - MOST * spacing:
-            tables.drop_snapshot(state.number, event)
 
 
 def _now(recal: Recalibrator, event: int, number: int) -> bytes:
@@ -51,7 +43,9 @@ def _parts(data: bytes) -> list[bytes]:
     return parts
 
 
-def replay(store: Store, number: int, state: SeriesState, recal: Recalibrator, fresh: State, revised: RoundRow) -> None:
+def replay(
+    store: Store, number: int, state: SeriesState, recal: Recalibrator, fresh: State, revised: StoredRound
+) -> None:
     """Load the state into the recalibrator that the series would have with the outcomes as they are now.
 
     Snapshots after the revised outcome, and the numbers of pending rounds, are rewritten.
@@ -70,20 +64,22 @@ def replay(store: Store, number: int, state: SeriesState, recal: Recalibrator, f
     opened = {each.opened for each in rounds}
     steps = [(each.opened, 1, each) for each in rounds if each.opened > start]
     # one that made way for another is dropped when that one is issued
-    steps += [(each.closed, 0, each) for each in rounds if each.closed and (each.y or each.closed not in opened)]
+    steps += [(each.closed, 0, each) for each in rounds if each.closed and (each.y_text or each.closed not in opened)]
     with quietly():
         for event, opens, each in sorted(steps, key=lambda step: step[:2]):
             while stale and stale[0] < event:
                 tables.put_snapshot(number, stale[0], _now(recal, stale.pop(0), number))
-            _step(tables, number, recal, each, opens=bool(opens))
+            _step(recal, each, opens=bool(opens))
     for event in stale:
         tables.put_snapshot(number, event, _now(recal, event, number))
-    keys = {each.opened: each.id for each in rounds if not each.closed}
+    keys = {each.opened: each.key for each in rounds if not each.closed}
     for entry in recal.rounds.pending.values():
         tables.put_record(number, keys[entry.attached] or "", encode_record(entry, number))
 
 
-def _begin(tables: Tables, number: int, recal: Recalibrator, fresh: State, rounds: list[RoundRow], start: int) -> None:
+def _begin(
+    tables: Tables, number: int, recal: Recalibrator, fresh: State, rounds: list[StoredRound], start: int
+) -> None:
     """Load the state at the start."""
     if not start:
         fresh.load_into(recal)
@@ -95,19 +91,14 @@ def _begin(tables: Tables, number: int, recal: Recalibrator, fresh: State, round
         decode_record(recal, record, each.features, each.opened, number)
         for each, record in zip(open_then, records, strict=True)
     ]
-    recal.rounds.pending = {_id(each): entry for each, entry in zip(open_then, pending, strict=True)}
+    recal.rounds.pending = {each.id: entry for each, entry in zip(open_then, pending, strict=True)}
 
 
-def _id(row: RoundRow) -> Any:
-    return None if row.id is None else from_key(row.id)
-
-
-def _step(tables: Tables, number: int, recal: Recalibrator, row: RoundRow, *, opens: bool) -> None:
+def _step(recal: Recalibrator, row: StoredRound, *, opens: bool) -> None:
     """Issue, settle or drop a round."""
     if opens:
-        recal.rounds.issue(rows_from(row.base), row.features, id=_id(row)).attached = row.opened
-    elif row.y is None:
-        recal.rounds.drop(_id(row))
+        recal.rounds.issue(rows_from(row.base_bytes), row.features, id=row.id).attached = row.opened
+    elif row.y_text is None:
+        recal.rounds.drop(row.id)
     else:
-        y = tables.revisions(number, row.opened)[-1][0] if row.revisions else row.y
-        recal.rounds.settle(outcome_from(y), id=_id(row))
+        recal.rounds.settle(outcome_from(row.y_text), id=row.id)

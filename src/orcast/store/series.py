@@ -15,15 +15,8 @@ from orcast.recalibrator import Recalibrator
 from orcast.rounds import checked_mode
 from orcast.serialise import features_to_json, plain_features
 from orcast.store import replay, times
-from orcast.store.states import (
-    SeriesState,
-    State,
-    encode_record,
-    forecast_numbers,
-    rows_numbers,
-    seal,
-)
-from orcast.store.tables import BASE, UNNAMED, RoundRow, StoredRound, from_key, key, outcome_from, outcome_text, shown
+from orcast.store.states import SeriesState, State, encode_record, forecast_bytes, rows_bytes
+from orcast.store.tables import BASE, UNNAMED, StoredRound, from_key, key, outcome_from, outcome_text, shown
 from orcast.validation import short
 
 if TYPE_CHECKING:
@@ -31,7 +24,7 @@ if TYPE_CHECKING:
     from orcast.monitors import Alarm, RecalibratorMonitor
     from orcast.store.stored import Store
 
-GUARANTEE = ("rounds", "miscalibration", "promised", "held", "excess")
+GUARANTEE = ("rounds", "miscalibration", "promised", "held")
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,14 +104,11 @@ class StoredSeries:
     def __init__(self, store: Store, name: Any, number: int, options: Options) -> None:
         self.store, self.name, self.number = store, name, number
         self._opened = options
+        # outcome space
+        self.space: Any = options.recal(store)[0].space
 
     def __repr__(self) -> str:
         return f"StoredSeries({self.name!r}, {self.space})"
-
-    @property
-    def space(self) -> Any:
-        """Outcome space."""
-        return self.store.transact(lambda: self._opened.recal(self.store)[0].space)
 
     def options_of(self, number: int) -> Options:
         """Options of a state: those with which it was opened, unless its experts were named since."""
@@ -148,25 +138,49 @@ class StoredSeries:
         issued : time of the forecast; by default now
         target : time that it is about; by default that of the forecast
         """
-        given = {"horizon": horizon, "issued": issued, "target": target}
-        return self.issue(forecast, experts=experts, x=x, id=id, **given).forecast
+        times = {"horizon": horizon, "issued": issued, "target": target}
+        return self.issue(forecast, experts=experts, x=x, id=id, **times).forecast
 
-    def update(self, y: Any, *, id: Hashable = None, known: Any = None) -> None:
+    def issue(
+        self,
+        forecast: object = None,
+        *,
+        experts: Mapping[str, object] | None = None,
+        x: Any = None,
+        id: Hashable = None,
+        horizon: Any = None,
+        issued: Any = None,
+        target: Any = None,
+    ) -> StoredRound:
+        """`predict`, with the stored round as result."""
+        at = times.now() if issued is None else times.microseconds(issued, "issued")
+        about = at if target is None else times.microseconds(target, "target")
+        names = key(id), None if horizon is None else key(horizon)
+
+        def work() -> StoredRound:
+            row = StoredRound(names[0], 0, 0, names[1], at, about, number=self.number, of=self)
+            return self._issue(row, forecast, id, experts, x)
+
+        return self.store.transact(work)
+
+    def update(self, y: Any, *, id: Hashable = None, known: Any = None) -> StoredRound:
         """Settle a pending round with its outcome, which was known at a time; by default now."""
-        self.settle(y, id=id, known=known)
+        at = times.now() if known is None else times.microseconds(known, "known")
+        return self.store.transact(lambda: self._settle(id, at, lambda recal: recal.space.outcome(y, recal.outside)))
 
-    def drop(self, id: Hashable = None) -> None:
+    def drop(self, id: Hashable = None) -> StoredRound:
         """Forget a pending round whose outcome will never come; the guarantee excludes it."""
-        self.withdraw(id)
+        return self.store.transact(lambda: self._settle(id, times.now(), None))
 
-    def revise(self, y: Any, *, id: Hashable = None, known: Any = None) -> None:
+    def revise(self, y: Any, *, id: Hashable = None, known: Any = None) -> StoredRound:
         """Replace the outcome of a settled round.
 
         The series is replayed with the new outcome, from the last snapshot before it: from now on it forecasts, and its
         guarantee is, as if the outcome had always been the new one.  Published forecasts stay in the log as they were,
         and so do the former outcomes with the times when they were known.
         """
-        self.amend(y, id=id, known=known)
+        at = times.now() if known is None else times.microseconds(known, "known")
+        return self.store.transact(lambda: self._revise(y, id, at))
 
     def change_mode(self, mode: str) -> None:
         """Publish by another mode from now on, in all processes.
@@ -216,45 +230,15 @@ class StoredSeries:
         """Comparison with the base forecast, as of `Recalibrator.guard`; None in direct mode."""
         return self.store.transact(lambda: self._loaded(self.store.state(self)).guard)
 
-    # --- the same with the stored round as result
-    def issue(self, forecast: object = None, *, id: Hashable = None, **given: Any) -> StoredRound:
-        """`predict`, with the stored round as result."""
-        now = times.now()
-        issued, target = (given.pop(name, None) for name in ("issued", "target"))
-        at = now if issued is None else times.microseconds(issued, "issued")
-        about = at if target is None else times.microseconds(target, "target")
-        horizon = given.pop("horizon", None)
-        plain = key(id), 0, 0, None if horizon is None else key(horizon), at, about, None, b"", b""
-        return self.store.transact(lambda: self._issue(RoundRow(*plain), forecast, id, **given))
-
-    def settle(self, y: Any, *, id: Hashable = None, known: Any = None) -> StoredRound:
-        """`update`, with the stored round as result."""
-        at = times.now() if known is None else times.microseconds(known, "known")
-        return self.store.transact(lambda: self._settle(id, at, lambda recal: recal.space.outcome(y, recal.outside)))
-
-    def withdraw(self, id: Hashable = None) -> StoredRound:
-        """`drop`, with the stored round as result."""
-        return self.store.transact(lambda: self._settle(id, times.now(), None))
-
-    def amend(self, y: Any, *, id: Hashable = None, known: Any = None) -> StoredRound:
-        """`revise`, with the stored round as result."""
-        at = times.now() if known is None else times.microseconds(known, "known")
-        return self.store.transact(lambda: self._amend(y, id, at))
-
     def round(self, id: Hashable = None) -> StoredRound | None:
         """Round by its id; None if there is none."""
-
-        def work() -> StoredRound | None:
-            row = self.store.tables.round(self.number, key(id))
-            return None if row is None else self._stored(row)
-
-        return self.store.transact(work)
+        return self.store.transact(lambda: self._find(key(id)))
 
     def history(self, limit: int = 100, *, before: Any = None, event: int = 0) -> list[StoredRound]:
         """Last rounds about times before a time, or about it and issued before an event, the newest first."""
         end = times.LAST if before is None else times.microseconds(before, "before")
         rows = self.store.tables.newest
-        return self.store.transact(lambda: [self._stored(row) for row in rows(self.number, end, event, limit)])
+        return self.store.transact(lambda: [self._own(row) for row in rows(self.number, end, event, limit)])
 
     # --- within a transaction
     def _loaded(self, state: SeriesState) -> Recalibrator:
@@ -263,11 +247,13 @@ class StoredSeries:
         self.store.recalibrators.load(recal, state)
         return recal
 
-    def _stored(self, row: RoundRow, **more: Any) -> StoredRound:
-        space, y = self._opened.recal(self.store)[0].space, row.y
-        if row.revisions:
-            y = self.store.tables.revisions(self.number, row.opened)[-1][0]
-        return StoredRound(self.name, space, row, y, when=self.when, **more)
+    def _find(self, name: str) -> StoredRound | None:
+        row = self.store.tables.round(self.number, name)
+        return None if row is None else self._own(row)
+
+    def _own(self, row: StoredRound) -> StoredRound:
+        row.of = self
+        return row
 
     def _changed(self, state: SeriesState, recal: Recalibrator, *, issued: bool = False) -> None:
         """Take over the rounds of the recalibrator as the next version; `issued`: one was issued, nothing else."""
@@ -281,8 +267,10 @@ class StoredSeries:
     def _with_experts(self, state: SeriesState, experts: object) -> tuple[Recalibrator, int]:
         """The recalibrator, and the number of its options: the first forecast of a series names its experts."""
         recal = self._loaded(state)
+        if recal.rounds.issued:
+            return recal, state.options
         names = tuple(map(str, experts)) if isinstance(experts, Mapping) else (ALONE,)
-        if not names or recal.rounds.issued or set(names) <= set(recal.experts):
+        if not names or set(names) <= set(recal.experts):
             return recal, state.options
         recal, fresh, number = self._with_options({**self._opened.header, "experts": list(names)})
         fresh.load_into(recal)
@@ -302,122 +290,125 @@ class StoredSeries:
         recal.rounds.pending = dict(state.pending)
         self._changed(state, recal)
 
-    def _issue(self, row: RoundRow, forecast: object, id: Hashable, experts: Any = None, x: Any = None) -> StoredRound:
+    def _issue(self, row: StoredRound, forecast: object, id: Hashable, experts: Any, x: Any) -> StoredRound:
         store, tables = self.store, self.store.tables
         state = store.state(self)
         recal, options = self._with_experts(state, experts)
         rows, features = recal.read(forecast, experts, plain_features(x) if x is not None else None)
-        row.base = rows_numbers(rows)
-        row.x = None if features is None else json.dumps(features_to_json(features), sort_keys=True)
-        known = tables.round(self.number, row.id or UNNAMED)
-        if known is not None and self._repeats(known, row, id):
-            evicted = () if known is None else tuple(map(from_key, tables.evicted(self.number, known.opened)))
-            return self._stored(known, repeated=True, evicted=evicted)
-        evicted = tuple(each for each in recal.rounds.evicted_by(id) if each != id)
+        row.base_bytes = rows_bytes(rows)
+        row.x_text = None if features is None else json.dumps(features_to_json(features), sort_keys=True)
+        before = self._find(row.key or UNNAMED)
+        if before is not None and self._repeats(before, row, id):
+            before.repeated = True
+            before.evicted = tuple(map(from_key, tables.evicted(self.number, before.opened)))
+            return before
+        evicted = tuple(each for each in recal.rounds.evicted_by(id) if each != id) if state.pending else ()
         entry = recal.rounds.issue(rows, features, id=id)
-        p = recal.rounds.forecast(entry)
-        row.series, row.opened = self.number, state.version + 1
-        entry.attached = row.opened
-        base = None if recal.rounds.base_published(entry.record) is None else BASE
-        row.forecast = seal(base, forecast_numbers(p))
-        if known is not None:
-            self._close(known, row.opened)
+        row.opened = entry.attached = state.version + 1
+        row.found, row.evicted = recal.rounds.forecast(entry), evicted
+        if recal.rounds.base_published(entry.record) is not None:
+            row.published = BASE
+        row.forecast_bytes = forecast_bytes(row.found)
+        if before is not None:
+            self._close(before, row.opened)
             tables.forget_unnamed(self.number)
         for other in evicted:
-            self._close(tables.round(self.number, key(other)), row.opened)
+            self._close(self._find(key(other)), row.opened)
         tables.add_round(row)
         # the first one may name experts and sizes; the forecasts of a pool depend on other series
-        plain = known is None and not evicted and state.version > 0 and recal.pool is None
+        plain = before is None and not evicted and state.version > 0 and recal.pool is None
         state.options = options
         self._changed(state, recal, issued=plain)
-        return StoredRound(self.name, recal.space, row, recalibrated=p, evicted=evicted)
+        return row
 
-    def _repeats(self, known: RoundRow, row: RoundRow, id: Hashable) -> bool:
+    def _repeats(self, before: StoredRound, row: StoredRound, id: Hashable) -> bool:
         """True for a call that came before; refuses another forecast under the id of a round."""
-        same = known.base == row.base and known.x == row.x
+        same = before.base_bytes == row.base_bytes and before.x_text == row.x_text
         if id is None:
-            return same and not known.closed
+            return same and not before.closed
         if not same:
             text = f"expected a new id, or the same forecast again, got another forecast for {short(id)}"
-            raise ValueError(f"{text}, which is {known.status}")
+            raise ValueError(f"{text}, which is {before.status}")
         return True
 
-    def _close(self, row: RoundRow | None, event: int) -> None:
+    def _close(self, row: StoredRound | None, event: int) -> None:
         """Close a round that makes way for another."""
         if row is not None and not row.closed:
             row.closed = event
-            self.store.tables.put_outcome(self.number, row)
+            self.store.tables.put_outcome(row)
 
     def _settle(self, id: Hashable, at: int, outcome: Callable[[Recalibrator], Any] | None) -> StoredRound:
         """Settle a round with its outcome, or drop it."""
         state = self.store.state(self)
         recal = self._loaded(state)
         y = None if outcome is None else outcome_text(outcome(recal))
-        row = self.store.tables.round(self.number, key(id))
+        row = self._find(key(id))
         if row is not None and row.closed:
-            self._check_same(row, id, y, recal)
-            return self._stored(row, repeated=True)
+            self._check_same(row, id, y)
+            row.repeated = True
+            return row
+        raised = recal.rounds.raised
         if y is None:
             recal.rounds.drop(id)
         else:
-            before = recal.rounds.raised
             recal.rounds.settle(outcome_from(y), id=id)
-            ledger = recal.engine.ledger
-            row.guarantee = json.dumps({name: getattr(ledger, name) for name in GUARANTEE})  # type: ignore[union-attr]
-            row.y, row.known = y, at  # type: ignore[union-attr]
-        assert row is not None
+        assert row is not None  # else the id was refused
         row.closed = state.version + 1
-        self.store.tables.put_outcome(self.number, row)
-        if y is not None and recal.rounds.raised != before:
-            self._add_alarms(row, recal, before)
+        if y is not None:
+            row.y_text, row.known_at, row.guarantee_text = y, at, self._told(recal, raised)
+        self.store.tables.put_outcome(row)
         self._changed(state, recal)
-        return StoredRound(self.name, recal.space, row, y, when=self.when)
+        return row
 
-    def _add_alarms(self, row: RoundRow, recal: Recalibrator, before: list[tuple[float, float]]) -> None:
-        """Write the alarms that an outcome raised beside its guarantee."""
-        monitor, after = recal.monitor, recal.rounds.raised
-        sides = zip([monitor.output, *monitor.inputs.values()], before or [(0.0, 0.0)] * len(after), after, strict=True)
-        changed = [side for side, was, now in sides if was != now]
-        new = [alarm for side in changed for alarm in side.alarms if alarm.round == side.rounds]
-        if new:
-            told = {"alarms": [vars(alarm) for alarm in new]}
-            row.guarantee = json.dumps(json.loads(row.guarantee or "{}") | told)
-            self.store.tables.put_outcome(self.number, row)
+    def _told(self, recal: Recalibrator, before: list[tuple[float, float]]) -> str:
+        """Guarantee after an outcome, and the alarms that it raised, as text."""
+        ledger: Any = recal.engine.ledger
+        told = {name: getattr(ledger, name) for name in GUARANTEE}
+        if ledger.excess:
+            told["excess"] = ledger.excess
+        after = recal.rounds.raised
+        if after != before:
+            monitor = recal.monitor
+            sides = zip(
+                [monitor.output, *monitor.inputs.values()], before or [(0.0, 0.0)] * len(after), after, strict=True
+            )
+            changed = [side for side, was, now in sides if was != now]
+            new = [vars(alarm) for side in changed for alarm in side.alarms if alarm.round == side.rounds]
+            told |= {"alarms": new} if new else {}
+        return json.dumps(told)
 
-    def _check_same(self, row: RoundRow, id: Hashable, y: str | None, recal: Recalibrator) -> None:
+    def _check_same(self, row: StoredRound, id: Hashable, y: str | None) -> None:
         """Refuse another outcome of a round that is over."""
         which = "the last round" if id is None else f"round {short(id)}"
-        if row.y is None and y is not None:
+        if row.y_text is None and y is not None:
             raise ValueError(f"expected the outcome of a pending round, got that of {which}, which was dropped")
-        if row.y is None or y == row.y:
+        former = self.store.tables.former_outcomes(self.number, row.opened) if row.revisions else []
+        if row.y_text is None or y in (row.y_text, *(text for text, _ in former)):
             return
-        settled = short(shown(recal.space, outcome_from(row.y)))
+        settled = short(row.y)
         if y is None:
             raise ValueError(f"expected a pending round to drop, got {which}, which was settled with {settled}")
-        got = short(shown(recal.space, outcome_from(y)))
+        got = short(shown(self.space, outcome_from(y)))
         raise ValueError(f"expected {settled}, with which {which} was settled, got {got} (revise replaces an outcome)")
 
-    def _amend(self, y: Any, id: Hashable, at: int) -> StoredRound:
+    def _revise(self, y: Any, id: Hashable, at: int) -> StoredRound:
         tables, state = self.store.tables, self.store.state(self)
         recal = self._loaded(state)
         text = outcome_text(recal.space.outcome(y, recal.outside))
-        row = tables.round(self.number, key(id))
-        if row is None or row.y is None or row.known is None:
+        row = self._find(key(id))
+        if row is None or row.y_text is None or row.known_at is None:
             what = "none of that id" if row is None else f"one that is {row.status}"
             raise ValueError(f"expected a settled round to revise, got {what}: {short(id)}")
         if recal.pool is not None:
             raise ValueError(f"expected a series by itself to revise, got {short(self.name)}, which is in a pool")
-        before = tables.revisions(self.number, row.opened)
-        last, since = before[-1] if before else (row.y, row.known)
-        if text == last:
-            return self._stored(row, repeated=True)
-        if at < since:
-            raise ValueError(
-                f"expected a time from {times.as_datetime(since)} on as known, got {times.as_datetime(at)}"
-            )
-        tables.add_revision(self.number, row.opened, state.version + 1, text, at)
-        row.revisions += 1
-        tables.put_outcome(self.number, row)
+        if text == row.y_text:
+            row.repeated = True
+            return row
+        if at < row.known_at:
+            raise ValueError(f"expected a time from {row.known} on as known, got {times.as_datetime(at)}")
+        tables.add_revision(self.number, row.opened, state.version + 1, row.y_text, row.known_at)
+        row.y_text, row.known_at, row.revisions = text, at, row.revisions + 1
+        tables.put_outcome(row)
         replay.replay(self.store, self.number, state, recal, self._opened.recal(self.store)[1], row)
         self._changed(state, recal)
-        return self._stored(row)
+        return row

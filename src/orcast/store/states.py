@@ -46,31 +46,37 @@ def unseal(data: bytes, series: int = 0) -> tuple[Any, Array]:
     if zlib.crc32(memoryview(data)[4:], series).to_bytes(4, "little") != data[:4]:
         raise ValueError("its checksum is another")
     end = 8 + int.from_bytes(data[4:8], "little")
-    return header(data), np.frombuffer(memoryview(data)[end:], "<f8").astype(np.float64)
-
-
-def header(data: bytes) -> Any:
-    """Plain data of `seal` alone."""
-    end = 8 + int.from_bytes(data[4:8], "little")
-    return limits.parsed_json(data[8:end].decode()) if end > 8 else None
+    plain = limits.parsed_json(data[8:end].decode()) if end > 8 else None
+    return plain, np.frombuffer(memoryview(data)[end:], "<f8").astype(np.float64)
 
 
 # --- forecasts
 
 
-def forecast_numbers(p: Any) -> Array:
-    """A forecast as numbers: its certificate, then draw, left and right ends and masses, or the masses alone."""
+def forecast_bytes(p: Any) -> bytes:
+    """A forecast: its certificate, then draw, left and right ends and masses, or the masses alone."""
     certificate = [math.nan if each is None else each for each in map(vars(p.certificate).get, CERTIFICATE)]
     if isinstance(p, BinaryForecast):
-        return np.array([*certificate, p.probability()])
+        return _bytes([*certificate, p.probability()])
     if not isinstance(p, Forecast):
-        return np.concatenate((certificate, p.mass))
-    return np.concatenate(([*certificate, math.nan if p.draw is None else p.draw], p.left, p.right, p.mass))
+        return _bytes(certificate) + _bytes(p.mass)
+    certificate.append(math.nan if p.draw is None else p.draw)
+    return b"".join((_bytes(certificate), _bytes(p.left), _bytes(p.right), _bytes(p.mass)))
 
 
-def forecast_from(space: Space, numbers: Array, *, certified: bool = True) -> Any:
-    """The forecast of `forecast_numbers`, bit for bit, with or without its certificate."""
-    stated = certificate_from(numbers[: len(CERTIFICATE)].tolist()) if certified else None
+def _bytes(numbers: Any) -> bytes:
+    return np.asarray(numbers, "<f8").tobytes()
+
+
+def numbers_from(rows: Sequence[bytes]) -> Array:
+    """Rows of bytes of one size as numbers."""
+    return np.frombuffer(b"".join(rows), "<f8").astype(np.float64).reshape(len(rows), -1)
+
+
+def forecast_from(space: Space, data: bytes) -> Any:
+    """The forecast of `forecast_bytes`, bit for bit, with its certificate."""
+    (numbers,) = numbers_from([data])
+    stated = certificate_from(numbers[: len(CERTIFICATE)].tolist())
     numbers = numbers[len(CERTIFICATE) :]
     if isinstance(space, Binary):
         return BinaryForecast.trusted(space, numbers.item(0), stated)
@@ -81,14 +87,8 @@ def forecast_from(space: Space, numbers: Array, *, certified: bool = True) -> An
     return Forecast.trusted(left, right, mass, stated, None if draw != draw else draw)
 
 
-def unsealed_rows(sealed: Sequence[bytes]) -> Array:
-    """Numbers of sealed rows of one size, whose checksums are known to be right, a row each."""
-    start = 8 + int.from_bytes(sealed[0][4:8], "little")
-    return np.frombuffer(b"".join([each[start:] for each in sealed]), "<f8").reshape(len(sealed), -1).copy()
-
-
 def quantiles_from(numbers: Array, levels: Array) -> Array:
-    """Quantiles of the forecast of `forecast_numbers` on an ordered space, without the object."""
+    """Quantiles of the forecast of `forecast_bytes` on an ordered space, without the object."""
     draw = numbers.item(len(CERTIFICATE))
     left, right, mass = numbers[len(CERTIFICATE) + 1 :].reshape(3, -1)
     plain, found = (mass.size, left, right, mass, left[0] == -math.inf, right[-1] == math.inf), np.empty(levels.size)
@@ -106,19 +106,20 @@ def certificate_from(numbers: list[float]) -> Certificate:
     return Certificate(**{**stated, **unstated, "holds": stated["holds"] > 0.0})
 
 
-def rows_numbers(rows: Array | float | None) -> bytes:
-    """Base forecasts, as `Forecaster.read` returns them, as bytes: the number of rows, then theirs."""
+def rows_bytes(rows: Array | float | None) -> bytes:
+    """Base forecasts, as `Forecaster.read` returns them: the number of rows, then theirs."""
     if rows is None or isinstance(rows, float):
-        return seal(None, np.array([0.0, math.nan if rows is None else rows]))
-    return seal(None, np.concatenate(([len(rows)], rows.ravel())))
+        return _bytes([0.0, math.nan if rows is None else rows])
+    return _bytes([len(rows)]) + _bytes(rows)
 
 
 def rows_from(data: bytes) -> Array | float | None:
-    """The inverse of `rows_numbers`."""
-    numbers = unseal(data)[1]
+    """The inverse of `rows_bytes`."""
+    (numbers,) = numbers_from([data])
     count, first = int(numbers[0]), numbers.item(1)
     if count:
-        return numbers[1:].reshape(count, -1)
+        rows: Array = numbers[1:].reshape(count, -1)
+        return rows
     return None if math.isnan(first) else first
 
 

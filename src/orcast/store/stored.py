@@ -27,12 +27,10 @@ from orcast.store.states import (
     SeriesState,
     State,
     decode_record,
-    forecast_numbers,
+    forecast_bytes,
     rows_from,
-    seal,
-    unseal,
 )
-from orcast.store.tables import UNNAMED, Tables, from_key, key
+from orcast.store.tables import Tables, from_key, key
 from orcast.validation import short, warn_user
 
 Result = TypeVar("Result")
@@ -288,14 +286,13 @@ class Store:
         state = SeriesState(series.number, series.name, options, version, trimmed, kept, kept, written=version)
         pending = recal.rounds.pending
         for row, record in self.tables.pending(series.number):
-            id, features = from_key(row.id or UNNAMED), row.features
+            id, features = row.id, row.features
             if row.opened <= kept.event:
                 pending[id] = decode_record(recal, record, features, row.opened, series.number)
             else:
-                entry = recal.rounds.issue(rows_from(row.base), features, id=id)
+                entry = recal.rounds.issue(rows_from(row.base_bytes), features, id=id)
                 entry.attached = row.opened
-                published, _ = unseal(row.forecast)
-                if seal(published, forecast_numbers(recal.rounds.forecast(entry))) != row.forecast:
+                if forecast_bytes(recal.rounds.forecast(entry)) != row.forecast_bytes:
                     text = "was forecast by another version: its outcome counts for the forecast of this one"
                     warn_user(f"round {short(id)} {text}", RuntimeWarning)
         if len(pending) != kept.pending + version - kept.event:

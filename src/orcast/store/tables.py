@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from hashlib import blake2b
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -15,20 +14,25 @@ from orcast import limits
 from orcast.serialise import features_from_json, features_to_json, id_from_plain, plain_id
 from orcast.spaces import FiniteSpace, Space
 from orcast.store.database import Database, Row
-from orcast.store.states import SeriesState, forecast_from, header, rows_from, unseal
+from orcast.store.states import SeriesState, forecast_from, rows_from
 from orcast.store.times import as_datetime
 
 if TYPE_CHECKING:
     from orcast.monitors import Alarm
 
+# Fields of a round that are columns of its table, in their order.
+FIELDS = (
+    "key opened closed horizon_key issued_at target_at x_text published base_bytes forecast_bytes "
+    "y_text known_at guarantee_text revisions number"
+)
 COLUMNS = (
-    "id, opened, closed, horizon, issued, target, x, base, forecast, "
-    "y, known, guarantee, revisions, series, checksum, outcome_checksum"
+    "id, opened, closed, horizon, issued, target, x, published, base, forecast, "
+    "y, known, guarantee, revisions, series, checksum"
 )
 ADD_ROUND = f"INSERT INTO rounds ({COLUMNS}) VALUES ({', '.join('?' * (COLUMNS.count(',') + 1))})"
-VALUES = attrgetter(*COLUMNS.split(", "))
+VALUES = attrgetter(*FIELDS.split(), "checksum")
 UNNAMED = "null"
-# Forecasts that a round may publish; the first is written beside the recalibrated one, which is the default.
+# Forecasts that a round may publish.
 BASE, RECALIBRATED = "base", "recalibrated"
 LARGE = 2**53
 
@@ -42,69 +46,14 @@ def key(id: Any) -> str:
     return text
 
 
-def from_key(text: str) -> Hashable:
-    """The inverse of `key`."""
+def from_key(text: str | None) -> Any:
+    """The inverse of `key`; no text is no id."""
+    if text is None:
+        return None
     return int(text) if text.isdecimal() else id_from_plain(json.loads(text))
 
 
-@dataclass(slots=True)
-class RoundRow:
-    """A row of the table of rounds."""
-
-    id: str | None
-    opened: int
-    closed: int
-    horizon: str | None
-    issued: int
-    target: int
-    x: str | None
-    base: bytes
-    forecast: bytes
-    y: str | None = None
-    known: int | None = None
-    guarantee: str | None = None
-    revisions: int = 0
-    series: int = 0
-
-    @property
-    def checksum(self) -> int:
-        """Checksum of what does not change."""
-        plain = (self.series, self.opened, self.horizon, self.issued, self.target, self.x)
-        return zlib.crc32(self.forecast, zlib.crc32(self.base, _checksum(plain)))
-
-    @property
-    def outcome_checksum(self) -> int:
-        """Checksum of the outcome."""
-        return _checksum((self.opened, self.closed, self.y, self.known, self.guarantee, self.revisions))
-
-    @property
-    def status(self) -> str:
-        """State of the round."""
-        return "pending" if not self.closed else "dropped" if self.y is None else "settled"
-
-    @property
-    def published(self) -> str:
-        """Forecast that was published."""
-        return header(self.forecast) or RECALIBRATED
-
-    @property
-    def features(self) -> Any:
-        """Features as plain data."""
-        return None if self.x is None else features_from_json(json.loads(self.x))
-
-    @classmethod
-    def checked(cls, row: Row) -> RoundRow:
-        """Row of `COLUMNS` whose checksums are right; raises ValueError for another."""
-        self = cls(*row[:-2])
-        if (self.checksum, self.outcome_checksum) != row[-2:]:
-            raise ValueError(f"expected an intact round, got one with another checksum: {self.id}")
-        return self
-
-
-def _checksum(values: tuple[int | str | None, ...]) -> int:
-    return zlib.crc32(repr(values).encode())
-
-
+@dataclass(slots=True, eq=False)
 class StoredRound:
     """A round of a series as it is stored.
 
@@ -118,51 +67,62 @@ class StoredRound:
     forecast : the forecast that was published; a base forecast has no certificate
     recalibrated : the recalibrated forecast, with its certificate
     y : outcome, after the last revision
-    guarantee : rounds, miscalibration, promised, held and excess after the outcome
-    alarms, when : alarms that the outcome raised, and the function that turns their rounds into times
-    revisions : number of revisions
-    evicted : ids of the rounds that were dropped because too many were pending
+    guarantee : rounds, miscalibration, promised, held and, unless it is 0, excess, after the outcome
+    alarms : alarms that the outcome raised
+    revisions : number of revisions of the outcome
+    evicted : ids of the pending rounds that made way for this one
     repeated : whether this call came before, and changed nothing
-    event : number of the event of the series that issued the forecast
     """
 
-    def __init__(
-        self,
-        name: Any,
-        space: Space,
-        row: RoundRow,
-        y: str | None = None,
-        *,
-        when: Callable[[int], str] = "round {:,}".format,
-        recalibrated: Any = None,
-        evicted: tuple[Any, ...] = (),
-        repeated: bool = False,
-    ) -> None:
-        self._space, self._row, self._y, self._recalibrated, self.when = space, row, y, recalibrated, when
-        self.series, self.status, self.revisions = name, row.status, row.revisions
-        self.evicted, self.repeated, self.event = evicted, repeated, row.opened
-        self.issued, self.target, self.known = map(as_datetime, (row.issued, row.target, row.known))
+    key: str | None
+    opened: int
+    closed: int
+    horizon_key: str | None
+    issued_at: int
+    target_at: int
+    x_text: str | None = None
+    published: str = RECALIBRATED
+    base_bytes: bytes = b""
+    forecast_bytes: bytes = b""
+    y_text: str | None = None
+    known_at: int | None = None
+    guarantee_text: str | None = None
+    revisions: int = 0
+    number: int = 0
+    of: Any = None  # its series
+    evicted: tuple[Any, ...] = ()
+    repeated: bool = False
+    found: Any = None  # the recalibrated forecast
 
-    id = property(lambda self: None if self._row.id is None else from_key(self._row.id))
-    horizon = property(lambda self: None if self._row.horizon is None else from_key(self._row.horizon))
-    base = property(lambda self: rows_from(self._row.base))
-    published = property(lambda self: self._row.published)
-    y = property(lambda self: None if self._y is None else shown(self._space, outcome_from(self._y)))
-    _told = cached_property(lambda self: json.loads(self._row.guarantee) if self._row.guarantee else {})
+    series = property(lambda self: self.of.name)
+    id = property(lambda self: from_key(self.key))
+    horizon = property(lambda self: from_key(self.horizon_key))
+    issued = property(lambda self: as_datetime(self.issued_at))
+    target = property(lambda self: as_datetime(self.target_at))
+    known = property(lambda self: as_datetime(self.known_at))
+    base = property(lambda self: rows_from(self.base_bytes))
+    features = property(lambda self: None if self.x_text is None else features_from_json(json.loads(self.x_text)))
+    y = property(lambda self: None if self.y_text is None else shown(self.of.space, outcome_from(self.y_text)))
+
+    @property
+    def status(self) -> str:
+        """State of the round."""
+        return "pending" if not self.closed else "dropped" if self.y_text is None else "settled"
 
     @property
     def guarantee(self) -> dict[str, Any]:
         """Guarantee after the outcome."""
-        return {name: value for name, value in self._told.items() if name != "alarms"}
+        told = json.loads(self.guarantee_text) if self.guarantee_text else {}
+        return {name: value for name, value in told.items() if name != "alarms"}
 
     @property
     def alarms(self) -> list[Alarm]:
         """Alarms that the outcome raised."""
-        if "alarms" not in self._told:
+        if self.guarantee_text is None or "alarms" not in self.guarantee_text:
             return []
         from orcast.monitors import Alarm
 
-        return [Alarm(**fields) for fields in self._told["alarms"]]
+        return [Alarm(**fields) for fields in json.loads(self.guarantee_text)["alarms"]]
 
     @property
     def forecast(self) -> Any:
@@ -173,14 +133,31 @@ class StoredRound:
 
         row = base_of(self.base)
         assert row is not None
-        return base_forecast(self._space, row)
+        return base_forecast(self.of.space, row)
 
     @property
     def recalibrated(self) -> Any:
         """The recalibrated forecast with its certificate."""
-        if self._recalibrated is None:
-            self._recalibrated = forecast_from(self._space, unseal(self._row.forecast)[1])
-        return self._recalibrated
+        if self.found is None:
+            self.found = forecast_from(self.of.space, self.forecast_bytes)
+        return self.found
+
+    @property
+    def checksum(self) -> int:
+        """Checksum of everything but the id, which a later unnamed round takes away."""
+        plain = (
+            *(self.number, self.opened, self.closed, self.horizon_key, self.issued_at, self.target_at, self.x_text),
+            *(self.published, self.y_text, self.known_at, self.guarantee_text, self.revisions),
+        )
+        return zlib.crc32(self.forecast_bytes, zlib.crc32(self.base_bytes, zlib.crc32(repr(plain).encode())))
+
+    @classmethod
+    def checked(cls, row: Row) -> StoredRound:
+        """Round of `COLUMNS` whose checksum is right; raises ValueError for another."""
+        self = cls(*row[:-1])
+        if self.checksum != row[-1]:
+            raise ValueError(f"expected an intact round, got one with another checksum: {self.key}")
+        return self
 
 
 def outcome_text(canonical: Any) -> str:
@@ -289,17 +266,17 @@ class Tables:
         return found[0]  # type: ignore[index,no-any-return]
 
     # --- rounds
-    def round(self, series: int, id: str) -> RoundRow | None:
+    def round(self, series: int, id: str) -> StoredRound | None:
         """Round of a series by its id."""
         row = self.database.row(f"SELECT {COLUMNS} FROM rounds WHERE series = ? AND id = ?", (series, id))
-        return None if row is None else RoundRow.checked(row)
+        return None if row is None else StoredRound.checked(row)
 
-    def pending(self, series: int) -> list[tuple[RoundRow, bytes]]:
+    def pending(self, series: int) -> list[tuple[StoredRound, bytes]]:
         """Pending rounds and their numbers, the oldest first."""
         query = f"SELECT {COLUMNS}, record FROM rounds WHERE series = ? AND closed = 0 ORDER BY opened"
-        return [(RoundRow.checked(row[:-1]), row[-1]) for row in self.database.rows(query, (series,))]
+        return [(StoredRound.checked(row[:-1]), row[-1]) for row in self.database.rows(query, (series,))]
 
-    def add_round(self, round: RoundRow) -> None:
+    def add_round(self, round: StoredRound) -> None:
         """Add a pending round."""
         self.database.execute(ADD_ROUND, VALUES(round))
 
@@ -307,14 +284,14 @@ class Tables:
         """Write the numbers of a pending round."""
         self.database.execute("UPDATE rounds SET record = ? WHERE series = ? AND id = ?", (record, series, id))
 
-    def put_outcome(self, series: int, round: RoundRow) -> None:
+    def put_outcome(self, round: StoredRound) -> None:
         """Write the outcome of a round that is over."""
         query = (
-            "UPDATE rounds SET closed = ?, y = ?, known = ?, guarantee = ?, revisions = ?, outcome_checksum = ?, "
+            "UPDATE rounds SET closed = ?, y = ?, known = ?, guarantee = ?, revisions = ?, checksum = ?, "
             "record = NULL WHERE series = ? AND id = ?"
         )
-        given = round.closed, round.y, round.known, round.guarantee, round.revisions, round.outcome_checksum
-        self.database.execute(query, (*given, series, round.id))
+        given = round.closed, round.y_text, round.known_at, round.guarantee_text, round.revisions, round.checksum
+        self.database.execute(query, (*given, round.number, round.key))
 
     def forget_unnamed(self, series: int) -> None:
         """Take the id from the last unnamed round, which another one follows."""
@@ -325,13 +302,13 @@ class Tables:
         query = "SELECT id FROM rounds WHERE series = ? AND closed = ? AND id IS NOT NULL"
         return [id for (id,) in self.database.rows(query, (series, event))]
 
-    def newest(self, series: int, before: int, event: int, limit: int) -> list[RoundRow]:
+    def newest(self, series: int, before: int, event: int, limit: int) -> list[StoredRound]:
         """Last rounds about a time before another, or about it and issued before an event, the newest first."""
         query = (
             f"SELECT {COLUMNS} FROM rounds WHERE series = ? AND target <= ? AND (target < ? OR opened < ?) "
             "ORDER BY target DESC, opened DESC LIMIT ?"
         )
-        return [RoundRow.checked(row) for row in self.database.rows(query, (series, before, before, event, limit))]
+        return [StoredRound.checked(row) for row in self.database.rows(query, (series, before, before, event, limit))]
 
     def settled(self, series: int, later: int) -> int | None:
         """Time of a settled round, by the number of those settled after it."""
@@ -342,10 +319,10 @@ class Tables:
         found = self.database.row(query, (series, later))
         return None if found is None else found[0]
 
-    def since(self, series: int, event: int) -> list[RoundRow]:
+    def since(self, series: int, event: int) -> list[StoredRound]:
         """Rounds that were open after an event."""
         query = f"SELECT {COLUMNS} FROM rounds WHERE series = ? AND (closed > ? OR closed = 0) ORDER BY opened"
-        return [RoundRow.checked(row) for row in self.database.rows(query, (series, event))]
+        return [StoredRound.checked(row) for row in self.database.rows(query, (series, event))]
 
     def between(self, series: int | None, start: int, end: int, as_of: int) -> Iterable[Row]:
         """Rounds by the time that they are about, if they had been issued, in any order: to sort them here is slow."""
@@ -372,11 +349,11 @@ class Tables:
 
     # --- revisions and snapshots
     def add_revision(self, series: int, opened: int, event: int, y: str, known: int) -> None:
-        """Add a revision of an outcome."""
+        """Keep the outcome that a revision replaces."""
         self.database.execute("INSERT INTO revisions VALUES (?, ?, ?, ?, ?)", (series, opened, event, y, known))
 
-    def revisions(self, series: int, opened: int) -> list[tuple[str, int]]:
-        """Revised outcomes of a round and when they were known, the oldest first."""
+    def former_outcomes(self, series: int, opened: int) -> list[tuple[str, int]]:
+        """Outcomes of a round before its revisions and when they were known, the oldest first."""
         query = "SELECT y, known FROM revisions WHERE series = ? AND opened = ? ORDER BY event"
         return self.database.rows(query, (series, opened))
 
@@ -396,7 +373,3 @@ class Tables:
             "INSERT INTO snapshots VALUES (?, ?, ?) ON CONFLICT (series, event) DO UPDATE SET state = excluded.state",
             (series, event, state),
         )
-
-    def drop_snapshot(self, series: int, event: int) -> None:
-        """Delete a snapshot."""
-        self.database.execute("DELETE FROM snapshots WHERE series = ? AND event = ?", (series, event))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from datetime import UTC, timedelta
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,16 @@ def _parsed(time: Any) -> datetime.date | None:
 def as_datetime(time: int | None) -> datetime.datetime | None:
     """The inverse of `microseconds`."""
     return None if time is None else EPOCH + time * MICROSECOND
+
+
+@lru_cache(1024)
+def text_of(time: int) -> str:
+    """A time as text that `microseconds` reads.
+
+    >>> text_of(1772546400000000)
+    '2026-03-03T14:00:00Z'
+    """
+    return (EPOCH + time * MICROSECOND).isoformat().removesuffix("+00:00") + "Z"
 
 
 def shown(time: int) -> str:

@@ -13,8 +13,7 @@ from types import FrameType
 from typing import Any, Self
 
 from orcast.limits import LIMITS
-from orcast.stream import protocol
-from orcast.stream.session import Session
+from orcast.stream.session import Session, to_line
 
 CHUNK = 2**16
 # Seconds after which a wait looks for signals.
@@ -90,7 +89,7 @@ def _answer_all(session: Session, source: int, sink: int, signals: Signals) -> N
                 raise ValueError(f"expected a line of at most {LIMITS.line_bytes} bytes, got a longer one")
             answer = session.answer(line)
         except BAD as reason:
-            answer = protocol.to_line({"error": _sentence(reason), "line": number}).encode()
+            answer = to_line({"error": _sentence(reason), "line": number}).encode()
         left = memoryview(answer)
         while left:
             left = left[signals.wait(partial(os.write, sink, left)) :]
