@@ -19,6 +19,7 @@ from orcast.monitors import (
     CHANGED,
     EVENT,
     EVER,
+    LABEL,
     LEVEL,
     PIT,
     RUN_LENGTH,
@@ -166,7 +167,7 @@ def watched_sides(rows: FrameRows, form: Form, alpha: float, run_length: float) 
 
 def kind_of(form: str) -> str:
     """Input of a monitor that forecasts of a kind are."""
-    return EVENT if form in ("binary", "labels") else PIT
+    return {"binary": EVENT, "labels": LABEL}.get(form, PIT)
 
 
 def watch(
