@@ -53,8 +53,8 @@ class Evaluation:
         Columns of the certificate.
     pending, missing, outside, crossed : int
         Rows without an outcome, without a forecast, outside the bounds; rows of `before` whose quantiles crossed.
-    overlap, timed, notes : int, bool, tuple of str
-        Earlier times whose outcome was unknown when a forecast was issued; True if the issue times are known; remarks.
+    overlap, timed : int, bool
+        Earlier times whose outcome was unknown when a forecast was issued; True if the issue times are known.
     known : tuple of Information and rows, or None
         Outcomes known to each row, and the rows of the evaluation among those; None if issued one step ahead.
 
@@ -87,7 +87,6 @@ class Evaluation:
     outside: int = 0
     overlap: int = 0
     timed: bool = False
-    notes: tuple[str, ...] = ()
     known: tuple[Information, Any] | None = None
     crossed: int = 0
     computed: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)

@@ -21,10 +21,6 @@ if TYPE_CHECKING:
 
 # With more rows than this a distribution is read at 19 levels instead of 99.
 MANY = 200_000
-NOTES = {
-    "point": "The base forecast is a point: its intervals come from its own past errors.",
-    "normal": "The recalibrated mean and spread are read as a normal distribution.",
-}
 
 
 def check(
@@ -102,8 +98,7 @@ def read_rows(
     limits = bounds.low[order], bounds.high[order]
     # when outcomes are known says nothing of when forecasts were issued
     timed = issued_every is not None or layout.cutoff is not None or layout.horizon is not None
-    late = not times.at_once
-    return FrameRows(table, layout, order, labels, stamps, information, *limits, late, timed and late)
+    return FrameRows(table, layout, order, labels, stamps, information, *limits, timed and not times.at_once)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +113,6 @@ class FrameRows:
     information: Information
     low: Vector
     high: Vector
-    late: bool  # outcomes are known at their times or later
     timed: bool  # issue times are known
     by_labels: dict[tuple[str, ...] | None, Information] = field(default_factory=dict)
 
@@ -164,23 +158,9 @@ class FrameRows:
             outside=int(np.count_nonzero(whole & beyond)),
             overlap=information.overlap(),
             timed=self.timed,
-            notes=self.notes(form, after is not None),
             known=(information, keep),
             **certificate,
         )
-
-    def notes(self, form: Form, recalibrated: bool) -> tuple[str, ...]:
-        """Sentences on how the forecasts and their times were read."""
-        from orcast.frame.names import written_levels
-
-        found = []
-        if self.late:
-            who = "Recalibration and references" if recalibrated else "References"
-            found.append(f"{who} use only outcomes known when each forecast was issued.")
-        moments = recalibrated and form.kind == "normal" and len(written_levels(form, self.table.reading.columns)) < 2
-        if form.kind == "point" or moments:
-            found.append(NOTES[form.kind])
-        return tuple(found)
 
     # --- columns as numbers
     def numbers(self, column: Any) -> Vector:

@@ -139,14 +139,9 @@ class Information:
         ends = np.flatnonzero(sizes)
         sizes = sizes[ends]
         table = np.empty((ends.size, levels.size))
-        # windows of about one size together, or most of the memory would be filled with nan
-        kinds = np.frexp(sizes)[1]
-        for kind in np.unique(kinds):
-            alike = np.flatnonzero(kinds == kind)
-            back = np.arange(sizes[alike].max(), 0, -1)
-            for chunk in chunks(alike.size, 1 << 14):
-                at = alike[chunk]
-                window = past[np.maximum(ends[at, None] - back, 0)]
-                window[back > sizes[at, None]] = np.nan
-                table[at] = sample_quantiles(window, levels)
+        back = np.arange(WINDOW, 0, -1)
+        for chunk in chunks(ends.size, 1 << 14):
+            window = past[np.maximum(ends[chunk, None] - back, 0)]
+            window[back > sizes[chunk, None]] = np.nan
+            table[chunk] = sample_quantiles(window, levels)
         return table, place

@@ -84,9 +84,8 @@ def number_axis(label: str, low: float, high: float, *, share: bool = False) -> 
 
 
 def around(label: str, *values: ArrayLike) -> Axis:
-    """Axis that shows all finite values with a margin."""
+    """Axis that shows all values with a margin."""
     every = np.concatenate([np.asarray(v, dtype=np.float64).ravel() for v in values])
-    every = every[np.isfinite(every)]
     low, high = (float(every.min()), float(every.max())) if every.size else (0.0, 1.0)
     space = 0.05 * (high - low)
     if not high - low > 1e-12 * max(abs(low), abs(high)):
@@ -238,32 +237,10 @@ class Picture:
 
 
 def _path(mark: Mark, picture: Picture) -> str:
-    x, y = picture.x.place(mark.x), picture.y.place(mark.y)
-    base = np.zeros_like(y) if mark.base is None else picture.y.place(mark.base)
-    if mark.shape == "line":
-        d = line(x, y)
-    elif mark.shape == "area":
-        d = area(x, base, y)
-    else:
-        d = "".join(f"{point}h0" for a, b in zip(x, y, strict=True) if (point := line([a], [b])))
-    return f'<path class="{mark.shape} {mark.role}" d="{d}"/>' if d else ""
-
-
-def line(x: ArrayLike, y: ArrayLike) -> str:
-    """SVG path through positions from 0 to 1, with gaps where a value is not finite."""
-    parts, pen = [], "M"
-    for a, b in zip(np.asarray(x) * SIZE, SIZE - np.asarray(y) * SIZE, strict=True):
-        if not (math.isfinite(a) and math.isfinite(b)):
-            pen = "M"
-            continue
-        parts.append(f"{pen}{a:.5g} {b:.5g}")
-        pen = "L"
-    return "".join(parts)
-
-
-def area(x: ArrayLike, low: ArrayLike, high: ArrayLike) -> str:
-    """SVG path around the area between two lines, where both are finite."""
-    a, b, c = (np.asarray(v, dtype=np.float64) for v in (x, low, high))
-    there = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
-    a, b, c = a[there], b[there], c[there]
-    return line(np.concatenate((a, a[::-1])), np.concatenate((b, c[::-1]))) + "Z" if a.size else ""
+    x, y = SIZE * picture.x.place(mark.x), SIZE - SIZE * picture.y.place(mark.y)
+    if mark.base is not None:
+        x, y = np.append(x, x[::-1]), np.append(y, SIZE - SIZE * picture.y.place(mark.base)[::-1])
+    points = [f"M{a:.5g} {b:.5g}" for a, b in zip(x, y, strict=True)]
+    d = "".join(f"{point}h0" for point in points) if mark.shape == "dot" else "L".join(points).replace("LM", "L")
+    end = "Z" if mark.shape == "area" else ""
+    return f'<path class="{mark.shape} {mark.role}" d="{d}{end}"/>' if points else ""

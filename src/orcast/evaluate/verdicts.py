@@ -56,7 +56,7 @@ def verdict(evaluation: Evaluation) -> list[str]:
     """
     reasons = (_coverage, _calibration, _alarms, _sample_size, _accuracy, _reference, _guarantee)
     found = [reason(evaluation) for reason in reasons] if evaluation.rows else []
-    return list(filter(None, (decide(evaluation)[1], *found, _left_out(evaluation), *evaluation.notes)))
+    return list(filter(None, (decide(evaluation)[1], *found, _left_out(evaluation))))
 
 
 def summary(evaluation: Evaluation) -> dict[str, Any]:
