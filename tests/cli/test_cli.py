@@ -233,16 +233,6 @@ def test_check_prints_json_or_one_sentence(tmp_path: Path, capsys: Capture) -> N
     assert (quiet.out, quiet.err) == (f"{model['verdict'][0]}\n", "")
 
 
-def test_issue_times_are_said(tmp_path: Path, capsys: Capture) -> None:
-    path, page = tmp_path / "a.csv", tmp_path / "a.html"
-    small().write_csv(path)
-    assert cli.main(["check", str(path), "--lag", "3D", "--report", str(page)]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    (note,) = (line for line in lines if line.startswith("References use"))
-    assert note.endswith("known when each forecast was issued.")
-    assert note in page.read_text()
-
-
 def test_commands_name_the_best_reference_and_its_loss(tmp_path: Path, capsys: Capture) -> None:
     """Hourly outcomes that repeat each day, forecast by their climate."""
     rng = np.random.default_rng(0)
@@ -250,7 +240,7 @@ def test_commands_name_the_best_reference_and_its_loss(tmp_path: Path, capsys: C
     y = 10 * np.sin(np.arange(hours.size) * np.pi / 12) + 0.1 * rng.normal(size=hours.size)
     levels = {f"q{a}": np.full(y.size, 12.0 * a - 6.0) for a in (0.05, 0.25, 0.5, 0.75, 0.95)}
     pl.DataFrame({"ds": hours, "y": y} | levels).write_csv(tmp_path / "load.csv")
-    named = "the last outcome of the same hour of the day"
+    named = "the last outcome in a season of 24 steps"
     for command in ("check", "recalibrate"):
         report = tmp_path / f"{command}.html"
         assert cli.main([command, str(tmp_path / "load.csv"), "--issued-every", "1", "--report", str(report)]) == 0
@@ -261,6 +251,6 @@ def test_commands_name_the_best_reference_and_its_loss(tmp_path: Path, capsys: C
         assert f"pinball loss {found[1]}" in report.read_text(encoding="utf-8")
     assert cli.main(["check", str(tmp_path / "load.csv"), "--issued-every", "1"]) == 0
     assert re.match(
-        "Do not use these forecasts: the best reference, the last outcome of the same hour of the day, has",
+        "Do not use these forecasts: the best reference, the last outcome in a season of 24 steps, has",
         capsys.readouterr().out,
     )

@@ -179,7 +179,7 @@ def test_references_without_issue_times() -> None:
     assert (score.name, np.isfinite(score.losses).sum()) == ("the last known outcome", 194)
     expected = metrics.pinball(y[5] + quantiles_of(np.diff(y).tolist(), list(range(5))), y[6], LEVELS)
     assert best_in(evaluation).losses[6] == pytest.approx(float(expected))
-    assert score.gain("before") == pytest.approx(loss(evaluation)[6:].mean() / score.loss - 1.0)
+    assert score.changes["before"].relative == pytest.approx(loss(evaluation)[6:].mean() / score.loss - 1.0)
     said = f"the last known outcome, pinball loss {score.loss:.4g} (in the 194 rows that have one), if each outcome is"
     assert said in " ".join(verdict(evaluation))
     arrays = Evaluation.of(evaluation.before, y, levels=LEVELS)
@@ -199,7 +199,7 @@ def hourly(issued_every: Any, y: Any = None) -> Evaluation:
 
 def test_best_season_leads() -> None:
     evaluation = hourly("daily")
-    assert best_in(evaluation).name == "the last outcome of the same hour of the week"
+    assert best_in(evaluation).name == "the last outcome in a season of 168 steps"
     assert headline(evaluation).startswith("Do not use these forecasts")
 
 
@@ -207,7 +207,7 @@ def test_without_persistence_recent_outcomes_lead() -> None:
     y = np.random.default_rng(3).exponential(size=400)
     evaluation = Evaluation.of(np.tile(np.quantile(y, LEVELS), (400, 1)), y, levels=LEVELS, timed=True)
     assert best_in(evaluation).name == "the last 256 outcomes"
-    assert -0.05 < best_in(evaluation).gain("before") < 0.01
+    assert -0.05 < best_in(evaluation).changes["before"].relative < 0.01
 
 
 def test_probabilities_are_compared_with_frequencies() -> None:
@@ -219,7 +219,7 @@ def test_probabilities_are_compared_with_frequencies() -> None:
     for labels, before in (((), np.full(y.size, 0.5)), (("no", "yes"), np.full((y.size, 2), 0.5))):
         evaluation = Evaluation.of(before, y, labels=labels, time=hours, timed=True)
         best = best_in(evaluation)
-        assert "the frequency of the same hour of the day" in best.name
+        assert "the frequency in a season of 24 steps" in best.name
         assert best.loss < 0.8 * loss(evaluation).mean()
         assert headline(evaluation).startswith(
             f"Do not use these forecasts: the best reference, {best.name}, has a Brier"

@@ -17,9 +17,7 @@ from orcast.evaluate.evaluation import Evaluation, Matrix, Places, Vector, chunk
 from orcast.evaluate.information import WINDOW, Information
 from orcast.evaluate.losses import Difference, compare, loss, score
 
-HOUR, DAY = 3600 * 10**9, 24 * 3600 * 10**9
-# Least spacing of the times by its name.
-UNITS = {"month": 27 * DAY, "week": 7 * DAY, "day": DAY, "hour": HOUR, "time": 0}
+DAY = 24 * 3600 * 10**9
 # Seasons tried where times are plain numbers, in steps.
 STEPS = (7, 12, 24, 52)
 # Name of a simple forecast, mask of the rows that have one, and the forecasts of such rows.
@@ -43,10 +41,6 @@ class ReferenceScore:
     def rows(self) -> int:
         """Number of rows with a reference."""
         return int(np.isfinite(self.losses).sum())
-
-    def gain(self, side: str) -> float:
-        """Relative change of the loss from the reference to a side."""
-        return self.changes[side].relative
 
 
 @computed_once
@@ -127,34 +121,27 @@ def _groups(first: Places, second: Places) -> Places:
 
 
 def seasons(times: NDArray[Any]) -> dict[str, Places]:
-    """Phase of each time in the seasons that fit the spacing: day, week, year; 7, 12, 24 and 52 steps of numbers.
-
-    Times at most one a month are counted in months, so that a year is 12 of them; a year of days is 52 weeks.
+    """Phase of each time in the seasons of `orcast.recalibrate`, or of `STEPS` steps where times are numbers.
 
     >>> hours = np.arange("2024-01-01", "2024-01-08", dtype="datetime64[h]")
     >>> list(seasons(hours))
-    ['of the same hour of the day', 'of the same hour of the week', 'of the same hour of the year']
+    ['in a season of 24 steps', 'in a season of 168 steps']
     >>> list(seasons(np.array(["2024-01-31", "2024-02-29", "2024-03-31"], dtype="datetime64[D]")))
-    ['of the same month of the year']
-    >>> list(seasons(hours[::168])), list(seasons(np.arange(9)))[:1], seasons(np.array(["a", "b"]))
-    ([], ['at multiples of 7 steps'], {})
+    ['in a season of 12 steps']
+    >>> list(seasons(np.arange(9)))[:1], seasons(np.array(["a", "b"]))
+    (['in a season of 7 steps'], {})
     """
+    from orcast.frame.times import seasons_of
+
     kind = times.dtype.kind
     if kind not in "iufM" or times.size < 2:
         return {}
-    if kind != "M":
-        steps = np.rint((times - times[0]) * (1000.0 / np.median(np.diff(times)))).astype(np.int64)
-        return {f"at multiples of {many} steps": _phase(steps, 1000 * many) for many in STEPS}
-    stamps = times.astype("datetime64[ns]").astype(np.int64)
-    step = float(np.median(np.diff(stamps)))
-    months = times.astype("datetime64[M]").astype(np.int64)
-    if step >= 27 * DAY and np.unique(months).size == times.size:
-        return {"of the same month of the year": _phase(months, 12)}
-    unit = next(name for name, least in UNITS.items() if step >= least)
-    lags = {"day": DAY, "week": 7 * DAY, "year": 364 * DAY}
-    return {f"of the same {unit} of the {name}": _phase(stamps, lag) for name, lag in lags.items() if 2 * step <= lag}
-
-
-def _phase(stamps: NDArray[np.int64], lag: int) -> Places:
-    """Phase of each time, numbered from 0."""
-    return np.unique(stamps % lag, return_inverse=True)[1]
+    values = times.astype("datetime64[ns]").astype(np.int64) if kind == "M" else times
+    step = np.median(np.diff(values))
+    place = np.rint((values - values[0]) / step * 1000.0)  # so that times off the grid have phases of their own
+    if kind == "M" and step > 27 * DAY:
+        place = 1000.0 * (times.astype("datetime64[M]").astype(np.int64) // round(step / (30.4 * DAY)))
+    lengths = seasons_of(int(step)) if kind == "M" else STEPS
+    return {
+        f"in a season of {many} steps": np.unique(place % (1000 * many), return_inverse=True)[1] for many in lengths
+    }

@@ -150,7 +150,7 @@ def _decide_change(evaluation: Evaluation, found: Difference) -> tuple[str, str]
     """Decision on recalibrated forecasts whose issue times are known."""
     best, moved = best_reference(evaluation), f"{loss_name(evaluation)} {_relative(found)}"
     if best is not None:
-        moved += f", {_lower(best.gain('after'))} than the best reference, {best.name}"
+        moved += f", {_lower(best.changes['after'].relative)} than the best reference, {best.name}"
     harm = _harm(evaluation)
     shown = _few(harm)
     if found.clear and found.relative > 0.0:
@@ -173,9 +173,10 @@ def _beaten(evaluation: Evaluation) -> str:
     """Best reference if it is significantly more accurate than the last side; needs the issue times."""
     side = evaluation.sides[-1]
     best = best_reference(evaluation)
-    if best is None or not evaluation.timed or not best.changes[side].clear or not best.gain(side) > NEGLIGIBLE:
+    change = None if best is None or not evaluation.timed else best.changes[side]
+    if best is None or change is None or not change.clear or not change.relative > NEGLIGIBLE:
         return ""
-    gain = 1.0 - best.loss / best.changes[side].after
+    gain = 1.0 - best.loss / change.after
     whose = "theirs" if side == "before" else "theirs after recalibration"
     return f"the best reference, {best.name}, has a {loss_name(evaluation)} {gain:.1%} lower than {whose}"
 
