@@ -76,7 +76,7 @@ def small(rows: int = 61, series: tuple[str, ...] = ("007", "08")) -> pl.DataFra
 def test_a_table_comes_back_as_it_went(ending: str, tmp_path: Path) -> None:
     frame = small().with_columns(pl.lit(None, dtype=pl.Float64).alias("nothing"), pl.lit('ä, "b"').alias("words"))
     path = str(tmp_path / f"table.{ending}")
-    tables.write(frame, path, tables.separator_of(path))
+    tables.write(frame, path)
     table = tables.read(path, names=("unique_id",))
     assert table.frame.equals(frame)
     assert table.first == (None if ending == "parquet" else 2)

@@ -13,7 +13,6 @@ from test_cli import small
 
 import orcast as oc
 from orcast import cli
-from orcast.cli import tables
 from orcast.frame import recalibrate
 from orcast.frame.run import FrameRun
 
@@ -134,10 +133,10 @@ def names(folder: Path) -> list[str]:
 def test_a_result_that_cannot_be_written_leaves_the_state(
     forecasts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    def full(*_: object) -> None:
+    def full(*_: object, **_options: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(tables, "_write_to", full)
+    monkeypatch.setattr(pl.DataFrame, "write_csv", full)
     assert cli.main(command(forecasts, "--state", tmp_path / "state")) == 2
     assert "No space left" in capsys.readouterr().err
     assert names(tmp_path) == ["cv.csv"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -135,11 +134,9 @@ class Watch:
         self.errors: dict[str, str] = {}
         self.named: set[Key] = set()
         self.printed: dict[tuple[Key, str], tuple[str, dict[str, Any]]] = {}
-        self.seconds = 0.0
 
     def look(self) -> None:
         """Look at what has changed, and print what is new."""
-        start = time.monotonic()
         self._find()
         for path, source in self.sources.items():
             try:
@@ -156,7 +153,6 @@ class Watch:
                 self.errors.pop(path, None)
         for event, key, plain in self._news():
             self._print(event, key, plain)
-        self.seconds = time.monotonic() - start
 
     def close(self) -> None:
         """Close the store."""

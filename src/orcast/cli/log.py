@@ -36,12 +36,13 @@ def run(options: argparse.Namespace) -> int:
     from orcast.cli import tables
     from orcast.store.log import LEVELS
 
-    separator = "," if options.output == tables.PIPE else tables.separator_of(options.output)
+    if options.output != tables.PIPE:
+        tables.separator_of(options.output)
     tables.check_places({"DB": options.store}, {"--output": options.output})
     with stored(options.store) as store:
         known = {str(name): name for name in store.names()}
         names = [known.get(name, name) for name in options.series or ()]
         given = {name: getattr(options, name) for name in ("as_of", "start", "end")}
         levels = numbers(options.levels, "levels") or LEVELS
-        tables.write(store.rounds(*names, **given, levels=levels, backend="polars"), options.output, separator)
+        tables.write(store.rounds(*names, **given, levels=levels, backend="polars"), options.output)
     return 0

@@ -108,7 +108,7 @@ def _write(
             told = {name: getattr(run.options, name) for name in ("low", "high", "lag", "issued_every")}
             found = check(result, layout, **told)
             lines = [*describe(table, layout, len(found[0].names)), *verdicts(found)]
-    tables.write(result, out, table.separator if out == tables.PIPE else tables.separator_of(out))
+    tables.write(result, out, table.separator)
     if options.report:
         from orcast.evaluate.report import write
 

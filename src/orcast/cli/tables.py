@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from orcast.cli.common import need
 from orcast.persistence import replacing
@@ -157,20 +157,16 @@ def check_places(inputs: dict[str, str | None], outputs: dict[str, str | None]) 
             raise ValueError(f"expected {other} and {option} in files of their own, got {path} for both")
 
 
-def write(frame: pl.DataFrame, path: str, separator: str | None) -> None:
-    """Write a table to a file, whole or not at all, or to stdout if it is called "-"."""
+def write(frame: pl.DataFrame, path: str, separator: str | None = None) -> None:
+    """Write a table to a file, whole or not at all, or as CSV with this separator to stdout if it is called "-"."""
     if path == PIPE:
         sys.stdout.flush()
-        _write_to(frame, sys.stdout.buffer, separator)
+        sys.stdout.buffer.write(frame.write_csv(separator=separator or ",").encode())
         sys.stdout.buffer.flush()
         return
-    with replacing(path) as temporary, open(temporary, "wb") as file:
-        _write_to(frame, file, separator)
-
-
-def _write_to(frame: pl.DataFrame, file: Any, separator: str | None) -> None:
-    if separator is None:
-        frame.write_parquet(file)
-        return
-    for number, part in enumerate(frame.iter_slices(50_000)):  # the whole as text would double the memory
-        file.write(part.write_csv(separator=separator, include_header=number == 0).encode())
+    mark = separator_of(path)
+    with replacing(path) as temporary:
+        if mark is None:
+            frame.write_parquet(temporary)
+        else:
+            frame.write_csv(temporary, separator=mark)

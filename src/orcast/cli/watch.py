@@ -60,8 +60,7 @@ def run(options: argparse.Namespace) -> int:
                 then = "" if options.once else f"; looking every {options.every:g} s, Ctrl-C ends"
                 say(f"{watch.streams:,} streams of forecasts, {watch.standing:,} in alarm{then}")
             while not options.once:
-                # half of the time at most is spent looking
-                signals.wait(lambda: time.sleep(max(options.every, watch.seconds)))
+                signals.wait(lambda: time.sleep(options.every))
                 watch.look()
             return 1 if watch.standing else 2 if watch.errors else 0
         except Stopped:

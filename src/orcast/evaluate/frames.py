@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -114,7 +114,6 @@ class FrameRows:
     low: Vector
     high: Vector
     timed: bool  # issue times are known
-    by_labels: dict[tuple[str, ...] | None, Information] = field(default_factory=dict)
 
     def evaluation(self, form: Form) -> Evaluation:
         """Evaluation of one model."""
@@ -172,18 +171,16 @@ class FrameRows:
         return np.stack([self.numbers(column) for column in columns], axis=1)
 
     def outcomes(self, form: Form) -> Information:
-        """Outcomes of a model's forecasts, nan where there is none yet; models with the same labels share them."""
+        """Outcomes of a model's forecasts, nan where there is none yet."""
         from orcast.frame.reader import label_places
 
-        if form.labels not in self.by_labels:
-            y = np.full(self.order.size, np.nan)
-            if self.layout.y is not None and form.labels is None:
-                y = self.numbers(self.layout.y)
-            elif self.layout.y is not None and form.labels is not None:
-                places = label_places(self.table.column(self.layout.y), form.labels)[self.order]
-                y[places >= 0] = places[places >= 0]
-            self.by_labels[form.labels] = dataclasses.replace(self.information, y=y)
-        return self.by_labels[form.labels]
+        y = np.full(self.order.size, np.nan)
+        if self.layout.y is not None and form.labels is None:
+            y = self.numbers(self.layout.y)
+        elif self.layout.y is not None and form.labels is not None:
+            places = label_places(self.table.column(self.layout.y), form.labels)[self.order]
+            y[places >= 0] = places[places >= 0]
+        return dataclasses.replace(self.information, y=y)
 
     def beyond(self, form: Form, y: Vector) -> NDArray[np.bool_]:
         """Mask of outcomes outside the bounds."""

@@ -69,12 +69,6 @@ class Watched:
         return found | {each.question: each.to_plain(self.when) for each in self.monitor.alarms}
 
     @property
-    def first(self) -> str:
-        """The alarm of the e-process in words."""
-        found = next(iter(self.monitor.alarms), None)
-        return f"evidence {self.evidence:.3g}" if found is None else found.text(self.when)
-
-    @property
     def text(self) -> str:
         """The alarms of the series in words."""
         texts = {each.question: each.text(self.when) for each in self.monitor.alarms}

@@ -253,7 +253,7 @@ def _alarms(evaluation: Evaluation) -> str:
         return ""
     several = len(evaluation.names) > 1
     which = f" ({len(named):,} of {len(evaluation.names):,} series, {ALPHA:.0%} false)" if several else ""
-    texts = [f"{each.name}: {each.first}" if several else each.first for each in named]
+    texts = [f"{each.name}: {each.text}" if several else each.text for each in named]
     return f"Alarm{'s' if len(named) > 1 else ''}{which}: {_few(texts, '. ')}."
 
 
