@@ -159,6 +159,8 @@ def check_places(inputs: dict[str, str | None], outputs: dict[str, str | None]) 
 
 def write(frame: pl.DataFrame, path: str, separator: str | None = None) -> None:
     """Write a table to a file, whole or not at all, or as CSV with this separator to stdout if it is called "-"."""
+    from polars.exceptions import PolarsError
+
     if path == PIPE:
         sys.stdout.flush()
         sys.stdout.buffer.write(frame.write_csv(separator=separator or ",").encode())
@@ -166,7 +168,10 @@ def write(frame: pl.DataFrame, path: str, separator: str | None = None) -> None:
         return
     mark = separator_of(path)
     with replacing(path) as temporary:
-        if mark is None:
-            frame.write_parquet(temporary)
-        else:
-            frame.write_csv(temporary, separator=mark)
+        try:
+            if mark is None:
+                frame.write_parquet(temporary)
+            else:
+                frame.write_csv(temporary, separator=mark)
+        except PolarsError as reason:
+            raise OSError(f"{reason}: {path}") from None
