@@ -180,7 +180,7 @@ def _forecasters() -> Iterator[Callable[[], Saved]]:
     bets = oc.payoffs.DecisionCalibration(actions, _stock) + oc.payoffs.SwapRegret(actions, _stock, sharpness=10)
     yield recal("decisions", INTERVAL, y, bets, given={"payoff": bets})
     yield forecaster("equilibrium", INTERVAL, alone, q, oc.Equilibrium(temperature=3))
-    yield forecaster("orca", INTERVAL, y, q, oc.Orca(steps=20, cells=10, soft=0.1))
+    yield forecaster("orca", INTERVAL, y, q, oc.Orca(steps=20, cells=10))
     yield forecaster("binary root", oc.Binary(), p, oc.BinaryCalibration(5), oc.paper.BinaryRoot())
     yield forecaster("two cells", INTERVAL, y, q + oc.IntervalCalibration(0.8), oc.paper.TwoCells())
     yield forecaster("moment hull", INTERVAL, y, oc.payoffs.MomentBasedCalibration(3), oc.paper.LogitPath())

@@ -312,10 +312,10 @@ def _forecaster(space: Any, payoff: Any, oracle: Any, pairs: Iterable[tuple[Any,
 @case()
 def orca() -> Answers:
     quantiles = oc.QuantileCalibration(LEVELS)
-    interval = _forecaster(_small(), quantiles, oc.Orca(steps=40, cells=10, soft=0.1), numbers(15, 24))
-    label = _forecaster(oc.Labels(LABELS), oc.LabelCalibration(5), oc.Orca(steps=40, soft=0.1), matches(15, 25))
+    interval = _forecaster(_small(), quantiles, oc.Orca(steps=40, cells=10), numbers(15, 24))
+    label = _forecaster(oc.Labels(LABELS), oc.LabelCalibration(5), oc.Orca(steps=40), matches(15, 25))
     outcomes = [(None, y) for _, y in numbers(15, 26)]
-    alone = _forecaster(_small(), oc.MomentMatching(2), oc.Orca(steps=40, cells=10, soft=0.1), outcomes)
+    alone = _forecaster(_small(), oc.MomentMatching(2), oc.Orca(steps=40, cells=10), outcomes)
     parts = {"interval": interval, "labels": label, "alone": alone}
     return {f"{part} {name}": value for part, answers in parts.items() for name, value in answers.items()}
 
@@ -361,7 +361,7 @@ def partition() -> Answers:
     for part, (forecaster, pairs) in settings.items():
         found |= {f"{part} {name}": value for name, value in loop(forecaster, pairs).items()}
         found[f"{part} calibration"] = [forecaster.calibration_error, forecaster.calibration_bound]
-    return found | {"regret": [scored.regret(oc.Brier()), scored.regret_bound(oc.Brier())]}
+    return found | {"regret": [scored.regret, scored.regret_bound]}
 
 
 @case()
@@ -370,7 +370,7 @@ def conformal_level() -> Answers:
     for y in np.random.default_rng(36).beta(2.0, 1.0, 80):
         asked.append(level.predict())
         level.update(bool(y <= asked[-1]))
-    bounds = [level.coverage, level.miscalibration, level.promised, level.coverage_bound]
+    bounds = [level.coverage, level.coverage_bound]
     return {"plain asked": asked, "plain bounds": bounds}
 
 

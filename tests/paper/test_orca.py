@@ -270,7 +270,7 @@ def test_the_truth_is_within_what_is_said(name: str, where: str) -> None:
 
 OPTIONS = [
     oc.Orca(steps=4, cells=CELLS),
-    oc.Orca(steps=4, cells=CELLS, soft=0.1, jitter=0.1),
+    oc.Orca(steps=4, cells=CELLS, jitter=0.1),
 ]
 
 
@@ -338,7 +338,6 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "too many steps": lambda: oc.Orca(steps=10**7),
     "no cells": lambda: oc.Orca(cells=0),
     "too many cells": lambda: oc.Orca(cells=10**4),
-    "soft": lambda: oc.Orca(soft=-1.0),
     "jitter": lambda: oc.Orca(jitter=math.nan),
     "rate": lambda: oc.Orca(rate=0.0),
     "negative seed": lambda: oc.Orca(seed=-1),

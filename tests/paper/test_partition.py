@@ -15,13 +15,11 @@ import orcast as oc
 from definitions import hats
 from helpers import SENTENCE
 from orcast.adapters import expert_row
-from orcast.paper.partition import SCORES, PartitionedRecalibrator, hat_heights, slope
+from orcast.paper.partition import SCORE, PartitionedRecalibrator
 from orcast.payoffs.cell_payoffs import hat_weights
-from orcast.scores import Score
 from orcast.testing import worst_outcome
 
 Vector = NDArray[np.float64]
-BRIER, LOG = SCORES
 LABELS = ["home", "draw", "away"]
 
 GAMES: dict[str, Callable[..., PartitionedRecalibrator]] = {
@@ -65,14 +63,14 @@ class Twin:
         ]
         return float(np.abs(np.mean(payoffs, axis=0)).sum())
 
-    def regret(self, score: Score) -> float:
+    def regret(self) -> float:
         def of(mass: Vector, k: int) -> float:
             p = (
                 oc.forecasts.BinaryForecast(float(mass[1]))
                 if self.name == "binary"
                 else oc.forecasts.LabelForecast(range(mass.size), mass)
             )
-            return score(p, k)
+            return SCORE(p, k)
 
         return float(np.mean([of(p, k) - of(said, k) for said, p, k in self.rows]))
 
@@ -94,11 +92,10 @@ class Twin:
         """Rounds of each cell."""
         return sorted(map(len, self.by_cell().values()))
 
-    def bounds(self, score: Score) -> tuple[float, float]:
+    def bounds(self) -> tuple[float, float]:
         """Both bounds, from the rounds and what the forecasters of the cells promise."""
         grid = self.recal.grid
-        binary = self.name == "binary"
-        g_hat = hat_heights(score, binary, grid)
+        g_hat = 2 * (np.arange(grid) + 0.5) / grid
         promises = {tuple(self.recal._middle(key)): cell.recal.guarantee for key, cell in self.recal._cells.items()}
         calibration = regret = 0.0
         for middle, rows in self.by_cell().items():
@@ -109,12 +106,11 @@ class Twin:
             for v, k in itertools.product(range(grid), range(q.size)):
                 if most_hat[v, k] > 0:
                     touched += 1
-                    square += (g_hat[v] - slope(score, binary, q)[k]) ** 2
+                    square += (g_hat[v] - 2 * q[k]) ** 2
             for said, mass, _ in rows:
                 p, x = self.events(mass), self.events(said)
                 w = hats(grid, p)
-                g_p, g_q, g_x = (slope(score, binary, each) for each in (p, q, x))
-                rest = g_p - g_hat @ w + g_q - g_x
+                rest = 2 * p - g_hat @ w + 2 * q - 2 * x
                 errors = [self.events(mass - e) for e in np.eye(mass.size)]
                 remainder += max(float(rest @ error) for error in errors)
             calibration += math.sqrt(touched) * promised
@@ -142,8 +138,7 @@ def nearest(x: Vector, total: int) -> tuple[int, ...]:
 
 def check_bounds(recal: PartitionedRecalibrator) -> None:
     assert recal.calibration_error <= recal.calibration_bound
-    for score in (BRIER, LOG):
-        assert recal.regret(score) <= recal.regret_bound(score)
+    assert recal.regret <= recal.regret_bound
 
 
 # --- Natures
@@ -166,8 +161,6 @@ class Nature:
             k = int(self.rng.random() < 0.5 + 0.45 * math.sin(t / 15)) * (p.size - 1)
         elif self.kind == "regret":
             k = int(np.argmax([BRIER_OF(p, e) - BRIER_OF(said, e) for e in eye]))
-        elif self.kind == "log regret":
-            k = int(np.argmax(LOG.on_cells(twin.recal.space, p) - LOG.on_cells(twin.recal.space, said)))
         elif self.kind == "calibration":
             after = []
             for e in eye:
@@ -185,7 +178,7 @@ def BRIER_OF(p: Vector, e: Vector) -> float:
     return float(np.sum((p - e) ** 2))
 
 
-NATURES = ["random", "drifting", "calibration", "cell", "regret", "log regret"]
+NATURES = ["random", "drifting", "calibration", "cell", "regret"]
 
 
 @pytest.mark.parametrize("name", GAMES)
@@ -206,13 +199,12 @@ def test_bounds_hold_after_every_round(name: str, kind: str) -> None:
             # the bounds themselves are below what is known without looking at the forecasts
             calibration, regret = twin.rates()
             assert recal.calibration_bound <= calibration * (1 + 1e-9)
-            assert recal.regret_bound(BRIER) <= regret * (1 + 1e-9)
+            assert recal.regret_bound <= regret * (1 + 1e-9)
     assert recal.calibration_error == pytest.approx(twin.calibration_error(), rel=1e-9, abs=1e-12)
-    for score in (BRIER, LOG):
-        assert recal.regret(score) == pytest.approx(twin.regret(score), rel=1e-9, abs=1e-9)
-        calibration, regret = twin.bounds(score)
-        assert recal.calibration_bound == pytest.approx(calibration, rel=1e-6)
-        assert recal.regret_bound(score) == pytest.approx(regret, rel=1e-6)
+    assert recal.regret == pytest.approx(twin.regret(), rel=1e-9, abs=1e-9)
+    calibration, regret = twin.bounds()
+    assert recal.calibration_bound == pytest.approx(calibration, rel=1e-6)
+    assert recal.regret_bound == pytest.approx(regret, rel=1e-6)
     assert recal.rounds == len(twin.rows)
 
 
@@ -222,20 +214,19 @@ def test_bounds_hold_after_every_round(name: str, kind: str) -> None:
 masses = st.lists(st.floats(0, 1) | st.sampled_from([0.0, 0.25, 1.0]), min_size=2, max_size=5).filter(
     lambda m: sum(m) > 0.1
 )
-RULES = [oc.Brier(), oc.scores.LogScore(0.001), oc.scores.LogScore(0.2)]
 
 
-@given(masses, st.data(), st.sampled_from(RULES))
-def test_regret_is_an_error_of_calibration(m: list[float], data: st.DataObject, score: Score) -> None:
-    """score(p, y) - score(x, y) <= sum_k (g(p_k) - g(x_k)) (p_k - 1{y = k}), of which lemma 2 is the mean."""
+@given(masses, st.data())
+def test_regret_is_an_error_of_calibration(m: list[float], data: st.DataObject) -> None:
+    """score(p, y) - score(x, y) <= sum_k 2 (p_k - x_k) (p_k - 1{y = k}), of which lemma 2 is the mean."""
     p = np.array(m) / sum(m)
     shares = st.lists(st.floats(0.1, 1), min_size=p.size, max_size=p.size)
     x = np.array(data.draw(st.permutations(m))) * np.array(data.draw(shares))
     x /= x.sum()
     for k in range(p.size):
-        mine, theirs = (score(oc.forecasts.LabelForecast(range(p.size), each), k) for each in (p, x))
+        mine, theirs = (SCORE(oc.forecasts.LabelForecast(range(p.size), each), k) for each in (p, x))
         error = p - np.eye(p.size)[k]
-        assert mine - theirs <= (slope(score, False, p) - slope(score, False, x)) @ error + 1e-9
+        assert mine - theirs <= 2 * (p - x) @ error + 1e-9
 
 
 @given(st.sampled_from(["binary", "labels"]), st.data())
@@ -246,23 +237,19 @@ def test_what_is_known_before_the_outcome_covers_every_outcome(name: str, data: 
     own = masses.map(lambda m: np.resize(m, size) + 1e-3).map(lambda m: m / m.sum())
     p, x = data.draw(own), data.draw(own)
     key = recal._cell(x)
-    remainders = recal._remainders(key, x, p)
+    remainder = recal._remainder(key, x, p)
     pick = slice(1, None) if name == "binary" else slice(None)
     w = hats(recal.grid, p[pick])
-    q = recal._middle(key)[pick]
-    for i, score in enumerate((BRIER, LOG)):
-        excess = score.on_cells(recal.space, p) - score.on_cells(recal.space, x)
-        away = hat_heights(score, name == "binary", recal.grid)[:, None] - slope(score, name == "binary", q)
-        for k, e in enumerate(np.eye(size)):
-            error = (p - e)[pick]
-            seen = float((w * away * error).sum())
-            assert excess[k] <= seen + remainders[i] + 1e-9
+    away = recal._heights[:, None] - 2 * recal._middle(key)[pick]
+    excess = SCORE.on_cells(recal.space, p) - SCORE.on_cells(recal.space, x)
+    for k, e in enumerate(np.eye(size)):
+        assert excess[k] <= float((w * away * (p - e)[pick]).sum()) + remainder + 1e-9
 
 
 @pytest.mark.parametrize("grid", [2, 3, 5, 15, 40])
 def test_constants_of_the_brier_score(grid: int) -> None:
     """c_j <= 2.1 sqrt(grid / 3), and what the hats leave is at most 1 / grid, or 2 / grid for labels."""
-    heights = hat_heights(BRIER, True, grid)
+    heights = PartitionedRecalibrator(oc.Binary(), grid=grid)._heights
     p = np.linspace(0, 1, 2001)
     left, share = hat_weights(grid, p)
     rest = 2 * p - (heights[left] + share * (heights[left + 1] - heights[left]))
@@ -324,10 +311,10 @@ def some_rounds(name: str, recal: PartitionedRecalibrator, seed: int, count: int
 def state(recal: PartitionedRecalibrator) -> Any:
     """Everything that lasts, in a form that can be compared."""
     cells = {
-        key: [each.tobytes() for each in (cell.weights, cell.remainders, *cell.recal.engine.arrays().values())]
+        key: [each.tobytes() for each in (cell.weights, np.array(cell.remainder), *cell.recal.engine.arrays().values())]
         for key, cell in recal._cells.items()
     }
-    return cells, recal._sums.tobytes(), recal._excess.tobytes(), str(recal._pending)
+    return cells, recal._sums.tobytes(), recal._excess, str(recal._pending)
 
 
 # --- what is refused
@@ -358,9 +345,9 @@ def test_refused_outcomes_change_nothing(name: str) -> None:
         recal.update(OUTCOMES[name][0])
     recal.predict(expert_of(name, 0, np.random.default_rng(16)))
     before = state(recal)
-    for call in (lambda: recal.update("nonsense"), lambda: recal.update(math.nan), lambda: recal.regret(oc.MSE())):
+    for bad in ("nonsense", math.nan):
         with pytest.raises((TypeError, ValueError), match=SENTENCE):
-            call()
+            recal.update(bad)
     assert state(recal) == before
 
 

@@ -46,8 +46,8 @@ class ConformalLevel:
     ...     level = aci.predict()
     ...     quantile = level if 0 < level < 1 else (2 * level - 1) * np.inf
     ...     aci.update(y <= quantile)
-    >>> round(aci.coverage, 2), aci.miscalibration <= aci.promised, abs(aci.coverage - 0.9) <= aci.coverage_bound
-    (0.9, True, True)
+    >>> round(aci.coverage, 2), abs(aci.coverage - 0.9) <= aci.coverage_bound
+    (0.9, True)
     """
 
     def __init__(self, beta: float, *, grid: int = 20) -> None:
@@ -57,7 +57,6 @@ class ConformalLevel:
         self.rounds = 0
         self._covered = 0
         self.grid = whole(grid, "cells in the grid", 1, 1000)
-        self._budget = 0.0
         cell = min(int(self.beta * self.grid), self.grid - 1)
         self._start = (cell, min(self.beta * self.grid - cell, 1.0))
         self._sums = [0.0] * (self.grid + 1)
@@ -77,13 +76,6 @@ class ConformalLevel:
         cell, share = self._place()
         level = self._asked(cell, share)
         error = _hit(covered, level) - self.beta
-        # the errors that are possible at this level
-        errors = [e - self.beta for e in (0.0, 1.0) if (level > 0.0 or e == 0.0) and (level < 1.0 or e == 1.0)]
-        below, above = (self._sums[v] + self._head[v] for v in (cell, cell + 1))
-        cumulative = (1.0 - share) * below + share * above
-        # the second term is zero but for rounding
-        size = (1.0 - share) ** 2 + share**2
-        self._budget += size * max(e * e for e in errors) + max(0.0, 2.0 * max(cumulative * e for e in errors))
         self._sums[cell] += (1.0 - share) * error
         self._sums[cell + 1] += share * error
         self._covered += error > 0.0
@@ -105,21 +97,6 @@ class ConformalLevel:
         return self._covered / self.rounds if self.rounds else math.nan
 
     @property
-    def miscalibration(self) -> float:
-        """Norm of the mean payoff; zero before any outcome."""
-        return math.hypot(*self._sums) / max(self.rounds, 1)
-
-    @property
-    def promised(self) -> float:
-        """Bound on the miscalibration: (h + sqrt(h^2 + B_1 + ... + B_T)) / T, h the norm of the head start used.
-
-        B_t is the largest possible squared payoff at level a_t.
-        """
-        _, head = self._used()
-        bound = (head + math.sqrt(head * head + self._budget)) / max(self.rounds, 1)
-        return at_least(bound, self.miscalibration)
-
-    @property
     def coverage_bound(self) -> float:
         """Bound on abs(coverage - beta) on any sequence, about sqrt(n) standard errors; infinite before any outcome.
 
@@ -129,14 +106,11 @@ class ConformalLevel:
         """
         if not self.rounds:
             return math.inf
-        used, head = self._used()
+        starts = [start for start, s in zip(self._head, self._sums, strict=True) if s != 0.0]
+        used, head = len(starts), math.hypot(*starts)
         b = 0.5 * used * abs(1.0 - 2.0 * self.beta) + math.sqrt(used) * head
         bound = (b + math.sqrt(b * b + used * self.rounds * self.beta * (1.0 - self.beta))) / self.rounds
         return at_least(bound, abs(self.coverage - self.beta))
-
-    def _used(self) -> tuple[int, float]:
-        head = [start for start, s in zip(self._head, self._sums, strict=True) if s != 0.0]
-        return len(head), math.hypot(*head)
 
 
 def root_near(s: Sequence[float], cell: int, share: float) -> tuple[int, float]:
@@ -167,13 +141,9 @@ def at_least(bound: float, value: float) -> float:
 
 
 def _hit(covered: object, level: float) -> bool:
-    if not isinstance(covered, (bool, np.bool_)) and not (
-        isinstance(covered, (int, np.integer)) and int(covered) in (0, 1)
-    ):
+    if not isinstance(covered, (bool, np.bool_)):
         raise TypeError(f"expected covered=True or False, got {short(covered)}")
-    if (covered and level <= 0.0) or (not covered and level >= 1.0):
-        raise ValueError(
-            f"expected covered={level >= 1.0} at level {level:g}, whose quantile is "
-            f"{'' if level >= 1.0 else '-'}infinity, got {bool(covered)}"
-        )
+    if covered != (level >= 1.0) and not 0.0 < level < 1.0:
+        end = "infinity" if level >= 1.0 else "-infinity"
+        raise ValueError(f"expected covered={level >= 1.0} at the quantile {end}, got {bool(covered)}")
     return bool(covered)

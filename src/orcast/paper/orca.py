@@ -43,8 +43,6 @@ class Orca:
     cells, atoms
         Even cells; without bounds they divide the round's window. `atoms=True` adds an atom at each bound, for outcomes
         that sit on it.
-    soft
-        Temperature of a softmax in place of the maximum, in units of the norm of the ledger; 0 for none.
     jitter, seed
         Noise added to the start, which is the expert's forecast.
 
@@ -70,7 +68,6 @@ class Orca:
     steps: int = 400
     rate: float = 0.03
     cells: int = 50
-    soft: float = 0.0
     atoms: bool = False
     jitter: float = 0.0
     seed: int = 0
@@ -80,7 +77,7 @@ class Orca:
             raise TypeError(f"expected atoms=True or False, got {short(self.atoms)}")
         for name, most in (("steps", 10**6), ("cells", 1000), ("seed", 10**9)):
             object.__setattr__(self, name, whole(getattr(self, name), name, int(name != "seed"), most))
-        for name, least, largest in (("rate", 1e-12, 1e3), ("soft", 0.0, 1e6), ("jitter", 0.0, 10.0)):
+        for name, least, largest in (("rate", 1e-12, 1e3), ("jitter", 0.0, 10.0)):
             object.__setattr__(self, name, number(getattr(self, name), name, least, largest))
 
     def bind(self, bound_payoff: BoundPayoff, sizes: Sequence[int] | None = None) -> DenseEngine:
@@ -116,8 +113,7 @@ class OrcaSolver:
         if options.jitter > 0.0:
             rng = np.random.default_rng([options.seed, setup.rounds])
             parameters = parameters + options.jitter * rng.standard_normal(parameters.size)
-        soft = options.soft * math.sqrt(sum(float(s @ s) for s in search.cumulative))
-        p = self._search(search, parameters, soft)
+        p = self._search(search, parameters)
         search.consider(log_masses(p), 0.0)
         search.claim = measured(search, p)
 
@@ -132,7 +128,7 @@ class OrcaSolver:
                 v += cell_payoff.field(s, p) if regret else s @ cell_payoff.table(p)
         return v
 
-    def _search(self, search: CandidateSearch, parameters: Array, soft: float) -> Array:
+    def _search(self, search: CandidateSearch, parameters: Array) -> Array:
         """Best masses of a gradient descent on the worst case."""
         first, second = np.zeros(parameters.size), np.zeros(parameters.size)
         best, found = parameters, math.inf
@@ -147,7 +143,7 @@ class OrcaSolver:
                 best, found = parameters, float(reach.max())
             if found <= 0.0 or step > self.options.steps:
                 break
-            weights = choose(reach, soft)
+            weights = np.eye(reach.size)[first_of_largest(reach)]
             slope = np.sum([slopes(cell_payoff, s, p, weights) for cell_payoff, s in pairs], axis=0)
             gradient = p * (slope - p @ slope)
             first = FIRST * first + (1.0 - FIRST) * gradient
@@ -157,12 +153,7 @@ class OrcaSolver:
         return softmax(best)
 
 
-def choose(values: Array, temperature: float) -> Array:
-    """Weights on the largest value (of ties the first), or a softmax at a temperature."""
+def first_of_largest(values: Array) -> int:
+    """Place of the largest value, of ties the first."""
     top = float(values.max())
-    if temperature > 0.0:
-        soft: Array = np.exp((values - top) / temperature)
-        return soft / float(soft.sum())
-    weights = np.zeros(values.size)
-    weights[int(np.argmax(values >= top - TIED * (top - float(values.min()))))] = 1.0
-    return weights
+    return int(np.argmax(values >= top - TIED * (top - float(values.min()))))

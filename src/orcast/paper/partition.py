@@ -1,18 +1,16 @@
 """One calibrated forecaster for each cell of the expert's forecasts (paper, appendix D).
 
-For a proper score let g be minus the derivative of its expectation (2 p for the Brier score, log p for the log score);
-then
+For the Brier score, with p the probabilities of the forecast and x those of the expert,
 
-    score(p, y) - score(x, y)  <=  sum_k (g(p_k) - g(x_k)) (p_k - 1{y = k})                                 (excess)
+    score(p, y) - score(x, y)  <=  sum_k 2 (p_k - x_k) (p_k - 1{y = k})                                     (excess)
 
-so regret is a calibration error weighted by g. docs/theory.md derives its bound.
+so regret is a calibration error weighted by 2 p. docs/theory.md derives its bound.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,15 +19,13 @@ from numpy.typing import NDArray
 from orcast.adapters import expert_row
 from orcast.engine import Equilibrium
 from orcast.forecaster import Forecaster
-from orcast.kernels.finite_solver import STEEPNESS
 from orcast.paper.conformal import at_least
 from orcast.payoffs import BinaryCalibration, LabelCalibration
 from orcast.payoffs.calibration import GRID, checked_grid
 from orcast.payoffs.cell_payoffs import hat_weights
-from orcast.scores import Brier, LogScore, Score
+from orcast.scores import Brier
 from orcast.spaces import Binary, Labels
 from orcast.spaces.base import whole
-from orcast.validation import short
 
 Array = NDArray[np.float64]
 Key = tuple[int, ...]
@@ -37,49 +33,25 @@ Key = tuple[int, ...]
 MOST_CELLS = 10_000
 # Temperature of the forecasters, which only observe the outcomes of their cell.
 TEMPERATURE = 2.0
-# Scores with a bound on the regret: sums over the probabilities of the events.
-SCORES: tuple[Score, ...] = (Brier(), LogScore())
-
-
-def slope(score: Score, binary: bool, q: Array) -> Array:
-    """Function g: minus the derivative of the expected score, at the probability of each event."""
-    if isinstance(score, LogScore):
-        value: Array = np.log(np.maximum(q, score.clip))
-        return value - np.log(np.maximum(1.0 - q, score.clip)) if binary else value
-    return 2.0 * q
-
-
-@lru_cache(maxsize=64)
-def hat_heights(score: Score, binary: bool, grid: int) -> Array:
-    """Value g_v for each hat that minimises the largest (g(p) - g_v) (p - y) where the hat is positive."""
-    heights = np.empty(grid)
-    soft = 0.5 / STEEPNESS
-    for v in range(grid):
-        p = np.linspace(max(v - soft, 0.0), min(v + 1.0 + soft, grid), 65) / grid
-        g = slope(score, binary, p)
-        tried = np.linspace(g.min(), g.max(), 201)[:, None]
-        worst = np.maximum((g - tried) * p, (tried - g) * (1.0 - p)).max(axis=1)
-        heights[v] = tried[worst.argmin(), 0]
-    heights.flags.writeable = False
-    return heights
+SCORE = Brier()
 
 
 @dataclass(slots=True)
 class _Cell:
-    """Forecaster of a cell, the sums of its hats, and for each score that of the remainders of (excess)."""
+    """Forecaster of a cell, the sums of its hats, and that of the remainders of (excess)."""
 
     recal: Forecaster
     weights: Array
-    remainders: Array
+    remainder: float = 0.0
 
 
 class _CellRound(NamedTuple):
-    """Pending round: its cell, probabilities of the expert and of the forecast, largest remainders of (excess)."""
+    """Pending round: its cell, probabilities of the expert and of the forecast, largest remainder of (excess)."""
 
     key: Key
     expert: Array
     result: Array
-    remainders: Array
+    remainder: float
 
 
 class PartitionedRecalibrator:
@@ -109,7 +81,7 @@ class PartitionedRecalibrator:
 
     with w_v the hats, T_j the rounds of cell j, x the expert, P_j the bound of F_j on the Euclidean norm of its mean
     payoff, and R_j = sqrt(grid) P_j on its l1 norm. `calibration_error`, `calibration_bound`, `regret` and
-    `regret_bound` are these four, for Brier and log score (docs/theory.md).
+    `regret_bound` are these four, for the Brier score (docs/theory.md).
 
     Examples
     --------
@@ -119,7 +91,7 @@ class PartitionedRecalibrator:
     >>> p = rain.predict(0.93); rain.update(0)
     >>> p.certificate.holds, rain.calibration_error <= rain.calibration_bound
     (True, True)
-    >>> rain.regret(oc.Brier()) <= rain.regret_bound(oc.Brier())
+    >>> rain.regret <= rain.regret_bound
     True
     """
 
@@ -141,7 +113,9 @@ class PartitionedRecalibrator:
         self._cells: dict[Key, _Cell] = {}
         self._pending: _CellRound | None = None
         self.rounds = 0
-        self._excess = np.zeros(len(SCORES))
+        self._excess = 0.0
+        # twice the middle of each hat: 2 p is the mean of these over the hats of p, but for a remainder
+        self._heights = (2.0 * np.arange(self.grid) + 1.0) / self.grid
         self._sums = np.zeros((self.grid, self._count))
 
     # --- cells
@@ -180,13 +154,13 @@ class PartitionedRecalibrator:
         cell = self._cells.get(key)
         if cell is None:
             recal = Forecaster(self.space, self._payoff, oracle=Equilibrium(temperature=TEMPERATURE))
-            cell = _Cell(recal, np.zeros((self.grid, self._count)), np.zeros(len(SCORES)))
+            cell = _Cell(recal, np.zeros((self.grid, self._count)))
         inner = cell.recal.predict(self._start(key))
         result = np.array(inner.mass)
-        remainders = self._remainders(key, expert, result)
+        remainder = self._remainder(key, expert, result)
         if self._pending is not None and self._pending.key != key:
             self._cells[self._pending.key].recal.drop()
-        self._cells[key], self._pending = cell, _CellRound(key, expert, result, remainders)
+        self._cells[key], self._pending = cell, _CellRound(key, expert, result, remainder)
         return inner
 
     def _errors(self, mass: Array) -> Array:
@@ -194,18 +168,12 @@ class PartitionedRecalibrator:
         errors: Array = (mass - np.eye(mass.size))[:, -self._count :]
         return errors
 
-    def _remainders(self, key: Key, expert: Array, result: Array) -> Array:
-        """Largest remainder of (excess) in a round for each score, known before its outcome."""
-        errors = self._errors(result)
+    def _remainder(self, key: Key, expert: Array, result: Array) -> float:
+        """Largest remainder of (excess) in a round, known before its outcome."""
         p, x, q = (mass[-self._count :] for mass in (result, expert, self._middle(key)))
         left, share = hat_weights(self.grid, p)
-        found = []
-        for score in SCORES:
-            heights = hat_heights(score, self._binary, self.grid)
-            interpolated = (1.0 - share) * heights[left] + share * heights[left + 1]
-            g_p, g_q, g_x = (slope(score, self._binary, each) for each in (p, q, x))
-            found.append((errors @ (g_p - interpolated + g_q - g_x)).max())
-        return np.array(found)
+        interpolated = (1.0 - share) * self._heights[left] + share * self._heights[left + 1]
+        return float((self._errors(result) @ (2.0 * (p + q - x) - interpolated)).max())
 
     def update(self, y: Any) -> None:
         """Settle the pending round with its outcome.
@@ -227,8 +195,9 @@ class PartitionedRecalibrator:
         for at, weight in ((left, 1.0 - share), (left + 1, share)):
             cell.weights[at, columns] += weight
             self._sums[at, columns] += weight * errors
-        cell.remainders += own.remainders
-        self._excess += [(s.on_cells(self.space, own.result) - s.on_cells(self.space, own.expert))[k] for s in SCORES]
+        cell.remainder += own.remainder
+        ours, theirs = (SCORE.on_cells(self.space, mass) for mass in (own.result, own.expert))
+        self._excess += float(ours[k] - theirs[k])
         self.rounds += 1
 
     # --- the guarantee
@@ -248,23 +217,16 @@ class PartitionedRecalibrator:
         guarantee = cell.recal.guarantee
         return self._root * (guarantee.promised + guarantee.excess) * guarantee.rounds
 
-    def regret(self, score: Score = SCORES[0]) -> float:
+    @property
+    def regret(self) -> float:
         """Mean of score(p, y) - score(expert, y)."""
-        return float(self._excess[_place(score)]) / max(self.rounds, 1)
+        return self._excess / max(self.rounds, 1)
 
-    def regret_bound(self, score: Score = SCORES[0]) -> float:
-        """Bound on that regret (lemma 2), from the hats that each cell used."""
-        place = _place(score)
+    @property
+    def regret_bound(self) -> float:
+        """Bound on the regret (lemma 2), from the hats that each cell used."""
         total = 0.0
         for key, cell in self._cells.items():
-            q = self._middle(key)[-self._count :]
-            heights = hat_heights(score, self._binary, self.grid)[:, None]
-            apart = (heights - slope(score, self._binary, q))[cell.weights > 0.0]
-            total += float(np.linalg.norm(apart)) * self._promised(cell) + float(cell.remainders[place])
-        return at_least(total / max(self.rounds, 1), self.regret(score))
-
-
-def _place(score: Score) -> int:
-    if score not in SCORES:
-        raise ValueError(f"expected one of the scores {SCORES}, got {short(score)}")
-    return SCORES.index(score)
+            apart = self._heights[:, None] - 2.0 * self._middle(key)[-self._count :]
+            total += float(np.linalg.norm(apart[cell.weights > 0.0])) * self._promised(cell) + cell.remainder
+        return at_least(total / max(self.rounds, 1), self.regret)
