@@ -124,7 +124,7 @@ class RowModel:
     """
 
     model: Any
-    recalibrator: Recalibrator | None = None
+    recalibrator: Recalibrator
     _read: Any  # method: the model's forecast for features
     _outcome: Any  # method: an outcome in its canonical form
 
@@ -141,15 +141,13 @@ class RowModel:
 
     @property
     def guarantee(self) -> Guarantee:
-        """Guarantee over the settled rounds, of labels since the last new one."""
-        if self.recalibrator is None:
-            raise ValueError("expected two labels or more, got fewer so far")
+        """Guarantee over the settled rounds."""
         return self.recalibrator.guarantee
 
     @property
     def pending(self) -> int:
         """Number of pending forecasts."""
-        return 0 if self.recalibrator is None else len(self.recalibrator.rounds)
+        return len(self.recalibrator.rounds)
 
     def learn_one(self, x: Any, y: Any, *, id: Hashable = None, **kwargs: Any) -> None:
         """Settle the last forecast for ``x``, or issue one if there is none, and update the model.
@@ -165,50 +163,49 @@ class RowModel:
         **kwargs
             Options of the model.
         """
-        outcome, key, recal = self._outcome(y), row_key(x, id), self.recalibrator
-        if recal is not None and key not in recal.rounds:
-            self._issue(recal, key, self._read(x), x)
+        outcome, key = self._outcome(y), row_key(x, id)
+        if key not in self.recalibrator.rounds:
+            self._issue(key, self._read(x), x)
         self.model.learn_one(x, y, **kwargs)
-        if recal is not None:
-            self._settle(recal, key, outcome)
+        self._settle(key, outcome)
 
-    def _issue(self, recal: Recalibrator, key: Hashable, forecast: object, x: Any) -> Any:
+    def _issue(self, key: Hashable, forecast: object, x: Any) -> Any:
         """Issue a forecast for features, in place of an older one of the same key."""
-        rounds, features = recal.rounds, self._features.of(x)
-        outstanding, reserved = self._outstanding(recal, key)
+        rounds, features = self.recalibrator.rounds, self._features.of(x)
+        outstanding, reserved = self._outstanding(key)
         record = rounds.peek(
-            expert_row(forecast, recal.space)[0][None, :],
+            expert_row(forecast, self.recalibrator.space)[0][None, :],
             None if features is None else plain_features(features),
             outstanding=outstanding,
             reserved=reserved,
             number=self._known + 1 + int(outstanding),
         )
         if key in rounds:
-            self._issued -= self._drop(recal, key)[1] == self._issued
+            self._issued -= self._drop(key)[1] == self._issued
         elif len(rounds) == rounds.max_pending:
-            self._drop(recal, next(iter(rounds.pending)))
+            self._drop(next(iter(rounds.pending)))
         self._issued += 1
         self._about[key] = self._known, self._issued, forecast.mean if isinstance(forecast, Normal) else None
         return rounds.forecast(rounds.keep(record, id=key))
 
-    def _drop(self, recal: Recalibrator, key: Hashable) -> tuple[int, int, float | None]:
-        recal.rounds.drop(key)
+    def _drop(self, key: Hashable) -> tuple[int, int, float | None]:
+        self.recalibrator.rounds.drop(key)
         return self._about.pop(key)
 
-    def _settle(self, recal: Recalibrator, key: Hashable, outcome: Any) -> None:
-        entry = recal.rounds.find(key)
+    def _settle(self, key: Hashable, outcome: Any) -> None:
+        entry = self.recalibrator.rounds.find(key)
         known, number, point = self._about[key]
         lag = self._known - known if known else self._issued - number
-        _, reserved = self._outstanding(recal, key)
-        recal.rounds.settle_unkept(entry.record, outcome, lag=float(lag), reserved=reserved)
-        self._drop(recal, key)
+        _, reserved = self._outstanding(key)
+        self.recalibrator.rounds.settle_unkept(entry.record, outcome, lag=float(lag), reserved=reserved)
+        self._drop(key)
         self._known += 1
         if point is not None:
             self._residuals.add(outcome - point)
 
-    def _outstanding(self, recal: Recalibrator, key: Hashable) -> tuple[float, float]:
+    def _outstanding(self, key: Hashable) -> tuple[float, float]:
         """Number of outcomes still to come beside that of a key, and the slack that their rounds reserve."""
-        rounds = recal.rounds
+        rounds = self.recalibrator.rounds
         usual, others = rounds.usual_lag, len(rounds) - (key in rounds)
         late = others if usual is None else min(others, round(usual))
         newest = (entry for id, entry in reversed(rounds.pending.items()) if id != key)
@@ -223,7 +220,7 @@ class RiverRegressor(RowModel, base.Wrapper[base.Regressor], base.Regressor):
     model
         Regressor.  Asked for distributions if it has them (``with_dist``); other predictions are means of Gaussians
         with sd = sqrt(pi / 2) * mean of the last 100 |outcome - prediction|.
-    low, high, payoff, memory, outside
+    low, high, payoff, outside
         As in :class:`orcast.Recalibrator`.  A context finds its features in ``x``.
     confidence_level
         Share of the outcomes within intervals.
@@ -243,8 +240,6 @@ class RiverRegressor(RowModel, base.Wrapper[base.Regressor], base.Regressor):
     (True, 1001, 0)
     """
 
-    recalibrator: Recalibrator
-
     def __init__(
         self,
         model: base.Regressor,
@@ -252,14 +247,13 @@ class RiverRegressor(RowModel, base.Wrapper[base.Regressor], base.Regressor):
         high: float | None = None,
         *,
         payoff: Payoff | None = None,
-        memory: float | None = None,
         outside: str = "raise",
         confidence_level: float = 0.95,
         max_pending: int = 1000,
     ) -> None:
         self.model = checked_model(model, "learn_one", "predict_one", kind="regressor")
         self.low, self.high = low, high
-        self.payoff, self.memory, self.outside = payoff, memory, outside
+        self.payoff, self.outside = payoff, outside
         self.confidence_level = number(confidence_level, "confidence_level", 0.0, 1.0)
         self.max_pending = max_pending
         self._start(recalibrator_for(self, max_pending=max_pending))
@@ -293,7 +287,7 @@ class RiverRegressor(RowModel, base.Wrapper[base.Regressor], base.Regressor):
         """
         if with_dist and with_interval:
             raise ValueError("expected with_dist or with_interval, got both")
-        p = self._issue(self.recalibrator, row_key(x, id), self._read(x, **kwargs), x)
+        p = self._issue(row_key(x, id), self._read(x, **kwargs), x)
         if with_dist:
             return RiverDistribution(p, self._known)
         return conf.Interval(*p.interval(self.confidence_level)) if with_interval else p.mean()
@@ -316,9 +310,8 @@ class RiverClassifier(RowModel, base.Wrapper[base.Classifier], base.Classifier):
     model
         Classifier.
     labels
-        Outcomes; of two the second is forecast.  By default True and False around a binary classifier, else the labels
-        seen so far, of which each new one starts a new recalibrator with a new guarantee.
-    payoff, memory, max_pending
+        Outcomes; of two the second is forecast.  By default True and False, around a binary classifier.
+    payoff, max_pending
         As in :class:`RiverRegressor`.
 
     Examples
@@ -339,20 +332,14 @@ class RiverClassifier(RowModel, base.Wrapper[base.Classifier], base.Classifier):
         labels: Sequence[base.typing.ClfTarget] | None = None,
         *,
         payoff: Payoff | None = None,
-        memory: float | None = None,
         max_pending: int = 1000,
     ) -> None:
         self.model = checked_model(model, "learn_one", "predict_one", kind="classifier")
-        self.labels = labels
-        self.payoff, self.memory, self.max_pending = payoff, memory, max_pending
-        self._grows = labels is None and self._multiclass
-        self._begin(() if self._grows else (False, True) if labels is None else Labels(labels).labels)
-
-    def _begin(self, labels: tuple[Any, ...]) -> None:
-        """Start a recalibrator of these labels; with fewer than two there is nothing to forecast."""
-        self._labels = labels
-        if len(labels) > 1:
-            self._start(recalibrator_for(self, label_space(labels), max_pending=self.max_pending))
+        self.labels, self.payoff, self.max_pending = labels, payoff, max_pending
+        if labels is None and self._multiclass:
+            raise ValueError("expected labels= around a classifier of several classes, got none")
+        self._labels: tuple[Any, ...] = (False, True) if labels is None else Labels(labels).labels
+        self._start(recalibrator_for(self, label_space(self._labels), max_pending=max_pending))
 
     @classmethod
     def _unit_test_params(cls) -> Iterator[dict[str, Any]]:
@@ -372,18 +359,14 @@ class RiverClassifier(RowModel, base.Wrapper[base.Classifier], base.Classifier):
         x, id, **kwargs
             As in ``learn_one``.
         """
-        if self.recalibrator is None:
-            return dict.fromkeys(self._labels, 1.0)
-        p = self._issue(self.recalibrator, row_key(x, id), self._read(x, **kwargs), x)
+        p = self._issue(row_key(x, id), self._read(x, **kwargs), x)
         return dict(zip(self._labels, p.mass.tolist(), strict=True))
 
     def _outcome(self, y: Any) -> int:
-        """Return the index of a label; a new one starts a new recalibrator."""
+        """Return the index of a label."""
         label = y.item() if isinstance(y, np.generic) else y
         if label not in self._labels:
-            if not self._grows:
-                raise ValueError(f"expected one of the labels {short(list(self._labels))}, got {short(label)}")
-            self._begin((*self._labels, label))
+            raise ValueError(f"expected one of the labels {short(list(self._labels))}, got {short(label)}")
         return self._labels.index(label)
 
     def _read(self, x: Any, **kwargs: Any) -> object:

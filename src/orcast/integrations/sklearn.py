@@ -6,7 +6,7 @@ the wrapped estimator, if that has ``partial_fit``.  Methods that predict are pu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from itertools import pairwise
 from typing import Any, ClassVar, Self
@@ -14,23 +14,18 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orcast.adapters import Normal, Quantiles
+from orcast.adapters import Normal, Quantiles, expert_row
 from orcast.features import FeatureReader
 from orcast.forecasts import Forecast, as_levels
 from orcast.forecasts.base import as_share
-from orcast.integrations.common import (
-    has_parameter,
-    increasing_levels,
-    label_space,
-    peek_each,
-    recalibrator_for,
-    settle_together,
-)
+from orcast.integrations.common import has_parameter, increasing_levels, label_space, recalibrator_for
 from orcast.integrations.optional import needs
 from orcast.payoffs import Payoff
 from orcast.recalibrator import Recalibrator
 from orcast.residuals import Residuals
-from orcast.validation import as_count, short
+from orcast.serialise import plain_features
+from orcast.spaces.base import whole
+from orcast.validation import short
 
 with needs("sklearn", "sklearn"):
     from sklearn.base import (  # type: ignore[import-untyped]
@@ -56,6 +51,9 @@ with needs("sklearn", "sklearn"):
 __all__ = ["RecalibratedClassifier", "RecalibratedRegressor"]
 
 Array = NDArray[np.float64]
+
+# Rows in a batch, and folds.
+MOST = 10**9
 
 
 class RowEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -88,12 +86,12 @@ class RowEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         """
         return self._fit_checked(*self._checked(X, y))
 
-    def _fit_checked(self, X: Any, y: NDArray[Any]) -> Self:
+    def _fit_checked(self, X: Any, y: NDArray[Any], classes: ArrayLike | None = None) -> Self:
         """Fit rows and outcomes that need no check."""
-        parts = _parts(len(y), as_count(self.folds, "at least 1 fold"), self._base())
-        batch = as_count(self.batch, "a batch of at least 1 row")
+        parts = _parts(len(y), whole(self.folds, "folds", 1, MOST), self._base())
+        batch = whole(self.batch, "rows as batch", 1, MOST)
         fitted = self._fitted(X, y)
-        self._begin(y)
+        self._begin(y if classes is None else np.asarray(classes))
         for past, rows in parts:
             base = fitted if past.stop == 0 else self._fitted(_safe_indexing(X, past), y[past])
             if base is not None:
@@ -110,10 +108,10 @@ class RowEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         X, y : array or data frame, array
             Rows in the order of time, and their outcomes.
         classes : array, optional
-            All classes of a classifier, for its first call.
+            All classes of a classifier, for its first call, which fits.
         """
         if not hasattr(self, "estimator_"):
-            return self._first_fit(X, y, classes)
+            return self._fit_checked(*self._checked(X, y), classes)
         y = self._outcomes(X, y)
         self._outcome_list(y)
         with self.recalibrator_.lock:
@@ -123,15 +121,9 @@ class RowEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _updated(self, X: Any, y: NDArray[Any]) -> Any:
-        """Copy of the estimator, or of one for each level, after more rows; as it is if it cannot be updated."""
-        each = self.estimator_ if isinstance(self.estimator_, list) else [self.estimator_]
-        if not all(map(learns, each)):
-            return self.estimator_
-        updated = [deepcopy(estimator).partial_fit(X, y) for estimator in each]
-        return updated if isinstance(self.estimator_, list) else updated[0]
-
-    def _first_fit(self, X: Any, y: ArrayLike, classes: ArrayLike | None) -> Self:
-        return self.fit(X, y)
+        """Copy of the estimator after more rows; as it is if it cannot be updated."""
+        fixed = isinstance(self.estimator_, FrozenEstimator) or not hasattr(self.estimator_, "partial_fit")
+        return self.estimator_ if fixed else deepcopy(self.estimator_).partial_fit(X, y)
 
     def _base(self) -> Any:
         return self.default_estimator() if self.estimator is None else self.estimator
@@ -155,9 +147,21 @@ class RowEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def _calibrated(self, X: Any) -> Iterator[Any]:
         """Calibrated forecasts of rows; nothing is kept."""
         check_is_fitted(self, "estimator_")
-        recal = self.recalibrator_
         forecasts = self._forecasts(self._predictions(self.estimator_, X))
-        return map(recal.engine.forecast, peek_each(recal, forecasts, features_of(self.payoff, X)))
+        return map(self.recalibrator_.engine.forecast, self._peeked(forecasts, features_of(self.payoff, X)))
+
+    def _peeked(
+        self, forecasts: Sequence[object], features: Sequence[Any] | None, outstanding: float = 0.0
+    ) -> Iterator[Any]:
+        """Records of rounds, each computed by itself, with at least as many outcomes outstanding as usual."""
+        recal = self.recalibrator_
+        rows = [expert_row(forecast, recal.space)[0][None, :] for forecast in forecasts]
+        xs = [None] * len(rows) if features is None else [plain_features(x) for x in features]
+        late = max(outstanding, recal.rounds.usual_lag or 0.0)
+        for row, x in zip(rows, xs, strict=True):
+            with recal.lock:
+                record = recal.rounds.peek(row, x, outstanding=late, reserved=0.0)
+            yield record
 
     def _settle(self, predictions: Array, X: Any, y: NDArray[Any], batch: int | None = None) -> None:
         """Settle rows a batch at a time, or all at once as `predict` forecasts them."""
@@ -165,10 +169,13 @@ class RowEstimator(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         size = len(outcomes) if batch is None else batch
         for start in range(0, len(outcomes), size or 1):
             rows = slice(start, start + size)
-            outstanding = 0.0 if batch is None else float(len(outcomes[rows]) - 1)
+            late = float(len(outcomes[rows]) - 1)
             forecasts = self._forecasts(predictions[rows])
             known = None if features is None else features[rows]
-            settle_together(self.recalibrator_, forecasts, known, outcomes[rows], outstanding)
+            with self.recalibrator_.lock:
+                records = list(self._peeked(forecasts, known, 0.0 if batch is None else late))
+                for record, outcome in zip(records, outcomes[rows], strict=True):
+                    self.recalibrator_.rounds.settle_unkept(record, outcome, lag=late)
             for forecast, outcome in zip(forecasts, outcomes[rows], strict=True):
                 if isinstance(forecast, Normal):
                     self.residuals_.add(outcome - forecast.mean)
@@ -186,7 +193,7 @@ class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
         sd = sqrt(pi / 2) * mean of the last 100 |outcome - prediction|.
     levels
         Levels of the quantiles that the estimator predicts, if it does.
-    low, high, payoff, memory, outside
+    low, high, payoff, outside
         As in :class:`orcast.Recalibrator`.  A context finds features in the columns of a data frame, or in a row.
     folds
         ``fit`` cuts the rows, in their order, into ``folds`` + 1 parts.  Each part but the first is forecast by a copy
@@ -218,14 +225,13 @@ class RecalibratedRegressor(RegressorMixin, RowEstimator):  # type: ignore[misc]
         high: float | None = None,
         levels: ArrayLike | None = None,
         payoff: Payoff | None = None,
-        memory: float | None = None,
         outside: str = "raise",
         folds: int = 5,
         batch: int = 100,
     ) -> None:
         self.estimator = estimator
         self.low, self.high, self.levels = low, high, levels
-        self.payoff, self.memory, self.outside = payoff, memory, outside
+        self.payoff, self.outside = payoff, outside
         self.folds, self.batch = folds, batch
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -319,7 +325,7 @@ class RecalibratedClassifier(ClassifierMixin, RowEstimator):  # type: ignore[mis
     ----------
     estimator
         ``LogisticRegression`` if None.  Asked for ``predict_proba``; without it its predictions have probability 1.
-    payoff, memory, folds, batch
+    payoff, folds, batch
         As in :class:`RecalibratedRegressor`.  Rows before the second class are not scored.
 
     Examples
@@ -341,22 +347,11 @@ class RecalibratedClassifier(ClassifierMixin, RowEstimator):  # type: ignore[mis
         estimator: Any = None,
         *,
         payoff: Payoff | None = None,
-        memory: float | None = None,
         folds: int = 5,
         batch: int = 100,
     ) -> None:
         self.estimator = estimator
-        self.payoff, self.memory = payoff, memory
-        self.folds, self.batch = folds, batch
-
-    def _first_fit(self, X: Any, y: ArrayLike, classes: ArrayLike | None) -> Self:
-        if not learns(self._base()):
-            return self.fit(X, y)
-        X, y = self._checked(X, y)
-        self._begin(y if classes is None else np.asarray(classes))
-        self._places(y)
-        self.estimator_ = clone(self._base()).partial_fit(X, y, classes=self.classes_)
-        return self
+        self.payoff, self.folds, self.batch = payoff, folds, batch
 
     def predict_proba(self, X: Any) -> Array:
         """Calibrated probabilities, a row for each row of X and a column for each of ``classes_``."""
@@ -414,11 +409,6 @@ def _parts(rows: int, folds: int, base: Any) -> Iterator[tuple[slice, slice]]:
         return iter([(slice(0, 0), slice(0, rows))])
     ends = [rows * part // (folds + 1) for part in range(1, folds + 2)]
     return ((slice(0, a), slice(a, b)) for a, b in pairwise(ends) if 0 < a < b)
-
-
-def learns(estimator: Any) -> bool:
-    """Return True if an estimator can be updated."""
-    return hasattr(estimator, "partial_fit") and not isinstance(estimator, FrozenEstimator)
 
 
 def features_of(payoff: Payoff | None, X: Any) -> list[Any] | None:

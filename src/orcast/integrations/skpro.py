@@ -177,7 +177,7 @@ class RecalibratedProbaRegressor(BaseProbaRegressor):  # type: ignore[misc]
     ----------
     regressor, levels
         Regressor, and levels of the quantiles that it is asked for.
-    low, high, payoff, memory, outside, folds, batch
+    low, high, payoff, outside, folds, batch
         As in :class:`orcast.integrations.sklearn.RecalibratedRegressor`, whose ``partial_fit`` is ``update`` here.
 
     Examples
@@ -211,15 +211,13 @@ class RecalibratedProbaRegressor(BaseProbaRegressor):  # type: ignore[misc]
         *,
         levels: ArrayLike = LEVELS,
         payoff: Payoff | None = None,
-        memory: float | None = None,
         outside: str = "raise",
         folds: int = 5,
         batch: int = 100,
     ) -> None:
         self.regressor = regressor
         self.low, self.high, self.levels = low, high, levels
-        self.payoff, self.memory, self.outside = payoff, memory, outside
-        self.folds, self.batch = folds, batch
+        self.payoff, self.outside, self.folds, self.batch = payoff, outside, folds, batch
         super().__init__()
         if not isinstance(regressor, BaseProbaRegressor):
             raise TypeError(f"expected a regressor of skpro's, got {short(regressor)}")
